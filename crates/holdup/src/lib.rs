@@ -1,0 +1,2 @@
+//! The program: everything that prints.
+#![forbid(unsafe_code)]

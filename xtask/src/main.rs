@@ -1,0 +1,3 @@
+//! What cargo cannot do.
+
+fn main() {}
