@@ -1,2 +1,11 @@
-//! The program: everything that prints.
+//! The program behind the `holdup` command: plans sweeps, runs workers, keeps results, and says what they mean.
+//!
+//! Only this crate prints, decides exit statuses, and knows command lines, JSON and colour.
 #![forbid(unsafe_code)]
+
+pub mod claim;
+pub mod metric;
+pub mod plan;
+pub mod plot;
+pub mod results;
+pub mod stats;

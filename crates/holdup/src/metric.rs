@@ -1,0 +1,174 @@
+//! The figures that can be read off a sample, each with its unit and its better direction.
+
+use holdup_bench::sample::Sample;
+
+/// A figure of a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Name in expressions, tables and exports; the unit comes last.
+    pub name: &'static str,
+    /// Unit for people, empty for a plain number.
+    pub unit: &'static str,
+    /// What it is, in one line.
+    pub help: &'static str,
+    /// Whether more of it is better; `None` where neither is.
+    pub higher_is_better: Option<bool>,
+    read: fn(&Sample) -> Option<f64>,
+}
+
+impl Metric {
+    /// The metric of this name.
+    pub fn named(name: &str) -> Option<&'static Metric> {
+        METRICS.iter().find(|metric| metric.name == name)
+    }
+
+    /// The figure of one sample, if it has one.
+    pub fn of(&self, sample: &Sample) -> Option<f64> {
+        (self.read)(sample).filter(|value| value.is_finite())
+    }
+}
+
+/// Every metric.
+pub static METRICS: &[Metric] = &[
+    Metric {
+        name: "time_per_op_ns",
+        unit: "ns",
+        help: "elapsed time divided by the operations of all threads",
+        higher_is_better: Some(false),
+        read: |s| per_op(s, s.elapsed_ns as f64),
+    },
+    Metric {
+        name: "ops_per_s",
+        unit: "1/s",
+        help: "operations of all threads per second of elapsed time",
+        higher_is_better: Some(true),
+        read: |s| Some(s.ops() as f64 * 1e9 / s.elapsed_ns as f64),
+    },
+    Metric {
+        name: "elapsed_ms",
+        unit: "ms",
+        help: "from the start barrier until the last thread finished",
+        higher_is_better: Some(false),
+        read: |s| Some(s.elapsed_ns as f64 / 1e6),
+    },
+    Metric {
+        name: "user_ms",
+        unit: "ms",
+        help: "CPU time in user mode",
+        higher_is_better: Some(false),
+        read: |s| Some(s.user_ns as f64 / 1e6),
+    },
+    Metric {
+        name: "kernel_ms",
+        unit: "ms",
+        help: "CPU time in the kernel",
+        higher_is_better: Some(false),
+        read: |s| Some(s.kernel_ns as f64 / 1e6),
+    },
+    Metric {
+        name: "user_per_op_ns",
+        unit: "ns",
+        help: "CPU time in user mode per operation",
+        higher_is_better: Some(false),
+        read: |s| per_op(s, s.user_ns as f64),
+    },
+    Metric {
+        name: "kernel_per_op_ns",
+        unit: "ns",
+        help: "CPU time in the kernel per operation",
+        higher_is_better: Some(false),
+        read: |s| per_op(s, s.kernel_ns as f64),
+    },
+    Metric {
+        name: "cpu_per_op_ns",
+        unit: "ns",
+        help: "CPU time per operation, user and kernel",
+        higher_is_better: Some(false),
+        read: |s| per_op(s, (s.user_ns + s.kernel_ns) as f64),
+    },
+    Metric {
+        name: "kernel_share",
+        unit: "",
+        help: "share of the CPU time that was spent in the kernel, 0 to 1",
+        higher_is_better: None,
+        read: |s| Some(s.kernel_ns as f64 / (s.user_ns + s.kernel_ns) as f64),
+    },
+    Metric {
+        name: "cpus_used",
+        unit: "CPUs",
+        help: "CPU time divided by elapsed time",
+        higher_is_better: None,
+        read: |s| Some((s.user_ns + s.kernel_ns) as f64 / s.elapsed_ns as f64),
+    },
+    Metric {
+        name: "switches_per_op",
+        unit: "",
+        help: "context switches, voluntary and involuntary, per operation",
+        higher_is_better: Some(false),
+        read: |s| per_op(s, switches(s)),
+    },
+    Metric {
+        name: "switches_per_s",
+        unit: "1/s",
+        help: "context switches per second",
+        higher_is_better: Some(false),
+        read: |s| Some(switches(s) * 1e9 / s.elapsed_ns as f64),
+    },
+    Metric {
+        name: "voluntary_per_op",
+        unit: "",
+        help: "switches because a thread blocked or yielded, per operation",
+        higher_is_better: Some(false),
+        read: |s| per_op(s, s.voluntary_switches as f64),
+    },
+    Metric {
+        name: "involuntary_per_s",
+        unit: "1/s",
+        help: "switches that the scheduler forced, per second",
+        higher_is_better: Some(false),
+        read: |s| Some(s.involuntary_switches as f64 * 1e9 / s.elapsed_ns as f64),
+    },
+    Metric {
+        name: "jain",
+        unit: "",
+        help: "Jain's fairness index of the per-thread counts: 1 is even, 1/threads is one thread taking all",
+        higher_is_better: Some(true),
+        read: |s| Some(s.jain()),
+    },
+    Metric {
+        name: "share_max_to_min",
+        unit: "",
+        help: "the busiest thread's operations divided by the idlest one's",
+        higher_is_better: Some(false),
+        read: |s| Some(*s.thread_ops.iter().max()? as f64 / (*s.thread_ops.iter().min()?).max(1) as f64),
+    },
+    Metric {
+        name: "latency_p50_ns",
+        unit: "ns",
+        help: "median time to acquire (with latency=on)",
+        higher_is_better: Some(false),
+        read: |s| Some(s.latency.as_ref()?.p50_ns as f64),
+    },
+    Metric {
+        name: "latency_p99_ns",
+        unit: "ns",
+        help: "99th percentile of the time to acquire (with latency=on)",
+        higher_is_better: Some(false),
+        read: |s| Some(s.latency.as_ref()?.p99_ns as f64),
+    },
+    Metric {
+        name: "latency_max_ns",
+        unit: "ns",
+        help: "longest timed wait (with latency=on)",
+        higher_is_better: Some(false),
+        read: |s| Some(s.latency.as_ref()?.max_ns as f64),
+    },
+];
+
+fn per_op(sample: &Sample, total: f64) -> Option<f64> {
+    (sample.ops() > 0).then(|| total / sample.ops() as f64)
+}
+
+fn switches(sample: &Sample) -> f64 {
+    (sample.voluntary_switches + sample.involuntary_switches) as f64
+}

@@ -1,0 +1,126 @@
+//! What was measured, as every report, comparison and claim reads it: a run has cells, a cell has samples.
+
+use holdup_bench::machine::Contamination;
+use holdup_bench::process::{Failure, FailureKind, ProcessUse};
+use holdup_bench::sample::Sample;
+use holdup_bench::spec::Spec;
+
+/// One run of a sweep, from the store or just measured.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// Number in the store.
+    pub id: i64,
+    /// Seconds since 1970, UTC, when it began.
+    pub started_unix_s: i64,
+    /// The command that repeats it.
+    pub command: String,
+    /// Seed of the order and of every random draw.
+    pub seed: u64,
+    /// The lock that others are compared with, if the sweep has one.
+    pub baseline: Option<String>,
+    /// Runs per cell that were asked for.
+    pub repeats: u32,
+    /// Whether every planned run is there.
+    pub complete: bool,
+    /// Names and values of [`holdup_bench::machine::describe`], with `holdup` and its version first.
+    pub environment: Vec<(String, String)>,
+    /// Warnings as code and sentence.
+    pub warnings: Vec<(String, String)>,
+    /// The cells, in the order of the sweep.
+    pub cells: Vec<CellRecord>,
+}
+
+/// One cell: a combination of factor values.
+#[derive(Clone, Debug)]
+pub struct CellRecord {
+    /// Name of the sweep inside its experiment; empty for `holdup bench`.
+    pub sweep: String,
+    /// Every factor's value.
+    pub spec: Spec,
+    /// Its runs, in the order in which they were measured.
+    pub samples: Vec<SampleRecord>,
+}
+
+/// One run of one cell.
+#[derive(Clone, Debug)]
+pub struct SampleRecord {
+    /// Which repetition.
+    pub repeat: u32,
+    /// Samples of one block were measured next to each other: ratios pair inside a block.
+    pub block: u32,
+    /// Position in the whole run's order.
+    pub order: u32,
+    /// The sample, or why there is none.
+    pub outcome: Result<Sample, Failure>,
+    /// The whole worker process.
+    pub process: ProcessUse,
+    /// What else the machine did meanwhile.
+    pub contamination: Contamination,
+    /// Rejected because of that; another run took its place if one could be had.
+    pub rejected: bool,
+}
+
+impl RunRecord {
+    /// Cells of one sweep.
+    pub fn sweep<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a CellRecord> {
+        self.cells.iter().filter(move |cell| cell.sweep == name)
+    }
+
+    /// Factors that take more than one value among these cells, in the order of the factor table.
+    pub fn varied<'a>(cells: impl Iterator<Item = &'a CellRecord> + Clone) -> Vec<&'static str> {
+        let Some(first) = cells.clone().next() else { return Vec::new() };
+        holdup_bench::spec::FACTORS
+            .iter()
+            .filter(|factor| cells.clone().any(|cell| factor.get(&cell.spec) != factor.get(&first.spec)))
+            .map(|factor| factor.name)
+            .collect()
+    }
+
+    /// Runs that failed, with their cell.
+    pub fn failures(&self) -> impl Iterator<Item = (&CellRecord, &Failure)> {
+        self.cells.iter().flat_map(|cell| {
+            cell.samples.iter().filter_map(move |sample| sample.outcome.as_ref().err().map(|why| (cell, why)))
+        })
+    }
+
+    /// How many runs were rejected because something else used the machine.
+    pub fn rejected(&self) -> usize {
+        self.cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.rejected).count()
+    }
+}
+
+impl CellRecord {
+    /// Samples that count: finished and not rejected. Where every finished sample was rejected, all of them, and
+    /// [`CellRecord::only_rejected`] says so.
+    pub fn counted(&self) -> impl Iterator<Item = (&SampleRecord, &Sample)> + Clone {
+        let none_clean = self.only_rejected();
+        self.samples
+            .iter()
+            .filter_map(|record| record.outcome.as_ref().ok().map(|sample| (record, sample)))
+            .filter(move |(record, _)| none_clean || !record.rejected)
+    }
+
+    /// Whether not one finished sample is clean.
+    pub fn only_rejected(&self) -> bool {
+        let mut finished = self.samples.iter().filter(|record| record.outcome.is_ok()).peekable();
+        finished.peek().is_some() && finished.all(|record| record.rejected)
+    }
+
+    /// The first failure, if any run failed.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.samples.iter().find_map(|record| record.outcome.as_ref().err())
+    }
+
+    /// Whether this machine cannot serve the cell at all.
+    pub fn unsupported(&self) -> bool {
+        self.failure().is_some_and(|failure| failure.kind == FailureKind::Unsupported)
+    }
+
+    /// Whether every factor but those named has the same value in both cells.
+    pub fn matches_but_for(&self, other: &CellRecord, but: &[&str]) -> bool {
+        holdup_bench::spec::FACTORS
+            .iter()
+            .filter(|factor| !but.contains(&factor.name))
+            .all(|factor| factor.get(&self.spec) == factor.get(&other.spec))
+    }
+}
