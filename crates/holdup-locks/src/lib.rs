@@ -1,2 +1,8 @@
 //! Locks, gates, lock tables and counters for programs that threads hold up.
-#![allow(unsafe_code, reason = "a lock is made of atomics, futexes and interior mutability; every block argues its contract")]
+#![cfg_attr(not(feature = "std"), no_std)]
+#![allow(
+    unsafe_code,
+    reason = "a lock is made of atomics, futexes and interior mutability; every block argues its contract"
+)]
+
+mod sys;
