@@ -6,3 +6,5 @@
 )]
 
 mod sys;
+#[cfg(feature = "std")]
+pub mod technique;
