@@ -11,7 +11,7 @@
 //! |---|---|
 //! | 0–11 | places taken, at most `ACTIVE` |
 //! | 12–27 | places given back since the last hand-over while somebody waited |
-//! | `WAITS` | the line has a front, or is about to |
+//! | `WAITS` | somebody stands in the line, or is on the way to it |
 //! | `RUNG` | the front has been woken and has not looked yet |
 //! | `HANDED` | one of the taken places is the front's |
 //!
@@ -32,7 +32,8 @@
 //!    thread with `k` others before it in the line gets its place after at most `(k + 1) * TURN` places were given
 //!    back, not counting those given back while a hand-over waits for its new owner to run; with `ACTIVE` = 1 there are
 //!    none, and the bound holds for the lock itself. With more, the inner lock decides among `ACTIVE` threads, and the
-//!    whole is as fair as that lock is for so few.
+//!    whole is as fair as that lock is for so few. One gap: a front admitted at the very moment the next thread joins may
+//!    clear `WAITS`; the joiner sets it again as soon as it runs, and its turns count from there.
 //!
 //! Memory orderings: an exchange that takes a place is `Acquire`, one that gives it back `Release`: with `ACTIVE` = 1 they
 //! would carry the data even without the inner lock. The bell's add is `Release`, its load `Acquire` (invariant 4). Tests:
@@ -126,9 +127,25 @@ impl<L, const ACTIVE: u32, const TURN: u32> Gated<L, ACTIVE, TURN> {
                 return;
             }
         }
+        if self.take_place_or_announce() {
+            return;
+        }
         self.line.enter_raw();
         self.wait_at_the_front();
         self.line.leave_raw();
+    }
+
+    /// Takes a free place, or sets `WAITS` so that turns count while this thread is still on its way to the line.
+    fn take_place_or_announce(&self) -> bool {
+        let mut places = self.places.load(Ordering::Relaxed);
+        loop {
+            let free = places & TAKEN < ACTIVE;
+            let next = if free { places + 1 } else { places | WAITS };
+            match self.places.compare_exchange_weak(places, next, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return free,
+                Err(seen) => places = seen,
+            }
+        }
     }
 
     /// Takes a place as the front of the line: an exchange with the places, or sleep.
