@@ -1,5 +1,7 @@
 //! Linux: futexes with bitsets and absolute deadlines, the monotonic clock, and the objects of the kernel locks.
 
+pub(crate) mod object;
+
 use super::Wait;
 use super::atomic::AtomicU32;
 

@@ -81,56 +81,56 @@ pub(super) fn now_ns() -> u64 {
 
 /// loom's atomics made at first use, because a lock's `INIT` is a constant and loom's constructors are not.
 pub(super) mod atomic {
-    pub(crate) use ::loom::sync::atomic::fence;
-    pub(crate) use core::sync::atomic::Ordering;
+    pub use ::loom::sync::atomic::fence;
+    pub use core::sync::atomic::Ordering;
     use std::sync::OnceLock;
 
     macro_rules! integer {
         ($($name:ident $value:ty),* $(,)?) => {$(
             /// A loom atomic that is made at first use; touch it before threads share it.
             #[derive(Debug)]
-            pub(crate) struct $name { initial: $value, made: OnceLock<::loom::sync::atomic::$name> }
+            pub struct $name { initial: $value, made: OnceLock<::loom::sync::atomic::$name> }
 
             #[allow(dead_code, reason = "the same methods for every width")]
             impl $name {
-                pub(crate) const fn new(initial: $value) -> Self {
+                pub const fn new(initial: $value) -> Self {
                     Self { initial, made: OnceLock::new() }
                 }
                 fn inner(&self) -> &::loom::sync::atomic::$name {
                     self.made.get_or_init(|| ::loom::sync::atomic::$name::new(self.initial))
                 }
-                pub(crate) fn load(&self, order: Ordering) -> $value {
+                pub fn load(&self, order: Ordering) -> $value {
                     self.inner().load(order)
                 }
-                pub(crate) fn store(&self, value: $value, order: Ordering) {
+                pub fn store(&self, value: $value, order: Ordering) {
                     self.inner().store(value, order);
                 }
-                pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                pub fn swap(&self, value: $value, order: Ordering) -> $value {
                     self.inner().swap(value, order)
                 }
-                pub(crate) fn compare_exchange(
+                pub fn compare_exchange(
                     &self, old: $value, new: $value, success: Ordering, failure: Ordering,
                 ) -> Result<$value, $value> {
                     self.inner().compare_exchange(old, new, success, failure)
                 }
-                pub(crate) fn compare_exchange_weak(
+                pub fn compare_exchange_weak(
                     &self, old: $value, new: $value, success: Ordering, failure: Ordering,
                 ) -> Result<$value, $value> {
                     self.inner().compare_exchange(old, new, success, failure)
                 }
-                pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                     self.inner().fetch_add(value, order)
                 }
-                pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
                     self.inner().fetch_sub(value, order)
                 }
-                pub(crate) fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
                     self.inner().fetch_or(value, order)
                 }
-                pub(crate) fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                pub fn fetch_and(&self, value: $value, order: Ordering) -> $value {
                     self.inner().fetch_and(value, order)
                 }
-                pub(crate) fn fetch_max(&self, value: $value, order: Ordering) -> $value {
+                pub fn fetch_max(&self, value: $value, order: Ordering) -> $value {
                     self.inner().fetch_max(value, order)
                 }
             }
@@ -142,33 +142,33 @@ pub(super) mod atomic {
     /// A loom atomic flag that is made at first use.
     #[derive(Debug)]
     #[allow(dead_code, reason = "not every model uses a flag")]
-    pub(crate) struct AtomicBool {
+    pub struct AtomicBool {
         initial: bool,
         made: OnceLock<::loom::sync::atomic::AtomicBool>,
     }
 
     #[allow(dead_code, reason = "the same methods as the integers")]
     impl AtomicBool {
-        pub(crate) const fn new(initial: bool) -> Self {
+        pub const fn new(initial: bool) -> Self {
             Self { initial, made: OnceLock::new() }
         }
         fn inner(&self) -> &::loom::sync::atomic::AtomicBool {
             self.made.get_or_init(|| ::loom::sync::atomic::AtomicBool::new(self.initial))
         }
-        pub(crate) fn load(&self, order: Ordering) -> bool {
+        pub fn load(&self, order: Ordering) -> bool {
             self.inner().load(order)
         }
-        pub(crate) fn store(&self, value: bool, order: Ordering) {
+        pub fn store(&self, value: bool, order: Ordering) {
             self.inner().store(value, order);
         }
-        pub(crate) fn swap(&self, value: bool, order: Ordering) -> bool {
+        pub fn swap(&self, value: bool, order: Ordering) -> bool {
             self.inner().swap(value, order)
         }
     }
 
     /// A loom atomic pointer that is made at first use.
     #[derive(Debug)]
-    pub(crate) struct AtomicPtr<T> {
+    pub struct AtomicPtr<T> {
         initial: *mut T,
         made: OnceLock<::loom::sync::atomic::AtomicPtr<T>>,
     }
@@ -181,22 +181,22 @@ pub(super) mod atomic {
 
     #[allow(dead_code, reason = "the same methods as core's")]
     impl<T> AtomicPtr<T> {
-        pub(crate) const fn new(initial: *mut T) -> Self {
+        pub const fn new(initial: *mut T) -> Self {
             Self { initial, made: OnceLock::new() }
         }
         fn inner(&self) -> &::loom::sync::atomic::AtomicPtr<T> {
             self.made.get_or_init(|| ::loom::sync::atomic::AtomicPtr::new(self.initial))
         }
-        pub(crate) fn load(&self, order: Ordering) -> *mut T {
+        pub fn load(&self, order: Ordering) -> *mut T {
             self.inner().load(order)
         }
-        pub(crate) fn store(&self, value: *mut T, order: Ordering) {
+        pub fn store(&self, value: *mut T, order: Ordering) {
             self.inner().store(value, order);
         }
-        pub(crate) fn swap(&self, value: *mut T, order: Ordering) -> *mut T {
+        pub fn swap(&self, value: *mut T, order: Ordering) -> *mut T {
             self.inner().swap(value, order)
         }
-        pub(crate) fn compare_exchange(
+        pub fn compare_exchange(
             &self,
             old: *mut T,
             new: *mut T,

@@ -34,6 +34,33 @@ mod fallback;
 #[cfg(all(feature = "std", not(loom), not(target_os = "linux")))]
 use self::fallback as backend;
 
+#[cfg(all(feature = "std", any(loom, not(target_os = "linux"))))]
+mod no_object;
+
+/// Kernel objects that the always-in-the-kernel locks are made of.
+#[cfg(feature = "std")]
+pub(crate) mod object {
+    #[cfg(all(not(loom), target_os = "linux"))]
+    pub(crate) use super::linux::object::*;
+    #[cfg(any(loom, not(target_os = "linux")))]
+    pub(crate) use super::no_object::*;
+}
+
+#[cfg(feature = "std")]
+mod error;
+#[cfg(feature = "std")]
+pub use self::error::SysError;
+
+/// What came of a try to take a kernel object.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The caller has it.
+    Yes,
+    /// It is held, or the deadline passed.
+    No,
+}
+
 /// The atomics that the locks are made of; loom's when a model runs.
 pub(crate) mod atomic {
     #[cfg(all(feature = "std", loom))]

@@ -32,47 +32,5 @@ pub use self::table::{LockTable, ManyGuard, SliceGuard, TableGuard};
 
 use self::slot::Slot;
 
-/// The lock that techniques use unless told otherwise: three states and a futex.
-pub struct DefaultLock(crate::sys::atomic::AtomicU32);
-// SAFETY: the word is 1 or 2 while held, taken by one exchange with Acquire and freed by one with Release.
-unsafe impl lock_api::RawMutex for DefaultLock {
-    const INIT: Self = Self(crate::sys::atomic::AtomicU32::new(0));
-    type Guard = lock_api::GuardSend;
-    #[inline]
-    fn lock(&self) -> Self::Guard {
-        use crate::sys::atomic::Ordering::*;
-        if self.0.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
-            self.cont()
-        }
-        lock_api::GuardSend::new()
-    }
-    fn try_lock(&self) -> Option<Self::Guard> {
-        use crate::sys::atomic::Ordering::*;
-        self.0.compare_exchange(0, 1, Acquire, Relaxed).ok().map(|_| lock_api::GuardSend::new())
-    }
-    #[inline]
-    unsafe fn unlock(&self, _: Self::Guard) {
-        use crate::sys::atomic::Ordering::*;
-        if self.0.swap(0, Release) == 2 {
-            crate::sys::wake(&self.0, 1, crate::sys::ANY);
-        }
-    }
-    fn is_locked(&self) -> bool {
-        self.0.load(crate::sys::atomic::Ordering::Relaxed) != 0
-    }
-}
-impl DefaultLock {
-    #[cold]
-    fn cont(&self) {
-        use crate::sys::atomic::Ordering::*;
-        for _ in 0..100 {
-            if self.0.load(Relaxed) == 0 && self.0.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
-                return;
-            }
-            crate::sys::spin_hint();
-        }
-        while self.0.swap(2, Acquire) != 0 {
-            crate::sys::wait(&self.0, 2, crate::sys::ANY, None);
-        }
-    }
-}
+/// The lock that techniques use unless told otherwise.
+pub type DefaultLock = crate::Adaptive;
