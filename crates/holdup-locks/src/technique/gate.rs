@@ -192,7 +192,11 @@ fn latest(word: &AtomicU64) -> u64 {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("limit", &self.limit()).field("present", &self.present()).finish()
+        f.debug_struct("Gate")
+            .field("limit", &self.limit())
+            .field("present", &self.present())
+            .field("rings", &self.bell.load(Ordering::Relaxed))
+            .finish()
     }
 }
 

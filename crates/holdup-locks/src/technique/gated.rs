@@ -284,7 +284,9 @@ impl<L, const ACTIVE: u32, const TURN: u32> fmt::Debug for Gated<L, ACTIVE, TURN
         f.debug_struct("Gated")
             .field("active", &ACTIVE)
             .field("turn", &TURN)
-            .field("waiting", &self.waiting())
+            .field("taken", &(self.places.load(Ordering::Relaxed) & TAKEN))
+            .field("rings", &self.bell.load(Ordering::Relaxed))
+            .field("line", &self.line)
             .finish_non_exhaustive()
     }
 }
