@@ -79,7 +79,7 @@ const SPINS: u32 = if cfg!(loom) { 0 } else { 40 };
 /// });
 /// assert_eq!(*TOTAL.lock(), 800);
 /// ```
-pub struct Gated<L, const ACTIVE: u32 = 1, const TURN: u32 = 256> {
+pub struct Gated<L, const ACTIVE: u32 = 1, const TURN: u32 = 1024> {
     line: Gate,
     places: AtomicU32,
     bell: AtomicU32,
