@@ -33,6 +33,8 @@ mod sys;
 mod lock;
 #[cfg(feature = "std")]
 mod registry;
+#[cfg(feature = "std")]
+pub mod technique;
 
 pub use self::lock::*;
 #[cfg(feature = "std")]
