@@ -9,6 +9,7 @@
 )]
 
 mod burn;
+pub mod command;
 mod drive;
 mod gate;
 mod lock;

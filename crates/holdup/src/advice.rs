@@ -37,9 +37,14 @@ pub fn next(run: &RunRecord, cpus: u32) -> Vec<Advice> {
 fn failed(run: &RunRecord) -> Option<Advice> {
     let cell = run.cells.iter().find(|cell| cell.failure().is_some() && !cell.unsupported())?;
     Some(Advice {
-        why: format!("{} failed with {} threads; this measures that cell alone", cell.spec.lock, cell.spec.threads),
-        command: command(&cell.spec, &[("lock", &cell.spec.lock), ("threads", &cell.spec.threads.to_string())])
-            + " --baseline off",
+        why: format!(
+            "{} failed with {} threads; this measures that cell alone",
+            cell.spec.lock, cell.spec.threads
+        ),
+        command: command(
+            &cell.spec,
+            &[("lock", &cell.spec.lock), ("threads", &cell.spec.threads.to_string())],
+        ) + " --baseline off",
     })
 }
 
@@ -53,7 +58,9 @@ fn collapsed(run: &RunRecord, cpus: u32) -> Option<Advice> {
         .filter(|cell| cell.spec.threads > cpus && cell.spec.active.is_none() && cell.spec.lock != "none")
         .filter_map(|cell| {
             let roomy = run.cells.iter().filter(|other| {
-                other.spec.threads <= cpus && other.spec.lock == cell.spec.lock && other.matches_but_for(cell, &["threads"])
+                other.spec.threads <= cpus
+                    && other.spec.lock == cell.spec.lock
+                    && other.matches_but_for(cell, &["threads"])
             });
             let before = roomy.max_by_key(|other| other.spec.threads).and_then(median)?;
             Some((median(cell)? / before, cell))
@@ -78,13 +85,17 @@ fn active(cpus: u32) -> String {
 /// A loop that does nothing but lock rewards the thread that takes the lock again at once.
 fn tight_loop(run: &RunRecord) -> Option<Advice> {
     let works = [Workload::Db, Workload::ParallelFor, Workload::PingPong];
-    let tight =
-        |cell: &CellRecord| cell.spec.gap.is_none() && cell.spec.active.is_none() && !works.contains(&cell.spec.workload);
+    let tight = |cell: &CellRecord| {
+        cell.spec.gap.is_none() && cell.spec.active.is_none() && !works.contains(&cell.spec.workload)
+    };
     let cell = run.cells.first().filter(|_| run.cells.iter().all(tight))?;
     let (locks, threads) = (values(run, "lock"), values(run, "threads"));
     Some(Advice {
         why: "only the tight loop was measured; real programs also work outside the lock".to_owned(),
-        command: command(&cell.spec, &[("lock", &locks), ("threads", &threads), ("hold", "100ns"), ("gap", "500ns")]),
+        command: command(
+            &cell.spec,
+            &[("lock", &locks), ("threads", &threads), ("hold", "100ns"), ("gap", "500ns")],
+        ),
     })
 }
 
@@ -101,8 +112,10 @@ fn unfair(run: &RunRecord) -> Option<Advice> {
             "{} served its {} threads unevenly (Jain {index:.2}); how long do the others wait?",
             cell.spec.lock, cell.spec.threads
         ),
-        command: command(&cell.spec, &[("lock", &cell.spec.lock), ("threads", &cell.spec.threads.to_string())])
-            + " --latency",
+        command: command(
+            &cell.spec,
+            &[("lock", &cell.spec.lock), ("threads", &cell.spec.threads.to_string())],
+        ) + " --latency",
     })
 }
 
@@ -147,7 +160,10 @@ fn undecided(run: &RunRecord) -> Option<Advice> {
         .collect();
     let open = ratios.iter().filter(|ratio| ratio.contains(1.0)).count();
     (open * 3 > ratios.len()).then(|| Advice {
-        why: format!("{open} of {} comparisons with {baseline} are undecided; more runs narrow the intervals", ratios.len()),
+        why: format!(
+            "{open} of {} comparisons with {baseline} are undecided; more runs narrow the intervals",
+            ratios.len()
+        ),
         command: format!("{} --repeat {}", without_repeat(&run.command), run.repeats.max(5) * 3),
     })
 }
@@ -176,7 +192,8 @@ fn values(run: &RunRecord, name: &str) -> String {
 fn command(spec: &Spec, changes: &[(&str, &str)]) -> String {
     let mut factors: BTreeMap<&str, String> = spec.changed().into_iter().collect();
     factors.extend(changes.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    let flags = holdup_bench::spec::FACTORS.iter().filter_map(|factor| flag(factor, factors.get(factor.name)?));
+    let flags =
+        holdup_bench::spec::FACTORS.iter().filter_map(|factor| flag(factor, factors.get(factor.name)?));
     std::iter::once("holdup bench".to_owned()).chain(flags).collect::<Vec<_>>().join(" ")
 }
 

@@ -191,28 +191,40 @@ fn measure(
     let options = store.options(id)?;
     let mut course = Course::new(store.plan(id)?, &store.load(id)?, options.reject);
     watch.begin(course.plan.tasks.len(), course.made());
-    let ended = (|| {
-        while let Some(step) = course.next() {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(true);
-            }
-            let Step::Measure { task, cell } = step else {
-                watch.done(true);
-                continue;
-            };
-            let spec = &course.plan.cells[cell].1;
-            watch.next(spec);
-            let limit = options.limit.unwrap_or_else(|| default_limit(spec));
-            let run = workers.run(spec, limit).map_err(|why| RunError::NoWorker { run: id, why })?;
-            let (record, again) = course.judge(task, run);
-            store.add_sample(id, cell, &record)?;
-            if again { watch.again() } else { watch.done(false) }
-        }
-        Ok(false)
-    })();
+    let ended = sweep(&mut course, store, id, options.limit, workers, watch, stop);
     watch.end();
     let interrupted = ended?;
-    close(store, id, !interrupted).map(|record| Outcome { record, interrupted }).map_err(RunError::Store)
+    let record = close(store, id, !interrupted)?;
+    Ok(Outcome { record, interrupted })
+}
+
+/// Measures until nothing is left to do, or until the user stops it, which is told.
+fn sweep(
+    course: &mut Course,
+    store: &mut Store,
+    id: i64,
+    limit: Option<Duration>,
+    workers: &mut dyn Workers,
+    watch: &mut dyn Watch,
+    stop: &AtomicBool,
+) -> Result<bool, RunError> {
+    while let Some(step) = course.next() {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let Step::Measure { task, cell } = step else {
+            watch.done(true);
+            continue;
+        };
+        let spec = &course.plan.cells[cell].1;
+        watch.next(spec);
+        let limit = limit.unwrap_or_else(|| default_limit(spec));
+        let run = workers.run(spec, limit).map_err(|why| RunError::NoWorker { run: id, why })?;
+        let (record, again) = course.judge(task, run);
+        store.add_sample(id, cell, &record)?;
+        if again { watch.again() } else { watch.done(false) }
+    }
+    Ok(false)
 }
 
 fn close(store: &mut Store, id: i64, complete: bool) -> Result<RunRecord, StoreError> {
@@ -266,7 +278,6 @@ fn op_ns(spec: &Spec) -> f64 {
 struct Course {
     plan: Plan,
     reject: bool,
-    cpus: f64,
     /// Position of the task that is next.
     at: usize,
     /// Per task: done with.
@@ -290,7 +301,6 @@ impl Course {
     fn new(plan: Plan, so_far: &RunRecord, reject: bool) -> Course {
         let mut course = Course {
             reject,
-            cpus: std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64),
             at: 0,
             done: vec![false; plan.tasks.len()],
             rejected: vec![0; plan.tasks.len()],
@@ -327,7 +337,7 @@ impl Course {
     /// Makes a record of a finished run, and decides whether its task is measured again.
     fn judge(&mut self, task: usize, run: Run) -> (SampleRecord, bool) {
         let Task { cell, repeat, block } = self.plan.tasks[task];
-        let rejected = self.reject && run.outcome.is_ok() && self.contaminated(&self.plan.cells[cell].1, &run);
+        let rejected = self.reject && run.outcome.is_ok() && self.contaminated(&run);
         let record = SampleRecord {
             repeat,
             block,
@@ -364,14 +374,12 @@ impl Course {
         self.rejected[task] <= RERUNS_PER_TASK && (self.rejected_ns as f64) <= planned_ns * RERUN_TIME_SHARE
     }
 
-    /// The kernel accounts other processes' time in ticks of 10 ms: a run must be long enough for one tick more or less
-    /// not to decide.
-    fn contaminated(&self, spec: &Spec, run: &Run) -> bool {
-        const TICKS_NS: f64 = 20e6;
-        let grain = TICKS_NS / (run.process.elapsed_ns.max(1) as f64 * self.cpus);
+    /// The hypervisor's share is told in ticks of 10 ms: one tick more or less on each CPU must not decide.
+    fn contaminated(&self, run: &Run) -> bool {
+        const TICK_NS: f64 = 10e6;
+        let grain = TICK_NS / run.process.elapsed_ns.max(1) as f64;
         let seen = &run.contamination;
-        let background = !spec.background && seen.background_share > BACKGROUND_LIMIT + grain;
-        background || seen.steal_share > STEAL_LIMIT + grain
+        seen.background_share > BACKGROUND_LIMIT || seen.steal_share > STEAL_LIMIT + grain
     }
 }
 

@@ -97,7 +97,10 @@ impl fmt::Display for Warning {
                 share * 100.0
             ),
             Warning::Unoptimised => {
-                write!(f, "this holdup was built without optimisation: its figures mean nothing; build it with --release")
+                write!(
+                    f,
+                    "this holdup was built without optimisation: its figures mean nothing; build it with --release"
+                )
             }
         }
     }
@@ -168,7 +171,11 @@ fn keep_worst(worst: &mut Vec<Warning>, new: Warning) {
 }
 
 fn latency_cost(run: &RunRecord) -> Option<Warning> {
-    let shares = run.cells.iter().flat_map(|cell| cell.counted()).filter_map(|(_, s)| Some(s.latency.as_ref()?.cost_share));
+    let shares = run
+        .cells
+        .iter()
+        .flat_map(|cell| cell.counted())
+        .filter_map(|(_, s)| Some(s.latency.as_ref()?.cost_share));
     let share = shares.fold(0.0, f64::max);
     (share > LATENCY_TOLERANCE).then_some(Warning::LatencyCost { share })
 }

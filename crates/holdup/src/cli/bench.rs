@@ -163,11 +163,16 @@ impl Options {
 
 fn main_locks() -> Vec<String> {
     let locks = holdup_bench::locks::all();
-    MAIN_LOCKS.into_iter().filter(|name| locks.iter().any(|lock| lock.name == *name)).map(str::to_owned).collect()
+    MAIN_LOCKS
+        .into_iter()
+        .filter(|name| locks.iter().any(|lock| lock.name == *name))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// CPUs of the machine that measured.
 fn cpus(run: &RunRecord) -> u32 {
-    let named = |name: &str| run.environment.iter().find(|(n, _)| n == name).and_then(|(_, v)| v.parse().ok());
+    let named =
+        |name: &str| run.environment.iter().find(|(n, _)| n == name).and_then(|(_, v)| v.parse().ok());
     named("cpus_allowed").or_else(|| named("cpus_online")).unwrap_or(1)
 }

@@ -78,7 +78,10 @@ impl fmt::Display for Error {
                 write!(f, "{why}; 'holdup list factors' shows every factor and its values")
             }
             Error::UnknownLock { name, nearest: Some(nearest) } => {
-                write!(f, "there is no lock '{name}'; did you mean '{nearest}'? 'holdup list locks' shows them all")
+                write!(
+                    f,
+                    "there is no lock '{name}'; did you mean '{nearest}'? 'holdup list locks' shows them all"
+                )
             }
             Error::UnknownLock { name, nearest: None } => {
                 write!(f, "there is no lock '{name}'; 'holdup list locks' shows them all")
@@ -95,7 +98,10 @@ impl fmt::Display for Error {
                 write!(f, "{name}: no such command; give a program of $PATH or a path such as ./{name}")
             }
             Error::Command { name, why } if why.kind() == io::ErrorKind::PermissionDenied => {
-                write!(f, "{name}: cannot be executed ({why}); give a program, or make it one with 'chmod +x'")
+                write!(
+                    f,
+                    "{name}: cannot be executed ({why}); give a program, or make it one with 'chmod +x'"
+                )
             }
             Error::Command { name, why } => write!(f, "{name}: cannot be started: {why}"),
         }

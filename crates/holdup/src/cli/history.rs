@@ -38,7 +38,10 @@ fn text(runs: &[RunSummary], limit: usize) -> String {
     if runs.is_empty() {
         return "The store has no runs yet; 'holdup bench' makes one.\n".to_owned();
     }
-    let mut text = format!("{:>5}  {:16}  {:>5}  {:>11}  {:10}  {}\n", "run", "began (UTC)", "cells", "runs", "state", "what");
+    let mut text = format!(
+        "{:>5}  {:16}  {:>5}  {:>11}  {:10}  {}\n",
+        "run", "began (UTC)", "cells", "runs", "state", "what"
+    );
     for run in runs.iter().take(limit) {
         let _ = writeln!(
             text,
@@ -64,4 +67,9 @@ fn state(run: &RunSummary) -> String {
         (true, 0) => "complete".to_owned(),
         (true, n) => format!("{n} failed"),
     }
+}
+
+/// Date and time of day, as the days since 1970 tell them (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+fn utc(unix_s: i64) -> String {
+    unix_s.to_string()
 }

@@ -62,7 +62,9 @@ impl StoreFile {
 
     /// The option that names the file in a command for the user, with a space before it; empty for the default.
     pub fn option(&self) -> String {
-        self.store.as_ref().map_or_else(String::new, |path| format!(" --store {}", quoted(&path.to_string_lossy())))
+        self.store
+            .as_ref()
+            .map_or_else(String::new, |path| format!(" --store {}", quoted(&path.to_string_lossy())))
     }
 }
 
@@ -82,7 +84,8 @@ impl Measuring {
 
     /// Options that repeat a command likewise, with a space before each.
     pub fn repeat_options(&self) -> String {
-        let limit = self.limit.as_ref().map_or_else(String::new, |limit| format!(" --limit {}", quoted(limit)));
+        let limit =
+            self.limit.as_ref().map_or_else(String::new, |limit| format!(" --limit {}", quoted(limit)));
         format!("{limit}{}", if self.no_reject { " --no-reject" } else { "" })
     }
 
@@ -160,8 +163,9 @@ pub fn quoted(word: &str) -> String {
 /// # Errors
 /// The system does not tell which file this program is.
 pub fn workers() -> Result<Processes, Error> {
-    Processes::of_this_program()
-        .map_err(|why| Error::Argument(format!("cannot find this program's own file to start workers: {why}")))
+    Processes::of_this_program().map_err(|why| {
+        Error::Argument(format!("cannot find this program's own file to start workers: {why}"))
+    })
 }
 
 /// Set by Ctrl-C and by the system's request to end.
@@ -172,7 +176,9 @@ pub fn stop() -> Result<&'static AtomicBool, Error> {
     static STOP: AtomicBool = AtomicBool::new(false);
     static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
     LISTENING
-        .get_or_init(|| ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|why| why.to_string()))
+        .get_or_init(|| {
+            ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|why| why.to_string())
+        })
         .clone()
         .map(|()| &STOP)
         .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))

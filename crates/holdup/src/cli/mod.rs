@@ -10,6 +10,7 @@ mod list;
 pub mod measure;
 pub mod output;
 mod progress;
+mod show;
 mod time;
 mod timemutex;
 
@@ -128,7 +129,7 @@ fn usage(why: &clap::Error) -> String {
 /// It cannot be done; the message says why and what can.
 pub fn run(request: Request) -> Result<Status, Error> {
     match request {
-        Request::Worker(words) => Ok(Status::Child(holdup_bench::process::worker(&words))),
+        Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
         Request::Command(Command::Bench(options)) => bench::run(&options),
         Request::Command(Command::TimeMutex(options)) => timemutex::run(&options),
         Request::Command(Command::Time(options)) => time::run(&options),

@@ -17,7 +17,8 @@ pub struct Bar {
 impl Bar {
     /// A bar for a terminal, or nothing for anything else.
     pub fn new() -> Bar {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        let bar =
+            if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
         Bar { bar, again: 0 }
     }
 }

@@ -10,7 +10,10 @@ pub fn table(run: &RunRecord) -> String {
     let time = Metric::named("time_per_op_ns").expect("the metric exists");
     let mut text = String::new();
     for cell in &run.cells {
-        let words: Vec<String> = RunRecord::varied(run.cells.iter()).iter().map(|n| cell.spec.get(n).unwrap_or_default()).collect();
+        let words: Vec<String> = RunRecord::varied(run.cells.iter())
+            .iter()
+            .map(|n| cell.spec.get(n).unwrap_or_default())
+            .collect();
         let figure = match (cell.failure(), stats::of_cell(cell, time)) {
             (Some(failure), _) => failure.detail.clone(),
             (None, Some(e)) => format!("{:.1} [{:.1} {:.1}] n={}", e.median, e.low, e.high, e.n),

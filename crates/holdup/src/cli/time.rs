@@ -30,10 +30,11 @@ The figures go to stderr, so that the command's own output stays as it is.";
 pub fn run(options: &Options) -> Result<Status, Error> {
     // Ctrl-C is for the command; we stay and report.
     measure::stop()?;
-    let (name, arguments) = options.command.split_first().ok_or_else(|| Error::Argument("no command".to_owned()))?;
+    let (name, arguments) =
+        options.command.split_first().ok_or_else(|| Error::Argument("no command".to_owned()))?;
     let mut command = std::process::Command::new(name);
     command.args(arguments);
-    let finished = holdup_bench::process::time(&mut command)
+    let finished = holdup_bench::command::time(&mut command)
         .map_err(|why| Error::Command { name: name.to_string_lossy().into_owned(), why })?;
     output::note(text(&finished.process).trim_end());
     Ok(Status::Child(finished.code))

@@ -121,7 +121,8 @@ const SLEEP_POINTS: [(&str, &str); 4] = [
 
 impl Asked {
     fn read(options: &Options) -> Result<Asked, Error> {
-        let wrong = |text: String| Err(Error::Argument(format!("{text}; 'holdup timemutex --help' explains")));
+        let wrong =
+            |text: String| Err(Error::Argument(format!("{text}; 'holdup timemutex --help' explains")));
         let Some(way) = WAYS.iter().find(|way| way.which == options.which) else {
             return wrong(format!(
                 "WHICH is {}; it must be 1 (critical section), 2 (two nested ones), 3 (kernel mutex), 4 (event) or 5 \
@@ -135,7 +136,8 @@ impl Asked {
         if !(0..=MOST_DEPTH).contains(&options.depth) {
             return wrong(format!("DEPTH is {}; it must be 0 to {MOST_DEPTH}", options.depth));
         }
-        let Some(delay) = u64::try_from(options.delay).ok().filter(|delay| *delay <= u64::from(u32::MAX)) else {
+        let Some(delay) = u64::try_from(options.delay).ok().filter(|delay| *delay <= u64::from(u32::MAX))
+        else {
             return wrong(format!("DELAY is {}; it must be 0 or more, below 2^32", options.delay));
         };
         let mut asked = Asked {
@@ -162,7 +164,8 @@ impl Asked {
         let active = options.active.unwrap_or(self.threads);
         self.active = active.clamp(1, self.threads);
         if self.active != active {
-            self.changed.push(format!("NUMTHACTIVE {active} is not 1 to {}: taken as {}", self.threads, self.active));
+            self.changed
+                .push(format!("NUMTHACTIVE {active} is not 1 to {}: taken as {}", self.threads, self.active));
         }
     }
 
@@ -186,7 +189,11 @@ impl Asked {
     }
 
     fn pause(&self) -> (&'static str, &'static str) {
-        usize::try_from(self.sleep_points).ok().and_then(|n| SLEEP_POINTS.get(n)).copied().unwrap_or(SLEEP_POINTS[0])
+        usize::try_from(self.sleep_points)
+            .ok()
+            .and_then(|n| SLEEP_POINTS.get(n))
+            .copied()
+            .unwrap_or(SLEEP_POINTS[0])
     }
 
     fn describe(&self) -> String {
@@ -194,7 +201,8 @@ impl Asked {
         let what = if self.depth == 0 { "no lock: the baseline" } else { self.way.lock };
         let _ = writeln!(text, "Which        {}  {} ({what})", self.way.which, self.way.then);
         let _ = writeln!(text, "Depth        {}", self.depth);
-        let _ = writeln!(text, "Delay        {}  0 to {} work steps", self.delay, self.delay * STEPS_PER_DELAY);
+        let _ =
+            writeln!(text, "Delay        {}  0 to {} work steps", self.delay, self.delay * STEPS_PER_DELAY);
         let _ = writeln!(text, "NumThreads   {}  {} iterations each", self.threads, self.iterations);
         let _ = writeln!(text, "SleepPoints  {}  {}", self.sleep_points, self.pause().1);
         let _ = writeln!(text, "NumThActive  {}", self.active);
@@ -221,7 +229,10 @@ fn explain(failure: &Failure, limit: Duration) -> String {
     match failure.kind {
         FailureKind::Unsupported => format!("this machine cannot measure it: {}", failure.detail),
         FailureKind::Hang => {
-            format!("{} (limit {limit:.0?}; --limit 600s gives it longer, --iterations 10000 asks for less)", failure.detail)
+            format!(
+                "{} (limit {limit:.0?}; --limit 600s gives it longer, --iterations 10000 asks for less)",
+                failure.detail
+            )
         }
         FailureKind::LostUpdate | FailureKind::Crash => failure.detail.clone(),
     }
@@ -272,7 +283,10 @@ mod tests {
             (&[1, 1, 0, 4, 2, 99], 2, 4, 1),
         ] {
             let asked = asked(arguments).unwrap();
-            assert_eq!((asked.sleep_points, asked.active, asked.changed.len()), (sleep_points, active, changes));
+            assert_eq!(
+                (asked.sleep_points, asked.active, asked.changed.len()),
+                (sleep_points, active, changes)
+            );
         }
     }
 

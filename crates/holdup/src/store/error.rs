@@ -120,7 +120,11 @@ impl fmt::Display for StoreError {
                 path.display()
             ),
             StoreError::Io { path, why } => {
-                write!(f, "cannot use the store {}: {why}. Name another file with --store FILE", path.display())
+                write!(
+                    f,
+                    "cannot use the store {}: {why}. Name another file with --store FILE",
+                    path.display()
+                )
             }
             StoreError::NoSuchRun { path, run } => write!(
                 f,

@@ -205,8 +205,10 @@ impl Store {
         let mut record = self
             .read(|c| c.query_row("SELECT * FROM run WHERE id = ?1", [run], run_record).optional())?
             .ok_or_else(|| StoreError::NoSuchRun { path: self.path.clone(), run: run.to_string() })?;
-        record.environment = self.pairs("SELECT name, value FROM environment WHERE run = ?1 ORDER BY position", run)?;
-        record.warnings = self.pairs("SELECT code, text FROM warning WHERE run = ?1 ORDER BY position", run)?;
+        record.environment =
+            self.pairs("SELECT name, value FROM environment WHERE run = ?1 ORDER BY position", run)?;
+        record.warnings =
+            self.pairs("SELECT code, text FROM warning WHERE run = ?1 ORDER BY position", run)?;
         record.cells = self
             .cells(run)?
             .into_iter()
@@ -227,7 +229,9 @@ impl Store {
         let seed = self.column::<i64>("SELECT seed FROM run WHERE id = ?1", run)?.cast_unsigned();
         let tasks = self.read(|c| {
             c.prepare("SELECT cell, repeat, block FROM task WHERE run = ?1 ORDER BY position")?
-                .query_map([run], |row| Ok(Task { cell: row.get(0)?, repeat: row.get(1)?, block: row.get(2)? }))?
+                .query_map([run], |row| {
+                    Ok(Task { cell: row.get(0)?, repeat: row.get(1)?, block: row.get(2)? })
+                })?
                 .collect()
         })?;
         Ok(Plan { cells: self.cells(run)?, tasks, seed })
@@ -296,7 +300,9 @@ impl Store {
             "last" => self.read(|c| c.query_row("SELECT max(id) FROM run", [], |row| row.get(0)))?,
             _ => {
                 let id: i64 = text.parse().map_err(|_| missing())?;
-                self.read(|c| c.query_row("SELECT id FROM run WHERE id = ?1", [id], |row| row.get(0)).optional())?
+                self.read(|c| {
+                    c.query_row("SELECT id FROM run WHERE id = ?1", [id], |row| row.get(0)).optional()
+                })?
             }
         };
         found.ok_or_else(missing)
@@ -377,7 +383,8 @@ impl Store {
             let switched = self.connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
             match switched {
                 Err(why)
-                    if why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && !left.is_zero() =>
+                    if why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                        && !left.is_zero() =>
                 {
                     std::thread::sleep(PAUSE);
                     left = left.saturating_sub(PAUSE);
@@ -417,7 +424,7 @@ impl Store {
         let of = |read: fn(&Sample) -> u64| sample.map(read).map(saturate);
         let process = &record.process;
         self.connection
-            .prepare_cached(
+            .prepare(
                 "INSERT INTO sample VALUES (NULL, ?1, ?2,
                     (SELECT count(*) FROM sample WHERE run = ?1 AND task = ?2),
                     ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
@@ -453,7 +460,12 @@ impl Store {
             .map(|_| ())
     }
 
-    fn update_run(&mut self, run: i64, complete: bool, warnings: &[(String, String)]) -> rusqlite::Result<()> {
+    fn update_run(
+        &mut self,
+        run: i64,
+        complete: bool,
+        warnings: &[(String, String)],
+    ) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute("DELETE FROM warning WHERE run = ?1", [run])?;
         insert_pairs(&transaction, "INSERT INTO warning VALUES (?1, ?2, ?3, ?4)", run, warnings)?;
@@ -509,7 +521,12 @@ fn user_version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-fn insert_pairs(connection: &Connection, sql: &str, run: i64, pairs: &[(String, String)]) -> rusqlite::Result<()> {
+fn insert_pairs(
+    connection: &Connection,
+    sql: &str,
+    run: i64,
+    pairs: &[(String, String)],
+) -> rusqlite::Result<()> {
     let mut insert = connection.prepare(sql)?;
     for (position, (first, second)) in pairs.iter().enumerate() {
         insert.execute(params![run, position, first, second])?;
@@ -521,7 +538,15 @@ fn insert_plan(connection: &Connection, run: i64, plan: &Plan) -> rusqlite::Resu
     let mut insert = connection.prepare("INSERT INTO cell VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
     for (position, (sweep, spec)) in plan.cells.iter().enumerate() {
         let words = spec.to_words().join(" ");
-        insert.execute(params![run, position, sweep, spec.lock, spec.workload.name(), spec.threads, words])?;
+        insert.execute(params![
+            run,
+            position,
+            sweep,
+            spec.lock,
+            spec.workload.name(),
+            spec.threads,
+            words
+        ])?;
     }
     let mut insert = connection.prepare("INSERT INTO task VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for (position, task) in plan.tasks.iter().enumerate() {
@@ -575,9 +600,9 @@ fn outcome(row: &Row<'_>) -> rusqlite::Result<Result<Sample, Failure>> {
         return Ok(Err(Failure { kind, detail: row.get("failure_detail")? }));
     }
     let raw: String = row.get("raw")?;
-    Sample::from_text(&raw).map(Ok).map_err(|why| {
-        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, why.into())
-    })
+    Sample::from_text(&raw)
+        .map(Ok)
+        .map_err(|why| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, why.into()))
 }
 
 /// SQLite's integers have a sign.

@@ -5,7 +5,8 @@ use crate::plan::Sweep;
 use holdup_bench::sample::{Counters, Latency};
 
 fn plan() -> Plan {
-    let mut sweep = Sweep { name: "s".to_owned(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 2 };
+    let mut sweep =
+        Sweep { name: "s".to_owned(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 2 };
     sweep.axis("lock", "none,pthread").unwrap();
     sweep.axis("threads", "1,2").unwrap();
     sweep.axis("hold", "uniform:0..1us").unwrap();
@@ -20,7 +21,10 @@ fn new_run() -> NewRun {
         repeats: 2,
         options: RunOptions { reject: false, limit: Some(Duration::from_millis(1500)) },
         definition: Some("title = 'x'".to_owned()),
-        environment: vec![("holdup".to_owned(), "0.1.0".to_owned()), ("cpu".to_owned(), "it's fast".to_owned())],
+        environment: vec![
+            ("holdup".to_owned(), "0.1.0".to_owned()),
+            ("cpu".to_owned(), "it's fast".to_owned()),
+        ],
         plan: plan(),
     }
 }

@@ -21,15 +21,16 @@ mod tests {
     use super::*;
 
     fn with(pairs: &[(&str, &str)]) -> Option<PathBuf> {
-        data_folder(|name| {
-            pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
-        })
+        data_folder(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value)))
     }
 
     #[test]
     fn the_data_folder_follows_the_environment() {
         assert_eq!(with(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/a")]), Some("/data".into()));
-        assert_eq!(with(&[("XDG_DATA_HOME", "data"), ("HOME", "/home/a")]), Some("/home/a/.local/share".into()));
+        assert_eq!(
+            with(&[("XDG_DATA_HOME", "data"), ("HOME", "/home/a")]),
+            Some("/home/a/.local/share".into())
+        );
         assert_eq!(with(&[("HOME", "")]), None);
     }
 }
