@@ -31,6 +31,8 @@ mod lock;
 #[cfg(feature = "std")]
 mod registry;
 mod sys;
+#[cfg(feature = "std")]
+pub mod technique;
 
 pub use self::lock::*;
 #[cfg(feature = "std")]
