@@ -7,5 +7,6 @@ pub mod claim;
 pub mod metric;
 pub mod plan;
 pub mod plot;
+pub mod report;
 pub mod results;
 pub mod stats;

@@ -1,0 +1,1 @@
+//! A plot as data: axes, lines and points with their intervals; the terminal and the page draw it.
