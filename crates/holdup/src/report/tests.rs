@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Style, specimen, table, text};
+use super::{Style, chart, specimen, table, text};
 
 /// Compares with the golden file; with HOLDUP_BLESS=1 writes it.
 fn golden(name: &str, text: &str) {
@@ -32,4 +32,16 @@ fn the_table_of_a_sweep_is_the_golden_one() {
         assert_fits(&text, 80);
         golden(name, &text);
     }
+}
+
+#[test]
+fn the_terminal_charts_are_the_golden_ones() {
+    let full = specimen::full();
+    let mut text = String::new();
+    for plot in chart::default_plots(&full) {
+        text.push_str(&chart::terminal(&full, &plot, &Style::default()));
+        text.push('\n');
+    }
+    assert_fits(&text, 80);
+    golden("charts.txt", &text);
 }
