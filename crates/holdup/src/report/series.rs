@@ -9,6 +9,9 @@ use crate::stats::{self, Estimate};
 /// A logarithmic axis pays from this ratio of the largest to the smallest value on.
 const LOG_FROM: f64 = 20.0;
 
+/// A logarithmic y axis spans at most this.
+const MOST_SPREAD: f64 = 1e5;
+
 /// Everything that a drawing needs.
 #[derive(Clone, Debug)]
 pub struct Drawing<'a> {
@@ -81,6 +84,12 @@ impl Quantity {
             Quantity::Metric(metric) => number::of_metric(metric, value),
             Quantity::Ratio => number::ratio(value),
         }
+    }
+
+    /// The value as an axis shows it.
+    fn tick(self, value: f64) -> String {
+        let text = self.text(value);
+        if text.starts_with('<') { format!("{value:e}") } else { short(&text) }
     }
 
     /// Median and interval.
@@ -272,9 +281,16 @@ fn x_axis(plot: &Plot, xs: &Positions) -> Axis {
     let values: Vec<f64> = xs.places.iter().map(|(_, place)| *place).collect();
     let (low, high) = ends(values.iter().copied());
     let positive = low > 0.0;
-    let log = xs.to_scale && positive && high > low && (plot.log_x || high / low > LOG_FROM);
+    let log =
+        xs.to_scale && positive && high > low && (plot.log_x || high / low > LOG_FROM || doubling(&values));
     let ticks = xs.places.iter().map(|(text, place)| (*place, text::clean(text))).collect();
     Axis { low, high, log, ticks }
+}
+
+/// Whether each value is the same multiple of the one before, as in 1, 2, 4, 8.
+fn doubling(values: &[f64]) -> bool {
+    let steps: Vec<f64> = values.windows(2).map(|pair| pair[1] / pair[0]).collect();
+    steps.len() >= 2 && steps.iter().all(|step| *step > 1.5 && (step / steps[0] - 1.0).abs() < 0.01)
 }
 
 fn y_axis(plot: &Plot, lines: &[Line], quantity: Quantity) -> Axis {
@@ -283,9 +299,14 @@ fn y_axis(plot: &Plot, lines: &[Line], quantity: Quantity) -> Axis {
     let (least, _) = ends(estimates().flat_map(|e| [e.low, e.median]).filter(|value| *value > 0.0));
     let spread = ends(estimates().map(|e| e.median).filter(|value| *value > 0.0));
     if least > 0.0 && high > 0.0 && (plot.log_y || spread.1 / spread.0 > LOG_FROM) {
-        // What is zero has no place on a logarithmic axis; it stands on the floor, which is labelled so.
-        let floor = if low <= 0.0 { least / 10.0 } else { least };
-        return log_axis(floor, high, low <= 0.0, quantity);
+        // What is zero has no place on a logarithmic axis, and what is tiny would leave no room for the rest; both stand
+        // on the floor, which is labelled so.
+        let tiny = high / MOST_SPREAD;
+        return match () {
+            () if least < tiny => log_axis(tiny, high, Some("less"), quantity),
+            () if low <= 0.0 => log_axis(least / 10.0, high, Some("0"), quantity),
+            () => log_axis(least, high, None, quantity),
+        };
     }
     linear_axis(low.min(0.0), high, quantity)
 }
@@ -301,26 +322,25 @@ fn linear_axis(low: f64, high: f64, quantity: Quantity) -> Axis {
         .find(|step| *step >= raw * 0.999)
         .unwrap_or(10.0 * power);
     let (from, to) = ((low / step).floor() as i64, ((low + span) / step - 1e-9).ceil() as i64);
-    let ticks =
-        (from..=to).map(|i| i as f64 * step).map(|value| (value, short(&quantity.text(value)))).collect();
+    let ticks = (from..=to).map(|i| i as f64 * step).map(|value| (value, quantity.tick(value))).collect();
     Axis { low: from as f64 * step, high: to as f64 * step, log: false, ticks }
 }
 
 /// A logarithmic axis with a tick per decade, or at 1, 2 and 5 where there are few.
-fn log_axis(low: f64, high: f64, zero_on_floor: bool, quantity: Quantity) -> Axis {
+fn log_axis(low: f64, high: f64, floor: Option<&str>, quantity: Quantity) -> Axis {
     let (low, high) = if low == high { (low / 2.0, high * 2.0) } else { (low / 1.1, high * 1.1) };
     let decades = (high / low).log10();
     let factors: &[f64] = if decades < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let mut ticks = Vec::new();
-    if zero_on_floor {
-        ticks.push((low, "0".to_owned()));
+    if let Some(label) = floor {
+        ticks.push((low, label.to_owned()));
     }
     for power in low.log10().floor() as i32..=high.log10().ceil() as i32 {
         for factor in factors {
             let value = factor * 10f64.powi(power);
-            let clear = !zero_on_floor || value > low * 3.0;
+            let clear = floor.is_none() || value > low * 3.0;
             if value >= low && value <= high && clear {
-                ticks.push((value, short(&quantity.text(value))));
+                ticks.push((value, quantity.tick(value)));
             }
         }
     }
@@ -356,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_logarithmic_axis_has_a_floor_for_zero() {
-        let axis = log_axis(0.1, 1000.0, true, Quantity::Ratio);
+        let axis = log_axis(0.1, 1000.0, Some("0"), Quantity::Ratio);
         assert_eq!(axis.ticks[0].1, "0");
         assert_eq!(axis.place(0.0), 0.0);
         assert!((axis.place(10.0) - 0.5).abs() < 1e-9);
