@@ -5,7 +5,9 @@ use holdup_bench::process::{Failure, FailureKind, ProcessUse};
 use holdup_bench::sample::{Counters, Latency, Sample};
 use holdup_bench::spec::Spec;
 
+use crate::claim::{ClaimResult, Verdict};
 use crate::results::{CellRecord, RunRecord, SampleRecord};
+use crate::stats::Estimate;
 
 /// Builds a run from cells; every figure is drawn from the seed.
 pub struct Specimen {
@@ -225,4 +227,56 @@ pub fn hostile() -> RunRecord {
     run.cells[0].sweep = "]]> <!-- sweep".to_owned();
     run.cells[1].sweep = "]]> <!-- sweep".to_owned();
     run.clone()
+}
+
+/// A claim of each verdict, one of them close.
+pub fn claims() -> Vec<ClaimResult> {
+    let claim = |id: &str, experiment: &str, words: [&str; 4], verdict, close, figure| ClaimResult {
+        id: id.to_owned(),
+        experiment: experiment.to_owned(),
+        claim: words[0].to_owned(),
+        published: words[1].to_owned(),
+        measured: words[2].to_owned(),
+        figure,
+        verdict,
+        close,
+        why: words[3].to_owned(),
+    };
+    let figure = |median, low, high| Some(Estimate { median, low, high, n: 5 });
+    vec![
+        claim(
+            "I1",
+            "intel-2009",
+            [
+                "On one thread the always-in-kernel lock costs several times the critical section's time on the free list.",
+                "5.2x",
+                "21.4x",
+                "The whole interval lies above 2, the threshold of the claim.",
+            ],
+            Verdict::Holds,
+            false,
+            figure(21.4, 20.9, 22.3),
+        ),
+        claim(
+            "I8",
+            "intel-2009",
+            ["xchg and cmpxchg cost the same.", "", "1.11", "The interval reaches across 1.1."],
+            Verdict::Differs,
+            true,
+            figure(1.11, 1.04, 1.19),
+        ),
+        claim(
+            "K3",
+            "kraus-2014",
+            [
+                "Per-core counters show it: instructions per cycle drop, cache misses rise on one core.",
+                "IPC 0.29 against 2.0",
+                "",
+                "This machine shows no hardware counters to an ordinary user.",
+            ],
+            Verdict::NotMeasurable,
+            false,
+            None,
+        ),
+    ]
 }
