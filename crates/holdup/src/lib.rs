@@ -9,6 +9,7 @@ pub mod cli;
 pub mod metric;
 pub mod plan;
 pub mod plot;
+pub mod report;
 pub mod results;
 pub mod runner;
 pub mod stats;
