@@ -62,12 +62,16 @@ pub fn flag_text(factor: &Factor, values: &str) -> String {
     }
 }
 
-/// The word most like `name`, if any is like it at all.
+/// The word most like `name`, if any is like it at all: few letters differ, or it is the beginning.
 pub fn nearest<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const ALIKE: f64 = 0.6;
+    const BEGINNING: usize = 3;
     words
-        .map(|word| (strsim::jaro_winkler(name, word), word))
-        .filter(|(alike, _)| *alike > ALIKE)
+        .map(|word| match name.len() >= BEGINNING && word.starts_with(name) {
+            true => (ALIKE, word),
+            false => (strsim::normalized_damerau_levenshtein(name, word), word),
+        })
+        .filter(|(alike, _)| *alike >= ALIKE)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, word)| word)
 }
@@ -120,6 +124,8 @@ mod tests {
         let names = ["none", "pthread", "ticket"];
         assert_eq!(nearest("ptread", names.into_iter()), Some("pthread"));
         assert_eq!(nearest("tiket", names.into_iter()), Some("ticket"));
+        assert_eq!(nearest("pth", names.into_iter()), Some("pthread"));
         assert_eq!(nearest("xyz", names.into_iter()), None);
+        assert_eq!(nearest("broken-pthread-mutex", names.into_iter()), None);
     }
 }
