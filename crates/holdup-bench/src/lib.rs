@@ -8,7 +8,11 @@
     reason = "resource use, affinity and shared test data need system calls and raw cells; every block argues its contract"
 )]
 
+mod arch;
+#[cfg(feature = "broken-locks")]
+mod broken;
 mod burn;
+mod check;
 mod drive;
 mod gate;
 mod lock;
@@ -26,4 +30,5 @@ pub mod work;
 pub mod worker;
 mod workload;
 
+pub use check::{check, check_machine, check_sense};
 pub use measure::measure;
