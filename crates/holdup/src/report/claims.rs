@@ -35,7 +35,7 @@ pub fn summary(claims: &[ClaimResult]) -> String {
     let close: Vec<String> =
         claims.iter().filter(|claim| claim.close).map(|claim| text::clean(&claim.id)).collect();
     let mut words = format!(
-        "{}: {} hold, {} differ, {} not measurable here.",
+        "{}: holds {}, differs {}, not measurable here {}.",
         number::counted(claims.len(), "claim"),
         count(Verdict::Holds),
         count(Verdict::Differs),

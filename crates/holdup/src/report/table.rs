@@ -109,6 +109,55 @@ fn median(head: [&str; 2], metric: &'static str, format: fn(f64) -> String) -> C
     })
 }
 
+/// A sweep's rows as texts, for the page: the same cells and columns as on the terminal.
+pub(crate) struct Grid {
+    /// Names of the varied factors.
+    pub factors: Vec<&'static str>,
+    /// Headings of the figures.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<GridRow>,
+}
+
+/// One cell of a sweep in a [`Grid`].
+pub(crate) struct GridRow {
+    /// The factors' values.
+    pub values: Vec<String>,
+    /// The figures, or why there are none.
+    pub figures: Result<Vec<(String, Option<Ink>)>, String>,
+    /// `!` where every run was disturbed, `x` where some failed.
+    pub mark: &'static str,
+}
+
+/// The rows of these cells with all figures that the terminal shows.
+pub(crate) fn grid(run: &RunRecord, cells: &[&CellRecord]) -> Grid {
+    let shown: Vec<&CellRecord> =
+        cells.iter().copied().filter(|cell| cell.counted().next().is_some() || has_failed(cell)).collect();
+    let mut factors = figures::varied(cells);
+    if factors.is_empty() {
+        factors.push("lock");
+    }
+    let mut columns = columns(run, &shown);
+    if has_latency(&shown) {
+        columns.extend(latency_columns("time to acquire"));
+    }
+    let table = Table::new(&factors, &shown, &columns);
+    let head =
+        columns.iter().map(|column| column.head.join(" ").split_whitespace().collect::<Vec<_>>().join(" "));
+    let head = head.collect();
+    let figures = table.cells.into_iter().zip(table.instead).map(|(figures, instead)| match instead {
+        Some(why) => Err(why),
+        None => Ok(figures.into_iter().map(|(text, ink)| (text.trim().to_owned(), ink)).collect()),
+    });
+    let rows = table.values.into_iter().zip(figures).zip(table.marks);
+    let rows = rows.map(|((values, figures), mark)| GridRow { values, figures, mark: mark.trim() }).collect();
+    Grid { factors, head, rows }
+}
+
+fn has_latency(cells: &[&CellRecord]) -> bool {
+    cells.iter().any(|cell| cell.spec.latency)
+}
+
 /// The columns of figures that fit these cells.
 fn columns(run: &RunRecord, cells: &[&CellRecord]) -> Vec<Column> {
     let mut columns = vec![median(["", "ops/s"], "ops_per_s", number::scaled)];
@@ -199,27 +248,32 @@ fn body(out: &mut String, run: &RunRecord, all: &[&CellRecord], shown: &[&CellRe
     }
     table.fit_names(headings, style.width);
     table.write(out, headings, style);
-    if shown.iter().any(|cell| figures::value(&cell.spec, "latency") == "on") {
+    if has_latency(shown) {
         latency(out, &factors, shown, style);
     }
 }
 
 /// Percentiles of the time to acquire, in a table of their own.
 fn latency(out: &mut String, factors: &[&'static str], shown: &[&CellRecord], style: &Style) {
-    let columns = vec![
-        median(["", "p50"], "latency_p50_ns", number::time_ns),
-        median(["", "p99"], "latency_p99_ns", number::time_ns),
-        median(["", "max"], "latency_max_ns", number::time_ns),
-        column(["timed one", "in"], |cell| {
-            of_latency(cell, |l| l.sampled_every as f64, |n| format!("{n:.0}"))
-        }),
-        column(["timing cost", "of CPU time"], |cell| of_latency(cell, |l| l.cost_share, number::percent)),
-    ];
+    let columns = latency_columns("");
     let _ = writeln!(out, "\n{}", style.paint(Ink::Bold, "Time to acquire"));
     let mut table = Table::new(factors, shown, &columns);
     let headings = factors.len().saturating_sub(2);
     table.fit_names(headings, style.width);
     table.write(out, headings, style);
+}
+
+/// The columns of [`latency`], with a word before the percentiles where nothing else says what they are of.
+fn latency_columns(what: &str) -> Vec<Column> {
+    vec![
+        median([what, "p50"], "latency_p50_ns", number::time_ns),
+        median([what, "p99"], "latency_p99_ns", number::time_ns),
+        median([what, "max"], "latency_max_ns", number::time_ns),
+        column(["timed one", "in"], |cell| {
+            of_latency(cell, |l| l.sampled_every as f64, |n| format!("{n:.0}"))
+        }),
+        column(["timing cost", "of CPU time"], |cell| of_latency(cell, |l| l.cost_share, number::percent)),
+    ]
 }
 
 fn of_latency(
@@ -395,9 +449,17 @@ impl<'a> Table<'a> {
 }
 
 fn legend(out: &mut String, run: &RunRecord, style: &Style) {
+    for (i, sentence) in explained(run).into_iter().enumerate() {
+        let gap = if i == 0 { "\n" } else { "" };
+        let _ = writeln!(out, "{gap}{}", text::wrap(&sentence, style.width, 2));
+    }
+}
+
+/// What the columns mean, one sentence each.
+pub fn explained(run: &RunRecord) -> Vec<String> {
     let shown = || run.cells.iter().filter(|cell| cell.counted().next().is_some());
     if shown().next().is_none() {
-        return;
+        return Vec::new();
     }
     let mut words = Vec::new();
     let ratios: Vec<Estimate> = run.cells.iter().filter_map(|cell| figures::time_ratio(run, cell)).collect();
@@ -420,10 +482,7 @@ fn legend(out: &mut String, run: &RunRecord, style: &Style) {
             "Jain: 1 = all threads did the same number of operations, 1/threads = one did all".to_owned(),
         );
     }
-    out.push('\n');
-    for sentence in words {
-        let _ = writeln!(out, "{}", text::wrap(&sentence, style.width, 2));
-    }
+    words
 }
 
 /// Failures, what this machine cannot do, disturbed runs and warnings.
