@@ -42,7 +42,7 @@ pub fn page(run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) -> String {
     if !claims.is_empty() {
         claims_table(&mut out, claims);
     }
-    sweeps(&mut out, run, plots);
+    sweeps(&mut out, run, plots, claims);
     notes(&mut out, run);
     environment(&mut out, run);
     let _ = writeln!(out, "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>");
@@ -112,12 +112,15 @@ fn claims_table(out: &mut String, claims: &[ClaimResult]) {
 }
 
 /// Per sweep its sentence, its charts, its figures. Charts of no known sweep come last and say what they miss.
-fn sweeps(out: &mut String, run: &RunRecord, plots: &[Plot]) {
+fn sweeps(out: &mut String, run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) {
     let names = figures::sweeps(run);
     let mut looks = Looks(Vec::new());
     for name in &names {
         let cells: Vec<&CellRecord> = run.sweep(name).collect();
         out.push_str("<section>");
+        if name.is_empty() && !claims.is_empty() {
+            out.push_str("<h2>What was measured</h2>\n");
+        }
         if !name.is_empty() {
             let _ = writeln!(
                 out,
@@ -221,7 +224,12 @@ fn figures_of_chart(out: &mut String, drawing: &Drawing) {
         for (x, _) in &drawing.x.ticks {
             let point = line.points.iter().find(|point| point.x == *x);
             let value = point.map_or_else(String::new, |point| drawing.quantity.interval(&point.estimate));
-            let _ = write!(out, "<td class=\"i\">{}</td>", escape(&value));
+            let (median, interval) = value.split_once(' ').unwrap_or((&value, ""));
+            let interval = match interval {
+                "" => String::new(),
+                interval => format!(" <small>{}</small>", escape(interval)),
+            };
+            let _ = write!(out, "<td class=\"i\">{}{interval}</td>", escape(median));
         }
         out.push_str("</tr>\n");
     }
