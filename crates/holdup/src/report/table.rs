@@ -142,8 +142,10 @@ pub(crate) fn grid(run: &RunRecord, cells: &[&CellRecord]) -> Grid {
         columns.extend(latency_columns("time to acquire"));
     }
     let table = Table::new(&factors, &shown, &columns);
-    let head =
-        columns.iter().map(|column| column.head.join(" ").split_whitespace().collect::<Vec<_>>().join(" "));
+    let head = columns.iter().map(|column| {
+        let words = column.head.each_ref().map(|line| line.trim());
+        words.join(" ").trim().replace(" below", ", below")
+    });
     let head = head.collect();
     let figures = table.cells.into_iter().zip(table.instead).map(|(figures, instead)| match instead {
         Some(why) => Err(why),

@@ -102,7 +102,11 @@ fn claims_table(out: &mut String, claims: &[ClaimResult]) {
             "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"verdict {class}\">{sign} {}</td><td class=\"why\">{}</td></tr>",
             escape(&claim.id),
             escape(&claim.claim),
-            escape(&claim.published),
+            if claim.published.is_empty() {
+                "<span class=\"faint\">shape only</span>".to_owned()
+            } else {
+                escape(&claim.published)
+            },
             escape(&claims::measured(claim)),
             escape(&claims::verdict(claim)),
             escape(&claim.why)
@@ -134,12 +138,15 @@ fn sweeps(out: &mut String, run: &RunRecord, plots: &[Plot], claims: &[ClaimResu
         charts(out, run, own, &mut looks);
         let grid = table::grid(run, &cells);
         if !grid.rows.is_empty() {
-            all_figures(out, run, &grid);
+            all_figures(out, &grid);
         }
         out.push_str("</section>\n");
     }
     let lost = plots.iter().filter(|plot| !names.contains(&plot.sweep.as_str()));
     charts(out, run, lost, &mut looks);
+    for sentence in table::explained(run) {
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(&sentence));
+    }
 }
 
 /// Lines of one name look alike on the whole page.
@@ -236,7 +243,7 @@ fn figures_of_chart(out: &mut String, drawing: &Drawing) {
     out.push_str("</tbody></table></div></details>\n");
 }
 
-fn all_figures(out: &mut String, run: &RunRecord, grid: &Grid) {
+fn all_figures(out: &mut String, grid: &Grid) {
     out.push_str("<h3>All figures</h3>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
     for factor in &grid.factors {
         let _ = write!(out, "<th>{}</th>", escape(factor));
@@ -251,9 +258,6 @@ fn all_figures(out: &mut String, run: &RunRecord, grid: &Grid) {
         before = Some(row);
     }
     out.push_str("</tbody></table></div>\n");
-    for sentence in table::explained(run) {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(&sentence));
-    }
 }
 
 fn figures_row(out: &mut String, grid: &Grid, row: &GridRow, before: Option<&GridRow>) {
