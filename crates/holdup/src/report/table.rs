@@ -10,6 +10,9 @@ use super::{Ink, Style, headline, number, text};
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
 
+/// The loop without a lock: a bound, no contender.
+const NO_LOCK: &str = "none";
+
 /// Cells named one by one in a note; more are counted.
 const MOST_NAMED: usize = 6;
 
@@ -43,7 +46,7 @@ fn sweep(out: &mut String, run: &RunRecord, cells: &[&CellRecord], style: &Style
     }
     let _ = writeln!(out, "{}\n", text::wrap(&context(run, cells), style.width, 0));
     let measured = |cell: &&CellRecord| cell.counted().next().is_some();
-    if cells.iter().any(|cell| measured(&cell)) {
+    if cells.iter().any(measured) {
         let shown: Vec<&CellRecord> =
             cells.iter().copied().filter(|cell| measured(cell) || has_failed(cell)).collect();
         body(out, run, cells, &shown, style);
@@ -88,11 +91,14 @@ fn default_amount(cells: &[&CellRecord]) -> Option<String> {
     (same && default != "auto").then(|| format!(" of {default}"))
 }
 
+/// A text and its colour.
+type Inked = (String, Option<Ink>);
+
 /// A column of figures.
 struct Column {
     /// Two lines of heading.
     head: [String; 2],
-    cell: Box<dyn Fn(&CellRecord) -> (String, Option<Ink>)>,
+    cell: Box<dyn Fn(&CellRecord) -> Inked>,
     /// Left-aligned, as words and intervals are.
     left: bool,
 }
@@ -124,7 +130,7 @@ pub(crate) struct GridRow {
     /// The factors' values.
     pub values: Vec<String>,
     /// The figures, or why there are none.
-    pub figures: Result<Vec<(String, Option<Ink>)>, String>,
+    pub figures: Result<Vec<Inked>, String>,
     /// `!` where every run was disturbed, `x` where some failed.
     pub mark: &'static str,
 }
@@ -183,16 +189,12 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
     // The ratios are worked out here, so that the closure borrows nothing.
     let ratios: Vec<(Spec, Option<Estimate>)> =
         cells.iter().map(|cell| (cell.spec.clone(), figures::time_ratio(run, cell))).collect();
-    let intervals = ratios.iter().any(|(_, ratio)| ratio.is_some_and(|ratio| ratio.n > 1));
     let digits =
         ratios.iter().filter_map(|(_, ratio)| Some(number::ratio((*ratio)?.median).len())).max().unwrap_or(4);
     let name = text::clean(baseline);
     let own = baseline.to_owned();
     Column {
-        head: [
-            format!("time vs {name}"),
-            if intervals { "  below 1 = faster".to_owned() } else { "below 1 = faster".to_owned() },
-        ],
+        head: [format!("  time vs {name}"), "  below 1 = faster".to_owned()],
         cell: Box::new(move |cell| {
             if cell.spec.lock == own {
                 return (format!("  {} baseline", text::right("1", digits)), Some(Ink::Faint));
@@ -200,6 +202,7 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
             let found = ratios.iter().find(|(spec, _)| *spec == cell.spec).and_then(|(_, ratio)| *ratio);
             let Some(ratio) = found else { return ("  - no pair".to_owned(), None) };
             let (mark, ink) = match Difference::of(&ratio) {
+                Difference::Below | Difference::Above if cell.spec.lock == NO_LOCK => (" ", Ink::Faint),
                 Difference::NotShown => ("=", Ink::Faint),
                 Difference::Below => (" ", Ink::Good),
                 Difference::Above => (" ", Ink::Bad),
@@ -214,6 +217,7 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
 /// Time per operation with its interval, where there is nothing to compare with.
 fn interval_column(cells: &[&CellRecord]) -> Column {
     let metric = figures::time();
+    let sure = cells.iter().any(|cell| cell.counted().nth(1).is_some());
     let longest = cells
         .iter()
         .filter_map(|cell| stats::of_cell(cell, metric))
@@ -221,7 +225,10 @@ fn interval_column(cells: &[&CellRecord]) -> Column {
         .max()
         .unwrap_or(0);
     Column {
-        head: ["time per op".to_owned(), "[95% interval]".to_owned()],
+        head: [
+            "time per op".to_owned(),
+            if sure { "[95% interval]".to_owned() } else { "(one run)".to_owned() },
+        ],
         cell: Box::new(move |cell| match stats::of_cell(cell, metric) {
             None => ("-".to_owned(), None),
             Some(estimate) => {
@@ -294,7 +301,7 @@ struct Table<'a> {
     /// Per row the factors' values.
     values: Vec<Vec<String>>,
     /// Per row the figures with their colour.
-    cells: Vec<Vec<(String, Option<Ink>)>>,
+    cells: Vec<Vec<Inked>>,
     /// What stands in place of a row's figures where it has none.
     instead: Vec<Option<String>>,
     /// Rows with something to explain below the table.
@@ -311,7 +318,7 @@ impl<'a> Table<'a> {
             .iter()
             .map(|cell| factors.iter().map(|f| text::clean(&figures::value(&cell.spec, f))).collect())
             .collect();
-        let cells: Vec<Vec<(String, Option<Ink>)>> =
+        let cells: Vec<Vec<Inked>> =
             rows.iter().map(|cell| figures.iter().map(|column| (column.cell)(cell)).collect()).collect();
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let factor_widths = (0..factors.len())
@@ -476,6 +483,9 @@ pub fn explained(run: &RunRecord) -> Vec<String> {
                 "time vs {name}: ratio of time per operation; one run gives no interval and decides nothing"
             ),
         });
+    }
+    if shown().any(|cell| cell.spec.lock == NO_LOCK) {
+        words.push("none: the same loop without a lock, which no lock can beat".to_owned());
     }
     words.push("user, kernel: CPU time of all threads per operation".to_owned());
     words.push("switches: context switches per operation".to_owned());
