@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod claim;
+pub mod experiment;
 pub mod metric;
 pub mod plan;
 pub mod plot;

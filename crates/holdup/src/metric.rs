@@ -163,6 +163,20 @@ pub static METRICS: &[Metric] = &[
         higher_is_better: Some(false),
         read: |s| Some(s.latency.as_ref()?.max_ns as f64),
     },
+    Metric {
+        name: "instructions_per_cycle",
+        unit: "",
+        help: "instructions retired per core cycle (where the machine has counters)",
+        higher_is_better: None,
+        read: |s| s.counters.map(|c| c.instructions as f64 / c.cycles as f64),
+    },
+    Metric {
+        name: "cache_misses_per_op",
+        unit: "",
+        help: "last-level cache misses per operation (where the machine has counters)",
+        higher_is_better: Some(false),
+        read: |s| per_op(s, s.counters?.cache_misses as f64),
+    },
 ];
 
 fn per_op(sample: &Sample, total: f64) -> Option<f64> {
