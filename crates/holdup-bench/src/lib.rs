@@ -8,9 +8,23 @@
     reason = "resource use, affinity and shared test data need system calls and raw cells; every block argues its contract"
 )]
 
+mod burn;
+pub mod command;
+mod drive;
+mod gate;
+mod lock;
 pub mod locks;
 pub mod machine;
+mod measure;
+mod place;
 pub mod process;
+mod random;
 pub mod sample;
 pub mod spec;
+mod sys;
+mod timing;
 pub mod work;
+pub mod worker;
+mod workload;
+
+pub use measure::measure;

@@ -1,0 +1,1 @@
+//! Facts about the machine, as Linux tells them.

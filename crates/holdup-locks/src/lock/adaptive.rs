@@ -1,0 +1,373 @@
+//! The lock for general use: barges while that is harmless, spins as long as spinning has paid, sleeps otherwise, and
+//! hands over to whoever has waited for a millisecond.
+//!
+//! | bits of `state` | name | meaning |
+//! |---|---|---|
+//! | 0 | `LOCKED` | held |
+//! | 1 | `PARKED` | somebody may sleep on the word |
+//! | 2 | `AWAKE` | one waiter is awake and will take the lock or say that it sleeps: nobody need be woken |
+//! | 3.. | `STARVING` × n | n waiters have waited too long; while n > 0 only they may take the lock |
+//!
+//! `spin` is the learned number of pauses after which waiters got the lock (an average that moves by 1/8), or a fixed count.
+//!
+//! ```text
+//!  newcomer ──CAS 0→LOCKED──► holder            (free, nobody starves)
+//!     │ held
+//!     ├─ AWAKE clear: set it, spin ──► holder    (one spinner at a time)
+//!     └─ else, or spun in vain: set PARKED, sleep ──1 ms──► STARVING: next in turn
+//! ```
+//!
+//! # Invariants
+//! 1. Only a compare-exchange that found `LOCKED` clear sets it; so there is at most one holder. Only the holder clears it.
+//! 2. While `STARVING` > 0, only a thread that is counted in it sets `LOCKED`, and leaves the count in the same step.
+//! 3. A thread sleeps only after a step that left `PARKED` set, on exactly that value, and that step found `LOCKED` set or
+//!    `STARVING` > 0.
+//! 4. `AWAKE` is set by a spinner for itself or by a releaser for the waiter it wakes (who learns it from `Woken`). Its owner
+//!    clears it in the step in which it takes the lock, announces its sleep, or gives up; a releaser whose wake found nobody
+//!    clears it itself.
+//! 5. A releaser that clears `PARKED` wakes one. A thread that has consumed a wake sets `PARKED` again in its next step.
+//! 6. A waiter that gives up while the lock is free *takes it instead* if it may. So giving up never leaves a free lock
+//!    whose wake-up it has consumed or whose `STARVING` count kept others out.
+//!
+//! No wake-up is lost: let the lock be free while somebody sleeps, for good. The last release saw either
+//! `PARKED` (3, 5) or a wake under way (5). (a) `STARVING` > 0: the releaser woke a starving sleeper, or each of them is
+//! awake; a starving thread that is awake finds the lock free and takes it (2) or gives up by taking it (6).
+//! (b) `AWAKE` set: its owner is awake, finds the lock free and takes it, or sleeps, which 3 forbids.
+//! (c) neither: the releaser's compare-exchange set `AWAKE` and woke one, or failed because somebody took the lock, whose
+//! release is then the last one. Each case contradicts "free for good". loom explores it: `adaptive*` in tests/loom.rs.
+//!
+//! # Memory orderings
+//! Every take is Acquire; its partner is the Release `fetch_sub` in `release`. All later changes of `state` are
+//! read-modify-writes, so they continue its release sequence and may be Relaxed.
+//!
+//! # Fairness
+//! A thread sleeps at most [`PATIENCE_NS`] before it counts as starving; then newcomers queue behind it and each release
+//! wakes a starving sleeper in the kernel's order. Two threads that hold for 300 us and re-acquire at once get equal shares.
+//!
+//! Sources: spin then park, competitively: Karlin, Li, Manasse & Owicki, "Empirical studies of competitive spinning for a
+//! shared-memory multiprocessor", SOSP 1991; the wake-up throttle and the two modes: the idea of Go's sync.Mutex (2016) and of
+//! eventual fairness in WebKit's WTF::Lock (Pizlo, 2016); learning the count: glibc's PTHREAD_MUTEX_ADAPTIVE_NP.
+//!
+//! Cost: one compare-exchange and one atomic add when free; 8 bytes. When not to use it: strict order (`Fair`), or between
+//! processes (`FutexPi`, `SysvSem`). Forking while other threads wait leaves their marks in the child's copy; a lock that
+//! nobody held or awaited is usable there.
+
+use crate::sys::atomic::{AtomicU32, Ordering};
+use crate::sys::{DeadlineNs, Wait, now_ns, spin_hint, wait, wake};
+
+const LOCKED: u32 = 1;
+const PARKED: u32 = 2;
+const AWAKE: u32 = 4;
+const STARVING: u32 = 8;
+
+/// Wake-up classes: who sleeps patiently, and who starves.
+const PATIENT_SLEEPERS: u32 = 1;
+const STARVING_SLEEPERS: u32 = 2;
+
+/// After this long a waiter counts as starving.
+const PATIENCE_NS: u64 = 1_000_000;
+
+/// In `spin`: the count in the low bits is fixed, not learned.
+const FIXED: u32 = 1 << 31;
+const SPIN_MIN: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
+const SPIN_MAX: u32 = if cfg!(any(loom, miri)) { 2 } else { 600 };
+const SPIN_AT_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
+/// The longest run of pauses between two looks at the word.
+const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
+
+/// Learns how long to spin, sleeps otherwise, and lets nobody starve: the lock for general use. 8 bytes.
+pub struct Adaptive {
+    state: AtomicU32,
+    spin: AtomicU32,
+}
+
+#[cfg(not(loom))]
+fn patience_ns() -> u64 {
+    PATIENCE_NS
+}
+
+/// Models choose: 0 lets every sleeper starve, `u64::MAX` lets nobody, so that both kinds of sleep are explored.
+#[cfg(loom)]
+fn patience_ns() -> u64 {
+    crate::model::PATIENCE_NS.load(core::sync::atomic::Ordering::Relaxed)
+}
+
+/// What one waiter knows about itself.
+struct Waiter {
+    deadline: Option<DeadlineNs>,
+    starves_at: u64,
+    /// It owns `AWAKE`.
+    awake: bool,
+    /// It is counted in `STARVING`.
+    starving: bool,
+    /// It has slept, so others may sleep too: `PARKED` must be set when it takes the lock.
+    slept: bool,
+}
+
+impl Adaptive {
+    /// A free lock that learns how long to spin.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { state: AtomicU32::new(0), spin: AtomicU32::new(SPIN_AT_FIRST) }
+    }
+
+    /// A free lock that spins for `pauses` pauses, always; 0 means that it sleeps at once.
+    #[must_use]
+    pub const fn with_spin(pauses: u32) -> Self {
+        Self { state: AtomicU32::new(0), spin: AtomicU32::new(FIXED | pauses) }
+    }
+
+    #[inline]
+    fn acquire(&self) {
+        if !self.take_free() {
+            self.acquire_contended(None);
+        }
+    }
+
+    fn acquire_until(&self, deadline: DeadlineNs) -> bool {
+        self.acquire_contended(Some(deadline))
+    }
+
+    /// Takes the lock unless it is held, or free and owed to a starving waiter.
+    #[inline]
+    fn try_acquire(&self) -> bool {
+        self.take_free() || self.barge()
+    }
+
+    #[inline]
+    fn take_free(&self) -> bool {
+        self.replace(0, LOCKED).is_ok()
+    }
+
+    #[inline]
+    fn release(&self) {
+        let old = self.state.fetch_sub(LOCKED, Ordering::Release);
+        debug_assert!(old & LOCKED != 0, "holdup-locks: adaptive lock released while free");
+        if old & PARKED != 0 {
+            self.release_contended(old - LOCKED);
+        }
+    }
+
+    #[inline]
+    fn held(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & LOCKED != 0
+    }
+
+    #[cold]
+    fn acquire_contended(&self, deadline: Option<DeadlineNs>) -> bool {
+        if self.barge() {
+            return true;
+        }
+        let mut waiter = Waiter { deadline, starves_at: 0, awake: false, starving: false, slept: false };
+        if self.spin(&mut waiter) {
+            return true;
+        }
+        waiter.starves_at = now_ns().saturating_add(patience_ns());
+        loop {
+            let Some(announced) = self.take_or_announce(&mut waiter) else {
+                return true;
+            };
+            if let Some(acquired) = self.sleep(&mut waiter, announced) {
+                return acquired;
+            }
+        }
+    }
+
+    /// Takes a free lock that has waiters but none that starves.
+    fn barge(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & LOCKED == 0 && state < STARVING {
+            match self.replace(state, state | LOCKED) {
+                Ok(_) => return true,
+                Err(seen) => state = seen,
+            }
+        }
+        false
+    }
+
+    /// Spins as the lone spinner, if nobody else is; true if that got the lock.
+    fn spin(&self, waiter: &mut Waiter) -> bool {
+        let budget = self.spin_budget();
+        if budget == 0 || (!waiter.awake && !self.become_awake()) {
+            return false;
+        }
+        waiter.awake = true;
+        let (mut spent, mut pauses) = (0, 1);
+        while spent < budget {
+            (0..pauses).for_each(|_| spin_hint());
+            spent += pauses;
+            pauses = (pauses * 2).min(PAUSES_MAX);
+            let state = self.state.load(Ordering::Relaxed);
+            if state >= STARVING {
+                return false;
+            }
+            if state & LOCKED == 0 && self.replace(state, waiter.taken(state)).is_ok() {
+                self.learn(spent);
+                return true;
+            }
+        }
+        self.unlearn();
+        false
+    }
+
+    /// Sets `AWAKE` for the caller; false if somebody else has it, or somebody starves.
+    fn become_awake(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & AWAKE == 0 && state < STARVING {
+            match self.replace(state, state | AWAKE) {
+                Ok(_) => return true,
+                Err(seen) => state = seen,
+            }
+        }
+        false
+    }
+
+    /// Takes the lock (`None`), or announces the caller's sleep and returns the value to sleep on.
+    fn take_or_announce(&self, waiter: &mut Waiter) -> Option<u32> {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let free = waiter.may_take(state);
+            let new = if free { waiter.taken(state) } else { waiter.announced(state) };
+            match self.replace(state, new) {
+                Ok(_) if free => return None,
+                Ok(_) => {
+                    waiter.awake = false;
+                    return Some(new);
+                }
+                Err(seen) => state = seen,
+            }
+        }
+    }
+
+    /// Sleeps on `announced`; `Some` if the wait is over, with or without the lock.
+    fn sleep(&self, waiter: &mut Waiter, announced: u32) -> Option<bool> {
+        let class = if waiter.starving { STARVING_SLEEPERS } else { PATIENT_SLEEPERS };
+        let woken = wait(&self.state, announced, class, waiter.sleeps_until()) == Wait::Woken;
+        waiter.slept = true;
+        waiter.awake |= woken && class == PATIENT_SLEEPERS;
+        let now = if waiter.reads_clock() { now_ns() } else { 0 };
+        if waiter.deadline.is_some_and(|deadline| now >= deadline) {
+            return Some(self.give_up(waiter));
+        }
+        if !waiter.starving && now >= waiter.starves_at {
+            self.state.fetch_add(STARVING, Ordering::Relaxed);
+            waiter.starving = true;
+        }
+        (waiter.awake && !waiter.starving && self.spin(waiter)).then_some(true)
+    }
+
+    /// The deadline has passed: undoes the caller's marks, or takes the lock if it is free (invariant 6).
+    #[cold]
+    fn give_up(&self, waiter: &Waiter) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let free = waiter.may_take(state);
+            let new = if free { waiter.taken(state) } else { waiter.gone(state) };
+            match self.replace(state, new) {
+                Ok(_) => return free,
+                Err(seen) => state = seen,
+            }
+        }
+    }
+
+    /// Lets somebody have the lock that was just released, leaving `state`, which has `PARKED` set.
+    #[cold]
+    fn release_contended(&self, mut state: u32) {
+        loop {
+            if state >= STARVING {
+                // None asleep means that they are awake and nobody else may take the lock.
+                wake(&self.state, 1, STARVING_SLEEPERS);
+                return;
+            }
+            if state & (LOCKED | AWAKE) != 0 || state & PARKED == 0 {
+                // Somebody awake took it, or will.
+                return;
+            }
+            match self.replace(state, (state & !PARKED) | AWAKE) {
+                Ok(_) if wake(&self.state, 1, PATIENT_SLEEPERS) > 0 => return,
+                Ok(_) => state = self.keep_or_drop_awake(),
+                Err(seen) => state = seen,
+            }
+        }
+    }
+
+    /// The wake found nobody, so `AWAKE` is ours to clear; returns the state left, in which somebody may sleep meanwhile.
+    fn keep_or_drop_awake(&self) -> u32 {
+        self.state.fetch_and(!AWAKE, Ordering::Relaxed) & !AWAKE
+    }
+
+    #[inline]
+    fn replace(&self, old: u32, new: u32) -> Result<u32, u32> {
+        self.state.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed)
+    }
+
+    /// Twice what has sufficed so far, within limits; or the fixed count.
+    fn spin_budget(&self) -> u32 {
+        let spin = self.spin.load(Ordering::Relaxed);
+        if spin & FIXED != 0 { spin & !FIXED } else { (2 * spin + SPIN_MIN).min(SPIN_MAX) }
+    }
+
+    fn learn(&self, spent: u32) {
+        let spin = self.spin.load(Ordering::Relaxed);
+        if spin & FIXED == 0 {
+            // Lost updates between threads only slow the learning.
+            self.spin.store(spin - spin / 8 + spent.div_ceil(8), Ordering::Relaxed);
+        }
+    }
+
+    fn unlearn(&self) {
+        let spin = self.spin.load(Ordering::Relaxed);
+        if spin & FIXED == 0 {
+            self.spin.store(spin - spin.div_ceil(8), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Waiter {
+    fn may_take(&self, state: u32) -> bool {
+        state & LOCKED == 0 && (self.starving || state < STARVING)
+    }
+
+    /// `state` with the lock taken by this waiter and its marks gone.
+    fn taken(&self, state: u32) -> u32 {
+        self.unmarked(state) | LOCKED | if self.slept { PARKED } else { 0 }
+    }
+
+    /// `state` with this waiter about to sleep.
+    fn announced(&self, state: u32) -> u32 {
+        let state = if self.awake { state & !AWAKE } else { state };
+        state | PARKED
+    }
+
+    /// `state` with this waiter gone; what it may have consumed is left for others as `PARKED`.
+    fn gone(&self, state: u32) -> u32 {
+        self.unmarked(state) | PARKED
+    }
+
+    fn unmarked(&self, state: u32) -> u32 {
+        let state = if self.awake { state & !AWAKE } else { state };
+        if self.starving { state - STARVING } else { state }
+    }
+
+    fn sleeps_until(&self) -> Option<DeadlineNs> {
+        let patience = (!self.starving && self.starves_at != u64::MAX).then_some(self.starves_at);
+        match (self.deadline, patience) {
+            (Some(deadline), Some(patience)) => Some(deadline.min(patience)),
+            (deadline, patience) => deadline.or(patience),
+        }
+    }
+
+    fn reads_clock(&self) -> bool {
+        !self.starving || self.deadline.is_some()
+    }
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+raw_mutex!([] Adaptive, GuardSend, Self::new());
+raw_mutex_timed!([] Adaptive);
+check_drop!([] Adaptive, "adaptive");

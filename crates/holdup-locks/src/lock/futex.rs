@@ -1,0 +1,121 @@
+//! Three states and a futex: the protocol that glibc's normal mutex speaks on its word.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | `UNLOCKED` 0 | free |
+//! | `LOCKED` 1 | held, nobody sleeps |
+//! | `CONTENDED` 2 | held, somebody may sleep; or free in an instant and about to wake one |
+//!
+//! Invariants:
+//! 1. Only an atomic operation that found `UNLOCKED` makes a holder.
+//! 2. A waiter sleeps only on `CONTENDED`, and a thread that has waited takes the lock as `CONTENDED`: it cannot know
+//!    whether others sleep.
+//! 3. Whoever replaces `CONTENDED` by `UNLOCKED` wakes one. By 2 that one, when it takes the lock, keeps the word
+//!    contended for the next sleeper; so while the lock is free and somebody sleeps, a wake is under way.
+//! 4. A waiter that gives up has consumed no wake (the kernel reports time-out or wake, never both), or tries once more.
+//!
+//! # Memory orderings
+//! Acquire on every take, Release in `release`; the pair carries the section's writes (loom: `futex`).
+//!
+//! Source: Drepper, "Futexes Are Tricky" (2011), section 6, "Mutex, Take 2".
+//!
+//! Barging: a newcomer may take the lock before a woken waiter does. That is fast and starves: a thread that re-acquires
+//! at once keeps the lock (Jain index 0.5 of two threads that hold for 300 us). Where turns matter use `Adaptive` or `Fair`.
+//!
+//! Cost: one compare-exchange and one exchange when free; one system call each way when contended.
+
+use crate::sys::atomic::{AtomicU32, Ordering};
+use crate::sys::{ANY, DeadlineNs, Wait, spin_hint, wait, wake};
+
+const UNLOCKED: u32 = 0;
+const LOCKED: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// Three-state futex mutex, barging. 8 bytes.
+pub struct Futex {
+    word: AtomicU32,
+    spin: u32,
+}
+
+impl Futex {
+    /// A free lock that sleeps as soon as it finds the lock held.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_spin(0)
+    }
+
+    /// A free lock that looks `spin` times, with a pause before each, and then sleeps.
+    #[must_use]
+    pub const fn with_spin(spin: u32) -> Self {
+        Self { word: AtomicU32::new(UNLOCKED), spin }
+    }
+
+    #[inline]
+    pub(super) fn acquire(&self) {
+        if !self.try_acquire() {
+            self.acquire_contended(None);
+        }
+    }
+
+    pub(super) fn acquire_until(&self, deadline: DeadlineNs) -> bool {
+        self.acquire_contended(Some(deadline))
+    }
+
+    #[cold]
+    fn acquire_contended(&self, deadline: Option<DeadlineNs>) -> bool {
+        if self.spin() {
+            return true;
+        }
+        // Invariant 2: from here on the word says "contended", also when we take it.
+        while self.word.swap(CONTENDED, Ordering::Acquire) != UNLOCKED {
+            if wait(&self.word, CONTENDED, ANY, deadline) == Wait::TimedOut {
+                return self.word.swap(CONTENDED, Ordering::Acquire) == UNLOCKED;
+            }
+        }
+        true
+    }
+
+    fn spin(&self) -> bool {
+        for _ in 0..self.spin {
+            spin_hint();
+            if self.word.load(Ordering::Relaxed) == UNLOCKED && self.try_acquire() {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline]
+    pub(super) fn try_acquire(&self) -> bool {
+        self.word.compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    pub(super) fn release(&self) {
+        let old = self.word.swap(UNLOCKED, Ordering::Release);
+        debug_assert!(old != UNLOCKED, "holdup-locks: futex lock released while free");
+        if old == CONTENDED {
+            self.wake_one();
+        }
+    }
+
+    #[cold]
+    fn wake_one(&self) {
+        wake(&self.word, 1, ANY);
+    }
+
+    #[inline]
+    pub(super) fn held(&self) -> bool {
+        self.word.load(Ordering::Relaxed) != UNLOCKED
+    }
+}
+
+impl Default for Futex {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+raw_mutex!([] Futex, GuardSend, Self::new());
+raw_mutex_timed!([] Futex);
+check_drop!([] Futex, "futex");

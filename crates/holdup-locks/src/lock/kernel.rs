@@ -1,0 +1,101 @@
+//! What the always-in-the-kernel locks share: a kernel object made at first use, and what happens when it cannot be made.
+//!
+//! | `slot` | meaning |
+//! |---|---|
+//! | 0 | not made yet |
+//! | bit 63 set | could not be made; the low bits hold the error number |
+//! | else | the object's number + 1 |
+//!
+//! Invariants:
+//! 1. `slot` leaves 0 once, by a compare-exchange; so all threads agree for ever on one object, or on there being none.
+//! 2. A lock without an object works as a [`Futex`] instead: `lock` cannot report an error, and must not panic because some
+//!    limit of the system is reached. Whoever must know, such as a benchmark, calls the lock's `create` before and gets the
+//!    error.
+//!
+//! ORDERING: Release publishes a made object, Acquire finds it. The object's own system calls order the sections.
+
+use super::futex::Futex;
+use crate::sys::SysError;
+use crate::sys::atomic::{AtomicU64, Ordering};
+
+const FAILED: u64 = 1 << 63;
+
+/// A kernel object that is made at first use.
+pub(super) struct Lazy {
+    slot: AtomicU64,
+}
+
+/// The functions that make and free one kind of object.
+pub(super) struct Kind {
+    pub(super) call: &'static str,
+    pub(super) make: fn() -> Result<u64, SysError>,
+    pub(super) free: fn(u64),
+}
+
+impl Lazy {
+    pub(super) const fn new() -> Self {
+        Self { slot: AtomicU64::new(0) }
+    }
+
+    /// The object, made now if need be; the error that the first try met, if it failed.
+    #[inline]
+    pub(super) fn get_or_make(&self, kind: &Kind) -> Result<u64, SysError> {
+        match self.slot.load(Ordering::Acquire) {
+            0 => self.make(kind),
+            slot => decode(slot, kind),
+        }
+    }
+
+    /// The object, if it was made.
+    pub(super) fn get(&self) -> Option<u64> {
+        match self.slot.load(Ordering::Acquire) {
+            0 => None,
+            slot if slot & FAILED != 0 => None,
+            slot => Some(slot - 1),
+        }
+    }
+
+    #[cold]
+    fn make(&self, kind: &Kind) -> Result<u64, SysError> {
+        let made = (kind.make)();
+        let slot = match made {
+            Ok(object) => object + 1,
+            Err(error) => FAILED | u64::from(error.errno().unsigned_abs()),
+        };
+        match self.slot.compare_exchange(0, slot, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => made,
+            Err(theirs) => {
+                // Another thread was first.
+                if let Ok(object) = made {
+                    (kind.free)(object);
+                }
+                decode(theirs, kind)
+            }
+        }
+    }
+}
+
+fn decode(slot: u64, kind: &Kind) -> Result<u64, SysError> {
+    match slot & FAILED {
+        0 => Ok(slot - 1),
+        _ => Err(SysError::new(kind.call, (slot & !FAILED) as i32)),
+    }
+}
+
+/// The object failed while in use: somebody closed or removed it. There is no way on that keeps exclusion.
+#[cold]
+pub(super) fn broken(lock: &str, error: SysError) -> ! {
+    panic!("holdup-locks: the kernel object of a {lock} lock is gone: {error}")
+}
+
+/// A lock's object and the lock that stands in for it when it cannot be made.
+pub(super) struct Object {
+    pub(super) lazy: Lazy,
+    pub(super) stand_in: Futex,
+}
+
+impl Object {
+    pub(super) const fn new() -> Self {
+        Self { lazy: Lazy::new(), stand_in: Futex::new() }
+    }
+}

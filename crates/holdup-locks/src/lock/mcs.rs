@@ -1,0 +1,300 @@
+//! A queue lock that does not collapse: an MCS queue of waiters, of which only the head competes for the lock word.
+//!
+//! | bits of `word` | name | meaning |
+//! |---|---|---|
+//! | 0 | `LOCKED` | held |
+//! | 1 | `ASLEEP_HEAD` | the head of the queue sleeps: the next release wakes it |
+//! | 2 | `RESERVED` | the head has lost often enough: newcomers may not take the lock before it |
+//!
+//! | node `state` | its thread |
+//! |---|---|
+//! | `WAITING` 0 | spins, deeper in the queue |
+//! | `ASLEEP` 1 | sleeps on this word, or is about to |
+//! | `HEAD` 2 | competes for `word` |
+//!
+//! ```text
+//!  newcomer ──CAS──► word ◄──CAS── head ◄── node ◄── node      tail
+//!                                   spins,   asleep   asleep
+//!                                   then asleep
+//! ```
+//!
+//! Strict first-come-first-served hand-over costs a context switch per turn once threads outnumber CPUs. Here a running
+//! newcomer may take a free lock, so the lock keeps moving while sleepers wake; the queue decides who competes next and
+//! keeps everybody else off the word's line; `RESERVED` bounds how often the head can lose.
+//!
+//! # Invariants
+//! 1. Only a compare-exchange that found `LOCKED` clear sets it. With `RESERVED` set only the head's does.
+//! 2. There is at most one head: the first arrival in an empty queue, then whoever the leaving head names. A head leaves
+//!    only as holder, so the word's bits 1 and 2 and the field `head` are written by the head or the holder alone.
+//! 3. `ASLEEP_HEAD` set means that `head` points to the head's node, whose state is `ASLEEP`, or `HEAD` if it was named in
+//!    its sleep. The node lives until its thread holds the lock; so the holder may read it.
+//! 4. A release clears `ASLEEP_HEAD`, then sets that node's state to `HEAD`, then clears `LOCKED` (again from the start if the
+//!    head slept anew in between), and wakes last. A head that is about to sleep sees either `HEAD` or the wake. So a free lock
+//!    has an awake head, or one with a wake on the way, or no queue.
+//! 5. A node deeper in the queue wakes only as head (3, 4): it cannot be forgotten, because the leaving head either finds it
+//!    awake (`WAITING` → `HEAD`) or sets `ASLEEP_HEAD` for it.
+//!
+//! # Memory orderings
+//! Every take is Acquire, every release of `LOCKED` is Release. `head` and node states are written before a Release on
+//! `word` or on the state itself and read after an Acquire of it (loom: `mcs*`).
+//!
+//! Sources: Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4 (the queue); a word that newcomers and the queue's head
+//! compete for, and a hand-over after repeated loss: the Linux kernel's qspinlock and mutex (Long, 2013 to 2016).
+//!
+//! Cost: one compare-exchange each way when free; 24 bytes. Not first-come-first-served (`Fair` and `Clh` are). No timed
+//! variant: a node in the middle of the queue cannot step out.
+
+use crate::sys::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::sys::{ANY, now_ns, spin_hint, wait, wake_address, yield_now};
+use core::ptr;
+
+const LOCKED: u32 = 1;
+const ASLEEP_HEAD: u32 = 2;
+const RESERVED: u32 = 4;
+
+const WAITING: u32 = 0;
+const ASLEEP: u32 = 1;
+const HEAD: u32 = 2;
+
+/// Pauses of a waiter that is not the head, before it sleeps: a head seldom gets through its turn faster.
+const SPINS_IN_QUEUE: u32 = if cfg!(any(loom, miri)) { 1 } else { 64 };
+/// Pauses of the head before it sleeps, and the longest run of them between two looks.
+const SPINS_AS_HEAD: u32 = if cfg!(any(loom, miri)) { 1 } else { 400 };
+const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
+/// After this long as a head that has slept, the next turn is reserved.
+const PATIENCE_NS: u64 = if cfg!(loom) { 1 } else { 1_000_000 };
+
+struct Node {
+    next: AtomicPtr<Node>,
+    state: AtomicU32,
+}
+
+/// Queue lock whose head competes with newcomers; spins, then sleeps; bounded waiting. 24 bytes.
+pub struct Mcs {
+    word: AtomicU32,
+    tail: AtomicPtr<Node>,
+    head: AtomicPtr<Node>,
+}
+
+// SAFETY: the pointers lead to nodes whose shared fields are atomics and whose lifetime the invariants guard; nothing in
+// the lock belongs to one thread.
+unsafe impl Send for Mcs {}
+// SAFETY: as above.
+unsafe impl Sync for Mcs {}
+
+impl Mcs {
+    /// A free lock.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            word: AtomicU32::new(0),
+            tail: AtomicPtr::new(ptr::null_mut()),
+            head: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    #[inline]
+    fn acquire(&self) {
+        if self.replace(0, LOCKED).is_err() {
+            self.acquire_contended();
+        }
+    }
+
+    #[inline]
+    fn try_acquire(&self) -> bool {
+        self.replace(0, LOCKED).is_ok() || self.barge()
+    }
+
+    #[inline]
+    fn release(&self) {
+        debug_assert!(self.held(), "holdup-locks: mcs lock released while free");
+        if self.word.compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.release_contended();
+        }
+    }
+
+    #[inline]
+    fn held(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & LOCKED != 0
+    }
+
+    /// Takes a free lock whose head sleeps, but not one that is reserved.
+    fn barge(&self) -> bool {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & (LOCKED | RESERVED) == 0 {
+            match self.replace(word, word | LOCKED) {
+                Ok(_) => return true,
+                Err(seen) => word = seen,
+            }
+        }
+        false
+    }
+
+    #[cold]
+    fn acquire_contended(&self) {
+        if self.barge() {
+            return;
+        }
+        let node = Node { next: AtomicPtr::new(ptr::null_mut()), state: AtomicU32::new(WAITING) };
+        let this = ptr::from_ref(&node).cast_mut();
+        let before = self.tail.swap(this, Ordering::AcqRel);
+        if !before.is_null() {
+            // SAFETY: `before` is in `tail` until we replace it, and its owner then waits for this link before it leaves.
+            unsafe { &*before }.next.store(this, Ordering::Release);
+            await_head(&node.state);
+        }
+        self.compete(&node, this);
+        self.name_next_head(&node, this);
+    }
+
+    /// As head: takes the word, spinning, then sleeping, then reserving it.
+    fn compete(&self, node: &Node, this: *mut Node) {
+        let mut reserves_at = 0;
+        loop {
+            if self.spin_for_word() {
+                return;
+            }
+            let now = now_ns();
+            if reserves_at == 0 {
+                reserves_at = now.saturating_add(PATIENCE_NS);
+            }
+            if now >= reserves_at {
+                self.word.fetch_or(RESERVED, Ordering::Relaxed);
+            }
+            self.sleep_as_head(node, this);
+        }
+    }
+
+    fn spin_for_word(&self) -> bool {
+        let (mut spent, mut pauses) = (0, 1);
+        loop {
+            let word = self.word.load(Ordering::Relaxed);
+            // The head is awake, so no release need wake it, and its turn, if reserved, is now used.
+            if word & LOCKED == 0 && self.replace(word, LOCKED).is_ok() {
+                return true;
+            }
+            if spent >= SPINS_AS_HEAD {
+                return false;
+            }
+            (0..pauses).for_each(|_| spin_hint());
+            spent += pauses;
+            pauses = (pauses * 2).min(PAUSES_MAX);
+        }
+    }
+
+    /// Sleeps until a release wakes the head; returns at once if the lock is free.
+    fn sleep_as_head(&self, node: &Node, this: *mut Node) {
+        node.state.store(ASLEEP, Ordering::Relaxed);
+        self.head.store(this, Ordering::Relaxed);
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            if word & LOCKED == 0 {
+                return;
+            }
+            // ORDERING: Release hands `head` and `state` to the holder, which reads them after an Acquire of the word.
+            match self.word.compare_exchange(word, word | ASLEEP_HEAD, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(seen) => word = seen,
+            }
+        }
+        while node.state.load(Ordering::Acquire) == ASLEEP {
+            wait(&node.state, ASLEEP, ANY, None);
+        }
+    }
+
+    /// As holder: leaves the queue and makes the next in it the head, awake or asleep.
+    fn name_next_head(&self, node: &Node, this: *mut Node) {
+        let mut next = node.next.load(Ordering::Acquire);
+        if next.is_null() {
+            if self.tail.compare_exchange(this, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
+            {
+                return;
+            }
+            next = await_link(&node.next);
+        }
+        // SAFETY: `next` is in the queue, and only a head leaves it; it is not the head before the exchange below.
+        let before =
+            unsafe { &(*next).state }.compare_exchange(WAITING, HEAD, Ordering::AcqRel, Ordering::Acquire);
+        if before.is_err() {
+            // It sleeps. Our own release wakes it: waking it now would only make it watch us.
+            self.head.store(next, Ordering::Relaxed);
+            self.word.fetch_or(ASLEEP_HEAD, Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    fn release_contended(&self) {
+        let mut sleeper = None;
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            if word & ASLEEP_HEAD != 0 {
+                sleeper = Some(self.rouse_head());
+                word &= !ASLEEP_HEAD;
+            }
+            match self.word.compare_exchange(word, word & RESERVED, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => break,
+                // The head slept, or reserved its turn, in between.
+                Err(seen) => word = seen,
+            }
+        }
+        if let Some(sleeper) = sleeper {
+            // The node may be gone by now: its address alone wakes its thread.
+            wake_address(sleeper, 1, ANY);
+        }
+    }
+
+    /// As holder: tells the sleeping head that it need not sleep (again); returns where it sleeps.
+    fn rouse_head(&self) -> *const AtomicU32 {
+        let head = self.head.load(Ordering::Relaxed);
+        // The bit goes first: once the state says HEAD, its thread may run, sleep again and set the bit again.
+        self.word.fetch_and(!ASLEEP_HEAD, Ordering::Relaxed);
+        // SAFETY: invariant 3: ASLEEP_HEAD was set and we hold the lock, so the head's node lives.
+        let state = unsafe { &(*head).state };
+        state.store(HEAD, Ordering::Release);
+        ptr::from_ref(state)
+    }
+
+    #[inline]
+    fn replace(&self, old: u32, new: u32) -> Result<u32, u32> {
+        self.word.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed)
+    }
+}
+
+/// Deeper in the queue: spins, then sleeps, until this node is the head.
+fn await_head(state: &AtomicU32) {
+    for _ in 0..SPINS_IN_QUEUE {
+        if state.load(Ordering::Acquire) == HEAD {
+            return;
+        }
+        spin_hint();
+    }
+    if state.compare_exchange(WAITING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return;
+    }
+    while state.load(Ordering::Acquire) == ASLEEP {
+        wait(state, ASLEEP, ANY, None);
+    }
+}
+
+/// Waits for an arrival that is in `tail` already to write its link: a few instructions of another thread.
+#[cold]
+fn await_link(link: &AtomicPtr<Node>) -> *mut Node {
+    let mut looks = 0_u32;
+    loop {
+        let node = link.load(Ordering::Acquire);
+        if !node.is_null() {
+            return node;
+        }
+        looks += 1;
+        if looks < SPINS_IN_QUEUE { spin_hint() } else { yield_now() }
+    }
+}
+
+impl Default for Mcs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+raw_mutex!([] Mcs, GuardSend, Self::new());
+check_drop!([] Mcs, "mcs");

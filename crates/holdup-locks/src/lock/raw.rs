@@ -1,0 +1,152 @@
+//! The bridge from a lock's own four functions to the traits of `lock_api`, and the misuse checks of debug builds.
+//!
+//! A stateless lock writes `acquire`, `try_acquire`, `release`, `held`, and `acquire_until` where it can give up; the
+//! macros here make `RawMutex`, `RawMutexTimed` and, with the feature `lock_api_04`, the older traits of them.
+
+/// `raw_mutex!([generics] Type, Guard)`: implements `RawMutex` from `acquire`, `try_acquire`, `release` and `held`.
+macro_rules! raw_mutex {
+    ([$($generics:tt)*] $lock:ty, $guard:ident, $init:expr) => {
+        // SAFETY: the file's numbered invariants argue mutual exclusion; `acquire` has Acquire and `release` has
+        // Release semantics. The guard carries no state, so forgetting it leaves the lock held and nothing else.
+        unsafe impl<$($generics)*> lock_api::RawMutex for $lock {
+            #[allow(clippy::declare_interior_mutable_const, reason = "lock_api asks for a constant")]
+            const INIT: Self = $init;
+            type Guard = lock_api::$guard;
+
+            #[inline]
+            fn lock(&self) -> Self::Guard {
+                self.acquire();
+                lock_api::$guard::new()
+            }
+            #[inline]
+            fn try_lock(&self) -> Option<Self::Guard> {
+                self.try_acquire().then(lock_api::$guard::new)
+            }
+            #[inline]
+            unsafe fn unlock(&self, _guard: Self::Guard) {
+                self.release();
+            }
+            #[inline]
+            fn is_locked(&self) -> bool {
+                self.held()
+            }
+        }
+
+        // SAFETY: the same four functions and the same argument as for lock_api 0.5 above.
+        #[cfg(feature = "lock_api_04")]
+        unsafe impl<$($generics)*> lock_api_04::RawMutex for $lock {
+            #[allow(clippy::declare_interior_mutable_const, reason = "lock_api asks for a constant")]
+            const INIT: Self = $init;
+            type GuardMarker = lock_api_04::$guard;
+
+            #[inline]
+            fn lock(&self) {
+                self.acquire();
+            }
+            #[inline]
+            fn try_lock(&self) -> bool {
+                self.try_acquire()
+            }
+            #[inline]
+            unsafe fn unlock(&self) {
+                self.release();
+            }
+            #[inline]
+            fn is_locked(&self) -> bool {
+                self.held()
+            }
+        }
+    };
+}
+
+/// `raw_mutex_timed!([generics] Type)`: implements `RawMutexTimed` from `acquire_until`.
+macro_rules! raw_mutex_timed {
+    ([$($generics:tt)*] $lock:ty) => {
+        // SAFETY: `acquire_until` acquires as `acquire` does, or takes nothing and returns false after its deadline.
+        #[cfg(feature = "std")]
+        unsafe impl<$($generics)*> lock_api::RawMutexTimed for $lock {
+            type Duration = core::time::Duration;
+            type Instant = std::time::Instant;
+
+            #[inline]
+            fn try_lock_for(&self, timeout: Self::Duration) -> Option<Self::Guard> {
+                let taken = self.try_acquire() || self.acquire_until(crate::sys::deadline_after(timeout));
+                taken.then(Self::Guard::new)
+            }
+            #[inline]
+            fn try_lock_until(&self, timeout: Self::Instant) -> Option<Self::Guard> {
+                let taken = self.try_acquire() || self.acquire_until(crate::sys::deadline_at(timeout));
+                taken.then(Self::Guard::new)
+            }
+        }
+
+        // SAFETY: as for lock_api 0.5 above.
+        #[cfg(all(feature = "std", feature = "lock_api_04"))]
+        unsafe impl<$($generics)*> lock_api_04::RawMutexTimed for $lock {
+            type Duration = core::time::Duration;
+            type Instant = std::time::Instant;
+
+            #[inline]
+            fn try_lock_for(&self, timeout: Self::Duration) -> bool {
+                self.try_acquire() || self.acquire_until(crate::sys::deadline_after(timeout))
+            }
+            #[inline]
+            fn try_lock_until(&self, timeout: Self::Instant) -> bool {
+                self.try_acquire() || self.acquire_until(crate::sys::deadline_at(timeout))
+            }
+        }
+    };
+}
+
+/// `clh_raw_mutex!(Type)`: implements `RawMutex` for a wrapper of the CLH queue, whose guard carries its node.
+macro_rules! clh_raw_mutex {
+    ($lock:ty) => {
+        // SAFETY: the invariants in clh_spin.rs argue mutual exclusion and the orderings; the guard is the node of its
+        // acquisition, and forgetting it leaks the node while the lock stays held.
+        unsafe impl lock_api::RawMutex for $lock {
+            #[allow(clippy::declare_interior_mutable_const, reason = "lock_api asks for a constant")]
+            const INIT: Self = Self::new();
+            type Guard = ClhNode;
+
+            #[inline]
+            fn lock(&self) -> ClhNode {
+                self.0.acquire()
+            }
+            #[inline]
+            fn try_lock(&self) -> Option<ClhNode> {
+                self.0.try_acquire()
+            }
+            #[inline]
+            unsafe fn unlock(&self, node: ClhNode) {
+                self.0.release(node);
+            }
+            #[inline]
+            fn is_locked(&self) -> bool {
+                self.0.held()
+            }
+        }
+    };
+}
+
+/// `check_drop!([generics] Type, "name")`: in debug builds, dropping a held lock panics with the lock's name.
+macro_rules! check_drop {
+    ([$($generics:tt)*] $lock:ty, $name:literal) => {
+        #[cfg(debug_assertions)]
+        impl<$($generics)*> Drop for $lock {
+            fn drop(&mut self) {
+                crate::lock::raw::check_free(lock_api::RawMutex::is_locked(self), $name);
+            }
+        }
+    };
+}
+
+/// Panics in a debug build if the lock that is being dropped is held.
+#[allow(dead_code, reason = "called in debug builds only")]
+pub(crate) fn check_free(held: bool, name: &str) {
+    #[cfg(feature = "std")]
+    if std::thread::panicking() {
+        // The first panic is the message that matters.
+        return;
+    }
+    debug_assert!(!held, "holdup-locks: {name} lock dropped while held");
+}

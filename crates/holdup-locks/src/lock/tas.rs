@@ -1,0 +1,59 @@
+//! Test-and-set: the oldest spin lock. Waiters repeat the atomic operation itself.
+//!
+//! The word, its invariants and its orderings are those of [`Ttas`](crate::Ttas); only what a waiter looks at differs.
+//! Each look takes the line exclusively, also from the holder who needs it to release: that is what the experiment
+//! "read against atomic operation" measures.
+//!
+//! Source: Anderson, "The performance of spin lock alternatives", IEEE TPDS 1990, section 2.
+//!
+//! Cost: as `Ttas` when free. Not for use with more than a few contenders; here for comparison.
+
+use super::backoff::{SpinOn, SpinPolicy};
+use super::ttas::{Exchange, Rmw, Ttas};
+
+const POLICY: SpinPolicy = SpinPolicy::DEFAULT.with_spin_on(SpinOn::Rmw);
+
+/// Spins on the atomic operation; by default `xchg` with bounded random exponential back-off, then the CPU is given away.
+pub struct Tas<R: Rmw = Exchange>(Ttas<R>);
+
+impl<R: Rmw> Tas<R> {
+    /// A free lock that waits as `policy` says.
+    #[must_use]
+    pub const fn with_policy(policy: SpinPolicy) -> Self {
+        Self(Ttas::with_policy(policy))
+    }
+
+    #[inline]
+    fn acquire(&self) {
+        self.0.acquire();
+    }
+
+    #[cfg(feature = "std")]
+    fn acquire_until(&self, deadline: crate::sys::DeadlineNs) -> bool {
+        self.0.acquire_until(deadline)
+    }
+
+    #[inline]
+    fn try_acquire(&self) -> bool {
+        self.0.try_acquire()
+    }
+
+    #[inline]
+    fn release(&self) {
+        self.0.release();
+    }
+
+    #[inline]
+    fn held(&self) -> bool {
+        self.0.held()
+    }
+}
+
+impl<R: Rmw> Default for Tas<R> {
+    fn default() -> Self {
+        Self::with_policy(POLICY)
+    }
+}
+
+raw_mutex!([R: Rmw] Tas<R>, GuardSend, Self::with_policy(POLICY));
+raw_mutex_timed!([R: Rmw] Tas<R>);

@@ -1,0 +1,146 @@
+//! Test-and-test-and-set: waiters spin on a plain read and try only when it shows a free lock.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | `UNLOCKED` 0 | free |
+//! | `LOCKED` 1 | held |
+//!
+//! Invariants:
+//! 1. Only a read-modify-write that found `UNLOCKED` makes a holder; so there is at most one.
+//! 2. Only the holder stores `UNLOCKED`.
+//! 3. Waiters leave no trace in the word, so giving up at a deadline needs no undo.
+//!
+//! # Memory orderings
+//! `acquire` and `try_acquire` take with Acquire; its partner is the Release store in `release`, which carries the
+//! section's writes (test: `mutual_exclusion` in tests/conformance.rs, and loom's `ttas`). The spin reads are Relaxed: they
+//! decide only whether to try.
+//!
+//! Sources: Rudolph & Segall, "Dynamic decentralized cache schemes", ISCA 1984, section 4; Anderson, "The performance of
+//! spin lock alternatives", IEEE TPDS 1990, section 3; Intel, "Implementing Scalable Atomic Locks", 2009.
+//!
+//! Cost: one atomic operation to take, one plain store to release. Not for sections that sleep, nor where fairness
+//! matters: the thread nearest to the line wins, again and again.
+
+use super::backoff::{SpinOn, SpinPolicy, Waiter};
+use crate::sys::atomic::{AtomicU32, Ordering};
+use core::marker::PhantomData;
+
+const UNLOCKED: u32 = 0;
+const LOCKED: u32 = 1;
+
+/// The atomic instruction that takes a spin lock: [`Exchange`] or [`CompareExchange`].
+pub trait Rmw: sealed::Take {}
+
+/// `xchg`: stores `LOCKED` whatever the word held. The word is dirtied even by a failed try.
+#[derive(Debug)]
+pub struct Exchange;
+
+/// `lock cmpxchg`: stores only into a free word.
+#[derive(Debug)]
+pub struct CompareExchange;
+
+impl Rmw for Exchange {}
+impl Rmw for CompareExchange {}
+
+mod sealed {
+    use super::{AtomicU32, CompareExchange, Exchange, LOCKED, Ordering, UNLOCKED};
+
+    pub trait Take: Send + Sync + 'static {
+        /// True if this call made the caller the holder.
+        fn take(word: &AtomicU32) -> bool;
+    }
+
+    impl Take for Exchange {
+        #[inline(always)]
+        fn take(word: &AtomicU32) -> bool {
+            word.swap(LOCKED, Ordering::Acquire) == UNLOCKED
+        }
+    }
+
+    impl Take for CompareExchange {
+        #[inline(always)]
+        fn take(word: &AtomicU32) -> bool {
+            word.compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        }
+    }
+}
+
+/// Spins on a read; by default `xchg` with bounded random exponential back-off, then the CPU is given away.
+///
+/// 12 bytes, no fairness. See [`SpinPolicy`] for the other ways to wait.
+pub struct Ttas<R: Rmw = Exchange> {
+    word: AtomicU32,
+    policy: SpinPolicy,
+    rmw: PhantomData<R>,
+}
+
+impl<R: Rmw> Ttas<R> {
+    /// A free lock that waits as `policy` says.
+    #[must_use]
+    pub const fn with_policy(policy: SpinPolicy) -> Self {
+        Self { word: AtomicU32::new(UNLOCKED), policy, rmw: PhantomData }
+    }
+
+    #[inline]
+    pub(super) fn acquire(&self) {
+        if !R::take(&self.word) {
+            self.acquire_contended();
+        }
+    }
+
+    #[cold]
+    fn acquire_contended(&self) {
+        let mut waiter = Waiter::new(self.policy);
+        loop {
+            waiter.pause();
+            if self.looks_free() && R::take(&self.word) {
+                return;
+            }
+        }
+    }
+
+    #[cfg(feature = "std")]
+    #[cold]
+    pub(super) fn acquire_until(&self, deadline: crate::sys::DeadlineNs) -> bool {
+        let mut waiter = Waiter::new(self.policy);
+        while crate::sys::now_ns() < deadline {
+            waiter.pause();
+            if self.looks_free() && R::take(&self.word) {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline]
+    fn looks_free(&self) -> bool {
+        self.policy.spin_on == SpinOn::Rmw || self.word.load(Ordering::Relaxed) == UNLOCKED
+    }
+
+    #[inline]
+    pub(super) fn try_acquire(&self) -> bool {
+        // A failed exchange would dirty the holder's line for nothing; the read is free when it fails.
+        self.word.load(Ordering::Relaxed) == UNLOCKED && R::take(&self.word)
+    }
+
+    #[inline]
+    pub(super) fn release(&self) {
+        debug_assert!(self.held(), "holdup-locks: spin lock released while free");
+        self.word.store(UNLOCKED, Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn held(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == LOCKED
+    }
+}
+
+impl<R: Rmw> Default for Ttas<R> {
+    fn default() -> Self {
+        Self::with_policy(SpinPolicy::DEFAULT)
+    }
+}
+
+raw_mutex!([R: Rmw] Ttas<R>, GuardSend, Self::with_policy(SpinPolicy::DEFAULT));
+raw_mutex_timed!([R: Rmw] Ttas<R>);
+check_drop!([R: Rmw] Ttas<R>, "ttas");
