@@ -3,6 +3,7 @@
 pub mod evaluate;
 pub mod expr;
 pub mod file;
+pub mod list;
 pub mod sentence;
 
 use std::collections::BTreeMap;
@@ -112,10 +113,10 @@ impl Experiment {
     }
 
     /// How many runs there will be and how long they will take, worker starts included.
-    pub fn planned(&self, quick: bool, machine: &evaluate::Machine) -> (usize, Duration) {
+    pub fn planned(&self, quick: bool, repeats: Option<u32>, machine: &evaluate::Machine) -> (usize, Duration) {
         let sweeps = self.sweeps.iter().filter(|sweep| sweep.needs.unmet(machine).is_none());
         sweeps
-            .map(|sweep| sweep.planned(quick))
+            .map(|sweep| sweep.planned(quick, repeats))
             .fold((0, Duration::ZERO), |(runs, time), (n, more)| (runs + n, time + more))
     }
 
@@ -131,8 +132,10 @@ impl DeclaredSweep {
         if quick { &self.quick } else { &self.full }
     }
 
-    fn planned(&self, quick: bool) -> (usize, Duration) {
-        let Ok(plan) = Plan::new(std::slice::from_ref(self.form(quick)), 0) else {
+    fn planned(&self, quick: bool, repeats: Option<u32>) -> (usize, Duration) {
+        let mut sweep = self.form(quick).clone();
+        sweep.repeats = repeats.unwrap_or(sweep.repeats);
+        let Ok(plan) = Plan::new(&[sweep], 0) else {
             return (0, Duration::ZERO);
         };
         let times = plan.tasks.iter().map(|task| self.run_time_of(&plan.cells[task.cell].1) + START_COST);
@@ -167,6 +170,23 @@ impl Needs {
 
 /// What starting, calibrating, warming up and collecting one worker takes beside the time that it measures.
 pub const START_COST: Duration = Duration::from_millis(60);
+
+/// A planned time for people: `about 40 s`, `about 7 min`.
+pub fn about(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..90 => format!("about {} s", seconds.next_multiple_of(5).max(5)),
+        seconds => format!("about {} min", seconds.div_ceil(60)),
+    }
+}
+
+/// Path and text of the carried experiment of this name or file name.
+pub fn carried(name: &str) -> Option<(&'static str, &'static str)> {
+    EMBEDDED.iter().copied().find(|(path, _)| {
+        let file = path.strip_prefix("experiments/").unwrap_or(path);
+        let stem = file.strip_suffix(".toml").unwrap_or(file);
+        [*path, file, stem].contains(&name) || stem.split('-').next() == Some(name)
+    })
+}
 
 /// The published experiments, in the order of their years, and last the peers: our goals.
 pub fn all() -> Result<Vec<Experiment>, FileError> {

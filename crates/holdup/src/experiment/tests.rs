@@ -38,8 +38,8 @@ fn all_published_experiments_end_within_eleven_minutes_with_quick() {
     let experiments = published().unwrap_or_else(|error| panic!("{error}"));
     let (mut runs, mut time) = (0, Duration::ZERO);
     for experiment in &experiments {
-        let (n, more) = experiment.planned(true, &machine(2));
-        let (full_n, full) = experiment.planned(false, &machine(2));
+        let (n, more) = experiment.planned(true, None, &machine(2));
+        let (full_n, full) = experiment.planned(false, None, &machine(2));
         println!(
             "{:<10} quick {n:>5} runs {more:>7.0?}, full {full_n:>5} runs {full:>7.0?}",
             experiment.name
@@ -401,4 +401,31 @@ fn no_mutation_of_a_file_makes_the_parser_panic() {
         refused += usize::from(file::parse(path, &String::from_utf8_lossy(&bytes)).is_err());
     }
     assert!(refused > 300, "mutations that do no harm prove nothing: only {refused} of 400 were refused");
+}
+
+/// The text of every fenced block of this language.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn every_example_of_the_documentation_is_accepted() {
+    let document = include_str!("../../../../docs/experiments.md");
+    let [example] = blocks(document, "toml")[..] else { panic!("one example file") };
+    file::parse("example.toml", example).unwrap_or_else(|error| panic!("{error}"));
+    let lines: Vec<&str> = blocks(document, "expression").into_iter().flat_map(str::lines).collect();
+    assert!(lines.len() > 12, "{lines:?}");
+    for line in lines {
+        let text = format!("{example}\n[[claim]]\nid = 'X'\ncheck = '{line}'\nshow = '-'\n{WORDS}");
+        file::parse("example.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn the_documentation_names_every_function() {
+    let document = include_str!("../../../../docs/experiments.md");
+    for row in expr::FUNCTIONS {
+        assert!(document.contains(row.name), "{}", row.name);
+    }
 }
