@@ -23,11 +23,6 @@ pub enum Warning {
         /// Cells without it.
         cells: usize,
     },
-    /// Fewer than five runs per cell.
-    FewRepeats {
-        /// Runs per cell.
-        repeats: u32,
-    },
     /// The work that was really done is far from what was asked for.
     WorkMissed {
         /// `hold` or `gap`.
@@ -46,8 +41,6 @@ pub enum Warning {
     Unoptimised,
 }
 
-/// An interval from fewer runs says little.
-const FEW_REPEATS: u32 = 5;
 /// Calibrated work may be off by so much, as a share of what was asked for.
 const WORK_TOLERANCE: f64 = 0.25;
 /// Timing may take so much of the CPU time.
@@ -59,7 +52,6 @@ impl Warning {
         match self {
             Warning::Noisy { .. } => "noisy-machine",
             Warning::BaselineFailed { .. } => "baseline-failed",
-            Warning::FewRepeats { .. } => "few-repeats",
             Warning::WorkMissed { .. } => "work-missed",
             Warning::LatencyCost { .. } => "latency-cost",
             Warning::Unoptimised => "unoptimised-build",
@@ -79,11 +71,6 @@ impl fmt::Display for Warning {
                 f,
                 "the baseline {lock} failed in {cells} {}: no ratios there; choose another one with --baseline LOCK",
                 if *cells == 1 { "cell" } else { "cells" }
-            ),
-            Warning::FewRepeats { repeats } => write!(
-                f,
-                "{repeats} {} per cell say little about the spread; --repeat {FEW_REPEATS} or more gives usable intervals",
-                if *repeats == 1 { "run" } else { "runs" }
             ),
             Warning::WorkMissed { factor, asked_ns, done_ns } => write!(
                 f,
@@ -112,9 +99,6 @@ pub fn of(run: &RunRecord, optimised: bool) -> Vec<Warning> {
     warnings.extend((!optimised).then_some(Warning::Unoptimised));
     warnings.extend(noisy(run));
     warnings.extend(baseline_failed(run));
-    if run.repeats < FEW_REPEATS {
-        warnings.push(Warning::FewRepeats { repeats: run.repeats });
-    }
     warnings.extend(work_missed(run));
     warnings.extend(latency_cost(run));
     warnings

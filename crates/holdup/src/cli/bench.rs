@@ -7,6 +7,7 @@ use super::measure::{self, Measuring, quoted};
 use super::{Error, Status, output, show};
 use crate::advice;
 use crate::plan::{Plan, Sweep};
+use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
 use crate::store::NewRun;
@@ -153,12 +154,35 @@ impl Options {
 
     fn show(&self, outcome: &Outcome) -> Result<(), Error> {
         let run = &outcome.record;
-        output::print(&show::table(run))?;
-        if !self.json && !outcome.interrupted {
+        let plots = report::chart::default_plots(run);
+        if let Some(path) = &self.html {
+            show::page(path, run, &plots, &[], self.force)?;
+        }
+        if self.json {
+            return output::print(&show::json(run));
+        }
+        let chart = if is_one_line(run) { &plots[..plots.len().min(1)] } else { &[] };
+        output::print(&show::screen(run, chart))?;
+        if !outcome.interrupted {
             output::print(&show::advice(&advice::next(run, cpus(run))))?;
+            output::print(&self.closing(run))?;
         }
         Ok(())
     }
+
+    /// Where the samples are, and how to measure the same again.
+    fn closing(&self, run: &RunRecord) -> String {
+        let again = format!("The same again, in the same order:\n  {}\n", run.command);
+        match self.measuring.keeps() {
+            true => format!("\nKept as run {}. {again}", run.id),
+            false => format!("\n{again}"),
+        }
+    }
+}
+
+/// Whether one factor besides the lock was varied: one small chart shows it all.
+fn is_one_line(run: &RunRecord) -> bool {
+    RunRecord::varied(run.cells.iter()).iter().filter(|factor| **factor != "lock").count() == 1
 }
 
 fn main_locks() -> Vec<String> {

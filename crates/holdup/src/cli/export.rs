@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::measure::StoreFile;
-use super::{Error, Status, output};
+use super::{Error, Status, output, show};
+use crate::report;
 
 /// Writes a run as CSV (one row per sample, units in the header) or JSON (everything).
 #[derive(Debug, clap::Args)]
@@ -40,7 +41,7 @@ Examples:
 pub fn run(options: &Options) -> Result<Status, Error> {
     let store = options.store.open_existing()?;
     let record = store.load(store.find(&options.run)?)?;
-    let text = format!("{record:?}");
+    let text = if options.csv { report::csv::run(&record) } else { show::json(&record) };
     match &options.output {
         Some(path) => output::write_file(path, &text, options.force)?,
         None => output::print(&text)?,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::measure::StoreFile;
 use super::{Error, Status, output};
+use crate::report::number;
 use crate::store::RunSummary;
 
 /// Shows the runs in the store, newest first.
@@ -38,16 +39,14 @@ fn text(runs: &[RunSummary], limit: usize) -> String {
     if runs.is_empty() {
         return "The store has no runs yet; 'holdup bench' makes one.\n".to_owned();
     }
-    let mut text = format!(
-        "{:>5}  {:16}  {:>5}  {:>11}  {:10}  {}\n",
-        "run", "began (UTC)", "cells", "runs", "state", "what"
-    );
+    let mut text =
+        format!("{:>5}  {:23}  {:>5}  {:>11}  {:10}  {}\n", "run", "began", "cells", "runs", "state", "what");
     for run in runs.iter().take(limit) {
         let _ = writeln!(
             text,
-            "{:>5}  {:16}  {:>5}  {:>11}  {:10}  {}",
+            "{:>5}  {:23}  {:>5}  {:>11}  {:10}  {}",
             run.id,
-            utc(run.started_unix_s),
+            number::utc(run.started_unix_s),
             run.cells,
             format!("{}/{}", run.measured, run.planned),
             state(run),
@@ -67,9 +66,4 @@ fn state(run: &RunSummary) -> String {
         (true, 0) => "complete".to_owned(),
         (true, n) => format!("{n} failed"),
     }
-}
-
-/// Date and time of day, as the days since 1970 tell them (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
-fn utc(unix_s: i64) -> String {
-    unix_s.to_string()
 }

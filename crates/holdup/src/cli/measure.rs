@@ -74,6 +74,11 @@ impl Measuring {
         self.seed.unwrap_or_else(|| fastrand::u64(..u64::from(u32::MAX)))
     }
 
+    /// Whether what is measured can be looked at later.
+    pub fn keeps(&self) -> bool {
+        !self.no_store
+    }
+
     /// How to measure.
     ///
     /// # Errors

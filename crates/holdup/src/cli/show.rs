@@ -1,34 +1,59 @@
-//! A measured run on the screen.
+//! A measured run for its user: on the screen, as JSON, as a page.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::{Error, output};
 use crate::advice::Advice;
-use crate::metric::Metric;
+use crate::claim::ClaimResult;
+use crate::plot::Plot;
+use crate::report::{self, Style, text};
 use crate::results::RunRecord;
-use crate::stats;
 
-/// The table of a run.
-pub fn table(run: &RunRecord) -> String {
-    let time = Metric::named("time_per_op_ns").expect("the metric exists");
-    let mut text = String::new();
-    for cell in &run.cells {
-        let words: Vec<String> = RunRecord::varied(run.cells.iter())
-            .iter()
-            .map(|n| cell.spec.get(n).unwrap_or_default())
-            .collect();
-        let figure = match (cell.failure(), stats::of_cell(cell, time)) {
-            (Some(failure), _) => failure.detail.clone(),
-            (None, Some(e)) => format!("{:.1} [{:.1} {:.1}] n={}", e.median, e.low, e.high, e.n),
-            (None, None) => "-".to_owned(),
-        };
-        text += &format!("{:<40} {figure}\n", words.join(" "));
+/// How text for this terminal is laid out.
+pub fn style() -> Style {
+    Style { width: output::WIDTH, colour: output::colour() }
+}
+
+/// Table and charts of a run.
+pub fn screen(run: &RunRecord, plots: &[Plot]) -> String {
+    let style = style();
+    let mut text = report::table::run(run, &style);
+    for plot in plots {
+        let _ = write!(text, "\n{}", report::chart::terminal(run, plot, &style));
     }
     text
 }
 
+/// The run as JSON, for programs.
+pub fn json(run: &RunRecord) -> String {
+    format!("{:#}\n", report::json::run(run))
+}
+
+/// Writes the page with charts.
+///
+/// # Errors
+/// The file exists and is not to be replaced, or cannot be written.
+pub fn page(
+    path: &Path,
+    run: &RunRecord,
+    plots: &[Plot],
+    claims: &[ClaimResult],
+    force: bool,
+) -> Result<(), Error> {
+    output::write_file(path, &report::html::page(run, plots, claims), force)?;
+    output::note(format_args!("holdup: {} shows it with charts", path.display()));
+    Ok(())
+}
+
 /// What to try next.
 pub fn advice(advice: &[Advice]) -> String {
-    let mut text = String::from("What to try next:\n");
-    for Advice { why, command } in advice {
-        text += &format!("  {why}\n    {command}\n");
+    if advice.is_empty() {
+        return String::new();
     }
-    text
+    let mut out = String::from("\nWhat to try next\n");
+    for Advice { why, command } in advice {
+        let _ = writeln!(out, "  {}:\n    {command}", text::wrap(why, output::WIDTH - 3, 2));
+    }
+    out
 }
