@@ -81,13 +81,16 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     options.results.check()?;
     if options.measuring.resume.is_some() {
         return Err(Error::Argument(
-            "an experiment that was stopped continues with 'holdup run --resume'; 'reproduce' begins anew".to_owned(),
+            "an experiment that was stopped continues with 'holdup run --resume'; 'reproduce' begins anew"
+                .to_owned(),
         ));
     }
     let mut chosen = Vec::new();
     for (path, text) in EMBEDDED {
         let experiment = file::parse(path, text)?;
-        if experiment.name == options.which.name() || (options.which == Which::All && experiment.name != "peers") {
+        if experiment.name == options.which.name()
+            || (options.which == Which::All && experiment.name != "peers")
+        {
             chosen.push((experiment, *text));
         }
     }
@@ -144,7 +147,10 @@ impl Options {
             );
         }
         if let (Some(one), true) = (all.first(), self.measuring.keeps()) {
-            line("See every sample behind a claim:", &format!("holdup export {} --csv", one.outcome.record.id));
+            line(
+                "See every sample behind a claim:",
+                &format!("holdup export {} --csv", one.outcome.record.id),
+            );
         }
         if self.results.html.is_none() {
             line(
@@ -161,7 +167,10 @@ impl Options {
 
 fn status(all: &[Reproduced]) -> Status {
     let statuses = || all.iter().map(|one| measure::status(&one.outcome));
-    statuses().find(|status| *status == Status::Interrupted).or(statuses().find(|s| *s != Status::Success)).unwrap_or(Status::Success)
+    statuses()
+        .find(|status| *status == Status::Interrupted)
+        .or(statuses().find(|s| *s != Status::Success))
+        .unwrap_or(Status::Success)
 }
 
 /// All runs as one record for one page: sweeps carry their experiment's name, blocks keep apart.

@@ -113,7 +113,12 @@ impl Experiment {
     }
 
     /// How many runs there will be and how long they will take, worker starts included.
-    pub fn planned(&self, quick: bool, repeats: Option<u32>, machine: &evaluate::Machine) -> (usize, Duration) {
+    pub fn planned(
+        &self,
+        quick: bool,
+        repeats: Option<u32>,
+        machine: &evaluate::Machine,
+    ) -> (usize, Duration) {
         let sweeps = self.sweeps.iter().filter(|sweep| sweep.needs.unmet(machine).is_none());
         sweeps
             .map(|sweep| sweep.planned(quick, repeats))
