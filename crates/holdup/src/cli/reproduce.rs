@@ -4,7 +4,7 @@ use super::measure::{self, Measuring};
 use super::run::{Amount, Results, announce, claims_of, json, measure};
 use super::{Error, Status, output, show};
 use crate::claim::{ClaimResult, Verdict};
-use crate::experiment::{self, EMBEDDED, Experiment, file};
+use crate::experiment::{EMBEDDED, Experiment, file};
 use crate::plot::Plot;
 use crate::report;
 use crate::results::RunRecord;
@@ -124,7 +124,7 @@ impl Options {
         let claims: Vec<ClaimResult> = all.iter().flat_map(|one| one.claims.clone()).collect();
         if let Some(path) = &self.results.html {
             let (record, plots) = merged(all);
-            output::write_file(path, &report::html::page(&record, &plots, &claims), self.results.force)?;
+            show::page(path, &record, &plots, &claims, self.results.force)?;
         }
         if self.results.json {
             let runs: Vec<_> = all.iter().map(|one| (&one.outcome.record, &one.claims)).collect();

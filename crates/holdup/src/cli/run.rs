@@ -9,6 +9,7 @@ use crate::experiment::evaluate::{Machine, Probed, evaluate};
 use crate::experiment::file::FileError;
 use crate::experiment::{self, Experiment, Probe, file};
 use crate::plan::{Plan, Sweep};
+use crate::plot::Plot;
 use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
@@ -94,8 +95,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     };
     let claims = claims_of(&experiment, &outcome.record);
     if let Some(path) = &options.results.html {
-        let page = report::html::page(&outcome.record, &experiment.plots, &claims);
-        output::write_file(path, &page, options.results.force)?;
+        show::page(path, &outcome.record, &experiment.plots, &claims, options.results.force)?;
     }
     match options.results.json {
         true => output::print(&json(&[(&outcome.record, &claims)]))?,
@@ -206,15 +206,12 @@ fn probe(probe: Probe) -> Probed {
 
 /// Tables, charts and claims.
 fn screen(experiment: &Experiment, record: &RunRecord, claims: &[ClaimResult]) -> String {
-    let style = show::style();
-    let mut text = report::table::run(record, &style);
-    for plot in experiment.plots.iter().filter(|plot| record.sweep(&plot.sweep).next().is_some()) {
-        text.push('\n');
-        text.push_str(&report::chart::terminal(record, plot, &style));
-    }
+    let drawn = |plot: &&Plot| record.sweep(&plot.sweep).next().is_some();
+    let plots: Vec<Plot> = experiment.plots.iter().filter(drawn).cloned().collect();
+    let mut text = show::screen(record, &plots);
     if !claims.is_empty() {
         text.push('\n');
-        text.push_str(&report::claims::table(claims, &style));
+        text.push_str(&report::claims::table(claims, &show::style()));
     }
     text + &format!("\nThe same again, in the same order:\n  {}\n", record.command)
 }

@@ -473,8 +473,8 @@ fn unit_of(operation: Arithmetic, left: &Expr, right: &Expr) -> Unit {
         (Arithmetic::Divide, Unit::Of(a), Unit::Of(b)) if a == b => Unit::Times,
         (Arithmetic::Divide, Unit::Share, Unit::Share) => Unit::Times,
         (Arithmetic::Add | Arithmetic::Subtract, a, b) if a == b => a,
+        (Arithmetic::Multiply, Unit::Plain, b) if matches!(left, Expr::Number(_)) => b,
         (Arithmetic::Multiply, a, _) if matches!(right, Expr::Number(_)) => a,
-        (Arithmetic::Multiply, _, b) if matches!(left, Expr::Number(_)) => b,
         (Arithmetic::Divide, a, _) if matches!(right, Expr::Number(_)) => a,
         (Arithmetic::Subtract, _, Unit::Share | Unit::Times) if matches!(left, Expr::Number(_)) => {
             Unit::Share
