@@ -8,9 +8,28 @@
     reason = "resource use, affinity and shared test data need system calls and raw cells; every block argues its contract"
 )]
 
+mod arch;
+#[cfg(feature = "broken-locks")]
+mod broken;
+mod burn;
+mod check;
+pub mod command;
+mod drive;
+mod gate;
+mod lock;
 pub mod locks;
 pub mod machine;
+mod measure;
+mod place;
 pub mod process;
+mod random;
 pub mod sample;
 pub mod spec;
+mod sys;
+mod timing;
 pub mod work;
+pub mod worker;
+mod workload;
+
+pub use check::{check, check_machine, check_sense};
+pub use measure::measure;

@@ -1,11 +1,15 @@
 //! Worker processes: one per run, so that a lock that hangs or crashes costs one run.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-use crate::machine::Contamination;
+use crate::machine::{self, Contamination};
+use crate::measure;
 use crate::sample::Sample;
 use crate::spec::Spec;
+use crate::sys::{self, Ended};
+use crate::worker;
 
 /// How to start a worker: this program again, with the arguments that make it one.
 #[derive(Clone, Debug)]
@@ -74,6 +78,43 @@ pub enum FailureKind {
 ///
 /// # Errors
 /// Only when no worker could be started at all; whatever happens to a started worker is an outcome.
-pub fn run(_program: &WorkerProgram, _spec: &Spec, _limit: Duration) -> std::io::Result<Run> {
-    Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
+pub fn run(program: &WorkerProgram, spec: &Spec, limit: Duration) -> std::io::Result<Run> {
+    let mut command = Command::new(&program.exe);
+    command.args(&program.args).args(spec.to_words()).env(worker::PARENT, std::process::id().to_string());
+    // A cell that names CPUs which are not there has no window of its own; its failure comes from the worker.
+    let cpus = measure::cpus(spec).unwrap_or_else(|_| sys::allowed_cpus());
+    let window = machine::Window::open(&cpus);
+    let ended = sys::supervise(&mut command, limit)?;
+    let contamination = window.close(ended.process.user_ns + ended.process.kernel_ns);
+    Ok(Run { outcome: outcome(&ended, limit), process: ended.process, contamination })
+}
+
+fn outcome(ended: &Ended, limit: Duration) -> Result<Sample, Failure> {
+    let crash = |detail| Err(Failure { kind: FailureKind::Crash, detail });
+    if ended.killed {
+        let limit_s = limit.as_secs_f64();
+        let detail =
+            format!("no end within {limit_s} s: a thread waits for ever, or the time limit is too short");
+        return Err(Failure { kind: FailureKind::Hang, detail });
+    }
+    let last_words = last_words(&ended.stderr);
+    if let Some(signal) = sys::signal_name(ended.status) {
+        return crash(format!("ended by {signal}{last_words}"));
+    }
+    match ended.stdout.strip_suffix(&format!("{}\n", worker::END)) {
+        None => crash(format!("{} in the middle of its report{last_words}", ended.status)),
+        Some(text) if ended.status.success() => {
+            Sample::from_text(text).or_else(|why| crash(format!("its report makes no sense: {why}")))
+        }
+        Some(text) => Err(worker::read_failure(text).unwrap_or_else(|| Failure {
+            kind: FailureKind::Crash,
+            detail: format!("{}{last_words}", ended.status),
+        })),
+    }
+}
+
+/// The last line that a worker wrote on stderr, as the end of a sentence.
+fn last_words(stderr: &str) -> String {
+    let line = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    line.map_or_else(String::new, |line| format!("; its last words: {}", line.trim()))
 }

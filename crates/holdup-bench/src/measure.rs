@@ -1,0 +1,158 @@
+//! From a cell to its sample, inside the worker process.
+
+use std::time::Duration;
+
+use crate::burn;
+use crate::drive::{self, Plan, Raw, Task};
+use crate::lock::BenchLock;
+use crate::locks;
+use crate::process::{Failure, FailureKind};
+use crate::random::Draw;
+use crate::sample::Sample;
+use crate::spec::{Budget, Cpus, GateKind, Spec, Workload};
+use crate::sys;
+use crate::workload::{self, Context};
+
+/// Measures one cell once, in this process: calibrates, warms up, measures and checks.
+///
+/// # Errors
+/// The lock lost an update, or this machine cannot do what the cell asks for. A lock that hangs hangs here: run it through
+/// [`crate::process::run`].
+pub fn measure(spec: &Spec) -> Result<Sample, Failure> {
+    let unit_ns = burn::unit_ns();
+    let cpus = cpus(spec)?;
+    let nice = sys::thread_nice() + if spec.background { LOWER_PRIORITY } else { 0 };
+    let context =
+        Context { spec, unit_ns, hold: Draw::of(spec.hold, unit_ns), gap: Draw::of(spec.gap, unit_ns), nice };
+    // Forks: before there is a second thread.
+    let hogs = if spec.background { sys::Hogs::start(&cpus).map(Some) } else { Ok(None) };
+    let hogs = hogs.map_err(|e| unsupported(format!("no process could be started to compete: {e}")))?;
+    // The conductor of the threads runs where they run.
+    sys::bind_thread(&cpus)
+        .map_err(|e| unsupported(format!("the worker cannot be bound to CPUs {cpus:?}: {e}")))?;
+    let plan = plan(spec, &cpus, nice);
+    let result = if spec.workload == Workload::Map {
+        let task = workload::map::build(&context)
+            .ok_or_else(|| unsupported(format!("'{}' is no map", spec.lock)))?;
+        finish(&context, &plan, task.as_ref())
+    } else {
+        let lock = if spec.depth == 0 { "none" } else { &spec.lock };
+        locks::dispatch(lock, spec.rmw, spec.depth > 1, Measure { context: &context, plan })
+    };
+    drop(hogs);
+    result
+}
+
+/// How much lower the priority of ours is than that of the competing processes.
+const LOWER_PRIORITY: i32 = 10;
+
+/// What is done with the lock type behind a name.
+struct Measure<'a> {
+    context: &'a Context<'a>,
+    plan: Plan,
+}
+
+impl locks::Visitor for Measure<'_> {
+    type Out = Result<Sample, Failure>;
+
+    fn visit<L: BenchLock>(self) -> Self::Out {
+        let wrapper_ns = L::wrapper_ns(self.context.spec);
+        let mut sample = finish(self.context, &self.plan, workload::build::<L>(self.context)?.as_ref())?;
+        sample.extra.extend(wrapper_ns.map(|ns| ("recursion_wrapper_ns".to_owned(), ns)));
+        Ok(sample)
+    }
+
+    fn unknown(self, name: &str) -> Self::Out {
+        Err(unsupported(format!("there is no lock '{name}' in this build")))
+    }
+}
+
+/// The part that does not depend on the lock's type, so that it is compiled once.
+fn finish(context: &Context<'_>, plan: &Plan, task: &dyn Task) -> Result<Sample, Failure> {
+    let raw = drive::drive(plan, task)?;
+    Ok(sample(context, &raw, task))
+}
+
+fn sample(context: &Context<'_>, raw: &Raw, task: &dyn Task) -> Sample {
+    let sum = |of: fn(&sys::Usage) -> u64| raw.usages.iter().map(of).sum::<u64>();
+    let total = |of: fn(&drive::Tally) -> u64| raw.tallies.iter().map(of).sum::<u64>();
+    let ops = total(|tally| tally.ops);
+    let mean_ns = |steps: u64| steps as f64 * context.unit_ns / ops.max(1) as f64;
+    let (user_ns, kernel_ns) = (sum(|u| u.user_ns), sum(|u| u.kernel_ns));
+    Sample {
+        elapsed_ns: raw.elapsed_ns,
+        user_ns,
+        kernel_ns,
+        voluntary_switches: sum(|u| u.voluntary_switches),
+        involuntary_switches: sum(|u| u.involuntary_switches),
+        minor_faults: sum(|u| u.minor_faults),
+        major_faults: sum(|u| u.major_faults),
+        thread_ops: raw.tallies.iter().map(|tally| tally.ops).collect(),
+        thread_finish_ns: raw.finish_ns.clone(),
+        acquisitions: total(|tally| tally.acquisitions),
+        unit_ns: context.unit_ns,
+        hold_ns_mean: mean_ns(total(|tally| tally.hold_steps)),
+        gap_ns_mean: mean_ns(total(|tally| tally.gap_steps)),
+        latency: raw.timing.as_ref().map(|timing| timing.summary(user_ns + kernel_ns)),
+        counters: raw.counters,
+        extra: task.extra(raw),
+    }
+}
+
+/// The CPUs that the cell means, of those that this process may use.
+pub fn cpus(spec: &Spec) -> Result<Vec<u32>, Failure> {
+    let allowed = sys::allowed_cpus();
+    let list = || allowed.iter().map(u32::to_string).collect::<Vec<_>>().join("+");
+    let most = allowed.len();
+    match &spec.cpus {
+        Cpus::All => Ok(allowed),
+        Cpus::Count(count) if *count as usize > most => Err(unsupported(format!(
+            "--cpus {count}: this process may use {most} CPUs (cpu:{}), so 1 to {most} work",
+            list()
+        ))),
+        Cpus::Count(count) => Ok(allowed[..*count as usize].to_vec()),
+        Cpus::Set(set) => match set.iter().find(|cpu| !allowed.contains(cpu)) {
+            Some(cpu) => Err(unsupported(format!(
+                "--cpus names CPU {cpu}, which this process may not use; cpu:{} works",
+                list()
+            ))),
+            None => Ok(set.clone()),
+        },
+    }
+}
+
+fn plan(spec: &Spec, cpus: &[u32], nice: i32) -> Plan {
+    let threads = spec.threads as usize;
+    let of_thread = |index: usize| if spec.pin { vec![cpus[index % cpus.len()]] } else { cpus.to_vec() };
+    Plan {
+        cpus: (0..threads).map(of_thread).collect(),
+        nice: spec.background.then_some(nice),
+        slice_ns: spec.slice_ns,
+        boost: spec.boost,
+        limits: (0..threads).map(|index| limit(spec, index)).collect(),
+        duration: match spec.budget {
+            Budget::DurationNs(ns) => Some(Duration::from_nanos(ns)),
+            Budget::Iterations(_) => None,
+        },
+        gate: spec.active.filter(|active| spec.gate == GateKind::Thread && *active < spec.threads),
+        latency: spec.latency,
+        check: spec.workload == Workload::Empty && spec.lock != "none" && spec.depth > 0,
+    }
+}
+
+/// Operations of one thread.
+fn limit(spec: &Spec, index: usize) -> u64 {
+    match spec.budget {
+        Budget::DurationNs(_) => u64::MAX,
+        // Split evenly, the remainder to the first threads.
+        Budget::Iterations(total) if spec.workload == Workload::Db => {
+            let threads = u64::from(spec.threads);
+            total / threads + u64::from((index as u64) < total % threads)
+        }
+        Budget::Iterations(each) => each,
+    }
+}
+
+fn unsupported(detail: String) -> Failure {
+    Failure { kind: FailureKind::Unsupported, detail }
+}

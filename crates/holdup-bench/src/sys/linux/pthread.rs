@@ -1,0 +1,113 @@
+//! The C library's mutexes and reader-writer lock.
+
+use std::cell::UnsafeCell;
+
+use crate::lock::BenchLock;
+use crate::spec::Spec;
+
+/// The default mutex.
+pub type Normal = Mutex<{ libc::PTHREAD_MUTEX_NORMAL }, { libc::PTHREAD_PRIO_NONE }>;
+/// Spins before it sleeps.
+pub type Adaptive = Mutex<{ PTHREAD_MUTEX_ADAPTIVE_NP }, { libc::PTHREAD_PRIO_NONE }>;
+/// May be taken again by its owner.
+pub type Recursive = Mutex<{ libc::PTHREAD_MUTEX_RECURSIVE }, { libc::PTHREAD_PRIO_NONE }>;
+/// Checks who takes and releases it.
+pub type ErrorCheck = Mutex<{ libc::PTHREAD_MUTEX_ERRORCHECK }, { libc::PTHREAD_PRIO_NONE }>;
+/// Lends the waiter's priority to the owner.
+pub type PriorityInherit = Mutex<{ libc::PTHREAD_MUTEX_NORMAL }, { libc::PTHREAD_PRIO_INHERIT }>;
+
+/// glibc's spinning kind; the libc crate does not name it.
+const PTHREAD_MUTEX_ADAPTIVE_NP: libc::c_int = 3;
+
+/// A pthread mutex of this type and protocol.
+pub struct Mutex<const TYPE: libc::c_int, const PROTOCOL: libc::c_int>(UnsafeCell<libc::pthread_mutex_t>);
+
+// SAFETY: a pthread mutex is made to be used by many threads at once, through its address.
+unsafe impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> Sync for Mutex<TYPE, PROTOCOL> {}
+
+impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> BenchLock for Mutex<TYPE, PROTOCOL> {
+    fn create(_: &Spec) -> Result<Self, String> {
+        Ok(Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
+    }
+
+    fn settle(&self) -> Result<(), String> {
+        // SAFETY: the attributes are initialised before they are used and destroyed after; the mutex lies in its final
+        // place and nobody uses it yet.
+        let result = unsafe {
+            let mut attributes = std::mem::zeroed::<libc::pthread_mutexattr_t>();
+            libc::pthread_mutexattr_init(&raw mut attributes);
+            libc::pthread_mutexattr_settype(&raw mut attributes, TYPE);
+            libc::pthread_mutexattr_setprotocol(&raw mut attributes, PROTOCOL);
+            let result = libc::pthread_mutex_init(self.0.get(), &raw const attributes);
+            libc::pthread_mutexattr_destroy(&raw mut attributes);
+            result
+        };
+        match result {
+            0 => Ok(()),
+            error => Err(format!("pthread_mutex_init: {}", std::io::Error::from_raw_os_error(error))),
+        }
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        // SAFETY: initialised in its final place by `settle`.
+        let locked = unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        debug_assert_eq!(locked, 0, "pthread_mutex_lock");
+        let result = section();
+        // SAFETY: as above, and this thread holds it.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+        result
+    }
+}
+
+impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> Drop for Mutex<TYPE, PROTOCOL> {
+    fn drop(&mut self) {
+        // SAFETY: nobody can use it any more. A mutex that never settled is the static initialiser's, which may be destroyed.
+        unsafe { libc::pthread_mutex_destroy(self.0.get()) };
+    }
+}
+
+/// The C library's reader-writer lock.
+pub struct RwLock(UnsafeCell<libc::pthread_rwlock_t>);
+
+// SAFETY: a pthread reader-writer lock is made to be used by many threads at once, through its address.
+unsafe impl Sync for RwLock {}
+
+impl RwLock {
+    #[inline(always)]
+    fn release(&self) {
+        // SAFETY: the callers hold it; the static initialiser needs no further preparation.
+        unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+    }
+}
+
+impl BenchLock for RwLock {
+    fn create(_: &Spec) -> Result<Self, String> {
+        Ok(RwLock(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER)))
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        // SAFETY: statically initialised and not moved once in use.
+        unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
+        let result = section();
+        self.release();
+        result
+    }
+
+    #[inline(always)]
+    fn with_shared<R>(&self, section: impl FnOnce() -> R) -> R {
+        // SAFETY: as in `with`.
+        unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
+        let result = section();
+        self.release();
+        result
+    }
+}
+
+impl Drop for RwLock {
+    fn drop(&mut self) {
+        // SAFETY: nobody can use it any more.
+        unsafe { libc::pthread_rwlock_destroy(self.0.get()) };
+    }
+}

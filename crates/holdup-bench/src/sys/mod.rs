@@ -1,0 +1,54 @@
+//! What only the operating system can do: one file per system, one for all others.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub use linux::*;
+
+#[cfg(not(target_os = "linux"))]
+mod fallback;
+#[cfg(not(target_os = "linux"))]
+pub use fallback::*;
+
+/// Resources that one thread used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time in user mode.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub kernel_ns: u64,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+    /// Page faults without I/O.
+    pub minor_faults: u64,
+    /// Page faults with I/O.
+    pub major_faults: u64,
+}
+
+/// How a worker process ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What it wrote on stdout.
+    pub stdout: String,
+    /// The end of what it wrote on stderr.
+    pub stderr: String,
+    /// How it ended.
+    pub status: std::process::ExitStatus,
+    /// It had to be killed at its time limit.
+    pub killed: bool,
+    /// What it and its reaped children used; `elapsed_ns` too.
+    pub process: crate::process::ProcessUse,
+}
+
+/// What some CPUs did since boot, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuTimes {
+    /// Idle, waiting for I/O included.
+    pub idle_ns: u64,
+    /// Taken by the hypervisor.
+    pub steal_ns: u64,
+    /// How coarse the two figures are.
+    pub resolution_ns: u64,
+}
