@@ -94,7 +94,13 @@ impl Options {
             ));
         }
         let mut store = self.measuring.open_store()?;
-        self.measuring.measure_rest(&mut store, run)
+        let id = if run.is_empty() { store.last_incomplete()? } else { store.find(run)? };
+        if store.definition(id)?.1.is_some() {
+            return Err(Error::Argument(format!(
+                "run {id} is an experiment; 'holdup run --resume {id}' continues it and judges its claims"
+            )));
+        }
+        self.measuring.measure_rest(&mut store, &id.to_string())
     }
 
     fn new_run(&self) -> Result<NewRun, Error> {
