@@ -5,9 +5,9 @@
 //! machine that speeds up or slows down does so for all of them.
 //!
 //! With two threads, a run counts only if neither had to wait for a processor for more than 15% of the time (Linux says
-//! so in /proc/thread-self/schedstat; elsewhere every run counts): on a machine that is busy with other work the two would take turns,
-//! and a lock that nobody contends is no test. The table says how many runs were left. Where more threads run than there
-//! are processors, waiting is part of the matter and every run counts.
+//! so in /proc/thread-self/schedstat; elsewhere every run counts): on a machine that is busy with other work the two would
+//! take turns, and a lock that nobody contends is no test. The table says how many runs were left. Where more threads run
+//! than there are processors, waiting is part of the matter and every run counts.
 //!
 //! The names of a map say its hasher: `default` is what the type takes when one names none, `sip` is std's `RandomState`,
 //! `fold` ours.
@@ -19,7 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, RwLock};
 use std::time::Instant;
 
-use holdup_locks::technique::{DefaultLock, FoldState, Gated, LockTable, ShardedCounter, TableMap, mix};
+use holdup_locks::technique::{
+    Chunks, DefaultLock, FoldState, Gate, Gated, LockTable, ShardedCounter, TableMap, mix,
+};
 use holdup_locks::{Adaptive, Futex, TicketSpin, Ttas};
 
 const THREADS: usize = 2;
@@ -32,12 +34,19 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(51);
     let filter = words.iter().find(|word| word.parse::<usize>().is_err()).map_or("", String::as_str);
-    for percent in [50, 10] {
-        block(&format!("maps, {percent}% updates"), maps(percent), rounds, filter);
+    let blocks = [
+        ("maps, 50% updates", maps(50), MAP_OPERATIONS * THREADS as u64),
+        ("maps, 10% updates", maps(10), MAP_OPERATIONS * THREADS as u64),
+        ("one thread", one_thread(), SIMPLE_OPERATIONS),
+        ("counter", counters(), SIMPLE_OPERATIONS * THREADS as u64),
+        ("lock table", tables(), SIMPLE_OPERATIONS * THREADS as u64),
+        ("gated, 8 threads", gates(), SIMPLE_OPERATIONS / 16 * 8),
+    ];
+    for (title, candidates, operations) in blocks {
+        if title.contains(filter) {
+            block(title, candidates, rounds, operations);
+        }
     }
-    block("counter", counters(), rounds, filter);
-    block("lock table", tables(), rounds, filter);
-    block("gated, 8 threads", gates(), rounds, filter);
 }
 
 /// What one run of a candidate took, and whether it had its processors to itself.
@@ -57,11 +66,8 @@ fn candidate(name: &'static str, run: impl Fn(u64) -> Sample + 'static) -> Candi
     Candidate { name, run: Box::new(run) }
 }
 
-/// Runs all candidates `rounds` times and prints each one's ratio to the first.
-fn block(title: &str, candidates: Vec<Candidate>, rounds: usize, filter: &str) {
-    if !title.contains(filter) {
-        return;
-    }
+/// Runs all candidates `rounds` times, `operations` each time, and prints each one's ratio to the first.
+fn block(title: &str, candidates: Vec<Candidate>, rounds: usize, operations: u64) {
     let mut seconds = vec![Vec::new(); candidates.len()];
     for round in 0..rounds {
         for step in 0..candidates.len() {
@@ -73,22 +79,23 @@ fn block(title: &str, candidates: Vec<Candidate>, rounds: usize, filter: &str) {
         }
     }
     println!("\n{title}: speed-up over the first");
-    println!("  {:<28} {:>7}  {:<14} {:>9}", "", "median", "quartiles", "runs");
+    println!("  {:<28} {:>7}  {:<14} {:>8} {:>8}", "", "median", "quartiles", "ns/op", "runs");
     seconds.iter_mut().for_each(|own| own.sort_by(f64::total_cmp));
     for (candidate, own) in candidates.iter().zip(&seconds) {
-        print_row(candidate.name, &seconds[0], own, rounds);
+        print_row(candidate.name, &seconds[0], own, operations, rounds);
     }
 }
 
-fn print_row(name: &str, base: &[f64], own: &[f64], rounds: usize) {
+fn print_row(name: &str, base: &[f64], own: &[f64], operations: u64, rounds: usize) {
     let runs = format!("{}/{rounds}", own.len());
     if base.is_empty() || own.is_empty() {
-        println!("  {name:<28} {:>7}  {:<14} {runs:>9}", "n/a", "machine busy");
+        println!("  {name:<28} {:>7}  {:<14} {:>8} {runs:>8}", "n/a", "machine busy", "");
         return;
     }
     let ratio = |share: f64| at(base, 0.5) / at(own, share);
+    let ns = at(own, 0.5) * 1e9 / operations as f64;
     let quartiles = format!("{:.2} to {:.2}", ratio(0.75), ratio(0.25));
-    println!("  {name:<28} {:>7.2}  {quartiles:<14} {runs:>9}", ratio(0.5));
+    println!("  {name:<28} {:>7.2}  {quartiles:<14} {ns:>8.1} {runs:>8}", ratio(0.5));
 }
 
 /// The value below which `share` of the sorted values lie.
@@ -256,6 +263,33 @@ impl<S: BuildHasher + Send + Sync + 'static> Map for papaya::HashMap<u64, u64, S
     fn bump(&self, key: u64) {
         self.pin().update(key, |value| value + 1).expect("the key was put");
     }
+}
+
+/// What each technique costs where nobody else is.
+fn one_thread() -> Vec<Candidate> {
+    let std = Mutex::new(0u64);
+    let adaptive = lock_api::Mutex::<Adaptive, u64>::new(0);
+    let gated = lock_api::Mutex::<Gated<Adaptive>, u64>::new(0);
+    let table: LockTable<Adaptive> = LockTable::new();
+    let gate = Gate::new(2);
+    let counter: ShardedCounter = ShardedCounter::new();
+    let chunks = || Chunks::fixed(0..SIMPLE_OPERATIONS, 1);
+    vec![
+        alone("std Mutex", move |_| *std.lock().expect("not poisoned") += 1),
+        alone("Adaptive", move |_| *adaptive.lock() += 1),
+        alone("LockTable<Adaptive>", move |key| drop(table.lock(key))),
+        alone("Gated<Adaptive>", move |_| *gated.lock() += 1),
+        alone("Gate", move |_| drop(gate.enter())),
+        alone("ShardedCounter", move |_| counter.add(1)),
+        candidate("Chunks, one index each", move |seed| {
+            let chunks = chunks();
+            timed(1, seed, |_, _| chunks.iter().for_each(|chunk| _ = black_box(chunk)))
+        }),
+    ]
+}
+
+fn alone(name: &'static str, work: impl Fn(u64) + Sync + 'static) -> Candidate {
+    candidate(name, move |seed| timed(1, seed, |_, _| (0..SIMPLE_OPERATIONS).for_each(&work)))
 }
 
 fn counters() -> Vec<Candidate> {

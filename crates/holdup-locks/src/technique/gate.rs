@@ -25,8 +25,8 @@
 //! read in `enter` the acquire, that carry what the leaver did inside to the next one: `gate_carries_data` (loom). The bell's
 //! add is `Release` and its load `Acquire` for invariant 3: `gate_loses_no_wake_up`.
 //!
-//! Cost: 16 to 20 ns for `enter` and `leave` together when the gate is open; a sleep and a wake-up in the kernel, several
-//! microseconds, when it is full.
+//! Cost: two atomic adds and two loads, about as much as a mutex (10 ns), for `enter` and `leave` together when the gate is
+//! open; a sleep and a wake-up in the kernel, several microseconds, when it is full. 24 bytes.
 //!
 //! When not to use: around short work, take [`Gated`](super::Gated), which does not put a thread to sleep each time. Never
 //! take a pass while you hold a lock that those inside need: they would wait for you, and you for them. A thread that

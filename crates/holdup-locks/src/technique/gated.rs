@@ -41,11 +41,14 @@
 //! Tests: `gated_bounds_waiting`, `gated_gives_everyone_a_share`, and of the transitions `gated::tests`; loom:
 //! `gated_excludes_and_wakes` (fails without `RUNG`), `gated_hands_over`, `gated_keeps_its_line_moving`.
 //!
-//! Cost: two compare-exchanges on top of the inner lock, about 13 ns. No system call unless somebody sleeps; with one
-//! place and sleepers, one wake-up each time the front has slept, and one switch every `TURN` acquisitions.
+//! Cost: two compare-exchanges on top of the inner lock: about 11 ns, which doubles a fast lock's own 10 ns. 32 bytes and the
+//! inner lock. No system call unless somebody sleeps; with one place and sleepers, one wake-up each time the front has
+//! slept, and one switch every `TURN` acquisitions.
 //!
-//! When not to use: with few threads, or sections of a microsecond and more, the lock alone does better. `try_lock` takes
-//! no turn: it fails when no place is free.
+//! When not to use: in front of a lock that keeps its spinners few by itself ([`Adaptive`](crate::Adaptive)) a gate only
+//! costs; with few threads, or sections of a microsecond and more, any lock alone does better. It is for locks that collapse
+//! when threads outnumber processors, such as those with a queue of spinners ([`TicketSpin`](crate::TicketSpin)).
+//! `try_lock` takes no turn: it fails when no place is free.
 
 use core::fmt;
 
