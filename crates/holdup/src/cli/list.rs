@@ -6,6 +6,7 @@ use holdup_bench::locks;
 use holdup_bench::spec::{FACTORS, Workload};
 
 use super::{Error, Status, output};
+use crate::experiment;
 use crate::metric::METRICS;
 
 /// Shows what there is to choose from.
@@ -20,7 +21,8 @@ pub struct Options {
 const EXAMPLES: &str = "\
 Examples:
   holdup list locks
-  holdup list factors";
+  holdup list factors
+  holdup list claims";
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum What {
@@ -32,6 +34,10 @@ enum What {
     Factors,
     /// Figures that tables, plots and claims can show
     Metrics,
+    /// The experiments that holdup carries
+    Experiments,
+    /// What their sources claim
+    Claims,
 }
 
 /// Prints one list.
@@ -44,6 +50,8 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         What::Workloads => workloads(),
         What::Factors => factors(),
         What::Metrics => metrics(),
+        What::Experiments => experiment::list::experiments()?,
+        What::Claims => experiment::list::claims()?,
     })?;
     Ok(Status::Success)
 }

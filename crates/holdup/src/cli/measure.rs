@@ -130,12 +130,19 @@ impl Measuring {
         match self.no_store {
             true => output::note("holdup: stopped; nothing was kept, because of --no-store"),
             false => output::note(format_args!(
-                "holdup: stopped; what was measured is kept. Continue with 'holdup bench --resume {}{}'",
+                "holdup: stopped; what was measured is kept. Continue with 'holdup {} --resume {}{}'",
+                resuming_command(&outcome.record.command),
                 outcome.record.id,
                 self.store.option()
             )),
         }
     }
+}
+
+/// The command that continues a run: an experiment's claims are checked where experiments are run.
+fn resuming_command(began_with: &str) -> &'static str {
+    let experiment = ["holdup run", "holdup reproduce"].iter().any(|begin| began_with.starts_with(begin));
+    if experiment { "run" } else { "bench" }
 }
 
 /// The exit status of a sweep.

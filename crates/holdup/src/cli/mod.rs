@@ -10,6 +10,8 @@ mod list;
 pub mod measure;
 pub mod output;
 mod progress;
+mod reproduce;
+mod run;
 mod show;
 mod time;
 mod timemutex;
@@ -71,6 +73,7 @@ Examples:
   holdup bench                               what the main locks cost here, in under a minute
   holdup bench --lock adaptive,pthread --threads 1..8 --gap 0,500ns
   holdup timemutex 1 5 10 8                  the 1998 program: Which 1, Depth 5, Delay 10, 8 threads
+  holdup reproduce all --quick               do the published claims about locks hold here?
   holdup time -- make                        time, switches and memory of any command
   holdup list locks                          what can be measured
 
@@ -82,6 +85,10 @@ Exit status: 0 all is well, 1 a measured lock failed, 2 the input is wrong, 130 
 pub enum Command {
     /// Measure locks under chosen conditions
     Bench(bench::Options),
+    /// Measure an experiment file: its sweeps, charts and claims
+    Run(run::Options),
+    /// Hold published claims about threads and locks against this machine
+    Reproduce(reproduce::Options),
     /// The 1998 program TimeMutex: its arguments, its checks
     #[command(name = "timemutex")]
     TimeMutex(timemutex::Options),
@@ -131,6 +138,8 @@ pub fn run(request: Request) -> Result<Status, Error> {
     match request {
         Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
         Request::Command(Command::Bench(options)) => bench::run(&options),
+        Request::Command(Command::Run(options)) => run::run(&options),
+        Request::Command(Command::Reproduce(options)) => reproduce::run(&options),
         Request::Command(Command::TimeMutex(options)) => timemutex::run(&options),
         Request::Command(Command::Time(options)) => time::run(&options),
         Request::Command(Command::List(options)) => list::run(&options),
