@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::gate::Throttle;
+use holdup_locks::technique::Gate;
+
 use crate::place::Padded;
 use crate::process::{Failure, FailureKind};
 use crate::random::Random;
@@ -37,6 +38,8 @@ pub struct Phase<'a> {
     pub kind: PhaseKind,
     /// What each thread did in it.
     pub tallies: &'a [Tally],
+    /// How many operations it could have at most.
+    pub limit: u64,
 }
 
 /// The phases of a run, in order.
@@ -55,8 +58,6 @@ pub enum PhaseKind {
 pub struct Member<'a> {
     /// 0, 1, 2 ...
     pub index: usize,
-    /// How many threads measure.
-    pub threads: usize,
     /// Which part of the run this is.
     pub phase: PhaseKind,
     /// Own random stream.
@@ -151,7 +152,7 @@ pub fn drive(plan: &Plan, task: &dyn Task) -> Result<Raw, Failure> {
         aborted: AtomicBool::new(false),
         stop: Padded(AtomicBool::new(false)),
         origin: Instant::now(),
-        gate: plan.gate.map(Throttle::new),
+        gate: plan.gate.map(Gate::new),
         reports: (0..threads).map(|_| Mutex::default()).collect(),
     };
     std::thread::scope(|scope| {
@@ -163,7 +164,10 @@ pub fn drive(plan: &Plan, task: &dyn Task) -> Result<Raw, Failure> {
                 .spawn_scoped(scope, move || thread_main(index, plan, task, shared));
             if let Err(error) = started {
                 shared.abort();
-                return Err(unsupported(format!("thread {} of {threads} could not start: {error}", index + 1)));
+                return Err(unsupported(format!(
+                    "thread {} of {threads} could not start: {error}",
+                    index + 1
+                )));
             }
         }
         let result = conduct(plan, task, &shared);
@@ -194,7 +198,7 @@ fn conduct(plan: &Plan, task: &dyn Task, shared: &Shared) -> Result<Raw, Failure
         if kind == PhaseKind::Measured {
             raw = shared.collect(start_ns);
         }
-        let settled = task.settle(&Phase { kind, tallies: &tallies });
+        let settled = task.settle(&Phase { kind, tallies: &tallies, limit: phase_limit(plan, kind, 0) });
         settled.map_err(|detail| Failure { kind: FailureKind::LostUpdate, detail })?;
         shared.stop.0.store(false, Ordering::Relaxed);
     }
@@ -205,6 +209,13 @@ fn conduct(plan: &Plan, task: &dyn Task, shared: &Shared) -> Result<Raw, Failure
 fn phases(plan: &Plan) -> &'static [PhaseKind] {
     const ALL: [PhaseKind; 3] = [PhaseKind::WarmUp, PhaseKind::Measured, PhaseKind::Check];
     if plan.check { &ALL } else { &ALL[..2] }
+}
+
+fn phase_limit(plan: &Plan, kind: PhaseKind, index: usize) -> u64 {
+    match kind {
+        PhaseKind::Measured => plan.limits[index],
+        PhaseKind::WarmUp | PhaseKind::Check => WARM_UP_OPS,
+    }
 }
 
 fn unsupported(detail: String) -> Failure {
@@ -223,7 +234,7 @@ struct Shared {
     /// Read in every operation and written once: on a line of its own.
     stop: Padded<AtomicBool>,
     origin: Instant,
-    gate: Option<Throttle>,
+    gate: Option<Gate>,
     reports: Vec<Mutex<Report>>,
 }
 
@@ -346,13 +357,9 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
     for (number, &kind) in phases(plan).iter().enumerate() {
         let mut me = Member {
             index,
-            threads: plan.limits.len(),
             phase: kind,
             random: Random::stream(index as u64),
-            limit: match kind {
-                PhaseKind::Measured => plan.limits[index],
-                PhaseKind::WarmUp | PhaseKind::Check => WARM_UP_OPS,
-            },
+            limit: phase_limit(plan, kind, index),
             stop: &shared.stop.0,
             tally: Tally::default(),
             timing,
@@ -362,28 +369,28 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
         }
         let gate = shared.gate.as_ref().filter(|_| kind == PhaseKind::Measured);
         let (usage, counted) = (sys::thread_usage(), counters.as_mut().and_then(sys::counters::Group::read));
-        if let Some(gate) = gate {
-            gate.enter();
-        }
+        let pass = gate.map(Gate::enter);
         task.run(&mut me);
         let finish_ns = shared.now_ns();
-        if let Some(gate) = gate {
-            gate.leave();
-        }
+        drop(pass);
         let used = minus(sys::thread_usage(), usage);
         let mut report = shared.reports[index].locked();
         report.tally = me.tally;
         report.usage = used;
         report.finish_ns = finish_ns;
-        report.counters = counters.as_mut().and_then(sys::counters::Group::read).zip(counted).map(|(b, a)| Counters {
-            cycles: b.cycles - a.cycles,
-            instructions: b.instructions - a.instructions,
-            cache_misses: b.cache_misses - a.cache_misses,
-        });
+        report.counters =
+            counters.as_mut().and_then(sys::counters::Group::read).zip(counted).map(|(b, a)| Counters {
+                cycles: b.cycles - a.cycles,
+                instructions: b.instructions - a.instructions,
+                cache_misses: b.cache_misses - a.cache_misses,
+            });
         timing = match kind {
             PhaseKind::WarmUp => plan.latency.then(|| {
                 let start_ns = shared.start_ns.load(Ordering::Relaxed);
-                Timing::for_op_time(finish_ns.saturating_sub(start_ns) as f64 / me.tally.ops.max(1) as f64, index)
+                Timing::for_op_time(
+                    finish_ns.saturating_sub(start_ns) as f64 / me.tally.ops.max(1) as f64,
+                    index,
+                )
             }),
             PhaseKind::Measured | PhaseKind::Check => {
                 report.timing = me.timing.take();
@@ -399,7 +406,8 @@ fn set_up(index: usize, plan: &Plan) -> Result<(), String> {
     let cpus = &plan.cpus[index];
     sys::bind_thread(cpus).map_err(|e| format!("thread {index} cannot be bound to CPUs {cpus:?}: {e}"))?;
     if let Some(nice) = plan.nice {
-        sys::set_thread_nice(nice).map_err(|e| format!("thread {index} cannot have nice value {nice}: {e}"))?;
+        sys::set_thread_nice(nice)
+            .map_err(|e| format!("thread {index} cannot have nice value {nice}: {e}"))?;
     }
     if let Some(slice_ns) = plan.slice_ns {
         sys::set_slice(slice_ns)?;

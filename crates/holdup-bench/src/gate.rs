@@ -1,40 +1,76 @@
-//! The admission gate: at most so many at a time.
+//! The admission gate per acquisition, for a number of active threads that is only known at run time.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use holdup_locks::technique::{Gated, GatedState};
+use lock_api::RawMutex as _;
 
-use crate::sys;
-
-/// The 1998 throttle: a counting semaphore.
+/// Protects nothing: what is left of a gated lock is the gate, which stands in front of any lock under test.
 #[derive(Debug)]
-pub struct Throttle {
-    free: AtomicU32,
+pub struct Anybody;
+
+// SAFETY: it gives nobody access to anything: it is private, no data is put behind it, and `Gated` itself relies on its own
+// places only ("the places only delay").
+unsafe impl lock_api::RawMutex for Anybody {
+    const INIT: Self = Anybody;
+    type Guard = ();
+
+    fn lock(&self) {}
+
+    fn try_lock(&self) -> Option<()> {
+        Some(())
+    }
+
+    unsafe fn unlock(&self, (): ()) {}
+
+    fn is_locked(&self) -> bool {
+        false
+    }
 }
 
-impl Throttle {
-    /// Admits so many.
-    pub fn new(active: u32) -> Throttle {
-        Throttle { free: AtomicU32::new(active) }
-    }
+/// One variant per number of active threads, which `Gated` has in its type.
+macro_rules! sizes {
+    ($($variant:ident $active:literal)*) => {
+        /// `Gated`'s gate: at most so many threads contend, and each waits a bounded number of turns.
+        pub enum PerAcquisition {
+            $(#[doc = concat!("Admits ", $active, ".")] $variant(Gated<Anybody, $active>),)*
+        }
 
-    /// Waits for a place and takes it.
-    pub fn enter(&self) {
-        loop {
-            let free = self.free.load(Ordering::Relaxed);
-            if free == 0 {
-                sys::wait_on(&self.free, 0, None);
-            } else if self
-                .free
-                .compare_exchange_weak(free, free - 1, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
-            {
-                return;
+        /// What an admitted thread gives back.
+        pub struct Place(GatedState<()>);
+
+        impl PerAcquisition {
+            /// A gate for so many; `None` beyond [`PerAcquisition::MOST`].
+            pub fn new(active: u32) -> Option<PerAcquisition> {
+                match active {
+                    $($active => Some(PerAcquisition::$variant(Gated::INIT)),)*
+                    _ => None,
+                }
+            }
+
+            /// Waits to be admitted.
+            #[inline]
+            pub fn enter(&self) -> Place {
+                match self {
+                    $(PerAcquisition::$variant(gate) => Place(gate.lock()),)*
+                }
+            }
+
+            /// Gives the place back.
+            #[inline]
+            pub fn leave(&self, place: Place) {
+                // SAFETY: a place comes from this gate's `enter` and is used once; a cell has one gate.
+                unsafe {
+                    match self {
+                        $(PerAcquisition::$variant(gate) => gate.unlock(place.0),)*
+                    }
+                }
             }
         }
-    }
+    };
+}
 
-    /// Gives the place back.
-    pub fn leave(&self) {
-        self.free.fetch_add(1, Ordering::Release);
-        sys::wake(&self.free, 1);
-    }
+sizes! { One 1 Two 2 Three 3 Four 4 Five 5 Six 6 Seven 7 Eight 8 Nine 9 Ten 10 Eleven 11 Twelve 12 }
+
+impl PerAcquisition {
+    /// The largest number it takes.
+    pub const MOST: u32 = 12;
 }

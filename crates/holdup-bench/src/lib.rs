@@ -8,7 +8,11 @@
     reason = "resource use, affinity and shared test data need system calls and raw cells; every block argues its contract"
 )]
 
+mod arch;
+#[cfg(feature = "broken-locks")]
+mod broken;
 mod burn;
+mod check;
 pub mod command;
 mod drive;
 mod gate;
@@ -27,4 +31,5 @@ pub mod work;
 pub mod worker;
 mod workload;
 
+pub use check::{check, check_machine, check_sense};
 pub use measure::measure;

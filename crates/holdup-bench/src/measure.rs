@@ -22,20 +22,23 @@ pub fn measure(spec: &Spec) -> Result<Sample, Failure> {
     let unit_ns = burn::unit_ns();
     let cpus = cpus(spec)?;
     let nice = sys::thread_nice() + if spec.background { LOWER_PRIORITY } else { 0 };
-    let context = Context {
-        spec,
-        unit_ns,
-        hold: Draw::of(spec.hold, unit_ns),
-        gap: Draw::of(spec.gap, unit_ns),
-        nice,
-    };
+    let context =
+        Context { spec, unit_ns, hold: Draw::of(spec.hold, unit_ns), gap: Draw::of(spec.gap, unit_ns), nice };
     // Forks: before there is a second thread.
     let hogs = if spec.background { sys::Hogs::start(&cpus).map(Some) } else { Ok(None) };
     let hogs = hogs.map_err(|e| unsupported(format!("no process could be started to compete: {e}")))?;
     // The conductor of the threads runs where they run.
-    sys::bind_thread(&cpus).map_err(|e| unsupported(format!("the worker cannot be bound to CPUs {cpus:?}: {e}")))?;
-    let lock = if spec.depth == 0 { "none" } else { &spec.lock };
-    let result = locks::dispatch(lock, Measure { context: &context, plan: plan(spec, &cpus, nice) });
+    sys::bind_thread(&cpus)
+        .map_err(|e| unsupported(format!("the worker cannot be bound to CPUs {cpus:?}: {e}")))?;
+    let plan = plan(spec, &cpus, nice);
+    let result = if spec.workload == Workload::Map {
+        let task = workload::map::build(&context)
+            .ok_or_else(|| unsupported(format!("'{}' is no map", spec.lock)))?;
+        finish(&context, &plan, task.as_ref())
+    } else {
+        let lock = if spec.depth == 0 { "none" } else { &spec.lock };
+        locks::dispatch(lock, spec.rmw, spec.depth > 1, Measure { context: &context, plan })
+    };
     drop(hogs);
     result
 }
@@ -53,7 +56,10 @@ impl locks::Visitor for Measure<'_> {
     type Out = Result<Sample, Failure>;
 
     fn visit<L: BenchLock>(self) -> Self::Out {
-        finish(self.context, &self.plan, workload::build::<L>(self.context)?.as_ref())
+        let wrapper_ns = L::wrapper_ns(self.context.spec);
+        let mut sample = finish(self.context, &self.plan, workload::build::<L>(self.context)?.as_ref())?;
+        sample.extra.extend(wrapper_ns.map(|ns| ("recursion_wrapper_ns".to_owned(), ns)));
+        Ok(sample)
     }
 
     fn unknown(self, name: &str) -> Self::Out {

@@ -60,7 +60,7 @@ impl<L> Placed<L> {
     pub fn new(lock: L, offset: Option<u32>, share: Share) -> Result<Placed<L>, String> {
         let offset = offset.unwrap_or(0) as usize;
         let (size, align) = (size_of::<L>(), align_of::<L>());
-        if offset % align != 0 {
+        if !offset.is_multiple_of(align) {
             return Err(format!(
                 "offset {offset} is not possible: this lock must lie at a multiple of {align}; the lock 'straddle' may lie anywhere"
             ));
@@ -68,7 +68,9 @@ impl<L> Placed<L> {
         let data_at = match share {
             Share::None => FAR + (offset + size).next_multiple_of(BLOCK),
             Share::Data | Share::Neighbour => beside(offset, size).ok_or_else(|| {
-                format!("at offset {offset} the lock ({size} bytes) leaves no room in its cache line to share")
+                format!(
+                    "at offset {offset} the lock ({size} bytes) leaves no room in its cache line to share"
+                )
             })?,
         };
         let bytes = (data_at + size_of::<Data>()).max(offset + size).next_multiple_of(BLOCK) + BLOCK;

@@ -80,10 +80,7 @@ pub enum FailureKind {
 /// Only when no worker could be started at all; whatever happens to a started worker is an outcome.
 pub fn run(program: &WorkerProgram, spec: &Spec, limit: Duration) -> std::io::Result<Run> {
     let mut command = Command::new(&program.exe);
-    command
-        .args(&program.args)
-        .args(spec.to_words())
-        .env(worker::PARENT, std::process::id().to_string());
+    command.args(&program.args).args(spec.to_words()).env(worker::PARENT, std::process::id().to_string());
     // A cell that names CPUs which are not there has no window of its own; its failure comes from the worker.
     let cpus = measure::cpus(spec).unwrap_or_else(|_| sys::allowed_cpus());
     let window = machine::Window::open(&cpus);
@@ -96,7 +93,8 @@ fn outcome(ended: &Ended, limit: Duration) -> Result<Sample, Failure> {
     let crash = |detail| Err(Failure { kind: FailureKind::Crash, detail });
     if ended.killed {
         let limit_s = limit.as_secs_f64();
-        let detail = format!("no end within {limit_s} s: a thread waits for ever, or the time limit is too short");
+        let detail =
+            format!("no end within {limit_s} s: a thread waits for ever, or the time limit is too short");
         return Err(Failure { kind: FailureKind::Hang, detail });
     }
     let last_words = last_words(&ended.stderr);

@@ -52,7 +52,7 @@ pub struct Spec {
     pub rmw: Option<Rmw>,
     /// db: number of entries.
     pub entries: u64,
-    /// db: share of reads, in percent; the rest updates.
+    /// db and map: share of reads, in percent; the rest updates.
     pub read_percent: u32,
     /// db: what guards the entries.
     pub table: Table,
@@ -89,6 +89,8 @@ pub enum Workload {
     ParallelFor,
     /// Pairs of threads hand every packet to each other; one thread does both sides' work (Windows CE 2007).
     PingPong,
+    /// Read and update 100,000 keys of a concurrent map, which `lock` names.
+    Map,
 }
 
 /// Where a thread gives up the CPU in each operation, and how.
@@ -195,7 +197,7 @@ pub enum CounterKind {
 pub enum Budget {
     /// All threads run for this long.
     DurationNs(u64),
-    /// Each thread does this many operations (parallel-for: all threads together).
+    /// Each thread does this many operations (db and parallel-for: all threads together).
     Iterations(u64),
 }
 
@@ -373,7 +375,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "workload",
         help: "what the threads do with the lock",
-        values: "empty, counter, free-list, thread-id, db, parallel-for, ping-pong",
+        values: "empty, counter, free-list, thread-id, db, parallel-for, ping-pong, map",
         switch: false,
         ranges: false,
         set: |spec, text| word(text, WORKLOADS).map(|w| spec.workload = w),
@@ -561,7 +563,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "mix",
-        help: "db: reads and updates, in percent",
+        help: "db and map: reads and updates, in percent",
         values: "90:10",
         switch: false,
         ranges: false,
@@ -624,7 +626,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "iterations",
-        help: "operations per thread (parallel-for: indices in all); replaces the duration",
+        help: "operations per thread (db and parallel-for: in all); replaces the duration",
         values: "auto, 1..1000000000000",
         switch: false,
         ranges: true,
@@ -677,6 +679,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("db", Workload::Db),
     ("parallel-for", Workload::ParallelFor),
     ("ping-pong", Workload::PingPong),
+    ("map", Workload::Map),
 ];
 const GATES: &[(&str, GateKind)] = &[("thread", GateKind::Thread), ("acquire", GateKind::Acquire)];
 const SWITCH: &[(&str, bool)] = &[("off", false), ("on", true)];

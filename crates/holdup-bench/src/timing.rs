@@ -28,7 +28,8 @@ impl Timing {
     /// Timing for a thread whose operations take about this long.
     pub fn for_op_time(op_ns: f64, index: usize) -> Timing {
         let mut timing = Timing {
-            histogram: Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("the bounds are constants that it takes"),
+            histogram: Histogram::new_with_bounds(1, LONGEST_NS, 2)
+                .expect("the bounds are constants that it takes"),
             random: Random::stream(index as u64 ^ 0x71E5),
             countdown: 1,
             every: 1,

@@ -25,7 +25,7 @@ pub fn worker_main(words: &[String]) -> i32 {
         Err(failure) => (failure_line(&failure), 1),
     };
     let mut out = std::io::stdout().lock();
-    match write!(out, "{text}{END}\n").and_then(|()| out.flush()) {
+    match writeln!(out, "{text}{END}").and_then(|()| out.flush()) {
         Ok(()) => status,
         Err(_) => 1,
     }

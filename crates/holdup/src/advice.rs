@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdup_bench::spec::{Factor, Spec, Workload};
 
+use crate::cli::factors::flag_text;
 use crate::metric::Metric;
 use crate::results::{CellRecord, RunRecord};
 use crate::stats;
@@ -198,10 +199,9 @@ fn command(spec: &Spec, changes: &[(&str, &str)]) -> String {
 }
 
 fn flag(factor: &Factor, value: &str) -> Option<String> {
-    match (factor.switch, value, factor.name) {
+    match (value, factor.name) {
         // The other one of the two budgets is in force.
-        (_, "auto", "duration" | "iterations") => None,
-        (true, "on", name) => Some(format!("--{name}")),
-        (_, value, name) => Some(format!("--{name} {}", crate::cli::measure::quoted(value))),
+        ("auto", "duration" | "iterations") => None,
+        (value, _) => Some(flag_text(factor, value)),
     }
 }

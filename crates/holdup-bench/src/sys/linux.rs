@@ -93,7 +93,8 @@ pub fn set_thread_nice(nice: i32) -> io::Result<()> {
 }
 
 /// What an ordinary user needs to raise a priority, in words.
-pub const BOOST_RIGHT: &str = "it needs a nice limit: 'ulimit -e 30' (RLIMIT_NICE, set by root or in limits.conf), or CAP_SYS_NICE";
+pub const BOOST_RIGHT: &str =
+    "it needs a nice limit: 'ulimit -e 30' (RLIMIT_NICE, set by root or in limits.conf), or CAP_SYS_NICE";
 
 /// `struct sched_attr` up to the fields that every kernel with the call knows.
 #[repr(C)]
@@ -133,9 +134,8 @@ pub fn set_slice(slice_ns: u64) -> Result<(), String> {
 pub fn slice_ns_now() -> Option<u64> {
     let mut attr = SchedAttr::default();
     // SAFETY: the structure is as large as the size given and the call writes no more than that.
-    let done = unsafe {
-        libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of::<SchedAttr>() as u32, 0)
-    };
+    let done =
+        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of::<SchedAttr>() as u32, 0) };
     (done == 0).then_some(attr.runtime_ns)
 }
 
@@ -219,8 +219,10 @@ fn hog(parent: u32, cpu: u32) -> ! {
             libc::close(stream);
         }
     }
-    while alive {
-        std::hint::spin_loop();
+    if alive {
+        loop {
+            std::hint::spin_loop();
+        }
     }
     // SAFETY: ends the process at once, without running what belongs to the parent.
     unsafe { libc::_exit(1) }
@@ -398,7 +400,9 @@ pub fn cpu_times(cpus: &[u32]) -> Option<CpuTimes> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let mut times = CpuTimes { resolution_ns: tick_ns * cpus.len() as u64, ..CpuTimes::default() };
     for line in stat.lines().skip(1) {
-        let Some((number, rest)) = line.strip_prefix("cpu").and_then(|line| line.split_once(' ')) else { break };
+        let Some((number, rest)) = line.strip_prefix("cpu").and_then(|line| line.split_once(' ')) else {
+            break;
+        };
         if number.parse().is_ok_and(|cpu| cpus.contains(&cpu)) {
             let ticks: Vec<u64> = rest.split_whitespace().filter_map(|n| n.parse().ok()).collect();
             // user nice system idle iowait irq softirq steal
@@ -408,4 +412,3 @@ pub fn cpu_times(cpus: &[u32]) -> Option<CpuTimes> {
     }
     Some(times)
 }
-

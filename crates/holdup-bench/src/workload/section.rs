@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::{Context, Lost, equal, work};
+use super::{Context, Lost, equal, lost_extra, work};
 use crate::drive::{BOOST, Member, Phase, PhaseKind, Raw, Tally, Task};
-use crate::gate::Throttle;
+use crate::gate::PerAcquisition;
 use crate::lock::BenchLock;
 use crate::place::{Data, Padded, Placed};
 use crate::process::Failure;
@@ -16,9 +16,12 @@ use crate::timing::Timing;
 
 /// What happens inside the section, around the work there.
 trait Section: Sync {
-    /// Whether its data can be wrong. If not, the warm-up and a phase after the measured one run [`Counter`] in its place,
-    /// so that a lock that does not exclude is noticed all the same.
+    /// Whether its data can be wrong. If not, the warm-up and a phase after the measured one run [`Probe`] in its place, so
+    /// that a lock that does not exclude is noticed all the same.
     const CHECKED: bool = true;
+
+    /// The same for the loop that takes any section.
+    fn any(&self) -> AnySection<'_>;
 
     /// Runs under the lock; `work` is the section's work, to be done between its two halves.
     fn run(&self, data: &Data, me: &mut Own, work: impl FnOnce());
@@ -31,7 +34,6 @@ trait Section: Sync {
         data.word.store(0, Relaxed);
     }
 }
-
 
 /// What a section keeps per thread.
 #[derive(Debug, Default)]
@@ -50,6 +52,10 @@ struct Empty;
 impl Section for Empty {
     const CHECKED: bool = false;
 
+    fn any(&self) -> AnySection<'_> {
+        AnySection::Empty
+    }
+
     #[inline(always)]
     fn run(&self, _: &Data, _: &mut Own, work: impl FnOnce()) {
         work();
@@ -64,6 +70,10 @@ impl Section for Empty {
 struct Counter;
 
 impl Section for Counter {
+    fn any(&self) -> AnySection<'_> {
+        AnySection::Counter
+    }
+
     #[inline(always)]
     fn run(&self, data: &Data, _: &mut Own, work: impl FnOnce()) {
         let count = data.word.load(Relaxed);
@@ -80,6 +90,10 @@ impl Section for Counter {
 struct ThreadId;
 
 impl Section for ThreadId {
+    fn any(&self) -> AnySection<'_> {
+        AnySection::ThreadId
+    }
+
     #[inline(always)]
     fn run(&self, data: &Data, me: &mut Own, work: impl FnOnce()) {
         data.word.store(me.id, Relaxed);
@@ -118,7 +132,8 @@ impl FreeList {
         let mut at = data.word.load(Relaxed);
         let mut listed = 0;
         while at != 0 {
-            let damaged = |what: &str| (1, format!("the free list {what} node {at}: the lock does not exclude"));
+            let damaged =
+                |what: &str| (1, format!("the free list {what} node {at}: the lock does not exclude"));
             let mark = seen.get_mut(at as usize).ok_or_else(|| damaged("points to the missing"))?;
             if std::mem::replace(mark, true) {
                 return Err(damaged("has twice the"));
@@ -131,6 +146,10 @@ impl FreeList {
 }
 
 impl Section for FreeList {
+    fn any(&self) -> AnySection<'_> {
+        AnySection::FreeList(self)
+    }
+
     #[inline(always)]
     fn run(&self, data: &Data, me: &mut Own, work: impl FnOnce()) {
         let head = data.word.load(Relaxed);
@@ -159,16 +178,61 @@ impl Section for FreeList {
     }
 }
 
-/// One loop around one lock, or around several that are taken in order.
-struct Loop<L, S> {
+/// A counter whose section now and then gives up the CPU in the middle: an intruder comes in even on one CPU.
+struct Probe;
+
+impl Probe {
+    fn run(data: &Data, work: impl FnOnce()) {
+        const SELDOM: u64 = 16;
+        let count = data.word.load(Relaxed);
+        work();
+        if count.is_multiple_of(SELDOM) {
+            std::thread::yield_now();
+        }
+        data.word.store(count.wrapping_add(1), Relaxed);
+    }
+}
+
+/// Any section: the general loop is compiled once per lock, for all of them.
+#[derive(Clone, Copy)]
+enum AnySection<'a> {
+    Empty,
+    Counter,
+    ThreadId,
+    FreeList(&'a FreeList),
+    Probe,
+}
+
+impl AnySection<'_> {
+    #[inline(always)]
+    fn run(self, data: &Data, me: &mut Own, work: impl FnOnce()) {
+        match self {
+            AnySection::Empty => Empty.run(data, me, work),
+            AnySection::Counter => Counter.run(data, me, work),
+            AnySection::ThreadId => ThreadId.run(data, me, work),
+            AnySection::FreeList(list) => list.run(data, me, work),
+            AnySection::Probe => Probe::run(data, work),
+        }
+    }
+}
+
+/// The loops around one lock, or around several that are taken in order.
+struct Loops<L> {
     /// The first is taken first; the data lies with it.
     locks: Vec<Placed<L>>,
-    section: S,
     hold: Draw,
     gap: Draw,
-    /// Absent for the plain loop.
-    general: Option<General>,
-    /// What the last checked phase lost.
+    /// What the cell asks for beyond the plain loop.
+    general: General,
+    /// It asks for nothing.
+    plain: bool,
+}
+
+/// A workload: the loops, and a section in them.
+struct Around<L, S> {
+    loops: Loops<L>,
+    section: S,
+    /// What the measured phase lost.
     lost_updates: AtomicU64,
 }
 
@@ -176,34 +240,49 @@ struct Loop<L, S> {
 struct General {
     depth: u32,
     pause: Pause,
-    gate: Option<Throttle>,
+    gate: Option<PerAcquisition>,
     /// Nice values outside and inside the section.
     boost: Option<(i32, i32)>,
     neighbour: bool,
 }
 
-/// The loop for the cell's workload.
+/// The workload of the cell.
 pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Task + 'a>, Failure> {
-    let spec = context.spec;
-    Ok(match spec.workload {
-        Workload::Counter => Box::new(Loop::<L, _>::new(context, Counter)?),
-        Workload::ThreadId => Box::new(Loop::<L, _>::new(context, ThreadId)?),
-        Workload::FreeList => Box::new(Loop::<L, _>::new(context, FreeList::new(spec.threads))?),
-        _ => Box::new(Loop::<L, _>::new(context, Empty)?),
+    let loops = Loops::<L>::new(context)?;
+    Ok(match context.spec.workload {
+        Workload::Counter => Around::boxed(loops, Counter),
+        Workload::ThreadId => Around::boxed(loops, ThreadId),
+        Workload::FreeList => Around::boxed(loops, FreeList::new(context.spec.threads)),
+        _ => Around::boxed(loops, Empty),
     })
 }
 
-impl<L: BenchLock, S: Section> Loop<L, S> {
-    fn new(context: &Context<'_>, section: S) -> Result<Self, Failure> {
-        let locks = (0..context.spec.nest).map(|_| context.place()).collect::<Result<Vec<_>, _>>()?;
-        section.reset(locks[0].data());
-        let (hold, gap) = (context.hold, context.gap);
-        Ok(Loop { locks, section, hold, gap, general: General::of(context), lost_updates: AtomicU64::new(0) })
+impl<L: BenchLock> Loops<L> {
+    fn new(context: &Context<'_>) -> Result<Self, Failure> {
+        let spec = context.spec;
+        let general = General {
+            depth: spec.depth,
+            pause: spec.pause,
+            gate: spec.active.filter(|_| spec.gate == GateKind::Acquire).and_then(PerAcquisition::new),
+            boost: spec.boost.then_some((context.nice, context.nice - BOOST)),
+            neighbour: spec.share == Share::Neighbour,
+        };
+        Ok(Loops {
+            locks: (0..spec.nest).map(|_| context.place()).collect::<Result<_, _>>()?,
+            hold: context.hold,
+            gap: context.gap,
+            // Depth 0 is the lock `none`, taken once: the same plain loop.
+            plain: spec.depth <= 1
+                && spec.nest == 1
+                && !(spec.pause.holding || spec.pause.released || spec.latency)
+                && !(general.gate.is_some() || general.boost.is_some() || general.neighbour),
+            general,
+        })
     }
 
     /// Nothing but the lock, the section and, if there is any, the work.
     #[inline(never)]
-    fn plain<T: Section, const WORK: bool>(&self, section: &T, own: &mut Own, me: &mut Member<'_>) {
+    fn plain<S: Section, const WORK: bool>(&self, section: &S, own: &mut Own, me: &mut Member<'_>) {
         let (lock, data) = (self.locks[0].lock(), self.locks[0].data());
         let (hold, gap, limit) = (self.hold, self.gap, me.limit);
         let (mut ops, mut hold_steps, mut gap_steps) = (0, 0, 0);
@@ -224,17 +303,15 @@ impl<L: BenchLock, S: Section> Loop<L, S> {
 
     /// Everything that a cell can ask for.
     #[inline(never)]
-    fn general<T: Section>(&self, section: &T, with: &General, own: &mut Own, me: &mut Member<'_>) {
-        let data = self.locks[0].data();
+    fn general(&self, section: AnySection<'_>, own: &mut Own, me: &mut Member<'_>) {
+        let (with, data) = (&self.general, self.locks[0].data());
         let mut tally = Tally::default();
         let per_op = u64::from(with.depth) * self.locks.len() as u64;
         let mut timing = me.timing.take();
         while tally.ops < me.limit && !me.stopped() {
             let (inside, outside) = (self.hold.steps(&mut me.random), self.gap.steps(&mut me.random));
-            if let Some(gate) = &with.gate {
-                gate.enter();
-            }
             let asked = timing.as_mut().is_some_and(Timing::due).then(Instant::now);
+            let place = with.gate.as_ref().map(PerAcquisition::enter);
             let had = nested(&self.locks, with.depth, with.depth, || {
                 let had = asked.map(|_| Instant::now());
                 boost(with.boost.map(|(_, raised)| raised));
@@ -247,8 +324,8 @@ impl<L: BenchLock, S: Section> Loop<L, S> {
                 boost(with.boost.map(|(usual, _)| usual));
                 had
             });
-            if let Some(gate) = &with.gate {
-                gate.leave();
+            if let (Some(gate), Some(place)) = (&with.gate, place) {
+                gate.leave(place);
             }
             if let (Some(timing), Some(asked), Some(had)) = (&mut timing, asked, had) {
                 timing.record(asked, had);
@@ -267,25 +344,28 @@ impl<L: BenchLock, S: Section> Loop<L, S> {
         }
         (me.tally, me.timing) = (tally, timing);
     }
+}
 
-    fn any<T: Section>(&self, section: &T, own: &mut Own, me: &mut Member<'_>) {
-        match &self.general {
-            Some(general) => self.general(section, general, own, me),
-            None if self.hold == Draw::None && self.gap == Draw::None => {
-                self.plain::<T, false>(section, own, me);
-            }
-            None => self.plain::<T, true>(section, own, me),
-        }
+impl<'a, L: BenchLock + 'a, S: Section + 'a> Around<L, S> {
+    fn boxed(loops: Loops<L>, section: S) -> Box<dyn Task + 'a> {
+        section.reset(loops.locks[0].data());
+        Box::new(Around { loops, section, lost_updates: AtomicU64::new(0) })
     }
 }
 
-impl<L: BenchLock, S: Section> Task for Loop<L, S> {
+impl<L: BenchLock, S: Section> Task for Around<L, S> {
     fn run(&self, me: &mut Member<'_>) {
         let mut own = Own { id: me.index as u64 + 1, ..Own::default() };
-        if S::CHECKED || me.phase == PhaseKind::Measured {
-            self.any(&self.section, &mut own, me);
+        let loops = &self.loops;
+        let probing = !S::CHECKED && me.phase != PhaseKind::Measured;
+        // A wrapped lock is always taken more than once: the plain loop is not compiled for it.
+        if L::WRAPPED || probing || !loops.plain {
+            let section = if probing { AnySection::Probe } else { self.section.any() };
+            loops.general(section, &mut own, me);
+        } else if loops.hold == Draw::None && loops.gap == Draw::None {
+            loops.plain::<S, false>(&self.section, &mut own, me);
         } else {
-            self.any(&Counter, &mut own, me);
+            loops.plain::<S, true>(&self.section, &mut own, me);
         }
         me.tally.violations = own.violations;
         me.tally.sum = u64::from(own.node != 0);
@@ -295,10 +375,11 @@ impl<L: BenchLock, S: Section> Task for Loop<L, S> {
     }
 
     fn settle(&self, phase: &Phase<'_>) -> Result<(), String> {
-        let data = self.locks[0].data();
-        let checked = match S::CHECKED || phase.kind == PhaseKind::Measured {
-            true => self.section.check(data, phase.tallies),
-            false => Counter.check(data, phase.tallies),
+        let data = self.loops.locks[0].data();
+        let checked = if S::CHECKED || phase.kind == PhaseKind::Measured {
+            self.section.check(data, phase.tallies)
+        } else {
+            Counter.check(data, phase.tallies)
         };
         self.section.reset(data);
         if phase.kind == PhaseKind::Measured {
@@ -311,28 +392,7 @@ impl<L: BenchLock, S: Section> Task for Loop<L, S> {
     }
 
     fn extra(&self, _: &Raw) -> Vec<(String, f64)> {
-        let lost = self.lost_updates.load(Relaxed);
-        if L::EXCLUDES { Vec::new() } else { vec![("lost_updates".to_owned(), lost as f64)] }
-    }
-}
-
-impl General {
-    /// What the cell asks for beyond the plain loop, if anything.
-    fn of(context: &Context<'_>) -> Option<General> {
-        let spec = context.spec;
-        // Depth 0 is the lock `none`, taken once: the same plain loop.
-        let plain = spec.depth <= 1
-            && spec.nest == 1
-            && !(spec.pause.holding || spec.pause.released || spec.boost || spec.latency)
-            && (spec.active.is_none() || spec.gate == GateKind::Thread)
-            && spec.share != Share::Neighbour;
-        (!plain).then(|| General {
-            depth: spec.depth,
-            pause: spec.pause,
-            gate: spec.active.filter(|_| spec.gate == GateKind::Acquire).map(Throttle::new),
-            boost: spec.boost.then_some((context.nice, context.nice - BOOST)),
-            neighbour: spec.share == Share::Neighbour,
-        })
+        lost_extra::<L>(&self.lost_updates)
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::factors::{FactorFlags, axis, check_lock};
-use super::measure::{self, Measuring, quoted};
+use holdup_bench::spec::FACTORS;
+
+use super::factors::{FactorFlags, axis, check_lock, flag_text};
+use super::measure::{self, Measuring};
 use super::{Error, Status, output, show};
 use crate::advice;
 use crate::plan::{Plan, Sweep};
@@ -92,7 +94,13 @@ impl Options {
             ));
         }
         let mut store = self.measuring.open_store()?;
-        self.measuring.measure_rest(&mut store, run)
+        let id = if run.is_empty() { store.last_incomplete()? } else { store.find(run)? };
+        if store.definition(id)?.1.is_some() {
+            return Err(Error::Argument(format!(
+                "run {id} is an experiment; 'holdup run --resume {id}' continues it and judges its claims"
+            )));
+        }
+        self.measuring.measure_rest(&mut store, &id.to_string())
     }
 
     fn new_run(&self) -> Result<NewRun, Error> {
@@ -117,7 +125,8 @@ impl Options {
         let first_look = !["lock", "threads", "duration", "iterations"].into_iter().any(named);
         // The lock does not matter to a parallel loop unless it guards the counter.
         let parallel_for = self.factors.get("workload") == Some("parallel-for");
-        if !named("lock") && !(parallel_for && self.factors.get("counter") != Some("mutex")) {
+        let lock_matters = !parallel_for || self.factors.get("counter") == Some("mutex");
+        if !named("lock") && lock_matters {
             axes.push(("lock", main_locks()));
         }
         if parallel_for && !named("lock") && !named("counter") {
@@ -144,12 +153,15 @@ impl Options {
     /// The command that measures the same in the same order.
     fn command(&self, sweep: &Sweep, seed: u64) -> String {
         let mut text = "holdup bench".to_owned();
-        for (name, values) in &sweep.axes {
+        for factor in FACTORS {
+            let Some((name, values)) = sweep.axes.iter().find(|(name, _)| *name == factor.name) else {
+                continue;
+            };
             let given = self.factors.get(name).map_or_else(|| values.join(","), str::to_owned);
-            text += &format!(" --{name}={}", quoted(&given));
+            text += &format!(" {}", flag_text(factor, &given));
         }
-        text += &format!(" --baseline={}", sweep.baseline.as_deref().unwrap_or("off"));
-        text + &format!(" --repeat={} --seed={seed}{}", self.repeat, self.measuring.repeat_options())
+        text += &format!(" --baseline {}", sweep.baseline.as_deref().unwrap_or("off"));
+        text + &format!(" --repeat {} --seed {seed}{}", self.repeat, self.measuring.repeat_options())
     }
 
     fn show(&self, outcome: &Outcome) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use holdup_bench::spec::{FACTORS, Factor};
 
 use super::Error;
+use super::measure::quoted;
 
 /// The factors that a user named, with their values as given.
 #[derive(Clone, Debug, Default)]
@@ -52,12 +53,25 @@ pub fn check_lock(name: &str) -> Result<(), Error> {
     Err(Error::UnknownLock { name: name.to_owned(), nearest })
 }
 
-/// The word most like `name`, if any is like it at all.
+/// A factor and its values as a flag that a shell and this program read back.
+pub fn flag_text(factor: &Factor, values: &str) -> String {
+    match (factor.switch, values) {
+        (true, "on") => format!("--{}", factor.name),
+        (true, values) => format!("--{}={}", factor.name, quoted(values)),
+        (false, values) => format!("--{} {}", factor.name, quoted(values)),
+    }
+}
+
+/// The word most like `name`, if any is like it at all: few letters differ, or it is the beginning.
 pub fn nearest<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const ALIKE: f64 = 0.6;
+    const BEGINNING: usize = 3;
     words
-        .map(|word| (strsim::jaro_winkler(name, word), word))
-        .filter(|(alike, _)| *alike > ALIKE)
+        .map(|word| match name.len() >= BEGINNING && word.starts_with(name) {
+            true => (ALIKE, word),
+            false => (strsim::normalized_damerau_levenshtein(name, word), word),
+        })
+        .filter(|(alike, _)| *alike >= ALIKE)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, word)| word)
 }
@@ -110,6 +124,8 @@ mod tests {
         let names = ["none", "pthread", "ticket"];
         assert_eq!(nearest("ptread", names.into_iter()), Some("pthread"));
         assert_eq!(nearest("tiket", names.into_iter()), Some("ticket"));
+        assert_eq!(nearest("pth", names.into_iter()), Some("pthread"));
         assert_eq!(nearest("xyz", names.into_iter()), None);
+        assert_eq!(nearest("broken-pthread-mutex", names.into_iter()), None);
     }
 }

@@ -23,7 +23,7 @@ pub struct Measuring {
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Seed of the order and of every random draw [default: a new one, which is printed]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Longest time for one run, such as 30s; a run that takes longer failed [default: 10s and 20 times what is asked for]
     #[arg(long, value_name = "TIME")]

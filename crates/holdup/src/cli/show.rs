@@ -53,7 +53,7 @@ pub fn advice(advice: &[Advice]) -> String {
     }
     let mut out = String::from("\nWhat to try next\n");
     for Advice { why, command } in advice {
-        let _ = writeln!(out, "  {}:\n    {command}", text::wrap(why, output::WIDTH - 3, 2));
+        let _ = writeln!(out, "  {}\n    {command}", text::wrap(why, output::WIDTH - 2, 2));
     }
     out
 }

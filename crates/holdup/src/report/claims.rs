@@ -34,15 +34,16 @@ pub fn summary(claims: &[ClaimResult]) -> String {
     let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let close: Vec<String> =
         claims.iter().filter(|claim| claim.close).map(|claim| text::clean(&claim.id)).collect();
+    let verb = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let mut words = format!(
-        "{}: {} hold, {} differ, {} not measurable here.",
-        number::counted(claims.len(), "claim"),
-        count(Verdict::Holds),
-        count(Verdict::Differs),
-        count(Verdict::NotMeasurable)
+        "Of {}, {}, {} and {} not measurable here.",
+        number::counted(claims.len(), "published claim"),
+        verb(count(Verdict::Holds), "holds", "hold"),
+        verb(count(Verdict::Differs), "differs", "differ"),
+        verb(count(Verdict::NotMeasurable), "is", "are"),
     );
     if !close.is_empty() {
-        let _ = write!(words, " Close, another run may decide otherwise: {}.", close.join(", "));
+        let _ = write!(words, " Close, so that another run may decide otherwise: {}.", close.join(", "));
     }
     words
 }

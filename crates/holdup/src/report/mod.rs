@@ -17,6 +17,8 @@ pub mod table;
 pub mod text;
 
 #[cfg(test)]
+mod schema_tests;
+#[cfg(test)]
 mod specimen;
 #[cfg(test)]
 mod tests;

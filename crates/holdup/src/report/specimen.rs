@@ -102,7 +102,7 @@ impl Specimen {
             unit_ns: 0.42,
             hold_ns_mean: 0.0,
             gap_ns_mean: 0.0,
-            latency: spec.latency.then(|| Latency {
+            latency: spec.latency.then_some(Latency {
                 count: ops / 64,
                 sampled_every: 64,
                 p50_ns: (time_ns * 1.1) as u64,

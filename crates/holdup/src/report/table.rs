@@ -10,6 +10,9 @@ use super::{Ink, Style, headline, number, text};
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
 
+/// The loop without a lock: a bound, no contender.
+const NO_LOCK: &str = "none";
+
 /// Cells named one by one in a note; more are counted.
 const MOST_NAMED: usize = 6;
 
@@ -43,7 +46,7 @@ fn sweep(out: &mut String, run: &RunRecord, cells: &[&CellRecord], style: &Style
     }
     let _ = writeln!(out, "{}\n", text::wrap(&context(run, cells), style.width, 0));
     let measured = |cell: &&CellRecord| cell.counted().next().is_some();
-    if cells.iter().any(|cell| measured(&cell)) {
+    if cells.iter().any(measured) {
         let shown: Vec<&CellRecord> =
             cells.iter().copied().filter(|cell| measured(cell) || has_failed(cell)).collect();
         body(out, run, cells, &shown, style);
@@ -88,11 +91,14 @@ fn default_amount(cells: &[&CellRecord]) -> Option<String> {
     (same && default != "auto").then(|| format!(" of {default}"))
 }
 
+/// A text and its colour.
+type Inked = (String, Option<Ink>);
+
 /// A column of figures.
 struct Column {
     /// Two lines of heading.
     head: [String; 2],
-    cell: Box<dyn Fn(&CellRecord) -> (String, Option<Ink>)>,
+    cell: Box<dyn Fn(&CellRecord) -> Inked>,
     /// Left-aligned, as words and intervals are.
     left: bool,
 }
@@ -107,6 +113,57 @@ fn median(head: [&str; 2], metric: &'static str, format: fn(f64) -> String) -> C
         stats::of_cell(cell, figures::named(metric))
             .map_or_else(|| "-".to_owned(), |estimate| format(estimate.median))
     })
+}
+
+/// A sweep's rows as texts, for the page: the same cells and columns as on the terminal.
+pub(crate) struct Grid {
+    /// Names of the varied factors.
+    pub factors: Vec<&'static str>,
+    /// Headings of the figures.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<GridRow>,
+}
+
+/// One cell of a sweep in a [`Grid`].
+pub(crate) struct GridRow {
+    /// The factors' values.
+    pub values: Vec<String>,
+    /// The figures, or why there are none.
+    pub figures: Result<Vec<Inked>, String>,
+    /// `!` where every run was disturbed, `x` where some failed.
+    pub mark: &'static str,
+}
+
+/// The rows of these cells with all figures that the terminal shows.
+pub(crate) fn grid(run: &RunRecord, cells: &[&CellRecord]) -> Grid {
+    let shown: Vec<&CellRecord> =
+        cells.iter().copied().filter(|cell| cell.counted().next().is_some() || has_failed(cell)).collect();
+    let mut factors = figures::varied(cells);
+    if factors.is_empty() {
+        factors.push("lock");
+    }
+    let mut columns = columns(run, &shown);
+    if has_latency(&shown) {
+        columns.extend(latency_columns("time to acquire"));
+    }
+    let table = Table::new(&factors, &shown, &columns);
+    let head = columns.iter().map(|column| {
+        let words = column.head.each_ref().map(|line| line.trim());
+        words.join(" ").trim().replace(" below", ", below")
+    });
+    let head = head.collect();
+    let figures = table.cells.into_iter().zip(table.instead).map(|(figures, instead)| match instead {
+        Some(why) => Err(why),
+        None => Ok(figures.into_iter().map(|(text, ink)| (text.trim().to_owned(), ink)).collect()),
+    });
+    let rows = table.values.into_iter().zip(figures).zip(table.marks);
+    let rows = rows.map(|((values, figures), mark)| GridRow { values, figures, mark: mark.trim() }).collect();
+    Grid { factors, head, rows }
+}
+
+fn has_latency(cells: &[&CellRecord]) -> bool {
+    cells.iter().any(|cell| cell.spec.latency)
 }
 
 /// The columns of figures that fit these cells.
@@ -132,16 +189,12 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
     // The ratios are worked out here, so that the closure borrows nothing.
     let ratios: Vec<(Spec, Option<Estimate>)> =
         cells.iter().map(|cell| (cell.spec.clone(), figures::time_ratio(run, cell))).collect();
-    let intervals = ratios.iter().any(|(_, ratio)| ratio.is_some_and(|ratio| ratio.n > 1));
     let digits =
         ratios.iter().filter_map(|(_, ratio)| Some(number::ratio((*ratio)?.median).len())).max().unwrap_or(4);
     let name = text::clean(baseline);
     let own = baseline.to_owned();
     Column {
-        head: [
-            format!("time vs {name}"),
-            if intervals { "  below 1 = faster".to_owned() } else { "below 1 = faster".to_owned() },
-        ],
+        head: [format!("  time vs {name}"), "  below 1 = faster".to_owned()],
         cell: Box::new(move |cell| {
             if cell.spec.lock == own {
                 return (format!("  {} baseline", text::right("1", digits)), Some(Ink::Faint));
@@ -149,6 +202,7 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
             let found = ratios.iter().find(|(spec, _)| *spec == cell.spec).and_then(|(_, ratio)| *ratio);
             let Some(ratio) = found else { return ("  - no pair".to_owned(), None) };
             let (mark, ink) = match Difference::of(&ratio) {
+                Difference::Below | Difference::Above if cell.spec.lock == NO_LOCK => (" ", Ink::Faint),
                 Difference::NotShown => ("=", Ink::Faint),
                 Difference::Below => (" ", Ink::Good),
                 Difference::Above => (" ", Ink::Bad),
@@ -163,6 +217,7 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
 /// Time per operation with its interval, where there is nothing to compare with.
 fn interval_column(cells: &[&CellRecord]) -> Column {
     let metric = figures::time();
+    let sure = cells.iter().any(|cell| cell.counted().nth(1).is_some());
     let longest = cells
         .iter()
         .filter_map(|cell| stats::of_cell(cell, metric))
@@ -170,7 +225,10 @@ fn interval_column(cells: &[&CellRecord]) -> Column {
         .max()
         .unwrap_or(0);
     Column {
-        head: ["time per op".to_owned(), "[95% interval]".to_owned()],
+        head: [
+            "time per op".to_owned(),
+            if sure { "[95% interval]".to_owned() } else { "(one run)".to_owned() },
+        ],
         cell: Box::new(move |cell| match stats::of_cell(cell, metric) {
             None => ("-".to_owned(), None),
             Some(estimate) => {
@@ -199,27 +257,32 @@ fn body(out: &mut String, run: &RunRecord, all: &[&CellRecord], shown: &[&CellRe
     }
     table.fit_names(headings, style.width);
     table.write(out, headings, style);
-    if shown.iter().any(|cell| figures::value(&cell.spec, "latency") == "on") {
+    if has_latency(shown) {
         latency(out, &factors, shown, style);
     }
 }
 
 /// Percentiles of the time to acquire, in a table of their own.
 fn latency(out: &mut String, factors: &[&'static str], shown: &[&CellRecord], style: &Style) {
-    let columns = vec![
-        median(["", "p50"], "latency_p50_ns", number::time_ns),
-        median(["", "p99"], "latency_p99_ns", number::time_ns),
-        median(["", "max"], "latency_max_ns", number::time_ns),
-        column(["timed one", "in"], |cell| {
-            of_latency(cell, |l| l.sampled_every as f64, |n| format!("{n:.0}"))
-        }),
-        column(["timing cost", "of CPU time"], |cell| of_latency(cell, |l| l.cost_share, number::percent)),
-    ];
+    let columns = latency_columns("");
     let _ = writeln!(out, "\n{}", style.paint(Ink::Bold, "Time to acquire"));
     let mut table = Table::new(factors, shown, &columns);
     let headings = factors.len().saturating_sub(2);
     table.fit_names(headings, style.width);
     table.write(out, headings, style);
+}
+
+/// The columns of [`latency`], with a word before the percentiles where nothing else says what they are of.
+fn latency_columns(what: &str) -> Vec<Column> {
+    vec![
+        median([what, "p50"], "latency_p50_ns", number::time_ns),
+        median([what, "p99"], "latency_p99_ns", number::time_ns),
+        median([what, "max"], "latency_max_ns", number::time_ns),
+        column(["timed one", "in"], |cell| {
+            of_latency(cell, |l| l.sampled_every as f64, |n| format!("{n:.0}"))
+        }),
+        column(["timing cost", "of CPU time"], |cell| of_latency(cell, |l| l.cost_share, number::percent)),
+    ]
 }
 
 fn of_latency(
@@ -238,7 +301,7 @@ struct Table<'a> {
     /// Per row the factors' values.
     values: Vec<Vec<String>>,
     /// Per row the figures with their colour.
-    cells: Vec<Vec<(String, Option<Ink>)>>,
+    cells: Vec<Vec<Inked>>,
     /// What stands in place of a row's figures where it has none.
     instead: Vec<Option<String>>,
     /// Rows with something to explain below the table.
@@ -255,7 +318,7 @@ impl<'a> Table<'a> {
             .iter()
             .map(|cell| factors.iter().map(|f| text::clean(&figures::value(&cell.spec, f))).collect())
             .collect();
-        let cells: Vec<Vec<(String, Option<Ink>)>> =
+        let cells: Vec<Vec<Inked>> =
             rows.iter().map(|cell| figures.iter().map(|column| (column.cell)(cell)).collect()).collect();
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let factor_widths = (0..factors.len())
@@ -395,9 +458,17 @@ impl<'a> Table<'a> {
 }
 
 fn legend(out: &mut String, run: &RunRecord, style: &Style) {
+    for (i, sentence) in explained(run).into_iter().enumerate() {
+        let gap = if i == 0 { "\n" } else { "" };
+        let _ = writeln!(out, "{gap}{}", text::wrap(&sentence, style.width, 2));
+    }
+}
+
+/// What the columns mean, one sentence each.
+pub fn explained(run: &RunRecord) -> Vec<String> {
     let shown = || run.cells.iter().filter(|cell| cell.counted().next().is_some());
     if shown().next().is_none() {
-        return;
+        return Vec::new();
     }
     let mut words = Vec::new();
     let ratios: Vec<Estimate> = run.cells.iter().filter_map(|cell| figures::time_ratio(run, cell)).collect();
@@ -413,6 +484,9 @@ fn legend(out: &mut String, run: &RunRecord, style: &Style) {
             ),
         });
     }
+    if shown().any(|cell| cell.spec.lock == NO_LOCK) {
+        words.push("none: the same loop without a lock, which no lock can beat".to_owned());
+    }
     words.push("user, kernel: CPU time of all threads per operation".to_owned());
     words.push("switches: context switches per operation".to_owned());
     if shown().any(|cell| cell.spec.threads > 1) {
@@ -420,10 +494,7 @@ fn legend(out: &mut String, run: &RunRecord, style: &Style) {
             "Jain: 1 = all threads did the same number of operations, 1/threads = one did all".to_owned(),
         );
     }
-    out.push('\n');
-    for sentence in words {
-        let _ = writeln!(out, "{}", text::wrap(&sentence, style.width, 2));
-    }
+    words
 }
 
 /// Failures, what this machine cannot do, disturbed runs and warnings.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Style, chart, claims, compare, specimen, table, text};
+use super::{Style, chart, claims, compare, html, specimen, table, text};
 
 /// Compares with the golden file; with HOLDUP_BLESS=1 writes it.
 fn golden(name: &str, text: &str) {
@@ -118,4 +118,85 @@ fn an_empty_run_says_so() {
     run.cells.clear();
     assert_eq!(table::run(&run, &Style::default()), "The run has no cells.\n");
     assert!(chart::default_plots(&run).is_empty());
+}
+
+/// With HOLDUP_PAGES=DIR, writes the pages there for people to look at.
+fn keep_page(name: &str, page: &str) {
+    if let Some(folder) = std::env::var_os("HOLDUP_PAGES") {
+        std::fs::write(PathBuf::from(folder).join(name), page).unwrap();
+    }
+}
+
+/// Every tag that is opened is closed, in order. Scripts and styles count as text.
+fn assert_balanced(page: &str) {
+    const VOID: [&str; 2] = ["meta", "!doctype"];
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = page;
+    while let Some(start) = rest.find('<') {
+        rest = &rest[start + 1..];
+        let end = rest.find('>').expect("every tag ends");
+        let tag = &rest[..end];
+        rest = &rest[end + 1..];
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap();
+        if VOID.contains(&name) || tag.ends_with('/') {
+            continue;
+        }
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "near {}", &rest[..rest.len().min(80)]);
+        } else {
+            open.push(name);
+            if ["script", "style"].contains(&name) {
+                rest = &rest[rest.find(&format!("</{name}")).expect("it ends")..];
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn pages_are_whole_small_and_ask_for_nothing() {
+    for (name, run, claims) in [
+        ("full.html", specimen::full(), vec![]),
+        ("deep.html", specimen::deep(), vec![]),
+        ("single.html", specimen::single(), vec![]),
+        ("claims.html", specimen::full(), specimen::claims()),
+        ("hostile.html", specimen::hostile(), specimen::claims()),
+    ] {
+        let page = html::page(&run, &chart::default_plots(&run), &claims);
+        keep_page(name, &page);
+        assert_balanced(&page);
+        assert!(page.len() < 300_000, "{name}: {} bytes", page.len());
+        let outside = page.replace("https://example.org/", "");
+        for request in ["http:", "https:", "src=", "@import", "url(", "<link", "<img", "<iframe", "fetch("] {
+            let quoted = request == "src=" && name == "hostile.html";
+            assert!(quoted || !outside.contains(request), "{name} contains {request}");
+        }
+        assert_eq!(page.matches("<script").count(), 1, "{name}");
+        assert_eq!(page, html::page(&run, &chart::default_plots(&run), &claims));
+    }
+}
+
+#[test]
+fn hostile_names_stay_text_on_the_page() {
+    let run = specimen::hostile();
+    let mut plots = chart::default_plots(&run);
+    plots.push(crate::plot::Plot { title: "<b>&\"'".to_owned(), ..crate::plot::Plot::default() });
+    let page = html::page(&run, &plots, &[]);
+    assert_balanced(&page);
+    for raw in
+        ["<img", "<script>alert", "<b>", "</td>&", "\u{202e}", "\u{1b}", "\u{0}", "\u{2028}", "<code>:"]
+    {
+        assert!(!page.contains(raw), "{raw:?}");
+    }
+    assert!(page.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&lt;U+202E&gt;"));
+}
+
+#[test]
+fn the_page_says_what_the_table_says() {
+    let run = specimen::full();
+    let page = html::page(&run, &chart::default_plots(&run), &[]);
+    let table = table::run(&run, &Style::default());
+    for figure in ["0.87 [0.85-0.90]", "41.4M", "13.6ns", "26.2 [25.1-26.4]"] {
+        assert!(table.contains(figure) && page.contains(figure), "{figure}");
+    }
 }

@@ -16,7 +16,7 @@ pub fn clean(text: &str) -> String {
 
 /// Characters that change the direction of text or hide in it.
 fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Breaks text at spaces so that no line is wider; a word that is wider than a line stands alone on its own.

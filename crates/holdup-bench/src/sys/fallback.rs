@@ -1,0 +1,204 @@
+//! Systems without a backend yet: threads run, everything that needs the system says that it is unsupported.
+
+use std::io;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{CpuTimes, Ended, Usage};
+
+fn unsupported<T>() -> io::Result<T> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Nothing is known.
+pub fn thread_usage() -> Usage {
+    Usage::default()
+}
+
+/// As many as the system says may be used, numbered from 0.
+pub fn allowed_cpus() -> Vec<u32> {
+    (0..std::thread::available_parallelism().map_or(1, |count| count.get() as u32)).collect()
+}
+
+/// All CPUs are allowed anyway; fewer cannot be had.
+pub fn bind_thread(cpus: &[u32]) -> io::Result<()> {
+    if cpus == allowed_cpus() { Ok(()) } else { unsupported() }
+}
+
+/// No priorities.
+pub fn thread_nice() -> i32 {
+    0
+}
+
+/// No priorities.
+pub fn set_thread_nice(_: i32) -> io::Result<()> {
+    unsupported()
+}
+
+/// What it takes to raise a priority, in words.
+pub const BOOST_RIGHT: &str = "holdup cannot do so on this system yet";
+
+/// No slices.
+pub fn set_slice(_: u64) -> Result<(), String> {
+    Err("holdup cannot set the time slice on this system yet".to_owned())
+}
+
+/// Yields until the word has another value or the time is over.
+pub fn wait_on(word: &AtomicU32, value: u32, limit: Option<Duration>) {
+    let start = Instant::now();
+    while word.load(Ordering::Acquire) == value && limit.is_none_or(|limit| start.elapsed() < limit) {
+        std::thread::yield_now();
+    }
+}
+
+/// Nobody sleeps.
+pub fn wake(_: &AtomicU32, _: i32) {}
+
+/// Workers are not bound to their parent here.
+pub fn die_with_parent(_: Option<u32>) -> bool {
+    true
+}
+
+/// Busy child processes.
+#[derive(Debug)]
+pub struct Hogs;
+
+impl Hogs {
+    /// Cannot be started here yet.
+    pub fn start(_: &[u32]) -> io::Result<Hogs> {
+        unsupported()
+    }
+}
+
+/// Cannot watch a process here yet.
+pub fn supervise(_: &mut Command, _: Duration) -> io::Result<Ended> {
+    unsupported()
+}
+
+/// Signals are not known.
+pub fn signal_name(_: ExitStatus) -> Option<String> {
+    None
+}
+
+/// Not known.
+pub fn cpu_times(_: &[u32]) -> Option<CpuTimes> {
+    None
+}
+
+/// No hardware counters.
+pub mod counters {
+    use crate::sample::Counters;
+
+    /// Cannot be opened here.
+    #[derive(Debug)]
+    pub struct Group;
+
+    impl Group {
+        /// Cannot be opened here.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn open() -> std::io::Result<Group> {
+            super::unsupported()
+        }
+
+        /// Nothing.
+        pub fn read(&mut self) -> Option<Counters> {
+            None
+        }
+    }
+}
+
+/// Facts that this system does not tell us yet.
+pub mod facts {
+    fn unknown<T>() -> Result<T, String> {
+        Err("holdup does not know how to ask this system".to_owned())
+    }
+
+    /// Not known.
+    pub fn cpu() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn cpus_online() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn kernel() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn governor() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn load() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn clock_source() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn c_library() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn hardware_counters() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn slice_ns() -> Result<u64, String> {
+        unknown()
+    }
+
+    /// Not known.
+    pub fn split_locks() -> Result<String, String> {
+        unknown()
+    }
+
+    /// Never called where [`kernel`] is not known.
+    pub fn clock_by_system_call() {}
+}
+
+/// The C library's locks, which this system has not.
+pub mod pthread {
+    use crate::lock::BenchLock;
+    use crate::spec::Spec;
+
+    /// A lock that cannot be had; one type per name, so that the registry is the same everywhere.
+    #[derive(Debug)]
+    pub struct Missing<const KIND: u8>;
+
+    /// The default mutex.
+    pub type Normal = Missing<0>;
+    /// Spins before it sleeps.
+    pub type Adaptive = Missing<1>;
+    /// May be taken again by its owner.
+    pub type Recursive = Missing<2>;
+    /// Checks who takes and releases it.
+    pub type ErrorCheck = Missing<3>;
+    /// Lends the waiter's priority to the owner.
+    pub type PriorityInherit = Missing<4>;
+    /// The reader-writer lock.
+    pub type RwLock = Missing<5>;
+
+    impl<const KIND: u8> BenchLock for Missing<KIND> {
+        fn create(_: &Spec) -> Result<Self, String> {
+            Err("the C library's locks are not measured on this system".to_owned())
+        }
+
+        fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+            section()
+        }
+    }
+}

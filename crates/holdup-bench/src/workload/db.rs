@@ -1,0 +1,193 @@
+//! db: threads read and update numbered entries of an in-memory database (Emmons, 2001).
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use holdup_locks::technique::{key_of, mix};
+
+use super::{Context, Lost, equal, lost_extra, unsupported, work};
+use crate::drive::{Member, Phase, PhaseKind, Raw, Tally, Task};
+use crate::lock::BenchLock;
+use crate::place::{Padded, Placed};
+use crate::process::Failure;
+use crate::random::Draw;
+use crate::spec::Table;
+
+/// An entry's text, as words. Every update writes all of them; a reader that finds them unequal was not alone.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Entry([AtomicU64; 8]);
+
+/// An entry with its own lock in it.
+struct LockedEntry<L> {
+    lock: L,
+    entry: Entry,
+}
+
+/// What guards the entries.
+enum Guards<L> {
+    One(Placed<L>),
+    /// A lock table: the entry's address picks the lock.
+    Slots(Vec<Padded<L>>),
+    PerEntry,
+}
+
+/// The entries, with or without locks of their own.
+enum Entries<L> {
+    Plain(Vec<Entry>),
+    Locked(Vec<LockedEntry<L>>),
+}
+
+struct Db<L> {
+    guards: Guards<L>,
+    entries: Entries<L>,
+    /// Readers may share.
+    shared: bool,
+    read_percent: u64,
+    read: Draw,
+    update: Draw,
+    gap: Draw,
+    lost_updates: AtomicU64,
+}
+
+/// The database, guarded as the cell says.
+pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Task + 'a>, Failure> {
+    let spec = context.spec;
+    let create = || L::create(spec).map_err(unsupported);
+    let guards = match spec.table {
+        Table::One | Table::ReaderWriter => Guards::One(context.place()?),
+        Table::Slots(count) => {
+            let slots = (0..count).map(|_| create().map(Padded)).collect::<Result<Vec<_>, _>>()?;
+            slots.iter().try_for_each(|slot| slot.settle()).map_err(unsupported)?;
+            Guards::Slots(slots)
+        }
+        Table::PerEntry => Guards::PerEntry,
+    };
+    let entries = if spec.table == Table::PerEntry {
+        let entry = |_| Ok(LockedEntry { lock: create()?, entry: Entry::default() });
+        let entries = (0..spec.entries).map(entry).collect::<Result<Vec<_>, Failure>>()?;
+        entries.iter().try_for_each(|entry| entry.lock.settle()).map_err(unsupported)?;
+        Entries::Locked(entries)
+    } else {
+        Entries::Plain((0..spec.entries).map(|_| Entry::default()).collect())
+    };
+    Ok(Box::new(Db {
+        guards,
+        entries,
+        shared: spec.table == Table::ReaderWriter,
+        read_percent: u64::from(spec.read_percent),
+        read: Draw::of(spec.read, context.unit_ns),
+        update: Draw::of(spec.update, context.unit_ns),
+        gap: context.gap,
+        lost_updates: AtomicU64::new(0),
+    }))
+}
+
+impl Entry {
+    /// Copies the values, working between the two halves; false if somebody wrote meanwhile.
+    fn read(&self, steps: u64) -> bool {
+        let (first, second) = self.0.split_at(4);
+        let mut copy = [0; 8];
+        copy[..4].iter_mut().zip(first).for_each(|(to, from)| *to = from.load(Relaxed));
+        work(steps);
+        copy[4..].iter_mut().zip(second).for_each(|(to, from)| *to = from.load(Relaxed));
+        copy.iter().all(|word| *word == copy[0])
+    }
+
+    /// Writes the next values, working between the two halves.
+    fn update(&self, steps: u64) {
+        let (first, second) = self.0.split_at(4);
+        let next = self.0[0].load(Relaxed) + 1;
+        first.iter().for_each(|word| word.store(next, Relaxed));
+        work(steps);
+        second.iter().for_each(|word| word.store(next, Relaxed));
+    }
+}
+
+impl<L: BenchLock> Db<L> {
+    /// Both ends of an operation: the entry, and the lock that guards it.
+    #[inline]
+    fn find(&self, index: usize) -> (&Entry, &L) {
+        let entry = match &self.entries {
+            Entries::Plain(entries) => &entries[index],
+            Entries::Locked(entries) => return (&entries[index].entry, &entries[index].lock),
+        };
+        match &self.guards {
+            Guards::Slots(slots) => {
+                let slot = (u128::from(mix(key_of(entry))) * slots.len() as u128) >> 64;
+                (entry, &slots[slot as usize])
+            }
+            Guards::One(placed) => (entry, placed.lock()),
+            Guards::PerEntry => unreachable!("its entries are Entries::Locked"),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match &self.entries {
+            Entries::Plain(entries) => entries.len() as u64,
+            Entries::Locked(entries) => entries.len() as u64,
+        }
+    }
+
+    fn each(&self, visit: impl Fn(&Entry)) {
+        match &self.entries {
+            Entries::Plain(entries) => entries.iter().for_each(visit),
+            Entries::Locked(entries) => entries.iter().for_each(|entry| visit(&entry.entry)),
+        }
+    }
+
+    fn check(&self, done: &[Tally]) -> Result<(), Lost> {
+        let sum = std::cell::Cell::new(0);
+        self.each(|entry| sum.set(sum.get() + entry.0[0].load(Relaxed)));
+        equal("updates in the entries", sum.get(), done.iter().map(|tally| tally.sum).sum())?;
+        equal("reads of half-written entries", done.iter().map(|tally| tally.violations).sum(), 0)
+    }
+}
+
+impl<L: BenchLock> Task for Db<L> {
+    fn run(&self, me: &mut Member<'_>) {
+        let entries = self.len();
+        let mut tally = Tally::default();
+        while tally.ops < me.limit && !me.stopped() {
+            let (entry, lock) = self.find(me.random.below(entries) as usize);
+            let reads = me.random.below(100) < self.read_percent;
+            let inside = if reads { self.read } else { self.update }.steps(&mut me.random);
+            if !reads {
+                lock.with(|| entry.update(inside));
+                tally.sum += 1;
+            } else {
+                let whole = if self.shared {
+                    lock.with_shared(|| entry.read(inside))
+                } else {
+                    lock.with(|| entry.read(inside))
+                };
+                tally.violations += u64::from(!whole);
+            }
+            let outside = self.gap.steps(&mut me.random);
+            work(outside);
+            tally.ops += 1;
+            tally.acquisitions += u64::from(L::EXCLUDES);
+            tally.hold_steps += inside;
+            tally.gap_steps += outside;
+        }
+        me.tally = tally;
+    }
+
+    fn settle(&self, phase: &Phase<'_>) -> Result<(), String> {
+        let checked = self.check(phase.tallies);
+        self.each(|entry| entry.0.iter().for_each(|word| word.store(0, Relaxed)));
+        if phase.kind == PhaseKind::Measured {
+            self.lost_updates.store(checked.as_ref().err().map_or(0, |(lost, _)| *lost), Relaxed);
+        }
+        match checked {
+            Err((_, why)) if L::EXCLUDES => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn extra(&self, raw: &Raw) -> Vec<(String, f64)> {
+        let updates: u64 = raw.tallies.iter().map(|tally| tally.sum).sum();
+        let mut extra = lost_extra::<L>(&self.lost_updates);
+        extra.push(("updates".to_owned(), updates as f64));
+        extra
+    }
+}
