@@ -93,13 +93,13 @@ impl Entry {
         copy.iter().all(|word| *word == copy[0])
     }
 
-    /// Writes the next values, working between the two halves.
+    /// Writes the next values, working between the two halves; the count comes last, so that an intruder's is lost.
     fn update(&self, steps: u64) {
         let (first, second) = self.0.split_at(4);
-        let next = self.0[0].load(Relaxed) + 1;
-        first.iter().for_each(|word| word.store(next, Relaxed));
-        work(steps);
+        let next = first[0].load(Relaxed) + 1;
         second.iter().for_each(|word| word.store(next, Relaxed));
+        work(steps);
+        first.iter().for_each(|word| word.store(next, Relaxed));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::{Context, Lost, equal, lost_extra, work};
-use crate::drive::{BOOST, Member, Phase, PhaseKind, Raw, Tally, Task};
+use crate::drive::{self, Member, Phase, PhaseKind, Raw, Tally, Task};
 use crate::gate::PerAcquisition;
 use crate::lock::BenchLock;
 use crate::place::{Data, Padded, Placed};
@@ -264,7 +264,7 @@ impl<L: BenchLock> Loops<L> {
             depth: spec.depth,
             pause: spec.pause,
             gate: spec.active.filter(|_| spec.gate == GateKind::Acquire).and_then(PerAcquisition::new),
-            boost: spec.boost.then_some((context.nice, context.nice - BOOST)),
+            boost: spec.boost.then_some((context.nice, drive::raised(context.nice))),
             neighbour: spec.share == Share::Neighbour,
         };
         Ok(Loops {
