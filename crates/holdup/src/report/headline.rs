@@ -26,7 +26,13 @@ pub fn of_sweep(run: &RunRecord, cells: &[&CellRecord]) -> String {
     let factors: Vec<&str> = figures::varied(cells).into_iter().filter(|factor| *factor != "lock").collect();
     let groups = figures::groups(cells, &factors);
     let races: Vec<Race> = groups.iter().filter_map(|group| Race::of(run, group, &factors)).collect();
-    if races.is_empty() { plain(cells, &factors) } else { of_races(run, &races, groups.len()) }
+    let sentence =
+        if races.is_empty() { plain(cells, &factors) } else { of_races(run, &races, groups.len()) };
+    let disturbed = cells.iter().filter(|cell| cell.only_rejected()).count();
+    if disturbed * 2 <= finished {
+        return sentence;
+    }
+    format!("{sentence} But the machine was busy with something else in {disturbed} of {finished} cells.")
 }
 
 /// One group's outcome: the locks that no other is shown to beat.
@@ -83,6 +89,15 @@ impl Race {
     }
 }
 
+impl Race {
+    /// Whether the same locks are in front, in whichever order.
+    fn same_outcome(&self, other: &Race) -> bool {
+        let same =
+            self.front.len() == other.front.len() && self.front.iter().all(|lock| other.front.contains(lock));
+        (self.level && other.level) || (!self.level && !other.level && same)
+    }
+}
+
 /// Races with the same front are told together.
 struct Phrase<'a> {
     races: Vec<&'a Race>,
@@ -95,8 +110,7 @@ fn of_races(run: &RunRecord, races: &[Race], groups: usize) -> String {
     }
     let mut phrases: Vec<Phrase> = Vec::new();
     for race in races {
-        let front = |phrase: &Phrase| (phrase.races[0].front.clone(), phrase.races[0].level);
-        match phrases.iter_mut().find(|phrase| front(phrase) == (race.front.clone(), race.level)) {
+        match phrases.iter_mut().find(|phrase| phrase.races[0].same_outcome(race)) {
             Some(phrase) => phrase.races.push(race),
             None => phrases.push(Phrase { races: vec![race] }),
         }

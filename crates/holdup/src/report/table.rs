@@ -591,7 +591,10 @@ pub fn doubts(run: &RunRecord) -> Vec<String> {
         cells.map(|cell| text::clean(&figures::name_of(run, cell))).collect()
     };
     let disturbed = names(&mut run.cells.iter().filter(|cell| cell.only_rejected()));
-    if !disturbed.is_empty() {
+    if disturbed.len() == run.cells.len() {
+        doubts
+            .push("! every run of every cell was disturbed; the figures are shown all the same.".to_owned());
+    } else if !disturbed.is_empty() {
         doubts.push(format!(
             "! every run was disturbed; the figures are shown all the same: {}.",
             some(&disturbed)
