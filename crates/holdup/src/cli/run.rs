@@ -146,7 +146,7 @@ pub fn measure(
         title: experiment.name.clone(),
         command: format!("{command}{} --seed={seed}{}", amount.options(), measuring.repeat_options()),
         baseline: common_baseline(&sweeps),
-        repeats: sweeps.iter().map(|sweep| sweep.repeats).max().unwrap_or(1),
+        repeats: sweeps.iter().map(|sweep| sweep.repeats).min().unwrap_or(1),
         options: measuring.options()?,
         definition: Some(text.to_owned()),
         environment: measure::environment(),
