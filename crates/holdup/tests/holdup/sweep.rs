@@ -55,7 +55,10 @@ fn broken_locks_cost_their_cells_and_nothing_else() {
     let kind = |lock: &str| {
         let cell = record.cells.iter().find(|cell| cell.spec.lock == lock).unwrap();
         let (last, earlier) = cell.samples.split_last().unwrap();
-        assert!(earlier.iter().all(|sample| sample.outcome.is_ok()), "{lock} was measured on after its failure");
+        assert!(
+            earlier.iter().all(|sample| sample.outcome.is_ok()),
+            "{lock} was measured on after its failure"
+        );
         last.outcome.as_ref().err().map(|failure| failure.kind)
     };
     assert_eq!(kind("broken-lost-update"), Some(FailureKind::LostUpdate));
