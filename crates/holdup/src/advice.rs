@@ -88,18 +88,19 @@ fn active(cpus: u32) -> String {
 
 /// A loop that does nothing but lock rewards the thread that takes the lock again at once.
 fn tight_loop(run: &RunRecord) -> Option<Advice> {
-    let works = [Workload::Db, Workload::ParallelFor, Workload::PingPong];
+    let works = [Workload::Db, Workload::ParallelFor, Workload::PingPong, Workload::Map];
     let tight = |cell: &CellRecord| {
         cell.spec.gap.is_none() && cell.spec.active.is_none() && !works.contains(&cell.spec.workload)
     };
     let cell = run.cells.first().filter(|_| run.cells.iter().all(tight))?;
-    let (locks, threads) = (values(run, "lock"), values(run, "threads"));
+    let varied = RunRecord::varied(run.cells.iter());
+    let lists: Vec<(&str, String)> =
+        ["lock", "threads"].into_iter().chain(varied).map(|name| (name, values(run, name))).collect();
+    let mut changes: Vec<(&str, &str)> = lists.iter().map(|(name, list)| (*name, list.as_str())).collect();
+    changes.extend([("hold", "100ns"), ("gap", "500ns")]);
     Some(Advice {
         why: "only the tight loop was measured; real programs also work outside the lock".to_owned(),
-        command: command(
-            &cell.spec,
-            &[("lock", &locks), ("threads", &threads), ("hold", "100ns"), ("gap", "500ns")],
-        ),
+        command: command(&cell.spec, &changes),
     })
 }
 

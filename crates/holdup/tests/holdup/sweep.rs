@@ -26,7 +26,7 @@ fn orders(record: &RunRecord) -> Vec<u32> {
 
 /// Starts the long sweep and returns when a few of its samples are in the store.
 fn begun(place: &Place) -> Child {
-    let child = place.command(LONG).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = place.command(LONG).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     while Instant::now() < deadline {
         let measured = Store::open_existing(&place.store()).and_then(|store| store.runs());
@@ -35,6 +35,8 @@ fn begun(place: &Place) -> Child {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    child.kill().unwrap();
+    child.wait().unwrap();
     panic!("not three samples within a minute");
 }
 
