@@ -13,6 +13,7 @@ mod arch;
 mod broken;
 mod burn;
 mod check;
+pub mod command;
 mod drive;
 mod gate;
 mod lock;

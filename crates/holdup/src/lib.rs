@@ -3,9 +3,17 @@
 //! Only this crate prints, decides exit statuses, and knows command lines, JSON and colour.
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod claim;
+pub mod cli;
+pub mod experiment;
 pub mod metric;
 pub mod plan;
 pub mod plot;
+pub mod report;
 pub mod results;
+pub mod runner;
 pub mod stats;
+pub mod store;
+pub mod sys;
+pub mod warning;

@@ -1,4 +1,19 @@
 //! `holdup`: finds what is holding threads up, and proves which cure works.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+use holdup::cli;
+
+/// Parse, run, and the one place that decides the exit status.
+fn main() -> ExitCode {
+    let ended = cli::parse(std::env::args_os()).and_then(cli::run);
+    let status = match ended {
+        Ok(status) => status.code(),
+        Err(error) => {
+            cli::output::complain(&error);
+            error.code()
+        }
+    };
+    ExitCode::from(status)
+}

@@ -163,10 +163,43 @@ pub static METRICS: &[Metric] = &[
         higher_is_better: Some(false),
         read: |s| Some(s.latency.as_ref()?.max_ns as f64),
     },
+    Metric {
+        name: "packets_per_s",
+        unit: "1/s",
+        help: "ping-pong: packets per second, each counted once though two threads work on it",
+        higher_is_better: Some(true),
+        read: |s| extra(s, "packets_per_s"),
+    },
+    Metric {
+        name: "run_length_mean_ns",
+        unit: "ns",
+        help: "ping-pong: CPU time between two switches of a thread",
+        higher_is_better: None,
+        read: |s| extra(s, "run_length_mean_ns"),
+    },
+    Metric {
+        name: "instructions_per_cycle",
+        unit: "",
+        help: "instructions retired per core cycle (where the machine has counters)",
+        higher_is_better: None,
+        read: |s| s.counters.map(|c| c.instructions as f64 / c.cycles as f64),
+    },
+    Metric {
+        name: "cache_misses_per_op",
+        unit: "",
+        help: "last-level cache misses per operation (where the machine has counters)",
+        higher_is_better: Some(false),
+        read: |s| per_op(s, s.counters?.cache_misses as f64),
+    },
 ];
 
 fn per_op(sample: &Sample, total: f64) -> Option<f64> {
     (sample.ops() > 0).then(|| total / sample.ops() as f64)
+}
+
+/// A figure that only one workload has.
+fn extra(sample: &Sample, name: &str) -> Option<f64> {
+    sample.extra.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
 }
 
 fn switches(sample: &Sample) -> f64 {

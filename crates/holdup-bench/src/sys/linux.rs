@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::{CpuTimes, Ended, Usage};
 use crate::process::ProcessUse;
 
+pub mod command;
 pub mod counters;
 pub mod facts;
 pub mod pthread;

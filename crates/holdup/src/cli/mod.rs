@@ -1,0 +1,150 @@
+//! The command line: one file per subcommand. Adding one: its file, a variant of [`Command`] and an arm of [`run`].
+
+mod bench;
+mod compare;
+mod error;
+mod export;
+pub mod factors;
+mod history;
+mod list;
+pub mod measure;
+pub mod output;
+mod progress;
+mod reproduce;
+mod run;
+mod show;
+mod time;
+mod timemutex;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+pub use error::Error;
+
+/// First argument of a worker process; not for users.
+pub const WORKER: &str = "__worker";
+
+/// How a command ended; `main` makes the exit status of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// All is well.
+    Success,
+    /// The sweep ended, with cells whose lock failed.
+    CellsFailed,
+    /// The user stopped it.
+    Interrupted,
+    /// The exit status of the command that was run.
+    Child(u8),
+}
+
+impl Status {
+    /// The exit status.
+    pub fn code(self) -> u8 {
+        const SIGINT: u8 = 2;
+        match self {
+            Status::Success => 0,
+            Status::CellsFailed => 1,
+            Status::Interrupted => 128 + SIGINT,
+            Status::Child(status) => status,
+        }
+    }
+}
+
+/// What the user asked for.
+#[derive(Debug)]
+pub enum Request {
+    /// A subcommand.
+    Command(Command),
+    /// To be a worker: the words that follow.
+    Worker(Vec<String>),
+}
+
+/// Finds what is holding threads up, and proves which cure works.
+#[derive(Debug, Parser)]
+#[command(name = "holdup", version, after_help = EXAMPLES, after_long_help = EXAMPLES, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup bench                               what the main locks cost here, in under a minute
+  holdup bench --lock adaptive,pthread --threads 1..8 --gap 0,500ns
+  holdup timemutex 1 5 10 8                  the 1998 program: Which 1, Depth 5, Delay 10, 8 threads
+  holdup reproduce all --quick               do the published claims about locks hold here?
+  holdup time -- make                        time, switches and memory of any command
+  holdup list locks                          what can be measured
+
+Exit status: 0 all is well, 1 a measured lock failed, 2 the input is wrong, 130 stopped with Ctrl-C;
+'holdup time' exits as its command does.";
+
+/// The subcommands.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Measure locks under chosen conditions
+    Bench(bench::Options),
+    /// Measure an experiment file: its sweeps, charts and claims
+    Run(run::Options),
+    /// Hold published claims about threads and locks against this machine
+    Reproduce(reproduce::Options),
+    /// The 1998 program TimeMutex: its arguments, its checks
+    #[command(name = "timemutex")]
+    TimeMutex(timemutex::Options),
+    /// Time, context switches, page faults and peak memory of a command
+    Time(time::Options),
+    /// What there is: locks, workloads, factors, metrics
+    List(list::Options),
+    /// The runs in the store, newest first
+    History(history::Options),
+    /// Two runs side by side: ratio, interval, verdict
+    Compare(compare::Options),
+    /// A run as CSV or JSON
+    Export(export::Options),
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// It makes no sense, or the user asked for help, which is printed then.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, Error> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.get(1).is_some_and(|first| first == WORKER) {
+        let words = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        return Ok(Request::Worker(words));
+    }
+    match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => Ok(Request::Command(arguments.command)),
+        Err(why) if why.use_stderr() => Err(Error::Usage(usage(&why))),
+        Err(help) => Err(Error::Help(help.print())),
+    }
+}
+
+/// clap's message in the form of our own.
+fn usage(why: &clap::Error) -> String {
+    let text = why.render().to_string();
+    match text.strip_prefix("error: ") {
+        Some(text) => format!("holdup: {text}"),
+        None => text,
+    }
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// It cannot be done; the message says why and what can.
+pub fn run(request: Request) -> Result<Status, Error> {
+    match request {
+        Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
+        Request::Command(Command::Bench(options)) => bench::run(&options),
+        Request::Command(Command::Run(options)) => run::run(&options),
+        Request::Command(Command::Reproduce(options)) => reproduce::run(&options),
+        Request::Command(Command::TimeMutex(options)) => timemutex::run(&options),
+        Request::Command(Command::Time(options)) => time::run(&options),
+        Request::Command(Command::List(options)) => list::run(&options),
+        Request::Command(Command::History(options)) => history::run(&options),
+        Request::Command(Command::Compare(options)) => compare::run(&options),
+        Request::Command(Command::Export(options)) => export::run(&options),
+    }
+}

@@ -1,0 +1,61 @@
+//! The two streams: results on stdout, everything else on stderr. Neither can make the program panic.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use super::Error;
+
+/// Columns of a table where the terminal does not say.
+pub const WIDTH: usize = 80;
+
+/// Writes results to stdout. A reader that went away has seen enough: a broken pipe is success.
+///
+/// # Errors
+/// The system refuses to write, for example to a full disk.
+pub fn print(text: &str) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(why)),
+        _ => Ok(()),
+    }
+}
+
+/// Says something on stderr that is not a result.
+pub fn note(text: impl Display) {
+    // Nobody can be told that stderr is gone.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Tells the user what went wrong.
+pub fn complain(error: &Error) {
+    match error {
+        // clap has already laid out its message in lines.
+        Error::Usage(text) => note(text.trim_end()),
+        Error::Help(_) => {}
+        error => note(format_args!("holdup: {error}")),
+    }
+}
+
+/// Writes a file of results; one that exists is only replaced with `force`.
+///
+/// # Errors
+/// The file exists, or cannot be written.
+pub fn write_file(path: &Path, text: &str, force: bool) -> Result<(), Error> {
+    let fail = |why: io::Error| match why.kind() {
+        io::ErrorKind::AlreadyExists => Error::FileExists(path.to_owned()),
+        _ => Error::File { path: path.to_owned(), why },
+    };
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true);
+    match force {
+        true => options.create(true).truncate(true),
+        false => options.create_new(true),
+    };
+    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(fail)
+}
+
+/// Whether results may be coloured: stdout is a terminal and the user has nothing against it.
+pub fn colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && io::stdout().is_terminal()
+}

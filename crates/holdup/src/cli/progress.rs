@@ -1,0 +1,53 @@
+//! The progress bar: on stderr, and only where that is a terminal.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use holdup_bench::spec::Spec;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::runner::Watch;
+
+/// A bar with the time left and the cell in work.
+pub struct Bar {
+    bar: ProgressBar,
+    again: u64,
+}
+
+impl Bar {
+    /// A bar for a terminal, or nothing for anything else.
+    pub fn new() -> Bar {
+        let bar =
+            if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        Bar { bar, again: 0 }
+    }
+}
+
+impl Watch for Bar {
+    fn begin(&mut self, planned: usize, made: usize) {
+        const LINE: &str = "{bar:20} {pos}/{len} runs, {eta} left  {msg}";
+        let style = ProgressStyle::with_template(LINE).expect("the template is well formed");
+        self.bar.set_style(style);
+        self.bar.set_length(planned as u64);
+        self.bar.set_position(made as u64);
+        self.bar.reset_eta();
+        self.bar.enable_steady_tick(Duration::from_millis(250));
+    }
+
+    fn next(&mut self, spec: &Spec) {
+        let again = if self.again > 0 { format!(", {} repeated", self.again) } else { String::new() };
+        self.bar.set_message(format!("{} x{}{again}", spec.lock, spec.threads));
+    }
+
+    fn done(&mut self, _skipped: bool) {
+        self.bar.inc(1);
+    }
+
+    fn again(&mut self) {
+        self.again += 1;
+    }
+
+    fn end(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

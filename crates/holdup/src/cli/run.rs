@@ -1,0 +1,272 @@
+//! `holdup run`: an experiment file measured, its charts drawn, its claims checked.
+
+use std::path::{Path, PathBuf};
+
+use super::measure::{self, Measuring, quoted};
+use super::{Error, Status, output, show};
+use crate::claim::ClaimResult;
+use crate::experiment::evaluate::{Machine, Probed, evaluate};
+use crate::experiment::file::FileError;
+use crate::experiment::{self, Experiment, Probe, file};
+use crate::plan::{Plan, Sweep};
+use crate::plot::Plot;
+use crate::report;
+use crate::results::RunRecord;
+use crate::runner::Outcome;
+use crate::store::{NewRun, Store};
+
+/// Measures the sweeps of an experiment file, draws its charts and checks its claims.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct Options {
+    /// An experiment file, or the name of one that holdup carries ('holdup list experiments')
+    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    amount: Amount,
+    #[command(flatten)]
+    measuring: Measuring,
+    #[command(flatten)]
+    results: Results,
+}
+
+/// How much to measure.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Measuring")]
+pub struct Amount {
+    /// Shorter and coarser, as the file says
+    #[arg(long)]
+    pub quick: bool,
+    /// Runs per combination, in place of what the file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: Option<u32>,
+}
+
+/// Where the results go.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Results")]
+pub struct Results {
+    /// Also write a page with charts and claims
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// JSON in place of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup run my-experiment.toml --quick
+      a file of your own; docs/experiments.md says what it may hold
+  holdup run peers --quick
+      an experiment that holdup carries: our locks beside today's
+  holdup run experiments/hart-1998.toml --html hart.html
+      with a page of charts
+  holdup run --resume
+      continue what Ctrl-C, a crash or a power cut stopped";
+
+impl From<FileError> for Error {
+    fn from(why: FileError) -> Error {
+        Error::Argument(why.to_string())
+    }
+}
+
+/// Measures, keeps, shows.
+///
+/// # Errors
+/// A file that cannot be read or understood, or a store, file or process that cannot be had.
+pub fn run(options: &Options) -> Result<Status, Error> {
+    options.results.check()?;
+    let (experiment, outcome) = match (&options.measuring.resume, &options.file) {
+        (None, Some(path)) => {
+            let (path, text) = read(path)?;
+            let experiment = file::parse(&path, &text)?;
+            announce(std::slice::from_ref(&experiment), &options.amount);
+            let mut store = options.measuring.open_store()?;
+            let command = format!("holdup run {}", quoted(&path));
+            let outcome =
+                measure(&experiment, &text, &command, &options.amount, &options.measuring, &mut store)?;
+            (experiment, outcome)
+        }
+        (run, _) => resume(&options.measuring, run.as_deref().unwrap_or_default())?,
+    };
+    let claims = claims_of(&experiment, &outcome.record);
+    if let Some(path) = &options.results.html {
+        show::page(path, &outcome.record, &experiment.plots, &claims, options.results.force)?;
+    }
+    match options.results.json {
+        true => output::print(&json(&[(&outcome.record, &claims)]))?,
+        false => output::print(&screen(&experiment, &outcome.record, &claims))?,
+    }
+    Ok(measure::status(&outcome))
+}
+
+/// Tells before measuring how long it will take.
+pub fn announce(experiments: &[Experiment], amount: &Amount) {
+    let machine = Machine::here();
+    let (mut runs, mut time) = (0, std::time::Duration::ZERO);
+    for experiment in experiments {
+        let (more_runs, more) = experiment.planned(amount.quick, amount.repeat, &machine);
+        (runs, time) = (runs + more_runs, time + more);
+    }
+    let shorter = if amount.quick { "" } else { "; --quick is shorter" };
+    output::note(format_args!(
+        "holdup: {runs} runs, {}, up to half as long again if something else uses the machine{shorter}",
+        experiment::about(time)
+    ));
+}
+
+/// Measures an experiment as a run of its own.
+///
+/// # Errors
+/// The store cannot be written, or no worker can be started.
+pub fn measure(
+    experiment: &Experiment,
+    text: &str,
+    command: &str,
+    amount: &Amount,
+    measuring: &Measuring,
+    store: &mut Store,
+) -> Result<Outcome, Error> {
+    let mut sweeps = experiment.sweeps(amount.quick, &Machine::here());
+    if sweeps.is_empty() {
+        return Err(Error::Argument(format!(
+            "{}: this machine can measure none of its sweeps; 'holdup list factors' shows what it could vary",
+            experiment.path
+        )));
+    }
+    if let Some(repeats) = amount.repeat {
+        sweeps.iter_mut().for_each(|sweep| sweep.repeats = repeats);
+    }
+    let seed = measuring.seed();
+    let new = NewRun {
+        title: experiment.name.clone(),
+        command: format!("{command}{} --seed={seed}{}", amount.options(), measuring.repeat_options()),
+        baseline: common_baseline(&sweeps),
+        repeats: sweeps.iter().map(|sweep| sweep.repeats).min().unwrap_or(1),
+        options: measuring.options()?,
+        definition: Some(text.to_owned()),
+        environment: measure::environment(),
+        plan: Plan::new(&sweeps, seed)?,
+    };
+    measuring.measure(store, &new)
+}
+
+/// The baseline of most sweeps, for the tables; claims name their own.
+fn common_baseline(sweeps: &[Sweep]) -> Option<String> {
+    let named: Vec<&String> = sweeps.iter().filter_map(|sweep| sweep.baseline.as_ref()).collect();
+    let count = |name: &str| named.iter().filter(|other| other.as_str() == name).count();
+    named.iter().max_by_key(|name| count(name)).map(|name| (*name).clone())
+}
+
+/// Continues a run whose experiment the store has kept.
+fn resume(measuring: &Measuring, run: &str) -> Result<(Experiment, Outcome), Error> {
+    let mut store = measuring.open_store()?;
+    let id = if run.is_empty() { store.last_incomplete()? } else { store.find(run)? };
+    let (_, definition) = store.definition(id)?;
+    let Some(text) = definition else {
+        return Err(Error::Argument(format!(
+            "run {id} is no experiment; continue it with 'holdup bench --resume {id}'"
+        )));
+    };
+    let experiment = file::parse(&format!("run {id}"), &text)?;
+    let outcome = measuring.measure_rest(&mut store, &id.to_string())?;
+    Ok((experiment, outcome))
+}
+
+/// A file's text; a name that is no file may be that of a carried experiment.
+fn read(path: &Path) -> Result<(String, String), Error> {
+    let name = path.to_string_lossy().into_owned();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((name, text)),
+        Err(why) => match experiment::carried(&name) {
+            Some((path, text)) => Ok((path.to_owned(), text.to_owned())),
+            None if why.kind() == std::io::ErrorKind::NotFound => Err(Error::Argument(format!(
+                "{name}: no such file, and no experiment that holdup carries has this name; \
+                 'holdup list experiments' shows those"
+            ))),
+            None => Err(Error::File { path: path.to_owned(), why }),
+        },
+    }
+}
+
+/// The claims of an experiment, held against a run.
+pub fn claims_of(experiment: &Experiment, record: &RunRecord) -> Vec<ClaimResult> {
+    evaluate(experiment, record, probe)
+}
+
+fn probe(probe: Probe) -> Probed {
+    match probe {
+        Probe::Clock => Vec::new(),
+    }
+}
+
+/// Tables, charts and claims.
+fn screen(experiment: &Experiment, record: &RunRecord, claims: &[ClaimResult]) -> String {
+    let drawn = |plot: &&Plot| record.sweep(&plot.sweep).next().is_some();
+    let plots: Vec<Plot> = experiment.plots.iter().filter(drawn).cloned().collect();
+    let mut text = show::screen(record, &plots);
+    if !claims.is_empty() {
+        text.push('\n');
+        text.push_str(&report::claims::table(claims, &show::style()));
+    }
+    text + &format!("\nThe same again, in the same order:\n  {}\n", record.command)
+}
+
+/// Runs with their claims, for programs.
+pub fn json(runs: &[(&RunRecord, &Vec<ClaimResult>)]) -> String {
+    let all: Vec<serde_json::Value> = runs
+        .iter()
+        .map(|(record, claims)| {
+            let claims: Vec<serde_json::Value> = claims.iter().map(claim_json).collect();
+            serde_json::json!({ "run": report::json::run(record), "claims": claims })
+        })
+        .collect();
+    let one_or_all = match <[_; 1]>::try_from(all) {
+        Ok([one]) => one,
+        Err(all) => serde_json::Value::Array(all),
+    };
+    format!("{one_or_all:#}\n")
+}
+
+fn claim_json(claim: &ClaimResult) -> serde_json::Value {
+    let figure = claim
+        .figure
+        .map(|e| serde_json::json!({ "median": e.median, "low": e.low, "high": e.high, "n": e.n }));
+    serde_json::json!({
+        "id": claim.id,
+        "experiment": claim.experiment,
+        "claim": claim.claim,
+        "published": claim.published,
+        "measured": claim.measured,
+        "figure": figure,
+        "verdict": claim.verdict.to_string(),
+        "close": claim.close,
+        "why": claim.why,
+    })
+}
+
+impl Amount {
+    /// The options that repeat it, with a space before each.
+    fn options(&self) -> String {
+        let quick = if self.quick { " --quick" } else { "" };
+        let repeat = self.repeat.map_or_else(String::new, |n| format!(" --repeat={n}"));
+        format!("{quick}{repeat}")
+    }
+}
+
+impl Results {
+    /// Refuses to measure for minutes what could not be written afterwards.
+    ///
+    /// # Errors
+    /// The page's file exists.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.html.as_deref().filter(|path| !self.force && path.exists()) {
+            Some(path) => Err(Error::FileExists(path.to_owned())),
+            None => Ok(()),
+        }
+    }
+}

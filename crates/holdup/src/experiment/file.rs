@@ -1,0 +1,658 @@
+//! Experiment files: TOML text to an [`Experiment`], with every mistake named by line, column and key.
+//!
+//! The tree is walked by hand and not through derived types, because the factors' names are keys: only the factor table
+//! knows which of them exist, and only with a key's place at hand can an error point at it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use holdup_bench::spec::{FACTORS, Factor, Spec};
+use holdup_bench::work::parse_ns;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::expr::{
+    ExprError, Scope, Series, SweepCells, did_you_mean, parse_condition, parse_number, series_value,
+};
+use super::sentence::Sentence;
+use super::{Claim, DeclaredSweep, Experiment, Needs, Probe};
+use crate::metric::{METRICS, Metric};
+use crate::plan::Sweep;
+use crate::plot::Plot;
+
+/// What is wrong with an experiment file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    /// The file.
+    pub path: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1, in characters.
+    pub column: usize,
+    /// What is wrong and what is expected.
+    pub why: String,
+    /// The expression and the byte in it, when one is wrong.
+    pub expression: Option<(String, usize)>,
+}
+
+impl std::fmt::Display for FileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.path, self.line, self.column, self.why)?;
+        if let Some((text, at)) = &self.expression {
+            let before = text.get(..*at).unwrap_or(text).chars().count();
+            write!(f, "\n    {}\n    {:>width$}", text.replace('\n', " "), '^', width = before + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// Runs per cell where a sweep does not say.
+const REPEATS: u32 = 5;
+/// More cells than this in one sweep are a mistake.
+const MOST_CELLS: usize = 4096;
+
+/// What `probe(...)` knows of every machine.
+static MACHINE_FIGURES: &[&str] = &["cpus"];
+/// What it knows with `probe = "clock"`.
+static CLOCK_FIGURES: &[&str] = &["cpus", "system_ns", "cpu_ns"];
+
+/// Reads an experiment file.
+///
+/// # Errors
+/// The first mistake, with its place.
+pub fn parse(path: &str, text: &str) -> Result<Experiment, FileError> {
+    let source = Source { path, text };
+    let tree = DeTable::parse(text).map_err(|error| source.error(error.span(), error.message()))?;
+    let root = Table { source, what: "this file".to_owned(), span: 0..0, table: tree.get_ref() };
+    root.only(&["experiment", "series", "sweep", "plot", "claim"])?;
+    let head = root.required_table("experiment", "[experiment]")?;
+    head.only(&["name", "title", "source", "about"])?;
+    let series = read_series(&root)?;
+    let sweeps = read_sweeps(&root, &series)?;
+    let cells = sweeps.iter().map(|(sweep, at)| cells_of(sweep, at)).collect::<Result<Vec<_>, _>>()?;
+    let sweeps: Vec<DeclaredSweep> = sweeps.into_iter().map(|(sweep, _)| sweep).collect();
+    Ok(Experiment {
+        path: path.to_owned(),
+        name: head.required("name")?.0,
+        title: head.required("title")?.0,
+        source: head.text("source")?.map_or_else(String::new, |(text, _)| text),
+        about: head.text("about")?.map_or_else(String::new, |(text, _)| text),
+        plots: read_plots(&root, &sweeps, &series)?,
+        claims: read_claims(&root, &series, &cells)?,
+        series,
+        sweeps,
+    })
+}
+
+/// The text and its name, for errors.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    path: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn error(&self, span: Option<Range<usize>>, why: impl Into<String>) -> FileError {
+        let at = span.map_or(0, |span| span.start).min(self.text.len());
+        let before = self.text.get(..at).unwrap_or("");
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        FileError { path: self.path.to_owned(), line, column, why: why.into(), expression: None }
+    }
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+/// One table of the file with what it is called in messages.
+struct Table<'a> {
+    source: Source<'a>,
+    what: String,
+    span: Range<usize>,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Table<'a> {
+    fn error(&self, why: impl Into<String>) -> FileError {
+        self.source.error(Some(self.span.clone()), why)
+    }
+
+    fn error_at(&self, value: &Value<'_>, why: impl Into<String>) -> FileError {
+        self.source.error(Some(value.span()), why)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&'a str, Range<usize>, &'a Value<'a>)> {
+        self.table.iter().map(|(key, value)| (key.get_ref().as_ref(), key.span(), value))
+    }
+
+    fn get(&self, key: &str) -> Option<&'a Value<'a>> {
+        self.entries().find(|(name, _, _)| *name == key).map(|(_, _, value)| value)
+    }
+
+    /// Refuses every key that is not one of these.
+    fn only(&self, known: &[&str]) -> Result<(), FileError> {
+        for (key, span, _) in self.entries() {
+            if !known.contains(&key) {
+                let near = did_you_mean(key, known.iter().copied());
+                return Err(self.source.error(
+                    Some(span),
+                    format!("{} has no key '{key}'{near}{}", self.what, list_unless(&near, known)),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&self, key: &str) -> Result<Option<(String, &'a Value<'a>)>, FileError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::String(text) => Ok(Some((text.split_whitespace().collect::<Vec<_>>().join(" "), value))),
+            other => Err(self.error_at(value, format!("'{key}' is text in quotes, not {}", kind(other)))),
+        }
+    }
+
+    fn required(&self, key: &str) -> Result<(String, &'a Value<'a>), FileError> {
+        self.text(key)?.ok_or_else(|| self.error(format!("{} lacks '{key} = \"...\"'", self.what)))
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, FileError> {
+        let Some(value) = self.get(key) else { return Ok(false) };
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Ok(*flag),
+            other => Err(self.error_at(value, format!("'{key}' is true or false, not {}", kind(other)))),
+        }
+    }
+
+    fn whole(&self, key: &str, low: u32, high: u32) -> Result<Option<u32>, FileError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = match value.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', "").parse().ok(),
+            _ => None,
+        };
+        match number.filter(|n| (low..=high).contains(n)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.error_at(value, format!("'{key}' is a whole number between {low} and {high}"))),
+        }
+    }
+
+    fn texts(&self, key: &str) -> Result<Vec<(String, &'a Value<'a>)>, FileError> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let one = |value: &'a Value<'a>| match value.get_ref() {
+            DeValue::String(text) => Ok((text.to_string(), value)),
+            other => Err(self.error_at(value, format!("'{key}' lists texts in quotes, not {}", kind(other)))),
+        };
+        match value.get_ref() {
+            DeValue::Array(values) => values.iter().map(one).collect(),
+            _ => Ok(vec![one(value)?]),
+        }
+    }
+
+    fn table(&self, key: &str, what: String) -> Result<Option<Table<'a>>, FileError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(Some(Table { source: self.source, what, span: value.span(), table })),
+            other => Err(self.error_at(value, format!("'{key}' is a table, not {}", kind(other)))),
+        }
+    }
+
+    fn required_table(&self, key: &str, what: &str) -> Result<Table<'a>, FileError> {
+        self.table(key, what.to_owned())?.ok_or_else(|| self.error(format!("{} lacks {what}", self.what)))
+    }
+
+    /// The tables of `[[key]]`.
+    fn tables(&self, key: &str) -> Result<Vec<Table<'a>>, FileError> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let wrong =
+            |value: &Value<'_>| self.error_at(value, format!("write each {key} as a table under [[{key}]]"));
+        let DeValue::Array(values) = value.get_ref() else { return Err(wrong(value)) };
+        values
+            .iter()
+            .map(|value| match value.get_ref() {
+                DeValue::Table(table) => {
+                    Ok(Table { source: self.source, what: format!("[[{key}]]"), span: value.span(), table })
+                }
+                _ => Err(wrong(value)),
+            })
+            .collect()
+    }
+}
+
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn list_unless(near: &str, known: &[&str]) -> String {
+    if near.is_empty() { format!("; it has {}", known.join(", ")) } else { String::new() }
+}
+
+/// `[series]`: names that stand for a lock (`mutex = "futex-pi"`) or for several values (`{ counter = "xadd" }`).
+fn read_series(root: &Table<'_>) -> Result<Vec<Series>, FileError> {
+    let Some(table) = root.table("series", "[series]".to_owned())? else { return Ok(Vec::new()) };
+    let mut series = Vec::new();
+    for (name, span, value) in table.entries() {
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+            return Err(table
+                .source
+                .error(Some(span), format!("'{name}' may have letters, digits, - and _ only")));
+        }
+        let fixed = match value.get_ref() {
+            DeValue::Table(values) => {
+                let values = Table {
+                    source: table.source,
+                    what: format!("series '{name}'"),
+                    span: value.span(),
+                    table: values,
+                };
+                one_value_each(&values)?
+            }
+            _ => vec![one_value(&table, "lock", value)?],
+        };
+        series.push(Series { name: name.to_owned(), fixed });
+    }
+    Ok(series)
+}
+
+fn one_value_each(table: &Table<'_>) -> Result<Vec<(&'static str, String)>, FileError> {
+    table
+        .entries()
+        .map(|(key, span, value)| {
+            let factor = factor(table, key, span, &[])?;
+            one_value(table, factor.name, value)
+        })
+        .collect()
+}
+
+fn one_value(
+    table: &Table<'_>,
+    name: &'static str,
+    value: &Value<'_>,
+) -> Result<(&'static str, String), FileError> {
+    let values = axis(table, name, value, &[])?;
+    match values.as_slice() {
+        [one] => {
+            let mut spec = Spec::default();
+            let text = spec.set(name, one).and_then(|()| spec.get(name));
+            text.map(|text| (name, text)).map_err(|error| table.error_at(value, error.to_string()))
+        }
+        _ => {
+            Err(table.error_at(value, format!("one value of {name} is expected here, not {}", values.len())))
+        }
+    }
+}
+
+/// The factor of a key; `others` are the keys that are none.
+fn factor(
+    table: &Table<'_>,
+    key: &str,
+    span: Range<usize>,
+    others: &[&str],
+) -> Result<&'static Factor, FileError> {
+    Factor::named(key).map_err(|_| {
+        let near = did_you_mean(key, FACTORS.iter().map(|factor| factor.name).chain(others.iter().copied()));
+        let help = match near.as_str() {
+            "" => "; 'holdup list factors' shows the factors",
+            near => near,
+        };
+        table.source.error(Some(span), format!("{} has no factor or key '{key}'{help}", table.what))
+    })
+}
+
+/// The values of one factor: text as on the command line, a number, true or false, or a list of these.
+fn axis(
+    table: &Table<'_>,
+    name: &'static str,
+    value: &Value<'_>,
+    series: &[Series],
+) -> Result<Vec<String>, FileError> {
+    let factor = Factor::named(name).map_err(|error| table.error_at(value, error.to_string()))?;
+    let text = match value.get_ref() {
+        DeValue::Array(values) => {
+            let mut all = Vec::new();
+            for value in values.iter() {
+                if matches!(value.get_ref(), DeValue::Array(_)) {
+                    return Err(table.error_at(value, format!("a list of {name} holds values, not lists")));
+                }
+                all.extend(axis(table, name, value, series)?);
+            }
+            return match all.is_empty() {
+                true => Err(table.error_at(value, format!("the list of {name} is empty"))),
+                false => Ok(all),
+            };
+        }
+        DeValue::String(text) => named_values(name, text, series),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
+        DeValue::Boolean(flag) => if *flag { "on" } else { "off" }.to_owned(),
+        other => {
+            return Err(table.error_at(value, format!("{name} takes {}, not {}", factor.values, kind(other))));
+        }
+    };
+    factor.expand(&text).map_err(|error| {
+        let near = match name {
+            "lock" => did_you_mean(
+                text.trim(),
+                holdup_bench::locks::all()
+                    .iter()
+                    .map(|l| l.name)
+                    .chain(series.iter().map(|s| s.name.as_str())),
+            ),
+            _ => String::new(),
+        };
+        // The factor's message begins with the command line's spelling, which no file has.
+        let why = error.to_string();
+        table.error_at(value, format!("{}{near}", why.strip_prefix("--").unwrap_or(&why)))
+    })
+}
+
+/// Names of series in a list of a factor's values, replaced by the values for which they stand.
+fn named_values(factor: &str, text: &str, series: &[Series]) -> String {
+    let value = |name| series_value(series, factor, name).unwrap_or(name).to_owned();
+    text.split(',').map(|name| value(name.trim())).collect::<Vec<_>>().join(",")
+}
+
+const SWEEP_KEYS: &[&str] = &["name", "about", "repeats", "baseline", "quick", "needs", "run_time"];
+
+/// The sweeps, each with a function that makes errors at its place.
+type Placed<'a> = (DeclaredSweep, Table<'a>);
+
+fn read_sweeps<'a>(root: &Table<'a>, series: &[Series]) -> Result<Vec<Placed<'a>>, FileError> {
+    let mut sweeps: Vec<Placed<'a>> = Vec::new();
+    for mut table in root.tables("sweep")? {
+        let (name, at) = table.required("name")?;
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+            return Err(table.error_at(at, "a sweep's name has letters, digits, - and _ only"));
+        }
+        if sweeps.iter().any(|(other, _)| other.full.name == name) {
+            return Err(table.error_at(at, format!("there are two sweeps '{name}'; names tell them apart")));
+        }
+        table.what = format!("sweep '{name}'");
+        sweeps.push((read_sweep(&table, name, series)?, table));
+    }
+    Ok(sweeps)
+}
+
+fn read_sweep(table: &Table<'_>, name: String, series: &[Series]) -> Result<DeclaredSweep, FileError> {
+    let baseline = match table.text("baseline")? {
+        Some((text, at)) => {
+            let lock = named_values("lock", &text, series);
+            let known = Factor::named("lock").and_then(|factor| factor.expand(&lock));
+            known.map_err(|error| table.error_at(at, format!("baseline: {error}")))?;
+            Some(lock)
+        }
+        None => None,
+    };
+    let mut full = Sweep { name, axes: Vec::new(), baseline, repeats: REPEATS };
+    overlay(table, &mut full, series, SWEEP_KEYS)?;
+    let mut quick = full.clone();
+    if let Some(overrides) = table.table("quick", format!("quick of {}", table.what))? {
+        overlay(&overrides, &mut quick, series, &["repeats"])?;
+    }
+    for sweep in [&mut full, &mut quick] {
+        finish(sweep);
+    }
+    Ok(DeclaredSweep {
+        about: table.text("about")?.map_or_else(String::new, |(text, _)| text),
+        full,
+        quick,
+        needs: read_needs(table)?,
+        run_time: read_run_time(table)?,
+    })
+}
+
+/// Sets repeats and factors of a sweep from a table; `others` are keys that are read elsewhere.
+fn overlay(
+    table: &Table<'_>,
+    sweep: &mut Sweep,
+    series: &[Series],
+    others: &[&str],
+) -> Result<(), FileError> {
+    if let Some(repeats) = table.whole("repeats", 1, 1000)? {
+        sweep.repeats = repeats;
+    }
+    for (key, span, value) in table.entries().filter(|(key, _, _)| !others.contains(key)) {
+        let name = factor(table, key, span, others)?.name;
+        let values = axis(table, name, value, series)?;
+        sweep.axes.retain(|(other, _)| *other != name);
+        sweep.axes.push((name, values));
+    }
+    Ok(())
+}
+
+/// Puts the axes in the order of the factor table and the baseline among the locks.
+fn finish(sweep: &mut Sweep) {
+    sweep.axes.sort_by_key(|(name, _)| FACTORS.iter().position(|factor| factor.name == *name));
+    let Some(baseline) = &sweep.baseline else { return };
+    match sweep.axes.iter_mut().find(|(name, _)| *name == "lock") {
+        Some((_, locks)) if !locks.contains(baseline) => locks.insert(0, baseline.clone()),
+        Some(_) => {}
+        None => sweep.axes.insert(0, ("lock", vec![baseline.clone()])),
+    }
+}
+
+fn cells_of(sweep: &DeclaredSweep, table: &Table<'_>) -> Result<SweepCells, FileError> {
+    let cells = |form: &Sweep| {
+        let count = form.axes.iter().try_fold(1usize, |n, (_, values)| n.checked_mul(values.len()));
+        match count {
+            Some(count) if count <= MOST_CELLS => {
+                form.cells().map_err(|error| table.error(format!("{}: {error}", table.what)))
+            }
+            _ => Err(table.error(format!("{} has more than {MOST_CELLS} cells", table.what))),
+        }
+    };
+    Ok(SweepCells { name: sweep.full.name.clone(), full: cells(&sweep.full)?, quick: cells(&sweep.quick)? })
+}
+
+fn read_needs(table: &Table<'_>) -> Result<Needs, FileError> {
+    let Some(needs) = table.table("needs", format!("needs of {}", table.what))? else {
+        return Ok(Needs::default());
+    };
+    needs.only(&["cpus", "counters", "arch"])?;
+    Ok(Needs {
+        cpus: needs.whole("cpus", 1, 4096)?,
+        counters: needs.flag("counters")?,
+        arch: needs.texts("arch")?.into_iter().map(|(text, _)| text).collect(),
+    })
+}
+
+/// What a run of a sweep given in iterations takes, for planning only.
+fn read_run_time(table: &Table<'_>) -> Result<Duration, FileError> {
+    const UNKNOWN: Duration = Duration::from_millis(200);
+    let Some((text, at)) = table.text("run_time")? else { return Ok(UNKNOWN) };
+    let ns = parse_ns(&text).map_err(|why| table.error_at(at, why))?;
+    Ok(Duration::from_nanos(ns as u64))
+}
+
+const PLOT_KEYS: &[&str] =
+    &["title", "sweep", "x", "y", "series", "only", "dashed", "ratio_to_baseline", "log_x", "log_y"];
+
+fn read_plots(root: &Table<'_>, sweeps: &[DeclaredSweep], series: &[Series]) -> Result<Vec<Plot>, FileError> {
+    root.tables("plot")?.into_iter().map(|table| read_plot(&table, sweeps, series)).collect()
+}
+
+fn read_plot(table: &Table<'_>, sweeps: &[DeclaredSweep], series: &[Series]) -> Result<Plot, FileError> {
+    table.only(PLOT_KEYS)?;
+    let (sweep, at) = table.required("sweep")?;
+    let names = || sweeps.iter().map(|sweep| sweep.full.name.as_str());
+    let Some(declared) = sweeps.iter().find(|declared| declared.full.name == sweep) else {
+        let near = did_you_mean(&sweep, names());
+        return Err(table.error_at(at, format!("'{sweep}' is not a sweep of this file{near}")));
+    };
+    let (x, at_x) = table.required("x")?;
+    plotted(table, declared, &x, at_x)?;
+    let (y, at_y) = table.required("y")?;
+    if Metric::named(&y).is_none() {
+        let near = did_you_mean(&y, METRICS.iter().map(|metric| metric.name));
+        return Err(table.error_at(at_y, format!("there is no figure '{y}'{near}")));
+    }
+    let lines = table.texts("series")?;
+    lines.iter().try_for_each(|(name, at)| plotted(table, declared, name, at))?;
+    Ok(Plot {
+        title: table.required("title")?.0,
+        sweep,
+        x,
+        y,
+        series: lines.into_iter().map(|(name, _)| name).collect(),
+        only: read_values(table, "only", series)?,
+        dashed: read_values(table, "dashed", series)?,
+        ratio_to_baseline: table.flag("ratio_to_baseline")?,
+        log_x: table.flag("log_x")?,
+        log_y: table.flag("log_y")?,
+    })
+}
+
+/// A factor of a chart must be one that its sweep names.
+fn plotted(table: &Table<'_>, sweep: &DeclaredSweep, name: &str, at: &Value<'_>) -> Result<(), FileError> {
+    let factor = factor(table, name, at.span(), &[])?;
+    match sweep.full.axes.iter().any(|(axis, _)| *axis == factor.name) {
+        true => Ok(()),
+        false => Err(table.error_at(at, format!("sweep '{}' does not vary {name}", sweep.full.name))),
+    }
+}
+
+fn read_values(table: &Table<'_>, key: &str, series: &[Series]) -> Result<Vec<(String, String)>, FileError> {
+    let Some(values) = table.table(key, format!("'{key}' of {}", table.what))? else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for (name, span, value) in values.entries() {
+        let name = factor(&values, name, span, &[])?.name;
+        for text in axis(&values, name, value, series)? {
+            let mut spec = Spec::default();
+            let text = spec.set(name, &text).and_then(|()| spec.get(name));
+            let text = text.map_err(|error| values.error_at(value, error.to_string()))?;
+            all.push((name.to_owned(), text));
+        }
+    }
+    Ok(all)
+}
+
+const CLAIM_KEYS: &[&str] = &[
+    "id",
+    "claim",
+    "published",
+    "sweep",
+    "figures",
+    "check",
+    "show",
+    "instead",
+    "needs",
+    "why_holds",
+    "why_differs",
+    "probe",
+    "margin",
+];
+
+fn read_claims(root: &Table<'_>, series: &[Series], cells: &[SweepCells]) -> Result<Vec<Claim>, FileError> {
+    let mut claims: Vec<Claim> = Vec::new();
+    for mut table in root.tables("claim")? {
+        let (id, at) = table.required("id")?;
+        table.what = format!("claim {id}");
+        table.only(CLAIM_KEYS)?;
+        if claims.iter().any(|claim| claim.id == id) {
+            return Err(table.error_at(at, format!("there are two claims {id}")));
+        }
+        claims.push(read_claim(&table, id, series, cells)?);
+    }
+    Ok(claims)
+}
+
+fn read_claim(
+    table: &Table<'_>,
+    id: String,
+    series: &[Series],
+    cells: &[SweepCells],
+) -> Result<Claim, FileError> {
+    let sweep = table.text("sweep")?;
+    if let Some((name, at)) = &sweep
+        && !cells.iter().any(|cells| cells.name == *name)
+    {
+        let near = did_you_mean(name, cells.iter().map(|cells| cells.name.as_str()));
+        return Err(table.error_at(at, format!("'{name}' is not a sweep of this file{near}")));
+    }
+    let probe = read_probe(table)?;
+    let none = BTreeMap::new();
+    let mut scope = Scope {
+        series,
+        sweeps: cells,
+        sweep: sweep.as_ref().map(|(name, _)| name.as_str()),
+        figures: &none,
+        probes: if probe.is_some() { CLOCK_FIGURES } else { MACHINE_FIGURES },
+    };
+    let figures = read_figures(table, scope)?;
+    scope.figures = &figures;
+    let sentence = |key: &str| -> Result<Option<Sentence>, FileError> {
+        let Some((text, at)) = table.text(key)? else { return Ok(None) };
+        Sentence::parse(&text, scope).map(Some).map_err(|error| in_text(table, key, at, &text, error))
+    };
+    let required = |key: &str| -> Result<Sentence, FileError> {
+        sentence(key)?.ok_or_else(|| table.error(format!("{} lacks '{key} = \"...\"'", table.what)))
+    };
+    let (check, at) = table.required("check")?;
+    Ok(Claim {
+        claim: table.required("claim")?.0,
+        published: table.text("published")?.map_or_else(String::new, |(text, _)| text),
+        check: parse_condition(&check, scope).map_err(|error| in_text(table, "check", at, &check, error))?,
+        show: required("show")?,
+        instead: sentence("instead")?,
+        needs: read_needs(table)?,
+        why_holds: required("why_holds")?,
+        why_differs: required("why_differs")?,
+        probe,
+        margin: read_margin(table)?,
+        id,
+        figures: figures.clone(),
+    })
+}
+
+fn read_figures(
+    table: &Table<'_>,
+    scope: Scope<'_>,
+) -> Result<BTreeMap<String, super::expr::Expr>, FileError> {
+    let mut figures = BTreeMap::new();
+    let Some(named) = table.table("figures", format!("figures of {}", table.what))? else {
+        return Ok(figures);
+    };
+    for (name, _, value) in named.entries() {
+        let (text, at) = match value.get_ref() {
+            DeValue::String(text) => (text.to_string(), value),
+            other => {
+                return Err(named
+                    .error_at(value, format!("a figure is an expression in quotes, not {}", kind(other))));
+            }
+        };
+        let figure = parse_number(&text, scope);
+        let figure = figure.map_err(|error| in_text(table, &format!("figure '{name}'"), at, &text, error))?;
+        figures.insert(name.to_owned(), figure);
+    }
+    Ok(figures)
+}
+
+fn read_probe(table: &Table<'_>) -> Result<Option<Probe>, FileError> {
+    match table.text("probe")? {
+        None => Ok(None),
+        Some((text, _)) if text == "clock" => Ok(Some(Probe::Clock)),
+        Some((text, at)) => Err(table.error_at(at, format!("'{text}' is not a probe; there is \"clock\""))),
+    }
+}
+
+fn read_margin(table: &Table<'_>) -> Result<f64, FileError> {
+    const MARGIN: f64 = 0.10;
+    let Some((text, at)) = table.text("margin")? else { return Ok(MARGIN) };
+    text.strip_suffix('%')
+        .and_then(|percent| percent.trim().parse::<f64>().ok())
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| table.error_at(at, format!("'{text}' is not a margin; write for example \"10%\"")))
+}
+
+fn in_text(table: &Table<'_>, key: &str, at: &Value<'_>, text: &str, error: ExprError) -> FileError {
+    let mut placed = table.error_at(at, format!("{}, {key}: {}", table.what, error.why));
+    placed.expression = Some((text.to_owned(), error.at));
+    placed
+}

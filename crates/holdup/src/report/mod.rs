@@ -1,0 +1,68 @@
+//! What people read: tables, charts, exports, comparisons and the HTML page, made from a run's record.
+//!
+//! Every function here is pure: the same record gives the same text. Figures come from [`crate::stats`] alone, by way of
+//! [`figures`], so that the terminal, the page and the exports cannot disagree.
+
+pub mod chart;
+pub mod claims;
+pub mod compare;
+pub mod csv;
+pub mod figures;
+pub mod headline;
+pub mod html;
+pub mod json;
+pub mod number;
+pub mod series;
+pub mod table;
+pub mod text;
+
+#[cfg(test)]
+mod schema_tests;
+#[cfg(test)]
+pub(crate) mod specimen;
+#[cfg(test)]
+mod tests;
+
+/// How text for a terminal is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Columns that a line may take.
+    pub width: usize,
+    /// Whether to colour with ANSI escapes.
+    pub colour: bool,
+}
+
+impl Default for Style {
+    /// 80 columns without colour.
+    fn default() -> Style {
+        Style { width: 80, colour: false }
+    }
+}
+
+impl Style {
+    /// The text in a colour, where colours are wanted.
+    pub(crate) fn paint(&self, ink: Ink, text: &str) -> String {
+        if !self.colour || text.is_empty() {
+            return text.to_owned();
+        }
+        let code = match ink {
+            Ink::Bold => "1",
+            Ink::Good => "32",
+            Ink::Bad => "31",
+            Ink::Faint => "2",
+            Ink::Line(index) => ["36", "33", "35", "32", "34", "31"][index % 6],
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// What a colour says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ink {
+    Bold,
+    Good,
+    Bad,
+    Faint,
+    /// The line of a chart with this number.
+    Line(usize),
+}

@@ -1,0 +1,36 @@
+//! What differs between operating systems in the program itself: where a user's data lives.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The folder for a user's data, or `None` when the environment names neither it nor a home.
+///
+/// `variable` reads the environment; tests give their own. A relative path in `XDG_DATA_HOME` does not count (XDG Base
+/// Directory Specification, "Basics").
+pub fn data_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if cfg!(target_os = "windows") {
+        return absolute("LOCALAPPDATA");
+    }
+    let under_home = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/share" };
+    absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(under_home)))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn with(pairs: &[(&str, &str)]) -> Option<PathBuf> {
+        data_folder(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value)))
+    }
+
+    #[test]
+    fn the_data_folder_follows_the_environment() {
+        assert_eq!(with(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/a")]), Some("/data".into()));
+        assert_eq!(
+            with(&[("XDG_DATA_HOME", "data"), ("HOME", "/home/a")]),
+            Some("/home/a/.local/share".into())
+        );
+        assert_eq!(with(&[("HOME", "")]), None);
+    }
+}

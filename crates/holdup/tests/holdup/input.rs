@@ -1,0 +1,75 @@
+//! Wrong input gets one clear message that names it, says what is expected, and exits with 2.
+
+use super::{Ended, Place};
+
+/// No message may look like a crash.
+#[track_caller]
+fn refused(words: &str, says: &[&str]) -> Ended {
+    let place = Place::new();
+    let ended = place.run(words).with(2).says(&["holdup: "]).says(says);
+    assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    assert!(ended.out.is_empty(), "results in spite of an error: {}", ended.out);
+    assert!(!place.store().exists(), "a store in spite of an error");
+    ended
+}
+
+#[test]
+fn an_unknown_lock_suggests_the_nearest() {
+    refused("bench --lock ptread", &["'ptread'", "did you mean 'pthread'?", "holdup list locks"]);
+    refused("bench --lock pthread,xyzzy", &["'xyzzy'", "holdup list locks"]);
+    refused("bench --baseline ptread", &["did you mean 'pthread'?"]);
+}
+
+#[test]
+fn a_wrong_factor_value_names_the_factor_and_what_it_takes() {
+    refused("bench --threads 0", &["--threads", "'0'", "between 1 and 1024"]);
+    refused("bench --threads 1..0", &["--threads", "not a range"]);
+    refused("bench --hold 5", &["--hold", "'5'", "100ns"]);
+    refused("bench --yield sometimes", &["--yield", "'sometimes'", "never, holding, released, both"]);
+    refused("bench --workload tea", &["--workload", "free-list"]);
+    refused("bench --pin=maybe", &["--pin", "off, on"]);
+    refused("bench --limit soon", &["--limit", "'soon'"]);
+    refused("bench --repeat 0", &["--repeat"]);
+    refused("bench --seed -1", &["--seed"]);
+}
+
+#[test]
+fn an_unknown_command_or_flag_is_explained() {
+    refused("benc", &["benc", "bench"]);
+    refused("bench --thread 1", &["--thread", "--threads"]);
+    refused("list everything", &["everything", "locks"]);
+    refused("export last", &["--csv"]);
+    Place::new().run("").with(2).says(&["Usage: holdup", "Examples:"]);
+}
+
+#[test]
+fn resuming_takes_no_factors() {
+    refused("bench --resume --lock pthread", &["--resume"]);
+    refused("bench --resume 1 --no-store", &["--no-store"]);
+}
+
+#[test]
+fn help_and_version_are_results() {
+    let place = Place::new();
+    for words in ["--help", "bench --help", "timemutex --help", "time --help", "export --help"] {
+        let help = place.run(words).with(0).shows(&["Examples:", "holdup "]);
+        assert!(help.err.is_empty(), "{}", help.err);
+    }
+    place.run("--version").with(0).shows(&["holdup "]);
+    let help = place.run("bench --help").with(0);
+    for factor in holdup_bench::spec::FACTORS {
+        assert!(help.out.contains(&format!("--{}", factor.name)), "{} has no flag", factor.name);
+    }
+}
+
+#[test]
+fn lists_name_everything_that_can_be_chosen() {
+    let place = Place::new();
+    let locks = place.run("list locks").with(0);
+    for lock in holdup_bench::locks::all() {
+        assert!(locks.out.contains(lock.name), "{}", lock.name);
+    }
+    place.run("list workloads").with(0).shows(&["free-list", "ping-pong"]);
+    place.run("list factors").with(0).shows(&["--threads", "default: 4"]);
+    place.run("list metrics").with(0).shows(&["time_per_op_ns", "jain"]);
+}

@@ -1,0 +1,121 @@
+//! Rules of the house that a reader cannot see at a glance: who imports whom, where lints and system-specific code are.
+
+use std::path::{Path, PathBuf};
+
+use super::files;
+
+/// Which of our crates each crate may import. An edge that is not here needs a decision first.
+const EDGES: &[(&str, &[&str])] = &[
+    ("holdup-trace", &[]),
+    ("holdup-locks", &[]),
+    ("holdup-capi", &["holdup-locks"]),
+    ("holdup-preload", &["holdup-locks", "holdup-trace"]),
+    ("holdup-bench", &["holdup-locks"]),
+    ("holdup-record", &["holdup-trace"]),
+    ("holdup-analyze", &["holdup-trace"]),
+    ("holdup-sim", &["holdup-trace"]),
+    (
+        "holdup",
+        &["holdup-analyze", "holdup-bench", "holdup-locks", "holdup-record", "holdup-sim", "holdup-trace"],
+    ),
+    ("xtask", &[]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Folder and parsed manifest of every crate.
+fn crates() -> Vec<(PathBuf, toml::Table)> {
+    let folders = files(&root().join("crates")).into_iter().map(|name| root().join("crates").join(name));
+    folders
+        .chain([root().join("xtask")])
+        .filter(|folder| folder.join("Cargo.toml").exists())
+        .map(|folder| {
+            let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+            (folder, text.parse().unwrap())
+        })
+        .collect()
+}
+
+fn name(manifest: &toml::Table) -> &str {
+    manifest["package"]["name"].as_str().unwrap()
+}
+
+/// Every table of dependencies that the shipped crate has, those for single systems too.
+fn dependencies(manifest: &toml::Table) -> Vec<String> {
+    let mut tables: Vec<&toml::Value> = manifest.get("dependencies").into_iter().collect();
+    if let Some(targets) = manifest.get("target").and_then(toml::Value::as_table) {
+        tables.extend(targets.values().filter_map(|target| target.get("dependencies")));
+    }
+    tables.into_iter().filter_map(toml::Value::as_table).flat_map(|table| table.keys().cloned()).collect()
+}
+
+/// Every source file of every crate.
+fn sources() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = crates().into_iter().map(|(folder, _)| folder).collect();
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push(path);
+            }
+        }
+    }
+    assert!(sources.len() > 30, "the walk misses the sources");
+    sources
+}
+
+#[test]
+fn crates_import_only_whom_they_may() {
+    for (_, manifest) in crates() {
+        let name = name(&manifest);
+        let (_, allowed) = EDGES
+            .iter()
+            .find(|(n, _)| *n == name)
+            .unwrap_or_else(|| panic!("{name} is not in the table of edges"));
+        for dependency in dependencies(&manifest).iter().filter(|d| d.starts_with("holdup")) {
+            assert!(allowed.contains(&dependency.as_str()), "{name} must not import {dependency}");
+        }
+    }
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    for (_, manifest) in crates() {
+        let inherits = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+        assert_eq!(inherits.and_then(toml::Value::as_bool), Some(true), "{}", name(&manifest));
+    }
+}
+
+#[test]
+fn every_source_file_says_what_it_is_for() {
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("//!"), "{} does not begin with a //! line", path.display());
+    }
+}
+
+#[test]
+fn only_sys_folders_know_the_operating_system() {
+    // Put together here so that this file does not find itself.
+    let marks =
+        ["target_", "uni", "windo"].into_iter().zip(["os", "x)", "ws)"]).map(|(a, b)| format!("{a}{b}"));
+    let marks: Vec<String> = marks.collect();
+    for path in sources() {
+        let in_sys = path.components().any(|part| part.as_os_str() == "sys");
+        let is_sys = path.file_stem().is_some_and(|stem| stem == "sys");
+        let is_test = path.components().any(|part| part.as_os_str() == "tests");
+        if in_sys || is_sys || is_test {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let configured = line.contains("cfg") && marks.iter().any(|mark| line.contains(mark));
+            assert!(!configured, "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}
