@@ -41,7 +41,7 @@
 //! read-modify-writes, so they continue its release sequence and may be Relaxed.
 //!
 //! # Fairness
-//! A thread sleeps at most [`PATIENCE_NS`] before it counts as starving; then newcomers queue behind it and each release
+//! A thread sleeps at most `PATIENCE_NS` before it counts as starving; then newcomers queue behind it and each release
 //! wakes a starving sleeper in the kernel's order. Two threads that hold for 300 us and re-acquire at once get equal shares.
 //!
 //! Sources: spin then park, competitively: Karlin, Li, Manasse & Owicki, "Empirical studies of competitive spinning for a
@@ -65,6 +65,7 @@ const PATIENT_SLEEPERS: u32 = 1;
 const STARVING_SLEEPERS: u32 = 2;
 
 /// After this long a waiter counts as starving.
+#[cfg(not(loom))]
 const PATIENCE_NS: u64 = 1_000_000;
 
 /// In `spin`: the count in the low bits is fixed, not learned.
@@ -371,3 +372,4 @@ impl Default for Adaptive {
 raw_mutex!([] Adaptive, GuardSend, Self::new());
 raw_mutex_timed!([] Adaptive);
 check_drop!([] Adaptive, "adaptive");
+modelled!([] Adaptive; state, spin);
