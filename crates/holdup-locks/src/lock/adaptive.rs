@@ -186,13 +186,9 @@ impl Adaptive {
         false
     }
 
-    /// Spins as the lone spinner, if nobody else is; true if that got the lock.
+    /// Spins for the learned time, unless somebody sleeps and somebody else spins already; true if that got the lock.
     fn spin(&self, waiter: &mut Waiter) -> bool {
         let budget = self.spin_budget();
-        if budget == 0 || (!waiter.awake && !self.become_awake()) {
-            return false;
-        }
-        waiter.awake = true;
         let (mut spent, mut pauses) = (0, 1);
         while spent < budget {
             (0..pauses).for_each(|_| spin_hint());
@@ -202,24 +198,20 @@ impl Adaptive {
             if state >= STARVING {
                 return false;
             }
-            if state & LOCKED == 0 && self.replace(state, waiter.taken(state)).is_ok() {
-                self.learn(spent);
-                return true;
+            if state & LOCKED == 0 {
+                if self.replace(state, waiter.taken(state)).is_ok() {
+                    self.learn(spent);
+                    return true;
+                }
+            } else if !waiter.awake && state & PARKED != 0 {
+                // Somebody sleeps: one of us spins in its stead, the others join it.
+                if state & AWAKE != 0 || self.replace(state, state | AWAKE).is_err() {
+                    return false;
+                }
+                waiter.awake = true;
             }
         }
         self.unlearn();
-        false
-    }
-
-    /// Sets `AWAKE` for the caller; false if somebody else has it, or somebody starves.
-    fn become_awake(&self) -> bool {
-        let mut state = self.state.load(Ordering::Relaxed);
-        while state & AWAKE == 0 && state < STARVING {
-            match self.replace(state, state | AWAKE) {
-                Ok(_) => return true,
-                Err(seen) => state = seen,
-            }
-        }
         false
     }
 
