@@ -27,10 +27,12 @@
     reason = "a lock is made of atomics, futexes and interior mutability; every block argues its contract"
 )]
 
+#[macro_use]
+mod sys;
+
 mod lock;
 #[cfg(feature = "std")]
 mod registry;
-mod sys;
 #[cfg(feature = "std")]
 pub mod technique;
 
@@ -53,4 +55,10 @@ pub type ReentrantMutex<L, T> = lock_api::ReentrantMutex<L, ThreadId, T>;
 pub mod model {
     /// After this long a sleeper of `Adaptive` starves: 0 for at once, `u64::MAX` for never.
     pub static PATIENCE_NS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(u64::MAX);
+
+    /// Makes loom's atomics of a lock; a model calls it before it shares the lock.
+    pub trait Make {
+        /// Makes them.
+        fn make(&self);
+    }
 }

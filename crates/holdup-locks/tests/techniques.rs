@@ -83,7 +83,9 @@ fn regular_key_sets(keys: u64) -> Vec<(String, Vec<u64>)> {
             sets.push((format!("stride {stride} from {base:#x}"), set));
         }
     }
-    sets
+    // Interpreted, a few stand for all.
+    let step = if cfg!(miri) { 6 } else { 1 };
+    sets.into_iter().step_by(step).collect()
 }
 
 #[test]
@@ -743,7 +745,7 @@ fn chunks_claim_every_index_once() {
     for _ in 0..SCALE {
         let start = random.below(1_000);
         let end = start + random.below(5_000);
-        let chunk = random.below(300).max(if cfg!(miri) { 100 } else { 0 });
+        let chunk = random.below(300) + if cfg!(miri) { 100 } else { 0 };
         assert_tiles(&Chunks::fixed(start..end, chunk), start, end);
         assert_tiles(&Chunks::guided(start..end, random.below(9) as usize, chunk), start, end);
     }

@@ -41,7 +41,7 @@
 //! read-modify-writes, so they continue its release sequence and may be Relaxed.
 //!
 //! # Fairness
-//! A thread sleeps at most [`PATIENCE_NS`] before it counts as starving; then newcomers queue behind it and each release
+//! A thread sleeps at most `PATIENCE_NS` before it counts as starving; then newcomers queue behind it and each release
 //! wakes a starving sleeper in the kernel's order. Two threads that hold for 300 us and re-acquire at once get equal shares.
 //!
 //! Sources: spin then park, competitively: Karlin, Li, Manasse & Owicki, "Empirical studies of competitive spinning for a
@@ -65,6 +65,7 @@ const PATIENT_SLEEPERS: u32 = 1;
 const STARVING_SLEEPERS: u32 = 2;
 
 /// After this long a waiter counts as starving.
+#[cfg(not(loom))]
 const PATIENCE_NS: u64 = 1_000_000;
 
 /// In `spin`: the count in the low bits is fixed, not learned.
@@ -185,13 +186,9 @@ impl Adaptive {
         false
     }
 
-    /// Spins as the lone spinner, if nobody else is; true if that got the lock.
+    /// Spins for the learned time, unless somebody sleeps and somebody else spins already; true if that got the lock.
     fn spin(&self, waiter: &mut Waiter) -> bool {
         let budget = self.spin_budget();
-        if budget == 0 || (!waiter.awake && !self.become_awake()) {
-            return false;
-        }
-        waiter.awake = true;
         let (mut spent, mut pauses) = (0, 1);
         while spent < budget {
             (0..pauses).for_each(|_| spin_hint());
@@ -201,24 +198,20 @@ impl Adaptive {
             if state >= STARVING {
                 return false;
             }
-            if state & LOCKED == 0 && self.replace(state, waiter.taken(state)).is_ok() {
-                self.learn(spent);
-                return true;
+            if state & LOCKED == 0 {
+                if self.replace(state, waiter.taken(state)).is_ok() {
+                    self.learn(spent);
+                    return true;
+                }
+            } else if !waiter.awake && state & PARKED != 0 {
+                // Somebody sleeps: one of us spins in its stead, the others join it.
+                if state & AWAKE != 0 || self.replace(state, state | AWAKE).is_err() {
+                    return false;
+                }
+                waiter.awake = true;
             }
         }
         self.unlearn();
-        false
-    }
-
-    /// Sets `AWAKE` for the caller; false if somebody else has it, or somebody starves.
-    fn become_awake(&self) -> bool {
-        let mut state = self.state.load(Ordering::Relaxed);
-        while state & AWAKE == 0 && state < STARVING {
-            match self.replace(state, state | AWAKE) {
-                Ok(_) => return true,
-                Err(seen) => state = seen,
-            }
-        }
         false
     }
 
@@ -371,3 +364,4 @@ impl Default for Adaptive {
 raw_mutex!([] Adaptive, GuardSend, Self::new());
 raw_mutex_timed!([] Adaptive);
 check_drop!([] Adaptive, "adaptive");
+modelled!([] Adaptive; state, spin);

@@ -32,3 +32,4 @@ impl Default for Clh {
 
 clh_raw_mutex!(Clh);
 check_drop!([] Clh, "clh");
+modelled!([] Clh; 0);

@@ -66,6 +66,11 @@ impl<const SPINS: u32> Queue<SPINS> {
         Self { tail: AtomicPtr::new(ptr::null_mut()) }
     }
 
+    #[cfg(loom)]
+    pub(super) fn make(&self) {
+        make_atomics!(self; tail);
+    }
+
     #[inline]
     pub(super) fn acquire(&self) -> ClhNode {
         let node = pool::take();
@@ -210,6 +215,7 @@ mod pool {
     #[cold]
     fn allocate() -> NonNull<Node> {
         let node = Box::new(Node { state: AtomicU32::new(HELD), next_free: ptr::null_mut() });
+        make_atomics!(node; state);
         NonNull::from(Box::leak(node))
     }
 
@@ -239,3 +245,4 @@ impl Default for ClhSpin {
 
 clh_raw_mutex!(ClhSpin);
 check_drop!([] ClhSpin, "clh-spin");
+modelled!([] ClhSpin; 0);

@@ -77,6 +77,7 @@ impl Fair {
     #[cold]
     fn acquire_contended(&self) {
         let node = Node { next: AtomicPtr::new(ptr::null_mut()), state: AtomicU32::new(WAITING) };
+        make_atomics!(node; next, state);
         let this = ptr::from_ref(&node).cast_mut();
         let before = self.tail.swap(this, Ordering::AcqRel);
         if !before.is_null() {
@@ -182,3 +183,4 @@ impl Default for Fair {
 
 raw_mutex!([] Fair, GuardSend, Self::new());
 check_drop!([] Fair, "fair");
+modelled!([] Fair; tail, next);

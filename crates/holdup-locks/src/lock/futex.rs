@@ -119,3 +119,4 @@ impl Default for Futex {
 raw_mutex!([] Futex, GuardSend, Self::new());
 raw_mutex_timed!([] Futex);
 check_drop!([] Futex, "futex");
+modelled!([] Futex; word);

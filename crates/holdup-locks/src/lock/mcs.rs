@@ -136,6 +136,7 @@ impl Mcs {
             return;
         }
         let node = Node { next: AtomicPtr::new(ptr::null_mut()), state: AtomicU32::new(WAITING) };
+        make_atomics!(node; next, state);
         let this = ptr::from_ref(&node).cast_mut();
         let before = self.tail.swap(this, Ordering::AcqRel);
         if !before.is_null() {
@@ -250,7 +251,9 @@ impl Mcs {
         self.word.fetch_and(!ASLEEP_HEAD, Ordering::Relaxed);
         // SAFETY: invariant 3: ASLEEP_HEAD was set and we hold the lock, so the head's node lives.
         let state = unsafe { &(*head).state };
-        state.store(HEAD, Ordering::Release);
+        // An exchange, not a store: parking reads the word by a read-modify-write under loom, whose modification order is only
+        // partial between that and a plain store.
+        state.swap(HEAD, Ordering::Release);
         ptr::from_ref(state)
     }
 
@@ -298,3 +301,4 @@ impl Default for Mcs {
 
 raw_mutex!([] Mcs, GuardSend, Self::new());
 check_drop!([] Mcs, "mcs");
+modelled!([] Mcs; word, tail, head);

@@ -74,6 +74,7 @@ impl McsSpin {
     #[cold]
     fn acquire_contended(&self) {
         let node = Node { next: AtomicPtr::new(ptr::null_mut()), granted: AtomicBool::new(false) };
+        make_atomics!(node; next, granted);
         let this = ptr::from_ref(&node).cast_mut();
         let before = self.tail.swap(this, Ordering::AcqRel);
         if !before.is_null() {
@@ -159,3 +160,4 @@ impl Default for McsSpin {
 
 raw_mutex!([] McsSpin, GuardSend, Self::new());
 check_drop!([] McsSpin, "mcs-spin");
+modelled!([] McsSpin; tail, next);

@@ -99,6 +99,7 @@ macro_rules! raw_mutex_timed {
 }
 
 /// `clh_raw_mutex!(Type)`: implements `RawMutex` for a wrapper of the CLH queue, whose guard carries its node.
+#[cfg(feature = "std")]
 macro_rules! clh_raw_mutex {
     ($lock:ty) => {
         // SAFETY: the invariants in clh_spin.rs argue mutual exclusion and the orderings; the guard is the node of its
@@ -135,6 +136,18 @@ macro_rules! check_drop {
         impl<$($generics)*> Drop for $lock {
             fn drop(&mut self) {
                 crate::lock::raw::check_free(lock_api::RawMutex::is_locked(self), $name);
+            }
+        }
+    };
+}
+
+/// `modelled!([generics] Type; fields)`: a model can make the loom atomics in these fields.
+macro_rules! modelled {
+    ([$($generics:tt)*] $lock:ty; $($field:tt),*) => {
+        #[cfg(loom)]
+        impl<$($generics)*> crate::model::Make for $lock {
+            fn make(&self) {
+                make_atomics!(self; $($field),*);
             }
         }
     };

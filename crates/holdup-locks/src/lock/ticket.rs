@@ -106,3 +106,4 @@ impl Default for Ticket {
 
 raw_mutex!([] Ticket, GuardSend, Self::new());
 check_drop!([] Ticket, "ticket");
+modelled!([] Ticket; next, serving);

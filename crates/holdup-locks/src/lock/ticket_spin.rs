@@ -60,3 +60,4 @@ impl Default for TicketSpin {
 
 raw_mutex!([] TicketSpin, GuardSend, Self::new());
 check_drop!([] TicketSpin, "ticket-spin");
+modelled!([] TicketSpin; next, serving);

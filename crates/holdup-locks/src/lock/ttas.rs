@@ -144,3 +144,4 @@ impl<R: Rmw> Default for Ttas<R> {
 raw_mutex!([R: Rmw] Ttas<R>, GuardSend, Self::with_policy(SpinPolicy::DEFAULT));
 raw_mutex_timed!([R: Rmw] Ttas<R>);
 check_drop!([R: Rmw] Ttas<R>, "ttas");
+modelled!([R: Rmw] Ttas<R>; word);

@@ -80,14 +80,18 @@ pub(super) fn now_ns() -> u64 {
 }
 
 /// loom's atomics made at first use, because a lock's `INIT` is a constant and loom's constructors are not.
+///
+/// Making one counts as an exclusive access, so it must happen before threads share the atomic: `make_atomics!` does it for
+/// a lock's fields, and whoever builds a queue node names its fields there too.
 pub(super) mod atomic {
+    #[allow(unused_imports, reason = "the same names as core's")]
     pub use ::loom::sync::atomic::fence;
     pub use core::sync::atomic::Ordering;
     use std::sync::OnceLock;
 
     macro_rules! integer {
         ($($name:ident $value:ty),* $(,)?) => {$(
-            /// A loom atomic that is made at first use; touch it before threads share it.
+            /// A loom atomic that is made at first use.
             #[derive(Debug)]
             pub struct $name { initial: $value, made: OnceLock<::loom::sync::atomic::$name> }
 
@@ -98,6 +102,9 @@ pub(super) mod atomic {
                 }
                 fn inner(&self) -> &::loom::sync::atomic::$name {
                     self.made.get_or_init(|| ::loom::sync::atomic::$name::new(self.initial))
+                }
+                pub fn make(&self) {
+                    self.inner();
                 }
                 pub fn load(&self, order: Ordering) -> $value {
                     self.inner().load(order)
@@ -155,6 +162,9 @@ pub(super) mod atomic {
         fn inner(&self) -> &::loom::sync::atomic::AtomicBool {
             self.made.get_or_init(|| ::loom::sync::atomic::AtomicBool::new(self.initial))
         }
+        pub fn make(&self) {
+            self.inner();
+        }
         pub fn load(&self, order: Ordering) -> bool {
             self.inner().load(order)
         }
@@ -186,6 +196,9 @@ pub(super) mod atomic {
         }
         fn inner(&self) -> &::loom::sync::atomic::AtomicPtr<T> {
             self.made.get_or_init(|| ::loom::sync::atomic::AtomicPtr::new(self.initial))
+        }
+        pub fn make(&self) {
+            self.inner();
         }
         pub fn load(&self, order: Ordering) -> *mut T {
             self.inner().load(order)

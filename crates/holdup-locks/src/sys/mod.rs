@@ -19,6 +19,17 @@
 //! address reaches it (locks must survive that stray wake). Neither call orders memory by itself: a waiter reads the
 //! word again with the ordering it needs.
 
+/// `make_atomics!(node; next, state)`: under loom, makes the atomics of a value before threads share it; else nothing.
+#[allow(unused_macros, reason = "no lock of a no_std build needs it under loom")]
+macro_rules! make_atomics {
+    ($value:expr; $($field:tt),*) => {
+        #[cfg(loom)]
+        {
+            $($value.$field.make();)*
+        }
+    };
+}
+
 #[cfg(all(feature = "std", loom))]
 mod loom;
 #[cfg(all(feature = "std", loom))]
@@ -85,6 +96,7 @@ pub(crate) enum Wait {
     Changed,
     /// The deadline passed; no wake was consumed.
     TimedOut,
+    #[allow(dead_code, reason = "models have no signals")]
     /// The sleep ended for no reason of ours (a signal); no wake was consumed.
     Interrupted,
 }

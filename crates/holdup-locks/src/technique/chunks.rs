@@ -6,8 +6,8 @@
 //! section III).
 //!
 //! A position that is advanced by a compare-exchange loop can be lost again and again by one thread, and a loop with
-//! empty bodies then varies several-fold from run to run; one fetch-add is steady (Kraus, 2014, claim K1 of
-//! the seed facts). Hence the fixed policy counts chunks with a fetch-add and the guided policy, whose step depends on the
+//! empty bodies then varies several-fold from run to run; one fetch-add is steady (Kraus, 2014; claim K1).
+//! Hence the fixed policy counts chunks with a fetch-add and the guided policy, whose step depends on the
 //! position, pays a compare-exchange but makes few claims: about `threads * ln(len / (threads * min_chunk))`.
 //!
 //! | field | fixed | guided |

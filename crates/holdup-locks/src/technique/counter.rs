@@ -11,7 +11,7 @@
 //! see a final count joins the threads first. Test: `counter_loses_nothing` and the loom test `counter_take_is_exact`.
 //!
 //! Cost: `add` is one fetch-add on a line that stays with its processor (about 5 ns, wait-free on processors with an
-//! atomic add), while one shared counter costs a line transfer, 50 to 200 ns, as soon as two threads use it. `sum`
+//! atomic add), while one shared counter's line travels as soon as two threads use it. `sum`
 //! reads `N` lines: a microsecond or so. Memory: `N` times 128 bytes.
 //!
 //! When not to use: when the sum is read as often as it is written, or must be exact while others add (a reference

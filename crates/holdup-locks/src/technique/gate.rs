@@ -20,13 +20,13 @@
 //!    ticket and its pass.
 //!
 //! Memory orderings: `tickets` and `admitted` are `SeqCst` in `enter` and `leave`: each writes one and then reads the other
-//! (store buffering), and at least one of the two must see the other's write, or a thread sleeps for ever: test
-//! `gate_loses_no_wake_up` (loom). The add to `admitted` in `leave` is also the release, and the read in `enter` the acquire,
-//! that carry what the leaver did inside to the next one: `gate_carries_data` (loom). The bell's add is `Release` and its
-//! load `Acquire` for invariant 3.
+//! (store buffering), and at least one of the two must see the other's write, or a thread sleeps for ever: the loom test
+//! `gate_loses_no_wake_up` fails when both reads are weakened. The add to `admitted` in `leave` is also the release, and the
+//! read in `enter` the acquire, that carry what the leaver did inside to the next one: `gate_carries_data` (loom). The bell's
+//! add is `Release` and its load `Acquire` for invariant 3: `gate_loses_no_wake_up`.
 //!
-//! Cost: 16 to 20 ns for `enter` and `leave` together when the gate is open; a sleep and a wake-up in the kernel, several
-//! microseconds, when it is full.
+//! Cost: two atomic adds and two loads, about as much as a mutex (10 ns), for `enter` and `leave` together when the gate is
+//! open; a sleep and a wake-up in the kernel, several microseconds, when it is full. 24 bytes.
 //!
 //! When not to use: around short work, take [`Gated`](super::Gated), which does not put a thread to sleep each time. Never
 //! take a pass while you hold a lock that those inside need: they would wait for you, and you for them. A thread that
@@ -192,7 +192,11 @@ fn latest(word: &AtomicU64) -> u64 {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("limit", &self.limit()).field("present", &self.present()).finish()
+        f.debug_struct("Gate")
+            .field("limit", &self.limit())
+            .field("present", &self.present())
+            .field("rings", &self.bell.load(Ordering::Relaxed))
+            .finish()
     }
 }
 

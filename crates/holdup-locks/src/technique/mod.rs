@@ -11,15 +11,15 @@
 //! All but the map's pairs, [`LockTable::lock_slice`] and what returns a `Vec` live without allocation, and all but
 //! [`Chunks`] can be a `static`.
 
-mod chunks;
-mod counter;
-mod gate;
-mod gated;
-mod hash;
-mod map;
+pub mod chunks;
+pub mod counter;
+pub mod gate;
+pub mod gated;
+pub mod hash;
+pub mod map;
 mod padded;
 mod slot;
-mod table;
+pub mod table;
 
 pub use self::chunks::{Chunks, Iter as ChunksIter};
 pub use self::counter::ShardedCounter;

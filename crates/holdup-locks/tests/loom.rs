@@ -1,0 +1,225 @@
+//! Models: every interleaving, within a bound on preemptions, of a few threads at one lock.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p holdup-locks --release --test loom`. loom finds lost wake-ups as
+//! deadlocks, and missing orderings as concurrent accesses of the cell.
+#![cfg(loom)]
+#![allow(unsafe_code, reason = "raw locks are driven through their unsafe interface")]
+
+use holdup_locks::lock_api::{RawMutex, RawMutexTimed};
+use holdup_locks::*;
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+struct Counter<L> {
+    lock: L,
+    value: UnsafeCell<u32>,
+}
+
+// SAFETY: `value` is accessed only between `lock` and `unlock`, and loom's cell reports it if that does not exclude.
+unsafe impl<L: Sync> Sync for Counter<L> {}
+// SAFETY: as above.
+unsafe impl<L: Send> Send for Counter<L> {}
+
+impl<L: RawMutex + model::Make> Counter<L> {
+    fn new(lock: L) -> Self {
+        lock.make();
+        Self { lock, value: UnsafeCell::new(0) }
+    }
+
+    fn add_and_unlock(&self, guard: L::Guard) {
+        self.value.with_mut(|value| {
+            // SAFETY: the lock is held.
+            unsafe { *value += 1 };
+        });
+        // SAFETY: the guard is that of the caller's acquisition.
+        unsafe { self.lock.unlock(guard) };
+    }
+
+    fn add(&self) {
+        self.add_and_unlock(self.lock.lock());
+    }
+}
+
+fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 1_000;
+    builder.check(model);
+}
+
+/// `threads` threads, this one among them, add `times` each.
+fn all_add<L: RawMutex + model::Make + Send + Sync + 'static>(
+    preemptions: usize,
+    threads: u32,
+    times: u32,
+    new: fn() -> L,
+) {
+    explore(preemptions, move || {
+        let counter = Arc::new(Counter::new(new()));
+        let others: Vec<_> = (1..threads)
+            .map(|_| {
+                let counter = Arc::clone(&counter);
+                loom::thread::spawn(move || (0..times).for_each(|_| counter.add()))
+            })
+            .collect();
+        (0..times).for_each(|_| counter.add());
+        others.into_iter().for_each(|other| other.join().unwrap());
+        let guard = counter.lock.lock();
+        // SAFETY: the lock is held.
+        counter.value.with(|value| assert_eq!(unsafe { *value }, threads * times));
+        // SAFETY: the guard is that of the acquisition above.
+        unsafe { counter.lock.unlock(guard) };
+    });
+}
+
+/// One thread gives up at a deadline while others add; whatever came of it, the lock works on.
+fn one_gives_up<L>(preemptions: usize, threads: u32, new: fn() -> L)
+where
+    L: RawMutexTimed<Duration = Duration> + model::Make + Send + Sync + 'static,
+{
+    explore(preemptions, move || {
+        let counter = Arc::new(Counter::new(new()));
+        let others: Vec<_> = (1..threads)
+            .map(|_| {
+                let counter = Arc::clone(&counter);
+                loom::thread::spawn(move || counter.add())
+            })
+            .collect();
+        let timed = counter.lock.try_lock_for(Duration::from_nanos(1));
+        let added = threads - 1 + u32::from(timed.is_some());
+        if let Some(guard) = timed {
+            counter.add_and_unlock(guard);
+        }
+        others.into_iter().for_each(|other| other.join().unwrap());
+        let guard = counter.lock.lock();
+        // SAFETY: the lock is held.
+        counter.value.with(|value| assert_eq!(unsafe { *value }, added));
+        // SAFETY: the guard is that of the acquisition above.
+        unsafe { counter.lock.unlock(guard) };
+    });
+}
+
+fn tries<L: RawMutex + model::Make + Send + Sync + 'static>(new: fn() -> L) {
+    explore(3, move || {
+        let counter = Arc::new(Counter::new(new()));
+        let other = {
+            let counter = Arc::clone(&counter);
+            loom::thread::spawn(move || counter.add())
+        };
+        if let Some(guard) = counter.lock.try_lock() {
+            counter.add_and_unlock(guard);
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Models of `Adaptive` share one knob, so they take turns.
+fn with_patience(patience_ns: u64, run: impl FnOnce()) {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    model::PATIENCE_NS.store(patience_ns, Ordering::Relaxed);
+    run();
+}
+
+const NEVER: u64 = u64::MAX;
+const AT_ONCE: u64 = 0;
+
+/// Not `Exchange`: loom keeps a partial modification order in which a failed exchange (it stores "locked" over "locked") may
+/// seem to follow the holder's later plain store of "unlocked", which coherence forbids. The model then spins for ever.
+#[test]
+fn ttas() {
+    all_add(2, 2, 2, Ttas::<CompareExchange>::default);
+    tries(Ttas::<CompareExchange>::default);
+}
+
+/// Three threads with one preemption only: loom explores unfair schedules, in which two spinners alternate for ever.
+#[test]
+fn ticket() {
+    all_add(1, 3, 1, Ticket::new);
+    all_add(2, 2, 2, Ticket::new);
+    tries(Ticket::new);
+}
+
+#[test]
+fn futex() {
+    all_add(2, 3, 1, Futex::new);
+    all_add(2, 2, 2, Futex::new);
+    one_gives_up(2, 3, Futex::new);
+}
+
+#[test]
+fn mcs_spin() {
+    all_add(2, 3, 1, McsSpin::new);
+    tries(McsSpin::new);
+}
+
+#[test]
+fn fair() {
+    all_add(2, 3, 1, Fair::new);
+    all_add(2, 2, 2, Fair::new);
+    tries(Fair::new);
+}
+
+#[test]
+fn clh() {
+    all_add(2, 3, 1, Clh::new);
+    all_add(2, 2, 2, Clh::new);
+    tries(Clh::new);
+}
+
+#[test]
+fn clh_spin() {
+    all_add(2, 3, 1, ClhSpin::new);
+}
+
+#[test]
+fn mcs() {
+    all_add(2, 3, 1, Mcs::new);
+    tries(Mcs::new);
+}
+
+#[test]
+fn mcs_again_and_again() {
+    all_add(2, 2, 2, Mcs::new);
+}
+
+#[test]
+fn adaptive() {
+    with_patience(NEVER, || {
+        all_add(2, 2, 2, Adaptive::new);
+        all_add(2, 3, 1, Adaptive::new);
+    });
+}
+
+#[test]
+fn adaptive_that_sleeps_at_once() {
+    with_patience(NEVER, || {
+        all_add(3, 2, 2, || Adaptive::with_spin(0));
+        all_add(2, 3, 1, || Adaptive::with_spin(0));
+    });
+}
+
+#[test]
+fn adaptive_starving_hand_over() {
+    with_patience(AT_ONCE, || {
+        all_add(2, 2, 2, || Adaptive::with_spin(0));
+        all_add(2, 3, 1, || Adaptive::with_spin(0));
+    });
+}
+
+#[test]
+fn adaptive_gives_up() {
+    with_patience(NEVER, || one_gives_up(2, 3, || Adaptive::with_spin(0)));
+}
+
+#[test]
+fn adaptive_gives_up_while_it_starves() {
+    with_patience(AT_ONCE, || one_gives_up(2, 3, || Adaptive::with_spin(0)));
+}
+
+#[test]
+fn adaptive_tries() {
+    with_patience(NEVER, || tries(Adaptive::new));
+}
