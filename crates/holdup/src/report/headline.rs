@@ -32,7 +32,11 @@ pub fn of_sweep(run: &RunRecord, cells: &[&CellRecord]) -> String {
     if disturbed * 2 <= finished {
         return sentence;
     }
-    format!("{sentence} But the machine was busy with something else in {disturbed} of {finished} cells.")
+    let when = match disturbed {
+        all if all == finished => "all the time".to_owned(),
+        some => format!("in {some} of {finished} cells"),
+    };
+    format!("{sentence} But the machine was busy with something else {when}.")
 }
 
 /// One group's outcome: the locks that no other is shown to beat.
@@ -172,11 +176,13 @@ impl Phrase<'_> {
     fn margin(&self, run: &RunRecord) -> String {
         let mut words = String::new();
         let ratios: Vec<f64> = self.races.iter().filter_map(|race| race.ratio).collect();
-        if let (Some(baseline), Some(low), Some(high)) = (
-            run.baseline.as_deref(),
-            ratios.iter().copied().reduce(f64::min),
-            ratios.iter().copied().reduce(f64::max),
-        ) {
+        let baseline = run
+            .baseline
+            .as_deref()
+            .filter(|baseline| !self.races[0].front.iter().any(|lock| lock == baseline));
+        if let (Some(baseline), Some(low), Some(high)) =
+            (baseline, ratios.iter().copied().reduce(f64::min), ratios.iter().copied().reduce(f64::max))
+        {
             let (low, high) = (number::ratio(low), number::ratio(high));
             let span = if low == high { low } else { format!("{low} to {high}") };
             let _ = write!(words, " ({span} of {}'s time)", text::clean(baseline));

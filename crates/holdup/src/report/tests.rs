@@ -200,3 +200,40 @@ fn the_page_says_what_the_table_says() {
         assert!(table.contains(figure) && page.contains(figure), "{figure}");
     }
 }
+
+#[test]
+fn the_headline_says_who_leads_and_when_nothing_is_decided() {
+    let headline = |run: &crate::results::RunRecord| {
+        let cells: Vec<_> = run.cells.iter().collect();
+        super::headline::of_sweep(run, &cells)
+    };
+    let two = |other: f64, repeats: u32| {
+        let mut specimen = specimen::Specimen::new(Some("pthread"), repeats);
+        for threads in [1, 2] {
+            specimen.cell("none", threads, 1.0, &[]);
+            specimen.cell("pthread", threads, 100.0, &[]);
+            specimen.cell("std", threads, other, &[]);
+        }
+        specimen.run().clone()
+    };
+    assert!(
+        headline(&two(50.0, 5)).starts_with("std is fastest at both settings (0."),
+        "{}",
+        headline(&two(50.0, 5))
+    );
+    assert_eq!(headline(&two(200.0, 5)), "pthread is fastest at both settings.");
+    assert!(headline(&two(100.0, 5)).starts_with("No lock is shown to be faster"));
+    assert!(headline(&two(50.0, 2)).starts_with("No lock is shown to be faster"), "two runs decide nothing");
+    let mut unfair = two(50.0, 5);
+    let samples =
+        unfair.cells.iter_mut().filter(|cell| cell.spec.lock == "std").flat_map(|cell| &mut cell.samples);
+    for sample in samples.filter_map(|record| record.outcome.as_mut().ok()) {
+        let all = sample.ops();
+        sample.thread_ops.fill(0);
+        sample.thread_ops[0] = all;
+    }
+    assert!(headline(&unfair).ends_with("but unfair: Jain's index 0.50."), "{}", headline(&unfair));
+    let mut busy = two(50.0, 5);
+    busy.cells.iter_mut().flat_map(|cell| &mut cell.samples).for_each(|record| record.rejected = true);
+    assert!(headline(&busy).ends_with("But the machine was busy with something else all the time."));
+}
