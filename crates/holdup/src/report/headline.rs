@@ -47,6 +47,8 @@ struct Race {
     front: Vec<String>,
     /// Whether every contender is in front.
     level: bool,
+    /// Whether there are too few runs to put any of them behind.
+    undecidable: bool,
     /// The best lock's time over the baseline's.
     ratio: Option<f64>,
     /// The best lock's fairness where it is poor.
@@ -67,11 +69,12 @@ impl Race {
         if contenders.len() < 2 {
             return None;
         }
-        let beaten = |cell: &CellRecord| {
-            let ratio = stats::paired_ratio(best, cell, figures::time())
-                .or_else(|| super::compare::unpaired_ratio(cell, best, figures::time()));
-            ratio.is_some_and(|ratio| Difference::of(&ratio) == Difference::Below)
+        let against = |cell: &CellRecord| {
+            stats::paired_ratio(best, cell, figures::time())
+                .or_else(|| super::compare::unpaired_ratio(best, cell, figures::time()))
+                .map_or(Difference::TooFew, |ratio| Difference::of(&ratio))
         };
+        let beaten = |cell: &CellRecord| against(cell) == Difference::Below;
         let front: Vec<String> = contenders
             .iter()
             .filter(|(cell, _)| std::ptr::eq(*cell, best) || !beaten(cell))
@@ -84,6 +87,7 @@ impl Race {
                 .map(|(factor, value)| figures::describe(factor, value))
                 .collect(),
             level: front.len() == contenders.len(),
+            undecidable: contenders[1..].iter().all(|(cell, _)| against(cell) == Difference::TooFew),
             front,
             ratio: figures::time_ratio(run, best).map(|ratio| ratio.median),
             unfair: stats::of_cell(best, figures::named("jain"))
@@ -108,6 +112,12 @@ struct Phrase<'a> {
 }
 
 fn of_races(run: &RunRecord, races: &[Race], groups: usize) -> String {
+    if races.iter().all(|race| race.undecidable) {
+        return format!(
+            "Too few runs count to say which lock is faster: {} or more of each side by side decide.",
+            figures::RUNS_TO_DECIDE
+        );
+    }
     if races.iter().all(|race| race.level) {
         return "No lock is shown to be faster than another: the differences lie inside the noise of these runs."
             .to_owned();

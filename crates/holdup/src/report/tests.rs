@@ -224,7 +224,7 @@ fn the_headline_says_who_leads_and_when_nothing_is_decided() {
     );
     assert_eq!(headline(&two(200.0, 5)), "pthread is fastest at both settings.");
     assert!(headline(&two(100.0, 5)).starts_with("No lock is shown to be faster"));
-    assert!(headline(&two(50.0, 2)).starts_with("No lock is shown to be faster"), "two runs decide nothing");
+    assert!(headline(&two(50.0, 2)).starts_with("Too few runs count"), "two runs decide nothing");
     let mut unfair = two(50.0, 5);
     let samples =
         unfair.cells.iter_mut().filter(|cell| cell.spec.lock == "std").flat_map(|cell| &mut cell.samples);
@@ -254,5 +254,49 @@ fn long_names_stay_whole_and_lines_short() {
         for lock in long {
             assert!(text.matches(lock).count() >= 2, "{text}");
         }
+    }
+}
+
+/// Every report of a run, for tests that want none of them to panic.
+fn everything(run: &crate::results::RunRecord, width: usize) -> String {
+    let style = Style { width, colour: true };
+    let plots = chart::default_plots(run);
+    let mut all = table::run(run, &style);
+    for plot in &plots {
+        all.push_str(&chart::terminal(run, plot, &style));
+    }
+    all.push_str(&compare::table(&compare::runs(run, &specimen::single()), &style));
+    all.push_str(&claims::table(&specimen::claims(), &style));
+    all.push_str(&super::csv::run(run));
+    all.push_str(&super::json::run(run).to_string());
+    all.push_str(&html::page(run, &plots, &[]));
+    all
+}
+
+#[test]
+fn odd_figures_and_tiny_terminals_break_no_report() {
+    const ODD: [u64; 6] = [0, 1, 2, 1_000, 1_000_000_007, 1_000_000_000_000_000];
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..12 {
+        let mut specimen = specimen::Specimen::new([None, Some("pthread")][round % 2], 2);
+        for threads in [1, 3] {
+            for lock in ["pthread", "std"] {
+                let cell = specimen.cell(lock, threads, 10.0, &[("latency", ["off", "on"][round % 3 % 2])]);
+                for sample in cell.samples.iter_mut().filter_map(|record| record.outcome.as_mut().ok()) {
+                    sample.elapsed_ns = ODD[random.usize(..6)];
+                    sample.user_ns = ODD[random.usize(..6)];
+                    sample.kernel_ns = ODD[random.usize(..6)];
+                    sample.voluntary_switches = ODD[random.usize(..6)];
+                    sample.thread_ops.fill(ODD[random.usize(..6)]);
+                    sample.unit_ns = f64::NAN;
+                    if random.bool() {
+                        sample.thread_ops.clear();
+                        sample.thread_finish_ns.clear();
+                    }
+                }
+            }
+        }
+        let all = everything(specimen.run(), [0, 9, 40, 300][round % 4]);
+        assert!(!all.contains("NaN") && !all.contains("inf"), "{all}");
     }
 }
