@@ -231,10 +231,10 @@ fn figures_of_chart(out: &mut String, drawing: &Drawing) {
         for (x, _) in &drawing.x.ticks {
             let point = line.points.iter().find(|point| point.x == *x);
             let value = point.map_or_else(String::new, |point| drawing.quantity.interval(&point.estimate));
-            let (median, interval) = value.split_once(' ').unwrap_or((&value, ""));
+            let (median, interval) = value.split_at(value.find(" [").unwrap_or(value.len()));
             let interval = match interval {
                 "" => String::new(),
-                interval => format!(" <small>{}</small>", escape(interval)),
+                interval => format!(" <small>{}</small>", escape(interval.trim())),
             };
             let _ = write!(out, "<td class=\"i\">{}{interval}</td>", escape(median));
         }
