@@ -385,12 +385,10 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
                 cache_misses: b.cache_misses - a.cache_misses,
             });
         timing = match kind {
+            // Of CPU time, not of elapsed time: what timing costs is a share of that.
             PhaseKind::WarmUp => plan.latency.then(|| {
-                let start_ns = shared.start_ns.load(Ordering::Relaxed);
-                Timing::for_op_time(
-                    finish_ns.saturating_sub(start_ns) as f64 / me.tally.ops.max(1) as f64,
-                    index,
-                )
+                let cpu_ns = (used.user_ns + used.kernel_ns) as f64;
+                Timing::for_op_time(cpu_ns / me.tally.ops.max(1) as f64, index)
             }),
             PhaseKind::Measured | PhaseKind::Check => {
                 report.timing = me.timing.take();
@@ -414,14 +412,16 @@ fn set_up(index: usize, plan: &Plan) -> Result<(), String> {
     }
     if plan.boost {
         let nice = sys::thread_nice();
-        let tried = sys::set_thread_nice(nice - BOOST).and_then(|()| sys::set_thread_nice(nice));
+        let tried = sys::set_thread_nice(raised(nice)).and_then(|()| sys::set_thread_nice(nice));
         tried.map_err(|e| format!("raising the priority is not allowed ({e}); {}", sys::BOOST_RIGHT))?;
     }
     Ok(())
 }
 
-/// How far `boost` raises the nice value: enough for about three times the weight.
-pub const BOOST: i32 = 5;
+/// The nice value inside a section with `boost`: better than everything that runs at the default, or at our own.
+pub fn raised(nice: i32) -> i32 {
+    nice.min(0) - 5
+}
 
 fn minus(end: Usage, start: Usage) -> Usage {
     Usage {

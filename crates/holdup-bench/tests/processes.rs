@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics where something is not as expected")]
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use holdup_bench::process::{self, FailureKind, Run, WorkerProgram};
@@ -23,6 +23,10 @@ fn main() -> ExitCode {
             println!("elapsed_ns 5");
             ExitCode::SUCCESS
         }
+        Some("__parent") => {
+            run_as("__worker", "lock=std background=on duration=60s threads=2", PLENTY);
+            ExitCode::SUCCESS
+        }
         Some("__deaf") => loop {
             std::thread::sleep(PLENTY);
         },
@@ -39,6 +43,7 @@ const TESTS: &[(&str, fn())] = &[
     ("a_worker_that_does_not_end_is_killed_and_reaped", a_worker_that_does_not_end_is_killed_and_reaped),
     ("a_report_without_its_end_is_a_crash", a_report_without_its_end_is_a_crash),
     ("competing_processes_are_gone_afterwards", competing_processes_are_gone_afterwards),
+    ("nobody_outlives_a_parent_that_was_killed", nobody_outlives_a_parent_that_was_killed),
     ("a_missing_program_is_an_error", a_missing_program_is_an_error),
     #[cfg(feature = "broken-locks")]
     (
@@ -122,14 +127,36 @@ fn competing_processes_are_gone_afterwards() {
     let sample =
         run_as("__worker", "lock=std background=on iterations=2000 threads=2", PLENTY).outcome.unwrap();
     assert_eq!(sample.ops(), 4000);
+    assert_eq!(running(), 1, "only this test itself");
+}
+
+fn nobody_outlives_a_parent_that_was_killed() {
     let exe = std::env::current_exe().unwrap();
-    let same_program = std::fs::read_dir("/proc")
+    let mut parent = Command::new(exe).arg("__parent").spawn().unwrap();
+    // This test, the parent, its worker, and a hog per CPU.
+    wait_until("the worker and its hogs run", || running() >= 4);
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    wait_until("all of them are gone", || running() == 1);
+}
+
+fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PLENTY, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How many processes run this very program.
+fn running() -> usize {
+    let exe = std::env::current_exe().unwrap();
+    std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok())
         .filter(|entry| std::fs::read_link(entry.path().join("exe")).is_ok_and(|other| other == exe))
-        .count();
-    assert_eq!(same_program, 1, "only this test itself");
+        .count()
 }
 
 fn a_missing_program_is_an_error() {

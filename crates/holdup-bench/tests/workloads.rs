@@ -137,7 +137,7 @@ fn latency_times_a_part_of_the_acquisitions_and_tells_its_cost() {
     assert!(latency.count > 0 && latency.count <= sample.acquisitions, "{latency:?}");
     assert!(latency.p50_ns <= latency.p99_ns && latency.p99_ns <= latency.max_ns, "{latency:?}");
     assert!(latency.sampled_every >= 1 && latency.clock_ns > 0.0);
-    assert!(latency.cost_share < 0.25, "the promise is 0.05 on a quiet machine: {latency:?}");
+    assert!(latency.cost_share < 0.1, "the promise is 0.05: {latency:?}");
 }
 
 #[test]

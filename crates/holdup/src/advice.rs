@@ -29,7 +29,8 @@ const MOST: usize = 3;
 
 /// What to try next on a machine with so many CPUs, most telling first.
 pub fn next(run: &RunRecord, cpus: u32) -> Vec<Advice> {
-    let all = [failed(run), collapsed(run, cpus), tight_loop(run), unfair(run), kernel(run), undecided(run)];
+    let all =
+        [failed(run), collapsed(run, cpus), tight_loop(run), unfair(run, cpus), kernel(run), undecided(run)];
     let mut advice: Vec<Advice> = all.into_iter().flatten().collect();
     advice.truncate(MOST);
     advice
@@ -69,8 +70,10 @@ fn collapsed(run: &RunRecord, cpus: u32) -> Option<Advice> {
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     (factor > COLLAPSE).then(|| Advice {
         why: format!(
-            "{} takes {factor:.0} times as long with {} threads on {cpus} CPUs; fewer active ones may cure it",
-            cell.spec.lock, cell.spec.threads
+            "{} takes {factor:.0} times as long with {} threads on {cpus} CPU{}; fewer active ones may cure it",
+            cell.spec.lock,
+            cell.spec.threads,
+            if cpus == 1 { "" } else { "s" }
         ),
         command: command(
             &cell.spec,
@@ -85,27 +88,31 @@ fn active(cpus: u32) -> String {
 
 /// A loop that does nothing but lock rewards the thread that takes the lock again at once.
 fn tight_loop(run: &RunRecord) -> Option<Advice> {
-    let works = [Workload::Db, Workload::ParallelFor, Workload::PingPong];
+    let works = [Workload::Db, Workload::ParallelFor, Workload::PingPong, Workload::Map];
     let tight = |cell: &CellRecord| {
         cell.spec.gap.is_none() && cell.spec.active.is_none() && !works.contains(&cell.spec.workload)
     };
     let cell = run.cells.first().filter(|_| run.cells.iter().all(tight))?;
-    let (locks, threads) = (values(run, "lock"), values(run, "threads"));
+    let varied = RunRecord::varied(run.cells.iter());
+    let lists: Vec<(&str, String)> =
+        ["lock", "threads"].into_iter().chain(varied).map(|name| (name, values(run, name))).collect();
+    let mut changes: Vec<(&str, &str)> = lists.iter().map(|(name, list)| (*name, list.as_str())).collect();
+    changes.extend([("hold", "100ns"), ("gap", "500ns")]);
     Some(Advice {
         why: "only the tight loop was measured; real programs also work outside the lock".to_owned(),
-        command: command(
-            &cell.spec,
-            &[("lock", &locks), ("threads", &threads), ("hold", "100ns"), ("gap", "500ns")],
-        ),
+        command: command(&cell.spec, &changes),
     })
 }
 
-fn unfair(run: &RunRecord) -> Option<Advice> {
+/// Where every thread has a CPU: with more threads than that, the scheduler alone makes short runs uneven.
+fn unfair(run: &RunRecord, cpus: u32) -> Option<Advice> {
     let jain = Metric::named("jain")?;
     let (index, cell) = run
         .cells
         .iter()
-        .filter(|cell| cell.spec.threads > 1 && cell.spec.lock != "none" && !cell.spec.latency)
+        .filter(|cell| {
+            (2..=cpus).contains(&cell.spec.threads) && cell.spec.lock != "none" && !cell.spec.latency
+        })
         .filter_map(|cell| Some((stats::of_cell(cell, jain)?.median, cell)))
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
     (index < UNFAIR).then(|| Advice {
@@ -139,7 +146,7 @@ fn kernel(run: &RunRecord) -> Option<Advice> {
         command: command(
             &cell.spec,
             &[("lock", "adaptive"), ("threads", &cell.spec.threads.to_string()), ("spin", "0,100,1000,default")],
-        ),
+        ) + " --baseline off",
     })
 }
 
@@ -205,3 +212,6 @@ fn flag(factor: &Factor, value: &str) -> Option<String> {
         (value, _) => Some(flag_text(factor, value)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,10 @@ pub const BACKGROUND_LIMIT: f64 = 0.10;
 pub const RERUNS_PER_TASK: u32 = 3;
 /// All re-runs together may take this share of the planned time.
 pub const RERUN_TIME_SHARE: f64 = 0.5;
+/// Where more than this share of all runs so far was rejected, the machine is busy for good, and re-runs are no cleaner.
+pub const HOPELESS_SHARE: f64 = 0.8;
+/// Runs from which on that share says something.
+const RUNS_TO_DESPAIR: u64 = 10;
 
 /// Whatever measures one cell once.
 pub trait Workers {
@@ -371,7 +375,11 @@ impl Course {
     fn may_run_again(&self, task: usize) -> bool {
         let mean_ns = self.spent_ns as f64 / self.measurements.max(1) as f64;
         let planned_ns = mean_ns * self.plan.tasks.len() as f64;
-        self.rejected[task] <= RERUNS_PER_TASK && (self.rejected_ns as f64) <= planned_ns * RERUN_TIME_SHARE
+        let rejected: u32 = self.rejected.iter().sum();
+        let hopeless = self.measurements >= RUNS_TO_DESPAIR
+            && f64::from(rejected) > self.measurements as f64 * HOPELESS_SHARE;
+        let affordable = self.rejected_ns as f64 <= planned_ns * RERUN_TIME_SHARE;
+        self.rejected[task] <= RERUNS_PER_TASK && affordable && !hopeless
     }
 
     /// The hypervisor's share is told in ticks of 10 ms: one tick more or less on each CPU must not decide.

@@ -163,3 +163,6 @@ fn latency_cost(run: &RunRecord) -> Option<Warning> {
     let share = shares.fold(0.0, f64::max);
     (share > LATENCY_TOLERANCE).then_some(Warning::LatencyCost { share })
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Context, Lost, equal, work};
+use super::{Context, Lost, equal, lost_extra, work};
 use crate::arch;
-use crate::drive::{Member, Phase, Task};
+use crate::drive::{Member, Phase, Raw, Task};
 use crate::lock::BenchLock;
 use crate::place::{Padded, Placed};
 use crate::process::Failure;
@@ -22,6 +22,8 @@ struct ParallelFor<L> {
     placed: Placed<L>,
     /// What every thread has claimed of its own share, for `sharded`.
     shards: Vec<Padded<AtomicU64>>,
+    /// Indices that the unsynchronised baseline did twice or not at all.
+    lost_updates: AtomicU64,
 }
 
 /// Indices of thread t start at t times this when no total is given: more than a run can claim.
@@ -37,6 +39,7 @@ pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Tas
         next: Padded::default(),
         placed: context.place()?,
         shards: (0..context.spec.threads).map(|_| Padded::default()).collect(),
+        lost_updates: AtomicU64::new(0),
     }))
 }
 
@@ -157,10 +160,15 @@ impl<L: BenchLock> Task for ParallelFor<L> {
         self.next.store(0, Relaxed);
         self.placed.data().word.store(0, Relaxed);
         self.shards.iter().for_each(|claimed| claimed.store(0, Relaxed));
+        self.lost_updates.store(checked.as_ref().err().map_or(0, |(lost, _)| *lost), Relaxed);
         match checked {
             Err((_, why)) if L::EXCLUDES || self.kind != CounterKind::Mutex => Err(why),
             _ => Ok(()),
         }
+    }
+
+    fn extra(&self, _: &Raw) -> Vec<(String, f64)> {
+        if self.kind == CounterKind::Mutex { lost_extra::<L>(&self.lost_updates) } else { Vec::new() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::{Context, Lost, equal, lost_extra, work};
-use crate::drive::{BOOST, Member, Phase, PhaseKind, Raw, Tally, Task};
+use crate::drive::{self, Member, Phase, PhaseKind, Raw, Tally, Task};
 use crate::gate::PerAcquisition;
 use crate::lock::BenchLock;
 use crate::place::{Data, Padded, Placed};
@@ -16,15 +16,18 @@ use crate::timing::Timing;
 
 /// What happens inside the section, around the work there.
 trait Section: Sync {
+    /// Runs under the lock; `work` is the section's work, to be done between its two halves.
+    fn run(&self, data: &Data, me: &mut Own, work: impl FnOnce());
+}
+
+/// A section that is a workload: it can tell whether it was alone.
+trait Workable: Section {
     /// Whether its data can be wrong. If not, the warm-up and a phase after the measured one run [`Probe`] in its place, so
     /// that a lock that does not exclude is noticed all the same.
     const CHECKED: bool = true;
 
-    /// The same for the loop that takes any section.
+    /// The same for the loops that take any section.
     fn any(&self) -> AnySection<'_>;
-
-    /// Runs under the lock; `work` is the section's work, to be done between its two halves.
-    fn run(&self, data: &Data, me: &mut Own, work: impl FnOnce());
 
     /// Checks a phase in which the threads did this: how much was lost, and a sentence about it.
     fn check(&self, data: &Data, done: &[Tally]) -> Result<(), Lost>;
@@ -50,15 +53,17 @@ struct Own {
 struct Empty;
 
 impl Section for Empty {
+    #[inline(always)]
+    fn run(&self, _: &Data, _: &mut Own, work: impl FnOnce()) {
+        work();
+    }
+}
+
+impl Workable for Empty {
     const CHECKED: bool = false;
 
     fn any(&self) -> AnySection<'_> {
         AnySection::Empty
-    }
-
-    #[inline(always)]
-    fn run(&self, _: &Data, _: &mut Own, work: impl FnOnce()) {
-        work();
     }
 
     fn check(&self, _: &Data, _: &[Tally]) -> Result<(), Lost> {
@@ -70,15 +75,17 @@ impl Section for Empty {
 struct Counter;
 
 impl Section for Counter {
-    fn any(&self) -> AnySection<'_> {
-        AnySection::Counter
-    }
-
     #[inline(always)]
     fn run(&self, data: &Data, _: &mut Own, work: impl FnOnce()) {
         let count = data.word.load(Relaxed);
         work();
         data.word.store(count.wrapping_add(1), Relaxed);
+    }
+}
+
+impl Workable for Counter {
+    fn any(&self) -> AnySection<'_> {
+        AnySection::Counter
     }
 
     fn check(&self, data: &Data, done: &[Tally]) -> Result<(), Lost> {
@@ -90,15 +97,17 @@ impl Section for Counter {
 struct ThreadId;
 
 impl Section for ThreadId {
-    fn any(&self) -> AnySection<'_> {
-        AnySection::ThreadId
-    }
-
     #[inline(always)]
     fn run(&self, data: &Data, me: &mut Own, work: impl FnOnce()) {
         data.word.store(me.id, Relaxed);
         work();
         me.violations += u64::from(data.word.load(Relaxed) != me.id);
+    }
+}
+
+impl Workable for ThreadId {
+    fn any(&self) -> AnySection<'_> {
+        AnySection::ThreadId
     }
 
     fn check(&self, _: &Data, done: &[Tally]) -> Result<(), Lost> {
@@ -146,10 +155,6 @@ impl FreeList {
 }
 
 impl Section for FreeList {
-    fn any(&self) -> AnySection<'_> {
-        AnySection::FreeList(self)
-    }
-
     #[inline(always)]
     fn run(&self, data: &Data, me: &mut Own, work: impl FnOnce()) {
         let head = data.word.load(Relaxed);
@@ -167,6 +172,12 @@ impl Section for FreeList {
             me.node = 0;
         }
     }
+}
+
+impl Workable for FreeList {
+    fn any(&self) -> AnySection<'_> {
+        AnySection::FreeList(self)
+    }
 
     fn check(&self, data: &Data, done: &[Tally]) -> Result<(), Lost> {
         let held: u64 = done.iter().map(|tally| tally.sum).sum();
@@ -181,8 +192,8 @@ impl Section for FreeList {
 /// A counter whose section now and then gives up the CPU in the middle: an intruder comes in even on one CPU.
 struct Probe;
 
-impl Probe {
-    fn run(data: &Data, work: impl FnOnce()) {
+impl Section for Probe {
+    fn run(&self, data: &Data, _: &mut Own, work: impl FnOnce()) {
         const SELDOM: u64 = 16;
         let count = data.word.load(Relaxed);
         work();
@@ -193,7 +204,7 @@ impl Probe {
     }
 }
 
-/// Any section: the general loop is compiled once per lock, for all of them.
+/// Any section: loops whose work outweighs a predicted branch are compiled once per lock, for all sections.
 #[derive(Clone, Copy)]
 enum AnySection<'a> {
     Empty,
@@ -203,15 +214,15 @@ enum AnySection<'a> {
     Probe,
 }
 
-impl AnySection<'_> {
+impl Section for AnySection<'_> {
     #[inline(always)]
-    fn run(self, data: &Data, me: &mut Own, work: impl FnOnce()) {
+    fn run(&self, data: &Data, me: &mut Own, work: impl FnOnce()) {
         match self {
             AnySection::Empty => Empty.run(data, me, work),
             AnySection::Counter => Counter.run(data, me, work),
             AnySection::ThreadId => ThreadId.run(data, me, work),
             AnySection::FreeList(list) => list.run(data, me, work),
-            AnySection::Probe => Probe::run(data, work),
+            AnySection::Probe => Probe.run(data, me, work),
         }
     }
 }
@@ -264,7 +275,7 @@ impl<L: BenchLock> Loops<L> {
             depth: spec.depth,
             pause: spec.pause,
             gate: spec.active.filter(|_| spec.gate == GateKind::Acquire).and_then(PerAcquisition::new),
-            boost: spec.boost.then_some((context.nice, context.nice - BOOST)),
+            boost: spec.boost.then_some((context.nice, drive::raised(context.nice))),
             neighbour: spec.share == Share::Neighbour,
         };
         Ok(Loops {
@@ -346,14 +357,14 @@ impl<L: BenchLock> Loops<L> {
     }
 }
 
-impl<'a, L: BenchLock + 'a, S: Section + 'a> Around<L, S> {
+impl<'a, L: BenchLock + 'a, S: Workable + 'a> Around<L, S> {
     fn boxed(loops: Loops<L>, section: S) -> Box<dyn Task + 'a> {
         section.reset(loops.locks[0].data());
         Box::new(Around { loops, section, lost_updates: AtomicU64::new(0) })
     }
 }
 
-impl<L: BenchLock, S: Section> Task for Around<L, S> {
+impl<L: BenchLock, S: Workable> Task for Around<L, S> {
     fn run(&self, me: &mut Member<'_>) {
         let mut own = Own { id: me.index as u64 + 1, ..Own::default() };
         let loops = &self.loops;
@@ -365,7 +376,7 @@ impl<L: BenchLock, S: Section> Task for Around<L, S> {
         } else if loops.hold == Draw::None && loops.gap == Draw::None {
             loops.plain::<S, false>(&self.section, &mut own, me);
         } else {
-            loops.plain::<S, true>(&self.section, &mut own, me);
+            loops.plain::<AnySection<'_>, true>(&self.section.any(), &mut own, me);
         }
         me.tally.violations = own.violations;
         me.tally.sum = u64::from(own.node != 0);

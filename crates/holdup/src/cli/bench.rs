@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use holdup_bench::spec::FACTORS;
+use holdup_bench::spec::{FACTORS, Spec};
 
 use super::factors::{FactorFlags, axis, check_lock, flag_text};
 use super::measure::{self, Measuring};
@@ -21,9 +21,10 @@ use crate::store::NewRun;
 pub struct Options {
     #[command(flatten)]
     factors: FactorFlags,
-    /// The lock that others are compared with; 'none' is the bare loop, 'off' compares with nothing
-    #[arg(long, value_name = "LOCK", default_value = "pthread", help_heading = "Measuring")]
-    baseline: String,
+    /// The lock that others are compared with; 'none' is the bare loop, 'off' compares with nothing [default: pthread where it
+    /// can do what is asked]
+    #[arg(long, value_name = "LOCK", help_heading = "Measuring")]
+    baseline: Option<String>,
     /// Runs per combination
     #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Measuring",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -122,14 +123,11 @@ impl Options {
     fn sweep(&self) -> Result<Sweep, Error> {
         let mut axes = self.factors.axes()?;
         let named = |name: &str| self.factors.get(name).is_some();
+        let workload = self.factors.get("workload").unwrap_or_default();
         let first_look = !["lock", "threads", "duration", "iterations"].into_iter().any(named);
         // The lock does not matter to a parallel loop unless it guards the counter.
-        let parallel_for = self.factors.get("workload") == Some("parallel-for");
-        let lock_matters = !parallel_for || self.factors.get("counter") == Some("mutex");
-        if !named("lock") && lock_matters {
-            axes.push(("lock", main_locks()));
-        }
-        if parallel_for && !named("lock") && !named("counter") {
+        let lock_matters = workload != "parallel-for" || self.factors.get("counter") == Some("mutex");
+        if !lock_matters && !named("lock") && !named("counter") {
             axes.push(axis("counter", "xadd,cas-loop,mutex,sharded")?);
         }
         if !named("threads") {
@@ -138,16 +136,19 @@ impl Options {
         if first_look {
             axes.push(axis("duration", FIRST_LOOK)?);
         }
-        let baseline = self.baseline(parallel_for && !named("lock"))?;
-        Ok(Sweep { name: String::new(), axes, baseline, repeats: self.repeat })
-    }
-
-    fn baseline(&self, locks_do_not_matter: bool) -> Result<Option<String>, Error> {
-        if self.baseline == "off" || locks_do_not_matter {
-            return Ok(None);
+        let mut sweep = Sweep { name: String::new(), axes, baseline: None, repeats: self.repeat };
+        if !named("lock") && lock_matters {
+            sweep.axes.push(("lock", main_locks(&sweep.cells()?)));
         }
-        check_lock(&self.baseline)?;
-        Ok(Some(self.baseline.clone()))
+        let cells = sweep.cells()?;
+        makes_sense(&cells)?;
+        sweep.baseline = match &self.baseline {
+            Some(lock) if lock == "off" => None,
+            Some(lock) => check_lock(lock).map(|()| Some(lock.clone()))?,
+            None if lock_matters || named("lock") => usual_baseline(&cells),
+            None => None,
+        };
+        Ok(sweep)
     }
 
     /// The command that measures the same in the same order.
@@ -197,18 +198,113 @@ fn is_one_line(run: &RunRecord) -> bool {
     RunRecord::varied(run.cells.iter()).iter().filter(|factor| **factor != "lock").count() == 1
 }
 
-fn main_locks() -> Vec<String> {
-    let locks = holdup_bench::locks::all();
-    MAIN_LOCKS
-        .into_iter()
-        .filter(|name| locks.iter().any(|lock| lock.name == *name))
-        .map(str::to_owned)
-        .collect()
+/// A sweep of which no cell can be measured anywhere is a mistake; where some can, the others are reported with their reason.
+fn makes_sense(cells: &[Spec]) -> Result<(), Error> {
+    let mut reasons = cells.iter().map(holdup_bench::check_sense);
+    match reasons.next() {
+        Some(Err(why)) if reasons.all(|reason| reason.is_err()) => Err(Error::Argument(why)),
+        _ => Ok(()),
+    }
 }
 
-/// CPUs of the machine that measured.
+/// The lock that most programs have, if it can do what every cell asks for.
+fn usual_baseline(cells: &[Spec]) -> Option<String> {
+    let can = |lock: &str| {
+        cells
+            .iter()
+            .all(|cell| holdup_bench::check_sense(&Spec { lock: lock.to_owned(), ..cell.clone() }).is_ok())
+    };
+    ["pthread", "map-mutex"].into_iter().find(|lock| can(lock)).map(str::to_owned)
+}
+
+/// Those of the main locks that can do what is asked; where that is none of them (maps, reader-writer locks, options that
+/// few locks have), all that can.
+fn main_locks(cells: &[Spec]) -> Vec<String> {
+    let can = |lock: &str| {
+        cells
+            .iter()
+            .any(|cell| holdup_bench::check_sense(&Spec { lock: lock.to_owned(), ..cell.clone() }).is_ok())
+    };
+    let main: Vec<&str> = MAIN_LOCKS.into_iter().filter(|lock| can(lock)).collect();
+    let locks = match main.iter().any(|lock| *lock != "none") {
+        true => main,
+        false => holdup_bench::locks::all().iter().map(|lock| lock.name).filter(|lock| can(lock)).collect(),
+    };
+    locks.into_iter().map(str::to_owned).collect()
+}
+
+/// CPUs that the workers could use.
 fn cpus(run: &RunRecord) -> u32 {
-    let named =
-        |name: &str| run.environment.iter().find(|(n, _)| n == name).and_then(|(_, v)| v.parse().ok());
-    named("cpus_allowed").or_else(|| named("cpus_online")).unwrap_or(1)
+    let told =
+        run.environment.iter().find(|(name, _)| name == "cpus_allowed").and_then(|(_, n)| n.parse().ok());
+    let here = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
+    told.or_else(here).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep(words: &str) -> Result<Sweep, Error> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: Options,
+        }
+        let words = std::iter::once("bench").chain(words.split_whitespace());
+        <Line as clap::Parser>::try_parse_from(words).unwrap().options.sweep()
+    }
+
+    fn values(sweep: &Sweep, name: &str) -> Vec<String> {
+        sweep
+            .axes
+            .iter()
+            .find(|(factor, _)| *factor == name)
+            .map(|(_, values)| values.clone())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn a_first_look_takes_the_main_locks_and_short_runs() {
+        let sweep = sweep("").unwrap();
+        assert_eq!(values(&sweep, "lock"), MAIN_LOCKS);
+        assert_eq!(values(&sweep, "threads"), ["1", "2", "4", "8"]);
+        assert_eq!(values(&sweep, "duration"), [FIRST_LOOK]);
+        assert_eq!(sweep.baseline.as_deref(), Some("pthread"));
+    }
+
+    #[test]
+    fn what_the_user_names_is_taken_as_it_is() {
+        let sweep = sweep("--lock adaptive --threads 3 --hold 0,1us --baseline none").unwrap();
+        assert_eq!(
+            (values(&sweep, "lock"), values(&sweep, "threads")),
+            (vec!["adaptive".into()], vec!["3".into()])
+        );
+        assert_eq!(values(&sweep, "duration"), Vec::<String>::new());
+        assert_eq!(sweep.baseline.as_deref(), Some("none"));
+    }
+
+    #[test]
+    fn locks_and_baseline_fit_the_conditions() {
+        let maps = sweep("--workload map").unwrap();
+        assert!(values(&maps, "lock").contains(&"table-map".to_owned()));
+        assert_eq!(maps.baseline.as_deref(), Some("map-mutex"));
+
+        let spinning = sweep("--backoff none,exp").unwrap();
+        assert!(values(&spinning, "lock").contains(&"ttas".to_owned()));
+        assert_eq!(spinning.baseline, None, "pthread has no back-off");
+
+        let parallel_for = sweep("--workload parallel-for").unwrap();
+        assert_eq!((values(&parallel_for, "lock"), parallel_for.baseline.clone()), (vec![], None));
+        assert!(values(&parallel_for, "counter").contains(&"xadd".to_owned()));
+
+        assert_eq!(sweep("--baseline off").unwrap().baseline, None);
+    }
+
+    #[test]
+    fn conditions_that_no_cell_can_have_are_refused() {
+        let why = sweep("--lock pthread --spin 5").unwrap_err().to_string();
+        assert!(why.contains("pthread") && why.contains("adaptive"), "{why}");
+        assert!(sweep("--lock pthread,adaptive --spin 5").is_ok());
+    }
 }

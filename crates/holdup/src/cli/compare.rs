@@ -23,8 +23,8 @@ Examples:
   holdup compare 3 last            is the newest run faster than run 3?
   holdup compare 1 2 --store lab.db
 
-A ratio above 1 means that RUN_B took longer. Runs of different times differ by more than their samples show: only what
-holds when both are measured again holds.";
+A ratio above 1 means that RUN_B took longer. Runs of different times differ by
+more than their samples show: believe what holds when both are measured again.";
 
 /// Prints the comparison.
 ///

@@ -62,7 +62,7 @@ pub enum Request {
 
 /// Finds what is holding threads up, and proves which cure works.
 #[derive(Debug, Parser)]
-#[command(name = "holdup", version, after_help = EXAMPLES, after_long_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "holdup", version, after_help = EXAMPLES, after_long_help = EXAMPLES, max_term_width = 80)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -70,37 +70,50 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  holdup bench                               what the main locks cost here, in under a minute
+  holdup bench                    what the main locks cost here, in a minute
   holdup bench --lock adaptive,pthread --threads 1..8 --gap 0,500ns
-  holdup timemutex 1 5 10 8                  the 1998 program: Which 1, Depth 5, Delay 10, 8 threads
-  holdup reproduce all --quick               do the published claims about locks hold here?
-  holdup time -- make                        time, switches and memory of any command
-  holdup list locks                          what can be measured
+  holdup timemutex 1 5 10 8       the 1998 program: Depth 5, Delay 10, 8 threads
+  holdup reproduce all --quick    do published claims about locks hold here?
+  holdup time -- make             time, switches and memory of any command
+  holdup list locks               what can be measured
 
-Exit status: 0 all is well, 1 a measured lock failed, 2 the input is wrong, 130 stopped with Ctrl-C;
-'holdup time' exits as its command does.";
+Exit status: 0 all is well, 1 a measured lock failed, 2 the input is wrong,
+130 stopped with Ctrl-C; 'holdup time' exits as its command does.";
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Measure locks under chosen conditions
+    ///
+    /// Every combination of the factors' values is a cell; each cell is measured several times, each time in a process of its
+    /// own, in an order shuffled by the seed, next to the baseline. Every sample is kept in the store.
     Bench(bench::Options),
     /// Measure an experiment file: its sweeps, charts and claims
     Run(run::Options),
     /// Hold published claims about threads and locks against this machine
     Reproduce(reproduce::Options),
     /// The 1998 program TimeMutex: its arguments, its checks
+    ///
+    /// NUMTHREADS threads each repeat 1,000,000 times: take a lock DEPTH times, perhaps yield, waste CPU time, release it DEPTH
+    /// times, perhaps yield. One run; it shows elapsed, user and kernel time, and context switches.
     #[command(name = "timemutex")]
     TimeMutex(timemutex::Options),
     /// Time, context switches, page faults and peak memory of a command
+    ///
+    /// The figures are the kernel's, of the command and the children it waited for. The exit status is the command's: 128 and its
+    /// number for a signal, 127 for a command that is not there, 126 for one that cannot be started.
     Time(time::Options),
-    /// What there is: locks, workloads, factors, metrics
+    /// What there is: locks, workloads, factors, metrics, experiments, claims
     List(list::Options),
     /// The runs in the store, newest first
     History(history::Options),
     /// Two runs side by side: ratio, interval, verdict
+    ///
+    /// Cells are matched by the values of all factors. What differs between the machines is named.
     Compare(compare::Options),
     /// A run as CSV or JSON
+    ///
+    /// CSV has one row per sample and units in the header; JSON has everything: factors, samples, environment, warnings.
     Export(export::Options),
 }
 

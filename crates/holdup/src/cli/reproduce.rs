@@ -1,9 +1,10 @@
 //! `holdup reproduce`: the published experiments measured here, claim by claim.
 
 use super::measure::{self, Measuring};
-use super::run::{Amount, Results, announce, claims_of, json, measure};
+use super::run::{Amount, Results, announce, json, measure};
 use super::{Error, Status, output, show};
 use crate::claim::{ClaimResult, Verdict};
+use crate::experiment::evaluate::evaluate;
 use crate::experiment::{EMBEDDED, Experiment, file};
 use crate::plot::Plot;
 use crate::report;
@@ -110,7 +111,7 @@ impl Options {
             output::note(format_args!("holdup: {}: {}", experiment.name, experiment.title));
             let command = format!("holdup reproduce {}", experiment.name);
             let outcome = measure(&experiment, text, &command, &self.amount, &self.measuring, &mut store)?;
-            let claims = claims_of(&experiment, &outcome.record);
+            let claims = evaluate(&experiment, &outcome.record);
             let stopped = outcome.interrupted;
             all.push(Reproduced { experiment, outcome, claims });
             if stopped {

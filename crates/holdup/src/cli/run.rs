@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use super::measure::{self, Measuring, quoted};
 use super::{Error, Status, output, show};
 use crate::claim::ClaimResult;
-use crate::experiment::evaluate::{Machine, Probed, evaluate};
+use crate::experiment::evaluate::{Machine, evaluate};
 use crate::experiment::file::FileError;
-use crate::experiment::{self, Experiment, Probe, file};
+use crate::experiment::{self, Experiment, file};
 use crate::plan::{Plan, Sweep};
 use crate::plot::Plot;
 use crate::report;
@@ -93,7 +93,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         }
         (run, _) => resume(&options.measuring, run.as_deref().unwrap_or_default())?,
     };
-    let claims = claims_of(&experiment, &outcome.record);
+    let claims = evaluate(&experiment, &outcome.record);
     if let Some(path) = &options.results.html {
         show::page(path, &outcome.record, &experiment.plots, &claims, options.results.force)?;
     }
@@ -146,7 +146,7 @@ pub fn measure(
         title: experiment.name.clone(),
         command: format!("{command}{} --seed={seed}{}", amount.options(), measuring.repeat_options()),
         baseline: common_baseline(&sweeps),
-        repeats: sweeps.iter().map(|sweep| sweep.repeats).max().unwrap_or(1),
+        repeats: sweeps.iter().map(|sweep| sweep.repeats).min().unwrap_or(1),
         options: measuring.options()?,
         definition: Some(text.to_owned()),
         environment: measure::environment(),
@@ -190,17 +190,6 @@ fn read(path: &Path) -> Result<(String, String), Error> {
             ))),
             None => Err(Error::File { path: path.to_owned(), why }),
         },
-    }
-}
-
-/// The claims of an experiment, held against a run.
-pub fn claims_of(experiment: &Experiment, record: &RunRecord) -> Vec<ClaimResult> {
-    evaluate(experiment, record, probe)
-}
-
-fn probe(probe: Probe) -> Probed {
-    match probe {
-        Probe::Clock => Vec::new(),
     }
 }
 

@@ -42,22 +42,21 @@ pub struct Options {
 
 const EXAMPLES: &str = "\
 WHICH on Win32 in 1998, and what stands for it here:
-  1  one critical section                 adaptive: spins, then sleeps; recursive
-  2  two different critical sections,     the same, nested
-     nested
-  3  the kernel's mutex                   futex-pi, always in the kernel, which knows its owner
-  4  an auto-reset event                  eventfd, always in the kernel
-  5  a binary semaphore                   eventfd-sem, always in the kernel
-Locks that are not recursive are wrapped when DEPTH is above 1.
+  1  one critical section          adaptive: spins, then sleeps; recursive
+  2  two nested critical sections  the same, two different ones
+  3  the kernel's mutex            futex-pi: always in the kernel, has an owner
+  4  an auto-reset event           eventfd: always in the kernel
+  5  a binary semaphore            eventfd-sem: always in the kernel
+A lock that is not recursive is wrapped when DEPTH is above 1.
 
-One DELAY unit is 20 work steps, about what an uncontended lock and unlock take: DELAY 1 makes a section as long as the
-lock's own cost, as it did on the machines of 1998.
+One unit of DELAY is 20 work steps, about what an uncontended lock and unlock
+take: DELAY 1 makes a section about as long as the lock's own cost.
 
 Examples:
-  holdup timemutex 1                     a critical section, 4 threads
-  holdup timemutex 1 5 10 8              Depth 5, Delay 10, 8 threads
-  holdup timemutex 3 1 0 6 0 1           a kernel mutex, 6 threads, one active at a time
-  holdup timemutex 1 0                   the baseline: no lock at all";
+  holdup timemutex 1                a critical section, 4 threads
+  holdup timemutex 1 5 10 8         Depth 5, Delay 10, 8 threads
+  holdup timemutex 3 1 0 6 0 1      a kernel mutex, 6 threads, one active
+  holdup timemutex 1 0              the baseline: no lock at all";
 
 /// Work steps of one unit of Delay.
 pub const STEPS_PER_DELAY: u64 = 20;

@@ -12,7 +12,7 @@ use holdup_bench::process::FailureKind;
 
 use super::expr::{ABOUT, Arithmetic, Call, Comparison, Expr, Function, Selection, place_on_axis};
 use super::sentence::{Sentence, brief, with_interval};
-use super::{Claim, Experiment, Probe};
+use super::{Claim, Experiment};
 use crate::claim::{ClaimResult, Verdict};
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{Estimate, median, paired_ratios};
@@ -42,7 +42,12 @@ impl Machine {
     fn described<K: AsRef<str>>(facts: &[(K, String)]) -> Machine {
         let fact =
             |name: &str| facts.iter().find(|(key, _)| key.as_ref() == name).map(|(_, value)| value.as_str());
-        let cpus = fact("cpus_allowed").or(fact("cpus_online")).and_then(|text| text.trim().parse().ok());
+        // The allowed CPUs are listed by number.
+        let listed = |text: &str| {
+            text.split(',').map(|cpu| cpu.trim().parse::<u32>().ok()).collect::<Option<Vec<_>>>()
+        };
+        let allowed = fact("cpus_allowed").and_then(listed).map(|cpus| cpus.len() as u32);
+        let cpus = allowed.or_else(|| fact("cpus_online")?.trim().parse().ok());
         let here = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Machine {
             cpus: cpus.unwrap_or_else(here),
@@ -52,25 +57,33 @@ impl Machine {
     }
 }
 
-/// Figures of one probe: name and value.
-pub type Probed = Vec<(&'static str, f64)>;
+/// Figures of the machine: name and value.
+type Probed = Vec<(&'static str, f64)>;
 
 /// Holds every claim of an experiment against a run of its sweeps.
-pub fn evaluate(
-    experiment: &Experiment,
-    run: &RunRecord,
-    probe: impl Fn(Probe) -> Probed,
-) -> Vec<ClaimResult> {
+pub fn evaluate(experiment: &Experiment, run: &RunRecord) -> Vec<ClaimResult> {
     let machine = Machine::of_run(run);
+    let probed = probed(run, &machine);
     experiment
         .claims
         .iter()
-        .map(|claim| {
-            let mut probed = claim.probe.map(&probe).unwrap_or_default();
-            probed.push(("cpus", f64::from(machine.cpus)));
-            judge(experiment, claim, &machine, Facts { run, probed: &probed, margin: claim.margin })
-        })
+        .map(|claim| judge(experiment, claim, &machine, Facts { run, probed: &probed, margin: claim.margin }))
         .collect()
+}
+
+/// What `probe(...)` yields, from the description that was stored with the run.
+fn probed(run: &RunRecord, machine: &Machine) -> Probed {
+    const CLOCKS: [(&str, &str); 3] =
+        [("system_ns", "clock_ns"), ("system_call_ns", "clock_system_call_ns"), ("cpu_ns", "time_stamp_ns")];
+    let mut probed = vec![("cpus", f64::from(machine.cpus))];
+    for (name, fact) in CLOCKS {
+        let text = run.environment.iter().find(|(known, _)| known == fact).map(|(_, value)| value.as_str());
+        // The description writes 'n/a' and the reason where there is no figure.
+        let number =
+            text.and_then(|text| text.split_whitespace().next()?.trim_end_matches("ns").parse().ok());
+        probed.extend(number.map(|value: f64| (name, value)));
+    }
+    probed
 }
 
 fn judge(experiment: &Experiment, claim: &Claim, machine: &Machine, facts: Facts<'_>) -> ClaimResult {

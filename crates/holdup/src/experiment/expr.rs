@@ -711,12 +711,7 @@ impl<'a> Reader<'a> {
             return Ok(Expr::Probe(name));
         }
         let list = self.scope.probes.join(", ");
-        Err(ExprError::new(
-            at,
-            format!(
-                "'{name}' is not a figure of the machine; there are {list}, and more with probe = \"clock\""
-            ),
-        ))
+        Err(ExprError::new(at, format!("'{name}' is not a figure of the machine; there are {list}")))
     }
 
     fn call(&mut self, name: &str, at: usize) -> Result<Expr, ExprError> {

@@ -16,7 +16,7 @@ use super::expr::{
     ExprError, Scope, Series, SweepCells, did_you_mean, parse_condition, parse_number, series_value,
 };
 use super::sentence::Sentence;
-use super::{Claim, DeclaredSweep, Experiment, Needs, Probe};
+use super::{Claim, DeclaredSweep, Experiment, Needs};
 use crate::metric::{METRICS, Metric};
 use crate::plan::Sweep;
 use crate::plot::Plot;
@@ -54,10 +54,8 @@ const REPEATS: u32 = 5;
 /// More cells than this in one sweep are a mistake.
 const MOST_CELLS: usize = 4096;
 
-/// What `probe(...)` knows of every machine.
-static MACHINE_FIGURES: &[&str] = &["cpus"];
-/// What it knows with `probe = "clock"`.
-static CLOCK_FIGURES: &[&str] = &["cpus", "system_ns", "cpu_ns"];
+/// What `probe(...)` knows of the machine.
+static PROBES: &[&str] = &["cpus", "system_ns", "system_call_ns", "cpu_ns"];
 
 /// Reads an experiment file.
 ///
@@ -544,7 +542,6 @@ const CLAIM_KEYS: &[&str] = &[
     "needs",
     "why_holds",
     "why_differs",
-    "probe",
     "margin",
 ];
 
@@ -575,14 +572,13 @@ fn read_claim(
         let near = did_you_mean(name, cells.iter().map(|cells| cells.name.as_str()));
         return Err(table.error_at(at, format!("'{name}' is not a sweep of this file{near}")));
     }
-    let probe = read_probe(table)?;
     let none = BTreeMap::new();
     let mut scope = Scope {
         series,
         sweeps: cells,
         sweep: sweep.as_ref().map(|(name, _)| name.as_str()),
         figures: &none,
-        probes: if probe.is_some() { CLOCK_FIGURES } else { MACHINE_FIGURES },
+        probes: PROBES,
     };
     let figures = read_figures(table, scope)?;
     scope.figures = &figures;
@@ -603,7 +599,6 @@ fn read_claim(
         needs: read_needs(table)?,
         why_holds: required("why_holds")?,
         why_differs: required("why_differs")?,
-        probe,
         margin: read_margin(table)?,
         id,
         figures: figures.clone(),
@@ -631,14 +626,6 @@ fn read_figures(
         figures.insert(name.to_owned(), figure);
     }
     Ok(figures)
-}
-
-fn read_probe(table: &Table<'_>) -> Result<Option<Probe>, FileError> {
-    match table.text("probe")? {
-        None => Ok(None),
-        Some((text, _)) if text == "clock" => Ok(Some(Probe::Clock)),
-        Some((text, at)) => Err(table.error_at(at, format!("'{text}' is not a probe; there is \"clock\""))),
-    }
 }
 
 fn read_margin(table: &Table<'_>) -> Result<f64, FileError> {

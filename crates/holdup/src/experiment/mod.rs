@@ -78,17 +78,8 @@ pub struct Claim {
     pub why_holds: Sentence,
     /// Why it does not hold today.
     pub why_differs: Sentence,
-    /// A probe whose figures the expressions use.
-    pub probe: Option<Probe>,
     /// Sides of a comparison nearer than this share of the larger one are a close call.
     pub margin: f64,
-}
-
-/// A measurement of the machine itself, outside every sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probe {
-    /// What reading a clock costs.
-    Clock,
 }
 
 /// What a sweep or a claim needs of the machine.

@@ -117,7 +117,7 @@ fn run_of(experiment: &Experiment, outcome: impl Fn(&Spec, u32) -> Outcome) -> R
         baseline: None,
         repeats: 9,
         complete: true,
-        environment: vec![("cpus_allowed".to_owned(), "2".to_owned())],
+        environment: vec![("cpus_allowed".to_owned(), "0,1".to_owned())],
         warnings: vec![],
         cells,
     }
@@ -142,7 +142,7 @@ fn verdict(check: &str, outcome: impl Fn(&Spec, u32) -> Outcome) -> ClaimResult 
     let experiment =
         with_claim(check, "{ratio(mutex, none @ threads=1)}", "").unwrap_or_else(|error| panic!("{error}"));
     let run = run_of(&experiment, outcome);
-    evaluate(&experiment, &run, |_| vec![]).remove(0)
+    evaluate(&experiment, &run).remove(0)
 }
 
 #[test]
@@ -221,21 +221,23 @@ fn what_the_machine_lacks_is_said_with_what_can_be_said_instead() {
     .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(experiment.sweeps(false, &machine(2)).len(), 1, "no run of a sweep that cannot be measured");
     assert_eq!(experiment.sweeps(false, &machine(4)).len(), 2);
-    let result = evaluate(&experiment, &run_of(&experiment, twenty_per_thread), |_| vec![]).remove(0);
+    let result = evaluate(&experiment, &run_of(&experiment, twenty_per_thread)).remove(0);
     assert_eq!(result.verdict, Verdict::NotMeasurable);
     assert_eq!(result.why, "X needs 4 CPUs, and this machine has 2.");
     assert!(result.measured.starts_with("2 threads take 2.00x"), "{}", result.measured);
 }
 
 #[test]
-fn the_clock_probe_feeds_its_claim() {
-    let experiment =
-        with_claim("probe(system_ns) > 10 * probe(cpu_ns)", "{probe(cpu_ns)}", "probe = 'clock'\n").unwrap();
-    let run = run_of(&experiment, twenty_per_thread);
-    let result = evaluate(&experiment, &run, |_| vec![("system_ns", 400.0), ("cpu_ns", 8.0)]).remove(0);
+fn the_cost_of_clocks_comes_from_the_run_s_description() {
+    let experiment = with_claim("probe(system_call_ns) > 10 * probe(cpu_ns)", "{probe(cpu_ns)}", "").unwrap();
+    let mut run = run_of(&experiment, twenty_per_thread);
+    let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    run.environment.extend([fact("clock_system_call_ns", "400.5"), fact("time_stamp_ns", "8.0")]);
+    let result = evaluate(&experiment, &run).remove(0);
     assert_eq!((result.verdict, result.measured.as_str()), (Verdict::Holds, "8.00 ns"));
-    let missing = evaluate(&experiment, &run, |_| vec![("system_ns", 400.0)]).remove(0);
-    assert_eq!(missing.verdict, Verdict::NotMeasurable);
+    run.environment.retain(|(name, _)| name != "time_stamp_ns");
+    run.environment.push(fact("time_stamp_ns", "n/a: no such counter"));
+    assert_eq!(evaluate(&experiment, &run).remove(0).verdict, Verdict::NotMeasurable);
 }
 
 #[test]
@@ -283,7 +285,7 @@ fn an_expression_that_names_what_is_not_there_is_refused_with_its_place() {
         ("jain(mutex @ threads=1) > 10ns", "'10ns' has a unit"),
         ("", "the expression ends where"),
         ("2 >", "the expression ends where"),
-        ("probe(cpu_ns) > 1", "'cpu_ns' is not a figure of the machine"),
+        ("probe(gpus) > 1", "'gpus' is not a figure of the machine; there are cpus"),
     ];
     for (check, expected) in cases {
         let error = refused(check);

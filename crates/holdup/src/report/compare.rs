@@ -112,7 +112,7 @@ impl Row {
             verdict: match Difference::of(&ratio) {
                 Difference::Below => Change::Faster,
                 Difference::Above => Change::Slower,
-                Difference::NotShown => Change::NotShown,
+                Difference::NotShown | Difference::TooFew => Change::NotShown,
             },
         })
     }
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn two_runs_each_decide_nothing() {
         let ratio = ratio_of_medians(&[1.0, 1.1], &[2.0, 2.1]).unwrap();
-        assert_eq!((Difference::of(&ratio), ratio.n), (Difference::NotShown, 2));
+        assert_eq!((Difference::of(&ratio), ratio.n), (Difference::TooFew, 2));
         assert_eq!(ratio_of_medians(&[], &[1.0]), None);
         assert_eq!(ratio_of_medians(&[1.0], &[0.0]), None);
     }

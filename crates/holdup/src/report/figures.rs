@@ -20,15 +20,17 @@ pub enum Difference {
     Below,
     /// The whole interval lies above 1.
     Above,
-    /// The interval contains 1, or too few runs decide nothing.
+    /// The interval contains 1.
     NotShown,
+    /// Too few runs to say.
+    TooFew,
 }
 
 impl Difference {
     /// Reads it off a ratio.
     pub fn of(ratio: &Estimate) -> Difference {
         match ratio {
-            ratio if ratio.n < RUNS_TO_DECIDE => Difference::NotShown,
+            ratio if ratio.n < RUNS_TO_DECIDE => Difference::TooFew,
             ratio if ratio.high < 1.0 => Difference::Below,
             ratio if ratio.low > 1.0 => Difference::Above,
             _ => Difference::NotShown,

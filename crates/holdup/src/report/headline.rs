@@ -26,7 +26,17 @@ pub fn of_sweep(run: &RunRecord, cells: &[&CellRecord]) -> String {
     let factors: Vec<&str> = figures::varied(cells).into_iter().filter(|factor| *factor != "lock").collect();
     let groups = figures::groups(cells, &factors);
     let races: Vec<Race> = groups.iter().filter_map(|group| Race::of(run, group, &factors)).collect();
-    if races.is_empty() { plain(cells, &factors) } else { of_races(run, &races, groups.len()) }
+    let sentence =
+        if races.is_empty() { plain(cells, &factors) } else { of_races(run, &races, groups.len()) };
+    let disturbed = cells.iter().filter(|cell| cell.only_rejected()).count();
+    if disturbed * 2 <= finished {
+        return sentence;
+    }
+    let when = match disturbed {
+        all if all == finished => "all the time".to_owned(),
+        some => format!("in {some} of {finished} cells"),
+    };
+    format!("{sentence} But the machine was busy with something else {when}.")
 }
 
 /// One group's outcome: the locks that no other is shown to beat.
@@ -37,6 +47,8 @@ struct Race {
     front: Vec<String>,
     /// Whether every contender is in front.
     level: bool,
+    /// Whether there are too few runs to put any of them behind.
+    undecidable: bool,
     /// The best lock's time over the baseline's.
     ratio: Option<f64>,
     /// The best lock's fairness where it is poor.
@@ -57,11 +69,12 @@ impl Race {
         if contenders.len() < 2 {
             return None;
         }
-        let beaten = |cell: &CellRecord| {
-            let ratio = stats::paired_ratio(best, cell, figures::time())
-                .or_else(|| super::compare::unpaired_ratio(cell, best, figures::time()));
-            ratio.is_some_and(|ratio| Difference::of(&ratio) == Difference::Below)
+        let against = |cell: &CellRecord| {
+            stats::paired_ratio(best, cell, figures::time())
+                .or_else(|| super::compare::unpaired_ratio(best, cell, figures::time()))
+                .map_or(Difference::TooFew, |ratio| Difference::of(&ratio))
         };
+        let beaten = |cell: &CellRecord| against(cell) == Difference::Below;
         let front: Vec<String> = contenders
             .iter()
             .filter(|(cell, _)| std::ptr::eq(*cell, best) || !beaten(cell))
@@ -74,6 +87,7 @@ impl Race {
                 .map(|(factor, value)| figures::describe(factor, value))
                 .collect(),
             level: front.len() == contenders.len(),
+            undecidable: contenders[1..].iter().all(|(cell, _)| against(cell) == Difference::TooFew),
             front,
             ratio: figures::time_ratio(run, best).map(|ratio| ratio.median),
             unfair: stats::of_cell(best, figures::named("jain"))
@@ -83,24 +97,39 @@ impl Race {
     }
 }
 
+impl Race {
+    /// Whether the same locks are in front, in whichever order.
+    fn same_outcome(&self, other: &Race) -> bool {
+        let same =
+            self.front.len() == other.front.len() && self.front.iter().all(|lock| other.front.contains(lock));
+        (self.level && other.level) || (!self.level && !other.level && same)
+    }
+}
+
 /// Races with the same front are told together.
 struct Phrase<'a> {
     races: Vec<&'a Race>,
 }
 
 fn of_races(run: &RunRecord, races: &[Race], groups: usize) -> String {
+    if races.iter().all(|race| race.undecidable) {
+        return format!(
+            "Too few runs count to say which lock is faster: {} or more of each side by side decide.",
+            figures::RUNS_TO_DECIDE
+        );
+    }
     if races.iter().all(|race| race.level) {
         return "No lock is shown to be faster than another: the differences lie inside the noise of these runs."
             .to_owned();
     }
     let mut phrases: Vec<Phrase> = Vec::new();
     for race in races {
-        let front = |phrase: &Phrase| (phrase.races[0].front.clone(), phrase.races[0].level);
-        match phrases.iter_mut().find(|phrase| front(phrase) == (race.front.clone(), race.level)) {
+        match phrases.iter_mut().find(|phrase| phrase.races[0].same_outcome(race)) {
             Some(phrase) => phrase.races.push(race),
             None => phrases.push(Phrase { races: vec![race] }),
         }
     }
+    phrases.sort_by_key(|phrase| phrase.races[0].level);
     if phrases.len() > MOST_PHRASES {
         return tally(run, races);
     }
@@ -158,11 +187,13 @@ impl Phrase<'_> {
     fn margin(&self, run: &RunRecord) -> String {
         let mut words = String::new();
         let ratios: Vec<f64> = self.races.iter().filter_map(|race| race.ratio).collect();
-        if let (Some(baseline), Some(low), Some(high)) = (
-            run.baseline.as_deref(),
-            ratios.iter().copied().reduce(f64::min),
-            ratios.iter().copied().reduce(f64::max),
-        ) {
+        let baseline = run
+            .baseline
+            .as_deref()
+            .filter(|baseline| !self.races[0].front.iter().any(|lock| lock == baseline));
+        if let (Some(baseline), Some(low), Some(high)) =
+            (baseline, ratios.iter().copied().reduce(f64::min), ratios.iter().copied().reduce(f64::max))
+        {
             let (low, high) = (number::ratio(low), number::ratio(high));
             let span = if low == high { low } else { format!("{low} to {high}") };
             let _ = write!(words, " ({span} of {}'s time)", text::clean(baseline));

@@ -19,7 +19,7 @@ pub mod text;
 #[cfg(test)]
 mod schema_tests;
 #[cfg(test)]
-mod specimen;
+pub(crate) mod specimen;
 #[cfg(test)]
 mod tests;
 

@@ -74,12 +74,22 @@ pub fn of_metric(metric: &Metric, value: f64) -> String {
     }
 }
 
+/// As [`of_metric`], with digits also for what a table calls `<0.001`.
+pub fn exact(metric: &Metric, value: f64) -> String {
+    match of_metric(metric, value) {
+        rounded if rounded.starts_with('<') => format!("{value:.1e}{}", metric.unit),
+        text => text,
+    }
+}
+
 /// A metric's median and interval: `24.1ns [23.8ns-24.6ns]`.
 pub fn metric_interval(metric: &Metric, estimate: &Estimate) -> String {
-    let text = |value| of_metric(metric, value);
+    let text = |value| exact(metric, value);
+    // A unit that is a word, or per second, stands once.
+    let bare = |value| text(value).split(' ').next().unwrap_or_default().trim_end_matches("/s").to_owned();
     match estimate.n {
         0 | 1 => text(estimate.median),
-        _ => format!("{} [{}-{}]", text(estimate.median), text(estimate.low), text(estimate.high)),
+        _ => format!("{} [{}-{}]", text(estimate.median), bare(estimate.low), bare(estimate.high)),
     }
 }
 
@@ -118,7 +128,7 @@ fn format_like(value: f64, size: f64) -> String {
         size if (0.0995..9.995).contains(&size) => format!("{value:.2}"),
         size if size < 0.0995 => two_digits(value),
         size if size < 99.95 => format!("{value:.1}"),
-        size if size < 99_950.0 => format!("{value:.0}"),
+        size if size < 9_995.0 => format!("{value:.0}"),
         _ => scaled(value),
     }
 }

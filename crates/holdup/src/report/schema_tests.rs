@@ -37,7 +37,7 @@ impl Checker<'_> {
                 "type" => has_type(value, wanted),
                 "const" => value == wanted,
                 "enum" => wanted.as_array().unwrap().contains(value),
-                "minimum" => value.as_f64() >= wanted.as_f64(),
+                "minimum" => value.as_f64().is_none_or(|number| number >= wanted.as_f64().unwrap()),
                 "required" => {
                     wanted.as_array().unwrap().iter().all(|key| value.get(key.as_str().unwrap()).is_some())
                 }

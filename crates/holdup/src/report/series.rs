@@ -88,7 +88,10 @@ impl Quantity {
 
     /// The value as an axis shows it.
     fn tick(self, value: f64) -> String {
-        let text = self.text(value);
+        let text = match self {
+            Quantity::Metric(metric) if metric.unit == "CPUs" => number::plain(value),
+            other => other.text(value),
+        };
         if text.starts_with('<') { format!("{value:e}") } else { short(&text) }
     }
 
@@ -183,6 +186,12 @@ struct Positions {
 }
 
 impl Positions {
+    /// Whether amounts are spelt so long (`uniform:0units..100units`) that the axis shows their means instead.
+    fn wordy(&self) -> bool {
+        const LONG: usize = 10;
+        self.to_scale && !self.unit.is_empty() && self.places.iter().any(|(text, _)| text.len() > LONG)
+    }
+
     fn of(&self, value: &str) -> Option<f64> {
         self.places.iter().find(|(text, _)| text == value).map(|(_, place)| *place)
     }
@@ -240,7 +249,12 @@ fn line_name(factors: &[&str], values: &[String], first: &CellRecord) -> String 
 }
 
 fn x_label(factor: &str, xs: &Positions) -> String {
-    if xs.unit == "units" { format!("{factor} (units of work)") } else { factor.to_owned() }
+    let unit = if xs.unit == "units" { "units of work" } else { xs.unit };
+    match (xs.wordy(), unit) {
+        (true, _) => format!("{factor}, mean in {unit}"),
+        (false, "units of work") => format!("{factor} ({unit})"),
+        (false, _) => factor.to_owned(),
+    }
 }
 
 fn y_label(run: &RunRecord, plot: &Plot, metric: &Metric) -> String {
@@ -283,7 +297,11 @@ fn x_axis(plot: &Plot, xs: &Positions) -> Axis {
     let positive = low > 0.0;
     let log =
         xs.to_scale && positive && high > low && (plot.log_x || high / low > LOG_FROM || doubling(&values));
-    let ticks = xs.places.iter().map(|(text, place)| (*place, text::clean(text))).collect();
+    let label = |text: &str, place: f64| match xs.wordy() {
+        true => short(&number::scaled(place)),
+        false => text::clean(text),
+    };
+    let ticks = xs.places.iter().map(|(text, place)| (*place, label(text, *place))).collect();
     Axis { low, high, log, ticks }
 }
 
@@ -295,19 +313,24 @@ fn doubling(values: &[f64]) -> bool {
 
 fn y_axis(plot: &Plot, lines: &[Line], quantity: Quantity) -> Axis {
     let estimates = || lines.iter().flat_map(|line| &line.points).map(|point| point.estimate);
+    let medians = ends(estimates().map(|e| e.median));
     let (low, high) = ends(estimates().flat_map(|e| [e.low, e.median, e.high]));
-    let (least, _) = ends(estimates().flat_map(|e| [e.low, e.median]).filter(|value| *value > 0.0));
-    let spread = ends(estimates().map(|e| e.median).filter(|value| *value > 0.0));
-    if least > 0.0 && high > 0.0 && (plot.log_y || spread.1 / spread.0 > LOG_FROM) {
+    let positive = ends(estimates().map(|e| e.median).filter(|value| *value > 0.0));
+    let least = ends(estimates().flat_map(|e| [e.low, e.median]).filter(|value| *value > 0.0)).0;
+    if positive.0.is_finite() && (plot.log_y || positive.1 / positive.0 > LOG_FROM) {
+        // A single wild run must not squeeze the lines: intervals are cut a decade beyond the medians.
+        let (least, high) = (least.max(positive.0 / 10.0), high.min(positive.1 * 10.0));
         // What is zero has no place on a logarithmic axis, and what is tiny would leave no room for the rest; both stand
         // on the floor, which is labelled so.
-        let tiny = high / MOST_SPREAD;
+        let tiny = positive.1 / MOST_SPREAD;
         return match () {
-            () if least < tiny => log_axis(tiny, high, Some("less"), quantity),
-            () if low <= 0.0 => log_axis(least / 10.0, high, Some("0"), quantity),
+            () if positive.0 < tiny => log_axis(tiny, high, Some("less"), quantity),
+            () if medians.0 <= 0.0 => log_axis(least / 10.0, high, Some("0"), quantity),
             () => log_axis(least, high, None, quantity),
         };
     }
+    // Likewise: at twice the largest median.
+    let high = if medians.1 > 0.0 { high.min(medians.1 * 2.0) } else { high };
     linear_axis(low.min(0.0), high, quantity)
 }
 

@@ -10,6 +10,9 @@ use super::{Ink, Style, headline, number, text};
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
 
+/// A longer name does not stand in a heading.
+const LONGEST_BASELINE: usize = 16;
+
 /// The loop without a lock: a bound, no contender.
 const NO_LOCK: &str = "none";
 
@@ -204,6 +207,7 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
             let (mark, ink) = match Difference::of(&ratio) {
                 Difference::Below | Difference::Above if cell.spec.lock == NO_LOCK => (" ", Ink::Faint),
                 Difference::NotShown => ("=", Ink::Faint),
+                Difference::TooFew => ("?", Ink::Faint),
                 Difference::Below => (" ", Ink::Good),
                 Difference::Above => (" ", Ink::Bad),
             };
@@ -212,6 +216,11 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Colum
         }),
         left: true,
     }
+}
+
+/// The baseline's name where it fits a heading; the legend says it in full.
+fn short_baseline(name: &str) -> &str {
+    if text::columns(name) <= LONGEST_BASELINE { name } else { "baseline" }
 }
 
 /// Time per operation with its interval, where there is nothing to compare with.
@@ -474,15 +483,20 @@ pub fn explained(run: &RunRecord) -> Vec<String> {
     let ratios: Vec<Estimate> = run.cells.iter().filter_map(|cell| figures::time_ratio(run, cell)).collect();
     if let (Some(baseline), false) = (&run.baseline, ratios.is_empty()) {
         let name = text::clean(baseline);
-        words.push(match ratios.iter().any(|ratio| ratio.n > 1) {
-            true => format!(
-                "time vs {name}: median of the paired ratios of time per operation [95% interval]; \
-                 below 1 = faster than {name}; '=' no difference shown"
-            ),
-            false => format!(
-                "time vs {name}: ratio of time per operation; one run gives no interval and decides nothing"
-            ),
-        });
+        let mut meaning =
+            format!("time vs {}: median of the paired ratios of time per operation", short_baseline(&name));
+        if ratios.iter().any(|ratio| ratio.n > 1) {
+            meaning.push_str(" [95% interval]");
+        }
+        let _ = write!(meaning, "; below 1 = faster than {name}");
+        let says = |difference| ratios.iter().any(|ratio| Difference::of(ratio) == difference);
+        if says(Difference::NotShown) {
+            meaning.push_str("; '=' no difference shown");
+        }
+        if says(Difference::TooFew) {
+            let _ = write!(meaning, "; '?' fewer than {} runs decide nothing", figures::RUNS_TO_DECIDE);
+        }
+        words.push(meaning);
     }
     if shown().any(|cell| cell.spec.lock == NO_LOCK) {
         words.push("none: the same loop without a lock, which no lock can beat".to_owned());
@@ -591,7 +605,10 @@ pub fn doubts(run: &RunRecord) -> Vec<String> {
         cells.map(|cell| text::clean(&figures::name_of(run, cell))).collect()
     };
     let disturbed = names(&mut run.cells.iter().filter(|cell| cell.only_rejected()));
-    if !disturbed.is_empty() {
+    if disturbed.len() == run.cells.len() && !disturbed.is_empty() {
+        doubts
+            .push("! every run of every cell was disturbed; the figures are shown all the same.".to_owned());
+    } else if !disturbed.is_empty() {
         doubts.push(format!(
             "! every run was disturbed; the figures are shown all the same: {}.",
             some(&disturbed)

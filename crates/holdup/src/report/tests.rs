@@ -172,8 +172,9 @@ fn pages_are_whole_small_and_ask_for_nothing() {
             assert!(quoted || !outside.contains(request), "{name} contains {request}");
         }
         assert_eq!(page.matches("<script").count(), 1, "{name}");
-        assert_eq!(page, html::page(&run, &chart::default_plots(&run), &claims));
     }
+    let run = specimen::single();
+    assert_eq!(html::page(&run, &[], &[]), html::page(&run, &[], &[]), "the same record gives the same page");
 }
 
 #[test]
@@ -198,5 +199,104 @@ fn the_page_says_what_the_table_says() {
     let table = table::run(&run, &Style::default());
     for figure in ["0.87 [0.85-0.90]", "41.4M", "13.6ns", "26.2 [25.1-26.4]"] {
         assert!(table.contains(figure) && page.contains(figure), "{figure}");
+    }
+}
+
+#[test]
+fn the_headline_says_who_leads_and_when_nothing_is_decided() {
+    let headline = |run: &crate::results::RunRecord| {
+        let cells: Vec<_> = run.cells.iter().collect();
+        super::headline::of_sweep(run, &cells)
+    };
+    let two = |other: f64, repeats: u32| {
+        let mut specimen = specimen::Specimen::new(Some("pthread"), repeats);
+        for threads in [1, 2] {
+            specimen.cell("none", threads, 1.0, &[]);
+            specimen.cell("pthread", threads, 100.0, &[]);
+            specimen.cell("std", threads, other, &[]);
+        }
+        specimen.run().clone()
+    };
+    assert!(
+        headline(&two(50.0, 5)).starts_with("std is fastest at both settings (0."),
+        "{}",
+        headline(&two(50.0, 5))
+    );
+    assert_eq!(headline(&two(200.0, 5)), "pthread is fastest at both settings.");
+    assert!(headline(&two(100.0, 5)).starts_with("No lock is shown to be faster"));
+    assert!(headline(&two(50.0, 2)).starts_with("Too few runs count"), "two runs decide nothing");
+    let mut unfair = two(50.0, 5);
+    let samples =
+        unfair.cells.iter_mut().filter(|cell| cell.spec.lock == "std").flat_map(|cell| &mut cell.samples);
+    for sample in samples.filter_map(|record| record.outcome.as_mut().ok()) {
+        let all = sample.ops();
+        sample.thread_ops.fill(0);
+        sample.thread_ops[0] = all;
+    }
+    assert!(headline(&unfair).ends_with("but unfair: Jain's index 0.50."), "{}", headline(&unfair));
+    let mut busy = two(50.0, 5);
+    busy.cells.iter_mut().flat_map(|cell| &mut cell.samples).for_each(|record| record.rejected = true);
+    assert!(headline(&busy).ends_with("But the machine was busy with something else all the time."));
+}
+
+#[test]
+fn long_names_stay_whole_and_lines_short() {
+    let long = ["a-lock-whose-name-is-far-too-long-for-a-column", "another-lock-whose-name-is-far-too-long"];
+    for baseline in [None, Some(long[0])] {
+        let mut specimen = specimen::Specimen::new(baseline, 5);
+        for (threads, hold) in [(1, "uniform:100ns..1500ns"), (1024, "exp:1.5us")] {
+            for lock in long {
+                specimen.cell(lock, threads, 1e9, &[("hold", hold), ("latency", "on")]);
+            }
+        }
+        let text = table::run(specimen.run(), &Style::default());
+        assert_fits(&text, 80);
+        for lock in long {
+            assert!(text.matches(lock).count() >= 2, "{text}");
+        }
+    }
+}
+
+/// Every report of a run, for tests that want none of them to panic.
+fn everything(run: &crate::results::RunRecord, width: usize) -> String {
+    let style = Style { width, colour: true };
+    let plots = chart::default_plots(run);
+    let mut all = table::run(run, &style);
+    for plot in &plots {
+        all.push_str(&chart::terminal(run, plot, &style));
+    }
+    all.push_str(&compare::table(&compare::runs(run, &specimen::single()), &style));
+    all.push_str(&claims::table(&specimen::claims(), &style));
+    all.push_str(&super::csv::run(run));
+    all.push_str(&super::json::run(run).to_string());
+    all.push_str(&html::page(run, &plots, &[]));
+    all
+}
+
+#[test]
+fn odd_figures_and_tiny_terminals_break_no_report() {
+    const ODD: [u64; 6] = [0, 1, 2, 1_000, 1_000_000_007, 1_000_000_000_000_000];
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..12 {
+        let mut specimen = specimen::Specimen::new([None, Some("pthread")][round % 2], 2);
+        for threads in [1, 3] {
+            for lock in ["pthread", "std"] {
+                let cell = specimen.cell(lock, threads, 10.0, &[("latency", ["off", "on"][round % 3 % 2])]);
+                for sample in cell.samples.iter_mut().filter_map(|record| record.outcome.as_mut().ok()) {
+                    sample.elapsed_ns = ODD[random.usize(..6)];
+                    sample.user_ns = ODD[random.usize(..6)];
+                    sample.kernel_ns = ODD[random.usize(..6)];
+                    sample.voluntary_switches = ODD[random.usize(..6)];
+                    sample.thread_ops.fill(ODD[random.usize(..6)]);
+                    sample.unit_ns = f64::NAN;
+                    if random.bool() {
+                        sample.thread_ops.clear();
+                        sample.thread_finish_ns.clear();
+                    }
+                }
+            }
+        }
+        let all = everything(specimen.run(), [0, 9, 40, 300][round % 4]);
+        assert!(!all.contains("NaN") && !all.contains("inf"), "{all}");
     }
 }

@@ -49,6 +49,11 @@ for (const figure of document.querySelectorAll("figure")) {
     if (step) { show(at < 0 ? (step > 0 ? 0 : xs.length - 1) : at + step); event.preventDefault(); }
     if (event.key === "Escape") hide();
   });
+  buttons.forEach((button, i) => {
+    const light = (on) => { line(i).classList.toggle("lit", on); svg.classList.toggle("dim", on); };
+    for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => light(true));
+    for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => light(false));
+  });
   buttons.forEach((button, i) => button.addEventListener("click", () => {
     const on = button.getAttribute("aria-pressed") !== "true";
     button.setAttribute("aria-pressed", String(on));
