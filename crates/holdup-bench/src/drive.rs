@@ -45,12 +45,12 @@ pub struct Phase<'a> {
 /// The phases of a run, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseKind {
+    /// First of all: does the lock exclude? Figures of one that does not are worth nothing.
+    Check,
     /// Caches, page tables and the lock get ready; bounded by operations and by time.
     WarmUp,
     /// What the sample says.
     Measured,
-    /// Afterwards, for workloads that cannot check themselves while they are measured.
-    Check,
 }
 
 /// One measuring thread's own things; lives on the thread's stack, so on cache lines of its own.
@@ -116,7 +116,7 @@ pub struct Plan {
     pub gate: Option<u32>,
     /// Sample the time to acquire.
     pub latency: bool,
-    /// Run a phase of checking afterwards.
+    /// Check the lock first.
     pub check: bool,
 }
 
@@ -207,8 +207,8 @@ fn conduct(plan: &Plan, task: &dyn Task, shared: &Shared) -> Result<Raw, Failure
 }
 
 fn phases(plan: &Plan) -> &'static [PhaseKind] {
-    const ALL: [PhaseKind; 3] = [PhaseKind::WarmUp, PhaseKind::Measured, PhaseKind::Check];
-    if plan.check { &ALL } else { &ALL[..2] }
+    const ALL: [PhaseKind; 3] = [PhaseKind::Check, PhaseKind::WarmUp, PhaseKind::Measured];
+    if plan.check { &ALL } else { &ALL[1..] }
 }
 
 fn phase_limit(plan: &Plan, kind: PhaseKind, index: usize) -> u64 {
