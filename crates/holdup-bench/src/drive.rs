@@ -351,6 +351,7 @@ impl Shared {
 
 /// A measuring thread's whole life.
 fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
+    let _abort = AbortOnPanic;
     shared.reports[index].locked().setup = set_up(index, plan);
     let mut counters = sys::counters::Group::open().ok();
     let mut timing = None;
@@ -397,6 +398,17 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
         };
     }
     shared.rest(phases(plan).len() as u32 + 1);
+}
+
+/// Ends the process when its thread panics: the others would wait for it for ever, and a crash is told as a crash.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
 }
 
 /// Where and how eagerly the calling thread runs.

@@ -270,7 +270,11 @@ impl<L: BenchLock> Loops<L> {
         let general = General {
             depth: spec.depth,
             pause: spec.pause,
-            gate: spec.active.filter(|_| spec.gate == GateKind::Acquire).and_then(PerAcquisition::new),
+            // More active threads than threads are all of them, as in 1998; the gate's own cost stays visible.
+            gate: spec
+                .active
+                .filter(|_| spec.gate == GateKind::Acquire)
+                .and_then(|active| PerAcquisition::new(active.min(spec.threads))),
             boost: spec.boost.then_some((context.nice, drive::raised(context.nice))),
             neighbour: spec.share == Share::Neighbour,
         };
