@@ -186,10 +186,11 @@ impl Options {
     /// Where the samples are, and how to measure the same again.
     fn closing(&self, run: &RunRecord) -> String {
         let again = format!("The same again, in the same order:\n  {}\n", run.command);
-        match self.measuring.keeps() {
-            true => format!("\nKept as run {}. {again}", run.id),
-            false => format!("\n{again}"),
+        if !self.measuring.keeps() {
+            return format!("\n{again}");
         }
+        let (id, store) = (run.id, self.measuring.store_option());
+        format!("\nKept as run {id}. Every sample: holdup export {id} --csv{store}\n{again}")
     }
 }
 
@@ -233,12 +234,10 @@ fn main_locks(cells: &[Spec]) -> Vec<String> {
     locks.into_iter().map(str::to_owned).collect()
 }
 
-/// CPUs that the workers could use.
+/// CPUs that the workers could use: as the run tells, else as this machine does.
 fn cpus(run: &RunRecord) -> u32 {
-    let told =
-        run.environment.iter().find(|(name, _)| name == "cpus_allowed").and_then(|(_, n)| n.parse().ok());
     let here = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
-    told.or_else(here).unwrap_or(1)
+    run.cpus().or_else(here).unwrap_or(1)
 }
 
 #[cfg(test)]

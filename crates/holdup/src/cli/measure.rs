@@ -79,6 +79,11 @@ impl Measuring {
         !self.no_store
     }
 
+    /// The option that names the store in a command for the user, with a space before it; empty for the default.
+    pub fn store_option(&self) -> String {
+        self.store.option()
+    }
+
     /// How to measure.
     ///
     /// # Errors
@@ -188,12 +193,16 @@ pub fn stop() -> Result<&'static AtomicBool, Error> {
     static STOP: AtomicBool = AtomicBool::new(false);
     static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
     LISTENING
-        .get_or_init(|| {
-            ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|why| why.to_string())
-        })
+        .get_or_init(|| ctrlc::set_handler(|| ask_to_stop(&STOP)).map_err(|why| why.to_string()))
         .clone()
         .map(|()| &STOP)
         .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))
+}
+
+fn ask_to_stop(stop: &AtomicBool) {
+    if !stop.swap(true, Ordering::Relaxed) {
+        output::note("holdup: stopping when the run in work has ended");
+    }
 }
 
 /// The time limit that a user gave, if any.

@@ -108,7 +108,8 @@ fn only_sys_folders_know_the_operating_system() {
     for path in sources() {
         let in_sys = path.components().any(|part| part.as_os_str() == "sys");
         let is_sys = path.file_stem().is_some_and(|stem| stem == "sys");
-        let is_test = path.components().any(|part| part.as_os_str() == "tests");
+        let is_test =
+            path.components().any(|part| ["tests", "benches"].iter().any(|name| part.as_os_str() == *name));
         if in_sys || is_sys || is_test {
             continue;
         }
