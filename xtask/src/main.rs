@@ -1,3 +1,113 @@
-//! What cargo cannot do.
+//! What cargo cannot do alone: the checks in one go, model checking, Miri, ThreadSanitizer, the benchmark page.
+//!
+//! `cargo xtask` without arguments lists the commands.
 
-fn main() {}
+mod bench_page;
+mod run;
+
+use run::{Step, cargo};
+use std::process::ExitCode;
+
+struct Command {
+    name: &'static str,
+    help: &'static str,
+    run: fn(&[String]) -> Result<(), String>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command { name: "ci", help: "format, lints, tests and loom models: what CI runs", run: |_| ci() },
+    Command {
+        name: "loom",
+        help: "model-check the locks and techniques: every interleaving up to two preemptions",
+        run: |_| loom(),
+    },
+    Command {
+        name: "miri",
+        help: "interpret the lock crate's tests under Miri (nightly; SEEDS=16 for more schedules)",
+        run: |_| miri(),
+    },
+    Command {
+        name: "tsan",
+        help: "run the lock crate's tests under ThreadSanitizer (nightly)",
+        run: |_| tsan(),
+    },
+    Command {
+        name: "bench-page",
+        help: "measure ours beside the peers and rewrite docs/benchmarks/ for this machine (about 15 minutes)",
+        run: bench_page::write,
+    },
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some(command) =
+        COMMANDS.iter().find(|command| Some(command.name) == args.first().map(String::as_str))
+    else {
+        eprintln!("usage: cargo xtask COMMAND\n");
+        for command in COMMANDS {
+            eprintln!("  {:<12}{}", command.name, command.help);
+        }
+        return ExitCode::from(2);
+    };
+    match (command.run)(&args[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask {}: {why}", command.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ci() -> Result<(), String> {
+    cargo(&["fmt", "--all", "--check"]).run()?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+    cargo(&["test", "--workspace"]).run()?;
+    loom()
+}
+
+/// loom replaces the atomics and the futex; release, because a debug build explores for minutes.
+fn loom() -> Result<(), String> {
+    for test in ["loom", "loom_techniques"] {
+        cargo(&["test", "--package", "holdup-locks", "--release", "--test", test])
+            .env("RUSTFLAGS", "--cfg loom")
+            .env("LOOM_MAX_PREEMPTIONS", "2")
+            .env("CARGO_TARGET_DIR", "target/loom")
+            .run()?;
+    }
+    Ok(())
+}
+
+/// Isolation is off because the locks read the monotonic clock; every seed is another schedule.
+fn miri() -> Result<(), String> {
+    nightly_has("miri")?;
+    let seeds = std::env::var("SEEDS").unwrap_or_else(|_| "4".to_owned());
+    cargo(&[
+        "+nightly",
+        "miri",
+        "test",
+        "--package",
+        "holdup-locks",
+        "--lib",
+        "--test",
+        "conformance",
+        "--test",
+        "techniques",
+    ])
+    .env("MIRIFLAGS", &format!("-Zmiri-disable-isolation -Zmiri-many-seeds=0..{seeds}"))
+    .env("CARGO_TARGET_DIR", "target/miri")
+    .run()
+}
+
+fn tsan() -> Result<(), String> {
+    nightly_has("rust-src")?;
+    let target = "x86_64-unknown-linux-gnu";
+    cargo(&["+nightly", "test", "-Zbuild-std", "--target", target, "--package", "holdup-locks"])
+        .args(&["--lib", "--test", "conformance", "--test", "techniques"])
+        .env("RUSTFLAGS", "-Zsanitizer=thread")
+        .env("CARGO_TARGET_DIR", "target/tsan")
+        .run()
+}
+
+fn nightly_has(component: &str) -> Result<(), String> {
+    Step::new("rustup", &["component", "add", "--toolchain", "nightly", component]).run()
+}

@@ -85,8 +85,8 @@ pub fn exact(metric: &Metric, value: f64) -> String {
 /// A metric's median and interval: `24.1ns [23.8ns-24.6ns]`.
 pub fn metric_interval(metric: &Metric, estimate: &Estimate) -> String {
     let text = |value| exact(metric, value);
-    // A unit that is a word stands once.
-    let bare = |value| text(value).split(' ').next().unwrap_or_default().to_owned();
+    // A unit that is a word, or per second, stands once.
+    let bare = |value| text(value).split(' ').next().unwrap_or_default().trim_end_matches("/s").to_owned();
     match estimate.n {
         0 | 1 => text(estimate.median),
         _ => format!("{} [{}-{}]", text(estimate.median), bare(estimate.low), bare(estimate.high)),

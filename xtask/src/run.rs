@@ -1,0 +1,68 @@
+//! Running a command and saying what ran when it fails.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One command, started in the repository's root with this terminal's input and output.
+pub struct Step {
+    command: Command,
+    text: String,
+}
+
+/// The cargo that runs this xtask, unless the first argument names another toolchain.
+pub fn cargo(args: &[&str]) -> Step {
+    Step::new("cargo", args)
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+impl Step {
+    /// Prepares `program args...`.
+    pub fn new(program: &str, args: &[&str]) -> Step {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(root());
+        // A toolchain named on the command line must win over the one that runs this xtask.
+        command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+        Step { command, text: format!("{program} {}", args.join(" ")) }
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, args: &[&str]) -> Step {
+        self.command.args(args);
+        self.text = format!("{} {}", self.text, args.join(" "));
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Step {
+        self.command.env(name, value);
+        self.text = format!("{name}='{value}' {}", self.text);
+        self
+    }
+
+    /// Runs it; the error repeats the command.
+    pub fn run(mut self) -> Result<(), String> {
+        eprintln!("$ {}", self.text);
+        let status =
+            self.command.status().map_err(|error| format!("cannot start '{}': {error}", self.text))?;
+        if status.success() { Ok(()) } else { Err(format!("'{}' ended with {status}", self.text)) }
+    }
+
+    /// Runs it and gives back what it printed.
+    pub fn output(mut self) -> Result<String, String> {
+        eprintln!("$ {}", self.text);
+        let output = self
+            .command
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .map_err(|error| format!("cannot start '{}': {error}", self.text))?;
+        if !output.status.success() {
+            return Err(format!("'{}' ended with {}", self.text, output.status));
+        }
+        String::from_utf8(output.stdout)
+            .map_err(|_| format!("'{}' printed something that is not UTF-8", self.text))
+    }
+}
