@@ -79,6 +79,11 @@ impl Measuring {
         !self.no_store
     }
 
+    /// The option that names the store in a command for the user, with a space before it; empty for the default.
+    pub fn store_option(&self) -> String {
+        self.store.option()
+    }
+
     /// How to measure.
     ///
     /// # Errors
