@@ -65,3 +65,22 @@ impl BenchLock for Crash {
         section()
     }
 }
+
+/// A good lock that one day panics.
+#[derive(Debug)]
+pub struct Panics {
+    inner: std::sync::Mutex<()>,
+    taken: AtomicU64,
+}
+
+impl BenchLock for Panics {
+    fn create(_: &Spec) -> Result<Self, String> {
+        Ok(Panics { inner: std::sync::Mutex::new(()), taken: AtomicU64::new(0) })
+    }
+
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        let _guard = self.inner.lock();
+        assert!(self.taken.fetch_add(1, Relaxed) != AFTER, "broken-panic: as promised");
+        section()
+    }
+}

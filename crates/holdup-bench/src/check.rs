@@ -122,7 +122,7 @@ fn sections(spec: &Spec) -> Result<(), String> {
 
 fn gates(spec: &Spec) -> Result<(), String> {
     let Some(active) = spec.active else { return Ok(()) };
-    if spec.gate == GateKind::Acquire && active > PerAcquisition::MOST {
+    if spec.gate == GateKind::Acquire && active.min(spec.threads) > PerAcquisition::MOST {
         let most = PerAcquisition::MOST;
         return Err(format!(
             "--gate acquire admits 1 to {most} active threads, not {active}; --gate thread any number"
@@ -173,7 +173,7 @@ mod tests {
         assert!(why("workload=ping-pong active=1 threads=2").contains("pair"));
         assert!(why("workload=parallel-for latency=on").contains("latency"));
         assert!(why("workload=db hold=1us").contains("--read and --update"));
-        assert!(why("gate=acquire active=13").contains("1 to 12"));
+        assert!(why("gate=acquire active=13 threads=16").contains("1 to 12"));
         assert!(why("cpus=4096").contains("work"));
         assert!(why("cpus=cpu:0+4095").contains("4095"));
     }
@@ -190,6 +190,7 @@ mod tests {
             "workload=ping-pong threads=1",
             "workload=ping-pong threads=6",
             "threads=2 active=5",
+            "threads=2 active=1000 gate=acquire",
             "depth=0 workload=free-list",
             "workload=counter table=256",
         ] {

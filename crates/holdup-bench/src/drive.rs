@@ -45,12 +45,12 @@ pub struct Phase<'a> {
 /// The phases of a run, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseKind {
+    /// First of all: does the lock exclude? Figures of one that does not are worth nothing.
+    Check,
     /// Caches, page tables and the lock get ready; bounded by operations and by time.
     WarmUp,
     /// What the sample says.
     Measured,
-    /// Afterwards, for workloads that cannot check themselves while they are measured.
-    Check,
 }
 
 /// One measuring thread's own things; lives on the thread's stack, so on cache lines of its own.
@@ -116,7 +116,7 @@ pub struct Plan {
     pub gate: Option<u32>,
     /// Sample the time to acquire.
     pub latency: bool,
-    /// Run a phase of checking afterwards.
+    /// Check the lock first.
     pub check: bool,
 }
 
@@ -207,8 +207,8 @@ fn conduct(plan: &Plan, task: &dyn Task, shared: &Shared) -> Result<Raw, Failure
 }
 
 fn phases(plan: &Plan) -> &'static [PhaseKind] {
-    const ALL: [PhaseKind; 3] = [PhaseKind::WarmUp, PhaseKind::Measured, PhaseKind::Check];
-    if plan.check { &ALL } else { &ALL[..2] }
+    const ALL: [PhaseKind; 3] = [PhaseKind::Check, PhaseKind::WarmUp, PhaseKind::Measured];
+    if plan.check { &ALL } else { &ALL[1..] }
 }
 
 fn phase_limit(plan: &Plan, kind: PhaseKind, index: usize) -> u64 {
@@ -351,6 +351,7 @@ impl Shared {
 
 /// A measuring thread's whole life.
 fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
+    let _abort = AbortOnPanic;
     shared.reports[index].locked().setup = set_up(index, plan);
     let mut counters = sys::counters::Group::open().ok();
     let mut timing = None;
@@ -397,6 +398,17 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
         };
     }
     shared.rest(phases(plan).len() as u32 + 1);
+}
+
+/// Ends the process when its thread panics: the others would wait for it for ever, and a crash is told as a crash.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
 }
 
 /// Where and how eagerly the calling thread runs.

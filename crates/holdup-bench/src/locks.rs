@@ -289,6 +289,8 @@ holdup_locks::for_each_lock! { registry,
         "broken-deadlock": broken::Deadlock, "broken", false, "", "forgets to release after a while";
         #[cfg(feature = "broken-locks")]
         "broken-crash": broken::Crash, "broken", false, "", "ends the process after a while";
+        #[cfg(feature = "broken-locks")]
+        "broken-panic": broken::Panics, "broken", false, "", "panics after a while";
     }
 }
 

@@ -136,7 +136,11 @@ fn plan(spec: &Spec, cpus: &[u32], nice: i32) -> Plan {
         },
         gate: spec.active.filter(|active| spec.gate == GateKind::Thread && *active < spec.threads),
         latency: spec.latency,
-        check: spec.workload == Workload::Empty && spec.lock != "none" && spec.depth > 0,
+        check: spec.threads > 1
+            && matches!(
+                spec.workload,
+                Workload::Empty | Workload::Counter | Workload::FreeList | Workload::ThreadId
+            ),
     }
 }
 

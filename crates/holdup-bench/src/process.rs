@@ -80,7 +80,12 @@ pub enum FailureKind {
 /// Only when no worker could be started at all; whatever happens to a started worker is an outcome.
 pub fn run(program: &WorkerProgram, spec: &Spec, limit: Duration) -> std::io::Result<Run> {
     let mut command = Command::new(&program.exe);
-    command.args(&program.args).args(spec.to_words()).env(worker::PARENT, std::process::id().to_string());
+    command
+        .args(&program.args)
+        .args(spec.to_words())
+        .env(worker::PARENT, std::process::id().to_string())
+        // A worker's last line is kept as the reason of its end; a backtrace would push the reason out.
+        .env("RUST_BACKTRACE", "0");
     // A cell that names CPUs which are not there has no window of its own; its failure comes from the worker.
     let cpus = measure::cpus(spec).unwrap_or_else(|_| sys::allowed_cpus());
     let window = machine::Window::open(&cpus);
@@ -115,6 +120,8 @@ fn outcome(ended: &Ended, limit: Duration) -> Result<Sample, Failure> {
 
 /// The last line that a worker wrote on stderr, as the end of a sentence.
 fn last_words(stderr: &str) -> String {
-    let line = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    // A panic's own last line is an advice how to see more, not what happened.
+    let says_something = |line: &&str| !line.trim().is_empty() && !line.starts_with("note: ");
+    let line = stderr.lines().rev().find(says_something);
     line.map_or_else(String::new, |line| format!("; its last words: {}", line.trim()))
 }

@@ -54,6 +54,8 @@ const TESTS: &[(&str, fn())] = &[
     ("a_lock_that_is_never_released_is_a_hang", broken::a_lock_that_is_never_released_is_a_hang),
     #[cfg(feature = "broken-locks")]
     ("a_lock_that_aborts_is_a_crash_with_its_last_words", broken::a_lock_that_aborts_is_a_crash),
+    #[cfg(feature = "broken-locks")]
+    ("a_lock_that_panics_is_a_crash_with_its_message", broken::a_lock_that_panics_is_a_crash),
 ];
 
 /// As the usual test runner does: names in `args` choose, flags are ignored.
@@ -197,5 +199,12 @@ mod broken {
         assert_eq!(failure.kind, FailureKind::Crash);
         assert!(failure.detail.contains("SIGABRT"), "{}", failure.detail);
         assert!(failure.detail.contains("the end, as promised"), "{}", failure.detail);
+    }
+
+    pub fn a_lock_that_panics_is_a_crash() {
+        let failure =
+            run_as("__worker", "lock=broken-panic threads=2 duration=200ms", PLENTY).outcome.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Crash);
+        assert!(failure.detail.contains("broken-panic: as promised"), "{}", failure.detail);
     }
 }

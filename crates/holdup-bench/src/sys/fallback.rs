@@ -86,6 +86,19 @@ pub fn cpu_times(_: &[u32]) -> Option<CpuTimes> {
     None
 }
 
+/// Commands whose use of resources is told.
+pub mod command {
+    use crate::command::Finished;
+
+    /// The system's account of a process cannot be had here yet.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn time(_: &mut std::process::Command) -> std::io::Result<Finished> {
+        super::unsupported()
+    }
+}
+
 /// No hardware counters.
 pub mod counters {
     use crate::sample::Counters;

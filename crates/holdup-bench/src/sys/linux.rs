@@ -253,7 +253,13 @@ pub fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     let (status, usage) = reap(pid)?;
     out.drain();
     err.drain();
-    let process = ProcessUse {
+    let process = process_use(start, &usage);
+    Ok(Ended { stdout: out.text(), stderr: err.text(), status, killed, process })
+}
+
+/// What a reaped process used since it was started.
+fn process_use(start: Instant, usage: &libc::rusage) -> ProcessUse {
+    ProcessUse {
         elapsed_ns: start.elapsed().as_nanos() as u64,
         user_ns: timeval_ns(usage.ru_utime),
         kernel_ns: timeval_ns(usage.ru_stime),
@@ -262,8 +268,7 @@ pub fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
         minor_faults: usage.ru_minflt as u64,
         major_faults: usage.ru_majflt as u64,
         max_rss_bytes: usage.ru_maxrss as u64 * 1024,
-    };
-    Ok(Ended { stdout: out.text(), stderr: err.text(), status, killed, process })
+    }
 }
 
 /// Collects output until the child has ended (false) or was killed at the deadline (true).
