@@ -1,11 +1,12 @@
 //! One body for every lock of the registry: what `RawMutex` promises, and what the locks promise beyond.
 #![allow(unsafe_code, reason = "raw locks are driven through their unsafe interface")]
 
-use holdup_locks::lock_api::RawMutex;
+use holdup_locks::lock_api::{RawMutex, RawMutexTimed};
 use holdup_locks::{Mutex, Recursive, for_each_lock};
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// A counter without atomics: it loses updates unless its lock excludes.
 struct Counter<L> {
@@ -91,6 +92,190 @@ fn recursion<L: RawMutex + Sync>() {
     unsafe { lock.unlock() };
 }
 
+fn timeouts<L>()
+where
+    L: RawMutexTimed<Duration = Duration, Instant = Instant> + Sync,
+{
+    const SHORT: Duration = Duration::from_millis(3);
+    const LONG: Duration = Duration::from_secs(600);
+    let counter = Counter::<L>::new();
+    let guard = counter.lock.try_lock_for(SHORT).expect("a free lock is taken at once");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let began = Instant::now();
+            assert!(counter.lock.try_lock_for(SHORT).is_none(), "held: the time runs out");
+            assert!(began.elapsed() >= SHORT, "and not before it has run out");
+            assert!(counter.lock.try_lock_until(began).is_none(), "a deadline in the past is a try");
+            assert!(counter.lock.try_lock_for(Duration::ZERO).is_none());
+        });
+    });
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = counter.lock.try_lock_for(LONG).expect("it is released long before");
+            // SAFETY: the guard is that of the acquisition above.
+            unsafe { counter.lock.unlock(guard) };
+        });
+        // SAFETY: the guard of the first acquisition.
+        unsafe { counter.lock.unlock(guard) };
+    });
+    // Giving up leaves no trace: the lock is free, excludes, and wakes.
+    assert!(!counter.lock.is_locked());
+    give_up_often(&counter);
+}
+
+/// Threads that wait with and without patience, together: no update is lost and nobody is left asleep.
+fn give_up_often<L>(counter: &Counter<L>)
+where
+    L: RawMutexTimed<Duration = Duration, Instant = Instant> + Sync,
+{
+    let (threads, iterations) = load(true, 4, 300);
+    let added = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let added = &added;
+            scope.spawn(move || {
+                for iteration in 0..iterations {
+                    let patience = Duration::from_micros(iteration * 7 % 60);
+                    if thread % 2 == 0 {
+                        counter.add();
+                    } else if let Some(guard) = counter.lock.try_lock_for(patience) {
+                        // SAFETY: the lock is held.
+                        unsafe { *counter.value.get() += 1 };
+                        // SAFETY: the guard is that of the acquisition above.
+                        unsafe { counter.lock.unlock(guard) };
+                    } else {
+                        continue;
+                    }
+                    added.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    // SAFETY: no other thread is left.
+    assert_eq!(unsafe { *counter.value.get() }, added.into_inner() as u64);
+}
+
+fn two_hundred_threads<L: RawMutex + Sync>(oversubscribable: bool) {
+    let threads = if cfg!(miri) { 6 } else { 200 };
+    let (threads, iterations) = load(oversubscribable, threads, 10);
+    let counter = Counter::<L>::new();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| (0..iterations).for_each(|_| counter.add()));
+        }
+    });
+    assert_eq!(counter.value.into_inner(), threads as u64 * iterations);
+}
+
+/// Holders that give their CPU away make everybody wait: if a wake-up can get lost, this hangs.
+fn no_wake_up_is_lost<L: RawMutex + Sync>(oversubscribable: bool) {
+    let (threads, iterations) = load(oversubscribable, 16, 150);
+    let mutex = Mutex::<L, u64>::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..iterations {
+                    let mut value = mutex.lock();
+                    *value += 1;
+                    std::thread::yield_now();
+                }
+            });
+        }
+    });
+    assert_eq!(*mutex.lock(), threads as u64 * iterations);
+}
+
+/// A thread gets its turns although others take the lock again as soon as they have released it.
+fn waiting_is_bounded<L: RawMutex + Sync>() {
+    const TURNS: u32 = if cfg!(miri) { 1 } else { 5 };
+    let mutex = Mutex::<L, u64>::new(0);
+    let done = AtomicBool::new(false);
+    let gave_up = Instant::now() + Duration::from_secs(120);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) && Instant::now() < gave_up {
+                    let mut value = mutex.lock();
+                    *value +=
+                        (0..if cfg!(miri) { 1 } else { 20_000 }).map(std::hint::black_box).count() as u64;
+                }
+            });
+        }
+        let victim = scope.spawn(|| (0..TURNS).for_each(|_| *mutex.lock() += 1));
+        victim.join().expect("the victim does not panic");
+        assert!(Instant::now() < gave_up, "the victim got its turns only when the others had stopped");
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod process {
+    use super::*;
+    use holdup_locks::{EventFd, EventFdSem, Pipe};
+
+    /// Runs `body` in a forked child; true if it returned true.
+    fn in_child(body: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child runs only `body`, which uses locks that the parent held free, and leaves by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let fine = catch_unwind(AssertUnwindSafe(body)).unwrap_or(false);
+            // SAFETY: `_exit` takes a number and does not return.
+            unsafe { libc::_exit(i32::from(!fine)) };
+        }
+        let mut status = -1;
+        // SAFETY: waitpid writes the status of our own child.
+        let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+        waited == child && status == 0
+    }
+
+    /// A lock that nobody held or awaited at the fork works in the child.
+    pub fn fork<L: RawMutex + Sync>() {
+        let counter = Counter::<L>::new();
+        counter.add();
+        assert!(in_child(|| {
+            (0..3).for_each(|_| counter.add());
+            // SAFETY: the child has one thread.
+            unsafe { *counter.value.get() == 4 }
+        }));
+        counter.add();
+        assert_eq!(counter.value.into_inner(), 2);
+    }
+
+    fn without_descriptors<L: RawMutex + Sync>(
+        create: fn(&L) -> Result<(), holdup_locks::SysError>,
+        call: &str,
+    ) {
+        assert!(in_child(|| {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: setrlimit reads one rlimit; it concerns the child alone.
+            let limited = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) } == 0;
+            let counter = Counter::<L>::new();
+            let error = create(&counter.lock).expect_err("no descriptor is left");
+            counter.add();
+            counter.add();
+            // SAFETY: the child has one thread.
+            let counted = unsafe { *counter.value.get() } == 2;
+            limited && counted && error.call() == call && error.to_string().starts_with(call)
+        }));
+    }
+
+    #[test]
+    fn a_lock_whose_object_cannot_be_made_says_so_and_works() {
+        without_descriptors(EventFd::create, "eventfd");
+        without_descriptors(EventFdSem::create, "eventfd");
+        without_descriptors(Pipe::create, "pipe2");
+    }
+
+    #[test]
+    fn kernel_objects_can_be_made_here() {
+        assert_eq!(EventFd::new().create(), Ok(()));
+        assert_eq!(EventFdSem::new().create(), Ok(()));
+        assert_eq!(Pipe::new().create(), Ok(()));
+        assert_eq!(holdup_locks::SysvSem::new().create(), Ok(()));
+        assert_eq!(holdup_locks::FutexPi::new().create(), Ok(()));
+    }
+}
+
 fn layout<L: RawMutex>() {
     assert!(size_of::<L>() <= 40, "a lock fits where a pthread mutex does");
     let _in_a_constant = const { L::INIT };
@@ -103,6 +288,11 @@ macro_rules! yes_no {
     (no) => {
         false
     };
+}
+
+macro_rules! if_yes {
+    (yes, $($body:tt)*) => { $($body)* };
+    (no, $($body:tt)*) => {};
 }
 
 macro_rules! suites {
@@ -142,6 +332,35 @@ macro_rules! suites {
             }
 
             #[test]
+            fn two_hundred_threads() {
+                if runs_here($name) {
+                    super::two_hundred_threads::<$lock>(yes_no!($oversubscribable));
+                }
+            }
+
+            #[test]
+            fn no_wake_up_is_lost() {
+                if runs_here($name) {
+                    super::no_wake_up_is_lost::<$lock>(yes_no!($oversubscribable));
+                }
+            }
+
+            #[cfg(all(target_os = "linux", not(miri)))]
+            #[test]
+            fn fork() {
+                super::process::fork::<$lock>();
+            }
+
+            if_yes!($timed,
+                #[test]
+                fn timeouts() {
+                    if runs_here($name) {
+                        super::timeouts::<$lock>();
+                    }
+                }
+            );
+
+            #[test]
             fn layout() {
                 super::layout::<$lock>();
             }
@@ -160,3 +379,91 @@ fn runs_here(name: &str) -> bool {
 }
 
 for_each_lock!(suites);
+
+#[test]
+fn waiting_is_bounded_where_promised() {
+    waiting_is_bounded::<holdup_locks::Adaptive>();
+    waiting_is_bounded::<holdup_locks::Fair>();
+    waiting_is_bounded::<holdup_locks::Mcs>();
+    waiting_is_bounded::<holdup_locks::Clh>();
+    waiting_is_bounded::<holdup_locks::Ticket>();
+}
+
+/// The policies and variants that the registry's rows leave at their defaults.
+#[test]
+fn variants_exclude_too() {
+    use holdup_locks::{Adaptive, Backoff, CompareExchange, Futex, SpinOn, SpinPolicy, Ttas};
+    fn check<L: RawMutex + Sync>(lock: L) {
+        let counter = Counter { lock, value: UnsafeCell::new(0) };
+        let iterations = if cfg!(miri) { 3 } else { 2_000 };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..iterations).for_each(|_| counter.add()));
+            }
+        });
+        assert_eq!(counter.value.into_inner(), 2 * iterations);
+    }
+    for backoff in [Backoff::None, Backoff::Count, Backoff::Exponential] {
+        for spin_on in [SpinOn::Read, SpinOn::Rmw] {
+            let policy = SpinPolicy::DEFAULT.with_backoff(backoff).with_spin_on(spin_on);
+            check(<Ttas>::with_policy(policy));
+            check(Ttas::<CompareExchange>::with_policy(policy));
+        }
+    }
+    check(Adaptive::with_spin(0));
+    check(Adaptive::with_spin(4_000));
+    check(Futex::with_spin(100));
+}
+
+#[test]
+fn the_registry_tells_names_apart() {
+    use holdup_locks::LOCKS;
+    for (place, info) in LOCKS.iter().enumerate() {
+        assert!(LOCKS[..place].iter().all(|other| other.name != info.name), "{} stands twice", info.name);
+        assert!(info.size_bytes <= 40, "{} fits where a pthread mutex does", info.name);
+        assert!(!info.summary.is_empty() && !info.source.is_empty());
+    }
+}
+
+/// Only debug builds check misuse.
+#[cfg(debug_assertions)]
+mod misuse {
+    use super::*;
+
+    /// The message of the panic that `body` ends in.
+    fn message(body: impl FnOnce()) -> String {
+        let panic = catch_unwind(AssertUnwindSafe(body)).expect_err("misuse is noticed");
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+    }
+
+    #[test]
+    fn dropping_a_held_lock_names_it() {
+        let dropped = message(|| {
+            let mutex = Mutex::<holdup_locks::Adaptive, ()>::new(());
+            std::mem::forget(mutex.lock());
+        });
+        assert_eq!(dropped, "holdup-locks: adaptive lock dropped while held");
+    }
+
+    #[test]
+    fn releasing_a_free_lock_names_it() {
+        let lock = holdup_locks::Futex::new();
+        let released = message(|| {
+            // SAFETY: misuse on purpose: the debug check stops it before it does harm.
+            unsafe { lock.unlock(holdup_locks::lock_api::GuardSend::new()) };
+        });
+        assert_eq!(released, "holdup-locks: futex lock released while free");
+    }
+
+    #[test]
+    fn a_stranger_cannot_release_a_recursive_lock() {
+        let lock = Recursive::<holdup_locks::Adaptive>::INIT;
+        let _held = lock.enter();
+        std::thread::scope(|scope| {
+            // SAFETY: misuse on purpose: the debug check stops it before it does harm.
+            let stranger = scope.spawn(|| message(|| unsafe { lock.unlock() }));
+            assert!(stranger.join().unwrap().contains("released by a thread that does not hold it"));
+        });
+    }
+}

@@ -148,10 +148,9 @@ impl Options {
             );
         }
         if let (Some(one), true) = (all.first(), self.measuring.keeps()) {
-            line(
-                "See every sample behind a claim:",
-                &format!("holdup export {} --csv", one.outcome.record.id),
-            );
+            let command =
+                format!("holdup export {} --csv{}", one.outcome.record.id, self.measuring.store_option());
+            line("See every sample behind a claim:", &command);
         }
         if self.results.html.is_none() {
             line(

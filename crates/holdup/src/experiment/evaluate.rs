@@ -8,6 +8,8 @@
 //! A comparison is *clear* when 95% of the draws agree with the medians and its sides are further apart than the claim's
 //! margin. A verdict that hangs on a comparison that is not clear is marked close.
 
+use std::collections::BTreeMap;
+
 use holdup_bench::process::FailureKind;
 
 use super::expr::{ABOUT, Arithmetic, Call, Comparison, Expr, Function, Selection, place_on_axis};
@@ -237,8 +239,8 @@ impl Facts<'_> {
                 cells.runs.push(ratios);
             }
             (Function::Growth, [of], Some(along), Some((from, to))) => {
-                cells.runs.push(values(self.cell(&of.with(along, from))?, call)?);
-                cells.runs.push(values(self.cell(&of.with(along, to))?, call)?);
+                let (from, to) = (self.cell(&of.with(along, from))?, self.cell(&of.with(along, to))?);
+                cells.runs.push(growths(from, to, call)?);
             }
             (Function::SlowRuns | Function::FastRuns, [of], _, _) => {
                 let cell = self.cell(of)?;
@@ -313,6 +315,24 @@ fn unpaired(over: &CellRecord, under: &CellRecord, call: &Call) -> Missing {
         true => format!("{} is zero or has no value here, so there is no ratio.", call.metric.0.name),
         false => "No two neighbouring runs of the pair have both finished.".to_owned(),
     })
+}
+
+/// Growth in each round: repetition after repetition all cells are measured once, so that what drifts between rounds hits
+/// both figures of one alike. A cell that has several runs in a round is there with its last.
+fn growths(from: &CellRecord, to: &CellRecord, call: &Call) -> Result<Vec<f64>, Missing> {
+    let rounds = |cell: &CellRecord| -> BTreeMap<u32, f64> {
+        cell.counted()
+            .filter_map(|(record, sample)| Some((record.repeat, call.metric.0.of(sample)?)))
+            .collect()
+    };
+    values(from, call)?;
+    let (from, to) = (rounds(from), rounds(to));
+    let growths = to.iter().filter_map(|(round, to)| Some(to / from.get(round)?));
+    let growths: Vec<f64> = growths.filter(|growth| !growth.is_nan()).collect();
+    match growths.is_empty() {
+        true => Err(Missing(format!("No round has a value of {} on either side.", call.metric.0.name))),
+        false => Ok(growths),
+    }
 }
 
 fn values(cell: &CellRecord, call: &Call) -> Result<Vec<f64>, Missing> {
@@ -461,11 +481,8 @@ impl Cells {
     fn value(&self, runs: &[Vec<f64>]) -> Option<f64> {
         let medians = || runs.iter().map(|values| median(values)).collect::<Option<Vec<f64>>>();
         match self.function {
-            Function::Median | Function::Ratio => median(runs.first()?),
-            Function::Growth => {
-                let [from, to] = medians()?.try_into().ok()?;
-                Some(to / from)
-            }
+            Function::Median | Function::Ratio | Function::Growth => median(runs.first()?),
+            Function::Mean => Some(runs.first()?.iter().sum::<f64>() / runs.first()?.len() as f64),
             Function::Linear => Some(Line::through(&self.places, &medians()?).r_squared),
             Function::Bend => Some(Line::through(&self.places, &medians()?).bend),
             Function::Slope => Some(Line::through(&self.places, &medians()?).slope),

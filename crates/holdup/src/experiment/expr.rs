@@ -138,6 +138,8 @@ impl std::fmt::Display for Selection {
 pub enum Function {
     /// The metric's median over the runs of one cell.
     Median,
+    /// Its mean.
+    Mean,
     /// How many times the first lock's figure is the second's, pairing neighbouring runs.
     Ratio,
     /// How many times the figure at one value of a factor is that at another.
@@ -184,6 +186,16 @@ pub struct FunctionRow {
 /// Every function over cells but the metrics themselves, which are functions of the same name.
 pub static FUNCTIONS: &[FunctionRow] = &[
     FunctionRow {
+        name: "mean",
+        form: "mean([METRIC,] a @ ...)",
+        help: "the figure's mean over one cell's runs, for figures that the kernel counts in coarse ticks",
+        function: Function::Mean,
+        operands: 1,
+        along: false,
+        between: false,
+        least_values: 1,
+    },
+    FunctionRow {
         name: "ratio",
         form: "ratio([METRIC,] a, b @ ...)",
         help: "how many times a's figure is b's; pairs neighbouring runs, so a and b may differ only in their lock",
@@ -196,7 +208,7 @@ pub static FUNCTIONS: &[FunctionRow] = &[
     FunctionRow {
         name: "growth",
         form: "growth([METRIC,] a, factor, from, to @ ...)",
-        help: "how many times the figure at factor=to is that at factor=from",
+        help: "how many times the figure at factor=to is that at factor=from; pairs runs of one round",
         function: Function::Growth,
         operands: 1,
         along: true,
@@ -412,7 +424,7 @@ impl Expr {
         match self {
             Expr::Call(call) => call.unit(),
             Expr::Probe(name) if name.ends_with("_ns") => Unit::Of("ns"),
-            Expr::Probe(_) => Unit::Plain,
+            Expr::Probe(_) => Unit::Of("CPUs"),
             Expr::Negate(inner) => inner.unit(),
             Expr::Extreme { of, .. } => of.first().map_or(Unit::Plain, Expr::unit),
             Expr::Arithmetic(operation, left, right) => unit_of(*operation, left, right),
@@ -442,6 +454,7 @@ impl Call {
             Function::Bend => Unit::Share,
             Function::Linear | Function::WhereHighest | Function::WhereLowest => Unit::Plain,
             Function::Median
+            | Function::Mean
             | Function::Slope
             | Function::Highest
             | Function::Lowest
@@ -470,6 +483,7 @@ pub enum Unit {
 
 fn unit_of(operation: Arithmetic, left: &Expr, right: &Expr) -> Unit {
     match (operation, left.unit(), right.unit()) {
+        (Arithmetic::Divide, Unit::Of("CPUs"), Unit::Of("CPUs")) => Unit::Share,
         (Arithmetic::Divide, Unit::Of(a), Unit::Of(b)) if a == b => Unit::Times,
         (Arithmetic::Divide, Unit::Share, Unit::Share) => Unit::Times,
         (Arithmetic::Add | Arithmetic::Subtract, a, b) if a == b => a,

@@ -76,6 +76,8 @@ pub fn with_interval(estimate: Estimate, unit: Unit) -> String {
 struct Scale {
     divisor: f64,
     suffix: String,
+    /// Whole numbers are written without a point: they are counts or places.
+    whole: bool,
 }
 
 impl Scale {
@@ -87,16 +89,19 @@ impl Scale {
                 .or(from.last())
                 .copied()
                 .unwrap_or((1.0, ""));
-            Scale { divisor, suffix: format!(" {name}") }
+            Scale { divisor, suffix: format!(" {name}"), whole: false }
         };
         match unit {
-            Unit::Plain | Unit::Of("") => Scale { divisor: 1.0, suffix: String::new() },
-            Unit::Times => Scale { divisor: 1.0, suffix: "x".to_owned() },
-            Unit::Share => Scale { divisor: 0.01, suffix: "%".to_owned() },
+            Unit::Plain | Unit::Of("") => Scale { divisor: 1.0, suffix: String::new(), whole: true },
+            Unit::Times => Scale { divisor: 1.0, suffix: "x".to_owned(), whole: false },
+            Unit::Share => Scale { divisor: 0.01, suffix: "%".to_owned(), whole: false },
             Unit::Of("ns") => time(&[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")]),
             Unit::Of("ms") => time(&[(1e3, "s"), (1.0, "ms")]),
-            Unit::Of("1/s") => time(&[(1e6, "million/s"), (1.0, "/s")]),
-            Unit::Of(name) => Scale { divisor: 1.0, suffix: format!(" {name}") },
+            Unit::Of("1/s") => match value.abs() >= 1e6 {
+                true => Scale { divisor: 1e6, suffix: " million/s".to_owned(), whole: false },
+                false => Scale { divisor: 1.0, suffix: "/s".to_owned(), whole: false },
+            },
+            Unit::Of(name) => Scale { divisor: 1.0, suffix: format!(" {name}"), whole: false },
         }
     }
 
@@ -107,7 +112,7 @@ impl Scale {
             return "unbounded".to_owned();
         }
         let decimals = match value.abs() {
-            v if v >= 100.0 || v == 0.0 => 0,
+            v if v >= 100.0 || (self.whole && v.fract() == 0.0) => 0,
             v if v >= 10.0 => 1,
             v if v >= 0.1 => 2,
             _ => 3,
@@ -132,9 +137,9 @@ mod tests {
         assert_eq!(one(23.14, Unit::Of("ns")), "23.1 ns");
         assert_eq!(one(1_234_567.0, Unit::Of("ns")), "1.23 ms");
         assert_eq!(one(0.755, Unit::Share), "75.5%");
-        assert_eq!(one(20_000.0, Unit::Of("1/s")), "20000 /s");
+        assert_eq!(one(20_000.0, Unit::Of("1/s")), "20000/s");
         assert_eq!(one(0.0, Unit::Of("ns")), "0 ns");
-        assert_eq!(one(4.0, Unit::Plain), "4.00");
+        assert_eq!(one(4.0, Unit::Plain), "4");
     }
 
     #[test]
