@@ -129,14 +129,18 @@ fn unfair(run: &RunRecord, cpus: u32) -> Option<Advice> {
 
 fn kernel(run: &RunRecord) -> Option<Advice> {
     let share = Metric::named("kernel_share")?;
-    let adaptive = holdup_bench::locks::all().iter().any(|lock| lock.name == "adaptive");
+    // A lock of the kernel's own is there by design.
+    let kernels_own = |name: &str| {
+        holdup_bench::locks::all().iter().any(|lock| lock.name == name && lock.family == "kernel")
+    };
     let (found, cell) = run
         .cells
         .iter()
         .filter(|cell| cell.spec.threads > 1 && cell.spec.lock != "none" && cell.spec.spin.is_none())
+        .filter(|cell| !kernels_own(&cell.spec.lock))
         .filter_map(|cell| Some((stats::of_cell(cell, share)?.median, cell)))
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (found > KERNEL_SHARE && adaptive).then(|| Advice {
+    (found > KERNEL_SHARE).then(|| Advice {
         why: format!(
             "{} spent {:.0}% of its CPU time in the kernel with {} threads; does spinning before sleeping help?",
             cell.spec.lock,

@@ -61,6 +61,18 @@ pub struct SampleRecord {
 }
 
 impl RunRecord {
+    /// How many CPUs the workers could use, where the machine told: a list of numbers and ranges such as `0,2-3`.
+    pub fn cpus(&self) -> Option<u32> {
+        let (_, list) = self.environment.iter().find(|(name, _)| name == "cpus_allowed")?;
+        list.split(',')
+            .map(|part| {
+                let (first, last) = part.split_once('-').unwrap_or((part, part));
+                let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+                last.checked_sub(first)?.checked_add(1)
+            })
+            .sum()
+    }
+
     /// Cells of one sweep.
     pub fn sweep<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a CellRecord> {
         self.cells.iter().filter(move |cell| cell.sweep == name)
@@ -122,5 +134,21 @@ impl CellRecord {
             .iter()
             .filter(|factor| !but.contains(&factor.name))
             .all(|factor| factor.get(&self.spec) == factor.get(&other.spec))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::specimen::Specimen;
+
+    #[test]
+    fn cpus_are_counted_from_their_list() {
+        for (list, count) in
+            [("0,1", Some(2)), ("3", Some(1)), ("0-3,8", Some(5)), ("n/a (no)", None), ("3-1", None)]
+        {
+            let mut specimen = Specimen::new(None, 1);
+            specimen.run().environment = vec![("cpus_allowed".to_owned(), list.to_owned())];
+            assert_eq!(specimen.run().cpus(), count, "{list}");
+        }
     }
 }

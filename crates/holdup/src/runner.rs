@@ -140,7 +140,7 @@ impl fmt::Display for RunError {
             RunError::Store(why) => why.fmt(f),
             RunError::NoWorker { run, why } => write!(
                 f,
-                "cannot start a worker process: {why}. What was measured is kept; continue with 'holdup bench --resume {run}'"
+                "cannot start a worker process: {why}. What was measured is kept as run {run}; --resume {run} measures the rest"
             ),
             RunError::Complete { run } => write!(
                 f,

@@ -138,8 +138,10 @@ impl Options {
         }
         let mut sweep = Sweep { name: String::new(), axes, baseline: None, repeats: self.repeat };
         if !named("lock") && lock_matters {
+            check_size(&sweep)?;
             sweep.axes.push(("lock", main_locks(&sweep.cells()?)));
         }
+        check_size(&sweep)?;
         let cells = sweep.cells()?;
         makes_sense(&cells)?;
         sweep.baseline = match &self.baseline {
@@ -186,16 +188,30 @@ impl Options {
     /// Where the samples are, and how to measure the same again.
     fn closing(&self, run: &RunRecord) -> String {
         let again = format!("The same again, in the same order:\n  {}\n", run.command);
-        match self.measuring.keeps() {
-            true => format!("\nKept as run {}. {again}", run.id),
-            false => format!("\n{again}"),
+        if !self.measuring.keeps() {
+            return format!("\n{again}");
         }
+        let (id, store) = (run.id, self.measuring.store_option());
+        format!("\nKept as run {id}. Every sample: holdup export {id} --csv{store}\n{again}")
     }
 }
 
 /// Whether one factor besides the lock was varied: one small chart shows it all.
 fn is_one_line(run: &RunRecord) -> bool {
     RunRecord::varied(run.cells.iter()).iter().filter(|factor| **factor != "lock").count() == 1
+}
+
+/// A slip such as `--threads 1..1024 --depth 0..64` must not fill the memory with cells that nobody waits for.
+fn check_size(sweep: &Sweep) -> Result<(), Error> {
+    const MOST: usize = 10_000;
+    let cells = sweep.axes.iter().fold(1usize, |cells, (_, values)| cells.saturating_mul(values.len()));
+    if cells <= MOST {
+        return Ok(());
+    }
+    Err(Error::Argument(format!(
+        "these factors make {cells} combinations, more than {MOST}; give fewer values, for example every fourth \
+         (0..60+4) or a doubling (1..64*2)"
+    )))
 }
 
 /// A sweep of which no cell can be measured anywhere is a mistake; where some can, the others are reported with their reason.
@@ -233,12 +249,10 @@ fn main_locks(cells: &[Spec]) -> Vec<String> {
     locks.into_iter().map(str::to_owned).collect()
 }
 
-/// CPUs that the workers could use.
+/// CPUs that the workers could use: as the run tells, else as this machine does.
 fn cpus(run: &RunRecord) -> u32 {
-    let told =
-        run.environment.iter().find(|(name, _)| name == "cpus_allowed").and_then(|(_, n)| n.parse().ok());
     let here = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
-    told.or_else(here).unwrap_or(1)
+    run.cpus().or_else(here).unwrap_or(1)
 }
 
 #[cfg(test)]

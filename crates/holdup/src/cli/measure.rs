@@ -185,7 +185,7 @@ pub fn workers() -> Result<Processes, Error> {
     })
 }
 
-/// Set by Ctrl-C and by the system's request to end.
+/// Set by Ctrl-C.
 ///
 /// # Errors
 /// The system does not let us listen.
@@ -193,12 +193,16 @@ pub fn stop() -> Result<&'static AtomicBool, Error> {
     static STOP: AtomicBool = AtomicBool::new(false);
     static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
     LISTENING
-        .get_or_init(|| {
-            ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|why| why.to_string())
-        })
+        .get_or_init(|| ctrlc::set_handler(|| ask_to_stop(&STOP)).map_err(|why| why.to_string()))
         .clone()
         .map(|()| &STOP)
         .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))
+}
+
+fn ask_to_stop(stop: &AtomicBool) {
+    if !stop.swap(true, Ordering::Relaxed) {
+        output::note("holdup: stopping when the run in work has ended");
+    }
 }
 
 /// The time limit that a user gave, if any.

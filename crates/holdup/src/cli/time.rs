@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use holdup_bench::process::ProcessUse;
 
-use super::{Error, Status, measure, output};
+use super::{Error, Status, output};
 
 /// Runs a command and says what it cost: real, user and kernel time, context switches, page faults, peak memory. Exits as
 /// the command does (128 and its number for a signal, 127 for a command that is not there, 126 for one that cannot run).
@@ -28,8 +28,8 @@ The figures go to stderr, so that the command's own output stays as it is.";
 /// # Errors
 /// The command cannot be started.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    // Ctrl-C is for the command; we stay and report.
-    measure::stop()?;
+    // Ctrl-C is for the command; we stay and report. Without a handler we end with it, which loses no more than the report.
+    let _ = ctrlc::set_handler(|| {});
     let (name, arguments) =
         options.command.split_first().ok_or_else(|| Error::Argument("no command".to_owned()))?;
     let mut command = std::process::Command::new(name);

@@ -129,6 +129,7 @@ fn of_races(run: &RunRecord, races: &[Race], groups: usize) -> String {
             None => phrases.push(Phrase { races: vec![race] }),
         }
     }
+    phrases.sort_by_key(|phrase| phrase.races[0].level);
     if phrases.len() > MOST_PHRASES {
         return tally(run, races);
     }

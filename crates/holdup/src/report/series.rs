@@ -186,6 +186,12 @@ struct Positions {
 }
 
 impl Positions {
+    /// Whether amounts are spelt so long (`uniform:0units..100units`) that the axis shows their means instead.
+    fn wordy(&self) -> bool {
+        const LONG: usize = 10;
+        self.to_scale && !self.unit.is_empty() && self.places.iter().any(|(text, _)| text.len() > LONG)
+    }
+
     fn of(&self, value: &str) -> Option<f64> {
         self.places.iter().find(|(text, _)| text == value).map(|(_, place)| *place)
     }
@@ -243,7 +249,12 @@ fn line_name(factors: &[&str], values: &[String], first: &CellRecord) -> String 
 }
 
 fn x_label(factor: &str, xs: &Positions) -> String {
-    if xs.unit == "units" { format!("{factor} (units of work)") } else { factor.to_owned() }
+    let unit = if xs.unit == "units" { "units of work" } else { xs.unit };
+    match (xs.wordy(), unit) {
+        (true, _) => format!("{factor}, mean in {unit}"),
+        (false, "units of work") => format!("{factor} ({unit})"),
+        (false, _) => factor.to_owned(),
+    }
 }
 
 fn y_label(run: &RunRecord, plot: &Plot, metric: &Metric) -> String {
@@ -286,7 +297,11 @@ fn x_axis(plot: &Plot, xs: &Positions) -> Axis {
     let positive = low > 0.0;
     let log =
         xs.to_scale && positive && high > low && (plot.log_x || high / low > LOG_FROM || doubling(&values));
-    let ticks = xs.places.iter().map(|(text, place)| (*place, text::clean(text))).collect();
+    let label = |text: &str, place: f64| match xs.wordy() {
+        true => short(&number::scaled(place)),
+        false => text::clean(text),
+    };
+    let ticks = xs.places.iter().map(|(text, place)| (*place, label(text, *place))).collect();
     Axis { low, high, log, ticks }
 }
 

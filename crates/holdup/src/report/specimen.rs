@@ -22,7 +22,7 @@ impl Specimen {
             ("holdup", "0.1.0"),
             ("cpu", "Example CPU 3000"),
             ("cpus_online", "2"),
-            ("cpus_allowed", "2"),
+            ("cpus_allowed", "0,1"),
             ("kernel", "6.18.0"),
             ("governor", "n/a: the guest does not show it"),
         ];

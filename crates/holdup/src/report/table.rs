@@ -76,14 +76,8 @@ pub fn context(run: &RunRecord, cells: &[&CellRecord]) -> String {
     });
     let amount = amount.or_else(|| default_amount(cells)).unwrap_or_default();
     let all = if words.is_empty() { String::new() } else { format!("{}; ", words.join(", ")) };
-    let machine = run
-        .environment
-        .iter()
-        .find(|(name, _)| name == "cpus_allowed")
-        .map(|(_, cpus)| text::clean(cpus))
-        .filter(|cpus| cpus.parse::<u32>().is_ok())
-        .map(|cpus| format!(", on {}", number::counted(cpus.parse().unwrap_or(0), "CPU")))
-        .unwrap_or_default();
+    let machine =
+        run.cpus().map(|cpus| format!(", on {}", number::counted(cpus as usize, "CPU"))).unwrap_or_default();
     format!("All cells: {all}{}{amount} per cell{machine}.", number::counted(run.repeats as usize, "run"))
 }
 

@@ -71,6 +71,7 @@ fn a_store_that_cannot_be_made_is_explained() {
     std::fs::write(place.path("file"), "").unwrap();
     place.run(&format!("{SMALL} --store file/a.db")).with(2).says(&["cannot use the store", "--store FILE"]);
     place.run("history").with(2).says(&["there is no store", "holdup bench"]);
+    place.run("history --store .").with(2).says(&["is no file"]);
     let mut homeless = place.command(SMALL);
     homeless.env_remove("XDG_DATA_HOME").env_remove("HOME");
     super::Ended::of(homeless.output().unwrap()).with(2).says(&["HOME", "--store FILE"]);

@@ -18,6 +18,9 @@ use svg::Look;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
+/// Rows of a table that a page folds.
+const LONG_TABLE: usize = 32;
+
 /// The page of a run; with claims it opens with them.
 pub fn page(run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) -> String {
     let mut out = String::new();
@@ -138,7 +141,7 @@ fn sweeps(out: &mut String, run: &RunRecord, plots: &[Plot], claims: &[ClaimResu
         charts(out, run, own, &mut looks);
         let grid = table::grid(run, &cells);
         if !grid.rows.is_empty() {
-            all_figures(out, &grid);
+            all_figures(out, &grid, plots.iter().any(|plot| plot.sweep == *name));
         }
         out.push_str("</section>\n");
     }
@@ -243,8 +246,15 @@ fn figures_of_chart(out: &mut String, drawing: &Drawing) {
     out.push_str("</tbody></table></div></details>\n");
 }
 
-fn all_figures(out: &mut String, grid: &Grid) {
-    out.push_str("<h3>All figures</h3>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
+fn all_figures(out: &mut String, grid: &Grid, has_charts: bool) {
+    // Long tables stay closed below their charts.
+    let folded = has_charts && grid.rows.len() > LONG_TABLE;
+    let cells = number::counted(grid.rows.len(), "cell");
+    let _ = match folded {
+        true => writeln!(out, "<details><summary>All figures of {cells}</summary>"),
+        false => writeln!(out, "<h3>All figures</h3>"),
+    };
+    out.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
     for factor in &grid.factors {
         let _ = write!(out, "<th>{}</th>", escape(factor));
     }
@@ -257,7 +267,7 @@ fn all_figures(out: &mut String, grid: &Grid) {
         figures_row(out, grid, row, before);
         before = Some(row);
     }
-    out.push_str("</tbody></table></div>\n");
+    out.push_str(if folded { "</tbody></table></div></details>\n" } else { "</tbody></table></div>\n" });
 }
 
 fn figures_row(out: &mut String, grid: &Grid, row: &GridRow, before: Option<&GridRow>) {

@@ -140,14 +140,19 @@ fn x_labels(out: &mut String, frame: &Frame, axis: &Axis, bottom: f64) {
     for (value, text) in &axis.ticks {
         let (x, half) = (frame.x(*value), CHARACTER * text.chars().count() as f64 / 2.0);
         let _ = write!(out, "<path class=\"axis\" d=\"M{x:.1} {bottom}v4\"/>");
-        if x - half >= free_from {
+        let (anchor, start, end) = match () {
+            () if x + half > WIDTH => ("end", x - 2.0 * half, x),
+            () if x - half < 0.0 => ("start", x, x + 2.0 * half),
+            () => ("middle", x - half, x + half),
+        };
+        if start >= free_from {
             let _ = write!(
                 out,
-                "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
                 bottom + 17.0,
                 escape(text)
             );
-            free_from = x + half + 6.0;
+            free_from = end + 6.0;
         }
     }
 }
