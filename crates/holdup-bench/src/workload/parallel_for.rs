@@ -11,19 +11,24 @@ use crate::process::Failure;
 use crate::random::Draw;
 use crate::spec::CounterKind;
 
-struct ParallelFor<L> {
+/// The loop and its counters; compiled once, as only `mutex` needs a lock.
+struct Indices {
     kind: CounterKind,
     chunk: u64,
     hold: Draw,
     gap: Draw,
-    /// The next index, or how many chunks were asked for.
+    /// The next index.
     next: Padded<AtomicU64>,
-    /// The cell's lock; its data's word is the next index of `mutex`.
-    placed: Placed<L>,
     /// What every thread has claimed of its own share, for `sharded`.
     shards: Vec<Padded<AtomicU64>>,
     /// Indices that the unsynchronised baseline did twice or not at all.
     lost_updates: AtomicU64,
+}
+
+/// The loop with the cell's lock; its data's word is the next index of `mutex`.
+struct ParallelFor<L> {
+    indices: Indices,
+    placed: Placed<L>,
 }
 
 /// Indices of thread t start at t times this when no total is given: more than a run can claim.
@@ -31,19 +36,19 @@ const SHARE: u64 = 1 << 50;
 
 /// The loop around the cell's counter.
 pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Task + 'a>, Failure> {
-    Ok(Box::new(ParallelFor::<L> {
+    let indices = Indices {
         kind: context.spec.counter,
         chunk: context.spec.chunk,
         hold: context.hold,
         gap: context.gap,
         next: Padded::default(),
-        placed: context.place()?,
         shards: (0..context.spec.threads).map(|_| Padded::default()).collect(),
         lost_updates: AtomicU64::new(0),
-    }))
+    };
+    Ok(Box::new(ParallelFor::<L> { indices, placed: context.place()? }))
 }
 
-impl<L: BenchLock> ParallelFor<L> {
+impl Indices {
     /// Claims and does indices until there are none left; `claim` gives the first of a chunk. Indices from `end` on do
     /// not exist.
     #[inline]
@@ -67,7 +72,31 @@ impl<L: BenchLock> ParallelFor<L> {
         }
     }
 
-    /// Advances a shared counter by a compare-exchange loop; stops at the end.
+    /// The counters that need no lock.
+    fn run(&self, me: &mut Member<'_>, end: u64) {
+        match self.kind {
+            CounterKind::CasLoop => self.claim_all(me, end, |_| {
+                self.advance(end, |next, old, new| next.compare_exchange(old, new, Relaxed, Relaxed))
+            }),
+            CounterKind::CmpXchg8b => {
+                self.claim_all(me, end, |_| self.advance(end, arch::compare_exchange_8b));
+            }
+            CounterKind::Sharded => {
+                let (first, last) = self.share(me.index, end);
+                let mine = &self.shards[me.index];
+                self.claim_all(me, last, |_| {
+                    let claimed = mine.load(Relaxed);
+                    mine.store((claimed + self.chunk).min(last - first), Relaxed);
+                    first + claimed
+                });
+            }
+            CounterKind::Xadd | CounterKind::Mutex => {
+                self.claim_all(me, end, |_| self.next.fetch_add(self.chunk, Relaxed));
+            }
+        }
+    }
+
+    /// Advances the shared counter by a compare-exchange loop; stops at the end.
     #[inline]
     fn advance(&self, end: u64, exchange: impl Fn(&AtomicU64, u64, u64) -> Result<u64, u64>) -> u64 {
         let mut seen = self.next.load(Relaxed);
@@ -78,19 +107,6 @@ impl<L: BenchLock> ParallelFor<L> {
             }
         }
         seen
-    }
-
-    fn claim_under_lock(&self, me: &mut Member<'_>, end: u64) -> u64 {
-        let next = &self.placed.data().word;
-        let steps = self.hold.steps(&mut me.random);
-        me.tally.hold_steps += steps;
-        me.tally.acquisitions += u64::from(L::EXCLUDES);
-        self.placed.lock().with(|| {
-            let start = next.load(Relaxed);
-            work(steps);
-            next.store(start.saturating_add(self.chunk).min(end), Relaxed);
-            start
-        })
     }
 
     /// The indices that are a thread's own when nothing is shared.
@@ -104,8 +120,10 @@ impl<L: BenchLock> ParallelFor<L> {
         (at(index), at(index + 1))
     }
 
-    /// The sum and number of all indices claimed must be those of the loop's range.
-    fn check(&self, phase: &Phase<'_>, end: u64) -> Result<(), Lost> {
+    /// The sum and number of all indices done must be those of the range that was claimed; `locked` is where the counter
+    /// under the lock stands.
+    fn check(&self, phase: &Phase<'_>, locked: u64) -> Result<(), Lost> {
+        let end = phase.limit;
         let ops = phase.tallies.iter().map(|tally| tally.ops).sum();
         let sum = phase.tallies.iter().fold(0_u64, |sum, tally| sum.wrapping_add(tally.sum));
         if self.kind == CounterKind::Sharded {
@@ -115,12 +133,14 @@ impl<L: BenchLock> ParallelFor<L> {
             });
             return equal("sum of the indices", sum, expected);
         }
-        let claimed = match self.kind {
-            CounterKind::Mutex => self.placed.data().word.load(Relaxed),
-            _ => self.next.load(Relaxed),
-        };
+        let claimed = if self.kind == CounterKind::Mutex { locked } else { self.next.load(Relaxed) };
         equal("indices done", ops, claimed.min(end))?;
         equal("sum of the indices", sum, range_sum(0, claimed.min(end)))
+    }
+
+    fn reset(&self) {
+        self.next.store(0, Relaxed);
+        self.shards.iter().for_each(|claimed| claimed.store(0, Relaxed));
     }
 }
 
@@ -132,43 +152,40 @@ fn range_sum(start: u64, end: u64) -> u64 {
 
 impl<L: BenchLock> Task for ParallelFor<L> {
     fn run(&self, me: &mut Member<'_>) {
-        let end = me.limit;
-        match self.kind {
-            CounterKind::Xadd => self.claim_all(me, end, |_| self.next.fetch_add(self.chunk, Relaxed)),
-            CounterKind::CasLoop => self.claim_all(me, end, |_| {
-                self.advance(end, |next, old, new| next.compare_exchange(old, new, Relaxed, Relaxed))
-            }),
-            CounterKind::CmpXchg8b => {
-                self.claim_all(me, end, |_| self.advance(end, arch::compare_exchange_8b))
-            }
-            CounterKind::Mutex => self.claim_all(me, end, |me| self.claim_under_lock(me, end)),
-            CounterKind::Sharded => {
-                let (first, last) = self.share(me.index, end);
-                let mine = &self.shards[me.index];
-                self.claim_all(me, last, |_| {
-                    let claimed = mine.load(Relaxed);
-                    mine.store((claimed + self.chunk).min(last - first), Relaxed);
-                    first + claimed
-                });
-            }
+        let (indices, end) = (&self.indices, me.limit);
+        if indices.kind != CounterKind::Mutex {
+            return indices.run(me, end);
         }
+        let next = &self.placed.data().word;
+        indices.claim_all(me, end, |me| {
+            let steps = indices.hold.steps(&mut me.random);
+            me.tally.hold_steps += steps;
+            me.tally.acquisitions += u64::from(L::EXCLUDES);
+            self.placed.lock().with(|| {
+                let start = next.load(Relaxed);
+                work(steps);
+                next.store(start.saturating_add(indices.chunk).min(end), Relaxed);
+                start
+            })
+        });
     }
 
     fn settle(&self, phase: &Phase<'_>) -> Result<(), String> {
-        let end = phase.limit;
-        let checked = self.check(phase, end);
-        self.next.store(0, Relaxed);
-        self.placed.data().word.store(0, Relaxed);
-        self.shards.iter().for_each(|claimed| claimed.store(0, Relaxed));
-        self.lost_updates.store(checked.as_ref().err().map_or(0, |(lost, _)| *lost), Relaxed);
+        let next = &self.placed.data().word;
+        let checked = self.indices.check(phase, next.load(Relaxed));
+        self.indices.reset();
+        next.store(0, Relaxed);
+        let lost = checked.as_ref().err().map_or(0, |(lost, _)| *lost);
+        self.indices.lost_updates.store(lost, Relaxed);
         match checked {
-            Err((_, why)) if L::EXCLUDES || self.kind != CounterKind::Mutex => Err(why),
+            Err((_, why)) if L::EXCLUDES || self.indices.kind != CounterKind::Mutex => Err(why),
             _ => Ok(()),
         }
     }
 
     fn extra(&self, _: &Raw) -> Vec<(String, f64)> {
-        if self.kind == CounterKind::Mutex { lost_extra::<L>(&self.lost_updates) } else { Vec::new() }
+        let locked = self.indices.kind == CounterKind::Mutex;
+        if locked { lost_extra::<L>(&self.indices.lost_updates) } else { Vec::new() }
     }
 }
 
