@@ -144,9 +144,9 @@ fn ticket() {
 
 #[test]
 fn futex() {
-    all_add(2, 3, 1, Futex::new);
+    all_add(3, 3, 1, Futex::new);
     all_add(2, 2, 2, Futex::new);
-    one_gives_up(2, 3, Futex::new);
+    one_gives_up(3, 3, Futex::new);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn fair() {
 
 #[test]
 fn clh() {
-    all_add(2, 3, 1, Clh::new);
+    all_add(3, 3, 1, Clh::new);
     all_add(2, 2, 2, Clh::new);
     tries(Clh::new);
 }
@@ -176,20 +176,20 @@ fn clh_spin() {
 
 #[test]
 fn mcs() {
-    all_add(2, 3, 1, Mcs::new);
+    all_add(3, 3, 1, Mcs::new);
     tries(Mcs::new);
 }
 
 #[test]
 fn mcs_again_and_again() {
-    all_add(2, 2, 2, Mcs::new);
+    all_add(4, 2, 2, Mcs::new);
 }
 
 #[test]
 fn adaptive() {
     with_patience(NEVER, || {
-        all_add(2, 2, 2, Adaptive::new);
-        all_add(2, 3, 1, Adaptive::new);
+        all_add(3, 2, 2, Adaptive::new);
+        all_add(3, 3, 1, Adaptive::new);
     });
 }
 
@@ -197,26 +197,26 @@ fn adaptive() {
 fn adaptive_that_sleeps_at_once() {
     with_patience(NEVER, || {
         all_add(3, 2, 2, || Adaptive::with_spin(0));
-        all_add(2, 3, 1, || Adaptive::with_spin(0));
+        all_add(3, 3, 1, || Adaptive::with_spin(0));
     });
 }
 
 #[test]
 fn adaptive_starving_hand_over() {
     with_patience(AT_ONCE, || {
-        all_add(2, 2, 2, || Adaptive::with_spin(0));
-        all_add(2, 3, 1, || Adaptive::with_spin(0));
+        all_add(3, 2, 2, || Adaptive::with_spin(0));
+        all_add(3, 3, 1, || Adaptive::with_spin(0));
     });
 }
 
 #[test]
 fn adaptive_gives_up() {
-    with_patience(NEVER, || one_gives_up(2, 3, || Adaptive::with_spin(0)));
+    with_patience(NEVER, || one_gives_up(3, 3, || Adaptive::with_spin(0)));
 }
 
 #[test]
 fn adaptive_gives_up_while_it_starves() {
-    with_patience(AT_ONCE, || one_gives_up(2, 3, || Adaptive::with_spin(0)));
+    with_patience(AT_ONCE, || one_gives_up(3, 3, || Adaptive::with_spin(0)));
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //! ```text
 //!  newcomer ──CAS 0→LOCKED──► holder            (free, nobody starves)
 //!     │ held
-//!     ├─ AWAKE clear: set it, spin ──► holder    (one spinner at a time)
+//!     ├─ spin ──► holder                         (once somebody sleeps, one spinner at a time: it sets AWAKE)
 //!     └─ else, or spun in vain: set PARKED, sleep ──1 ms──► STARVING: next in turn
 //! ```
 //!
@@ -22,7 +22,7 @@
 //! 2. While `STARVING` > 0, only a thread that is counted in it sets `LOCKED`, and leaves the count in the same step.
 //! 3. A thread sleeps only after a step that left `PARKED` set, on exactly that value, and that step found `LOCKED` set or
 //!    `STARVING` > 0.
-//! 4. `AWAKE` is set by a spinner for itself or by a releaser for the waiter it wakes (who learns it from `Woken`). Its owner
+//! 4. `AWAKE` is set by a spinner for itself, once it sees that somebody sleeps, or by a releaser for the waiter it wakes (who learns it from `Woken`). Its owner
 //!    clears it in the step in which it takes the lock, announces its sleep, or gives up; a releaser whose wake found nobody
 //!    clears it itself.
 //! 5. A releaser that clears `PARKED` wakes one. A thread that has consumed a wake sets `PARKED` again in its next step.
@@ -73,8 +73,10 @@ const FIXED: u32 = 1 << 31;
 const SPIN_MIN: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 const SPIN_MAX: u32 = if cfg!(any(loom, miri)) { 2 } else { 600 };
 const SPIN_AT_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
-/// The longest run of pauses between two looks at the word.
-const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
+/// The first and the longest run of pauses between two looks at the word. A look takes the line from the holder, who will
+/// soon need it; so the first comes late enough for the holder to pass through many short sections in between.
+const PAUSES_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 16 };
+const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 64 };
 
 /// Learns how long to spin, sleeps otherwise, and lets nobody starve: the lock for general use. 8 bytes.
 pub struct Adaptive {
@@ -189,7 +191,7 @@ impl Adaptive {
     /// Spins for the learned time, unless somebody sleeps and somebody else spins already; true if that got the lock.
     fn spin(&self, waiter: &mut Waiter) -> bool {
         let budget = self.spin_budget();
-        let (mut spent, mut pauses) = (0, 1);
+        let (mut spent, mut pauses) = (0, PAUSES_FIRST);
         while spent < budget {
             (0..pauses).for_each(|_| spin_hint());
             spent += pauses;
