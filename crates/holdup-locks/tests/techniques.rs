@@ -271,13 +271,13 @@ fn try_lock_fails_on_a_shared_slot_and_does_not_block() {
 
 #[test]
 fn table_guards_are_released_by_a_panic() {
-    let table: LockTable<DefaultLock> = LockTable::new();
+    let table: LockTable<DefaultLock, 16> = LockTable::new();
     let result = catch_unwind(AssertUnwindSafe(|| {
         let _guards = table.lock_many(&[1, 2, 3]);
         panic!("inside");
     }));
     assert!(result.is_err());
-    assert_eq!(table.lock_all().locks(), 256);
+    assert_eq!(table.lock_all().locks(), 16);
 }
 
 // ---- map
