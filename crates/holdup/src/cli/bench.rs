@@ -138,8 +138,10 @@ impl Options {
         }
         let mut sweep = Sweep { name: String::new(), axes, baseline: None, repeats: self.repeat };
         if !named("lock") && lock_matters {
+            check_size(&sweep)?;
             sweep.axes.push(("lock", main_locks(&sweep.cells()?)));
         }
+        check_size(&sweep)?;
         let cells = sweep.cells()?;
         makes_sense(&cells)?;
         sweep.baseline = match &self.baseline {
@@ -197,6 +199,19 @@ impl Options {
 /// Whether one factor besides the lock was varied: one small chart shows it all.
 fn is_one_line(run: &RunRecord) -> bool {
     RunRecord::varied(run.cells.iter()).iter().filter(|factor| **factor != "lock").count() == 1
+}
+
+/// A slip such as `--threads 1..1024 --depth 0..64` must not fill the memory with cells that nobody waits for.
+fn check_size(sweep: &Sweep) -> Result<(), Error> {
+    const MOST: usize = 10_000;
+    let cells = sweep.axes.iter().fold(1usize, |cells, (_, values)| cells.saturating_mul(values.len()));
+    if cells <= MOST {
+        return Ok(());
+    }
+    Err(Error::Argument(format!(
+        "these factors make {cells} combinations, more than {MOST}; give fewer values, for example every fourth \
+         (0..60+4) or a doubling (1..64*2)"
+    )))
 }
 
 /// A sweep of which no cell can be measured anywhere is a mistake; where some can, the others are reported with their reason.

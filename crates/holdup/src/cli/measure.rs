@@ -185,7 +185,7 @@ pub fn workers() -> Result<Processes, Error> {
     })
 }
 
-/// Set by Ctrl-C and by the system's request to end.
+/// Set by Ctrl-C.
 ///
 /// # Errors
 /// The system does not let us listen.

@@ -19,12 +19,14 @@ pub(super) enum Found {
 
 /// Whether the file may be opened as a store.
 pub(super) fn check(path: &Path) -> Result<Found, StoreError> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
+    let length = match std::fs::metadata(path) {
+        Ok(about) if about.is_file() => about.len(),
+        // A pipe would keep us waiting for its writer.
+        Ok(_) => return Err(StoreError::Foreign { path: path.to_owned(), what: "no file" }),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(why) => return Err(StoreError::io(path, why)),
     };
-    let length = file.metadata().map_err(|why| StoreError::io(path, why))?.len();
+    let mut file = File::open(path).map_err(|why| StoreError::io(path, why))?;
     let mut header = Vec::with_capacity(LENGTH);
     file.by_ref().take(LENGTH as u64).read_to_end(&mut header).map_err(|why| StoreError::io(path, why))?;
     if header.is_empty() {

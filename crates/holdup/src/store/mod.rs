@@ -17,7 +17,7 @@
 //!    down to the last byte, and no journal appears beside it.
 //! 2. A sample is one transaction, written as soon as it is measured. A killed program loses the run in work, no more.
 //! 3. The plan is stored before the first sample. What is missing is the difference of the two: resuming needs no other
-//!    state, and the key of `sample` refuses to keep one attempt twice.
+//!    state, and an index refuses a second sample where one already counts.
 //! 4. `raw` is the worker's own text, complete; the figures in columns beside it are copies for queries.
 
 mod error;

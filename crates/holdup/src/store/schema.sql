@@ -81,3 +81,4 @@ CREATE TABLE sample (
     UNIQUE (run, task, attempt),
     CHECK ((failure IS NULL) = (raw IS NOT NULL))
 ) STRICT;
+CREATE UNIQUE INDEX sample_kept_once ON sample (run, task) WHERE rejected = 0;

@@ -90,6 +90,11 @@ fn a_rejected_sample_and_its_replacement_are_both_kept() {
     let cell = plan().tasks[0].cell;
     store.add_sample(run, cell, &SampleRecord { rejected: true, ..measured(0, Ok(sample())) }).unwrap();
     store.add_sample(run, cell, &measured(0, Ok(sample()))).unwrap();
+    let again = store.add_sample(run, cell, &measured(0, Ok(sample())));
+    assert!(
+        matches!(again, Err(StoreError::MeasuredTwice { .. })),
+        "another program resumes the same run: {again:?}"
+    );
     let record = store.load(run).unwrap();
     assert_eq!(record.cells[cell].samples.len(), 2);
     assert_eq!(record.cells[cell].counted().count(), 1);

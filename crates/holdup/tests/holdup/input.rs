@@ -43,6 +43,15 @@ fn an_unknown_command_or_flag_is_explained() {
 }
 
 #[test]
+fn a_sweep_without_end_is_refused() {
+    refused(
+        "bench --threads 1..1024 --depth 0..64 --entries 1..4000",
+        &["266240000 combinations", "1..64*2"],
+    );
+    refused("bench --threads 1..5000", &["--threads", "more than 4096"]);
+}
+
+#[test]
 fn resuming_takes_no_factors() {
     refused("bench --resume --lock pthread", &["--resume"]);
     refused("bench --resume 1 --no-store", &["--no-store"]);

@@ -71,6 +71,7 @@ fn a_store_that_cannot_be_made_is_explained() {
     std::fs::write(place.path("file"), "").unwrap();
     place.run(&format!("{SMALL} --store file/a.db")).with(2).says(&["cannot use the store", "--store FILE"]);
     place.run("history").with(2).says(&["there is no store", "holdup bench"]);
+    place.run("history --store .").with(2).says(&["is no file"]);
     let mut homeless = place.command(SMALL);
     homeless.env_remove("XDG_DATA_HOME").env_remove("HOME");
     super::Ended::of(homeless.output().unwrap()).with(2).says(&["HOME", "--store FILE"]);
@@ -103,6 +104,17 @@ fn runs_are_compared_and_exported() {
     assert!(
         value["cells"].as_array().unwrap().iter().all(|cell| cell["samples"].as_array().unwrap().len() == 2)
     );
+}
+
+#[test]
+fn a_sweep_can_be_shown_as_json_and_as_a_page() {
+    let place = Place::new();
+    let ended = place.run(&format!("{SMALL} --json --html page.html")).with(0).says(&["page.html"]);
+    let value: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(value["cells"].as_array().unwrap().len(), 4);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"), "{}", &page[..40]);
+    assert!(page.contains("pthread"));
 }
 
 #[test]
