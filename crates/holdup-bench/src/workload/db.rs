@@ -23,23 +23,18 @@ struct LockedEntry<L> {
     entry: Entry,
 }
 
-/// What guards the entries.
-enum Guards<L> {
-    One(Placed<L>),
+/// The entries and what guards them.
+enum Guarded<L> {
+    /// One lock for all.
+    One(Placed<L>, Vec<Entry>),
     /// A lock table: the entry's address picks the lock.
-    Slots(Vec<Padded<L>>),
-    PerEntry,
-}
-
-/// The entries, with or without locks of their own.
-enum Entries<L> {
-    Plain(Vec<Entry>),
-    Locked(Vec<LockedEntry<L>>),
+    Slots(Vec<Padded<L>>, Vec<Entry>),
+    /// A lock in each entry.
+    PerEntry(Vec<LockedEntry<L>>),
 }
 
 struct Db<L> {
-    guards: Guards<L>,
-    entries: Entries<L>,
+    guarded: Guarded<L>,
     /// Readers may share.
     shared: bool,
     read_percent: u64,
@@ -52,27 +47,8 @@ struct Db<L> {
 /// The database, guarded as the cell says.
 pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Task + 'a>, Failure> {
     let spec = context.spec;
-    let create = || L::create(spec).map_err(unsupported);
-    let guards = match spec.table {
-        Table::One | Table::ReaderWriter => Guards::One(context.place()?),
-        Table::Slots(count) => {
-            let slots = (0..count).map(|_| create().map(Padded)).collect::<Result<Vec<_>, _>>()?;
-            slots.iter().try_for_each(|slot| slot.settle()).map_err(unsupported)?;
-            Guards::Slots(slots)
-        }
-        Table::PerEntry => Guards::PerEntry,
-    };
-    let entries = if spec.table == Table::PerEntry {
-        let entry = |_| Ok(LockedEntry { lock: create()?, entry: Entry::default() });
-        let entries = (0..spec.entries).map(entry).collect::<Result<Vec<_>, Failure>>()?;
-        entries.iter().try_for_each(|entry| entry.lock.settle()).map_err(unsupported)?;
-        Entries::Locked(entries)
-    } else {
-        Entries::Plain((0..spec.entries).map(|_| Entry::default()).collect())
-    };
     Ok(Box::new(Db {
-        guards,
-        entries,
+        guarded: Guarded::<L>::new(context)?,
         shared: spec.table == Table::ReaderWriter,
         read_percent: u64::from(spec.read_percent),
         read: Draw::of(spec.read, context.unit_ns),
@@ -80,6 +56,59 @@ pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Tas
         gap: context.gap,
         lost_updates: AtomicU64::new(0),
     }))
+}
+
+/// Which lock of a table of so many is a key's: the choice of `holdup_locks::technique::LockTable`, whose size is part of its
+/// type, for a size that is only known now.
+fn slot_of(key: u64, slots: usize) -> usize {
+    ((u128::from(mix(key)) * slots as u128) >> 64) as usize
+}
+
+impl<L: BenchLock> Guarded<L> {
+    fn new(context: &Context<'_>) -> Result<Self, Failure> {
+        let spec = context.spec;
+        let entries = || (0..spec.entries).map(|_| Entry::default()).collect();
+        Ok(match spec.table {
+            Table::One | Table::ReaderWriter => Guarded::One(context.place()?, entries()),
+            Table::Slots(count) => {
+                let slots = (0..count).map(|_| L::create(spec).map(Padded)).collect::<Result<Vec<_>, _>>();
+                let slots = slots.map_err(unsupported)?;
+                slots.iter().try_for_each(|slot| slot.settle()).map_err(unsupported)?;
+                Guarded::Slots(slots, entries())
+            }
+            Table::PerEntry => {
+                let entry = |_| Ok(LockedEntry { lock: L::create(spec)?, entry: Entry::default() });
+                let entries = (0..spec.entries).map(entry).collect::<Result<Vec<_>, String>>();
+                let entries = entries.map_err(unsupported)?;
+                entries.iter().try_for_each(|entry| entry.lock.settle()).map_err(unsupported)?;
+                Guarded::PerEntry(entries)
+            }
+        })
+    }
+
+    /// Both ends of an operation: the entry, and the lock that guards it.
+    #[inline]
+    fn find(&self, index: usize) -> (&Entry, &L) {
+        match self {
+            Guarded::One(placed, entries) => (&entries[index], placed.lock()),
+            Guarded::Slots(slots, entries) => {
+                let entry = &entries[index];
+                (entry, &slots[slot_of(key_of(entry), slots.len())])
+            }
+            Guarded::PerEntry(entries) => (&entries[index].entry, &entries[index].lock),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Guarded::One(_, entries) | Guarded::Slots(_, entries) => entries.len(),
+            Guarded::PerEntry(entries) => entries.len(),
+        }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        (0..self.len()).map(|index| self.find(index).0)
+    }
 }
 
 impl Entry {
@@ -104,51 +133,19 @@ impl Entry {
 }
 
 impl<L: BenchLock> Db<L> {
-    /// Both ends of an operation: the entry, and the lock that guards it.
-    #[inline]
-    fn find(&self, index: usize) -> (&Entry, &L) {
-        let entry = match &self.entries {
-            Entries::Plain(entries) => &entries[index],
-            Entries::Locked(entries) => return (&entries[index].entry, &entries[index].lock),
-        };
-        match &self.guards {
-            Guards::Slots(slots) => {
-                let slot = (u128::from(mix(key_of(entry))) * slots.len() as u128) >> 64;
-                (entry, &slots[slot as usize])
-            }
-            Guards::One(placed) => (entry, placed.lock()),
-            Guards::PerEntry => unreachable!("its entries are Entries::Locked"),
-        }
-    }
-
-    fn len(&self) -> u64 {
-        match &self.entries {
-            Entries::Plain(entries) => entries.len() as u64,
-            Entries::Locked(entries) => entries.len() as u64,
-        }
-    }
-
-    fn each(&self, visit: impl Fn(&Entry)) {
-        match &self.entries {
-            Entries::Plain(entries) => entries.iter().for_each(visit),
-            Entries::Locked(entries) => entries.iter().for_each(|entry| visit(&entry.entry)),
-        }
-    }
-
     fn check(&self, done: &[Tally]) -> Result<(), Lost> {
-        let sum = std::cell::Cell::new(0);
-        self.each(|entry| sum.set(sum.get() + entry.0[0].load(Relaxed)));
-        equal("updates in the entries", sum.get(), done.iter().map(|tally| tally.sum).sum())?;
+        let found = self.guarded.entries().map(|entry| entry.0[0].load(Relaxed)).sum();
+        equal("updates in the entries", found, done.iter().map(|tally| tally.sum).sum())?;
         equal("reads of half-written entries", done.iter().map(|tally| tally.violations).sum(), 0)
     }
 }
 
 impl<L: BenchLock> Task for Db<L> {
     fn run(&self, me: &mut Member<'_>) {
-        let entries = self.len();
+        let entries = self.guarded.len() as u64;
         let mut tally = Tally::default();
         while tally.ops < me.limit && !me.stopped() {
-            let (entry, lock) = self.find(me.random.below(entries) as usize);
+            let (entry, lock) = self.guarded.find(me.random.below(entries) as usize);
             let reads = me.random.below(100) < self.read_percent;
             let inside = if reads { self.read } else { self.update }.steps(&mut me.random);
             if !reads {
@@ -174,7 +171,7 @@ impl<L: BenchLock> Task for Db<L> {
 
     fn settle(&self, phase: &Phase<'_>) -> Result<(), String> {
         let checked = self.check(phase.tallies);
-        self.each(|entry| entry.0.iter().for_each(|word| word.store(0, Relaxed)));
+        self.guarded.entries().flat_map(|entry| &entry.0).for_each(|word| word.store(0, Relaxed));
         if phase.kind == PhaseKind::Measured {
             self.lost_updates.store(checked.as_ref().err().map_or(0, |(lost, _)| *lost), Relaxed);
         }
@@ -189,5 +186,19 @@ impl<L: BenchLock> Task for Db<L> {
         let mut extra = lost_extra::<L>(&self.lost_updates);
         extra.push(("updates".to_owned(), updates as f64));
         extra
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_locks::technique::{DefaultLock, LockTable};
+
+    #[test]
+    fn the_table_of_any_size_chooses_as_the_library_s_does() {
+        let (small, usual): (LockTable<DefaultLock, 7>, LockTable<DefaultLock>) = Default::default();
+        for key in (0..10_000).map(|n: u64| n * 64) {
+            assert_eq!(super::slot_of(key, 7), small.slot_of(key));
+            assert_eq!(super::slot_of(key, 256), usual.slot_of(key));
+        }
     }
 }

@@ -168,7 +168,7 @@ fn environment(before: &RunRecord, after: &RunRecord) -> Vec<(String, String, St
 }
 
 /// Facts that are never the same twice and say nothing about the machine.
-const VOLATILE: &[&str] = &["load_before", "clock_ns"];
+const VOLATILE: &[&str] = &["load_before", "clock_ns", "clock_system_call_ns", "time_stamp_ns"];
 
 /// The comparison as text.
 pub fn table(comparison: &Comparison, style: &Style) -> String {

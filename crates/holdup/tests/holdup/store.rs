@@ -107,6 +107,17 @@ fn runs_are_compared_and_exported() {
 }
 
 #[test]
+fn a_sweep_can_be_shown_as_json_and_as_a_page() {
+    let place = Place::new();
+    let ended = place.run(&format!("{SMALL} --json --html page.html")).with(0).says(&["page.html"]);
+    let value: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(value["cells"].as_array().unwrap().len(), 4);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"), "{}", &page[..40]);
+    assert!(page.contains("pthread"));
+}
+
+#[test]
 fn a_file_is_never_overwritten_unasked() {
     let place = Place::new();
     place.run(SMALL).with(0);
