@@ -254,11 +254,14 @@ impl Facts<'_> {
                 let (times, figures) = pairs.into_iter().unzip();
                 cells.runs = vec![times, figures];
             }
-            (_, [of], Some(along), None) => {
-                for (place, cell) in self.line(of, along)? {
-                    cells.places.push(place);
-                    cells.runs.push(values(cell, call)?);
-                }
+            (function, [of], Some(along), None) => {
+                let line = self.line(of, along)?;
+                cells.places = line.iter().map(|(place, _)| *place).collect();
+                let steady = function.is_free_of_scale().then(|| without_drift(&line, call)).flatten();
+                cells.runs = match steady {
+                    Some(runs) => runs,
+                    None => line.iter().map(|(_, cell)| values(cell, call)).collect::<Result<_, _>>()?,
+                };
             }
             (_, [of], _, _) => cells.runs.push(values(self.cell(of)?, call)?),
             _ => return Err(Missing("the figure names too many series".to_owned())),
@@ -317,21 +320,45 @@ fn unpaired(over: &CellRecord, under: &CellRecord, call: &Call) -> Missing {
     })
 }
 
-/// Growth in each round: repetition after repetition all cells are measured once, so that what drifts between rounds hits
-/// both figures of one alike. A cell that has several runs in a round is there with its last.
+/// A cell's figure in each round: repetition after repetition all cells are measured once, in a new order. A cell that has
+/// several runs in a round is there with its last.
+fn rounds(cell: &CellRecord, call: &Call) -> BTreeMap<u32, f64> {
+    cell.counted().filter_map(|(record, sample)| Some((record.repeat, call.metric.0.of(sample)?))).collect()
+}
+
+/// Growth in each round, so that what drifts between rounds hits both figures of one alike.
 fn growths(from: &CellRecord, to: &CellRecord, call: &Call) -> Result<Vec<f64>, Missing> {
-    let rounds = |cell: &CellRecord| -> BTreeMap<u32, f64> {
-        cell.counted()
-            .filter_map(|(record, sample)| Some((record.repeat, call.metric.0.of(sample)?)))
-            .collect()
-    };
-    values(from, call)?;
-    let (from, to) = (rounds(from), rounds(to));
+    let (from, to) = (rounds(from, call), rounds(to, call));
     let growths = to.iter().filter_map(|(round, to)| Some(to / from.get(round)?));
     let growths: Vec<f64> = growths.filter(|growth| !growth.is_nan()).collect();
     match growths.is_empty() {
         true => Err(Missing(format!("No round has a value of {} on either side.", call.metric.0.name))),
         false => Ok(growths),
+    }
+}
+
+/// The figures along a line, each as a share of its round's median over the line: what slows a whole round falls out.
+/// `None` where too few rounds are complete.
+fn without_drift(line: &[(f64, &CellRecord)], call: &Call) -> Option<Vec<Vec<f64>>> {
+    const LEAST_ROUNDS: usize = 3;
+    let rounds: Vec<BTreeMap<u32, f64>> = line.iter().map(|(_, cell)| rounds(cell, call)).collect();
+    let complete = rounds.first()?.keys().filter(|round| rounds.iter().all(|cell| cell.contains_key(round)));
+    let mut shares = vec![Vec::new(); line.len()];
+    for round in complete {
+        let figures: Vec<f64> = rounds.iter().filter_map(|cell| cell.get(round).copied()).collect();
+        let middle = median(&figures).filter(|middle| *middle > 0.0)?;
+        for (shares, figure) in shares.iter_mut().zip(&figures) {
+            shares.push(figure / middle);
+        }
+    }
+    (shares.first()?.len() >= LEAST_ROUNDS).then_some(shares)
+}
+
+impl Function {
+    /// Whether its value stays when all figures are multiplied by the same number.
+    fn is_free_of_scale(self) -> bool {
+        use Function::{Bend, Linear, Spread, WhereHighest, WhereLowest};
+        matches!(self, Linear | Bend | Spread | WhereHighest | WhereLowest)
     }
 }
 

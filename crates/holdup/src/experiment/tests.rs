@@ -177,6 +177,21 @@ fn claims_over_made_up_runs_get_the_right_verdicts() {
 }
 
 #[test]
+fn what_slows_a_whole_round_is_no_spread_over_a_factor() {
+    // Every second round runs at half speed, the factor changes nothing, and one run of a round was disturbed.
+    let drifting = |spec: &Spec, repeat: u32| {
+        let disturbed = if repeat == 4 && spec.threads == 2 { 5.0 } else { 1.0 };
+        sample(10.0 * f64::from(1 + repeat % 2) * disturbed, spec.threads)
+    };
+    for check in
+        ["spread(mutex, threads) < 1.05", "bend(mutex, threads) < 5%", "growth(mutex, threads, 1, 4) ~ 1"]
+    {
+        let result = verdict(check, drifting);
+        assert_eq!((result.verdict, result.close), (Verdict::Holds, check.starts_with("spread")), "{check}");
+    }
+}
+
+#[test]
 fn one_clear_part_decides_and_a_close_part_that_matters_is_marked() {
     let wobbly = |spec: &Spec, repeat: u32| {
         let clean = if spec.lock == "none" || repeat.is_multiple_of(2) { 10.0 } else { 30.0 };
