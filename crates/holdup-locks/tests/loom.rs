@@ -215,7 +215,7 @@ fn adaptive_starving_hand_over() {
 fn adaptive_gives_up() {
     with_patience(NEVER, || {
         one_gives_up(2, 3, 1, || Adaptive::with_spin(0));
-        one_gives_up(2, 3, 2, || Adaptive::with_spin(0));
+        one_gives_up(3, 3, 2, || Adaptive::with_spin(0));
     });
 }
 
@@ -223,7 +223,7 @@ fn adaptive_gives_up() {
 fn adaptive_gives_up_while_it_starves() {
     with_patience(AT_ONCE, || {
         one_gives_up(2, 3, 1, || Adaptive::with_spin(0));
-        one_gives_up(2, 3, 2, || Adaptive::with_spin(0));
+        one_gives_up(3, 3, 2, || Adaptive::with_spin(0));
     });
 }
 
