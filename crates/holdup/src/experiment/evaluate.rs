@@ -6,7 +6,8 @@
 //! positively correlated, so a difference or quotient of two cells gets too wide an interval rather than too narrow.
 //!
 //! A comparison is *clear* when 95% of the draws agree with the medians and its sides are further apart than the claim's
-//! margin. A verdict that hangs on a comparison that is not clear is marked close.
+//! margin. A verdict that hangs on a comparison that is not clear is marked close, and so is one over a cell of which every
+//! run was rejected because other programs used the machine.
 
 use std::collections::BTreeMap;
 
@@ -112,13 +113,13 @@ fn judge(experiment: &Experiment, claim: &Claim, machine: &Machine, facts: Facts
                 false => (Verdict::Differs, &claim.why_differs),
             };
             let figure = claim.show.figures().next().and_then(|expr| facts.estimate(expr).ok());
-            result(
-                verdict,
-                !truth.clear,
-                facts.tell(&claim.show, with_interval),
-                figure,
-                facts.tell(why, brief),
-            )
+            let mut why = facts.tell(why, brief);
+            let disturbed = facts.disturbed(&claim.check);
+            if disturbed {
+                why.push_str(" (Other programs disturbed every run of a part of this.)");
+            }
+            let close = !truth.clear || disturbed;
+            result(verdict, close, facts.tell(&claim.show, with_interval), figure, why)
         }
     }
 }
@@ -154,6 +155,15 @@ impl Facts<'_> {
         sentence.render(|expr| match self.estimate(expr) {
             Ok(estimate) => write(estimate, expr.unit()),
             Err(_) => "n/a".to_owned(),
+        })
+    }
+
+    /// Whether a cell behind the expression has not one run in which the machine was ours.
+    fn disturbed(&self, expr: &Expr) -> bool {
+        let selections = expr.selections();
+        self.run.cells.iter().any(|cell| {
+            cell.only_rejected()
+                && selections.iter().any(|selection| selection.takes(&cell.sweep, &cell.spec))
         })
     }
 

@@ -205,6 +205,22 @@ fn one_clear_part_decides_and_a_close_part_that_matters_is_marked() {
 }
 
 #[test]
+fn a_verdict_over_disturbed_runs_alone_is_close() {
+    let experiment = with_claim("ratio(mutex, none @ threads=1) > 1.5", "-", "").unwrap();
+    let mut run = run_of(&experiment, twenty_per_thread);
+    let reject = |run: &mut RunRecord, threads: u32| {
+        let cells = run.cells.iter_mut().filter(|cell| cell.spec.threads == threads);
+        cells.flat_map(|cell| &mut cell.samples).for_each(|sample| sample.rejected = true);
+    };
+    reject(&mut run, 4);
+    assert!(!evaluate(&experiment, &run)[0].close, "other cells do not matter");
+    reject(&mut run, 1);
+    let result = evaluate(&experiment, &run).remove(0);
+    assert_eq!((result.verdict, result.close), (Verdict::Holds, true));
+    assert_eq!(result.why, "yes (Other programs disturbed every run of a part of this.)");
+}
+
+#[test]
 fn what_was_not_measured_says_why() {
     let broken = |spec: &Spec, _: u32| match spec.lock.as_str() {
         "none" => sample(10.0, spec.threads),
