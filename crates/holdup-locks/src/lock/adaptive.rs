@@ -22,9 +22,9 @@
 //! 2. While `STARVING` > 0, only a thread that is counted in it sets `LOCKED`, and leaves the count in the same step.
 //! 3. A thread sleeps only after a step that left `PARKED` set, on exactly that value, and that step found `LOCKED` set or
 //!    `STARVING` > 0.
-//! 4. `AWAKE` is set by a spinner for itself, once it sees that somebody sleeps, or by a releaser for the waiter it wakes (who learns it from `Woken`). Its owner
-//!    clears it in the step in which it takes the lock, announces its sleep, or gives up; a releaser whose wake found nobody
-//!    clears it itself.
+//! 4. `AWAKE` is set by a spinner for itself, once it sees that somebody sleeps, or by a releaser for the waiter it wakes
+//!    (who learns it from `Woken`). Its owner clears it in the step in which it takes the lock, announces its sleep, or gives
+//!    up; a releaser whose wake found nobody clears it itself.
 //! 5. A releaser that clears `PARKED` wakes one. A thread that has consumed a wake sets `PARKED` again in its next step.
 //! 6. A waiter that gives up while the lock is free *takes it instead* if it may. So giving up never leaves a free lock
 //!    whose wake-up it has consumed or whose `STARVING` count kept others out.
@@ -189,6 +189,7 @@ impl Adaptive {
     }
 
     /// Spins for the learned time, unless somebody sleeps and somebody else spins already; true if that got the lock.
+    /// A starving waiter always may: nobody but its like can get ahead of it, and a sleep would leave the lock idle.
     fn spin(&self, waiter: &mut Waiter) -> bool {
         let budget = self.spin_budget();
         let (mut spent, mut pauses) = (0, PAUSES_FIRST);
@@ -197,7 +198,7 @@ impl Adaptive {
             spent += pauses;
             pauses = (pauses * 2).min(PAUSES_MAX);
             let state = self.state.load(Ordering::Relaxed);
-            if state >= STARVING {
+            if state >= STARVING && !waiter.starving {
                 return false;
             }
             if state & LOCKED == 0 {
@@ -205,7 +206,7 @@ impl Adaptive {
                     self.learn(spent);
                     return true;
                 }
-            } else if !waiter.awake && state & PARKED != 0 {
+            } else if !waiter.awake && !waiter.starving && state & PARKED != 0 {
                 // Somebody sleeps: one of us spins in its stead, the others join it.
                 if state & AWAKE != 0 || self.replace(state, state | AWAKE).is_err() {
                     return false;
@@ -245,10 +246,21 @@ impl Adaptive {
             return Some(self.give_up(waiter));
         }
         if !waiter.starving && now >= waiter.starves_at {
+            // Where threads outnumber CPUs most of the wait is for a CPU, and the lock is free by now: no need to keep
+            // newcomers out.
+            if self.take_if_free(waiter) {
+                return Some(true);
+            }
             self.state.fetch_add(STARVING, Ordering::Relaxed);
             waiter.starving = true;
         }
-        (waiter.awake && !waiter.starving && self.spin(waiter)).then_some(true)
+        ((waiter.awake || waiter.starving) && self.spin(waiter)).then_some(true)
+    }
+
+    /// One attempt on a lock that looks free.
+    fn take_if_free(&self, waiter: &Waiter) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        waiter.may_take(state) && self.replace(state, waiter.taken(state)).is_ok()
     }
 
     /// The deadline has passed: undoes the caller's marks, or takes the lock if it is free (invariant 6).
