@@ -66,7 +66,8 @@ fn all_add<L: RawMutex + model::Make + Send + Sync + 'static>(
             .collect();
         (0..times).for_each(|_| counter.add());
         others.into_iter().for_each(|other| other.join().unwrap());
-        let guard = counter.lock.lock();
+        // A try: no mark that a waiter left may keep the lock from us.
+        let guard = counter.lock.try_lock().expect("everybody has released it");
         // SAFETY: the lock is held.
         counter.value.with(|value| assert_eq!(unsafe { *value }, threads * times));
         // SAFETY: the guard is that of the acquisition above.
@@ -74,8 +75,8 @@ fn all_add<L: RawMutex + model::Make + Send + Sync + 'static>(
     });
 }
 
-/// One thread gives up at a deadline while others add; whatever came of it, the lock works on.
-fn one_gives_up<L>(preemptions: usize, threads: u32, new: fn() -> L)
+/// One thread gives up at a deadline while others add `times` each; whatever came of it, the lock works on.
+fn one_gives_up<L>(preemptions: usize, threads: u32, times: u32, new: fn() -> L)
 where
     L: RawMutexTimed<Duration = Duration> + model::Make + Send + Sync + 'static,
 {
@@ -84,16 +85,17 @@ where
         let others: Vec<_> = (1..threads)
             .map(|_| {
                 let counter = Arc::clone(&counter);
-                loom::thread::spawn(move || counter.add())
+                loom::thread::spawn(move || (0..times).for_each(|_| counter.add()))
             })
             .collect();
         let timed = counter.lock.try_lock_for(Duration::from_nanos(1));
-        let added = threads - 1 + u32::from(timed.is_some());
+        let added = (threads - 1) * times + u32::from(timed.is_some());
         if let Some(guard) = timed {
             counter.add_and_unlock(guard);
         }
         others.into_iter().for_each(|other| other.join().unwrap());
-        let guard = counter.lock.lock();
+        // A try: no mark that a waiter left may keep the lock from us.
+        let guard = counter.lock.try_lock().expect("everybody has released it");
         // SAFETY: the lock is held.
         counter.value.with(|value| assert_eq!(unsafe { *value }, added));
         // SAFETY: the guard is that of the acquisition above.
@@ -146,7 +148,7 @@ fn ticket() {
 fn futex() {
     all_add(3, 3, 1, Futex::new);
     all_add(2, 2, 2, Futex::new);
-    one_gives_up(3, 3, Futex::new);
+    one_gives_up(2, 3, 1, Futex::new);
 }
 
 #[test]
@@ -211,12 +213,18 @@ fn adaptive_starving_hand_over() {
 
 #[test]
 fn adaptive_gives_up() {
-    with_patience(NEVER, || one_gives_up(3, 3, || Adaptive::with_spin(0)));
+    with_patience(NEVER, || {
+        one_gives_up(2, 3, 1, || Adaptive::with_spin(0));
+        one_gives_up(3, 3, 2, || Adaptive::with_spin(0));
+    });
 }
 
 #[test]
 fn adaptive_gives_up_while_it_starves() {
-    with_patience(AT_ONCE, || one_gives_up(3, 3, || Adaptive::with_spin(0)));
+    with_patience(AT_ONCE, || {
+        one_gives_up(2, 3, 1, || Adaptive::with_spin(0));
+        one_gives_up(3, 3, 2, || Adaptive::with_spin(0));
+    });
 }
 
 #[test]

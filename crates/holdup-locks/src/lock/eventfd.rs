@@ -18,7 +18,7 @@
 //!
 //! Source: eventfd(2); the auto-reset event of Win32, with which Hart (1998) compares mutexes.
 //!
-//! Cost: about 10 to 25 times a lock in user space when free. Holds file descriptors from first use until it is dropped. A
+//! Cost: 25 to 60 times a lock in user space when free (0.5 us against 12 ns where it was written). Holds file descriptors from first use until it is dropped. A
 //! forked child shares the object with its parent: the lock then excludes across both. If the object cannot be made (too many open
 //! files), the lock silently works as `Futex`; ask [`EventFd::create`] to know. Try and timed try need Linux 5.8 and never succeed before.
 

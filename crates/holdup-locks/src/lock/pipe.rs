@@ -18,7 +18,7 @@
 //!
 //! Source: the token in a pipe, as in GNU make's job server; pipe(7).
 //!
-//! Cost: about 10 to 25 times a lock in user space when free. Holds file descriptors from first use until it is dropped. A
+//! Cost: 25 to 60 times a lock in user space when free (0.5 us against 12 ns where it was written). Holds file descriptors from first use until it is dropped. A
 //! forked child shares the object with its parent: the lock then excludes across both. If the object cannot be made (too many open
 //! files), the lock silently works as `Futex`; ask [`Pipe::create`] to know. Try and timed try need Linux 5.8 and never succeed before.
 

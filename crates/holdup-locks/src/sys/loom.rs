@@ -38,6 +38,8 @@ pub(super) fn wait(word: &AtomicU32, expected: u32, bitset: u32, deadline: Optio
         waiters.push(Waiter { address, bitset, woken: Arc::clone(&woken), thread });
     }
     if deadline.is_some() {
+        // Lets the others go on, so that a wake may come first; switching back early makes it the deadline.
+        ::loom::thread::yield_now();
         return leave(&woken);
     }
     while !woken.load(Ordering::Relaxed) {
