@@ -34,30 +34,29 @@ pub struct Machine {
 impl Machine {
     /// This machine.
     pub fn here() -> Machine {
-        Machine::described(&holdup_bench::machine::describe())
+        let counters = holdup_bench::machine::describe()
+            .iter()
+            .any(|(name, value)| *name == "counters" && has_counters(value));
+        Machine { cpus: cpus_here(), counters, arch: std::env::consts::ARCH.to_owned() }
     }
 
     /// The machine of a stored run; what its description lacks is taken from this one.
     pub fn of_run(run: &RunRecord) -> Machine {
-        Machine::described(&run.environment)
-    }
-
-    fn described<K: AsRef<str>>(facts: &[(K, String)]) -> Machine {
-        let fact =
-            |name: &str| facts.iter().find(|(key, _)| key.as_ref() == name).map(|(_, value)| value.as_str());
-        // The allowed CPUs are listed by number.
-        let listed = |text: &str| {
-            text.split(',').map(|cpu| cpu.trim().parse::<u32>().ok()).collect::<Option<Vec<_>>>()
-        };
-        let allowed = fact("cpus_allowed").and_then(listed).map(|cpus| cpus.len() as u32);
-        let cpus = allowed.or_else(|| fact("cpus_online")?.trim().parse().ok());
-        let here = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Machine {
-            cpus: cpus.unwrap_or_else(here),
-            counters: fact("counters").is_some_and(|text| !text.starts_with("n/a")),
-            arch: fact("arch").unwrap_or(std::env::consts::ARCH).to_owned(),
+            cpus: run.cpus().unwrap_or_else(cpus_here),
+            counters: run.environment.iter().any(|(name, value)| name == "counters" && has_counters(value)),
+            arch: std::env::consts::ARCH.to_owned(),
         }
     }
+}
+
+fn cpus_here() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
+}
+
+/// The description says `n/a` and why where there are none.
+fn has_counters(fact: &str) -> bool {
+    !fact.starts_with("n/a")
 }
 
 /// Figures of the machine: name and value.

@@ -72,9 +72,15 @@ fn one(out: &mut String, claim: &ClaimResult, style: &Style) {
         Verdict::NotMeasurable => Ink::Faint,
     };
     let said = text::wrap(&text::clean(&claim.claim), style.width.saturating_sub(5).max(20), 0);
-    for (i, part) in said.lines().enumerate() {
-        let id = if i == 0 { text::clean(&claim.id) } else { String::new() };
+    let mut id = text::clean(&claim.id);
+    // An id that is longer than those of the sources has a line of its own.
+    if text::columns(&id) > 4 {
+        let _ = writeln!(out, "{id}");
+        id.clear();
+    }
+    for part in said.lines() {
         let _ = writeln!(out, "{} {part}", text::left(&id, 4));
+        id.clear();
     }
     let mut line = |label: &str, words: &str, ink: Option<Ink>| {
         if words.is_empty() {

@@ -47,8 +47,8 @@ why_holds = "An index above one."
 why_differs = "One thread is always even."
 
 [[claim]]
-id = "C"
-claim = "Nobody has so many CPUs."
+id = "C-long-id"
+claim = "Nobody has so many CPUs, not even a machine that fills a hall and hums."
 check = "1 > 0"
 show = "-"
 why_holds = "-"
@@ -78,12 +78,13 @@ fn a_file_is_measured_drawn_and_judged() {
         "Time by lock",
         "One thread is even with itself",
         "One thread is always even.",
-        "C needs 4096 CPUs",
+        "C-long-id needs 4096 CPUs",
         "holdup run small.toml --seed=",
     ]);
     fits(&ended);
-    for (claim, verdict) in [("A", "holds"), ("B", "differs"), ("C", "not measurable here")] {
-        let paragraph = ended.out.split(&format!("\n{claim}    ")).nth(1).unwrap();
+    for (claim, verdict) in [("A    ", "holds"), ("B    ", "differs"), ("C-long-id\n", "not measurable here")]
+    {
+        let paragraph = ended.out.split(&format!("\n{claim}")).nth(1).unwrap();
         let line = paragraph.lines().find(|line| line.trim_start().starts_with("verdict")).unwrap();
         assert!(line.contains(verdict), "{claim}: {line}");
     }
@@ -165,7 +166,7 @@ fn a_stopped_experiment_goes_on_and_is_judged() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    place.run("run --resume").with(0).shows(&["One thread is always even.", "C needs 4096 CPUs"]);
+    place.run("run --resume").with(0).shows(&["One thread is always even.", "C-long-id needs 4096 CPUs"]);
     place.run("run --resume 1").with(2).says(&["nothing is missing"]);
     place.run("bench --lock none --threads 1 --duration 1ms --repeat 1 --baseline off").with(0);
     place.run("run --resume 2").with(2).says(&["run 2 is no experiment"]);
