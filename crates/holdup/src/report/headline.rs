@@ -216,15 +216,15 @@ fn tally(run: &RunRecord, races: &[Race]) -> String {
     }
     wins.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let words: Vec<String> =
-        wins.iter().take(MOST_PHRASES).map(|(lock, count)| format!("{lock} at {count}")).collect();
+        wins.iter().take(MOST_PHRASES).map(|(lock, count)| format!("{lock} in {count}")).collect();
     let level = races.iter().filter(|race| race.level).count();
     let mut sentence = format!(
-        "The fastest lock depends on the setting: of {}, {} is among the fastest",
+        "No lock is fastest everywhere: of {}, {} lead (alone or level with others)",
         number::counted(races.len(), "setting"),
         text::list(&words)
     );
     if level > 0 {
-        let _ = write!(sentence, "; at {level} no difference is shown");
+        let _ = write!(sentence, "; in {level} no difference is shown");
     }
     let ratios = races.iter().filter_map(|race| Some((race, race.ratio?)));
     if let (Some((race, ratio)), Some(baseline)) =
@@ -232,7 +232,7 @@ fn tally(run: &RunRecord, races: &[Race]) -> String {
     {
         let _ = write!(
             sentence,
-            "; the largest gain is {} of {}'s time ({}, {})",
+            "; the best took {} of {}'s time ({}, {})",
             number::ratio(ratio),
             text::clean(baseline),
             race.front[0],

@@ -92,7 +92,8 @@ impl Quantity {
             Quantity::Metric(metric) if metric.unit == "CPUs" => number::plain(value),
             other => other.text(value),
         };
-        if text.starts_with('<') { format!("{value:e}") } else { short(&text) }
+        // Ticks are round, but their sums are not: 3 times 2e-5 has sixteen digits.
+        if text.starts_with('<') { format!("{value:.1e}").replace(".0e", "e") } else { short(&text) }
     }
 
     /// Median and interval.
@@ -395,6 +396,13 @@ mod tests {
         assert_eq!((axis.low, axis.high), (0.0, 60.0));
         assert_eq!(axis.ticks.iter().map(|(value, _)| *value).collect::<Vec<_>>(), [0.0, 20.0, 40.0, 60.0]);
         assert_eq!((axis.place(0.0), axis.place(30.0), axis.place(60.0)), (0.0, 0.5, 1.0));
+    }
+
+    #[test]
+    fn tiny_ticks_have_short_labels() {
+        let switches = crate::metric::Metric::named("switches_per_op").expect("it is in the table");
+        let axis = linear_axis(0.0, 5e-5, Quantity::Metric(switches));
+        assert!(axis.ticks.iter().all(|(_, label)| label.len() <= 6), "{:?}", axis.ticks);
     }
 
     #[test]
