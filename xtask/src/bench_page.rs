@@ -1,38 +1,66 @@
-//! The benchmark page of this machine: ours beside the peers, measured in one run, as `holdup` prints it.
+//! The benchmark pages of this machine, as `holdup` prints them: ours beside the peers, and the published claims.
 
 use std::fs;
+use std::path::Path;
 
 use crate::run::{cargo, root};
 
 const STORE: &str = "target/bench-page.db";
 
-/// Measures `experiments/peers.toml` and writes `docs/benchmarks/peers-NAME.md`, CSV beside it. The name is the first argument,
-/// for example `epyc-2cpu`.
+/// One page: the start of its file's name, what it shows, and the command behind it.
+struct Page {
+    name: &'static str,
+    title: &'static str,
+    command: &'static [&'static str],
+    about: &'static str,
+}
+
+const PAGES: &[Page] = &[
+    Page {
+        name: "peers",
+        title: "Ours beside the peers",
+        command: &["run", "experiments/peers.toml"],
+        about: "Ratios are paired: each is taken to the pthread mutex (or the one-lock map) measured next to it, median with\n\
+                95% interval.",
+    },
+    Page {
+        name: "claims",
+        title: "Published claims on this machine",
+        command: &["reproduce", "all", "--quick"],
+        about: "A claim that differs is a finding about this machine and today's kernels, not a failure.",
+    },
+];
+
+/// Measures and writes `docs/benchmarks/PAGE-NAME.md`. The name is the first argument, for example `epyc-2cpu`; a second one
+/// picks a single page. The raw runs stay in `target/bench-page.db`.
 pub fn write(args: &[String]) -> Result<(), String> {
-    let name = args.first().ok_or("name this machine, for example: cargo xtask bench-page epyc-2cpu")?;
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+    let machine = args.first().ok_or("name this machine, for example: cargo xtask bench-page epyc-2cpu")?;
+    if machine.is_empty() || !machine.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         return Err(format!(
-            "'{name}' is not a file name of letters, digits and dashes; for example epyc-2cpu"
+            "'{machine}' is not a file name of letters, digits and dashes; for example epyc-2cpu"
         ));
     }
+    let wanted: Vec<&Page> =
+        PAGES.iter().filter(|page| args.get(1).is_none_or(|name| name == page.name)).collect();
+    if wanted.is_empty() {
+        return Err("the pages are peers and claims".to_owned());
+    }
     cargo(&["build", "--release", "--package", "holdup"]).run()?;
-    let report = holdup(&["run", "experiments/peers.toml"])?;
-    let csv = holdup(&["export", "last", "--csv"])?;
     let folder = root().join("docs/benchmarks");
-    let page = folder.join(format!("peers-{name}.md"));
-    save(&page, &page_text(name, &report))?;
-    save(&folder.join(format!("peers-{name}.csv")), &csv)?;
-    eprintln!("wrote {}", page.display());
+    for page in wanted {
+        let report = holdup(page.command)?;
+        save(&folder.join(format!("{}-{machine}.md", page.name)), &page_text(page, machine, &report))?;
+    }
     Ok(())
 }
 
-fn page_text(name: &str, report: &str) -> String {
+fn page_text(page: &Page, machine: &str, report: &str) -> String {
     format!(
-        "# Ours beside the peers: {name}\n\n\
-         Written by `cargo xtask bench-page {name}`, which runs `holdup run experiments/peers.toml`. Every raw run is in\n\
-         [peers-{name}.csv](peers-{name}.csv). Ratios are paired: each is taken to the pthread mutex (or the one-lock map)\n\
-         measured next to it, median with 95% interval.\n\n\
-         ```text\n{}\n```\n",
+        "# {}: {machine}\n\nWritten by `cargo xtask bench-page {machine} {}`, which runs `holdup {}`. {}\n\n```text\n{}\n```\n",
+        page.title,
+        page.name,
+        page.command.join(" "),
+        page.about,
         report.trim_end()
     )
 }
@@ -44,6 +72,8 @@ fn holdup(args: &[&str]) -> Result<String, String> {
         .output()
 }
 
-fn save(path: &std::path::Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+fn save(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
 }

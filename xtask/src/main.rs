@@ -33,7 +33,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench-page",
-        help: "measure ours beside the peers and rewrite docs/benchmarks/ for this machine (about 15 minutes)",
+        help: "measure the peers and the published claims, and write docs/benchmarks/ for this machine (20 minutes)",
         run: bench_page::write,
     },
 ];

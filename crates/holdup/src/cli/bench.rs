@@ -9,6 +9,7 @@ use super::measure::{self, Measuring};
 use super::{Error, Status, output, show};
 use crate::advice;
 use crate::plan::{Plan, Sweep};
+use crate::plot::Plot;
 use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
@@ -176,8 +177,7 @@ impl Options {
         if self.json {
             return output::print(&show::json(run));
         }
-        let chart = if is_one_line(run) { &plots[..plots.len().min(1)] } else { &[] };
-        output::print(&show::screen(run, chart))?;
+        output::print(&show::screen(run, charts_on_screen(run, &plots)))?;
         if !outcome.interrupted {
             output::print(&show::advice(&advice::next(run, cpus(run))))?;
             output::print(&self.closing(run))?;
@@ -196,9 +196,10 @@ impl Options {
     }
 }
 
-/// Whether one factor besides the lock was varied: one small chart shows it all.
-fn is_one_line(run: &RunRecord) -> bool {
-    RunRecord::varied(run.cells.iter()).iter().filter(|factor| **factor != "lock").count() == 1
+/// Where one factor besides the lock was varied, one small chart shows it all; else the table has to do.
+pub fn charts_on_screen<'a>(run: &RunRecord, plots: &'a [Plot]) -> &'a [Plot] {
+    let varied = RunRecord::varied(run.cells.iter()).iter().filter(|factor| **factor != "lock").count();
+    if varied == 1 { &plots[..plots.len().min(1)] } else { &[] }
 }
 
 /// A slip such as `--threads 1..1024 --depth 0..64` must not fill the memory with cells that nobody waits for.

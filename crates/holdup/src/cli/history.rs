@@ -1,16 +1,30 @@
-//! `holdup history`: the runs in the store.
+//! `holdup history`: the runs in the store, and any of them shown again.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use super::measure::StoreFile;
-use super::{Error, Status, output};
-use crate::report::number;
-use crate::store::RunSummary;
+use super::{Error, Status, bench, output, show};
+use crate::claim::ClaimResult;
+use crate::experiment::evaluate::evaluate;
+use crate::experiment::file;
+use crate::plot::Plot;
+use crate::report::{chart, number};
+use crate::results::RunRecord;
+use crate::store::{RunSummary, Store};
 
-/// Shows the runs in the store, newest first.
+/// Shows the runs in the store, newest first; or one of them again, with its tables, charts and claims.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
+    /// Show this run again: its number in the list, or last
+    run: Option<String>,
+    /// Also write a page with its charts and claims
+    #[arg(long, value_name = "FILE", requires = "run")]
+    html: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long, requires = "html")]
+    force: bool,
     #[command(flatten)]
     store: StoreFile,
     /// Show so many
@@ -22,20 +36,47 @@ const EXAMPLES: &str = "\
 Examples:
   holdup history
   holdup history --limit 100 --store lab.db
+  holdup history last              that run's tables, charts and claims again
   holdup compare 3 last            compare two of them
   holdup export last --csv         all samples of one";
 
-/// Prints the list.
+/// Prints the list, or the run.
 ///
 /// # Errors
-/// There is no store, or it cannot be read.
+/// There is no store or no such run, it cannot be read, or the page cannot be written.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    let runs = options.store.open_existing()?.runs()?;
-    output::print(&text(&runs, options.limit))?;
+    let store = options.store.open_existing()?;
+    let text = match &options.run {
+        None => list(&store.runs()?, options.limit),
+        Some(run) => again(options, &store, store.find(run)?)?,
+    };
+    output::print(&text)?;
     Ok(Status::Success)
 }
 
-fn text(runs: &[RunSummary], limit: usize) -> String {
+/// A stored run as it was shown when it was measured.
+fn again(options: &Options, store: &Store, id: i64) -> Result<String, Error> {
+    let record = store.load(id)?;
+    let Some(definition) = store.definition(id)?.1 else {
+        let plots = chart::default_plots(&record);
+        page(options, &record, &plots, &[])?;
+        let shown = show::screen(&record, bench::charts_on_screen(&record, &plots));
+        return Ok(format!("{shown}\nMeasured by:\n  {}\n", record.command));
+    };
+    let experiment = file::parse(&format!("run {id}"), &definition)?;
+    let claims = evaluate(&experiment, &record);
+    page(options, &record, &experiment.plots, &claims)?;
+    Ok(super::run::screen(&experiment, &record, &claims))
+}
+
+fn page(options: &Options, run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) -> Result<(), Error> {
+    match &options.html {
+        Some(path) => show::page(path, run, plots, claims, options.force),
+        None => Ok(()),
+    }
+}
+
+fn list(runs: &[RunSummary], limit: usize) -> String {
     if runs.is_empty() {
         return "The store has no runs yet; 'holdup bench' makes one.\n".to_owned();
     }

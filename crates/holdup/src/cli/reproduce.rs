@@ -132,6 +132,7 @@ impl Options {
             return output::print(&json(&runs));
         }
         let mut text = report::claims::table(&claims, &show::style());
+        text.extend(all.first().map(|one| show::machine(&one.outcome.record)));
         text.push_str(&self.next(all, &claims));
         output::print(&text)
     }

@@ -193,9 +193,9 @@ fn read(path: &Path) -> Result<(String, String), Error> {
     }
 }
 
-/// Tables, charts and claims.
-fn screen(experiment: &Experiment, record: &RunRecord, claims: &[ClaimResult]) -> String {
-    let drawn = |plot: &&Plot| record.sweep(&plot.sweep).next().is_some();
+/// Tables, charts and claims. A chart over the locks says no more than the table above it; the page draws it.
+pub fn screen(experiment: &Experiment, record: &RunRecord, claims: &[ClaimResult]) -> String {
+    let drawn = |plot: &&Plot| plot.x != "lock" && record.sweep(&plot.sweep).next().is_some();
     let plots: Vec<Plot> = experiment.plots.iter().filter(drawn).cloned().collect();
     let mut text = show::screen(record, &plots);
     if !claims.is_empty() {

@@ -15,14 +15,34 @@ pub fn style() -> Style {
     Style { width: output::WIDTH, colour: output::colour() }
 }
 
-/// Table and charts of a run.
+/// Table and charts of a run, and the machine it was measured on.
 pub fn screen(run: &RunRecord, plots: &[Plot]) -> String {
     let style = style();
     let mut text = report::table::run(run, &style);
     for plot in plots {
         let _ = write!(text, "\n{}", report::chart::terminal(run, plot, &style));
     }
-    text
+    text + &machine(run)
+}
+
+/// No figure without its environment: what matters most of it, in a sentence. The page and the exports have all of it.
+pub fn machine(run: &RunRecord) -> String {
+    let fact = |name: &str| {
+        let value = run.environment.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
+        value.filter(|value| !value.starts_with("n/a")).map(text::clean)
+    };
+    let cpus = run.cpus().map(|n| report::number::counted(n as usize, "CPU"));
+    let guest = fact("virtualised").filter(|yes| yes == "yes").map(|_| "in a virtual machine".to_owned());
+    let load = fact("load_before").map(|load| format!("load before {load}"));
+    let clock = fact("clock_source").map(|clock| format!("clock {clock}"));
+    let facts: Vec<String> =
+        [fact("cpu"), cpus, guest, fact("kernel"), fact("libc"), clock, load].into_iter().flatten().collect();
+    match facts.is_empty() {
+        true => String::new(),
+        false => {
+            format!("\n{}\n", text::wrap(&format!("Measured on {}.", facts.join(", ")), output::WIDTH, 2))
+        }
+    }
 }
 
 /// The run as JSON, for programs.

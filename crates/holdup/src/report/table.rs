@@ -78,7 +78,13 @@ pub fn context(run: &RunRecord, cells: &[&CellRecord]) -> String {
     let all = if words.is_empty() { String::new() } else { format!("{}; ", words.join(", ")) };
     let machine =
         run.cpus().map(|cpus| format!(", on {}", number::counted(cpus as usize, "CPU"))).unwrap_or_default();
-    format!("All cells: {all}{}{amount} per cell{machine}.", number::counted(run.repeats as usize, "run"))
+    format!("All cells: {all}{}{amount} per cell{machine}.", number::counted(repeats(run, cells), "run"))
+}
+
+/// Runs per cell of these cells: the sweeps of an experiment may differ. Before anything was measured, what was asked for.
+fn repeats(run: &RunRecord, cells: &[&CellRecord]) -> usize {
+    let measured = |cell: &CellRecord| cell.samples.iter().map(|sample| sample.repeat as usize + 1).max();
+    cells.iter().filter_map(|cell| measured(cell)).max().unwrap_or(run.repeats as usize)
 }
 
 /// The default length of a run, where every cell has it.

@@ -23,10 +23,11 @@ repeats = 3
 quick = { repeats = 2 }
 
 [[plot]]
-title = "Time by lock"
+title = "Time by threads"
 sweep = "alone"
-x = "lock"
+x = "threads"
 y = "time_per_op_ns"
+series = ["lock"]
 
 [[claim]]
 id = "A"
@@ -75,7 +76,7 @@ fn a_file_is_measured_drawn_and_judged() {
     let place = with_file(FILE);
     let ended = place.run("run small.toml --no-reject").with(0).says(&["6 runs"]).shows(&[
         "eventfd",
-        "Time by lock",
+        "Time by threads",
         "One thread is even with itself",
         "One thread is always even.",
         "C-long-id needs 4096 CPUs",
@@ -126,7 +127,7 @@ fn a_page_is_written_once() {
 fn mistakes_are_named_with_their_place_and_exit_2() {
     let place = with_file(&FILE.replace("ratio(jain, kernel, none)", "ratio(jain, kernle, none)"));
     let ended = place.run("run small.toml").with(2).says(&[
-        "small.toml:27:16: claim A, figure 'even': 'kernle' is not a lock",
+        "small.toml:28:16: claim A, figure 'even': 'kernle' is not a lock",
         "did you mean 'kernel'?",
         "    ratio(jain, kernle, none)\n                ^",
     ]);

@@ -141,3 +141,28 @@ fn the_printed_command_repeats_the_run_in_the_same_order() {
     assert_eq!(store.plan(1).unwrap(), store.plan(2).unwrap());
     assert_eq!(store.options(1).unwrap(), store.options(2).unwrap());
 }
+
+#[test]
+fn a_stored_run_is_shown_again_as_it_was() {
+    let place = Place::new();
+    let measured = place.run(SMALL).with(0).out;
+    let table = measured.split("\nWhat to try next").next().unwrap().split("\nKept as run").next().unwrap();
+    let again = place.run("history last --html again.html").with(0).out;
+    assert!(again.starts_with(table), "measured:\n{measured}\nagain:\n{again}");
+    assert!(again.contains("Measured on "), "no figure without its environment:\n{again}");
+    assert!(place.path("again.html").exists());
+    place.run("history last --html again.html").with(2).says(&["again.html", "--force"]);
+    place.run("history 99").with(2).says(&["99"]);
+}
+
+#[test]
+fn a_stored_experiment_is_shown_again_with_its_claims() {
+    let place = Place::new();
+    let file = "[experiment]\nname = \"tiny\"\ntitle = \"tiny\"\n\n[[sweep]]\nname = \"one\"\nlock = \"pthread\"\nthreads = [1, 2]\n\
+                duration = \"5ms\"\nrepeats = 3\n\n[[claim]]\nid = \"T1\"\nclaim = \"It takes time.\"\n\
+                check = \"time_per_op_ns(pthread @ threads=1) > 0\"\nshow = \"some\"\nwhy_holds = \"It does.\"\n\
+                why_differs = \"It does not.\"\n";
+    std::fs::write(place.path("tiny.toml"), file).unwrap();
+    place.run("run tiny.toml --no-reject").with(0);
+    place.run("history last").with(0).shows(&["3 runs of 5ms", "T1", "holds", "It does."]);
+}
