@@ -75,8 +75,8 @@ const SPIN_MAX: u32 = if cfg!(any(loom, miri)) { 2 } else { 600 };
 const SPIN_AT_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 /// The first and the longest run of pauses between two looks at the word. A look takes the line from the holder, who will
 /// soon need it; so the first comes late enough for the holder to pass through many short sections in between.
-const PAUSES_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 16 };
-const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 64 };
+const PAUSES_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
+const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 
 /// Learns how long to spin, sleeps otherwise, and lets nobody starve: the lock for general use. 8 bytes.
 pub struct Adaptive {
