@@ -101,9 +101,11 @@ fn miri() -> Result<(), String> {
 fn tsan() -> Result<(), String> {
     nightly_has("rust-src")?;
     let target = "x86_64-unknown-linux-gnu";
+    let suppressions = run::root().join("crates/holdup-locks/tsan-suppressions.txt");
     cargo(&["+nightly", "test", "-Zbuild-std", "--target", target, "--package", "holdup-locks"])
         .args(&["--lib", "--test", "conformance", "--test", "techniques"])
         .env("RUSTFLAGS", "-Zsanitizer=thread")
+        .env("TSAN_OPTIONS", &format!("suppressions={}", suppressions.display()))
         .env("CARGO_TARGET_DIR", "target/tsan")
         .run()
 }
