@@ -22,91 +22,13 @@
 //! forked child shares the object with its parent: the lock then excludes across both. If the object cannot be made (too many open
 //! files), the lock silently works as `Futex`; ask [`EventFdSem::create`] to know. Try and timed try need Linux 5.8 and never succeed before.
 
-use super::kernel::{Kind, Object, broken};
+use super::kernel::{Kind, Object, broken, token_lock};
 use crate::sys::object::{self as kernel};
 use crate::sys::{DeadlineNs, SysError, Taken, now_ns};
 
-const NAME: &str = "eventfd-sem";
-const KIND: Kind = Kind { call: "eventfd", make: || kernel::event_new(true), free: kernel::close };
-
-/// Binary semaphore of the kernel: every acquisition and release is a system call. 24 bytes.
-pub struct EventFdSem {
-    object: Object,
+token_lock! {
+    /// Binary semaphore of the kernel: every acquisition and release is a system call. 24 bytes.
+    EventFdSem, "eventfd-sem",
+    call: "eventfd", make: || kernel::event_new(true), free: kernel::close,
+    take: kernel::event_take, try: kernel::event_try, give: kernel::event_give, readable: core::convert::identity
 }
-
-impl EventFdSem {
-    /// A free lock; its kernel object is made at first use.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { object: Object::new() }
-    }
-
-    /// Makes the kernel object now, if it is not made yet.
-    ///
-    /// # Errors
-    /// The system call that failed; the lock then works as `Futex`.
-    pub fn create(&self) -> Result<(), SysError> {
-        self.object.lazy.get_or_make(&KIND).map(drop)
-    }
-
-    fn acquire(&self) {
-        match self.object.lazy.get_or_make(&KIND) {
-            Ok(object) => kernel::event_take(object).unwrap_or_else(|error| broken(NAME, error)),
-            Err(_) => self.object.stand_in.acquire(),
-        }
-    }
-
-    fn acquire_until(&self, deadline: DeadlineNs) -> bool {
-        let Ok(object) = self.object.lazy.get_or_make(&KIND) else {
-            return self.object.stand_in.acquire_until(deadline);
-        };
-        loop {
-            if kernel::event_try(object) == Taken::Yes {
-                return true;
-            }
-            if now_ns() >= deadline {
-                return false;
-            }
-            kernel::await_readable(object, deadline).unwrap_or_else(|error| broken(NAME, error));
-        }
-    }
-
-    fn try_acquire(&self) -> bool {
-        match self.object.lazy.get_or_make(&KIND) {
-            Ok(object) => kernel::event_try(object) == Taken::Yes,
-            Err(_) => self.object.stand_in.try_acquire(),
-        }
-    }
-
-    fn release(&self) {
-        match self.object.lazy.get_or_make(&KIND) {
-            Ok(object) => kernel::event_give(object).unwrap_or_else(|error| broken(NAME, error)),
-            Err(_) => self.object.stand_in.release(),
-        }
-    }
-
-    fn held(&self) -> bool {
-        match self.object.lazy.get() {
-            Some(object) => !kernel::is_readable(object),
-            None => self.object.stand_in.held(),
-        }
-    }
-}
-
-impl Drop for EventFdSem {
-    fn drop(&mut self) {
-        crate::lock::raw::check_free(self.held(), NAME);
-        if let Some(object) = self.object.lazy.get() {
-            (KIND.free)(object);
-        }
-    }
-}
-
-impl Default for EventFdSem {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-raw_mutex!([] EventFdSem, GuardSend, Self::new());
-raw_mutex_timed!([] EventFdSem);

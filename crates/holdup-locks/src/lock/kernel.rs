@@ -99,3 +99,100 @@ impl Object {
         Self { lazy: Lazy::new(), stand_in: Futex::new() }
     }
 }
+
+/// A lock that is a token in a kernel object: whoever takes it out holds the lock and puts it back. `call`, `make` and `free`
+/// are those of its [`Kind`]; `take` sleeps, `try` does not, `give` puts back; `readable` is the descriptor that a timed try polls.
+macro_rules! token_lock {
+    (
+        $(#[$about:meta])* $lock:ident, $name:literal,
+        call: $call:literal, make: $make:expr, free: $free:expr,
+        take: $take:path, try: $try:path, give: $give:path, readable: $readable:expr
+    ) => {
+        const NAME: &str = $name;
+        const KIND: Kind = Kind { call: $call, make: $make, free: $free };
+
+        $(#[$about])*
+        pub struct $lock {
+            object: Object,
+        }
+
+        impl $lock {
+            /// A free lock; its kernel object is made at first use.
+            #[must_use]
+            pub const fn new() -> Self {
+                Self { object: Object::new() }
+            }
+
+            /// Makes the kernel object now, if it is not made yet.
+            ///
+            /// # Errors
+            /// The system call that failed; the lock then works as `Futex`.
+            pub fn create(&self) -> Result<(), SysError> {
+                self.object.lazy.get_or_make(&KIND).map(drop)
+            }
+
+            fn acquire(&self) {
+                match self.object.lazy.get_or_make(&KIND) {
+                    Ok(object) => $take(object).unwrap_or_else(|error| broken(NAME, error)),
+                    Err(_) => self.object.stand_in.acquire(),
+                }
+            }
+
+            fn acquire_until(&self, deadline: DeadlineNs) -> bool {
+                let Ok(object) = self.object.lazy.get_or_make(&KIND) else {
+                    return self.object.stand_in.acquire_until(deadline);
+                };
+                loop {
+                    if $try(object) == Taken::Yes {
+                        return true;
+                    }
+                    if now_ns() >= deadline {
+                        return false;
+                    }
+                    kernel::await_readable($readable(object), deadline)
+                        .unwrap_or_else(|error| broken(NAME, error));
+                }
+            }
+
+            fn try_acquire(&self) -> bool {
+                match self.object.lazy.get_or_make(&KIND) {
+                    Ok(object) => $try(object) == Taken::Yes,
+                    Err(_) => self.object.stand_in.try_acquire(),
+                }
+            }
+
+            fn release(&self) {
+                match self.object.lazy.get_or_make(&KIND) {
+                    Ok(object) => $give(object).unwrap_or_else(|error| broken(NAME, error)),
+                    Err(_) => self.object.stand_in.release(),
+                }
+            }
+
+            fn held(&self) -> bool {
+                match self.object.lazy.get() {
+                    Some(object) => !kernel::is_readable($readable(object)),
+                    None => self.object.stand_in.held(),
+                }
+            }
+        }
+
+        impl Drop for $lock {
+            fn drop(&mut self) {
+                crate::lock::raw::check_free(self.held(), NAME);
+                if let Some(object) = self.object.lazy.get() {
+                    (KIND.free)(object);
+                }
+            }
+        }
+
+        impl Default for $lock {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        raw_mutex!([] $lock, GuardSend, Self::new());
+        raw_mutex_timed!([] $lock);
+    };
+}
+pub(super) use token_lock;
