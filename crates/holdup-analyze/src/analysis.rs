@@ -1,0 +1,62 @@
+//! The way through: events in, report out.
+
+use holdup_trace::{Ending, Event, Header, Stacks};
+
+use crate::facts::Facts;
+use crate::finding::{self, Finding};
+use crate::names::{Modules, Names, Resolver};
+use crate::problem::Problem;
+use crate::timeline::Timeline;
+
+/// What to keep.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Keep every interval and wake-up for a viewer; costs memory by the event.
+    pub timeline: bool,
+    /// Look only at events from this moment on (the clock of the events).
+    pub from_ns: Option<u64>,
+    /// Look only at events before this moment.
+    pub to_ns: Option<u64>,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Numbers.
+    pub facts: Facts,
+    /// What holds threads up, worst first; empty for a healthy program.
+    pub findings: Vec<Finding>,
+    /// What is wrong with the recording itself.
+    pub problems: Vec<Problem>,
+    /// Intervals, if they were asked for.
+    pub timeline: Option<Timeline>,
+}
+
+/// An analysis under way.
+#[derive(Debug)]
+pub struct Analysis {
+    facts: Facts,
+    names: Names,
+}
+
+impl Analysis {
+    /// Begins.
+    pub fn new(header: &Header, _options: Options) -> Self {
+        Analysis { facts: Facts { header: header.clone(), ..Facts::default() }, names: Names::new() }
+    }
+
+    /// Takes the next event. Events come in order of time, as well as the producer could.
+    pub fn feed(&mut self, event: &Event) {
+        self.names.feed(event);
+        self.facts.totals.events += 1;
+    }
+
+    /// Names everything and judges.
+    pub fn finish(mut self, ending: Option<&Ending>, stacks: &Stacks, modules: &dyn Modules) -> Report {
+        let mut resolver = Resolver::new(self.names, stacks, modules);
+        self.facts.ending = ending.cloned();
+        let problems = resolver.problems();
+        let findings = finding::all(&self.facts);
+        Report { facts: self.facts, findings, problems, timeline: None }
+    }
+}

@@ -1,0 +1,448 @@
+//! What a recording says once it is added up: the numbers that findings judge and reports show.
+//!
+//! Every duration is in nanoseconds, every figure covers the recording from [`Facts::start_ns`] to [`Facts::end_ns`] unless it
+//! says otherwise. A figure that was not recorded at this grade is `None`, never zero.
+
+use std::collections::BTreeMap;
+
+use holdup_trace::{CallNumber, Counter, Ending, Header, Pid, ThreadUsage, Tid};
+
+use crate::Histogram;
+use crate::names::Frame;
+
+/// Everything that was added up.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// What the recording says about itself.
+    pub header: Header,
+    /// Its end; `None` if it was cut off.
+    pub ending: Option<Ending>,
+    /// First moment.
+    pub start_ns: u64,
+    /// Last moment.
+    pub end_ns: u64,
+    /// Sums over all threads.
+    pub totals: Totals,
+    /// Per CPU, in order.
+    pub cpus: Vec<CpuFacts>,
+    /// Processes, by number.
+    pub processes: Vec<ProcessFacts>,
+    /// Threads, by when they appeared.
+    pub threads: Vec<ThreadFacts>,
+    /// Whatever threads waited for on a futex, most time lost first; those that are idle by design are among them, see
+    /// [`Primitive::is_contention`].
+    pub locks: Vec<LockFacts>,
+    /// Threads that woke each other or ran in turn, most round trips first.
+    pub pairs: Vec<PairFacts>,
+    /// CPU samples by function, most first.
+    pub symbols: Vec<Code>,
+    /// CPU samples by module, most first.
+    pub modules: Vec<Code>,
+    /// Instructions where samples pile up, most first.
+    pub hotspots: Vec<Hotspot>,
+    /// Calls that block by nature, by number: how often.
+    pub calls: BTreeMap<CallNumber, u64>,
+    /// Where threads yielded (`sched_yield`), most first.
+    pub yield_sites: Vec<Site>,
+    /// Running totals, the last of each, summed over CPUs.
+    pub counters: BTreeMap<Counter, u64>,
+}
+
+impl Facts {
+    /// Length of the recording.
+    pub fn span_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// The thread with this number; of several in time, the last.
+    pub fn thread(&self, tid: Tid) -> Option<&ThreadFacts> {
+        self.threads.iter().rev().find(|thread| thread.tid == tid)
+    }
+}
+
+/// Sums over all threads.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Events read.
+    pub events: u64,
+    /// Events that the kernel could not deliver.
+    pub lost: u64,
+    /// Times a thread left a CPU.
+    pub switches: u64,
+    /// Of these, those where it could have gone on: preempted or yielded.
+    pub involuntary: u64,
+    /// CPU time.
+    pub on_cpu_ns: u64,
+    /// Sum of the threads' lives within the recording.
+    pub thread_ns: u64,
+    /// Time in contended waits, of all threads.
+    pub lock_wait_ns: u64,
+    /// Length of each stay on a CPU.
+    pub run_ns: Histogram,
+    /// Time between being made runnable and running, where it is known.
+    pub run_delay_ns: Histogram,
+    /// Time during which at least so many threads were running or runnable: `[n]` for exactly n, the last for more.
+    pub runnable_ns: Vec<u64>,
+    /// CPU samples in user code.
+    pub user_samples: u64,
+    /// CPU samples in the kernel; `None` if none could be taken there.
+    pub kernel_samples: Option<u64>,
+    /// Futex wakes by the target that woke nobody.
+    pub wasted_wakes: u64,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, Default)]
+pub struct CpuFacts {
+    /// Time that threads of the target ran here.
+    pub busy_ns: u64,
+    /// Times one left.
+    pub switches: u64,
+    /// Events lost here.
+    pub lost: u64,
+    /// Hardware counters of this CPU, the last of each.
+    pub counters: BTreeMap<Counter, u64>,
+}
+
+/// One process.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessFacts {
+    /// Its number.
+    pub pid: Pid,
+    /// The name of its first thread.
+    pub name: String,
+    /// The file that it executes, where mappings tell.
+    pub program: Option<String>,
+    /// How many of its threads were seen.
+    pub threads: usize,
+}
+
+/// One thread.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadFacts {
+    /// Its number.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+    /// Its last name.
+    pub name: String,
+    /// First moment that it is known to exist.
+    pub born_ns: u64,
+    /// Last moment.
+    pub ended_ns: u64,
+    /// Whether it ended within the recording.
+    pub exited: bool,
+    /// CPU time.
+    pub on_cpu_ns: u64,
+    /// Time off CPU by reason, and how often.
+    pub off: BTreeMap<Reason, OffTime>,
+    /// Times it left a CPU while it could have gone on.
+    pub involuntary: u64,
+    /// Times it left a CPU to wait.
+    pub voluntary: u64,
+    /// Length of its stays on a CPU.
+    pub run_ns: Histogram,
+    /// Time from runnable to running, where known.
+    pub run_delay_ns: Histogram,
+    /// Times it ran on another CPU than before.
+    pub migrations: u64,
+    /// CPU samples in user code.
+    pub user_samples: u64,
+    /// CPU samples in the kernel.
+    pub kernel_samples: u64,
+    /// Time in contended waits (a part of `off`).
+    pub lock_wait_ns: u64,
+    /// Futex calls by this thread that woke somebody.
+    pub wakes: u64,
+    /// What the kernel counted at the first and the last reading.
+    pub usage: Option<(ThreadUsage, ThreadUsage)>,
+}
+
+impl ThreadFacts {
+    /// Its life within the recording.
+    pub fn life_ns(&self) -> u64 {
+        self.ended_ns.saturating_sub(self.born_ns)
+    }
+}
+
+/// Time off CPU for one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OffTime {
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub ns: u64,
+}
+
+/// Why a thread was off CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Waiting for what a futex stands for.
+    Futex(Primitive),
+    /// Asked to sleep for a time.
+    Sleep,
+    /// Waiting for descriptors (poll, select, epoll) or in another call that waits for events by design.
+    Poll,
+    /// Waiting for data to reach or come from a device (fsync, uninterruptible sleep).
+    Io,
+    /// Waiting for a child process.
+    Child,
+    /// Reading a page from a device.
+    PageFault,
+    /// It could run, but another thread got the CPU.
+    Preempted,
+    /// It gave the CPU away (`sched_yield`).
+    Yielded,
+    /// Another blocking call than those that are recorded by name.
+    OtherCall,
+    /// It had not run yet: from its start to its first run.
+    Starting,
+    /// It left for a reason that is not known (events were lost).
+    Unknown,
+}
+
+impl Reason {
+    /// Whether waiting for this is what the program means to do when it has nothing else to do.
+    pub fn is_idle(self) -> bool {
+        match self {
+            Reason::Futex(primitive) => !primitive.is_contention(),
+            Reason::Sleep | Reason::Poll | Reason::Child => true,
+            _ => false,
+        }
+    }
+}
+
+/// What a futex stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Primitive {
+    /// pthread_mutex (also behind std::mutex of C++ and mtx_t).
+    Mutex,
+    /// A mutex with priority inheritance.
+    PiMutex,
+    /// std::sync::Mutex of Rust.
+    RustMutex,
+    /// parking_lot's Mutex.
+    ParkingLotMutex,
+    /// A lock of the Go runtime.
+    GoRuntime,
+    /// A lock that spins or sleeps by the program's own code on a futex.
+    OtherLock,
+    /// A reader-writer lock of any library.
+    RwLock,
+    /// malloc's arenas and other locks inside libc.
+    Libc,
+    /// A semaphore.
+    Semaphore,
+    /// A barrier.
+    Barrier,
+    /// A condition variable of any library.
+    Condvar,
+    /// A thread that parks itself until it is unparked (channels, executors, idle workers).
+    Park,
+    /// Waiting for a thread to end.
+    Join,
+    /// A one-time initialisation.
+    Once,
+    /// A futex that nothing is known about.
+    #[default]
+    Unknown,
+}
+
+impl Primitive {
+    /// Whether a wait means that another thread is in the way; `false` for waits that a program makes when it has nothing to do.
+    pub fn is_contention(self) -> bool {
+        use Primitive::*;
+        matches!(self, Mutex | PiMutex | RustMutex | ParkingLotMutex | OtherLock | RwLock | Libc)
+    }
+}
+
+/// One thing that threads waited for on a futex.
+#[derive(Clone, Debug, Default)]
+pub struct LockFacts {
+    /// Which process it is in.
+    pub pid: Pid,
+    /// Its address; `None` where the futex is not the lock (parking_lot parks each thread on a word of its own): there the lock
+    /// is known by where it is taken.
+    pub addr: Option<u64>,
+    /// How it is called.
+    pub name: LockName,
+    /// What it is.
+    pub primitive: Primitive,
+    /// Waits that slept.
+    pub waits: u64,
+    /// How long each lasted, from leaving the CPU to running again.
+    pub wait_ns: Histogram,
+    /// Waits that the kernel sent back or that did not sleep.
+    pub refused_waits: u64,
+    /// Waits that ended by timeout.
+    pub timeouts: u64,
+    /// Calls that woke somebody.
+    pub wakes: u64,
+    /// Calls that woke nobody.
+    pub wasted_wakes: u64,
+    /// Most threads that waited at the same time.
+    pub max_waiters: u32,
+    /// Threads that waited, with count and time, most time first.
+    pub waiters: Vec<(Tid, OffTime)>,
+    /// Threads that ended waits (the former holders), with how often and how long the waits were, most time first.
+    pub holders: Vec<Holder>,
+    /// Where it is waited for, most time first.
+    pub wait_sites: Vec<Site>,
+    /// Where it is released, most wakes first.
+    pub wake_sites: Vec<Site>,
+    /// What holders did while others waited.
+    pub holder_doing: HolderDoing,
+    /// Time from one end of a wait to the next, while others still waited: the pace of hand-overs.
+    pub handover_ns: Histogram,
+    /// How long a waiter had run before the wait, per wait.
+    pub run_before_ns: Histogram,
+    /// Time during which somebody waited.
+    pub contended_ns: u64,
+    /// Readings of the lock word: all, held, contended.
+    pub words: Option<(u64, u64, u64)>,
+    /// Wake-ups of several threads at once.
+    pub herds: Herds,
+    /// Waits where the holder had the lower priority and was preempted: how many, and how long it was preempted.
+    pub inversions: OffTime,
+    /// The waits of the longest durations, for the evidence: (thread, from, to), longest first, at most eight.
+    pub longest: Vec<(Tid, u64, u64)>,
+}
+
+/// How a lock is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LockName {
+    /// The variable it is in: name, and the offset from its beginning in bytes.
+    Symbol {
+        /// The variable, demangled.
+        name: String,
+        /// The offset of the futex in it.
+        offset: u64,
+    },
+    /// No variable: on the heap or a stack; called after the function that mostly waits for it.
+    Site(String),
+    /// Nothing is known but the address.
+    #[default]
+    Address,
+}
+
+/// A thread that ended waits for a lock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Holder {
+    /// The thread; `Tid(0)` for threads that were not recorded.
+    pub tid: Tid,
+    /// Waits that it ended.
+    pub count: u64,
+    /// How long these had lasted.
+    pub ns: u64,
+}
+
+/// What holders did between the later of (the wait's beginning, the holder's own last wait for the lock) and the release.
+#[derive(Clone, Debug, Default)]
+pub struct HolderDoing {
+    /// It ran.
+    pub running_ns: u64,
+    /// It was off CPU, by reason.
+    pub off: BTreeMap<Reason, u64>,
+    /// The holder is not known: woken from outside, by timeout, or events were lost.
+    pub unknown_ns: u64,
+    /// Where it left the CPU while it held the lock and others waited, most time first.
+    pub off_sites: Vec<Site>,
+}
+
+/// Wake-ups of several threads at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Herds {
+    /// Calls that woke at least two.
+    pub calls: u64,
+    /// Threads woken by them.
+    pub woken: u64,
+    /// Of these, those that waited again within their first run, before doing anything longer than 50 us.
+    pub back_to_sleep: u64,
+}
+
+/// A place in the program with what happened there.
+#[derive(Clone, Debug, Default)]
+pub struct Site {
+    /// Call path, innermost first, inlined frames included.
+    pub trail: Vec<Frame>,
+    /// How often.
+    pub count: u64,
+    /// How long in all, where it is about time.
+    pub ns: u64,
+}
+
+impl Site {
+    /// The innermost frame of the program itself: the function that called `lock`. The innermost of all if there is none.
+    pub fn caller(&self) -> Option<&Frame> {
+        self.trail.iter().find(|frame| frame.role == crate::Role::Program).or(self.trail.first())
+    }
+}
+
+/// Two threads that follow each other.
+#[derive(Clone, Debug, Default)]
+pub struct PairFacts {
+    /// One, the smaller number.
+    pub a: Tid,
+    /// The other.
+    pub b: Tid,
+    /// Wake-ups of b by a and of a by b.
+    pub wakings: Wakings,
+    /// Round trips: a woke b, b then woke a (or the other way about).
+    pub round_trips: u64,
+    /// How long either ran between being woken and waking the other.
+    pub run_ns: Histogram,
+    /// Where a and b hand over, most first.
+    pub sites: Vec<Site>,
+    /// First and last moment of the hand-overs.
+    pub from_ns: u64,
+    /// Last moment.
+    pub to_ns: u64,
+}
+
+/// How often two threads woke each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wakings {
+    /// a woke b.
+    pub a_to_b: u64,
+    /// b woke a.
+    pub b_to_a: u64,
+}
+
+/// CPU samples of a function or a module.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// The function (symbols) or file (modules) as a frame.
+    pub frame: Frame,
+    /// Samples with it innermost.
+    pub hits: u64,
+    /// Samples with it anywhere on the stack.
+    pub inclusive: u64,
+}
+
+/// An instruction at which samples pile up.
+#[derive(Clone, Debug)]
+pub struct Hotspot {
+    /// The instruction before the sampled one, where it is.
+    pub frame: Frame,
+    /// Its text.
+    pub instruction: String,
+    /// What makes it suspicious.
+    pub class: HotspotClass,
+    /// The variable it works on, where its operand tells.
+    pub variable: Option<LockName>,
+    /// Samples right behind it.
+    pub hits: u64,
+    /// Of how many samples in its function.
+    pub function_hits: u64,
+    /// By thread, most first.
+    pub threads: Vec<(Tid, u64)>,
+}
+
+/// What kind of instruction holds samples up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HotspotClass {
+    /// A `lock`-prefixed instruction or an `xchg` with memory.
+    Atomic,
+    /// A `pause` (or its like) in a loop.
+    Pause,
+}

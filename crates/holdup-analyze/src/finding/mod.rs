@@ -1,0 +1,221 @@
+//! What holds threads up: one file per kind of finding, one row each in [`RULES`].
+//!
+//! A rule is a pure function from [`Facts`] to findings. Its file begins with signs, thresholds and how it can be wrong, as
+//! docs/findings.md tells them to users. A finding is data; its sentences are made by the program that prints it.
+
+use holdup_trace::{Pid, Tid};
+
+use crate::facts::{Facts, LockName, Primitive, Site};
+
+/// One thing that holds threads up.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Which kind.
+    pub kind: Kind,
+    /// Share of all threads' time (or of CPU time, as the kind's page says) that this costs, 0 to 1: the order of findings.
+    pub severity: f64,
+    /// Whom and what it is about.
+    pub subjects: Vec<Subject>,
+    /// Where in the program; its caller is the place to print.
+    pub place: Option<Site>,
+    /// What was seen: numbers with names, the most telling first.
+    pub evidence: Vec<Evidence>,
+    /// Moments to look at on a timeline, worst first.
+    pub moments: Vec<Moment>,
+    /// What to try.
+    pub cure: Cure,
+    /// The command that tests the cure.
+    pub proof: Command,
+}
+
+/// The kinds of findings, in the words of the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Most acquisitions of one lock end in a switch.
+    LockConvoy,
+    /// Much of all threads' time is lost waiting for one lock.
+    HotLock,
+    /// The holder is off CPU while others wait.
+    SleepingHolder,
+    /// Many more switches than time slices would give.
+    ExcessiveSwitching,
+    /// Two threads wake each other in turn.
+    PingPong,
+    /// More runnable threads than CPUs.
+    Oversubscription,
+    /// One wake-up releases many that go straight back to sleep.
+    ThunderingHerd,
+    /// CPU time burnt in spinning.
+    SpinWaste,
+    /// Samples pile up behind an atomic instruction on shared memory.
+    HotAtomic,
+    /// CPU time goes to the kernel.
+    KernelHeavy,
+    /// Wakes that wake nobody, waits that do not sleep.
+    WastedWakeups,
+    /// One thread does far more or less than its like.
+    Imbalance,
+    /// A lower-priority holder, preempted, delays a higher one.
+    PriorityInversion,
+}
+
+impl Kind {
+    /// All, in the order of docs/findings.md.
+    pub const ALL: [Kind; 13] = [
+        Kind::LockConvoy,
+        Kind::HotLock,
+        Kind::SleepingHolder,
+        Kind::ExcessiveSwitching,
+        Kind::PingPong,
+        Kind::Oversubscription,
+        Kind::ThunderingHerd,
+        Kind::SpinWaste,
+        Kind::HotAtomic,
+        Kind::KernelHeavy,
+        Kind::WastedWakeups,
+        Kind::Imbalance,
+        Kind::PriorityInversion,
+    ];
+
+    /// Its name in output, files and links: `lock-convoy`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::LockConvoy => "lock-convoy",
+            Kind::HotLock => "hot-lock",
+            Kind::SleepingHolder => "sleeping-holder",
+            Kind::ExcessiveSwitching => "excessive-switching",
+            Kind::PingPong => "ping-pong",
+            Kind::Oversubscription => "oversubscription",
+            Kind::ThunderingHerd => "thundering-herd",
+            Kind::SpinWaste => "spin-waste",
+            Kind::HotAtomic => "hot-atomic",
+            Kind::KernelHeavy => "kernel-heavy",
+            Kind::WastedWakeups => "wasted-wakeups",
+            Kind::Imbalance => "imbalance",
+            Kind::PriorityInversion => "priority-inversion",
+        }
+    }
+}
+
+/// Whom or what a finding is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// A lock: index in [`Facts::locks`], and what is needed to name it without them.
+    Lock {
+        /// Index in [`Facts::locks`].
+        index: usize,
+        /// How it is called.
+        name: LockName,
+        /// Its address, where the futex is the lock.
+        addr: Option<u64>,
+        /// What it is.
+        primitive: Primitive,
+    },
+    /// A thread.
+    Thread {
+        /// Its number.
+        tid: Tid,
+        /// Its name.
+        name: String,
+    },
+    /// A process.
+    Process {
+        /// Its number.
+        pid: Pid,
+        /// Its name.
+        name: String,
+    },
+    /// A variable.
+    Variable(LockName),
+    /// A function.
+    Function(String),
+}
+
+/// A number with a name and a unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// What is counted or measured, in `snake_case` with the unit last: the key in JSON. docs/findings.md explains each.
+    pub name: &'static str,
+    /// How much.
+    pub value: f64,
+    /// In what.
+    pub unit: Unit,
+}
+
+/// Units of evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A count.
+    Count,
+    /// Per second.
+    PerSecond,
+    /// Nanoseconds.
+    Ns,
+    /// A share, 0 to 1.
+    Share,
+    /// A ratio to something that the name says.
+    Ratio,
+}
+
+/// A stretch of time worth a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The thread.
+    pub tid: Tid,
+    /// From.
+    pub from_ns: u64,
+    /// To.
+    pub to_ns: u64,
+}
+
+/// What to try; the sentence is the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// Shorten the section, split the lock, or cap how many threads contend.
+    ShortenSplitOrGate,
+    /// Spin briefly before sleeping.
+    SpinThenPark,
+    /// Do the slow thing outside the lock.
+    MoveOutOfSection,
+    /// Give the two threads' work to one, or hand over in batches.
+    MergeOrBatch,
+    /// As many threads as CPUs.
+    FewerThreads,
+    /// Wake one at a time.
+    WakeOne,
+    /// Sleep instead of spinning, or back off.
+    ParkInsteadOfSpin,
+    /// Count per thread, or claim in chunks.
+    ShardCounter,
+    /// Make fewer system calls: larger buffers, batching.
+    FewerCalls,
+    /// Wake only when somebody waits; keep the waiters' count.
+    WakeOnlyWaiters,
+    /// Divide the work finer, or let idle threads take it.
+    Rebalance,
+    /// Inherit priority.
+    InheritPriority,
+    /// Larger work units between switches.
+    CoarserWork,
+}
+
+/// A `holdup` command that tests a cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its words after `holdup`, before the program: `["try", "--remedy", "gate:2"]`.
+    pub words: Vec<String>,
+    /// Whether the recorded program's command line follows after `--`.
+    pub program: bool,
+}
+
+type Rule = fn(&Facts) -> Vec<Finding>;
+
+/// Adding a finding: its file, its row.
+const RULES: &[Rule] = &[];
+
+/// Everything that holds threads up, worst first. A finding that another explains (the switches of a convoy, say) is left out.
+pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(facts)).collect();
+    findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
+    findings
+}

@@ -1,0 +1,25 @@
+//! From a recording to who holds whom up.
+//!
+//! Events go in one by one ([`Analysis::feed`]), what they mean comes out ([`Report`]): facts about threads, locks, pairs and
+//! code, findings in order of what they cost, and problems of the recording itself. The crate is pure: it reads no clock, opens no
+//! file, starts no thread and never fails. Bytes of binaries come from the caller through [`Modules`].
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod facts;
+mod finding;
+mod histogram;
+mod names;
+mod problem;
+mod timeline;
+
+pub use analysis::{Analysis, Options, Report};
+pub use facts::{
+    Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, LockFacts, LockName, OffTime,
+    PairFacts, Primitive, ProcessFacts, Reason, Site, ThreadFacts, Totals, Wakings,
+};
+pub use finding::{Command, Cure, Evidence, Finding, Kind, Moment, Subject, Unit};
+pub use histogram::Histogram;
+pub use names::{Frame, Modules, NoModules, Role, SpaceId};
+pub use problem::Problem;
+pub use timeline::{Interval, State, Timeline, Wake};

@@ -1,0 +1,61 @@
+//! What is wrong with a recording: nothing here stops the analysis, and nothing is passed over in silence.
+
+use holdup_trace::Tid;
+
+/// Something about the recording that touches what can be said from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Events were lost.
+    Lost {
+        /// How many.
+        count: u64,
+        /// In how many places.
+        places: u64,
+        /// First moment.
+        from_ns: u64,
+        /// Last moment.
+        to_ns: u64,
+    },
+    /// The recording was cut off: no end was written.
+    CutOff,
+    /// Time ran backwards between two events.
+    ClockSkew {
+        /// How often.
+        count: u64,
+        /// At most by how much.
+        max_ns: u64,
+    },
+    /// The kernel counted other switches than were recorded.
+    SwitchesDiffer {
+        /// The thread; `Tid(0)` for all.
+        tid: Tid,
+        /// Recorded.
+        recorded: u64,
+        /// Counted by the kernel.
+        counted: u64,
+    },
+    /// A binary could not be read: its functions have no names.
+    Unreadable {
+        /// The file.
+        path: String,
+        /// How many samples and waits it has.
+        hits: u64,
+    },
+    /// A binary is not the one that ran: its build id differs.
+    Replaced {
+        /// The file.
+        path: String,
+    },
+    /// A binary has no line information.
+    NoLines {
+        /// The file.
+        path: String,
+        /// How many samples and waits it has.
+        hits: u64,
+    },
+    /// Something that this analysis does not understand; newer versions may.
+    Unknown {
+        /// What.
+        what: String,
+    },
+}

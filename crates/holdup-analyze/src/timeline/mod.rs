@@ -1,0 +1,57 @@
+//! Threads over time: a state machine that takes events and keeps who ran, who waited for what, and who woke whom.
+
+use holdup_trace::Tid;
+
+use crate::facts::Reason;
+
+/// What the viewer draws: kept only when [`Options::timeline`](crate::Options::timeline) asks for it.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Per thread (same order as [`Facts::threads`](crate::Facts::threads)), without gaps and in order of time.
+    pub threads: Vec<Vec<Interval>>,
+    /// Every wake-up between threads that is known, in order of time.
+    pub wakes: Vec<Wake>,
+}
+
+/// A stretch of a thread's life in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// From.
+    pub from_ns: u64,
+    /// To.
+    pub to_ns: u64,
+    /// What it did.
+    pub state: State,
+}
+
+/// What a thread did for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It ran on this CPU.
+    Running {
+        /// Which.
+        cpu: u16,
+    },
+    /// It was off CPU.
+    Off {
+        /// Why.
+        reason: Reason,
+        /// Waiting for this lock: index in [`Facts::locks`](crate::Facts::locks).
+        lock: Option<u32>,
+    },
+    /// It could run but did not yet.
+    Runnable,
+    /// Events were lost: not known.
+    Unknown,
+}
+
+/// One thread made another runnable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// When.
+    pub time_ns: u64,
+    /// Who.
+    pub from: Tid,
+    /// Whom.
+    pub to: Tid,
+}

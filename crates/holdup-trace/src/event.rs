@@ -1,0 +1,278 @@
+//! The event vocabulary: one fact each, stated by who saw it, never interpreted.
+
+use crate::StackId;
+
+/// A thread, by the number that the recorder's own namespace of processes knows it by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tid(pub u32);
+
+/// A process (thread group), numbered like [`Tid`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pid(pub u32);
+
+/// The CPU of an event whose producer did not know it.
+pub const NO_CPU: u16 = u16::MAX;
+
+/// One fact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When, on the clock `CLOCK_MONOTONIC`.
+    pub time_ns: u64,
+    /// The thread it is about; `Tid(0)` for facts about a CPU or the recording.
+    pub tid: Tid,
+    /// On which CPU, or [`NO_CPU`].
+    pub cpu: u16,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// The thread got the CPU.
+    SwitchIn,
+    /// The thread left the CPU.
+    SwitchOut {
+        /// How much the kernel told of why.
+        off: OffCpu,
+        /// Where it was (user and kernel part), where the rights allow to see it.
+        stack: Option<StackId>,
+    },
+    /// The thread made another one runnable (`sched_waking`): needs rights, see [`Grade`](crate::Grade).
+    Waking {
+        /// The thread that is woken.
+        target: Tid,
+        /// Where the waker was.
+        stack: Option<StackId>,
+    },
+    /// The thread asks the kernel to wait on a futex. No sleep may follow: the kernel returns at once if the value differs.
+    FutexWait {
+        /// The operation with its flags.
+        op: FutexOp,
+        /// The user address that is waited on.
+        addr: u64,
+        /// The value that the thread expected to find there.
+        value: u32,
+        /// Where it was.
+        stack: Option<StackId>,
+    },
+    /// A futex call returned. Of calls that wait, only those that slept, timed out or were interrupted are recorded
+    /// (see [`Counter::FutexAgain`] for the others); of calls that wake, all.
+    FutexReturn {
+        /// The operation with its flags.
+        op: FutexOp,
+        /// The user address.
+        addr: u64,
+        /// What the kernel returned: 0 or a count, or a negative error number.
+        ret: i32,
+        /// Where it was; recorded for calls that woke somebody.
+        stack: Option<StackId>,
+    },
+    /// The thread enters another system call that blocks by its nature (sleep, poll, fsync, yield ...). Its return is not recorded.
+    Call {
+        /// The number of the system call, of the machine named in the header.
+        nr: CallNumber,
+        /// Where it was.
+        stack: Option<StackId>,
+    },
+    /// The thread was found running, by a timer of [`Header::sample_period_ns`](crate::Header::sample_period_ns) on its CPU.
+    Sample {
+        /// Where it was.
+        stack: StackId,
+    },
+    /// A page fault that had to read from a device.
+    MajorFault {
+        /// The address that was touched.
+        addr: u64,
+        /// Where it was.
+        stack: Option<StackId>,
+    },
+    /// The thread appeared. Its own event: `Event::tid` is the new thread.
+    Started {
+        /// Its process.
+        pid: Pid,
+        /// Who made it; `None` for threads that were there when the recording began.
+        parent: Option<Tid>,
+    },
+    /// The thread ended.
+    Exited,
+    /// The thread got a name.
+    Named {
+        /// The new name, as the kernel has it.
+        name: Box<str>,
+        /// Whether the name comes from executing a program: every mapping of the process is then gone.
+        exec: bool,
+    },
+    /// A file was mapped executable into the process of the thread.
+    Mapped(Box<Mapping>),
+    /// Events of this CPU were lost before this one, since the last event of the same CPU.
+    Lost {
+        /// How many, as far as the kernel counted.
+        count: u64,
+    },
+    /// The memory of a lock, read from outside.
+    LockWord {
+        /// The user address of the futex.
+        addr: u64,
+        /// The four bytes there.
+        word: u32,
+        /// The four bytes that glibc keeps the owner's thread number in (address + 8).
+        owner: u32,
+    },
+    /// A running total since the recording began, or of the interval that the counter names.
+    Count {
+        /// Of what.
+        counter: Counter,
+        /// The total.
+        value: u64,
+    },
+    /// What the kernel itself counted for the thread until now, from /proc.
+    Usage(Box<ThreadUsage>),
+}
+
+/// Why a thread left its CPU, as far as the kernel told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OffCpu {
+    /// It was still able to run: it was preempted or yielded.
+    Runnable,
+    /// It blocked; the kernel did not say how.
+    Blocked,
+    /// It blocked in a sleep that signals can interrupt (`S`).
+    Sleeping,
+    /// It blocked in a sleep that signals cannot interrupt (`D`).
+    Uninterruptible,
+    /// It ended, or was stopped by a signal or a debugger.
+    Gone,
+}
+
+/// A mapping of executable code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// The process.
+    pub pid: Pid,
+    /// First address.
+    pub start: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
+    /// The file, or a name in brackets as in /proc/PID/maps.
+    pub path: Box<str>,
+    /// The file's build id, where the kernel or the file told it.
+    pub build_id: Option<Box<[u8]>>,
+}
+
+/// A futex operation as the kernel gets it: command and flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FutexOp(pub u32);
+
+impl FutexOp {
+    /// FUTEX_WAIT.
+    pub const WAIT: u32 = 0;
+    /// FUTEX_WAKE.
+    pub const WAKE: u32 = 1;
+    /// FUTEX_REQUEUE.
+    pub const REQUEUE: u32 = 3;
+    /// FUTEX_CMP_REQUEUE.
+    pub const CMP_REQUEUE: u32 = 4;
+    /// FUTEX_WAKE_OP.
+    pub const WAKE_OP: u32 = 5;
+    /// FUTEX_LOCK_PI.
+    pub const LOCK_PI: u32 = 6;
+    /// FUTEX_UNLOCK_PI.
+    pub const UNLOCK_PI: u32 = 7;
+    /// FUTEX_TRYLOCK_PI.
+    pub const TRYLOCK_PI: u32 = 8;
+    /// FUTEX_WAIT_BITSET.
+    pub const WAIT_BITSET: u32 = 9;
+    /// FUTEX_WAKE_BITSET.
+    pub const WAKE_BITSET: u32 = 10;
+    /// FUTEX_WAIT_REQUEUE_PI.
+    pub const WAIT_REQUEUE_PI: u32 = 11;
+    /// FUTEX_CMP_REQUEUE_PI.
+    pub const CMP_REQUEUE_PI: u32 = 12;
+    /// FUTEX_LOCK_PI2.
+    pub const LOCK_PI2: u32 = 13;
+    /// The system call `futex_waitv` (and `futex_wait` of the second interface), which has no operation of its own.
+    pub const WAITV: u32 = 64;
+    /// The system call `futex_wake` of the second interface.
+    pub const WAKE2: u32 = 65;
+
+    const PRIVATE: u32 = 128;
+    const CLOCK_REALTIME: u32 = 256;
+
+    /// The command without its flags.
+    pub fn command(self) -> u32 {
+        self.0 & !(Self::PRIVATE | Self::CLOCK_REALTIME)
+    }
+
+    /// Whether the futex is private to the process.
+    pub fn is_private(self) -> bool {
+        self.0 & Self::PRIVATE != 0
+    }
+
+    /// Whether a timeout would be of the real-time clock.
+    pub fn is_realtime(self) -> bool {
+        self.0 & Self::CLOCK_REALTIME != 0
+    }
+
+    /// Whether the call can put the thread to sleep.
+    pub fn waits(self) -> bool {
+        matches!(
+            self.command(),
+            Self::WAIT
+                | Self::WAIT_BITSET
+                | Self::LOCK_PI
+                | Self::LOCK_PI2
+                | Self::WAIT_REQUEUE_PI
+                | Self::WAITV
+        )
+    }
+
+    /// Whether the call can wake others.
+    pub fn wakes(self) -> bool {
+        !self.waits() && self.command() != Self::TRYLOCK_PI
+    }
+}
+
+/// A system call number; 64-bit numbering of the machine in the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallNumber(pub u16);
+
+/// What is counted instead of being recorded one by one, or beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Counter {
+    /// Futex calls of all kinds, entered.
+    FutexCalls,
+    /// Futex calls that returned EAGAIN: the value had changed, nobody slept.
+    FutexAgain,
+    /// CPU cycles of the target on the event's CPU, user and kernel as rights allow.
+    Cycles,
+    /// Instructions of the target on the event's CPU.
+    Instructions,
+    /// References to the second-level cache that missed.
+    L2Misses,
+    /// References to the last-level cache that missed.
+    L3Misses,
+    /// Migrations of the target's threads between CPUs.
+    Migrations,
+    /// Page faults without a device.
+    MinorFaults,
+    /// CPU time of the recorder itself in nanoseconds.
+    RecorderCpuNs,
+}
+
+/// What the kernel counted for one thread over its whole life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// Voluntary context switches.
+    pub voluntary: u64,
+    /// Involuntary context switches.
+    pub involuntary: u64,
+    /// CPU time in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// CPU time in the kernel, in nanoseconds.
+    pub kernel_ns: u64,
+    /// Scheduling priority as /proc/TID/stat has it (20 is normal, lower is better, negative is real time).
+    pub priority: i32,
+}

@@ -1,0 +1,117 @@
+//! What a recording says about itself: at its beginning ([`Header`]) and, if it came that far, at its end ([`Ending`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Pid, Tid};
+
+/// Written before the first event.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Header {
+    /// Who wrote it: `holdup 0.1.0`, or the importer and what it read.
+    pub producer: String,
+    /// When it began, in seconds since 1970 (for names and reports; events are on the monotonic clock).
+    pub began_unix_s: u64,
+    /// When it began on the events' clock.
+    pub began_ns: u64,
+    /// The machine.
+    pub machine: Machine,
+    /// What was recorded.
+    pub target: Target,
+    /// What the recorder was able and asked to see.
+    pub grade: Grade,
+    /// Time between two CPU samples of one CPU; 0 for none.
+    pub sample_period_ns: u64,
+    /// Bytes of user stack that were looked at.
+    pub stack_bytes: u32,
+}
+
+/// The machine of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// Its name for the CPU.
+    pub cpu: String,
+    /// CPUs that were online.
+    pub cpus: u32,
+    /// Architecture as Rust names it: `x86_64`, `aarch64`. System call numbers and registers are of this one.
+    pub arch: String,
+    /// Kernel release.
+    pub kernel: String,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Target {
+    /// The command that was started; empty if it was running already.
+    pub command: Vec<String>,
+    /// The processes that were attached to or started.
+    pub pids: Vec<u32>,
+    /// Whether it was running already.
+    pub attached: bool,
+}
+
+impl Target {
+    /// The processes.
+    pub fn processes(&self) -> impl Iterator<Item = Pid> {
+        self.pids.iter().copied().map(Pid)
+    }
+
+    /// The first thread of each process.
+    pub fn leaders(&self) -> impl Iterator<Item = Tid> {
+        self.pids.iter().copied().map(Tid)
+    }
+}
+
+/// What a recorder was able to see. Analysis must not take the absence of what was never recorded for a fact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Grade {
+    /// `SwitchIn` and `SwitchOut` of the target's threads.
+    pub switches: bool,
+    /// `SwitchOut` tells sleeping from uninterruptible and carries stacks.
+    pub switch_reasons: bool,
+    /// `Waking` by threads of the target.
+    pub wakings: bool,
+    /// `Waking` by everybody else too.
+    pub foreign_wakings: bool,
+    /// Futex waits and returns.
+    pub futexes: bool,
+    /// Other calls that block.
+    pub calls: bool,
+    /// CPU samples.
+    pub samples: bool,
+    /// Samples are taken in the kernel too, and stacks have a kernel part.
+    pub kernel: bool,
+    /// Major page faults.
+    pub faults: bool,
+    /// Lock words were read from outside.
+    pub lock_words: bool,
+    /// Hardware counters.
+    pub hardware: bool,
+}
+
+/// Written after the last event; a recording without it was cut off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ending {
+    /// When, on the events' clock.
+    pub ended_ns: u64,
+    /// Why: `the target ended`, `Ctrl-C`, `the time was over`, or an error of the recorder.
+    pub reason: String,
+    /// Exit status of a command that was started: its code, or 128 and the number of the signal.
+    pub status: Option<i32>,
+    /// Events that the kernel could not deliver.
+    pub lost: u64,
+    /// CPU time that the recorder used.
+    pub recorder_cpu_ns: u64,
+    /// What the kernel counted for a command that was started and all its children that were waited for.
+    pub voluntary: Option<u64>,
+    /// The same for involuntary switches.
+    pub involuntary: Option<u64>,
+    /// CPU time of the same in user mode.
+    pub user_ns: Option<u64>,
+    /// CPU time of the same in the kernel.
+    pub kernel_ns: Option<u64>,
+}

@@ -1,0 +1,15 @@
+//! The waist of holdup: what a recording can say ([`Event`]), about whom, and the file that keeps it.
+//!
+//! Producers (`holdup-record`, importers, a simulator) state facts in this vocabulary; only `holdup-analyze` interprets them.
+//! The crate opens no file and knows no operating system: it writes to an [`std::io::Write`] and reads from bytes.
+#![forbid(unsafe_code)]
+
+mod event;
+mod file;
+mod header;
+mod stack;
+
+pub use event::{CallNumber, Counter, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, ThreadUsage, Tid, What};
+pub use file::{Damage, OpenError, Reader, Summary, Writer};
+pub use header::{Ending, Grade, Header, Machine, Target};
+pub use stack::{Registers, Stack, StackId, Stacks, Word};
