@@ -11,6 +11,7 @@ mod finding;
 mod histogram;
 mod names;
 mod problem;
+pub mod schedule;
 mod timeline;
 
 pub use analysis::{Analysis, Options, Report};

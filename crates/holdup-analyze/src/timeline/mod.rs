@@ -1,6 +1,10 @@
 //! Threads over time: a state machine that takes events and keeps who ran, who waited for what, and who woke whom.
 
+mod naming;
+
 use holdup_trace::Tid;
+
+pub(crate) use naming::Naming;
 
 use crate::facts::Reason;
 
