@@ -2,6 +2,8 @@
 //!
 //! The system is behind `sys/`; on a system that cannot record, [`record`] says so.
 
+mod sys;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
