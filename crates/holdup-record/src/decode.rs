@@ -297,11 +297,6 @@ impl<'a> Sample<'a> {
 pub struct Words<'a>(&'a [u8]);
 
 impl<'a> Words<'a> {
-    /// The words in these bytes; a rest below eight bytes is passed over.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Words(bytes)
-    }
-
     /// How many there are.
     pub fn len(self) -> usize {
         self.0.len() / 8

@@ -22,12 +22,13 @@ use crate::{Error, Options, Outcome};
 pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool) -> Result<Outcome, Error> {
     let process = Process::open(pid)?;
     let cpus = machine::online_cpus();
+    let (specs, _ids) = specs(options)?;
     machine::raise_open_files();
     machine::hurry();
     let mut assembler = Assembler::new(&cpus);
     let mut merge = Merge::new(cpus.len());
     let manner = Manner { on_exec: false, stack_bytes: options.stack_bytes, build_ids: true };
-    let session = Session::new(Linux, &cpus, specs(options), manner, options.buffer_kib)
+    let session = Session::new(Linux, &cpus, specs, manner, options.buffer_kib)
         .and_then(|session| open_threads(session, pid, &mut assembler, &mut merge));
     let session = session.map_err(|error| refusal::of(error, pid))?;
     let mut header = header(options, &session, &cpus, pid);

@@ -6,9 +6,11 @@
 
 mod attach;
 mod drain;
+pub mod ids;
 mod machine;
 mod perf;
 mod plan;
+mod probe;
 mod refusal;
 mod ring;
 mod session;
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use holdup_trace::{Ending, Event, Grade, Header, NO_CPU, Pid, Tid, What, Writer};
 
 use self::drain::{Finish, Recording};
+use self::ids::Ids;
 use self::perf::Linux;
 use self::plan::{Manner, Spec};
 use self::session::Session;
@@ -70,7 +73,7 @@ fn record_command(
     stop: &AtomicBool,
 ) -> Result<Outcome, Error> {
     let cpus = machine::online_cpus();
-    let specs = specs(options);
+    let (specs, _ids) = specs(options)?;
     // The command is made before the recorder changes anything that it would inherit: limits, priority.
     let waiting = target::prepare(command)?;
     machine::raise_open_files();
@@ -160,14 +163,11 @@ fn ending(reason: String, ended: Option<Ended>, lost: u64) -> Ending {
     }
 }
 
-fn specs(options: &Options) -> Vec<Spec> {
-    plan::plan(options, tracepoint_id)
-}
-
-fn tracepoint_id(name: &str) -> Option<u64> {
-    let group = if name.starts_with("sys_") { "syscalls" } else { "sched" };
-    let id = fs::read_to_string(format!("/sys/kernel/tracing/events/{group}/{name}/id")).ok()?;
-    id.trim().parse().ok()
+/// What is asked of the kernel, and what keeps its tracepoints cheap to close.
+fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
+    let ids = ids::find(&plan::tracepoints()).map_err(refusal::of_discovery)?;
+    let specs = plan::plan(options, |name| ids.get(name).map(u64::from));
+    Ok((specs, ids))
 }
 
 fn header(options: &Options, session: &Session<Linux>, cpus: &[u16], pid: u32) -> Header {

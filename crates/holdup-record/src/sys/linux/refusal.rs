@@ -1,7 +1,7 @@
 //! Why the kernel refuses, in words: what is so, what is needed, and the command that grants the least of it.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::{fs, io};
 
 use super::session::OpenError;
 use crate::Error;
@@ -17,6 +17,18 @@ pub fn of(error: OpenError, pid: u32) -> Error {
                 .into(),
         ),
         OpenError::Call(call, why) => Error::Call { call, why },
+    }
+}
+
+/// The error for a user who may not even open an event of its own.
+pub fn of_discovery(why: io::Error) -> Error {
+    match why.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => Error::Refused(forbidden(std::process::id())),
+        Some(libc::ENOSYS) => Error::Refused(
+            "this kernel was built without perf_event_open (CONFIG_PERF_EVENTS), which recording needs"
+                .into(),
+        ),
+        _ => Error::Call { call: "perf_event_open", why },
     }
 }
 

@@ -208,16 +208,6 @@ impl<K: Kernel> Session<K> {
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.cpus.iter().map(|cpu| cpu.owner.as_raw_fd())
     }
-
-    /// How many descriptors a thread takes.
-    pub fn descriptors_per_thread(&self) -> usize {
-        self.specs.len() * self.cpus.len()
-    }
-
-    /// The events, to be closed by somebody else.
-    pub fn into_events(self) -> Vec<OwnedFd> {
-        self.events.into_iter().map(|(_, fd)| fd).collect()
-    }
 }
 
 fn rings(kernel: &impl Kernel, cpus: &[u16], pages: usize) -> Result<Vec<Cpu>, OpenError> {
