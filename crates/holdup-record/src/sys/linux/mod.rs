@@ -6,3 +6,4 @@
 
 pub mod ids;
 mod probe;
+pub mod snapshot;
