@@ -176,11 +176,12 @@ fn moments(out: &mut String, recording: &Recording, moments: &[Moment], style: &
         );
     }
     let first = moments[0];
+    // Rounded outward, so that the window holds the whole moment.
+    let from_us = first.from_ns.saturating_sub(facts.header.began_ns) / 1_000;
+    let to_us = first.to_ns.saturating_sub(facts.header.began_ns).div_ceil(1_000) + 1;
     let _ = writeln!(
         out,
-        "  holdup report {} --switches --from {:.6}s --to {:.6}s",
+        "  holdup report {} --switches \\\n    --from {from_us}us --to {to_us}us",
         sentences::quoted(&recording.path.to_string_lossy()),
-        since_start_s(facts, first.from_ns),
-        since_start_s(facts, first.to_ns)
     );
 }

@@ -219,8 +219,13 @@ fn without_parameters(name: &str) -> String {
 fn without_generics(name: &str) -> String {
     let mut out = String::new();
     let mut depth = 0usize;
+    let mut before = ' ';
     for c in name.chars() {
+        // The arrow of a function's type closes no bracket.
+        let is_arrow = before == '-' && c == '>';
+        before = c;
         match c {
+            _ if is_arrow => {}
             '<' => {
                 if depth == 0 {
                     out.push('<');
