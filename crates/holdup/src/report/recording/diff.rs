@@ -136,7 +136,9 @@ pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
         }
     };
     differs("the programs differ", summary::program(before), summary::program(after));
-    if old.target.command != new.target.command && summary::program(before) == summary::program(after) {
+    // A process that was attached to has no command line here.
+    let started = !old.target.command.is_empty() && !new.target.command.is_empty();
+    if started && summary::program(before) == summary::program(after) {
         differs("the command lines differ", old.target.command.join(" "), new.target.command.join(" "));
     }
     differs("the machines have other CPUs", old.machine.cpu.clone(), new.machine.cpu.clone());

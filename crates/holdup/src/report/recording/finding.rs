@@ -147,8 +147,8 @@ fn sites(out: &mut String, title: &str, sites: &[Site], style: &Style) {
     for (index, site) in known.iter().enumerate() {
         let how_long =
             if site.ns > 0 { format!(", {}", number::time_ns(site.ns as f64)) } else { String::new() };
-        let again = if index > 0 { "also " } else { "" };
-        let _ = writeln!(out, "  {again}{title} ({}x{how_long}):", number::count(site.count as f64));
+        let title = if index > 0 { format!("Also {}", title.to_lowercase()) } else { title.to_owned() };
+        let _ = writeln!(out, "  {title} ({}x{how_long}):", number::count(site.count as f64));
         for frame in site.trail.iter().take(MOST_FRAMES) {
             let inlined = if frame.inlined { " (inlined)" } else { "" };
             let _ = writeln!(out, "{}", cut(&format!("    {}{inlined}", name::place(frame)), style.width));

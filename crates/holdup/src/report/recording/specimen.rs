@@ -68,6 +68,8 @@ fn thread(tid: u32, name: &str, parts: &[(Reason, u64, u64)]) -> ThreadFacts {
         .map(|(_, off)| off.ns)
         .sum();
     let involuntary = off.get(&Reason::Preempted).map_or(0, |off| off.count);
+    let voluntary = off.values().map(|off| off.count).sum::<u64>() - involuntary;
+    let counted = ThreadUsage { voluntary, involuntary, priority: 20, ..ThreadUsage::default() };
     ThreadFacts {
         tid: Tid(tid),
         pid: Pid(700),
@@ -75,7 +77,7 @@ fn thread(tid: u32, name: &str, parts: &[(Reason, u64, u64)]) -> ThreadFacts {
         born_ns: BEGAN_NS,
         ended_ns: BEGAN_NS + 10_000 * MS,
         on_cpu_ns: 10_000 * MS - off_ns,
-        voluntary: off.values().map(|off| off.count).sum::<u64>() - involuntary,
+        voluntary,
         involuntary,
         off,
         lock_wait_ns,
@@ -84,10 +86,7 @@ fn thread(tid: u32, name: &str, parts: &[(Reason, u64, u64)]) -> ThreadFacts {
         user_samples: 900,
         kernel_samples: 100,
         wakes: 1_000,
-        usage: Some((
-            ThreadUsage::default(),
-            ThreadUsage { voluntary: 40_000, priority: 20, ..ThreadUsage::default() },
-        )),
+        usage: Some((ThreadUsage::default(), counted)),
         ..ThreadFacts::default()
     }
 }
@@ -99,7 +98,7 @@ fn cache_lock() -> LockFacts {
         name: LockName::Symbol { name: "g_cache_lock".to_owned(), offset: 0 },
         primitive: Primitive::Mutex,
         waits: 128_000,
-        wait_ns: histogram(&[(88_000, 100), (1_200_000, 9), (31_000_000, 1)]),
+        wait_ns: histogram(&[(72_000, 127_000), (1_200_000, 900), (31_000_000, 1)]),
         refused_waits: 9_000,
         wakes: 129_500,
         wasted_wakes: 21_000,
@@ -109,7 +108,7 @@ fn cache_lock() -> LockFacts {
             (Tid(703), OffTime { count: 64_000, ns: 5_100 * MS }),
         ],
         holders: vec![
-            Holder { tid: Tid(704), count: 70_000, ns: 6_000 * MS },
+            Holder { tid: Tid(704), count: 128_000, ns: 10_254 * MS },
             Holder { tid: Tid(0), count: 9, ns: MS },
         ],
         wait_sites: vec![
@@ -149,7 +148,7 @@ fn session_lock() -> LockFacts {
         name: LockName::Site("session_find".to_owned()),
         primitive: Primitive::RustMutex,
         waits: 900,
-        wait_ns: histogram(&[(40_000, 20)]),
+        wait_ns: histogram(&[(40_000, 900)]),
         max_waiters: 1,
         wait_sites: vec![Site {
             trail: vec![frame("session_find", Some(("session.rs", 15)), "server", Role::Program)],
@@ -166,7 +165,7 @@ fn work_queue() -> LockFacts {
         name: LockName::Symbol { name: "g_queue".to_owned(), offset: 48 },
         primitive: Primitive::Condvar,
         waits: 12_000,
-        wait_ns: histogram(&[(700_000, 30)]),
+        wait_ns: histogram(&[(700_000, 12_000)]),
         max_waiters: 2,
         ..LockFacts::default()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use holdup_analyze::{Facts, Finding, Problem};
+use holdup_analyze::{Facts, Finding, Kind, Problem};
 
 use super::super::{Ink, Style, number, text};
 use super::sentences::{self, Words};
@@ -28,6 +28,9 @@ pub fn screen(recording: &Recording, style: &Style) -> String {
         let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
     }
     let _ = writeln!(out, "{}", text::wrap(&context(facts), style.width, 0));
+    if report.findings.is_empty() && facts.totals.events > 0 {
+        let _ = writeln!(out, "{}", text::wrap(&looked_at(facts), style.width, 0));
+    }
     for (index, finding) in report.findings.iter().enumerate().take(MOST_IN_FULL) {
         let _ = write!(out, "\n{}", in_full(facts, index, finding, style));
     }
@@ -89,6 +92,31 @@ fn context(facts: &Facts) -> String {
         parts.push(format!("{} of CPU time in the kernel", number::percent(kernel)));
     }
     format!("{}.", parts.join(", "))
+}
+
+/// What a verdict of no findings rests on.
+fn looked_at(facts: &Facts) -> String {
+    let grade = &facts.header.grade;
+    let seen: Vec<&str> = [
+        (grade.switches, "switches"),
+        (grade.futexes, "lock waits"),
+        (grade.wakings || grade.foreign_wakings, "wake-ups"),
+        (grade.samples, "CPU samples"),
+        (grade.calls, "blocking calls"),
+        (grade.kernel, "kernel stacks"),
+    ]
+    .iter()
+    .filter(|(seen, _)| *seen)
+    .map(|(_, what)| *what)
+    .collect();
+    match seen.is_empty() {
+        true => "Nothing was looked at: the recording has neither switches nor lock waits.".to_owned(),
+        false => format!(
+            "Looked at: {}. None of the {} kinds of findings (docs/findings.md) reaches its threshold.",
+            text::list(&seen),
+            Kind::ALL.len()
+        ),
+    }
 }
 
 fn pids(facts: &Facts) -> String {
