@@ -109,7 +109,7 @@ impl fmt::Display for RecordingError {
 fn open_failed(f: &mut fmt::Formatter<'_>, path: &Path, why: &OpenError) -> fmt::Result {
     write!(f, "{}: {why}", path.display())?;
     match why {
-        OpenError::Foreign { looks_like: Some(what) } if what.contains("perf.data") => {
+        OpenError::Foreign { looks_like: Some(what) } if what.contains("`holdup import`") => {
             write!(f, "; 'holdup import {}' makes one of it", path.display())
         }
         OpenError::Foreign { .. } => f.write_str("; 'holdup record' makes one"),

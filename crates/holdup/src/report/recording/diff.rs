@@ -150,8 +150,8 @@ pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
             "they were recorded with different rights: what only one could see looks new or gone".to_owned(),
         );
     }
-    let ratio = after.span_ns() as f64 / before.span_ns().max(1) as f64;
-    if !(0.5..=2.0).contains(&ratio) {
+    let (short, long) = (before.span_ns().min(after.span_ns()), before.span_ns().max(after.span_ns()));
+    if long / 2 > short {
         notes.push(format!(
             "the lengths differ: {} before, {} after; compare rates and shares, not counts",
             number::time_ns(before.span_ns() as f64),

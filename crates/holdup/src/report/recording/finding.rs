@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use holdup_analyze::{Facts, Finding, LockFacts, Moment, Site, Subject};
+use holdup_analyze::{Facts, Finding, LockFacts, Moment, Site};
 
 use super::super::{Ink, Style, number, text};
 use super::columns::cut;
@@ -33,12 +33,12 @@ pub fn full(recording: &Recording, index: usize, style: &Style) -> Option<String
         field(&mut out, "where", place, style);
     }
     field(&mut out, "try", words.cure, style);
-    field(&mut out, "test", &words.proof, style);
+    let _ = writeln!(out, "test   {}", sentences::command(&words.proof, style.width, 7));
     evidence(&mut out, finding, style);
     if let Some(site) = &finding.place {
         sites(&mut out, "Call path", std::slice::from_ref(site), style);
     }
-    for lock in locks(facts, finding) {
+    if let Some(lock) = sentences::lock(facts, finding) {
         about_lock(&mut out, facts, lock, style);
     }
     moments(&mut out, recording, &finding.moments, style);
@@ -51,7 +51,7 @@ pub fn full(recording: &Recording, index: usize, style: &Style) -> Option<String
 }
 
 fn field(out: &mut String, label: &str, what: &str, style: &Style) {
-    let wrapped = text::wrap(what, style.width.saturating_sub(7), 7);
+    let wrapped = text::wrap(what, style.width.saturating_sub(7), 0).replace('\n', "\n       ");
     let _ = writeln!(out, "{} {wrapped}", text::left(label, 6));
 }
 
@@ -69,15 +69,6 @@ fn evidence(out: &mut String, finding: &Finding, style: &Style) {
     for (one, label) in finding.evidence.iter().zip(&labels) {
         let _ = writeln!(out, "  {}  {}", text::left(label, width), sentences::figure(one.value, one.unit));
     }
-}
-
-/// The locks that a finding is about, as they are known.
-fn locks<'a>(facts: &'a Facts, finding: &Finding) -> Vec<&'a LockFacts> {
-    let known = |subject: &Subject| match subject {
-        Subject::Lock { index, name, .. } => facts.locks.get(*index).filter(|lock| lock.name == *name),
-        _ => None,
-    };
-    finding.subjects.iter().filter_map(known).collect()
 }
 
 fn about_lock(out: &mut String, facts: &Facts, lock: &LockFacts, style: &Style) {
@@ -177,11 +168,9 @@ fn moments(out: &mut String, recording: &Recording, moments: &[Moment], style: &
     }
     let first = moments[0];
     // Rounded outward, so that the window holds the whole moment.
-    let from_us = first.from_ns.saturating_sub(facts.header.began_ns) / 1_000;
-    let to_us = first.to_ns.saturating_sub(facts.header.began_ns).div_ceil(1_000) + 1;
-    let _ = writeln!(
-        out,
-        "  holdup report {} --switches \\\n    --from {from_us}us --to {to_us}us",
-        sentences::quoted(&recording.path.to_string_lossy()),
-    );
+    let since_us = |time_ns: u64| time_ns.saturating_sub(facts.header.began_ns) / 1_000;
+    let window = [format!("{}us", since_us(first.from_ns)), format!("{}us", since_us(first.to_ns) + 1)];
+    let file = sentences::quoted(&recording.path.to_string_lossy());
+    let words = ["holdup", "report", &file, "--switches", "--from", &window[0], "--to", &window[1]];
+    let _ = writeln!(out, "  {}", sentences::command(&words.map(str::to_owned), style.width, 2));
 }

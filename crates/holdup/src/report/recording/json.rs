@@ -64,7 +64,7 @@ fn finding(facts: &Facts, finding: &Finding) -> Value {
         "evidence": finding.evidence.iter().map(evidence).collect::<Value>(),
         "moments": moments.collect::<Value>(),
         "cure": words.cure,
-        "proof": words.proof,
+        "proof": words.proof.join(" "),
     })
 }
 

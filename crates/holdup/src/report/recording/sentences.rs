@@ -1,6 +1,6 @@
 //! The sentences of findings: a [`Finding`] is data, here it becomes what, where, how much, what to try, and how to test it.
 
-use holdup_analyze::{Cure, Evidence, Facts, Finding, HolderDoing, Kind, Reason, Subject, Unit};
+use holdup_analyze::{Cure, Evidence, Facts, Finding, HolderDoing, Kind, LockFacts, Reason, Subject, Unit};
 
 use super::super::{number, text};
 use super::{name, share};
@@ -12,16 +12,18 @@ pub struct Words {
     pub what: String,
     /// Whom it is about, in a few words.
     pub subject: String,
-    /// The place in the program.
+    /// The places in the program.
     pub place: Option<String>,
+    /// What the holder of the lock did while others waited, and where it releases it.
+    pub holder: Option<String>,
     /// What it costs: `41% of all threads' time`.
     pub cost: String,
     /// What was seen, a phrase each, the most telling first.
     pub evidence: Vec<String>,
     /// What to try, as a sentence.
     pub cure: &'static str,
-    /// The command that tests the cure.
-    pub proof: String,
+    /// The command that tests the cure: words for a shell.
+    pub proof: Vec<String>,
 }
 
 /// Says it.
@@ -29,7 +31,8 @@ pub fn of(facts: &Facts, finding: &Finding) -> Words {
     let subject = subject(facts, finding);
     Words {
         what: what(facts, finding, &subject),
-        place: finding.place.as_ref().and_then(name::caller),
+        place: places(facts, finding),
+        holder: lock(facts, finding).filter(|_| blames_holder(finding.kind)).and_then(holder),
         cost: cost(finding),
         evidence: finding.evidence.iter().map(evidence).collect(),
         cure: cure(finding.cure),
@@ -105,13 +108,52 @@ fn cpus(facts: &Facts) -> String {
     }
 }
 
+/// The lock that a finding is about, as it is known.
+pub fn lock<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a LockFacts> {
+    finding.subjects.iter().find_map(|subject| match subject {
+        Subject::Lock { index, name, .. } => facts.locks.get(*index).filter(|lock| lock.name == *name),
+        _ => None,
+    })
+}
+
+/// Where it happens; where that is the wait for a lock, the second place of it as well, with their shares.
+fn places(facts: &Facts, finding: &Finding) -> Option<String> {
+    let first = finding.place.as_ref().and_then(name::caller)?;
+    let sites = lock(facts, finding).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
+    let named: Vec<(String, u64)> =
+        sites.iter().filter_map(|site| Some((name::caller(site)?, site.ns))).collect();
+    if named.len() < 2 || named[0].0 != first {
+        return Some(first);
+    }
+    let all: u64 = sites.iter().map(|site| site.ns).sum();
+    let shown: Vec<String> = named
+        .iter()
+        .take(2)
+        .map(|(place, ns)| format!("{place} ({})", number::percent(share(*ns, all))))
+        .collect();
+    Some(shown.join(", "))
+}
+
+/// Whether what the holder does is a part of the story.
+fn blames_holder(kind: Kind) -> bool {
+    matches!(kind, Kind::LockConvoy | Kind::HotLock | Kind::SleepingHolder | Kind::PriorityInversion)
+}
+
+/// `running 67%, preempted 23%; releases in cache_put cache.c:140`.
+fn holder(lock: &LockFacts) -> Option<String> {
+    let doing = holders(&lock.holder_doing);
+    let released = lock.wake_sites.first().and_then(name::caller);
+    match (doing.is_empty(), released) {
+        (true, None) => None,
+        (true, Some(place)) => Some(format!("releases in {place}")),
+        (false, None) => Some(format!("meanwhile {}", doing.join(", "))),
+        (false, Some(place)) => Some(format!("meanwhile {}; releases in {place}", doing.join(", "))),
+    }
+}
+
 /// What the holders of the finding's lock mostly did off CPU: `, mostly asleep`.
 fn holder_excuse(facts: &Facts, finding: &Finding) -> String {
-    let index = finding.subjects.iter().find_map(|subject| match subject {
-        Subject::Lock { index, .. } => Some(*index),
-        _ => None,
-    });
-    let doing = index.and_then(|index| facts.locks.get(index)).map(|lock| &lock.holder_doing);
+    let doing = lock(facts, finding).map(|lock| &lock.holder_doing);
     match doing.and_then(longest_off) {
         Some(reason) => format!(", mostly {}", off(reason)),
         None => String::new(),
@@ -223,7 +265,7 @@ fn cure(cure: Cure) -> &'static str {
 }
 
 /// The command that tests the cure, for a shell.
-fn proof(facts: &Facts, finding: &Finding) -> String {
+fn proof(facts: &Facts, finding: &Finding) -> Vec<String> {
     let mut words = vec!["holdup".to_owned()];
     words.extend(finding.proof.words.iter().map(|word| quoted(word)));
     if finding.proof.program {
@@ -234,7 +276,28 @@ fn proof(facts: &Facts, finding: &Finding) -> String {
             false => words.extend(command.iter().map(|word| quoted(word))),
         }
     }
-    words.join(" ")
+    words
+}
+
+/// A command within a width: broken between words, so that a shell reads it back as one.
+pub fn command(words: &[String], width: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut column = indent;
+    for word in words {
+        let length = text::columns(word);
+        // Room for the backslash.
+        if !out.is_empty() && column + 1 + length + 2 > width {
+            out.push_str(" \\\n");
+            out.push_str(&" ".repeat(indent + 2));
+            column = indent + 2;
+        } else if !out.is_empty() {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
 }
 
 /// A word that a shell reads back, with nothing in it that moves a cursor.

@@ -28,7 +28,7 @@ pub fn screen(recording: &Recording, style: &Style) -> String {
         let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
     }
     let _ = writeln!(out, "{}", text::wrap(&context(facts), style.width, 0));
-    if report.findings.is_empty() && facts.totals.events > 0 {
+    if report.findings.is_empty() && !facts.threads.is_empty() {
         let _ = writeln!(out, "{}", text::wrap(&looked_at(facts), style.width, 0));
     }
     for (index, finding) in report.findings.iter().enumerate().take(MOST_IN_FULL) {
@@ -52,7 +52,9 @@ pub fn headline(recording: &Recording) -> String {
     match recording.report.findings.first() {
         Some(worst) => sentences::of(facts, worst).what,
         None if facts.totals.events == 0 => "Nothing was recorded: there is no event in the file.".to_owned(),
-        None if facts.threads.is_empty() => "No thread ran while it was recorded.".to_owned(),
+        None if facts.threads.is_empty() => {
+            format!("No thread of {} ran while it was recorded.", program(facts))
+        }
         None => format!("Nothing holds {} up: no findings.", program(facts)),
     }
 }
@@ -139,8 +141,9 @@ fn in_full(facts: &Facts, index: usize, finding: &Finding, style: &Style) -> Str
     let words = sentences::of(facts, finding);
     let mut out = heading(index, finding, &words, style);
     let mut line = |label: &str, what: &str| {
-        let wrapped = text::wrap(what, style.width.saturating_sub(9), 9);
-        let _ = writeln!(out, "   {} {wrapped}", text::left(label, 5));
+        // Wrapped as if the label were part of the text, so that the first line knows its indentation.
+        let wrapped = text::wrap(what, style.width.saturating_sub(10), 0).replace('\n', "\n          ");
+        let _ = writeln!(out, "   {} {wrapped}", text::left(label, 6));
     };
     if index > 0 {
         line("what", &words.what);
@@ -148,11 +151,14 @@ fn in_full(facts: &Facts, index: usize, finding: &Finding, style: &Style) -> Str
     if let Some(place) = &words.place {
         line("where", place);
     }
+    if let Some(holder) = &words.holder {
+        line("holder", holder);
+    }
     if !words.evidence.is_empty() {
         line("seen", &some_evidence(&words));
     }
     line("try", words.cure);
-    line("test", &words.proof);
+    let _ = writeln!(out, "   test   {}", sentences::command(&words.proof, style.width, 10));
     out
 }
 
