@@ -175,7 +175,7 @@ fn a_recording_that_may_not_be_read_is_explained() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = with_recording();
     let path = place.path("a.holdup");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::read(&path).is_ok() {
         eprintln!("skipped: this user may read any file");
         return;

@@ -215,7 +215,7 @@ fn subject_key(facts: &Facts, subject: &Subject) -> String {
             Some(lock) if lock.name == *name => lock_key(lock),
             _ => format!("lock {} {}", name::primitive(*primitive), name::lock_short(name, None)),
         },
-        Subject::Thread { name, .. } => format!("thread {}", without_number(name)),
+        Subject::Thread { name, .. } => format!("thread {}", name::without_number(name)),
         Subject::Process { name, .. } => format!("process {name}"),
         other => name::subject(facts, other),
     }
@@ -231,13 +231,6 @@ fn lock_key(lock: &LockFacts) -> String {
         }
         (name, _) => format!("lock {} {}", name::primitive(lock.primitive), name::lock_short(name, None)),
     }
-}
-
-/// `worker-3` and `worker-4` do the same work.
-fn without_number(name: &str) -> String {
-    name.trim_end_matches(|c: char| c.is_ascii_digit())
-        .trim_end_matches(['-', '_', '#', ':', '/', ' '])
-        .to_owned()
 }
 
 fn changed(before: f64, after: f64) -> Change {
@@ -455,7 +448,7 @@ struct MatchedThreads {
 fn sums(facts: &Facts) -> Vec<(String, Sums)> {
     let mut all: Vec<(String, Sums)> = Vec::new();
     for thread in &facts.threads {
-        let name = without_number(&text::clean(&thread.name));
+        let name = name::without_number(&text::clean(&thread.name));
         let index = all.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             all.push((name, Sums::default()));
             all.len() - 1

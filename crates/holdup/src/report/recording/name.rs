@@ -141,6 +141,13 @@ pub fn thread_named(thread: &ThreadFacts) -> String {
     }
 }
 
+/// The name without its number: `worker-3` and `worker-4` do the same work.
+pub fn without_number(name: &str) -> String {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+        .trim_end_matches(['-', '_', '#', ':', '/', ' '])
+        .to_owned()
+}
+
 /// Where: `registry_lookup mutex4.c:15`, `registry_lookup`, `mutex4+0x1234`.
 pub fn place(frame: &Frame) -> String {
     match (&frame.function, source(frame)) {
