@@ -178,7 +178,7 @@ fn rows(old: &Facts, before: &[Finding], new: &Facts, after: &[Finding]) -> Vec<
         rows.push(Row {
             change: twin.map_or(Change::Gone, |twin| changed(finding.severity, twin.severity)),
             kind: finding.kind.name(),
-            subject: sentences::of(old, finding).subject,
+            subject: sentences::subject(old, finding),
             before: Some(finding.severity),
             after: twin.map(|twin| twin.severity),
         });
@@ -186,7 +186,7 @@ fn rows(old: &Facts, before: &[Finding], new: &Facts, after: &[Finding]) -> Vec<
     rows.extend(left.into_iter().map(|(_, finding)| Row {
         change: Change::New,
         kind: finding.kind.name(),
-        subject: sentences::of(new, finding).subject,
+        subject: sentences::subject(new, finding),
         before: None,
         after: Some(finding.severity),
     }));

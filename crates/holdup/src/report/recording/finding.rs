@@ -22,7 +22,7 @@ const MOST_MOMENTS: usize = 8;
 pub fn full(recording: &Recording, index: usize, style: &Style) -> Option<String> {
     let facts = &recording.report.facts;
     let finding = recording.report.findings.get(index)?;
-    let words = sentences::of(facts, finding);
+    let words = sentences::of(recording, finding);
     let mut out = format!("{}\n", style.paint(Ink::Bad, &format!("{}. {}", index + 1, finding.kind.name())));
     let _ = writeln!(out, "{}\n", style.paint(Ink::Bold, &text::wrap(&words.what, style.width, 0)));
     for subject in &finding.subjects {
@@ -33,7 +33,7 @@ pub fn full(recording: &Recording, index: usize, style: &Style) -> Option<String
         field(&mut out, "where", place, style);
     }
     field(&mut out, "try", words.cure, style);
-    let _ = writeln!(out, "test   {}", sentences::command(&words.proof, style.width, 7));
+    let _ = writeln!(out, "test   {}", words.proof.text(style.width, 7));
     evidence(&mut out, finding, style);
     if let Some(site) = &finding.place {
         sites(&mut out, "Call path", std::slice::from_ref(site), style);

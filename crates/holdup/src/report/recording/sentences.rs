@@ -8,6 +8,7 @@ use holdup_trace::Tid;
 
 use super::super::{number, text};
 use super::{name, per_second, share};
+use crate::recording::Recording;
 
 /// A finding in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,18 +21,51 @@ pub struct Words {
     pub place: Option<String>,
     /// What the holder of the lock did while others waited, and where it releases it.
     pub holder: Option<String>,
-    /// What it costs: `41% of all threads' time`.
+    /// What it costs: `41% of working time`.
     pub cost: String,
     /// What was seen, a phrase each, the most telling first.
     pub evidence: Vec<String>,
     /// What to try, as a sentence.
     pub cure: &'static str,
-    /// The command that tests the cure: words for a shell.
-    pub proof: Vec<String>,
+    /// How to test the cure.
+    pub proof: Proof,
+}
+
+/// How a cure is tested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// This command tests it: words for a shell.
+    Command(Vec<String>),
+    /// No command of this version does it alone: change the program, record again, and compare by this command.
+    Compare(Vec<String>),
+}
+
+impl Proof {
+    /// The words of the command.
+    pub fn words(&self) -> &[String] {
+        match self {
+            Proof::Command(words) | Proof::Compare(words) => words,
+        }
+    }
+
+    /// For a line that begins in this column.
+    pub fn text(&self, width: usize, indent: usize) -> String {
+        let command = command(self.words(), width, indent);
+        match self {
+            Proof::Command(_) => command,
+            Proof::Compare(_) => {
+                format!(
+                    "change it, record again as AFTER.holdup, and compare:\n{}{command}",
+                    " ".repeat(indent)
+                )
+            }
+        }
+    }
 }
 
 /// Says it.
-pub fn of(facts: &Facts, finding: &Finding) -> Words {
+pub fn of(recording: &Recording, finding: &Finding) -> Words {
+    let facts = &recording.report.facts;
     let subject = subject(facts, finding);
     Words {
         what: what(facts, finding, &subject),
@@ -40,13 +74,13 @@ pub fn of(facts: &Facts, finding: &Finding) -> Words {
         cost: cost(finding),
         evidence: finding.evidence.iter().map(evidence).collect(),
         cure: cure(finding.cure),
-        proof: proof(facts, finding),
+        proof: proof(recording, finding),
         subject,
     }
 }
 
 /// Whom a finding is about: its subjects, two by name, more by number.
-fn subject(facts: &Facts, finding: &Finding) -> String {
+pub fn subject(facts: &Facts, finding: &Finding) -> String {
     let names: Vec<String> = finding.subjects.iter().map(|subject| name::subject(facts, subject)).collect();
     match names.as_slice() {
         [] => "the whole program".to_owned(),
@@ -59,11 +93,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
     let much = number::percent(finding.severity);
     match finding.kind {
         Kind::LockConvoy => format!(
-            "Threads queue up behind {subject}: most who take it are switched out first, which costs {much} of all threads' time."
+            "Threads queue up behind {subject}: most who take it are switched out first, which costs {much} of the threads' working time."
         ),
-        Kind::HotLock => format!("Threads lose {much} of their time waiting for {subject}."),
+        Kind::HotLock => format!("Threads lose {much} of their working time waiting for {subject}."),
         Kind::SleepingHolder => format!(
-            "Threads wait for {subject} while its holder is off CPU{}: {much} of all threads' time.",
+            "Threads wait for {subject} while its holder is off CPU{}, for {much} of their working time.",
             holder_excuse(facts, finding)
         ),
         Kind::ExcessiveSwitching => format!(
@@ -76,7 +110,7 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             round_trips(facts, finding)
         ),
         Kind::Oversubscription => format!(
-            "More threads want to run than there are CPUs{}: that costs {much} of all threads' time.",
+            "More threads want to run than there are CPUs{}: that costs {much} of the threads' working time.",
             wanting(facts)
         ),
         Kind::ThunderingHerd => {
@@ -304,7 +338,7 @@ fn cost(finding: &Finding) -> String {
     let much = number::percent(finding.severity);
     match finding.kind {
         Kind::SpinWaste | Kind::HotAtomic | Kind::KernelHeavy => format!("{much} of CPU time"),
-        _ => format!("{much} of all threads' time"),
+        _ => format!("{much} of working time"),
     }
 }
 
@@ -361,8 +395,13 @@ fn cure(cure: Cure) -> &'static str {
     }
 }
 
-/// The command that tests the cure, for a shell.
-fn proof(facts: &Facts, finding: &Finding) -> Vec<String> {
+/// The command that tests the cure, if this version has it.
+fn proof(recording: &Recording, finding: &Finding) -> Proof {
+    let facts = &recording.report.facts;
+    if !finding.proof.words.first().is_some_and(|name| crate::cli::has_command(name)) {
+        let file = quoted(&recording.path.to_string_lossy());
+        return Proof::Compare(vec!["holdup".to_owned(), "diff".to_owned(), file, "AFTER.holdup".to_owned()]);
+    }
     let mut words = vec!["holdup".to_owned()];
     words.extend(finding.proof.words.iter().map(|word| quoted(word)));
     if finding.proof.program {
@@ -373,7 +412,7 @@ fn proof(facts: &Facts, finding: &Finding) -> Vec<String> {
             false => words.extend(command.iter().map(|word| quoted(word))),
         }
     }
-    words
+    Proof::Command(words)
 }
 
 /// A command within a width: broken between words, so that a shell reads it back as one.

@@ -32,9 +32,9 @@ pub fn screen(recording: &Recording, style: &Style) -> String {
         let _ = writeln!(out, "{}", text::wrap(&looked_at(facts), style.width, 0));
     }
     for (index, finding) in report.findings.iter().enumerate().take(MOST_IN_FULL) {
-        let _ = write!(out, "\n{}", in_full(facts, index, finding, style));
+        let _ = write!(out, "\n{}", in_full(recording, index, finding, style));
     }
-    out.push_str(&others(facts, &report.findings, style));
+    out.push_str(&others(recording, style));
     let about = about(recording);
     if !about.is_empty() {
         let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, "About the recording"));
@@ -50,7 +50,7 @@ pub fn screen(recording: &Recording, style: &Style) -> String {
 pub fn headline(recording: &Recording) -> String {
     let facts = &recording.report.facts;
     match recording.report.findings.first() {
-        Some(worst) => sentences::of(facts, worst).what,
+        Some(worst) => sentences::of(recording, worst).what,
         None if facts.totals.events == 0 => "Nothing was recorded: there is no event in the file.".to_owned(),
         None if facts.threads.is_empty() => {
             format!("No thread of {} ran while it was recorded.", program(facts))
@@ -137,8 +137,8 @@ fn kernel_share(facts: &Facts) -> Option<f64> {
     (user + kernel > 0).then(|| share(kernel, user + kernel))
 }
 
-fn in_full(facts: &Facts, index: usize, finding: &Finding, style: &Style) -> String {
-    let words = sentences::of(facts, finding);
+fn in_full(recording: &Recording, index: usize, finding: &Finding, style: &Style) -> String {
+    let words = sentences::of(recording, finding);
     let mut out = heading(index, finding, &words, style);
     let mut line = |label: &str, what: &str| {
         // Wrapped as if the label were part of the text, so that the first line knows its indentation.
@@ -158,7 +158,7 @@ fn in_full(facts: &Facts, index: usize, finding: &Finding, style: &Style) -> Str
         line("seen", &some_evidence(&words));
     }
     line("try", words.cure);
-    let _ = writeln!(out, "   test   {}", sentences::command(&words.proof, style.width, 10));
+    let _ = writeln!(out, "   test   {}", words.proof.text(style.width, 10));
     out
 }
 
@@ -166,7 +166,7 @@ fn some_evidence(words: &Words) -> String {
     words.evidence.iter().take(MOST_EVIDENCE).cloned().collect::<Vec<_>>().join(", ")
 }
 
-/// `1. hot-lock g_cache_lock: 41% of all threads' time`.
+/// `1. hot-lock g_cache_lock: 41% of working time`.
 fn heading(index: usize, finding: &Finding, words: &Words, style: &Style) -> String {
     let start = format!("{}. {} ", index + 1, finding.kind.name());
     let room = style.width.saturating_sub(start.len() + words.cost.len() + 2);
@@ -175,13 +175,14 @@ fn heading(index: usize, finding: &Finding, words: &Words, style: &Style) -> Str
 }
 
 /// The findings after those told in full, a line each.
-fn others(facts: &Facts, findings: &[Finding], style: &Style) -> String {
+fn others(recording: &Recording, style: &Style) -> String {
+    let findings = &recording.report.findings;
     let mut out = String::new();
     for (index, finding) in findings.iter().enumerate().skip(MOST_IN_FULL).take(MOST_LINES) {
         if index == MOST_IN_FULL {
             out.push('\n');
         }
-        out.push_str(&heading(index, finding, &sentences::of(facts, finding), style));
+        out.push_str(&heading(index, finding, &sentences::of(recording, finding), style));
     }
     let hidden = findings.len().saturating_sub(MOST_IN_FULL + MOST_LINES);
     if hidden > 0 {

@@ -96,11 +96,11 @@ fn a_healthy_program_gets_no_finding_and_hears_what_was_looked_at() {
 
 #[test]
 fn every_kind_and_every_cure_has_its_own_words() {
-    let facts = specimen::held_up().report.facts;
+    let recording = specimen::held_up();
     let mut whats = BTreeSet::new();
     let mut cures = BTreeSet::new();
     for finding in specimen::every_kind() {
-        let words = sentences::of(&facts, &finding);
+        let words = sentences::of(&recording, &finding);
         assert!(words.what.ends_with('.') && words.cure.ends_with('.'), "{words:?}");
         assert!(words.cost.contains("25%"), "{words:?}");
         whats.insert(words.what);
