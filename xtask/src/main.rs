@@ -3,6 +3,7 @@
 //! `cargo xtask` without arguments lists the commands.
 
 mod bench_page;
+mod fuzz;
 mod run;
 
 use run::{Step, cargo};
@@ -30,6 +31,11 @@ const COMMANDS: &[Command] = &[
         name: "tsan",
         help: "run the lock crate's tests under ThreadSanitizer (nightly)",
         run: |_| tsan(),
+    },
+    Command {
+        name: "fuzz",
+        help: "damage recordings at random and read them, for 60 s or the seconds given",
+        run: fuzz::run,
     },
     Command {
         name: "bench-page",

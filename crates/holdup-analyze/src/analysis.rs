@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::finding::{self, Finding};
 use crate::names::{Modules, Names, Resolver};
 use crate::problem::Problem;
-use crate::timeline::Timeline;
+use crate::timeline::{Naming, Timeline};
 
 /// What to keep.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,9 +53,14 @@ impl Analysis {
 
     /// Names everything and judges.
     pub fn finish(mut self, ending: Option<&Ending>, stacks: &Stacks, modules: &dyn Modules) -> Report {
-        let mut resolver = Resolver::new(self.names, stacks, modules);
+        let names = std::mem::take(&mut self.names);
+        self.finish_named(ending, &mut Resolver::new(names, stacks, modules))
+    }
+
+    /// The same with names from anywhere.
+    pub(crate) fn finish_named(mut self, ending: Option<&Ending>, naming: &mut dyn Naming) -> Report {
         self.facts.ending = ending.cloned();
-        let problems = resolver.problems();
+        let problems = naming.problems();
         let findings = finding::all(&self.facts);
         Report { facts: self.facts, findings, problems, timeline: None }
     }

@@ -11,6 +11,7 @@ mod finding;
 mod histogram;
 mod names;
 mod problem;
+pub mod schedule;
 mod timeline;
 
 pub use analysis::{Analysis, Options, Report};
@@ -22,4 +23,4 @@ pub use finding::{Command, Cure, Evidence, Finding, Kind, Moment, Subject, Unit}
 pub use histogram::Histogram;
 pub use names::{Frame, Modules, NoModules, Role, SpaceId};
 pub use problem::Problem;
-pub use timeline::{Interval, State, Timeline, Wake};
+pub use timeline::{Interval, SampleAt, State, Timeline, Wake};

@@ -105,7 +105,7 @@ pub enum What {
     },
     /// A file was mapped executable into the process of the thread.
     Mapped(Box<Mapping>),
-    /// Events of this CPU were lost before this one, since the last event of the same CPU.
+    /// Events of this CPU were lost before this one, since the last event of the same CPU; of all CPUs if it is [`NO_CPU`].
     Lost {
         /// How many, as far as the kernel counted.
         count: u64,

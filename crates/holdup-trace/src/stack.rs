@@ -6,7 +6,10 @@
 //! itself (a saved frame pointer), the latter relative to the stack pointer. All other words are dropped. So equal call paths give
 //! equal [`Stack`]s whatever the data, whichever the thread; a recording holds each once; and no data of the program leaves it.
 
-use rustc_hash::FxHashMap;
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 /// A stack of the recording's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,7 +60,8 @@ impl Default for Word {
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     table: Vec<Stack>,
-    ids: FxHashMap<Stack, StackId>,
+    /// Numbers of the stacks in `table`, by their hash.
+    numbers: HashTable<u32>,
 }
 
 impl Stacks {
@@ -71,13 +75,15 @@ impl Stacks {
     /// # Panics
     /// At 2^32 different stacks, which no memory holds.
     pub fn intern(&mut self, stack: &Stack) -> StackId {
-        if let Some(id) = self.ids.get(stack) {
-            return *id;
+        let hash = FxBuildHasher.hash_one(stack);
+        let table = &mut self.table;
+        if let Some(&number) = self.numbers.find(hash, |&number| table[number as usize] == *stack) {
+            return StackId(number);
         }
-        let id = StackId(u32::try_from(self.table.len()).expect("fewer than 2^32 stacks"));
-        self.table.push(stack.clone());
-        self.ids.insert(stack.clone(), id);
-        id
+        let number = u32::try_from(table.len()).expect("fewer than 2^32 stacks");
+        table.push(stack.clone());
+        self.numbers.insert_unique(hash, number, |&number| FxBuildHasher.hash_one(&table[number as usize]));
+        StackId(number)
     }
 
     /// A stack by its number.

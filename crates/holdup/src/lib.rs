@@ -10,6 +10,7 @@ pub mod experiment;
 pub mod metric;
 pub mod plan;
 pub mod plot;
+pub mod recording;
 pub mod report;
 pub mod results;
 pub mod runner;

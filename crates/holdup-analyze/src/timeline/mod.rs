@@ -1,8 +1,15 @@
 //! Threads over time: a state machine that takes events and keeps who ran, who waited for what, and who woke whom.
 
+mod naming;
+
+use std::sync::Arc;
+
 use holdup_trace::Tid;
 
+pub(crate) use naming::Naming;
+
 use crate::facts::Reason;
+use crate::names::Frame;
 
 /// What the viewer draws: kept only when [`Options::timeline`](crate::Options::timeline) asks for it.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +18,21 @@ pub struct Timeline {
     pub threads: Vec<Vec<Interval>>,
     /// Every wake-up between threads that is known, in order of time.
     pub wakes: Vec<Wake>,
+    /// Every CPU sample, in order of time.
+    pub samples: Vec<SampleAt>,
+    /// The call paths that samples name, each once, innermost frame first.
+    pub trails: Vec<Arc<[Frame]>>,
+}
+
+/// One CPU sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleAt {
+    /// When.
+    pub time_ns: u64,
+    /// Index in [`Facts::threads`](crate::Facts::threads).
+    pub thread: u32,
+    /// Index in [`Timeline::trails`].
+    pub trail: u32,
 }
 
 /// A stretch of a thread's life in one state.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use holdup_bench::spec::FactorError;
 
+use crate::recording::RecordingError;
 use crate::runner::RunError;
 use crate::store::StoreError;
 
@@ -42,7 +43,11 @@ pub enum Error {
     },
     /// The file is there already.
     FileExists(PathBuf),
-    /// `holdup time` cannot start the command.
+    /// A recording would be overwritten.
+    RecordingExists(PathBuf),
+    /// A recording cannot be shown.
+    Recording(RecordingError),
+    /// `holdup time` or `holdup record` cannot start the command.
     Command {
         /// The command as given.
         name: String,
@@ -54,7 +59,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit status: 2 for what the user can correct; for `holdup time` those of a shell.
+    /// The exit status: 2 for what the user can correct; for a command that is started those of a shell.
     pub fn code(&self) -> u8 {
         match self {
             Error::Help(_) => 0,
@@ -94,6 +99,14 @@ impl fmt::Display for Error {
             Error::FileExists(path) => {
                 write!(f, "{} exists; give --force to replace it, or another name", path.display())
             }
+            Error::RecordingExists(path) => {
+                write!(
+                    f,
+                    "{} exists, and no recording is overwritten; give another name with -o",
+                    path.display()
+                )
+            }
+            Error::Recording(why) => why.fmt(f),
             Error::Command { name, why } if why.kind() == io::ErrorKind::NotFound => {
                 write!(f, "{name}: no such command; give a program of $PATH or a path such as ./{name}")
             }
@@ -113,6 +126,12 @@ impl std::error::Error for Error {}
 impl From<StoreError> for Error {
     fn from(why: StoreError) -> Error {
         Error::Store(why)
+    }
+}
+
+impl From<RecordingError> for Error {
+    fn from(why: RecordingError) -> Error {
+        Error::Recording(why)
     }
 }
 

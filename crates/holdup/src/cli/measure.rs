@@ -210,12 +210,20 @@ fn ask_to_stop(stop: &AtomicBool) {
 /// # Errors
 /// It is no span of time.
 pub fn limit(text: Option<&str>) -> Result<Option<Duration>, Error> {
+    limit_of("--limit", text)
+}
+
+/// The time that a user gave for this option, if any.
+///
+/// # Errors
+/// It is no span of time.
+pub fn limit_of(option: &str, text: Option<&str>) -> Result<Option<Duration>, Error> {
     const LONGEST_NS: f64 = 1e15;
     let Some(text) = text else { return Ok(None) };
     match holdup_bench::work::parse_ns(text) {
         Ok(ns) if (1.0..LONGEST_NS).contains(&ns) => Ok(Some(Duration::from_nanos(ns as u64))),
-        Ok(_) => Err(Error::Argument(format!("--limit: '{text}' is not between 1ns and 1000000s"))),
-        Err(why) => Err(Error::Argument(format!("--limit: {why}"))),
+        Ok(_) => Err(Error::Argument(format!("{option}: '{text}' is not between 1ns and 1000000s"))),
+        Err(why) => Err(Error::Argument(format!("{option}: {why}"))),
     }
 }
 

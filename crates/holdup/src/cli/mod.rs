@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod diff;
 mod error;
 mod export;
 pub mod factors;
@@ -10,6 +11,8 @@ mod list;
 pub mod measure;
 pub mod output;
 mod progress;
+mod record;
+mod report;
 mod reproduce;
 mod run;
 mod show;
@@ -74,11 +77,14 @@ Examples:
   holdup bench --lock adaptive,pthread --threads 1..8 --gap 0,500ns
   holdup timemutex 1 5 10 8       the 1998 program: Depth 5, Delay 10, 8 threads
   holdup reproduce all --quick    do published claims about locks hold here?
+  holdup record -- ./server       what holds its threads up?
+  holdup record -p 1234 --for 10s  the same of a running process
   holdup time -- make             time, switches and memory of any command
   holdup list locks               what can be measured
 
 Exit status: 0 all is well, 1 a measured lock failed, 2 the input is wrong,
-130 stopped with Ctrl-C; 'holdup time' exits as its command does.";
+130 stopped with Ctrl-C; 'holdup time' and 'holdup record' exit as their program
+does.";
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
@@ -103,6 +109,14 @@ pub enum Command {
     /// The figures are the kernel's, of the command and the children it waited for. The exit status is the command's: 128 and its
     /// number for a signal, 127 for a command that is not there, 126 for one that cannot be started.
     Time(time::Options),
+    /// Record what holds a program's threads up, started or running; no root needed
+    ///
+    /// Switches, lock waits with call paths, CPU samples. The file is kept for 'holdup report'; the exit status is the program's.
+    Record(record::Options),
+    /// What a recording says: findings, threads, locks, pairs, functions, switches
+    Report(report::Options),
+    /// Two recordings side by side: findings gone, new, better, worse
+    Diff(diff::Options),
     /// What there is: locks, workloads, factors, metrics, experiments, claims
     List(list::Options),
     /// The runs in the store, newest first
@@ -155,6 +169,9 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::Reproduce(options)) => reproduce::run(&options),
         Request::Command(Command::TimeMutex(options)) => timemutex::run(&options),
         Request::Command(Command::Time(options)) => time::run(&options),
+        Request::Command(Command::Record(options)) => record::run(&options),
+        Request::Command(Command::Report(options)) => report::run(&options),
+        Request::Command(Command::Diff(options)) => diff::run(&options),
         Request::Command(Command::List(options)) => list::run(&options),
         Request::Command(Command::History(options)) => history::run(&options),
         Request::Command(Command::Compare(options)) => compare::run(&options),

@@ -55,7 +55,21 @@ pub fn write_file(path: &Path, text: &str, force: bool) -> Result<(), Error> {
     options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(fail)
 }
 
+/// Whether text on stderr is read by a person now.
+pub fn is_terminal_stderr() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Whether text on stderr may be coloured.
+pub fn colour_stderr() -> bool {
+    wants_colour() && is_terminal_stderr()
+}
+
 /// Whether results may be coloured: stdout is a terminal and the user has nothing against it.
 pub fn colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && io::stdout().is_terminal()
+    wants_colour() && io::stdout().is_terminal()
+}
+
+fn wants_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -12,6 +12,7 @@ pub mod headline;
 pub mod html;
 pub mod json;
 pub mod number;
+pub mod recording;
 pub mod series;
 pub mod table;
 pub mod text;

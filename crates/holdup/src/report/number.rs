@@ -27,6 +27,15 @@ pub fn scaled(value: f64) -> String {
     }
 }
 
+/// A count or a rate of events: `3`, `412`, `12.3k`, and digits behind the point only where it has some.
+pub fn count(value: f64) -> String {
+    match value {
+        whole if whole.abs() < 1000.0 && whole.fract() == 0.0 => format!("{whole:.0}"),
+        value if value > 0.0 && value < 0.01 => "<0.01".to_owned(),
+        value => scaled(value),
+    }
+}
+
 /// A span of time given in nanoseconds: `0.81ns`, `24.1ns`, `1.23us`, `200ms`, `2s`.
 pub fn time_ns(ns: f64) -> String {
     const STEPS: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];

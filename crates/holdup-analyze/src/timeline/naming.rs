@@ -1,0 +1,49 @@
+//! What the summing-up asks about addresses, so that a drawn schedule can answer in the place of real binaries.
+
+use std::sync::Arc;
+
+use holdup_trace::{FutexOp, StackId};
+
+use crate::Problem;
+use crate::facts::{LockName, Primitive};
+use crate::names::{Frame, Resolver, SpaceId, Suspect};
+
+/// Names for addresses; see the methods of the same names of [`Resolver`].
+pub(crate) trait Naming {
+    /// The call path of a stack, innermost first.
+    fn trail(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]>;
+
+    /// The variable that an address is in.
+    fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName>;
+
+    /// What a futex is, from who waits on it how.
+    fn primitive(&mut self, op: FutexOp, trail: &[Frame]) -> Primitive;
+
+    /// The atomic instruction or pause right before a sample.
+    fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect>;
+
+    /// Problems met on the way.
+    fn problems(&mut self) -> Vec<Problem>;
+}
+
+impl Naming for Resolver<'_> {
+    fn trail(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]> {
+        Resolver::trail(self, space, stack)
+    }
+
+    fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName> {
+        Resolver::variable(self, space, addr)
+    }
+
+    fn primitive(&mut self, op: FutexOp, trail: &[Frame]) -> Primitive {
+        Resolver::primitive(self, op, trail)
+    }
+
+    fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect> {
+        Resolver::suspect(self, space, stack)
+    }
+
+    fn problems(&mut self) -> Vec<Problem> {
+        Resolver::problems(self)
+    }
+}

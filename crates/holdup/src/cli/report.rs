@@ -1,0 +1,176 @@
+//! `holdup report`: what a recording says, on one screen; and views of everything behind it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Error, Status, measure, output};
+use crate::recording::{self, Recording, Window};
+use crate::report::Style;
+use crate::report::recording::{code, finding, json, locks, pairs, summary, switches, threads};
+
+/// Shows what a recording says: what holds the program's threads up, worst first, with the place and the cure; or that nothing does.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The recording [default: the newest *.holdup in this folder]
+    file: Option<PathBuf>,
+    /// All about the finding with this number: evidence, call paths, moments
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    finding: Option<u32>,
+    /// Where each thread's time goes
+    #[arg(long)]
+    threads: bool,
+    /// What threads wait for, and where
+    #[arg(long)]
+    locks: bool,
+    /// Threads that wake each other
+    #[arg(long)]
+    pairs: bool,
+    /// CPU samples by function
+    #[arg(long)]
+    symbols: bool,
+    /// CPU samples by binary
+    #[arg(long)]
+    modules: bool,
+    /// Every switch: when, where, how long it ran, why it left, who had woken it
+    #[arg(long)]
+    switches: bool,
+    /// Look only at what happened from this time on, such as 1.20s, counted from the beginning
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Look only at what happened before this time
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// Rows per table [default: 10; of --switches all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Everything as JSON: docs/recording-json.md describes it
+    #[arg(long, conflicts_with_all = ["finding", "threads", "locks", "pairs", "symbols", "modules", "switches", "limit"])]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup report                            the newest recording in this folder
+  holdup report server.holdup --finding 1  all about the first finding
+  holdup report server.holdup --locks --threads
+  holdup report server.holdup --switches --from 1.20s --to 1.35s
+  holdup report server.holdup --json | jq '.findings[0]'";
+
+/// Rows per table where nobody says.
+const ROWS: usize = 10;
+
+/// Prints what was asked for.
+///
+/// # Errors
+/// There is no recording, it cannot be read, or there is no such finding.
+pub fn run(options: &Options) -> Result<Status, Error> {
+    let window = window(options)?;
+    let path = match &options.file {
+        Some(path) => path.clone(),
+        None => newest()?,
+    };
+    let recording = recording::open(&path, window, options.switches)?;
+    let style = style(output::colour());
+    if options.json {
+        output::print(&format!("{:#}\n", json::recording(&recording)))?;
+        return Ok(Status::Success);
+    }
+    let limit = options.limit.map(|limit| limit as usize);
+    let mut views = views(options, &recording, limit.unwrap_or(ROWS), &style)?;
+    if views.is_empty() && !options.switches {
+        views.push(summary::screen(&recording, &style));
+    }
+    output::print(&views.join("\n"))?;
+    if options.switches {
+        list_switches(&recording, limit.unwrap_or(usize::MAX), !views.is_empty())?;
+    }
+    Ok(Status::Success)
+}
+
+/// How text is laid out, with colours or without.
+pub fn style(colour: bool) -> Style {
+    Style { width: output::WIDTH, colour }
+}
+
+/// The newest recording of the working folder; which one it is, is said where people read it.
+fn newest() -> Result<PathBuf, Error> {
+    let path = recording::newest(Path::new("."))?;
+    let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+    output::note(format_args!("holdup: {}", path.display()));
+    Ok(path)
+}
+
+fn window(options: &Options) -> Result<Window, Error> {
+    let moment = |flag: &str, text: &Option<String>| -> Result<Option<u64>, Error> {
+        let Some(text) = text else { return Ok(None) };
+        let spelt = format!("{flag} '{text}': give a time since the beginning, such as 1.20s or 350ms");
+        match holdup_bench::work::parse_ns(text) {
+            Ok(ns) if (0.0..1e15).contains(&ns) => Ok(Some(ns.round() as u64)),
+            _ => Err(Error::Argument(spelt)),
+        }
+    };
+    let window = Window { from_ns: moment("--from", &options.from)?, to_ns: moment("--to", &options.to)? };
+    match (window.from_ns, window.to_ns) {
+        (from, Some(to)) if to <= from.unwrap_or(0) => Err(Error::Argument(format!(
+            "--to {} is not after --from {}",
+            options.to.as_deref().unwrap_or_default(),
+            options.from.as_deref().unwrap_or("0s")
+        ))),
+        _ => Ok(window),
+    }
+}
+
+fn views(
+    options: &Options,
+    recording: &Recording,
+    limit: usize,
+    style: &Style,
+) -> Result<Vec<String>, Error> {
+    let facts = &recording.report.facts;
+    let mut views = Vec::new();
+    if let Some(number) = options.finding {
+        views.push(one_finding(recording, number, style)?);
+    }
+    if options.threads {
+        views.push(threads::table(facts, limit, style));
+    }
+    if options.locks {
+        views.push(locks::table(facts, limit, style));
+    }
+    if options.pairs {
+        views.push(pairs::table(facts, limit, style));
+    }
+    if options.symbols {
+        views.push(code::symbols(facts, limit, style));
+    }
+    if options.modules {
+        views.push(code::modules(facts, limit, style));
+    }
+    Ok(views)
+}
+
+fn one_finding(recording: &Recording, number: u32, style: &Style) -> Result<String, Error> {
+    let all = recording.report.findings.len();
+    finding::full(recording, number as usize - 1, style).ok_or_else(|| {
+        let file = measure::quoted(&recording.path.to_string_lossy());
+        let there = match all {
+            0 => "this recording has no findings".to_owned(),
+            1 => "this recording has one finding, number 1".to_owned(),
+            all => format!("the findings of this recording are numbered 1 to {all}"),
+        };
+        Error::Argument(format!("--finding {number}: {there}; 'holdup report {file}' lists them"))
+    })
+}
+
+/// A list that can be millions of lines long: written as it is made.
+fn list_switches(recording: &Recording, limit: usize, after_others: bool) -> Result<(), Error> {
+    let mut stdout = io::BufWriter::new(io::stdout().lock());
+    let mut write = |line: &str| stdout.write_all(line.as_bytes());
+    let separated = if after_others { write("\n") } else { Ok(()) };
+    let written = separated.and_then(|()| switches::write(&recording.report, limit, &mut write));
+    match written.and_then(|()| stdout.flush()) {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(why)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,355 @@
+//! Supplies the analysis with binaries, their debug files and the kernel's symbols, from this machine's files alone.
+//!
+//! A file is only given if its build id is the recorded one, or none was recorded: names from another build would be wrong
+//! names. Nothing is fetched from a network; what debuginfod's client has fetched before is found in its cache.
+
+use std::cell::{Cell, OnceCell};
+use std::path::{Path, PathBuf};
+
+use holdup_analyze::Modules;
+use holdup_trace::Header;
+use object::Object as _;
+
+/// Where distributions install debug files.
+const DEBUG_ROOT: &str = "/usr/lib/debug";
+
+/// What /proc/PID/maps appends to the path of a file that is gone.
+const DELETED: &str = " (deleted)";
+
+/// Larger files are not read: no memory is spent on what nobody asked to wait for.
+const LARGEST_BYTES: u64 = 2 << 30;
+
+/// The files that a recording's addresses lie in.
+#[derive(Debug)]
+pub struct Binaries {
+    /// Processes that may still be there: their view of the file system can differ from ours, as in a container.
+    pids: Vec<u32>,
+    machine: Machine,
+    caches: Vec<PathBuf>,
+    files: Loaded,
+    kernel: OnceCell<Vec<(u64, Box<str>)>>,
+}
+
+/// What tells whether the running kernel is the recorded one.
+#[derive(Debug)]
+struct Machine {
+    kernel: String,
+    began_unix_s: u64,
+    wanted: bool,
+}
+
+impl Binaries {
+    /// Of the recording with this header.
+    pub fn of(header: &Header) -> Binaries {
+        let machine = Machine {
+            kernel: header.machine.kernel.clone(),
+            began_unix_s: header.began_unix_s,
+            wanted: header.grade.kernel,
+        };
+        let caches = caches(|name| std::env::var_os(name).map(PathBuf::from));
+        Binaries {
+            pids: header.target.pids.clone(),
+            machine,
+            caches,
+            files: Loaded::default(),
+            kernel: OnceCell::new(),
+        }
+    }
+
+    /// Whether there is a file at this path that is not the one that was recorded.
+    pub fn is_replaced(&self, path: &str) -> bool {
+        self.files.iter().any(|file| file.replaced.get() && file.asked.path == path)
+    }
+
+    fn load(&self, asked: Asked, candidates: impl FnOnce() -> Vec<PathBuf>) -> Option<&[u8]> {
+        let known = self.files.iter().find(|file| file.asked == asked);
+        let file = known.unwrap_or_else(|| {
+            let build_id = asked.build_id.as_deref();
+            let (bytes, others) = first_match(&candidates(), build_id);
+            self.files.push(File { asked, bytes, replaced: Cell::new(others) })
+        });
+        file.bytes.as_deref()
+    }
+}
+
+impl Modules for Binaries {
+    fn file(&self, path: &str, build_id: Option<&[u8]>) -> Option<&[u8]> {
+        if !path.starts_with('/') {
+            return None;
+        }
+        let asked =
+            Asked { kind: Kind::Binary, path: path.to_owned(), build_id: build_id.map(<[u8]>::to_vec) };
+        self.load(asked, || {
+            let mut candidates = binary_paths(path, &self.pids);
+            if let Some(id) = build_id {
+                candidates.extend(self.caches.iter().map(|cache| cache.join(hex(id)).join("executable")));
+            }
+            candidates
+        })
+    }
+
+    fn debug_file(&self, path: &str, build_id: Option<&[u8]>, debug_link: Option<&[u8]>) -> Option<&[u8]> {
+        let link = debug_link.and_then(plain_name);
+        let asked = Asked {
+            kind: Kind::Debug(link.clone()),
+            path: path.to_owned(),
+            build_id: build_id.map(<[u8]>::to_vec),
+        };
+        self.load(asked, || debug_paths(path, build_id, link.as_deref(), &self.caches))
+    }
+
+    fn kernel_symbols(&self) -> &[(u64, Box<str>)] {
+        self.kernel.get_or_init(|| if self.machine.runs_now() { kernel_symbols() } else { Vec::new() })
+    }
+}
+
+impl Machine {
+    /// Whether addresses of the recording's kernel mean today what they meant then: same release, and no boot in between, as
+    /// each boot places the kernel anew.
+    fn runs_now(&self) -> bool {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let booted = std::fs::read_to_string("/proc/stat").ok().as_deref().and_then(boot_time);
+        self.wanted
+            && release.trim() == self.kernel
+            && booted.is_some_and(|booted| booted <= self.began_unix_s)
+    }
+}
+
+/// Seconds since 1970 of the last boot, as /proc/stat has it.
+fn boot_time(stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+}
+
+/// The first of the candidates that is the right file; whether others were there that are not.
+fn first_match(candidates: &[PathBuf], build_id: Option<&[u8]>) -> (Option<Vec<u8>>, bool) {
+    let mut others = false;
+    for path in candidates {
+        let Some(bytes) = read(path) else { continue };
+        if is_right(&bytes, build_id) {
+            return (Some(bytes), false);
+        }
+        others = true;
+    }
+    (None, others)
+}
+
+/// The bytes of a regular file; devices and pipes in a recording's paths are left alone.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let about = std::fs::metadata(path).ok()?;
+    if !about.is_file() || about.len() > LARGEST_BYTES {
+        return None;
+    }
+    std::fs::read(path).ok()
+}
+
+fn is_right(bytes: &[u8], build_id: Option<&[u8]>) -> bool {
+    let Some(wanted) = build_id else { return true };
+    let file = object::File::parse(bytes).ok();
+    let found = file.as_ref().and_then(|file| file.build_id().ok().flatten());
+    // The kernel tells build ids in 20 bytes, shorter ones with zeros behind.
+    found
+        .is_some_and(|found| wanted.starts_with(found) && wanted[found.len()..].iter().all(|byte| *byte == 0))
+}
+
+/// Where a mapped binary may be: at its path, or at its path as its process sees it.
+fn binary_paths(path: &str, pids: &[u32]) -> Vec<PathBuf> {
+    let plain = path.strip_suffix(DELETED).unwrap_or(path);
+    let mut paths = vec![PathBuf::from(plain)];
+    for pid in pids {
+        paths.push(PathBuf::from(format!("/proc/{pid}/root{plain}")));
+        let exe = PathBuf::from(format!("/proc/{pid}/exe"));
+        let target = std::fs::read_link(&exe).unwrap_or_default();
+        if target.to_string_lossy().trim_end_matches(DELETED) == plain {
+            // The link leads to the file itself, even when its name is gone.
+            paths.push(exe);
+        }
+    }
+    paths
+}
+
+/// Where a binary's debug file may be, in the order of gdb: by build id, then by debug link.
+fn debug_paths(path: &str, build_id: Option<&[u8]>, link: Option<&str>, caches: &[PathBuf]) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    if let Some(id) = build_id.map(hex).filter(|id| id.len() > 2) {
+        let (first, rest) = id.split_at(2);
+        paths.push(Path::new(DEBUG_ROOT).join(".build-id").join(first).join(format!("{rest}.debug")));
+        paths.extend(caches.iter().map(|cache| cache.join(&id).join("debuginfo")));
+    }
+    let plain = path.strip_suffix(DELETED).unwrap_or(path);
+    if let (Some(link), Some(folder)) = (link, Path::new(plain).parent()) {
+        paths.push(folder.join(link));
+        paths.push(folder.join(".debug").join(link));
+        let under_root = folder.strip_prefix("/").unwrap_or(folder);
+        paths.push(Path::new(DEBUG_ROOT).join(under_root).join(link));
+    }
+    // A debug link may bear the binary's own name, which is not its debug file.
+    paths.retain(|candidate| candidate != Path::new(plain));
+    paths
+}
+
+/// A debug link's file name: up to its terminating zero, and no path.
+fn plain_name(link: &[u8]) -> Option<String> {
+    let name = link.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = std::str::from_utf8(name).ok()?;
+    (!name.is_empty() && !name.contains('/') && name != "..").then(|| name.to_owned())
+}
+
+/// The folders that debuginfod's client keeps files in (debuginfod_find_debuginfo(3), "CACHE").
+fn caches(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let set = |name| variable(name).filter(|path| path.is_absolute());
+    let own = set("DEBUGINFOD_CACHE_PATH");
+    let xdg = set("XDG_CACHE_HOME").map(|cache| cache.join("debuginfod_client"));
+    let home = set("HOME").into_iter();
+    let under_home =
+        home.flat_map(|home| [home.join(".cache/debuginfod_client"), home.join(".debuginfod_client_cache")]);
+    own.into_iter().chain(xdg).chain(under_home).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The functions of /proc/kallsyms, ascending; none where the kernel hides its addresses (it shows zeros then).
+fn kernel_symbols() -> Vec<(u64, Box<str>)> {
+    // The file is larger than a page of zeros by far: look at its first address before reading all of it.
+    let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    parse_kernel_symbols(&text)
+}
+
+fn parse_kernel_symbols(text: &str) -> Vec<(u64, Box<str>)> {
+    let mut symbols: Vec<(u64, Box<str>)> = text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let address = u64::from_str_radix(words.next()?, 16).ok()?;
+            let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
+            (is_code && address != 0).then_some(())?;
+            Some((address, words.next()?.into()))
+        })
+        .collect();
+    symbols.sort_by_key(|(address, _)| *address);
+    symbols
+}
+
+/// A file as the analysis asked for it.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    kind: Kind,
+    path: String,
+    build_id: Option<Vec<u8>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Binary,
+    Debug(Option<String>),
+}
+
+/// A file as it was found.
+#[derive(Debug)]
+struct File {
+    asked: Asked,
+    bytes: Option<Vec<u8>>,
+    replaced: Cell<bool>,
+}
+
+/// A list that grows at its end while its entries are lent out: a file that was given once stays where it is.
+#[derive(Debug, Default)]
+struct Loaded {
+    first: OnceCell<Box<Node>>,
+}
+
+#[derive(Debug)]
+struct Node {
+    file: File,
+    next: OnceCell<Box<Node>>,
+}
+
+impl Loaded {
+    fn iter(&self) -> impl Iterator<Item = &File> {
+        std::iter::successors(self.first.get(), |node| node.next.get()).map(|node| &node.file)
+    }
+
+    fn push(&self, file: File) -> &File {
+        let mut end = &self.first;
+        while let Some(node) = end.get() {
+            end = &node.next;
+        }
+        &end.get_or_init(|| Box::new(Node { file, next: OnceCell::new() })).file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_files_are_looked_for_where_gdb_looks() {
+        let caches = [PathBuf::from("/cache")];
+        let paths = debug_paths("/usr/bin/server", Some(&[0xab, 0xcd, 0xef]), Some("server.debug"), &caches);
+        let expected = [
+            "/usr/lib/debug/.build-id/ab/cdef.debug",
+            "/cache/abcdef/debuginfo",
+            "/usr/bin/server.debug",
+            "/usr/bin/.debug/server.debug",
+            "/usr/lib/debug/usr/bin/server.debug",
+        ];
+        assert_eq!(paths, expected.map(PathBuf::from));
+        assert_eq!(
+            debug_paths("/usr/bin/server", None, Some("server"), &[]).len(),
+            2,
+            "not the binary itself"
+        );
+        assert!(debug_paths("/usr/bin/server", None, None, &caches).is_empty());
+    }
+
+    #[test]
+    fn a_debug_link_leads_into_no_other_folder() {
+        assert_eq!(plain_name(b"a.debug\0\0\x12\x34"), Some("a.debug".to_owned()));
+        for bad in [&b"../../etc/passwd\0"[..], b"..", b"", b"\0", b"\xff\xfe"] {
+            assert_eq!(plain_name(bad), None);
+        }
+    }
+
+    #[test]
+    fn kernel_symbols_are_functions_with_addresses() {
+        let text = "ffffffff81000000 T _text\nffffffff81000100 d data\n0000000000000000 T hidden\n\
+                    ffffffff80000000 t first\t[module]\nnonsense\n";
+        let symbols = parse_kernel_symbols(text);
+        let names: Vec<&str> = symbols.iter().map(|(_, name)| &**name).collect();
+        assert_eq!(names, ["first", "_text"]);
+        assert_eq!(boot_time("cpu 1 2\nbtime 1700000000\n"), Some(1_700_000_000));
+    }
+
+    #[test]
+    fn caches_follow_the_environment() {
+        let found = caches(|name| (name == "HOME").then(|| PathBuf::from("/home/a")));
+        let expected = ["/home/a/.cache/debuginfod_client", "/home/a/.debuginfod_client_cache"];
+        assert_eq!(found, expected.map(PathBuf::from));
+        assert!(caches(|_| Some(PathBuf::from("relative"))).is_empty());
+    }
+
+    /// This test's own binary, under a recorded build id that is and one that is not its own.
+    #[test]
+    fn only_the_binary_that_was_recorded_is_given() {
+        let own = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&own).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let id = file.build_id().unwrap().expect("linkers of this system write build ids").to_vec();
+        let binaries = Binaries::of(&Header::default());
+        let path = own.to_str().unwrap();
+        assert_eq!(binaries.file(path, Some(&id)).map(<[u8]>::len), Some(bytes.len()));
+        assert_eq!(binaries.file(path, None).map(<[u8]>::len), Some(bytes.len()));
+        assert!(!binaries.is_replaced(path));
+        let mut other = id.clone();
+        other[0] ^= 1;
+        assert!(binaries.file(path, Some(&other)).is_none());
+        assert!(binaries.is_replaced(path));
+        let mut padded = id;
+        padded.extend([0; 4]);
+        assert!(binaries.file(path, Some(&padded)).is_some());
+        for nothing in ["[vdso]", "//anon", "/dev/null", "/no/such/file", ""] {
+            assert!(binaries.file(nothing, None).is_none(), "{nothing}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A recording as the program has it: read from its file, analysed, its binaries supplied.
+
+pub mod binaries;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use holdup_analyze::{Analysis, Options, Problem, Report};
+use holdup_trace::{Damage, OpenError, Reader, Stacks};
+
+use binaries::Binaries;
+
+/// The extension of recordings, by which the newest one is found.
+pub const EXTENSION: &str = "holdup";
+
+/// A recording that was read and analysed.
+#[derive(Debug)]
+pub struct Recording {
+    /// Its file.
+    pub path: PathBuf,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// What it says.
+    pub report: Report,
+    /// Parts of the file that could not be read.
+    pub damage: Vec<Damage>,
+}
+
+/// What to look at, in nanoseconds since the recording began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// From this moment on.
+    pub from_ns: Option<u64>,
+    /// Up to this moment.
+    pub to_ns: Option<u64>,
+}
+
+/// Why a recording cannot be shown.
+#[derive(Debug)]
+pub enum RecordingError {
+    /// The system does not give the file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        why: io::Error,
+    },
+    /// It is a folder, a device or a socket.
+    NoFile(PathBuf),
+    /// The file has no byte.
+    Empty(PathBuf),
+    /// Its bytes are not a recording that can be read.
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: OpenError,
+    },
+    /// There is none in the folder where it was looked for.
+    None(PathBuf),
+    /// The window lies behind the recording's end.
+    Window {
+        /// Where it was to begin, in nanoseconds since the beginning.
+        from_ns: u64,
+        /// How long the recording is.
+        span_ns: u64,
+    },
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordingError::File { path, why } if why.kind() == io::ErrorKind::NotFound => write!(
+                f,
+                "{}: no such file; 'holdup record -- PROGRAM' makes a recording, and 'holdup report' alone shows the newest one here",
+                path.display()
+            ),
+            RecordingError::File { path, why } if why.kind() == io::ErrorKind::PermissionDenied => write!(
+                f,
+                "{}: cannot be read ({why}); it needs read permission, which its owner gives with 'chmod +r'",
+                path.display()
+            ),
+            RecordingError::File { path, why } => write!(f, "{}: {why}", path.display()),
+            RecordingError::NoFile(path) => {
+                write!(f, "{}: is no file; give a recording, a file made by 'holdup record'", path.display())
+            }
+            RecordingError::Empty(path) => {
+                write!(
+                    f,
+                    "{}: the file is empty; 'holdup record -- PROGRAM' makes a recording",
+                    path.display()
+                )
+            }
+            RecordingError::Open { path, why } => open_failed(f, path, why),
+            RecordingError::None(folder) => write!(
+                f,
+                "{}: no recording (*.{EXTENSION}) here; 'holdup record -- PROGRAM' or 'holdup record -p PID --for 10s' makes one",
+                folder.display()
+            ),
+            RecordingError::Window { from_ns, span_ns } => {
+                write!(f, "--from {}: the recording ends after {}", seconds(*from_ns), seconds(*span_ns))
+            }
+        }
+    }
+}
+
+fn open_failed(f: &mut fmt::Formatter<'_>, path: &Path, why: &OpenError) -> fmt::Result {
+    write!(f, "{}: {why}", path.display())?;
+    match why {
+        OpenError::Foreign { looks_like: Some(what) } if what.contains("perf.data") => {
+            write!(f, "; 'holdup import {}' makes one of it", path.display())
+        }
+        OpenError::Foreign { .. } => f.write_str("; 'holdup record' makes one"),
+        OpenError::Newer { .. } => f.write_str("; a newer holdup wrote it and can show it"),
+        OpenError::Short | OpenError::Damaged => f.write_str("; record again with 'holdup record'"),
+    }
+}
+
+/// Nanoseconds as `1.234s`.
+fn seconds(ns: u64) -> String {
+    format!("{:.3}s", ns as f64 / 1e9)
+}
+
+impl std::error::Error for RecordingError {}
+
+/// Reads a recording and finds out what it says.
+///
+/// # Errors
+/// There is no such file, it is not a recording, or it ends before the window begins.
+pub fn open(path: &Path, window: Window, timeline: bool) -> Result<Recording, RecordingError> {
+    let bytes = bytes(path)?;
+    let reader = Reader::open(&bytes).map_err(|why| RecordingError::Open { path: path.to_owned(), why })?;
+    let recording = analysed(path, &bytes, &reader, window, timeline);
+    match window.from_ns {
+        Some(from_ns) if recording.report.facts.totals.events == 0 => {
+            let whole = analysed(path, &bytes, &reader, Window::default(), false);
+            let span_ns = whole.report.facts.span_ns();
+            if from_ns > span_ns { Err(RecordingError::Window { from_ns, span_ns }) } else { Ok(recording) }
+        }
+        _ => Ok(recording),
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, RecordingError> {
+    let fail = |why| RecordingError::File { path: path.to_owned(), why };
+    let about = std::fs::metadata(path).map_err(fail)?;
+    if !about.is_file() {
+        return Err(RecordingError::NoFile(path.to_owned()));
+    }
+    match std::fs::read(path).map_err(fail)? {
+        bytes if bytes.is_empty() => Err(RecordingError::Empty(path.to_owned())),
+        bytes => Ok(bytes),
+    }
+}
+
+fn analysed(path: &Path, bytes: &[u8], reader: &Reader<'_>, window: Window, timeline: bool) -> Recording {
+    let header = reader.header();
+    let moment = |since_ns: u64| header.began_ns.saturating_add(since_ns);
+    let options = Options { timeline, from_ns: window.from_ns.map(moment), to_ns: window.to_ns.map(moment) };
+    let mut analysis = Analysis::new(header, options);
+    let mut stacks = Stacks::new();
+    let summary = reader.read(&mut stacks, &mut |event| analysis.feed(event));
+    let binaries = Binaries::of(header);
+    let mut report = analysis.finish(summary.ending.as_ref(), &stacks, &binaries);
+    name_replaced(&mut report.problems, &binaries);
+    if summary.ending.is_none() && !report.problems.contains(&Problem::CutOff) {
+        report.problems.push(Problem::CutOff);
+    }
+    Recording { path: path.to_owned(), file_bytes: bytes.len() as u64, report, damage: summary.damage }
+}
+
+/// The analysis only knows that a file was not supplied; that it is there but another one now, only the supplier knows.
+fn name_replaced(problems: &mut [Problem], binaries: &Binaries) {
+    for problem in problems {
+        if let Problem::Unreadable { path, .. } = problem
+            && binaries.is_replaced(path)
+        {
+            *problem = Problem::Replaced { path: std::mem::take(path) };
+        }
+    }
+}
+
+/// The newest recording in a folder.
+///
+/// # Errors
+/// There is none, or the folder cannot be read.
+pub fn newest(folder: &Path) -> Result<PathBuf, RecordingError> {
+    let fail = |why| RecordingError::File { path: folder.to_owned(), why };
+    let mut found: Option<(SystemTime, PathBuf)> = None;
+    for entry in std::fs::read_dir(folder).map_err(fail)?.flatten() {
+        let path = entry.path();
+        let recorded = path.extension().is_some_and(|extension| extension == EXTENSION);
+        let Some(about) = entry.metadata().ok().filter(|about| recorded && about.is_file()) else { continue };
+        let candidate = (about.modified().unwrap_or(SystemTime::UNIX_EPOCH), path);
+        if found.as_ref().is_none_or(|newest| candidate > *newest) {
+            found = Some(candidate);
+        }
+    }
+    found.map(|(_, path)| path).ok_or_else(|| RecordingError::None(folder.to_owned()))
+}

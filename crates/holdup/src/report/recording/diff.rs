@@ -1,0 +1,536 @@
+//! Two recordings side by side: which findings are gone, new, better, worse; then the figures behind them.
+
+use std::fmt::Write as _;
+
+use holdup_analyze::{Facts, Finding, LockFacts, Subject};
+use serde_json::{Value, json};
+
+use super::super::{Ink, Style, number, text};
+use super::columns::{Side, Table};
+use super::{name, per_second, sentences, share, summary};
+use crate::recording::Recording;
+
+/// A cost that changes by less than this share of thread time did not change: recordings of the same program differ as much.
+const NOISE_SHARE: f64 = 0.02;
+
+/// And by less than this ratio.
+const NOISE_RATIO: f64 = 1.25;
+
+/// Rows per table.
+const MOST_ROWS: usize = 10;
+
+/// What became of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// It was not there before.
+    New,
+    /// It costs more.
+    Worse,
+    /// It costs about as much.
+    Same,
+    /// It costs less.
+    Better,
+    /// It is not there any more.
+    Gone,
+}
+
+impl Change {
+    fn word(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Worse => "worse",
+            Change::Same => "same",
+            Change::Better => "better",
+            Change::Gone => "gone",
+        }
+    }
+
+    fn ink(self) -> Ink {
+        match self {
+            Change::New | Change::Worse => Ink::Bad,
+            Change::Better | Change::Gone => Ink::Good,
+            Change::Same => Ink::Faint,
+        }
+    }
+}
+
+/// A finding of one or both recordings.
+#[derive(Clone, Debug)]
+struct Row {
+    change: Change,
+    kind: &'static str,
+    subject: String,
+    before: Option<f64>,
+    after: Option<f64>,
+}
+
+/// The comparison as text.
+pub fn table(before: &Recording, after: &Recording, style: &Style) -> String {
+    let rows =
+        rows(&before.report.facts, &before.report.findings, &after.report.facts, &after.report.findings);
+    let mut out = String::new();
+    let headline = text::wrap(&headline(&rows), style.width, 0);
+    for line in headline.lines() {
+        let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
+    }
+    for difference in differences(&before.report.facts, &after.report.facts) {
+        let _ = writeln!(out, "{}", text::wrap(&format!("Note: {difference}."), style.width, 2));
+    }
+    out.push_str(&finding_rows(&rows, style));
+    out.push_str(&figures(&before.report.facts, &after.report.facts, style));
+    out.push_str(&locks(&before.report.facts, &after.report.facts, style));
+    out.push_str(&threads(&before.report.facts, &after.report.facts, style));
+    out
+}
+
+/// The comparison as JSON, schema `holdup-recording-diff-1`.
+pub fn json(before: &Recording, after: &Recording) -> Value {
+    let (old, new) = (&before.report, &after.report);
+    let findings = rows(&old.facts, &old.findings, &new.facts, &new.findings).into_iter().map(|row| {
+        json!({
+            "change": row.change.word(),
+            "kind": row.kind,
+            "subject": row.subject,
+            "before_share": row.before,
+            "after_share": row.after,
+        })
+    });
+    let figures = measures(&old.facts, &new.facts)
+        .into_iter()
+        .map(|measure| json!({ "name": measure.key, "before": measure.before, "after": measure.after }));
+    let locks = matched_locks(&old.facts, &new.facts).into_iter().map(|lock| {
+        json!({
+            "name": lock.name,
+            "before_share": lock.before.map(|known| lock_share(&old.facts, known)),
+            "after_share": lock.after.map(|known| lock_share(&new.facts, known)),
+            "before_waits_per_s": lock.before.map(|known| per_second(&old.facts, known.waits)),
+            "after_waits_per_s": lock.after.map(|known| per_second(&new.facts, known.waits)),
+        })
+    });
+    let threads = matched_threads(&old.facts, &new.facts).into_iter().map(|thread| {
+        json!({
+            "name": thread.name,
+            "before": thread.before.map(|sums| sums.json()),
+            "after": thread.after.map(|sums| sums.json()),
+        })
+    });
+    json!({
+        "schema": "holdup-recording-diff-1",
+        "before": before.path.to_string_lossy(),
+        "after": after.path.to_string_lossy(),
+        "notes": differences(&old.facts, &new.facts),
+        "findings": findings.collect::<Value>(),
+        "figures": figures.collect::<Value>(),
+        "locks": locks.collect::<Value>(),
+        "threads": threads.collect::<Value>(),
+    })
+}
+
+/// What makes the two recordings less comparable, each as a sentence without its full stop.
+pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
+    let mut notes = Vec::new();
+    let (old, new) = (&before.header, &after.header);
+    let mut differs = |what: &str, old: String, new: String| {
+        if old != new {
+            notes.push(format!("{what}: {} before, {} after", text::clean(&old), text::clean(&new)));
+        }
+    };
+    differs("the programs differ", summary::program(before), summary::program(after));
+    if old.target.command != new.target.command && summary::program(before) == summary::program(after) {
+        differs("the command lines differ", old.target.command.join(" "), new.target.command.join(" "));
+    }
+    differs("the machines have other CPUs", old.machine.cpu.clone(), new.machine.cpu.clone());
+    let cpus = |cpus: u32| number::counted(cpus as usize, "CPU");
+    differs("the machines differ in size", cpus(old.machine.cpus), cpus(new.machine.cpus));
+    differs("the kernels differ", old.machine.kernel.clone(), new.machine.kernel.clone());
+    if old.grade != new.grade {
+        notes.push(
+            "they were recorded with different rights: what only one could see looks new or gone".to_owned(),
+        );
+    }
+    let ratio = after.span_ns() as f64 / before.span_ns().max(1) as f64;
+    if !(0.5..=2.0).contains(&ratio) {
+        notes.push(format!(
+            "the lengths differ: {} before, {} after; compare rates and shares, not counts",
+            number::time_ns(before.span_ns() as f64),
+            number::time_ns(after.span_ns() as f64)
+        ));
+    }
+    for (facts, which) in [(before, "before"), (after, "after")] {
+        if facts.totals.lost > 0 {
+            notes.push(format!(
+                "{} events were lost in the recording {which}",
+                number::count(facts.totals.lost as f64)
+            ));
+        }
+    }
+    notes
+}
+
+fn rows(old: &Facts, before: &[Finding], new: &Facts, after: &[Finding]) -> Vec<Row> {
+    let mut left: Vec<(String, &Finding)> = after.iter().map(|one| (key(new, one), one)).collect();
+    let mut rows = Vec::new();
+    for finding in before {
+        let wanted = key(old, finding);
+        let twin = left.iter().position(|(key, _)| *key == wanted).map(|index| left.remove(index).1);
+        rows.push(Row {
+            change: twin.map_or(Change::Gone, |twin| changed(finding.severity, twin.severity)),
+            kind: finding.kind.name(),
+            subject: sentences::of(old, finding).subject,
+            before: Some(finding.severity),
+            after: twin.map(|twin| twin.severity),
+        });
+    }
+    rows.extend(left.into_iter().map(|(_, finding)| Row {
+        change: Change::New,
+        kind: finding.kind.name(),
+        subject: sentences::of(new, finding).subject,
+        before: None,
+        after: Some(finding.severity),
+    }));
+    rows.sort_by(|a, b| {
+        let weight = |row: &Row| row.before.unwrap_or(0.0).max(row.after.unwrap_or(0.0));
+        a.change.cmp(&b.change).then(weight(b).total_cmp(&weight(a)))
+    });
+    rows
+}
+
+/// What makes two findings the same one: the kind and the subjects, without anything that address layout or numbering changes.
+fn key(facts: &Facts, finding: &Finding) -> String {
+    let mut key = finding.kind.name().to_owned();
+    let mut subjects: Vec<String> =
+        finding.subjects.iter().map(|subject| subject_key(facts, subject)).collect();
+    subjects.sort();
+    for subject in subjects {
+        let _ = write!(key, "|{subject}");
+    }
+    key
+}
+
+fn subject_key(facts: &Facts, subject: &Subject) -> String {
+    match subject {
+        Subject::Lock { index, name, primitive, .. } => match facts.locks.get(*index) {
+            Some(lock) if lock.name == *name => lock_key(lock),
+            _ => format!("lock {} {}", name::primitive(*primitive), name::lock_short(name, None)),
+        },
+        Subject::Thread { name, .. } => format!("thread {}", without_number(name)),
+        Subject::Process { name, .. } => format!("process {name}"),
+        other => name::subject(facts, other),
+    }
+}
+
+/// A lock by its variable, or by what it is and the function that waits for it: the same in the next run of the program.
+fn lock_key(lock: &LockFacts) -> String {
+    let caller =
+        lock.wait_sites.first().and_then(|site| site.caller()?.function.as_deref().map(str::to_owned));
+    match (&lock.name, caller) {
+        (holdup_analyze::LockName::Address, Some(function)) => {
+            format!("lock {} at {function}", name::primitive(lock.primitive))
+        }
+        (name, _) => format!("lock {} {}", name::primitive(lock.primitive), name::lock_short(name, None)),
+    }
+}
+
+/// `worker-3` and `worker-4` do the same work.
+fn without_number(name: &str) -> String {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+        .trim_end_matches(['-', '_', '#', ':', '/', ' '])
+        .to_owned()
+}
+
+fn changed(before: f64, after: f64) -> Change {
+    let (small, large) = if before < after { (before, after) } else { (after, before) };
+    match large - small < NOISE_SHARE || large < small * NOISE_RATIO {
+        true => Change::Same,
+        false if after < before => Change::Better,
+        false => Change::Worse,
+    }
+}
+
+fn headline(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "Nothing holds the program up, neither before nor after.".to_owned();
+    }
+    let order = [Change::Gone, Change::Better, Change::Same, Change::Worse, Change::New];
+    let counted: Vec<String> = order
+        .iter()
+        .filter_map(|change| {
+            let count = rows.iter().filter(|row| row.change == *change).count();
+            (count > 0).then(|| format!("{count} {}", change.word()))
+        })
+        .collect();
+    format!("{}: {}.", if rows.len() == 1 { "Finding" } else { "Findings" }, text::list(&counted))
+}
+
+fn finding_rows(rows: &[Row], style: &Style) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\n");
+    for row in rows {
+        let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), number::percent);
+        let change = style.paint(row.change.ink(), &text::left(row.change.word(), 7));
+        let line = format!(
+            "{} {:>5} -> {:>4}  {}",
+            text::left(row.kind, 20),
+            share(row.before),
+            share(row.after),
+            row.subject
+        );
+        let _ = writeln!(out, "{change}{}", super::columns::cut(&line, style.width.saturating_sub(7)));
+    }
+    out
+}
+
+/// A figure of both recordings.
+struct Measure {
+    key: &'static str,
+    what: &'static str,
+    before: f64,
+    after: f64,
+    is_share: bool,
+}
+
+fn measures(before: &Facts, after: &Facts) -> Vec<Measure> {
+    let both = |key, what, is_share, figure: &dyn Fn(&Facts) -> f64| Measure {
+        key,
+        what,
+        before: figure(before),
+        after: figure(after),
+        is_share,
+    };
+    vec![
+        both("switches_per_s", "switches per second", false, &|facts| {
+            per_second(facts, facts.totals.switches)
+        }),
+        both("involuntary_per_s", "of these involuntary", false, &|facts| {
+            per_second(facts, facts.totals.involuntary)
+        }),
+        both("lock_wait_share", "thread time waiting for locks", true, &|facts| {
+            share(facts.totals.lock_wait_ns, facts.totals.thread_ns)
+        }),
+        both("cpus_busy", "CPUs busy", false, &|facts| share(facts.totals.on_cpu_ns, facts.span_ns())),
+        both("wasted_wakes_per_s", "futex wakes for nothing per second", false, &|facts| {
+            per_second(facts, facts.totals.wasted_wakes)
+        }),
+    ]
+}
+
+fn figures(before: &Facts, after: &Facts, style: &Style) -> String {
+    let mut table = Table::new(&[
+        ("figure", Side::Left),
+        ("before", Side::Right),
+        ("after", Side::Right),
+        ("ratio", Side::Right),
+    ]);
+    for measure in measures(before, after) {
+        let show = |value: f64| match measure.is_share {
+            true => number::percent(value),
+            false => number::count(value),
+        };
+        table.row(vec![
+            measure.what.to_owned(),
+            show(measure.before),
+            show(measure.after),
+            ratio(measure.before, measure.after),
+        ]);
+    }
+    format!("\n{}", table.text(style))
+}
+
+fn ratio(before: f64, after: f64) -> String {
+    if before > 0.0 { number::ratio(after / before) } else { "-".to_owned() }
+}
+
+/// A lock of one or both recordings.
+struct MatchedLock<'a> {
+    name: String,
+    before: Option<&'a LockFacts>,
+    after: Option<&'a LockFacts>,
+}
+
+fn matched_locks<'a>(before: &'a Facts, after: &'a Facts) -> Vec<MatchedLock<'a>> {
+    let contended = |facts: &'a Facts| facts.locks.iter().filter(|lock| lock.primitive.is_contention());
+    let mut left: Vec<(String, &LockFacts)> = contended(after).map(|lock| (lock_key(lock), lock)).collect();
+    let mut matched = Vec::new();
+    for lock in contended(before) {
+        let wanted = lock_key(lock);
+        let twin = left.iter().position(|(key, _)| *key == wanted).map(|index| left.remove(index).1);
+        matched.push(MatchedLock {
+            name: name::lock_short(&lock.name, lock.addr),
+            before: Some(lock),
+            after: twin,
+        });
+    }
+    matched.extend(left.into_iter().map(|(_, lock)| MatchedLock {
+        name: name::lock_short(&lock.name, lock.addr),
+        before: None,
+        after: Some(lock),
+    }));
+    let weight = |lock: &MatchedLock<'_>| {
+        let of = |facts, known: Option<&LockFacts>| known.map_or(0.0, |lock| lock_share(facts, lock));
+        of(before, lock.before).max(of(after, lock.after))
+    };
+    matched.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    matched
+}
+
+fn lock_share(facts: &Facts, lock: &LockFacts) -> f64 {
+    share(lock.wait_ns.sum_ns(), facts.totals.thread_ns)
+}
+
+fn locks(before: &Facts, after: &Facts, style: &Style) -> String {
+    let matched = matched_locks(before, after);
+    if matched.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("lock", Side::Left),
+        ("waits/s", Side::Right),
+        ("after", Side::Right),
+        ("ratio", Side::Right),
+        ("time", Side::Right),
+        ("after", Side::Right),
+        ("median", Side::Right),
+        ("after", Side::Right),
+    ]);
+    for lock in matched.iter().take(MOST_ROWS) {
+        let rate = |facts: &Facts, known: Option<&LockFacts>| known.map(|lock| per_second(facts, lock.waits));
+        let (old, new) = (rate(before, lock.before), rate(after, lock.after));
+        let count =
+            |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| number::count(rate.round()));
+        let part = |facts: &Facts, known: Option<&LockFacts>| {
+            known.map_or_else(|| "-".to_owned(), |lock| number::percent(lock_share(facts, lock)))
+        };
+        let median = |known: Option<&LockFacts>| {
+            known.map_or_else(|| "-".to_owned(), |lock| number::time_ns(lock.wait_ns.median_ns() as f64))
+        };
+        table.row(vec![
+            lock.name.clone(),
+            count(old),
+            count(new),
+            old.zip(new).map_or_else(|| "-".to_owned(), |(old, new)| ratio(old, new)),
+            part(before, lock.before),
+            part(after, lock.after),
+            median(lock.before),
+            median(lock.after),
+        ]);
+    }
+    format!("\n{}", table.text(style))
+}
+
+/// Threads of the same name, added up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    threads: usize,
+    life_ns: u64,
+    cpu_ns: u64,
+    lock_ns: u64,
+    switches: u64,
+}
+
+impl Sums {
+    fn switches_per_s(self) -> f64 {
+        if self.life_ns == 0 { 0.0 } else { self.switches as f64 * 1e9 / self.life_ns as f64 }
+    }
+
+    fn json(self) -> Value {
+        json!({
+            "threads": self.threads,
+            "cpu_share": share(self.cpu_ns, self.life_ns),
+            "lock_share": share(self.lock_ns, self.life_ns),
+            "switches_per_s": self.switches_per_s(),
+        })
+    }
+}
+
+struct MatchedThreads {
+    name: String,
+    before: Option<Sums>,
+    after: Option<Sums>,
+}
+
+fn sums(facts: &Facts) -> Vec<(String, Sums)> {
+    let mut all: Vec<(String, Sums)> = Vec::new();
+    for thread in &facts.threads {
+        let name = without_number(&text::clean(&thread.name));
+        let index = all.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            all.push((name, Sums::default()));
+            all.len() - 1
+        });
+        let sums = &mut all[index].1;
+        sums.threads += 1;
+        sums.life_ns += thread.life_ns();
+        sums.cpu_ns += thread.on_cpu_ns;
+        sums.lock_ns += thread.lock_wait_ns;
+        sums.switches += thread.voluntary + thread.involuntary;
+    }
+    all
+}
+
+fn matched_threads(before: &Facts, after: &Facts) -> Vec<MatchedThreads> {
+    let mut left = sums(after);
+    let mut matched: Vec<MatchedThreads> = Vec::new();
+    for (name, old) in sums(before) {
+        let twin = left.iter().position(|(known, _)| *known == name).map(|index| left.remove(index).1);
+        matched.push(MatchedThreads { name, before: Some(old), after: twin });
+    }
+    matched.extend(left.into_iter().map(|(name, new)| MatchedThreads {
+        name,
+        before: None,
+        after: Some(new),
+    }));
+    let weight = |row: &MatchedThreads| {
+        row.before.unwrap_or_default().life_ns.max(row.after.unwrap_or_default().life_ns)
+    };
+    matched.sort_by_key(|row| std::cmp::Reverse(weight(row)));
+    matched
+}
+
+fn threads(before: &Facts, after: &Facts, style: &Style) -> String {
+    let matched = matched_threads(before, after);
+    if matched.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("threads named", Side::Left),
+        ("number", Side::Right),
+        ("CPU", Side::Right),
+        ("after", Side::Right),
+        ("lock", Side::Right),
+        ("after", Side::Right),
+        ("switches/s", Side::Right),
+        ("after", Side::Right),
+        ("ratio", Side::Right),
+    ]);
+    for row in matched.iter().take(MOST_ROWS) {
+        table.row(thread_row(row));
+    }
+    format!("\n{}", table.text(style))
+}
+
+fn thread_row(row: &MatchedThreads) -> Vec<String> {
+    let number = |sums: Option<Sums>| sums.map_or(0, |sums| sums.threads);
+    let numbers = match (number(row.before), number(row.after)) {
+        (old, new) if old == new => old.to_string(),
+        (old, new) => format!("{old}->{new}"),
+    };
+    let part = |sums: Option<Sums>, ns: fn(&Sums) -> u64| {
+        sums.map_or_else(|| "-".to_owned(), |sums| number::percent(share(ns(&sums), sums.life_ns)))
+    };
+    let rate = |sums: Option<Sums>| {
+        sums.map_or_else(|| "-".to_owned(), |sums| number::count(sums.switches_per_s().round()))
+    };
+    let both = row.before.zip(row.after);
+    vec![
+        if row.name.is_empty() { "-".to_owned() } else { row.name.clone() },
+        numbers,
+        part(row.before, |sums| sums.cpu_ns),
+        part(row.after, |sums| sums.cpu_ns),
+        part(row.before, |sums| sums.lock_ns),
+        part(row.after, |sums| sums.lock_ns),
+        rate(row.before),
+        rate(row.after),
+        both.map_or_else(|| "-".to_owned(), |(old, new)| ratio(old.switches_per_s(), new.switches_per_s())),
+    ]
+}

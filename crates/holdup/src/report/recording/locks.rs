@@ -1,0 +1,99 @@
+//! What threads wait for on futexes: the locks first, then what they wait for by design.
+
+use holdup_analyze::{Facts, LockFacts, Site};
+
+use super::super::{Ink, Style, number, text};
+use super::columns::{Side, Table};
+use super::{more, name, per_second, sentences, share};
+
+/// The tables, most time lost first.
+pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
+    let (locks, idle): (Vec<&LockFacts>, Vec<&LockFacts>) =
+        facts.locks.iter().partition(|lock| lock.primitive.is_contention());
+    let mut out = String::new();
+    if locks.is_empty() {
+        let looked = match facts.header.grade.futexes {
+            true => "No thread had to wait for a lock.",
+            false => "Lock waits were not recorded.",
+        };
+        out.push_str(looked);
+        out.push('\n');
+    } else {
+        out.push_str(&style.paint(Ink::Bold, "Locks"));
+        out.push('\n');
+        out.push_str(&part(facts, &locks, limit, style, true));
+    }
+    if !idle.is_empty() {
+        out.push('\n');
+        out.push_str(&style.paint(Ink::Bold, "Waits by design (work, events, joins)"));
+        out.push('\n');
+        out.push_str(&part(facts, &idle, limit, style, false));
+    }
+    if !facts.locks.is_empty() {
+        out.push_str(LEGEND);
+    }
+    out
+}
+
+const LEGEND: &str = "
+time: share of all threads' time spent waiting; waits that slept, per second;
+median, p99, longest wait; most: threads that waited at once; idle wakes: futex
+calls that woke nobody, per second
+";
+
+fn part(facts: &Facts, locks: &[&LockFacts], limit: usize, style: &Style, contention: bool) -> String {
+    let mut table = Table::new(&[
+        ("name", Side::Left),
+        ("kind", Side::Left),
+        ("time", Side::Right),
+        ("waits/s", Side::Right),
+        ("median", Side::Right),
+        ("p99", Side::Right),
+        ("longest", Side::Right),
+        ("most", Side::Right),
+        ("idle wakes", Side::Right),
+    ]);
+    for lock in locks.iter().take(limit) {
+        table.row(row(facts, lock));
+        if let Some(line) = waits(lock) {
+            table.line(format!("    waited for in {line}"));
+        }
+        let holders = sentences::holders(&lock.holder_doing);
+        if contention && !holders.is_empty() {
+            table.line(format!("    its holder meanwhile: {}", holders.join(", ")));
+        }
+    }
+    let mut out = table.text(style);
+    out.push_str(&more(locks.len(), limit.min(locks.len()), "row"));
+    out
+}
+
+fn row(facts: &Facts, lock: &LockFacts) -> Vec<String> {
+    vec![
+        short(lock),
+        name::primitive(lock.primitive).to_owned(),
+        number::percent(share(lock.wait_ns.sum_ns(), facts.totals.thread_ns)),
+        number::count(per_second(facts, lock.waits).round()),
+        number::time_ns(lock.wait_ns.median_ns() as f64),
+        number::time_ns(lock.wait_ns.quantile_ns(0.99) as f64),
+        number::time_ns(lock.wait_ns.max_ns() as f64),
+        lock.max_waiters.to_string(),
+        number::count(per_second(facts, lock.wasted_wakes).round()),
+    ]
+}
+
+/// The name for a narrow column: the line below says where.
+fn short(lock: &LockFacts) -> String {
+    name::lock_short(&lock.name, lock.addr)
+}
+
+/// The two places where it is waited for longest, with their share.
+fn waits(lock: &LockFacts) -> Option<String> {
+    let all: u64 = lock.wait_sites.iter().map(|site| site.ns).sum();
+    let place = |site: &Site| {
+        let place = name::caller(site)?;
+        Some(format!("{place} ({})", number::percent(share(site.ns, all))))
+    };
+    let places: Vec<String> = lock.wait_sites.iter().take(2).filter_map(place).collect();
+    (!places.is_empty()).then(|| text::list(&places))
+}

@@ -1,0 +1,54 @@
+//! A recording for people: one screen of findings, views of threads, locks, pairs and code, and JSON of all of it.
+//!
+//! Like the rest of [`report`](super), every function is pure: the same recording gives the same text.
+
+pub mod code;
+pub mod diff;
+pub mod finding;
+pub mod json;
+pub mod locks;
+pub mod name;
+pub mod pairs;
+pub mod sentences;
+pub mod summary;
+pub mod switches;
+pub mod threads;
+
+mod columns;
+
+#[cfg(test)]
+mod schema_tests;
+#[cfg(test)]
+pub(crate) mod specimen;
+#[cfg(test)]
+mod tests;
+
+use holdup_analyze::Facts;
+
+/// A count per second of the recording; 0 for one that has no length.
+pub(crate) fn per_second(facts: &Facts, count: u64) -> f64 {
+    match facts.span_ns() {
+        0 => 0.0,
+        span_ns => count as f64 * 1e9 / span_ns as f64,
+    }
+}
+
+/// A part of a whole, 0 to 1; 0 of nothing.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A moment as seconds since the recording began.
+pub(crate) fn since_start_s(facts: &Facts, time_ns: u64) -> f64 {
+    time_ns.saturating_sub(facts.header.began_ns) as f64 / 1e9
+}
+
+/// How many rows there are beyond those that are shown, and how to see them.
+pub(crate) fn more(all: usize, shown: usize, noun: &str) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        hidden => {
+            format!("{} more: --limit {all} shows them\n", super::number::counted(hidden, noun))
+        }
+    }
+}

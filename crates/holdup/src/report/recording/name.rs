@@ -1,0 +1,289 @@
+//! What locks, threads, functions and places are called, everywhere alike.
+
+use holdup_analyze::{
+    Facts, Frame, LockFacts, LockName, Primitive, Reason, Role, Site, Subject, ThreadFacts,
+};
+use holdup_trace::Tid;
+
+use super::super::text;
+
+/// Columns that a function's name may take inside a sentence or a row.
+const FUNCTION_WIDTH: usize = 48;
+
+/// A lock: `g_cache_lock`, `g_cache_lock+8`, `lock at registry_lookup mutex4.c:15 (0x55d0c2a0)`.
+pub fn lock(lock: &LockFacts) -> String {
+    lock_with(&lock.name, lock.addr, lock.wait_sites.first())
+}
+
+/// A lock of which only these are known.
+pub fn lock_with(name: &LockName, addr: Option<u64>, site: Option<&Site>) -> String {
+    match name {
+        LockName::Symbol { name, offset: 0 } => function(name),
+        LockName::Symbol { name, offset } => format!("{}+{offset}", function(name)),
+        LockName::Site(site_function) => {
+            let own = site.and_then(Site::caller).filter(|frame| is_function(frame, site_function));
+            let at = own.map_or_else(|| function(site_function), place);
+            format!("lock at {at}{}", in_brackets(addr))
+        }
+        LockName::Address => match (site.and_then(Site::caller), addr) {
+            (Some(frame), _) => format!("lock at {}{}", place(frame), in_brackets(addr)),
+            (None, Some(addr)) => format!("lock {addr:#x}"),
+            (None, None) => "a lock without a name".to_owned(),
+        },
+    }
+}
+
+/// The shortest name that tells the lock from others: without its address and its line.
+pub fn lock_short(name: &LockName, addr: Option<u64>) -> String {
+    match name {
+        LockName::Site(site) => format!("lock at {}", function(site)),
+        other => lock_with(other, addr, None),
+    }
+}
+
+fn is_function(frame: &Frame, name: &str) -> bool {
+    frame.function.as_deref().is_some_and(|function| function == name || name.starts_with(function))
+}
+
+fn in_brackets(addr: Option<u64>) -> String {
+    addr.map(|addr| format!(" ({addr:#x})")).unwrap_or_default()
+}
+
+/// What a futex stands for.
+pub fn primitive(primitive: Primitive) -> &'static str {
+    match primitive {
+        Primitive::Mutex => "pthread mutex",
+        Primitive::PiMutex => "PI mutex",
+        Primitive::RustMutex => "Rust Mutex",
+        Primitive::ParkingLotMutex => "parking_lot",
+        Primitive::GoRuntime => "Go runtime",
+        Primitive::OtherLock => "own futex",
+        Primitive::RwLock => "rwlock",
+        Primitive::Libc => "libc lock",
+        Primitive::Semaphore => "semaphore",
+        Primitive::Barrier => "barrier",
+        Primitive::Condvar => "condvar",
+        Primitive::Park => "park",
+        Primitive::Join => "join",
+        Primitive::Once => "once",
+        Primitive::Unknown => "futex",
+    }
+}
+
+/// What a thread waits for when it waits on such a futex, as the end of `blocked ...`.
+pub fn reason(reason: Reason) -> String {
+    match reason {
+        Reason::Futex(what) if what.is_contention() => format!("waits for a {}", primitive(what)),
+        Reason::Futex(what) => format!("waits on a {}", primitive(what)),
+        Reason::Sleep => "sleeps".to_owned(),
+        Reason::Poll => "waits for events".to_owned(),
+        Reason::Io => "waits for I/O".to_owned(),
+        Reason::Child => "waits for a child".to_owned(),
+        Reason::PageFault => "page fault".to_owned(),
+        Reason::Preempted => "preempted".to_owned(),
+        Reason::Yielded => "yields".to_owned(),
+        Reason::OtherCall => "blocked in a call".to_owned(),
+        Reason::Starting => "not started yet".to_owned(),
+        Reason::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// The key of a reason in JSON, and in lists.
+pub fn reason_key(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Futex(Primitive::Mutex) => "mutex",
+        Reason::Futex(Primitive::PiMutex) => "pi-mutex",
+        Reason::Futex(Primitive::RustMutex) => "rust-mutex",
+        Reason::Futex(Primitive::ParkingLotMutex) => "parking-lot-mutex",
+        Reason::Futex(Primitive::GoRuntime) => "go-runtime",
+        Reason::Futex(Primitive::OtherLock) => "other-lock",
+        Reason::Futex(Primitive::RwLock) => "rwlock",
+        Reason::Futex(Primitive::Libc) => "libc-lock",
+        Reason::Futex(Primitive::Semaphore) => "semaphore",
+        Reason::Futex(Primitive::Barrier) => "barrier",
+        Reason::Futex(Primitive::Condvar) => "condvar",
+        Reason::Futex(Primitive::Park) => "park",
+        Reason::Futex(Primitive::Join) => "join",
+        Reason::Futex(Primitive::Once) => "once",
+        Reason::Futex(Primitive::Unknown) => "futex",
+        Reason::Sleep => "sleep",
+        Reason::Poll => "poll",
+        Reason::Io => "io",
+        Reason::Child => "child",
+        Reason::PageFault => "page-fault",
+        Reason::Preempted => "preempted",
+        Reason::Yielded => "yielded",
+        Reason::OtherCall => "other-call",
+        Reason::Starting => "starting",
+        Reason::Unknown => "unknown",
+    }
+}
+
+/// The key of a primitive in JSON.
+pub fn primitive_key(primitive: Primitive) -> &'static str {
+    reason_key(Reason::Futex(primitive))
+}
+
+/// A thread: `worker (1234)`.
+pub fn thread(facts: &Facts, tid: Tid) -> String {
+    match facts.thread(tid) {
+        _ if tid == Tid(0) => "a thread outside the recording".to_owned(),
+        Some(thread) => thread_named(thread),
+        None => format!("thread {}", tid.0),
+    }
+}
+
+/// A thread that is known.
+pub fn thread_named(thread: &ThreadFacts) -> String {
+    match thread.name.as_str() {
+        "" => format!("thread {}", thread.tid.0),
+        name => format!("{} ({})", text::clean(name), thread.tid.0),
+    }
+}
+
+/// Where: `registry_lookup mutex4.c:15`, `registry_lookup`, `mutex4+0x1234`.
+pub fn place(frame: &Frame) -> String {
+    match (&frame.function, source(frame)) {
+        (Some(name), Some(source)) => format!("{} {source}", function(name)),
+        (Some(name), None) => function(name),
+        (None, _) => module_and_offset(frame),
+    }
+}
+
+/// The innermost frame of the program in a call path, as a place.
+pub fn caller(site: &Site) -> Option<String> {
+    site.caller().map(place)
+}
+
+/// The file's own name and line: `mutex4.c:15`.
+pub fn source(frame: &Frame) -> Option<String> {
+    let file = text::clean(base(frame.file.as_deref()?));
+    Some(frame.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
+}
+
+/// `mutex4+0x1234`.
+pub fn module_and_offset(frame: &Frame) -> String {
+    format!("{}+{:#x}", module(&frame.module), frame.offset)
+}
+
+/// A module without its folders.
+pub fn module(path: &str) -> String {
+    text::clean(base(path))
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}
+
+/// A word for whose code a frame is; empty for the program's own.
+pub fn role(role: Role) -> &'static str {
+    match role {
+        Role::Program => "",
+        Role::Lock => "lock",
+        Role::Runtime => "runtime",
+        Role::Scheduler => "scheduler",
+        Role::Kernel => "kernel",
+    }
+}
+
+/// A function's name as short as it stays recognisable: without parameters, then without what stands between angle brackets, then cut.
+pub fn function(name: &str) -> String {
+    let name = text::clean(name);
+    if name.chars().count() <= FUNCTION_WIDTH {
+        return name;
+    }
+    let bare = without_parameters(&name);
+    if bare.chars().count() <= FUNCTION_WIDTH {
+        return bare;
+    }
+    super::columns::cut(&without_generics(&bare), FUNCTION_WIDTH)
+}
+
+/// `f<a>(b, c) const` as `f<a>`; a parenthesis inside angle brackets or at the beginning, as of `(anonymous namespace)`, stays.
+fn without_parameters(name: &str) -> String {
+    let mut depth = 0usize;
+    for (index, c) in name.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 && index > 0 && !name[index..].starts_with("(anonymous") => {
+                return name[..index].to_owned();
+            }
+            _ => {}
+        }
+    }
+    name.to_owned()
+}
+
+/// `a<b<c>>::d` as `a<>::d`.
+fn without_generics(name: &str) -> String {
+    let mut out = String::new();
+    let mut depth = 0usize;
+    for c in name.chars() {
+        match c {
+            '<' => {
+                if depth == 0 {
+                    out.push('<');
+                }
+                depth += 1;
+            }
+            '>' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    out.push('>');
+                }
+            }
+            c if depth == 0 => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The subject of a finding in words.
+pub fn subject(facts: &Facts, subject: &Subject) -> String {
+    match subject {
+        Subject::Lock { index, name, addr, .. } => match facts.locks.get(*index) {
+            Some(known) if known.name == *name => lock(known),
+            _ => lock_with(name, *addr, None),
+        },
+        Subject::Thread { tid, name } if name.is_empty() => thread(facts, *tid),
+        Subject::Thread { tid, name } => format!("{} ({})", text::clean(name), tid.0),
+        Subject::Process { pid, name } if name.is_empty() => format!("process {}", pid.0),
+        Subject::Process { pid, name } => format!("{} ({})", text::clean(name), pid.0),
+        Subject::Variable(name) => match name {
+            LockName::Symbol { name, offset: 0 } => function(name),
+            LockName::Symbol { name, offset } => format!("{}+{offset}", function(name)),
+            LockName::Site(site) => format!("a variable in {}", function(site)),
+            LockName::Address => "a variable".to_owned(),
+        },
+        Subject::Function(name) => function(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_functions_lose_what_tells_least() {
+        assert_eq!(function("short(int)"), "short(int)");
+        let long = "cache::Table<std::string, cache::Entry>::find(std::string const&, unsigned long) const";
+        assert_eq!(function(long), "cache::Table<std::string, cache::Entry>::find");
+        let generic = "core::ops::function::FnOnce<alloc::boxed::Box<dyn Fn(usize) -> usize>>::call_once(x)";
+        assert_eq!(function(generic), "core::ops::function::FnOnce<>::call_once");
+        let anonymous = "(anonymous namespace)::a_worker_with_a_name::run(std::vector<int> const&)";
+        assert_eq!(function(anonymous), "(anonymous namespace)::a_worker_with_a_name::run");
+    }
+
+    #[test]
+    fn locks_are_called_after_their_variable_or_their_place() {
+        let symbol = |offset| LockName::Symbol { name: "g_cache_lock".to_owned(), offset };
+        assert_eq!(lock_with(&symbol(0), Some(16), None), "g_cache_lock");
+        assert_eq!(lock_with(&symbol(8), Some(16), None), "g_cache_lock+8");
+        let site = LockName::Site("registry_lookup".to_owned());
+        assert_eq!(lock_with(&site, Some(16), None), "lock at registry_lookup (0x10)");
+        assert_eq!(lock_with(&LockName::Address, Some(16), None), "lock 0x10");
+        assert_eq!(lock_with(&LockName::Address, None, None), "a lock without a name");
+    }
+}

@@ -1,0 +1,1 @@
+//! Made-up recordings for the tests of the views.

@@ -1,0 +1,362 @@
+//! The first screen of a recording: what holds the program up, worst first, or that nothing does; then what to believe of it.
+
+use std::fmt::Write as _;
+
+use holdup_analyze::{Facts, Finding, Problem};
+
+use super::super::{Ink, Style, number, text};
+use super::sentences::{self, Words};
+use super::{columns, name, per_second, share};
+use crate::recording::Recording;
+
+/// Findings that are told in full; the others take a line each.
+const MOST_IN_FULL: usize = 3;
+
+/// Findings with a line of their own; the others are counted.
+const MOST_LINES: usize = 6;
+
+/// Pieces of evidence in a finding's line.
+const MOST_EVIDENCE: usize = 4;
+
+/// The screen.
+pub fn screen(recording: &Recording, style: &Style) -> String {
+    let report = &recording.report;
+    let facts = &report.facts;
+    let mut out = String::new();
+    let headline = headline(recording);
+    for line in text::wrap(&headline, style.width, 0).lines() {
+        let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
+    }
+    let _ = writeln!(out, "{}", text::wrap(&context(facts), style.width, 0));
+    for (index, finding) in report.findings.iter().enumerate().take(MOST_IN_FULL) {
+        let _ = write!(out, "\n{}", in_full(facts, index, finding, style));
+    }
+    out.push_str(&others(facts, &report.findings, style));
+    let about = about(recording);
+    if !about.is_empty() {
+        let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, "About the recording"));
+        for sentence in about {
+            let _ = writeln!(out, "  {}", text::wrap(&sentence, style.width - style.width.min(2), 2));
+        }
+    }
+    let _ = write!(out, "\n{}", next_steps(recording, style));
+    out
+}
+
+/// The one sentence that matters most.
+pub fn headline(recording: &Recording) -> String {
+    let facts = &recording.report.facts;
+    match recording.report.findings.first() {
+        Some(worst) => sentences::of(facts, worst).what,
+        None if facts.totals.events == 0 => "Nothing was recorded: there is no event in the file.".to_owned(),
+        None if facts.threads.is_empty() => "No thread ran while it was recorded.".to_owned(),
+        None => format!("Nothing holds {} up: no findings.", program(facts)),
+    }
+}
+
+/// The program's name in a sentence.
+pub fn program(facts: &Facts) -> String {
+    let command = facts.header.target.command.first().map(|path| name::module(path));
+    let process = facts.processes.first().map(|process| text::clean(&process.name));
+    command.or(process).filter(|name| !name.is_empty()).unwrap_or_else(|| "the program".to_owned())
+}
+
+/// Program, time, threads, CPU use; for a healthy program also what was looked at.
+fn context(facts: &Facts) -> String {
+    let totals = &facts.totals;
+    let span_s = facts.span_ns() as f64 / 1e9;
+    let attached = match facts.header.target.attached {
+        true => format!(" (process {}, attached)", pids(facts)),
+        false => String::new(),
+    };
+    let cpus = match facts.header.machine.cpus as usize {
+        0 => String::new(),
+        cpus => format!(" on {}", number::counted(cpus, "CPU")),
+    };
+    let mut parts = vec![
+        format!("{}{attached}: {}", program(facts), number::time_ns(facts.span_ns() as f64)),
+        format!("{}{cpus}", number::counted(facts.threads.len(), "thread")),
+    ];
+    if span_s > 0.0 {
+        parts.push(format!("{:.2} CPUs busy", totals.on_cpu_ns as f64 / 1e9 / span_s));
+        parts.push(format!("{} switches/s", number::count(per_second(facts, totals.switches).round())));
+    }
+    parts.push(format!(
+        "{} of thread time waiting for locks",
+        number::percent(share(totals.lock_wait_ns, totals.thread_ns))
+    ));
+    if let Some(kernel) = kernel_share(facts) {
+        parts.push(format!("{} of CPU time in the kernel", number::percent(kernel)));
+    }
+    format!("{}.", parts.join(", "))
+}
+
+fn pids(facts: &Facts) -> String {
+    let pids: Vec<String> = facts.header.target.pids.iter().map(u32::to_string).collect();
+    text::list(&pids)
+}
+
+/// The kernel's share of CPU time: by samples, or by what the kernel counted.
+fn kernel_share(facts: &Facts) -> Option<f64> {
+    let totals = &facts.totals;
+    if let Some(kernel) = totals.kernel_samples {
+        return (kernel + totals.user_samples > 0).then(|| share(kernel, kernel + totals.user_samples));
+    }
+    let ending = facts.ending.as_ref()?;
+    let (user, kernel) = (ending.user_ns?, ending.kernel_ns?);
+    (user + kernel > 0).then(|| share(kernel, user + kernel))
+}
+
+fn in_full(facts: &Facts, index: usize, finding: &Finding, style: &Style) -> String {
+    let words = sentences::of(facts, finding);
+    let mut out = heading(index, finding, &words, style);
+    let mut line = |label: &str, what: &str| {
+        let wrapped = text::wrap(what, style.width.saturating_sub(9), 9);
+        let _ = writeln!(out, "   {} {wrapped}", text::left(label, 5));
+    };
+    if index > 0 {
+        line("what", &words.what);
+    }
+    if let Some(place) = &words.place {
+        line("where", place);
+    }
+    if !words.evidence.is_empty() {
+        line("seen", &some_evidence(&words));
+    }
+    line("try", words.cure);
+    line("test", &words.proof);
+    out
+}
+
+fn some_evidence(words: &Words) -> String {
+    words.evidence.iter().take(MOST_EVIDENCE).cloned().collect::<Vec<_>>().join(", ")
+}
+
+/// `1. hot-lock g_cache_lock: 41% of all threads' time`.
+fn heading(index: usize, finding: &Finding, words: &Words, style: &Style) -> String {
+    let start = format!("{}. {} ", index + 1, finding.kind.name());
+    let room = style.width.saturating_sub(start.len() + words.cost.len() + 2);
+    let subject = columns::cut(&words.subject, room);
+    format!("{}{subject}: {}\n", style.paint(Ink::Bad, &start), words.cost)
+}
+
+/// The findings after those told in full, a line each.
+fn others(facts: &Facts, findings: &[Finding], style: &Style) -> String {
+    let mut out = String::new();
+    for (index, finding) in findings.iter().enumerate().skip(MOST_IN_FULL).take(MOST_LINES) {
+        if index == MOST_IN_FULL {
+            out.push('\n');
+        }
+        out.push_str(&heading(index, finding, &sentences::of(facts, finding), style));
+    }
+    let hidden = findings.len().saturating_sub(MOST_IN_FULL + MOST_LINES);
+    if hidden > 0 {
+        let _ = writeln!(out, "   and {hidden} more: --json has them all");
+    }
+    out
+}
+
+/// What the reader must know to believe the figures, or to get better ones.
+pub fn about(recording: &Recording) -> Vec<String> {
+    let facts = &recording.report.facts;
+    let mut sentences: Vec<String> = problems(recording);
+    sentences.extend(unseen(facts));
+    sentences.extend(observer_effect(facts));
+    sentences
+}
+
+fn problems(recording: &Recording) -> Vec<String> {
+    let facts = &recording.report.facts;
+    let mut said: Vec<String> = recording
+        .report
+        .problems
+        .iter()
+        .filter(|problem| !is_about_names(problem))
+        .map(|one| problem(facts, one))
+        .collect();
+    said.extend(names_missing(&recording.report.problems));
+    if let Some(first) = recording.damage.first() {
+        let parts = number::counted(recording.damage.len(), "part");
+        said.push(format!(
+            "{parts} of the file cannot be read, the first at byte {}: the recording {}.",
+            first.at,
+            text::clean(&first.why)
+        ));
+    }
+    said
+}
+
+fn is_about_names(problem: &Problem) -> bool {
+    matches!(problem, Problem::Unreadable { .. } | Problem::Replaced { .. } | Problem::NoLines { .. })
+}
+
+/// A problem as a sentence.
+pub fn problem(facts: &Facts, problem: &Problem) -> String {
+    let at = |ns| format!("{:.3}s", super::since_start_s(facts, ns));
+    match problem {
+        Problem::Lost { count, places, from_ns, to_ns } => format!(
+            "{} events were lost in {} between {} and {}; a larger --buffer or a lower --rate keeps them. Figures of that time are too low.",
+            number::count(*count as f64),
+            number::counted(usize::try_from(*places).unwrap_or(usize::MAX), "place"),
+            at(*from_ns),
+            at(*to_ns)
+        ),
+        Problem::CutOff => {
+            "The recording was cut off: its end is missing; what came before is shown.".to_owned()
+        }
+        Problem::ClockSkew { count, max_ns } => format!(
+            "Time ran backwards {}, by {} at most.",
+            number::counted(usize::try_from(*count).unwrap_or(usize::MAX), "time"),
+            number::time_ns(*max_ns as f64)
+        ),
+        Problem::SwitchesDiffer { tid, recorded, counted } => format!(
+            "The kernel counted {} switches of {}, {} were recorded.",
+            number::count(*counted as f64),
+            if tid.0 == 0 { "all threads".to_owned() } else { name::thread(facts, *tid) },
+            number::count(*recorded as f64)
+        ),
+        Problem::Unreadable { path, hits } => format!(
+            "{} could not be read: its functions have no names ({} stacks).",
+            text::clean(path),
+            number::count(*hits as f64)
+        ),
+        Problem::Replaced { path } => format!(
+            "{} is not the file that ran: it was replaced since, its functions have no names. Record again.",
+            text::clean(path)
+        ),
+        Problem::NoLines { path, hits } => {
+            format!("{} has no line numbers ({} stacks).", text::clean(path), number::count(*hits as f64))
+        }
+        Problem::Unknown { what } => {
+            format!("Not understood: {}. A newer holdup may know it.", text::clean(what))
+        }
+    }
+}
+
+/// Missing names in at most two sentences, with what helps.
+fn names_missing(problems: &[Problem]) -> Vec<String> {
+    let mut nameless: Vec<(&str, u64)> = Vec::new();
+    let mut lineless: Vec<(&str, u64)> = Vec::new();
+    let mut replaced: Vec<&str> = Vec::new();
+    for problem in problems {
+        match problem {
+            Problem::Unreadable { path, hits } => nameless.push((path, *hits)),
+            Problem::NoLines { path, hits } => lineless.push((path, *hits)),
+            Problem::Replaced { path } => replaced.push(path),
+            _ => {}
+        }
+    }
+    let listed = |mut modules: Vec<(&str, u64)>| {
+        modules.sort_by_key(|(_, hits)| std::cmp::Reverse(*hits));
+        let names: Vec<String> = modules.iter().take(3).map(|(path, _)| name::module(path)).collect();
+        match modules.len().saturating_sub(3) {
+            0 => text::list(&names),
+            more => format!("{} and {more} more", names.join(", ")),
+        }
+    };
+    let mut said = Vec::new();
+    if !replaced.is_empty() {
+        let list = listed(replaced.into_iter().map(|path| (path, 0)).collect());
+        said.push(format!("Replaced since the recording, so without names: {list}. Record again."));
+    }
+    if !nameless.is_empty() {
+        said.push(format!("No names for {}: the files are not here or cannot be read.", listed(nameless)));
+    }
+    if !lineless.is_empty() {
+        said.push(format!(
+            "No line numbers for {}: build with -g, or install the debug symbols (Debian: libc6-dbg or NAME-dbgsym; Fedora: debuginfo-install NAME).",
+            listed(lineless)
+        ));
+    }
+    said
+}
+
+/// What this recording could not see, so that its absence is not taken for a fact.
+fn unseen(facts: &Facts) -> Option<String> {
+    let grade = &facts.header.grade;
+    let missing: Vec<&str> = [
+        (grade.switches, "switches"),
+        (grade.futexes, "lock waits"),
+        (grade.samples, "CPU samples"),
+        (grade.switch_reasons, "the reason of every switch"),
+        (grade.wakings || grade.foreign_wakings, "who wakes whom other than by futex"),
+        (grade.kernel, "the kernel's part of stacks"),
+    ]
+    .iter()
+    .filter(|(seen, _)| !seen)
+    .map(|(_, what)| *what)
+    .collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "Not seen with the rights of this recording: {}. 'holdup doctor' says what would show it.",
+            text::list(&missing)
+        )
+    })
+}
+
+/// How far the recording itself may have changed the program.
+fn observer_effect(facts: &Facts) -> Option<String> {
+    let ending = facts.ending.as_ref()?;
+    let mut parts = Vec::new();
+    if let Some(counted) = counted_switches(facts) {
+        let recorded = facts.totals.switches;
+        parts.push(format!(
+            "{} switches recorded, {} counted by the kernel",
+            number::count(recorded as f64),
+            number::count(counted as f64)
+        ));
+    }
+    let cpu = ending.recorder_cpu_ns;
+    let of_program = match facts.totals.on_cpu_ns {
+        0 => String::new(),
+        busy => format!(" ({} of the program's)", number::percent(share(cpu, busy))),
+    };
+    parts.push(format!("the recorder used {} of CPU time{of_program}", number::time_ns(cpu as f64)));
+    parts.push(match ending.lost {
+        0 => "no event was lost".to_owned(),
+        lost => format!("{} events were lost", number::count(lost as f64)),
+    });
+    Some(capital(&format!("{}.", parts.join(", "))))
+}
+
+/// Context switches by the kernel's own count: of the command and its children, or of the threads while they were watched.
+pub fn counted_switches(facts: &Facts) -> Option<u64> {
+    let ending = facts.ending.as_ref();
+    if let Some((voluntary, involuntary)) = ending.and_then(|end| end.voluntary.zip(end.involuntary)) {
+        return Some(voluntary + involuntary);
+    }
+    let counted: Vec<u64> = facts
+        .threads
+        .iter()
+        .filter_map(|thread| thread.usage.as_ref())
+        .map(|(first, last)| {
+            let switches = |usage: &holdup_trace::ThreadUsage| usage.voluntary + usage.involuntary;
+            switches(last).saturating_sub(switches(first))
+        })
+        .collect();
+    // Without a reading of every thread the sum would be compared with more than it counts.
+    (!counted.is_empty() && counted.len() == facts.threads.len()).then(|| counted.iter().sum())
+}
+
+fn capital(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+fn next_steps(recording: &Recording, style: &Style) -> String {
+    let file = sentences::quoted(&recording.path.to_string_lossy());
+    let mut steps = Vec::new();
+    if !recording.report.findings.is_empty() {
+        steps.push(("--finding 1", "all evidence and call paths of the first finding"));
+    }
+    steps.push(("--threads", "where each thread's time goes"));
+    steps.push(("--locks", "what threads wait for, and where"));
+    if recording.report.findings.is_empty() && !recording.report.facts.symbols.is_empty() {
+        steps.push(("--symbols", "which functions use the CPUs"));
+    }
+    let mut out = format!("{}\n", style.paint(Ink::Faint, &format!("More: holdup report {file} ...")));
+    for (flag, what) in steps {
+        let _ = writeln!(out, "  {}  {what}", text::left(flag, 11));
+    }
+    out
+}

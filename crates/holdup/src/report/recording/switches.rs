@@ -1,0 +1,114 @@
+//! Every switch, one line each: when, on which CPU, who ran how long, why it left, who had woken it.
+
+use std::collections::HashMap;
+
+use holdup_analyze::{Facts, Interval, Report, State, Timeline};
+use holdup_trace::{NO_CPU, Tid};
+
+use super::super::{number, text};
+use super::columns::cut;
+use super::{name, since_start_s};
+
+/// A stay on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Run<'a> {
+    thread: usize,
+    run: &'a Interval,
+    cpu: u16,
+    /// What the thread did next.
+    next: Option<&'a Interval>,
+    /// When it last left a CPU before: a wake-up for this run came later.
+    since_ns: u64,
+}
+
+/// The heading of the list.
+pub fn head() -> String {
+    format!(
+        "{:>12} {:>4}  {:22} {:>8}  {:24} {}\n",
+        "left at", "CPU", "thread", "ran for", "then", "woken by"
+    )
+}
+
+/// The list in order of time, given to `out` line by line; stops early when `out` says so.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write<E>(report: &Report, limit: usize, mut out: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    let Some(timeline) = &report.timeline else {
+        return out("No timeline was kept.\n");
+    };
+    let runs = runs(timeline);
+    if runs.is_empty() {
+        return out("No switch in this time.\n");
+    }
+    let wakes = wakes(timeline);
+    out(&head())?;
+    for run in runs.iter().take(limit) {
+        out(&line(&report.facts, run, &wakes))?;
+    }
+    match runs.len().saturating_sub(limit) {
+        0 => Ok(()),
+        hidden => out(&format!("{hidden} more: --limit {} shows them\n", runs.len())),
+    }
+}
+
+fn runs(timeline: &Timeline) -> Vec<Run<'_>> {
+    let mut runs = Vec::new();
+    for (thread, intervals) in timeline.threads.iter().enumerate() {
+        let mut since_ns = 0;
+        for (index, interval) in intervals.iter().enumerate() {
+            if let State::Running { cpu } = interval.state {
+                runs.push(Run { thread, run: interval, cpu, next: intervals.get(index + 1), since_ns });
+                since_ns = interval.to_ns;
+            }
+        }
+    }
+    runs.sort_by_key(|run| (run.run.to_ns, run.run.from_ns, run.thread));
+    runs
+}
+
+/// Wake-ups by the thread that was woken, in order of time.
+fn wakes(timeline: &Timeline) -> HashMap<Tid, Vec<(u64, Tid)>> {
+    let mut wakes: HashMap<Tid, Vec<(u64, Tid)>> = HashMap::new();
+    for wake in &timeline.wakes {
+        wakes.entry(wake.to).or_default().push((wake.time_ns, wake.from));
+    }
+    wakes
+}
+
+fn line(facts: &Facts, run: &Run<'_>, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> String {
+    let thread = facts.threads.get(run.thread);
+    let tid = thread.map(|thread| thread.tid).unwrap_or_default();
+    let woken_by = wakes.get(&tid).and_then(|wakes| {
+        let before = wakes.partition_point(|(time_ns, _)| *time_ns <= run.run.from_ns);
+        let (time_ns, from) = wakes[..before].last()?;
+        (*time_ns >= run.since_ns).then_some(*from)
+    });
+    let cpu = if run.cpu == NO_CPU { "?".to_owned() } else { run.cpu.to_string() };
+    let line = format!(
+        "{:>12.6} {cpu:>4}  {} {:>8}  {} {}",
+        since_start_s(facts, run.run.to_ns),
+        text::left(&cut(&thread.map(name::thread_named).unwrap_or_default(), 22), 22),
+        number::time_ns((run.run.to_ns - run.run.from_ns) as f64),
+        text::left(&cut(&then(facts, run.next), 24), 24),
+        woken_by.map(|from| name::thread(facts, from)).unwrap_or_default(),
+    );
+    format!("{}\n", cut(line.trim_end(), 80))
+}
+
+/// Why it left.
+fn then(facts: &Facts, next: Option<&Interval>) -> String {
+    match next.map(|interval| interval.state) {
+        None => "ended".to_owned(),
+        Some(State::Runnable) => "preempted".to_owned(),
+        Some(State::Unknown) => "not known".to_owned(),
+        Some(State::Running { .. }) => "went on".to_owned(),
+        Some(State::Off { reason, lock }) => {
+            let lock = lock.and_then(|index| facts.locks.get(index as usize));
+            match lock {
+                Some(lock) => format!("waits: {}", name::lock_short(&lock.name, lock.addr)),
+                None => name::reason(reason),
+            }
+        }
+    }
+}

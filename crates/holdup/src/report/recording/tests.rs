@@ -1,0 +1,1 @@
+//! Golden texts of the views.

@@ -1,0 +1,108 @@
+//! Where each thread's time goes.
+
+use holdup_analyze::{Facts, Reason, ThreadFacts};
+
+use super::super::{Style, number, text};
+use super::columns::{Side, Table};
+use super::{more, name, share};
+
+/// A thread's life in parts that add up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// On a CPU.
+    pub cpu_ns: u64,
+    /// Waiting for locks.
+    pub lock_ns: u64,
+    /// Able to run but without a CPU: preempted or yielded.
+    pub ready_ns: u64,
+    /// Waiting for data or pages of a device.
+    pub io_ns: u64,
+    /// Idle by design: sleeping, waiting for events, for work, for a thread or a child.
+    pub idle_ns: u64,
+    /// All else: other calls, not started, not known.
+    pub other_ns: u64,
+}
+
+/// Divides a thread's life.
+pub fn parts(thread: &ThreadFacts) -> Parts {
+    let mut parts = Parts { cpu_ns: thread.on_cpu_ns, ..Parts::default() };
+    for (reason, off) in &thread.off {
+        let part = match reason {
+            Reason::Futex(what) if what.is_contention() => &mut parts.lock_ns,
+            reason if reason.is_idle() => &mut parts.idle_ns,
+            Reason::Preempted | Reason::Yielded => &mut parts.ready_ns,
+            Reason::Io | Reason::PageFault => &mut parts.io_ns,
+            _ => &mut parts.other_ns,
+        };
+        *part += off.ns;
+    }
+    parts
+}
+
+/// The table, those that lose most time first.
+pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
+    if facts.threads.is_empty() {
+        return "No thread ran while it was recorded.\n".to_owned();
+    }
+    let mut threads: Vec<&ThreadFacts> = facts.threads.iter().collect();
+    threads.sort_by_key(|thread| (std::cmp::Reverse((thread.lock_wait_ns, thread.on_cpu_ns)), thread.tid));
+    let mut table = Table::new(&[
+        ("thread", Side::Left),
+        ("tid", Side::Right),
+        ("life", Side::Right),
+        ("CPU", Side::Right),
+        ("lock", Side::Right),
+        ("ready", Side::Right),
+        ("I/O", Side::Right),
+        ("idle", Side::Right),
+        ("other", Side::Right),
+        ("switches/s", Side::Right),
+        ("run", Side::Right),
+    ]);
+    threads.iter().take(limit).for_each(|thread| table.row(row(thread)));
+    let mut out = table.text(style);
+    out.push_str(&more(threads.len(), limit.min(threads.len()), "thread"));
+    out.push_str(LEGEND);
+    out
+}
+
+const LEGEND: &str = "
+Shares are of the thread's life within the recording. lock: waiting for locks;
+ready: preempted or yielded; idle: waiting by design (work, events, sleep, join);
+run: median length of a stay on a CPU
+";
+
+fn row(thread: &ThreadFacts) -> Vec<String> {
+    let life = thread.life_ns();
+    let parts = parts(thread);
+    let percent = |ns: u64| match ns {
+        0 => "-".to_owned(),
+        ns => number::percent(share(ns, life)),
+    };
+    let switches = thread.voluntary + thread.involuntary;
+    let rate = if life == 0 { 0.0 } else { switches as f64 * 1e9 / life as f64 };
+    vec![
+        if thread.name.is_empty() { "-".to_owned() } else { text::clean(&thread.name) },
+        thread.tid.0.to_string(),
+        number::time_ns(life as f64),
+        percent(parts.cpu_ns),
+        percent(parts.lock_ns),
+        percent(parts.ready_ns),
+        percent(parts.io_ns),
+        percent(parts.idle_ns),
+        percent(parts.other_ns),
+        number::count(rate.round()),
+        number::time_ns(thread.run_ns.median_ns() as f64),
+    ]
+}
+
+/// What a thread was off CPU for, longest first: `waits for a pthread mutex 41%`.
+pub fn reasons(thread: &ThreadFacts) -> Vec<String> {
+    let mut off: Vec<(Reason, u64)> = thread.off.iter().map(|(reason, off)| (*reason, off.ns)).collect();
+    off.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    off.iter()
+        .map(|(reason, ns)| {
+            format!("{} {}", name::reason(*reason), number::percent(share(*ns, thread.life_ns())))
+        })
+        .collect()
+}
