@@ -724,7 +724,6 @@ impl Engine {
         }
         let wait = Wait {
             thread: ti,
-            spot,
             group,
             place_group,
             from: now,

@@ -62,7 +62,6 @@ impl Lock {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     pub thread: u32,
-    pub spot: u32,
     pub group: u32,
     /// The group of the place, for primitives whose futex is not the lock.
     pub place_group: u32,

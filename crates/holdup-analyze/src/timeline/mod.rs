@@ -9,6 +9,8 @@ mod pairs;
 mod problems;
 mod sums;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use std::sync::Arc;

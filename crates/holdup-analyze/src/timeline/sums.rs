@@ -194,7 +194,7 @@ impl<'a> Sums<'a> {
             let last = self.units.last_mut();
             let same = last.filter(|unit| {
                 let from = unit.addr.unwrap_or(0);
-                let near = addr == from || (has_parts(primitive) && addr - from < OBJECT_BYTES);
+                let near = addr == from || (has_parts(primitive) && addr.wrapping_sub(from) < OBJECT_BYTES);
                 unit.space == space && unit.primitive == primitive && near
             });
             let unit = match same {
