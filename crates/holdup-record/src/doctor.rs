@@ -143,13 +143,19 @@ impl Seeing {
     pub fn adds(self) -> &'static str {
         match self {
             Seeing::Switches => "when each thread runs and when not, and whether it was preempted",
-            Seeing::Futexes => "which lock a thread waits for, how long, where in the program, and who wakes it",
+            Seeing::Futexes => {
+                "which lock a thread waits for, how long, where in the program, and who wakes it"
+            }
             Seeing::Samples => "where the CPU time goes in the program",
             Seeing::Kernel => "where the CPU time goes in the kernel",
             Seeing::Reasons => "for every switch the reason and the place, and for every wake-up the waker",
-            Seeing::ForeignWakings => "wake-ups by processes that are not recorded (else: 'woken from outside')",
+            Seeing::ForeignWakings => {
+                "wake-ups by processes that are not recorded (else: 'woken from outside')"
+            }
             Seeing::Hardware => "instructions per cycle and cache misses",
-            Seeing::LockWords => "how long locks are held, and by whom, in a process that was running already",
+            Seeing::LockWords => {
+                "how long locks are held, and by whom, in a process that was running already"
+            }
         }
     }
 }
@@ -263,7 +269,8 @@ impl Probe {
 
     /// The capability that is made for this: its own one only since Linux 5.8.
     fn capability(&self) -> &'static str {
-        let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut numbers =
+            self.kernel.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
         let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         if version < (5, 8) && version != (0, 0) { "cap_sys_admin" } else { "cap_perfmon" }
     }
@@ -302,7 +309,8 @@ fn lock_words(probe: &Probe) -> Option<Missing> {
     }
     Some(match scope {
         1 => Missing {
-            why: "kernel.yama.ptrace_scope is 1: only memory of processes that holdup started may be read".into(),
+            why: "kernel.yama.ptrace_scope is 1: only memory of processes that holdup started may be read"
+                .into(),
             grant: Some("sudo sysctl kernel.yama.ptrace_scope=0".into()),
         },
         2 => Missing {
@@ -348,7 +356,9 @@ fn refused(seeing: Seeing, errno: i32, probe: &Probe) -> Missing {
         },
         EPERM | EACCES | ENOSYS => forbidden(seeing, probe),
         errno => Missing {
-            why: format!("the kernel refuses events for {seeing} with error {errno}, which says nothing about rights"),
+            why: format!(
+                "the kernel refuses events for {seeing} with error {errno}, which says nothing about rights"
+            ),
             grant: None,
         },
     }
@@ -371,7 +381,8 @@ fn forbidden(seeing: Seeing, probe: &Probe) -> Missing {
     }
     let capability = probe.capability();
     let why = format!("{seeing} need the capability {}", capability.to_uppercase());
-    let bound = probe.bounding >> if capability == "cap_perfmon" { CAP_PERFMON } else { CAP_SYS_ADMIN } & 1 == 1;
+    let bound =
+        probe.bounding >> if capability == "cap_perfmon" { CAP_PERFMON } else { CAP_SYS_ADMIN } & 1 == 1;
     let grant = if container || (!bound && probe.bounding != 0) {
         Some(in_container(probe, capability))
     } else {
@@ -431,7 +442,9 @@ fn notes(probe: &Probe) -> Vec<String> {
         notes.push("names of kernel functions are hidden from ordinary users (kernel.kptr_restrict)".into());
     }
     if probe.pid_namespace {
-        notes.push("this is a namespace of processes of its own: only processes inside it can be recorded".into());
+        notes.push(
+            "this is a namespace of processes of its own: only processes inside it can be recorded".into(),
+        );
     }
     notes
 }
@@ -481,7 +494,9 @@ mod tests {
         let base = vec![Switches, Futexes, Samples, LockWords];
         let with_kernel = vec![Switches, Futexes, Samples, Kernel, LockWords];
         let all = vec![Switches, Futexes, Samples, Kernel, Reasons, ForeignWakings, LockWords];
-        for (level, expected) in [(4, vec![LockWords]), (3, vec![LockWords]), (2, base), (1, with_kernel.clone())] {
+        for (level, expected) in
+            [(4, vec![LockWords]), (3, vec![LockWords]), (2, base), (1, with_kernel.clone())]
+        {
             assert_eq!(works(&kernel(level, 0)), expected, "{level}");
         }
         assert_eq!(works(&kernel(0, 0)), with_kernel);
@@ -515,7 +530,10 @@ mod tests {
         assert_eq!(grant(&probe, Seeing::Futexes), Some("docker run --cap-add PERFMON ...".into()));
         assert_eq!(grant(&probe, Seeing::Reasons), Some("docker run --cap-add PERFMON ...".into()));
         let text = refusal(Seeing::Switches, EPERM, &probe);
-        assert!(text.contains("seccomp") && text.ends_with("run `docker run --cap-add PERFMON ...`"), "{text}");
+        assert!(
+            text.contains("seccomp") && text.ends_with("run `docker run --cap-add PERFMON ...`"),
+            "{text}"
+        );
         probe.container = Container::Podman;
         assert_eq!(grant(&probe, Seeing::Futexes), Some("podman run --cap-add PERFMON ...".into()));
     }
@@ -523,7 +541,9 @@ mod tests {
     #[test]
     fn a_kernel_before_the_capability_needs_the_old_one() {
         let mut probe = kernel(2, 0);
-        for (release, capability) in [("5.7.19", "cap_sys_admin"), ("5.8.0-1", "cap_perfmon"), ("4.19.0", "cap_sys_admin")] {
+        for (release, capability) in
+            [("5.7.19", "cap_sys_admin"), ("5.8.0-1", "cap_perfmon"), ("4.19.0", "cap_sys_admin")]
+        {
             probe.kernel = release.into();
             let expected = format!("sudo setcap {capability}+ep \"$(command -v holdup)\"");
             assert_eq!(grant(&probe, Seeing::Reasons), Some(expected));
@@ -558,7 +578,10 @@ mod tests {
             "kernel.perf_event_paranoid is 4, and lock waits need 2 or less; \
              run `sudo sysctl kernel.perf_event_paranoid=2`"
         );
-        assert_eq!(refusal(Seeing::Switches, ENOSYS, &kernel(2, 0)), "this kernel was built without performance events");
+        assert_eq!(
+            refusal(Seeing::Switches, ENOSYS, &kernel(2, 0)),
+            "this kernel was built without performance events"
+        );
         assert!(refusal(Seeing::Switches, EMFILE, &kernel(2, 0)).ends_with("--pid $$`"));
         assert!(refusal(Seeing::Switches, 5, &kernel(2, 0)).contains("error 5"));
         assert!(refusal(Seeing::Switches, EACCES, &kernel(2, 0)).contains("security module"));

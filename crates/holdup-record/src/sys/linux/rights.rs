@@ -13,13 +13,13 @@ use super::ids::{self, Ids};
 use crate::doctor::{Container, Probe, Seeing, Tracefs, Trial};
 
 /// The facts about this machine, user and process.
-pub fn probe() -> Probe {
+pub fn probe() -> Option<Probe> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let setting = |name: &str| number(&fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?);
     let wanted = ["sys_enter_futex", "sched_switch", "sched_waking"];
     // Kept to the end of the trials, so that closing what was tried is quick.
     let ids = ids::find(&wanted).unwrap_or_default();
-    Probe {
+    Some(Probe {
         paranoid: setting("perf_event_paranoid").map(|level| level as i32),
         // SAFETY: asks for a number.
         uid: unsafe { libc::geteuid() },
@@ -43,7 +43,7 @@ pub fn probe() -> Probe {
             .iter()
             .any(|name| Path::new("/sys/bus/event_source/devices").join(name).exists()),
         trials: trials(&ids),
-    }
+    })
 }
 
 fn trials(ids: &Ids) -> Vec<(Seeing, Trial)> {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_read() {
-        let probe = probe();
+        let probe = probe().unwrap();
         assert!(probe.cpus > 0 && !probe.kernel.is_empty());
         assert_eq!(probe.trials.len(), 7);
     }
