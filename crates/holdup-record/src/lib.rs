@@ -5,6 +5,7 @@
 mod assemble;
 mod decode;
 pub mod doctor;
+pub mod import;
 mod merge;
 mod reduce;
 mod sys;
