@@ -69,6 +69,33 @@ pub(super) fn follows_call(binary: &Binary<'_>, address: u64) -> bool {
     before[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(indirect)
 }
 
+/// The function of another file that the call before an address calls: through a stub of the linker, or through its slot itself.
+pub(super) fn imported_callee<'a>(binary: &Binary<'a>, address: u64) -> Option<&'a str> {
+    if binary.is_aarch64() {
+        return None;
+    }
+    let call = |back: u64| {
+        let start = address.checked_sub(back)?;
+        let mut decoder = Decoder::with_ip(64, binary.bytes_at(start, back)?, start, DecoderOptions::NONE);
+        let call = decoder.decode();
+        (call.next_ip() == address && !call.is_invalid()).then_some(call)
+    };
+    let direct = call(5).filter(Instruction::is_call_near).map(|call| call.near_branch_target());
+    let slot = match direct {
+        Some(stub) => stub_slot(binary, stub)?,
+        None => call(6).filter(Instruction::is_call_near_indirect)?.ip_rel_memory_address(),
+    };
+    binary.import(slot)
+}
+
+/// Where a stub of the linker gets the address from that it jumps to.
+fn stub_slot(binary: &Binary<'_>, stub: u64) -> Option<u64> {
+    let bytes = binary.bytes_at(stub, 16)?;
+    let stub = Decoder::with_ip(64, bytes, stub, DecoderOptions::NONE).into_iter().take(2);
+    let jump = stub.into_iter().find(|i| i.is_jmp_near_indirect() && i.is_ip_rel_memory_operand())?;
+    Some(jump.ip_rel_memory_address())
+}
+
 fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
     let before = preceding(binary, ip);
     let behind = following(binary, ip);
@@ -91,7 +118,7 @@ fn text(instruction: &Instruction) -> String {
     let mut formatter = GasFormatter::new();
     formatter.options_mut().set_space_after_operand_separator(true);
     formatter.options_mut().set_uppercase_hex(false);
-    formatter.options_mut().set_rip_relative_addresses(false);
+    formatter.options_mut().set_rip_relative_addresses(true);
     let mut out = String::new();
     formatter.format(instruction, &mut out);
     out

@@ -66,6 +66,9 @@ impl<'a> Resolver<'a> {
         if let Some(found) = self.stacks.get(stack) {
             frames.extend(found.kernel.iter().enumerate().map(|(at, ip)| self.kernel_frame(*ip, at > 0)));
             for (at, address) in self.user_path(space, stack).into_iter().enumerate() {
+                if at > 0 {
+                    self.name_callee(space, address, frames.last_mut());
+                }
                 let address = if at == 0 { address } else { address.wrapping_sub(1) };
                 self.add_user_frames(space, address, &mut frames);
             }
@@ -214,6 +217,21 @@ impl<'a> Resolver<'a> {
             self.files[region.file.0 as usize].without_line += 1;
         }
         frames.extend(named.iter().map(|frame| Frame { address, ..frame.clone() }));
+    }
+
+    /// Names a nameless function of another file after the function that its caller imports: the functions that wait in a
+    /// stripped libc often have taken the place of the one that the program called (`sem_wait`, `pthread_join`).
+    fn name_callee(&mut self, space: SpaceId, return_address: u64, callee: Option<&mut Frame>) {
+        let Some(callee) = callee.filter(|frame| frame.function.is_none()) else { return };
+        let Some(region) = self.names.region(space, return_address.wrapping_sub(1)) else { return };
+        if self.names.file(region.file).path == callee.module {
+            return;
+        }
+        let Some((binary, bias)) = self.placed(region) else { return };
+        if let Some(name) = instruction::imported_callee(binary, return_address.wrapping_sub(bias)) {
+            callee.role = roles::of(Some(&demangle(name)), &callee.module);
+            callee.function = Some(intern(&mut self.strings, &demangle(name)));
+        }
     }
 
     /// The frames of an address of a file.
