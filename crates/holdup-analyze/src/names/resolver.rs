@@ -144,21 +144,17 @@ impl<'a> Resolver<'a> {
     /// The user part: instruction pointer, then return addresses.
     fn user_path(&mut self, space: SpaceId, stack: StackId) -> Vec<u64> {
         let Some(stack) = self.stacks.get(stack) else { return Vec::new() };
+        self.prepare_unwinder(space);
         let mut unwound = Vec::new();
-        if let Some(registers) = stack.registers.filter(|_| stack.depth > 0) {
-            self.prepare_unwinder(space);
-            if let Some(unwinder) = self.unwinders.get(&space) {
-                unwound = unwinder.unwind(stack, registers, &mut self.unwound);
-            }
+        if let (Some(registers), Some(unwinder)) = (stack.registers, self.unwinders.get(&space)) {
+            unwound = unwinder.unwind(stack, registers, &mut self.unwound);
         }
-        let regions = self.names.regions(space).to_vec();
-        let executable = |address: u64| {
-            let behind = regions.partition_point(|region| region.start <= address);
-            regions.is_empty() || regions[..behind].last().is_some_and(|region| address < region.end)
-        };
+        let nothing_known = self.names.regions(space).is_empty();
+        let executable = |address: u64| nothing_known || self.names.region(space, address).is_some();
         unwind::splice(&unwound, &stack.user, executable, |address| self.follows_call(space, address))
     }
 
+    /// Reads every binary of a space.
     fn prepare_unwinder(&mut self, space: SpaceId) {
         if self.unwinders.contains_key(&space) {
             return;
@@ -175,9 +171,10 @@ impl<'a> Resolver<'a> {
     }
 
     /// Whether an address can be where a call returns to; `true` where the code cannot be read.
-    fn follows_call(&mut self, space: SpaceId, address: u64) -> bool {
-        let region = self.names.region(space, address.wrapping_sub(1));
-        let Some((binary, bias)) = region.and_then(|region| self.placed(region)) else { return true };
+    fn follows_call(&self, space: SpaceId, address: u64) -> bool {
+        let Some(region) = self.names.region(space, address.wrapping_sub(1)) else { return true };
+        let Some(Loaded::Ready(binary)) = &self.files[region.file.0 as usize].loaded else { return true };
+        let Some(bias) = binary.bias(region) else { return true };
         instruction::follows_call(binary, address.wrapping_sub(bias))
     }
 

@@ -119,6 +119,7 @@ fn read(stack: &Stack, address: u64) -> Option<u64> {
     })
 }
 
+/// A word as the unwinder shall see it.
 fn value(word: Word) -> u64 {
     match word {
         Word::Code(value) => value,
@@ -154,7 +155,7 @@ pub(super) fn splice(
     unwound: &[u64],
     chain: &[u64],
     executable: impl Fn(u64) -> bool,
-    mut returns: impl FnMut(u64) -> bool,
+    returns: impl Fn(u64) -> bool,
 ) -> Vec<u64> {
     let mut path: Vec<u64> = plausible(unwound, &executable).to_vec();
     let chain = plausible(chain, &executable);
@@ -180,7 +181,7 @@ fn meeting(path: &[u64], chain: &[u64]) -> usize {
         let repeats = path[1..=at].iter().filter(|other| *other == address).count();
         let mut places =
             chain.iter().enumerate().skip(1).filter(|(_, other)| *other == address).map(|(at, _)| at);
-        let last = places.clone().last();
+        let last = places.clone().next_back();
         places.nth(repeats - 1).or(last)
     });
     met.take(1).next().unwrap_or(0)

@@ -49,7 +49,7 @@ fn no_damage_to_a_binary_makes_the_analysis_panic() {
     let seed = 0x9e37_79b9_7f4a_7c15;
     let mut random = Random(seed);
     let mut files = Files::default();
-    for round in 0..300 {
+    for round in 0..200 {
         let mut bytes = whole.clone();
         match round % 3 {
             0 => bytes.truncate(random.below(whole.len())),
