@@ -11,7 +11,7 @@ use iced_x86::{
 };
 
 use super::Frame;
-use super::symbols::Binary;
+use super::symbols::{Binary, Machine};
 use crate::facts::{HotspotClass, LockName};
 
 /// Longest instruction of x86.
@@ -51,14 +51,23 @@ pub(super) struct Found {
 
 /// Looks at the instruction that a sample was taken behind.
 pub(super) fn inspect(binary: &Binary<'_>, ip: u64) -> Option<Found> {
-    if binary.is_aarch64() { arm::inspect(binary, ip) } else { inspect_x86(binary, ip) }
+    match binary.machine() {
+        Machine::X86_64 => inspect_x86(binary, ip),
+        Machine::Aarch64 => arm::inspect(binary, ip),
+        Machine::Other => None,
+    }
 }
 
 /// Whether a call lies right before an address, so that it can be returned to.
 pub(super) fn follows_call(binary: &Binary<'_>, address: u64) -> bool {
-    if binary.is_aarch64() {
-        return arm::follows_call(binary, address);
+    match binary.machine() {
+        Machine::X86_64 => x86_follows_call(binary, address),
+        Machine::Aarch64 => arm::follows_call(binary, address),
+        Machine::Other => true,
     }
+}
+
+fn x86_follows_call(binary: &Binary<'_>, address: u64) -> bool {
     // A binary that cannot be read there cannot contradict.
     let Some(before) = address.checked_sub(7).and_then(|start| binary.bytes_at(start, 7)) else {
         return true;
@@ -71,7 +80,7 @@ pub(super) fn follows_call(binary: &Binary<'_>, address: u64) -> bool {
 
 /// The function of another file that the call before an address calls: through a stub of the linker, or through its slot itself.
 pub(super) fn imported_callee<'a>(binary: &Binary<'a>, address: u64) -> Option<&'a str> {
-    if binary.is_aarch64() {
+    if binary.machine() != Machine::X86_64 {
         return None;
     }
     let call = |back: u64| {

@@ -332,7 +332,7 @@ mod tests {
             let function = (name != "?").then(|| Arc::<str>::from(name));
             let role = match name {
                 "futex_wait" => Role::Scheduler,
-                _ => roles::of(function.as_deref(), module),
+                _ => roles::of(function.as_deref(), module, None),
             };
             Frame {
                 address: 0,

@@ -9,7 +9,7 @@ use super::demangle::demangle;
 use super::instruction::{self, Suspect};
 use super::lines::Place;
 use super::spaces::{FileId, Names, Region, SpaceId};
-use super::symbols::{Binary, Loaded};
+use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
 use super::{Frame, Modules, Role, primitive, roles};
 use crate::Problem;
@@ -80,12 +80,9 @@ impl<'a> Resolver<'a> {
 
     /// The variable that an address is in.
     pub(crate) fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName> {
-        let mut asked = FxHashSet::default();
         for region in self.names.regions(space).to_vec() {
             // Only code is recorded as mapped; a binary's data moved by as much as its code did.
-            let Some((binary, bias)) = self.placed(region).filter(|_| asked.insert(region.file)) else {
-                continue;
-            };
+            let Some((binary, bias)) = self.placed(region) else { continue };
             let address = addr.wrapping_sub(bias);
             if binary.maps(address) {
                 let symbol = binary.variable(address)?;
@@ -160,8 +157,8 @@ impl<'a> Resolver<'a> {
             return;
         }
         let regions = self.names.regions(space).to_vec();
-        let machine = regions.iter().find_map(|region| self.binary(region.file).map(|b| b.is_aarch64()));
-        let mut unwinder = SpaceUnwinder::new(machine.unwrap_or(false));
+        let machine = regions.iter().find_map(|region| self.binary(region.file).map(Binary::machine));
+        let mut unwinder = SpaceUnwinder::new(machine.unwrap_or(Machine::Other));
         for region in regions {
             if let Some(binary) = self.binary(region.file) {
                 unwinder.add(region, binary);
@@ -226,7 +223,7 @@ impl<'a> Resolver<'a> {
         }
         let Some((binary, bias)) = self.placed(region) else { return };
         if let Some(name) = instruction::imported_callee(binary, return_address.wrapping_sub(bias)) {
-            callee.role = roles::of(Some(&demangle(name)), &callee.module);
+            callee.role = roles::of(Some(&demangle(name)), &callee.module, None);
             callee.function = Some(intern(&mut self.strings, &demangle(name)));
         }
     }
@@ -252,7 +249,7 @@ impl<'a> Resolver<'a> {
             let raw =
                 if at == last { symbol.or(place.function.as_deref()) } else { place.function.as_deref() };
             let function = raw.map(|raw| intern(&mut self.strings, &demangle(raw)));
-            let role = roles::of(function.as_deref(), &path);
+            let role = roles::of(function.as_deref(), &path, place.file.as_deref());
             frames.push(Frame {
                 function,
                 file: place.file.map(|file| intern(&mut self.strings, &file)),

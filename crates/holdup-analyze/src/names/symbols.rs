@@ -35,6 +35,15 @@ pub(super) enum Loaded<'a> {
     Replaced,
 }
 
+/// What a binary's instructions are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Machine {
+    X86_64,
+    Aarch64,
+    /// Names and chains only: nothing is decoded or unwound.
+    Other,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -60,7 +69,7 @@ pub(super) struct Symbol<'a> {
 impl<'a> Binary<'a> {
     /// Reads what a mapping names.
     pub(super) fn load(mapped: &MappedFile, modules: &'a dyn Modules) -> Loaded<'a> {
-        if !mapped.path.starts_with('/') || mapped.path.starts_with("//") {
+        if is_no_file(&mapped.path) {
             return Loaded::NoFile;
         }
         let build_id = mapped.build_id.as_deref();
@@ -82,8 +91,12 @@ impl<'a> Binary<'a> {
         }))
     }
 
-    pub(super) fn is_aarch64(&self) -> bool {
-        self.file.architecture() == Architecture::Aarch64
+    pub(super) fn machine(&self) -> Machine {
+        match self.file.architecture() {
+            Architecture::X86_64 => Machine::X86_64,
+            Architecture::Aarch64 => Machine::Aarch64,
+            _ => Machine::Other,
+        }
     }
 
     /// What to add to an address of the file to get one of the process. The mapping is matched with the segment that holds
@@ -302,6 +315,12 @@ fn find<'a>(symbols: &[Symbol<'a>], address: u64) -> Option<Symbol<'a>> {
         };
         within.then_some(symbol)
     })
+}
+
+/// Names in brackets, memory without a file, and what only looks like one.
+fn is_no_file(path: &str) -> bool {
+    const MEMORY: [&str; 6] = ["//", "/memfd:", "/dev/", "/SYSV", "/anon_hugepage", "/[aio]"];
+    !path.starts_with('/') || MEMORY.iter().any(|beginning| path.starts_with(beginning))
 }
 
 fn bytes_of<'a>(path: &str, build_id: Option<&[u8]>, modules: &'a dyn Modules) -> Option<&'a [u8]> {
