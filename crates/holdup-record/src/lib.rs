@@ -2,6 +2,12 @@
 //!
 //! The system is behind `sys/`; on a system that cannot record, [`record`] says so.
 
+mod assemble;
+mod decode;
+mod merge;
+mod reduce;
+mod sys;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -114,6 +120,6 @@ impl std::error::Error for Error {}
 ///
 /// # Errors
 /// Nothing could be recorded. What was written before an error in the middle is kept and closed with the error as its reason.
-pub fn record(_options: &Options, _stop: &AtomicBool) -> Result<Outcome, Error> {
-    Err(Error::Unsupported)
+pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
+    sys::record(options, stop)
 }

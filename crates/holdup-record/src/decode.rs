@@ -1,0 +1,338 @@
+//! The kernel's records: from the bytes of a ring to what they say.
+//!
+//! Every event of a recording has the same frame, so that a record can be told without knowing which event wrote it: samples
+//! begin with identifier, thread and time, all other records end with thread, time and identifier (`sample_id_all`). What a
+//! sample has behind that depends on its event; its [`Shape`] says so. Nothing here touches the system.
+
+/// Record types that are read; the others are passed over.
+mod kind {
+    pub const LOST: u32 = 2;
+    pub const COMM: u32 = 3;
+    pub const EXIT: u32 = 4;
+    pub const FORK: u32 = 7;
+    pub const SAMPLE: u32 = 9;
+    pub const MMAP2: u32 = 10;
+    pub const LOST_SAMPLES: u32 = 13;
+    pub const SWITCH: u32 = 14;
+}
+
+const MISC_COMM_EXEC: u16 = 1 << 13;
+const MISC_SWITCH_OUT: u16 = 1 << 13;
+const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
+const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
+
+const HEADER: usize = 8;
+/// Thread, time and identifier at the end of records that are no samples.
+const TRAILER: usize = 24;
+
+/// Which registers a sample carries, as the kernel's mask. They come in the order of their bits.
+pub type RegisterMask = u64;
+
+/// The registers of this machine by their bits, as `asm/perf_regs.h` numbers them.
+#[cfg(target_arch = "x86_64")]
+pub mod register {
+    /// What a system call returned.
+    pub const RESULT: u32 = 0;
+    /// Third argument of a system call.
+    pub const ARGUMENT_3: u32 = 3;
+    /// Second argument of a system call; still there when it returns.
+    pub const ARGUMENT_2: u32 = 4;
+    /// First argument of a system call; still there when it returns.
+    pub const ARGUMENT_1: u32 = 5;
+    /// Frame pointer.
+    pub const FP: u32 = 6;
+    /// Stack pointer.
+    pub const SP: u32 = 7;
+    /// Instruction pointer.
+    pub const IP: u32 = 8;
+    /// The machine has no return address register.
+    pub const LR: Option<u32> = None;
+}
+
+/// The registers of this machine by their bits, as `asm/perf_regs.h` numbers them.
+#[cfg(not(target_arch = "x86_64"))]
+pub mod register {
+    /// What a system call returned.
+    pub const RESULT: u32 = 0;
+    /// Third argument of a system call.
+    pub const ARGUMENT_3: u32 = 2;
+    /// Second argument of a system call; still there when it returns.
+    pub const ARGUMENT_2: u32 = 1;
+    /// First argument of a system call; overwritten by the result when it returns.
+    pub const ARGUMENT_1: u32 = 0;
+    /// Frame pointer.
+    pub const FP: u32 = 29;
+    /// Stack pointer.
+    pub const SP: u32 = 31;
+    /// Instruction pointer.
+    pub const IP: u32 = 32;
+    /// Return address register.
+    pub const LR: Option<u32> = Some(30);
+}
+
+/// What a sample of one event carries behind its identifier, thread and time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// The address of the access.
+    pub addr: bool,
+    /// The chain of return addresses.
+    pub chain: bool,
+    /// The tracepoint's own record.
+    pub raw: bool,
+    /// User registers; 0 for none.
+    pub registers: RegisterMask,
+    /// The top of the user stack.
+    pub stack: bool,
+}
+
+/// A record's place in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// When, on the recording's clock.
+    pub time_ns: u64,
+    /// The event that wrote it.
+    pub id: u64,
+    /// The process it is about.
+    pub pid: u32,
+    /// The thread it is about.
+    pub tid: u32,
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record<'a> {
+    /// The thread got the CPU or left it.
+    Switch {
+        /// It left.
+        out: bool,
+        /// It was still able to run.
+        preempted: bool,
+    },
+    /// A thread was made.
+    Fork {
+        /// The new thread.
+        tid: u32,
+        /// Its process.
+        pid: u32,
+        /// The thread that made it.
+        parent: u32,
+        /// The process of that.
+        parent_pid: u32,
+    },
+    /// A thread ended.
+    Exit {
+        /// The thread.
+        tid: u32,
+        /// Its process.
+        pid: u32,
+    },
+    /// A thread got a name.
+    Comm {
+        /// The thread.
+        tid: u32,
+        /// Its process.
+        pid: u32,
+        /// The name.
+        name: &'a [u8],
+        /// By executing a program.
+        exec: bool,
+    },
+    /// Executable memory was mapped.
+    Map {
+        /// The process.
+        pid: u32,
+        /// First address.
+        start: u64,
+        /// Bytes.
+        len: u64,
+        /// Place in the file, in bytes.
+        offset: u64,
+        /// The file.
+        path: &'a [u8],
+        /// Its build id.
+        build_id: Option<&'a [u8]>,
+    },
+    /// Records that did not fit into the ring.
+    Lost {
+        /// How many.
+        count: u64,
+    },
+    /// A sample of an event: the bytes behind its frame.
+    Sample(&'a [u8]),
+}
+
+/// The length of the record that `bytes` begin with; `None` if that is not all there.
+pub fn length(bytes: &[u8]) -> Option<usize> {
+    let size = usize::from(u16_at(bytes, 6)?);
+    (size >= HEADER && size <= bytes.len()).then_some(size)
+}
+
+/// When, who and by which event, of any whole record.
+pub fn frame(record: &[u8]) -> Option<Frame> {
+    let sample = u32_at(record, 0)? == kind::SAMPLE;
+    let (id, thread) = if sample {
+        (HEADER, HEADER + 8)
+    } else {
+        (record.len().checked_sub(8)?, record.len().checked_sub(TRAILER)?)
+    };
+    Some(Frame {
+        id: u64_at(record, id)?,
+        pid: u32_at(record, thread)?,
+        tid: u32_at(record, thread + 4)?,
+        time_ns: u64_at(record, thread + 8)?,
+    })
+}
+
+/// What a whole record says; `None` for those that do not matter and those that are too short for what they claim to be.
+pub fn record(bytes: &[u8]) -> Option<Record<'_>> {
+    let misc = u16_at(bytes, 4)?;
+    let body = bytes.get(HEADER..)?;
+    let own = |body: &'_ [u8]| body.len().checked_sub(TRAILER);
+    match u32_at(bytes, 0)? {
+        kind::SAMPLE => body.get(24..).map(Record::Sample),
+        kind::SWITCH => Some(Record::Switch {
+            out: misc & MISC_SWITCH_OUT != 0,
+            preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0,
+        }),
+        kind::FORK => Some(Record::Fork {
+            pid: u32_at(body, 0)?,
+            parent_pid: u32_at(body, 4)?,
+            tid: u32_at(body, 8)?,
+            parent: u32_at(body, 12)?,
+        }),
+        kind::EXIT => Some(Record::Exit { pid: u32_at(body, 0)?, tid: u32_at(body, 8)? }),
+        kind::COMM => Some(Record::Comm {
+            pid: u32_at(body, 0)?,
+            tid: u32_at(body, 4)?,
+            name: until_zero(body.get(8..own(body)?)?),
+            exec: misc & MISC_COMM_EXEC != 0,
+        }),
+        kind::MMAP2 => map(body.get(..own(body)?)?, misc),
+        kind::LOST => Some(Record::Lost { count: u64_at(body, 8)? }),
+        kind::LOST_SAMPLES => Some(Record::Lost { count: u64_at(body, 0)? }),
+        _ => None,
+    }
+}
+
+fn map(body: &[u8], misc: u16) -> Option<Record<'_>> {
+    let build_id = if misc & MISC_MMAP_BUILD_ID != 0 {
+        let size = usize::from(*body.get(32)?).min(20);
+        Some(body.get(36..36 + size)?)
+    } else {
+        None
+    };
+    Some(Record::Map {
+        pid: u32_at(body, 0)?,
+        start: u64_at(body, 8)?,
+        len: u64_at(body, 16)?,
+        offset: u64_at(body, 24)?,
+        path: until_zero(body.get(64..)?),
+        build_id: build_id.filter(|id| !id.is_empty()),
+    })
+}
+
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// A sample taken apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample<'a> {
+    /// The address of the access.
+    pub addr: u64,
+    /// The chain, with the kernel's markers in it.
+    pub chain: Words<'a>,
+    /// The tracepoint's own record.
+    pub raw: &'a [u8],
+    mask: RegisterMask,
+    values: Words<'a>,
+    /// The top of the user stack, from the stack pointer on.
+    pub stack: Words<'a>,
+}
+
+impl<'a> Sample<'a> {
+    /// Takes the bytes behind a sample's frame apart; `None` if they are too short for the shape.
+    pub fn read(mut bytes: &'a [u8], shape: Shape) -> Option<Self> {
+        let mut sample = Sample::default();
+        if shape.addr {
+            sample.addr = take_u64(&mut bytes)?;
+        }
+        if shape.chain {
+            let count = usize::try_from(take_u64(&mut bytes)?).ok()?;
+            sample.chain = Words(take(&mut bytes, count.checked_mul(8)?)?);
+        }
+        if shape.raw {
+            let size = u32_at(bytes, 0)? as usize;
+            sample.raw = take(&mut bytes, size.checked_add(4)?)?.get(4..)?;
+        }
+        if shape.registers != 0 {
+            // The kernel says 0 for a thread without a user part; 1 for a 32-bit program, whose words are not ours to read.
+            let abi = take_u64(&mut bytes)?;
+            if abi != 0 {
+                let count = shape.registers.count_ones() as usize;
+                sample.values = Words(take(&mut bytes, count * 8)?);
+                sample.mask = if abi == 2 { shape.registers } else { 0 };
+            }
+        }
+        if shape.stack {
+            let size = usize::try_from(take_u64(&mut bytes)?).ok()?;
+            if size > 0 {
+                let stack = take(&mut bytes, size)?;
+                let valid = usize::try_from(take_u64(&mut bytes)?).ok()?;
+                sample.stack = Words(stack.get(..valid.min(size) & !7)?);
+            }
+        }
+        Some(sample)
+    }
+
+    /// A user register by its bit, if the sample has it.
+    pub fn register(&self, bit: u32) -> Option<u64> {
+        let below = self.mask & ((1 << bit) - 1);
+        if self.mask & (1 << bit) == 0 { None } else { self.values.get(below.count_ones() as usize) }
+    }
+}
+
+/// Words of 64 bits in bytes that need not be aligned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.0.len() / 8
+    }
+
+    /// One of them.
+    pub fn get(self, index: usize) -> Option<u64> {
+        u64_at(self.0, index * 8)
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = u64> + 'a {
+        self.0.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes))
+    }
+}
+
+/// A field of a tracepoint's record.
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// A field of a tracepoint's record.
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn take_u64(bytes: &mut &[u8]) -> Option<u64> {
+    u64_at(take(bytes, 8)?, 0)
+}
+
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(count)?;
+    *bytes = rest;
+    Some(taken)
+}

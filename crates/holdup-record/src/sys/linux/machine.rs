@@ -1,0 +1,130 @@
+//! The machine and the recorder's own place on it: clocks, limits, priority, facts for the header.
+
+use std::fs;
+use std::time::Duration;
+
+use holdup_trace::Machine;
+
+use super::target::timeval_ns;
+
+/// The recording's clock.
+pub fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec into the one given.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// CPU time that this process used so far.
+pub fn own_cpu_ns() -> u64 {
+    // SAFETY: an all-zero rusage is valid, and getrusage fills the one it is given.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime)
+}
+
+/// Waits until one of the descriptors has something or the time is over; which ones have.
+pub fn poll(descriptors: &[i32], timeout: Duration) -> Vec<bool> {
+    let mut polled: Vec<libc::pollfd> =
+        descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let timeout =
+        libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: timeout.subsec_nanos().into() };
+    // SAFETY: the array has as many entries as is said; an interrupted call leaves them zero.
+    let ready = unsafe {
+        libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const timeout, std::ptr::null())
+    };
+    polled.iter().map(|one| ready > 0 && one.revents != 0).collect()
+}
+
+/// The CPUs that are online.
+pub fn online_cpus() -> Vec<u16> {
+    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = parse_cpus(&list);
+    if cpus.is_empty() {
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        return (0..count as u16).collect();
+    }
+    cpus
+}
+
+fn parse_cpus(list: &str) -> Vec<u16> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    list.trim().split(',').filter_map(range).flatten().collect()
+}
+
+/// Raises the limit of open files as far as is allowed; gives it.
+pub fn raise_open_files() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls get one valid rlimit.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        let wanted = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) == 0 {
+            limit = wanted;
+        }
+    }
+    limit.rlim_cur
+}
+
+/// Lets the calling thread be served soon when a ring fills, as far as is allowed: a short slice, which anybody may ask for
+/// (Linux 6.12), and a better nice value.
+pub fn hurry() {
+    const SHORTEST_SLICE_NS: u64 = 100_000;
+    const NICE: i32 = -10;
+    // The kernel's struct sched_attr in its first version.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attr {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    let nice_now = nice();
+    for nice in [NICE.min(nice_now), nice_now] {
+        let size = size_of::<Attr>() as u32;
+        let attr = Attr { size, nice, runtime: SHORTEST_SLICE_NS, ..Attr::default() };
+        // SAFETY: the kernel reads `size` bytes of the structure, which is laid out as it expects.
+        if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) } == 0 {
+            return;
+        }
+    }
+}
+
+fn nice() -> i32 {
+    // SAFETY: a call without memory.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+}
+
+/// Facts for the header.
+pub fn facts(cpus: usize) -> Machine {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    Machine {
+        cpu: name.map_or(String::new(), |(_, name)| name.trim().into()),
+        cpus: cpus as u32,
+        arch: std::env::consts::ARCH.into(),
+        kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_cpus;
+
+    #[test]
+    fn lists_of_cpus_have_ranges() {
+        assert_eq!(parse_cpus("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(parse_cpus("\n"), Vec::<u16>::new());
+    }
+}

@@ -1,0 +1,211 @@
+//! Linux: perf_event_open and /proc.
+#![allow(
+    unsafe_code,
+    reason = "the kernel's interface: perf_event_open, its rings, and what the standard library lacks"
+)]
+
+mod attach;
+mod drain;
+pub mod ids;
+mod machine;
+mod perf;
+mod plan;
+mod probe;
+mod refusal;
+mod ring;
+mod session;
+pub mod snapshot;
+mod target;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use holdup_trace::{Ending, Event, Grade, Header, NO_CPU, Pid, Tid, What, Writer};
+
+use self::drain::{Finish, Recording};
+use self::ids::Ids;
+use self::perf::Linux;
+use self::plan::{Manner, Spec};
+use self::session::Session;
+use self::target::{Ended, Process};
+use crate::assemble::{Assembler, Kind};
+use crate::merge::Merge;
+use crate::{Error, Options, Outcome, Target};
+
+/// Records as the options say.
+pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(Error::Refused(
+            "recording needs an x86-64 machine so far; reports of recordings made there work here".into(),
+        ));
+    }
+    // A thread of its own, because priority, once raised, cannot always be lowered again.
+    thread::scope(|scope| {
+        let recorder = scope.spawn(|| record_here(options, stop));
+        recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn record_here(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
+    let file = create(&options.output)?;
+    let outcome = match &options.target {
+        Target::Command(command) => record_command(options, command, file, stop),
+        Target::Process(pid) => attach::record_process(options, *pid, file, stop),
+    };
+    if outcome.is_err() {
+        // It is ours, it is new, and it says nothing.
+        let _ = fs::remove_file(&options.output);
+    }
+    outcome
+}
+
+fn create(path: &Path) -> Result<File, Error> {
+    File::create_new(path).map_err(|why| Error::File { path: path.into(), why })
+}
+
+fn record_command(
+    options: &Options,
+    command: &[OsString],
+    file: File,
+    stop: &AtomicBool,
+) -> Result<Outcome, Error> {
+    let cpus = machine::online_cpus();
+    let (specs, _ids) = specs(options)?;
+    // The command is made before the recorder changes anything that it would inherit: limits, priority.
+    let waiting = target::prepare(command)?;
+    machine::raise_open_files();
+    machine::hurry();
+    let pid = waiting.pid;
+    let mut assembler = Assembler::new(&cpus);
+    let manner = Manner { on_exec: true, stack_bytes: options.stack_bytes, build_ids: true };
+    let opened = Session::new(Linux, &cpus, specs, manner, options.buffer_kib).and_then(|mut session| {
+        session.open(pid, &mut |id, kind| assembler.know(id, kind))?;
+        Ok(session)
+    });
+    let session = match opened {
+        Ok(session) => session,
+        Err(error) => {
+            waiting.abandon();
+            return Err(refusal::of(error, pid));
+        }
+    };
+    let header = header(options, &session, &cpus, pid);
+    let mut writer = match Writer::new(file, &header) {
+        Ok(writer) => writer,
+        Err(why) => {
+            waiting.abandon();
+            return Err(Error::File { path: options.output.clone(), why });
+        }
+    };
+    let started = What::Started { pid: Pid(pid), parent: None };
+    let started = Event { time_ns: header.began_ns, tid: Tid(pid), cpu: NO_CPU, what: started };
+    let written = assembler.outside(&started, &mut writer);
+    let process = waiting.go()?;
+    written.map_err(|why| Error::File { path: options.output.clone(), why })?;
+    let merge = Merge::new(cpus.len());
+    let deadline = options.limit.map(|limit| Instant::now() + limit);
+    finish(Recording { session, assembler, merge, writer, process: &process, stop, deadline }, header)
+}
+
+/// Runs a recording to its end and closes its file.
+fn finish(mut recording: Recording<'_, Linux>, header: Header) -> Result<Outcome, Error> {
+    let finish = recording.run();
+    let Recording { session, assembler, writer, process, stop, .. } = recording;
+    let mut notes = session.notes.clone();
+    drop(session);
+    notes.extend(left_note(&finish));
+    let (reason, mut ended) = (finish.reason, finish.ended);
+    if process.is_child() && ended.is_none() && reason != "Ctrl-C" {
+        ended = wait_for(process, stop);
+    }
+    if process.is_child() && ended.is_none() {
+        notes.push(format!("the command goes on as process {}", process.pid));
+    }
+    let ending = ending(reason, ended, assembler.lost());
+    let before = writer.written_bytes();
+    // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
+    let bytes = match writer.finish(&ending) {
+        Ok(file) => file.metadata().map_or(before, |data| data.len()),
+        Err(_) => before,
+    };
+    Ok(Outcome { header, ending, events: assembler.events(), bytes, notes })
+}
+
+/// Waits for a command that outlives its recording; `None` if the user does not want to.
+fn wait_for(process: &Process, stop: &AtomicBool) -> Option<Ended> {
+    while !stop.load(Ordering::Relaxed) {
+        if machine::poll(&[process.descriptor()], Duration::from_millis(100)).contains(&true) {
+            return process.ended(true);
+        }
+    }
+    process.ended(false)
+}
+
+fn left_note(finish: &Finish) -> Option<String> {
+    (finish.ended.is_some() && finish.left > 0)
+        .then(|| format!("{} threads of processes that the command left behind go on", finish.left))
+}
+
+fn ending(reason: String, ended: Option<Ended>, lost: u64) -> Ending {
+    Ending {
+        ended_ns: machine::now_ns(),
+        reason,
+        status: ended.map(|ended| ended.status),
+        lost,
+        recorder_cpu_ns: machine::own_cpu_ns(),
+        voluntary: ended.map(|ended| ended.voluntary),
+        involuntary: ended.map(|ended| ended.involuntary),
+        user_ns: ended.map(|ended| ended.user_ns),
+        kernel_ns: ended.map(|ended| ended.kernel_ns),
+    }
+}
+
+/// What is asked of the kernel, and what keeps its tracepoints cheap to close.
+fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
+    let ids = ids::find(&plan::tracepoints()).map_err(refusal::of_discovery)?;
+    let specs = plan::plan(options, |name| ids.get(name).map(u64::from));
+    Ok((specs, ids))
+}
+
+fn header(options: &Options, session: &Session<Linux>, cpus: &[u16], pid: u32) -> Header {
+    let command = match &options.target {
+        Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        Target::Process(_) => Vec::new(),
+    };
+    let samples = session.has(|spec| spec.kind == Kind::Sample);
+    Header {
+        producer: format!("holdup {}", env!("CARGO_PKG_VERSION")),
+        began_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        began_ns: machine::now_ns(),
+        machine: machine::facts(cpus.len()),
+        target: holdup_trace::Target {
+            attached: matches!(options.target, Target::Process(_)),
+            command,
+            pids: vec![pid],
+        },
+        grade: grade(session),
+        sample_period_ns: if samples { 1_000_000_000 / u64::from(options.sample_hz.max(1)) } else { 0 },
+        stack_bytes: options.stack_bytes,
+    }
+}
+
+fn grade(session: &Session<Linux>) -> Grade {
+    let has = |kind| session.has(|spec| spec.kind == kind);
+    Grade {
+        switches: true,
+        switch_reasons: has(Kind::Switch),
+        wakings: has(Kind::Waking),
+        foreign_wakings: false,
+        futexes: has(Kind::FutexWait) && has(Kind::FutexWoke) && has(Kind::FutexEnd),
+        calls: session.has(|spec| matches!(spec.kind, Kind::Call(_))),
+        samples: has(Kind::Sample),
+        kernel: session.has(|spec| spec.kind == Kind::Sample && spec.kernel),
+        faults: has(Kind::MajorFault),
+        lock_words: false,
+        hardware: false,
+    }
+}

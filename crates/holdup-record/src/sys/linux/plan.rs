@@ -1,0 +1,233 @@
+//! Which events are asked of the kernel, and how each is described to it. Nothing here calls the kernel.
+
+use perf_event_open_sys::bindings as perf;
+
+use super::perf::Attr;
+use crate::assemble::Kind;
+use crate::{Detail, Options};
+
+/// One event, to be opened for every thread and CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// What it is for.
+    pub kind: Kind,
+    /// What it costs to do without it.
+    pub need: Need,
+    /// Also while the kernel runs, with its part of the stack: needs rights.
+    pub kernel: bool,
+    /// What the kernel calls it.
+    pub source: Source,
+    /// One record per so many.
+    pub period: u64,
+    /// What the kernel passes over.
+    pub filter: Option<String>,
+}
+
+/// Whether a recording can do without an event. In this order they are given up if there are too few file descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Nice to have, and many of them.
+    Extra,
+    /// Wanted.
+    Wanted,
+    /// No recording without it.
+    Essential,
+}
+
+/// Where an event comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// One of the kernel's own counters.
+    Software(u64),
+    /// A tracepoint by its number.
+    Tracepoint(u64),
+}
+
+/// What an attribute needs besides its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manner {
+    /// Begin when the thread executes a program, instead of at once.
+    pub on_exec: bool,
+    /// Bytes of user stack.
+    pub stack_bytes: u32,
+    /// Build ids come with mappings (Linux 5.12).
+    pub build_ids: bool,
+}
+
+/// System calls that block by their nature: the name of their tracepoint and their number.
+#[cfg(target_arch = "x86_64")]
+pub const CALLS: &[(&str, i64)] = &[
+    ("sys_enter_sched_yield", libc::SYS_sched_yield),
+    ("sys_enter_nanosleep", libc::SYS_nanosleep),
+    ("sys_enter_clock_nanosleep", libc::SYS_clock_nanosleep),
+    ("sys_enter_epoll_wait", libc::SYS_epoll_wait),
+    ("sys_enter_epoll_pwait", libc::SYS_epoll_pwait),
+    ("sys_enter_epoll_pwait2", libc::SYS_epoll_pwait2),
+    ("sys_enter_poll", libc::SYS_poll),
+    ("sys_enter_ppoll", libc::SYS_ppoll),
+    ("sys_enter_select", libc::SYS_select),
+    ("sys_enter_pselect6", libc::SYS_pselect6),
+    ("sys_enter_fsync", libc::SYS_fsync),
+    ("sys_enter_fdatasync", libc::SYS_fdatasync),
+    ("sys_enter_msync", libc::SYS_msync),
+    ("sys_enter_wait4", libc::SYS_wait4),
+    ("sys_enter_waitid", libc::SYS_waitid),
+    ("sys_enter_accept", libc::SYS_accept),
+    ("sys_enter_accept4", libc::SYS_accept4),
+    ("sys_enter_pause", libc::SYS_pause),
+    ("sys_enter_rt_sigtimedwait", libc::SYS_rt_sigtimedwait),
+    ("sys_enter_futex_waitv", 449),
+    ("sys_enter_futex_wait", 455),
+];
+/// System calls that block by their nature: not known for this machine.
+#[cfg(not(target_arch = "x86_64"))]
+pub const CALLS: &[(&str, i64)] = &[];
+
+const FUTEX: [&str; 2] = ["sys_enter_futex", "sys_exit_futex"];
+const SCHEDULER: [&str; 2] = ["sched_switch", "sched_waking"];
+
+/// The tracepoints that a plan can use.
+pub fn tracepoints() -> Vec<&'static str> {
+    FUTEX.into_iter().chain(SCHEDULER).chain(CALLS.iter().map(|(name, _)| *name)).collect()
+}
+
+/// All events of a recording, where `id` knows the tracepoints' numbers.
+pub fn plan(options: &Options, id: impl Fn(&str) -> Option<u64>) -> Vec<Spec> {
+    let rights = options.detail == Detail::Allowed;
+    let mut specs = vec![software(Kind::Side, perf::PERF_COUNT_SW_DUMMY, Need::Essential)];
+    if let (Some(enter), Some(exit)) = (id(FUTEX[0]), id(FUTEX[1])) {
+        specs.extend(futex(enter, exit));
+    }
+    if let Some(period) = 1_000_000_000u64.checked_div(options.sample_hz.into()) {
+        let clock = software(Kind::Sample, perf::PERF_COUNT_SW_CPU_CLOCK, Need::Wanted);
+        specs.push(Spec { period, kernel: rights, ..clock });
+    }
+    specs.push(Spec {
+        kernel: rights,
+        period: 1,
+        ..software(Kind::MajorFault, perf::PERF_COUNT_SW_PAGE_FAULTS_MAJ, Need::Wanted)
+    });
+    if rights {
+        specs.extend(id(SCHEDULER[0]).map(|id| Spec {
+            kernel: true,
+            filter: Some("prev_state != 0 && prev_state != 256".into()),
+            ..tracepoint(Kind::Switch, id, Need::Wanted)
+        }));
+        let waking = id(SCHEDULER[1]);
+        specs.extend(waking.map(|id| Spec { kernel: true, ..tracepoint(Kind::Waking, id, Need::Wanted) }));
+    }
+    specs.extend(
+        CALLS
+            .iter()
+            .filter_map(|(name, nr)| Some(tracepoint(Kind::Call(*nr as u16), id(name)?, Need::Extra))),
+    );
+    specs
+}
+
+fn futex(enter: u64, exit: u64) -> [Spec; 5] {
+    let filtered =
+        |kind, id, filter: &str| Spec { filter: Some(filter.into()), ..tracepoint(kind, id, Need::Wanted) };
+    let waits = waits();
+    [
+        filtered(Kind::FutexWait, enter, &waits),
+        filtered(Kind::FutexWoke, exit, "ret >= 1"),
+        filtered(Kind::FutexEnd, exit, "ret <= 0 && ret != -11"),
+        tracepoint(Kind::CountCalls, enter, Need::Wanted),
+        filtered(Kind::CountAgain, exit, "ret == -11"),
+    ]
+}
+
+/// The filter that lets futex operations that wait pass. The commonest are asked for first: wakes, which fail, then waits.
+fn waits() -> String {
+    use holdup_trace::FutexOp;
+    const FLAGS: [u32; 4] = [128, 0, 128 | 256, 256];
+    const COMMANDS: [u32; 5] =
+        [FutexOp::WAIT, FutexOp::WAIT_BITSET, FutexOp::LOCK_PI, FutexOp::LOCK_PI2, FutexOp::WAIT_REQUEUE_PI];
+    let all: Vec<String> = COMMANDS
+        .iter()
+        .flat_map(|command| FLAGS.iter().map(move |flags| format!("op == {}", command | flags)))
+        .collect();
+    format!("op != 129 && op != 1 && ({})", all.join(" || "))
+}
+
+fn software(kind: Kind, config: u32, need: Need) -> Spec {
+    Spec { kind, need, kernel: false, source: Source::Software(config.into()), period: 0, filter: None }
+}
+
+fn tracepoint(kind: Kind, id: u64, need: Need) -> Spec {
+    Spec { kind, need, kernel: false, source: Source::Tracepoint(id), period: 1, filter: None }
+}
+
+impl Spec {
+    /// Whether it only counts and writes no record.
+    pub fn counts(&self) -> bool {
+        matches!(self.kind, Kind::CountCalls | Kind::CountAgain)
+    }
+
+    /// The event as perf_event_open wants it.
+    pub fn attr(&self, manner: Manner) -> Attr {
+        let mut attr = base();
+        (attr.type_, attr.config) = match self.source {
+            Source::Software(config) => (perf::PERF_TYPE_SOFTWARE, config),
+            Source::Tracepoint(id) => (perf::PERF_TYPE_TRACEPOINT, id),
+        };
+        attr.set_inherit(1);
+        attr.set_disabled(u64::from(manner.on_exec));
+        attr.set_enable_on_exec(u64::from(manner.on_exec));
+        attr.set_exclude_kernel(u64::from(!self.kernel));
+        if !self.counts() {
+            attr.__bindgen_anon_1.sample_period = self.period;
+            self.describe_samples(&mut attr, manner.stack_bytes);
+        }
+        if self.kind == Kind::Side {
+            attr.set_context_switch(1);
+            attr.set_comm(1);
+            attr.set_comm_exec(1);
+            attr.set_task(1);
+            // Linux writes no mapping at all unless somebody asks for the first version of the record as well.
+            attr.set_mmap(1);
+            attr.set_mmap2(1);
+            attr.set_build_id(u64::from(manner.build_ids));
+        }
+        attr
+    }
+
+    fn describe_samples(&self, attr: &mut Attr, stack_bytes: u32) {
+        let shape = self.kind.shape();
+        let mut sample = attr.sample_type;
+        let mut add = |wanted: bool, bit: u32| sample |= if wanted { u64::from(bit) } else { 0 };
+        add(shape.addr, perf::PERF_SAMPLE_ADDR);
+        add(shape.chain, perf::PERF_SAMPLE_CALLCHAIN);
+        add(shape.raw, perf::PERF_SAMPLE_RAW);
+        add(shape.registers != 0, perf::PERF_SAMPLE_REGS_USER);
+        add(shape.stack && stack_bytes > 0, perf::PERF_SAMPLE_STACK_USER);
+        attr.sample_type = sample;
+        attr.sample_regs_user = shape.registers;
+        attr.sample_stack_user = if shape.stack { stack_bytes } else { 0 };
+        attr.set_exclude_callchain_kernel(u64::from(!self.kernel));
+    }
+}
+
+/// What all events of a recording have alike: the frame of their records, and the clock.
+fn base() -> Attr {
+    let mut attr = Attr { size: size_of::<Attr>() as u32, ..Attr::default() };
+    attr.sample_type =
+        u64::from(perf::PERF_SAMPLE_IDENTIFIER | perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME);
+    attr.set_sample_id_all(1);
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    attr
+}
+
+/// The event of the recorder itself that a CPU's ring belongs to. It wakes the recorder when so many bytes are in the ring.
+pub fn ring_owner(watermark: u32) -> Attr {
+    let mut attr = base();
+    attr.type_ = perf::PERF_TYPE_SOFTWARE;
+    attr.config = perf::PERF_COUNT_SW_DUMMY.into();
+    attr.set_disabled(1);
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = watermark;
+    attr
+}

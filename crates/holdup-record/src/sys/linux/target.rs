@@ -1,0 +1,188 @@
+//! The program that is recorded: started and held until its events are on, or found running.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
+use std::thread::{self, JoinHandle};
+
+use std::ffi::OsString;
+
+use crate::Error;
+
+/// A process that was made and waits for leave to become the command.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The process.
+    pub pid: u32,
+    go: io::PipeWriter,
+    spawn: JoinHandle<io::Result<Child>>,
+    name: String,
+}
+
+/// Makes a process that waits for [`Waiting::go`] before it becomes the command.
+///
+/// The standard library starts it (search path, signal masks, error reports), in a thread of its own: `spawn` returns only when
+/// the program is executed, which must not happen before the recorder is ready.
+pub fn prepare(command: &[OsString]) -> Result<Waiting, Error> {
+    let (program, arguments) = command.split_first().ok_or_else(|| Error::Command {
+        name: String::new(),
+        why: io::Error::new(io::ErrorKind::InvalidInput, "no command was given"),
+    })?;
+    let name = program.to_string_lossy().into_owned();
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let (mut ready, ready_writer) = io::pipe().map_err(call("pipe for the command"))?;
+    let (go_reader, go) = io::pipe().map_err(call("pipe for the command"))?;
+    hold(&mut command, ready_writer, go_reader, go.as_raw_fd());
+    let spawn = thread::Builder::new()
+        .name("start".into())
+        .spawn(move || command.spawn())
+        .map_err(call("thread that starts the command"))?;
+    let mut pid = [0; 4];
+    match ready.read_exact(&mut pid) {
+        Ok(()) => Ok(Waiting { pid: u32::from_ne_bytes(pid), go, spawn, name }),
+        Err(error) => Err(Error::Command { name, why: joined(spawn).err().unwrap_or(error) }),
+    }
+}
+
+/// Lets the process tell its number and wait before it executes its program.
+fn hold(command: &mut Command, ready: io::PipeWriter, go: io::PipeReader, go_writer: i32) {
+    let wait = move || {
+        // SAFETY: closes the child's own copy of the descriptor, which nothing in the child uses: without that, the child
+        // would not notice the death of the recorder, because it would hold the other end of the pipe itself.
+        unsafe { libc::close(go_writer) };
+        (&ready).write_all(&std::process::id().to_ne_bytes())?;
+        (&go).read_exact(&mut [0])
+    };
+    // SAFETY: the closure runs between fork and exec, where only calls that are safe in a signal handler may be made: it calls
+    // close, write, getpid and read and neither allocates nor locks.
+    unsafe { command.pre_exec(wait) };
+}
+
+fn joined(spawn: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
+    spawn.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the command panicked")))
+}
+
+fn call(call: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |why| Error::Call { call, why }
+}
+
+impl Waiting {
+    /// Lets it become the command.
+    pub fn go(mut self) -> Result<Process, Error> {
+        let sent = self.go.write_all(&[1]);
+        let error = |why| Error::Command { name: self.name.clone(), why };
+        // Whoever waits for the child does it by its number, with the resources that it used.
+        joined(self.spawn).map_err(error)?;
+        sent.map_err(error)?;
+        Process::open(self.pid).map(|process| Process { child: true, ..process })
+    }
+
+    /// Ends it before it became the command.
+    pub fn abandon(self) {
+        drop(self.go);
+        // It fails by design: the process could not execute anything.
+        let _ = joined(self.spawn);
+    }
+}
+
+/// A process that runs.
+#[derive(Debug)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    descriptor: OwnedFd,
+    child: bool,
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Its code, or 128 and the number of the signal.
+    pub status: i32,
+    /// Voluntary switches of it and the children that it waited for.
+    pub voluntary: u64,
+    /// Involuntary ones.
+    pub involuntary: u64,
+    /// CPU time in user mode.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub kernel_ns: u64,
+}
+
+impl Process {
+    /// A process by its number.
+    pub fn open(pid: u32) -> Result<Self, Error> {
+        // SAFETY: a call without memory.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+        if fd < 0 {
+            let why = io::Error::last_os_error();
+            return Err(match why.raw_os_error() {
+                // EINVAL and ENOENT: a number that no process can have, or that of a thread.
+                Some(libc::ESRCH | libc::EINVAL | libc::ENOENT) => Error::NoProcess(pid),
+                _ => Error::Call { call: "pidfd_open", why },
+            });
+        }
+        // SAFETY: the call just made this descriptor; nobody else owns it.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        Ok(Process { pid, descriptor, child: false })
+    }
+
+    /// Whether the recorder started it.
+    pub fn is_child(&self) -> bool {
+        self.child
+    }
+
+    /// What to poll for its end.
+    pub fn descriptor(&self) -> i32 {
+        self.descriptor.as_raw_fd()
+    }
+
+    /// How it ended, if it is a child and has ended; takes its number away from it.
+    pub fn ended(&self, wait: bool) -> Option<Ended> {
+        if !self.child {
+            return None;
+        }
+        let mut status = 0;
+        let flags = if wait { 0 } else { libc::WNOHANG };
+        // SAFETY: an all-zero rusage is valid; the call writes one status and one rusage into those given.
+        let (pid, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            (libc::wait4(self.pid as libc::pid_t, &raw mut status, flags, &raw mut usage), usage)
+        };
+        (pid == self.pid as libc::pid_t).then(|| Ended {
+            status: if libc::WIFSIGNALED(status) {
+                128 + libc::WTERMSIG(status)
+            } else {
+                libc::WEXITSTATUS(status)
+            },
+            voluntary: usage.ru_nvcsw as u64,
+            involuntary: usage.ru_nivcsw as u64,
+            user_ns: timeval_ns(usage.ru_utime),
+            kernel_ns: timeval_ns(usage.ru_stime),
+        })
+    }
+}
+
+/// A time as getrusage gives it, in nanoseconds.
+pub fn timeval_ns(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+}
+
+/// The threads of a process now; empty if it is gone.
+pub fn threads(pid: u32) -> Vec<u32> {
+    let Ok(folder) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut tids: Vec<u32> =
+        folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    tids.sort_unstable();
+    tids
+}
+
+/// Whether a thread still runs: neither gone nor dead and waited for.
+pub fn is_alive(tid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{tid}/stat")) else { return false };
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}

@@ -1,0 +1,10 @@
+//! Systems that cannot record.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::{Error, Options, Outcome};
+
+/// Says that it cannot.
+pub fn record(_options: &Options, _stop: &AtomicBool) -> Result<Outcome, Error> {
+    Err(Error::Unsupported)
+}
