@@ -65,11 +65,12 @@ fn facts(probe: &Probe) -> String {
 /// `yes  lock waits                 which lock a thread waits for, ...`.
 fn one(ability: &Ability, style: &Style) -> String {
     const NAME: usize = 29;
+    // Two spaces, the word, two spaces, the name, two spaces.
+    const MARGIN: usize = 2 + 3 + 2 + NAME + 2;
     let (word, ink) = if ability.works() { ("yes", Ink::Good) } else { ("no", Ink::Bad) };
     let name = text::left(&ability.seeing.to_string(), NAME);
-    let room = style.width.saturating_sub(NAME + 7);
-    let indented =
-        |what: &str| text::wrap(what, room, 0).replace('\n', &format!("\n{}", " ".repeat(NAME + 7)));
+    let room = style.width.saturating_sub(MARGIN);
+    let indented = |what: &str| text::wrap(what, room, 0).replace('\n', &format!("\n{}", " ".repeat(MARGIN)));
     let mut out = format!(
         "  {}  {name}  {}\n",
         style.paint(ink, &text::left(word, 3)),
@@ -77,7 +78,7 @@ fn one(ability: &Ability, style: &Style) -> String {
     );
     if let Some(missing) = &ability.missing {
         let why = indented(&format!("But {}.", text::clean(&missing.why)));
-        let _ = writeln!(out, "{}{why}", " ".repeat(NAME + 7));
+        let _ = writeln!(out, "{}{why}", " ".repeat(MARGIN));
     }
     out
 }
