@@ -19,8 +19,6 @@ pub struct File<'a> {
     pub ids: FxHashMap<u64, usize>,
     /// All records.
     pub records: &'a [u8],
-    /// Where `records` begins in the file.
-    pub records_at: usize,
     /// Whether the file ends before its records should.
     pub cut: bool,
     features: BTreeMap<u32, &'a [u8]>,
@@ -70,6 +68,11 @@ impl Attr {
             1 => Self::CLOCKS.contains(&self.config),
             kind => kind != Self::TRACEPOINT,
         }
+    }
+
+    /// Whether not each of its events gives a sample.
+    pub fn misses_some(&self) -> bool {
+        self.flags & Self::FREQUENCY != 0 || self.period > 1
     }
 
     /// Time between two samples, where it is known.
@@ -146,7 +149,7 @@ impl<'a> File<'a> {
             None => BTreeMap::new(),
         };
         let attrs = attrs.into_iter().map(|(attr, _)| attr).collect();
-        Some(File { order, attrs, ids, records, records_at, cut: whole.is_none(), features })
+        Some(File { order, attrs, ids, records, cut: whole.is_none(), features })
     }
 
     /// A section behind the records.

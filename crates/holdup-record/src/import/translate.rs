@@ -16,14 +16,14 @@ use super::record::{self, Raw, Sample, Stamp, kind};
 use super::{ImportError, Imported};
 
 /// Writes all that is understood, in order of time.
-pub fn translate(file: &File<'_>, out: impl Write) -> Result<Imported, ImportError> {
+pub fn translate(file: &File<'_>, mut out: impl Write) -> Result<Imported, ImportError> {
     let meanings = Meanings::of(file);
     let survey = Survey::of(file, &meanings)?;
     if !survey.shows_anything() {
         return Err(ImportError::Nothing { has: survey.other() });
     }
     let header = header(file, &meanings, &survey);
-    let writer = Writer::new(out, &header).map_err(ImportError::Write)?;
+    let writer = Writer::new(Counting { out: &mut out, bytes: 0 }, &header).map_err(ImportError::Write)?;
     let mut translator = Translator::new(file, &meanings, &survey, writer);
     for &(time, at) in &survey.order {
         translator.record(time, at).map_err(ImportError::Write)?;
@@ -40,10 +40,27 @@ pub fn translate(file: &File<'_>, out: impl Write) -> Result<Imported, ImportErr
         lost,
         ..Ending::default()
     };
-    let before = writer.written_bytes();
-    writer.finish(&ending).map_err(ImportError::Write)?;
+    let bytes = writer.finish(&ending).map_err(ImportError::Write)?.bytes;
     let notes = notes(file, &meanings, &survey);
-    Ok(Imported { header, ending, events: events + u64::from(again > 0), bytes: before, notes })
+    Ok(Imported { header, ending, events: events + u64::from(again > 0), bytes, notes })
+}
+
+/// Counts what goes through.
+struct Counting<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let len = self.out.write(bytes)?;
+        self.bytes += len as u64;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// What the tracepoints of a file mean here, with the fields that are needed.
@@ -178,8 +195,12 @@ struct Survey {
     first_ns: u64,
     last_ns: u64,
     switches: u64,
-    /// Switches from and to the idle thread: those of whole CPUs were recorded.
-    idle_switches: u64,
+    /// Whether `sched_switch` alone tells all switches of the threads that are seen, those in too.
+    complete: bool,
+    /// Whether it is certain that whole CPUs were recorded, and not just some threads.
+    whole_cpus: bool,
+    /// Whether tracepoints were sampled, as `perf record -F` does: some of each are missing.
+    sampled: bool,
     switch_records: u64,
     wakings: u64,
     wakeups: u64,
@@ -194,6 +215,7 @@ struct Survey {
 impl Survey {
     fn of(file: &File<'_>, meanings: &Meanings) -> Result<Self, ImportError> {
         let mut survey = Survey { first_ns: u64::MAX, ..Survey::default() };
+        let mut chains = Chains::default();
         for (at, raw) in record::records(file) {
             if raw.kind == kind::COMPRESSED || raw.kind == kind::COMPRESSED2 {
                 return Err(ImportError::Compressed);
@@ -208,17 +230,28 @@ impl Survey {
                 survey.first_ns = survey.first_ns.min(time);
                 survey.last_ns = survey.last_ns.max(time);
             }
-            survey.count(file, meanings, attr, &raw);
+            survey.count(file, meanings, attr, &raw, &mut chains);
         }
+        survey.whole_cpus |= chains.from_idle;
+        survey.complete = survey.switch_records == 0 && (chains.from_idle || chains.are_whole());
+        survey.sampled = file.attrs.iter().any(|attr| meanings.of_attr(attr).is_some() && attr.misses_some());
         survey.first_ns = survey.first_ns.min(survey.last_ns);
         // Stable: what has the same time stays as the file has it.
         survey.order.sort_by_key(|(time, _)| *time);
         Ok(survey)
     }
 
-    fn count(&mut self, file: &File<'_>, meanings: &Meanings, attr: &Attr, raw: &Raw<'_>) {
+    fn count(
+        &mut self,
+        file: &File<'_>,
+        meanings: &Meanings,
+        attr: &Attr,
+        raw: &Raw<'_>,
+        chains: &mut Chains,
+    ) {
         if matches!(raw.kind, kind::SWITCH | kind::SWITCH_CPU_WIDE) {
             self.switch_records += 1;
+            self.whole_cpus |= raw.kind == kind::SWITCH_CPU_WIDE;
         }
         if raw.kind != kind::SAMPLE {
             return;
@@ -229,8 +262,8 @@ impl Survey {
         };
         let figure = match meanings.of_attr(attr) {
             Some(Meaning::Switch { prev, next, .. }) => {
-                let is_idle = |field: &Field| field.number(sample.raw, file.order) == Some(0);
-                self.idle_switches += u64::from(is_idle(prev) || is_idle(next));
+                let of = |field: &Field| field.number(sample.raw, file.order);
+                chains.add(sample.stamp, of(prev), of(next));
                 &mut self.switches
             }
             Some(Meaning::Waking { .. }) => &mut self.wakings,
@@ -252,11 +285,6 @@ impl Survey {
         *figure += 1;
     }
 
-    /// Whether switches of whole CPUs were recorded, so that each thread's switches in are there too.
-    fn has_whole_cpus(&self) -> bool {
-        self.idle_switches > 0
-    }
-
     fn shows_anything(&self) -> bool {
         let figures =
             [self.switches, self.switch_records, self.wakings, self.wakeups, self.futex_enters, self.samples];
@@ -268,6 +296,33 @@ impl Survey {
             0 => format!("{} records of other kinds", self.order.len()),
             n => format!("{n} samples of other events"),
         }
+    }
+}
+
+/// The switches of each CPU: in whole recordings, each begins with the thread that the one before ended with.
+#[derive(Default)]
+struct Chains {
+    switches: Vec<(u32, u64, u64, u64)>,
+    /// Somebody got the CPU from the idle thread, which is recorded with whole CPUs only.
+    from_idle: bool,
+}
+
+impl Chains {
+    fn add(&mut self, stamp: Stamp, prev: Option<u64>, next: Option<u64>) {
+        if let (Some(prev), Some(next)) = (prev, next) {
+            self.from_idle |= prev == 0;
+            self.switches.push((stamp.cpu.unwrap_or(u32::MAX), stamp.time.unwrap_or(0), prev, next));
+        }
+    }
+
+    /// A tenth may be lost.
+    fn are_whole(mut self) -> bool {
+        self.switches.sort_by_key(|(cpu, time, ..)| (*cpu, *time));
+        let pairs = self.switches.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        let (all, fitting) = pairs.fold((0_u64, 0_u64), |(all, fitting), pair| {
+            (all + 1, fitting + u64::from(pair[0].3 == pair[1].2))
+        });
+        all > 0 && fitting * 10 >= all * 9
     }
 }
 
@@ -335,9 +390,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
             kind::MMAP2 => self.mmap2(&raw, &stamp).unwrap_or(Ok(())),
             kind::LOST => self.lost(1, &raw, &stamp).unwrap_or(Ok(())),
             kind::LOST_SAMPLES => self.lost(0, &raw, &stamp).unwrap_or(Ok(())),
-            kind::SWITCH | kind::SWITCH_CPU_WIDE if !self.survey.has_whole_cpus() => {
-                self.switch(&raw, &stamp)
-            }
+            kind::SWITCH | kind::SWITCH_CPU_WIDE if !self.survey.whole_cpus => self.switch(&raw, &stamp),
             _ => Ok(()),
         }
     }
@@ -465,7 +518,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let pid = stamp.pid.filter(|_| stamp.tid == Some(prev));
         let stack = if prev == 0 { None } else { self.stack(raw, sample) };
         self.meet_named(stamp, prev, pid, prev_name)?;
-        if !self.survey.has_whole_cpus() && self.survey.switch_records > 0 {
+        if self.survey.switch_records > 0 {
             self.leaving.insert(prev, (off, stack));
             return Ok(());
         }
@@ -473,7 +526,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
             self.emit(stamp, prev, What::SwitchOut { off, stack })?;
         }
         // Where only some threads were recorded, the next one may be anybody's.
-        if next != 0 && (self.survey.has_whole_cpus() || self.known.contains(&next)) {
+        if next != 0 && (self.survey.complete || self.known.contains(&next)) {
             self.meet_named(stamp, next, None, next_name)?;
             self.emit(stamp, next, What::SwitchIn)?;
         }
@@ -503,7 +556,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let (stamp, waker) = (&sample.stamp, sample.stamp.tid.unwrap_or(0));
         let in_interrupt = sample.raw.get(2).is_none_or(|flags| flags & HARDIRQ != 0);
         let Some(target) = target.and_then(|tid| u32::try_from(tid).ok()) else { return Ok(()) };
-        if self.survey.has_whole_cpus() {
+        if self.survey.whole_cpus {
             self.meet_named(stamp, target, None, name)?;
         }
         if in_interrupt || waker == 0 || target == 0 {
@@ -727,14 +780,16 @@ fn began_unix_s(file: &File<'_>, first_ns: u64) -> Option<u64> {
 }
 
 fn grade(survey: &Survey) -> Grade {
-    let whole = survey.has_whole_cpus();
+    // Of what was sampled, some is missing: no absence is a fact then.
+    let all = !survey.sampled;
+    let whole = survey.whole_cpus && all;
     Grade {
-        switches: whole || survey.switch_records > 0,
-        switch_reasons: survey.switches > 0,
-        wakings: survey.wakings + survey.wakeups > 0,
+        switches: (survey.complete && all) || survey.switch_records > 0,
+        switch_reasons: survey.switches > 0 && all,
+        wakings: survey.wakings + survey.wakeups > 0 && all,
         foreign_wakings: whole && survey.wakings + survey.wakeups > 0,
-        futexes: survey.futex_enters > 0 && survey.futex_exits > 0,
-        calls: survey.calls > 0,
+        futexes: survey.futex_enters > 0 && survey.futex_exits > 0 && all,
+        calls: survey.calls > 0 && all,
         samples: survey.samples > 0,
         kernel: survey.kernel_samples > 0,
         faults: false,
@@ -765,10 +820,16 @@ fn notes(file: &File<'_>, meanings: &Meanings, survey: &Survey) -> Vec<String> {
                 .into(),
         );
     }
-    if survey.switches > 0 && !survey.has_whole_cpus() && survey.switch_records == 0 {
+    if survey.switches > 0 && !survey.complete && survey.switch_records == 0 {
         notes.push(
             "only switches of single threads were recorded, so when they run again is unknown; \
              `perf sched record` or `perf record --switch-events` records it"
+                .into(),
+        );
+    }
+    if survey.sampled {
+        notes.push(
+            "only some of the tracepoints' events were recorded, as `perf record -F` and -c do; without them it records all"
                 .into(),
         );
     }
