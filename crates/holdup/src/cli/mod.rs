@@ -21,7 +21,7 @@ mod timemutex;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 
 pub use error::Error;
 
@@ -146,6 +146,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
         Err(why) if why.use_stderr() => Err(Error::Usage(usage(&why))),
         Err(help) => Err(Error::Help(help.print())),
     }
+}
+
+/// Whether there is a subcommand of this name: what a report proposes must be there.
+pub fn has_command(name: &str) -> bool {
+    Arguments::command().find_subcommand(name).is_some()
 }
 
 /// clap's message in the form of our own.

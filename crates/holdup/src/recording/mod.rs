@@ -109,7 +109,7 @@ impl fmt::Display for RecordingError {
 fn open_failed(f: &mut fmt::Formatter<'_>, path: &Path, why: &OpenError) -> fmt::Result {
     write!(f, "{}: {why}", path.display())?;
     match why {
-        OpenError::Foreign { looks_like: Some(what) } if what.contains("perf.data") => {
+        OpenError::Foreign { looks_like: Some(what) } if what.contains("`holdup import`") => {
             write!(f, "; 'holdup import {}' makes one of it", path.display())
         }
         OpenError::Foreign { .. } => f.write_str("; 'holdup record' makes one"),
@@ -162,7 +162,7 @@ fn analysed(path: &Path, bytes: &[u8], reader: &Reader<'_>, window: Window, time
     let mut analysis = Analysis::new(header, options);
     let mut stacks = Stacks::new();
     let summary = reader.read(&mut stacks, &mut |event| analysis.feed(event));
-    let binaries = Binaries::of(header);
+    let binaries = Binaries::of(header, summary.ending.as_ref());
     let mut report = analysis.finish(summary.ending.as_ref(), &stacks, &binaries);
     name_replaced(&mut report.problems, &binaries);
     if summary.ending.is_none() && !report.problems.contains(&Problem::CutOff) {

@@ -14,6 +14,7 @@ mod probe;
 mod refusal;
 mod ring;
 mod session;
+pub mod snapshot;
 mod target;
 
 use std::ffi::OsString;

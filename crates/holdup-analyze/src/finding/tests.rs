@@ -1,0 +1,1 @@
+//! Each rule at its thresholds, healthy shapes, and what explains what.
