@@ -553,7 +553,7 @@ impl Engine {
     fn end_off(&mut self, ti: u32, doing: Doing, now: u64, whole: bool) {
         let woken = self.threads[ti as usize].woken;
         if let (Some((_, at)), true) = (woken, self.keep) {
-            self.mark(ti, at.max(self.threads[ti as usize].since), Doing::Ready);
+            self.mark(ti, at.min(now).max(self.threads[ti as usize].since), Doing::Ready);
         }
         let thread = &mut self.threads[ti as usize];
         let (from, stack) = (thread.since, thread.stack);
