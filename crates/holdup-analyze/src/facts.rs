@@ -189,8 +189,10 @@ pub enum Reason {
     Child,
     /// Reading a page from a device.
     PageFault,
-    /// It could run, but another thread got the CPU.
+    /// It could run, but another thread of the target had its CPU.
     Preempted,
+    /// It could run, but for most of the time its CPU was not with the target: other programs had it, or the hypervisor.
+    Displaced,
     /// It gave the CPU away (`sched_yield`).
     Yielded,
     /// Another blocking call than those that are recorded by name.

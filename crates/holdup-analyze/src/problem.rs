@@ -53,6 +53,13 @@ pub enum Problem {
         /// How many samples and waits it has.
         hits: u64,
     },
+    /// Other programs had the CPUs while threads of the target could run.
+    Displaced {
+        /// Time of all threads that this took.
+        displaced_ns: u64,
+        /// Time that the threads were there to work, this included.
+        working_ns: u64,
+    },
     /// Something that this analysis does not understand; newer versions may.
     Unknown {
         /// What.

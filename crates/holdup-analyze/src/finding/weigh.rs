@@ -87,9 +87,11 @@ fn is_mutual(lock: &LockFacts) -> bool {
     all > 0 && mutual * 2 >= all
 }
 
-/// Waits of a lock as a share of the working time.
+/// Waits of a lock as a share of the working time, without the part for which other programs had the holder's CPU: no change of
+/// the program would win that back.
 pub(super) fn wait_share(facts: &Facts, lock: &LockFacts) -> f64 {
-    share(lock.wait_ns.sum_ns(), work_ns(facts)).min(1.0)
+    let own = 1.0 - holding(lock).displaced;
+    (share(lock.wait_ns.sum_ns(), work_ns(facts)) * own).min(1.0)
 }
 
 /// What holders did while others waited, as shares of the time that is accounted for.
@@ -101,6 +103,8 @@ pub(super) struct Holding {
     pub asleep: f64,
     /// It was preempted, or had yielded.
     pub preempted: f64,
+    /// Other programs had its CPU.
+    pub displaced: f64,
 }
 
 /// What holders of a lock did while others waited.
@@ -114,13 +118,14 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
         running: share(doing.running_ns, all),
         asleep: share(sum(is_asleep), all),
         preempted: share(sum(|reason| matches!(reason, Reason::Preempted | Reason::Yielded)), all),
+        displaced: share(sum(|reason| *reason == Reason::Displaced), all),
     }
 }
 
 fn is_asleep(reason: &Reason) -> bool {
     match reason {
         Reason::Futex(primitive) => !primitive.is_contention(),
-        Reason::Preempted | Reason::Yielded | Reason::Starting | Reason::Unknown => false,
+        Reason::Preempted | Reason::Displaced | Reason::Yielded | Reason::Starting | Reason::Unknown => false,
         _ => true,
     }
 }

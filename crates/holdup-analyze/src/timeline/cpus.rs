@@ -21,8 +21,32 @@ pub(super) struct Cpu {
     pub facts: CpuFacts,
     /// Its last event.
     pub last: u64,
+    /// How long threads of the target ran here since the beginning, whatever the window, up to the last that left.
+    ran_ns: u64,
+    /// Since when one runs here.
+    runs_since: Option<u64>,
     /// The last thread that blocked in an unnamed call here, for pairs.
     pub seen: bool,
+}
+
+impl Cpu {
+    /// A thread of the target runs here from now on.
+    pub(super) fn begin_run(&mut self, now: u64) {
+        self.end_run(now);
+        self.runs_since = Some(now);
+    }
+
+    /// It leaves.
+    pub(super) fn end_run(&mut self, now: u64) {
+        if let Some(since) = self.runs_since.take() {
+            self.ran_ns += now.saturating_sub(since);
+        }
+    }
+
+    /// How long threads of the target ran here until now.
+    pub(super) fn busy_ns(&self, now: u64) -> u64 {
+        self.ran_ns + self.runs_since.map_or(0, |since| now.saturating_sub(since))
+    }
 }
 
 impl Cpus {

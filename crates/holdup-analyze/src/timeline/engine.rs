@@ -329,6 +329,8 @@ impl Engine {
         let ti = self.add_thread(tid, pid, parent.is_some(), now);
         if let Some(parent) = parent.and_then(|tid| self.index.get(&tid)) {
             self.threads[ti as usize].priority = self.threads[*parent as usize].priority;
+            // The kernel hands the name down; a new one comes as an event.
+            self.threads[ti as usize].name = self.threads[*parent as usize].name.clone();
             self.set_active(ti, now, true);
         }
     }
@@ -384,6 +386,7 @@ impl Engine {
         let now = now.max(thread.last);
         match thread.state {
             State::Off(doing) => {
+                let doing = self.whose_turn(ti, doing, now);
                 self.run_delay(ti, doing, now);
                 self.end_off(ti, doing, now, true);
                 self.in_turn(ti, doing, now);
@@ -400,8 +403,30 @@ impl Engine {
         self.begin_run(ti, now, cpu, true);
     }
 
+    /// A thread that could run did not, and gets a CPU now. The target's own threads kept it off its CPU, or other programs did:
+    /// whoever had the CPU for most of the time.
+    fn whose_turn(&mut self, ti: u32, doing: Doing, now: u64) -> Doing {
+        if !matches!(doing, Doing::Plain(Plain::Preempted | Plain::Yielded)) {
+            return doing;
+        }
+        let thread = &mut self.threads[ti as usize];
+        let length = now.saturating_sub(thread.since);
+        let busy = self.cpus.at(thread.cpu).map_or(length, |cpu| cpu.busy_ns(now).saturating_sub(thread.cpu_busy_ns));
+        if busy.saturating_mul(2) >= length {
+            return doing;
+        }
+        let displaced = Doing::Plain(Plain::Displaced);
+        if let Some(mark) = thread.marks.last_mut().filter(|mark| mark.doing == doing) {
+            mark.doing = displaced;
+        }
+        displaced
+    }
+
     fn begin_run(&mut self, ti: u32, now: u64, cpu: u16, whole: bool) {
         self.set_active(ti, now, true);
+        if let Some(cpu) = self.cpus.at(cpu) {
+            cpu.begin_run(now);
+        }
         self.mark(ti, now, Doing::Running(cpu));
         let thread = &mut self.threads[ti as usize];
         thread.migrations += u64::from(thread.ran && thread.cpu != cpu);
@@ -413,7 +438,7 @@ impl Engine {
     fn run_delay(&mut self, ti: u32, doing: Doing, now: u64) {
         let thread = &mut self.threads[ti as usize];
         let ready_since = match doing {
-            Doing::Plain(Plain::Preempted | Plain::Yielded) => Some(thread.since),
+            Doing::Plain(Plain::Preempted | Plain::Displaced | Plain::Yielded) => Some(thread.since),
             _ => thread.woken.map(|(_, at)| at),
         };
         if let Some(since) = ready_since {
@@ -463,9 +488,10 @@ impl Engine {
         let futex = matches!(doing, Doing::Futex(_));
         let run = self.stay(ti, now);
         self.end_run(ti, now, futex);
-        if let Some(cpu) = self.cpus.at(cpu) {
+        let busy = self.cpus.at(cpu).map_or(0, |cpu| {
             cpu.facts.switches += 1;
-        }
+            cpu.busy_ns(now)
+        });
         let runnable = off == OffCpu::Runnable;
         self.set_active(ti, now, runnable);
         self.mark(ti, now, doing);
@@ -475,6 +501,7 @@ impl Engine {
             false => thread.voluntary += 1,
         }
         thread.preempted_at = runnable.then_some(now);
+        thread.cpu_busy_ns = busy;
         (thread.state, thread.since, thread.last) = (State::Off(doing), now, now);
         (thread.stack, thread.woken) = (at, None);
         match doing {
@@ -506,6 +533,7 @@ impl Engine {
         thread.remember(Past { from, to: now, doing: Doing::Running(cpu), stack: NONE });
         if let Some(cpu) = self.cpus.at(cpu) {
             cpu.facts.busy_ns += length;
+            cpu.end_run(now);
         }
     }
 

@@ -5,10 +5,12 @@ use holdup_trace::Tid;
 use super::engine::Engine;
 use super::thread::Thread;
 use crate::Problem;
-use crate::facts::Facts;
+use crate::facts::{Facts, Reason};
 
 /// Readings of /proc are not taken at the very moment of an event.
 const SLACK: u64 = 4;
+/// Less than this is not worth a word.
+const LEAST_DISPLACED_NS: u64 = 10_000_000;
 /// Threads that are named one by one.
 const NAMED: usize = 3;
 
@@ -29,10 +31,21 @@ pub(super) fn all(engine: &Engine, facts: &Facts) -> Vec<Problem> {
     if trouble.skews > 0 {
         problems.push(Problem::ClockSkew { count: trouble.skews, max_ns: trouble.skew_ns });
     }
+    problems.extend(displaced(facts));
     if engine.grade.switches {
         problems.extend(switches(engine));
     }
     problems
+}
+
+/// Other programs took much of the machine: at least a tenth of the time that threads were there to work.
+fn displaced(facts: &Facts) -> Option<Problem> {
+    let off = |reason| facts.threads.iter().filter_map(|t| t.off.get(&reason)).map(|off| off.ns).sum::<u64>();
+    let displaced_ns = off(Reason::Displaced);
+    let work_ns: u64 = facts.threads.iter().map(|thread| thread.on_cpu_ns + thread.lock_wait_ns).sum();
+    let working_ns = displaced_ns + work_ns + off(Reason::Preempted);
+    (displaced_ns >= LEAST_DISPLACED_NS && displaced_ns * 10 >= working_ns)
+        .then_some(Problem::Displaced { displaced_ns, working_ns })
 }
 
 /// Where the kernel counted other switches than were recorded between the first and the last reading of a thread.

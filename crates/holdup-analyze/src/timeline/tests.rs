@@ -64,7 +64,9 @@ fn reasons_of_calls() {
     for grade in ["user", "full"] {
         let (schedule, report) = report(&format!(
             "grade {grade}
-             A: #zz#ppp#ff#w#y~#ii#o#~~#xx##"
+             cpus 1
+             A: #zz#ppp#ff#w#y~#ii#o#~~#xx##
+             B: zzzzzzzzzzzzz##zzzzzz##zzzzz"
         ));
         let time = |reason| off(&report, &schedule, "A", reason);
         assert_eq!(time(Reason::Sleep), (1, 2), "{grade}");
@@ -86,7 +88,7 @@ fn reasons_of_calls() {
         }
         let thread = report.facts.thread(schedule.tid("A")).unwrap();
         assert_eq!((thread.involuntary, thread.voluntary), (2, 7));
-        assert_eq!(report.facts.calls.values().sum::<u64>(), 5);
+        assert_eq!(report.facts.calls.values().sum::<u64>(), 5 + 2, "A's and B's");
         assert_eq!(report.facts.yield_sites[0].count, 1);
     }
 }
@@ -162,7 +164,8 @@ fn a_preempted_holder_of_lower_priority() {
          priority A 30
          priority B 10
          A: ##~~~~#M##
-         B: #mmmmmm###",
+         B: #mmmmmm###
+         C: zz####zzzz",
     );
     let lock = lock(&report, "m");
     assert_eq!(lock.holder_doing.off.get(&Reason::Preempted), Some(&(4 * MS)));
@@ -358,4 +361,25 @@ fn samples_become_code() {
     assert_eq!((facts.symbols[0].hits, facts.symbols[0].inclusive), (3, 3));
     assert_eq!(facts.threads[0].kernel_samples, 1);
     assert_eq!(facts.modules.iter().map(|code| code.hits).sum::<u64>(), 4);
+}
+
+#[test]
+fn who_had_the_cpu_of_a_thread_that_could_run() {
+    let (schedule, own) = report(
+        "cpus 1
+         A: ##~~~~##
+         B: zz####zz",
+    );
+    assert_eq!(off(&own, &schedule, "A", Reason::Preempted), (1, 4));
+    assert_eq!(off(&own, &schedule, "A", Reason::Displaced), (0, 0));
+    assert!(own.problems.is_empty(), "{:?}", own.problems);
+    let (schedule, others) = report(
+        "cpus 1
+         A: ##~~~~~~~~~~~~##
+         B: zz##zzzzzzzzzzzz",
+    );
+    assert_eq!(off(&others, &schedule, "A", Reason::Preempted), (0, 0));
+    assert_eq!(off(&others, &schedule, "A", Reason::Displaced), (1, 12), "B ran for two ticks of twelve");
+    let told = crate::Problem::Displaced { displaced_ns: 12 * MS, working_ns: 18 * MS };
+    assert_eq!(others.problems, [told]);
 }

@@ -43,6 +43,7 @@ pub(super) enum Plain {
     Child,
     PageFault,
     Preempted,
+    Displaced,
     Yielded,
     OtherCall,
     Starting,
@@ -50,13 +51,14 @@ pub(super) enum Plain {
 }
 
 impl Plain {
-    pub(super) const ALL: [Plain; 10] = [
+    pub(super) const ALL: [Plain; 11] = [
         Plain::Sleep,
         Plain::Poll,
         Plain::Io,
         Plain::Child,
         Plain::PageFault,
         Plain::Preempted,
+        Plain::Displaced,
         Plain::Yielded,
         Plain::OtherCall,
         Plain::Starting,
@@ -71,6 +73,7 @@ impl Plain {
             Plain::Child => Reason::Child,
             Plain::PageFault => Reason::PageFault,
             Plain::Preempted => Reason::Preempted,
+            Plain::Displaced => Reason::Displaced,
             Plain::Yielded => Reason::Yielded,
             Plain::OtherCall => Reason::OtherCall,
             Plain::Starting => Reason::Starting,
@@ -161,6 +164,8 @@ pub(super) struct Thread {
     pub herd: u32,
     /// Since when a call of its own may have been under way while it was preempted.
     pub preempted_at: Option<u64>,
+    /// How long its CPU had been busy with the target when it left it.
+    pub cpu_busy_ns: u64,
     /// The last run that ended: from, to, and whether it ended in a wait on a futex.
     pub last_run: (u64, u64, bool),
     /// Who woke it last, and its CPU time then: for pairs.
@@ -211,6 +216,7 @@ impl Thread {
             returning: NONE,
             herd: NONE,
             preempted_at: None,
+            cpu_busy_ns: 0,
             last_run: (0, 0, false),
             woken_by: (NONE, 0),
             silent_blocks: 0,
@@ -265,6 +271,7 @@ impl Thread {
             whole_run: old.whole_run,
             stack: old.stack,
             cpu: old.cpu,
+            cpu_busy_ns: old.cpu_busy_ns,
             ran: old.ran,
             active: old.active,
             pending: old.pending,

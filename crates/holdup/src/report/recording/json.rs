@@ -93,6 +93,7 @@ fn problem(facts: &Facts, problem: &Problem) -> Value {
         Problem::CutOff => ("cut-off", None),
         Problem::ClockSkew { .. } => ("clock-skew", None),
         Problem::SwitchesDiffer { .. } => ("switches-differ", None),
+        Problem::Displaced { .. } => ("displaced", None),
         Problem::Unreadable { path, .. } => ("unreadable", Some(path)),
         Problem::Replaced { path } => ("replaced", Some(path)),
         Problem::NoLines { path, .. } => ("no-lines", Some(path)),

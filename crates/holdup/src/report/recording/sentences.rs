@@ -311,6 +311,7 @@ pub fn off(reason: Reason) -> &'static str {
         Reason::Child => "waiting for a child process",
         Reason::PageFault => "in a page fault",
         Reason::Preempted => "preempted",
+        Reason::Displaced => "displaced by other programs",
         Reason::Yielded => "yielding",
         Reason::OtherCall => "blocked in a system call",
         Reason::Starting => "not started yet",

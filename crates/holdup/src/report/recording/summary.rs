@@ -250,6 +250,11 @@ pub fn problem(facts: &Facts, problem: &Problem) -> String {
             if tid.0 == 0 { "all threads".to_owned() } else { name::thread(facts, *tid) },
             number::count(*recorded as f64)
         ),
+        Problem::Displaced { displaced_ns, working_ns } => format!(
+            "Other programs had the CPUs for {} of the time that the threads wanted to work; what they waited then is not held \
+             against the program.",
+            number::percent(*displaced_ns as f64 / (*working_ns).max(1) as f64),
+        ),
         Problem::Unreadable { path, hits } => format!(
             "{} could not be read: its functions have no names ({} stacks).",
             text::clean(path),
