@@ -1,12 +1,12 @@
 //! The way through: events in, report out.
 
-use holdup_trace::{Ending, Event, Header, Stacks};
+use holdup_trace::{Ending, Event, Header, Stacks, What};
 
 use crate::facts::Facts;
 use crate::finding::{self, Finding};
 use crate::names::{Modules, Names, Resolver};
 use crate::problem::Problem;
-use crate::timeline::{Naming, Timeline};
+use crate::timeline::{Engine, Naming, Timeline, sum_up};
 
 /// What to keep.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,18 +37,26 @@ pub struct Report {
 pub struct Analysis {
     facts: Facts,
     names: Names,
+    engine: Engine,
 }
 
 impl Analysis {
     /// Begins.
-    pub fn new(header: &Header, _options: Options) -> Self {
-        Analysis { facts: Facts { header: header.clone(), ..Facts::default() }, names: Names::new() }
+    pub fn new(header: &Header, options: Options) -> Self {
+        Analysis {
+            facts: Facts { header: header.clone(), ..Facts::default() },
+            names: Names::new(),
+            engine: Engine::new(header, options),
+        }
     }
 
     /// Takes the next event. Events come in order of time, as well as the producer could.
     pub fn feed(&mut self, event: &Event) {
-        self.names.feed(event);
-        self.facts.totals.events += 1;
+        // Nothing else changes an address space.
+        if matches!(event.what, What::Started { .. } | What::Named { .. } | What::Mapped(_) | What::Exited) {
+            self.names.feed(event);
+        }
+        self.engine.feed(event, &self.names);
     }
 
     /// Names everything and judges.
@@ -59,9 +67,8 @@ impl Analysis {
 
     /// The same with names from anywhere.
     pub(crate) fn finish_named(mut self, ending: Option<&Ending>, naming: &mut dyn Naming) -> Report {
-        self.facts.ending = ending.cloned();
-        let problems = naming.problems();
+        let rest = sum_up(self.engine, ending, &mut self.facts, naming);
         let findings = finding::all(&self.facts);
-        Report { facts: self.facts, findings, problems, timeline: None }
+        Report { facts: self.facts, findings, problems: rest.problems, timeline: rest.timeline }
     }
 }

@@ -19,7 +19,7 @@ pub use facts::{
     Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, LockFacts, LockName, OffTime,
     PairFacts, Primitive, ProcessFacts, Reason, Site, ThreadFacts, Totals, Wakings,
 };
-pub use finding::{Command, Cure, Evidence, Finding, Kind, Moment, Subject, Unit};
+pub use finding::{Command, Cure, Evidence, Finding, Kind, Moment, Subject, Unit, vocabulary};
 pub use histogram::Histogram;
 pub use names::{Frame, Modules, NoModules, Role, SpaceId};
 pub use problem::Problem;

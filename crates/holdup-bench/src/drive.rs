@@ -131,6 +131,8 @@ pub struct Raw {
     pub tallies: Vec<Tally>,
     /// What each thread used.
     pub usages: Vec<Usage>,
+    /// Switches of each thread from its start to its finish, warm-up included.
+    pub life_switches: Vec<u64>,
     /// Hardware counters, if every thread had them.
     pub counters: Option<Counters>,
     /// Sampled times to acquire of all threads.
@@ -243,6 +245,7 @@ struct Report {
     setup: Result<(), String>,
     tally: Tally,
     usage: Usage,
+    life_switches: u64,
     finish_ns: u64,
     counters: Option<Counters>,
     timing: Option<Timing>,
@@ -254,6 +257,7 @@ impl Default for Report {
             setup: Ok(()),
             tally: Tally::default(),
             usage: Usage::default(),
+            life_switches: 0,
             finish_ns: 0,
             counters: None,
             timing: None,
@@ -330,6 +334,7 @@ impl Shared {
             let mut report = report.locked();
             raw.tallies.push(report.tally);
             raw.usages.push(report.usage);
+            raw.life_switches.push(report.life_switches);
             raw.finish_ns.push(report.finish_ns.saturating_sub(start_ns));
             raw.counters = match (raw.counters, report.counters) {
                 (Some(a), Some(b)) => Some(Counters {
@@ -374,10 +379,12 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
         task.run(&mut me);
         let finish_ns = shared.now_ns();
         drop(pass);
-        let used = minus(sys::thread_usage(), usage);
+        let life = sys::thread_usage();
+        let used = minus(life, usage);
         let mut report = shared.reports[index].locked();
         report.tally = me.tally;
         report.usage = used;
+        report.life_switches = life.voluntary_switches + life.involuntary_switches;
         report.finish_ns = finish_ns;
         report.counters =
             counters.as_mut().and_then(sys::counters::Group::read).zip(counted).map(|(b, a)| Counters {

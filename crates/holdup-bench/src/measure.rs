@@ -89,6 +89,7 @@ fn sample(context: &Context<'_>, raw: &Raw, task: &dyn Task) -> Sample {
         major_faults: sum(|u| u.major_faults),
         thread_ops: raw.tallies.iter().map(|tally| tally.ops).collect(),
         thread_finish_ns: raw.finish_ns.clone(),
+        thread_life_switches: raw.life_switches.clone(),
         acquisitions: total(|tally| tally.acquisitions),
         unit_ns: context.unit_ns,
         hold_ns_mean: mean_ns(total(|tally| tally.hold_steps)),

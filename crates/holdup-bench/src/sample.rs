@@ -23,6 +23,9 @@ pub struct Sample {
     pub thread_ops: Vec<u64>,
     /// When each thread finished, counted from the start: early finishers show here.
     pub thread_finish_ns: Vec<u64>,
+    /// Switches of each thread from its start to its finish, warm-up included, as the kernel counts them: what a recording of the
+    /// worker must show for the threads `measure-0`, `measure-1` ... The store does not keep it.
+    pub thread_life_switches: Vec<u64>,
     /// Lock acquisitions by all threads (depth and nesting count each lock call; 0 with `--lock none`).
     pub acquisitions: u64,
     /// Calibrated time of one step of the work loop in this worker.
@@ -56,6 +59,8 @@ pub struct Latency {
     pub p999_ns: u64,
     /// Longest wait seen among the timed ones.
     pub max_ns: u64,
+    /// Sum of the timed ones: with `sampled_every` 1, all the time that threads spent to acquire. The store does not keep it.
+    pub sum_ns: u64,
     /// Cost of the two clock reads around a timed acquisition.
     pub clock_ns: f64,
     /// Share of the run's CPU time that timing took.
@@ -108,12 +113,14 @@ impl Sample {
         line(&mut text, "gap_ns_mean", &[self.gap_ns_mean]);
         line(&mut text, "thread_ops", &self.thread_ops);
         line(&mut text, "thread_finish_ns", &self.thread_finish_ns);
+        line(&mut text, "thread_life_switches", &self.thread_life_switches);
         if let Some(l) = &self.latency {
             line(
                 &mut text,
                 "latency_ns",
                 &[l.count, l.sampled_every, l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.max_ns],
             );
+            line(&mut text, "latency_sum_ns", &[l.sum_ns]);
             line(&mut text, "latency_cost", &[l.clock_ns, l.cost_share]);
         }
         if let Some(c) = &self.counters {
@@ -151,6 +158,7 @@ impl Sample {
             "gap_ns_mean" => self.gap_ns_mean = rest.parse().ok()?,
             "thread_ops" => self.thread_ops = numbers(rest)?,
             "thread_finish_ns" => self.thread_finish_ns = numbers(rest)?,
+            "thread_life_switches" => self.thread_life_switches = numbers(rest)?,
             "latency_ns" => {
                 let [count, sampled_every, p50_ns, p90_ns, p99_ns, p999_ns, max_ns] =
                     numbers(rest)?.try_into().ok()?;
@@ -158,6 +166,7 @@ impl Sample {
                 *latency =
                     Latency { count, sampled_every, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, ..*latency };
             }
+            "latency_sum_ns" => self.latency.get_or_insert_default().sum_ns = one()?,
             "latency_cost" => {
                 let [clock_ns, cost_share] = numbers(rest)?.try_into().ok()?;
                 let latency = self.latency.get_or_insert_default();
@@ -200,12 +209,14 @@ mod tests {
             user_ns: 3,
             thread_ops: vec![10, 30],
             thread_finish_ns: vec![1, 2],
+            thread_life_switches: vec![70, 80],
             unit_ns: 1.25,
             latency: Some(Latency {
                 count: 9,
                 sampled_every: 64,
                 p50_ns: 20,
                 max_ns: 70,
+                sum_ns: 500,
                 clock_ns: 41.5,
                 ..Latency::default()
             }),

@@ -15,6 +15,7 @@ pub struct Timing {
     /// Acquisitions until the next timed one.
     countdown: u64,
     every: u64,
+    sum_ns: u64,
     cost_ns: f64,
     clock_ns: f64,
 }
@@ -33,11 +34,13 @@ impl Timing {
             random: Random::stream(index as u64 ^ 0x71E5),
             countdown: 1,
             every: 1,
+            sum_ns: 0,
             cost_ns: 0.0,
             clock_ns: 0.0,
         };
         (timing.cost_ns, timing.clock_ns) = timing.own_cost_ns();
         timing.histogram.reset();
+        timing.sum_ns = 0;
         timing.every = (timing.cost_ns / (SHARE * op_ns.max(1.0))).ceil().max(1.0) as u64;
         timing
     }
@@ -78,7 +81,9 @@ impl Timing {
 
     /// Notes one acquisition that was asked for at `start` and had at `end`.
     pub fn record(&mut self, start: Instant, end: Instant) {
-        self.histogram.saturating_record((end - start).as_nanos() as u64);
+        let ns = (end - start).as_nanos() as u64;
+        self.sum_ns += ns;
+        self.histogram.saturating_record(ns);
     }
 
     /// Both threads' times.
@@ -86,6 +91,7 @@ impl Timing {
         // Equal bounds, so it cannot fail; should it, the percentiles are those of fewer threads, and the count says so.
         let _ = self.histogram.add(&other.histogram);
         self.every = self.every.max(other.every);
+        self.sum_ns += other.sum_ns;
         self.cost_ns = self.cost_ns.max(other.cost_ns);
         self
     }
@@ -101,6 +107,7 @@ impl Timing {
             p99_ns: at(0.99),
             p999_ns: at(0.999),
             max_ns: self.histogram.max(),
+            sum_ns: self.sum_ns,
             clock_ns: self.clock_ns,
             cost_share: self.histogram.len() as f64 * self.cost_ns / (cpu_ns.max(1) as f64),
         }
@@ -125,6 +132,7 @@ mod tests {
         }
         let latency = all.merged(other).summary(1_000_000_000);
         assert_eq!(latency.count, 100);
+        assert_eq!(latency.sum_ns, 90 * 91 / 2 + 10 * 100_000);
         assert!((45..=55).contains(&latency.p50_ns), "{latency:?}");
         assert!((99_000..=101_000).contains(&latency.p99_ns) && latency.max_ns >= 99_000, "{latency:?}");
         assert!(latency.clock_ns > 0.0 && latency.cost_share > 0.0);

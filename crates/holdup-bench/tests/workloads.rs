@@ -40,6 +40,9 @@ fn small_workloads_do_what_was_asked() {
             assert!((sample.hold_ns_mean / sample.unit_ns - 20.0).abs() < 1e-6, "{words}: {sample:?}");
             assert!((sample.gap_ns_mean / sample.unit_ns - 5.0).abs() < 1.0, "{words}: {sample:?}");
             assert_eq!(sample.thread_finish_ns.iter().max(), Some(&sample.elapsed_ns));
+            assert_eq!(sample.thread_life_switches.len(), 3, "{words}");
+            let measured = sample.voluntary_switches + sample.involuntary_switches;
+            assert!(sample.thread_life_switches.iter().sum::<u64>() >= measured, "{words}: {sample:?}");
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod advice;
 pub mod claim;
 pub mod cli;
 pub mod experiment;
+pub mod export;
 pub mod metric;
 pub mod plan;
 pub mod plot;

@@ -3,16 +3,34 @@
 //! A rule is a pure function from [`Facts`] to findings. Its file begins with signs, thresholds and how it can be wrong, as
 //! docs/findings.md tells them to users. A finding is data; its sentences are made by the program that prints it.
 
+mod excessive_switching;
+mod explain;
+mod hot_atomic;
+mod hot_lock;
+mod imbalance;
+mod kernel_heavy;
+mod lock_convoy;
+mod oversubscription;
+mod ping_pong;
+mod priority_inversion;
+mod sleeping_holder;
+mod spin_waste;
+mod thundering_herd;
+mod wasted_wakeups;
+mod weigh;
+
 use holdup_trace::{Pid, Tid};
 
 use crate::facts::{Facts, LockName, Primitive, Site};
+use weigh::MS;
 
 /// One thing that holds threads up.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// Which kind.
     pub kind: Kind,
-    /// Share of all threads' time (or of CPU time, as the kind's page says) that this costs, 0 to 1: the order of findings.
+    /// Share of the threads' working time (their lives less what they idled by design) or of CPU time, as the kind's page says,
+    /// that this costs, 0 to 1: the order of findings.
     pub severity: f64,
     /// Whom and what it is about.
     pub subjects: Vec<Subject>,
@@ -208,14 +226,52 @@ pub struct Command {
     pub program: bool,
 }
 
-type Rule = fn(&Facts) -> Vec<Finding>;
-
-/// Adding a finding: its file, its row.
-const RULES: &[Rule] = &[];
-
-/// Everything that holds threads up, worst first. A finding that another explains (the switches of a convoy, say) is left out.
-pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(facts)).collect();
-    findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
-    findings
+/// One kind of finding: how it is found, and the numbers it may show.
+struct Rule {
+    kind: Kind,
+    judge: fn(&Facts) -> Vec<Finding>,
+    evidence: &'static [&'static str],
 }
+
+/// Adding a finding: its file, its row, its section in docs/findings.md.
+const RULES: &[Rule] = &[
+    lock_convoy::RULE,
+    hot_lock::RULE,
+    sleeping_holder::RULE,
+    excessive_switching::RULE,
+    ping_pong::RULE,
+    oversubscription::RULE,
+    thundering_herd::RULE,
+    spin_waste::RULE,
+    hot_atomic::RULE,
+    kernel_heavy::RULE,
+    wasted_wakeups::RULE,
+    imbalance::RULE,
+    priority_inversion::RULE,
+];
+
+/// A shorter recording shows how a program starts, not how it works: nothing is judged.
+const SHORTEST_SPAN_NS: u64 = 50 * MS;
+
+/// What costs less is not worth a line.
+const LEAST_SEVERITY: f64 = 0.02;
+
+/// Everything that holds threads up, worst first. A finding that another explains (the switches of a convoy, say) is left out:
+/// see [`explain`].
+pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
+    if facts.span_ns() < SHORTEST_SPAN_NS {
+        return Vec::new();
+    }
+    let found = RULES.iter().flat_map(|rule| (rule.judge)(facts));
+    let mut findings: Vec<Finding> = found.filter(|finding| finding.severity >= LEAST_SEVERITY).collect();
+    findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
+    explain::leave_out_consequences(facts, findings)
+}
+
+/// Every kind with the names of the numbers that its findings may show, in the order of docs/findings.md.
+pub fn vocabulary() -> impl Iterator<Item = (Kind, &'static [&'static str])> {
+    RULES.iter().map(|rule| (rule.kind, rule.evidence))
+}
+
+#[cfg(test)]
+mod tests;

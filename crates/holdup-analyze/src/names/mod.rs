@@ -2,11 +2,26 @@
 //!
 //! [`Names`] is fed every event (for the mappings) and asked at the end.
 
+mod demangle;
+mod golang;
+mod instruction;
+mod lines;
+mod pattern;
+mod primitive;
+mod resolver;
+mod roles;
+mod spaces;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod unwind;
+
 use std::sync::Arc;
 
-use holdup_trace::{Event, FutexOp, StackId, Stacks, Tid};
-
-use crate::facts::{HotspotClass, LockName, Primitive};
+pub(crate) use instruction::Suspect;
+pub(crate) use resolver::Resolver;
+pub(crate) use spaces::Names;
+pub use spaces::SpaceId;
 
 /// Gives the bytes of binaries, as mapped or read by the caller.
 pub trait Modules {
@@ -37,10 +52,6 @@ impl Modules for NoModules {
         &[]
     }
 }
-
-/// One life of an address space: it ends with an exec.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SpaceId(pub u32);
 
 /// One frame of a call path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -76,74 +87,4 @@ pub enum Role {
     Scheduler,
     /// The kernel.
     Kernel,
-}
-
-/// Address spaces, and the cache of everything named in them.
-#[derive(Debug, Default)]
-pub(crate) struct Names {}
-
-/// A sample's instruction, looked at.
-#[derive(Clone, Debug)]
-pub(crate) struct Suspect {
-    /// Offset in the module of the suspicious instruction.
-    pub frame: Frame,
-    /// Its text.
-    pub instruction: String,
-    /// Why it is suspicious.
-    pub class: HotspotClass,
-    /// The variable that its operand names.
-    pub variable: Option<LockName>,
-}
-
-impl Names {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    /// Learns of mappings, exec and fork. Every event may be given.
-    pub(crate) fn feed(&mut self, _event: &Event) {}
-
-    /// The address space that a thread is in now.
-    pub(crate) fn space(&self, _tid: Tid) -> SpaceId {
-        SpaceId::default()
-    }
-}
-
-/// Answers, once all events are known. Caches; hence `&mut self` throughout.
-pub(crate) struct Resolver<'a> {
-    _names: Names,
-    _stacks: &'a Stacks,
-    _modules: &'a dyn Modules,
-}
-
-impl<'a> Resolver<'a> {
-    pub(crate) fn new(names: Names, stacks: &'a Stacks, modules: &'a dyn Modules) -> Self {
-        Resolver { _names: names, _stacks: stacks, _modules: modules }
-    }
-
-    /// The call path of a stack: kernel part, then user part unwound from the words and spliced on the chain, innermost first,
-    /// with inlined frames. Cached by (space, stack).
-    pub(crate) fn trail(&mut self, _space: SpaceId, _stack: StackId) -> Arc<[Frame]> {
-        Arc::from([])
-    }
-
-    /// The variable that an address is in.
-    pub(crate) fn variable(&mut self, _space: SpaceId, _addr: u64) -> Option<LockName> {
-        None
-    }
-
-    /// What a futex is, from who waits on it how.
-    pub(crate) fn primitive(&mut self, _op: FutexOp, _trail: &[Frame]) -> Primitive {
-        Primitive::Unknown
-    }
-
-    /// Whether the sample was taken right behind an atomic instruction or a pause.
-    pub(crate) fn suspect(&mut self, _space: SpaceId, _stack: StackId) -> Option<Suspect> {
-        None
-    }
-
-    /// Problems met on the way.
-    pub(crate) fn problems(&mut self) -> Vec<crate::Problem> {
-        Vec::new()
-    }
 }

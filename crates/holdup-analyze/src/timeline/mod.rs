@@ -1,12 +1,25 @@
 //! Threads over time: a state machine that takes events and keeps who ran, who waited for what, and who woke whom.
 
+mod calls;
+mod cpus;
+mod engine;
+mod lock;
 mod naming;
+mod pairs;
+mod problems;
+mod sums;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod thread;
 
 use std::sync::Arc;
 
 use holdup_trace::Tid;
 
+pub(crate) use engine::Engine;
 pub(crate) use naming::Naming;
+pub(crate) use sums::sum_up;
 
 use crate::facts::Reason;
 use crate::names::Frame;

@@ -96,14 +96,17 @@ fn status(outcome: &Outcome, stopped: bool) -> Status {
 fn show(options: &Options, path: &Path) {
     let started = options.pid.is_none();
     let style = report::style(if started { output::colour_stderr() } else { output::colour() });
-    let shown = recording::open(path, recording::Window::default(), false)
-        .map_err(Error::from)
-        .map(|recording| crate::report::recording::summary::screen(&recording, &style))
-        .and_then(|screen| match started {
-            true => Ok(output::note(format_args!("\n{}", screen.trim_end()))),
-            false => output::print(&screen),
-        });
-    if let Err(why) = shown {
+    let shown = recording::open(path, recording::Window::default(), false).map_err(Error::from);
+    let screen = shown.map(|recording| crate::report::recording::summary::screen(&recording, &style));
+    let printed = match screen {
+        Ok(screen) if started => {
+            output::note(format_args!("\n{}", screen.trim_end()));
+            Ok(())
+        }
+        Ok(screen) => output::print(&screen),
+        Err(why) => Err(why),
+    };
+    if let Err(why) = printed {
         output::complain(&why);
     }
 }

@@ -1,13 +1,14 @@
 //! Supplies the analysis with binaries, their debug files and the kernel's symbols, from this machine's files alone.
 //!
 //! A file is only given if its build id is the recorded one, or none was recorded: names from another build would be wrong
-//! names. Nothing is fetched from a network; what debuginfod's client has fetched before is found in its cache.
+//! names. Without a build id, a file that was written after the recording ended is not the one that ran. Nothing is fetched from a network; what debuginfod's client has fetched before is found in its cache.
 
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use holdup_analyze::Modules;
-use holdup_trace::Header;
+use holdup_trace::{Ending, Header};
 use object::Object as _;
 
 /// Where distributions install debug files.
@@ -25,6 +26,8 @@ pub struct Binaries {
     /// Processes that may still be there: their view of the file system can differ from ours, as in a container.
     pids: Vec<u32>,
     machine: Machine,
+    /// When the recording ended, in seconds since 1970.
+    ended_unix_s: Option<u64>,
     caches: Vec<PathBuf>,
     files: Loaded,
     kernel: OnceCell<Vec<(u64, Box<str>)>>,
@@ -39,8 +42,8 @@ struct Machine {
 }
 
 impl Binaries {
-    /// Of the recording with this header.
-    pub fn of(header: &Header) -> Binaries {
+    /// Of the recording with this header and, if it was written, this ending.
+    pub fn of(header: &Header, ending: Option<&Ending>) -> Binaries {
         let machine = Machine {
             kernel: header.machine.kernel.clone(),
             began_unix_s: header.began_unix_s,
@@ -50,6 +53,9 @@ impl Binaries {
         Binaries {
             pids: header.target.pids.clone(),
             machine,
+            ended_unix_s: ending.map(|ending| {
+                header.began_unix_s + ending.ended_ns.saturating_sub(header.began_ns) / 1_000_000_000
+            }),
             caches,
             files: Loaded::default(),
             kernel: OnceCell::new(),
@@ -65,7 +71,7 @@ impl Binaries {
         let known = self.files.iter().find(|file| file.asked == asked);
         let file = known.unwrap_or_else(|| {
             let build_id = asked.build_id.as_deref();
-            let (bytes, others) = first_match(&candidates(), build_id);
+            let (bytes, others) = first_match(&candidates(), build_id, self.ended_unix_s);
             self.files.push(File { asked, bytes, replaced: Cell::new(others) })
         });
         file.bytes.as_deref()
@@ -121,11 +127,19 @@ fn boot_time(stat: &str) -> Option<u64> {
 }
 
 /// The first of the candidates that is the right file; whether others were there that are not.
-fn first_match(candidates: &[PathBuf], build_id: Option<&[u8]>) -> (Option<Vec<u8>>, bool) {
+fn first_match(
+    candidates: &[PathBuf],
+    build_id: Option<&[u8]>,
+    ended_unix_s: Option<u64>,
+) -> (Option<Vec<u8>>, bool) {
     let mut others = false;
     for path in candidates {
         let Some(bytes) = read(path) else { continue };
-        if is_right(&bytes, build_id) {
+        let right = match build_id {
+            Some(id) => has_build_id(&bytes, id),
+            None => !was_written_after(path, ended_unix_s),
+        };
+        if right {
             return (Some(bytes), false);
         }
         others = true;
@@ -142,8 +156,14 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     std::fs::read(path).ok()
 }
 
-fn is_right(bytes: &[u8], build_id: Option<&[u8]>) -> bool {
-    let Some(wanted) = build_id else { return true };
+/// Whether the file's content is younger than the recording; seconds are as exact as its beginning is known.
+fn was_written_after(path: &Path, ended_unix_s: Option<u64>) -> bool {
+    let modified = std::fs::metadata(path).and_then(|about| about.modified()).ok();
+    let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    modified.zip(ended_unix_s).is_some_and(|(modified, ended)| modified.as_secs() > ended + 1)
+}
+
+fn has_build_id(bytes: &[u8], wanted: &[u8]) -> bool {
     let file = object::File::parse(bytes).ok();
     let found = file.as_ref().and_then(|file| file.build_id().ok().flatten());
     // The kernel tells build ids in 20 bytes, shorter ones with zeros behind.
@@ -336,7 +356,7 @@ mod tests {
         let bytes = std::fs::read(&own).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let id = file.build_id().unwrap().expect("linkers of this system write build ids").to_vec();
-        let binaries = Binaries::of(&Header::default());
+        let binaries = Binaries::of(&Header::default(), None);
         let path = own.to_str().unwrap();
         assert_eq!(binaries.file(path, Some(&id)).map(<[u8]>::len), Some(bytes.len()));
         assert_eq!(binaries.file(path, None).map(<[u8]>::len), Some(bytes.len()));
@@ -348,6 +368,9 @@ mod tests {
         let mut padded = id;
         padded.extend([0; 4]);
         assert!(binaries.file(path, Some(&padded)).is_some());
+        let long_ago = Binaries::of(&Header::default(), Some(&Ending::default()));
+        assert!(long_ago.file(path, None).is_none(), "written after the recording ended");
+        assert!(long_ago.is_replaced(path));
         for nothing in ["[vdso]", "//anon", "/dev/null", "/no/such/file", ""] {
             assert!(binaries.file(nothing, None).is_none(), "{nothing}");
         }

@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use super::{csv, json, specimen};
 
-fn document(name: &str) -> String {
+pub(super) fn document(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Walks a value along its schema and remembers which properties it has met.
-struct Checker<'a> {
-    root: &'a Value,
-    met: BTreeSet<String>,
+pub(super) struct Checker<'a> {
+    pub(super) root: &'a Value,
+    pub(super) met: BTreeSet<String>,
 }
 
 impl Checker<'_> {
-    fn check(&mut self, value: &Value, schema: &Value, at: &str) -> Result<(), String> {
+    pub(super) fn check(&mut self, value: &Value, schema: &Value, at: &str) -> Result<(), String> {
         if let Some(reference) = schema.get("$ref") {
             let pointer = reference.as_str().unwrap().trim_start_matches('#');
             let target = self.root.pointer(pointer).ok_or_else(|| format!("{at}: no {pointer}"))?.clone();
@@ -87,7 +87,7 @@ fn has_type(value: &Value, wanted: &Value) -> bool {
 }
 
 /// Every property that the schema names, as the checker notes them.
-fn properties(schema: &Value, at: &str, found: &mut BTreeSet<String>) {
+pub(super) fn properties(schema: &Value, at: &str, found: &mut BTreeSet<String>) {
     let Some(object) = schema.as_object() else { return };
     for (key, inner) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
         found.insert(format!("{at}/{key}"));

@@ -112,9 +112,9 @@ impl Specimen {
                 max_ns: (time_ns * 20_000.0) as u64,
                 clock_ns: 41.5,
                 cost_share: 0.012,
+                ..Latency::default()
             }),
-            counters: None,
-            extra: Vec::new(),
+            ..Sample::default()
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Style, chart, claims, compare, html, specimen, table, text};
 
 /// Compares with the golden file; with HOLDUP_BLESS=1 writes it.
-fn golden(name: &str, text: &str) {
+pub(super) fn golden(name: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/report").join(name);
     if std::env::var_os("HOLDUP_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -17,7 +17,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// No line is wider than the style allows.
-fn assert_fits(text: &str, width: usize) {
+pub(super) fn assert_fits(text: &str, width: usize) {
     for line in text.lines() {
         assert!(text::columns(line) <= width, "{} columns: {line}", text::columns(line));
     }

@@ -3,6 +3,7 @@
 
 mod experiments;
 mod input;
+mod recording;
 mod store;
 mod sweep;
 mod tidy;

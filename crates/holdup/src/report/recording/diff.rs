@@ -136,7 +136,9 @@ pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
         }
     };
     differs("the programs differ", summary::program(before), summary::program(after));
-    if old.target.command != new.target.command && summary::program(before) == summary::program(after) {
+    // A process that was attached to has no command line here.
+    let started = !old.target.command.is_empty() && !new.target.command.is_empty();
+    if started && summary::program(before) == summary::program(after) {
         differs("the command lines differ", old.target.command.join(" "), new.target.command.join(" "));
     }
     differs("the machines have other CPUs", old.machine.cpu.clone(), new.machine.cpu.clone());
@@ -148,8 +150,8 @@ pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
             "they were recorded with different rights: what only one could see looks new or gone".to_owned(),
         );
     }
-    let ratio = after.span_ns() as f64 / before.span_ns().max(1) as f64;
-    if !(0.5..=2.0).contains(&ratio) {
+    let (short, long) = (before.span_ns().min(after.span_ns()), before.span_ns().max(after.span_ns()));
+    if long / 2 > short {
         notes.push(format!(
             "the lengths differ: {} before, {} after; compare rates and shares, not counts",
             number::time_ns(before.span_ns() as f64),
@@ -176,7 +178,7 @@ fn rows(old: &Facts, before: &[Finding], new: &Facts, after: &[Finding]) -> Vec<
         rows.push(Row {
             change: twin.map_or(Change::Gone, |twin| changed(finding.severity, twin.severity)),
             kind: finding.kind.name(),
-            subject: sentences::of(old, finding).subject,
+            subject: sentences::subject(old, finding),
             before: Some(finding.severity),
             after: twin.map(|twin| twin.severity),
         });
@@ -184,7 +186,7 @@ fn rows(old: &Facts, before: &[Finding], new: &Facts, after: &[Finding]) -> Vec<
     rows.extend(left.into_iter().map(|(_, finding)| Row {
         change: Change::New,
         kind: finding.kind.name(),
-        subject: sentences::of(new, finding).subject,
+        subject: sentences::subject(new, finding),
         before: None,
         after: Some(finding.severity),
     }));
@@ -213,7 +215,7 @@ fn subject_key(facts: &Facts, subject: &Subject) -> String {
             Some(lock) if lock.name == *name => lock_key(lock),
             _ => format!("lock {} {}", name::primitive(*primitive), name::lock_short(name, None)),
         },
-        Subject::Thread { name, .. } => format!("thread {}", without_number(name)),
+        Subject::Thread { name, .. } => format!("thread {}", name::without_number(name)),
         Subject::Process { name, .. } => format!("process {name}"),
         other => name::subject(facts, other),
     }
@@ -229,13 +231,6 @@ fn lock_key(lock: &LockFacts) -> String {
         }
         (name, _) => format!("lock {} {}", name::primitive(lock.primitive), name::lock_short(name, None)),
     }
-}
-
-/// `worker-3` and `worker-4` do the same work.
-fn without_number(name: &str) -> String {
-    name.trim_end_matches(|c: char| c.is_ascii_digit())
-        .trim_end_matches(['-', '_', '#', ':', '/', ' '])
-        .to_owned()
 }
 
 fn changed(before: f64, after: f64) -> Change {
@@ -453,7 +448,7 @@ struct MatchedThreads {
 fn sums(facts: &Facts) -> Vec<(String, Sums)> {
     let mut all: Vec<(String, Sums)> = Vec::new();
     for thread in &facts.threads {
-        let name = without_number(&text::clean(&thread.name));
+        let name = name::without_number(&text::clean(&thread.name));
         let index = all.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             all.push((name, Sums::default()));
             all.len() - 1

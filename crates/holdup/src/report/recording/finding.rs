@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use holdup_analyze::{Facts, Finding, LockFacts, Moment, Site, Subject};
+use holdup_analyze::{Facts, Finding, LockFacts, Moment, Site};
 
 use super::super::{Ink, Style, number, text};
 use super::columns::cut;
@@ -22,7 +22,7 @@ const MOST_MOMENTS: usize = 8;
 pub fn full(recording: &Recording, index: usize, style: &Style) -> Option<String> {
     let facts = &recording.report.facts;
     let finding = recording.report.findings.get(index)?;
-    let words = sentences::of(facts, finding);
+    let words = sentences::of(recording, finding);
     let mut out = format!("{}\n", style.paint(Ink::Bad, &format!("{}. {}", index + 1, finding.kind.name())));
     let _ = writeln!(out, "{}\n", style.paint(Ink::Bold, &text::wrap(&words.what, style.width, 0)));
     for subject in &finding.subjects {
@@ -33,12 +33,12 @@ pub fn full(recording: &Recording, index: usize, style: &Style) -> Option<String
         field(&mut out, "where", place, style);
     }
     field(&mut out, "try", words.cure, style);
-    field(&mut out, "test", &words.proof, style);
+    let _ = writeln!(out, "test   {}", words.proof.text(style.width, 7));
     evidence(&mut out, finding, style);
     if let Some(site) = &finding.place {
         sites(&mut out, "Call path", std::slice::from_ref(site), style);
     }
-    for lock in locks(facts, finding) {
+    if let Some(lock) = sentences::lock(facts, finding) {
         about_lock(&mut out, facts, lock, style);
     }
     moments(&mut out, recording, &finding.moments, style);
@@ -51,7 +51,7 @@ pub fn full(recording: &Recording, index: usize, style: &Style) -> Option<String
 }
 
 fn field(out: &mut String, label: &str, what: &str, style: &Style) {
-    let wrapped = text::wrap(what, style.width.saturating_sub(7), 7);
+    let wrapped = text::wrap(what, style.width.saturating_sub(7), 0).replace('\n', "\n       ");
     let _ = writeln!(out, "{} {wrapped}", text::left(label, 6));
 }
 
@@ -69,15 +69,6 @@ fn evidence(out: &mut String, finding: &Finding, style: &Style) {
     for (one, label) in finding.evidence.iter().zip(&labels) {
         let _ = writeln!(out, "  {}  {}", text::left(label, width), sentences::figure(one.value, one.unit));
     }
-}
-
-/// The locks that a finding is about, as they are known.
-fn locks<'a>(facts: &'a Facts, finding: &Finding) -> Vec<&'a LockFacts> {
-    let known = |subject: &Subject| match subject {
-        Subject::Lock { index, name, .. } => facts.locks.get(*index).filter(|lock| lock.name == *name),
-        _ => None,
-    };
-    finding.subjects.iter().filter_map(known).collect()
 }
 
 fn about_lock(out: &mut String, facts: &Facts, lock: &LockFacts, style: &Style) {
@@ -147,8 +138,8 @@ fn sites(out: &mut String, title: &str, sites: &[Site], style: &Style) {
     for (index, site) in known.iter().enumerate() {
         let how_long =
             if site.ns > 0 { format!(", {}", number::time_ns(site.ns as f64)) } else { String::new() };
-        let again = if index > 0 { "also " } else { "" };
-        let _ = writeln!(out, "  {again}{title} ({}x{how_long}):", number::count(site.count as f64));
+        let title = if index > 0 { format!("Also {}", title.to_lowercase()) } else { title.to_owned() };
+        let _ = writeln!(out, "  {title} ({}x{how_long}):", number::count(site.count as f64));
         for frame in site.trail.iter().take(MOST_FRAMES) {
             let inlined = if frame.inlined { " (inlined)" } else { "" };
             let _ = writeln!(out, "{}", cut(&format!("    {}{inlined}", name::place(frame)), style.width));
@@ -176,11 +167,10 @@ fn moments(out: &mut String, recording: &Recording, moments: &[Moment], style: &
         );
     }
     let first = moments[0];
-    let _ = writeln!(
-        out,
-        "  holdup report {} --switches --from {:.6}s --to {:.6}s",
-        sentences::quoted(&recording.path.to_string_lossy()),
-        since_start_s(facts, first.from_ns),
-        since_start_s(facts, first.to_ns)
-    );
+    // Rounded outward, so that the window holds the whole moment.
+    let since_us = |time_ns: u64| time_ns.saturating_sub(facts.header.began_ns) / 1_000;
+    let window = [format!("{}us", since_us(first.from_ns)), format!("{}us", since_us(first.to_ns) + 1)];
+    let file = sentences::quoted(&recording.path.to_string_lossy());
+    let words = ["holdup", "report", &file, "--switches", "--from", &window[0], "--to", &window[1]];
+    let _ = writeln!(out, "  {}", sentences::command(&words.map(str::to_owned), style.width, 2));
 }

@@ -27,7 +27,7 @@ pub fn recording(recording: &Recording) -> Value {
         "end_ns": facts.end_ns,
         "totals": totals(&facts.totals),
         "counted_switches": summary::counted_switches(facts),
-        "findings": findings(facts, &report.findings),
+        "findings": report.findings.iter().map(|one| finding(recording, one)).collect::<Value>(),
         "problems": report.problems.iter().map(|one| problem(facts, one)).collect::<Value>(),
         "damage": damage.collect::<Value>(),
         "cpus": facts.cpus.iter().map(cpu).collect::<Value>(),
@@ -44,13 +44,9 @@ pub fn recording(recording: &Recording) -> Value {
     })
 }
 
-/// The findings with their words.
-pub fn findings(facts: &Facts, findings: &[Finding]) -> Value {
-    findings.iter().map(|one| finding(facts, one)).collect()
-}
-
-fn finding(facts: &Facts, finding: &Finding) -> Value {
-    let words = sentences::of(facts, finding);
+fn finding(recording: &Recording, finding: &Finding) -> Value {
+    let facts = &recording.report.facts;
+    let words = sentences::of(recording, finding);
     let moments = finding
         .moments
         .iter()
@@ -64,7 +60,7 @@ fn finding(facts: &Facts, finding: &Finding) -> Value {
         "evidence": finding.evidence.iter().map(evidence).collect::<Value>(),
         "moments": moments.collect::<Value>(),
         "cure": words.cure,
-        "proof": words.proof,
+        "proof": words.proof.words().join(" "),
     })
 }
 

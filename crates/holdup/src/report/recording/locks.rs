@@ -36,31 +36,29 @@ pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
 }
 
 const LEGEND: &str = "
-time: share of all threads' time spent waiting; waits that slept, per second;
-median, p99, longest wait; most: threads that waited at once; idle wakes: futex
-calls that woke nobody, per second
+time: share of all threads' time spent waiting; waits/s: waits that slept;
+most: threads that waited at once; wasted: futex calls that woke
+nobody, per second
 ";
 
 fn part(facts: &Facts, locks: &[&LockFacts], limit: usize, style: &Style, contention: bool) -> String {
     let mut table = Table::new(&[
-        ("name", Side::Left),
-        ("kind", Side::Left),
         ("time", Side::Right),
         ("waits/s", Side::Right),
         ("median", Side::Right),
         ("p99", Side::Right),
         ("longest", Side::Right),
         ("most", Side::Right),
-        ("idle wakes", Side::Right),
+        ("wasted", Side::Right),
+        ("name", Side::Left),
     ]);
     for lock in locks.iter().take(limit) {
         table.row(row(facts, lock));
-        if let Some(line) = waits(lock) {
-            table.line(format!("    waited for in {line}"));
-        }
+        let place = waits(lock).map(|line| format!(", waited for in {line}")).unwrap_or_default();
+        table.line(format!("      {}{place}", name::primitive(lock.primitive)));
         let holders = sentences::holders(&lock.holder_doing);
         if contention && !holders.is_empty() {
-            table.line(format!("    its holder meanwhile: {}", holders.join(", ")));
+            table.line(format!("      its holder meanwhile: {}", holders.join(", ")));
         }
     }
     let mut out = table.text(style);
@@ -70,8 +68,6 @@ fn part(facts: &Facts, locks: &[&LockFacts], limit: usize, style: &Style, conten
 
 fn row(facts: &Facts, lock: &LockFacts) -> Vec<String> {
     vec![
-        short(lock),
-        name::primitive(lock.primitive).to_owned(),
         number::percent(share(lock.wait_ns.sum_ns(), facts.totals.thread_ns)),
         number::count(per_second(facts, lock.waits).round()),
         number::time_ns(lock.wait_ns.median_ns() as f64),
@@ -79,12 +75,9 @@ fn row(facts: &Facts, lock: &LockFacts) -> Vec<String> {
         number::time_ns(lock.wait_ns.max_ns() as f64),
         lock.max_waiters.to_string(),
         number::count(per_second(facts, lock.wasted_wakes).round()),
+        // The line below says where.
+        name::lock_short(&lock.name, lock.addr),
     ]
-}
-
-/// The name for a narrow column: the line below says where.
-fn short(lock: &LockFacts) -> String {
-    name::lock_short(&lock.name, lock.addr)
 }
 
 /// The two places where it is waited for longest, with their share.

@@ -141,6 +141,13 @@ pub fn thread_named(thread: &ThreadFacts) -> String {
     }
 }
 
+/// The name without its number: `worker-3` and `worker-4` do the same work.
+pub fn without_number(name: &str) -> String {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+        .trim_end_matches(['-', '_', '#', ':', '/', ' '])
+        .to_owned()
+}
+
 /// Where: `registry_lookup mutex4.c:15`, `registry_lookup`, `mutex4+0x1234`.
 pub fn place(frame: &Frame) -> String {
     match (&frame.function, source(frame)) {
@@ -219,8 +226,13 @@ fn without_parameters(name: &str) -> String {
 fn without_generics(name: &str) -> String {
     let mut out = String::new();
     let mut depth = 0usize;
+    let mut before = ' ';
     for c in name.chars() {
+        // The arrow of a function's type closes no bracket.
+        let is_arrow = before == '-' && c == '>';
+        before = c;
         match c {
+            _ if is_arrow => {}
             '<' => {
                 if depth == 0 {
                     out.push('<');

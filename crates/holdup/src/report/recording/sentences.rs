@@ -1,9 +1,14 @@
 //! The sentences of findings: a [`Finding`] is data, here it becomes what, where, how much, what to try, and how to test it.
 
-use holdup_analyze::{Cure, Evidence, Facts, Finding, HolderDoing, Kind, Reason, Subject, Unit};
+use holdup_analyze::{
+    Cure, Evidence, Facts, Finding, HolderDoing, Kind, LockFacts, Reason, Role, Subject, ThreadFacts, Unit,
+};
+
+use holdup_trace::Tid;
 
 use super::super::{number, text};
-use super::{name, share};
+use super::{name, per_second, share};
+use crate::recording::Recording;
 
 /// A finding in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,34 +17,70 @@ pub struct Words {
     pub what: String,
     /// Whom it is about, in a few words.
     pub subject: String,
-    /// The place in the program.
+    /// The places in the program.
     pub place: Option<String>,
-    /// What it costs: `41% of all threads' time`.
+    /// What the holder of the lock did while others waited, and where it releases it.
+    pub holder: Option<String>,
+    /// What it costs: `41% of working time`.
     pub cost: String,
     /// What was seen, a phrase each, the most telling first.
     pub evidence: Vec<String>,
     /// What to try, as a sentence.
     pub cure: &'static str,
-    /// The command that tests the cure.
-    pub proof: String,
+    /// How to test the cure.
+    pub proof: Proof,
+}
+
+/// How a cure is tested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// This command tests it: words for a shell.
+    Command(Vec<String>),
+    /// No command of this version does it alone: change the program, record again, and compare by this command.
+    Compare(Vec<String>),
+}
+
+impl Proof {
+    /// The words of the command.
+    pub fn words(&self) -> &[String] {
+        match self {
+            Proof::Command(words) | Proof::Compare(words) => words,
+        }
+    }
+
+    /// For a line that begins in this column.
+    pub fn text(&self, width: usize, indent: usize) -> String {
+        let command = command(self.words(), width, indent);
+        match self {
+            Proof::Command(_) => command,
+            Proof::Compare(_) => {
+                format!(
+                    "change it, record again as AFTER.holdup, and compare:\n{}{command}",
+                    " ".repeat(indent)
+                )
+            }
+        }
+    }
 }
 
 /// Says it.
-pub fn of(facts: &Facts, finding: &Finding) -> Words {
+pub fn of(recording: &Recording, finding: &Finding) -> Words {
+    let facts = &recording.report.facts;
     let subject = subject(facts, finding);
     Words {
         what: what(facts, finding, &subject),
-        place: finding.place.as_ref().and_then(name::caller),
+        place: places(facts, finding),
+        holder: lock(facts, finding).filter(|_| blames_holder(finding.kind)).and_then(holder),
         cost: cost(finding),
         evidence: finding.evidence.iter().map(evidence).collect(),
         cure: cure(finding.cure),
-        proof: proof(facts, finding),
+        proof: proof(recording, finding),
         subject,
     }
 }
 
 /// Whom a finding is about: its subjects, two by name, more by number.
-fn subject(facts: &Facts, finding: &Finding) -> String {
+pub fn subject(facts: &Facts, finding: &Finding) -> String {
     let names: Vec<String> = finding.subjects.iter().map(|subject| name::subject(facts, subject)).collect();
     match names.as_slice() {
         [] => "the whole program".to_owned(),
@@ -50,68 +91,205 @@ fn subject(facts: &Facts, finding: &Finding) -> String {
 
 fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
     let much = number::percent(finding.severity);
-    let figure = |key: &str| value(finding, key);
     match finding.kind {
         Kind::LockConvoy => format!(
-            "Threads queue up behind {subject}: most who take it are switched out first, which costs {much} of all threads' time."
+            "Threads queue up behind {subject}: most who take it are switched out first, which costs {much} of the threads' working time."
         ),
-        Kind::HotLock => {
-            format!("Threads lose {much} of their time waiting for {subject}.")
-        }
+        Kind::HotLock => format!("Threads lose {much} of their working time waiting for {subject}."),
         Kind::SleepingHolder => format!(
-            "Threads wait for {subject} while its holder is off CPU{}: {much} of all threads' time.",
+            "Threads wait for {subject} while its holder is off CPU{}, for {much} of their working time.",
             holder_excuse(facts, finding)
         ),
-        Kind::ExcessiveSwitching => match figure("switches_per_s") {
-            Some(rate) => format!(
-                "Threads are switched {} times a second, far more often than time slices would need.",
-                number::count(rate)
-            ),
-            None => "Threads are switched far more often than time slices would need.".to_owned(),
-        },
-        Kind::PingPong => match figure("round_trips_per_s") {
-            Some(rate) => format!(
-                "{subject} wake each other in turn, {} round trips a second: neither gets far alone.",
-                number::count(rate)
-            ),
-            None => format!("{subject} wake each other in turn: neither gets far alone."),
-        },
+        Kind::ExcessiveSwitching => format!(
+            "Threads are switched {} times a second and run {} in between (median): far less than a time slice.",
+            number::count(per_second(facts, facts.totals.switches).round()),
+            number::time_ns(facts.totals.run_ns.median_ns() as f64)
+        ),
+        Kind::PingPong => format!(
+            "{subject} wake each other in turn{}: neither gets far alone.",
+            round_trips(facts, finding)
+        ),
         Kind::Oversubscription => format!(
-            "More threads want to run than there are CPUs{}: they spend {much} of their time waiting for one.",
-            cpus(facts)
+            "More threads want to run than there are CPUs{}: that costs {much} of the threads' working time.",
+            wanting(facts)
         ),
         Kind::ThunderingHerd => {
-            format!("One wake-up of {subject} releases many threads, and most go straight back to sleep.")
+            format!("Wake-ups of {subject} release many threads at once{}.", herd(facts, finding))
         }
         Kind::SpinWaste => format!("{much} of CPU time is burnt spinning in {subject}."),
         Kind::HotAtomic => format!(
             "CPUs fight over {subject}: {much} of CPU time piles up behind an atomic instruction on it."
         ),
-        Kind::KernelHeavy => format!("{much} of CPU time is spent in the kernel."),
+        Kind::KernelHeavy => format!("{much} of CPU time is spent in the kernel{}.", kernel_function(facts)),
         Kind::WastedWakeups => {
-            format!("Most futex calls for {subject} are for nothing: they wake nobody or do not sleep.")
+            format!("Many futex calls for {subject} are for nothing{}.", wasted(facts, finding))
         }
-        Kind::Imbalance => format!("The work is uneven: {subject} does far more or less than its like."),
+        Kind::Imbalance => format!("The work is uneven: {subject} {}.", uneven(facts, finding)),
         Kind::PriorityInversion => format!(
-            "A holder of {subject} with low priority is preempted and delays threads of higher priority."
+            "The holder of {subject} has a low priority and is preempted while threads of higher priority wait{}.",
+            inversions(facts, finding)
         ),
     }
 }
 
-fn cpus(facts: &Facts) -> String {
-    match facts.header.machine.cpus {
-        0 => String::new(),
-        cpus => format!(" ({cpus})"),
+/// `, 8.1k round trips a second, running 3us each`.
+fn round_trips(facts: &Facts, finding: &Finding) -> String {
+    let tids: Vec<Tid> = finding
+        .subjects
+        .iter()
+        .filter_map(|subject| match subject {
+            Subject::Thread { tid, .. } => Some(*tid),
+            _ => None,
+        })
+        .collect();
+    match facts.pairs.iter().find(|pair| tids.contains(&pair.a) && tids.contains(&pair.b)) {
+        Some(pair) => format!(
+            ", {} round trips a second, and run {} each time",
+            number::count(per_second(facts, pair.round_trips).round()),
+            number::time_ns(pair.run_ns.median_ns() as f64)
+        ),
+        None => String::new(),
+    }
+}
+
+/// `: 7.3 for 2 CPUs on average`.
+fn wanting(facts: &Facts) -> String {
+    let sums = &facts.totals.runnable_ns;
+    let time: u64 = sums.iter().sum();
+    let weighted: f64 = sums.iter().enumerate().map(|(threads, ns)| threads as f64 * *ns as f64).sum();
+    match (facts.header.machine.cpus, time) {
+        (0, _) | (_, 0) => String::new(),
+        (cpus, time) => format!(
+            " ({} for {} on average)",
+            number::ratio(weighted / time as f64),
+            number::counted(cpus as usize, "CPU")
+        ),
+    }
+}
+
+/// `, 7.5 on average, and 92% of them wait again at once`.
+fn herd(facts: &Facts, finding: &Finding) -> String {
+    match lock(facts, finding).map(|lock| lock.herds).filter(|herds| herds.calls > 0) {
+        Some(herds) => format!(
+            ", {} on average, and {} of them wait again at once",
+            number::ratio(herds.woken as f64 / herds.calls as f64),
+            number::percent(share(herds.back_to_sleep, herds.woken))
+        ),
+        None => String::new(),
+    }
+}
+
+/// `, mostly in futex_wake`.
+fn kernel_function(facts: &Facts) -> String {
+    let code = facts.symbols.iter().find(|code| matches!(code.frame.role, Role::Kernel | Role::Scheduler));
+    match code.and_then(|code| code.frame.function.as_deref()) {
+        Some(function) => format!(", most of it in {}", name::function(function)),
+        None => String::new(),
+    }
+}
+
+/// `: 16k of 150k wakes woke nobody, 89k waits did not sleep`.
+fn wasted(facts: &Facts, finding: &Finding) -> String {
+    let (wakes, wasted, waits, refused) = match lock(facts, finding) {
+        Some(lock) => (lock.wakes, lock.wasted_wakes, lock.waits, lock.refused_waits),
+        None => return String::new(),
+    };
+    let of = |part: u64, whole: u64| {
+        format!("{} of {}", number::count(part as f64), number::count((part + whole) as f64))
+    };
+    let mut parts = Vec::new();
+    if wasted > 0 {
+        parts.push(format!("{} wakes woke nobody", of(wasted, wakes)));
+    }
+    if refused > 0 {
+        parts.push(format!("{} waits did not sleep", of(refused, waits)));
+    }
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+}
+
+/// `runs 92% of the time, threads like it 20%`.
+fn uneven(facts: &Facts, finding: &Finding) -> String {
+    let thread = finding.subjects.iter().find_map(|subject| match subject {
+        Subject::Thread { tid, .. } => facts.thread(*tid),
+        _ => None,
+    });
+    let Some(thread) = thread else { return "do far more or less than their like".to_owned() };
+    let busy = |thread: &ThreadFacts| share(thread.on_cpu_ns, thread.life_ns());
+    let like = |other: &&ThreadFacts| {
+        other.tid != thread.tid
+            && other.pid == thread.pid
+            && name::without_number(&other.name) == name::without_number(&thread.name)
+    };
+    let mut others: Vec<f64> = facts.threads.iter().filter(like).map(busy).collect();
+    others.sort_by(f64::total_cmp);
+    match others.get(others.len() / 2) {
+        Some(median) => format!(
+            "runs {} of its time, the others like it {}",
+            number::percent(busy(thread)),
+            number::percent(*median)
+        ),
+        None => "does far more or less than its like".to_owned(),
+    }
+}
+
+/// `: 12 times, 3.4ms in all`.
+fn inversions(facts: &Facts, finding: &Finding) -> String {
+    match lock(facts, finding).map(|lock| lock.inversions).filter(|off| off.count > 0) {
+        Some(off) => format!(
+            ": {}, {} in all",
+            number::counted(usize::try_from(off.count).unwrap_or(usize::MAX), "time"),
+            number::time_ns(off.ns as f64)
+        ),
+        None => String::new(),
+    }
+}
+
+/// The lock that a finding is about, as it is known.
+pub fn lock<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a LockFacts> {
+    finding.subjects.iter().find_map(|subject| match subject {
+        Subject::Lock { index, name, .. } => facts.locks.get(*index).filter(|lock| lock.name == *name),
+        _ => None,
+    })
+}
+
+/// Where it happens; where that is the wait for a lock, the second place of it as well, with their shares.
+fn places(facts: &Facts, finding: &Finding) -> Option<String> {
+    let first = finding.place.as_ref().and_then(name::caller)?;
+    let sites = lock(facts, finding).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
+    let named: Vec<(String, u64)> =
+        sites.iter().filter_map(|site| Some((name::caller(site)?, site.ns))).collect();
+    if named.len() < 2 || named[0].0 != first {
+        return Some(first);
+    }
+    let all: u64 = sites.iter().map(|site| site.ns).sum();
+    let shown: Vec<String> = named
+        .iter()
+        .take(2)
+        .map(|(place, ns)| format!("{place} ({})", number::percent(share(*ns, all))))
+        .collect();
+    Some(shown.join(", "))
+}
+
+/// Whether what the holder does is a part of the story.
+fn blames_holder(kind: Kind) -> bool {
+    matches!(kind, Kind::LockConvoy | Kind::HotLock | Kind::SleepingHolder | Kind::PriorityInversion)
+}
+
+/// `running 67%, preempted 23%; releases in cache_put cache.c:140`.
+fn holder(lock: &LockFacts) -> Option<String> {
+    let doing = holders(&lock.holder_doing);
+    let released = lock.wake_sites.first().and_then(name::caller);
+    match (doing.is_empty(), released) {
+        (true, None) => None,
+        (true, Some(place)) => Some(format!("releases in {place}")),
+        (false, None) => Some(format!("meanwhile {}", doing.join(", "))),
+        (false, Some(place)) => Some(format!("meanwhile {}; releases in {place}", doing.join(", "))),
     }
 }
 
 /// What the holders of the finding's lock mostly did off CPU: `, mostly asleep`.
 fn holder_excuse(facts: &Facts, finding: &Finding) -> String {
-    let index = finding.subjects.iter().find_map(|subject| match subject {
-        Subject::Lock { index, .. } => Some(*index),
-        _ => None,
-    });
-    let doing = index.and_then(|index| facts.locks.get(index)).map(|lock| &lock.holder_doing);
+    let doing = lock(facts, finding).map(|lock| &lock.holder_doing);
     match doing.and_then(longest_off) {
         Some(reason) => format!(", mostly {}", off(reason)),
         None => String::new(),
@@ -160,13 +338,8 @@ fn cost(finding: &Finding) -> String {
     let much = number::percent(finding.severity);
     match finding.kind {
         Kind::SpinWaste | Kind::HotAtomic | Kind::KernelHeavy => format!("{much} of CPU time"),
-        _ => format!("{much} of all threads' time"),
+        _ => format!("{much} of working time"),
     }
-}
-
-/// A number of the evidence by its key.
-fn value(finding: &Finding, key: &str) -> Option<f64> {
-    finding.evidence.iter().find(|evidence| evidence.name == key).map(|evidence| evidence.value)
 }
 
 /// A piece of evidence as a phrase: `wait median 22us`.
@@ -222,8 +395,14 @@ fn cure(cure: Cure) -> &'static str {
     }
 }
 
-/// The command that tests the cure, for a shell.
-fn proof(facts: &Facts, finding: &Finding) -> String {
+/// The command that tests the cure, if this version has it.
+fn proof(recording: &Recording, finding: &Finding) -> Proof {
+    let facts = &recording.report.facts;
+    let tests = |name: &String| name != "record" && crate::cli::has_command(name);
+    if !finding.proof.words.first().is_some_and(tests) {
+        let file = quoted(&recording.path.to_string_lossy());
+        return Proof::Compare(vec!["holdup".to_owned(), "diff".to_owned(), file, "AFTER.holdup".to_owned()]);
+    }
     let mut words = vec!["holdup".to_owned()];
     words.extend(finding.proof.words.iter().map(|word| quoted(word)));
     if finding.proof.program {
@@ -234,7 +413,28 @@ fn proof(facts: &Facts, finding: &Finding) -> String {
             false => words.extend(command.iter().map(|word| quoted(word))),
         }
     }
-    words.join(" ")
+    Proof::Command(words)
+}
+
+/// A command within a width: broken between words, so that a shell reads it back as one.
+pub fn command(words: &[String], width: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut column = indent;
+    for word in words {
+        let length = text::columns(word);
+        // Room for the backslash.
+        if !out.is_empty() && column + 1 + length + 2 > width {
+            out.push_str(" \\\n");
+            out.push_str(&" ".repeat(indent + 2));
+            column = indent + 2;
+        } else if !out.is_empty() {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
 }
 
 /// A word that a shell reads back, with nothing in it that moves a cursor.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use holdup_analyze::{Facts, Finding, Problem};
+use holdup_analyze::{Facts, Finding, Kind, Problem};
 
 use super::super::{Ink, Style, number, text};
 use super::sentences::{self, Words};
@@ -28,10 +28,13 @@ pub fn screen(recording: &Recording, style: &Style) -> String {
         let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
     }
     let _ = writeln!(out, "{}", text::wrap(&context(facts), style.width, 0));
-    for (index, finding) in report.findings.iter().enumerate().take(MOST_IN_FULL) {
-        let _ = write!(out, "\n{}", in_full(facts, index, finding, style));
+    if report.findings.is_empty() && !facts.threads.is_empty() {
+        let _ = writeln!(out, "{}", text::wrap(&looked_at(facts), style.width, 0));
     }
-    out.push_str(&others(facts, &report.findings, style));
+    for (index, finding) in report.findings.iter().enumerate().take(MOST_IN_FULL) {
+        let _ = write!(out, "\n{}", in_full(recording, index, finding, style));
+    }
+    out.push_str(&others(recording, style));
     let about = about(recording);
     if !about.is_empty() {
         let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, "About the recording"));
@@ -47,9 +50,11 @@ pub fn screen(recording: &Recording, style: &Style) -> String {
 pub fn headline(recording: &Recording) -> String {
     let facts = &recording.report.facts;
     match recording.report.findings.first() {
-        Some(worst) => sentences::of(facts, worst).what,
+        Some(worst) => sentences::of(recording, worst).what,
         None if facts.totals.events == 0 => "Nothing was recorded: there is no event in the file.".to_owned(),
-        None if facts.threads.is_empty() => "No thread ran while it was recorded.".to_owned(),
+        None if facts.threads.is_empty() => {
+            format!("No thread of {} ran while it was recorded.", program(facts))
+        }
         None => format!("Nothing holds {} up: no findings.", program(facts)),
     }
 }
@@ -91,6 +96,31 @@ fn context(facts: &Facts) -> String {
     format!("{}.", parts.join(", "))
 }
 
+/// What a verdict of no findings rests on.
+fn looked_at(facts: &Facts) -> String {
+    let grade = &facts.header.grade;
+    let seen: Vec<&str> = [
+        (grade.switches, "switches"),
+        (grade.futexes, "lock waits"),
+        (grade.wakings || grade.foreign_wakings, "wake-ups"),
+        (grade.samples, "CPU samples"),
+        (grade.calls, "blocking calls"),
+        (grade.kernel, "kernel stacks"),
+    ]
+    .iter()
+    .filter(|(seen, _)| *seen)
+    .map(|(_, what)| *what)
+    .collect();
+    match seen.is_empty() {
+        true => "Nothing was looked at: the recording has neither switches nor lock waits.".to_owned(),
+        false => format!(
+            "Looked at: {}. None of the {} kinds of findings (docs/findings.md) reaches its threshold.",
+            text::list(&seen),
+            Kind::ALL.len()
+        ),
+    }
+}
+
 fn pids(facts: &Facts) -> String {
     let pids: Vec<String> = facts.header.target.pids.iter().map(u32::to_string).collect();
     text::list(&pids)
@@ -107,12 +137,13 @@ fn kernel_share(facts: &Facts) -> Option<f64> {
     (user + kernel > 0).then(|| share(kernel, user + kernel))
 }
 
-fn in_full(facts: &Facts, index: usize, finding: &Finding, style: &Style) -> String {
-    let words = sentences::of(facts, finding);
+fn in_full(recording: &Recording, index: usize, finding: &Finding, style: &Style) -> String {
+    let words = sentences::of(recording, finding);
     let mut out = heading(index, finding, &words, style);
     let mut line = |label: &str, what: &str| {
-        let wrapped = text::wrap(what, style.width.saturating_sub(9), 9);
-        let _ = writeln!(out, "   {} {wrapped}", text::left(label, 5));
+        // Wrapped as if the label were part of the text, so that the first line knows its indentation.
+        let wrapped = text::wrap(what, style.width.saturating_sub(10), 0).replace('\n', "\n          ");
+        let _ = writeln!(out, "   {} {wrapped}", text::left(label, 6));
     };
     if index > 0 {
         line("what", &words.what);
@@ -120,11 +151,14 @@ fn in_full(facts: &Facts, index: usize, finding: &Finding, style: &Style) -> Str
     if let Some(place) = &words.place {
         line("where", place);
     }
+    if let Some(holder) = &words.holder {
+        line("holder", holder);
+    }
     if !words.evidence.is_empty() {
         line("seen", &some_evidence(&words));
     }
     line("try", words.cure);
-    line("test", &words.proof);
+    let _ = writeln!(out, "   test   {}", words.proof.text(style.width, 10));
     out
 }
 
@@ -132,7 +166,7 @@ fn some_evidence(words: &Words) -> String {
     words.evidence.iter().take(MOST_EVIDENCE).cloned().collect::<Vec<_>>().join(", ")
 }
 
-/// `1. hot-lock g_cache_lock: 41% of all threads' time`.
+/// `1. hot-lock g_cache_lock: 41% of working time`.
 fn heading(index: usize, finding: &Finding, words: &Words, style: &Style) -> String {
     let start = format!("{}. {} ", index + 1, finding.kind.name());
     let room = style.width.saturating_sub(start.len() + words.cost.len() + 2);
@@ -141,13 +175,14 @@ fn heading(index: usize, finding: &Finding, words: &Words, style: &Style) -> Str
 }
 
 /// The findings after those told in full, a line each.
-fn others(facts: &Facts, findings: &[Finding], style: &Style) -> String {
+fn others(recording: &Recording, style: &Style) -> String {
+    let findings = &recording.report.findings;
     let mut out = String::new();
     for (index, finding) in findings.iter().enumerate().skip(MOST_IN_FULL).take(MOST_LINES) {
         if index == MOST_IN_FULL {
             out.push('\n');
         }
-        out.push_str(&heading(index, finding, &sentences::of(facts, finding), style));
+        out.push_str(&heading(index, finding, &sentences::of(recording, finding), style));
     }
     let hidden = findings.len().saturating_sub(MOST_IN_FULL + MOST_LINES);
     if hidden > 0 {

@@ -24,7 +24,7 @@ struct Run<'a> {
 /// The heading of the list.
 pub fn head() -> String {
     format!(
-        "{:>12} {:>4}  {:22} {:>8}  {:24} {}\n",
+        "{:>10} {:>3}  {:18} {:>7}  {:20}  {}\n",
         "left at", "CPU", "thread", "ran for", "then", "woken by"
     )
 }
@@ -86,11 +86,11 @@ fn line(facts: &Facts, run: &Run<'_>, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> 
     });
     let cpu = if run.cpu == NO_CPU { "?".to_owned() } else { run.cpu.to_string() };
     let line = format!(
-        "{:>12.6} {cpu:>4}  {} {:>8}  {} {}",
+        "{:>10.6} {cpu:>3}  {} {:>7}  {}  {}",
         since_start_s(facts, run.run.to_ns),
-        text::left(&cut(&thread.map(name::thread_named).unwrap_or_default(), 22), 22),
+        text::left(&cut(&thread.map(name::thread_named).unwrap_or_default(), 18), 18),
         number::time_ns((run.run.to_ns - run.run.from_ns) as f64),
-        text::left(&cut(&then(facts, run.next), 24), 24),
+        text::left(&cut(&then(facts, run.next), 20), 20),
         woken_by.map(|from| name::thread(facts, from)).unwrap_or_default(),
     );
     format!("{}\n", cut(line.trim_end(), 80))

@@ -68,8 +68,8 @@ pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
 
 const LEGEND: &str = "
 Shares are of the thread's life within the recording. lock: waiting for locks;
-ready: preempted or yielded; idle: waiting by design (work, events, sleep, join);
-run: median length of a stay on a CPU
+ready: preempted or yielded; idle: waiting by design, for work, events, time
+or threads; run: median length of a stay on a CPU
 ";
 
 fn row(thread: &ThreadFacts) -> Vec<String> {

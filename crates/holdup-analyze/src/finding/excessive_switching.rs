@@ -1,0 +1,92 @@
+//! excessive-switching: threads are switched far more often than time slices would do it.
+//!
+//! A thread that runs to the end of a 100 ms quantum gives 10 switches a second, the ideal that the Windows CE team counts from
+//! (2007); a switch every 50 us is 2,000 times that. Linux slices of 3 to 4 ms give some 300 a second: 30 times the ideal is what
+//! a busy machine does by itself.
+//!
+//! Signs and thresholds:
+//! - counted are switches that the program's threads cause each other: futex waits of all kinds, preemption, yields. Sleeping for
+//!   devices, descriptors, children or a time is what a program that serves the outside does, and is left out;
+//! - at least [`LEAST_SWITCHES`] of them, and [`LEAST_PER_S`] a second of the recording: an idle service is not blamed;
+//! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us: switching then
+//!   takes more than 2% of the time, by an estimate of 5 us each.
+//!
+//! The severity is that estimate. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
+//!
+//! How it can be wrong: the cost of a switch is an estimate. Where hand-overs are the point of the program and its latency is what
+//! counts, short runs are right.
+
+use super::weigh::{self, MS, count, ns, part, rate, ratio};
+use super::{Cure, Finding, Kind, Rule, Subject};
+use crate::facts::{Facts, Reason, ThreadFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::ExcessiveSwitching,
+    judge,
+    evidence: &[
+        "switches_per_s",
+        "times_the_ideal",
+        "run_ns_mean",
+        "run_ns_median",
+        "involuntary_share",
+        "switches",
+    ],
+};
+
+pub(super) const LEAST_SWITCHES: u64 = 1_000;
+pub(super) const LEAST_PER_S: f64 = 2_000.0;
+pub(super) const LEAST_PER_BUSY_S: f64 = 5_000.0;
+pub(super) const LEAST_BUSY_NS: u64 = 20 * MS;
+
+/// Switches per second of a thread that always runs to the end of a quantum of 100 ms.
+const IDEAL_PER_S: f64 = 10.0;
+
+/// Threads that are named.
+const MOST_SUBJECTS: usize = 2;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let switches: u64 = facts.threads.iter().map(internal).sum();
+    let busy_ns: u64 = facts.threads.iter().filter(|thread| internal(thread) > 0).map(|t| t.on_cpu_ns).sum();
+    let per_busy_s = weigh::per_s(switches, busy_ns);
+    let enough = switches >= LEAST_SWITCHES
+        && busy_ns >= LEAST_BUSY_NS
+        && weigh::per_s(switches, facts.span_ns()) >= LEAST_PER_S
+        && per_busy_s >= LEAST_PER_BUSY_S;
+    if !enough {
+        return Vec::new();
+    }
+    vec![finding(facts, switches, busy_ns)]
+}
+
+fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
+    let run_ns = busy_ns / switches.max(1);
+    Finding {
+        kind: Kind::ExcessiveSwitching,
+        severity: weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::work_ns(facts)).min(1.0),
+        subjects: subjects(facts),
+        place: None,
+        evidence: vec![
+            rate("switches_per_s", weigh::per_s(switches, facts.span_ns())),
+            ratio("times_the_ideal", weigh::per_s(switches, busy_ns) / IDEAL_PER_S),
+            ns("run_ns_mean", run_ns),
+            ns("run_ns_median", facts.totals.run_ns.median_ns()),
+            part("involuntary_share", weigh::share(facts.totals.involuntary, facts.totals.switches)),
+            count("switches", switches),
+        ],
+        moments: Vec::new(),
+        cure: Cure::CoarserWork,
+        proof: weigh::try_with("--cpus all,1 --slices default,20ms"),
+    }
+}
+
+/// Switches of a thread that others of the program cause.
+fn internal(thread: &ThreadFacts) -> u64 {
+    let is = |reason: &Reason| matches!(reason, Reason::Futex(_) | Reason::Preempted | Reason::Yielded);
+    thread.off.iter().filter(|(reason, _)| is(reason)).map(|(_, off)| off.count).sum()
+}
+
+fn subjects(facts: &Facts) -> Vec<Subject> {
+    let mut threads: Vec<&ThreadFacts> = facts.threads.iter().collect();
+    threads.sort_by_key(|thread| std::cmp::Reverse(internal(thread)));
+    threads.iter().take(MOST_SUBJECTS).map(|thread| weigh::thread_subject(facts, thread.tid)).collect()
+}

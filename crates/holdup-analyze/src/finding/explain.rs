@@ -1,0 +1,184 @@
+//! Which finding explains which: a cause is printed, its consequences are not.
+//!
+//! Each row of [`TABLE`] says that a finding of the first kind explains one of the second, if the two are related as the row's
+//! third part says. Explanations chain: what is itself explained still explains.
+
+use std::collections::BTreeSet;
+
+use holdup_trace::Tid;
+
+use super::weigh::{lock_of, threads_of, value};
+use super::{Finding, Kind};
+use crate::facts::{Facts, LockFacts};
+use crate::names::Role;
+
+type Related = fn(&Facts, &Finding, &Finding) -> bool;
+
+/// (cause, consequence, when).
+const TABLE: &[(Kind, Kind, Related)] = &[
+    // One lock, one finding: the one that says most about it.
+    (Kind::LockConvoy, Kind::HotLock, same_lock),
+    (Kind::SleepingHolder, Kind::HotLock, same_lock),
+    (Kind::SleepingHolder, Kind::LockConvoy, holder_left_by_itself),
+    (Kind::LockConvoy, Kind::SleepingHolder, holder_was_preempted),
+    (Kind::PriorityInversion, Kind::HotLock, inverts_most),
+    (Kind::PriorityInversion, Kind::LockConvoy, inverts_most),
+    (Kind::PriorityInversion, Kind::SleepingHolder, inverts_most),
+    (Kind::Oversubscription, Kind::SleepingHolder, only_preempted),
+    // What waiting threads do to the figures of the whole program.
+    (Kind::LockConvoy, Kind::ExcessiveSwitching, always),
+    (Kind::LockConvoy, Kind::KernelHeavy, always),
+    (Kind::LockConvoy, Kind::WastedWakeups, always),
+    (Kind::LockConvoy, Kind::HotAtomic, is_in_a_lock),
+    (Kind::LockConvoy, Kind::SpinWaste, is_in_a_lock),
+    (Kind::LockConvoy, Kind::PingPong, waits_of_pair_are_for_lock),
+    (Kind::HotLock, Kind::ExcessiveSwitching, waits_are_switches),
+    (Kind::HotLock, Kind::KernelHeavy, always),
+    (Kind::HotLock, Kind::WastedWakeups, always),
+    (Kind::HotLock, Kind::HotAtomic, is_in_a_lock),
+    (Kind::HotLock, Kind::SpinWaste, is_in_a_lock),
+    (Kind::HotLock, Kind::PingPong, waits_of_pair_are_for_lock),
+    (Kind::SleepingHolder, Kind::ExcessiveSwitching, waits_are_switches),
+    (Kind::SleepingHolder, Kind::PingPong, waits_of_pair_are_for_lock),
+    (Kind::SleepingHolder, Kind::SpinWaste, is_in_a_lock),
+    // Pairs and herds make the waits for the lock beside their condition variable.
+    (Kind::PingPong, Kind::LockConvoy, lock_is_the_pairs_own),
+    (Kind::PingPong, Kind::HotLock, lock_is_the_pairs_own),
+    (Kind::PingPong, Kind::SleepingHolder, lock_is_the_pairs_own),
+    (Kind::PingPong, Kind::ExcessiveSwitching, always),
+    (Kind::PingPong, Kind::KernelHeavy, always),
+    (Kind::PingPong, Kind::WastedWakeups, always),
+    (Kind::ThunderingHerd, Kind::LockConvoy, herd_waits_for_lock),
+    (Kind::ThunderingHerd, Kind::HotLock, herd_waits_for_lock),
+    (Kind::ThunderingHerd, Kind::SleepingHolder, herd_waits_for_lock),
+    (Kind::ThunderingHerd, Kind::ExcessiveSwitching, always),
+    (Kind::ThunderingHerd, Kind::KernelHeavy, always),
+    (Kind::ThunderingHerd, Kind::WastedWakeups, always),
+    (Kind::ThunderingHerd, Kind::PingPong, pair_is_of_herd),
+    // Threads that want a CPU: those that spin want it for nothing.
+    (Kind::SpinWaste, Kind::Oversubscription, spins_much),
+    (Kind::SpinWaste, Kind::HotAtomic, spins_there),
+    (Kind::SpinWaste, Kind::ExcessiveSwitching, yields),
+    (Kind::SpinWaste, Kind::KernelHeavy, yields),
+    (Kind::Oversubscription, Kind::ExcessiveSwitching, switches_are_involuntary),
+    // Calls for nothing and switches are what the kernel is busy with.
+    (Kind::WastedWakeups, Kind::HotAtomic, is_in_a_lock),
+    (Kind::WastedWakeups, Kind::KernelHeavy, always),
+    (Kind::ExcessiveSwitching, Kind::KernelHeavy, always),
+];
+
+/// Keeps those that no other explains.
+pub(super) fn leave_out_consequences(facts: &Facts, findings: Vec<Finding>) -> Vec<Finding> {
+    let explained: Vec<bool> = findings
+        .iter()
+        .enumerate()
+        .map(|(at, effect)| {
+            findings.iter().enumerate().any(|(other, cause)| other != at && explains(facts, cause, effect))
+        })
+        .collect();
+    findings
+        .into_iter()
+        .zip(explained)
+        .filter(|(_, explained)| !explained)
+        .map(|(finding, _)| finding)
+        .collect()
+}
+
+fn explains(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    let rows = TABLE.iter().filter(|(from, to, _)| *from == cause.kind && *to == effect.kind);
+    rows.into_iter().any(|(_, _, related)| related(facts, cause, effect))
+}
+
+fn always(_: &Facts, _: &Finding, _: &Finding) -> bool {
+    true
+}
+
+fn same_lock(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    lock_of(cause).is_some() && lock_of(cause) == lock_of(effect)
+}
+
+fn holder_left_by_itself(facts: &Facts, sleeper: &Finding, convoy: &Finding) -> bool {
+    same_lock(facts, sleeper, convoy)
+        && value(sleeper, "holders_off_share") >= value(sleeper, "holders_preempted_share")
+}
+
+fn holder_was_preempted(facts: &Facts, convoy: &Finding, sleeper: &Finding) -> bool {
+    same_lock(facts, convoy, sleeper)
+        && value(sleeper, "holders_off_share") < value(sleeper, "holders_preempted_share")
+}
+
+fn only_preempted(_: &Facts, _: &Finding, sleeper: &Finding) -> bool {
+    value(sleeper, "holders_off_share") < value(sleeper, "holders_preempted_share")
+}
+
+/// The inversions are a good part of all that was waited for the lock.
+fn inverts_most(facts: &Facts, inversion: &Finding, effect: &Finding) -> bool {
+    same_lock(facts, inversion, effect) && inversion.severity >= 0.3 * effect.severity
+}
+
+fn is_in_a_lock(_: &Facts, _: &Finding, effect: &Finding) -> bool {
+    effect.place.as_ref().and_then(|site| site.trail.first()).is_some_and(|frame| frame.role == Role::Lock)
+}
+
+fn waits_are_switches(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    let waits = lock(facts, cause).map_or(0, |lock| lock.waits);
+    waits as f64 * 2.0 >= value(effect, "switches")
+}
+
+fn switches_are_involuntary(_: &Facts, _: &Finding, effect: &Finding) -> bool {
+    value(effect, "involuntary_share") >= 0.5
+}
+
+fn waits_of_pair_are_for_lock(facts: &Facts, cause: &Finding, pair: &Finding) -> bool {
+    lock(facts, cause).is_some_and(|lock| waits_of(lock, pair) as f64 >= value(pair, "round_trips"))
+}
+
+fn lock_is_the_pairs_own(facts: &Facts, pair: &Finding, effect: &Finding) -> bool {
+    let two: BTreeSet<Tid> = threads_of(pair).collect();
+    lock(facts, effect).is_some_and(|lock| {
+        lock.waiters.iter().all(|(tid, _)| two.contains(tid))
+            && (waits_of(lock, pair) as f64) < value(pair, "round_trips")
+    })
+}
+
+/// Waits of a pair's threads for a lock.
+fn waits_of(lock: &LockFacts, pair: &Finding) -> u64 {
+    let two: BTreeSet<Tid> = threads_of(pair).collect();
+    lock.waiters.iter().filter(|(tid, _)| two.contains(tid)).map(|(_, off)| off.count).sum()
+}
+
+/// The woken all need the lock, and wait for it not much more often than they were woken.
+fn herd_waits_for_lock(facts: &Facts, herd: &Finding, effect: &Finding) -> bool {
+    let (Some(herd), Some(lock)) = (lock(facts, herd), lock(facts, effect)) else { return false };
+    let woken = |tid: Tid| herd.waiters.iter().any(|(waiter, _)| *waiter == tid);
+    let of_woken: u64 = lock.waiters.iter().filter(|(tid, _)| woken(*tid)).map(|(_, off)| off.count).sum();
+    herd.pid == lock.pid && of_woken * 5 >= lock.waits * 4 && lock.waits <= 2 * herd.herds.woken
+}
+
+fn pair_is_of_herd(facts: &Facts, herd: &Finding, pair: &Finding) -> bool {
+    let woken = |tid: Tid| {
+        lock(facts, herd).is_some_and(|lock| lock.waiters.iter().any(|(waiter, _)| *waiter == tid))
+    };
+    threads_of(pair).any(woken)
+}
+
+fn spins_much(_: &Facts, spin: &Finding, _: &Finding) -> bool {
+    spin.severity >= 0.3
+}
+
+/// The atomic instruction is in the function that spins.
+fn spins_there(_: &Facts, spin: &Finding, atomic: &Finding) -> bool {
+    let function = |finding: &Finding| {
+        let frame = finding.place.as_ref()?.trail.first()?;
+        frame.function.clone()
+    };
+    function(spin).is_some() && function(spin) == function(atomic)
+}
+
+fn yields(_: &Facts, spin: &Finding, _: &Finding) -> bool {
+    value(spin, "yields") > 0.0
+}
+
+fn lock<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a LockFacts> {
+    lock_of(finding).and_then(|index| facts.locks.get(index))
+}

@@ -1,0 +1,127 @@
+//! hot-atomic: several threads change one variable with atomic instructions, and its cache line travels between their CPUs. A
+//! shared counter alone can sink a parallel loop (Kraus, 2014).
+//!
+//! A timer finds a CPU that waits for a cache line right behind the instruction that waits. Signs and thresholds, per variable, or
+//! per function where the instruction does not name one:
+//! - at least [`LEAST_HITS`] samples right behind `lock`-prefixed instructions (or `xchg` with memory);
+//! - at least [`LEAST_FUNCTION_SHARE`] of their function's samples. Measured: 90% for a counter shared by two threads, 39% for one
+//!   of each thread's own in the same tight loop;
+//! - at least [`LEAST_SHARE`] of all CPU samples;
+//! - at least two threads with [`LEAST_THREAD_SHARE`] of the hits each.
+//!
+//! The severity is a share of CPU time.
+//!
+//! How it can be wrong: threads may run the same instruction on variables of their own; then it costs what an atomic instruction
+//! costs without contention, some 20 cycles, and the samples of a loop that does nothing else may still gather behind it. The
+//! instruction of a lock is reported only if no finding about a lock explains it.
+
+use std::collections::BTreeMap;
+
+use holdup_trace::Tid;
+
+use super::weigh::{self, count, part};
+use super::{Cure, Finding, Kind, Rule, Subject};
+use crate::facts::{Facts, Hotspot, HotspotClass, LockName, Site};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::HotAtomic,
+    judge,
+    evidence: &["samples_share", "function_share", "threads", "largest_thread_share", "samples"],
+};
+
+pub(super) const LEAST_HITS: u64 = 50;
+pub(super) const LEAST_FUNCTION_SHARE: f64 = 0.6;
+pub(super) const LEAST_SHARE: f64 = 0.15;
+pub(super) const LEAST_THREAD_SHARE: f64 = 0.1;
+
+/// The instructions on one variable, or in one function.
+#[derive(Default)]
+struct Group<'a> {
+    spots: Vec<&'a Hotspot>,
+    hits: u64,
+    threads: BTreeMap<Tid, u64>,
+}
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    groups(facts).iter().filter(|group| is_hot(facts, group)).map(|group| finding(facts, group)).collect()
+}
+
+fn groups(facts: &Facts) -> Vec<Group<'_>> {
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    for spot in facts.hotspots.iter().filter(|spot| spot.class == HotspotClass::Atomic) {
+        let group = groups.entry(key(spot)).or_default();
+        group.spots.push(spot);
+        group.hits += spot.hits;
+        spot.threads.iter().for_each(|(tid, hits)| *group.threads.entry(*tid).or_default() += hits);
+    }
+    groups.into_values().collect()
+}
+
+fn key(spot: &Hotspot) -> String {
+    match (&spot.variable, &spot.frame.function) {
+        (Some(LockName::Symbol { name, offset }), _) => format!("variable {name}+{offset}"),
+        (_, Some(function)) => format!("function {function}"),
+        _ => format!("address {}+{:#x}", spot.frame.module, spot.frame.offset),
+    }
+}
+
+fn is_hot(facts: &Facts, group: &Group) -> bool {
+    group.hits >= LEAST_HITS
+        && function_share(group) >= LEAST_FUNCTION_SHARE
+        && samples_share(facts, group) >= LEAST_SHARE
+        && threads(group) >= 2
+}
+
+fn samples_share(facts: &Facts, group: &Group) -> f64 {
+    weigh::share(group.hits, weigh::samples(facts)).min(1.0)
+}
+
+/// The hits as a share of the samples of the functions that they are in, each function once.
+fn function_share(group: &Group) -> f64 {
+    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+    for spot in &group.spots {
+        let name = spot.frame.function.as_deref().unwrap_or_default();
+        let known = functions.entry(name).or_default();
+        *known = (*known).max(spot.function_hits);
+    }
+    weigh::share(group.hits, functions.values().sum()).min(1.0)
+}
+
+/// Threads that have a part in it.
+fn threads(group: &Group) -> usize {
+    group.threads.values().filter(|hits| weigh::share(**hits, group.hits) >= LEAST_THREAD_SHARE).count()
+}
+
+fn finding(facts: &Facts, group: &Group) -> Finding {
+    let samples_share = samples_share(facts, group);
+    let worst = group.spots.iter().max_by_key(|spot| spot.hits);
+    let largest = group.threads.values().max().copied().unwrap_or(0);
+    let threads = threads(group);
+    Finding {
+        kind: Kind::HotAtomic,
+        severity: samples_share,
+        subjects: worst.map(|spot| subject(spot)).into_iter().collect(),
+        place: worst.map(|spot| Site { trail: vec![spot.frame.clone()], count: group.hits, ns: 0 }),
+        evidence: vec![
+            part("samples_share", samples_share),
+            part("function_share", function_share(group)),
+            count("threads", threads as u64),
+            part("largest_thread_share", weigh::share(largest, group.hits)),
+            count("samples", group.hits),
+        ],
+        moments: Vec::new(),
+        cure: Cure::ShardCounter,
+        proof: weigh::bench(&format!(
+            "--workload parallel-for --counter xadd,sharded --threads 1..{}",
+            threads.clamp(2, 64)
+        )),
+    }
+}
+
+fn subject(spot: &Hotspot) -> Subject {
+    match (&spot.variable, &spot.frame.function) {
+        (Some(variable), _) => Subject::Variable(variable.clone()),
+        (None, Some(function)) => Subject::Function(function.to_string()),
+        (None, None) => Subject::Function(format!("{}+{:#x}", spot.frame.module, spot.frame.offset)),
+    }
+}

@@ -1,0 +1,73 @@
+//! hot-lock: a good part of the threads' time is lost waiting for one lock.
+//!
+//! Signs and thresholds, per lock:
+//! - at least [`LEAST_WAITS`] waits that slept, [`LEAST_WAIT_NS`] in all: fewer are an accident, not a habit;
+//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time: below, even a perfect cure is lost in the noise.
+//!
+//! The finding says what holders did meanwhile: if they ran, the section is too long or too popular; if not, another kind
+//! (sleeping-holder, priority-inversion) tells more and is reported in place of this one. So is lock-convoy.
+//!
+//! How it can be wrong: a futex of the program's own make may be an event rather than a lock. It counts as a lock only if those who
+//! wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
+
+use super::weigh::{self, MS, US, count, ns, part, rate};
+use super::{Cure, Finding, Kind, Rule};
+use crate::facts::{Facts, LockFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::HotLock,
+    judge,
+    evidence: &[
+        "wait_share",
+        "contended_share",
+        "waits_per_s",
+        "wait_ns_median",
+        "wait_ns_p99",
+        "max_waiters",
+        "holders_running_share",
+        "holders_preempted_share",
+        "holders_off_share",
+    ],
+};
+
+pub(super) const LEAST_WAITS: u64 = 20;
+pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
+pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
+
+/// Waits that are shorter could be spun through for less than a switch and a wake-up cost.
+const SPINNABLE_WAIT_NS: u64 = 20 * US;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let hot = weigh::contended(facts).filter(|(_, lock)| {
+        lock.waits >= LEAST_WAITS
+            && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
+            && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
+    });
+    hot.map(|(index, lock)| finding(facts, index, lock)).collect()
+}
+
+fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+    let wait_share = weigh::wait_share(facts, lock);
+    let holding = weigh::holding(lock);
+    let spinnable = holding.running >= 0.5 && lock.wait_ns.median_ns() <= SPINNABLE_WAIT_NS;
+    Finding {
+        kind: Kind::HotLock,
+        severity: wait_share,
+        subjects: vec![weigh::lock_subject(index, lock)],
+        place: lock.wait_sites.first().cloned(),
+        evidence: vec![
+            part("wait_share", wait_share),
+            part("contended_share", weigh::share(lock.contended_ns, facts.span_ns())),
+            rate("waits_per_s", weigh::per_s(lock.waits, facts.span_ns())),
+            ns("wait_ns_median", lock.wait_ns.median_ns()),
+            ns("wait_ns_p99", lock.wait_ns.quantile_ns(0.99)),
+            count("max_waiters", u64::from(lock.max_waiters)),
+            part("holders_running_share", holding.running),
+            part("holders_preempted_share", holding.preempted),
+            part("holders_off_share", holding.asleep),
+        ],
+        moments: weigh::longest(lock),
+        cure: if spinnable { Cure::SpinThenPark } else { Cure::ShortenSplitOrGate },
+        proof: weigh::try_locks(lock.primitive),
+    }
+}

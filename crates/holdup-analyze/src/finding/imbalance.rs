@@ -1,0 +1,156 @@
+//! imbalance: one of several like threads does far more than the others, which wait for it at a barrier or have long ended.
+//!
+//! Signs and thresholds, per group of threads of a process whose names are equal but for digits (without the first thread, which
+//! often bears the same name):
+//! - at least [`LEAST_THREADS`] threads; from the first one's birth to the last one's end is at least [`LEAST_WINDOW_NS`] and half
+//!   of the recording;
+//! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and a CPU for at least [`LEAST_BUSY_SHARE`] of
+//!   that stretch: it sets the pace;
+//! - the others wait for it: for at least [`LEAST_WAIT_SHARE`] of the stretch on average they waited at a barrier (or on a condition
+//!   variable or semaphore that the busiest one signals), or had ended while another thread waited for the end of the last.
+//!
+//! The severity is the share of the group's time that even work would save.
+//!
+//! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed: there it is
+//! not the busiest thread that wakes the others.
+
+use std::collections::BTreeMap;
+
+use holdup_trace::Tid;
+
+use super::weigh::{self, MS, count, ns, part, ratio};
+use super::{Cure, Finding, Kind, Moment, Rule};
+use crate::facts::{Facts, LockFacts, Primitive, Reason, ThreadFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::Imbalance,
+    judge,
+    evidence: &["times_the_median", "busiest_cpu_ns", "median_cpu_ns", "waiting_share", "threads"],
+};
+
+pub(super) const LEAST_THREADS: usize = 3;
+pub(super) const LEAST_WINDOW_NS: u64 = 100 * MS;
+pub(super) const LEAST_RATIO: u64 = 3;
+pub(super) const LEAST_BUSY_SHARE: f64 = 0.5;
+pub(super) const LEAST_WAIT_SHARE: f64 = 0.3;
+
+/// Threads that are alike.
+struct Group<'a> {
+    /// Busiest first.
+    threads: Vec<&'a ThreadFacts>,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+impl<'a> Group<'a> {
+    fn new(mut threads: Vec<&'a ThreadFacts>) -> Self {
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.on_cpu_ns));
+        let from_ns = threads.iter().map(|thread| thread.born_ns).min().unwrap_or(0);
+        let to_ns = threads.iter().map(|thread| thread.ended_ns).max().unwrap_or(0);
+        Group { threads, from_ns, to_ns }
+    }
+
+    fn window_ns(&self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
+
+    fn busiest(&self) -> &'a ThreadFacts {
+        self.threads[0]
+    }
+
+    fn median_ns(&self) -> u64 {
+        self.threads[self.threads.len() / 2].on_cpu_ns
+    }
+
+    fn mean_ns(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.on_cpu_ns).sum::<u64>() / self.threads.len() as u64
+    }
+}
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let uneven = groups(facts).into_iter().filter(|group| is_uneven(facts, group));
+    uneven.map(|group| finding(facts, &group)).collect()
+}
+
+fn groups(facts: &Facts) -> Vec<Group<'_>> {
+    let mut groups: BTreeMap<(u32, String), Vec<&ThreadFacts>> = BTreeMap::new();
+    for thread in facts.threads.iter().filter(|thread| thread.tid.0 != thread.pid.0) {
+        let name = thread.name.chars().filter(|c| !c.is_ascii_digit()).collect();
+        groups.entry((thread.pid.0, name)).or_default().push(thread);
+    }
+    groups.into_values().filter(|threads| threads.len() >= LEAST_THREADS).map(Group::new).collect()
+}
+
+fn is_uneven(facts: &Facts, group: &Group) -> bool {
+    let busiest_ns = group.busiest().on_cpu_ns;
+    group.window_ns() >= LEAST_WINDOW_NS.max(facts.span_ns() / 2)
+        && busiest_ns >= LEAST_RATIO * group.median_ns()
+        && weigh::share(busiest_ns, group.window_ns()) >= LEAST_BUSY_SHARE
+        && waiting_share(facts, group) >= LEAST_WAIT_SHARE
+}
+
+/// How long the others waited for the busiest, each on average, as a share of the stretch.
+fn waiting_share(facts: &Facts, group: &Group) -> f64 {
+    let others = &group.threads[1..];
+    let joined = is_joined(facts, group);
+    let waited_ns: u64 = others.iter().map(|thread| waited_ns(facts, group, thread, joined)).sum();
+    weigh::share(waited_ns, group.window_ns() * others.len() as u64)
+}
+
+fn waited_ns(facts: &Facts, group: &Group, thread: &ThreadFacts, joined: bool) -> u64 {
+    let barrier_ns = thread.off.get(&Reason::Futex(Primitive::Barrier)).map_or(0, |off| off.ns);
+    let signalled = facts.locks.iter().filter(|lock| {
+        lock.pid == thread.pid && is_signal(lock.primitive) && is_signalled_by(lock, group.busiest().tid)
+    });
+    let signalled_ns: u64 = signalled.map(|lock| lock_wait_ns(lock, thread.tid)).sum();
+    let ended_ns = if joined && thread.exited { group.to_ns.saturating_sub(thread.ended_ns) } else { 0 };
+    barrier_ns + signalled_ns + ended_ns
+}
+
+fn is_signal(primitive: Primitive) -> bool {
+    use Primitive::{Condvar, Park, Semaphore, Unknown};
+    matches!(primitive, Condvar | Park | Semaphore | Unknown)
+}
+
+/// Whether most of the waiting was ended by this thread.
+fn is_signalled_by(lock: &LockFacts, tid: Tid) -> bool {
+    let all: u64 = lock.holders.iter().map(|holder| holder.ns).sum();
+    let by: u64 = lock.holders.iter().filter(|holder| holder.tid == tid).map(|holder| holder.ns).sum();
+    all > 0 && by * 2 > all
+}
+
+fn lock_wait_ns(lock: &LockFacts, tid: Tid) -> u64 {
+    lock.waiters.iter().filter(|(waiter, _)| *waiter == tid).map(|(_, off)| off.ns).sum()
+}
+
+/// Whether a thread outside the group waits for the end of one for most of the stretch.
+fn is_joined(facts: &Facts, group: &Group) -> bool {
+    let pid = group.busiest().pid;
+    let joins = facts
+        .threads
+        .iter()
+        .filter(|thread| thread.pid == pid)
+        .filter_map(|thread| thread.off.get(&Reason::Futex(Primitive::Join)).map(|off| off.ns));
+    weigh::share(joins.max().unwrap_or(0), group.window_ns()) >= LEAST_WAIT_SHARE
+}
+
+fn finding(facts: &Facts, group: &Group) -> Finding {
+    let busiest = group.busiest();
+    let uneven = weigh::share(busiest.on_cpu_ns - group.mean_ns(), group.window_ns());
+    Finding {
+        kind: Kind::Imbalance,
+        severity: (uneven * weigh::share(group.window_ns(), facts.span_ns())).min(1.0),
+        subjects: vec![weigh::thread_subject(facts, busiest.tid)],
+        place: None,
+        evidence: vec![
+            ratio("times_the_median", weigh::share(busiest.on_cpu_ns, group.median_ns().max(1))),
+            ns("busiest_cpu_ns", busiest.on_cpu_ns),
+            ns("median_cpu_ns", group.median_ns()),
+            part("waiting_share", waiting_share(facts, group)),
+            count("threads", group.threads.len() as u64),
+        ],
+        moments: vec![Moment { tid: busiest.tid, from_ns: group.from_ns, to_ns: group.to_ns }],
+        cure: Cure::Rebalance,
+        proof: weigh::record_again(),
+    }
+}

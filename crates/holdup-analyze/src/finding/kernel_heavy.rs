@@ -1,0 +1,115 @@
+//! kernel-heavy: most CPU time of a multithreaded program goes to the kernel, and not to switching.
+//!
+//! Signs and thresholds:
+//! - the kernel's share of CPU time is at least [`LEAST_SHARE`]: from CPU samples where at least [`LEAST_SAMPLES`] could be taken in
+//!   the kernel too, otherwise from what the kernel counted for the threads or for the command;
+//! - that is at least [`LEAST_KERNEL_NS`], and as much as one CPU for [`LEAST_SPAN_SHARE`] of the recording: a mostly idle program
+//!   spends what little it uses in the kernel, and so does one that starts;
+//! - at least two threads of one process have a tenth of the CPU time each. Single-threaded programs that copy files, and trees of
+//!   processes that do little but start, are as they must be.
+//!
+//! The place is the kernel function with most samples, where they could be taken. The severity is a share of CPU time.
+//!
+//! How it can be wrong: a network server may rightly live in the kernel. Any kind that names a cause of system calls (locks, pairs,
+//! herds, yields, wasted wakes, switching) replaces this one.
+
+use super::weigh::{self, MS, count, ns, part, rate};
+use super::{Cure, Finding, Kind, Rule, Subject};
+use crate::facts::{Facts, ProcessFacts, Site, ThreadFacts};
+use crate::names::Role;
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::KernelHeavy,
+    judge,
+    evidence: &["kernel_share", "kernel_cpu_ns", "kernel_samples", "top_function_share", "futex_calls_per_s"],
+};
+
+pub(super) const LEAST_SHARE: f64 = 0.5;
+pub(super) const LEAST_SAMPLES: u64 = 200;
+pub(super) const LEAST_KERNEL_NS: u64 = 200 * MS;
+pub(super) const LEAST_SPAN_SHARE: f64 = 0.25;
+const LEAST_THREAD_SHARE: f64 = 0.1;
+
+/// CPU time in the kernel, of how much.
+#[derive(Clone, Copy)]
+struct Split {
+    kernel_ns: u64,
+    all_ns: u64,
+}
+
+impl Split {
+    fn share(self) -> f64 {
+        weigh::share(self.kernel_ns, self.all_ns)
+    }
+}
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let split = split(facts);
+    let enough = split.share() >= LEAST_SHARE
+        && split.kernel_ns >= LEAST_KERNEL_NS
+        && weigh::share(split.kernel_ns, facts.span_ns()) >= LEAST_SPAN_SHARE;
+    let process = facts.processes.iter().find(|process| is_parallel(facts, process));
+    process.filter(|_| enough).map(|process| finding(facts, process, split)).into_iter().collect()
+}
+
+/// Samples in the kernel tell best; the kernel's own count for the threads comes next, then that for the whole command.
+fn split(facts: &Facts) -> Split {
+    from_samples(facts)
+        .or_else(|| from_usage(facts))
+        .or_else(|| from_ending(facts))
+        .unwrap_or(Split { kernel_ns: 0, all_ns: 0 })
+}
+
+fn from_samples(facts: &Facts) -> Option<Split> {
+    let all = weigh::samples(facts);
+    let kernel_ns = facts.totals.kernel_samples? * facts.header.sample_period_ns;
+    (all >= LEAST_SAMPLES).then(|| Split { kernel_ns, all_ns: all * facts.header.sample_period_ns })
+}
+
+/// Only where the threads that were read used most of the CPU time; those born and gone between two readings are missing.
+fn from_usage(facts: &Facts) -> Option<Split> {
+    let mut sum = Split { kernel_ns: 0, all_ns: 0 };
+    for (first, last) in facts.threads.iter().filter_map(|thread| thread.usage) {
+        let kernel_ns = last.kernel_ns.saturating_sub(first.kernel_ns);
+        sum.kernel_ns += kernel_ns;
+        sum.all_ns += kernel_ns + last.user_ns.saturating_sub(first.user_ns);
+    }
+    (weigh::share(sum.all_ns, facts.totals.on_cpu_ns) >= 0.5).then_some(sum)
+}
+
+fn from_ending(facts: &Facts) -> Option<Split> {
+    let ending = facts.ending.as_ref()?;
+    let (user_ns, kernel_ns) = (ending.user_ns?, ending.kernel_ns?);
+    Some(Split { kernel_ns, all_ns: user_ns + kernel_ns })
+}
+
+fn is_parallel(facts: &Facts, process: &ProcessFacts) -> bool {
+    let busy = |thread: &&ThreadFacts| {
+        thread.pid == process.pid
+            && weigh::share(thread.on_cpu_ns, facts.totals.on_cpu_ns) >= LEAST_THREAD_SHARE
+    };
+    facts.threads.iter().filter(busy).count() >= 2
+}
+
+fn finding(facts: &Facts, process: &ProcessFacts, split: Split) -> Finding {
+    let top = facts.symbols.iter().find(|code| matches!(code.frame.role, Role::Kernel | Role::Scheduler));
+    let mut evidence = vec![part("kernel_share", split.share()), ns("kernel_cpu_ns", split.kernel_ns)];
+    if let Some(kernel) = facts.totals.kernel_samples {
+        evidence.push(count("kernel_samples", kernel));
+        let hits = top.map_or(0, |code| code.hits);
+        evidence.push(part("top_function_share", weigh::share(hits, kernel)));
+    }
+    if let Some(calls) = facts.counters.get(&holdup_trace::Counter::FutexCalls) {
+        evidence.push(rate("futex_calls_per_s", weigh::per_s(*calls, facts.span_ns())));
+    }
+    Finding {
+        kind: Kind::KernelHeavy,
+        severity: split.share(),
+        subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+        place: top.map(|code| Site { trail: vec![code.frame.clone()], count: code.hits, ns: 0 }),
+        evidence,
+        moments: Vec::new(),
+        cure: Cure::FewerCalls,
+        proof: weigh::record_again(),
+    }
+}

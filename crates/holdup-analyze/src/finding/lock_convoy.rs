@@ -1,0 +1,93 @@
+//! lock-convoy: threads take one lock in turn, each waiting asleep for it nearly every time, so that every short section costs a
+//! switch and a wake-up.
+//!
+//! Signs and thresholds, per lock:
+//! - at least [`LEAST_WAITS`] waits that slept, which no start-up makes;
+//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time;
+//! - at least [`LEAST_SWITCH_SHARE`] of the times that the waiters left the CPU to wait were for this lock: most of their runs end
+//!   here, so most acquisitions end in a switch;
+//! - the median run before a wait is at most [`LONGEST_RUN_NS`]: a switch with its wake-up costs 2 to 10 us, more than a
+//!   twentieth of such a run. With longer runs the switch hardly matters and the lock is merely hot;
+//! - that run is at most [`MOST_HANDOVERS`] times the median hand-over (with two threads nobody else is in the queue, and the wait
+//!   itself stands for it): threads do little but pass the lock on.
+//!
+//! How it can be wrong: acquisitions that do not wait are invisible here, so a lock that is taken a thousand times per wait looks
+//! the same if runs are short for another reason. `holdup with --profile` counts them. A holder that sleeps under the lock gives
+//! the same picture; where that is seen, sleeping-holder is reported in its place.
+
+use super::weigh::{self, US, count, ns, part, rate};
+use super::{Cure, Finding, Kind, Rule};
+use crate::facts::{Facts, LockFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::LockConvoy,
+    judge,
+    evidence: &[
+        "wait_share",
+        "waits_per_s",
+        "switch_share",
+        "run_ns_median",
+        "handover_ns_median",
+        "wait_ns_median",
+        "wait_ns_p99",
+        "contended_share",
+        "max_waiters",
+    ],
+};
+
+pub(super) const LEAST_WAITS: u64 = 200;
+pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
+pub(super) const LEAST_SWITCH_SHARE: f64 = 0.5;
+pub(super) const LONGEST_RUN_NS: u64 = 200 * US;
+pub(super) const MOST_HANDOVERS: u64 = 4;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let convoys = weigh::contended(facts).filter(|(_, lock)| is_convoy(facts, lock));
+    convoys.map(|(index, lock)| finding(facts, index, lock)).collect()
+}
+
+fn is_convoy(facts: &Facts, lock: &LockFacts) -> bool {
+    let run_ns = lock.run_before_ns.median_ns();
+    lock.waits >= LEAST_WAITS
+        && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
+        && switch_share(facts, lock) >= LEAST_SWITCH_SHARE
+        && run_ns <= LONGEST_RUN_NS
+        && run_ns <= pace_ns(lock) * MOST_HANDOVERS
+}
+
+/// The time from one hand-over to the next, or of a wait where there is mostly one thread in the queue.
+fn pace_ns(lock: &LockFacts) -> u64 {
+    let queued = lock.handover_ns.count() * 10 >= lock.waits;
+    if queued { lock.handover_ns.median_ns() } else { lock.wait_ns.median_ns() }
+}
+
+/// How many of the waiters' voluntary switches were waits for this lock.
+fn switch_share(facts: &Facts, lock: &LockFacts) -> f64 {
+    let waiters = lock.waiters.iter().filter_map(|(tid, _)| facts.thread(*tid));
+    let switches: u64 = waiters.map(|thread| thread.voluntary).sum();
+    weigh::share(lock.waits, switches).min(1.0)
+}
+
+fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+    let wait_share = weigh::wait_share(facts, lock);
+    Finding {
+        kind: Kind::LockConvoy,
+        severity: wait_share,
+        subjects: vec![weigh::lock_subject(index, lock)],
+        place: lock.wait_sites.first().cloned(),
+        evidence: vec![
+            part("wait_share", wait_share),
+            rate("waits_per_s", weigh::per_s(lock.waits, facts.span_ns())),
+            part("switch_share", switch_share(facts, lock)),
+            ns("run_ns_median", lock.run_before_ns.median_ns()),
+            ns("handover_ns_median", pace_ns(lock)),
+            ns("wait_ns_median", lock.wait_ns.median_ns()),
+            ns("wait_ns_p99", lock.wait_ns.quantile_ns(0.99)),
+            part("contended_share", weigh::share(lock.contended_ns, facts.span_ns())),
+            count("max_waiters", u64::from(lock.max_waiters)),
+        ],
+        moments: weigh::longest(lock),
+        cure: Cure::ShortenSplitOrGate,
+        proof: weigh::try_locks(lock.primitive),
+    }
+}

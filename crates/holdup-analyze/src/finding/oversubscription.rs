@@ -1,0 +1,92 @@
+//! oversubscription: more threads of one process want to run than there are CPUs for them, all the time.
+//!
+//! Signs and thresholds:
+//! - more threads are running or runnable than the program has CPUs during at least [`LEAST_OVER_SHARE`] of the recording;
+//! - in one process more threads than CPUs are hungry: each spends at least [`HUNGRY_SHARE`] of its life on a CPU or preempted, and
+//!   lives through at least a quarter of the recording. A tree of single-threaded processes (a build) is its user's choice;
+//! - threads are without a CPU for at least [`LEAST_DELAY_SHARE`] of their working time;
+//! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work.
+//!
+//! CPUs are those of the machine, or those on which the program ran if these are fewer (a CPU set).
+//!
+//! How it can be wrong: threads that only compute and share nothing lose little by taking turns: the time without a CPU is not all
+//! lost, it is the latency of each. It costs where threads hold locks, spin, or keep their data in caches. Compare before changing.
+
+use super::weigh::{self, count, part, rate};
+use super::{Cure, Finding, Kind, Rule, Subject};
+use crate::facts::{Facts, OffTime, ProcessFacts, Reason, ThreadFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::Oversubscription,
+    judge,
+    evidence: &["delay_share", "over_share", "hungry_threads", "cpus", "preemptions_per_s"],
+};
+
+pub(super) const LEAST_OVER_SHARE: f64 = 0.5;
+pub(super) const LEAST_DELAY_SHARE: f64 = 0.25;
+pub(super) const HUNGRY_SHARE: f64 = 0.5;
+pub(super) const LEAST_LIFE_SHARE: f64 = 0.25;
+pub(super) const LEAST_PREEMPTIONS: u64 = 50;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let cpus = weigh::usable_cpus(facts);
+    if cpus == 0 || over_share(facts, cpus) < LEAST_OVER_SHARE {
+        return Vec::new();
+    }
+    let processes = facts.processes.iter().filter(|process| is_over(facts, process, cpus));
+    processes.map(|process| finding(facts, process, cpus)).collect()
+}
+
+fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {
+    let preemptions: u64 = hungry(facts, process).map(|thread| preempted(thread).count).sum();
+    hungry(facts, process).count() > cpus
+        && delay_share(facts, process) >= LEAST_DELAY_SHARE
+        && preemptions >= LEAST_PREEMPTIONS
+}
+
+/// How long more threads wanted to run than there are CPUs.
+fn over_share(facts: &Facts, cpus: usize) -> f64 {
+    let over_ns: u64 = facts.totals.runnable_ns.iter().skip(cpus + 1).sum();
+    weigh::share(over_ns, facts.span_ns())
+}
+
+fn hungry<'a>(facts: &'a Facts, process: &'a ProcessFacts) -> impl Iterator<Item = &'a ThreadFacts> {
+    let span_ns = facts.span_ns();
+    facts.threads.iter().filter(move |thread| {
+        thread.pid == process.pid
+            && weigh::share(thread.on_cpu_ns + preempted(thread).ns, thread.life_ns()) >= HUNGRY_SHARE
+            && weigh::share(thread.life_ns(), span_ns) >= LEAST_LIFE_SHARE
+    })
+}
+
+fn preempted(thread: &ThreadFacts) -> OffTime {
+    let of = |reason: Reason| thread.off.get(&reason).copied().unwrap_or_default();
+    let (taken, given) = (of(Reason::Preempted), of(Reason::Yielded));
+    OffTime { count: taken.count + given.count, ns: taken.ns + given.ns }
+}
+
+fn delay_share(facts: &Facts, process: &ProcessFacts) -> f64 {
+    let delay_ns: u64 = hungry(facts, process).map(|thread| preempted(thread).ns).sum();
+    weigh::share(delay_ns, weigh::work_ns(facts))
+}
+
+fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
+    let delay_share = delay_share(facts, process);
+    let preemptions: u64 = hungry(facts, process).map(|thread| preempted(thread).count).sum();
+    Finding {
+        kind: Kind::Oversubscription,
+        severity: delay_share,
+        subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+        place: None,
+        evidence: vec![
+            part("delay_share", delay_share),
+            part("over_share", over_share(facts, cpus)),
+            count("hungry_threads", hungry(facts, process).count() as u64),
+            count("cpus", cpus as u64),
+            rate("preemptions_per_s", weigh::per_s(preemptions, facts.span_ns())),
+        ],
+        moments: Vec::new(),
+        cure: Cure::FewerThreads,
+        proof: weigh::try_with("--slices default,20ms --gates none,1,2"),
+    }
+}

@@ -1,0 +1,93 @@
+//! ping-pong: two threads wake each other in turn, so that neither gets far alone and every piece of work costs two switches.
+//!
+//! Signs (the Windows CE team's, 2007: short runs, the same pattern repeating between the same pair) and thresholds, per pair:
+//! - at least [`LEAST_TRIPS`] round trips, over at least [`LEAST_WINDOW_NS`];
+//! - at least [`LEAST_TRIPS_PER_S`] round trips a second while they last;
+//! - the median run between being woken and waking the other is at most [`LONGEST_RUN_NS`]: switching takes at least 5% of that;
+//! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to the pair: they do little else.
+//!
+//! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The severity is the
+//! estimated share of the threads' working time that goes to switching, at 5 us a switch; that the two never run side by side comes
+//! on top.
+//!
+//! How it can be wrong: two threads that contend for a lock also wake each other in turn; where the waits are for a lock, the lock
+//! is reported. A request that has to be answered before the next can be asked leaves no choice but to do both in one thread.
+
+use super::weigh::{self, MS, US, count, ns, part, rate};
+use super::{Cure, Finding, Kind, Moment, Rule};
+use crate::facts::{Facts, PairFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::PingPong,
+    judge,
+    evidence: &["round_trips_per_s", "run_ns_median", "switch_share", "round_trips", "pairs"],
+};
+
+pub(super) const LEAST_TRIPS: u64 = 200;
+pub(super) const LEAST_WINDOW_NS: u64 = 20 * MS;
+pub(super) const LEAST_TRIPS_PER_S: f64 = 1_000.0;
+pub(super) const LONGEST_RUN_NS: u64 = 100 * US;
+pub(super) const LEAST_SWITCH_SHARE: f64 = 0.5;
+
+/// A moment shows some round trips, not all of the recording.
+const MOMENT_NS: u64 = 5 * MS;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let mut pairs: Vec<&PairFacts> = facts.pairs.iter().filter(|pair| is_ping_pong(facts, pair)).collect();
+    pairs.sort_by_key(|pair| std::cmp::Reverse(pair.round_trips));
+    pairs.first().map(|worst| finding(facts, worst, &pairs)).into_iter().collect()
+}
+
+fn is_ping_pong(facts: &Facts, pair: &PairFacts) -> bool {
+    pair.round_trips >= LEAST_TRIPS
+        && window_ns(pair) >= LEAST_WINDOW_NS
+        && trips_per_s(pair) >= LEAST_TRIPS_PER_S
+        && pair.run_ns.median_ns() <= LONGEST_RUN_NS
+        && switch_share(facts, pair) >= LEAST_SWITCH_SHARE
+}
+
+fn window_ns(pair: &PairFacts) -> u64 {
+    pair.to_ns.saturating_sub(pair.from_ns)
+}
+
+fn trips_per_s(pair: &PairFacts) -> f64 {
+    weigh::per_s(pair.round_trips, window_ns(pair))
+}
+
+/// How many of the two threads' voluntary switches belong to round trips: one of each thread per trip.
+fn switch_share(facts: &Facts, pair: &PairFacts) -> f64 {
+    let threads = [pair.a, pair.b].into_iter().filter_map(|tid| facts.thread(tid));
+    let switches: u64 = threads.map(|thread| thread.voluntary).sum();
+    weigh::share(2 * pair.round_trips, switches).min(1.0)
+}
+
+fn finding(facts: &Facts, worst: &PairFacts, pairs: &[&PairFacts]) -> Finding {
+    Finding {
+        kind: Kind::PingPong,
+        severity: severity(facts, pairs),
+        subjects: [worst.a, worst.b].into_iter().map(|tid| weigh::thread_subject(facts, tid)).collect(),
+        place: worst.sites.first().cloned(),
+        evidence: vec![
+            rate("round_trips_per_s", trips_per_s(worst)),
+            ns("run_ns_median", worst.run_ns.median_ns()),
+            part("switch_share", switch_share(facts, worst)),
+            count("round_trips", worst.round_trips),
+            count("pairs", pairs.len() as u64),
+        ],
+        moments: vec![Moment {
+            tid: worst.a,
+            from_ns: worst.from_ns,
+            to_ns: worst.to_ns.min(worst.from_ns + MOMENT_NS),
+        }],
+        cure: Cure::MergeOrBatch,
+        proof: weigh::bench("--workload ping-pong --threads 1,2 --batch 1,16"),
+    }
+}
+
+/// Each thread counts once, however many pairs it is in.
+fn severity(facts: &Facts, pairs: &[&PairFacts]) -> f64 {
+    let run_ns = pairs.first().map_or(0, |worst| worst.run_ns.median_ns());
+    let in_pair = |tid| pairs.iter().any(|pair| pair.a == tid || pair.b == tid);
+    let busy_ns: u64 = facts.threads.iter().filter(|t| in_pair(t.tid)).map(|thread| thread.on_cpu_ns).sum();
+    weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::work_ns(facts)).min(1.0)
+}

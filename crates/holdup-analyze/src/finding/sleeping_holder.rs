@@ -1,0 +1,86 @@
+//! sleeping-holder: threads wait for a lock whose holder is off CPU: asleep, in I/O, in a page fault, in another blocking call,
+//! or preempted.
+//!
+//! Signs and thresholds, per lock:
+//! - at least [`LEAST_WAITS`] waits, [`LEAST_WAIT_NS`] in all, and [`LEAST_WAIT_SHARE`] of the threads' working time;
+//! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_OFF_SHARE`] was off CPU. A
+//!   holder that waited for another lock does not count: that lock is the one to look at.
+//!
+//! The place is where the holder left the CPU with the lock held, not where the others wait.
+//!
+//! How it can be wrong: the holder is the thread that ended the wait, known to have held the lock since its own last wait for it. A
+//! thread that takes the lock late, after sleeping without it, cannot be told from one that slept with it, if it never waited for
+//! it. The call path of the place shows which it was. Preempted holders are reported here only where neither oversubscription nor
+//! priorities explain them.
+
+use super::weigh::{self, Holding, MS, count, ns, part, rate};
+use super::{Command, Cure, Finding, Kind, Rule};
+use crate::facts::{Facts, LockFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::SleepingHolder,
+    judge,
+    evidence: &[
+        "wait_share",
+        "holders_off_share",
+        "holders_preempted_share",
+        "holders_running_share",
+        "waits_per_s",
+        "wait_ns_median",
+        "wait_ns_p99",
+        "max_waiters",
+    ],
+};
+
+pub(super) const LEAST_WAITS: u64 = 5;
+pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
+pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
+pub(super) const LEAST_OFF_SHARE: f64 = 0.5;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let held = weigh::contended(facts).filter(|(_, lock)| {
+        let holding = weigh::holding(lock);
+        lock.waits >= LEAST_WAITS
+            && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
+            && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
+            && holding.asleep + holding.preempted >= LEAST_OFF_SHARE
+    });
+    held.map(|(index, lock)| finding(facts, index, lock)).collect()
+}
+
+fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+    let wait_share = weigh::wait_share(facts, lock);
+    let holding = weigh::holding(lock);
+    let (cure, proof) = cure(lock, holding);
+    Finding {
+        kind: Kind::SleepingHolder,
+        severity: wait_share,
+        subjects: vec![weigh::lock_subject(index, lock)],
+        place: lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned(),
+        evidence: vec![
+            part("wait_share", wait_share),
+            part("holders_off_share", holding.asleep),
+            part("holders_preempted_share", holding.preempted),
+            part("holders_running_share", holding.running),
+            rate("waits_per_s", weigh::per_s(lock.waits, facts.span_ns())),
+            ns("wait_ns_median", lock.wait_ns.median_ns()),
+            ns("wait_ns_p99", lock.wait_ns.quantile_ns(0.99)),
+            count("max_waiters", u64::from(lock.max_waiters)),
+        ],
+        moments: weigh::longest(lock),
+        cure,
+        proof,
+    }
+}
+
+/// What sleeps has to leave the section, which only the program's author can do; a preempted holder needs the CPU.
+fn cure(lock: &LockFacts, holding: Holding) -> (Cure, Command) {
+    if holding.asleep >= holding.preempted {
+        return (Cure::MoveOutOfSection, weigh::record_again());
+    }
+    let proof = match lock.primitive {
+        crate::Primitive::Mutex => weigh::try_with("--gates none,1,2 --slices default,20ms"),
+        _ => weigh::try_with("--cpus all,1 --slices default,20ms"),
+    };
+    (Cure::FewerThreads, proof)
+}

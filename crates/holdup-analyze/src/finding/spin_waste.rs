@@ -1,0 +1,131 @@
+//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks, in storms of `sched_yield`.
+//!
+//! Signs and thresholds:
+//! - at least [`LEAST_SAMPLES`] CPU samples in spinning code, standing for at least [`LEAST_SPAN_SHARE`] of the recording's length:
+//!   a runtime that spins briefly before it sleeps is not blamed;
+//! - at least [`LEAST_SHARE`] of all CPU samples. Spinning code is a function of [`SPINNERS`], or one in which at least
+//!   [`LEAST_PAUSE_SHARE`] of the samples are right behind a `pause`: then all its samples count, for the loop around the `pause`
+//!   spins too. Elsewhere only those behind the `pause`;
+//! - or yields: at least [`LEAST_YIELDS`], and at 0.5 us each at least [`LEAST_SHARE`] of the CPU time.
+//!
+//! The severity is a share of CPU time.
+//!
+//! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others, 1991); try
+//! before changing. Loops that spin on a plain read without `pause` look like any other loop and are not found.
+
+use std::collections::BTreeMap;
+
+use super::weigh::{self, CALL_NS, MS, count, part, rate};
+use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
+use crate::facts::{Facts, HotspotClass, Site};
+use crate::names::Frame;
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::SpinWaste,
+    judge,
+    evidence: &["spin_share", "spin_samples", "spin_cpus", "yields_per_s", "yields"],
+};
+
+pub(super) const LEAST_SAMPLES: u64 = 50;
+pub(super) const LEAST_SHARE: f64 = 0.1;
+pub(super) const LEAST_SPAN_SHARE: f64 = 0.05;
+pub(super) const LEAST_PAUSE_SHARE: f64 = 0.25;
+pub(super) const LEAST_YIELDS: u64 = 5_000;
+const LEAST_YIELD_NS: u64 = 10 * MS;
+
+/// Functions that do nothing but wait on a CPU: of glibc, the Go runtime, MySQL, PostgreSQL, parking_lot and Rust's std.
+const SPINNERS: &[&str] = &[
+    "pthread_spin_lock",
+    "__pthread_spin_lock",
+    "runtime.procyield",
+    "runtime.procyield.abi0",
+    "runtime.osyield",
+    "ut_delay",
+    "perform_spin_delay",
+    "s_lock",
+    "parking_lot_core::spinwait::SpinWait::spin",
+    "std::sys::sync::mutex::futex::Mutex::spin",
+];
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    samples(facts).or_else(|| yields(facts)).into_iter().collect()
+}
+
+/// Samples in spinning code, by function.
+fn samples(facts: &Facts) -> Option<Finding> {
+    let places = spinning(facts);
+    let hits: u64 = places.values().map(|(_, hits)| hits).sum();
+    let spin_share = weigh::share(hits, weigh::samples(facts)).min(1.0);
+    let spin_ns = hits * facts.header.sample_period_ns;
+    let spin_cpus = weigh::share(spin_ns, facts.span_ns());
+    let (frame, _) = places.values().max_by_key(|(_, hits)| *hits)?;
+    if hits < LEAST_SAMPLES || spin_share < LEAST_SHARE || spin_cpus < LEAST_SPAN_SHARE {
+        return None;
+    }
+    let evidence = vec![
+        part("spin_share", spin_share),
+        count("spin_samples", hits),
+        super::weigh::ratio("spin_cpus", spin_cpus),
+    ];
+    let place = Site { trail: vec![(*frame).clone()], count: hits, ns: spin_ns };
+    Some(finding(facts, spin_share, Some(place), evidence))
+}
+
+/// Functions that spin, with their samples.
+fn spinning(facts: &Facts) -> BTreeMap<String, (&Frame, u64)> {
+    let mut places: BTreeMap<String, (&Frame, u64)> = BTreeMap::new();
+    for code in facts.symbols.iter().filter(|code| is_spinner(&code.frame)) {
+        places.entry(key(&code.frame)).or_insert((&code.frame, 0)).1 += code.hits;
+    }
+    for spot in facts.hotspots.iter().filter(|spot| spot.class == HotspotClass::Pause) {
+        if is_spinner(&spot.frame) {
+            continue;
+        }
+        let all = weigh::share(spot.hits, spot.function_hits) >= LEAST_PAUSE_SHARE;
+        let place = places.entry(key(&spot.frame)).or_insert((&spot.frame, 0));
+        place.1 = if all { place.1.max(spot.function_hits) } else { place.1 + spot.hits };
+    }
+    places
+}
+
+fn is_spinner(frame: &Frame) -> bool {
+    frame.function.as_deref().is_some_and(|function| SPINNERS.contains(&function))
+}
+
+fn key(frame: &Frame) -> String {
+    match &frame.function {
+        Some(function) => function.to_string(),
+        None => format!("{}+{:#x}", frame.module, frame.offset),
+    }
+}
+
+/// Calls of `sched_yield`.
+fn yields(facts: &Facts) -> Option<Finding> {
+    let yields: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
+    let yield_ns = yields * CALL_NS;
+    let spin_share = weigh::share(yield_ns, facts.totals.on_cpu_ns).min(1.0);
+    if yields < LEAST_YIELDS || yield_ns < LEAST_YIELD_NS || spin_share < LEAST_SHARE {
+        return None;
+    }
+    let evidence = vec![
+        rate("yields_per_s", weigh::per_s(yields, facts.span_ns())),
+        part("spin_share", spin_share),
+        count("yields", yields),
+    ];
+    Some(finding(facts, spin_share, facts.yield_sites.first().cloned(), evidence))
+}
+
+fn finding(facts: &Facts, severity: f64, place: Option<Site>, evidence: Vec<Evidence>) -> Finding {
+    let caller = place.as_ref().and_then(Site::caller);
+    let threads = facts.threads.iter().filter(|thread| thread.on_cpu_ns > 0).count().clamp(1, 64);
+    Finding {
+        kind: Kind::SpinWaste,
+        severity,
+        subjects: caller.map(|frame| Subject::Function(key(frame))).into_iter().collect(),
+        place,
+        evidence,
+        moments: Vec::new(),
+        cure: Cure::ParkInsteadOfSpin,
+        proof: weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}")),
+    }
+}

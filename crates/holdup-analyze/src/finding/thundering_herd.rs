@@ -1,0 +1,62 @@
+//! thundering-herd: one wake-up releases many threads, of which one finds work and the others go straight back to sleep.
+//!
+//! Signs and thresholds, per futex:
+//! - at least [`LEAST_CALLS`] calls that woke several at once, [`LEAST_WOKEN`] threads each on average;
+//! - at least [`LEAST_BACK_SHARE`] of the woken wait again within their first run, without 50 us of anything else;
+//! - the needless wake-ups are estimated, at two switches of 5 us each, to take at least 2% of the threads' working time.
+//!
+//! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
+//!
+//! How it can be wrong: threads that were all given work of less than 50 us also go straight back to sleep; then the work is too
+//! fine, which is no better.
+
+use super::weigh::{self, SWITCH_NS, count, part, rate, ratio};
+use super::{Cure, Finding, Kind, Rule};
+use crate::facts::{Facts, LockFacts, Primitive};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::ThunderingHerd,
+    judge,
+    evidence: &["back_to_sleep_share", "woken_per_wake", "herds_per_s", "woken", "max_waiters"],
+};
+
+pub(super) const LEAST_CALLS: u64 = 20;
+pub(super) const LEAST_WOKEN: f64 = 2.5;
+pub(super) const LEAST_BACK_SHARE: f64 = 0.5;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let herds = facts.locks.iter().enumerate().filter(|(_, lock)| is_herd(lock));
+    herds.map(|(index, lock)| finding(facts, index, lock)).collect()
+}
+
+fn is_herd(lock: &LockFacts) -> bool {
+    let by_design = matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once);
+    !by_design
+        && lock.herds.calls >= LEAST_CALLS
+        && weigh::share(lock.herds.woken, lock.herds.calls) >= LEAST_WOKEN
+        && back_share(lock) >= LEAST_BACK_SHARE
+}
+
+fn back_share(lock: &LockFacts) -> f64 {
+    weigh::share(lock.herds.back_to_sleep, lock.herds.woken)
+}
+
+fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+    let needless_ns = lock.herds.back_to_sleep * 2 * SWITCH_NS;
+    Finding {
+        kind: Kind::ThunderingHerd,
+        severity: weigh::share(needless_ns, weigh::work_ns(facts)).min(1.0),
+        subjects: vec![weigh::lock_subject(index, lock)],
+        place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
+        evidence: vec![
+            part("back_to_sleep_share", back_share(lock)),
+            ratio("woken_per_wake", weigh::share(lock.herds.woken, lock.herds.calls)),
+            rate("herds_per_s", weigh::per_s(lock.herds.calls, facts.span_ns())),
+            count("woken", lock.herds.woken),
+            count("max_waiters", u64::from(lock.max_waiters)),
+        ],
+        moments: weigh::longest(lock),
+        cure: Cure::WakeOne,
+        proof: weigh::record_again(),
+    }
+}

@@ -1,0 +1,215 @@
+//! What all rules weigh with: the working time of threads, shares and rates, and the making of evidence.
+
+use holdup_trace::Tid;
+
+use super::{Command, Evidence, Finding, Moment, Subject, Unit};
+use crate::facts::{Facts, LockFacts, Primitive, Reason, ThreadFacts};
+
+/// A microsecond in nanoseconds.
+pub(super) const US: u64 = 1_000;
+
+/// A millisecond in nanoseconds.
+pub(super) const MS: u64 = 1_000_000;
+
+/// A second in nanoseconds.
+pub(super) const S: u64 = 1_000_000_000;
+
+/// What a switch costs beside the work: the system call, the scheduler, the wake-up of the other, and caches that are cold
+/// afterwards. Two to ten microseconds on today's machines; only estimates of severity use it, and no rule shows it as measured.
+pub(super) const SWITCH_NS: u64 = 5 * US;
+
+/// What a system call costs that does nothing: 0.2 to 1 us.
+pub(super) const CALL_NS: u64 = 500;
+
+/// Most moments that a finding names.
+const MOST_MOMENTS: usize = 8;
+
+/// The time that the threads were there to work, the denominator of most severities: CPU time, waits for locks and devices, and
+/// time without a CPU, but not what they idled by design (condition variables, poll, sleep, join) nor in calls that are not
+/// known. At least the length of the recording, so that in an idle program a trifle is not half of next to nothing.
+pub(super) fn work_ns(facts: &Facts) -> u64 {
+    let sum: u64 = facts.threads.iter().map(working_ns).sum();
+    sum.max(facts.span_ns())
+}
+
+/// The part of a thread's life that counts as work.
+pub(super) fn working_ns(thread: &ThreadFacts) -> u64 {
+    let off = |reason: &Reason| match reason {
+        Reason::Futex(primitive) => primitive.is_contention(),
+        Reason::Io | Reason::PageFault | Reason::Preempted | Reason::Yielded => true,
+        _ => false,
+    };
+    let waits: u64 = thread.off.iter().filter(|(reason, _)| off(reason)).map(|(_, off)| off.ns).sum();
+    thread.on_cpu_ns + waits
+}
+
+/// A part of a whole; 0 if there is no whole.
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// How often per second of the given time.
+pub(super) fn per_s(count: u64, ns: u64) -> f64 {
+    share(count, ns) * S as f64
+}
+
+/// The share of time that goes to switching if threads run so long between two switches.
+pub(super) fn switching_share(run_ns: u64) -> f64 {
+    share(SWITCH_NS, SWITCH_NS + run_ns)
+}
+
+/// Samples in all, those in the kernel where they could be taken.
+pub(super) fn samples(facts: &Facts) -> u64 {
+    facts.totals.user_samples + facts.totals.kernel_samples.unwrap_or(0)
+}
+
+/// CPUs that the program may use: those of the machine, or fewer if it ran on fewer although more threads could run.
+pub(super) fn usable_cpus(facts: &Facts) -> usize {
+    let machine = facts.header.machine.cpus as usize;
+    let used = facts.cpus.iter().filter(|cpu| share(cpu.busy_ns, facts.span_ns()) >= 0.01).count();
+    if used == 0 { machine } else { machine.min(used) }
+}
+
+/// The locks whose waits mean that another thread is in the way, with their index.
+pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFacts)> {
+    facts.locks.iter().enumerate().filter(|(_, lock)| lock.primitive.is_contention() && is_mutual(lock))
+}
+
+/// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those who end
+/// waits also wait.
+fn is_mutual(lock: &LockFacts) -> bool {
+    if lock.primitive != Primitive::OtherLock {
+        return true;
+    }
+    let waits = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
+    let all: u64 = lock.holders.iter().map(|holder| holder.count).sum();
+    let mutual: u64 = lock.holders.iter().filter(|h| waits(h.tid)).map(|holder| holder.count).sum();
+    all > 0 && mutual * 2 >= all
+}
+
+/// Waits of a lock as a share of the working time.
+pub(super) fn wait_share(facts: &Facts, lock: &LockFacts) -> f64 {
+    share(lock.wait_ns.sum_ns(), work_ns(facts)).min(1.0)
+}
+
+/// What holders did while others waited, as shares of the time that is accounted for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holding {
+    /// It ran.
+    pub running: f64,
+    /// It had left the CPU by itself: sleep, I/O, page fault, any wait but one for another lock.
+    pub asleep: f64,
+    /// It was preempted, or had yielded.
+    pub preempted: f64,
+}
+
+/// What holders of a lock did while others waited.
+pub(super) fn holding(lock: &LockFacts) -> Holding {
+    let doing = &lock.holder_doing;
+    let sum = |is: fn(&Reason) -> bool| -> u64 {
+        doing.off.iter().filter(|(reason, _)| is(reason)).map(|(_, ns)| *ns).sum()
+    };
+    let all = doing.running_ns + doing.unknown_ns + sum(|_| true);
+    Holding {
+        running: share(doing.running_ns, all),
+        asleep: share(sum(is_asleep), all),
+        preempted: share(sum(|reason| matches!(reason, Reason::Preempted | Reason::Yielded)), all),
+    }
+}
+
+fn is_asleep(reason: &Reason) -> bool {
+    match reason {
+        Reason::Futex(primitive) => !primitive.is_contention(),
+        Reason::Preempted | Reason::Yielded | Reason::Starting | Reason::Unknown => false,
+        _ => true,
+    }
+}
+
+/// The subject of a finding about a lock.
+pub(super) fn lock_subject(index: usize, lock: &LockFacts) -> Subject {
+    Subject::Lock { index, name: lock.name.clone(), addr: lock.addr, primitive: lock.primitive }
+}
+
+/// The subject of a finding about a thread.
+pub(super) fn thread_subject(facts: &Facts, tid: Tid) -> Subject {
+    Subject::Thread { tid, name: facts.thread(tid).map(|thread| thread.name.clone()).unwrap_or_default() }
+}
+
+/// The longest waits of a lock as moments.
+pub(super) fn longest(lock: &LockFacts) -> Vec<Moment> {
+    let moment =
+        |(tid, from_ns, to_ns): &(Tid, u64, u64)| Moment { tid: *tid, from_ns: *from_ns, to_ns: *to_ns };
+    lock.longest.iter().take(MOST_MOMENTS).map(moment).collect()
+}
+
+/// The index of the lock that a finding is about.
+pub(super) fn lock_of(finding: &Finding) -> Option<usize> {
+    finding.subjects.iter().find_map(|subject| match subject {
+        Subject::Lock { index, .. } => Some(*index),
+        _ => None,
+    })
+}
+
+/// The threads that a finding is about.
+pub(super) fn threads_of(finding: &Finding) -> impl Iterator<Item = Tid> {
+    finding.subjects.iter().filter_map(|subject| match subject {
+        Subject::Thread { tid, .. } => Some(*tid),
+        _ => None,
+    })
+}
+
+/// A number of a finding by its name.
+pub(super) fn value(finding: &Finding, name: &str) -> f64 {
+    finding.evidence.iter().find(|evidence| evidence.name == name).map_or(0.0, |evidence| evidence.value)
+}
+
+/// A count.
+pub(super) fn count(name: &'static str, value: u64) -> Evidence {
+    Evidence { name, value: value as f64, unit: Unit::Count }
+}
+
+/// A rate.
+pub(super) fn rate(name: &'static str, value: f64) -> Evidence {
+    Evidence { name, value, unit: Unit::PerSecond }
+}
+
+/// A duration.
+pub(super) fn ns(name: &'static str, value: u64) -> Evidence {
+    Evidence { name, value: value as f64, unit: Unit::Ns }
+}
+
+/// A share.
+pub(super) fn part(name: &'static str, value: f64) -> Evidence {
+    Evidence { name, value, unit: Unit::Share }
+}
+
+/// A ratio.
+pub(super) fn ratio(name: &'static str, value: f64) -> Evidence {
+    Evidence { name, value, unit: Unit::Ratio }
+}
+
+/// `holdup try` with these words, on the recorded program.
+pub(super) fn try_with(words: &str) -> Command {
+    let words = ["try"].into_iter().chain(words.split_whitespace());
+    Command { words: words.map(str::to_owned).collect(), program: true }
+}
+
+/// A measurement of the laboratory.
+pub(super) fn bench(words: &str) -> Command {
+    let words = ["bench"].into_iter().chain(words.split_whitespace());
+    Command { words: words.map(str::to_owned).collect(), program: false }
+}
+
+/// The recording again, after the program was changed; `holdup diff` of the two says whether it helped.
+pub(super) fn record_again() -> Command {
+    Command { words: vec!["record".to_owned()], program: true }
+}
+
+/// Tries the cures of a contended lock: other locks and gates where they can be put under the program, otherwise what can be
+/// varied from outside.
+pub(super) fn try_locks(primitive: Primitive) -> Command {
+    match primitive {
+        Primitive::Mutex => try_with("--locks pthread,adaptive,ttas,mcs --gates none,1,2"),
+        _ => try_with("--cpus all,1 --slices default,20ms"),
+    }
+}

@@ -1,0 +1,135 @@
+//! Names as people write them: demangled, without hashes, parameters, suffixes of compilers, and endless template arguments.
+
+/// Longest list of template or generic arguments that is kept.
+const MAX_ARGUMENTS: usize = 48;
+
+/// Longest name that is worth printing.
+const MAX_NAME: usize = 240;
+
+/// The name of a function or variable as the programmer knows it.
+pub(super) fn demangle(raw: &str) -> String {
+    let bare = without_suffix(raw);
+    let name = rust(bare).or_else(|| cpp(bare)).unwrap_or_else(|| bare.to_owned());
+    truncate(shorten_arguments(&name))
+}
+
+/// Strips a symbol's version (`@@GLIBC_2.2.5`) and what compilers add to copies of a function (`.isra.0`, `.cold`, `.llvm.123`).
+fn without_suffix(raw: &str) -> &str {
+    const SUFFIXES: [&str; 7] =
+        [".isra.", ".part.", ".constprop.", ".cold", ".llvm.", ".lto_priv.", ".localalias"];
+    let raw = raw.split('@').next().filter(|name| !name.is_empty()).unwrap_or(raw);
+    let cut = SUFFIXES.iter().filter_map(|suffix| raw.find(suffix)).filter(|at| *at > 0).min();
+    &raw[..cut.unwrap_or(raw.len())]
+}
+
+fn rust(raw: &str) -> Option<String> {
+    let demangled = rustc_demangle::try_demangle(raw).ok()?;
+    // The alternate form leaves out the hash.
+    Some(format!("{demangled:#}"))
+}
+
+fn cpp(raw: &str) -> Option<String> {
+    if !raw.starts_with("_Z") && !raw.starts_with("__Z") {
+        return None;
+    }
+    let symbol = cpp_demangle::Symbol::new(raw).ok()?;
+    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+    symbol.demangle_with_options(&options).ok()
+}
+
+/// Replaces long lists of arguments by `<...>`: `std::map<int, std::vector<...> >` and the like tell less than they hide.
+fn shorten_arguments(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(open) = rest.find('<') {
+        let begins_argument = open > 0 && !rest[..open].ends_with("operator") && !rest[..open].ends_with('<');
+        let closed = begins_argument.then(|| length_of_arguments(&rest[open..])).flatten();
+        match closed {
+            Some(len) if len > MAX_ARGUMENTS => {
+                out.push_str(&rest[..open]);
+                out.push_str("<...>");
+                rest = &rest[open + len..];
+            }
+            Some(len) => {
+                out.push_str(&rest[..open + len]);
+                rest = &rest[open + len..];
+            }
+            None => {
+                out.push_str(&rest[..=open]);
+                rest = &rest[open + 1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Length of a list in angle brackets with the brackets, if it ends; the `>` of `->` is none.
+fn length_of_arguments(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut before = 0_u8;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' if before != b'-' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        before = byte;
+    }
+    None
+}
+
+fn truncate(mut name: String) -> String {
+    if name.len() > MAX_NAME {
+        let end = (0..=MAX_NAME).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+        name.truncate(end);
+        name.push_str("...");
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_programmers_write() {
+        for (raw, name) in [
+            ("main", "main"),
+            ("pthread_mutex_lock@@GLIBC_2.2.5", "pthread_mutex_lock"),
+            ("_ZN4Pool3getEv", "Pool::get"),
+            ("_ZN4Pool3getEi.isra.0", "Pool::get"),
+            ("work.constprop.0.cold", "work"),
+            ("_ZNSt5mutex4lockEv", "std::mutex::lock"),
+            ("_ZN6holdup4main17h0123456789abcdefE", "holdup::main"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("main.(*Pool).get", "main.(*Pool).get"),
+            ("_Z", "_Z"),
+            ("", ""),
+            (".cold", ".cold"),
+        ] {
+            assert_eq!(demangle(raw), name, "{raw}");
+        }
+    }
+
+    #[test]
+    fn long_arguments_are_left_out() {
+        let long = "a".repeat(60);
+        assert_eq!(shorten_arguments(&format!("Map<{long}, B<{long}> >::get")), "Map<...>::get");
+        assert_eq!(shorten_arguments("Map<int, B<char> >::get"), "Map<int, B<char> >::get");
+        assert_eq!(shorten_arguments("X::operator<<"), "X::operator<<");
+        assert_eq!(shorten_arguments("X::operator-><int>"), "X::operator-><int>");
+        assert_eq!(shorten_arguments("<T as core::fmt::Debug>::fmt"), "<T as core::fmt::Debug>::fmt");
+        assert_eq!(shorten_arguments("odd<"), "odd<");
+    }
+
+    #[test]
+    fn a_name_has_an_end() {
+        assert!(demangle(&"é".repeat(1000)).len() <= MAX_NAME + 3);
+    }
+}

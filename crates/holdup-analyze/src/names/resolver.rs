@@ -1,0 +1,294 @@
+//! Answers about addresses, once all events are known, and keeps every answer.
+
+use std::sync::Arc;
+
+use holdup_trace::{FutexOp, StackId, Stacks};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::demangle::demangle;
+use super::instruction::{self, Suspect};
+use super::lines::Place;
+use super::spaces::{FileId, Names, Region, SpaceId};
+use super::symbols::{Binary, Loaded, Machine};
+use super::unwind::{self, SpaceUnwinder};
+use super::{Frame, Modules, Role, primitive, roles};
+use crate::Problem;
+use crate::facts::{LockName, Primitive};
+
+/// Answers, once all events are known. Caches; hence `&mut self` throughout.
+pub(crate) struct Resolver<'a> {
+    names: Names,
+    stacks: &'a Stacks,
+    modules: &'a dyn Modules,
+    /// By [`FileId`].
+    files: Vec<FileState<'a>>,
+    unwinders: FxHashMap<SpaceId, SpaceUnwinder<'a>>,
+    unwound: unwind::Cache,
+    trails: FxHashMap<(SpaceId, StackId), Arc<[Frame]>>,
+    /// Functions and lines by (file, address in it); the frames' own addresses are those of whoever asked first.
+    frames: FxHashMap<(FileId, u64), Arc<[Frame]>>,
+    strings: FxHashSet<Arc<str>>,
+}
+
+/// A file of the recording, as far as it was looked at.
+#[derive(Default)]
+struct FileState<'a> {
+    loaded: Option<Loaded<'a>>,
+    /// Frames asked for.
+    hits: u64,
+    /// Of these, frames of the program itself that have no line.
+    without_line: u64,
+}
+
+impl<'a> Resolver<'a> {
+    pub(crate) fn new(names: Names, stacks: &'a Stacks, modules: &'a dyn Modules) -> Self {
+        let files = (0..names.files()).map(|_| FileState::default()).collect();
+        Resolver {
+            names,
+            stacks,
+            modules,
+            files,
+            unwinders: FxHashMap::default(),
+            unwound: unwind::Cache::default(),
+            trails: FxHashMap::default(),
+            frames: FxHashMap::default(),
+            strings: FxHashSet::default(),
+        }
+    }
+
+    /// The call path of a stack: kernel part, then user part unwound from the words and spliced on the chain, innermost first,
+    /// with inlined frames. Cached by (space, stack).
+    pub(crate) fn trail(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]> {
+        if let Some(trail) = self.trails.get(&(space, stack)) {
+            return trail.clone();
+        }
+        let mut frames = Vec::new();
+        if let Some(found) = self.stacks.get(stack) {
+            frames.extend(found.kernel.iter().enumerate().map(|(at, ip)| self.kernel_frame(*ip, at > 0)));
+            for (at, address) in self.user_path(space, stack).into_iter().enumerate() {
+                if at > 0 {
+                    self.name_callee(space, address, frames.last_mut());
+                }
+                let address = if at == 0 { address } else { address.wrapping_sub(1) };
+                self.add_user_frames(space, address, &mut frames);
+            }
+        }
+        let trail: Arc<[Frame]> = frames.into();
+        self.trails.insert((space, stack), trail.clone());
+        trail
+    }
+
+    /// The variable that an address is in.
+    pub(crate) fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName> {
+        for region in self.names.regions(space).to_vec() {
+            // Only code is recorded as mapped; a binary's data moved by as much as its code did.
+            let Some((binary, bias)) = self.placed(region) else { continue };
+            let address = addr.wrapping_sub(bias);
+            if binary.maps(address) {
+                let symbol = binary.variable(address)?;
+                let offset = address - symbol.address;
+                return Some(LockName::Symbol { name: demangle(symbol.name), offset });
+            }
+        }
+        None
+    }
+
+    /// What a futex is, from who waits on it how.
+    pub(crate) fn primitive(&mut self, op: FutexOp, trail: &[Frame]) -> Primitive {
+        primitive::classify(op, trail)
+    }
+
+    /// Whether the sample was taken right behind an atomic instruction or a pause.
+    pub(crate) fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect> {
+        let stack = self.stacks.get(stack)?;
+        if !stack.kernel.is_empty() {
+            return None;
+        }
+        let ip = stack.registers.map(|registers| registers.ip).or(stack.user.first().copied())?;
+        let region = self.names.region(space, ip)?;
+        let (binary, bias) = self.placed(region)?;
+        let found = instruction::inspect(binary, ip.wrapping_sub(bias))?;
+        let mut frames = Vec::new();
+        let address = found.address.wrapping_add(bias);
+        self.add_user_frames(space, address, &mut frames);
+        let variable = found.operand.and_then(|operand| self.variable(space, operand.wrapping_add(bias)));
+        let frame = frames.into_iter().next()?;
+        Some(Suspect { frame, instruction: found.text, class: found.class, variable })
+    }
+
+    /// Problems met on the way.
+    pub(crate) fn problems(&mut self) -> Vec<Problem> {
+        let mut problems: Vec<Problem> = Vec::new();
+        for (index, state) in self.files.iter().enumerate() {
+            let path = || self.names.file(FileId(index as u32)).path.to_string();
+            let problem = match &state.loaded {
+                Some(Loaded::Unreadable) if state.hits > 0 => {
+                    Problem::Unreadable { path: path(), hits: state.hits }
+                }
+                Some(Loaded::Replaced) if state.hits > 0 => Problem::Replaced { path: path() },
+                Some(Loaded::Ready(_)) if state.without_line > 0 => {
+                    Problem::NoLines { path: path(), hits: state.without_line }
+                }
+                _ => continue,
+            };
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        problems
+    }
+
+    /// The user part: instruction pointer, then return addresses.
+    fn user_path(&mut self, space: SpaceId, stack: StackId) -> Vec<u64> {
+        let Some(stack) = self.stacks.get(stack) else { return Vec::new() };
+        self.prepare_unwinder(space);
+        let mut unwound = Vec::new();
+        if let (Some(registers), Some(unwinder)) = (stack.registers, self.unwinders.get(&space)) {
+            unwound = unwinder.unwind(stack, registers, &mut self.unwound);
+        }
+        let nothing_known = self.names.regions(space).is_empty();
+        let executable = |address: u64| nothing_known || self.names.region(space, address).is_some();
+        unwind::splice(&unwound, &stack.user, executable, |address| self.follows_call(space, address))
+    }
+
+    /// Reads every binary of a space.
+    fn prepare_unwinder(&mut self, space: SpaceId) {
+        if self.unwinders.contains_key(&space) {
+            return;
+        }
+        let regions = self.names.regions(space).to_vec();
+        let machine = regions.iter().find_map(|region| self.binary(region.file).map(Binary::machine));
+        let mut unwinder = SpaceUnwinder::new(machine.unwrap_or(Machine::Other));
+        for region in regions {
+            if let Some(binary) = self.binary(region.file) {
+                unwinder.add(region, binary);
+            }
+        }
+        self.unwinders.insert(space, unwinder);
+    }
+
+    /// Whether an address can be where a call returns to; `true` where the code cannot be read.
+    fn follows_call(&self, space: SpaceId, address: u64) -> bool {
+        let Some(region) = self.names.region(space, address.wrapping_sub(1)) else { return true };
+        let Some(Loaded::Ready(binary)) = &self.files[region.file.0 as usize].loaded else { return true };
+        let Some(bias) = binary.bias(region) else { return true };
+        instruction::follows_call(binary, address.wrapping_sub(bias))
+    }
+
+    fn kernel_frame(&mut self, ip: u64, caller: bool) -> Frame {
+        let address = if caller { ip.wrapping_sub(1) } else { ip };
+        let symbols = self.modules.kernel_symbols();
+        let behind = symbols.partition_point(|(start, _)| *start <= address);
+        let name = symbols[..behind].last().map(|(_, name)| &**name);
+        Frame {
+            address,
+            function: name.map(|name| intern(&mut self.strings, name)),
+            module: intern(&mut self.strings, "[kernel]"),
+            offset: address,
+            file: None,
+            line: None,
+            inlined: false,
+            role: name.map_or(Role::Kernel, roles::of_kernel),
+        }
+    }
+
+    /// Adds the frames of one address, those that were inlined there first.
+    fn add_user_frames(&mut self, space: SpaceId, address: u64, frames: &mut Vec<Frame>) {
+        let Some(region) = self.names.region(space, address) else {
+            let module = intern(&mut self.strings, "[unknown]");
+            frames.push(bare_frame(address, module, address, Role::Program));
+            return;
+        };
+        let state = &mut self.files[region.file.0 as usize];
+        state.hits += 1;
+        let offset = match self.placed(region) {
+            Some((_, bias)) => address.wrapping_sub(bias),
+            None => address - region.start + region.offset,
+        };
+        let named = self.named(region.file, offset);
+        let own = named.iter().any(|frame| frame.role == Role::Program && frame.line.is_none());
+        if own && !roles::is_system(&self.names.file(region.file).path) {
+            self.files[region.file.0 as usize].without_line += 1;
+        }
+        frames.extend(named.iter().map(|frame| Frame { address, ..frame.clone() }));
+    }
+
+    /// Names a nameless function of another file after the function that its caller imports: the functions that wait in a
+    /// stripped libc often have taken the place of the one that the program called (`sem_wait`, `pthread_join`).
+    fn name_callee(&mut self, space: SpaceId, return_address: u64, callee: Option<&mut Frame>) {
+        let Some(callee) = callee.filter(|frame| frame.function.is_none()) else { return };
+        let Some(region) = self.names.region(space, return_address.wrapping_sub(1)) else { return };
+        if self.names.file(region.file).path == callee.module {
+            return;
+        }
+        let Some((binary, bias)) = self.placed(region) else { return };
+        if let Some(name) = instruction::imported_callee(binary, return_address.wrapping_sub(bias)) {
+            callee.role = roles::of(Some(&demangle(name)), &callee.module, None);
+            callee.function = Some(intern(&mut self.strings, &demangle(name)));
+        }
+    }
+
+    /// The frames of an address of a file.
+    fn named(&mut self, file: FileId, offset: u64) -> Arc<[Frame]> {
+        if let Some(frames) = self.frames.get(&(file, offset)) {
+            return frames.clone();
+        }
+        let path = self.names.file(file).path.clone();
+        let mut frames = Vec::new();
+        let symbol_and_places = self.binary(file).map(|binary| {
+            let symbol = binary.function(offset).map(|symbol| symbol.name);
+            (symbol, binary.lines().map(|lines| lines.places(offset)).unwrap_or_default())
+        });
+        let (symbol, mut places) = symbol_and_places.unwrap_or_default();
+        if places.is_empty() {
+            places.push(Place::default());
+        }
+        let last = places.len() - 1;
+        for (at, place) in places.into_iter().enumerate() {
+            // The symbol's name says more than the debug information's, and is the one that other tools print.
+            let raw =
+                if at == last { symbol.or(place.function.as_deref()) } else { place.function.as_deref() };
+            let function = raw.map(|raw| intern(&mut self.strings, &demangle(raw)));
+            let role = roles::of(function.as_deref(), &path, place.file.as_deref());
+            frames.push(Frame {
+                function,
+                file: place.file.map(|file| intern(&mut self.strings, &file)),
+                line: place.line,
+                inlined: at < last,
+                ..bare_frame(0, path.clone(), offset, role)
+            });
+        }
+        let frames: Arc<[Frame]> = frames.into();
+        self.frames.insert((file, offset), frames.clone());
+        frames
+    }
+
+    /// The binary of a region, and what to subtract from an address there to get one of the binary.
+    fn placed(&mut self, region: Region) -> Option<(&Binary<'a>, u64)> {
+        let binary = self.binary(region.file)?;
+        Some((binary, binary.bias(region)?))
+    }
+
+    fn binary(&mut self, file: FileId) -> Option<&Binary<'a>> {
+        let state = self.files.get_mut(file.0 as usize)?;
+        let (names, modules) = (&self.names, self.modules);
+        match state.loaded.get_or_insert_with(|| Binary::load(names.file(file), modules)) {
+            Loaded::Ready(binary) => Some(binary),
+            _ => None,
+        }
+    }
+}
+
+fn bare_frame(address: u64, module: Arc<str>, offset: u64, role: Role) -> Frame {
+    Frame { address, function: None, module, offset, file: None, line: None, inlined: false, role }
+}
+
+/// One allocation per text, however many frames have it.
+fn intern(strings: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
+    if let Some(known) = strings.get(text) {
+        return known.clone();
+    }
+    let fresh: Arc<str> = Arc::from(text);
+    strings.insert(fresh.clone());
+    fresh
+}

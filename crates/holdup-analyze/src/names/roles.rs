@@ -1,0 +1,535 @@
+//! Whose code a function is, so that the first frame of the program is the one that its author calls "my function".
+
+use super::Role;
+use super::pattern::{any, plain};
+
+/// Functions of the kernel that are the way off the CPU and back, not what a program asked for.
+const SCHEDULER: &[&str] = &[
+    "schedule*",
+    "futex_*",
+    "do_futex*",
+    "x64_sys_futex*",
+    "arm64_sys_futex*",
+    "do_sys_futex*",
+    "se_sys_futex*",
+    "se_compat_sys_futex*",
+    "preempt_schedule*",
+    "io_schedule*",
+    "finish_task_switch*",
+    "switch_to*",
+    "context_switch*",
+    "pick_next_task*",
+    "try_to_wake_up*",
+    "wake_up_q",
+    "wake_up_process",
+    "ttwu_*",
+    "dequeue_task*",
+    "enqueue_task*",
+    "do_nanosleep",
+    "x64_sys_sched_yield",
+    "do_sched_yield",
+    "yield_task*",
+    "prepare_task_switch*",
+];
+
+/// Ways to wait, of every library that is known.
+const LOCK: &[&str] = &[
+    // POSIX, as in glibc and musl, and the C11 names.
+    "pthread_mutex_*",
+    "pthread_cond_*",
+    "pthread_rwlock_*",
+    "pthread_barrier_*",
+    "pthread_spin_*",
+    "pthread_join*",
+    "pthread_timedjoin*",
+    "pthread_clockjoin*",
+    "pthread_tryjoin*",
+    "pthread_once*",
+    "private_cond_signal",
+    "lll_*",
+    "futex_*",
+    "sem_wait*",
+    "sem_timedwait*",
+    "sem_clockwait*",
+    "sem_trywait*",
+    "sem_post*",
+    "new_sem_*",
+    "old_sem_*",
+    "do_futex_wait*",
+    "mtx_*",
+    "cnd_*",
+    "thrd_join",
+    "call_once",
+    "syscall",
+    "syscall_cancel*",
+    "internal_syscall_cancel*",
+    "timedwait",
+    "timedwait_cp",
+    "syscall_cp*",
+    "syscall_cp_c",
+    "gthread_*",
+    "gthrw_*",
+    "cxa_guard_acquire",
+    "cxa_guard_release",
+    "cxxabiv1::__cxa_guard_*",
+    "__cxxabiv1::__cxa_guard_*",
+    "gomp_*wait*",
+    "gomp_mutex_*",
+    "gomp_barrier_*",
+    "gomp_team_barrier_*",
+    // C++.
+    "std::mutex::*",
+    "std::__mutex_base::*",
+    "std::timed_mutex::*",
+    "std::__timed_mutex_impl*",
+    "std::recursive_mutex::*",
+    "std::recursive_timed_mutex::*",
+    "std::shared_mutex::*",
+    "std::shared_timed_mutex::*",
+    "std::__shared_mutex*",
+    "std::__shared_timed_mutex*",
+    "std::unique_lock*",
+    "std::lock_guard*",
+    "std::scoped_lock*",
+    "std::shared_lock*",
+    "std::lock",
+    "std::lock<*",
+    "std::try_lock*",
+    "std::__detail::__lock_impl*",
+    "std::condition_variable*",
+    "std::__condvar::*",
+    "std::call_once*",
+    "std::once_flag*",
+    "std::thread::join",
+    "std::jthread::join",
+    "std::__atomic_futex_unsigned*",
+    "std::__atomic_wait*",
+    "std::__atomic_notify*",
+    "std::__atomic_semaphore*",
+    "std::__platform_semaphore*",
+    "std::__platform_wait*",
+    "std::__detail::*wait*",
+    "std::__detail::*semaphore*",
+    "std::counting_semaphore*",
+    "std::latch::*",
+    "std::barrier*",
+    "std::__tree_barrier*",
+    "std::future*",
+    "std::shared_future*",
+    "std::promise*",
+    "std::__basic_future*",
+    "std::__future_base*",
+    "std::__libcpp_*",
+    // Rust.
+    "std::sync::*",
+    "std::sys::sync::*",
+    "std::sys_common::mutex*",
+    "std::sys_common::rwlock*",
+    "std::sys_common::condvar*",
+    "std::sys_common::thread_park*",
+    "std::sys::futex*",
+    "std::sys::unix::futex*",
+    "std::sys::unix::locks*",
+    "std::sys::unix::thread_park*",
+    "std::sys::pal::unix::futex*",
+    "std::sys::pal::unix::sync*",
+    "std::sys::pal::unix::thread::Thread::join*",
+    "std::sys::thread*::join*",
+    "std::thread::park*",
+    "std::thread::scoped::*",
+    "std::thread::JoinHandle*",
+    "std::thread::JoinInner*",
+    "std::thread::join_handle*",
+    "std::thread::lifecycle::Join*",
+    "std::thread::Thread::park*",
+    "std::thread::Thread::unpark*",
+    "std::thread::thread::Thread::park*",
+    "std::thread::thread::Thread::unpark*",
+    "std::sys::thread::unix::Thread::join*",
+    "std::sys::thread_parking*",
+    "parking_lot::*",
+    "parking_lot_core::*",
+    "lock_api::*",
+    "crossbeam_utils::sync::*",
+    "crossbeam_channel::*",
+    "crossbeam::sync::*",
+    "crossbeam::channel::*",
+    "flume::*",
+    "once_cell::*",
+    "usync::*",
+    "spin::*",
+    "spinning_top::*",
+    "atomic_wait::*",
+    "event_listener::*",
+    "dashmap::lock::*",
+    "holdup_locks::*",
+    "linux_futex::*",
+    // Go.
+    "runtime.futex*",
+    "runtime.lock",
+    "runtime.lock2",
+    "runtime.lockWithRank*",
+    "runtime.unlock*",
+    "runtime.note*",
+    "runtime.sema*",
+    "runtime.semrelease*",
+    "runtime.mPark",
+    "runtime.stopm",
+    "runtime.gopark*",
+    "runtime.(*mutex*",
+    "sync.runtime_*",
+    "sync.(*",
+    "sync.On*",
+    "internal/sync.*",
+    "internal/poll.runtime_Sem*",
+    "internal/poll.(*fdMutex)*",
+    // Libraries of C++.
+    "absl::Mutex*",
+    "absl::MutexLock*",
+    "absl::ReaderMutexLock*",
+    "absl::WriterMutexLock*",
+    "absl::CondVar*",
+    "absl::Notification*",
+    "absl::BlockingCounter*",
+    "absl::Barrier*",
+    "absl::synchronization_internal::*",
+    "absl::base_internal::SpinLock*",
+    "absl::base_internal::LowLevel*",
+    "AbslInternalPerThreadSem*",
+    "AbslInternalSpinLock*",
+    "AbslInternalMutex*",
+    "folly::SharedMutex*",
+    "folly::Baton*",
+    "folly::MicroLock*",
+    "folly::MicroSpinLock*",
+    "folly::DistributedMutex*",
+    "folly::futex*",
+    "folly::detail::futex*",
+    "folly::detail::MemoryIdler*",
+    "folly::detail::Futex*",
+    "folly::detail::distributed_mutex*",
+    "tbb::*mutex*",
+    "tbb::*semaphore*",
+    "tbb::*futex*",
+    "tbb::*concurrent_monitor*",
+    "tbb::detail::*",
+    "boost::mutex*",
+    "boost::timed_mutex*",
+    "boost::recursive_mutex*",
+    "boost::shared_mutex*",
+    "boost::unique_lock*",
+    "boost::lock_guard*",
+    "boost::shared_lock*",
+    "boost::condition_variable*",
+    "boost::barrier*",
+    "boost::interprocess::ipcdetail::*",
+    "boost::posix::*",
+    "QMutex*",
+    "QBasicMutex*",
+    "QRecursiveMutex*",
+    "QWaitCondition*",
+    "QSemaphore*",
+    "QReadWriteLock*",
+    "QtLinuxFutex*",
+];
+
+/// Names that are only locks as they stand: without the underscores they would be anybody's.
+const LOCK_AS_WRITTEN: &[&str] =
+    &["__lock", "__unlock", "__wait", "__wake", "__tl_lock", "__tl_sync", "__lockfile"];
+
+/// The rest of libraries and languages: start-up, memory, containers.
+const RUNTIME: &[&str] = &[
+    "start_thread",
+    "thread_start",
+    "start",
+    "start_c",
+    "clone",
+    "clone3",
+    "clone_internal*",
+    "libc_start_*",
+    "libc_csu_*",
+    "dl_*",
+    "execute_native_thread_routine*",
+    "restore_rt",
+    "malloc*",
+    "libc_malloc*",
+    "calloc",
+    "libc_calloc",
+    "realloc",
+    "libc_realloc",
+    "free",
+    "libc_free",
+    "cfree",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "int_malloc*",
+    "int_free*",
+    "int_realloc*",
+    "int_memalign*",
+    "sysmalloc*",
+    "systrim*",
+    "arena_get*",
+    "tcache_*",
+    "unlink_chunk*",
+    "alloc_perturb*",
+    "operator new*",
+    "operator delete*",
+    "je_*",
+    "tc_*",
+    "mi_*",
+    "tcmalloc::*",
+    "IO_*",
+    "memcpy*",
+    "memmove*",
+    "memset*",
+    "memcmp*",
+    "mem*_sse*",
+    "mem*_avx*",
+    "str*_sse*",
+    "str*_avx*",
+    "nanosleep",
+    "clock_nanosleep*",
+    "sched_yield",
+    "sched_setaffinity",
+    "nptl_*",
+    "kmp_*",
+    "GOMP_*",
+    "gomp_*",
+    "omp_*",
+    "tsan*",
+    "asan*",
+    "sanitizer*",
+    "cxxabiv1::*",
+    "__cxxabiv1::*",
+    "__gnu_cxx::*",
+    "cxa_*",
+    "gxx_personality*",
+    "Unwind_*",
+    "std::*",
+    "core::*",
+    "alloc::*",
+    "compiler_builtins::*",
+    "hashbrown::*",
+    "dyn core::*",
+    "rust_*",
+    "rdl_*",
+    "rg_*",
+    "runtime.*",
+    "runtime/*",
+    "internal/*",
+    "sync/atomic.*",
+    "type:.*",
+    "syscall.*",
+    "x_cgo_*",
+    "cgo_*",
+    "crosscall*",
+    "boost::detail::thread_data*",
+    "boost::thread_proxy",
+];
+
+/// Files whose unnamed functions belong to the system: beginnings of file names.
+const SYSTEM_FILES: &[&str] = &[
+    "libc.so",
+    "libc-2.",
+    "libc.musl",
+    "ld-",
+    "ld.so",
+    "libpthread",
+    "libm.so",
+    "libm-2.",
+    "librt.so",
+    "librt-2.",
+    "libdl.so",
+    "libdl-2.",
+    "libstdc++",
+    "libc++",
+    "libgcc_s",
+    "libgomp",
+    "libomp.",
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+    "libtsan",
+    "libasan",
+    "[vdso]",
+    "[vsyscall]",
+];
+
+/// Parts of the paths of sources that belong to a language's library, and the parts where that waits. Functions that a compiler
+/// instantiated in the program are known by these, whatever they are called.
+const LIBRARY_SOURCES: &[&str] = &[
+    "/usr/include/*",
+    "*/include/c++/*",
+    "/rustc/*/library/*",
+    "*/lib/rustlib/src/*",
+    "*/go/src/runtime/*",
+    "*/go/src/internal/*",
+    "*/go/src/sync/atomic/*",
+];
+const LOCK_SOURCES: &[&str] = &[
+    "/usr/include/*/mutex",
+    "/usr/include/*/shared_mutex",
+    "/usr/include/*/condition_variable",
+    "/usr/include/*/bits/std_mutex.h",
+    "/usr/include/*/bits/unique_lock.h",
+    "/usr/include/*/bits/gthr*",
+    "/usr/include/*/bits/semaphore_base.h",
+    "/rustc/*/library/std/src/sync/*",
+    "/rustc/*/library/std/src/sys/sync/*",
+    "*/parking_lot-*/src/*",
+    "*/parking_lot_core-*/src/*",
+    "*/lock_api-*/src/*",
+    "*/go/src/sync/*.go",
+];
+
+/// The role of a function by its demangled name, its binary, and the source file that it was compiled from.
+pub(super) fn of(function: Option<&str>, module: &str, source: Option<&str>) -> Role {
+    let role = by_name(function, module);
+    match source {
+        Some(file) if role == Role::Program && any(LOCK_SOURCES, file) => Role::Lock,
+        Some(file) if role == Role::Program && any(LIBRARY_SOURCES, file) => Role::Runtime,
+        _ => role,
+    }
+}
+
+fn by_name(function: Option<&str>, module: &str) -> Role {
+    if let Some(name) = function {
+        if any(LOCK_AS_WRITTEN, name) {
+            return Role::Lock;
+        }
+        let name = plain(name);
+        // Atomics are the program's own waiting, and mostly inlined: they are no lock.
+        let atomic = name.starts_with("std::sync::atomic") || name.starts_with("core::sync::atomic");
+        if !atomic && any(LOCK, &name) {
+            return Role::Lock;
+        }
+        if any(RUNTIME, &name) {
+            return Role::Runtime;
+        }
+    }
+    if is_system_file(module) { Role::Runtime } else { Role::Program }
+}
+
+/// The role of a function of the kernel.
+pub(super) fn of_kernel(name: &str) -> Role {
+    if any(SCHEDULER, &plain(name)) { Role::Scheduler } else { Role::Kernel }
+}
+
+/// Whether a file came with the system: nobody misses line numbers there.
+pub(super) fn is_system(path: &str) -> bool {
+    const FOLDERS: [&str; 4] = ["/lib", "/usr/lib", "/usr/libexec", "["];
+    FOLDERS.iter().any(|folder| path.starts_with(folder)) || is_system_file(path)
+}
+
+fn is_system_file(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    SYSTEM_FILES.iter().any(|beginning| file.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINE: &str = "/home/me/server";
+
+    #[test]
+    fn ways_to_wait_are_locks() {
+        for name in [
+            "pthread_mutex_lock",
+            "___pthread_mutex_lock",
+            "__lll_lock_wait",
+            "__futex_abstimed_wait_common",
+            "std::mutex::lock",
+            "std::unique_lock<std::mutex>::lock",
+            "std::condition_variable::wait",
+            "__gthread_mutex_lock",
+            "std::sys::sync::mutex::futex::Mutex::lock_contended",
+            "std::sync::poison::mutex::Mutex<T>::lock",
+            "std::sync::mpsc::Receiver<T>::recv",
+            "std::thread::park",
+            "<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock",
+            "parking_lot_core::parking_lot::park::{{closure}}",
+            "runtime.futex",
+            "runtime.futex.abi0",
+            "runtime.lock2",
+            "sync.(*Mutex).Lock",
+            "absl::lts_20230125::Mutex::LockSlow",
+            "__lock",
+            "syscall",
+        ] {
+            assert_eq!(of(Some(name), MINE, None), Role::Lock, "{name}");
+        }
+    }
+
+    #[test]
+    fn libraries_and_start_up_are_runtime() {
+        for name in [
+            "start_thread",
+            "clone3",
+            "_start",
+            "__libc_start_call_main",
+            "_int_malloc",
+            "operator new",
+            "std::vector<int>::push_back",
+            "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+            "<alloc::boxed::Box<F> as core::ops::function::FnOnce<A>>::call_once",
+            "std::sys::backtrace::__rust_begin_short_backtrace",
+            "core::sync::atomic::AtomicU64::fetch_add",
+            "runtime.goexit",
+            "runtime.mcall",
+            "std::thread::_Invoker<std::tuple<void (*)()> >::operator()",
+        ] {
+            assert_eq!(of(Some(name), MINE, None), Role::Runtime, "{name}");
+        }
+        assert_eq!(of(None, "/usr/lib/x86_64-linux-gnu/libc.so.6", None), Role::Runtime);
+        assert_eq!(of(Some("qsort_r"), "/usr/lib/x86_64-linux-gnu/libc.so.6", None), Role::Runtime);
+    }
+
+    #[test]
+    fn what_a_programmer_wrote_is_the_programs() {
+        for name in [
+            "main",
+            "worker",
+            "Pool::get",
+            "main.(*Pool).get",
+            "main.main",
+            "holdup::run",
+            "block",
+            "lock",
+            "wait",
+            "clock_tick",
+            "starter",
+        ] {
+            assert_eq!(of(Some(name), MINE, None), Role::Program, "{name}");
+        }
+        assert_eq!(of(None, MINE, None), Role::Program);
+        assert_eq!(of(Some("deflate"), "/usr/lib/libz.so.1", None), Role::Program);
+    }
+
+    #[test]
+    fn sources_tell_where_names_do_not() {
+        for (name, source, role) in [
+            ("lock_guard", "/usr/include/c++/12/bits/std_mutex.h", Role::Lock),
+            ("get", "/usr/include/c++/12/bits/unique_ptr.h", Role::Runtime),
+            (
+                "<mine::Rows as Iterator>::fold",
+                "/rustc/59807616e1/library/core/src/iter/mod.rs",
+                Role::Runtime,
+            ),
+            ("lock", "/rustc/59807616e1/library/std/src/sync/poison/mutex.rs", Role::Lock),
+            ("lock", "/home/me/src/lock.c", Role::Program),
+            ("main.main", "/home/me/go/src/main/main.go", Role::Program),
+        ] {
+            assert_eq!(of(Some(name), MINE, Some(source)), role, "{name} in {source}");
+        }
+    }
+
+    #[test]
+    fn the_scheduler_is_the_way_off_the_cpu() {
+        for name in ["__schedule", "schedule", "futex_wait_queue", "__x64_sys_futex", "do_futex"] {
+            assert_eq!(of_kernel(name), Role::Scheduler, "{name}");
+        }
+        assert_eq!(of_kernel("ext4_file_write_iter"), Role::Kernel);
+    }
+}

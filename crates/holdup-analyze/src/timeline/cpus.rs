@@ -1,0 +1,77 @@
+//! CPUs: busy time, switches, counters; and how many threads were running or runnable at once.
+
+use std::collections::BTreeMap;
+
+use holdup_trace::{Counter, NO_CPU};
+
+use crate::facts::CpuFacts;
+
+#[derive(Debug, Default)]
+pub(super) struct Cpus {
+    pub list: Vec<Cpu>,
+    /// Counter readings per CPU: the first of the window, the last.
+    pub counters: BTreeMap<(u16, Counter), (u64, u64)>,
+    active: usize,
+    active_since: u64,
+    pub runnable_ns: Vec<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Cpu {
+    pub facts: CpuFacts,
+    /// Its last event.
+    pub last: u64,
+    /// The last thread that blocked in an unnamed call here, for pairs.
+    pub seen: bool,
+}
+
+impl Cpus {
+    /// For a machine with so many CPUs.
+    pub(super) fn new(cpus: u32) -> Cpus {
+        let most = (cpus.clamp(4, 4096) as usize) * 4;
+        Cpus { runnable_ns: vec![0; most + 1], ..Cpus::default() }
+    }
+
+    pub(super) fn at(&mut self, cpu: u16) -> Option<&mut Cpu> {
+        if cpu == NO_CPU {
+            return None;
+        }
+        let index = usize::from(cpu);
+        if index >= self.list.len() {
+            self.list.resize_with(index + 1, Cpu::default);
+        }
+        self.list[index].seen = true;
+        Some(&mut self.list[index])
+    }
+
+    pub(super) fn count(&mut self, cpu: u16, counter: Counter, value: u64) {
+        let reading = self.counters.entry((cpu, counter)).or_insert((0, value));
+        reading.1 = reading.1.max(value);
+        let _ = self.at(cpu);
+    }
+
+    /// One more or one less thread is running or runnable from now on.
+    pub(super) fn activate(&mut self, now: u64, up: bool) {
+        self.advance(now);
+        self.active = if up { self.active + 1 } else { self.active.saturating_sub(1) };
+    }
+
+    pub(super) fn advance(&mut self, now: u64) {
+        let now = now.max(self.active_since);
+        let last = self.runnable_ns.len() - 1;
+        self.runnable_ns[self.active.min(last)] += now - self.active_since;
+        self.active_since = now;
+    }
+
+    /// Begins to count time now.
+    pub(super) fn start(&mut self, now: u64) {
+        self.active_since = now;
+    }
+
+    pub(super) fn restart(&mut self, now: u64) {
+        self.runnable_ns.fill(0);
+        self.active_since = self.active_since.max(now);
+        self.list.iter_mut().for_each(|cpu| cpu.facts = CpuFacts::default());
+        self.counters.values_mut().for_each(|reading| reading.0 = reading.1);
+    }
+}

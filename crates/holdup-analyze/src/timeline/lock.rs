@@ -1,0 +1,204 @@
+//! Futexes: who waits where, who may have woken whom, and the sums of each.
+
+use std::collections::VecDeque;
+
+use holdup_trace::FutexOp;
+
+use super::tally::Tally;
+use super::thread::{Doing, NONE};
+use crate::Histogram;
+use crate::facts::{Herds, OffTime};
+use crate::names::SpaceId;
+
+/// A stack in an address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub space: SpaceId,
+    pub stack: u32,
+}
+
+/// One address that threads wait on: the queue and the calls that woke lately.
+#[derive(Debug)]
+pub(super) struct Lock {
+    /// The space of the first thread that used it.
+    pub space: SpaceId,
+    pub addr: u64,
+    /// The process of that thread: index of the thread.
+    pub thread: u32,
+    /// One group per operation that waits.
+    pub groups: Vec<(u32, u32)>,
+    pub waiting: VecDeque<Wait>,
+    /// Waits that ended, oldest first, until it is certain who ended them.
+    pub ended: VecDeque<Wait>,
+    /// The last call that wakes, and the one before it.
+    pub released: u64,
+    /// The one thread that waited here; [`NONE`] before, `OUTSIDE` when there were several.
+    pub only_waiter: u32,
+    /// The last call moved those who waited to another address.
+    pub moved: bool,
+    pub wasted: u64,
+    pub words: (u64, u64, u64),
+}
+
+impl Lock {
+    pub(super) fn new(space: SpaceId, addr: u64, thread: u32) -> Lock {
+        Lock {
+            space,
+            addr,
+            thread,
+            groups: Vec::new(),
+            waiting: VecDeque::new(),
+            ended: VecDeque::new(),
+            released: 0,
+            only_waiter: NONE,
+            moved: false,
+            wasted: 0,
+            words: (0, 0, 0),
+        }
+    }
+}
+
+/// A wait that slept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    pub thread: u32,
+    pub group: u32,
+    /// The group of the place, for primitives whose futex is not the lock.
+    pub place_group: u32,
+    pub from: u64,
+    /// 0 while it lasts.
+    pub to: u64,
+    /// Who ended it, and when.
+    pub waker: Option<(u32, u64)>,
+    /// A recorded wake call has answered for it.
+    pub claimed: bool,
+    /// When the lock was released before the release that ended the wait.
+    pub released_before: u64,
+    /// The kernel said that nobody woke it: timeout or signal.
+    pub unwoken: bool,
+}
+
+/// One way to wait at one address from one place.
+#[derive(Debug)]
+pub(super) struct Spot {
+    pub lock: u32,
+    pub op: FutexOp,
+    pub place: Place,
+    pub group: u32,
+    /// The group of the place, while it may be a primitive whose futex is not the lock.
+    pub place_group: u32,
+    pub waiters: Tally<u32, OffTime>,
+    pub refused: u64,
+}
+
+/// Sums of one lock: of an address and operation, or of a place.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub lock: u32,
+    pub op: u32,
+    pub by_place: bool,
+    pub wait_ns: Histogram,
+    pub timeouts: u64,
+    pub wakes: u64,
+    pub refused: u64,
+    pub waiting: u32,
+    pub max_waiters: u32,
+    pub contended_since: u64,
+    pub contended_ns: u64,
+    pub last_end: Option<u64>,
+    pub handover_ns: Histogram,
+    pub run_before_ns: Histogram,
+    pub holders: Tally<u32, OffTime>,
+    pub running_ns: u64,
+    pub unknown_ns: u64,
+    pub off: Tally<Doing, u64>,
+    pub off_sites: Tally<Place, OffTime>,
+    pub wake_sites: Tally<Place, u64>,
+    pub herds: Herds,
+    pub inversions: OffTime,
+    pub longest: Vec<(u32, u64, u64)>,
+}
+
+/// How many of the longest waits are kept.
+pub(super) const LONGEST: usize = 8;
+
+impl Group {
+    pub(super) fn new(lock: u32, op: u32, by_place: bool) -> Group {
+        Group {
+            lock,
+            op,
+            by_place,
+            wait_ns: Histogram::default(),
+            timeouts: 0,
+            wakes: 0,
+            refused: 0,
+            waiting: 0,
+            max_waiters: 0,
+            contended_since: 0,
+            contended_ns: 0,
+            last_end: None,
+            handover_ns: Histogram::default(),
+            run_before_ns: Histogram::default(),
+            holders: Tally::default(),
+            running_ns: 0,
+            unknown_ns: 0,
+            off: Tally::default(),
+            off_sites: Tally::default(),
+            wake_sites: Tally::default(),
+            herds: Herds::default(),
+            inversions: OffTime::default(),
+            longest: Vec::new(),
+        }
+    }
+
+    /// Somebody begins to wait.
+    pub(super) fn begin(&mut self, now: u64, run_before: Option<u64>) {
+        if self.waiting == 0 {
+            self.contended_since = now;
+            self.last_end = None;
+        }
+        self.waiting += 1;
+        self.max_waiters = self.max_waiters.max(self.waiting);
+        if let Some(run) = run_before {
+            self.run_before_ns.add(run);
+        }
+    }
+
+    /// Somebody no longer waits; `known` is false if it is not known since when.
+    pub(super) fn end(&mut self, thread: u32, from: u64, now: u64, known: bool) {
+        self.waiting = self.waiting.saturating_sub(1);
+        if self.waiting == 0 {
+            self.contended_ns += now.saturating_sub(self.contended_since);
+        }
+        if !known {
+            self.last_end = None;
+            return;
+        }
+        if let Some(last) = self.last_end {
+            self.handover_ns.add(now.saturating_sub(last));
+        }
+        self.last_end = (self.waiting > 0).then_some(now);
+        self.wait_ns.add(now.saturating_sub(from));
+        keep_longest(&mut self.longest, (thread, from, now));
+    }
+
+    /// Forgets all sums, and lets what is under way begin now.
+    pub(super) fn restart(&mut self, now: u64) {
+        let waiting = self.waiting;
+        *self = Group::new(self.lock, self.op, self.by_place);
+        self.waiting = waiting;
+        self.max_waiters = waiting;
+        self.contended_since = now;
+    }
+}
+
+/// Inserts a wait in a short list, longest first.
+pub(super) fn keep_longest(list: &mut Vec<(u32, u64, u64)>, wait: (u32, u64, u64)) {
+    let length = |wait: &(u32, u64, u64)| wait.2.saturating_sub(wait.1);
+    if list.len() == LONGEST && list.last().is_some_and(|last| length(last) >= length(&wait)) {
+        return;
+    }
+    let at = list.partition_point(|known| length(known) >= length(&wait));
+    list.insert(at, wait);
+    list.truncate(LONGEST);
+}

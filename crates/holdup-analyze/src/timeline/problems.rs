@@ -1,0 +1,70 @@
+//! What the events themselves show to be wrong with a recording.
+
+use holdup_trace::Tid;
+
+use super::engine::Engine;
+use super::thread::Thread;
+use crate::Problem;
+use crate::facts::Facts;
+
+/// Readings of /proc are not taken at the very moment of an event.
+const SLACK: u64 = 4;
+/// Threads that are named one by one.
+const NAMED: usize = 3;
+
+pub(super) fn all(engine: &Engine, facts: &Facts) -> Vec<Problem> {
+    let trouble = engine.trouble;
+    let mut problems = Vec::new();
+    if trouble.lost_places > 0 {
+        problems.push(Problem::Lost {
+            count: trouble.lost,
+            places: trouble.lost_places,
+            from_ns: trouble.lost_from,
+            to_ns: trouble.lost_to,
+        });
+    }
+    if facts.ending.is_none() {
+        problems.push(Problem::CutOff);
+    }
+    if trouble.skews > 0 {
+        problems.push(Problem::ClockSkew { count: trouble.skews, max_ns: trouble.skew_ns });
+    }
+    if engine.grade.switches {
+        problems.extend(switches(engine));
+    }
+    problems
+}
+
+/// Where the kernel counted other switches than were recorded between the first and the last reading of a thread.
+fn switches(engine: &Engine) -> Vec<Problem> {
+    let counts: Vec<(Tid, u64, u64)> = engine.threads.iter().filter_map(counted).collect();
+    let (recorded, counted) = counts.iter().fold((0, 0), |sum, (_, r, c)| (sum.0 + r, sum.1 + c));
+    let slack = SLACK * counts.len() as u64;
+    let mut problems = Vec::new();
+    if differ(recorded, counted, slack) {
+        problems.push(Problem::SwitchesDiffer { tid: Tid(0), recorded, counted });
+    }
+    let mut single: Vec<&(Tid, u64, u64)> =
+        counts.iter().filter(|(_, recorded, counted)| differ(*recorded, *counted, 16 * SLACK)).collect();
+    single.sort_by_key(|(tid, recorded, counted)| (std::cmp::Reverse(recorded.abs_diff(*counted)), *tid));
+    let named = single.into_iter().take(NAMED);
+    problems.extend(named.map(|&(tid, recorded, counted)| Problem::SwitchesDiffer {
+        tid,
+        recorded,
+        counted,
+    }));
+    problems
+}
+
+fn counted(thread: &Thread) -> Option<(Tid, u64, u64)> {
+    let (first, last) = thread.usage?;
+    let recorded = thread.usage_switches.1 - thread.usage_switches.0;
+    let sum = |usage: holdup_trace::ThreadUsage| usage.voluntary.saturating_add(usage.involuntary);
+    let counted = sum(last).saturating_sub(sum(first));
+    (recorded + counted > 0).then_some((thread.tid, recorded, counted))
+}
+
+/// By more than 2% and the slack.
+fn differ(recorded: u64, counted: u64, slack: u64) -> bool {
+    recorded.abs_diff(counted) > slack + recorded.max(counted) / 50
+}

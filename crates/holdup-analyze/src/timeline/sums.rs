@@ -1,0 +1,802 @@
+//! From sums to facts: asks for names, decides what each futex is, and puts together what belongs together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdup_trace::{Ending, StackId, Tid};
+use rustc_hash::FxHashMap;
+
+use super::engine::Engine;
+use super::lock::{Group, Place, keep_longest};
+use super::naming::Naming;
+use super::tally::Tally;
+use super::thread::{Doing, NONE, Plain, State as ThreadState, Thread};
+use super::{Interval, SampleAt, State, Timeline};
+use crate::facts::{
+    Code, Facts, Holder, Hotspot, LockFacts, LockName, OffTime, PairFacts, Primitive, ProcessFacts, Reason,
+    Site, ThreadFacts,
+};
+use crate::names::{Frame, Role, SpaceId};
+use crate::{Histogram, Problem};
+
+/// Places of one list that are named at all, by weight; the rest could not show up.
+const NAMED_PLACES: usize = 256;
+/// Sites of one list that are kept.
+const SITES: usize = 16;
+/// Addresses without any wait that are listed because of wasted wakes.
+const WASTED_ONLY: usize = 16;
+/// Words of one object (the parts of a condition variable, say) are within so many bytes.
+const OBJECT_BYTES: u64 = 16;
+
+/// What the summing-up yields beside the facts.
+pub(crate) struct Rest {
+    pub problems: Vec<Problem>,
+    pub timeline: Option<Timeline>,
+}
+
+/// Ends the recording and tells everything.
+pub(crate) fn sum_up(
+    mut engine: Engine,
+    ending: Option<&Ending>,
+    facts: &mut Facts,
+    naming: &mut dyn Naming,
+) -> Rest {
+    facts.end_ns = engine.close(ending.map(|ending| ending.ended_ns));
+    facts.start_ns = start_ns(&engine, facts);
+    facts.ending = ending.cloned();
+    let mut sums = Sums::new(&engine, naming);
+    sums.judge_spots();
+    sums.gather_units();
+    facts.locks = sums.locks();
+    facts.threads = sums.threads();
+    facts.yield_sites = sums.sites(&engine.yields, |count| (*count, 0));
+    sums.codes(facts);
+    facts.pairs = sums.pairs(&engine);
+    let timeline = engine.keep.then(|| sums.timeline());
+    let mut problems = super::problems::all(&engine, facts);
+    totals(&engine, facts);
+    problems.extend(sums.naming.problems());
+    Rest { problems, timeline }
+}
+
+fn start_ns(engine: &Engine, facts: &Facts) -> u64 {
+    let first = engine.first.unwrap_or(facts.end_ns);
+    let began = facts.header.began_ns;
+    let start = if began > 0 && began < first { began } else { first };
+    start.max(engine.from).min(facts.end_ns)
+}
+
+/// A thing that threads wait for, put together from the sums of its parts.
+struct Unit {
+    primitive: Primitive,
+    space: SpaceId,
+    /// `None` where the futex is not the lock.
+    addr: Option<u64>,
+    groups: Vec<u32>,
+    spots: Vec<u32>,
+    locks: Vec<u32>,
+    caller: Option<Frame>,
+}
+
+struct Sums<'a> {
+    engine: &'a Engine,
+    naming: &'a mut dyn Naming,
+    /// Per spot: what it waits for, and whether the futex is a word of the waiting thread.
+    primitives: Vec<(Primitive, bool)>,
+    reasons: Vec<Reason>,
+    units: Vec<Unit>,
+    /// Per spot: index in the list of locks.
+    lock_of_spot: Vec<u32>,
+}
+
+impl<'a> Sums<'a> {
+    fn new(engine: &'a Engine, naming: &'a mut dyn Naming) -> Sums<'a> {
+        let lock_of_spot = vec![NONE; engine.spots.len()];
+        let mut sums = Sums {
+            engine,
+            naming,
+            primitives: Vec::new(),
+            reasons: Vec::new(),
+            units: Vec::new(),
+            lock_of_spot,
+        };
+        sums.reasons = engine.blocks.iter().map(|(place, deep)| sums.block_reason(*place, *deep)).collect();
+        sums
+    }
+
+    fn trail(&mut self, place: Place) -> Arc<[Frame]> {
+        match place.stack {
+            NONE => Arc::from([]),
+            stack => self.naming.trail(place.space, StackId(stack)),
+        }
+    }
+
+    fn tid(&self, ti: u32) -> Tid {
+        self.engine.threads.get(ti as usize).map_or(Tid(0), |thread| thread.tid)
+    }
+
+    /// What the kernel part of a stack says about why the thread blocked.
+    fn block_reason(&mut self, place: Place, deep: bool) -> Reason {
+        let trail = self.trail(place);
+        let in_kernel = trail.iter().filter(|frame| matches!(frame.role, Role::Kernel | Role::Scheduler));
+        let functions: Vec<&str> = in_kernel.filter_map(|frame| frame.function.as_deref()).collect();
+        let known = KERNEL_REASONS.iter().find(|(_, names)| {
+            functions.iter().any(|function| names.iter().any(|name| function.contains(name)))
+        });
+        let unknown = if deep { Reason::Io } else { Reason::OtherCall };
+        known.map_or(unknown, |(reason, _)| *reason)
+    }
+
+    // What each futex is.
+
+    fn judge_spots(&mut self) {
+        let engine = self.engine;
+        for spot in &engine.spots {
+            let trail = self.trail(spot.place);
+            let primitive = self.naming.primitive(spot.op, &trail);
+            let own_word = spot.place_group != NONE
+                && (primitive == Primitive::ParkingLotMutex
+                    || (primitive.is_contention() && trail.iter().any(is_parking_lot)));
+            self.primitives.push((primitive, own_word));
+        }
+        // A stack that could not be named waits for what the others wait for at the same address.
+        let mut best: FxHashMap<u32, (u64, Primitive)> = FxHashMap::default();
+        for (spot, (primitive, _)) in engine.spots.iter().zip(&self.primitives) {
+            let weight = spot.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + spot.refused;
+            let entry = best.entry(spot.lock).or_default();
+            if *primitive != Primitive::Unknown && weight >= entry.0 {
+                *entry = (weight, *primitive);
+            }
+        }
+        for (spot, known) in engine.spots.iter().zip(&mut self.primitives) {
+            if known.0 == Primitive::Unknown {
+                known.0 = best.get(&spot.lock).map_or(Primitive::Unknown, |(_, primitive)| *primitive);
+            }
+        }
+    }
+
+    /// The primitive of a group: that of its heaviest spot.
+    fn group_primitives(&self) -> Vec<(Primitive, bool, u64)> {
+        let mut all = vec![(Primitive::Unknown, false, 0); self.engine.groups.len()];
+        for (spot, (primitive, own_word)) in self.engine.spots.iter().zip(&self.primitives) {
+            let weight = spot.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + spot.refused;
+            let group = &mut all[spot.group as usize];
+            if weight > group.2 {
+                *group = (*primitive, *own_word, weight);
+            }
+        }
+        all
+    }
+
+    fn gather_units(&mut self) {
+        let primitives = self.group_primitives();
+        let mut spots_of: Vec<Vec<u32>> = vec![Vec::new(); self.engine.groups.len()];
+        for (index, spot) in (0..).zip(&self.engine.spots) {
+            spots_of[spot.group as usize].push(index);
+        }
+        let mut by_address: Vec<(SpaceId, Primitive, u64, u32)> = Vec::new();
+        let mut by_place: Vec<u32> = Vec::new();
+        for (index, group) in (0..).zip(&self.engine.groups) {
+            let (primitive, own_word, _) = primitives[index as usize];
+            let idle = group.wait_ns.count() + group.refused + group.wakes == 0;
+            if group.by_place || idle {
+                continue;
+            }
+            if own_word {
+                by_place.extend(&spots_of[index as usize]);
+                continue;
+            }
+            let lock = &self.engine.locks[group.lock as usize];
+            by_address.push((lock.space, primitive, lock.addr, index));
+        }
+        by_address.sort_unstable();
+        for (space, primitive, addr, group) in by_address {
+            let last = self.units.last_mut();
+            let same = last.filter(|unit| {
+                let from = unit.addr.unwrap_or(0);
+                let near = addr == from || (has_parts(primitive) && addr.wrapping_sub(from) < OBJECT_BYTES);
+                unit.space == space && unit.primitive == primitive && near
+            });
+            let unit = match same {
+                Some(unit) => unit,
+                None => {
+                    self.units.push(Unit {
+                        primitive,
+                        space,
+                        addr: Some(addr),
+                        groups: Vec::new(),
+                        spots: Vec::new(),
+                        locks: Vec::new(),
+                        caller: None,
+                    });
+                    let last = self.units.len() - 1;
+                    &mut self.units[last]
+                }
+            };
+            unit.groups.push(group);
+            unit.spots.extend(&spots_of[group as usize]);
+            let lock = self.engine.groups[group as usize].lock;
+            if !unit.locks.contains(&lock) {
+                unit.locks.push(lock);
+            }
+        }
+        self.gather_places(&by_place);
+        self.gather_wasted();
+    }
+
+    /// Waits on words of the threads' own belong together by where the lock is taken.
+    fn gather_places(&mut self, spots: &[u32]) {
+        let mut units: Vec<Unit> = Vec::new();
+        let mut known: FxHashMap<(SpaceId, Primitive, Arc<str>, String), usize> = FxHashMap::default();
+        for index in spots {
+            let spot = &self.engine.spots[*index as usize];
+            let primitive = self.primitives[*index as usize].0;
+            let trail = self.trail(spot.place);
+            let Some(caller) = caller(&trail) else { continue };
+            let key = (spot.place.space, primitive, caller.module.clone(), function_name(caller));
+            let at = *known.entry(key).or_insert_with(|| {
+                units.push(Unit {
+                    primitive,
+                    space: spot.place.space,
+                    addr: None,
+                    groups: Vec::new(),
+                    spots: Vec::new(),
+                    locks: Vec::new(),
+                    caller: Some(caller.clone()),
+                });
+                units.len() - 1
+            });
+            let unit = &mut units[at];
+            unit.spots.push(*index);
+            if spot.place_group != NONE && !unit.groups.contains(&spot.place_group) {
+                unit.groups.push(spot.place_group);
+            }
+            if !unit.locks.contains(&spot.lock) {
+                unit.locks.push(spot.lock);
+            }
+        }
+        self.units.extend(units);
+    }
+
+    /// Addresses on which nobody was ever seen to wait, and yet others were to be woken.
+    fn gather_wasted(&mut self) {
+        let locks = (0..).zip(&self.engine.locks).filter(|(_, lock)| lock.wasted > 0);
+        let listed: Vec<u32> = self.units.iter().flat_map(|unit| unit.locks.iter().copied()).collect();
+        let listed: rustc_hash::FxHashSet<u32> = listed.into_iter().collect();
+        let mut rest: Vec<u32> =
+            locks.map(|(index, _)| index).filter(|index| !listed.contains(index)).collect();
+        rest.sort_by_key(|index| std::cmp::Reverse(self.engine.locks[*index as usize].wasted));
+        for index in rest.into_iter().take(WASTED_ONLY) {
+            let lock = &self.engine.locks[index as usize];
+            self.units.push(Unit {
+                primitive: Primitive::Unknown,
+                space: lock.space,
+                addr: Some(lock.addr),
+                groups: Vec::new(),
+                spots: Vec::new(),
+                locks: vec![index],
+                caller: None,
+            });
+        }
+    }
+
+    // Locks.
+
+    fn locks(&mut self) -> Vec<LockFacts> {
+        let units = std::mem::take(&mut self.units);
+        let mut all: Vec<(LockFacts, Vec<u32>)> =
+            units.into_iter().map(|unit| (self.lock(&unit), unit.spots)).collect();
+        all.sort_by_cached_key(|(lock, _)| {
+            std::cmp::Reverse((lock.wait_ns.sum_ns(), lock.waits, lock.refused_waits + lock.wasted_wakes))
+        });
+        for (index, (_, spots)) in (0..).zip(&all) {
+            for spot in spots {
+                self.lock_of_spot[*spot as usize] = index;
+            }
+        }
+        all.into_iter().map(|(lock, _)| lock).collect()
+    }
+
+    fn lock(&mut self, unit: &Unit) -> LockFacts {
+        let engine = self.engine;
+        let mut lock = LockFacts { primitive: unit.primitive, addr: unit.addr, ..LockFacts::default() };
+        let first = unit.locks.first().map(|lock| &engine.locks[*lock as usize]);
+        let thread = first.and_then(|lock| engine.threads.get(lock.thread as usize));
+        lock.pid = thread.map(|thread| thread.pid).unwrap_or_default();
+        let mut parts = Parts::default();
+        for group in &unit.groups {
+            self.add_group(&engine.groups[*group as usize], &mut lock, &mut parts);
+        }
+        let mut waits: Tally<Place, OffTime> = Tally::default();
+        let mut waiters: Tally<u32, OffTime> = Tally::default();
+        for spot in unit.spots.iter().map(|spot| &engine.spots[*spot as usize]) {
+            let refused = spot.refused;
+            let site = waits.at(spot.place);
+            site.count += refused;
+            for (thread, time) in spot.waiters.iter() {
+                add(site, *time);
+                add(waiters.at(*thread), *time);
+            }
+        }
+        for address in unit.locks.iter().map(|lock| &engine.locks[*lock as usize]) {
+            lock.wasted_wakes += address.wasted;
+            if address.words.0 > 0 {
+                let (all, held, contended) = lock.words.unwrap_or_default();
+                let words = address.words;
+                lock.words = Some((all + words.0, held + words.1, contended + words.2));
+            }
+        }
+        lock.contended_ns = lock.contended_ns.min(engine.now.saturating_sub(engine.from));
+        lock.waiters = self.threads_by_time(&waiters);
+        lock.holders = self.holders(&parts.holders);
+        lock.wait_sites = self.sites(&waits, |time| (time.count, time.ns));
+        lock.wake_sites = self.sites(&parts.wake_sites, |count| (*count, 0));
+        lock.holder_doing.off_sites = self.sites(&parts.off_sites, |time| (time.count, time.ns));
+        lock.longest = parts.longest.iter().map(|(ti, from, to)| (self.tid(*ti), *from, *to)).collect();
+        lock.name = self.lock_name(unit, &lock);
+        lock
+    }
+
+    fn add_group(&self, group: &Group, lock: &mut LockFacts, parts: &mut Parts) {
+        lock.waits += group.wait_ns.count();
+        lock.wait_ns.merge(&group.wait_ns);
+        lock.refused_waits += group.refused;
+        lock.timeouts += group.timeouts;
+        lock.wakes += group.wakes;
+        lock.max_waiters = lock.max_waiters.max(group.max_waiters);
+        lock.handover_ns.merge(&group.handover_ns);
+        lock.run_before_ns.merge(&group.run_before_ns);
+        lock.contended_ns += group.contended_ns;
+        lock.herds.calls += group.herds.calls;
+        lock.herds.woken += group.herds.woken;
+        lock.herds.back_to_sleep += group.herds.back_to_sleep;
+        add(&mut lock.inversions, group.inversions);
+        let doing = &mut lock.holder_doing;
+        doing.running_ns += group.running_ns;
+        doing.unknown_ns += group.unknown_ns;
+        for (what, ns) in group.off.iter().filter(|(_, ns)| *ns > 0) {
+            *doing.off.entry(self.reason(*what)).or_default() += ns;
+        }
+        group.holders.iter().for_each(|(thread, time)| add(parts.holders.at(*thread), *time));
+        group.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
+        group.wake_sites.iter().for_each(|(place, count)| *parts.wake_sites.at(*place) += count);
+        group.longest.iter().for_each(|wait| keep_longest(&mut parts.longest, *wait));
+    }
+
+    fn reason(&self, doing: Doing) -> Reason {
+        match doing {
+            Doing::Futex(spot) => Reason::Futex(self.primitives[spot as usize].0),
+            Doing::Block(block) => self.reasons[block as usize],
+            Doing::Plain(plain) => plain.reason(),
+            Doing::Running(_) | Doing::Ready => Reason::Unknown,
+        }
+    }
+
+    fn threads_by_time(&self, times: &Tally<u32, OffTime>) -> Vec<(Tid, OffTime)> {
+        let mut list: Vec<(Tid, OffTime)> = times.iter().map(|(ti, time)| (self.tid(*ti), *time)).collect();
+        list.sort_by_key(|(tid, time)| (std::cmp::Reverse((time.ns, time.count)), *tid));
+        list
+    }
+
+    fn holders(&self, times: &Tally<u32, OffTime>) -> Vec<Holder> {
+        let list = self.threads_by_time(times).into_iter();
+        list.map(|(tid, time)| Holder { tid, count: time.count, ns: time.ns }).collect()
+    }
+
+    fn lock_name(&mut self, unit: &Unit, lock: &LockFacts) -> LockName {
+        if let Some(name) = unit.addr.and_then(|addr| self.naming.variable(unit.space, addr)) {
+            return name;
+        }
+        let caller = unit.caller.clone().or_else(|| lock.wait_sites.first()?.caller().cloned());
+        caller.map_or(LockName::Address, |frame| LockName::Site(function_name(&frame)))
+    }
+
+    // Places.
+
+    /// Sites of places, heaviest first: by time, then by count. Places with the same call path are one.
+    fn sites<V: Default>(
+        &mut self,
+        places: &Tally<Place, V>,
+        weight: impl Fn(&V) -> (u64, u64),
+    ) -> Vec<Site> {
+        let mut list: Vec<(Place, u64, u64)> = places
+            .iter()
+            .filter(|(place, _)| place.stack != NONE)
+            .map(|(place, value)| {
+                let (count, ns) = weight(value);
+                (*place, count, ns)
+            })
+            .collect();
+        list.sort_by_key(|(place, count, ns)| (std::cmp::Reverse((*ns, *count)), *place));
+        list.truncate(NAMED_PLACES);
+        let mut known: FxHashMap<Arc<[Frame]>, usize> = FxHashMap::default();
+        let mut sites: Vec<Site> = Vec::new();
+        for (place, count, ns) in list {
+            let trail = self.trail(place);
+            if trail.is_empty() {
+                continue;
+            }
+            let at = *known.entry(trail.clone()).or_insert_with(|| {
+                sites.push(Site { trail: trail.to_vec(), ..Site::default() });
+                sites.len() - 1
+            });
+            sites[at].count += count;
+            sites[at].ns += ns;
+        }
+        sites.sort_by_key(|site| std::cmp::Reverse((site.ns, site.count)));
+        sites.truncate(SITES);
+        sites
+    }
+
+    // Threads.
+
+    fn threads(&mut self) -> Vec<ThreadFacts> {
+        let mut futex_times: Vec<Vec<(u32, OffTime)>> = vec![Vec::new(); self.engine.threads.len()];
+        for (index, spot) in (0..).zip(&self.engine.spots) {
+            for (thread, time) in spot.waiters.iter() {
+                futex_times[*thread as usize].push((index, *time));
+            }
+        }
+        let all = self.engine.threads.iter().zip(&futex_times);
+        all.filter(|(thread, _)| self.is_kept(thread))
+            .map(|(thread, times)| self.thread(thread, times))
+            .collect()
+    }
+
+    /// Threads that ended before the window are not told of.
+    fn is_kept(&self, thread: &Thread) -> bool {
+        let before = thread.state == ThreadState::Ended && thread.last <= self.engine.from;
+        !(before && self.engine.from > 0)
+    }
+
+    fn thread(&self, thread: &Thread, futex_times: &[(u32, OffTime)]) -> ThreadFacts {
+        let mut facts = ThreadFacts {
+            tid: thread.tid,
+            pid: thread.pid,
+            name: thread.name.clone(),
+            born_ns: thread.born,
+            ended_ns: thread.last.max(thread.born),
+            exited: thread.exited,
+            on_cpu_ns: thread.on_cpu_ns,
+            involuntary: thread.involuntary,
+            voluntary: thread.voluntary,
+            run_ns: thread.run_ns.clone(),
+            run_delay_ns: thread.run_delay_ns.clone(),
+            migrations: thread.migrations,
+            wakes: thread.wakes,
+            usage: thread.usage,
+            ..ThreadFacts::default()
+        };
+        for (plain, time) in Plain::ALL.iter().zip(thread.plain).filter(|(_, time)| time.count > 0) {
+            add(facts.off.entry(plain.reason()).or_default(), time);
+        }
+        for (block, time) in thread.blocks.iter() {
+            add(facts.off.entry(self.reasons[*block as usize]).or_default(), *time);
+        }
+        for (spot, time) in futex_times {
+            let primitive = self.primitives[*spot as usize].0;
+            add(facts.off.entry(Reason::Futex(primitive)).or_default(), *time);
+            facts.lock_wait_ns += if primitive.is_contention() { time.ns } else { 0 };
+        }
+        facts
+    }
+
+    // Code.
+
+    fn codes(&mut self, facts: &mut Facts) {
+        let kernel = facts.header.grade.kernel;
+        let mut by_place: FxHashMap<Place, Vec<(u32, u64)>> = FxHashMap::default();
+        for ((place, thread), hits) in &self.engine.samples {
+            by_place.entry(*place).or_default().push((*thread, *hits));
+        }
+        let mut places: Vec<(Place, Vec<(u32, u64)>)> = by_place.into_iter().collect();
+        places.sort_unstable();
+        let mut counts = Codes::default();
+        let mut samples: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();
+        let mut in_kernel = 0;
+        for (place, threads) in places {
+            let hits: u64 = threads.iter().map(|(_, hits)| hits).sum();
+            let trail = self.trail(place);
+            let top = trail.first().map_or(Role::Program, |frame| frame.role);
+            let kernel_hit = matches!(top, Role::Kernel | Role::Scheduler);
+            for (thread, hits) in &threads {
+                let counts = samples.entry(self.tid(*thread)).or_default();
+                *(if kernel_hit { &mut counts.1 } else { &mut counts.0 }) += hits;
+            }
+            match kernel_hit {
+                true => in_kernel += hits,
+                false => facts.totals.user_samples += hits,
+            }
+            counts.add(&trail, hits);
+            if let Some(suspect) = self.naming.suspect(place.space, StackId(place.stack)) {
+                let threads = threads.iter().map(|(ti, hits)| (self.tid(*ti), *hits));
+                counts.suspect(suspect, hits, threads);
+            }
+        }
+        facts.totals.kernel_samples = kernel.then_some(in_kernel);
+        for thread in &mut facts.threads {
+            let (user, kernel) = samples.get(&thread.tid).copied().unwrap_or_default();
+            (thread.user_samples, thread.kernel_samples) = (user, kernel);
+        }
+        counts.into_facts(facts);
+    }
+
+    // Pairs.
+
+    fn pairs(&mut self, engine: &Engine) -> Vec<PairFacts> {
+        let mut list: Vec<PairFacts> = Vec::new();
+        for ((a, b, inferred), pair) in engine.pairs.iter() {
+            let blocks = |ti: &u32| engine.threads.get(*ti as usize).map_or(0, |thread| thread.silent_blocks);
+            // Without wake-ups, only what the two do nearly all the time is believed.
+            if *inferred && (pair.round_trips < 16 || pair.round_trips * 5 < blocks(a).max(blocks(b)) * 4) {
+                continue;
+            }
+            let mut places: Tally<Place, u64> = Tally::default();
+            pair.places.iter().for_each(|(place, count)| *places.at(*place) += count);
+            let (mut wakings, mut tids) = (pair.wakings, (self.tid(*a), self.tid(*b)));
+            if tids.0 > tids.1 {
+                tids = (tids.1, tids.0);
+                std::mem::swap(&mut wakings.a_to_b, &mut wakings.b_to_a);
+            }
+            list.push(PairFacts {
+                a: tids.0,
+                b: tids.1,
+                wakings,
+                round_trips: pair.round_trips,
+                run_ns: pair.run_ns.clone(),
+                sites: self.sites(&places, |count| (*count, 0)),
+                from_ns: pair.from,
+                to_ns: pair.to,
+            });
+        }
+        list.sort_by_key(|pair| {
+            let all = pair.wakings.a_to_b + pair.wakings.b_to_a;
+            (std::cmp::Reverse((pair.round_trips, all)), pair.a, pair.b)
+        });
+        list
+    }
+
+    // Timeline.
+
+    fn timeline(&mut self) -> Timeline {
+        let engine = self.engine;
+        let mut timeline = Timeline { wakes: engine.wakes.clone(), ..Timeline::default() };
+        timeline.wakes.sort_by_key(|wake| wake.time_ns);
+        let mut rows: Vec<Option<u32>> = Vec::new();
+        for thread in &engine.threads {
+            let kept = self.is_kept(thread);
+            rows.push(kept.then_some(timeline.threads.len() as u32));
+            if kept {
+                timeline.threads.push(self.intervals(thread));
+            }
+        }
+        let mut trails: FxHashMap<Place, u32> = FxHashMap::default();
+        for (time_ns, ti, place) in &engine.sampled {
+            let Some(thread) = rows[*ti as usize] else { continue };
+            let trail = *trails.entry(*place).or_insert_with(|| {
+                timeline.trails.push(self.trail(*place));
+                timeline.trails.len() as u32 - 1
+            });
+            timeline.samples.push(SampleAt { time_ns: *time_ns, thread, trail });
+        }
+        timeline.samples.sort_by_key(|sample| sample.time_ns);
+        timeline
+    }
+
+    fn intervals(&self, thread: &Thread) -> Vec<Interval> {
+        let ends = thread.marks.iter().skip(1).map(|mark| mark.from).chain([thread.last]);
+        let mut list: Vec<Interval> = Vec::new();
+        for (mark, to_ns) in thread.marks.iter().zip(ends) {
+            let from_ns = list.last().map_or(thread.born, |last| last.to_ns);
+            if to_ns > from_ns {
+                list.push(Interval { from_ns, to_ns, state: self.state(mark.doing) });
+            }
+        }
+        list
+    }
+
+    fn state(&self, doing: Doing) -> State {
+        match doing {
+            Doing::Running(cpu) => State::Running { cpu },
+            Doing::Ready => State::Runnable,
+            Doing::Plain(Plain::Unknown) => State::Unknown,
+            Doing::Futex(spot) => {
+                let lock = self.lock_of_spot[spot as usize];
+                State::Off { reason: self.reason(doing), lock: (lock != NONE).then_some(lock) }
+            }
+            _ => State::Off { reason: self.reason(doing), lock: None },
+        }
+    }
+}
+
+/// Sums of a lock that still need names.
+#[derive(Default)]
+struct Parts {
+    holders: Tally<u32, OffTime>,
+    off_sites: Tally<Place, OffTime>,
+    wake_sites: Tally<Place, u64>,
+    longest: Vec<(u32, u64, u64)>,
+}
+
+/// Samples by function, module and instruction.
+#[derive(Default)]
+struct Codes {
+    symbols: FxHashMap<(Arc<str>, String), Code>,
+    modules: FxHashMap<Arc<str>, Code>,
+    spots: FxHashMap<(Arc<str>, u64), Hotspot>,
+}
+
+impl Codes {
+    fn add(&mut self, trail: &[Frame], hits: u64) {
+        let mut seen: Vec<(&Arc<str>, String)> = Vec::new();
+        let mut seen_modules: Vec<&Arc<str>> = Vec::new();
+        for (depth, frame) in trail.iter().enumerate() {
+            let own = if depth == 0 { hits } else { 0 };
+            let key = (&frame.module, function_name(frame));
+            if !seen.contains(&key) {
+                let code = Code { frame: frame.clone(), hits: 0, inclusive: 0 };
+                let code = self.symbols.entry((frame.module.clone(), key.1.clone())).or_insert(code);
+                code.hits += own;
+                code.inclusive += hits;
+                seen.push(key);
+            }
+            if !seen_modules.contains(&&frame.module) {
+                let of_module =
+                    Frame { function: None, file: None, line: None, inlined: false, ..frame.clone() };
+                let code = Code { frame: of_module, hits: 0, inclusive: 0 };
+                let code = self.modules.entry(frame.module.clone()).or_insert(code);
+                code.hits += own;
+                code.inclusive += hits;
+                seen_modules.push(&frame.module);
+            }
+        }
+    }
+
+    fn suspect(
+        &mut self,
+        suspect: crate::names::Suspect,
+        hits: u64,
+        threads: impl Iterator<Item = (Tid, u64)>,
+    ) {
+        let key = (suspect.frame.module.clone(), suspect.frame.offset);
+        let spot = self.spots.entry(key).or_insert_with(|| Hotspot {
+            frame: suspect.frame,
+            instruction: suspect.instruction,
+            class: suspect.class,
+            variable: suspect.variable,
+            hits: 0,
+            function_hits: 0,
+            threads: Vec::new(),
+        });
+        spot.hits += hits;
+        for (tid, hits) in threads {
+            match spot.threads.iter_mut().find(|(known, _)| *known == tid) {
+                Some((_, count)) => *count += hits,
+                None => spot.threads.push((tid, hits)),
+            }
+        }
+    }
+
+    fn into_facts(self, facts: &mut Facts) {
+        let mut spots: Vec<Hotspot> = self.spots.into_values().collect();
+        for spot in &mut spots {
+            let key = (spot.frame.module.clone(), function_name(&spot.frame));
+            spot.function_hits = self.symbols.get(&key).map_or(spot.hits, |code| code.hits.max(spot.hits));
+            spot.threads.sort_by_key(|(tid, hits)| (std::cmp::Reverse(*hits), *tid));
+        }
+        spots
+            .sort_by_key(|spot| (std::cmp::Reverse(spot.hits), spot.frame.module.clone(), spot.frame.offset));
+        facts.hotspots = spots;
+        facts.symbols = ordered(self.symbols.into_values());
+        facts.modules = ordered(self.modules.into_values());
+    }
+}
+
+fn ordered(codes: impl Iterator<Item = Code>) -> Vec<Code> {
+    let mut codes: Vec<Code> = codes.collect();
+    codes.sort_by(|a, b| {
+        let weight = |code: &Code| std::cmp::Reverse((code.hits, code.inclusive));
+        let name = |code: &Code| (code.frame.module.clone(), code.frame.offset);
+        weight(a).cmp(&weight(b)).then_with(|| name(a).cmp(&name(b)))
+    });
+    codes
+}
+
+fn totals(engine: &Engine, facts: &mut Facts) {
+    let totals = &mut facts.totals;
+    totals.events = engine.events;
+    totals.lost = engine.trouble.lost.max(facts.ending.as_ref().map_or(0, |ending| ending.lost));
+    totals.wasted_wakes = engine.wasted_wakes;
+    let mut run_ns = Histogram::default();
+    for thread in &facts.threads {
+        totals.switches += thread.voluntary + thread.involuntary;
+        totals.involuntary += thread.involuntary;
+        totals.on_cpu_ns += thread.on_cpu_ns;
+        totals.thread_ns += thread.life_ns();
+        totals.lock_wait_ns += thread.lock_wait_ns;
+        totals.run_delay_ns.merge(&thread.run_delay_ns);
+        run_ns.merge(&thread.run_ns);
+    }
+    totals.run_ns = run_ns;
+    totals.runnable_ns = engine.cpus.runnable_ns.clone();
+    facts.cpus = engine.cpus.list.iter().map(|cpu| cpu.facts.clone()).collect();
+    for ((cpu, counter), (first, last)) in &engine.cpus.counters {
+        let value = last - first;
+        *facts.counters.entry(*counter).or_default() += value;
+        if let Some(cpu) = facts.cpus.get_mut(usize::from(*cpu)) {
+            cpu.counters.insert(*counter, value);
+        }
+    }
+    facts.calls = engine.call_counts.iter().copied().collect();
+    facts.processes = processes(engine, &facts.threads);
+}
+
+fn processes(engine: &Engine, threads: &[ThreadFacts]) -> Vec<ProcessFacts> {
+    let mut all: BTreeMap<holdup_trace::Pid, ProcessFacts> = BTreeMap::new();
+    for thread in threads {
+        let process = all.entry(thread.pid).or_insert_with(|| ProcessFacts {
+            pid: thread.pid,
+            name: thread.name.clone(),
+            program: engine.programs.get(&thread.pid).cloned(),
+            threads: 0,
+        });
+        process.threads += 1;
+        if thread.tid.0 == thread.pid.0 {
+            process.name.clone_from(&thread.name);
+        }
+    }
+    all.into_values().collect()
+}
+
+fn add(sum: &mut OffTime, time: OffTime) {
+    sum.count += time.count;
+    sum.ns += time.ns;
+}
+
+/// Whether a primitive has several words that threads wait on.
+fn has_parts(primitive: Primitive) -> bool {
+    use Primitive::{Barrier, Condvar, RwLock, Semaphore};
+    matches!(primitive, Barrier | Condvar | RwLock | Semaphore)
+}
+
+fn is_parking_lot(frame: &Frame) -> bool {
+    frame.function.as_ref().is_some_and(|function| function.contains("parking_lot"))
+}
+
+fn caller(trail: &[Frame]) -> Option<&Frame> {
+    trail.iter().find(|frame| frame.role == Role::Program).or(trail.first())
+}
+
+fn function_name(frame: &Frame) -> String {
+    match &frame.function {
+        Some(function) => function.to_string(),
+        None => {
+            let module = frame.module.rsplit('/').next().unwrap_or_default();
+            format!("{module}+{:#x}", frame.offset)
+        }
+    }
+}
+
+/// Functions of the kernel that tell why a thread blocks; the first row that fits any frame counts.
+const KERNEL_REASONS: &[(Reason, &[&str])] = &[
+    (Reason::PageFault, &["handle_mm_fault", "do_user_addr_fault", "exc_page_fault"]),
+    (Reason::Futex(Primitive::Unknown), &["futex_wait", "futex_lock_pi"]),
+    (Reason::Sleep, &["do_nanosleep", "hrtimer_nanosleep"]),
+    (
+        Reason::Poll,
+        &[
+            "ep_poll",
+            "do_poll",
+            "do_sys_poll",
+            "do_select",
+            "csk_accept",
+            "sigsuspend",
+            "sigtimedwait",
+            "sys_pause",
+            "cqring_wait",
+            "read_events",
+        ],
+    ),
+    (Reason::Child, &["do_wait", "kernel_wait4", "kernel_waitid"]),
+    (Reason::Io, &["io_schedule", "folio_wait", "wait_on_page", "vfs_fsync", "jbd2_", "blk_mq"]),
+];

@@ -1,0 +1,361 @@
+//! Drawn schedules, and what the summing-up must make of them.
+
+use crate::schedule::{START_NS, Schedule};
+use crate::{Facts, LockFacts, LockName, Options, Primitive, Reason, Report, State};
+
+fn report(text: &str) -> (Schedule, Report) {
+    let schedule = Schedule::parse(text).unwrap_or_else(|why| panic!("{why}"));
+    let report = schedule.analyze();
+    check_lives(&report.facts);
+    (schedule, report)
+}
+
+/// Whatever was drawn: each thread's times add up to its life.
+fn check_lives(facts: &Facts) {
+    for thread in &facts.threads {
+        let off: u64 = thread.off.values().map(|time| time.ns).sum();
+        assert_eq!(thread.on_cpu_ns + off, thread.life_ns(), "{}", thread.name);
+    }
+}
+
+fn lock<'a>(report: &'a Report, name: &str) -> &'a LockFacts {
+    let named = |lock: &&LockFacts| matches!(&lock.name, LockName::Symbol { name: n, .. } if n == name);
+    report.facts.locks.iter().find(named).unwrap_or_else(|| panic!("no {name}: {:?}", report.facts.locks))
+}
+
+fn off(report: &Report, schedule: &Schedule, thread: &str, reason: Reason) -> (u64, u64) {
+    let thread = report.facts.thread(schedule.tid(thread)).unwrap();
+    thread.off.get(&reason).map_or((0, 0), |time| (time.count, time.ns / 1_000_000))
+}
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn a_contended_mutex() {
+    for extra in ["", "late wakes", "grade full"] {
+        let (schedule, report) = report(&format!(
+            "{extra}
+             A: ######M###mmmm##
+             B: ##mmmm####M#####"
+        ));
+        // In the first drawing A releases at 6 what B waits for; in the second half B's release comes too early for A.
+        let lock = lock(&report, "m");
+        assert_eq!((lock.primitive, lock.waits, lock.wakes), (Primitive::Mutex, 2, 1), "{extra}");
+        assert_eq!(lock.wasted_wakes, 1);
+        assert_eq!(lock.wait_ns.sum_ns(), 8 * MS);
+        assert_eq!(lock.contended_ns, 8 * MS);
+        assert_eq!(lock.max_waiters, 1);
+        assert_eq!(lock.run_before_ns.min_ns(), 2 * MS);
+        assert_eq!((lock.holders[0].tid, lock.holders[0].count), (schedule.tid("A"), 1), "{extra}");
+        assert_eq!(lock.holders[0].ns, 4 * MS);
+        assert_eq!(lock.holder_doing.running_ns, 4 * MS);
+        assert_eq!(lock.holder_doing.unknown_ns, 4 * MS, "nobody woke A");
+        assert_eq!(lock.wait_sites[0].caller().unwrap().function.as_deref(), Some("take_m"));
+        assert_eq!(lock.wake_sites[0].caller().unwrap().function.as_deref(), Some("release_m"));
+        assert_eq!(off(&report, &schedule, "B", Reason::Futex(Primitive::Mutex)), (1, 4));
+        assert_eq!(report.facts.totals.lock_wait_ns, 8 * MS);
+        assert_eq!(report.facts.totals.switches, 2);
+        assert_eq!(lock.longest.len(), 2);
+    }
+}
+
+#[test]
+fn reasons_of_calls() {
+    for grade in ["user", "full"] {
+        let (schedule, report) = report(&format!(
+            "grade {grade}
+             A: #zz#ppp#ff#w#y~#ii#o#~~#xx##"
+        ));
+        let time = |reason| off(&report, &schedule, "A", reason);
+        assert_eq!(time(Reason::Sleep), (1, 2), "{grade}");
+        assert_eq!(time(Reason::Poll), (1, 3));
+        assert_eq!(time(Reason::Child), (1, 1));
+        assert_eq!(time(Reason::Yielded), (1, 2));
+        assert_eq!(time(Reason::Preempted), (1, 2));
+        match grade {
+            "full" => {
+                assert_eq!(time(Reason::Io), (2, 4));
+                assert_eq!(time(Reason::PageFault), (1, 2));
+                assert_eq!(time(Reason::OtherCall), (1, 1));
+            }
+            // Without rights, only the call tells; a plain block may be anything.
+            _ => {
+                assert_eq!(time(Reason::Io), (1, 2));
+                assert_eq!(time(Reason::OtherCall), (3, 5));
+            }
+        }
+        let thread = report.facts.thread(schedule.tid("A")).unwrap();
+        assert_eq!((thread.involuntary, thread.voluntary), (2, 7));
+        assert_eq!(report.facts.calls.values().sum::<u64>(), 5);
+        assert_eq!(report.facts.yield_sites[0].count, 1);
+    }
+}
+
+#[test]
+fn a_call_explains_only_the_first_block() {
+    let (schedule, report) = report("A: #zz#oo#");
+    assert_eq!(off(&report, &schedule, "A", Reason::Sleep), (1, 2));
+    assert_eq!(off(&report, &schedule, "A", Reason::OtherCall), (1, 2));
+}
+
+#[test]
+fn refused_and_wasted_calls_and_timeouts() {
+    let (_, report) = report(
+        "% = refused m
+         t = timeout c
+         A: %#%#M#ttt#
+         B: ##########",
+    );
+    let mutex = lock(&report, "m");
+    assert_eq!((mutex.waits, mutex.refused_waits, mutex.wasted_wakes), (0, 2, 1));
+    let condvar = lock(&report, "c");
+    assert_eq!((condvar.waits, condvar.timeouts, condvar.primitive), (1, 1, Primitive::Condvar));
+    assert_eq!(condvar.holder_doing.unknown_ns, 3 * MS);
+    assert_eq!(report.facts.totals.lock_wait_ns, 0, "a condition variable is no contention");
+    assert_eq!(report.facts.totals.wasted_wakes, 1);
+}
+
+#[test]
+fn a_holder_that_sleeps() {
+    for extra in ["", "late wakes", "grade full"] {
+        let (schedule, report) = report(&format!(
+            "{extra}
+             A: ##zzzzzz~~~#M###
+             B: #mmmmmmmmmmm####
+             C: ##############zz"
+        ));
+        let doing = &lock(&report, "m").holder_doing;
+        // B waits from 1 to 12: A runs one tick, sleeps nine (three of them ready to run), runs one.
+        assert_eq!(doing.running_ns, 2 * MS, "{extra}");
+        assert_eq!(doing.off.get(&Reason::Sleep), Some(&(9 * MS)));
+        assert_eq!(doing.off_sites[0].caller().unwrap().function.as_deref(), Some("do_nanosleep"));
+        assert_eq!(doing.off_sites[0].ns, 9 * MS);
+        assert_eq!(lock(&report, "m").holders[0].tid, schedule.tid("A"));
+    }
+}
+
+#[test]
+fn what_a_thread_did_before_it_held_the_lock_is_not_the_holders() {
+    // A releases at 5 and wakes B; C, which slept until then, takes the lock, holds it, and wakes D, which waits since 2.
+    let (schedule, report) = report(
+        "A: #####M########
+         B: #mmmm#########
+         C: #zzzzzz###M###
+         D: ##mmmmmmmm####",
+    );
+    let lock = lock(&report, "m");
+    assert_eq!(lock.holders.iter().map(|holder| holder.tid).collect::<Vec<_>>().len(), 2);
+    let doing = &lock.holder_doing;
+    // C's sleep after A's release counts, the sleep before does not.
+    assert_eq!(doing.off.get(&Reason::Sleep), Some(&(2 * MS)));
+    assert_eq!(doing.running_ns, (4 + 3) * MS);
+    assert_eq!(lock.max_waiters, 2);
+    assert_eq!(lock.contended_ns, 9 * MS);
+    assert_eq!(lock.handover_ns.sum_ns(), 5 * MS, "from B's end at 5 to D's at 10");
+    assert_eq!(schedule.tid("A"), lock.wake_sites.first().map(|_| schedule.tid("A")).unwrap());
+}
+
+#[test]
+fn a_preempted_holder_of_lower_priority() {
+    let (_, report) = report(
+        "cpus 2
+         priority A 30
+         priority B 10
+         A: ##~~~~#M##
+         B: #mmmmmm###",
+    );
+    let lock = lock(&report, "m");
+    assert_eq!(lock.holder_doing.off.get(&Reason::Preempted), Some(&(4 * MS)));
+    assert_eq!((lock.inversions.count, lock.inversions.ns), (1, 4 * MS));
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+#[test]
+fn a_herd() {
+    let (_, report) = report(
+        "tick 10us
+         c = condvar, all
+         A: ####C#########M####
+         B: #cccc#mmmmmmmm#####
+         C: #cccc#mmmmmmmmmmmm#
+         D: #cccc##############",
+    );
+    let herds = lock(&report, "c").herds;
+    assert_eq!((herds.calls, herds.woken, herds.back_to_sleep), (0, 0, 0), "nobody's wait ends at 4");
+    let (_, report) = self::report(
+        "tick 10us
+         c = condvar, all
+         A: #####C########M####
+         B: #cccc#mmmmmmmm#####
+         C: #cccc#mmmmmmmmmmmm#
+         D: #cccc##############",
+    );
+    let herds = lock(&report, "c").herds;
+    assert_eq!((herds.calls, herds.woken, herds.back_to_sleep), (1, 3, 2));
+}
+
+#[test]
+fn ping_pong_with_wakes() {
+    for extra in ["", "late wakes", "grade full"] {
+        let (schedule, report) = report(&format!(
+            "{extra}
+             A: ##Dcc###Dcc###Dcc###Dcc###D
+             B: #d###Cdd###Cdd###Cdd###Cdd#"
+        ));
+        let pair = &report.facts.pairs[0];
+        assert_eq!((pair.a, pair.b), (schedule.tid("A"), schedule.tid("B")), "{extra}");
+        assert_eq!((pair.wakings.a_to_b, pair.wakings.b_to_a, pair.round_trips), (5, 4, 4), "{extra}");
+        assert_eq!((pair.run_ns.count(), pair.run_ns.min_ns(), pair.run_ns.max_ns()), (8, 3 * MS, 3 * MS));
+        assert!(!pair.sites.is_empty());
+    }
+}
+
+#[test]
+fn threads_that_run_in_turn_without_a_recorded_wake() {
+    let turns = |text: &str, times| text.repeat(times);
+    let (schedule, report) = report(&format!(
+        "tick 10us
+         A: ###ooo{}
+         B: #oo###{}",
+        turns("###ooo", 20),
+        turns("ooo###", 20)
+    ));
+    assert_eq!(report.facts.pairs.len(), 1);
+    let pair = &report.facts.pairs[0];
+    assert_eq!((pair.a, pair.b), (schedule.tid("A"), schedule.tid("B")));
+    assert_eq!(pair.round_trips, 20);
+    // Two threads that block in their own time are no pair.
+    let (_, report) = self::report(&format!(
+        "tick 10us
+         A: {}
+         B: {}",
+        turns("###ooo", 40),
+        turns("#############oooo", 14)
+    ));
+    assert!(report.facts.pairs.is_empty(), "{:?}", report.facts.pairs);
+}
+
+#[test]
+fn open_waits_count_until_the_end() {
+    let (schedule, report) = report(
+        "A: #mmmmmmmmm
+         B: #mmmmmmmmm",
+    );
+    let lock = lock(&report, "m");
+    assert_eq!((lock.waits, lock.wait_ns.sum_ns(), lock.max_waiters), (2, 18 * MS, 2));
+    assert_eq!(off(&report, &schedule, "A", Reason::Futex(Primitive::Mutex)), (1, 9));
+}
+
+#[test]
+fn runnable_threads_over_time() {
+    let (_, report) = report(
+        "cpus 1
+         A: ##~~##~~
+         B: ~~##~~##",
+    );
+    let runnable = &report.facts.totals.runnable_ns;
+    assert_eq!(runnable.iter().sum::<u64>(), 8 * MS);
+    // What a thread that was there before did until its first switch is not known.
+    assert_eq!((runnable[1], runnable[2]), (2 * MS, 6 * MS));
+    assert_eq!(report.facts.cpus[0].busy_ns, 8 * MS);
+    assert_eq!(report.facts.cpus[0].switches, 3);
+}
+
+#[test]
+fn loss_makes_no_huge_waits() {
+    let text = "A: #mm###################mm##
+                B: ###M###################M##
+                lost cpu0:    xx";
+    let (_, whole) = report(&text.replace("lost cpu0", "// "));
+    assert_eq!(lock(&whole, "m").wait_ns.max_ns(), 2 * MS);
+    let (schedule, lossy) = report(text);
+    assert!(lock(&lossy, "m").wait_ns.max_ns() <= 2 * MS, "{:?}", lock(&lossy, "m"));
+    assert!(off(&lossy, &schedule, "A", Reason::Unknown).1 > 0);
+    assert!(matches!(lossy.problems[0], crate::Problem::Lost { places: 1, .. }));
+    assert_eq!(lossy.facts.cpus[0].lost, lossy.facts.totals.lost);
+}
+
+#[test]
+fn a_window_clips() {
+    let schedule = Schedule::parse(
+        "A: ######M####oooo##
+         B: ##mmmm###########",
+    )
+    .unwrap();
+    let options =
+        Options { timeline: true, from_ns: Some(schedule.time_ns(4)), to_ns: Some(schedule.time_ns(13)) };
+    let report = schedule.analyze_with(options);
+    check_lives(&report.facts);
+    assert_eq!((report.facts.start_ns, report.facts.end_ns), (schedule.time_ns(4), schedule.time_ns(13)));
+    assert_eq!(lock(&report, "m").wait_ns.sum_ns(), 2 * MS);
+    assert_eq!(off(&report, &schedule, "A", Reason::OtherCall), (1, 2));
+    let timeline = report.timeline.unwrap();
+    for row in &timeline.threads {
+        assert_eq!(row[0].from_ns, schedule.time_ns(4));
+        assert_eq!(row[row.len() - 1].to_ns, schedule.time_ns(13));
+        assert!(row.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+    }
+    assert!(matches!(timeline.threads[1][0].state, State::Off { lock: Some(0), .. }));
+}
+
+#[test]
+fn a_timeline_shows_what_was_drawn() {
+    let schedule = Schedule::parse(
+        "A: ###M##
+         B: #mm~~#",
+    )
+    .unwrap();
+    let report = schedule.analyze_with(Options { timeline: true, ..Options::default() });
+    let timeline = report.timeline.unwrap();
+    let row: Vec<(u64, u64, State)> = timeline.threads[1]
+        .iter()
+        .map(|interval| {
+            ((interval.from_ns - START_NS) / MS, (interval.to_ns - START_NS) / MS, interval.state)
+        })
+        .collect();
+    let wait = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(0) };
+    assert_eq!(
+        row,
+        [
+            (0, 1, State::Running { cpu: 1 }),
+            (1, 3, wait),
+            (3, 5, State::Runnable),
+            (5, 6, State::Running { cpu: 1 })
+        ]
+    );
+    assert_eq!(timeline.wakes.len(), 1);
+    let thread = report.facts.thread(schedule.tid("B")).unwrap();
+    assert_eq!(thread.run_delay_ns.sum_ns(), 2 * MS);
+}
+
+#[test]
+fn parking_lot_is_known_by_its_places() {
+    let (schedule, report) = report(
+        "p = parking_lot
+         A: ####P####P####
+         B: #ppp##########
+         C: ######ppp#####",
+    );
+    assert_eq!(report.facts.locks.len(), 1, "{:?}", report.facts.locks);
+    let lock = &report.facts.locks[0];
+    assert_eq!((lock.addr, lock.primitive, lock.waits), (None, Primitive::ParkingLotMutex, 2));
+    assert_eq!(lock.name, LockName::Site("take_p".into()));
+    assert_eq!(lock.holders[0].tid, schedule.tid("A"));
+    assert_eq!(lock.wait_ns.sum_ns(), 6 * MS);
+}
+
+#[test]
+fn samples_become_code() {
+    let (_, report) = report(
+        "grade full
+         $ = in parse
+         % = in copy_page, kernel
+         A: $$$%ooo#",
+    );
+    let facts = &report.facts;
+    assert_eq!((facts.totals.user_samples, facts.totals.kernel_samples), (3, Some(1)));
+    assert_eq!(facts.symbols[0].frame.function.as_deref(), Some("parse"));
+    assert_eq!((facts.symbols[0].hits, facts.symbols[0].inclusive), (3, 3));
+    assert_eq!(facts.threads[0].kernel_samples, 1);
+    assert_eq!(facts.modules.iter().map(|code| code.hits).sum::<u64>(), 4);
+}

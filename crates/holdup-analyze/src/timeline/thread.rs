@@ -1,0 +1,288 @@
+//! One thread: its state, its sums, and what it did lately.
+
+use std::collections::VecDeque;
+
+use holdup_trace::{Pid, ThreadUsage, Tid};
+
+use super::calls::CallKind;
+use super::tally::Tally;
+use crate::Histogram;
+use crate::facts::{OffTime, Reason};
+use crate::names::SpaceId;
+
+/// No lock, no group, no thread.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A waker that is not among the recorded threads.
+pub(super) const OUTSIDE: u32 = u32::MAX - 1;
+
+/// How many intervals of a thread's past are kept for the question what it did while it held a lock.
+const PAST: usize = 64;
+
+/// What a thread does, as far as it can be told before the names are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Doing {
+    /// It runs on this CPU.
+    Running(u16),
+    /// It waits on a futex: index of the spot.
+    Futex(u32),
+    /// It blocked, and the stack of the switch may tell for what: index in the table of blocks.
+    Block(u32),
+    /// Anything that needs no names.
+    Plain(Plain),
+    /// It was woken (or is new) and waits for a CPU.
+    Ready,
+}
+
+/// Reasons that need no names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Plain {
+    Sleep,
+    Poll,
+    Io,
+    Child,
+    PageFault,
+    Preempted,
+    Yielded,
+    OtherCall,
+    Starting,
+    Unknown,
+}
+
+impl Plain {
+    pub(super) const ALL: [Plain; 10] = [
+        Plain::Sleep,
+        Plain::Poll,
+        Plain::Io,
+        Plain::Child,
+        Plain::PageFault,
+        Plain::Preempted,
+        Plain::Yielded,
+        Plain::OtherCall,
+        Plain::Starting,
+        Plain::Unknown,
+    ];
+
+    pub(super) fn reason(self) -> Reason {
+        match self {
+            Plain::Sleep => Reason::Sleep,
+            Plain::Poll => Reason::Poll,
+            Plain::Io => Reason::Io,
+            Plain::Child => Reason::Child,
+            Plain::PageFault => Reason::PageFault,
+            Plain::Preempted => Reason::Preempted,
+            Plain::Yielded => Reason::Yielded,
+            Plain::OtherCall => Reason::OtherCall,
+            Plain::Starting => Reason::Starting,
+            Plain::Unknown => Reason::Unknown,
+        }
+    }
+
+    pub(super) fn of(kind: CallKind) -> Plain {
+        match kind {
+            CallKind::Sleep => Plain::Sleep,
+            CallKind::Poll => Plain::Poll,
+            CallKind::Io => Plain::Io,
+            CallKind::Child => Plain::Child,
+            CallKind::Yield | CallKind::Other => Plain::OtherCall,
+        }
+    }
+}
+
+/// Where a thread is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing was seen of it since it appeared.
+    New,
+    Running,
+    Off(Doing),
+    /// Events were lost.
+    Unknown,
+    Ended,
+}
+
+/// A call that the thread entered and that may explain why it leaves the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pending {
+    None,
+    Futex { spot: u32, lock: u32, stack: u32 },
+    Call { kind: CallKind, stack: u32 },
+    Fault { stack: u32 },
+}
+
+/// A stretch of a thread's past.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Past {
+    pub from: u64,
+    pub to: u64,
+    pub doing: Doing,
+    pub stack: u32,
+}
+
+/// The beginning of an interval for the viewer; it lasts until the next one's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub from: u64,
+    pub doing: Doing,
+}
+
+/// One thread.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub tid: Tid,
+    pub pid: Pid,
+    pub forked: bool,
+    pub name: String,
+    pub born: u64,
+    /// Its last event.
+    pub last: u64,
+    pub exited: bool,
+    pub space: SpaceId,
+    pub epoch: u32,
+    pub state: State,
+    /// When the state began.
+    pub since: u64,
+    /// Whether the run began with a switch that was seen.
+    pub whole_run: bool,
+    /// Where it left the CPU.
+    pub stack: u32,
+    pub cpu: u16,
+    pub ran: bool,
+    /// Whether it is counted as running or runnable.
+    pub active: bool,
+    pub pending: Pending,
+    /// Who woke it and when, until it runs.
+    pub woken: Option<(u32, u64)>,
+    /// The lock whose queue it stands in.
+    pub queue: u32,
+    /// The lock whose wait it just ended; the return of the call is still to come.
+    pub returning: u32,
+    /// The group whose herd it was woken with.
+    pub herd: u32,
+    /// Since when a call of its own may have been under way while it was preempted.
+    pub preempted_at: Option<u64>,
+    /// The last run that ended: from, to, and whether it ended in a wait on a futex.
+    pub last_run: (u64, u64, bool),
+    /// Who woke it last, and its CPU time then: for pairs.
+    pub woken_by: (u32, u64),
+    /// Blocks without a known waker, for pairs: how many, and when the last began.
+    pub silent_blocks: u64,
+
+    pub on_cpu_ns: u64,
+    pub plain: [OffTime; Plain::ALL.len()],
+    pub blocks: Tally<u32, OffTime>,
+    pub run_ns: Histogram,
+    pub run_delay_ns: Histogram,
+    pub migrations: u64,
+    pub voluntary: u64,
+    pub involuntary: u64,
+    pub wakes: u64,
+    pub priority: Option<i32>,
+    /// First and last reading, and the switches recorded by then.
+    pub usage: Option<(ThreadUsage, ThreadUsage)>,
+    pub usage_switches: (u64, u64),
+
+    pub past: VecDeque<Past>,
+    pub marks: Vec<Mark>,
+}
+
+impl Thread {
+    pub(super) fn new(tid: Tid, pid: Pid, forked: bool, now: u64) -> Thread {
+        Thread {
+            tid,
+            pid,
+            forked,
+            name: String::new(),
+            born: now,
+            last: now,
+            exited: false,
+            space: SpaceId::default(),
+            epoch: 0,
+            state: State::New,
+            since: now,
+            whole_run: false,
+            stack: NONE,
+            cpu: holdup_trace::NO_CPU,
+            ran: false,
+            active: false,
+            pending: Pending::None,
+            woken: None,
+            queue: NONE,
+            returning: NONE,
+            herd: NONE,
+            preempted_at: None,
+            last_run: (0, 0, false),
+            woken_by: (NONE, 0),
+            silent_blocks: 0,
+            on_cpu_ns: 0,
+            plain: [OffTime::default(); Plain::ALL.len()],
+            blocks: Tally::default(),
+            run_ns: Histogram::default(),
+            run_delay_ns: Histogram::default(),
+            migrations: 0,
+            voluntary: 0,
+            involuntary: 0,
+            wakes: 0,
+            priority: None,
+            usage: None,
+            usage_switches: (0, 0),
+            past: VecDeque::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    pub(super) fn switches(&self) -> u64 {
+        self.voluntary + self.involuntary
+    }
+
+    /// CPU time until now.
+    pub(super) fn on_cpu_until(&self, now: u64) -> u64 {
+        let run = if self.state == State::Running { now.saturating_sub(self.since) } else { 0 };
+        self.on_cpu_ns + run
+    }
+
+    pub(super) fn remember(&mut self, past: Past) {
+        if self.past.len() == PAST {
+            self.past.pop_front();
+        }
+        self.past.push_back(past);
+    }
+
+    /// Forgets all sums, and lets what is under way begin now.
+    pub(super) fn restart(&mut self, now: u64) {
+        let old = std::mem::replace(self, Thread::new(self.tid, self.pid, self.forked, now));
+        let since = old.since.max(now);
+        let mark = self.doing_of(&old).map(|doing| Mark { from: since, doing });
+        *self = Thread {
+            name: old.name,
+            born: old.born.max(now),
+            last: old.last.max(now),
+            exited: old.exited,
+            space: old.space,
+            epoch: old.epoch,
+            state: old.state,
+            since,
+            whole_run: old.whole_run,
+            stack: old.stack,
+            cpu: old.cpu,
+            ran: old.ran,
+            active: old.active,
+            pending: old.pending,
+            woken: old.woken,
+            queue: old.queue,
+            returning: old.returning,
+            priority: old.priority,
+            marks: if old.marks.is_empty() { Vec::new() } else { mark.into_iter().collect() },
+            ..Thread::new(self.tid, self.pid, self.forked, now)
+        };
+    }
+
+    fn doing_of(&self, old: &Thread) -> Option<Doing> {
+        match old.state {
+            State::New | State::Unknown => Some(Doing::Plain(Plain::Unknown)),
+            State::Running => Some(Doing::Running(old.cpu)),
+            State::Off(doing) => Some(doing),
+            State::Ended => None,
+        }
+    }
+}

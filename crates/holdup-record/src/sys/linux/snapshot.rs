@@ -1,0 +1,299 @@
+//! What /proc says about processes that run: threads, names, mappings, and what the kernel itself counted for each thread.
+//!
+//! Reading is best effort: a thread that ends meanwhile is simply not there. All parsing is on text, apart from reading.
+
+use std::fs;
+use std::time::Duration;
+
+use holdup_trace::{Event, Mapping, NO_CPU, Pid, ThreadUsage, Tid, What};
+use rustc_hash::FxHashMap;
+
+/// The threads of a process now, ascending; empty if it is gone.
+pub fn threads(pid: u32) -> Vec<u32> {
+    let Ok(folder) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut tids: Vec<u32> =
+        folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    tids.sort_unstable();
+    tids
+}
+
+/// What is to be said of a process that was there before the recording: its threads, their names and usage, its mappings.
+pub fn of_process(pid: u32, time_ns: u64) -> Vec<Event> {
+    let event = |tid, what| Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what };
+    let mut events = Vec::new();
+    for tid in threads(pid) {
+        events.push(event(tid, What::Started { pid: Pid(pid), parent: None }));
+        if let Some(name) = name_of(tid) {
+            events.push(event(tid, What::Named { name, exec: false }));
+        }
+    }
+    let maps = read(&format!("/proc/{pid}/maps"));
+    let maps = maps.as_deref().map(|text| mappings(text, Pid(pid))).unwrap_or_default();
+    events.extend(maps.into_iter().map(|map| event(pid, What::Mapped(Box::new(map)))));
+    events
+}
+
+/// The name of a thread now. It can hold any bytes: what is not UTF-8 is replaced.
+pub fn name_of(tid: u32) -> Option<Box<str>> {
+    let text = read(&format!("/proc/{tid}/task/{tid}/comm"))?;
+    Some(text.strip_suffix('\n').unwrap_or(&text).into())
+}
+
+/// What the kernel counted for a thread until now.
+pub fn usage_of(tid: u32) -> Option<ThreadUsage> {
+    let of = |file: &str| read(&format!("/proc/{tid}/task/{tid}/{file}"));
+    usage(&of("stat")?, &of("status")?, of("schedstat").as_deref(), tick())
+}
+
+/// The number by which a thread knows itself, in the innermost namespace of processes that it is in: what a lock of its has as
+/// owner. The same as `tid` outside of containers.
+pub fn inner_tid(tid: u32) -> Option<u32> {
+    innermost(&read(&format!("/proc/{tid}/task/{tid}/status"))?)
+}
+
+/// Gives the usage of the target's threads from time to time: the first and the last of each, and those between.
+#[derive(Debug, Default)]
+pub struct Usages {
+    last: FxHashMap<u32, ThreadUsage>,
+    next: usize,
+}
+
+impl Usages {
+    /// Threads that are looked at in one call, so that the recorder never stays away from its rings for long: some 10 ms.
+    const PORTION: usize = 256;
+
+    /// Nothing was looked at yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks at these threads, which should be all that live, and gives what has changed since they were looked at. Of very many,
+    /// each call takes its portion in turn.
+    pub fn sample(&mut self, alive: &[u32], time_ns: u64) -> Vec<Event> {
+        self.sample_with(alive, time_ns, usage_of)
+    }
+
+    fn sample_with(
+        &mut self,
+        alive: &[u32],
+        time_ns: u64,
+        usage_of: impl Fn(u32) -> Option<ThreadUsage>,
+    ) -> Vec<Event> {
+        let mut events = Vec::new();
+        let start = self.next.checked_rem(alive.len()).unwrap_or(0);
+        for &tid in alive.iter().cycle().skip(start).take(alive.len().min(Self::PORTION)) {
+            let Some(usage) = usage_of(tid) else { continue };
+            if self.last.insert(tid, usage) != Some(usage) {
+                let what = What::Usage(Box::new(usage));
+                events.push(Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what });
+            }
+        }
+        self.next = start + Self::PORTION.min(alive.len());
+        events
+    }
+}
+
+/// Text of a file of /proc; bytes that are not UTF-8, as names can have, are replaced.
+fn read(path: &str) -> Option<String> {
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The unit of times in /proc/PID/stat.
+fn tick() -> Duration {
+    // SAFETY: asks for a number.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    Duration::from_secs(1) / u32::try_from(per_second).ok().filter(|n| *n > 0).unwrap_or(100)
+}
+
+/// The executable mappings in the text of /proc/PID/maps. Anonymous ones are named `//anon`, as the kernel's own records do.
+fn mappings(text: &str, pid: Pid) -> Vec<Mapping> {
+    text.lines().filter_map(|line| mapping(line, pid)).collect()
+}
+
+fn mapping(line: &str, pid: Pid) -> Option<Mapping> {
+    let (range, rest) = line.split_once(' ')?;
+    let (rights, rest) = rest.split_once(' ')?;
+    let (offset, rest) = rest.split_once(' ')?;
+    let (_device, rest) = rest.split_once(' ')?;
+    // Without a path, the line ends after the inode.
+    let (_inode, path) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (start, end) = range.split_once('-')?;
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    let path = path.trim_start_matches(' ');
+    (rights.as_bytes().get(2) == Some(&b'x')).then_some(Mapping {
+        pid,
+        start,
+        len: end.checked_sub(start)?,
+        offset: u64::from_str_radix(offset, 16).ok()?,
+        path: if path.is_empty() { "//anon".into() } else { without_escapes(path).into() },
+        build_id: None,
+    })
+}
+
+/// The kernel writes a line end in a path as `\012`.
+fn without_escapes(path: &str) -> String {
+    path.replace("\\012", "\n")
+}
+
+/// The fields of /proc/TID/stat that are of use.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    user_ticks: u64,
+    kernel_ticks: u64,
+    priority: i32,
+}
+
+/// Fields are counted from behind the name, which can hold anything, brackets and line ends too.
+fn stat(text: &str) -> Option<Stat> {
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut fields = fields.split_ascii_whitespace();
+    // The state is field 3 of proc(5), utime is 14, stime 15, priority 18.
+    let user_ticks = fields.nth(11)?.parse().ok()?;
+    let kernel_ticks = fields.next()?.parse().ok()?;
+    let priority = fields.nth(2)?.parse().ok()?;
+    Some(Stat { user_ticks, kernel_ticks, priority })
+}
+
+/// The value of a line of /proc/TID/status. Names stand in the first line, with line ends written as `\n`, so no name can pretend.
+fn status<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
+}
+
+fn innermost(text: &str) -> Option<u32> {
+    status(text, "NSpid")?.split_ascii_whitespace().last()?.parse().ok()
+}
+
+fn usage(stat_text: &str, status_text: &str, schedstat: Option<&str>, tick: Duration) -> Option<ThreadUsage> {
+    let stat = stat(stat_text)?;
+    let count = |key| status(status_text, key)?.parse().ok();
+    let tick_ns = tick.as_nanos() as u64;
+    let coarse = [stat.user_ticks.checked_mul(tick_ns)?, stat.kernel_ticks.checked_mul(tick_ns)?];
+    let [user_ns, kernel_ns] = refined(coarse, schedstat.and_then(cpu_ns));
+    Some(ThreadUsage {
+        voluntary: count("voluntary_ctxt_switches")?,
+        involuntary: count("nonvoluntary_ctxt_switches")?,
+        user_ns,
+        kernel_ns,
+        priority: stat.priority,
+    })
+}
+
+/// The CPU time in /proc/TID/schedstat, which is exact but does not tell user from kernel.
+fn cpu_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The exact sum, split as the coarse figures say; all of it as user time if they say nothing yet.
+fn refined([user, kernel]: [u64; 2], exact: Option<u64>) -> [u64; 2] {
+    let Some(exact) = exact else { return [user, kernel] };
+    let sum = u128::from(user) + u128::from(kernel);
+    let kernel = (u128::from(exact) * u128::from(kernel)).checked_div(sum).unwrap_or(0) as u64;
+    [exact - kernel, kernel]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "4711 (a) b (c\n) S 1 4711 4711 0 -1 4194560 120 0 1 0 250 50 7 8 20 0 3 0 99 0 0";
+    const STATUS: &str = "Name:\ta) b (c\\n\nState:\tS (sleeping)\nTgid:\t4711\nNSpid:\t4711\t17\t3\n\
+        voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t7\n";
+    const TICK: Duration = Duration::from_millis(10);
+
+    #[test]
+    fn a_name_can_hold_anything() {
+        assert_eq!(stat(STAT), Some(Stat { user_ticks: 250, kernel_ticks: 50, priority: 20 }));
+        assert_eq!(innermost(STATUS), Some(3));
+    }
+
+    #[test]
+    fn usage_is_put_together_from_three_files() {
+        let usage_of = |exact| usage(STAT, STATUS, exact, TICK).unwrap();
+        let coarse = ThreadUsage {
+            voluntary: 150,
+            involuntary: 7,
+            user_ns: 2_500_000_000,
+            kernel_ns: 500_000_000,
+            priority: 20,
+        };
+        assert_eq!(usage_of(None), coarse);
+        assert_eq!(
+            usage_of(Some("3000000600 12 34\n")),
+            ThreadUsage { user_ns: 2_500_000_500, kernel_ns: 500_000_100, ..coarse }
+        );
+        assert_eq!(refined([0, 0], Some(77)), [77, 0]);
+        assert_eq!(refined([u64::MAX, u64::MAX], Some(u64::MAX)), [u64::MAX - u64::MAX / 2, u64::MAX / 2]);
+    }
+
+    #[test]
+    fn a_part_of_a_file_gives_nothing_and_no_panic() {
+        for end in 0..STAT.len() {
+            stat(&STAT[..end]);
+        }
+        for end in 0..STATUS.len() {
+            assert!(end > STATUS.len() - 3 || usage(STAT, &STATUS[..end], None, TICK).is_none(), "{end}");
+        }
+        assert_eq!(usage(&STAT.replace("250", "99999999999999999999"), STATUS, None, TICK), None);
+        assert_eq!(usage(&STAT.replace("250", "9999999999999999999"), STATUS, None, TICK), None);
+    }
+
+    #[test]
+    fn executable_mappings_have_their_path_whatever_is_in_it() {
+        let text = "\
+555500000000-555500001000 r--p 00000000 fe:00 12 /usr/bin/a
+555500001000-555500003000 r-xp 00001000 fe:00 12                         /usr/bin/a  b\\012c (deleted)
+7f0000000000-7f0000001000 rwxp 00000000 00:00 0 
+7ffff7fc1000-7ffff7fc3000 r-xp 00000000 00:00 0                          [vdso]
+nonsense
+2-1 r-xp 0 0 0 /x
+";
+        let maps = mappings(text, Pid(9));
+        let paths: Vec<&str> = maps.iter().map(|map| &*map.path).collect();
+        assert_eq!(paths, ["/usr/bin/a  b\nc (deleted)", "//anon", "[vdso]"]);
+        let map = Mapping { path: "".into(), ..maps[0].clone() };
+        let expected = Mapping {
+            pid: Pid(9),
+            start: 0x5555_0000_1000,
+            len: 0x2000,
+            offset: 0x1000,
+            path: "".into(),
+            build_id: None,
+        };
+        assert_eq!(map, expected);
+    }
+
+    #[test]
+    fn this_process_is_there() {
+        let pid = std::process::id();
+        let events = of_process(pid, 5);
+        assert!(
+            events.iter().any(|event| event.tid == Tid(pid) && matches!(event.what, What::Started { .. }))
+        );
+        assert!(
+            events
+                .iter()
+                .any(|event| matches!(&event.what, What::Mapped(map) if map.path.contains("holdup")))
+        );
+        assert!(events.iter().any(|event| matches!(&event.what, What::Named { .. })));
+        assert!(usage_of(pid).is_some());
+        assert!(inner_tid(pid).is_some());
+        assert_eq!(of_process(u32::MAX, 5), []);
+    }
+
+    #[test]
+    fn usages_are_given_when_they_change_and_all_threads_have_their_turn() {
+        let alive: Vec<u32> = (1..=600).collect();
+        let mut usages = Usages::new();
+        let mut seen = Vec::new();
+        for round in 0..3 {
+            let events = usages.sample_with(&alive, round, |tid| {
+                (tid != 7).then(|| ThreadUsage { voluntary: tid.into(), ..ThreadUsage::default() })
+            });
+            seen.extend(events.iter().map(|event| event.tid.0));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (1..=600).filter(|tid| *tid != 7).collect::<Vec<_>>());
+        assert_eq!(usages.sample_with(&alive, 4, |_| None), []);
+        assert_eq!(usages.sample_with(&[], 4, |_| None), []);
+    }
+}

@@ -1,0 +1,146 @@
+//! A recording's timeline in the formats of other viewers: Perfetto and the Firefox Profiler.
+//!
+//! Both writers take a [`Report`] whose analysis kept its timeline, and are linear in its size.
+
+pub mod firefox;
+pub mod perfetto;
+
+#[cfg(test)]
+mod specimen;
+
+use std::collections::HashMap;
+use std::io;
+
+use holdup_analyze::{Facts, Finding, Reason, Report, State, Timeline};
+use holdup_trace::{NO_CPU, Tid};
+
+use crate::report::recording::name;
+
+/// The timeline of a report.
+///
+/// # Errors
+/// The analysis was not asked to keep one.
+fn timeline(report: &Report) -> io::Result<&Timeline> {
+    let missing = || io::Error::new(io::ErrorKind::InvalidInput, "the analysis kept no timeline to export");
+    report.timeline.as_ref().ok_or_else(missing)
+}
+
+/// What intervals are called: few, however many intervals there are, so that each name is made once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Label {
+    Running(u16),
+    Lock(u32),
+    Off(Reason),
+    Runnable,
+    Unknown,
+}
+
+/// The colour groups of intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Group {
+    Running,
+    Runnable,
+    /// Held up by another thread.
+    Lock,
+    /// Waiting as it means to.
+    Idle,
+    /// Off CPU for another reason.
+    Blocked,
+    /// Events were lost.
+    Lost,
+}
+
+impl Label {
+    fn of(state: State) -> Label {
+        match state {
+            State::Running { cpu } => Label::Running(cpu),
+            State::Off { lock: Some(index), .. } => Label::Lock(index),
+            State::Off { reason, lock: None } => Label::Off(reason),
+            State::Runnable => Label::Runnable,
+            State::Unknown => Label::Unknown,
+        }
+    }
+
+    /// As it is shown. A lock that the facts do not have is called by its reason alone.
+    fn text(self, facts: &Facts) -> String {
+        match self {
+            Label::Running(NO_CPU) => "running".to_owned(),
+            Label::Running(cpu) => format!("CPU {cpu}"),
+            Label::Lock(index) => match facts.locks.get(index as usize) {
+                Some(lock) => {
+                    let word = if lock.primitive.is_contention() { "for" } else { "on" };
+                    format!("waits {word} {}", name::lock(lock))
+                }
+                None => "waits on a futex".to_owned(),
+            },
+            Label::Off(reason) => name::reason(reason),
+            Label::Runnable => "runnable".to_owned(),
+            Label::Unknown => "unknown: events were lost".to_owned(),
+        }
+    }
+}
+
+impl Group {
+    const ALL: [Group; 6] =
+        [Group::Running, Group::Runnable, Group::Lock, Group::Idle, Group::Blocked, Group::Lost];
+
+    fn of(state: State) -> Group {
+        match state {
+            State::Running { .. } => Group::Running,
+            State::Runnable | State::Off { reason: Reason::Preempted | Reason::Yielded, .. } => {
+                Group::Runnable
+            }
+            State::Off { reason: Reason::Futex(what), .. } if what.is_contention() => Group::Lock,
+            State::Off { reason, .. } if reason.is_idle() => Group::Idle,
+            State::Off { .. } => Group::Blocked,
+            State::Unknown => Group::Lost,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Group::Running => "running",
+            Group::Runnable => "runnable",
+            Group::Lock => "waiting for a lock",
+            Group::Idle => "idle",
+            Group::Blocked => "blocked",
+            Group::Lost => "lost",
+        }
+    }
+}
+
+/// Threads by number; a number can belong to several threads, one after the other.
+struct Directory<'a> {
+    facts: &'a Facts,
+    by_tid: HashMap<Tid, Vec<usize>>,
+}
+
+impl<'a> Directory<'a> {
+    fn new(facts: &'a Facts) -> Self {
+        let mut by_tid: HashMap<Tid, Vec<usize>> = HashMap::new();
+        for (index, thread) in facts.threads.iter().enumerate() {
+            by_tid.entry(thread.tid).or_default().push(index);
+        }
+        Directory { facts, by_tid }
+    }
+
+    /// Index of the thread that had the number at that moment; of the last that had it, if none did.
+    fn at(&self, tid: Tid, time_ns: u64) -> Option<usize> {
+        let indices = self.by_tid.get(&tid)?;
+        let lived = |index: &&usize| {
+            let thread = &self.facts.threads[**index];
+            thread.born_ns <= time_ns && time_ns <= thread.ended_ns
+        };
+        indices.iter().find(lived).or(indices.last()).copied()
+    }
+}
+
+/// What a finding is about: `hot-lock: g_cache_lock`.
+fn headline(facts: &Facts, finding: &Finding) -> String {
+    let subjects: Vec<String> =
+        finding.subjects.iter().map(|subject| name::subject(facts, subject)).collect();
+    match subjects.as_slice() {
+        [] => finding.kind.name().to_owned(),
+        known => format!("{}: {}", finding.kind.name(), known.join(", ")),
+    }
+}

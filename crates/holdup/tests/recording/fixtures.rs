@@ -1,0 +1,119 @@
+//! One test per fixture program.
+
+use std::fs;
+
+use super::build::{self, Frames};
+use super::expectation::Expectation;
+use super::place::{Place, text};
+use super::{alone, is_root, skip};
+
+macro_rules! fixtures {
+    ($($test:ident: $file:literal,)*) => {
+        /// Every fixture that has a test.
+        const TESTED: &[&str] = &[$($file),*];
+
+        $(
+            #[test]
+            fn $test() {
+                check($file);
+            }
+        )*
+    };
+}
+
+fixtures! {
+    lock_convoy: "lock_convoy.c",
+    hot_lock: "hot_lock.c",
+    hot_lock_on_the_heap: "hot_lock_heap.c",
+    hot_lock_of_rust: "rust_mutex.rs",
+    hot_lock_of_cpp: "cpp_mutex.cc",
+    sleeping_holder: "sleeping_holder.c",
+    excessive_switching: "excessive_switching.c",
+    ping_pong: "ping_pong.c",
+    oversubscription: "oversubscription.c",
+    thundering_herd: "thundering_herd.c",
+    spin_waste: "spin_waste.c",
+    hot_atomic: "hot_atomic.c",
+    hot_atomic_of_go: "go_atomic.go",
+    kernel_heavy: "kernel_heavy.c",
+    wasted_wakeups: "wasted_wakeups.c",
+    imbalance: "imbalance.c",
+    priority_inversion: "priority_inversion.c",
+    healthy_cpu_bound: "healthy_cpu_bound.c",
+    healthy_worker_pool: "healthy_worker_pool.c",
+    healthy_pipeline: "healthy_pipeline.c",
+    healthy_io_bound: "healthy_io_bound.c",
+    healthy_single_thread: "healthy_single_thread.c",
+    healthy_channels_of_rust: "rust_channel.rs",
+}
+
+/// Not to be judged: what other tests use.
+const HELPERS: &[&str] = &["fixture.h", "faults.c", "plugin.c"];
+
+fn check(file: &str) {
+    for frames in [Frames::Pointers, Frames::None] {
+        if let Some(wrong) = verdict(&Place::new(), file, frames) {
+            panic!("{wrong}");
+        }
+        if file.ends_with(".go") {
+            break;
+        }
+    }
+}
+
+/// What is wrong with the report of a fixture, if anything.
+fn verdict(place: &Place, file: &str, frames: Frames) -> Option<String> {
+    let expected = Expectation::of(&build::sources().join(file));
+    let program = match build::program(file, frames) {
+        Ok(program) => place.copy_in(&program),
+        Err(why) => {
+            skip(&format!("{file}: {why}"));
+            return None;
+        }
+    };
+    let _alone = alone();
+    let recording = format!("{file}-{frames:?}.holdup");
+    let recorded = place.record(&recording, &[&program]);
+    if !recorded.status.success() {
+        return Some(format!("{file}: record: {}", text(&recorded)));
+    }
+    let wrong = expected.mismatches(&place.report(&recording));
+    if wrong.is_empty() {
+        return None;
+    }
+    let screen = text(&place.holdup(&["report", &recording]).output().unwrap());
+    Some(format!("{file}, frames: {frames:?}: {}\n{screen}", wrong.join("\n  ")))
+}
+
+#[test]
+fn every_program_is_tested() {
+    let mut files: Vec<String> = fs::read_dir(build::sources())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.retain(|file| !HELPERS.contains(&file.as_str()));
+    files.sort();
+    let mut tested = TESTED.to_vec();
+    tested.sort_unstable();
+    assert_eq!(files, tested);
+}
+
+#[test]
+fn every_kind_has_a_program() {
+    let kinds: Vec<_> =
+        TESTED.iter().filter_map(|file| Expectation::of(&build::sources().join(file)).kind).collect();
+    for kind in holdup_analyze::Kind::ALL {
+        assert!(kinds.iter().any(|name| name == kind.name()), "no program shows {}", kind.name());
+    }
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same_findings() {
+    if !is_root() {
+        return skip("only root can become an ordinary user; the other tests were run as one");
+    }
+    let place = Place::ordinary();
+    let files = ["lock_convoy.c", "hot_lock.c", "sleeping_holder.c", "ping_pong.c", "healthy_worker_pool.c"];
+    let wrong: Vec<String> = files.iter().filter_map(|file| verdict(&place, file, Frames::None)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,49 @@
+//! Recordings of perf give the same findings about switching as ours of the same program.
+
+use std::process::Command;
+
+use super::build::{self, Frames};
+use super::place::{Place, text};
+use super::{alone, has, is_root, skip};
+
+/// Kinds that a recording of switches and wake-ups alone can show.
+const SWITCHING: &[&str] = &["excessive-switching", "ping-pong", "oversubscription", "imbalance"];
+
+#[test]
+fn a_perf_sched_recording_gives_the_same_top_finding() {
+    if !has("perf", "--version") {
+        return skip("perf is not installed");
+    }
+    if !is_root() {
+        return skip("perf sched record needs root");
+    }
+    let place = Place::new();
+    for file in ["ping_pong.c", "oversubscription.c"] {
+        let Ok(program) = build::program(file, Frames::None) else {
+            return skip("there is no C compiler");
+        };
+        let _alone = alone();
+        let data = format!("{file}.perf.data");
+        let mut perf: Command = place.command("perf");
+        let output = perf.args(["sched", "record", "-o", &data, "--"]).arg(&program).output().unwrap();
+        if !output.status.success() {
+            return skip(&format!("perf sched record: {}", text(&output)));
+        }
+        let imported = format!("{file}.imported.holdup");
+        let output = place.holdup(&["import", &data, "-o", &imported]).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let ours = format!("{file}.holdup");
+        assert!(place.record(&ours, &[&program]).status.success());
+        let (theirs, ours) = (top(&place, &imported), top(&place, &ours));
+        assert!(ours.is_some(), "our own recording of {file} shows no switching");
+        assert_eq!(theirs, ours, "{file}");
+    }
+}
+
+/// The worst finding about switching.
+fn top(place: &Place, file: &str) -> Option<String> {
+    let report = place.report(file);
+    let findings = report["findings"].as_array().unwrap();
+    let kinds = findings.iter().filter_map(|finding| finding["kind"].as_str());
+    kinds.into_iter().find(|kind| SWITCHING.contains(kind)).map(str::to_owned)
+}
