@@ -72,7 +72,7 @@ impl<K: Kernel> Session<K> {
                 Err(error) => return Err(error),
             }
         };
-        // Half of the default still loses nothing in what was measured; what the user asked for is another matter.
+        // Somewhat less than the default is usual where an ordinary user may not lock more memory: nothing to act on.
         if pages < if buffer_kib.is_some() { wanted } else { wanted / 4 } {
             notes.push(format!(
                 "the buffer of each CPU has {} KiB instead of {} KiB, because this user may not lock more memory",
