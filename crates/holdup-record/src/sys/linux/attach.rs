@@ -7,7 +7,7 @@ use std::time::Instant;
 use holdup_trace::{Event, Mapping, NO_CPU, Pid, Tid, What, Writer};
 use rustc_hash::FxHashSet;
 
-use super::drain::Recording;
+use super::drain::{Recording, Scribe};
 use super::perf::Linux;
 use super::plan::Manner;
 use super::session::{OpenError, Session};
@@ -24,7 +24,6 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
     let cpus = machine::online_cpus();
     let (specs, _ids) = specs(options)?;
     machine::raise_open_files();
-    machine::hurry();
     let mut assembler = Assembler::new(&cpus);
     let mut merge = Merge::new(cpus.len());
     let manner = Manner { on_exec: false, stack_bytes: options.stack_bytes, build_ids: true };
@@ -42,7 +41,8 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
         assembler.outside(&event, &mut writer).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);
-    finish(Recording { session, assembler, merge, writer, process: &process, stop, deadline }, header)
+    let recording = Recording { session, process: &process, stop, deadline };
+    finish(recording, Scribe::new(assembler, merge, writer), header)
 }
 
 /// Opens the events of all threads, until no thread is found that nobody records.

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use holdup_trace::{Ending, Event, Grade, Header, NO_CPU, Pid, Tid, What, Writer};
 
-use self::drain::{Finish, Recording};
+use self::drain::{Finish, Recording, Scribe};
 use self::ids::Ids;
 use self::perf::Linux;
 use self::plan::{Manner, Spec};
@@ -84,7 +84,6 @@ fn record_command(
     // The command is made before the recorder changes anything that it would inherit: limits, priority.
     let waiting = target::prepare(command)?;
     machine::raise_open_files();
-    machine::hurry();
     let pid = waiting.pid;
     let mut assembler = Assembler::new(&cpus);
     let manner = Manner { on_exec: true, stack_bytes: options.stack_bytes, build_ids: true };
@@ -114,13 +113,15 @@ fn record_command(
     written.map_err(|why| Error::File { path: options.output.clone(), why })?;
     let merge = Merge::new(cpus.len());
     let deadline = options.limit.map(|limit| Instant::now() + limit);
-    finish(Recording { session, assembler, merge, writer, process: &process, stop, deadline }, header)
+    let recording = Recording { session, process: &process, stop, deadline };
+    finish(recording, Scribe::new(assembler, merge, writer), header)
 }
 
 /// Runs a recording to its end and closes its file.
-fn finish(mut recording: Recording<'_, Linux>, header: Header) -> Result<Outcome, Error> {
-    let finish = recording.run();
-    let Recording { session, assembler, writer, process, stop, .. } = recording;
+fn finish(mut recording: Recording<'_, Linux>, scribe: Scribe, header: Header) -> Result<Outcome, Error> {
+    let (finish, scribe) = drain::run(&mut recording, scribe);
+    let Recording { session, process, stop, .. } = recording;
+    let Scribe { assembler, writer, .. } = scribe;
     let mut notes = session.notes.clone();
     drop(session);
     notes.extend(left_note(&finish));

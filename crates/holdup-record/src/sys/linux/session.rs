@@ -39,9 +39,13 @@ pub enum OpenError {
 }
 
 /// Pages of a ring that are tried first: what a futex storm fills while the recorder waits for a CPU.
-const PAGES: usize = 512;
+const PAGES: usize = 1024;
+/// Pages of all rings together: a machine with many CPUs rarely has a storm on all of them.
+const PAGES_TOTAL: usize = 16384;
 /// The least that makes sense.
 const PAGES_MIN: usize = 8;
+/// What part of a ring, once filled, wakes the recorder: most of the ring is for the time until it runs.
+const WATERMARK: usize = 8;
 
 impl<K: Kernel> Session<K> {
     /// Rings for these CPUs; `buffer_kib` is the size of each, `None` for as much as is allowed up to a default.
@@ -52,7 +56,8 @@ impl<K: Kernel> Session<K> {
         manner: Manner,
         buffer_kib: Option<u32>,
     ) -> Result<Self, OpenError> {
-        let wanted = buffer_kib.map_or(PAGES, |kib| (kib as usize / 4).max(1).next_power_of_two());
+        let wanted = buffer_kib
+            .map_or_else(|| default_pages(cpus.len()), |kib| (kib as usize / 4).max(1).next_power_of_two());
         let mut pages = wanted;
         let mut notes = Vec::new();
         let cpus = loop {
@@ -67,7 +72,8 @@ impl<K: Kernel> Session<K> {
                 Err(error) => return Err(error),
             }
         };
-        if pages < wanted {
+        // Half of the default still loses nothing in what was measured; what the user asked for is another matter.
+        if pages < if buffer_kib.is_some() { wanted } else { wanted / 4 } {
             notes.push(format!(
                 "the buffer of each CPU has {} KiB instead of {} KiB, because this user may not lock more memory",
                 pages * 4,
@@ -121,23 +127,27 @@ impl<K: Kernel> Session<K> {
 
     fn open_spec(&self, spec: &Spec, tid: u32) -> Result<Vec<(Kind, u64, OwnedFd)>, OpenError> {
         let attr = spec.attr(self.manner);
-        let mut opened = Vec::with_capacity(self.cpus.len());
-        for cpu in &self.cpus {
-            let fd = self.kernel.open(&attr, tid, cpu.number).map_err(open_error)?;
+        let event = |cpu: Option<&Cpu>| {
+            let fd = self.kernel.open(&attr, tid, cpu.map(|cpu| cpu.number)).map_err(open_error)?;
+            let failed = |call| move |why| OpenError::Call(call, why);
             if let Some(filter) = &spec.filter {
-                self.kernel
-                    .filter(fd.as_fd(), filter)
-                    .map_err(|e| OpenError::Call("PERF_EVENT_IOC_SET_FILTER", e))?;
+                self.kernel.filter(fd.as_fd(), filter).map_err(failed("PERF_EVENT_IOC_SET_FILTER"))?;
             }
-            if !spec.counts() {
+            if let Some(cpu) = cpu {
                 self.kernel
                     .redirect(fd.as_fd(), cpu.owner.as_fd())
-                    .map_err(|e| OpenError::Call("PERF_EVENT_IOC_SET_OUTPUT", e))?;
+                    .map_err(failed("PERF_EVENT_IOC_SET_OUTPUT"))?;
             }
-            let id = self.kernel.id(fd.as_fd()).map_err(|e| OpenError::Call("PERF_EVENT_IOC_ID", e))?;
-            opened.push((spec.kind, id, fd));
+            let id = self.kernel.id(fd.as_fd()).map_err(failed("PERF_EVENT_IOC_ID"))?;
+            Ok((spec.kind, id, fd))
+        };
+        // Linux looks at every event of a thread at every switch, so there are no more than needed: a ring belongs to one CPU,
+        // and an event that threads to come inherit writes into the ring of its own CPU only; one that counts needs no ring.
+        if spec.counts() {
+            Ok(vec![event(None)?])
+        } else {
+            self.cpus.iter().map(|cpu| event(Some(cpu))).collect()
         }
-        Ok(opened)
     }
 
     /// Gives up the events that are needed least, to have their descriptors; `false` if all that are left are needed.
@@ -173,15 +183,11 @@ impl<K: Kernel> Session<K> {
         self.specs.iter().any(wanted)
     }
 
-    /// Empties all rings, each by its place in the list of CPUs. How much the fullest held, of 1.
-    pub fn drain(&mut self, mut reader: impl FnMut(usize, [&[u8]; 2])) -> f64 {
-        let mut fullest = 0.0f64;
+    /// Empties all rings, each by its place in the list of CPUs.
+    pub fn drain(&mut self, mut reader: impl FnMut(usize, [&[u8]; 2])) {
         for (lane, cpu) in self.cpus.iter_mut().enumerate() {
-            let size = cpu.ring.size();
-            let count = cpu.ring.drain(|parts| reader(lane, parts));
-            fullest = fullest.max(count as f64 / size as f64);
+            cpu.ring.drain(|parts| reader(lane, parts));
         }
-        fullest
     }
 
     /// What all events of this kind counted.
@@ -210,11 +216,16 @@ impl<K: Kernel> Session<K> {
     }
 }
 
+fn default_pages(cpus: usize) -> usize {
+    let fair = (PAGES_TOTAL / cpus.max(1)).max(1);
+    PAGES.min(1 << fair.ilog2())
+}
+
 fn rings(kernel: &impl Kernel, cpus: &[u16], pages: usize) -> Result<Vec<Cpu>, OpenError> {
     let mut rings = Vec::with_capacity(cpus.len());
     for &number in cpus {
-        let watermark = u32::try_from(pages * 1024).unwrap_or(u32::MAX);
-        let owner = kernel.open(&plan::ring_owner(watermark), 0, number).map_err(open_error)?;
+        let watermark = u32::try_from(pages * 4096 / WATERMARK).unwrap_or(u32::MAX);
+        let owner = kernel.open(&plan::ring_owner(watermark), 0, Some(number)).map_err(open_error)?;
         let ring = kernel.map(owner.as_fd(), pages).map_err(|error| OpenError::Call("mmap", error))?;
         rings.push(Cpu { number, ring, owner });
     }
