@@ -5,6 +5,7 @@
 )]
 
 mod attach;
+mod counters;
 mod drain;
 pub mod ids;
 mod machine;
@@ -17,6 +18,8 @@ mod ring;
 mod session;
 mod snapshot;
 mod target;
+mod watch;
+mod words;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
