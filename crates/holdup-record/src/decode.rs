@@ -183,6 +183,11 @@ pub fn frame(record: &[u8]) -> Option<Frame> {
     })
 }
 
+/// When a whole record was written; 0 if it is too short to say.
+pub fn time_ns(record: &[u8]) -> u64 {
+    frame(record).map_or(0, |frame| frame.time_ns)
+}
+
 /// What a whole record says; `None` for those that do not matter and those that are too short for what they claim to be.
 pub fn record(bytes: &[u8]) -> Option<Record<'_>> {
     let misc = u16_at(bytes, 4)?;

@@ -8,13 +8,15 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_trace::{Counter, Event, NO_CPU, Tid, What, Writer};
+use holdup_trace::{Counter, Event, NO_CPU, Stack, StackId, Tid, What, Writer};
 
 use super::machine;
 use super::perf::Kernel;
 use super::session::Session;
-use super::target::{self, Ended, Process};
-use crate::assemble::{Assembler, Kind};
+use super::target::{Ended, Process, is_alive};
+use super::watch::Watch;
+use crate::assemble::{Assembler, Kind, Sink};
+use crate::decode;
 use crate::merge::Merge;
 
 /// A recording under way: the kernel's side and the program's.
@@ -35,10 +37,29 @@ pub struct Scribe {
     pub assembler: Assembler,
     /// Records that wait for their turn.
     pub merge: Merge,
-    /// The file.
-    pub writer: Writer<File>,
+    /// The file, and what is seen beside the events.
+    pub sink: Watched,
     /// Up to when the records of all CPUs are known.
     known_until_ns: u64,
+}
+
+/// The file, and whoever looks at the target from outside and so must know what is in it.
+pub struct Watched {
+    /// The file.
+    pub writer: Writer<File>,
+    /// Whoever looks.
+    pub watch: Watch,
+}
+
+impl Sink for Watched {
+    fn stack(&mut self, stack: &Stack) -> StackId {
+        self.writer.stack(stack)
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.watch.note(event);
+        self.writer.event(event)
+    }
 }
 
 /// Why and how a recording ended.
@@ -79,6 +100,8 @@ struct Pipe<'a> {
     shared: &'a Shared,
 }
 
+/// The reason of a recording that its user stopped.
+pub const STOPPED: &str = "Ctrl-C";
 /// How long the recorder sleeps if no ring fills.
 const PASS: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_millis(100);
@@ -112,7 +135,7 @@ pub fn run<K: Kernel>(recording: &mut Recording<'_, K>, mut scribe: Scribe) -> (
     if let Err(error) = written {
         finish.reason = format!("the recording could not be written: {error}");
     }
-    finish.left = scribe.assembler.alive().iter().filter(|tid| target::is_alive(**tid)).count();
+    finish.left = scribe.assembler.alive().iter().filter(|tid| is_alive(**tid)).count();
     (finish, scribe)
 }
 
@@ -141,7 +164,7 @@ impl<K: Kernel> Recording<'_, K> {
             } else if self.stop.load(Ordering::Relaxed) {
                 let since = *stopping.get_or_insert_with(Instant::now);
                 if gone || !self.process.is_child() || since.elapsed() > GRACE {
-                    finish.reason = "Ctrl-C".into();
+                    finish.reason = STOPPED.into();
                 }
             } else if pipe.shared.full.load(Ordering::Relaxed) {
                 finish.reason = "the recording could not be written".into();
@@ -168,7 +191,7 @@ impl<K: Kernel> Recording<'_, K> {
         // Records are held back until all CPUs are known beyond them: the second batch lets those of the first go.
         self.send(pipe, None, false);
         self.send(pipe, Some(ask), false);
-        answer.recv().is_ok_and(|alive| !alive.into_iter().any(target::is_alive))
+        answer.recv().is_ok_and(|alive| !alive.into_iter().any(is_alive))
     }
 
     /// Empties the rings and hands on what was in them.
@@ -203,8 +226,8 @@ impl<K: Kernel> Recording<'_, K> {
 
 impl Scribe {
     /// Writes what it is given into this file.
-    pub fn new(assembler: Assembler, merge: Merge, writer: Writer<File>) -> Self {
-        Scribe { assembler, merge, writer, known_until_ns: 0 }
+    pub fn new(assembler: Assembler, merge: Merge, sink: Watched) -> Self {
+        Scribe { assembler, merge, sink, known_until_ns: 0 }
     }
 
     /// Writes batches until there are no more. After an error, batches are only taken.
@@ -225,7 +248,7 @@ impl Scribe {
             // The other loop may have ended already.
             batch.lanes.drain(..).for_each(|lane| drop(emptied.send(lane)));
             if written.is_ok() {
-                written = self.write(batch.began_ns, &batch.counts, &mut flushed);
+                written = self.write(batch.began_ns, batch.counts, &mut flushed);
                 shared.full.store(written.is_err(), Ordering::Relaxed);
             }
             if let Some(ask) = batch.ask {
@@ -233,27 +256,33 @@ impl Scribe {
             }
         }
         written?;
-        self.emit(u64::MAX)
+        self.sink.watch.end();
+        self.emit(u64::MAX, Vec::new())
     }
 
-    fn write(&mut self, began_ns: u64, counts: &[What], flushed: &mut Instant) -> io::Result<()> {
-        self.emit(self.known_until_ns)?;
-        // What the counters said is dated when everything before is known to be written.
-        let time_ns = self.known_until_ns;
-        for what in counts.iter().filter(|_| time_ns > 0) {
-            let event = Event { time_ns, tid: Tid(0), cpu: NO_CPU, what: what.clone() };
-            self.assembler.outside(&event, &mut self.writer)?;
-        }
+    fn write(&mut self, began_ns: u64, counts: Vec<What>, flushed: &mut Instant) -> io::Result<()> {
+        self.emit(self.known_until_ns, counts)?;
         self.known_until_ns = began_ns;
         if flushed.elapsed() > FLUSH {
             *flushed = Instant::now();
-            self.writer.flush()?;
+            self.sink.watch.aim();
+            self.sink.writer.flush()?;
         }
         Ok(())
     }
 
-    fn emit(&mut self, before_ns: u64) -> io::Result<()> {
-        let (assembler, writer) = (&mut self.assembler, &mut self.writer);
-        self.merge.drain(before_ns, |lane, record| assembler.feed(lane, record, writer))
+    /// Writes all that happened before this time, and then these counts.
+    fn emit(&mut self, before_ns: u64, counts: Vec<What>) -> io::Result<()> {
+        let (assembler, sink) = (&mut self.assembler, &mut self.sink);
+        let mut seen = sink.watch.take(before_ns.saturating_sub(1)).into_iter().peekable();
+        self.merge.drain(before_ns, |lane, record| {
+            while let Some(event) = seen.next_if(|event| event.time_ns <= decode::time_ns(record)) {
+                assembler.outside(&event, sink)?;
+            }
+            assembler.feed(lane, record, sink)
+        })?;
+        let counts = counts.into_iter().filter(|_| before_ns > 0);
+        let counts = counts.map(|what| Event { time_ns: before_ns, tid: Tid(0), cpu: NO_CPU, what });
+        seen.chain(counts).try_for_each(|event| assembler.outside(&event, sink))
     }
 }
