@@ -8,13 +8,14 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_trace::{Counter, Event, NO_CPU, Tid, What, Writer};
+use holdup_trace::{Counter, Event, NO_CPU, Stack, StackId, Tid, What, Writer};
 
 use super::machine;
 use super::perf::Kernel;
 use super::session::Session;
 use super::target::{self, Ended, Process};
-use crate::assemble::{Assembler, Kind};
+use super::watch::Watch;
+use crate::assemble::{Assembler, Kind, Sink};
 use crate::merge::Merge;
 
 /// A recording under way: the kernel's side and the program's.
@@ -37,6 +38,8 @@ pub struct Scribe {
     pub merge: Merge,
     /// The file.
     pub writer: Writer<File>,
+    /// What is seen from outside meanwhile.
+    pub watch: Watch,
     /// Up to when the records of all CPUs are known.
     known_until_ns: u64,
 }
@@ -203,8 +206,8 @@ impl<K: Kernel> Recording<'_, K> {
 
 impl Scribe {
     /// Writes what it is given into this file.
-    pub fn new(assembler: Assembler, merge: Merge, writer: Writer<File>) -> Self {
-        Scribe { assembler, merge, writer, known_until_ns: 0 }
+    pub fn new(assembler: Assembler, merge: Merge, writer: Writer<File>, watch: Watch) -> Self {
+        Scribe { assembler, merge, writer, watch, known_until_ns: 0 }
     }
 
     /// Writes batches until there are no more. After an error, batches are only taken.
@@ -233,11 +236,13 @@ impl Scribe {
             }
         }
         written?;
+        self.watch.end();
         self.emit(u64::MAX)
     }
 
     fn write(&mut self, began_ns: u64, counts: &[What], flushed: &mut Instant) -> io::Result<()> {
         self.emit(self.known_until_ns)?;
+        self.watch.aim();
         // What the counters said is dated when everything before is known to be written.
         let time_ns = self.known_until_ns;
         for what in counts.iter().filter(|_| time_ns > 0) {
@@ -252,8 +257,35 @@ impl Scribe {
         Ok(())
     }
 
+    /// Writes all of before this time, what was seen from outside in its place.
     fn emit(&mut self, before_ns: u64) -> io::Result<()> {
-        let (assembler, writer) = (&mut self.assembler, &mut self.writer);
-        self.merge.drain(before_ns, |lane, record| assembler.feed(lane, record, writer))
+        for event in self.watch.take(before_ns) {
+            self.emit_records(event.time_ns)?;
+            self.assembler.outside(&event, &mut self.writer)?;
+        }
+        self.emit_records(before_ns)
+    }
+
+    fn emit_records(&mut self, before_ns: u64) -> io::Result<()> {
+        let assembler = &mut self.assembler;
+        let mut sink = Noting { writer: &mut self.writer, watch: &mut self.watch };
+        self.merge.drain(before_ns, |lane, record| assembler.feed(lane, record, &mut sink))
+    }
+}
+
+/// Shows events to the watch on their way to the file.
+struct Noting<'a> {
+    writer: &'a mut Writer<File>,
+    watch: &'a mut Watch,
+}
+
+impl Sink for Noting<'_> {
+    fn stack(&mut self, stack: &Stack) -> StackId {
+        self.writer.stack(stack)
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.watch.note(event);
+        self.writer.event(event)
     }
 }

@@ -36,6 +36,7 @@ use self::perf::Linux;
 use self::plan::{Manner, Spec};
 use self::session::Session;
 use self::target::{Ended, Process};
+use self::watch::{Outlook, Watch};
 use crate::assemble::{Assembler, Kind};
 use crate::merge::Merge;
 use crate::{Error, Options, Outcome, Target};
@@ -98,7 +99,8 @@ fn record_command(
             return Err(refusal::of(error, pid));
         }
     };
-    let header = header(options, &session, &cpus, pid);
+    let outlook = Outlook::open(pid, &[pid], &cpus, true);
+    let header = header(options, &session, &cpus, pid, &outlook);
     let mut writer = match Writer::new(file, &header) {
         Ok(writer) => writer,
         Err(why) => {
@@ -109,21 +111,29 @@ fn record_command(
     let started = What::Started { pid: Pid(pid), parent: None };
     let started = Event { time_ns: header.began_ns, tid: Tid(pid), cpu: NO_CPU, what: started };
     let written = assembler.outside(&started, &mut writer);
+    let (mut watch, outside_notes) = (Watch::begin(outlook.counters), outlook.notes);
+    watch.note(&started);
     let process = waiting.go()?;
     written.map_err(|why| Error::File { path: options.output.clone(), why })?;
     let merge = Merge::new(cpus.len());
     let deadline = options.limit.map(|limit| Instant::now() + limit);
     let recording = Recording { session, process: &process, stop, deadline };
-    finish(recording, Scribe::new(assembler, merge, writer), header)
+    finish(recording, Scribe::new(assembler, merge, writer, watch), header, outside_notes)
 }
 
 /// Runs a recording to its end and closes its file.
-fn finish(mut recording: Recording<'_, Linux>, scribe: Scribe, header: Header) -> Result<Outcome, Error> {
+fn finish(
+    mut recording: Recording<'_, Linux>,
+    scribe: Scribe,
+    header: Header,
+    outside_notes: Vec<String>,
+) -> Result<Outcome, Error> {
     let (finish, scribe) = drain::run(&mut recording, scribe);
     let Recording { session, process, stop, .. } = recording;
     let Scribe { assembler, writer, .. } = scribe;
     let mut notes = session.notes.clone();
     drop(session);
+    notes.extend(outside_notes);
     notes.extend(left_note(&finish));
     let (reason, mut ended) = (finish.reason, finish.ended);
     if process.is_child() && ended.is_none() && reason != "Ctrl-C" {
@@ -178,7 +188,7 @@ fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
     Ok((specs, ids))
 }
 
-fn header(options: &Options, session: &Session<Linux>, cpus: &[u16], pid: u32) -> Header {
+fn header(options: &Options, session: &Session<Linux>, cpus: &[u16], pid: u32, outlook: &Outlook) -> Header {
     let command = match &options.target {
         Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         Target::Process(_) => Vec::new(),
@@ -194,13 +204,13 @@ fn header(options: &Options, session: &Session<Linux>, cpus: &[u16], pid: u32) -
             command,
             pids: vec![pid],
         },
-        grade: grade(session),
+        grade: grade(session, outlook),
         sample_period_ns: if samples { 1_000_000_000 / u64::from(options.sample_hz.max(1)) } else { 0 },
         stack_bytes: options.stack_bytes,
     }
 }
 
-fn grade(session: &Session<Linux>) -> Grade {
+fn grade(session: &Session<Linux>, outlook: &Outlook) -> Grade {
     let has = |kind| session.has(|spec| spec.kind == kind);
     Grade {
         switches: true,
@@ -212,7 +222,7 @@ fn grade(session: &Session<Linux>) -> Grade {
         samples: has(Kind::Sample),
         kernel: session.has(|spec| spec.kind == Kind::Sample && spec.kernel),
         faults: has(Kind::MajorFault),
-        lock_words: false,
-        hardware: false,
+        lock_words: outlook.words,
+        hardware: outlook.counters.is_some(),
     }
 }
