@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
-use super::counters::Counters;
 use super::drain::{Recording, Scribe};
 use super::perf::Linux;
 use super::plan::Manner;
 use super::session::{OpenError, Session};
 use super::snapshot;
 use super::target::Process;
+use super::watch::Outlook;
 use super::{finish, header, machine, refusal, specs, watched};
 use crate::assemble::Assembler;
 use crate::decode::{self, Record};
@@ -30,19 +30,20 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
     let manner = Manner { on_exec: false, stack_bytes: options.stack_bytes, build_ids: true };
     let session = Session::new(Linux, &cpus, specs, manner, options.buffer_kib)
         .and_then(|session| open_threads(session, pid, &mut assembler, &mut merge));
-    let session = session.map_err(|error| refusal::of(error, pid))?;
-    let counters = Counters::open(Linux, &snapshot::threads(pid), &cpus, false).ok();
-    let header = header(options, &session, counters.is_some(), &cpus, pid);
+    let mut session = session.map_err(|error| refusal::of(error, pid))?;
+    let outlook = Outlook::open(pid, &snapshot::threads(pid), &cpus, false);
+    let header = header(options, &session, &outlook, &cpus, pid);
+    session.notes.extend_from_slice(&outlook.notes);
     // What happened while threads were attached to one by one is left out: it would show some threads and not others.
     merge.discard(header.began_ns);
     let failed = |why| Error::File { path: options.output.clone(), why };
-    let mut sink = watched(file, &header, counters).map_err(failed)?;
+    let mut sink = watched(file, &header, outlook).map_err(failed)?;
     for event in snapshot::of_process(pid, header.began_ns) {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);
     let recording = Recording { session, process: &process, stop, deadline };
-    finish(recording, Scribe::new(assembler, merge, sink), header)
+    finish(&options.output, recording, Scribe::new(assembler, merge, sink), header)
 }
 
 /// Opens the events of all threads, until no thread is found that nobody records.

@@ -262,10 +262,10 @@ impl Scribe {
 
     fn write(&mut self, began_ns: u64, counts: Vec<What>, flushed: &mut Instant) -> io::Result<()> {
         self.emit(self.known_until_ns, counts)?;
+        self.sink.watch.aim();
         self.known_until_ns = began_ns;
         if flushed.elapsed() > FLUSH {
             *flushed = Instant::now();
-            self.sink.watch.aim();
             self.sink.writer.flush()?;
         }
         Ok(())

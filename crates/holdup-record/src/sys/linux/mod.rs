@@ -31,14 +31,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use holdup_trace::{Ending, Event, Grade, Header, NO_CPU, Pid, Tid, What, Writer};
 
-use self::counters::Counters;
 use self::drain::{Finish, Recording, STOPPED, Scribe, Watched};
 use self::ids::Ids;
 use self::perf::Linux;
 use self::plan::{Manner, Spec};
 use self::session::Session;
 use self::target::{Ended, Process};
-use self::watch::Watch;
+use self::watch::{Outlook, Watch};
 use crate::assemble::{Assembler, Kind};
 use crate::merge::Merge;
 use crate::{Error, Options, Outcome, Target};
@@ -94,7 +93,7 @@ fn record_command(
             let process = waiting.go()?;
             let deadline = options.limit.map(|limit| Instant::now() + limit);
             let recording = Recording { session, process: &process, stop, deadline };
-            finish(recording, Scribe::new(assembler, Merge::new(cpus.len()), sink), header)
+            finish(&options.output, recording, Scribe::new(assembler, Merge::new(cpus.len()), sink), header)
         }
         Err(error) => {
             waiting.abandon();
@@ -116,22 +115,28 @@ fn open_command(
     let mut session = Session::new(Linux, cpus, specs, manner, options.buffer_kib)
         .map_err(|error| refusal::of(error, pid))?;
     session.open(pid, &mut |id, kind| assembler.know(id, kind)).map_err(|error| refusal::of(error, pid))?;
-    let counters = Counters::open(Linux, &[pid], cpus, true).ok();
-    let header = header(options, &session, counters.is_some(), cpus, pid);
+    let outlook = Outlook::open(pid, &[pid], cpus, true);
+    let header = header(options, &session, &outlook, cpus, pid);
+    session.notes.extend_from_slice(&outlook.notes);
     let failed = |why| Error::File { path: options.output.clone(), why };
-    let mut sink = watched(file, &header, counters).map_err(failed)?;
+    let mut sink = watched(file, &header, outlook).map_err(failed)?;
     let started = What::Started { pid: Pid(pid), parent: None };
     let started = Event { time_ns: header.began_ns, tid: Tid(pid), cpu: NO_CPU, what: started };
     assembler.outside(&started, &mut sink).map_err(failed)?;
     Ok((session, header, sink))
 }
 
-fn watched(file: File, header: &Header, counters: Option<Counters<Linux>>) -> io::Result<Watched> {
-    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(counters) })
+fn watched(file: File, header: &Header, outlook: Outlook) -> io::Result<Watched> {
+    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(outlook.counters) })
 }
 
 /// Runs a recording to its end and closes its file.
-fn finish(mut recording: Recording<'_, Linux>, scribe: Scribe, header: Header) -> Result<Outcome, Error> {
+fn finish(
+    output: &Path,
+    mut recording: Recording<'_, Linux>,
+    scribe: Scribe,
+    header: Header,
+) -> Result<Outcome, Error> {
     let (finish, scribe) = drain::run(&mut recording, scribe);
     let Recording { session, process, stop, .. } = recording;
     let Scribe { assembler, sink: Watched { writer, .. }, .. } = scribe;
@@ -139,12 +144,9 @@ fn finish(mut recording: Recording<'_, Linux>, scribe: Scribe, header: Header) -
     drop(session);
     notes.extend(left_note(&finish));
     let mut ending = ending(finish.reason, finish.ended, assembler.lost());
-    let before = writer.written_bytes();
     // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
-    let bytes = match writer.finish(&ending) {
-        Ok(file) => file.metadata().map_or(before, |data| data.len()),
-        Err(_) => before,
-    };
+    let _ = writer.finish(&ending);
+    let bytes = fs::metadata(output).map_or(0, |data| data.len());
     // The file is whole before the wait for a command that outlives its recording: that may take long.
     if process.is_child() && finish.ended.is_none() {
         let ended = if ending.reason == STOPPED { None } else { wait_for(process, stop) };
@@ -200,7 +202,7 @@ fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
     Ok((specs, ids))
 }
 
-fn header(options: &Options, session: &Session<Linux>, hardware: bool, cpus: &[u16], pid: u32) -> Header {
+fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cpus: &[u16], pid: u32) -> Header {
     let command = match &options.target {
         Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         Target::Process(_) => Vec::new(),
@@ -216,7 +218,7 @@ fn header(options: &Options, session: &Session<Linux>, hardware: bool, cpus: &[u
             command,
             pids: vec![pid],
         },
-        grade: Grade { hardware, ..grade(session) },
+        grade: Grade { hardware: outlook.counters.is_some(), lock_words: outlook.words, ..grade(session) },
         sample_period_ns: if samples { 1_000_000_000 / u64::from(options.sample_hz.max(1)) } else { 0 },
         stack_bytes: options.stack_bytes,
     }
@@ -233,7 +235,6 @@ fn grade(session: &Session<Linux>) -> Grade {
         samples: has(Kind::Sample),
         kernel: session.has(|spec| spec.kind == Kind::Sample && spec.kernel),
         faults: has(Kind::MajorFault),
-        lock_words: true,
         ..Grade::default()
     }
 }

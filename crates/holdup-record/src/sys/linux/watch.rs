@@ -18,6 +18,28 @@ use super::perf::Linux;
 use super::snapshot::Usages;
 use super::words::{self, Hot, Place, Processes, Words};
 
+/// What can be seen of a target from outside.
+#[derive(Debug)]
+pub struct Outlook {
+    /// Hardware counters of the target.
+    pub counters: Option<Counters<Linux>>,
+    /// Whether its memory may be read.
+    pub words: bool,
+    /// What the user should know: sentences without a full stop.
+    pub notes: Vec<String>,
+}
+
+impl Outlook {
+    /// Opens what there is for these threads of a process. With `on_exec`, counting begins when the process executes a program.
+    pub fn open(pid: u32, tids: &[u32], cpus: &[u16], on_exec: bool) -> Self {
+        let counters = Counters::open(Linux, tids, cpus, on_exec);
+        // That a machine has none is no news for every recording; `holdup doctor` says it, and so does the header.
+        let refused = counters.as_ref().err().filter(|why| !why.starts_with("are not there"));
+        let notes = refused.map(|why| format!("hardware counters {why}")).into_iter().collect();
+        Outlook { counters: counters.ok(), words: words::may_read(pid), notes }
+    }
+}
+
 /// The watching thread, and what it has seen.
 #[derive(Debug)]
 pub struct Watch {
@@ -27,6 +49,7 @@ pub struct Watch {
     seen: Receiver<Event>,
     waiting: VecDeque<Event>,
     taken_ns: u64,
+    aimed: Option<Instant>,
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -41,6 +64,7 @@ struct Aim {
 
 /// Lock words are read so often, if there are any.
 const WORDS: Duration = Duration::from_millis(5);
+const AIM: Duration = Duration::from_millis(50);
 const COUNTERS: Duration = Duration::from_millis(100);
 /// Usage is read at these ages of the recording, and then once a second.
 const USAGES: [Duration; 3] =
@@ -64,6 +88,7 @@ impl Watch {
             seen,
             waiting: VecDeque::new(),
             taken_ns: 0,
+            aimed: None,
             stop: Some(stop),
             thread,
         }
@@ -87,8 +112,12 @@ impl Watch {
         }
     }
 
-    /// Says what to look at from now on: call it some times a second.
+    /// Says what to look at from now on: call it often; it acts some times a second.
     pub fn aim(&mut self) {
+        if self.aimed.is_some_and(|aimed| aimed.elapsed() < AIM) {
+            return;
+        }
+        self.aimed = Some(Instant::now());
         let places = self.hot.top();
         let alive = self.pids.keys().copied().collect();
         *self.aim.lock().unwrap_or_else(PoisonError::into_inner) = Aim { alive, places };

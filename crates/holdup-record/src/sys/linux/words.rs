@@ -107,6 +107,13 @@ pub fn is_lock_like(op: FutexOp) -> bool {
     op.waits() && op.command() != FutexOp::WAITV
 }
 
+/// Whether the memory of a process may be read at all.
+pub fn may_read(pid: u32) -> bool {
+    /// Nothing is mapped there, but the right to read is asked for first.
+    const NOWHERE: u64 = 8;
+    Processes.read(pid, &[NOWHERE]).is_ok()
+}
+
 /// The real memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Processes;
