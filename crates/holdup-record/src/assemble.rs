@@ -301,3 +301,147 @@ fn waking(raw: &[u8]) -> Option<Tid> {
 fn text(bytes: &[u8]) -> Box<str> {
     String::from_utf8_lossy(bytes).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use holdup_trace::Stacks;
+
+    use super::*;
+    use crate::decode::tests::{Bytes, exit, fork, lost, map, sample, switch};
+
+    #[derive(Default)]
+    struct Kept {
+        stacks: Stacks,
+        events: Vec<Event>,
+    }
+
+    impl Sink for Kept {
+        fn stack(&mut self, stack: &Stack) -> StackId {
+            self.stacks.intern(stack)
+        }
+
+        fn event(&mut self, event: &Event) -> io::Result<()> {
+            self.events.push(event.clone());
+            Ok(())
+        }
+    }
+
+    const WAIT: u64 = 1;
+    const WOKE: u64 = 2;
+    const END: u64 = 3;
+    const SWITCH: u64 = 4;
+    const WAKING: u64 = 5;
+
+    /// Feeds records of CPU 3 to an assembler.
+    fn assembled(records: &[Vec<u8>]) -> (Assembler, Kept) {
+        let mut assembler = Assembler::new(&[3]);
+        let kinds = [Kind::FutexWait, Kind::FutexWoke, Kind::FutexEnd, Kind::Switch, Kind::Waking];
+        (1..).zip(kinds).for_each(|(id, kind)| assembler.know(id, kind));
+        let mut kept = Kept::default();
+        records.iter().for_each(|record| assembler.feed(0, record, &mut kept).unwrap());
+        (assembler, kept)
+    }
+
+    fn facts(records: &[Vec<u8>]) -> Vec<What> {
+        assembled(records).1.events.into_iter().map(|event| event.what).collect()
+    }
+
+    /// Registers of x86-64 in the order of their bits, then a stack.
+    fn registers(values: &[u64], stack: &[u64]) -> Bytes {
+        let body = values.iter().fold(Bytes::default().u64(2), |body, value| body.u64(*value));
+        if stack.is_empty() {
+            return body;
+        }
+        let body = stack.iter().fold(body.u64(stack.len() as u64 * 8), |body, word| body.u64(*word));
+        body.u64(stack.len() as u64 * 8)
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn futex_calls_are_read_from_registers() {
+        // The order of bits: rax, rdx, rsi, rdi, rbp, rsp, rip.
+        let wait = registers(&[2, 128, 0xfeed0, 0, 0x7000, 0x1004], &[0x1008, 0]);
+        let woke = registers(&[1, 129, 0xfeed0, 0, 0x7000, 0x1004], &[0x1008, 0]);
+        let timeout = registers(&[-110i64 as u64, 128, 0xfeed0], &[]);
+        let restart = registers(&[-516i64 as u64, 128, 0xfeed0], &[]);
+        let (_, kept) = assembled(&[
+            map(0x1000, 0x1000, 1),
+            sample(WAIT, 5, 10, wait),
+            sample(WOKE, 6, 11, woke),
+            sample(END, 5, 12, timeout),
+            sample(END, 5, 13, restart),
+        ]);
+        let stack = Some(StackId(0));
+        let (wait, wake) = (FutexOp(128), FutexOp(129));
+        let addr = 0xfeed0;
+        let expected = [
+            What::FutexWait { op: wait, addr, value: 2, stack },
+            What::FutexReturn { op: wake, addr, ret: 1, stack },
+            What::FutexReturn { op: wait, addr, ret: -110, stack: None },
+            What::FutexReturn { op: wait, addr, ret: -4, stack: None },
+        ];
+        assert_eq!(kept.events.iter().skip(1).map(|event| event.what.clone()).collect::<Vec<_>>(), expected);
+        assert!(kept.events.iter().all(|event| event.cpu == 3));
+        assert_eq!(kept.stacks.get(StackId(0)).unwrap().user, [0x1004]);
+        assert_eq!(kept.stacks.len(), 1, "equal places are one stack");
+    }
+
+    fn scheduler(state: u64) -> Bytes {
+        let raw = Bytes::default().u32(60);
+        let raw = (0..3).fold(raw, |raw, _| raw.u64(0)).u32(0).u32(0).u64(state);
+        let raw = (0..2).fold(raw, |raw, _| raw.u64(0)).u32(0);
+        let mut body = Bytes::default().u64(0);
+        body.0.extend(raw.0);
+        body.u64(0).u64(0)
+    }
+
+    #[test]
+    fn the_scheduler_s_word_and_the_switch_are_one_fact() {
+        for (state, off) in [(1, OffCpu::Sleeping), (2, OffCpu::Uninterruptible), (0x10, OffCpu::Gone)] {
+            let facts = facts(&[sample(SWITCH, 5, 10, scheduler(state)), switch(5, 11, true, false)]);
+            assert_eq!(facts, [What::SwitchOut { off, stack: None }]);
+        }
+        let other = facts(&[sample(SWITCH, 6, 10, scheduler(1)), switch(5, 11, true, false)]);
+        assert_eq!(other, [What::SwitchOut { off: OffCpu::Blocked, stack: None }]);
+        let preempted = facts(&[switch(5, 11, true, true)]);
+        assert_eq!(preempted, [What::SwitchOut { off: OffCpu::Runnable, stack: None }]);
+    }
+
+    #[test]
+    fn a_switch_that_two_events_tell_of_is_told_once_but_for_losses() {
+        let out = |time| switch(5, time, true, false);
+        assert_eq!(facts(&[out(10), out(11), switch(5, 12, false, false)]).len(), 2);
+        let after = facts(&[out(10), lost(9, 11), out(12)]);
+        assert_eq!(after[1], What::Lost { count: 9 });
+        assert_eq!(after.len(), 3);
+    }
+
+    #[test]
+    fn wakings_are_of_threads_and_not_of_interrupts() {
+        let waking = |flags: u32| {
+            let raw = Bytes::default().u32(36).u32(flags << 16).u32(0);
+            let raw = (0..2).fold(raw, |raw, _| raw.u64(0)).u32(42).u32(0).u32(0);
+            sample(WAKING, 5, 10, raw)
+        };
+        assert_eq!(facts(&[waking(0)]), [What::Waking { target: Tid(42), stack: None }]);
+        assert_eq!(facts(&[waking(8)]), []);
+    }
+
+    #[test]
+    fn who_lives_is_known() {
+        let (assembler, kept) =
+            assembled(&[fork(100, 5, 100, 1), fork(200, 200, 100, 2), exit(5, 3), lost(4, 5)]);
+        assert_eq!(assembler.alive().iter().copied().collect::<Vec<_>>(), [200]);
+        assert_eq!((assembler.lost(), assembler.events()), (4, 4));
+        assert_eq!(kept.events[1].tid, Tid(200));
+        assert_eq!(kept.events[1].what, What::Started { pid: Pid(200), parent: Some(Tid(100)) });
+    }
+
+    #[test]
+    fn records_of_unknown_events_and_nonsense_are_passed_over() {
+        assert_eq!(
+            facts(&[sample(99, 5, 1, Bytes::default()), vec![0; 8], vec![9, 0, 0, 0, 0, 0, 9, 0, 1]]),
+            []
+        );
+    }
+}

@@ -183,6 +183,11 @@ pub fn frame(record: &[u8]) -> Option<Frame> {
     })
 }
 
+/// When a whole record was written; 0 if it is too short to say.
+pub fn time_ns(record: &[u8]) -> u64 {
+    frame(record).map_or(0, |frame| frame.time_ns)
+}
+
 /// What a whole record says; `None` for those that do not matter and those that are too short for what they claim to be.
 pub fn record(bytes: &[u8]) -> Option<Record<'_>> {
     let misc = u16_at(bytes, 4)?;
@@ -335,4 +340,152 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;
     Some(taken)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Bytes of records as the kernel writes them.
+    #[derive(Default)]
+    pub struct Bytes(pub Vec<u8>);
+
+    impl Bytes {
+        pub fn u64(mut self, value: u64) -> Self {
+            self.0.extend(value.to_ne_bytes());
+            self
+        }
+
+        pub fn u32(mut self, value: u32) -> Self {
+            self.0.extend(value.to_ne_bytes());
+            self
+        }
+
+        fn text(mut self, text: &str) -> Self {
+            self.0.extend(text.as_bytes());
+            self.0.resize((self.0.len() / 8 + 1) * 8, 0);
+            self
+        }
+
+        /// Puts a header before it.
+        fn headed(self, kind: u32, misc: u16) -> Vec<u8> {
+            let mut record = Bytes::default().u32(kind).0;
+            record.extend(misc.to_ne_bytes());
+            record.extend((self.0.len() as u16 + 8).to_ne_bytes());
+            record.extend(self.0);
+            record
+        }
+
+        /// A record that is no sample.
+        pub fn record(self, kind: u32, misc: u16, tid: u32, time_ns: u64) -> Vec<u8> {
+            self.u32(100).u32(tid).u64(time_ns).u64(7).headed(kind, misc)
+        }
+    }
+
+    /// A sample of event `id` by a thread of process 100.
+    pub fn sample(id: u64, tid: u32, time_ns: u64, body: Bytes) -> Vec<u8> {
+        let mut bytes = Bytes::default().u64(id).u32(100).u32(tid).u64(time_ns);
+        bytes.0.extend(body.0);
+        bytes.headed(kind::SAMPLE, 0)
+    }
+
+    /// A switch record: out or in, preempted or not.
+    pub fn switch(tid: u32, time_ns: u64, out: bool, preempted: bool) -> Vec<u8> {
+        let misc =
+            if out { MISC_SWITCH_OUT } else { 0 } | if preempted { MISC_SWITCH_OUT_PREEMPT } else { 0 };
+        Bytes::default().record(kind::SWITCH, misc, tid, time_ns)
+    }
+
+    /// A record of a new thread.
+    pub fn fork(pid: u32, tid: u32, parent: u32, time_ns: u64) -> Vec<u8> {
+        let body = Bytes::default().u32(pid).u32(100).u32(tid).u32(parent).u64(time_ns);
+        body.record(kind::FORK, 0, parent, time_ns)
+    }
+
+    /// A record of a thread that ends.
+    pub fn exit(tid: u32, time_ns: u64) -> Vec<u8> {
+        let body = Bytes::default().u32(100).u32(100).u32(tid).u32(1).u64(time_ns);
+        body.record(kind::EXIT, 0, tid, time_ns)
+    }
+
+    /// A record of lost records.
+    pub fn lost(count: u64, time_ns: u64) -> Vec<u8> {
+        Bytes::default().u64(7).u64(count).record(kind::LOST, 0, 1, time_ns)
+    }
+
+    /// A record of executable memory.
+    pub fn map(start: u64, len: u64, time_ns: u64) -> Vec<u8> {
+        let body = Bytes::default().u32(100).u32(100).u64(start).u64(len).u64(0x2000);
+        let body = body.u32(20).u64(0x1111_1111_1111_1111).u64(0x2222_2222_2222_2222).u32(0x3333_3333);
+        body.u64(5).text("/lib/x.so").record(kind::MMAP2, MISC_MMAP_BUILD_ID, 100, time_ns)
+    }
+
+    #[test]
+    fn every_record_is_framed_alike() {
+        for bytes in [switch(5, 77, true, false), sample(7, 5, 77, Bytes::default())] {
+            assert_eq!(length(&bytes), Some(bytes.len()));
+            assert_eq!(frame(&bytes), Some(Frame { time_ns: 77, id: 7, pid: 100, tid: 5 }));
+        }
+    }
+
+    #[test]
+    fn records_say_what_they_say() {
+        let exec =
+            Bytes::default().u32(100).u32(100).text("server").record(kind::COMM, MISC_COMM_EXEC, 100, 1);
+        assert_eq!(record(&exec), Some(Record::Comm { tid: 100, pid: 100, name: b"server", exec: true }));
+        assert_eq!(record(&switch(5, 1, true, true)), Some(Record::Switch { out: true, preempted: true }));
+        assert_eq!(
+            record(&switch(5, 1, false, false)),
+            Some(Record::Switch { out: false, preempted: false })
+        );
+        assert_eq!(
+            record(&fork(100, 9, 5, 1)),
+            Some(Record::Fork { tid: 9, pid: 100, parent: 5, parent_pid: 100 })
+        );
+        assert_eq!(record(&lost(12, 1)), Some(Record::Lost { count: 12 }));
+        let mapped = map(0x1000, 0x3000, 1);
+        let Some(Record::Map { start: 0x1000, len: 0x3000, offset: 0x2000, path, build_id, .. }) =
+            record(&mapped)
+        else {
+            panic!("a mapping")
+        };
+        assert_eq!(path, b"/lib/x.so");
+        assert_eq!(build_id.map(<[u8]>::len), Some(20));
+    }
+
+    #[test]
+    fn a_sample_is_taken_apart_by_its_shape() {
+        let shape = Shape {
+            addr: true,
+            chain: true,
+            raw: true,
+            registers: 1 << register::FP | 1 << register::SP | 1 << register::IP,
+            stack: true,
+        };
+        let body = Bytes::default().u64(0xadd);
+        let body = body.u64(2).u64(0x11).u64(0x12).u32(12).u32(1).u32(2).u32(3);
+        let body = body.u64(2).u64(0xf).u64(0x5).u64(0x1).u64(16).u64(0x21).u64(0x22).u64(8);
+        let sample = Sample::read(&body.0, shape).unwrap();
+        assert_eq!(sample.addr, 0xadd);
+        assert_eq!(sample.chain.iter().collect::<Vec<_>>(), [0x11, 0x12]);
+        assert_eq!(u32_at(sample.raw, 8), Some(3));
+        assert_eq!(sample.register(register::FP), Some(0xf));
+        assert_eq!(sample.register(register::IP), Some(0x1));
+        assert_eq!(sample.register(register::ARGUMENT_3), None);
+        assert_eq!(sample.stack.iter().collect::<Vec<_>>(), [0x21], "only what the kernel could copy");
+        for len in 0..64 {
+            assert!(Sample::read(&vec![0xff; len], shape).is_none(), "{len} bytes of nonsense");
+        }
+    }
+
+    #[test]
+    fn cut_records_are_no_records() {
+        for whole in [map(1, 2, 3), fork(1, 2, 3, 4), lost(1, 2), switch(1, 2, true, true)] {
+            for len in 0..whole.len() {
+                assert_eq!(length(&whole[..len]), None);
+                // Whatever it gives, it does not panic.
+                let _ = (frame(&whole[..len]), record(&whole[..len]));
+            }
+        }
+    }
 }

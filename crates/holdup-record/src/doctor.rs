@@ -373,17 +373,17 @@ fn forbidden(seeing: Seeing, probe: &Probe) -> Missing {
     let highest = highest_level(seeing);
     let container = probe.container != Container::None;
     if highest > 0 {
-        let why = format!("kernel.perf_event_paranoid is {level}, and {seeing} need {highest} or less");
-        // The setting is the host's, and a container cannot change it.
-        let place = if container { ", on the host," } else { "" };
-        let why = if container { format!("{why}{place} for an ordinary user") } else { why };
+        // A container cannot change it.
+        let whose = if container { " (a setting of the host)" } else { "" };
+        let why =
+            format!("kernel.perf_event_paranoid is {level}{whose}, and {seeing} need {highest} or less");
         return Missing { why, grant: Some(format!("sudo sysctl kernel.perf_event_paranoid={highest}")) };
     }
     let capability = probe.capability();
     let why = format!("{seeing} need the capability {}", capability.to_uppercase());
-    let bound =
-        probe.bounding >> if capability == "cap_perfmon" { CAP_PERFMON } else { CAP_SYS_ADMIN } & 1 == 1;
-    let grant = if container || (!bound && probe.bounding != 0) {
+    let bit = if capability == "cap_perfmon" { CAP_PERFMON } else { CAP_SYS_ADMIN };
+    let bound = probe.bounding >> bit & 1 == 1;
+    let grant = if !bound && (container || probe.bounding != 0) {
         Some(in_container(probe, capability))
     } else {
         Some(format!("sudo setcap {capability}+ep \"$(command -v holdup)\""))
@@ -526,6 +526,8 @@ mod tests {
         let mut probe = kernel(2, 0);
         probe.filtered = true;
         probe.container = Container::Docker;
+        // What Docker gives to its containers.
+        probe.bounding = 0xa804_25fb;
         probe.trials = Seeing::ALL.iter().map(|seeing| (*seeing, Trial::Refused(EPERM))).collect();
         assert_eq!(grant(&probe, Seeing::Futexes), Some("docker run --cap-add PERFMON ...".into()));
         assert_eq!(grant(&probe, Seeing::Reasons), Some("docker run --cap-add PERFMON ...".into()));

@@ -128,3 +128,95 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::tests::switch;
+
+    /// Adds switches of these times to a CPU.
+    fn add(merge: &mut Merge, cpu: usize, times: &[u64]) {
+        let bytes: Vec<u8> = times.iter().flat_map(|&time| switch(1, time, true, false)).collect();
+        // A ring gives its bytes in two parts where it begins again.
+        let (first, second) = bytes.split_at(bytes.len() / 3);
+        merge.add(cpu, [first, second]);
+    }
+
+    fn drained(merge: &mut Merge, before_ns: u64) -> Vec<(usize, u64)> {
+        let mut times = Vec::new();
+        let all: Result<(), ()> = merge.drain(before_ns, |cpu, record| {
+            times.push((cpu, decode::time_ns(record)));
+            Ok(())
+        });
+        all.unwrap();
+        times
+    }
+
+    #[test]
+    fn records_of_all_cpus_come_in_one_order() {
+        let mut merge = Merge::new(3);
+        add(&mut merge, 0, &[10, 40, 41]);
+        add(&mut merge, 1, &[20, 30, 50]);
+        add(&mut merge, 2, &[]);
+        assert_eq!(drained(&mut merge, u64::MAX), [(0, 10), (1, 20), (1, 30), (0, 40), (0, 41), (1, 50)]);
+        assert_eq!(drained(&mut merge, u64::MAX), []);
+    }
+
+    #[test]
+    fn what_may_still_be_preceded_is_held_back() {
+        let mut merge = Merge::new(2);
+        add(&mut merge, 0, &[10, 40]);
+        assert_eq!(drained(&mut merge, 40), [(0, 10)]);
+        add(&mut merge, 1, &[20, 60]);
+        assert_eq!(drained(&mut merge, 60), [(1, 20), (0, 40)]);
+        assert_eq!(drained(&mut merge, 0), []);
+        assert_eq!(drained(&mut merge, u64::MAX), [(1, 60)]);
+    }
+
+    #[test]
+    fn a_record_that_an_interrupt_wrote_first_finds_its_place() {
+        let mut merge = Merge::new(1);
+        add(&mut merge, 0, &[10, 30, 20, 40]);
+        assert_eq!(drained(&mut merge, 25), [(0, 10), (0, 20)]);
+        add(&mut merge, 0, &[35]);
+        assert_eq!(drained(&mut merge, u64::MAX), [(0, 30), (0, 35), (0, 40)]);
+    }
+
+    #[test]
+    fn an_error_keeps_what_was_not_given_away() {
+        let mut merge = Merge::new(1);
+        add(&mut merge, 0, &[1, 2, 3]);
+        assert_eq!(
+            merge.drain(u64::MAX, |_, record| if decode::time_ns(record) == 2 {
+                Err("full")
+            } else {
+                Ok(())
+            }),
+            Err("full")
+        );
+        assert_eq!(drained(&mut merge, u64::MAX), [(0, 3)]);
+    }
+
+    #[test]
+    fn what_came_before_the_beginning_is_forgotten() {
+        let mut merge = Merge::new(2);
+        add(&mut merge, 0, &[1, 5]);
+        add(&mut merge, 1, &[2, 3]);
+        merge.discard(3);
+        assert_eq!(drained(&mut merge, u64::MAX), [(1, 3), (0, 5)]);
+    }
+
+    #[test]
+    fn many_small_portions_are_one_sequence() {
+        let mut merge = Merge::new(2);
+        let mut seen = Vec::new();
+        for step in 0..1000 {
+            add(&mut merge, 0, &[step * 10, step * 10 + 4]);
+            add(&mut merge, 1, &[step * 10 + 2, step * 10 + 6]);
+            seen.extend(drained(&mut merge, step * 10));
+        }
+        seen.extend(drained(&mut merge, u64::MAX));
+        assert_eq!(seen.len(), 4000);
+        assert!(seen.is_sorted_by_key(|(_, time)| *time));
+    }
+}

@@ -157,3 +157,103 @@ fn relative(word: u64, sp: u64) -> Option<Word> {
     let above = word.wrapping_sub(sp);
     (above < STACK_WINDOW).then_some(Word::Stack(above as i32))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Shape, tests::Bytes};
+
+    const SP: u64 = 0x7ffd_0000_1000;
+    const CODE: u64 = 0x5555_0000_0000;
+
+    fn space() -> Space {
+        let mut space = Space::default();
+        space.map(CODE, 0x1000);
+        space.map(CODE + 0x10_0000, 0x2000);
+        space
+    }
+
+    /// Reduces a sample with this chain, frame pointer and stack.
+    fn reduced(chain: &[u64], fp: u64, words: &[u64]) -> Stack {
+        let registers = 1 << register::FP | 1 << register::SP | 1 << register::IP;
+        let mut body = Bytes::default();
+        if !chain.is_empty() {
+            body = chain.iter().fold(body.u64(chain.len() as u64), |body, addr| body.u64(*addr));
+        }
+        let body = body.u64(2).u64(fp).u64(SP).u64(CODE + 0x10).u64(words.len() as u64 * 8);
+        let body = words.iter().fold(body, |body, word| body.u64(*word)).u64(words.len() as u64 * 8);
+        let shape =
+            Shape { chain: !chain.is_empty(), registers, stack: !words.is_empty(), ..Shape::default() };
+        let mut stack = Stack::default();
+        assert!(reduce(&Sample::read(&body.0, shape).unwrap(), &mut space(), &mut stack));
+        stack
+    }
+
+    #[test]
+    fn only_words_that_point_into_code_or_the_stack_are_kept() {
+        let secret = 0x1234_5678_9abc;
+        let stack =
+            reduced(&[], 0, &[secret, CODE + 0x20, SP + 0x40, 3, u64::MAX, CODE + 0x10_1fff, SP + 8, secret]);
+        let kept = [(1, Word::Code(CODE + 0x20)), (2, Word::Stack(0x40)), (5, Word::Code(CODE + 0x10_1fff))];
+        assert_eq!(stack.words, kept, "nothing behind the last return address");
+        assert_eq!(stack.depth, 8);
+        let registers = stack.registers.unwrap();
+        assert_eq!((registers.ip, registers.fp), (CODE + 0x10, Word::Code(0)));
+    }
+
+    #[test]
+    fn equal_paths_at_different_depths_are_equal_stacks() {
+        let at = |base: u64| {
+            let mut body = Bytes::default().u64(2).u64(base + 8).u64(base).u64(CODE);
+            body = body.u64(24).u64(77 + base).u64(base + 16).u64(CODE + 5).u64(24);
+            let registers = 1 << register::FP | 1 << register::SP | 1 << register::IP;
+            let shape = Shape { registers, stack: true, ..Shape::default() };
+            let mut stack = Stack::default();
+            reduce(&Sample::read(&body.0, shape).unwrap(), &mut space(), &mut stack);
+            stack
+        };
+        assert_eq!(at(SP), at(SP - 0x100_0000));
+    }
+
+    #[test]
+    fn frame_pointers_are_followed_through_the_copy_as_far_as_it_goes() {
+        let words = [0, 0, SP + 40, CODE + 0x100, 9, SP + 64, CODE + 0x200, 0];
+        let stack = reduced(&[], SP + 16, &words);
+        assert_eq!(stack.user, [CODE + 0x10, CODE + 0x100, CODE + 0x200]);
+        assert_eq!(reduced(&[], SP + 12, &words).user, [CODE + 0x10], "no frame pointer");
+        assert_eq!(reduced(&[], SP + 8, &words).user, [CODE + 0x10], "no return address there");
+        let round = [SP, CODE + 0x100];
+        assert_eq!(reduced(&[], SP, &round).user, [CODE + 0x10, CODE + 0x100], "a circle ends");
+    }
+
+    #[test]
+    fn a_chain_is_divided_at_its_markers_and_ends_where_it_leaves_code() {
+        let kernel = 0xffff_ffff_8100_0000;
+        let chain =
+            [MARKER_KERNEL, kernel, kernel + 5, MARKER_USER, CODE + 1, CODE + 0x10_0001, 0x1234, CODE + 2];
+        let stack = reduced(&chain, 0, &[]);
+        assert_eq!(stack.kernel, [kernel, kernel + 5]);
+        assert_eq!(stack.user, [CODE + 1, CODE + 0x10_0001]);
+    }
+
+    #[test]
+    fn ranges_that_touch_or_overlap_are_one() {
+        let mut space = Space::default();
+        for (start, len) in [(0x3000, 0x1000), (0x1000, 0x1000), (0x2000, 0x1000), (0x3800, 0x2000)] {
+            space.map(start, len);
+        }
+        assert_eq!(space.ranges, [(0x1000, 0x5800)]);
+        assert!(
+            space.is_code(0x1000) && space.is_code(0x4fff) && !space.is_code(0xfff) && !space.is_code(0x6000)
+        );
+    }
+
+    #[test]
+    fn a_process_that_forks_takes_its_memory_along_and_loses_it_when_it_executes() {
+        let mut spaces = Spaces::default();
+        spaces.of(1).map(CODE, 0x1000);
+        spaces.copy(1, 2);
+        spaces.clear(1);
+        assert!(spaces.of(2).is_code(CODE) && !spaces.of(1).is_code(CODE));
+    }
+}

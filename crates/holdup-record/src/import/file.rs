@@ -166,7 +166,7 @@ impl<'a> File<'a> {
 }
 
 /// Part of `bytes`, if it is inside.
-fn part<'a>(bytes: &'a [u8], (at, len): (u64, u64)) -> Option<&'a [u8]> {
+fn part(bytes: &[u8], (at, len): (u64, u64)) -> Option<&[u8]> {
     bytes.get(usize::try_from(at).ok()?..usize::try_from(at.checked_add(len)?).ok()?)
 }
 
@@ -210,12 +210,12 @@ fn attribute(bytes: &[u8], order: Order) -> Option<Attr> {
 }
 
 /// The sections behind the records: a table of places, one for each bit that is set. Those outside the file are left out.
-fn features<'a>(
-    bytes: &'a [u8],
+fn features(
+    bytes: &[u8],
     table: usize,
     set: impl Iterator<Item = u32>,
     order: Order,
-) -> BTreeMap<u32, &'a [u8]> {
+) -> BTreeMap<u32, &[u8]> {
     let mut table = Bytes::new(bytes.get(table..).unwrap_or_default(), order);
     set.filter_map(|bit| {
         let place = (table.u64()?, table.u64()?);

@@ -96,7 +96,7 @@ fn texts(section: &mut Bytes, count: u32, group: &str, formats: &mut FxHashMap<u
     Some(())
 }
 
-/// A format as in tracefs: `name:`, `ID:`, and lines like `field:pid_t next_pid;	offset:56;	size:4;	signed:1;`.
+/// A format as in tracefs: `name:`, `ID:`, and lines like `field:pid_t next_pid; offset:56; size:4; signed:1;`.
 fn parse(text: &str, group: &str) -> Option<(u64, Format)> {
     let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
     let id = line("ID:")?.parse().ok()?;

@@ -1,18 +1,19 @@
 //! Recording a process that runs already: all its threads, and those that they make meanwhile.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use holdup_trace::{Event, Mapping, NO_CPU, Pid, Tid, What, Writer};
 use rustc_hash::FxHashSet;
 
-use super::drain::Recording;
+use super::drain::{Recording, Scribe};
 use super::perf::Linux;
 use super::plan::Manner;
 use super::session::{OpenError, Session};
-use super::target::{self, Process};
-use super::{finish, header, machine, refusal, specs};
+use super::snapshot;
+use super::target::Process;
+use super::watch::Outlook;
+use super::{finish, header, machine, refusal, specs, watched};
 use crate::assemble::Assembler;
 use crate::decode::{self, Record};
 use crate::merge::Merge;
@@ -24,25 +25,25 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
     let cpus = machine::online_cpus();
     let (specs, _ids) = specs(options)?;
     machine::raise_open_files();
-    machine::hurry();
     let mut assembler = Assembler::new(&cpus);
     let mut merge = Merge::new(cpus.len());
     let manner = Manner { on_exec: false, stack_bytes: options.stack_bytes, build_ids: true };
     let session = Session::new(Linux, &cpus, specs, manner, options.buffer_kib)
         .and_then(|session| open_threads(session, pid, &mut assembler, &mut merge));
-    let session = session.map_err(|error| refusal::of(error, pid))?;
-    let mut header = header(options, &session, &cpus, pid);
+    let mut session = session.map_err(|error| refusal::of(error, pid))?;
+    let outlook = Outlook::open(pid, &snapshot::threads(pid), &cpus, false);
+    let header = header(options, &session, &outlook, &cpus, pid);
+    session.notes.extend_from_slice(&outlook.notes);
     // What happened while threads were attached to one by one is left out: it would show some threads and not others.
-    let began_ns = header.began_ns;
-    merge.discard(began_ns);
-    header.began_ns = began_ns;
+    merge.discard(header.began_ns);
     let failed = |why| Error::File { path: options.output.clone(), why };
-    let mut writer = Writer::new(file, &header).map_err(failed)?;
-    for event in snapshot(pid, began_ns) {
-        assembler.outside(&event, &mut writer).map_err(failed)?;
+    let mut sink = watched(file, &header, outlook).map_err(failed)?;
+    for event in snapshot::of_process(pid, header.began_ns) {
+        assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);
-    finish(Recording { session, assembler, merge, writer, process: &process, stop, deadline }, header)
+    let recording = Recording { session, process: &process, stop, deadline };
+    finish(&options.output, recording, Scribe::new(assembler, merge, sink), header)
 }
 
 /// Opens the events of all threads, until no thread is found that nobody records.
@@ -54,7 +55,7 @@ fn open_threads(
 ) -> Result<Session<Linux>, OpenError> {
     let mut known: FxHashSet<u32> = FxHashSet::default();
     loop {
-        let new: Vec<u32> = target::threads(pid).into_iter().filter(|tid| !known.contains(tid)).collect();
+        let new: Vec<u32> = snapshot::threads(pid).into_iter().filter(|tid| !known.contains(tid)).collect();
         if new.is_empty() {
             return if known.is_empty() { Err(OpenError::Gone) } else { Ok(session) };
         }
@@ -85,38 +86,4 @@ fn note_born(parts: [&[u8]; 2], known: &mut FxHashSet<u32>) {
         }
         rest = behind;
     }
-}
-
-/// Threads, names and executable mappings as they are now.
-fn snapshot(pid: u32, time_ns: u64) -> Vec<Event> {
-    let event = |tid, what| Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what };
-    let mut events = Vec::new();
-    for tid in target::threads(pid) {
-        events.push(event(tid, What::Started { pid: Pid(pid), parent: None }));
-        if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")) {
-            let name = name.trim_end_matches('\n').into();
-            events.push(event(tid, What::Named { name, exec: false }));
-        }
-    }
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let maps = maps.lines().filter_map(|line| mapping(pid, line));
-    events.extend(maps.map(|map| event(pid, What::Mapped(Box::new(map)))));
-    events
-}
-
-fn mapping(pid: u32, line: &str) -> Option<Mapping> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, end) = fields.next()?.split_once('-')?;
-    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    let executable = fields.next()?.as_bytes().get(2) == Some(&b'x');
-    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let path = fields.nth(2).unwrap_or_default().trim_start();
-    executable.then(|| Mapping {
-        pid: Pid(pid),
-        start,
-        len: end - start,
-        offset,
-        path: path.into(),
-        build_id: None,
-    })
 }

@@ -1,35 +1,65 @@
-//! The recorder's loop: empty the rings, put records in order, write events, see who has ended.
+//! The recorder's two loops: one empties the rings and does nothing else, so that none overflows; the other puts records in
+//! order, makes events of them and writes.
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_trace::{Counter, Event, NO_CPU, Tid, What, Writer};
+use holdup_trace::{Counter, Event, NO_CPU, Stack, StackId, Tid, What, Writer};
 
 use super::machine;
 use super::perf::Kernel;
 use super::session::Session;
-use super::target::{self, Ended, Process};
-use crate::assemble::{Assembler, Kind};
+use super::target::{Ended, Process, is_alive};
+use super::watch::Watch;
+use crate::assemble::{Assembler, Kind, Sink};
+use crate::decode;
 use crate::merge::Merge;
 
-/// A recording under way.
+/// A recording under way: the kernel's side and the program's.
 pub struct Recording<'a, K> {
     /// The kernel's side.
     pub session: Session<K>,
-    /// What records mean.
-    pub assembler: Assembler,
-    /// Records that wait for their turn.
-    pub merge: Merge,
-    /// The file.
-    pub writer: Writer<File>,
     /// The program.
     pub process: &'a Process,
     /// Set from outside to end it.
     pub stop: &'a AtomicBool,
     /// When to end it.
     pub deadline: Option<Instant>,
+}
+
+/// A recording under way: from records to the file.
+pub struct Scribe {
+    /// What records mean.
+    pub assembler: Assembler,
+    /// Records that wait for their turn.
+    pub merge: Merge,
+    /// The file, and what is seen beside the events.
+    pub sink: Watched,
+    /// Up to when the records of all CPUs are known.
+    known_until_ns: u64,
+}
+
+/// The file, and whoever looks at the target from outside and so must know what is in it.
+pub struct Watched {
+    /// The file.
+    pub writer: Writer<File>,
+    /// Whoever looks.
+    pub watch: Watch,
+}
+
+impl Sink for Watched {
+    fn stack(&mut self, stack: &Stack) -> StackId {
+        self.writer.stack(stack)
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.watch.note(event);
+        self.writer.event(event)
+    }
 }
 
 /// Why and how a recording ended.
@@ -39,72 +69,108 @@ pub struct Finish {
     pub reason: String,
     /// How the command ended.
     pub ended: Option<Ended>,
-    /// Threads that were still there when the program itself had ended and the recording too.
+    /// Threads that were still there when the recording ended.
     pub left: usize,
 }
 
+/// What the rings held at one time.
+struct Batch {
+    began_ns: u64,
+    /// By the place of the CPU.
+    lanes: Vec<Vec<u8>>,
+    counts: Vec<What>,
+    /// Whoever wants to know which threads were not seen to end.
+    ask: Option<Sender<Vec<u32>>>,
+}
+
+/// What both loops see.
+#[derive(Default)]
+struct Shared {
+    /// Bytes that were taken from rings and not written yet.
+    waiting: AtomicUsize,
+    /// The file takes no more.
+    full: AtomicBool,
+}
+
+/// The way from the loop that empties rings to the one that writes.
+struct Pipe<'a> {
+    batches: Sender<Batch>,
+    /// Buffers that come back, to be filled again.
+    empty: Receiver<Vec<u8>>,
+    shared: &'a Shared,
+}
+
+/// The reason of a recording that its user stopped.
+pub const STOPPED: &str = "Ctrl-C";
 /// How long the recorder sleeps if no ring fills.
 const PASS: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_millis(100);
 const COUNT: Duration = Duration::from_secs(1);
 /// How long a command that was started may take to end after Ctrl-C, which it got as well.
 const GRACE: Duration = Duration::from_secs(2);
+/// Above this, rings are not emptied until some of it is written: better lost records, which are counted, than no memory.
+const WAITING_LIMIT: usize = 1 << 30;
+
+/// Records until there is nothing more to record. The events are off then.
+pub fn run<K: Kernel>(recording: &mut Recording<'_, K>, mut scribe: Scribe) -> (Finish, Scribe) {
+    let shared = Shared::default();
+    let (batches, received) = mpsc::channel();
+    let (emptied, empty) = mpsc::channel();
+    let (mut finish, scribe, written) = thread::scope(|scope| {
+        let shared = &shared;
+        let writing = scope.spawn(move || {
+            let written = scribe.write_all(received, &emptied, shared);
+            (scribe, written)
+        });
+        // Only this thread is in a hurry; the other one was made before it.
+        machine::hurry();
+        let pipe = Pipe { batches, empty, shared };
+        let finish = recording.passes(&pipe);
+        recording.session.disable();
+        recording.send(&pipe, None, true);
+        drop(pipe);
+        let (scribe, written) = writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (finish, scribe, written)
+    });
+    if let Err(error) = written {
+        finish.reason = format!("the recording could not be written: {error}");
+    }
+    finish.left = scribe.assembler.alive().iter().filter(|tid| is_alive(**tid)).count();
+    (finish, scribe)
+}
 
 impl<K: Kernel> Recording<'_, K> {
-    /// Records until there is nothing more to record, and closes the events.
-    pub fn run(&mut self) -> Finish {
+    fn passes(&mut self, pipe: &Pipe<'_>) -> Finish {
         let mut finish = Finish { reason: String::new(), ended: None, left: 0 };
-        match self.passes(&mut finish) {
-            Ok(reason) => finish.reason = reason.into(),
-            Err(error) => finish.reason = format!("the recording could not be written: {error}"),
-        }
-        self.session.disable();
-        if let Err(error) = self.last_pass()
-            && !finish.reason.starts_with("the recording")
-        {
-            finish.reason = format!("the recording could not be written: {error}");
-        }
-        finish.left = self.assembler.alive().iter().filter(|tid| target::is_alive(**tid)).count();
-        finish
-    }
-
-    fn passes(&mut self, finish: &mut Finish) -> io::Result<&'static str> {
-        let (mut flushed, mut counted) = (Instant::now(), Instant::now());
-        let mut known_until_ns = machine::now_ns();
         let mut stopping: Option<Instant> = None;
         let mut gone = false;
-        loop {
+        let mut counted = Instant::now();
+        while finish.reason.is_empty() {
             gone |= self.wait(gone, stopping);
-            let began_ns = machine::now_ns();
-            self.collect();
-            self.emit(known_until_ns)?;
-            known_until_ns = began_ns;
-            if counted.elapsed() > COUNT {
-                counted = Instant::now();
-                self.counts(known_until_ns)?;
-            }
-            if flushed.elapsed() > FLUSH {
-                flushed = Instant::now();
-                self.writer.flush()?;
-            }
             if gone {
                 finish.ended = finish.ended.or_else(|| self.process.ended(false));
-                self.collect();
-                self.emit(known_until_ns)?;
-                if self.nobody_left() {
-                    return Ok("the target ended");
+                if self.nobody_left(pipe) {
+                    finish.reason = "the target ended".into();
                 }
+            } else {
+                let count = counted.elapsed() > COUNT;
+                if count {
+                    counted = Instant::now();
+                }
+                self.send(pipe, None, count);
             }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Ok("the time was over");
-            }
-            if self.stop.load(Ordering::Relaxed) {
+                finish.reason = "the time was over".into();
+            } else if self.stop.load(Ordering::Relaxed) {
                 let since = *stopping.get_or_insert_with(Instant::now);
                 if gone || !self.process.is_child() || since.elapsed() > GRACE {
-                    return Ok("Ctrl-C");
+                    finish.reason = STOPPED.into();
                 }
+            } else if pipe.shared.full.load(Ordering::Relaxed) {
+                finish.reason = "the recording could not be written".into();
             }
         }
+        finish
     }
 
     /// Sleeps until a ring fills, the program ends or a time is over. Whether the program has ended.
@@ -119,42 +185,104 @@ impl<K: Kernel> Recording<'_, K> {
         !gone && ready.last().copied().unwrap_or(false)
     }
 
-    fn collect(&mut self) {
-        let merge = &mut self.merge;
-        self.session.drain(|lane, parts| merge.add(lane, parts));
+    /// Whether all threads that were seen have ended; those whose end was lost are looked up.
+    fn nobody_left(&mut self, pipe: &Pipe<'_>) -> bool {
+        let (ask, answer) = mpsc::channel();
+        // Records are held back until all CPUs are known beyond them: the second batch lets those of the first go.
+        self.send(pipe, None, false);
+        self.send(pipe, Some(ask), false);
+        answer.recv().is_ok_and(|alive| !alive.into_iter().any(is_alive))
     }
 
-    fn emit(&mut self, before_ns: u64) -> io::Result<()> {
-        let (assembler, writer) = (&mut self.assembler, &mut self.writer);
-        self.merge.drain(before_ns, |lane, record| assembler.feed(lane, record, writer))
+    /// Empties the rings and hands on what was in them.
+    fn send(&mut self, pipe: &Pipe<'_>, ask: Option<Sender<Vec<u32>>>, count: bool) {
+        let began_ns = machine::now_ns();
+        let mut lanes = Vec::new();
+        if pipe.shared.waiting.load(Ordering::Relaxed) < WAITING_LIMIT {
+            self.session.drain(|_, parts| {
+                let mut lane = pipe.empty.try_recv().unwrap_or_default();
+                parts.into_iter().for_each(|part| lane.extend_from_slice(part));
+                pipe.shared.waiting.fetch_add(lane.len(), Ordering::Relaxed);
+                lanes.push(lane);
+            });
+        }
+        let counts = if count { self.counts() } else { Vec::new() };
+        // The other loop ends only after this one.
+        let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask });
     }
 
-    fn counts(&mut self, time_ns: u64) -> io::Result<()> {
-        // Whatever is older waits in the merge, so nothing may be dated later than it.
-        self.emit(time_ns)?;
+    fn counts(&self) -> Vec<What> {
         let of = |counter, value: Option<u64>| value.map(|value| What::Count { counter, value });
-        let counts = [
+        [
             of(Counter::FutexCalls, self.session.count(Kind::CountCalls)),
             of(Counter::FutexAgain, self.session.count(Kind::CountAgain)),
             of(Counter::RecorderCpuNs, Some(machine::own_cpu_ns())),
-        ];
-        for what in counts.into_iter().flatten() {
-            self.assembler.outside(&Event { time_ns, tid: Tid(0), cpu: NO_CPU, what }, &mut self.writer)?;
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+impl Scribe {
+    /// Writes what it is given into this file.
+    pub fn new(assembler: Assembler, merge: Merge, sink: Watched) -> Self {
+        Scribe { assembler, merge, sink, known_until_ns: 0 }
+    }
+
+    /// Writes batches until there are no more. After an error, batches are only taken.
+    fn write_all(
+        &mut self,
+        batches: Receiver<Batch>,
+        emptied: &Sender<Vec<u8>>,
+        shared: &Shared,
+    ) -> io::Result<()> {
+        let mut flushed = Instant::now();
+        let mut written = Ok(());
+        for mut batch in batches {
+            for (lane, bytes) in batch.lanes.iter_mut().enumerate() {
+                self.merge.add(lane, [bytes, &[]]);
+                shared.waiting.fetch_sub(bytes.len(), Ordering::Relaxed);
+                bytes.clear();
+            }
+            // The other loop may have ended already.
+            batch.lanes.drain(..).for_each(|lane| drop(emptied.send(lane)));
+            if written.is_ok() {
+                written = self.write(batch.began_ns, batch.counts, &mut flushed);
+                shared.full.store(written.is_err(), Ordering::Relaxed);
+            }
+            if let Some(ask) = batch.ask {
+                let _ = ask.send(self.assembler.alive().iter().copied().collect());
+            }
+        }
+        written?;
+        self.sink.watch.end();
+        self.emit(u64::MAX, Vec::new())
+    }
+
+    fn write(&mut self, began_ns: u64, counts: Vec<What>, flushed: &mut Instant) -> io::Result<()> {
+        self.emit(self.known_until_ns, counts)?;
+        self.sink.watch.aim();
+        self.known_until_ns = began_ns;
+        if flushed.elapsed() > FLUSH {
+            *flushed = Instant::now();
+            self.sink.writer.flush()?;
         }
         Ok(())
     }
 
-    fn last_pass(&mut self) -> io::Result<()> {
-        self.collect();
-        self.emit(u64::MAX)?;
-        self.counts(machine::now_ns())
-    }
-
-    /// Whether all threads that were seen have ended; those whose end was lost are looked up.
-    fn nobody_left(&mut self) -> bool {
-        let dead: Vec<u32> =
-            self.assembler.alive().iter().copied().filter(|tid| !target::is_alive(*tid)).collect();
-        dead.into_iter().for_each(|tid| self.assembler.bury(tid));
-        self.assembler.alive().is_empty()
+    /// Writes all that happened before this time, and then these counts.
+    fn emit(&mut self, before_ns: u64, counts: Vec<What>) -> io::Result<()> {
+        let (assembler, sink) = (&mut self.assembler, &mut self.sink);
+        let mut seen = sink.watch.take(before_ns.saturating_sub(1)).into_iter().peekable();
+        self.merge.drain(before_ns, |lane, record| {
+            while let Some(event) = seen.next_if(|event| event.time_ns <= decode::time_ns(record)) {
+                assembler.outside(&event, sink)?;
+            }
+            assembler.feed(lane, record, sink)
+        })?;
+        let counts = counts.into_iter().filter(|_| before_ns > 0);
+        let counts = counts.map(|what| Event { time_ns: before_ns, tid: Tid(0), cpu: NO_CPU, what });
+        seen.chain(counts).try_for_each(|event| assembler.outside(&event, sink))
     }
 }

@@ -5,6 +5,7 @@
 )]
 
 mod attach;
+mod counters;
 mod drain;
 pub mod ids;
 mod machine;
@@ -17,9 +18,12 @@ mod ring;
 mod session;
 mod snapshot;
 mod target;
+mod watch;
+mod words;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -27,12 +31,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use holdup_trace::{Ending, Event, Grade, Header, NO_CPU, Pid, Tid, What, Writer};
 
-use self::drain::{Finish, Recording};
+use self::drain::{Finish, Recording, STOPPED, Scribe, Watched};
 use self::ids::Ids;
 use self::perf::Linux;
 use self::plan::{Manner, Spec};
 use self::session::Session;
 use self::target::{Ended, Process};
+use self::watch::{Outlook, Watch};
 use crate::assemble::{Assembler, Kind};
 use crate::merge::Merge;
 use crate::{Error, Options, Outcome, Target};
@@ -81,60 +86,75 @@ fn record_command(
     // The command is made before the recorder changes anything that it would inherit: limits, priority.
     let waiting = target::prepare(command)?;
     machine::raise_open_files();
-    machine::hurry();
     let pid = waiting.pid;
     let mut assembler = Assembler::new(&cpus);
-    let manner = Manner { on_exec: true, stack_bytes: options.stack_bytes, build_ids: true };
-    let opened = Session::new(Linux, &cpus, specs, manner, options.buffer_kib).and_then(|mut session| {
-        session.open(pid, &mut |id, kind| assembler.know(id, kind))?;
-        Ok(session)
-    });
-    let session = match opened {
-        Ok(session) => session,
+    match open_command(options, &cpus, specs, pid, file, &mut assembler) {
+        Ok((session, header, sink)) => {
+            let process = waiting.go()?;
+            let deadline = options.limit.map(|limit| Instant::now() + limit);
+            let recording = Recording { session, process: &process, stop, deadline };
+            finish(&options.output, recording, Scribe::new(assembler, Merge::new(cpus.len()), sink), header)
+        }
         Err(error) => {
             waiting.abandon();
-            return Err(refusal::of(error, pid));
+            Err(error)
         }
-    };
-    let header = header(options, &session, &cpus, pid);
-    let mut writer = match Writer::new(file, &header) {
-        Ok(writer) => writer,
-        Err(why) => {
-            waiting.abandon();
-            return Err(Error::File { path: options.output.clone(), why });
-        }
-    };
+    }
+}
+
+/// Opens the events of a process that will become the command, and begins the file.
+fn open_command(
+    options: &Options,
+    cpus: &[u16],
+    specs: Vec<Spec>,
+    pid: u32,
+    file: File,
+    assembler: &mut Assembler,
+) -> Result<(Session<Linux>, Header, Watched), Error> {
+    let manner = Manner { on_exec: true, stack_bytes: options.stack_bytes, build_ids: true };
+    let mut session = Session::new(Linux, cpus, specs, manner, options.buffer_kib)
+        .map_err(|error| refusal::of(error, pid))?;
+    session.open(pid, &mut |id, kind| assembler.know(id, kind)).map_err(|error| refusal::of(error, pid))?;
+    let outlook = Outlook::open(pid, &[pid], cpus, true);
+    let header = header(options, &session, &outlook, cpus, pid);
+    session.notes.extend_from_slice(&outlook.notes);
+    let failed = |why| Error::File { path: options.output.clone(), why };
+    let mut sink = watched(file, &header, outlook).map_err(failed)?;
     let started = What::Started { pid: Pid(pid), parent: None };
     let started = Event { time_ns: header.began_ns, tid: Tid(pid), cpu: NO_CPU, what: started };
-    let written = assembler.outside(&started, &mut writer);
-    let process = waiting.go()?;
-    written.map_err(|why| Error::File { path: options.output.clone(), why })?;
-    let merge = Merge::new(cpus.len());
-    let deadline = options.limit.map(|limit| Instant::now() + limit);
-    finish(Recording { session, assembler, merge, writer, process: &process, stop, deadline }, header)
+    assembler.outside(&started, &mut sink).map_err(failed)?;
+    Ok((session, header, sink))
+}
+
+fn watched(file: File, header: &Header, outlook: Outlook) -> io::Result<Watched> {
+    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(outlook.counters) })
 }
 
 /// Runs a recording to its end and closes its file.
-fn finish(mut recording: Recording<'_, Linux>, header: Header) -> Result<Outcome, Error> {
-    let finish = recording.run();
-    let Recording { session, assembler, writer, process, stop, .. } = recording;
+fn finish(
+    output: &Path,
+    mut recording: Recording<'_, Linux>,
+    scribe: Scribe,
+    header: Header,
+) -> Result<Outcome, Error> {
+    let (finish, scribe) = drain::run(&mut recording, scribe);
+    let Recording { session, process, stop, .. } = recording;
+    let Scribe { assembler, sink: Watched { writer, .. }, .. } = scribe;
     let mut notes = session.notes.clone();
     drop(session);
     notes.extend(left_note(&finish));
-    let (reason, mut ended) = (finish.reason, finish.ended);
-    if process.is_child() && ended.is_none() && reason != "Ctrl-C" {
-        ended = wait_for(process, stop);
-    }
-    if process.is_child() && ended.is_none() {
-        notes.push(format!("the command goes on as process {}", process.pid));
-    }
-    let ending = ending(reason, ended, assembler.lost());
-    let before = writer.written_bytes();
+    let mut ending = ending(finish.reason, finish.ended, assembler.lost());
     // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
-    let bytes = match writer.finish(&ending) {
-        Ok(file) => file.metadata().map_or(before, |data| data.len()),
-        Err(_) => before,
-    };
+    let _ = writer.finish(&ending);
+    let bytes = fs::metadata(output).map_or(0, |data| data.len());
+    // The file is whole before the wait for a command that outlives its recording: that may take long.
+    if process.is_child() && finish.ended.is_none() {
+        let ended = if ending.reason == STOPPED { None } else { wait_for(process, stop) };
+        match ended {
+            Some(ended) => set_ended(&mut ending, ended),
+            None => notes.push(format!("the command goes on as process {}", process.pid)),
+        }
+    }
     Ok(Outcome { header, ending, events: assembler.events(), bytes, notes })
 }
 
@@ -154,17 +174,25 @@ fn left_note(finish: &Finish) -> Option<String> {
 }
 
 fn ending(reason: String, ended: Option<Ended>, lost: u64) -> Ending {
-    Ending {
+    let mut ending = Ending {
         ended_ns: machine::now_ns(),
         reason,
-        status: ended.map(|ended| ended.status),
         lost,
         recorder_cpu_ns: machine::own_cpu_ns(),
-        voluntary: ended.map(|ended| ended.voluntary),
-        involuntary: ended.map(|ended| ended.involuntary),
-        user_ns: ended.map(|ended| ended.user_ns),
-        kernel_ns: ended.map(|ended| ended.kernel_ns),
+        ..Ending::default()
+    };
+    if let Some(ended) = ended {
+        set_ended(&mut ending, ended);
     }
+    ending
+}
+
+fn set_ended(ending: &mut Ending, ended: Ended) {
+    ending.status = Some(ended.status);
+    ending.voluntary = Some(ended.voluntary);
+    ending.involuntary = Some(ended.involuntary);
+    ending.user_ns = Some(ended.user_ns);
+    ending.kernel_ns = Some(ended.kernel_ns);
 }
 
 /// What is asked of the kernel, and what keeps its tracepoints cheap to close.
@@ -174,7 +202,7 @@ fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
     Ok((specs, ids))
 }
 
-fn header(options: &Options, session: &Session<Linux>, cpus: &[u16], pid: u32) -> Header {
+fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cpus: &[u16], pid: u32) -> Header {
     let command = match &options.target {
         Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         Target::Process(_) => Vec::new(),
@@ -190,7 +218,7 @@ fn header(options: &Options, session: &Session<Linux>, cpus: &[u16], pid: u32) -
             command,
             pids: vec![pid],
         },
-        grade: grade(session),
+        grade: Grade { hardware: outlook.counters.is_some(), lock_words: outlook.words, ..grade(session) },
         sample_period_ns: if samples { 1_000_000_000 / u64::from(options.sample_hz.max(1)) } else { 0 },
         stack_bytes: options.stack_bytes,
     }
@@ -202,13 +230,11 @@ fn grade(session: &Session<Linux>) -> Grade {
         switches: true,
         switch_reasons: has(Kind::Switch),
         wakings: has(Kind::Waking),
-        foreign_wakings: false,
         futexes: has(Kind::FutexWait) && has(Kind::FutexWoke) && has(Kind::FutexEnd),
         calls: session.has(|spec| matches!(spec.kind, Kind::Call(_))),
         samples: has(Kind::Sample),
         kernel: session.has(|spec| spec.kind == Kind::Sample && spec.kernel),
         faults: has(Kind::MajorFault),
-        lock_words: false,
-        hardware: false,
+        ..Grade::default()
     }
 }

@@ -45,19 +45,11 @@ impl Ring {
         Ok(Ring { base: NonNull::new(base.cast()).expect("mmap gives no null"), page, size })
     }
 
-    /// Bytes of records that it can hold.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// Gives what is in the ring to `reader`, in one or two parts of one sequence, and makes room.
-    pub fn drain(&mut self, reader: impl FnOnce([&[u8]; 2])) -> usize {
+    pub fn drain(&mut self, reader: impl FnOnce([&[u8]; 2])) {
         let head = self.head().load(Ordering::Acquire);
         let tail = self.tail().load(Ordering::Relaxed);
         let count = (head.wrapping_sub(tail) as usize).min(self.size);
-        if count == 0 {
-            return 0;
-        }
         let at = tail as usize & (self.size - 1);
         let first = count.min(self.size - at);
         // SAFETY: both parts lie within the `size` bytes behind the first page, which are mapped as long as the ring lives; the
@@ -68,7 +60,6 @@ impl Ring {
         };
         reader(parts);
         self.tail().store(head, Ordering::Release);
-        count
     }
 
     fn head(&self) -> &AtomicU64 {

@@ -39,9 +39,13 @@ pub enum OpenError {
 }
 
 /// Pages of a ring that are tried first: what a futex storm fills while the recorder waits for a CPU.
-const PAGES: usize = 512;
+const PAGES: usize = 1024;
+/// Pages of all rings together: a machine with many CPUs rarely has a storm on all of them.
+const PAGES_TOTAL: usize = 16384;
 /// The least that makes sense.
 const PAGES_MIN: usize = 8;
+/// What part of a ring, once filled, wakes the recorder: most of the ring is for the time until it runs.
+const WATERMARK: usize = 8;
 
 impl<K: Kernel> Session<K> {
     /// Rings for these CPUs; `buffer_kib` is the size of each, `None` for as much as is allowed up to a default.
@@ -52,7 +56,8 @@ impl<K: Kernel> Session<K> {
         manner: Manner,
         buffer_kib: Option<u32>,
     ) -> Result<Self, OpenError> {
-        let wanted = buffer_kib.map_or(PAGES, |kib| (kib as usize / 4).max(1).next_power_of_two());
+        let wanted = buffer_kib
+            .map_or_else(|| default_pages(cpus.len()), |kib| (kib as usize / 4).max(1).next_power_of_two());
         let mut pages = wanted;
         let mut notes = Vec::new();
         let cpus = loop {
@@ -67,7 +72,8 @@ impl<K: Kernel> Session<K> {
                 Err(error) => return Err(error),
             }
         };
-        if pages < wanted {
+        // Somewhat less than the default is usual where an ordinary user may not lock more memory: nothing to act on.
+        if pages < if buffer_kib.is_some() { wanted } else { wanted / 4 } {
             notes.push(format!(
                 "the buffer of each CPU has {} KiB instead of {} KiB, because this user may not lock more memory",
                 pages * 4,
@@ -177,15 +183,11 @@ impl<K: Kernel> Session<K> {
         self.specs.iter().any(wanted)
     }
 
-    /// Empties all rings, each by its place in the list of CPUs. How much the fullest held, of 1.
-    pub fn drain(&mut self, mut reader: impl FnMut(usize, [&[u8]; 2])) -> f64 {
-        let mut fullest = 0.0f64;
+    /// Empties all rings, each by its place in the list of CPUs.
+    pub fn drain(&mut self, mut reader: impl FnMut(usize, [&[u8]; 2])) {
         for (lane, cpu) in self.cpus.iter_mut().enumerate() {
-            let size = cpu.ring.size();
-            let count = cpu.ring.drain(|parts| reader(lane, parts));
-            fullest = fullest.max(count as f64 / size as f64);
+            cpu.ring.drain(|parts| reader(lane, parts));
         }
-        fullest
     }
 
     /// What all events of this kind counted.
@@ -214,10 +216,15 @@ impl<K: Kernel> Session<K> {
     }
 }
 
+fn default_pages(cpus: usize) -> usize {
+    let fair = (PAGES_TOTAL / cpus.max(1)).max(1);
+    PAGES.min(1 << fair.ilog2())
+}
+
 fn rings(kernel: &impl Kernel, cpus: &[u16], pages: usize) -> Result<Vec<Cpu>, OpenError> {
     let mut rings = Vec::with_capacity(cpus.len());
     for &number in cpus {
-        let watermark = u32::try_from(pages * 1024).unwrap_or(u32::MAX);
+        let watermark = u32::try_from(pages * 4096 / WATERMARK).unwrap_or(u32::MAX);
         let owner = kernel.open(&plan::ring_owner(watermark), 0, Some(number)).map_err(open_error)?;
         let ring = kernel.map(owner.as_fd(), pages).map_err(|error| OpenError::Call("mmap", error))?;
         rings.push(Cpu { number, ring, owner });
@@ -246,5 +253,192 @@ fn noun(kind: Kind) -> &'static str {
         Kind::Call(_) => "some blocking system calls",
         Kind::Switch => "reasons of switches",
         Kind::Waking => "wake-ups",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs::File;
+    use std::os::fd::BorrowedFd;
+
+    use super::*;
+    use crate::sys::linux::perf::Attr;
+    use crate::{Detail, Options, Target};
+
+    /// A kernel that fails in the n-th call of one kind, and counts calls.
+    #[derive(Default)]
+    struct Scripted {
+        opens: Cell<u64>,
+        /// From which open on, up to which, with which error number.
+        fails: Option<(u64, u64, i32)>,
+        forbids_kernel: bool,
+        descriptors: Option<u64>,
+        /// Pages of all rings that may be locked.
+        pages: Cell<usize>,
+        filter_fails: bool,
+    }
+
+    impl Kernel for &Scripted {
+        fn open(&self, attr: &Attr, _: u32, _: Option<u16>) -> io::Result<OwnedFd> {
+            let open = self.opens.get();
+            self.opens.set(open + 1);
+            let error = match self.fails {
+                Some((from, to, error)) if (from..to).contains(&open) => Some(error),
+                _ if self.forbids_kernel && attr.exclude_kernel() == 0 => Some(libc::EACCES),
+                _ if self.descriptors.is_some_and(|limit| open >= limit) => Some(libc::EMFILE),
+                _ => None,
+            };
+            match error {
+                Some(error) => Err(io::Error::from_raw_os_error(error)),
+                None => Ok(File::open("/dev/null")?.into()),
+            }
+        }
+
+        fn redirect(&self, _: BorrowedFd<'_>, _: BorrowedFd<'_>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn filter(&self, _: BorrowedFd<'_>, _: &str) -> io::Result<()> {
+            if self.filter_fails { Err(io::Error::from_raw_os_error(libc::EINVAL)) } else { Ok(()) }
+        }
+
+        fn id(&self, _: BorrowedFd<'_>) -> io::Result<u64> {
+            Ok(self.opens.get())
+        }
+
+        fn disable(&self, _: BorrowedFd<'_>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn count(&self, _: BorrowedFd<'_>) -> io::Result<u64> {
+            Ok(3)
+        }
+
+        fn map(&self, _: BorrowedFd<'_>, pages: usize) -> io::Result<Ring> {
+            if pages > self.pages.get() {
+                return Err(io::Error::from_raw_os_error(libc::EPERM));
+            }
+            // Any memory that can be shared does for a ring that nobody fills.
+            let file = tempfile::tempfile()?;
+            file.set_len(4096 * (pages as u64 + 1))?;
+            Ring::map(file.as_fd(), pages)
+        }
+    }
+
+    fn scripted() -> Scripted {
+        Scripted { pages: Cell::new(4096), ..Scripted::default() }
+    }
+
+    fn specs() -> Vec<Spec> {
+        let options = Options {
+            target: Target::Process(1),
+            output: "unused".into(),
+            limit: None,
+            sample_hz: 1000,
+            stack_bytes: 512,
+            buffer_kib: None,
+            detail: Detail::Allowed,
+        };
+        plan::plan(&options, |_| Some(1))
+    }
+
+    fn opened(kernel: &Scripted) -> Result<Session<&Scripted>, OpenError> {
+        let manner = Manner { on_exec: true, stack_bytes: 512, build_ids: true };
+        let mut session = Session::new(kernel, &[0, 1], specs(), manner, None)?;
+        session.open(100, &mut |_, _| {})?;
+        Ok(session)
+    }
+
+    #[test]
+    fn everything_is_opened_where_everything_is_allowed() {
+        let session = opened(&scripted()).map(|session| (session.notes.clone(), session.events.len()));
+        // Two count, the others have an event for each CPU.
+        assert_eq!(session.unwrap(), (Vec::new(), specs().len() * 2 - 2));
+    }
+
+    #[test]
+    fn any_open_that_fails_for_good_costs_at_most_its_own_kind() {
+        let all = specs().len() as u64 * 2;
+        for open in 0..all {
+            // Out of memory, say, at this call and at the same one in the next try.
+            let kernel = Scripted { fails: Some((open, open + 1, libc::ENOMEM)), ..scripted() };
+            match opened(&kernel) {
+                Ok(session) => {
+                    assert_eq!(session.notes.len(), 1, "open {open}: {:?}", session.notes);
+                    assert!(session.has(|spec| spec.kind == Kind::Side));
+                }
+                // The first two are the rings, the next two the events that tell of switches.
+                Err(OpenError::Call("perf_event_open", _)) => assert!(open < 4, "open {open}"),
+                Err(error) => panic!("open {open}: {error:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn without_rights_in_the_kernel_there_are_samples_of_user_mode_and_no_scheduler() {
+        let kernel = Scripted { forbids_kernel: true, ..scripted() };
+        let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(session.has(|spec| spec.kind == Kind::Sample && !spec.kernel));
+        assert!(!session.has(|spec| matches!(spec.kind, Kind::Switch | Kind::Waking)));
+        assert!(session.has(|spec| spec.kind == Kind::FutexWait));
+        assert_eq!(session.notes, Vec::<String>::new(), "the grade says it");
+    }
+
+    #[test]
+    fn without_any_rights_the_error_says_so() {
+        let kernel = Scripted { fails: Some((2, u64::MAX, libc::EACCES)), ..scripted() };
+        assert!(matches!(opened(&kernel), Err(OpenError::Forbidden(_))));
+        let kernel = Scripted { fails: Some((2, u64::MAX, libc::ESRCH)), ..scripted() };
+        assert!(matches!(opened(&kernel), Err(OpenError::Gone)));
+    }
+
+    #[test]
+    fn too_few_descriptors_cost_the_least_needed_first() {
+        let kernel = Scripted { descriptors: Some(20), ..scripted() };
+        // Opens are counted and never given back here, so that in the end only what is essential fits, or not even that.
+        match opened(&kernel) {
+            Ok(session) => assert!(!session.has(|spec| matches!(spec.kind, Kind::Call(_)))),
+            Err(error) => panic!("{error:?}"),
+        }
+        let kernel = Scripted { descriptors: Some(3), ..scripted() };
+        assert!(matches!(opened(&kernel), Err(OpenError::Descriptors)));
+    }
+
+    #[test]
+    fn old_kernels_without_build_ids_are_asked_again() {
+        let kernel = Scripted { fails: Some((2, 3, libc::EINVAL)), ..scripted() };
+        let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(!session.manner.build_ids);
+        assert_eq!(session.notes, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_filter_that_the_kernel_does_not_know_costs_the_event_and_is_told() {
+        let kernel = Scripted { filter_fails: true, ..scripted() };
+        let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(!session.has(|spec| spec.filter.is_some()));
+        assert!(session.notes.iter().any(|note| note.starts_with("futex waits are not recorded")));
+    }
+
+    #[test]
+    fn rings_are_as_large_as_may_be_locked() {
+        let kernel = Scripted { pages: Cell::new(64), ..scripted() };
+        let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(session.notes.len(), 1, "{:?}", session.notes);
+        assert!(session.notes[0].contains("256 KiB"));
+        let kernel = Scripted { pages: Cell::new(4), ..scripted() };
+        assert!(matches!(opened(&kernel), Err(OpenError::Call("mmap", _))));
+        assert_eq!(default_pages(2), 1024);
+        assert_eq!(default_pages(64), 256);
+        assert_eq!(default_pages(1000), 16);
+    }
+
+    #[test]
+    fn counts_of_all_threads_are_added() {
+        let kernel = scripted();
+        let mut session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
+        session.open(101, &mut |_, _| {}).unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(session.count(Kind::CountCalls), Some(6));
     }
 }

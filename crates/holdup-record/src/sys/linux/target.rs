@@ -171,15 +171,6 @@ pub fn timeval_ns(time: libc::timeval) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
-/// The threads of a process now; empty if it is gone.
-pub fn threads(pid: u32) -> Vec<u32> {
-    let Ok(folder) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let mut tids: Vec<u32> =
-        folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
-    tids.sort_unstable();
-    tids
-}
-
 /// Whether a thread still runs: neither gone nor dead and waited for.
 pub fn is_alive(tid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{tid}/stat")) else { return false };

@@ -1,0 +1,165 @@
+//! Hardware counters of the target, per CPU, where the machine has them.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use holdup_trace::{Counter, Event, Tid, What};
+use perf_event_open_sys::bindings as b;
+
+use super::perf::{Attr, Kernel};
+
+/// What is counted, with the kernel's number for it. The kernel has none for the second-level cache on every machine.
+const COUNTED: [(Counter, u32); 3] = [
+    (Counter::Cycles, b::PERF_COUNT_HW_CPU_CYCLES),
+    (Counter::Instructions, b::PERF_COUNT_HW_INSTRUCTIONS),
+    (Counter::L3Misses, b::PERF_COUNT_HW_CACHE_MISSES),
+];
+
+/// The counters of some threads and of all that they make.
+#[derive(Debug)]
+pub struct Counters<K> {
+    kernel: K,
+    events: Vec<(Counter, u16, OwnedFd)>,
+    last: Vec<u64>,
+}
+
+impl<K: Kernel> Counters<K> {
+    /// Opens what there is, for these threads on these CPUs; counting begins at once, or when the thread executes a program. A
+    /// counter that does not open on the first CPU of the first thread is left out.
+    ///
+    /// # Errors
+    /// Why there is none, as the end of a sentence that begins with "hardware counters".
+    pub fn open(kernel: K, tids: &[u32], cpus: &[u16], on_exec: bool) -> Result<Self, String> {
+        let mut events = Vec::new();
+        let mut first_error = None;
+        for (counter, number) in COUNTED {
+            let attr = attr(number, on_exec);
+            let opened: io::Result<Vec<_>> = tids
+                .iter()
+                .flat_map(|tid| cpus.iter().map(move |cpu| (*tid, *cpu)))
+                .map(|(tid, cpu)| Ok((counter, cpu, kernel.open(&attr, tid, Some(cpu))?)))
+                .collect();
+            match opened {
+                Ok(opened) => events.extend(opened),
+                Err(error) => drop(first_error.get_or_insert(error)),
+            }
+        }
+        match first_error {
+            Some(error) if events.is_empty() => Err(why(&error)),
+            _ => Ok(Counters { kernel, events, last: vec![0; COUNTED.len() * cpus.len()] }),
+        }
+    }
+
+    /// Totals since the beginning, of those that have changed.
+    pub fn read(&mut self, time_ns: u64) -> Vec<Event> {
+        let mut totals: Vec<((Counter, u16), u64)> = Vec::new();
+        for (counter, cpu, event) in &self.events {
+            let Ok(value) = self.kernel.count(event.as_fd()) else { continue };
+            match totals.iter_mut().find(|(of, _)| *of == (*counter, *cpu)) {
+                Some((_, total)) => *total += value,
+                None => totals.push(((*counter, *cpu), value)),
+            }
+        }
+        let changed = totals.into_iter().zip(&mut self.last).filter(|((_, total), last)| total != *last);
+        changed
+            .map(|(((counter, cpu), value), last)| {
+                *last = value;
+                Event { time_ns, tid: Tid(0), cpu, what: What::Count { counter, value } }
+            })
+            .collect()
+    }
+}
+
+fn why(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
+            "are not there: this machine shows none, as most virtual machines do".into()
+        }
+        Some(libc::EACCES | libc::EPERM) => {
+            "are not allowed to this user; `holdup doctor` says what allows them".into()
+        }
+        _ => format!("could not be opened: {error}"),
+    }
+}
+
+fn attr(number: u32, on_exec: bool) -> Attr {
+    let mut attr = Attr { type_: b::PERF_TYPE_HARDWARE, config: number.into(), ..Default::default() };
+    attr.size = size_of::<Attr>() as u32;
+    attr.set_inherit(1);
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    attr.set_disabled(on_exec.into());
+    attr.set_enable_on_exec(on_exec.into());
+    attr
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::fs::File;
+    use std::os::fd::BorrowedFd;
+
+    use super::super::ring::Ring;
+    use super::*;
+
+    /// A machine that has these counters and gives these values, one after the other.
+    struct Scripted {
+        has: fn(u64) -> Result<(), i32>,
+        values: RefCell<Vec<u64>>,
+    }
+
+    impl Kernel for Scripted {
+        fn open(&self, attr: &Attr, _: u32, _: Option<u16>) -> io::Result<OwnedFd> {
+            (self.has)(attr.config).map_err(io::Error::from_raw_os_error)?;
+            Ok(File::open("/dev/null")?.into())
+        }
+        fn count(&self, _: BorrowedFd<'_>) -> io::Result<u64> {
+            Ok(self.values.borrow_mut().remove(0))
+        }
+        fn redirect(&self, _: BorrowedFd<'_>, _: BorrowedFd<'_>) -> io::Result<()> {
+            unreachable!("counters have no ring")
+        }
+        fn filter(&self, _: BorrowedFd<'_>, _: &str) -> io::Result<()> {
+            unreachable!("counters have no filter")
+        }
+        fn id(&self, _: BorrowedFd<'_>) -> io::Result<u64> {
+            unreachable!("counters have no records")
+        }
+        fn disable(&self, _: BorrowedFd<'_>) -> io::Result<()> {
+            unreachable!("counters are closed")
+        }
+        fn map(&self, _: BorrowedFd<'_>, _: usize) -> io::Result<Ring> {
+            unreachable!("counters have no ring")
+        }
+    }
+
+    fn values(events: &[Event]) -> Vec<(u16, Counter, u64)> {
+        let value = |event: &Event| match event.what {
+            What::Count { counter, value } => Some((event.cpu, counter, value)),
+            _ => None,
+        };
+        events.iter().filter_map(value).collect()
+    }
+
+    #[test]
+    fn totals_are_per_cpu_over_all_threads_and_given_when_they_change() {
+        let script = vec![10, 20, 1, 2, 30, 20, 1, 2];
+        // Cycles only; two threads on two CPUs.
+        let has = |number| if number == 0 { Ok(()) } else { Err(libc::ENOENT) };
+        let machine = Scripted { has, values: RefCell::new(script) };
+        let mut counters = Counters::open(machine, &[1, 2], &[0, 1], true).unwrap();
+        assert_eq!(values(&counters.read(5)), [(0, Counter::Cycles, 11), (1, Counter::Cycles, 22)]);
+        assert_eq!(values(&counters.read(6)), [(0, Counter::Cycles, 31)]);
+    }
+
+    #[test]
+    fn a_machine_without_counters_says_so() {
+        let open = |has| {
+            let machine = Scripted { has, values: RefCell::default() };
+            Counters::open(machine, &[1], &[0], false).err().unwrap()
+        };
+        assert!(open(|_| Err(libc::ENOENT)).contains("virtual machines"));
+        assert!(open(|_| Err(libc::EACCES)).contains("doctor"));
+        assert!(open(|_| Err(libc::EIO)).contains("could not be opened"));
+    }
+}

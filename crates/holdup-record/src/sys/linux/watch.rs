@@ -1,0 +1,235 @@
+//! Looks at the target from outside, beside its events: usage of threads, lock words, hardware counters.
+//!
+//! A thread of its own does it, so that the loop that empties the rings never waits for /proc. Its events have their own times;
+//! whoever writes takes them when it has come to those times.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use holdup_trace::{Event, What};
+use rustc_hash::FxHashMap;
+
+use super::counters::Counters;
+use super::machine;
+use super::perf::Linux;
+use super::snapshot::Usages;
+use super::words::{self, Hot, Place, Processes, Words};
+
+/// What can be seen of a target from outside.
+#[derive(Debug)]
+pub struct Outlook {
+    /// Hardware counters of the target.
+    pub counters: Option<Counters<Linux>>,
+    /// Whether its memory may be read.
+    pub words: bool,
+    /// What the user should know: sentences without a full stop.
+    pub notes: Vec<String>,
+}
+
+impl Outlook {
+    /// Opens what there is for these threads of a process. With `on_exec`, counting begins when the process executes a program.
+    pub fn open(pid: u32, tids: &[u32], cpus: &[u16], on_exec: bool) -> Self {
+        let counters = Counters::open(Linux, tids, cpus, on_exec);
+        // That a machine has none is no news for every recording; `holdup doctor` says it, and so does the header.
+        let refused = counters.as_ref().err().filter(|why| !why.starts_with("are not there"));
+        let notes = refused.map(|why| format!("hardware counters {why}")).into_iter().collect();
+        Outlook { counters: counters.ok(), words: words::may_read(pid), notes }
+    }
+}
+
+/// The watching thread, and what it has seen.
+#[derive(Debug)]
+pub struct Watch {
+    pids: FxHashMap<u32, u32>,
+    hot: Hot,
+    aim: Arc<Mutex<Aim>>,
+    seen: Receiver<Event>,
+    waiting: VecDeque<Event>,
+    taken_ns: u64,
+    aimed: Option<Instant>,
+    /// Dropped to end the thread.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What to look at.
+#[derive(Debug, Default)]
+struct Aim {
+    alive: Vec<u32>,
+    places: Vec<Place>,
+}
+
+/// Lock words are read so often, if there are any.
+const WORDS: Duration = Duration::from_millis(5);
+const AIM: Duration = Duration::from_millis(50);
+const COUNTERS: Duration = Duration::from_millis(100);
+/// Usage is read at these ages of the recording, and then once a second.
+const USAGES: [Duration; 3] =
+    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
+const USAGE: Duration = Duration::from_secs(1);
+
+impl Watch {
+    /// Begins to watch; the counters are those that could be opened.
+    pub fn begin(counters: Option<Counters<Linux>>) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let (see, seen) = mpsc::channel();
+        let aim = Arc::new(Mutex::new(Aim::default()));
+        let watcher = Watcher::new(aim.clone(), counters);
+        // Without a thread there is nothing to see, and the recording is as good as before.
+        let thread =
+            thread::Builder::new().name("watch".into()).spawn(move || watcher.run(&stopped, &see)).ok();
+        Watch {
+            pids: FxHashMap::default(),
+            hot: Hot::default(),
+            aim,
+            seen,
+            waiting: VecDeque::new(),
+            taken_ns: 0,
+            aimed: None,
+            stop: Some(stop),
+            thread,
+        }
+    }
+
+    /// An event of the target: shows which threads there are, and which words are waited for.
+    pub fn note(&mut self, event: &Event) {
+        match &event.what {
+            What::Started { pid, .. } => {
+                self.pids.insert(event.tid.0, pid.0);
+            }
+            What::Exited => {
+                self.pids.remove(&event.tid.0);
+            }
+            What::FutexWait { op, addr, .. } if words::is_lock_like(*op) => {
+                if let Some(pid) = self.pids.get(&event.tid.0) {
+                    self.hot.note(*pid, *addr);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Says what to look at from now on: call it often; it acts some times a second.
+    pub fn aim(&mut self) {
+        if self.aimed.is_some_and(|aimed| aimed.elapsed() < AIM) {
+            return;
+        }
+        self.aimed = Some(Instant::now());
+        let places = self.hot.top();
+        let alive = self.pids.keys().copied().collect();
+        *self.aim.lock().unwrap_or_else(PoisonError::into_inner) = Aim { alive, places };
+    }
+
+    /// What was seen up to this time and not taken yet, in order.
+    pub fn take(&mut self, before_ns: u64) -> Vec<Event> {
+        self.waiting.extend(self.seen.try_iter());
+        let mut events = Vec::new();
+        while let Some(mut event) = self.waiting.pop_front_if(|event| event.time_ns <= before_ns) {
+            // One that came late must not be dated before what is written already.
+            event.time_ns = event.time_ns.max(self.taken_ns);
+            events.push(event);
+        }
+        self.taken_ns = self.taken_ns.max(before_ns.min(machine::now_ns()));
+        events
+    }
+
+    /// Looks a last time, and ends. What was seen is still to be taken.
+    pub fn end(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, what it had seen before is still good.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The thread's own.
+struct Watcher {
+    aim: Arc<Mutex<Aim>>,
+    usages: Usages,
+    words: Words<Processes>,
+    counters: Option<Counters<Linux>>,
+}
+
+impl Watcher {
+    fn new(aim: Arc<Mutex<Aim>>, counters: Option<Counters<Linux>>) -> Self {
+        Watcher { aim, usages: Usages::new(), words: Words::new(Processes), counters }
+    }
+
+    fn run(mut self, stopped: &Receiver<()>, see: &Sender<Event>) {
+        let began = Instant::now();
+        let mut usage_due = USAGES.into_iter().chain((1..).map(|second| USAGE * second)).peekable();
+        let mut counters_due = COUNTERS;
+        loop {
+            let wanted = {
+                let aim = self.aim.lock().unwrap_or_else(PoisonError::into_inner);
+                aim.places.clone()
+            };
+            let pause = if wanted.is_empty() { WORDS * 4 } else { WORDS };
+            let last = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
+            let age = began.elapsed();
+            let mut events = self.words.sample(&wanted, machine::now_ns());
+            if last || usage_due.next_if(|due| age >= *due).is_some() {
+                events.extend(self.usages());
+            }
+            if last || age >= counters_due {
+                counters_due = age + COUNTERS;
+                events.extend(self.counters.iter_mut().flat_map(|counters| counters.read(machine::now_ns())));
+            }
+            // If nobody takes them any more, the recording is over.
+            if events.into_iter().any(|event| see.send(event).is_err()) || last {
+                return;
+            }
+        }
+    }
+
+    fn usages(&mut self) -> Vec<Event> {
+        self.words.forget_threads();
+        let alive = self.aim.lock().unwrap_or_else(PoisonError::into_inner).alive.clone();
+        self.usages.sample(&alive, machine::now_ns())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_trace::{FutexOp, NO_CPU, Pid, Tid};
+
+    use super::*;
+
+    #[test]
+    fn words_and_usage_of_this_process_are_seen_in_order_of_time() {
+        let lock = [5_u32, 0, 77];
+        let (pid, addr) = (std::process::id(), lock.as_ptr() as u64);
+        let event = |what| Event { time_ns: 1, tid: Tid(pid), cpu: NO_CPU, what };
+        let mut watch = Watch::begin(None);
+        watch.note(&event(What::Started { pid: Pid(pid), parent: None }));
+        watch.note(&event(What::FutexWait { op: FutexOp(FutexOp::WAIT), addr, value: 2, stack: None }));
+        watch.aim();
+        let mut events = Vec::new();
+        // It looks at the words as long as it takes; the test ends with the first.
+        while !events.iter().any(|event: &Event| matches!(event.what, What::LockWord { .. })) {
+            events.extend(watch.take(machine::now_ns()));
+            thread::yield_now();
+        }
+        watch.end();
+        events.extend(watch.take(u64::MAX));
+        assert!(events.is_sorted_by_key(|event| event.time_ns));
+        let word = What::LockWord { addr, word: 5, owner: 77 };
+        assert!(
+            events
+                .iter()
+                .filter(|event| matches!(event.what, What::LockWord { .. }))
+                .all(|event| event.what == word)
+        );
+        assert!(events.iter().any(|event| event.tid == Tid(pid) && matches!(event.what, What::Usage(_))));
+    }
+}

@@ -1,0 +1,361 @@
+//! Recordings of real programs on the kernel at hand.
+//!
+//! Where the system cannot record or does not let this user record, each test says so and passes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use holdup_record::{Detail, Error, Options, Outcome, Target, record};
+use holdup_trace::{Counter, Event, FutexOp, Reader, Stacks, Summary, What};
+
+struct Recorded {
+    outcome: Outcome,
+    events: Vec<Event>,
+    stacks: Stacks,
+    summary: Summary,
+}
+
+fn options(target: Target, folder: &Path) -> Options {
+    Options {
+        target,
+        output: folder.join("recording.holdup"),
+        limit: None,
+        sample_hz: 1000,
+        stack_bytes: 1024,
+        buffer_kib: None,
+        detail: Detail::User,
+    }
+}
+
+fn command(words: &[&str]) -> Target {
+    Target::Command(words.iter().map(Into::into).collect())
+}
+
+/// Records and reads what was written; `None`, with a reason printed, if the kernel does not let this user record.
+fn recorded(options: &Options) -> Option<Recorded> {
+    let outcome = match record(options, &AtomicBool::new(false)) {
+        Ok(outcome) => outcome,
+        Err(why @ (Error::Refused(_) | Error::Unsupported)) => {
+            println!("skipped: {why}");
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let bytes = std::fs::read(&options.output).unwrap();
+    let (mut stacks, mut events) = (Stacks::new(), Vec::new());
+    let summary = Reader::open(&bytes).unwrap().read(&mut stacks, &mut |event| events.push(event.clone()));
+    assert_eq!(summary.damage, []);
+    assert_eq!(bytes.len() as u64, outcome.bytes);
+    assert_eq!(summary.events, outcome.events);
+    assert!(events.is_sorted_by_key(|event| event.time_ns), "events are in order of time");
+    Some(Recorded { outcome, events, stacks, summary })
+}
+
+impl Recorded {
+    fn count(&self, wanted: impl Fn(&What) -> bool) -> usize {
+        self.events.iter().filter(|event| wanted(&event.what)).count()
+    }
+
+    fn started(&self) -> usize {
+        self.count(|what| matches!(what, What::Started { .. }))
+    }
+
+    fn exited(&self) -> usize {
+        self.count(|what| matches!(what, What::Exited))
+    }
+}
+
+/// Compiles a C program, with frame pointers; `None`, with a reason printed, if there is no compiler.
+fn compiled(folder: &Path, source: &str) -> Option<PathBuf> {
+    let program = folder.join("program");
+    let file = folder.join("program.c");
+    std::fs::write(&file, source).unwrap();
+    let compiler = Command::new("cc")
+        .args(["-O1", "-g", "-pthread", "-fno-omit-frame-pointer", "-o"])
+        .args([&program, &file])
+        .status();
+    match compiler {
+        Ok(status) => {
+            assert!(status.success());
+            Some(program)
+        }
+        Err(why) => {
+            println!("skipped: no C compiler: {why}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_program_that_ends_at_once_is_recorded_from_its_first_instruction() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorded) = recorded(&options(command(&["true"]), folder.path())) else { return };
+    assert_eq!(recorded.outcome.ending.reason, "the target ended");
+    assert_eq!(recorded.outcome.ending.status, Some(0));
+    assert_eq!(recorded.outcome.ending.lost, 0);
+    assert!(recorded.outcome.header.grade.switches && recorded.outcome.header.grade.futexes);
+    assert_eq!((recorded.started(), recorded.exited()), (1, 1));
+    assert_eq!(
+        recorded.count(|what| matches!(what, What::Named { name, exec: true } if &**name == "true")),
+        1
+    );
+    let mapped = |path: &str| {
+        recorded.count(|what| matches!(what, What::Mapped(map) if map.path.ends_with(path) && map.len > 0))
+    };
+    assert!(mapped("/true") >= 1);
+    assert_eq!(recorded.summary.ending.as_ref(), Some(&recorded.outcome.ending));
+    assert!(recorded.outcome.ending.voluntary.is_some());
+}
+
+#[test]
+fn status_and_signals_of_the_command_come_through() {
+    for (script, status) in [("exit 7", 7), ("kill -9 $$", 128 + 9)] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(recorded) = recorded(&options(command(&["sh", "-c", script]), folder.path())) else {
+            return;
+        };
+        assert_eq!(recorded.outcome.ending.status, Some(status));
+    }
+}
+
+#[test]
+fn children_and_programs_executed_by_them_are_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "/bin/true; (/bin/true); exec /bin/true";
+    let Some(recorded) = recorded(&options(command(&["sh", "-c", script]), folder.path())) else { return };
+    let executed = recorded.count(|what| matches!(what, What::Named { exec: true, .. }));
+    // The shell, two children and what the shell becomes; a shell may spare a process by executing in place.
+    assert_eq!(executed, 4);
+    assert!(recorded.started() >= 3);
+    assert_eq!(recorded.started(), recorded.exited());
+}
+
+#[test]
+fn a_command_that_cannot_start_is_named_and_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    std::fs::write(&text, "not a program").unwrap();
+    for name in ["no-such-command-anywhere", text.to_str().unwrap()] {
+        let options = options(command(&[name]), folder.path());
+        match record(&options, &AtomicBool::new(false)) {
+            Err(Error::Command { name: named, .. }) => assert_eq!(named, name),
+            Err(why @ (Error::Refused(_) | Error::Unsupported)) => return println!("skipped: {why}"),
+            other => panic!("{other:?}"),
+        }
+        assert!(!options.output.exists());
+    }
+}
+
+#[test]
+fn a_file_is_never_overwritten_and_the_command_not_started_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("started");
+    let options = options(command(&["touch", trace.to_str().unwrap()]), folder.path());
+    std::fs::write(&options.output, "mine").unwrap();
+    let error = record(&options, &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(error, Error::File { .. }), "{error}");
+    assert_eq!(std::fs::read(&options.output).unwrap(), b"mine");
+    assert!(!trace.exists());
+}
+
+#[test]
+fn a_process_that_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new("true").spawn().unwrap();
+    let pid = child.id();
+    child.wait().unwrap();
+    let options = options(Target::Process(pid), folder.path());
+    match record(&options, &AtomicBool::new(false)) {
+        Err(Error::NoProcess(named)) => assert_eq!(named, pid),
+        Err(why @ (Error::Refused(_) | Error::Unsupported)) => println!("skipped: {why}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(!options.output.exists());
+}
+
+const PING_PONG: &str = r#"
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static atomic_int turn;
+static long futex(int op, int value) { return syscall(SYS_futex, &turn, op, value, 0, 0, 0); }
+static __attribute__((noinline)) void take(int me) {
+    for (int now; (now = atomic_load(&turn)) != me;) futex(FUTEX_WAIT_PRIVATE, now);
+}
+static void *run(void *argument) {
+    int me = (int)(long)argument;
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(sched_getcpu(), &cpus);
+    if (me == 1) prctl(PR_SET_NAME, "pong");
+    for (int i = 0; i < 1000; i++) {
+        take(me);
+        atomic_store(&turn, 1 - me);
+        futex(FUTEX_WAKE_PRIVATE, 1);
+    }
+    return 0;
+}
+int main(void) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(sched_getcpu(), &cpus);
+    sched_setaffinity(0, sizeof cpus, &cpus);
+    pthread_t one, two;
+    pthread_create(&one, 0, run, (void *)0);
+    pthread_create(&two, 0, run, (void *)1);
+    pthread_join(one, 0);
+    pthread_join(two, 0);
+}
+"#;
+
+#[test]
+fn two_threads_in_turn_show_every_wake_and_every_wait_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path(), PING_PONG) else { return };
+    let target = command(&[program.to_str().unwrap()]);
+    let Some(recorded) = recorded(&options(target, folder.path())) else { return };
+    assert_eq!(recorded.outcome.ending.lost, 0);
+    assert_eq!((recorded.started(), recorded.exited()), (3, 3));
+    assert_eq!(
+        recorded.count(|what| matches!(what, What::Named { name, exec: false } if &**name == "pong")),
+        1
+    );
+    // Each of the 2,000 turns ends in one call that wakes.
+    let wakes = |what: &What| matches!(what, What::FutexReturn { op, .. } if op.command() == FutexOp::WAKE && op.is_private());
+    assert_eq!(recorded.count(wakes), 2000);
+    let waits = recorded.count(|what| matches!(what, What::FutexWait { .. }));
+    let slept = recorded.count(|what| matches!(what, What::FutexReturn { op, ret: 0, .. } if op.waits()));
+    // On one CPU nearly every turn sleeps; a thread that is preempted may find its turn without.
+    assert!(slept > 500 && slept <= waits, "{slept} of {waits} waits slept");
+    let addresses: std::collections::BTreeSet<u64> = recorded
+        .events
+        .iter()
+        .filter_map(|event| match event.what {
+            What::FutexWait { op, addr, .. } if op.command() == FutexOp::WAIT && op.is_private() => {
+                Some(addr)
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(addresses.len(), 1, "one futex");
+    let ins = recorded.count(|what| matches!(what, What::SwitchIn));
+    assert!(ins >= slept, "every sleep ends with a switch: {ins} for {slept}");
+    let deep = recorded
+        .events
+        .iter()
+        .filter_map(|event| match event.what {
+            What::FutexWait { stack: Some(stack), .. } => recorded.stacks.get(stack),
+            _ => None,
+        })
+        .filter(|stack| stack.user.len() >= 2 && stack.registers.is_some() && !stack.words.is_empty())
+        .count();
+    assert!(deep > waits / 2, "{deep} of {waits} waits say who waits");
+    let calls = recorded.events.iter().rev().find_map(|event| match event.what {
+        What::Count { counter: Counter::FutexCalls, value } => Some(value),
+        _ => None,
+    });
+    assert!(calls.unwrap() >= (2000 + waits) as u64, "{calls:?}");
+}
+
+const MANY_THREADS: &str = r#"
+#include <pthread.h>
+static void *run(void *argument) { return argument; }
+int main(void) {
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    for (int round = 0; round < 20; round++) {
+        pthread_t threads[100];
+        for (int i = 0; i < 100; i++) if (pthread_create(&threads[i], &small, run, 0)) return 1;
+        for (int i = 0; i < 100; i++) pthread_join(threads[i], 0);
+    }
+}
+"#;
+
+#[test]
+fn two_thousand_threads_are_born_and_die() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path(), MANY_THREADS) else { return };
+    let target = command(&[program.to_str().unwrap()]);
+    let Some(recorded) = recorded(&options(target, folder.path())) else { return };
+    assert_eq!(recorded.outcome.ending.status, Some(0));
+    assert_eq!(recorded.outcome.ending.lost, 0);
+    assert_eq!((recorded.started(), recorded.exited()), (2001, 2001));
+}
+
+const PATIENT: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *run(void *argument) {
+    char byte;
+    for (;;) if (read(0, &byte, 1) != 1) return argument;
+}
+static void *again(void *argument) {
+    for (int i = 0;; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, 0, run + 0 * i, argument)) return 0;
+        pthread_cancel(thread);
+        pthread_join(thread, 0);
+        usleep(1000);
+    }
+}
+int main(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], 0, run, 0);
+    pthread_create(&threads[3], 0, again, 0);
+    puts("ready");
+    fflush(stdout);
+    pthread_join(threads[0], 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_running_process_is_attached_to_with_all_its_threads() {
+    use std::io::Read as _;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path(), PATIENT) else { return };
+    let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    let mut options = options(Target::Process(child.id()), folder.path());
+    options.limit = Some(Duration::from_millis(400));
+    let recorded = recorded(&options);
+    let alive = child.try_wait().unwrap().is_none();
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let Some(recorded) = recorded else { return };
+    assert!(alive, "the target goes on");
+    assert_eq!(recorded.outcome.ending.reason, "the time was over");
+    assert_eq!(recorded.outcome.ending.status, None);
+    assert!(recorded.outcome.header.target.attached);
+    assert!(recorded.started() >= 5, "{} threads", recorded.started());
+    assert!(recorded.count(|what| matches!(what, What::Mapped(map) if map.path.ends_with("/program"))) >= 1);
+    assert!(recorded.count(|what| matches!(what, What::SwitchIn)) > 0);
+}
+
+#[test]
+fn a_stop_from_outside_ends_a_recording_and_not_the_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let stop = AtomicBool::new(true);
+    let options = options(Target::Process(child.id()), folder.path());
+    let outcome = record(&options, &stop);
+    assert!(stop.load(Ordering::Relaxed));
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    match outcome {
+        Ok(outcome) => assert_eq!(outcome.ending.reason, "Ctrl-C"),
+        Err(why @ (Error::Refused(_) | Error::Unsupported)) => println!("skipped: {why}"),
+        Err(error) => panic!("{error}"),
+    }
+}
