@@ -21,8 +21,6 @@ pub(super) struct Cpu {
     pub facts: CpuFacts,
     /// Its last event.
     pub last: u64,
-    /// The last thread that blocked in an unnamed call here, for pairs.
-    pub seen: bool,
 }
 
 impl Cpus {
@@ -40,7 +38,6 @@ impl Cpus {
         if index >= self.list.len() {
             self.list.resize_with(index + 1, Cpu::default);
         }
-        self.list[index].seen = true;
         Some(&mut self.list[index])
     }
 

@@ -1054,8 +1054,6 @@ impl Engine {
         }
     }
 
-    /// A woken thread that takes the waker's CPU does so within this time.
-    const DISPLACE_NS: u64 = 50_000;
     /// A thread that was woken with others leaves the CPU again.
     fn herd_again(&mut self, ti: u32, futex: bool, run: Option<u64>) {
         let herd = std::mem::replace(&mut self.threads[ti as usize].herd, NONE);
@@ -1206,9 +1204,15 @@ impl Engine {
         words.2 += u64::from(word == 2 || word & 0x8000_0000 != 0);
     }
 
+    /// Length of what was looked at.
+    pub(super) fn span_ns(&self) -> u64 {
+        self.now.saturating_sub(self.from.max(self.first.unwrap_or(0)))
+    }
+
     /// The recording is over: lets everything end that is under way. Returns the last moment.
     pub(crate) fn close(&mut self, ended: Option<u64>) -> u64 {
         let end = ended.map_or(0, |ended| self.possible(ended)).max(self.now).min(self.to).max(self.from);
+        self.now = end;
         self.cpus.advance(end);
         for ti in 0..self.threads.len() as u32 {
             self.close_thread(ti, end);
