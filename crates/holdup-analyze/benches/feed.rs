@@ -13,8 +13,11 @@ const EVENTS: usize = 5_000_000;
 const THREADS: u32 = 64;
 const REPEATS: usize = 5;
 
+/// Makes a stream.
+type Make = fn() -> Vec<Event>;
+
 fn main() {
-    let streams: [(&str, fn() -> Vec<Event>); 3] =
+    let streams: [(&str, Make); 3] =
         [("contended mutexes", convoy), ("switches only", switches), ("wasted futex calls", storm)];
     for (name, make) in streams {
         let events = make();
@@ -98,7 +101,7 @@ fn convoy() -> Vec<Event> {
         stream.push(b, What::FutexReturn { op: wake, addr, ret: 1, stack: stack(turn + 5) });
         stream.push(a, What::SwitchIn);
         stream.push(a, What::FutexReturn { op: wait, addr, ret: 0, stack: None });
-        if turn % 4 == 0 {
+        if turn.is_multiple_of(4) {
             stream.push(a, What::Sample { stack: StackId(turn % 64) });
         }
         stream.push(b, What::SwitchOut { off: OffCpu::Runnable, stack: None });

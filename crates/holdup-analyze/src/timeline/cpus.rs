@@ -25,8 +25,6 @@ pub(super) struct Cpu {
     ran_ns: u64,
     /// Since when one runs here.
     runs_since: Option<u64>,
-    /// The last thread that blocked in an unnamed call here, for pairs.
-    pub seen: bool,
 }
 
 impl Cpu {
@@ -64,7 +62,6 @@ impl Cpus {
         if index >= self.list.len() {
             self.list.resize_with(index + 1, Cpu::default);
         }
-        self.list[index].seen = true;
         Some(&mut self.list[index])
     }
 

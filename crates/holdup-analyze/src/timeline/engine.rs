@@ -24,6 +24,8 @@ const FORGET_NS: u64 = 200_000_000;
 const MOST_ENDED: usize = 64;
 /// Two threads hand over without a recorded wake if one leaves the CPU and the other gets one within this time.
 const IN_TURN_NS: u64 = 100_000;
+/// A woken thread that takes the waker's CPU does so within this time.
+const DISPLACE_NS: u64 = 50_000;
 /// A thread that was woken with others and waits again after running no longer than this was woken for nothing.
 const HERD_RUN_NS: u64 = 50_000;
 /// Events of different CPUs may be out of order by so much without a word.
@@ -390,6 +392,7 @@ impl Engine {
                 self.run_delay(ti, doing, now);
                 self.end_off(ti, doing, now, true);
                 self.in_turn(ti, doing, now);
+                self.given_back(ti, doing, now);
             }
             State::Running => self.lose_track(ti, now),
             State::New | State::Unknown => self.end_unknown(ti, now),
@@ -979,6 +982,10 @@ impl Engine {
             wait.released_before = released.min(wait.to);
             self.settle(lock, wait);
             self.hand_over(ti, wait.thread, wait.to, place);
+            let displaced = self.threads[ti as usize].preempted_at.filter(|_| resumed);
+            if displaced.is_some_and(|at| at.abs_diff(wait.to) <= DISPLACE_NS) {
+                self.give_back(ti, wait.thread, now);
+            }
         }
         Some((wait.group, wait.thread))
     }
@@ -1131,7 +1138,34 @@ impl Engine {
         let run = (waker.woken_by.0 == to).then(|| on_cpu.saturating_sub(waker.woken_by.1));
         self.pairs.add(HandOver { from, to, at, place, run, inferred });
         let woken = &mut self.threads[to as usize];
-        woken.woken_by = (from, woken.on_cpu_until(at));
+        woken.woken_by = (from, woken.on_cpu_at(at));
+        self.threads[from as usize].last_woke = (to, at);
+    }
+
+    /// A thread runs again after it was preempted: perhaps by whom it woke right before.
+    fn given_back(&mut self, ti: u32, doing: Doing, now: u64) {
+        let thread = &self.threads[ti as usize];
+        let (woken, at) = thread.last_woke;
+        let displaced =
+            doing == Doing::Plain(Plain::Preempted) && thread.since.saturating_sub(at) <= DISPLACE_NS;
+        if woken != NONE && displaced && thread.since >= at {
+            self.give_back(ti, woken, now);
+        }
+    }
+
+    /// If the woken thread, which took the waker's CPU, has blocked since, both have had their turn.
+    fn give_back(&mut self, waker: u32, woken: u32, now: u64) {
+        let other = &self.threads[woken as usize];
+        let at = self.threads[waker as usize].last_woke.1;
+        let State::Off(doing) = other.state else { return };
+        let ran = other.last_run.0 >= at && other.woken.is_none();
+        if !ran || matches!(doing, Doing::Plain(Plain::Preempted | Plain::Yielded)) {
+            return;
+        }
+        self.pairs.give_back(waker, woken);
+        let thread = &mut self.threads[waker as usize];
+        thread.woken_by = (woken, thread.on_cpu_at(now.min(thread.since)));
+        thread.last_woke = (NONE, 0);
     }
 
     /// A thread blocks in a call that says nothing: who ran just before it, without a reason that is known, may be whom it woke.
@@ -1198,9 +1232,15 @@ impl Engine {
         words.2 += u64::from(word == 2 || word & 0x8000_0000 != 0);
     }
 
+    /// Length of what was looked at.
+    pub(super) fn span_ns(&self) -> u64 {
+        self.now.saturating_sub(self.from.max(self.first.unwrap_or(0)))
+    }
+
     /// The recording is over: lets everything end that is under way. Returns the last moment.
     pub(crate) fn close(&mut self, ended: Option<u64>) -> u64 {
         let end = ended.map_or(0, |ended| self.possible(ended)).max(self.now).min(self.to).max(self.from);
+        self.now = end;
         self.cpus.advance(end);
         for ti in 0..self.threads.len() as u32 {
             self.close_thread(ti, end);

@@ -56,6 +56,14 @@ impl Pairs {
         self.map.entry(key).or_default().add(hand);
     }
 
+    /// The woken thread took the CPU of the one that woke it, blocked, and gave it back: a round trip without a second wake.
+    pub(super) fn give_back(&mut self, a: u32, b: u32) {
+        if let Some(pair) = self.map.get_mut(&(a.min(b), a.max(b), false)) {
+            pair.round_trips += 1;
+            pair.open = None;
+        }
+    }
+
     /// Forgets every pair with less than the mean of hand-overs.
     fn prune(&mut self) {
         let sum: u64 = self.map.values().map(Pair::hand_overs).sum();

@@ -326,7 +326,7 @@ impl<'a> Sums<'a> {
                 lock.words = Some((all + words.0, held + words.1, contended + words.2));
             }
         }
-        lock.contended_ns = lock.contended_ns.min(engine.now.saturating_sub(engine.from));
+        lock.contended_ns = lock.contended_ns.min(engine.span_ns());
         lock.waiters = self.threads_by_time(&waiters);
         lock.holders = self.holders(&parts.holders);
         lock.wait_sites = self.sites(&waits, |time| (time.count, time.ns));

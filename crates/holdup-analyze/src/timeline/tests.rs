@@ -1,5 +1,7 @@
 //! Drawn schedules, and what the summing-up must make of them.
 
+use holdup_trace::{Event, What};
+
 use crate::schedule::{START_NS, Schedule};
 use crate::{Facts, LockFacts, LockName, Options, Primitive, Reason, Report, State};
 
@@ -211,6 +213,37 @@ fn ping_pong_with_wakes() {
         assert_eq!((pair.run_ns.count(), pair.run_ns.min_ns(), pair.run_ns.max_ns()), (8, 3 * MS, 3 * MS));
         assert!(!pair.sites.is_empty());
     }
+}
+
+#[test]
+fn ping_pong_of_a_waker_whose_cpu_is_taken() {
+    let mut events = Vec::new();
+    let mut schedule = Schedule::parse(
+        "cpus 1
+         tick 10us
+         A: #D~~##~~##~~##~~#
+         B: ~~##dd##dd##dd##d",
+    )
+    .unwrap();
+    // The call that wakes is entered before the preemption and returns only after it.
+    let wake = schedule.events.iter().find_map(|event| match event.what {
+        What::FutexReturn { op, addr, ret: 0, .. } if op.wakes() => Some((op, addr)),
+        _ => None,
+    });
+    let (op, addr) = wake.expect("D wakes nobody at its tick");
+    for event in &schedule.events {
+        events.push(event.clone());
+        let resumed = event.tid == schedule.tid("A") && event.what == What::SwitchIn;
+        if resumed && event.time_ns > schedule.time_ns(4) {
+            let what = What::FutexReturn { op, addr, ret: 1, stack: None };
+            events.push(Event { what, time_ns: event.time_ns + 1_000, ..event.clone() });
+        }
+    }
+    schedule.events = events;
+    let report = schedule.analyze();
+    let pair = &report.facts.pairs[0];
+    assert_eq!((pair.wakings.a_to_b, pair.round_trips), (3, 3), "{pair:?}");
+    assert!(pair.run_ns.max_ns() <= 30_000, "{pair:?}");
 }
 
 #[test]

@@ -170,7 +170,9 @@ pub(super) struct Thread {
     pub last_run: (u64, u64, bool),
     /// Who woke it last, and its CPU time then: for pairs.
     pub woken_by: (u32, u64),
-    /// Blocks without a known waker, for pairs: how many, and when the last began.
+    /// Whom it woke last, and when: for pairs.
+    pub last_woke: (u32, u64),
+    /// Blocks without a known waker, for pairs.
     pub silent_blocks: u64,
 
     pub on_cpu_ns: u64,
@@ -219,6 +221,7 @@ impl Thread {
             cpu_busy_ns: 0,
             last_run: (0, 0, false),
             woken_by: (NONE, 0),
+            last_woke: (NONE, 0),
             silent_blocks: 0,
             on_cpu_ns: 0,
             plain: [OffTime::default(); Plain::ALL.len()],
@@ -239,6 +242,15 @@ impl Thread {
 
     pub(super) fn switches(&self) -> u64 {
         self.voluntary + self.involuntary
+    }
+
+    /// CPU time until a moment in the present or the last run.
+    pub(super) fn on_cpu_at(&self, at: u64) -> u64 {
+        let (from, to, _) = self.last_run;
+        if self.state != State::Running && at <= from {
+            return self.on_cpu_ns.saturating_sub(to.saturating_sub(from));
+        }
+        self.on_cpu_until(at)
     }
 
     /// CPU time until now.
