@@ -34,10 +34,13 @@ pub(crate) struct Resolver<'a> {
 #[derive(Default)]
 struct FileState<'a> {
     loaded: Option<Loaded<'a>>,
-    /// Frames asked for.
+    /// Stacks that lead through it.
     hits: u64,
-    /// Of these, frames of the program itself that have no line.
+    /// Of these, stacks with a frame of the program itself that has no line.
     without_line: u64,
+    /// The last stacks that were counted above.
+    last_hit: usize,
+    last_without_line: usize,
 }
 
 impl<'a> Resolver<'a> {
@@ -199,8 +202,12 @@ impl<'a> Resolver<'a> {
             frames.push(bare_frame(address, module, address, Role::Program));
             return;
         };
+        // Each stack counts once.
+        let this = self.trails.len() + 1;
         let state = &mut self.files[region.file.0 as usize];
-        state.hits += 1;
+        if std::mem::replace(&mut state.last_hit, this) != this {
+            state.hits += 1;
+        }
         let offset = match self.placed(region) {
             Some((_, bias)) => address.wrapping_sub(bias),
             None => address - region.start + region.offset,
@@ -208,7 +215,10 @@ impl<'a> Resolver<'a> {
         let named = self.named(region.file, offset);
         let own = named.iter().any(|frame| frame.role == Role::Program && frame.line.is_none());
         if own && !roles::is_system(&self.names.file(region.file).path) {
-            self.files[region.file.0 as usize].without_line += 1;
+            let state = &mut self.files[region.file.0 as usize];
+            if std::mem::replace(&mut state.last_without_line, this) != this {
+                state.without_line += 1;
+            }
         }
         frames.extend(named.iter().map(|frame| Frame { address, ..frame.clone() }));
     }
