@@ -89,8 +89,9 @@ impl<'a> Resolver<'a> {
             let address = addr.wrapping_sub(bias);
             if binary.maps(address) {
                 let symbol = binary.variable(address)?;
-                let offset = address - symbol.address;
-                return Some(LockName::Symbol { name: demangle(symbol.name), offset });
+                let within = address - symbol.address;
+                let (path, offset) = binary.member(symbol, within).unwrap_or((String::new(), within));
+                return Some(LockName::Symbol { name: demangle(symbol.name) + &path, offset });
             }
         }
         None
