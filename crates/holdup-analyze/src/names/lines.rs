@@ -31,8 +31,8 @@ impl<'a> Lines<'a> {
     /// Reads the index of a file's line information; `None` if it has none.
     pub(super) fn read(file: &File<'a>) -> Option<Lines<'a>> {
         Some(match sections(file)? {
-            Sections::Plain(dwarf) => Lines::Plain(Box::new(Context::from_dwarf(dwarf).ok()?)),
-            Sections::Unpacked(dwarf) => Lines::Unpacked(Box::new(Context::from_dwarf(dwarf).ok()?)),
+            Sections::Plain(dwarf) => Lines::Plain(Box::new(Context::from_dwarf(*dwarf).ok()?)),
+            Sections::Unpacked(dwarf) => Lines::Unpacked(Box::new(Context::from_dwarf(*dwarf).ok()?)),
         })
     }
 
@@ -47,8 +47,8 @@ impl<'a> Lines<'a> {
 
 /// Line information as it lies in the file, or decompressed.
 pub(super) enum Sections<'a> {
-    Plain(Dwarf<EndianSlice<'a, RunTimeEndian>>),
-    Unpacked(Dwarf<EndianArcSlice<RunTimeEndian>>),
+    Plain(Box<Dwarf<EndianSlice<'a, RunTimeEndian>>>),
+    Unpacked(Box<Dwarf<EndianArcSlice<RunTimeEndian>>>),
 }
 
 /// The line information of a file, if it has any.
@@ -62,13 +62,13 @@ pub(super) fn sections<'a>(file: &File<'a>) -> Option<Sections<'a>> {
             let bytes: Arc<[u8]> = Arc::from(&*section(file, id));
             Ok::<_, gimli::Error>(EndianArcSlice::new(bytes, endian))
         };
-        return Dwarf::load(load).ok().map(Sections::Unpacked);
+        return Dwarf::load(load).ok().map(|dwarf| Sections::Unpacked(Box::new(dwarf)));
     }
     let load = |id| {
         let Cow::Borrowed(bytes) = section(file, id) else { return Ok(EndianSlice::new(&[], endian)) };
         Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
     };
-    Dwarf::load(load).ok().map(Sections::Plain)
+    Dwarf::load(load).ok().map(|dwarf| Sections::Plain(Box::new(dwarf)))
 }
 
 /// What line information consists of.

@@ -41,8 +41,8 @@ const LOCKS: &[&str] = &[
 
 /// The variables of a binary and their types.
 pub(super) enum Members<'a> {
-    Plain(Index<EndianSlice<'a, RunTimeEndian>>),
-    Unpacked(Index<EndianArcSlice<RunTimeEndian>>),
+    Plain(Box<Index<EndianSlice<'a, RunTimeEndian>>>),
+    Unpacked(Box<Index<EndianArcSlice<RunTimeEndian>>>),
 }
 
 /// Types of variables by address.
@@ -62,8 +62,8 @@ impl<'a> Members<'a> {
     /// Finds the variables of a file; `None` if it has no line information, or more than can be searched quickly.
     pub(super) fn read(file: &File<'a>) -> Option<Members<'a>> {
         match sections(file)? {
-            Sections::Plain(dwarf) => Index::read(dwarf).map(Members::Plain),
-            Sections::Unpacked(dwarf) => Index::read(dwarf).map(Members::Unpacked),
+            Sections::Plain(dwarf) => Index::read(*dwarf).map(|index| Members::Plain(Box::new(index))),
+            Sections::Unpacked(dwarf) => Index::read(*dwarf).map(|index| Members::Unpacked(Box::new(index))),
         }
     }
 
