@@ -23,7 +23,6 @@ pub(crate) struct Resolver<'a> {
     /// By [`FileId`].
     files: Vec<FileState<'a>>,
     unwinders: FxHashMap<SpaceId, SpaceUnwinder<'a>>,
-    unwound: unwind::Cache,
     trails: FxHashMap<(SpaceId, StackId), Arc<[Frame]>>,
     /// Functions and lines by (file, address in it); the frames' own addresses are those of whoever asked first.
     frames: FxHashMap<(FileId, u64), Arc<[Frame]>>,
@@ -52,7 +51,6 @@ impl<'a> Resolver<'a> {
             modules,
             files,
             unwinders: FxHashMap::default(),
-            unwound: unwind::Cache::default(),
             trails: FxHashMap::default(),
             frames: FxHashMap::default(),
             strings: FxHashSet::default(),
@@ -147,8 +145,8 @@ impl<'a> Resolver<'a> {
         let Some(stack) = self.stacks.get(stack) else { return Vec::new() };
         self.prepare_unwinder(space);
         let mut unwound = Vec::new();
-        if let (Some(registers), Some(unwinder)) = (stack.registers, self.unwinders.get(&space)) {
-            unwound = unwinder.unwind(stack, registers, &mut self.unwound);
+        if let (Some(registers), Some(unwinder)) = (stack.registers, self.unwinders.get_mut(&space)) {
+            unwound = unwinder.unwind(stack, registers);
         }
         let nothing_known = self.names.regions(space).is_empty();
         let executable = |address: u64| nothing_known || self.names.region(space, address).is_some();
