@@ -38,7 +38,7 @@ pub enum Problem {
     Unreadable {
         /// The file.
         path: String,
-        /// How many samples and waits it has.
+        /// How many different stacks lead through it.
         hits: u64,
     },
     /// A binary is not the one that ran: its build id differs.
@@ -50,7 +50,7 @@ pub enum Problem {
     NoLines {
         /// The file.
         path: String,
-        /// How many samples and waits it has.
+        /// How many different stacks lead through it.
         hits: u64,
     },
     /// Other programs had the CPUs while threads of the target could run.

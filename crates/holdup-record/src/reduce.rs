@@ -142,11 +142,12 @@ fn walk(stack: Words<'_>, fp: u64, base: u64, space: &mut Space, chain: &mut Vec
 fn words(sample: &Sample<'_>, sp: u64, space: &mut Space, stack: &mut Stack) {
     let mut code = 0;
     for (place, word) in (0u16..).zip(sample.stack.iter()) {
-        if let Some(word) = relative(word, sp) {
-            stack.words.push((place, word));
-        } else if word >> PAGE_BITS != 0 && word >> 48 == 0 && space.is_code(word) {
+        // Code comes first: the youngest libraries lie right above the first thread's stack, within its window.
+        if word >> PAGE_BITS != 0 && word >> 48 == 0 && space.is_code(word) {
             stack.words.push((place, Word::Code(word)));
             code = stack.words.len();
+        } else if let Some(word) = relative(word, sp) {
+            stack.words.push((place, word));
         }
     }
     stack.words.truncate(code);

@@ -15,8 +15,8 @@ pub(super) fn demangle(raw: &str) -> String {
 
 /// Strips a symbol's version (`@@GLIBC_2.2.5`) and what compilers add to copies of a function (`.isra.0`, `.cold`, `.llvm.123`).
 fn without_suffix(raw: &str) -> &str {
-    const SUFFIXES: [&str; 7] =
-        [".isra.", ".part.", ".constprop.", ".cold", ".llvm.", ".lto_priv.", ".localalias"];
+    const SUFFIXES: [&str; 8] =
+        [".isra.", ".part.", ".constprop.", ".cold", ".llvm.", ".lto_priv.", ".localalias", ".abi0"];
     let raw = raw.split('@').next().filter(|name| !name.is_empty()).unwrap_or(raw);
     let cut = SUFFIXES.iter().filter_map(|suffix| raw.find(suffix)).filter(|at| *at > 0).min();
     &raw[..cut.unwrap_or(raw.len())]
@@ -25,7 +25,18 @@ fn without_suffix(raw: &str) -> &str {
 fn rust(raw: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(raw).ok()?;
     // The alternate form leaves out the hash.
-    Some(format!("{demangled:#}"))
+    Some(without_brackets(format!("{demangled:#}")))
+}
+
+/// `<Mutex>::lock`, as newer compilers mangle methods of a type, is `Mutex::lock`; `<T as Trait>::method` stays.
+fn without_brackets(name: String) -> String {
+    let inherent = || {
+        let len = length_of_arguments(&name).filter(|_| name.starts_with('<'))?;
+        let (kind, method) = (&name[1..len - 1], &name[len..]);
+        let plain = kind.starts_with(|first: char| first.is_alphabetic()) && !kind.contains(" as ");
+        (plain && method.starts_with("::")).then(|| format!("{kind}{method}"))
+    };
+    inherent().unwrap_or(name)
 }
 
 fn cpp(raw: &str) -> Option<String> {
@@ -109,11 +120,25 @@ mod tests {
             ("_ZN6holdup4main17h0123456789abcdefE", "holdup::main"),
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             ("main.(*Pool).get", "main.(*Pool).get"),
+            ("runtime.futex.abi0", "runtime.futex"),
             ("_Z", "_Z"),
             ("", ""),
             (".cold", ".cold"),
         ] {
             assert_eq!(demangle(raw), name, "{raw}");
+        }
+    }
+
+    #[test]
+    fn methods_stand_without_brackets() {
+        for (name, bare) in [
+            ("<std::sys::Mutex>::lock", "std::sys::Mutex::lock"),
+            ("<a::Map<K, V>>::get", "a::Map<K, V>::get"),
+            ("<T as a::Get>::get", "<T as a::Get>::get"),
+            ("<[T]>::len", "<[T]>::len"),
+            ("a::b", "a::b"),
+        ] {
+            assert_eq!(without_brackets(name.to_owned()), bare);
         }
     }
 

@@ -302,3 +302,31 @@ mod arm {
         Some(u32::from_le_bytes(binary.bytes_at(address, 4)?.try_into().ok()?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::arm::suspicious;
+
+    #[test]
+    fn atomics_of_aarch64_are_known_by_their_bits() {
+        for (word, text) in [
+            (0xf821_0002, Some("ldadd")),
+            (0xb8e1_3002, Some("ldset")),
+            (0xf8e1_8002, Some("swp")),
+            (0xc8e1_fc02, Some("cas")),
+            (0xc803_fc02, Some("stxr")),
+            (0xd503_203f, Some("yield")),
+            (0xd503_3fdf, Some("isb")),
+            // ldr, ldr with an index, ldxr, stlr, ldapr, add, nop.
+            (0xf940_0000, None),
+            (0xf862_6820, None),
+            (0xc85f_7c00, None),
+            (0xc89f_fc00, None),
+            (0xf8bf_c000, None),
+            (0x9100_0400, None),
+            (0xd503_201f, None),
+        ] {
+            assert_eq!(suspicious(word).map(|(text, _)| text), text, "{word:#x}");
+        }
+    }
+}

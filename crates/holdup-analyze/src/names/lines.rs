@@ -30,25 +30,10 @@ pub(super) struct Place {
 impl<'a> Lines<'a> {
     /// Reads the index of a file's line information; `None` if it has none.
     pub(super) fn read(file: &File<'a>) -> Option<Lines<'a>> {
-        let info = file.section_by_name(".debug_info")?;
-        if info.size() == 0 {
-            return None;
-        }
-        let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        if SECTIONS.iter().any(|id| matches!(section(file, *id), Cow::Owned(_))) {
-            let load = |id| {
-                let bytes: Arc<[u8]> = Arc::from(&*section(file, id));
-                Ok::<_, gimli::Error>(EndianArcSlice::new(bytes, endian))
-            };
-            let context = Context::from_dwarf(Dwarf::load(load).ok()?).ok()?;
-            return Some(Lines::Unpacked(Box::new(context)));
-        }
-        let load = |id| {
-            let Cow::Borrowed(bytes) = section(file, id) else { return Ok(EndianSlice::new(&[], endian)) };
-            Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
-        };
-        let context = Context::from_dwarf(Dwarf::load(load).ok()?).ok()?;
-        Some(Lines::Plain(Box::new(context)))
+        Some(match sections(file)? {
+            Sections::Plain(dwarf) => Lines::Plain(Box::new(Context::from_dwarf(*dwarf).ok()?)),
+            Sections::Unpacked(dwarf) => Lines::Unpacked(Box::new(Context::from_dwarf(*dwarf).ok()?)),
+        })
     }
 
     /// The functions at an address of the file, innermost first; the last is the one that was compiled.
@@ -58,6 +43,32 @@ impl<'a> Lines<'a> {
             Lines::Unpacked(context) => places(context, address),
         }
     }
+}
+
+/// Line information as it lies in the file, or decompressed.
+pub(super) enum Sections<'a> {
+    Plain(Box<Dwarf<EndianSlice<'a, RunTimeEndian>>>),
+    Unpacked(Box<Dwarf<EndianArcSlice<RunTimeEndian>>>),
+}
+
+/// The line information of a file, if it has any.
+pub(super) fn sections<'a>(file: &File<'a>) -> Option<Sections<'a>> {
+    if file.section_by_name(".debug_info")?.size() == 0 {
+        return None;
+    }
+    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    if SECTIONS.iter().any(|id| matches!(section(file, *id), Cow::Owned(_))) {
+        let load = |id| {
+            let bytes: Arc<[u8]> = Arc::from(&*section(file, id));
+            Ok::<_, gimli::Error>(EndianArcSlice::new(bytes, endian))
+        };
+        return Dwarf::load(load).ok().map(|dwarf| Sections::Unpacked(Box::new(dwarf)));
+    }
+    let load = |id| {
+        let Cow::Borrowed(bytes) = section(file, id) else { return Ok(EndianSlice::new(&[], endian)) };
+        Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
+    };
+    Dwarf::load(load).ok().map(|dwarf| Sections::Plain(Box::new(dwarf)))
 }
 
 /// What line information consists of.

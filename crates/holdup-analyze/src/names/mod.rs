@@ -6,6 +6,7 @@ mod demangle;
 mod golang;
 mod instruction;
 mod lines;
+mod members;
 mod pattern;
 mod primitive;
 mod resolver;

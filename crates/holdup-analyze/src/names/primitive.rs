@@ -291,7 +291,7 @@ fn by_word(word: &str) -> Option<Primitive> {
 }
 
 /// The words of a function's name in lower case, without its arguments: `MyLock::lockSlow` gives my, lock, lock, slow.
-fn words(name: &str) -> impl Iterator<Item = String> {
+pub(super) fn words(name: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
     let mut depth = 0_usize;
     let mut before = ' ';

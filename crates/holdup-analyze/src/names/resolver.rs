@@ -23,7 +23,6 @@ pub(crate) struct Resolver<'a> {
     /// By [`FileId`].
     files: Vec<FileState<'a>>,
     unwinders: FxHashMap<SpaceId, SpaceUnwinder<'a>>,
-    unwound: unwind::Cache,
     trails: FxHashMap<(SpaceId, StackId), Arc<[Frame]>>,
     /// Functions and lines by (file, address in it); the frames' own addresses are those of whoever asked first.
     frames: FxHashMap<(FileId, u64), Arc<[Frame]>>,
@@ -34,10 +33,13 @@ pub(crate) struct Resolver<'a> {
 #[derive(Default)]
 struct FileState<'a> {
     loaded: Option<Loaded<'a>>,
-    /// Frames asked for.
+    /// Stacks that lead through it.
     hits: u64,
-    /// Of these, frames of the program itself that have no line.
+    /// Of these, stacks with a frame of the program itself that has no line.
     without_line: u64,
+    /// The last stacks that were counted above.
+    last_hit: usize,
+    last_without_line: usize,
 }
 
 impl<'a> Resolver<'a> {
@@ -49,7 +51,6 @@ impl<'a> Resolver<'a> {
             modules,
             files,
             unwinders: FxHashMap::default(),
-            unwound: unwind::Cache::default(),
             trails: FxHashMap::default(),
             frames: FxHashMap::default(),
             strings: FxHashSet::default(),
@@ -86,8 +87,9 @@ impl<'a> Resolver<'a> {
             let address = addr.wrapping_sub(bias);
             if binary.maps(address) {
                 let symbol = binary.variable(address)?;
-                let offset = address - symbol.address;
-                return Some(LockName::Symbol { name: demangle(symbol.name), offset });
+                let within = address - symbol.address;
+                let (path, offset) = binary.member(symbol, within).unwrap_or((String::new(), within));
+                return Some(LockName::Symbol { name: demangle(symbol.name) + &path, offset });
             }
         }
         None
@@ -143,8 +145,8 @@ impl<'a> Resolver<'a> {
         let Some(stack) = self.stacks.get(stack) else { return Vec::new() };
         self.prepare_unwinder(space);
         let mut unwound = Vec::new();
-        if let (Some(registers), Some(unwinder)) = (stack.registers, self.unwinders.get(&space)) {
-            unwound = unwinder.unwind(stack, registers, &mut self.unwound);
+        if let (Some(registers), Some(unwinder)) = (stack.registers, self.unwinders.get_mut(&space)) {
+            unwound = unwinder.unwind(stack, registers);
         }
         let nothing_known = self.names.regions(space).is_empty();
         let executable = |address: u64| nothing_known || self.names.region(space, address).is_some();
@@ -199,8 +201,12 @@ impl<'a> Resolver<'a> {
             frames.push(bare_frame(address, module, address, Role::Program));
             return;
         };
+        // Each stack counts once.
+        let this = self.trails.len() + 1;
         let state = &mut self.files[region.file.0 as usize];
-        state.hits += 1;
+        if std::mem::replace(&mut state.last_hit, this) != this {
+            state.hits += 1;
+        }
         let offset = match self.placed(region) {
             Some((_, bias)) => address.wrapping_sub(bias),
             None => address - region.start + region.offset,
@@ -208,7 +214,10 @@ impl<'a> Resolver<'a> {
         let named = self.named(region.file, offset);
         let own = named.iter().any(|frame| frame.role == Role::Program && frame.line.is_none());
         if own && !roles::is_system(&self.names.file(region.file).path) {
-            self.files[region.file.0 as usize].without_line += 1;
+            let state = &mut self.files[region.file.0 as usize];
+            if std::mem::replace(&mut state.last_without_line, this) != this {
+                state.without_line += 1;
+            }
         }
         frames.extend(named.iter().map(|frame| Frame { address, ..frame.clone() }));
     }

@@ -50,7 +50,6 @@ pub(crate) struct Names {
 /// A process as it is now.
 #[derive(Debug)]
 struct Process {
-    pid: Pid,
     space: SpaceId,
     /// Its start was seen; otherwise something else made it known first.
     started: bool,
@@ -181,7 +180,7 @@ impl Names {
 
     fn add_process(&mut self, pid: Pid) -> usize {
         let space = self.add_space();
-        self.processes.push(Process { pid, space, started: false, leader_ended: false });
+        self.processes.push(Process { space, started: false, leader_ended: false });
         let index = self.processes.len() - 1;
         self.by_pid.insert(pid, index);
         self.threads.insert(Tid(pid.0), index);

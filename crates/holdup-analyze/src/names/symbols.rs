@@ -7,6 +7,7 @@ use object::{Architecture, RelocationTarget, SectionIndex, SegmentFlags, SymbolK
 use rustc_hash::FxHashMap;
 
 use super::lines::Lines;
+use super::members::Members;
 use super::spaces::{MappedFile, Region};
 use super::{Modules, golang};
 
@@ -21,6 +22,7 @@ pub(super) struct Binary<'a> {
     functions: OnceCell<Vec<Symbol<'a>>>,
     variables: OnceCell<Vec<Symbol<'a>>>,
     imports: OnceCell<FxHashMap<u64, &'a str>>,
+    members: OnceCell<Option<Members<'a>>>,
     lines: OnceCell<Option<Lines<'a>>>,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Binary<'a> {
             functions: OnceCell::new(),
             variables: OnceCell::new(),
             imports: OnceCell::new(),
+            members: OnceCell::new(),
             lines: OnceCell::new(),
         }))
     }
@@ -147,10 +150,14 @@ impl<'a> Binary<'a> {
 
     /// The variable that an address of the file is in.
     pub(super) fn variable(&self, address: u64) -> Option<Symbol<'a>> {
-        let variables = self.variables.get_or_init(|| {
+        find(self.variables(), address).filter(|symbol| symbol.size > 0)
+    }
+
+    /// All variables, in order of addresses.
+    pub(super) fn variables(&self) -> &[Symbol<'a>] {
+        self.variables.get_or_init(|| {
             sorted(self.symbols().filter_map(|(file, symbol)| variable_symbol(file, &symbol)).collect())
-        });
-        find(variables, address).filter(|symbol| symbol.size > 0)
+        })
     }
 
     /// The function of another file whose address the loader puts at an address of this one.
@@ -190,6 +197,12 @@ impl<'a> Binary<'a> {
             functions = sorted(functions);
         }
         functions
+    }
+
+    /// The way from a variable to what is at an offset in it, and what of the offset is left there: see [`Members`].
+    pub(super) fn member(&self, variable: Symbol<'a>, offset: u64) -> Option<(String, u64)> {
+        let read = || Members::read(&self.file).or_else(|| Members::read(self.debug.as_ref()?));
+        self.members.get_or_init(read).as_ref()?.path(variable.address, offset)
     }
 
     fn read_imports(&self) -> FxHashMap<u64, &'a str> {

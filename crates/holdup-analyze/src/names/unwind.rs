@@ -30,27 +30,20 @@ const STACK_BASE: u64 = 0x7fff_0000_0000;
 /// How many bits of an aarch64 address can be code; those above may be a signature.
 const AARCH64_ADDRESS: u64 = (1 << 48) - 1;
 
-/// An unwinder for one address space. What it learns about addresses it keeps in a [`Cache`], which all spaces share.
+/// An unwinder for one address space, with what it has learnt about addresses there.
 pub(super) enum SpaceUnwinder<'a> {
-    X86(UnwinderX86_64<&'a [u8]>),
-    Arm(UnwinderAarch64<&'a [u8]>),
+    X86(UnwinderX86_64<&'a [u8]>, Box<CacheX86_64>),
+    Arm(UnwinderAarch64<&'a [u8]>, Box<CacheAarch64>),
     /// Of a machine that nothing here knows: chains must do.
     Other,
-}
-
-/// What unwinders remember.
-#[derive(Default)]
-pub(super) struct Cache {
-    x86: CacheX86_64,
-    arm: CacheAarch64,
 }
 
 impl<'a> SpaceUnwinder<'a> {
     /// An unwinder that knows nothing yet.
     pub(super) fn new(machine: Machine) -> Self {
         match machine {
-            Machine::X86_64 => SpaceUnwinder::X86(UnwinderX86_64::new()),
-            Machine::Aarch64 => SpaceUnwinder::Arm(UnwinderAarch64::new()),
+            Machine::X86_64 => SpaceUnwinder::X86(UnwinderX86_64::new(), Box::default()),
+            Machine::Aarch64 => SpaceUnwinder::Arm(UnwinderAarch64::new(), Box::default()),
             Machine::Other => SpaceUnwinder::Other,
         }
     }
@@ -66,23 +59,23 @@ impl<'a> SpaceUnwinder<'a> {
         let range = region.start..region.end;
         let module = Module::new(String::new(), range, base_in_memory, sections(binary, base));
         match self {
-            SpaceUnwinder::X86(unwinder) => unwinder.add_module(module),
-            SpaceUnwinder::Arm(unwinder) => unwinder.add_module(module),
+            SpaceUnwinder::X86(unwinder, _) => unwinder.add_module(module),
+            SpaceUnwinder::Arm(unwinder, _) => unwinder.add_module(module),
             SpaceUnwinder::Other => {}
         }
     }
 
     /// The addresses of a stack's frames, innermost first: instruction pointer, then return addresses.
-    pub(super) fn unwind(&self, stack: &Stack, registers: Registers, cache: &mut Cache) -> Vec<u64> {
+    pub(super) fn unwind(&mut self, stack: &Stack, registers: Registers) -> Vec<u64> {
         let mut memory = |address: u64| read(stack, address).ok_or(());
         match self {
-            SpaceUnwinder::X86(unwinder) => {
+            SpaceUnwinder::X86(unwinder, cache) => {
                 let start = UnwindRegsX86_64::new(registers.ip, STACK_BASE, value(registers.fp));
-                collect(unwinder, registers.ip, start, &mut cache.x86, &mut memory)
+                collect(unwinder, registers.ip, start, cache, &mut memory)
             }
-            SpaceUnwinder::Arm(unwinder) => {
+            SpaceUnwinder::Arm(unwinder, cache) => {
                 let start = UnwindRegsAarch64::new(registers.lr, STACK_BASE, value(registers.fp));
-                let mut path = collect(unwinder, registers.ip, start, &mut cache.arm, &mut memory);
+                let mut path = collect(unwinder, registers.ip, start, cache, &mut memory);
                 path.iter_mut().for_each(|address| *address &= AARCH64_ADDRESS);
                 path
             }

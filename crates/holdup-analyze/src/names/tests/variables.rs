@@ -3,7 +3,9 @@
 use holdup_trace::Tid;
 
 use super::super::Resolver;
-use super::bed::{Dump, Workshop, fixture, table};
+use super::super::spaces::MappedFile;
+use super::super::symbols::{Binary, Loaded};
+use super::bed::{Dump, Files, Workshop, fixture, table};
 use crate::facts::LockName;
 
 #[test]
@@ -20,8 +22,10 @@ fn a_lock_is_named_after_its_variable() {
         let mut resolver = Resolver::new(names, &stacks, &files);
         let mut at = |name: &str, offset: u64| resolver.variable(space, dump.addresses[name] + offset);
         let symbol = |name: &str, offset| Some(LockName::Symbol { name: name.to_owned(), offset });
-        assert_eq!(at("lock", 0), symbol("g_registry", 24), "{flags:?}");
-        assert_eq!(at("lock", 12), symbol("g_registry", 36));
+        // Line information knows the member too.
+        let (name, offset) = if flags.contains(&"-g") { ("g_registry.lock", 0) } else { ("g_registry", 24) };
+        assert_eq!(at("lock", 0), symbol(name, offset), "{flags:?}");
+        assert_eq!(at("lock", 12), symbol(name, offset + 12), "{flags:?}");
         assert_eq!(at("cond", 40), symbol("s_cond", 40), "{flags:?}");
         assert_eq!((at("heap", 0), at("stack", 0)), (None, None), "{flags:?}");
         assert_eq!(resolver.variable(space, 8), None);
@@ -33,14 +37,57 @@ fn a_lock_is_named_after_its_variable() {
 fn variables_of_cpp_are_demangled() {
     let shop = Workshop::new();
     let Some(object) = shop.dump_object() else { return };
-    let words = [fixture("pool.cpp"), object, "-o".into(), "pool".into()];
-    if !shop.run("g++", &words) {
-        return;
+    for (lines, name) in
+        [("-g0", "shared::g_pool"), ("-g", "shared::g_pool.lock"), ("-gz", "shared::g_pool.lock")]
+    {
+        let words =
+            [fixture("pool.cpp"), object.clone(), "-g".into(), lines.into(), "-o".into(), "pool".into()];
+        if !shop.run("g++", &words) {
+            return;
+        }
+        assert_eq!(pool_at(&shop, 4), Some(LockName::Symbol { name: name.to_owned(), offset: 4 }));
     }
+}
+
+fn pool_at(shop: &Workshop, offset: u64) -> Option<LockName> {
     let dump = Dump::of(&shop.path("pool"), "mutex");
     let (names, files) = (dump.names(), dump.files());
     let space = names.space(Tid(1));
     let (stacks, _) = table(&dump.stack(0));
-    let name = Resolver::new(names, &stacks, &files).variable(space, dump.addresses["pool"] + 4);
-    assert_eq!(name, Some(LockName::Symbol { name: "shared::g_pool".to_owned(), offset: 4 }));
+    Resolver::new(names, &stacks, &files).variable(space, dump.addresses["pool"] + offset)
 }
+
+#[test]
+fn the_way_to_a_member_ends_at_the_lock() {
+    let shop = Workshop::new();
+    std::fs::write(shop.path("ways.c"), WAYS).unwrap();
+    if !shop.run("gcc", &["-g", "-O1", "ways.c", "-o", "ways"]) {
+        return;
+    }
+    let mut files = Files::default();
+    files.add("/ways", std::fs::read(shop.path("ways")).unwrap());
+    let mapped = MappedFile { path: "/ways".into(), build_id: None };
+    let Loaded::Ready(binary) = Binary::load(&mapped, &files) else { panic!("it was just compiled") };
+    let variable =
+        |name: &str| binary.variables().iter().find(|symbol| symbol.name == name).copied().expect(name);
+    for (name, offset, path, left) in [
+        ("g_buckets", 0, "[0].lock", 0),
+        ("g_buckets", 3 * 56 + 8, "[3].lock", 8),
+        ("g_buckets", 3 * 56 + 44, "[3].hits", 4),
+        ("g_nested", 8 + 56 + 10, ".buckets[1].lock", 10),
+        ("g_nested", 3, ".first", 3),
+        ("g_word", 2, "", 2),
+    ] {
+        let found = binary.member(variable(name), offset);
+        assert_eq!(found, Some((path.to_owned(), left)), "{name}+{offset}");
+    }
+}
+
+const WAYS: &str = "
+#include <pthread.h>
+struct bucket { pthread_mutex_t lock; long hits; long more; };
+struct bucket g_buckets[8];
+struct { long first; struct bucket buckets[4]; } g_nested;
+int g_word;
+int main(void) { g_word = 1; g_buckets[1].hits = g_nested.first; return 0; }
+";
