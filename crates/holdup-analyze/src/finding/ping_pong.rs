@@ -7,7 +7,7 @@
 //! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to the pair: they do little else.
 //!
 //! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The severity is the
-//! estimated share of the threads' working time that goes to switching, at 5 us a switch; that the two never run side by side comes
+//! estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by side comes
 //! on top.
 //!
 //! How it can be wrong: two threads that contend for a lock also wake each other in turn; where the waits are for a lock, the lock
@@ -89,5 +89,5 @@ fn severity(facts: &Facts, pairs: &[&PairFacts]) -> f64 {
     let run_ns = pairs.first().map_or(0, |worst| worst.run_ns.median_ns());
     let in_pair = |tid| pairs.iter().any(|pair| pair.a == tid || pair.b == tid);
     let busy_ns: u64 = facts.threads.iter().filter(|t| in_pair(t.tid)).map(|thread| thread.on_cpu_ns).sum();
-    weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::work_ns(facts)).min(1.0)
+    weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0)
 }
