@@ -2,7 +2,8 @@
 //!
 //! Signs and thresholds:
 //! - more threads are running or runnable than the program has CPUs during at least [`LEAST_OVER_SHARE`] of the recording;
-//! - in one process more threads than CPUs are hungry: each spends at least [`HUNGRY_SHARE`] of its life on a CPU or preempted, and
+//! - in one process more threads than CPUs are hungry (more than twice as many where other programs use more than half of the
+//!   machine, as threads that wait for these look hungry too): each spends at least [`HUNGRY_SHARE`] of its life on a CPU or preempted, and
 //!   lives through at least a fifth of the recording. A tree of single-threaded processes (a build) is its user's choice;
 //! - threads are without a CPU for at least [`LEAST_DELAY_SHARE`] of the time that all threads had or wanted one;
 //! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work.
@@ -37,7 +38,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {
     let preemptions: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).count).sum();
-    hungry(facts, process).count() > cpus
+    let hungry_threads = hungry(facts, process).count();
+    let least = if weigh::fills_machine(facts) { cpus + 1 } else { 2 * cpus + 1 };
+    hungry_threads >= least
         && delay_share(facts, process) >= LEAST_DELAY_SHARE
         && preemptions >= LEAST_PREEMPTIONS
 }

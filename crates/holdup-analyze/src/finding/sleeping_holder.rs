@@ -5,8 +5,8 @@
 //! - at least [`LEAST_WAITS`] waits, [`LEAST_WAIT_NS`] in all, and [`LEAST_WAIT_SHARE`] of the threads' working time;
 //! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_OFF_SHARE`] was off CPU. A
 //!   holder that waited for another lock does not count: that lock is the one to look at. Preemption counts only if the program
-//!   has more threads than CPUs for at least [`LEAST_CROWDED_SHARE`] of the time that any could run: what other programs take is
-//!   not its fault.
+//!   has more threads than CPUs for at least [`LEAST_CROWDED_SHARE`] of the time that any could run, and uses half of the machine:
+//!   what other programs take is not its fault.
 //!
 //! The place is where the holder left the CPU with the lock held, not where the others wait.
 //!
@@ -52,7 +52,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn off_share(facts: &Facts, holding: Holding) -> f64 {
-    let crowded = weigh::crowded_share(facts) >= LEAST_CROWDED_SHARE;
+    let crowded = weigh::crowded_share(facts) >= LEAST_CROWDED_SHARE && weigh::fills_machine(facts);
     holding.asleep + if crowded { holding.preempted } else { 0.0 }
 }
 

@@ -269,9 +269,14 @@ fn sleeping_holder_at_its_thresholds() {
 fn a_preempted_holder_needs_a_cpu() {
     let mut facts = sleeper();
     facts.locks[0].holder_doing.off = BTreeMap::from([(Reason::Preempted, 25 * MS)]);
+    busy(&mut facts, 400 * MS);
+    facts.locks[0].wait_ns = histogram(20, 10 * MS);
     facts.totals.runnable_ns = vec![0, 0, 0, 0, 76 * MS, 24 * MS];
-    assert!(judge(Kind::SleepingHolder, &facts).is_empty(), "other programs take the CPUs");
+    assert!(judge(Kind::SleepingHolder, &facts).is_empty(), "there are CPUs enough");
     facts.totals.runnable_ns = vec![0, 0, 0, 0, 75 * MS, 25 * MS];
+    let mut starved = facts.clone();
+    busy(&mut starved, 399 * MS);
+    assert!(judge(Kind::SleepingHolder, &starved).is_empty(), "other programs take the CPUs");
     assert_eq!(judge(Kind::SleepingHolder, &facts)[0].cure, Cure::FewerThreads);
 }
 
@@ -322,13 +327,16 @@ fn excessive_switching_at_its_thresholds() {
 fn pair() -> Facts {
     let mut facts = quiet(3);
     busy(&mut facts, 500 * MS);
-    facts.threads.iter_mut().skip(1).for_each(|thread| thread.voluntary = 2_000);
+    for thread in facts.threads.iter_mut().skip(1) {
+        thread.voluntary = 2_000;
+        thread.run_ns = histogram(4_000, 100 * US);
+    }
     facts.pairs = vec![PairFacts {
         a: Tid(PID + 1),
         b: Tid(PID + 2),
         wakings: Wakings { a_to_b: 1_000, b_to_a: 1_000 },
         round_trips: 1_000,
-        run_ns: histogram(2_000, 100 * US),
+        run_ns: histogram(2_000, 50 * US),
         sites: vec![site("send")],
         from_ns: S,
         to_ns: 2 * S,
@@ -342,14 +350,16 @@ fn ping_pong_at_its_thresholds() {
         Kind::PingPong,
         pair,
         &[
-            ("round trips are too few a second", |facts| facts.pairs[0].round_trips = 999),
+            ("round trips are too few a second", |facts| {
+                facts.pairs[0].wakings = Wakings { a_to_b: 999, b_to_a: 999 }
+            }),
             ("round trips are too few in all", |facts| {
-                facts.pairs[0].round_trips = 199;
+                facts.pairs[0].wakings = Wakings { a_to_b: 199, b_to_a: 199 };
                 facts.pairs[0].to_ns = S + 20 * MS;
                 facts.threads.iter_mut().for_each(|thread| thread.voluntary = 199);
             }),
             ("it does not last", |facts| facts.pairs[0].to_ns = S + 19 * MS),
-            ("runs are long", |facts| facts.pairs[0].run_ns = histogram(2_000, 100 * US + 1)),
+            ("runs are long", |facts| facts.threads[1].run_ns = histogram(4_000, 100 * US + 1)),
             ("the threads mostly wait for others", |facts| facts.threads[1].voluntary = 2_001),
         ],
     );
@@ -359,7 +369,7 @@ fn ping_pong_at_its_thresholds() {
 fn pairs_are_told_as_one() {
     let mut facts = pair();
     let mut second = facts.pairs[0].clone();
-    second.round_trips = 1_500;
+    second.wakings.a_to_b = 1_500;
     facts.pairs.push(second);
     let found = judge(Kind::PingPong, &facts);
     assert_eq!(found.len(), 1);
@@ -367,12 +377,13 @@ fn pairs_are_told_as_one() {
     assert_eq!(weigh::value(&found[0], "round_trips"), 1_500.0);
 }
 
+/// Four threads on three CPUs, of which they get half.
 fn crowd() -> Facts {
-    let mut facts = quiet(9);
+    let mut facts = quiet(5);
+    facts.header.machine.cpus = 3;
     busy(&mut facts, 375 * MS);
-    (1..9).for_each(|index| off(&mut facts, index, Reason::Preempted, 4, 125 * MS));
-    facts.threads.truncate(6);
-    facts.totals.runnable_ns = vec![0, 0, 0, 0, S - S / 4, S / 4];
+    (1..5).for_each(|index| off(&mut facts, index, Reason::Preempted, 5, 125 * MS));
+    facts.totals.runnable_ns = vec![0, 0, 0, S - S / 4, S / 4, 0];
     facts
 }
 
@@ -382,29 +393,41 @@ fn oversubscription_at_its_thresholds() {
         Kind::Oversubscription,
         crowd,
         &[
-            ("there are as many threads as CPUs", |facts| facts.threads.truncate(5)),
             ("there are CPUs enough most of the time", |facts| {
-                facts.totals.runnable_ns = vec![0, 0, 0, 0, S, S / 4 - 1];
+                facts.totals.runnable_ns = vec![0, 0, 0, S, S / 4 - 1, 0];
             }),
             ("the machine has more CPUs", |facts| {
-                facts.header.machine.cpus = 8;
-                facts.cpus = vec![CpuFacts { busy_ns: S / 2, ..CpuFacts::default() }; 8];
+                facts.header.machine.cpus = 4;
+                facts.totals.runnable_ns = vec![0, 0, 0, 0, 0, S];
             }),
             ("the machine is not known", |facts| facts.header.machine.cpus = 0),
-            ("threads mostly sleep", |facts| {
-                facts.threads[5].on_cpu_ns = 374 * MS;
+            ("one thread mostly sleeps", |facts| {
+                facts.threads[4].on_cpu_ns = 374 * MS;
+                facts.threads[0].on_cpu_ns = 10 * MS;
             }),
-            ("threads hardly wait for a CPU", |facts| {
-                busy(facts, 376 * MS);
+            ("one thread lives but shortly", |facts| {
+                facts.threads[4].born_ns = 2 * S - 199 * MS;
             }),
-            ("they are hardly ever preempted", |facts| {
-                (1..6).for_each(|index| off(facts, index, Reason::Preempted, 3, 125 * MS));
-            }),
+            ("threads hardly wait for a CPU", |facts| busy(facts, 376 * MS)),
+            ("they are hardly ever preempted", |facts| off(facts, 1, Reason::Preempted, 4, 125 * MS)),
+            ("other programs take the CPUs", |facts| facts.end_ns += 1),
             ("each is a process", |facts| {
-                (1..6).for_each(|index| facts.threads[index].pid = Pid(200 + index as u32));
+                (1..5).for_each(|index| facts.threads[index].pid = Pid(200 + index as u32));
             }),
         ],
     );
+}
+
+#[test]
+fn twice_as_many_threads_as_cpus_are_too_many_on_a_busy_machine_too() {
+    let mut facts = quiet(8);
+    facts.header.machine.cpus = 3;
+    busy(&mut facts, 100 * MS);
+    (1..8).for_each(|index| off(&mut facts, index, Reason::Preempted, 5, 800 * MS));
+    facts.totals.runnable_ns = vec![0, 0, 0, 0, 0, S];
+    assert_eq!(judge(Kind::Oversubscription, &facts).len(), 1);
+    facts.threads.truncate(7);
+    assert!(judge(Kind::Oversubscription, &facts).is_empty());
 }
 
 fn herd() -> Facts {
@@ -831,8 +854,8 @@ mod healthy {
     #[test]
     fn a_pipeline_that_hands_over_in_batches() {
         let mut facts = pair();
-        facts.pairs[0].round_trips = 300;
-        facts.pairs[0].run_ns = histogram(600, 1_500 * US);
+        facts.pairs[0].wakings = Wakings { a_to_b: 300, b_to_a: 300 };
+        facts.threads.iter_mut().for_each(|thread| thread.run_ns = histogram(600, 1_500 * US));
         (1..3).for_each(|i| off(&mut facts, i, Reason::Futex(Primitive::Condvar), 300, 500 * MS));
         nothing(&facts);
     }

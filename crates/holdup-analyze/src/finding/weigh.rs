@@ -67,6 +67,13 @@ pub(super) fn crowded_share(facts: &Facts) -> f64 {
     share(more, any)
 }
 
+/// Whether the program uses at least half of the machine's CPU time. On a machine that others use too, its threads wait for CPUs
+/// through no fault of their own.
+pub(super) fn fills_machine(facts: &Facts) -> bool {
+    let machine_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
+    cpu_ns(facts) * 2 >= machine_ns
+}
+
 /// CPU time of all threads.
 pub(super) fn cpu_ns(facts: &Facts) -> u64 {
     facts.threads.iter().map(|thread| thread.on_cpu_ns).sum()
