@@ -35,7 +35,7 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
-pub(super) const LEAST_WAITS: u64 = 100;
+pub(super) const LEAST_WAITS: u64 = 50;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_SWITCH_SHARE: f64 = 0.5;
 pub(super) const LONGEST_RUN_NS: u64 = 500 * US;

@@ -135,8 +135,8 @@ fn holds_at_its_thresholds(kind: Kind, base: fn() -> Facts, changes: &[Change]) 
 fn convoy() -> Facts {
     let mut facts = quiet(5);
     busy(&mut facts, 100 * MS);
-    mutex(&mut facts, 100, 500 * US);
-    facts.threads.iter_mut().skip(1).for_each(|thread| thread.voluntary = 50);
+    mutex(&mut facts, 50, MS);
+    facts.threads.iter_mut().skip(1).for_each(|thread| thread.voluntary = 25);
     facts.locks[0].run_before_ns = histogram(100, 500 * US);
     facts.locks[0].handover_ns = histogram(100, 125 * US);
     facts
@@ -148,9 +148,9 @@ fn lock_convoy_at_its_thresholds() {
         Kind::LockConvoy,
         convoy,
         &[
-            ("waits are too few", |facts| facts.locks[0].waits = 99),
-            ("waits are too short", |facts| facts.locks[0].wait_ns = histogram(100, 499 * US)),
-            ("most switches are for something else", |facts| facts.threads[1].voluntary = 51),
+            ("waits are too few", |facts| facts.locks[0].waits = 49),
+            ("waits are too short", |facts| facts.locks[0].wait_ns = histogram(50, 999 * US)),
+            ("most switches are for something else", |facts| facts.threads[1].voluntary = 26),
             ("runs are long", |facts| {
                 facts.locks[0].run_before_ns = histogram(100, 500 * US + 1);
                 facts.locks[0].handover_ns = histogram(100, 150 * US);
@@ -569,14 +569,14 @@ fn hot_atomic_at_its_thresholds() {
 #[test]
 fn instructions_on_one_variable_are_one_finding() {
     let mut facts = atomic();
-    let variable = Some(LockName::Symbol { name: "hits".into(), offset: 8 });
+    let variable = LockName::Symbol { name: "hits".into(), offset: 8 };
     facts.hotspots = vec![
-        Hotspot { variable: variable.clone(), ..spot(HotspotClass::Atomic, "count", 30, 50) },
-        Hotspot { variable: variable.clone(), ..spot(HotspotClass::Atomic, "count_more", 30, 50) },
+        Hotspot { variable: Some(variable.clone()), ..spot(HotspotClass::Atomic, "count", 30, 50) },
+        Hotspot { variable: Some(variable.clone()), ..spot(HotspotClass::Atomic, "count_more", 30, 50) },
     ];
     let found = judge(Kind::HotAtomic, &facts);
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].subjects, [Subject::Variable(variable.unwrap())]);
+    assert_eq!(found[0].subjects, [Subject::Variable(variable)]);
     assert_eq!(weigh::value(&found[0], "samples"), 60.0);
 }
 
@@ -741,8 +741,10 @@ fn priority_inversion_at_its_thresholds() {
     );
 }
 
+type Base = (Kind, fn() -> Facts);
+
 /// One recording per rule, at its thresholds; two where it has two ways.
-const BASES: &[(Kind, fn() -> Facts)] = &[
+const BASES: &[Base] = &[
     (Kind::LockConvoy, convoy),
     (Kind::HotLock, hot),
     (Kind::SleepingHolder, sleeper),
@@ -969,7 +971,7 @@ mod explained {
         leave_out_consequences(facts, findings.to_vec()).iter().map(|finding| finding.kind).collect()
     }
 
-    /// 100 waits of threads 1 to 4.
+    /// 12 waits of each of threads 1 to 4.
     fn facts() -> Facts {
         convoy()
     }
@@ -984,7 +986,7 @@ mod explained {
             finding(Kind::WastedWakeups, &[]),
             finding(Kind::HotAtomic, &[]),
             finding(Kind::SpinWaste, &[]),
-            finding(Kind::PingPong, &[("round_trips", 50.0)]),
+            finding(Kind::PingPong, &[("round_trips", 24.0)]),
             finding(Kind::SleepingHolder, &[("holders_preempted_share", 0.6)]),
         ];
         assert_eq!(left(&facts(), &all), [Kind::LockConvoy]);
@@ -1043,7 +1045,7 @@ mod explained {
     fn two_threads_that_contend_are_no_pair() {
         let mut facts = facts();
         facts.locks[0].waiters.truncate(2);
-        let pair = finding(Kind::PingPong, &[("round_trips", 50.0)]);
+        let pair = finding(Kind::PingPong, &[("round_trips", 24.0)]);
         assert_eq!(left(&facts, &[pair, finding(Kind::HotLock, &[])]), [Kind::HotLock]);
     }
 
@@ -1061,14 +1063,14 @@ mod explained {
             pid: Pid(PID),
             primitive: Primitive::Condvar,
             waiters,
-            herds: Herds { calls: 10, woken: 50, back_to_sleep: 40 },
+            herds: Herds { calls: 5, woken: 25, back_to_sleep: 20 },
             ..LockFacts::default()
         });
         let herd = about_lock(finding(Kind::ThunderingHerd, &[]), 1);
         let pair = finding(Kind::PingPong, &[("round_trips", 1e6)]);
         let all = [finding(Kind::LockConvoy, &[]), herd, finding(Kind::KernelHeavy, &[]), pair];
         assert_eq!(left(&facts, &all), [Kind::ThunderingHerd]);
-        facts.locks[1].herds.woken = 49;
+        facts.locks[1].herds.woken = 24;
         let lock = &all[..2];
         assert_eq!(left(&facts, lock).len(), 2, "the lock is waited for without the herd too");
     }
