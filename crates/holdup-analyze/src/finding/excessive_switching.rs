@@ -7,11 +7,12 @@
 //! Signs and thresholds:
 //! - counted are switches that the program's threads cause each other: futex waits of all kinds, preemption, yields. Sleeping for
 //!   devices, descriptors, children or a time is what a program that serves the outside does, and is left out;
-//! - at least [`LEAST_SWITCHES`] of them, and [`LEAST_PER_S`] a second of the recording: an idle service is not blamed;
+//! - at least [`LEAST_SWITCHES`] of them, and [`LEAST_PER_S`] a second of the recording; together the threads had or wanted a CPU for
+//!   at least [`LEAST_WANTED_SHARE`] of it: a pool that gets a small job now and then is not blamed;
 //! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us: switching then
 //!   takes more than 2% of the time, by an estimate of 5 us each.
 //!
-//! The severity is that estimate. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
+//! The severity is that estimate, as a share of CPU time. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
 //!
 //! How it can be wrong: the cost of a switch is an estimate. Where hand-overs are the point of the program and its latency is what
 //! counts, short runs are right.
@@ -37,6 +38,7 @@ pub(super) const LEAST_SWITCHES: u64 = 1_000;
 pub(super) const LEAST_PER_S: f64 = 2_000.0;
 pub(super) const LEAST_PER_BUSY_S: f64 = 5_000.0;
 pub(super) const LEAST_BUSY_NS: u64 = 20 * MS;
+pub(super) const LEAST_WANTED_SHARE: f64 = 0.4;
 
 /// Switches per second of a thread that always runs to the end of a quantum of 100 ms.
 const IDEAL_PER_S: f64 = 10.0;
@@ -48,8 +50,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let switches: u64 = facts.threads.iter().map(internal).sum();
     let busy_ns: u64 = facts.threads.iter().filter(|thread| internal(thread) > 0).map(|t| t.on_cpu_ns).sum();
     let per_busy_s = weigh::per_s(switches, busy_ns);
+    let wanted_ns: u64 = facts.threads.iter().map(weigh::wanted_ns).sum();
     let enough = switches >= LEAST_SWITCHES
         && busy_ns >= LEAST_BUSY_NS
+        && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_WANTED_SHARE
         && weigh::per_s(switches, facts.span_ns()) >= LEAST_PER_S
         && per_busy_s >= LEAST_PER_BUSY_S;
     if !enough {
@@ -62,7 +66,7 @@ fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
     let run_ns = busy_ns / switches.max(1);
     Finding {
         kind: Kind::ExcessiveSwitching,
-        severity: weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::work_ns(facts)).min(1.0),
+        severity: weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0),
         subjects: subjects(facts),
         place: None,
         evidence: vec![

@@ -24,6 +24,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::PriorityInversion, Kind::HotLock, inverts_most),
     (Kind::PriorityInversion, Kind::LockConvoy, inverts_most),
     (Kind::PriorityInversion, Kind::SleepingHolder, inverts_most),
+    (Kind::PriorityInversion, Kind::Oversubscription, always),
     (Kind::Oversubscription, Kind::SleepingHolder, only_preempted),
     // What waiting threads do to the figures of the whole program.
     (Kind::LockConvoy, Kind::ExcessiveSwitching, always),

@@ -4,12 +4,12 @@
 //! often bears the same name):
 //! - at least [`LEAST_THREADS`] threads; from the first one's birth to the last one's end is at least [`LEAST_WINDOW_NS`] and half
 //!   of the recording;
-//! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and a CPU for at least [`LEAST_BUSY_SHARE`] of
-//!   that stretch: it sets the pace;
+//! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and had or wanted a CPU for at least
+//!   [`LEAST_BUSY_SHARE`] of that stretch: it sets the pace;
 //! - the others wait for it: for at least [`LEAST_WAIT_SHARE`] of the stretch on average they waited at a barrier (or on a condition
 //!   variable or semaphore that the busiest one signals), or had ended while another thread waited for the end of the last.
 //!
-//! The severity is the share of the group's time that even work would save.
+//! The severity is the share of the recording by which even work would shorten it.
 //!
 //! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed: there it is
 //! not the busiest thread that wakes the others.
@@ -85,7 +85,7 @@ fn is_uneven(facts: &Facts, group: &Group) -> bool {
     let busiest_ns = group.busiest().on_cpu_ns;
     group.window_ns() >= LEAST_WINDOW_NS.max(facts.span_ns() / 2)
         && busiest_ns >= LEAST_RATIO * group.median_ns()
-        && weigh::share(busiest_ns, group.window_ns()) >= LEAST_BUSY_SHARE
+        && weigh::share(weigh::wanted_ns(group.busiest()), group.window_ns()) >= LEAST_BUSY_SHARE
         && waiting_share(facts, group) >= LEAST_WAIT_SHARE
 }
 
@@ -136,10 +136,10 @@ fn is_joined(facts: &Facts, group: &Group) -> bool {
 
 fn finding(facts: &Facts, group: &Group) -> Finding {
     let busiest = group.busiest();
-    let uneven = weigh::share(busiest.on_cpu_ns - group.mean_ns(), group.window_ns());
+    let uneven = 1.0 - weigh::share(group.mean_ns(), busiest.on_cpu_ns);
     Finding {
         kind: Kind::Imbalance,
-        severity: (uneven * weigh::share(group.window_ns(), facts.span_ns())).min(1.0),
+        severity: (uneven * weigh::share(weigh::wanted_ns(busiest), facts.span_ns())).min(1.0),
         subjects: vec![weigh::thread_subject(facts, busiest.tid)],
         place: None,
         evidence: vec![

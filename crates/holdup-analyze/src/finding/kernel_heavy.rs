@@ -3,9 +3,10 @@
 //! Signs and thresholds:
 //! - the kernel's share of CPU time is at least [`LEAST_SHARE`]: from CPU samples where at least [`LEAST_SAMPLES`] could be taken in
 //!   the kernel too, otherwise from what the kernel counted for the threads or for the command;
-//! - that is at least [`LEAST_KERNEL_NS`], and as much as one CPU for [`LEAST_SPAN_SHARE`] of the recording: a mostly idle program
-//!   spends what little it uses in the kernel, and so does one that starts;
-//! - at least two threads of one process have a tenth of the CPU time each. Single-threaded programs that copy files, and trees of
+//! - that is at least [`LEAST_KERNEL_NS`], and its threads want as much as one CPU for [`LEAST_SPAN_SHARE`] of the recording: a mostly
+//!   idle program spends what little it uses in the kernel, and so does one that starts;
+//! - at least two threads of one process have a tenth of the CPU time each, and wanted a CPU for longer than they waited for devices,
+//!   descriptors and other processes: a program that mostly waits for the outside has nothing to gain here. Single-threaded programs that copy files, and trees of
 //!   processes that do little but start, are as they must be.
 //!
 //! The place is the kernel function with most samples, where they could be taken. The severity is a share of CPU time.
@@ -15,7 +16,7 @@
 
 use super::weigh::{self, MS, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, ProcessFacts, Site, ThreadFacts};
+use crate::facts::{Facts, ProcessFacts, Reason, Site, ThreadFacts};
 use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
@@ -25,8 +26,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 pub(super) const LEAST_SHARE: f64 = 0.5;
-pub(super) const LEAST_SAMPLES: u64 = 200;
-pub(super) const LEAST_KERNEL_NS: u64 = 200 * MS;
+pub(super) const LEAST_SAMPLES: u64 = 100;
+pub(super) const LEAST_KERNEL_NS: u64 = 80 * MS;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.25;
 const LEAST_THREAD_SHARE: f64 = 0.1;
 
@@ -45,9 +46,10 @@ impl Split {
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let split = split(facts);
+    let wanted_ns: u64 = facts.threads.iter().map(weigh::wanted_ns).sum();
     let enough = split.share() >= LEAST_SHARE
         && split.kernel_ns >= LEAST_KERNEL_NS
-        && weigh::share(split.kernel_ns, facts.span_ns()) >= LEAST_SPAN_SHARE;
+        && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_SPAN_SHARE;
     let process = facts.processes.iter().find(|process| is_parallel(facts, process));
     process.filter(|_| enough).map(|process| finding(facts, process, split)).into_iter().collect()
 }
@@ -74,7 +76,7 @@ fn from_usage(facts: &Facts) -> Option<Split> {
         sum.kernel_ns += kernel_ns;
         sum.all_ns += kernel_ns + last.user_ns.saturating_sub(first.user_ns);
     }
-    (weigh::share(sum.all_ns, facts.totals.on_cpu_ns) >= 0.5).then_some(sum)
+    (weigh::share(sum.all_ns, weigh::cpu_ns(facts)) >= 0.5).then_some(sum)
 }
 
 fn from_ending(facts: &Facts) -> Option<Split> {
@@ -86,9 +88,16 @@ fn from_ending(facts: &Facts) -> Option<Split> {
 fn is_parallel(facts: &Facts, process: &ProcessFacts) -> bool {
     let busy = |thread: &&ThreadFacts| {
         thread.pid == process.pid
-            && weigh::share(thread.on_cpu_ns, facts.totals.on_cpu_ns) >= LEAST_THREAD_SHARE
+            && weigh::share(thread.on_cpu_ns, weigh::cpu_ns(facts)) >= LEAST_THREAD_SHARE
+            && weigh::wanted_ns(thread) >= outside_ns(thread)
     };
     facts.threads.iter().filter(busy).count() >= 2
+}
+
+/// How long a thread waited for what is outside of the program.
+fn outside_ns(thread: &ThreadFacts) -> u64 {
+    let is_outside = |reason: &Reason| matches!(reason, Reason::Io | Reason::Poll | Reason::OtherCall);
+    thread.off.iter().filter(|(reason, _)| is_outside(reason)).map(|(_, off)| off.ns).sum()
 }
 
 fn finding(facts: &Facts, process: &ProcessFacts, split: Split) -> Finding {

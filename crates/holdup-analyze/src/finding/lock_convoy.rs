@@ -6,8 +6,8 @@
 //! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time;
 //! - at least [`LEAST_SWITCH_SHARE`] of the times that the waiters left the CPU to wait were for this lock: most of their runs end
 //!   here, so most acquisitions end in a switch;
-//! - the median run before a wait is at most [`LONGEST_RUN_NS`]: a switch with its wake-up costs 2 to 10 us, more than a
-//!   twentieth of such a run. With longer runs the switch hardly matters and the lock is merely hot;
+//! - the median run before a wait is at most [`LONGEST_RUN_NS`], the short runs that the Windows CE team (2007) saw in a system that
+//!   did little but switch. With longer runs the switches hardly matter and the lock is merely hot;
 //! - that run is at most [`MOST_HANDOVERS`] times the median hand-over (with two threads nobody else is in the queue, and the wait
 //!   itself stands for it): threads do little but pass the lock on.
 //!
@@ -35,10 +35,10 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
-pub(super) const LEAST_WAITS: u64 = 200;
+pub(super) const LEAST_WAITS: u64 = 50;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_SWITCH_SHARE: f64 = 0.5;
-pub(super) const LONGEST_RUN_NS: u64 = 200 * US;
+pub(super) const LONGEST_RUN_NS: u64 = 500 * US;
 pub(super) const MOST_HANDOVERS: u64 = 4;
 
 fn judge(facts: &Facts) -> Vec<Finding> {

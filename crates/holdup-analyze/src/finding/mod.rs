@@ -95,6 +95,21 @@ impl Kind {
         Kind::PriorityInversion,
     ];
 
+    /// Whether the severity is a share of CPU time; otherwise it is one of the threads' working time.
+    pub fn costs_cpu_time(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            ExcessiveSwitching
+                | PingPong
+                | ThunderingHerd
+                | SpinWaste
+                | HotAtomic
+                | KernelHeavy
+                | WastedWakeups
+        )
+    }
+
     /// Its name in output, files and links: `lock-convoy`.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,19 +2,18 @@
 //!
 //! Signs and thresholds:
 //! - more threads are running or runnable than the program has CPUs during at least [`LEAST_OVER_SHARE`] of the recording;
-//! - in one process more threads than CPUs are hungry: each spends at least [`HUNGRY_SHARE`] of its life on a CPU or preempted, and
-//!   lives through at least a quarter of the recording. A tree of single-threaded processes (a build) is its user's choice;
-//! - threads are without a CPU for at least [`LEAST_DELAY_SHARE`] of their working time;
+//! - in one process more threads than CPUs are hungry (more than twice as many where other programs use more than half of the
+//!   machine, as threads that wait for these look hungry too): each spends at least [`HUNGRY_SHARE`] of its life on a CPU or preempted, and
+//!   lives through at least a fifth of the recording. A tree of single-threaded processes (a build) is its user's choice;
+//! - threads are without a CPU for at least [`LEAST_DELAY_SHARE`] of the time that all threads had or wanted one;
 //! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work.
 //!
-//! CPUs are those of the machine, or those on which the program ran if these are fewer (a CPU set).
-//!
-//! How it can be wrong: threads that only compute and share nothing lose little by taking turns: the time without a CPU is not all
+//! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. Threads that only compute and share nothing lose little by taking turns: the time without a CPU is not all
 //! lost, it is the latency of each. It costs where threads hold locks, spin, or keep their data in caches. Compare before changing.
 
 use super::weigh::{self, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, OffTime, ProcessFacts, Reason, ThreadFacts};
+use crate::facts::{Facts, ProcessFacts, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Oversubscription,
@@ -22,14 +21,14 @@ pub(super) const RULE: Rule = Rule {
     evidence: &["delay_share", "over_share", "hungry_threads", "cpus", "preemptions_per_s"],
 };
 
-pub(super) const LEAST_OVER_SHARE: f64 = 0.5;
+pub(super) const LEAST_OVER_SHARE: f64 = 0.25;
 pub(super) const LEAST_DELAY_SHARE: f64 = 0.25;
 pub(super) const HUNGRY_SHARE: f64 = 0.5;
-pub(super) const LEAST_LIFE_SHARE: f64 = 0.25;
-pub(super) const LEAST_PREEMPTIONS: u64 = 50;
+pub(super) const LEAST_LIFE_SHARE: f64 = 0.2;
+pub(super) const LEAST_PREEMPTIONS: u64 = 20;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let cpus = weigh::usable_cpus(facts);
+    let cpus = facts.header.machine.cpus as usize;
     if cpus == 0 || over_share(facts, cpus) < LEAST_OVER_SHARE {
         return Vec::new();
     }
@@ -38,8 +37,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {
-    let preemptions: u64 = hungry(facts, process).map(|thread| preempted(thread).count).sum();
-    hungry(facts, process).count() > cpus
+    let preemptions: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).count).sum();
+    let hungry_threads = hungry(facts, process).count();
+    let least = if weigh::fills_machine(facts) { cpus + 1 } else { 2 * cpus + 1 };
+    hungry_threads >= least
         && delay_share(facts, process) >= LEAST_DELAY_SHARE
         && preemptions >= LEAST_PREEMPTIONS
 }
@@ -54,25 +55,20 @@ fn hungry<'a>(facts: &'a Facts, process: &'a ProcessFacts) -> impl Iterator<Item
     let span_ns = facts.span_ns();
     facts.threads.iter().filter(move |thread| {
         thread.pid == process.pid
-            && weigh::share(thread.on_cpu_ns + preempted(thread).ns, thread.life_ns()) >= HUNGRY_SHARE
+            && weigh::share(weigh::wanted_ns(thread), thread.life_ns()) >= HUNGRY_SHARE
             && weigh::share(thread.life_ns(), span_ns) >= LEAST_LIFE_SHARE
     })
 }
 
-fn preempted(thread: &ThreadFacts) -> OffTime {
-    let of = |reason: Reason| thread.off.get(&reason).copied().unwrap_or_default();
-    let (taken, given) = (of(Reason::Preempted), of(Reason::Yielded));
-    OffTime { count: taken.count + given.count, ns: taken.ns + given.ns }
-}
-
 fn delay_share(facts: &Facts, process: &ProcessFacts) -> f64 {
-    let delay_ns: u64 = hungry(facts, process).map(|thread| preempted(thread).ns).sum();
-    weigh::share(delay_ns, weigh::work_ns(facts))
+    let delay_ns: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).ns).sum();
+    let all_ns: u64 = facts.threads.iter().map(weigh::wanted_ns).sum();
+    weigh::share(delay_ns, all_ns)
 }
 
 fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
     let delay_share = delay_share(facts, process);
-    let preemptions: u64 = hungry(facts, process).map(|thread| preempted(thread).count).sum();
+    let preemptions: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).count).sum();
     Finding {
         kind: Kind::Oversubscription,
         severity: delay_share,

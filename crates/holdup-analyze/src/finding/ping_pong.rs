@@ -3,11 +3,14 @@
 //! Signs (the Windows CE team's, 2007: short runs, the same pattern repeating between the same pair) and thresholds, per pair:
 //! - at least [`LEAST_TRIPS`] round trips, over at least [`LEAST_WINDOW_NS`];
 //! - at least [`LEAST_TRIPS_PER_S`] round trips a second while they last;
-//! - the median run between being woken and waking the other is at most [`LONGEST_RUN_NS`]: switching takes at least 5% of that;
+//! - the median stay on a CPU is at most [`LONGEST_RUN_NS`] for either thread: switching takes at least 5% of that;
 //! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to the pair: they do little else.
 //!
+//! On one CPU the woken thread may take it from its waker at once and sleep again before that goes on: then only one of the two
+//! wakes the other, and is preempted instead of sleeping. So a round trip is counted by the direction with more wake-ups.
+//!
 //! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The severity is the
-//! estimated share of the threads' working time that goes to switching, at 5 us a switch; that the two never run side by side comes
+//! estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by side comes
 //! on top.
 //!
 //! How it can be wrong: two threads that contend for a lock also wake each other in turn; where the waits are for a lock, the lock
@@ -34,15 +37,15 @@ const MOMENT_NS: u64 = 5 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let mut pairs: Vec<&PairFacts> = facts.pairs.iter().filter(|pair| is_ping_pong(facts, pair)).collect();
-    pairs.sort_by_key(|pair| std::cmp::Reverse(pair.round_trips));
+    pairs.sort_by_key(|pair| std::cmp::Reverse(trips(pair)));
     pairs.first().map(|worst| finding(facts, worst, &pairs)).into_iter().collect()
 }
 
 fn is_ping_pong(facts: &Facts, pair: &PairFacts) -> bool {
-    pair.round_trips >= LEAST_TRIPS
+    trips(pair) >= LEAST_TRIPS
         && window_ns(pair) >= LEAST_WINDOW_NS
         && trips_per_s(pair) >= LEAST_TRIPS_PER_S
-        && pair.run_ns.median_ns() <= LONGEST_RUN_NS
+        && run_ns(facts, pair) <= LONGEST_RUN_NS
         && switch_share(facts, pair) >= LEAST_SWITCH_SHARE
 }
 
@@ -50,15 +53,25 @@ fn window_ns(pair: &PairFacts) -> u64 {
     pair.to_ns.saturating_sub(pair.from_ns)
 }
 
-fn trips_per_s(pair: &PairFacts) -> f64 {
-    weigh::per_s(pair.round_trips, window_ns(pair))
+fn trips(pair: &PairFacts) -> u64 {
+    pair.wakings.a_to_b.max(pair.wakings.b_to_a)
 }
 
-/// How many of the two threads' voluntary switches belong to round trips: one of each thread per trip.
+fn trips_per_s(pair: &PairFacts) -> f64 {
+    weigh::per_s(trips(pair), window_ns(pair))
+}
+
+/// The longer of the two threads' median stays on a CPU.
+fn run_ns(facts: &Facts, pair: &PairFacts) -> u64 {
+    let median_ns = |tid| facts.thread(tid).map_or(0, |thread| thread.run_ns.median_ns());
+    median_ns(pair.a).max(median_ns(pair.b))
+}
+
+/// How many of the two threads' voluntary switches belong to the pair: each ends with a wake-up by the other.
 fn switch_share(facts: &Facts, pair: &PairFacts) -> f64 {
     let threads = [pair.a, pair.b].into_iter().filter_map(|tid| facts.thread(tid));
     let switches: u64 = threads.map(|thread| thread.voluntary).sum();
-    weigh::share(2 * pair.round_trips, switches).min(1.0)
+    weigh::share(pair.wakings.a_to_b + pair.wakings.b_to_a, switches).min(1.0)
 }
 
 fn finding(facts: &Facts, worst: &PairFacts, pairs: &[&PairFacts]) -> Finding {
@@ -69,9 +82,9 @@ fn finding(facts: &Facts, worst: &PairFacts, pairs: &[&PairFacts]) -> Finding {
         place: worst.sites.first().cloned(),
         evidence: vec![
             rate("round_trips_per_s", trips_per_s(worst)),
-            ns("run_ns_median", worst.run_ns.median_ns()),
+            ns("run_ns_median", run_ns(facts, worst)),
             part("switch_share", switch_share(facts, worst)),
-            count("round_trips", worst.round_trips),
+            count("round_trips", trips(worst)),
             count("pairs", pairs.len() as u64),
         ],
         moments: vec![Moment {
@@ -86,8 +99,8 @@ fn finding(facts: &Facts, worst: &PairFacts, pairs: &[&PairFacts]) -> Finding {
 
 /// Each thread counts once, however many pairs it is in.
 fn severity(facts: &Facts, pairs: &[&PairFacts]) -> f64 {
-    let run_ns = pairs.first().map_or(0, |worst| worst.run_ns.median_ns());
+    let run_ns = pairs.first().map_or(0, |worst| run_ns(facts, worst));
     let in_pair = |tid| pairs.iter().any(|pair| pair.a == tid || pair.b == tid);
     let busy_ns: u64 = facts.threads.iter().filter(|t| in_pair(t.tid)).map(|thread| thread.on_cpu_ns).sum();
-    weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::work_ns(facts)).min(1.0)
+    weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0)
 }

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: &["inverted_share", "inversions", "inverted_ns", "wait_ns_p99", "waits"],
 };
 
-pub(super) const LEAST_INVERSIONS: u64 = 3;
+pub(super) const LEAST_INVERSIONS: u64 = 2;
 pub(super) const LEAST_NS: u64 = 5 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -37,7 +37,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
         kind: Kind::PriorityInversion,
         severity: inverted_share,
         subjects: vec![weigh::lock_subject(index, lock)],
-        place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
+        place: lock.wait_sites.first().cloned(),
         evidence: vec![
             part("inverted_share", inverted_share),
             count("inversions", lock.inversions.count),

@@ -103,7 +103,7 @@ fn key(frame: &Frame) -> String {
 fn yields(facts: &Facts) -> Option<Finding> {
     let yields: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
     let yield_ns = yields * CALL_NS;
-    let spin_share = weigh::share(yield_ns, facts.totals.on_cpu_ns).min(1.0);
+    let spin_share = weigh::share(yield_ns, weigh::cpu_ns(facts)).min(1.0);
     if yields < LEAST_YIELDS || yield_ns < LEAST_YIELD_NS || spin_share < LEAST_SHARE {
         return None;
     }

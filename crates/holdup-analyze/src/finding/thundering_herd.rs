@@ -3,7 +3,9 @@
 //! Signs and thresholds, per futex:
 //! - at least [`LEAST_CALLS`] calls that woke several at once, [`LEAST_WOKEN`] threads each on average;
 //! - at least [`LEAST_BACK_SHARE`] of the woken wait again within their first run, without 50 us of anything else;
-//! - the needless wake-ups are estimated, at two switches of 5 us each, to take at least 2% of the threads' working time.
+//! - at least [`LEAST_BACK_PER_S`] of them a second: an idle program that once in a while wakes all its threads harms nobody.
+//!
+//! The severity is a share of CPU time, estimated at 5 us for each of them.
 //!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
 //!
@@ -23,18 +25,20 @@ pub(super) const RULE: Rule = Rule {
 pub(super) const LEAST_CALLS: u64 = 20;
 pub(super) const LEAST_WOKEN: f64 = 2.5;
 pub(super) const LEAST_BACK_SHARE: f64 = 0.5;
+pub(super) const LEAST_BACK_PER_S: f64 = 500.0;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let herds = facts.locks.iter().enumerate().filter(|(_, lock)| is_herd(lock));
+    let herds = facts.locks.iter().enumerate().filter(|(_, lock)| is_herd(facts, lock));
     herds.map(|(index, lock)| finding(facts, index, lock)).collect()
 }
 
-fn is_herd(lock: &LockFacts) -> bool {
+fn is_herd(facts: &Facts, lock: &LockFacts) -> bool {
     let by_design = matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once);
     !by_design
         && lock.herds.calls >= LEAST_CALLS
         && weigh::share(lock.herds.woken, lock.herds.calls) >= LEAST_WOKEN
         && back_share(lock) >= LEAST_BACK_SHARE
+        && weigh::per_s(lock.herds.back_to_sleep, facts.span_ns()) >= LEAST_BACK_PER_S
 }
 
 fn back_share(lock: &LockFacts) -> f64 {
@@ -42,10 +46,10 @@ fn back_share(lock: &LockFacts) -> f64 {
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
-    let needless_ns = lock.herds.back_to_sleep * 2 * SWITCH_NS;
+    let needless_ns = lock.herds.back_to_sleep * SWITCH_NS;
     Finding {
         kind: Kind::ThunderingHerd,
-        severity: weigh::share(needless_ns, weigh::work_ns(facts)).min(1.0),
+        severity: weigh::share(needless_ns, weigh::cpu_ns(facts)).min(1.0),
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![

@@ -2,12 +2,12 @@
 //! value has changed meanwhile.
 //!
 //! Signs and thresholds, per futex, or for the program where no single one reaches them:
-//! - at least [`LEAST_WASTED`] such calls;
+//! - at least [`LEAST_WASTED`] such calls, and as many a second;
 //! - at least [`LEAST_RATIO`] for each call that did something;
 //! - at 0.5 us each at least [`LEAST_SHARE`] of the CPU time. Measured: one convoy of four threads made 148,190 wakes and 89,128
 //!   waits that were sent back, for 358 real sleeps.
 //!
-//! The severity is that estimate, as a share of the threads' working time.
+//! The severity is that estimate, a share of CPU time.
 //!
 //! How it can be wrong: the cost of a call is an estimate. Waits that are sent back are mostly counted, not recorded one by one; the
 //! count then belongs to the program, not to a lock.
@@ -79,12 +79,13 @@ fn of_program(facts: &Facts) -> Calls {
 
 fn is_waste(facts: &Facts, calls: Calls) -> bool {
     calls.wasted() >= LEAST_WASTED
+        && weigh::per_s(calls.wasted(), facts.span_ns()) >= LEAST_WASTED as f64
         && calls.wasted() >= LEAST_RATIO * calls.useful
         && cpu_share(facts, calls) >= LEAST_SHARE
 }
 
 fn cpu_share(facts: &Facts, calls: Calls) -> f64 {
-    weigh::share(calls.wasted() * CALL_NS, facts.totals.on_cpu_ns).min(1.0)
+    weigh::share(calls.wasted() * CALL_NS, weigh::cpu_ns(facts)).min(1.0)
 }
 
 fn finding(
@@ -104,7 +105,7 @@ fn finding(
     ];
     Finding {
         kind: Kind::WastedWakeups,
-        severity: weigh::share(calls.wasted() * CALL_NS, weigh::work_ns(facts)).min(1.0),
+        severity: cpu_share(facts, calls),
         subjects: subject.into_iter().collect(),
         place,
         evidence,

@@ -3,7 +3,7 @@
 use holdup_trace::Tid;
 
 use super::{Command, Evidence, Finding, Moment, Subject, Unit};
-use crate::facts::{Facts, LockFacts, Primitive, Reason, ThreadFacts};
+use crate::facts::{Facts, LockFacts, OffTime, Primitive, Reason, ThreadFacts};
 
 /// A microsecond in nanoseconds.
 pub(super) const US: u64 = 1_000;
@@ -24,23 +24,59 @@ pub(super) const CALL_NS: u64 = 500;
 /// Most moments that a finding names.
 const MOST_MOMENTS: usize = 8;
 
-/// The time that the threads were there to work, the denominator of most severities: CPU time, waits for locks and devices, and
-/// time without a CPU, but not what they idled by design (condition variables, poll, sleep, join) nor in calls that are not
-/// known. At least the length of the recording, so that in an idle program a trifle is not half of next to nothing.
+/// The time that the threads were there to work, the denominator of the severities of waiting: CPU time, waits for locks and
+/// devices, and time without a CPU for want of CPUs, but not what they idled by design (condition variables, poll, sleep, join) nor
+/// in calls that are not known. At least the length of the recording, so that in an idle program a trifle is not half of next to
+/// nothing. What other programs on the machine took is not counted: it says nothing about this one.
 pub(super) fn work_ns(facts: &Facts) -> u64 {
-    let sum: u64 = facts.threads.iter().map(working_ns).sum();
-    sum.max(facts.span_ns())
+    let waits: u64 = facts.threads.iter().map(|thread| thread.on_cpu_ns + waiting_ns(thread)).sum();
+    let preempted: u64 = facts.threads.iter().map(|thread| preempted(thread).ns).sum();
+    let own = preempted as f64 * crowded_share(facts);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a sum of times")]
+    let work = waits + own as u64;
+    work.max(facts.span_ns())
 }
 
-/// The part of a thread's life that counts as work.
-pub(super) fn working_ns(thread: &ThreadFacts) -> u64 {
-    let off = |reason: &Reason| match reason {
+/// A thread's waits for locks and devices.
+fn waiting_ns(thread: &ThreadFacts) -> u64 {
+    let is_work = |reason: &Reason| match reason {
         Reason::Futex(primitive) => primitive.is_contention(),
-        Reason::Io | Reason::PageFault | Reason::Preempted | Reason::Yielded => true,
+        Reason::Io | Reason::PageFault => true,
         _ => false,
     };
-    let waits: u64 = thread.off.iter().filter(|(reason, _)| off(reason)).map(|(_, off)| off.ns).sum();
-    thread.on_cpu_ns + waits
+    thread.off.iter().filter(|(reason, _)| is_work(reason)).map(|(_, off)| off.ns).sum()
+}
+
+/// The time that a thread had or wanted a CPU.
+pub(super) fn wanted_ns(thread: &ThreadFacts) -> u64 {
+    thread.on_cpu_ns + preempted(thread).ns
+}
+
+/// How often and how long a thread could run and did not.
+pub(super) fn preempted(thread: &ThreadFacts) -> OffTime {
+    let of = |reason: Reason| thread.off.get(&reason).copied().unwrap_or_default();
+    let (taken, given) = (of(Reason::Preempted), of(Reason::Yielded));
+    OffTime { count: taken.count + given.count, ns: taken.ns + given.ns }
+}
+
+/// Of the time during which any thread could run, that with more of them than CPUs.
+pub(super) fn crowded_share(facts: &Facts) -> f64 {
+    let cpus = facts.header.machine.cpus as usize;
+    let any: u64 = facts.totals.runnable_ns.iter().skip(1).sum();
+    let more: u64 = facts.totals.runnable_ns.iter().skip(cpus + 1).sum();
+    share(more, any)
+}
+
+/// Whether the program uses at least half of the machine's CPU time. On a machine that others use too, its threads wait for CPUs
+/// through no fault of their own.
+pub(super) fn fills_machine(facts: &Facts) -> bool {
+    let machine_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
+    cpu_ns(facts) * 2 >= machine_ns
+}
+
+/// CPU time of all threads.
+pub(super) fn cpu_ns(facts: &Facts) -> u64 {
+    facts.threads.iter().map(|thread| thread.on_cpu_ns).sum()
 }
 
 /// A part of a whole; 0 if there is no whole.
@@ -61,13 +97,6 @@ pub(super) fn switching_share(run_ns: u64) -> f64 {
 /// Samples in all, those in the kernel where they could be taken.
 pub(super) fn samples(facts: &Facts) -> u64 {
     facts.totals.user_samples + facts.totals.kernel_samples.unwrap_or(0)
-}
-
-/// CPUs that the program may use: those of the machine, or fewer if it ran on fewer although more threads could run.
-pub(super) fn usable_cpus(facts: &Facts) -> usize {
-    let machine = facts.header.machine.cpus as usize;
-    let used = facts.cpus.iter().filter(|cpu| share(cpu.busy_ns, facts.span_ns()) >= 0.01).count();
-    if used == 0 { machine } else { machine.min(used) }
 }
 
 /// The locks whose waits mean that another thread is in the way, with their index.

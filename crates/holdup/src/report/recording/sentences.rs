@@ -337,9 +337,9 @@ pub fn holders(doing: &HolderDoing) -> Vec<String> {
 
 fn cost(finding: &Finding) -> String {
     let much = number::percent(finding.severity);
-    match finding.kind {
-        Kind::SpinWaste | Kind::HotAtomic | Kind::KernelHeavy => format!("{much} of CPU time"),
-        _ => format!("{much} of working time"),
+    match finding.kind.costs_cpu_time() {
+        true => format!("{much} of CPU time"),
+        false => format!("{much} of working time"),
     }
 }
 
