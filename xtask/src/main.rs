@@ -4,6 +4,10 @@
 
 mod bench_page;
 mod fuzz;
+mod record_cost;
+mod record_faults;
+mod record_truth;
+mod recording;
 mod run;
 
 use run::{Step, cargo};
@@ -42,6 +46,21 @@ const COMMANDS: &[Command] = &[
         help: "measure the peers and the published claims, and write docs/benchmarks/ for this machine (20 minutes)",
         run: bench_page::write,
     },
+    Command {
+        name: "record-truth",
+        help: "record runs of the bench and compare with the bench, the kernel and perf (root for perf; 2 minutes)",
+        run: record_truth::run,
+    },
+    Command {
+        name: "record-cost",
+        help: "measure what recording costs, ours beside perf, and write docs/benchmarks/ for this machine (10 minutes)",
+        run: record_cost::write,
+    },
+    Command {
+        name: "record-faults",
+        help: "kill the recorder 50 times at random moments and open what it leaves (2 minutes)",
+        run: record_faults::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -51,7 +70,7 @@ fn main() -> ExitCode {
     else {
         eprintln!("usage: cargo xtask COMMAND\n");
         for command in COMMANDS {
-            eprintln!("  {:<12}{}", command.name, command.help);
+            eprintln!("  {:<14}{}", command.name, command.help);
         }
         return ExitCode::from(2);
     };

@@ -15,7 +15,7 @@ mod refusal;
 mod rights;
 mod ring;
 mod session;
-pub mod snapshot;
+mod snapshot;
 mod target;
 
 use std::ffi::OsString;

@@ -1,0 +1,203 @@
+//! Does a recording say what happened? Runs of the bench know what they did; perf watches the same run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::recording::{Bench, has, is_root, output};
+
+/// Switches per thread against the kernel's own count.
+const SWITCHES_OFF: f64 = 0.01;
+/// Waits for locks against the bench's own account.
+const WAITS_OFF: f64 = 0.05;
+/// Switches and CPU time per thread against perf.
+const PERF_OFF: f64 = 0.02;
+/// A thread's start and end are seen from different places: so many switches, and so much CPU time, may lie between.
+const EDGE_SWITCHES: f64 = 4.0;
+const EDGE_NS: f64 = 1e6;
+
+/// Cells of the bench. The holds are so long that every acquisition is timed.
+const CELLS: &[&str] = &[
+    "workload=free-list threads=2 hold=100us gap=20us",
+    "workload=free-list threads=4 hold=50us gap=50us",
+    "workload=free-list threads=8 hold=200us",
+    "workload=free-list threads=16 hold=100us gap=100us",
+    "workload=db threads=2 hold=100us",
+    "workload=db threads=8 hold=100us",
+    "workload=db threads=16 hold=200us",
+    "workload=ping-pong threads=2 hold=5us gap=5us",
+    "workload=ping-pong threads=16 hold=20us gap=20us",
+];
+
+/// What a cell's run gave.
+struct Row {
+    cell: &'static str,
+    /// Worst thread: recorded switches against the kernel's count.
+    switches: f64,
+    /// Recorded time in lock waits against the bench's, and the top lock's part of the recorded; `None` if locks hardly mattered.
+    waits: Option<(f64, f64)>,
+    /// Worst thread against perf: switches, CPU time.
+    perf: Option<(f64, f64)>,
+    lost: u64,
+}
+
+impl Row {
+    fn is_right(&self) -> bool {
+        self.switches <= SWITCHES_OFF
+            && self.waits.is_none_or(|(off, top)| off.abs() <= WAITS_OFF && top >= 1.0 - WAITS_OFF)
+            && self.perf.is_none_or(|(switches, cpu)| switches <= PERF_OFF && cpu <= PERF_OFF)
+            && self.lost == 0
+    }
+}
+
+/// Checks every cell and prints the table; an error if a recording is off.
+pub fn run(_args: &[String]) -> Result<(), String> {
+    let bench = Bench::new("record-truth")?;
+    let with_perf = has("perf") && is_root();
+    if !with_perf {
+        println!("not compared with perf sched timehist: that needs perf and root");
+    }
+    println!("{:<52}{:>9}{:>9}{:>9}{:>9}{:>9}  verdict", "", "switches", "waits", "top lock", "perf", "perf");
+    println!(
+        "{:<52}{:>9}{:>9}{:>9}{:>9}{:>9}",
+        "cell of the bench", "kernel", "bench", "of waits", "switches", "cpu"
+    );
+    let mut wrong = 0;
+    for cell in CELLS {
+        let row = check(&bench, cell, with_perf)?;
+        wrong += usize::from(!row.is_right());
+        print(&row);
+    }
+    if wrong == 0 { Ok(()) } else { Err(format!("{wrong} of {} recordings are off", CELLS.len())) }
+}
+
+fn print(row: &Row) {
+    let percent = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{:.2}%", value * 100.0));
+    let verdict = if row.is_right() { "right" } else { "OFF" };
+    println!(
+        "{:<52}{:>9}{:>9}{:>9}{:>9}{:>9}  {verdict}{}",
+        row.cell,
+        percent(Some(row.switches)),
+        percent(row.waits.map(|(off, _)| off)),
+        percent(row.waits.map(|(_, top)| top)),
+        percent(row.perf.map(|(switches, _)| switches)),
+        percent(row.perf.map(|(_, cpu)| cpu)),
+        if row.lost > 0 { format!(", {} events lost", row.lost) } else { String::new() },
+    );
+}
+
+fn check(bench: &Bench, cell: &'static str, with_perf: bool) -> Result<Row, String> {
+    let (file, data) = (bench.fresh("truth.holdup"), bench.fresh("truth.perf"));
+    let mut command = if with_perf {
+        let mut perf = Command::new("perf");
+        perf.args(["sched", "record", "-m", "4096", "-o"]).arg(&data).arg("--").arg(&bench.holdup);
+        perf
+    } else {
+        Command::new(&bench.holdup)
+    };
+    command.args(["record", "--no-report", "-o"]).arg(&file).arg("--").arg(&bench.holdup);
+    command.args(["__worker", "lock=pthread", "duration=3s", "latency=on"]).args(cell.split(' '));
+    let sample = Sample::read(&String::from_utf8_lossy(&output(&mut command)?.stdout))?;
+    let report = bench.report(&file)?;
+    let perf = if with_perf { Some(against_perf(&report, &data)?) } else { None };
+    Ok(Row {
+        cell,
+        switches: against_kernel(&report, &sample)?,
+        waits: against_bench(&report, &sample),
+        perf,
+        lost: report["totals"]["lost"].as_u64().unwrap_or(0),
+    })
+}
+
+/// What the bench says of its own run.
+struct Sample {
+    switches: Vec<f64>,
+    acquire_ns: f64,
+    all_timed: bool,
+}
+
+impl Sample {
+    fn read(text: &str) -> Result<Sample, String> {
+        let numbers = |key: &str| -> Result<Vec<f64>, String> {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+            let line = line.ok_or_else(|| format!("the worker does not say {key}:\n{text}"))?;
+            line.split(' ').map(|word| word.parse().map_err(|_| format!("{key} {line}"))).collect()
+        };
+        Ok(Sample {
+            switches: numbers("thread_life_switches")?,
+            acquire_ns: numbers("latency_sum_ns").map_or(0.0, |sum| sum[0]),
+            all_timed: numbers("latency_ns").is_ok_and(|latency| latency[1] == 1.0),
+        })
+    }
+}
+
+/// The measuring threads of a report, by number.
+fn threads(report: &Value) -> BTreeMap<usize, &Value> {
+    let all = report["threads"].as_array().into_iter().flatten();
+    let number = |thread: &Value| thread["name"].as_str()?.strip_prefix("measure-")?.parse().ok();
+    all.filter_map(|thread| Some((number(thread)?, thread))).collect()
+}
+
+fn recorded_switches(thread: &Value) -> f64 {
+    let count = |key: &str| thread[key].as_f64().unwrap_or(0.0);
+    count("voluntary") + count("involuntary")
+}
+
+/// How far apart, as a share of the second, beyond what start and end of a thread explain.
+fn off(ours: f64, theirs: f64, edge: f64) -> f64 {
+    ((ours - theirs).abs() - edge).max(0.0) / theirs.max(1.0)
+}
+
+fn against_kernel(report: &Value, sample: &Sample) -> Result<f64, String> {
+    let threads = threads(report);
+    if threads.len() != sample.switches.len() {
+        return Err(format!("{} threads were recorded, {} ran", threads.len(), sample.switches.len()));
+    }
+    let worst = threads
+        .values()
+        .zip(&sample.switches)
+        .map(|(thread, counted)| off(recorded_switches(thread), *counted, EDGE_SWITCHES));
+    Ok(worst.fold(0.0, f64::max))
+}
+
+fn against_bench(report: &Value, sample: &Sample) -> Option<(f64, f64)> {
+    let recorded: f64 = threads(report).values().filter_map(|thread| thread["lock_wait_ns"].as_f64()).sum();
+    let locks = report["locks"].as_array()?.iter().filter(|lock| lock["contention"] == true);
+    let top = locks.filter_map(|lock| lock["wait_ns"]["sum_ns"].as_f64()).fold(0.0, f64::max);
+    // Below a tenth of a second the time outside of waits is a good part of what it takes to acquire.
+    let comparable = sample.all_timed && sample.acquire_ns >= 1e8;
+    comparable.then(|| (recorded / sample.acquire_ns - 1.0, top / recorded.max(1.0)))
+}
+
+fn against_perf(report: &Value, data: &Path) -> Result<(f64, f64), String> {
+    let mut command = Command::new("perf");
+    let summary = output(command.args(["sched", "timehist", "--summary", "-i"]).arg(data))?;
+    let theirs = timehist(&String::from_utf8_lossy(&summary.stdout));
+    let mut worst = (0.0_f64, 0.0_f64);
+    for thread in threads(report).values() {
+        let tid = thread["tid"].as_u64().unwrap_or(0);
+        let (switches, cpu_ns) = theirs.get(&tid).ok_or_else(|| format!("perf has no thread {tid}"))?;
+        let ours_ns = thread["on_cpu_ns"].as_f64().unwrap_or(0.0);
+        worst.0 = worst.0.max(off(recorded_switches(thread), *switches, EDGE_SWITCHES));
+        worst.1 = worst.1.max(off(ours_ns, *cpu_ns, EDGE_NS));
+    }
+    Ok(worst)
+}
+
+/// Switches and CPU time by thread from the summary: `comm[tid/pid]  parent  sched-in  run-time(ms) ...`.
+fn timehist(text: &str) -> BTreeMap<u64, (f64, f64)> {
+    text.lines()
+        .filter_map(|line| {
+            let (before, after) = line.rsplit_once(']')?;
+            let ids = before.rsplit_once('[')?.1;
+            let tid = ids.split('/').next()?.parse().ok()?;
+            let mut words = after.split_whitespace();
+            let _parent = words.next()?;
+            let switches: f64 = words.next()?.parse().ok()?;
+            let run_ms: f64 = words.next()?.parse().ok()?;
+            Some((tid, (switches, run_ms * 1e6)))
+        })
+        .collect()
+}

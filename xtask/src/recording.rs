@@ -1,0 +1,106 @@
+//! What the checks of the recorder share: the built programs, recordings of them, reports as JSON, and figures.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::run::{Step, cargo, root};
+
+/// Built programs and a fresh folder for recordings.
+pub struct Bench {
+    /// The release build of holdup.
+    pub holdup: PathBuf,
+    /// For recordings; everybody may read and write it.
+    pub folder: PathBuf,
+}
+
+impl Bench {
+    /// Builds holdup and makes the folder; what an earlier run left there is removed.
+    pub fn new(name: &str) -> Result<Bench, String> {
+        cargo(&["build", "--release", "--package", "holdup"]).run()?;
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let folder = std::env::temp_dir().join(format!("holdup-{name}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+        let holdup = folder.join("holdup");
+        let built = target.join("release/holdup");
+        std::fs::copy(&built, &holdup).map_err(|why| format!("{}: {why}", built.display()))?;
+        Step::new("chmod", &["777", &folder.to_string_lossy()]).run()?;
+        Ok(Bench { holdup, folder })
+    }
+
+    /// A file in the folder that is not there yet.
+    pub fn fresh(&self, name: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        let _ = std::fs::remove_file(&path);
+        path
+    }
+
+    /// Compiles a fixture into the folder.
+    pub fn compile(&self, source: &str) -> Result<PathBuf, String> {
+        let source = root().join("fixtures").join(source);
+        let stem = source.file_stem().unwrap_or_default();
+        let binary = self.folder.join(stem);
+        let words = ["-O2", "-g", "-pthread", "-o"];
+        Step::new("cc", &words).args(&[&binary.to_string_lossy(), &source.to_string_lossy()]).run()?;
+        Ok(binary)
+    }
+
+    /// The report of a recording.
+    pub fn report(&self, file: &Path) -> Result<Value, String> {
+        let mut command = Command::new(&self.holdup);
+        let output = output(command.arg("report").arg(file).arg("--json"))?;
+        serde_json::from_slice(&output.stdout).map_err(|why| format!("report {}: {why}", file.display()))
+    }
+}
+
+/// Runs a command that must succeed.
+pub fn output(command: &mut Command) -> Result<Output, String> {
+    let text = format!("{command:?}");
+    let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{text}: {why}"))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(format!("{text} ended with {}:\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Whether a program can be started.
+pub fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Whether this is root.
+pub fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"))
+}
+
+/// The middle one.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        len if len % 2 == 1 => sorted[len / 2],
+        len => (sorted[len / 2 - 1] + sorted[len / 2]) / 2.0,
+    }
+}
+
+/// The 95% interval of the median by bootstrap (percentiles of 2,000 resamples).
+pub fn interval(values: &[f64], seed: u64) -> (f64, f64) {
+    let mut state = seed | 1;
+    let mut next = |below: usize| {
+        // Multiplicative generator of L'Ecuyer (1999): good enough to pick elements.
+        state = state.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
+        ((state >> 33) as usize) % below.max(1)
+    };
+    let mut medians: Vec<f64> = (0..2_000)
+        .map(|_| {
+            let resample: Vec<f64> = values.iter().map(|_| values[next(values.len())]).collect();
+            median(&resample)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    (medians[50], medians[1_949])
+}
