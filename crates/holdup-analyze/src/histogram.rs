@@ -113,7 +113,7 @@ fn end_of(bucket: usize) -> u64 {
     }
     let shift = bucket / SUB - 1;
     let top = SUB + bucket % SUB;
-    ((u128::from(top) + 1 << shift) - 1).min(u128::from(u64::MAX)) as u64
+    (((u128::from(top) + 1) << shift) - 1).min(u128::from(u64::MAX)) as u64
 }
 
 #[cfg(test)]

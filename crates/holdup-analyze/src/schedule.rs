@@ -19,7 +19,7 @@
 //! | `i` `x` | sleeps uninterruptibly, without a recorded call; the same after a major page fault |
 //! | `o` | blocks in a call that is not recorded (a pipe, say) |
 //! | `m` `n` `c` `d` `q` `b` `l` `j` | waits on the futex of that name: two mutexes, two condition variables, a semaphore, a barrier, a reader-writer lock, the end of a thread; other letters and kinds as declared |
-//! | an upper-case letter | runs, and at the beginning of the tick wakes those who end their wait for the lower-case one at that moment: one of them, or all where the declaration says so; if there is nobody, the call is wasted |
+//! | an upper-case letter | runs, and at the beginning of the tick wakes those who end their wait for the lower-case one at that moment: one of them, or all where the declaration says so; if there is nobody, the call is wasted (at `grade full` it must have run a tick before it can wake anybody) |
 //!
 //! Lines before the threads:
 //!
@@ -729,7 +729,7 @@ impl Player {
     fn act(&mut self, thread: usize, before: Cell, after: Cell, tick: usize) {
         let Cell::Run(act) = after else { return };
         if let Some(letter) = act.wakes {
-            self.wake(thread, letter, before.runs() && !self.drawing.late, tick);
+            self.wake(thread, letter, before.runs(), tick);
         }
         if let Some(futex) = act.refused {
             self.futex_wait(thread, futex, tick);
@@ -742,11 +742,17 @@ impl Player {
         }
     }
 
-    fn wake(&mut self, thread: usize, letter: char, early: bool, tick: usize) {
+    fn wake(&mut self, thread: usize, letter: char, ran: bool, tick: usize) {
+        let early = ran && !self.drawing.late;
         let all = self.schedule.futexes.get(&letter).is_some_and(|futex| futex.all);
         let limit = if all { usize::MAX } else { 1 };
         let woken: Vec<usize> = (0..self.schedule.threads.len())
-            .filter(|other| tick > 0 && self.cell(*other, tick - 1).blocked_on() == Some(letter))
+            .filter(|other| {
+                *other != thread
+                    && tick > 0
+                    && (ran || !self.drawing.full)
+                    && self.cell(*other, tick - 1).blocked_on() == Some(letter)
+            })
             .filter(|other| self.cell(*other, tick).blocked_on() != Some(letter) && !self.is_woken(*other))
             .take(limit)
             .collect();
@@ -755,7 +761,7 @@ impl Player {
             let target = self.schedule.threads[*other].tid;
             let stack = self.drawing.full.then(|| self.stack(&["try_to_wake_up"], &[], thread));
             // The event is there in any case while the tick is made up, as the mark of who is woken; see `is_woken`.
-            self.emit(Phase::Wake.min(phase), thread, tick, What::Waking { target, stack });
+            self.emit(Phase::Wake, thread, tick, What::Waking { target, stack });
         }
         let Some(futex) = self.schedule.futexes.get(&letter) else { return };
         let kind = futex.kind();

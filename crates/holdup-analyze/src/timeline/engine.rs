@@ -28,6 +28,8 @@ const IN_TURN_NS: u64 = 100_000;
 const HERD_RUN_NS: u64 = 50_000;
 /// Events of different CPUs may be out of order by so much without a word.
 const DISORDER_NS: u64 = 1_000_000;
+/// Thirteen days: an event that is farther from the first is damaged. Sums of thousands of threads then still fit.
+const LONGEST_NS: u64 = 1 << 50;
 /// The space of futexes that several processes may share.
 const SHARED: SpaceId = SpaceId(u32::MAX);
 
@@ -237,19 +239,23 @@ impl Engine {
         }
         if self.first.is_none() {
             self.first = Some(time);
+            self.now = time;
             self.cpus.start(time.max(self.from));
         }
-        if time < self.now {
-            let back = self.now - time;
-            if back > DISORDER_NS {
-                self.trouble.skews += 1;
-                self.trouble.skew_ns = self.trouble.skew_ns.max(back);
-            }
-        } else {
-            self.now = time;
-        }
         self.events += 1;
-        Some(time)
+        let possible = self.possible(time);
+        if time.saturating_add(DISORDER_NS) < self.now || possible != time {
+            self.trouble.skews += 1;
+            self.trouble.skew_ns = self.trouble.skew_ns.max(self.now.abs_diff(time));
+        }
+        self.now = self.now.max(possible);
+        Some(possible)
+    }
+
+    /// The moment, or the nearest that can belong to this recording.
+    fn possible(&self, time: u64) -> u64 {
+        let first = self.first.unwrap_or(time);
+        time.clamp(first.saturating_sub(LONGEST_NS), first.saturating_add(LONGEST_NS))
     }
 
     /// The window begins: sums begin anew, states go on.
@@ -301,6 +307,7 @@ impl Engine {
         self.threads.push(Thread::new(tid, pid, forked, now.max(self.from)));
         self.index.insert(tid, ti);
         self.cache[tid.0 as usize % CACHE] = (tid, ti);
+        self.mark(ti, now, Doing::Plain(if forked { Plain::Starting } else { Plain::Unknown }));
         ti
     }
 
@@ -320,11 +327,6 @@ impl Engine {
             return;
         }
         let ti = self.add_thread(tid, pid, parent.is_some(), now);
-        self.mark(
-            ti,
-            now,
-            if parent.is_some() { Doing::Plain(Plain::Starting) } else { Doing::Plain(Plain::Unknown) },
-        );
         if let Some(parent) = parent.and_then(|tid| self.index.get(&tid)) {
             self.threads[ti as usize].priority = self.threads[*parent as usize].priority;
             self.set_active(ti, now, true);
@@ -439,7 +441,7 @@ impl Engine {
                 self.begin_run(ti, now, cpu, false);
             }
             // The last things that a thread does on its way out are recorded after its end.
-            State::Ended => {}
+            State::Ended => return thread.last,
         }
         now
     }
@@ -551,7 +553,7 @@ impl Engine {
     fn end_off(&mut self, ti: u32, doing: Doing, now: u64, whole: bool) {
         let woken = self.threads[ti as usize].woken;
         if let (Some((_, at)), true) = (woken, self.keep) {
-            self.mark(ti, at.max(self.threads[ti as usize].since), Doing::Ready);
+            self.mark(ti, at.min(now).max(self.threads[ti as usize].since), Doing::Ready);
         }
         let thread = &mut self.threads[ti as usize];
         let (from, stack) = (thread.since, thread.stack);
@@ -608,7 +610,7 @@ impl Engine {
         self.set_active(ti, since, false);
         self.mark(ti, since, Doing::Plain(Plain::Unknown));
         let thread = &mut self.threads[ti as usize];
-        (thread.state, thread.since) = (State::Unknown, since);
+        (thread.state, thread.since, thread.last) = (State::Unknown, since, since.max(thread.last));
         (thread.pending, thread.woken, thread.herd) = (Pending::None, None, NONE);
         (thread.returning, thread.preempted_at) = (NONE, None);
     }
@@ -1170,7 +1172,7 @@ impl Engine {
 
     /// The recording is over: lets everything end that is under way. Returns the last moment.
     pub(crate) fn close(&mut self, ended: Option<u64>) -> u64 {
-        let end = ended.unwrap_or(0).max(self.now).min(self.to).max(self.from);
+        let end = ended.map_or(0, |ended| self.possible(ended)).max(self.now).min(self.to).max(self.from);
         self.cpus.advance(end);
         for ti in 0..self.threads.len() as u32 {
             self.close_thread(ti, end);

@@ -38,7 +38,9 @@ pub(super) fn all(engine: &Engine, facts: &Facts) -> Vec<Problem> {
 /// Where the kernel counted other switches than were recorded between the first and the last reading of a thread.
 fn switches(engine: &Engine) -> Vec<Problem> {
     let counts: Vec<(Tid, u64, u64)> = engine.threads.iter().filter_map(counted).collect();
-    let (recorded, counted) = counts.iter().fold((0, 0), |sum, (_, r, c)| (sum.0 + r, sum.1 + c));
+    let (recorded, counted) = counts
+        .iter()
+        .fold((0, 0), |sum: (u64, u64), (_, r, c)| (sum.0.saturating_add(*r), sum.1.saturating_add(*c)));
     let slack = SLACK * counts.len() as u64;
     let mut problems = Vec::new();
     if differ(recorded, counted, slack) {
@@ -58,13 +60,13 @@ fn switches(engine: &Engine) -> Vec<Problem> {
 
 fn counted(thread: &Thread) -> Option<(Tid, u64, u64)> {
     let (first, last) = thread.usage?;
-    let recorded = thread.usage_switches.1 - thread.usage_switches.0;
+    let recorded = thread.usage_switches.1.saturating_sub(thread.usage_switches.0);
     let sum = |usage: holdup_trace::ThreadUsage| usage.voluntary.saturating_add(usage.involuntary);
     let counted = sum(last).saturating_sub(sum(first));
-    (recorded + counted > 0).then_some((thread.tid, recorded, counted))
+    (recorded > 0 || counted > 0).then_some((thread.tid, recorded, counted))
 }
 
 /// By more than 2% and the slack.
 fn differ(recorded: u64, counted: u64, slack: u64) -> bool {
-    recorded.abs_diff(counted) > slack + recorded.max(counted) / 50
+    recorded.abs_diff(counted) > slack.saturating_add(recorded.max(counted) / 50)
 }

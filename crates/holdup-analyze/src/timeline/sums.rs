@@ -722,7 +722,8 @@ fn totals(engine: &Engine, facts: &mut Facts) {
     facts.cpus = engine.cpus.list.iter().map(|cpu| cpu.facts.clone()).collect();
     for ((cpu, counter), (first, last)) in &engine.cpus.counters {
         let value = last - first;
-        *facts.counters.entry(*counter).or_default() += value;
+        let sum = facts.counters.entry(*counter).or_default();
+        *sum = sum.saturating_add(value);
         if let Some(cpu) = facts.cpus.get_mut(usize::from(*cpu)) {
             cpu.counters.insert(*counter, value);
         }
