@@ -8,6 +8,7 @@ mod error;
 mod export;
 pub mod factors;
 mod history;
+mod import;
 mod list;
 pub mod measure;
 pub mod output;
@@ -118,6 +119,8 @@ pub enum Command {
     Report(report::Options),
     /// Two recordings side by side: findings gone, new, better, worse
     Diff(diff::Options),
+    /// What perf recorded (perf.data), as a recording
+    Import(import::Options),
     /// What this machine and user allow to record, and what would allow more
     Doctor(doctor::Options),
     /// What there is: locks, workloads, factors, metrics, experiments, claims
@@ -180,6 +183,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::Record(options)) => record::run(&options),
         Request::Command(Command::Report(options)) => report::run(&options),
         Request::Command(Command::Diff(options)) => diff::run(&options),
+        Request::Command(Command::Import(options)) => import::run(&options),
         Request::Command(Command::Doctor(options)) => doctor::run(&options),
         Request::Command(Command::List(options)) => list::run(&options),
         Request::Command(Command::History(options)) => history::run(&options),

@@ -140,7 +140,11 @@ pub fn open(path: &Path, window: Window, timeline: bool) -> Result<Recording, Re
     }
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, RecordingError> {
+/// The bytes of a file.
+///
+/// # Errors
+/// It is no file, has no bytes, or cannot be read.
+pub fn bytes(path: &Path) -> Result<Vec<u8>, RecordingError> {
     let fail = |why| RecordingError::File { path: path.to_owned(), why };
     let about = std::fs::metadata(path).map_err(fail)?;
     if !about.is_file() {

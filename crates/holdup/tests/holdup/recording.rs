@@ -367,3 +367,40 @@ fn an_export_replaces_nothing() {
     assert_eq!(std::fs::read_to_string(place.path("mine")).unwrap(), "precious");
     place.run("report a.holdup --perfetto no/folder/x").with(2).says(&["no/folder/x"]);
 }
+
+#[test]
+fn the_doctor_says_whether_recording_works() {
+    let place = Place::new();
+    let works = cannot_record().is_none();
+    let json = place.run("doctor --json");
+    if json.code == Some(2) {
+        json.says(&["recording needs Linux"]);
+        return;
+    }
+    let value: serde_json::Value = serde_json::from_str(&json.with(0).out).unwrap();
+    assert_eq!(value["can_record"], works, "{value}");
+    place.run("doctor").with(0).shows(&["lock waits", "context switches"]);
+    assert!(super::files(&place.path(".")).iter().all(|name| !name.ends_with(".holdup")));
+}
+
+#[test]
+fn what_perf_did_not_write_is_not_imported() {
+    let place = with_recording();
+    std::fs::write(place.path("notes.txt"), "buy milk").unwrap();
+    std::fs::write(place.path("perf.data"), "PERFILE2").unwrap();
+    std::fs::write(place.path("empty"), "").unwrap();
+    let before = super::files(&place.path("."));
+    for (words, says) in [
+        ("import notes.txt", "perf.data"),
+        ("import perf.data", "damaged"),
+        ("import empty", "the file is empty"),
+        ("import a.holdup", "perf.data"),
+        ("import nothing", "no such file"),
+        ("import .", "is no file"),
+        ("import notes.txt -o a.holdup", "a.holdup exists"),
+    ] {
+        let ended = place.run(words).with(2).says(&["holdup: ", says]);
+        assert!(!ended.err.contains("panicked") && ended.out.is_empty(), "{ended:?}");
+    }
+    assert_eq!(super::files(&place.path(".")), before, "something was left behind");
+}

@@ -448,7 +448,7 @@ struct MatchedThreads {
 fn sums(facts: &Facts) -> Vec<(String, Sums)> {
     let mut all: Vec<(String, Sums)> = Vec::new();
     for thread in &facts.threads {
-        let name = name::without_number(&text::clean(&thread.name));
+        let name = name::without_number(&text::clean(name::thread_name(facts, thread)));
         let index = all.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             all.push((name, Sums::default()));
             all.len() - 1

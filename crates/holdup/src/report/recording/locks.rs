@@ -4,12 +4,13 @@ use holdup_analyze::{Facts, LockFacts, Site};
 
 use super::super::{Ink, Style, number, text};
 use super::columns::{Side, Table};
-use super::{more, name, per_second, sentences, share};
+use super::{more, name, per_second, rate, sentences, share};
 
 /// The tables, most time lost first.
 pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
     let (locks, idle): (Vec<&LockFacts>, Vec<&LockFacts>) =
         facts.locks.iter().partition(|lock| lock.primitive.is_contention());
+    let idle: Vec<&LockFacts> = idle.into_iter().filter(|lock| lock.waits > 0).collect();
     let mut out = String::new();
     if locks.is_empty() {
         let looked = match facts.header.grade.futexes {
@@ -29,7 +30,7 @@ pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
         out.push('\n');
         out.push_str(&part(facts, &idle, limit, style, false));
     }
-    if !facts.locks.is_empty() {
+    if !locks.is_empty() || !idle.is_empty() {
         out.push_str(LEGEND);
     }
     out
@@ -69,12 +70,12 @@ fn part(facts: &Facts, locks: &[&LockFacts], limit: usize, style: &Style, conten
 fn row(facts: &Facts, lock: &LockFacts) -> Vec<String> {
     vec![
         number::percent(share(lock.wait_ns.sum_ns(), facts.totals.thread_ns)),
-        number::count(per_second(facts, lock.waits).round()),
+        rate(per_second(facts, lock.waits)),
         number::time_ns(lock.wait_ns.median_ns() as f64),
         number::time_ns(lock.wait_ns.quantile_ns(0.99) as f64),
         number::time_ns(lock.wait_ns.max_ns() as f64),
         lock.max_waiters.to_string(),
-        number::count(per_second(facts, lock.wasted_wakes).round()),
+        rate(per_second(facts, lock.wasted_wakes)),
         // The line below says where.
         name::lock_short(&lock.name, lock.addr),
     ]

@@ -34,6 +34,15 @@ pub(crate) fn per_second(facts: &Facts, count: u64) -> f64 {
     }
 }
 
+/// A rate as it stands in a table: whole, but for small ones a digit behind the point.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        small if small > 0.0 && small < 0.1 => "<0.1".to_owned(),
+        small if small > 0.0 && small < 9.95 => format!("{small:.1}"),
+        large => super::number::count(large.round()),
+    }
+}
+
 /// A part of a whole, 0 to 1; 0 of nothing.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

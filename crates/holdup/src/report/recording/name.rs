@@ -130,16 +130,33 @@ pub fn primitive_key(primitive: Primitive) -> &'static str {
 pub fn thread(facts: &Facts, tid: Tid) -> String {
     match facts.thread(tid) {
         _ if tid == Tid(0) => "a thread outside the recording".to_owned(),
-        Some(thread) => thread_named(thread),
+        Some(thread) => thread_in(facts, thread),
         None => format!("thread {}", tid.0),
     }
 }
 
-/// A thread that is known.
+/// A thread that is known. One that never got a name of its own bears its process's.
+pub fn thread_in(facts: &Facts, thread: &ThreadFacts) -> String {
+    match thread_name(facts, thread) {
+        "" => format!("thread {}", thread.tid.0),
+        name => format!("{} ({})", text::clean(name), thread.tid.0),
+    }
+}
+
+/// A thread by its own name alone.
 pub fn thread_named(thread: &ThreadFacts) -> String {
     match thread.name.as_str() {
         "" => format!("thread {}", thread.tid.0),
         name => format!("{} ({})", text::clean(name), thread.tid.0),
+    }
+}
+
+/// A thread's name without its number; empty if nothing names it.
+pub fn thread_name<'a>(facts: &'a Facts, thread: &'a ThreadFacts) -> &'a str {
+    let process = || facts.processes.iter().find(|process| process.pid == thread.pid);
+    match thread.name.as_str() {
+        "" => process().map_or("", |process| process.name.as_str()),
+        own => own,
     }
 }
 

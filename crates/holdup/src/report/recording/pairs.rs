@@ -4,7 +4,7 @@ use holdup_analyze::{Facts, PairFacts};
 
 use super::super::{Style, number};
 use super::columns::{Side, Table};
-use super::{more, name, per_second};
+use super::{more, name, per_second, rate};
 
 /// The table, most round trips first.
 pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
@@ -32,7 +32,7 @@ pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
 }
 
 fn row(facts: &Facts, pair: &PairFacts) -> Vec<String> {
-    let rate = |count: u64| number::count(per_second(facts, count).round());
+    let rate = |count: u64| rate(per_second(facts, count));
     vec![
         name::thread(facts, pair.a),
         name::thread(facts, pair.b),

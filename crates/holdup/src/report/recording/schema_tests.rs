@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::super::schema_tests::{Checker, document, properties};
-use super::{diff, json, specimen};
+use super::{diff, doctor, json, specimen};
 
 const REPORT: &str = "holdup-recording-1.schema.json";
+const DOCTOR: &str = "holdup-doctor-1.schema.json";
 const DIFF: &str = "holdup-recording-diff-1.schema.json";
 
 /// Every property that a schema names.
@@ -53,9 +54,15 @@ fn every_key_of_a_comparison_is_in_the_schema_and_every_key_of_the_schema_is_wri
 }
 
 #[test]
+fn every_key_of_a_diagnosis_is_in_the_schema_and_every_key_of_the_schema_is_written() {
+    let values = [doctor::json(&specimen::ordinary_user()), doctor::json(&specimen::locked_down())];
+    assert_covered(DOCTOR, &values, &[]);
+}
+
+#[test]
 fn the_document_names_every_key() {
     let text = document("recording-json.md");
-    for schema in [REPORT, DIFF] {
+    for schema in [REPORT, DIFF, DOCTOR] {
         for place in named(&serde_json::from_str(&document(schema)).unwrap()) {
             let key = place.rsplit('/').next().unwrap();
             assert!(text.contains(&format!("`{key}`")), "{key} is not in docs/recording-json.md");

@@ -100,18 +100,24 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads wait for {subject} while its holder is off CPU{}, for {much} of their working time.",
             holder_excuse(facts, finding)
         ),
-        Kind::ExcessiveSwitching => format!(
-            "Threads are switched {} times a second and run {} in between (median): far less than a time slice.",
-            number::count(per_second(facts, facts.totals.switches).round()),
-            number::time_ns(facts.totals.run_ns.median_ns() as f64)
-        ),
+        Kind::ExcessiveSwitching => {
+            // The finding counts the switches that the threads cause each other, and those of its threads alone.
+            let rate =
+                value(finding, "switches_per_s").unwrap_or_else(|| per_second(facts, facts.totals.switches));
+            let run = value(finding, "run_ns_median").unwrap_or(facts.totals.run_ns.median_ns() as f64);
+            format!(
+                "Threads switch each other out {} times a second and run {} in between (median): far less than a time slice.",
+                number::count(rate.round()),
+                number::time_ns(run)
+            )
+        }
         Kind::PingPong => format!(
             "{subject} wake each other in turn{}: neither gets far alone.",
             round_trips(facts, finding)
         ),
         Kind::Oversubscription => format!(
             "More threads want to run than there are CPUs{}: that costs {much} of the threads' working time.",
-            wanting(facts)
+            wanting(finding)
         ),
         Kind::ThunderingHerd => {
             format!("Wake-ups of {subject} release many threads at once{}.", herd(facts, finding))
@@ -152,18 +158,14 @@ fn round_trips(facts: &Facts, finding: &Finding) -> String {
     }
 }
 
-/// `: 7.3 for 2 CPUs on average`.
-fn wanting(facts: &Facts) -> String {
-    let sums = &facts.totals.runnable_ns;
-    let time: u64 = sums.iter().sum();
-    let weighted: f64 = sums.iter().enumerate().map(|(threads, ns)| threads as f64 * *ns as f64).sum();
-    match (facts.header.machine.cpus, time) {
-        (0, _) | (_, 0) => String::new(),
-        (cpus, time) => format!(
-            " ({} for {} on average)",
-            number::ratio(weighted / time as f64),
-            number::counted(cpus as usize, "CPU")
-        ),
+/// ` (8 that hardly ever pause, 2 CPUs that they could use)`.
+fn wanting(finding: &Finding) -> String {
+    match (value(finding, "hungry_threads"), value(finding, "cpus")) {
+        (Some(threads), Some(cpus)) => {
+            let cpus = if cpus == 1.0 { "1 CPU".to_owned() } else { format!("{} CPUs", number::count(cpus)) };
+            format!(" ({} that hardly ever pause, {cpus} that they get)", number::count(threads))
+        }
+        _ => String::new(),
     }
 }
 
@@ -341,6 +343,11 @@ fn cost(finding: &Finding) -> String {
         true => format!("{much} of CPU time"),
         false => format!("{much} of working time"),
     }
+}
+
+/// A number of the evidence by its key.
+fn value(finding: &Finding, key: &str) -> Option<f64> {
+    finding.evidence.iter().find(|evidence| evidence.name == key).map(|evidence| evidence.value)
 }
 
 /// A piece of evidence as a phrase: `wait median 22us`.

@@ -14,6 +14,8 @@ use holdup_trace::{
     CallNumber, Counter, Damage, Ending, Grade, Header, Machine, Pid, Target, ThreadUsage, Tid,
 };
 
+use holdup_record::doctor::{Container, Diagnosis, Probe, Seeing, Trial, judge};
+
 use crate::recording::Recording;
 
 /// When the made-up recordings begin on the events' clock.
@@ -515,4 +517,44 @@ pub fn hostile() -> Recording {
     recording.damage = vec![Damage { at: u64::MAX, why: evil.to_owned() }];
     recording.path = PathBuf::from(format!("{evil}.holdup"));
     recording
+}
+
+fn probe() -> Probe {
+    Probe {
+        paranoid: Some(2),
+        uid: 1000,
+        kernel: "6.18.0".to_owned(),
+        cpus: 2,
+        memlock_bytes: 8 << 20,
+        open_files: 1 << 20,
+        max_sample_hz: Some(100_000),
+        bounding: u64::MAX,
+        trials: vec![
+            (Seeing::Switches, Trial::Works),
+            (Seeing::Futexes, Trial::Works),
+            (Seeing::Samples, Trial::Works),
+            (Seeing::Kernel, Trial::Refused(13)),
+            (Seeing::Reasons, Trial::Refused(1)),
+            (Seeing::ForeignWakings, Trial::Refused(13)),
+            (Seeing::Hardware, Trial::Refused(2)),
+        ],
+        ..Probe::default()
+    }
+}
+
+/// What an ordinary user finds on most machines.
+pub fn ordinary_user() -> Diagnosis {
+    let probe = probe();
+    Diagnosis {
+        abilities: judge(&probe),
+        notes: vec!["the file of tracepoints is not mounted".to_owned()],
+        probe,
+    }
+}
+
+/// A container in which nothing is allowed.
+pub fn locked_down() -> Diagnosis {
+    let trials = Seeing::ALL.map(|seeing| (seeing, Trial::Refused(1))).to_vec();
+    let probe = Probe { paranoid: Some(4), container: Container::Docker, filtered: true, trials, ..probe() };
+    Diagnosis { abilities: judge(&probe), notes: vec![], probe }
 }

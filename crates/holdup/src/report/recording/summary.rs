@@ -62,7 +62,10 @@ pub fn headline(recording: &Recording) -> String {
 /// The program's name in a sentence.
 pub fn program(facts: &Facts) -> String {
     let command = facts.header.target.command.first().map(|path| name::module(path));
-    let process = facts.processes.first().map(|process| text::clean(&process.name));
+    let process = match (facts.header.target.pids.is_empty(), facts.processes.as_slice()) {
+        (true, [_, _, ..]) => Some(format!("the {} recorded processes", facts.processes.len())),
+        (_, processes) => processes.first().map(|process| text::clean(&process.name)),
+    };
     command.or(process).filter(|name| !name.is_empty()).unwrap_or_else(|| "the program".to_owned())
 }
 
@@ -70,7 +73,7 @@ pub fn program(facts: &Facts) -> String {
 fn context(facts: &Facts) -> String {
     let totals = &facts.totals;
     let span_s = facts.span_ns() as f64 / 1e9;
-    let attached = match facts.header.target.attached {
+    let attached = match facts.header.target.attached && !facts.header.target.pids.is_empty() {
         true => format!(" (process {}, attached)", pids(facts)),
         false => String::new(),
     };
@@ -351,7 +354,9 @@ fn observer_effect(facts: &Facts) -> Option<String> {
         0 => String::new(),
         busy => format!(" ({} of the program's)", number::percent(share(cpu, busy))),
     };
-    parts.push(format!("the recorder used {} of CPU time{of_program}", number::time_ns(cpu as f64)));
+    if cpu > 0 {
+        parts.push(format!("the recorder used {} of CPU time{of_program}", number::time_ns(cpu as f64)));
+    }
     parts.push(match ending.lost {
         0 => "no event was lost".to_owned(),
         lost => format!("{} events were lost", number::count(lost as f64)),

@@ -88,7 +88,7 @@ fn line(facts: &Facts, run: &Run<'_>, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> 
     let line = format!(
         "{:>10.6} {cpu:>3}  {} {:>7}  {}  {}",
         since_start_s(facts, run.run.to_ns),
-        text::left(&cut(&thread.map(name::thread_named).unwrap_or_default(), 18), 18),
+        text::left(&cut(&thread.map(|thread| name::thread_in(facts, thread)).unwrap_or_default(), 18), 18),
         number::time_ns((run.run.to_ns - run.run.from_ns) as f64),
         text::left(&cut(&then(facts, run.next), 20), 20),
         woken_by.map(|from| name::thread(facts, from)).unwrap_or_default(),

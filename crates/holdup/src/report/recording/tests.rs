@@ -6,7 +6,9 @@ use holdup_analyze::Facts;
 
 use super::super::tests::{assert_fits, golden};
 use super::super::{Style, text};
-use super::{code, diff, finding, json, locks, pairs, sentences, specimen, summary, switches, threads};
+use super::{
+    code, diff, doctor, finding, json, locks, pairs, sentences, specimen, summary, switches, threads,
+};
 use crate::recording::Recording;
 
 /// Rows that the views show by default.
@@ -164,4 +166,14 @@ fn a_diff_of_unlike_recordings_says_so() {
     for word in ["programs differ", "2 CPUs before, 8 CPUs after", "6.19.0", "rights", "lengths differ"] {
         assert!(text.contains(word), "no '{word}' in {text}");
     }
+}
+
+#[test]
+fn a_diagnosis_says_what_works_and_what_would_allow_more() {
+    let text = doctor::screen(&specimen::ordinary_user(), &Style::default());
+    assert_fits(&text, 80);
+    golden("recording-doctor.txt", &text);
+    let none = doctor::screen(&specimen::locked_down(), &Style::default());
+    assert!(none.starts_with("holdup cannot record here yet"), "{none}");
+    assert!(none.contains("Docker") && none.contains("least that grants"), "{none}");
 }

@@ -4,7 +4,7 @@ use holdup_analyze::{Facts, Reason, ThreadFacts};
 
 use super::super::{Style, number, text};
 use super::columns::{Side, Table};
-use super::{more, name, share};
+use super::{more, name, rate, share};
 
 /// A thread's life in parts that add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
         ("switches/s", Side::Right),
         ("run", Side::Right),
     ]);
-    threads.iter().take(limit).for_each(|thread| table.row(row(thread)));
+    threads.iter().take(limit).for_each(|thread| table.row(row(facts, thread)));
     let mut out = table.text(style);
     out.push_str(&more(threads.len(), limit.min(threads.len()), "thread"));
     out.push_str(LEGEND);
@@ -72,7 +72,7 @@ ready: preempted or yielded; idle: waiting by design, for work, events, time
 or threads; run: median length of a stay on a CPU
 ";
 
-fn row(thread: &ThreadFacts) -> Vec<String> {
+fn row(facts: &Facts, thread: &ThreadFacts) -> Vec<String> {
     let life = thread.life_ns();
     let parts = parts(thread);
     let percent = |ns: u64| match ns {
@@ -80,9 +80,12 @@ fn row(thread: &ThreadFacts) -> Vec<String> {
         ns => number::percent(share(ns, life)),
     };
     let switches = thread.voluntary + thread.involuntary;
-    let rate = if life == 0 { 0.0 } else { switches as f64 * 1e9 / life as f64 };
+    let per_second = if life == 0 { 0.0 } else { switches as f64 * 1e9 / life as f64 };
     vec![
-        if thread.name.is_empty() { "-".to_owned() } else { text::clean(&thread.name) },
+        match name::thread_name(facts, thread) {
+            "" => "-".to_owned(),
+            name => text::clean(name),
+        },
         thread.tid.0.to_string(),
         number::time_ns(life as f64),
         percent(parts.cpu_ns),
@@ -91,7 +94,7 @@ fn row(thread: &ThreadFacts) -> Vec<String> {
         percent(parts.io_ns),
         percent(parts.idle_ns),
         percent(parts.other_ns),
-        number::count(rate.round()),
+        rate(per_second),
         number::time_ns(thread.run_ns.median_ns() as f64),
     ]
 }
