@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         output: output.clone().into(),
         limit,
         sample_hz: 1000,
-        stack_bytes: 512,
+        stack_bytes: std::env::var("STACK_BYTES").map_or(Ok(512), |text| text.parse())?,
         buffer_kib: None,
         detail: if user { Detail::User } else { Detail::Allowed },
     };

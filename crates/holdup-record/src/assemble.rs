@@ -48,15 +48,19 @@ impl Kind {
                 None => 0,
             };
         const ARGUMENTS: u64 = 1 << register::ARGUMENT_1 | 1 << register::ARGUMENT_2;
-        let stack = Shape { chain: true, registers: UNWIND, stack: true, ..Shape::default() };
+        // The kernel's walk along the frame pointers costs as much as the rest of the record and often ends in a fault: only
+        // for what is rare. The others are walked here, as far as the copy of the stack goes.
+        let top = Shape { registers: UNWIND, stack: true, ..Shape::default() };
+        let whole = Shape { chain: true, ..top };
         match self {
             Kind::Side | Kind::CountCalls | Kind::CountAgain => Shape::default(),
-            Kind::Sample | Kind::Call(_) => stack,
-            Kind::MajorFault => Shape { addr: true, ..stack },
-            Kind::FutexWait => Shape { registers: UNWIND | ARGUMENTS | 1 << register::ARGUMENT_3, ..stack },
-            Kind::FutexWoke => Shape { registers: UNWIND | ARGUMENTS | 1 << register::RESULT, ..stack },
+            Kind::Sample => whole,
+            Kind::MajorFault => Shape { addr: true, ..whole },
+            Kind::Call(_) => top,
+            Kind::FutexWait => Shape { registers: UNWIND | ARGUMENTS | 1 << register::ARGUMENT_3, ..top },
+            Kind::FutexWoke => Shape { registers: UNWIND | ARGUMENTS | 1 << register::RESULT, ..top },
             Kind::FutexEnd => Shape { registers: ARGUMENTS | 1 << register::RESULT, ..Shape::default() },
-            Kind::Switch => Shape { raw: true, ..stack },
+            Kind::Switch => Shape { raw: true, ..whole },
             Kind::Waking => Shape { raw: true, ..Shape::default() },
         }
     }
@@ -232,7 +236,7 @@ impl Assembler {
     fn sample(&mut self, lane: usize, frame: Frame, bytes: &[u8], sink: &mut impl Sink) -> Option<What> {
         let kind = *self.kinds.get(&frame.id)?;
         let sample = Sample::read(bytes, kind.shape())?;
-        let stack = if kind.shape().chain { self.stack(frame.pid, &sample, sink) } else { None };
+        let stack = if kind.shape().stack { self.stack(frame.pid, &sample, sink) } else { None };
         match kind {
             Kind::FutexWait => Some(What::FutexWait {
                 op: FutexOp(sample.register(register::ARGUMENT_2)? as u32),

@@ -4,6 +4,8 @@
 
 mod assemble;
 mod decode;
+pub mod doctor;
+pub mod import;
 mod merge;
 mod reduce;
 mod sys;

@@ -3,7 +3,7 @@
 use holdup_trace::{Registers, Stack, Word};
 use rustc_hash::FxHashMap;
 
-use crate::decode::{Sample, register};
+use crate::decode::{Sample, Words, register};
 
 /// Where the chain changes from kernel to user mode and other markers: the kernel writes them as addresses near 2^64.
 const MARKERS: u64 = -4095i64 as u64;
@@ -98,6 +98,10 @@ pub fn reduce(sample: &Sample<'_>, space: &mut Space, stack: &mut Stack) -> bool
             fp: relative(fp, sp).unwrap_or_default(),
             lr: register::LR.and_then(|bit| sample.register(bit)).unwrap_or(0),
         });
+        if stack.user.is_empty() {
+            stack.user.push(ip);
+            walk(sample.stack, fp, sp, space, &mut stack.user);
+        }
         words(sample, sp, space, stack);
     }
     stack.registers.is_some() || !stack.user.is_empty() || !stack.kernel.is_empty()
@@ -117,6 +121,21 @@ fn chain(sample: &Sample<'_>, space: &mut Space, stack: &mut Stack) {
             // The frame pointer was no frame pointer here: what follows is the walk of something else.
             break;
         }
+    }
+}
+
+/// Follows the frame pointers through a copy of the stack, as the kernel does through the stack itself. `base` is where it begins.
+fn walk(stack: Words<'_>, fp: u64, base: u64, space: &mut Space, chain: &mut Vec<u64>) {
+    let mut fp = fp.wrapping_sub(base);
+    while fp.is_multiple_of(8) && fp < 8 * stack.len() as u64 {
+        let at = (fp / 8) as usize;
+        let (Some(next), Some(addr)) = (stack.get(at), stack.get(at + 1)) else { return };
+        if !space.is_code(addr.wrapping_sub(1)) {
+            return;
+        }
+        chain.push(addr);
+        let Some(next) = next.checked_sub(base).filter(|next| *next > fp) else { return };
+        fp = next;
     }
 }
 

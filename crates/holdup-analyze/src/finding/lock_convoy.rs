@@ -8,7 +8,8 @@
 //!   here, so most acquisitions end in a switch;
 //! - the median run before a wait is at most [`LONGEST_RUN_NS`]: a switch with its wake-up costs 2 to 10 us, more than a
 //!   twentieth of such a run. With longer runs the switch hardly matters and the lock is merely hot;
-//! - that run is at most [`MOST_HANDOVERS`] times the median hand-over: threads do little but pass the lock on.
+//! - that run is at most [`MOST_HANDOVERS`] times the median hand-over (with two threads nobody else is in the queue, and the wait
+//!   itself stands for it): threads do little but pass the lock on.
 //!
 //! How it can be wrong: acquisitions that do not wait are invisible here, so a lock that is taken a thousand times per wait looks
 //! the same if runs are short for another reason. `holdup with --profile` counts them. A holder that sleeps under the lock gives
@@ -51,7 +52,13 @@ fn is_convoy(facts: &Facts, lock: &LockFacts) -> bool {
         && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
         && switch_share(facts, lock) >= LEAST_SWITCH_SHARE
         && run_ns <= LONGEST_RUN_NS
-        && run_ns <= lock.handover_ns.median_ns() * MOST_HANDOVERS
+        && run_ns <= pace_ns(lock) * MOST_HANDOVERS
+}
+
+/// The time from one hand-over to the next, or of a wait where there is mostly one thread in the queue.
+fn pace_ns(lock: &LockFacts) -> u64 {
+    let queued = lock.handover_ns.count() * 10 >= lock.waits;
+    if queued { lock.handover_ns.median_ns() } else { lock.wait_ns.median_ns() }
 }
 
 /// How many of the waiters' voluntary switches were waits for this lock.
@@ -73,7 +80,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
             rate("waits_per_s", weigh::per_s(lock.waits, facts.span_ns())),
             part("switch_share", switch_share(facts, lock)),
             ns("run_ns_median", lock.run_before_ns.median_ns()),
-            ns("handover_ns_median", lock.handover_ns.median_ns()),
+            ns("handover_ns_median", pace_ns(lock)),
             ns("wait_ns_median", lock.wait_ns.median_ns()),
             ns("wait_ns_p99", lock.wait_ns.quantile_ns(0.99)),
             part("contended_share", weigh::share(lock.contended_ns, facts.span_ns())),

@@ -1,1 +1,1105 @@
 //! Each rule at its thresholds, healthy shapes, and what explains what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use holdup_trace::{Counter, Ending, Grade, Pid, ThreadUsage, Tid};
+
+use super::weigh::{MS, S, US};
+use super::*;
+use crate::Histogram;
+use crate::facts::{
+    Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, LockFacts, OffTime, PairFacts,
+    ProcessFacts, Reason, ThreadFacts, Wakings,
+};
+use crate::names::{Frame, Role};
+
+const PID: u32 = 100;
+
+fn histogram(count: u64, ns: u64) -> Histogram {
+    let mut histogram = Histogram::default();
+    (0..count).for_each(|_| histogram.add(ns));
+    histogram
+}
+
+fn frame(function: &str, role: Role) -> Frame {
+    Frame {
+        address: 0x1000,
+        function: Some(Arc::from(function)),
+        module: Arc::from("/bin/program"),
+        offset: 0x1000,
+        file: None,
+        line: None,
+        inlined: false,
+        role,
+    }
+}
+
+fn site(function: &str) -> Site {
+    Site { trail: vec![frame(function, Role::Program)], count: 1, ns: 1 }
+}
+
+/// A recording of one second with so many threads of one process on four CPUs, in which nothing happened.
+fn quiet(threads: u32) -> Facts {
+    let mut facts = Facts { start_ns: S, end_ns: 2 * S, ..Facts::default() };
+    facts.header.machine.cpus = 4;
+    facts.header.sample_period_ns = MS;
+    facts.header.grade =
+        Grade { switches: true, futexes: true, calls: true, samples: true, ..Grade::default() };
+    facts.ending = Some(Ending { ended_ns: 2 * S, ..Ending::default() });
+    let threads = (0..threads).map(|index| ThreadFacts {
+        tid: Tid(PID + index),
+        pid: Pid(PID),
+        name: format!("worker-{index}"),
+        born_ns: S,
+        ended_ns: 2 * S,
+        ..ThreadFacts::default()
+    });
+    facts.threads = threads.collect();
+    facts.processes = vec![ProcessFacts {
+        pid: Pid(PID),
+        name: "program".into(),
+        program: None,
+        threads: facts.threads.len(),
+    }];
+    facts.cpus = vec![CpuFacts { busy_ns: S / 2, ..CpuFacts::default() }; 4];
+    facts.totals.runnable_ns = vec![S, 0, 0, 0, 0, 0];
+    facts
+}
+
+/// Lets each thread but the first compute for a while.
+fn busy(facts: &mut Facts, ns: u64) {
+    facts.threads.iter_mut().skip(1).for_each(|thread| thread.on_cpu_ns = ns);
+    facts.totals.on_cpu_ns = facts.threads.iter().map(|thread| thread.on_cpu_ns).sum();
+}
+
+fn off(facts: &mut Facts, index: usize, reason: Reason, count: u64, ns: u64) {
+    facts.threads[index].off.insert(reason, OffTime { count, ns });
+}
+
+/// A mutex that threads 1.. waited for so often and so long each.
+fn mutex(facts: &mut Facts, waits: u64, wait_ns: u64) {
+    let waiters: Vec<Tid> = facts.threads.iter().skip(1).map(|thread| thread.tid).collect();
+    let each = waits / waiters.len() as u64;
+    let reason = Reason::Futex(Primitive::Mutex);
+    (1..=waiters.len()).for_each(|index| off(facts, index, reason, each, each * wait_ns));
+    let time = OffTime { count: each, ns: each * wait_ns };
+    facts.locks.push(LockFacts {
+        pid: Pid(PID),
+        addr: Some(0x5000),
+        name: LockName::Symbol { name: "cache_lock".into(), offset: 0 },
+        primitive: Primitive::Mutex,
+        waits,
+        wait_ns: histogram(waits, wait_ns),
+        max_waiters: 3,
+        waiters: waiters.iter().map(|tid| (*tid, time)).collect(),
+        holders: waiters.iter().map(|tid| Holder { tid: *tid, count: each, ns: each * wait_ns }).collect(),
+        wait_sites: vec![site("cache_get")],
+        wake_sites: vec![site("cache_get")],
+        longest: vec![(waiters[0], S, S + wait_ns)],
+        ..LockFacts::default()
+    });
+}
+
+fn rule(kind: Kind) -> &'static Rule {
+    RULES.iter().find(|rule| rule.kind == kind).unwrap()
+}
+
+fn judge(kind: Kind, facts: &Facts) -> Vec<Finding> {
+    (rule(kind).judge)(facts)
+}
+
+fn kinds(facts: &Facts) -> Vec<Kind> {
+    all(facts).iter().map(|finding| finding.kind).collect()
+}
+
+type Change = (&'static str, fn(&mut Facts));
+
+/// The base, which is exactly at every threshold, is found; any of the changes, which go just below one, and it is not.
+fn holds_at_its_thresholds(kind: Kind, base: fn() -> Facts, changes: &[Change]) {
+    let found = judge(kind, &base());
+    assert_eq!(found.len(), 1, "{} is not found at its thresholds", kind.name());
+    let finding = &found[0];
+    assert!((0.0..=1.0).contains(&finding.severity) && finding.severity > 0.0, "{}", finding.severity);
+    assert!(!finding.proof.words.is_empty() && finding.kind == kind);
+    for evidence in &finding.evidence {
+        assert!(evidence.value.is_finite() && evidence.value >= 0.0, "{}: {evidence:?}", kind.name());
+    }
+    for (what, change) in changes {
+        let mut facts = base();
+        change(&mut facts);
+        assert!(judge(kind, &facts).is_empty(), "{} is found although {what}", kind.name());
+    }
+}
+
+fn convoy() -> Facts {
+    let mut facts = quiet(5);
+    busy(&mut facts, 100 * MS);
+    mutex(&mut facts, 200, 250 * US);
+    facts.threads.iter_mut().skip(1).for_each(|thread| thread.voluntary = 100);
+    facts.locks[0].run_before_ns = histogram(200, 200 * US);
+    facts.locks[0].handover_ns = histogram(200, 50 * US);
+    facts
+}
+
+#[test]
+fn lock_convoy_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::LockConvoy,
+        convoy,
+        &[
+            ("waits are too few", |facts| facts.locks[0].waits = 199),
+            ("waits are too short", |facts| facts.locks[0].wait_ns = histogram(200, 249 * US)),
+            ("most switches are for something else", |facts| facts.threads[1].voluntary = 101),
+            ("runs are long", |facts| {
+                facts.locks[0].run_before_ns = histogram(200, 200 * US + 1);
+                facts.locks[0].handover_ns = histogram(200, 60 * US);
+            }),
+            ("threads do more than pass the lock on", |facts| {
+                facts.locks[0].handover_ns = histogram(200, 49 * US);
+            }),
+            ("it is a condition variable", |facts| facts.locks[0].primitive = Primitive::Condvar),
+        ],
+    );
+}
+
+#[test]
+fn two_threads_make_a_convoy_too() {
+    let mut facts = convoy();
+    facts.locks[0].handover_ns = Histogram::default();
+    assert_eq!(judge(Kind::LockConvoy, &facts).len(), 1);
+    facts.locks[0].wait_ns = histogram(2_000, 49 * US);
+    assert!(judge(Kind::LockConvoy, &facts).is_empty(), "the waits are much shorter than the runs");
+}
+
+fn hot() -> Facts {
+    let mut facts = quiet(5);
+    busy(&mut facts, 100 * MS);
+    mutex(&mut facts, 20, 2_500 * US);
+    facts
+}
+
+#[test]
+fn hot_lock_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::HotLock,
+        hot,
+        &[
+            ("waits are too few", |facts| facts.locks[0].waits = 19),
+            ("waits are too short", |facts| facts.locks[0].wait_ns = histogram(20, 2_499 * US)),
+            ("waits are too short in all", |facts| {
+                facts.end_ns = S + 100 * MS;
+                facts.threads.iter_mut().for_each(|thread| thread.on_cpu_ns = 0);
+                facts.locks[0].wait_ns = histogram(20, 499 * US);
+            }),
+            ("it is a semaphore", |facts| facts.locks[0].primitive = Primitive::Semaphore),
+            ("it is an event that others raise", |facts| {
+                facts.locks[0].primitive = Primitive::OtherLock;
+                facts.locks[0].holders = vec![Holder { tid: Tid(PID), count: 20, ns: S }];
+            }),
+        ],
+    );
+}
+
+#[test]
+fn a_lock_of_ones_own_is_one_if_its_wakers_wait() {
+    let mut facts = hot();
+    facts.locks[0].primitive = Primitive::OtherLock;
+    assert_eq!(judge(Kind::HotLock, &facts).len(), 1);
+}
+
+#[test]
+fn short_waits_for_a_running_holder_could_be_spun_through() {
+    let mut facts = hot();
+    facts.locks[0].wait_ns = histogram(5_000, 20 * US);
+    facts.locks[0].holder_doing.running_ns = 10;
+    assert_eq!(judge(Kind::HotLock, &facts)[0].cure, Cure::SpinThenPark);
+    facts.locks[0].wait_ns = histogram(5_000, 25 * US);
+    assert_eq!(judge(Kind::HotLock, &facts)[0].cure, Cure::ShortenSplitOrGate);
+}
+
+#[test]
+fn locks_that_cannot_be_replaced_are_tried_from_outside() {
+    let mut facts = hot();
+    assert_eq!(judge(Kind::HotLock, &facts)[0].proof.words[1], "--locks");
+    facts.locks[0].primitive = Primitive::RustMutex;
+    assert_eq!(judge(Kind::HotLock, &facts)[0].proof.words[1], "--cpus");
+}
+
+fn sleeper() -> Facts {
+    let mut facts = quiet(6);
+    busy(&mut facts, 100 * MS);
+    mutex(&mut facts, 5, 10 * MS);
+    facts.locks[0].holder_doing = HolderDoing {
+        running_ns: 20 * MS,
+        off: BTreeMap::from([(Reason::Sleep, 25 * MS)]),
+        unknown_ns: 5 * MS,
+        off_sites: vec![site("write_log")],
+    };
+    facts
+}
+
+#[test]
+fn sleeping_holder_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SleepingHolder,
+        sleeper,
+        &[
+            ("waits are too few", |facts| facts.locks[0].waits = 4),
+            ("waits are too short", |facts| facts.locks[0].wait_ns = histogram(5, 9_999 * US)),
+            ("waits are too short in all", |facts| {
+                facts.end_ns = S + 100 * MS;
+                facts.threads.iter_mut().for_each(|thread| thread.on_cpu_ns = 0);
+                facts.locks[0].wait_ns = histogram(5, 1_999 * US);
+            }),
+            ("holders mostly ran", |facts| facts.locks[0].holder_doing.running_ns = 21 * MS),
+            ("it is not known what holders did", |facts| facts.locks[0].holder_doing.unknown_ns = 6 * MS),
+            ("holders waited for another lock", |facts| {
+                facts.locks[0].holder_doing.off =
+                    BTreeMap::from([(Reason::Futex(Primitive::Mutex), 25 * MS)]);
+            }),
+        ],
+    );
+    let found = &judge(Kind::SleepingHolder, &sleeper())[0];
+    assert_eq!(found.cure, Cure::MoveOutOfSection);
+    assert_eq!(found.place.as_ref().unwrap().trail[0].function.as_deref(), Some("write_log"));
+}
+
+#[test]
+fn a_preempted_holder_needs_a_cpu() {
+    let mut facts = sleeper();
+    facts.locks[0].holder_doing.off = BTreeMap::from([(Reason::Preempted, 25 * MS)]);
+    assert_eq!(judge(Kind::SleepingHolder, &facts)[0].cure, Cure::FewerThreads);
+}
+
+fn switching() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 200 * MS);
+    off(&mut facts, 1, Reason::Futex(Primitive::Semaphore), 1_000, 700 * MS);
+    off(&mut facts, 2, Reason::Preempted, 1_000, 700 * MS);
+    facts.totals.switches = 2_000;
+    facts.totals.run_ns = histogram(2_000, 200 * US);
+    facts
+}
+
+#[test]
+fn excessive_switching_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ExcessiveSwitching,
+        switching,
+        &[
+            ("runs are long", |facts| busy(facts, 201 * MS)),
+            ("switches are too few a second", |facts| {
+                off(facts, 1, Reason::Yielded, 0, 0);
+                off(facts, 2, Reason::Preempted, 999, 0);
+                busy(facts, 100 * MS);
+            }),
+            ("threads wait for descriptors", |facts| {
+                facts.threads[2].off.clear();
+                off(facts, 2, Reason::Poll, 1_000, 0);
+            }),
+            ("threads wait for devices", |facts| {
+                facts.threads[2].off.clear();
+                off(facts, 2, Reason::Io, 1_000, 0);
+            }),
+            ("there is hardly any work", |facts| busy(facts, 9 * MS)),
+            ("switches are too few in all", |facts| {
+                facts.end_ns = S + 100 * MS;
+                busy(facts, 20 * MS);
+                off(facts, 1, Reason::Futex(Primitive::Semaphore), 499, 0);
+                off(facts, 2, Reason::Preempted, 500, 0);
+            }),
+        ],
+    );
+    let found = &judge(Kind::ExcessiveSwitching, &switching())[0];
+    assert_eq!(weigh::value(found, "times_the_ideal"), 500.0);
+    assert_eq!(weigh::value(found, "run_ns_mean"), 200e3);
+}
+
+fn pair() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 500 * MS);
+    facts.threads.iter_mut().skip(1).for_each(|thread| thread.voluntary = 2_000);
+    facts.pairs = vec![PairFacts {
+        a: Tid(PID + 1),
+        b: Tid(PID + 2),
+        wakings: Wakings { a_to_b: 1_000, b_to_a: 1_000 },
+        round_trips: 1_000,
+        run_ns: histogram(2_000, 100 * US),
+        sites: vec![site("send")],
+        from_ns: S,
+        to_ns: 2 * S,
+    }];
+    facts
+}
+
+#[test]
+fn ping_pong_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::PingPong,
+        pair,
+        &[
+            ("round trips are too few a second", |facts| facts.pairs[0].round_trips = 999),
+            ("round trips are too few in all", |facts| {
+                facts.pairs[0].round_trips = 199;
+                facts.pairs[0].to_ns = S + 20 * MS;
+                facts.threads.iter_mut().for_each(|thread| thread.voluntary = 199);
+            }),
+            ("it does not last", |facts| facts.pairs[0].to_ns = S + 19 * MS),
+            ("runs are long", |facts| facts.pairs[0].run_ns = histogram(2_000, 100 * US + 1)),
+            ("the threads mostly wait for others", |facts| facts.threads[1].voluntary = 2_001),
+        ],
+    );
+}
+
+#[test]
+fn pairs_are_told_as_one() {
+    let mut facts = pair();
+    let mut second = facts.pairs[0].clone();
+    second.round_trips = 1_500;
+    facts.pairs.push(second);
+    let found = judge(Kind::PingPong, &facts);
+    assert_eq!(found.len(), 1);
+    assert_eq!(weigh::value(&found[0], "pairs"), 2.0);
+    assert_eq!(weigh::value(&found[0], "round_trips"), 1_500.0);
+}
+
+fn crowd() -> Facts {
+    let mut facts = quiet(9);
+    busy(&mut facts, 300 * MS);
+    (1..9).for_each(|index| off(&mut facts, index, Reason::Preempted, 10, 200 * MS));
+    facts.threads.truncate(6);
+    facts.totals.runnable_ns = vec![0, 0, 0, 0, S / 2, S / 2];
+    facts
+}
+
+#[test]
+fn oversubscription_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Oversubscription,
+        crowd,
+        &[
+            ("there are as many threads as CPUs", |facts| facts.threads.truncate(5)),
+            ("there are CPUs enough most of the time", |facts| {
+                facts.totals.runnable_ns = vec![0, 0, 0, 0, S / 2 + 1, S / 2 - 1];
+            }),
+            ("the machine has more CPUs", |facts| {
+                facts.header.machine.cpus = 8;
+                facts.cpus = vec![CpuFacts { busy_ns: S / 2, ..CpuFacts::default() }; 8];
+            }),
+            ("the machine is not known", |facts| facts.header.machine.cpus = 0),
+            ("threads mostly sleep", |facts| {
+                facts.threads[5].on_cpu_ns = 299 * MS;
+            }),
+            ("threads hardly wait for a CPU", |facts| {
+                busy(facts, 700 * MS);
+            }),
+            ("they are hardly ever preempted", |facts| {
+                (1..6).for_each(|index| off(facts, index, Reason::Preempted, 9, 200 * MS));
+            }),
+            ("each is a process", |facts| {
+                (1..6).for_each(|index| facts.threads[index].pid = Pid(200 + index as u32));
+            }),
+        ],
+    );
+}
+
+#[test]
+fn a_program_bound_to_fewer_cpus_is_judged_by_these() {
+    let mut facts = crowd();
+    facts.header.machine.cpus = 64;
+    assert_eq!(weigh::value(&judge(Kind::Oversubscription, &facts)[0], "cpus"), 4.0);
+}
+
+fn herd() -> Facts {
+    let mut facts = quiet(4);
+    facts.locks.push(LockFacts {
+        pid: Pid(PID),
+        primitive: Primitive::Condvar,
+        wake_sites: vec![site("publish")],
+        herds: Herds { calls: 2_000, woken: 5_000, back_to_sleep: 2_500 },
+        ..LockFacts::default()
+    });
+    facts
+}
+
+#[test]
+fn thundering_herd_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ThunderingHerd,
+        herd,
+        &[
+            ("calls are too few", |facts| {
+                facts.locks[0].herds = Herds { calls: 19, woken: 48, back_to_sleep: 24 };
+            }),
+            ("few are woken at once", |facts| facts.locks[0].herds.calls = 2_001),
+            ("most of the woken work", |facts| facts.locks[0].herds.back_to_sleep = 2_499),
+            ("it is a barrier", |facts| facts.locks[0].primitive = Primitive::Barrier),
+        ],
+    );
+}
+
+fn code(function: &str, role: Role, hits: u64) -> Code {
+    Code { frame: frame(function, role), hits, inclusive: hits }
+}
+
+fn spot(class: HotspotClass, function: &str, hits: u64, function_hits: u64) -> Hotspot {
+    Hotspot {
+        frame: frame(function, Role::Program),
+        instruction: "pause".into(),
+        class,
+        variable: None,
+        hits,
+        function_hits,
+        threads: vec![(Tid(PID + 1), hits - hits / 10), (Tid(PID + 2), hits / 10)],
+    }
+}
+
+fn spinning() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 250 * MS);
+    facts.totals.user_samples = 500;
+    facts.symbols = vec![code("pthread_spin_lock", Role::Lock, 50)];
+    facts
+}
+
+#[test]
+fn spin_waste_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SpinWaste,
+        spinning,
+        &[
+            ("samples are too few", |facts| facts.symbols[0].hits = 49),
+            ("it is a small part", |facts| facts.totals.user_samples = 501),
+            ("it is little time", |facts| facts.header.sample_period_ns = MS - 1),
+            ("the function does not spin", |facts| facts.symbols[0].frame = frame("compute", Role::Program)),
+        ],
+    );
+}
+
+#[test]
+fn all_of_a_loop_around_a_pause_spins() {
+    let mut facts = spinning();
+    facts.symbols.clear();
+    facts.hotspots = vec![spot(HotspotClass::Pause, "my_lock", 50, 200)];
+    assert_eq!(weigh::value(&judge(Kind::SpinWaste, &facts)[0], "spin_samples"), 200.0);
+    facts.hotspots = vec![spot(HotspotClass::Pause, "my_lock", 50, 201)];
+    assert_eq!(weigh::value(&judge(Kind::SpinWaste, &facts)[0], "spin_samples"), 50.0);
+}
+
+#[test]
+fn a_known_spinner_is_counted_once() {
+    let mut facts = spinning();
+    facts.hotspots = vec![spot(HotspotClass::Pause, "pthread_spin_lock", 40, 50)];
+    assert_eq!(weigh::value(&judge(Kind::SpinWaste, &facts)[0], "spin_samples"), 50.0);
+}
+
+fn yielding() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 50 * MS);
+    facts.yield_sites = vec![Site { count: 20_000, ..site("spin") }];
+    facts
+}
+
+#[test]
+fn storms_of_yields_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SpinWaste,
+        yielding,
+        &[
+            ("yields are too few", |facts| facts.yield_sites[0].count = 4_999),
+            ("yields are too few for so much work", |facts| busy(facts, 51 * MS)),
+            ("yields take little time", |facts| {
+                busy(facts, MS);
+                facts.yield_sites[0].count = 19_999;
+            }),
+        ],
+    );
+}
+
+fn atomic() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 200 * MS);
+    facts.totals.user_samples = 400;
+    facts.hotspots = vec![spot(HotspotClass::Atomic, "count", 60, 100)];
+    facts
+}
+
+#[test]
+fn hot_atomic_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::HotAtomic,
+        atomic,
+        &[
+            ("samples are too few", |facts| {
+                facts.totals.user_samples = 100;
+                facts.hotspots = vec![spot(HotspotClass::Atomic, "count", 49, 49)];
+            }),
+            ("the function mostly does something else", |facts| facts.hotspots[0].function_hits = 101),
+            ("the program mostly does something else", |facts| facts.totals.user_samples = 401),
+            ("one thread does it", |facts| facts.hotspots[0].threads = vec![(Tid(101), 55), (Tid(102), 5)]),
+            ("it is a pause", |facts| facts.hotspots[0].class = HotspotClass::Pause),
+        ],
+    );
+}
+
+#[test]
+fn instructions_on_one_variable_are_one_finding() {
+    let mut facts = atomic();
+    let variable = Some(LockName::Symbol { name: "hits".into(), offset: 8 });
+    facts.hotspots = vec![
+        Hotspot { variable: variable.clone(), ..spot(HotspotClass::Atomic, "count", 30, 50) },
+        Hotspot { variable: variable.clone(), ..spot(HotspotClass::Atomic, "count_more", 30, 50) },
+    ];
+    let found = judge(Kind::HotAtomic, &facts);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].subjects, [Subject::Variable(variable.unwrap())]);
+    assert_eq!(weigh::value(&found[0], "samples"), 60.0);
+}
+
+fn kernel() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 250 * MS);
+    facts.totals.user_samples = 250;
+    facts.totals.kernel_samples = Some(250);
+    facts.symbols = vec![code("copy_page", Role::Kernel, 100)];
+    facts.counters.insert(Counter::FutexCalls, 10);
+    facts
+}
+
+#[test]
+fn kernel_heavy_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::KernelHeavy,
+        kernel,
+        &[
+            ("it is less than half", |facts| facts.totals.user_samples = 251),
+            ("it is little time", |facts| facts.header.sample_period_ns = MS - 1),
+            ("the program mostly idles", |facts| facts.end_ns = 2 * S + MS),
+            ("one thread does it", |facts| facts.threads[2].on_cpu_ns = 40 * MS),
+            ("each thread is a process", |facts| facts.threads[2].pid = Pid(101)),
+        ],
+    );
+}
+
+#[test]
+fn the_kernels_own_count_stands_in_for_samples() {
+    let mut facts = kernel();
+    facts.totals.kernel_samples = None;
+    assert!(judge(Kind::KernelHeavy, &facts).is_empty());
+    let used = ThreadUsage { user_ns: 100 * MS, kernel_ns: 150 * MS, ..ThreadUsage::default() };
+    facts.threads.iter_mut().skip(1).for_each(|thread| thread.usage = Some((ThreadUsage::default(), used)));
+    assert_eq!(weigh::value(&judge(Kind::KernelHeavy, &facts)[0], "kernel_share"), 0.6);
+    facts.threads.iter_mut().for_each(|thread| thread.usage = None);
+    facts.ending = Some(Ending { user_ns: Some(50 * MS), kernel_ns: Some(450 * MS), ..Ending::default() });
+    assert_eq!(weigh::value(&judge(Kind::KernelHeavy, &facts)[0], "kernel_share"), 0.9);
+}
+
+fn wasted() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 50 * MS);
+    mutex(&mut facts, 200, US);
+    facts.locks[0].wasted_wakes = 5_000;
+    facts.locks[0].refused_waits = 5_000;
+    facts.locks[0].wakes = 4_800;
+    facts
+}
+
+#[test]
+fn wasted_wakeups_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::WastedWakeups,
+        wasted,
+        &[
+            ("calls are too few", |facts| {
+                facts.locks[0].wasted_wakes = 4_999;
+                facts.locks[0].refused_waits = 0;
+                facts.locks[0].wakes = 0;
+                busy(facts, 10 * MS);
+            }),
+            ("most calls do something", |facts| facts.locks[0].wakes = 4_801),
+            ("it is little time", |facts| busy(facts, 51 * MS)),
+        ],
+    );
+}
+
+#[test]
+fn waits_that_are_only_counted_are_the_programs() {
+    let mut facts = wasted();
+    facts.locks[0].refused_waits = 0;
+    facts.totals.wasted_wakes = 5_000;
+    assert!(judge(Kind::WastedWakeups, &facts).is_empty());
+    facts.counters.insert(Counter::FutexAgain, 5_000);
+    let found = judge(Kind::WastedWakeups, &facts);
+    assert!(found[0].subjects.is_empty());
+    assert_eq!(weigh::value(&found[0], "refused_waits"), 5_000.0);
+}
+
+fn uneven() -> Facts {
+    let mut facts = quiet(5);
+    facts.threads[1].on_cpu_ns = 510 * MS;
+    for index in 2..5 {
+        let thread = &mut facts.threads[index];
+        thread.on_cpu_ns = 170 * MS;
+        thread.ended_ns = S + 700 * MS;
+        thread.exited = true;
+    }
+    off(&mut facts, 0, Reason::Futex(Primitive::Join), 1, 900 * MS);
+    facts
+}
+
+#[test]
+fn imbalance_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Imbalance,
+        uneven,
+        &[
+            ("the busiest does hardly three times as much", |facts| facts.threads[1].on_cpu_ns -= 1),
+            ("the busiest mostly waits too", |facts| {
+                facts.threads[1].on_cpu_ns = 499 * MS;
+                facts.threads.iter_mut().skip(2).for_each(|thread| thread.on_cpu_ns = 100 * MS);
+            }),
+            ("there are two", |facts| facts.threads.truncate(3)),
+            ("the names differ", |facts| {
+                facts.threads.iter_mut().enumerate().for_each(|(n, t)| t.name = "abcde"[n..].to_owned());
+            }),
+            ("the others end hardly earlier", |facts| facts.threads[2].ended_ns += MS),
+            ("nobody waits for the last", |facts| facts.threads[0].off.clear()),
+            ("it is a small part of the recording", |facts| facts.end_ns = 3 * S + MS),
+        ],
+    );
+}
+
+#[test]
+fn others_wait_at_a_barrier_or_for_the_signal_of_the_busiest() {
+    let mut facts = uneven();
+    for index in 2..5 {
+        facts.threads[index].ended_ns = 2 * S;
+        facts.threads[index].exited = false;
+    }
+    assert!(judge(Kind::Imbalance, &facts).is_empty());
+    let mut barrier = facts.clone();
+    (2..5).for_each(|index| off(&mut barrier, index, Reason::Futex(Primitive::Barrier), 10, 300 * MS));
+    assert_eq!(judge(Kind::Imbalance, &barrier).len(), 1);
+    let waiters = (2..5).map(|n| (Tid(PID + n), OffTime { count: 1, ns: 300 * MS })).collect();
+    let signal = |by: u32| LockFacts {
+        pid: Pid(PID),
+        primitive: Primitive::Condvar,
+        waiters,
+        holders: vec![Holder { tid: Tid(PID + by), count: 3, ns: 900 * MS }],
+        ..LockFacts::default()
+    };
+    facts.locks = vec![signal(1)];
+    assert_eq!(judge(Kind::Imbalance, &facts).len(), 1);
+    facts.locks[0].holders[0].tid = Tid(PID);
+    assert!(judge(Kind::Imbalance, &facts).is_empty(), "a pool waits for the first thread's signal");
+}
+
+fn inverted() -> Facts {
+    let mut facts = quiet(3);
+    mutex(&mut facts, 4, 10 * MS);
+    facts.locks[0].inversions = OffTime { count: 3, ns: 20 * MS };
+    facts
+}
+
+#[test]
+fn priority_inversion_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::PriorityInversion,
+        inverted,
+        &[
+            ("waits are too few", |facts| facts.locks[0].inversions.count = 2),
+            ("it is little time", |facts| facts.locks[0].inversions.ns = 5 * MS - 1),
+            ("the lock inherits priorities", |facts| facts.locks[0].primitive = Primitive::PiMutex),
+        ],
+    );
+}
+
+/// One recording per rule, at its thresholds; two where it has two ways.
+const BASES: &[(Kind, fn() -> Facts)] = &[
+    (Kind::LockConvoy, convoy),
+    (Kind::HotLock, hot),
+    (Kind::SleepingHolder, sleeper),
+    (Kind::ExcessiveSwitching, switching),
+    (Kind::PingPong, pair),
+    (Kind::Oversubscription, crowd),
+    (Kind::ThunderingHerd, herd),
+    (Kind::SpinWaste, spinning),
+    (Kind::SpinWaste, yielding),
+    (Kind::HotAtomic, atomic),
+    (Kind::KernelHeavy, kernel),
+    (Kind::WastedWakeups, wasted),
+    (Kind::Imbalance, uneven),
+    (Kind::PriorityInversion, inverted),
+];
+
+#[test]
+fn every_kind_has_a_rule_in_the_order_of_the_page() {
+    let ruled: Vec<Kind> = RULES.iter().map(|rule| rule.kind).collect();
+    assert_eq!(ruled, Kind::ALL);
+    assert_eq!(vocabulary().map(|(kind, _)| kind).collect::<Vec<_>>(), Kind::ALL);
+}
+
+#[test]
+fn rules_show_the_numbers_that_they_promise() {
+    for rule in RULES {
+        let shown: BTreeSet<&str> = BASES
+            .iter()
+            .filter(|(kind, _)| *kind == rule.kind)
+            .flat_map(|(kind, base)| judge(*kind, &base()))
+            .flat_map(|finding| finding.evidence)
+            .map(|evidence| evidence.name)
+            .collect();
+        let promised: BTreeSet<&str> = rule.evidence.iter().copied().collect();
+        assert_eq!(shown, promised, "{}", rule.kind.name());
+    }
+}
+
+#[test]
+fn units_of_evidence_agree_with_their_names() {
+    for (kind, base) in BASES {
+        for evidence in judge(*kind, &base()).iter().flat_map(|finding| &finding.evidence) {
+            let name = evidence.name;
+            let fits = match evidence.unit {
+                Unit::PerSecond => name.ends_with("_per_s"),
+                Unit::Ns => name.contains("_ns"),
+                Unit::Share => name.ends_with("_share") && evidence.value <= 1.0,
+                Unit::Count | Unit::Ratio => {
+                    !["_per_s", "_ns", "_share"].iter().any(|unit| name.ends_with(unit))
+                }
+            };
+            assert!(fits, "{}: {evidence:?}", kind.name());
+        }
+    }
+}
+
+#[test]
+fn what_costs_little_and_what_is_short_is_left_out() {
+    let mut facts = hot();
+    assert_eq!(kinds(&facts), [Kind::HotLock]);
+    facts.end_ns = S + 49 * MS;
+    assert!(kinds(&facts).is_empty(), "a recording of 49 ms");
+    let mut facts = herd();
+    assert_eq!(kinds(&facts), [Kind::ThunderingHerd]);
+    facts.locks[0].herds = Herds { calls: 700, woken: 1_800, back_to_sleep: 1_800 };
+    assert!(kinds(&facts).is_empty(), "1.8% of the time");
+}
+
+#[test]
+fn the_worst_comes_first() {
+    let mut facts = hot();
+    mutex(&mut facts, 30, 10 * MS);
+    facts.locks[1].name = LockName::Symbol { name: "worse_lock".into(), offset: 0 };
+    let found = all(&facts);
+    assert_eq!(found.iter().map(weigh::lock_of).collect::<Vec<_>>(), [Some(1), Some(0)]);
+    assert!(found[0].severity > found[1].severity);
+}
+
+mod healthy {
+    //! Shapes of programs in which nothing holds threads up.
+
+    use super::*;
+
+    fn nothing(facts: &Facts) {
+        assert_eq!(kinds(facts), []);
+    }
+
+    #[test]
+    fn threads_that_compute() {
+        let mut facts = quiet(5);
+        busy(&mut facts, 990 * MS);
+        (1..5).for_each(|index| off(&mut facts, index, Reason::Preempted, 30, 10 * MS));
+        facts.totals.user_samples = 3_960;
+        facts.totals.runnable_ns = vec![0, 0, 0, 10 * MS, 960 * MS, 30 * MS];
+        facts.symbols = vec![code("compute", Role::Program, 3_900)];
+        nothing(&facts);
+    }
+
+    #[test]
+    fn a_pool_that_mostly_waits_for_work() {
+        let mut facts = quiet(17);
+        busy(&mut facts, 10 * MS);
+        facts.threads[1].on_cpu_ns = 100 * MS;
+        (1..17).for_each(|i| off(&mut facts, i, Reason::Futex(Primitive::Condvar), 200, 900 * MS));
+        mutex(&mut facts, 40, 100 * US);
+        nothing(&facts);
+    }
+
+    #[test]
+    fn a_pipeline_that_hands_over_in_batches() {
+        let mut facts = pair();
+        facts.pairs[0].round_trips = 300;
+        facts.pairs[0].run_ns = histogram(600, 1_500 * US);
+        (1..3).for_each(|i| off(&mut facts, i, Reason::Futex(Primitive::Condvar), 300, 500 * MS));
+        nothing(&facts);
+    }
+
+    #[test]
+    fn threads_that_wait_for_devices_and_descriptors() {
+        let mut facts = quiet(9);
+        busy(&mut facts, 50 * MS);
+        (1..9).for_each(|index| {
+            off(&mut facts, index, Reason::Io, 2_000, 400 * MS);
+            off(&mut facts, index, Reason::Poll, 4_000, 500 * MS);
+            facts.threads[index].voluntary = 6_000;
+        });
+        facts.totals.user_samples = 100;
+        facts.totals.kernel_samples = Some(100);
+        nothing(&facts);
+    }
+
+    #[test]
+    fn one_thread_that_copies_files() {
+        let mut facts = quiet(1);
+        facts.threads[0].on_cpu_ns = S;
+        facts.totals.on_cpu_ns = S;
+        facts.totals.user_samples = 50;
+        facts.totals.kernel_samples = Some(950);
+        nothing(&facts);
+    }
+
+    #[test]
+    fn a_tree_of_processes() {
+        let mut facts = quiet(13);
+        busy(&mut facts, 300 * MS);
+        for index in 1..13 {
+            facts.threads[index].pid = Pid(facts.threads[index].tid.0);
+            off(&mut facts, index, Reason::Preempted, 60, 500 * MS);
+            off(&mut facts, index, Reason::Child, 10, 200 * MS);
+        }
+        facts.totals.runnable_ns = vec![0, 0, 0, 0, 0, S];
+        facts.ending = Some(Ending { user_ns: Some(S), kernel_ns: Some(3 * S), ..Ending::default() });
+        nothing(&facts);
+    }
+
+    #[test]
+    fn a_runtime_that_idles() {
+        let mut facts = quiet(7);
+        busy(&mut facts, 3 * MS);
+        (1..7).for_each(|i| off(&mut facts, i, Reason::Futex(Primitive::GoRuntime), 400, 950 * MS));
+        facts.totals.user_samples = 18;
+        facts.symbols = vec![code("runtime.procyield", Role::Lock, 12)];
+        facts.yield_sites = vec![Site { count: 900, ..site("runtime.osyield") }];
+        nothing(&facts);
+    }
+
+    #[test]
+    fn sleep() {
+        let mut facts = quiet(1);
+        off(&mut facts, 0, Reason::Sleep, 1, 999 * MS);
+        nothing(&facts);
+    }
+
+    #[test]
+    fn a_start_that_contends_for_a_while() {
+        let mut facts = quiet(5);
+        busy(&mut facts, 800 * MS);
+        mutex(&mut facts, 60, 500 * US);
+        facts.locks[0].primitive = Primitive::Libc;
+        nothing(&facts);
+    }
+}
+
+mod explained {
+    //! A cause is printed, its consequences are not.
+
+    use super::super::explain::leave_out_consequences;
+    use super::*;
+
+    fn evidence(name: &'static str, value: f64) -> Evidence {
+        Evidence { name, value, unit: Unit::Count }
+    }
+
+    /// A finding about lock 0, and threads 1 and 2.
+    fn finding(kind: Kind, values: &[(&'static str, f64)]) -> Finding {
+        let thread = |n: u32| Subject::Thread { tid: Tid(PID + n), name: String::new() };
+        let lock =
+            Subject::Lock { index: 0, name: LockName::Address, addr: None, primitive: Primitive::Mutex };
+        Finding {
+            kind,
+            severity: 0.5,
+            subjects: vec![lock, thread(1), thread(2)],
+            place: Some(Site { trail: vec![frame("pthread_mutex_lock", Role::Lock)], count: 1, ns: 0 }),
+            evidence: values.iter().map(|(name, value)| evidence(name, *value)).collect(),
+            moments: Vec::new(),
+            cure: Cure::CoarserWork,
+            proof: weigh::record_again(),
+        }
+    }
+
+    fn program(mut found: Finding) -> Finding {
+        found.place = Some(site("compute"));
+        found
+    }
+
+    fn about_lock(mut found: Finding, lock: usize) -> Finding {
+        if let Some(Subject::Lock { index, .. }) = found.subjects.first_mut() {
+            *index = lock;
+        }
+        found
+    }
+
+    fn left(facts: &Facts, findings: &[Finding]) -> Vec<Kind> {
+        leave_out_consequences(facts, findings.to_vec()).iter().map(|finding| finding.kind).collect()
+    }
+
+    /// 200 waits of threads 1 to 4.
+    fn facts() -> Facts {
+        convoy()
+    }
+
+    #[test]
+    fn a_convoy_explains_what_it_does_to_the_program() {
+        let all = [
+            finding(Kind::KernelHeavy, &[]),
+            finding(Kind::LockConvoy, &[]),
+            finding(Kind::HotLock, &[]),
+            finding(Kind::ExcessiveSwitching, &[("switches", 1e6)]),
+            finding(Kind::WastedWakeups, &[]),
+            finding(Kind::HotAtomic, &[]),
+            finding(Kind::SpinWaste, &[]),
+            finding(Kind::PingPong, &[("round_trips", 100.0)]),
+            finding(Kind::SleepingHolder, &[("holders_preempted_share", 0.6)]),
+        ];
+        assert_eq!(left(&facts(), &all), [Kind::LockConvoy]);
+    }
+
+    #[test]
+    fn a_convoy_does_not_explain_what_has_nothing_to_do_with_it() {
+        let apart = [
+            finding(Kind::LockConvoy, &[]),
+            about_lock(finding(Kind::HotLock, &[]), 1),
+            program(finding(Kind::HotAtomic, &[])),
+            finding(Kind::Oversubscription, &[]),
+            finding(Kind::Imbalance, &[]),
+        ];
+        assert_eq!(left(&facts(), &apart), apart.iter().map(|finding| finding.kind).collect::<Vec<_>>());
+        let spins = [finding(Kind::LockConvoy, &[]), program(finding(Kind::SpinWaste, &[]))];
+        assert_eq!(left(&facts(), &spins).len(), 2);
+    }
+
+    #[test]
+    fn a_holder_that_sleeps_explains_hot_lock_and_convoy() {
+        let asleep = finding(Kind::SleepingHolder, &[("holders_off_share", 0.9)]);
+        let all = [finding(Kind::LockConvoy, &[]), asleep, finding(Kind::HotLock, &[])];
+        assert_eq!(left(&facts(), &all), [Kind::SleepingHolder]);
+    }
+
+    #[test]
+    fn too_many_threads_explain_preempted_holders_but_no_sleepers() {
+        let preempted = finding(Kind::SleepingHolder, &[("holders_preempted_share", 0.9)]);
+        let asleep = finding(Kind::SleepingHolder, &[("holders_off_share", 0.9)]);
+        let crowd = finding(Kind::Oversubscription, &[]);
+        let involuntary = finding(Kind::ExcessiveSwitching, &[("involuntary_share", 0.5), ("switches", 1e6)]);
+        let hot = finding(Kind::HotLock, &[]);
+        assert_eq!(left(&facts(), &[crowd.clone(), preempted, hot, involuntary]), [Kind::Oversubscription]);
+        assert_eq!(left(&facts(), &[crowd, asleep]), [Kind::Oversubscription, Kind::SleepingHolder]);
+    }
+
+    #[test]
+    fn voluntary_switches_are_not_explained_by_too_many_threads() {
+        let voluntary = finding(Kind::ExcessiveSwitching, &[("involuntary_share", 0.49)]);
+        let both = [finding(Kind::Oversubscription, &[]), voluntary];
+        assert_eq!(left(&facts(), &both).len(), 2);
+    }
+
+    #[test]
+    fn a_pair_explains_switches_and_its_own_lock() {
+        let mut facts = facts();
+        facts.locks[0].waiters.truncate(2);
+        let switching = finding(Kind::ExcessiveSwitching, &[("switches", 1e6)]);
+        let pair = finding(Kind::PingPong, &[("round_trips", 1e5)]);
+        let all = [finding(Kind::HotLock, &[]), switching, finding(Kind::KernelHeavy, &[]), pair];
+        assert_eq!(left(&facts, &all), [Kind::PingPong]);
+    }
+
+    #[test]
+    fn two_threads_that_contend_are_no_pair() {
+        let mut facts = facts();
+        facts.locks[0].waiters.truncate(2);
+        let pair = finding(Kind::PingPong, &[("round_trips", 100.0)]);
+        assert_eq!(left(&facts, &[pair, finding(Kind::HotLock, &[])]), [Kind::HotLock]);
+    }
+
+    #[test]
+    fn a_pair_does_not_explain_a_lock_that_others_wait_for() {
+        let pair = finding(Kind::PingPong, &[("round_trips", 1e5)]);
+        assert_eq!(left(&facts(), &[pair, finding(Kind::HotLock, &[])]).len(), 2);
+    }
+
+    #[test]
+    fn a_herd_explains_the_lock_that_the_woken_queue_for() {
+        let mut facts = facts();
+        let waiters = facts.locks[0].waiters.clone();
+        facts.locks.push(LockFacts {
+            pid: Pid(PID),
+            primitive: Primitive::Condvar,
+            waiters,
+            herds: Herds { calls: 30, woken: 100, back_to_sleep: 90 },
+            ..LockFacts::default()
+        });
+        let herd = about_lock(finding(Kind::ThunderingHerd, &[]), 1);
+        let pair = finding(Kind::PingPong, &[("round_trips", 1e6)]);
+        let all = [finding(Kind::LockConvoy, &[]), herd, finding(Kind::KernelHeavy, &[]), pair];
+        assert_eq!(left(&facts, &all), [Kind::ThunderingHerd]);
+        facts.locks[1].herds.woken = 99;
+        let lock = &all[..2];
+        assert_eq!(left(&facts, lock).len(), 2, "the lock is waited for without the herd too");
+    }
+
+    #[test]
+    fn inversions_explain_the_waits_that_they_make() {
+        let mut inversion = finding(Kind::PriorityInversion, &[]);
+        let all = |inversion: &Finding| [finding(Kind::HotLock, &[]), inversion.clone()];
+        inversion.severity = 0.15;
+        assert_eq!(left(&facts(), &all(&inversion)), [Kind::PriorityInversion]);
+        inversion.severity = 0.14;
+        assert_eq!(left(&facts(), &all(&inversion)).len(), 2);
+    }
+
+    #[test]
+    fn threads_that_spin_want_their_cpus_for_nothing() {
+        let mut spin = finding(Kind::SpinWaste, &[]);
+        let all = |spin: &Finding| [finding(Kind::Oversubscription, &[]), spin.clone()];
+        spin.severity = 0.3;
+        assert_eq!(left(&facts(), &all(&spin)), [Kind::SpinWaste]);
+        spin.severity = 0.29;
+        assert_eq!(left(&facts(), &all(&spin)).len(), 2);
+    }
+
+    #[test]
+    fn the_instruction_of_a_spin_lock_is_not_told_twice() {
+        let spin = program(finding(Kind::SpinWaste, &[]));
+        let same = program(finding(Kind::HotAtomic, &[]));
+        let mut other = same.clone();
+        other.place = Some(site("count"));
+        assert_eq!(left(&facts(), &[spin.clone(), same]), [Kind::SpinWaste]);
+        assert_eq!(left(&facts(), &[spin, other]).len(), 2);
+    }
+
+    #[test]
+    fn storms_of_yields_explain_switches() {
+        let spin = finding(Kind::SpinWaste, &[("yields", 1e6)]);
+        let all = [finding(Kind::ExcessiveSwitching, &[]), spin, finding(Kind::KernelHeavy, &[])];
+        assert_eq!(left(&facts(), &all), [Kind::SpinWaste]);
+    }
+
+    #[test]
+    fn switches_and_wasted_calls_explain_the_kernels_share() {
+        for cause in [Kind::ExcessiveSwitching, Kind::WastedWakeups] {
+            let all = [finding(Kind::KernelHeavy, &[]), finding(cause, &[])];
+            assert_eq!(left(&facts(), &all), [cause]);
+        }
+    }
+
+    #[test]
+    fn nothing_explains_itself_away() {
+        for a in Kind::ALL {
+            for b in Kind::ALL {
+                let shares = [("holders_off_share", 0.9), ("round_trips", 300.0), ("yields", 9.0)];
+                let both = [finding(a, &shares), finding(b, &shares)];
+                assert!(!left(&facts(), &both).is_empty(), "{} and {}", a.name(), b.name());
+            }
+        }
+    }
+}

@@ -11,7 +11,7 @@ use iced_x86::{
 };
 
 use super::Frame;
-use super::symbols::Binary;
+use super::symbols::{Binary, Machine};
 use crate::facts::{HotspotClass, LockName};
 
 /// Longest instruction of x86.
@@ -51,14 +51,23 @@ pub(super) struct Found {
 
 /// Looks at the instruction that a sample was taken behind.
 pub(super) fn inspect(binary: &Binary<'_>, ip: u64) -> Option<Found> {
-    if binary.is_aarch64() { arm::inspect(binary, ip) } else { inspect_x86(binary, ip) }
+    match binary.machine() {
+        Machine::X86_64 => inspect_x86(binary, ip),
+        Machine::Aarch64 => arm::inspect(binary, ip),
+        Machine::Other => None,
+    }
 }
 
 /// Whether a call lies right before an address, so that it can be returned to.
 pub(super) fn follows_call(binary: &Binary<'_>, address: u64) -> bool {
-    if binary.is_aarch64() {
-        return arm::follows_call(binary, address);
+    match binary.machine() {
+        Machine::X86_64 => x86_follows_call(binary, address),
+        Machine::Aarch64 => arm::follows_call(binary, address),
+        Machine::Other => true,
     }
+}
+
+fn x86_follows_call(binary: &Binary<'_>, address: u64) -> bool {
     // A binary that cannot be read there cannot contradict.
     let Some(before) = address.checked_sub(7).and_then(|start| binary.bytes_at(start, 7)) else {
         return true;
@@ -67,6 +76,33 @@ pub(super) fn follows_call(binary: &Binary<'_>, address: u64) -> bool {
     // An indirect call is `ff /2`, with as many bytes behind it as its operand needs.
     let indirect = |back: usize| before[7 - back] == 0xff && before[8 - back] >> 3 & 7 == 2;
     before[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(indirect)
+}
+
+/// The function of another file that the call before an address calls: through a stub of the linker, or through its slot itself.
+pub(super) fn imported_callee<'a>(binary: &Binary<'a>, address: u64) -> Option<&'a str> {
+    if binary.machine() != Machine::X86_64 {
+        return None;
+    }
+    let call = |back: u64| {
+        let start = address.checked_sub(back)?;
+        let mut decoder = Decoder::with_ip(64, binary.bytes_at(start, back)?, start, DecoderOptions::NONE);
+        let call = decoder.decode();
+        (call.next_ip() == address && !call.is_invalid()).then_some(call)
+    };
+    let direct = call(5).filter(Instruction::is_call_near).map(|call| call.near_branch_target());
+    let slot = match direct {
+        Some(stub) => stub_slot(binary, stub)?,
+        None => call(6).filter(Instruction::is_call_near_indirect)?.ip_rel_memory_address(),
+    };
+    binary.import(slot)
+}
+
+/// Where a stub of the linker gets the address from that it jumps to.
+fn stub_slot(binary: &Binary<'_>, stub: u64) -> Option<u64> {
+    let bytes = binary.bytes_at(stub, 16)?;
+    let stub = Decoder::with_ip(64, bytes, stub, DecoderOptions::NONE).into_iter().take(2);
+    let jump = stub.into_iter().find(|i| i.is_jmp_near_indirect() && i.is_ip_rel_memory_operand())?;
+    Some(jump.ip_rel_memory_address())
 }
 
 fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
@@ -91,7 +127,7 @@ fn text(instruction: &Instruction) -> String {
     let mut formatter = GasFormatter::new();
     formatter.options_mut().set_space_after_operand_separator(true);
     formatter.options_mut().set_uppercase_hex(false);
-    formatter.options_mut().set_rip_relative_addresses(false);
+    formatter.options_mut().set_rip_relative_addresses(true);
     let mut out = String::new();
     formatter.format(instruction, &mut out);
     out

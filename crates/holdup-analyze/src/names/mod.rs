@@ -12,6 +12,8 @@ mod resolver;
 mod roles;
 mod spaces;
 mod symbols;
+#[cfg(test)]
+mod tests;
 mod unwind;
 
 use std::sync::Arc;

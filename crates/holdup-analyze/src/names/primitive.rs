@@ -201,14 +201,18 @@ pub(super) fn classify(op: FutexOp, trail: &[Frame]) -> Primitive {
         _ => {}
     }
     let user = trail.iter().skip_while(|frame| matches!(frame.role, Role::Kernel | Role::Scheduler));
-    by_library(user.clone()).or_else(|| by_own_names(user.clone())).unwrap_or_else(|| by_operation(op, user))
+    let library = user.clone().take_while(|frame| frame.role != Role::Program);
+    by_library(library.clone())
+        .or_else(|| joins(op, library.clone()).then_some(Join))
+        .or_else(|| by_own_names(library, user))
+        .unwrap_or_default()
 }
 
 /// Reads the library's frames, from the innermost to the first that is the program's.
-fn by_library<'f>(user: impl Iterator<Item = &'f Frame>) -> Option<Primitive> {
+fn by_library<'f>(library: impl Iterator<Item = &'f Frame>) -> Option<Primitive> {
     let mut soft = None;
     let mut weak = None;
-    for frame in user.take_while(|frame| frame.role != Role::Program) {
+    for frame in library {
         let Some(hint) = frame.function.as_deref().and_then(hint) else {
             weak = weak.or(is_inside_libc(frame).then_some(Libc));
             continue;
@@ -251,8 +255,22 @@ fn hint(function: &str) -> Option<Hint> {
     RULES.iter().find(|(pattern, _)| fits(pattern, &name)).map(|(_, hint)| *hint)
 }
 
-/// A lock that the program brought itself: nothing but the names of its functions tells.
-fn by_own_names<'f>(user: impl Iterator<Item = &'f Frame>) -> Option<Primitive> {
+/// The kernel wakes whoever joins a thread on a word that is not private, which hardly anything else uses. It tells joining
+/// apart where libc's own names are hidden.
+fn joins<'f>(op: FutexOp, mut library: impl Iterator<Item = &'f Frame>) -> bool {
+    let shared = op.command() == FutexOp::WAIT_BITSET && op.is_realtime() && !op.is_private();
+    shared && library.all(|frame| frame.function.is_none() || frame.role == Role::Runtime)
+}
+
+/// A lock that the program brought itself: nothing but the names of its functions tells. A function without a name in between
+/// may be a library's way to wait: then they tell nothing.
+fn by_own_names<'f>(
+    mut library: impl Iterator<Item = &'f Frame>,
+    user: impl Iterator<Item = &'f Frame>,
+) -> Option<Primitive> {
+    if library.any(|frame| frame.function.is_none()) {
+        return None;
+    }
     let own = user.filter(|frame| frame.role == Role::Program).take(OWN_FUNCTIONS);
     own.filter_map(|frame| frame.function.as_deref())
         .find_map(|name| words(name).find_map(|word| by_word(&word)))
@@ -295,13 +313,6 @@ fn words(name: &str) -> impl Iterator<Item = String> {
     words.into_iter().filter(|word| !word.is_empty())
 }
 
-/// Without any name: the kernel wakes whoever joins a thread on a word that is not private, which hardly anything else uses.
-fn by_operation<'f>(op: FutexOp, mut user: impl Iterator<Item = &'f Frame>) -> Primitive {
-    let nameless = user.all(|frame| frame.function.is_none());
-    let joins = op.command() == FutexOp::WAIT_BITSET && op.is_realtime() && !op.is_private();
-    if nameless && joins { Join } else { Unknown }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -321,7 +332,7 @@ mod tests {
             let function = (name != "?").then(|| Arc::<str>::from(name));
             let role = match name {
                 "futex_wait" => Role::Scheduler,
-                _ => roles::of(function.as_deref(), module),
+                _ => roles::of(function.as_deref(), module, None),
             };
             Frame {
                 address: 0,
@@ -428,7 +439,9 @@ mod tests {
         assert_eq!(classify(FutexOp(FutexOp::UNLOCK_PI), &[]), PiMutex);
         assert_eq!(classify(FutexOp(FutexOp::WAIT_REQUEUE_PI), &[]), Condvar);
         let join = FutexOp(FutexOp::WAIT_BITSET | REALTIME);
-        assert_eq!(classify(join, &trail("? < ?")), Join);
-        assert_eq!(classify(join, &mine), Unknown, "a name that says nothing is no evidence");
+        assert_eq!(classify(join, &trail("libc:? < libc:? < f")), Join);
+        assert_eq!(classify(join, &trail("libc:? < pthread_cond_wait < f")), Condvar);
+        assert_eq!(classify(join, &trail("syscall < f")), Unknown, "the program's own call");
+        assert_eq!(classify(FutexOp(FutexOp::WAIT | PRIVATE), &trail("libc:? < my_lock")), Unknown);
     }
 }

@@ -9,7 +9,7 @@ use super::demangle::demangle;
 use super::instruction::{self, Suspect};
 use super::lines::Place;
 use super::spaces::{FileId, Names, Region, SpaceId};
-use super::symbols::{Binary, Loaded};
+use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
 use super::{Frame, Modules, Role, primitive, roles};
 use crate::Problem;
@@ -66,6 +66,9 @@ impl<'a> Resolver<'a> {
         if let Some(found) = self.stacks.get(stack) {
             frames.extend(found.kernel.iter().enumerate().map(|(at, ip)| self.kernel_frame(*ip, at > 0)));
             for (at, address) in self.user_path(space, stack).into_iter().enumerate() {
+                if at > 0 {
+                    self.name_callee(space, address, frames.last_mut());
+                }
                 let address = if at == 0 { address } else { address.wrapping_sub(1) };
                 self.add_user_frames(space, address, &mut frames);
             }
@@ -77,12 +80,9 @@ impl<'a> Resolver<'a> {
 
     /// The variable that an address is in.
     pub(crate) fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName> {
-        let mut asked = FxHashSet::default();
         for region in self.names.regions(space).to_vec() {
             // Only code is recorded as mapped; a binary's data moved by as much as its code did.
-            let Some((binary, bias)) = self.placed(region).filter(|_| asked.insert(region.file)) else {
-                continue;
-            };
+            let Some((binary, bias)) = self.placed(region) else { continue };
             let address = addr.wrapping_sub(bias);
             if binary.maps(address) {
                 let symbol = binary.variable(address)?;
@@ -141,28 +141,24 @@ impl<'a> Resolver<'a> {
     /// The user part: instruction pointer, then return addresses.
     fn user_path(&mut self, space: SpaceId, stack: StackId) -> Vec<u64> {
         let Some(stack) = self.stacks.get(stack) else { return Vec::new() };
+        self.prepare_unwinder(space);
         let mut unwound = Vec::new();
-        if let Some(registers) = stack.registers.filter(|_| stack.depth > 0) {
-            self.prepare_unwinder(space);
-            if let Some(unwinder) = self.unwinders.get(&space) {
-                unwound = unwinder.unwind(stack, registers, &mut self.unwound);
-            }
+        if let (Some(registers), Some(unwinder)) = (stack.registers, self.unwinders.get(&space)) {
+            unwound = unwinder.unwind(stack, registers, &mut self.unwound);
         }
-        let regions = self.names.regions(space).to_vec();
-        let executable = |address: u64| {
-            let behind = regions.partition_point(|region| region.start <= address);
-            regions.is_empty() || regions[..behind].last().is_some_and(|region| address < region.end)
-        };
+        let nothing_known = self.names.regions(space).is_empty();
+        let executable = |address: u64| nothing_known || self.names.region(space, address).is_some();
         unwind::splice(&unwound, &stack.user, executable, |address| self.follows_call(space, address))
     }
 
+    /// Reads every binary of a space.
     fn prepare_unwinder(&mut self, space: SpaceId) {
         if self.unwinders.contains_key(&space) {
             return;
         }
         let regions = self.names.regions(space).to_vec();
-        let machine = regions.iter().find_map(|region| self.binary(region.file).map(|b| b.is_aarch64()));
-        let mut unwinder = SpaceUnwinder::new(machine.unwrap_or(false));
+        let machine = regions.iter().find_map(|region| self.binary(region.file).map(Binary::machine));
+        let mut unwinder = SpaceUnwinder::new(machine.unwrap_or(Machine::Other));
         for region in regions {
             if let Some(binary) = self.binary(region.file) {
                 unwinder.add(region, binary);
@@ -172,9 +168,10 @@ impl<'a> Resolver<'a> {
     }
 
     /// Whether an address can be where a call returns to; `true` where the code cannot be read.
-    fn follows_call(&mut self, space: SpaceId, address: u64) -> bool {
-        let region = self.names.region(space, address.wrapping_sub(1));
-        let Some((binary, bias)) = region.and_then(|region| self.placed(region)) else { return true };
+    fn follows_call(&self, space: SpaceId, address: u64) -> bool {
+        let Some(region) = self.names.region(space, address.wrapping_sub(1)) else { return true };
+        let Some(Loaded::Ready(binary)) = &self.files[region.file.0 as usize].loaded else { return true };
+        let Some(bias) = binary.bias(region) else { return true };
         instruction::follows_call(binary, address.wrapping_sub(bias))
     }
 
@@ -216,6 +213,21 @@ impl<'a> Resolver<'a> {
         frames.extend(named.iter().map(|frame| Frame { address, ..frame.clone() }));
     }
 
+    /// Names a nameless function of another file after the function that its caller imports: the functions that wait in a
+    /// stripped libc often have taken the place of the one that the program called (`sem_wait`, `pthread_join`).
+    fn name_callee(&mut self, space: SpaceId, return_address: u64, callee: Option<&mut Frame>) {
+        let Some(callee) = callee.filter(|frame| frame.function.is_none()) else { return };
+        let Some(region) = self.names.region(space, return_address.wrapping_sub(1)) else { return };
+        if self.names.file(region.file).path == callee.module {
+            return;
+        }
+        let Some((binary, bias)) = self.placed(region) else { return };
+        if let Some(name) = instruction::imported_callee(binary, return_address.wrapping_sub(bias)) {
+            callee.role = roles::of(Some(&demangle(name)), &callee.module, None);
+            callee.function = Some(intern(&mut self.strings, &demangle(name)));
+        }
+    }
+
     /// The frames of an address of a file.
     fn named(&mut self, file: FileId, offset: u64) -> Arc<[Frame]> {
         if let Some(frames) = self.frames.get(&(file, offset)) {
@@ -237,7 +249,7 @@ impl<'a> Resolver<'a> {
             let raw =
                 if at == last { symbol.or(place.function.as_deref()) } else { place.function.as_deref() };
             let function = raw.map(|raw| intern(&mut self.strings, &demangle(raw)));
-            let role = roles::of(function.as_deref(), &path);
+            let role = roles::of(function.as_deref(), &path, place.file.as_deref());
             frames.push(Frame {
                 function,
                 file: place.file.map(|file| intern(&mut self.strings, &file)),

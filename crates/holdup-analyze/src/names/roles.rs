@@ -356,8 +356,44 @@ const SYSTEM_FILES: &[&str] = &[
     "[vsyscall]",
 ];
 
-/// The role of a function by its demangled name and its file.
-pub(super) fn of(function: Option<&str>, module: &str) -> Role {
+/// Parts of the paths of sources that belong to a language's library, and the parts where that waits. Functions that a compiler
+/// instantiated in the program are known by these, whatever they are called.
+const LIBRARY_SOURCES: &[&str] = &[
+    "/usr/include/*",
+    "*/include/c++/*",
+    "/rustc/*/library/*",
+    "*/lib/rustlib/src/*",
+    "*/go/src/runtime/*",
+    "*/go/src/internal/*",
+    "*/go/src/sync/atomic/*",
+];
+const LOCK_SOURCES: &[&str] = &[
+    "/usr/include/*/mutex",
+    "/usr/include/*/shared_mutex",
+    "/usr/include/*/condition_variable",
+    "/usr/include/*/bits/std_mutex.h",
+    "/usr/include/*/bits/unique_lock.h",
+    "/usr/include/*/bits/gthr*",
+    "/usr/include/*/bits/semaphore_base.h",
+    "/rustc/*/library/std/src/sync/*",
+    "/rustc/*/library/std/src/sys/sync/*",
+    "*/parking_lot-*/src/*",
+    "*/parking_lot_core-*/src/*",
+    "*/lock_api-*/src/*",
+    "*/go/src/sync/*.go",
+];
+
+/// The role of a function by its demangled name, its binary, and the source file that it was compiled from.
+pub(super) fn of(function: Option<&str>, module: &str, source: Option<&str>) -> Role {
+    let role = by_name(function, module);
+    match source {
+        Some(file) if role == Role::Program && any(LOCK_SOURCES, file) => Role::Lock,
+        Some(file) if role == Role::Program && any(LIBRARY_SOURCES, file) => Role::Runtime,
+        _ => role,
+    }
+}
+
+fn by_name(function: Option<&str>, module: &str) -> Role {
     if let Some(name) = function {
         if any(LOCK_AS_WRITTEN, name) {
             return Role::Lock;
@@ -422,7 +458,7 @@ mod tests {
             "__lock",
             "syscall",
         ] {
-            assert_eq!(of(Some(name), MINE), Role::Lock, "{name}");
+            assert_eq!(of(Some(name), MINE, None), Role::Lock, "{name}");
         }
     }
 
@@ -444,10 +480,10 @@ mod tests {
             "runtime.mcall",
             "std::thread::_Invoker<std::tuple<void (*)()> >::operator()",
         ] {
-            assert_eq!(of(Some(name), MINE), Role::Runtime, "{name}");
+            assert_eq!(of(Some(name), MINE, None), Role::Runtime, "{name}");
         }
-        assert_eq!(of(None, "/usr/lib/x86_64-linux-gnu/libc.so.6"), Role::Runtime);
-        assert_eq!(of(Some("qsort_r"), "/usr/lib/x86_64-linux-gnu/libc.so.6"), Role::Runtime);
+        assert_eq!(of(None, "/usr/lib/x86_64-linux-gnu/libc.so.6", None), Role::Runtime);
+        assert_eq!(of(Some("qsort_r"), "/usr/lib/x86_64-linux-gnu/libc.so.6", None), Role::Runtime);
     }
 
     #[test]
@@ -465,10 +501,28 @@ mod tests {
             "clock_tick",
             "starter",
         ] {
-            assert_eq!(of(Some(name), MINE), Role::Program, "{name}");
+            assert_eq!(of(Some(name), MINE, None), Role::Program, "{name}");
         }
-        assert_eq!(of(None, MINE), Role::Program);
-        assert_eq!(of(Some("deflate"), "/usr/lib/libz.so.1"), Role::Program);
+        assert_eq!(of(None, MINE, None), Role::Program);
+        assert_eq!(of(Some("deflate"), "/usr/lib/libz.so.1", None), Role::Program);
+    }
+
+    #[test]
+    fn sources_tell_where_names_do_not() {
+        for (name, source, role) in [
+            ("lock_guard", "/usr/include/c++/12/bits/std_mutex.h", Role::Lock),
+            ("get", "/usr/include/c++/12/bits/unique_ptr.h", Role::Runtime),
+            (
+                "<mine::Rows as Iterator>::fold",
+                "/rustc/59807616e1/library/core/src/iter/mod.rs",
+                Role::Runtime,
+            ),
+            ("lock", "/rustc/59807616e1/library/std/src/sync/poison/mutex.rs", Role::Lock),
+            ("lock", "/home/me/src/lock.c", Role::Program),
+            ("main.main", "/home/me/go/src/main/main.go", Role::Program),
+        ] {
+            assert_eq!(of(Some(name), MINE, Some(source)), role, "{name} in {source}");
+        }
     }
 
     #[test]

@@ -13,11 +13,14 @@ pub struct SpaceId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct FileId(pub u32);
 
+/// A build id, where it is known.
+type BuildId = Option<Box<[u8]>>;
+
 /// What mappings say about a file.
 #[derive(Debug)]
 pub(super) struct MappedFile {
     pub path: Arc<str>,
-    pub build_id: Option<Box<[u8]>>,
+    pub build_id: BuildId,
 }
 
 /// A stretch of executable addresses.
@@ -41,7 +44,7 @@ pub(crate) struct Names {
     /// Regions of each space, ascending and without overlap; the first belongs to threads of which nothing is known.
     spaces: Vec<Vec<Region>>,
     files: Vec<MappedFile>,
-    file_ids: FxHashMap<(Arc<str>, Option<Box<[u8]>>), FileId>,
+    file_ids: FxHashMap<(Arc<str>, BuildId), FileId>,
 }
 
 /// A process as it is now.

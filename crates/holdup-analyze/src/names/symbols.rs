@@ -2,8 +2,9 @@
 
 use std::cell::OnceCell;
 
-use object::read::{File, Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use object::{Architecture, SectionIndex, SegmentFlags, SymbolKind};
+use object::read::{File, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable};
+use object::{Architecture, RelocationTarget, SectionIndex, SegmentFlags, SymbolKind};
+use rustc_hash::FxHashMap;
 
 use super::lines::Lines;
 use super::spaces::{MappedFile, Region};
@@ -19,6 +20,7 @@ pub(super) struct Binary<'a> {
     segments: Vec<Segment>,
     functions: OnceCell<Vec<Symbol<'a>>>,
     variables: OnceCell<Vec<Symbol<'a>>>,
+    imports: OnceCell<FxHashMap<u64, &'a str>>,
     lines: OnceCell<Option<Lines<'a>>>,
 }
 
@@ -31,6 +33,15 @@ pub(super) enum Loaded<'a> {
     Unreadable,
     /// It is another one than ran.
     Replaced,
+}
+
+/// What a binary's instructions are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Machine {
+    X86_64,
+    Aarch64,
+    /// Names and chains only: nothing is decoded or unwound.
+    Other,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +69,7 @@ pub(super) struct Symbol<'a> {
 impl<'a> Binary<'a> {
     /// Reads what a mapping names.
     pub(super) fn load(mapped: &MappedFile, modules: &'a dyn Modules) -> Loaded<'a> {
-        if !mapped.path.starts_with('/') || mapped.path.starts_with("//") {
+        if is_no_file(&mapped.path) {
             return Loaded::NoFile;
         }
         let build_id = mapped.build_id.as_deref();
@@ -75,12 +86,17 @@ impl<'a> Binary<'a> {
             segments,
             functions: OnceCell::new(),
             variables: OnceCell::new(),
+            imports: OnceCell::new(),
             lines: OnceCell::new(),
         }))
     }
 
-    pub(super) fn is_aarch64(&self) -> bool {
-        self.file.architecture() == Architecture::Aarch64
+    pub(super) fn machine(&self) -> Machine {
+        match self.file.architecture() {
+            Architecture::X86_64 => Machine::X86_64,
+            Architecture::Aarch64 => Machine::Aarch64,
+            _ => Machine::Other,
+        }
     }
 
     /// What to add to an address of the file to get one of the process. The mapping is matched with the segment that holds
@@ -137,10 +153,26 @@ impl<'a> Binary<'a> {
         find(variables, address).filter(|symbol| symbol.size > 0)
     }
 
+    /// The function of another file whose address the loader puts at an address of this one.
+    pub(super) fn import(&self, slot: u64) -> Option<&'a str> {
+        self.imports.get_or_init(|| self.read_imports()).get(&slot).copied()
+    }
+
     /// Line information, if there is any.
     pub(super) fn lines(&self) -> Option<&Lines<'a>> {
         let read = || Lines::read(&self.file).or_else(|| Lines::read(self.debug.as_ref()?));
         self.lines.get_or_init(read).as_ref()
+    }
+
+    /// Where the code begins, and how long it is.
+    #[cfg(test)]
+    pub(super) fn text_start(&self) -> u64 {
+        self.file.section_by_name(".text").map_or(0, |section| section.address())
+    }
+
+    #[cfg(test)]
+    pub(super) fn text_len(&self) -> u64 {
+        self.file.section_by_name(".text").map_or(0, |section| section.size())
     }
 
     fn read_functions(&self) -> Vec<Symbol<'a>> {
@@ -158,6 +190,20 @@ impl<'a> Binary<'a> {
             functions = sorted(functions);
         }
         functions
+    }
+
+    fn read_imports(&self) -> FxHashMap<u64, &'a str> {
+        let (Some(relocations), Some(symbols)) =
+            (self.file.dynamic_relocations(), self.file.dynamic_symbol_table())
+        else {
+            return FxHashMap::default();
+        };
+        let named = relocations.filter_map(|(slot, relocation)| {
+            let RelocationTarget::Symbol(index) = relocation.target() else { return None };
+            let name = symbols.symbol_by_index(index).ok()?.name().ok()?;
+            Some((slot, name)).filter(|_| !name.is_empty())
+        });
+        named.collect()
     }
 
     /// All symbols of the file and its debug file.
@@ -269,6 +315,12 @@ fn find<'a>(symbols: &[Symbol<'a>], address: u64) -> Option<Symbol<'a>> {
         };
         within.then_some(symbol)
     })
+}
+
+/// Names in brackets, memory without a file, and what only looks like one.
+fn is_no_file(path: &str) -> bool {
+    const MEMORY: [&str; 6] = ["//", "/memfd:", "/dev/", "/SYSV", "/anon_hugepage", "/[aio]"];
+    !path.starts_with('/') || MEMORY.iter().any(|beginning| path.starts_with(beginning))
 }
 
 fn bytes_of<'a>(path: &str, build_id: Option<&[u8]>, modules: &'a dyn Modules) -> Option<&'a [u8]> {

@@ -16,10 +16,10 @@ use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use holdup_trace::{Registers, Stack, Word};
-use object::read::{Object, ObjectSection};
+use object::read::{CompressionFormat, Object, ObjectSection};
 
 use super::spaces::Region;
-use super::symbols::Binary;
+use super::symbols::{Binary, Machine};
 
 /// Most frames of a path.
 pub(super) const MAX_FRAMES: usize = 128;
@@ -34,6 +34,8 @@ const AARCH64_ADDRESS: u64 = (1 << 48) - 1;
 pub(super) enum SpaceUnwinder<'a> {
     X86(UnwinderX86_64<&'a [u8]>),
     Arm(UnwinderAarch64<&'a [u8]>),
+    /// Of a machine that nothing here knows: chains must do.
+    Other,
 }
 
 /// What unwinders remember.
@@ -45,11 +47,11 @@ pub(super) struct Cache {
 
 impl<'a> SpaceUnwinder<'a> {
     /// An unwinder that knows nothing yet.
-    pub(super) fn new(aarch64: bool) -> Self {
-        if aarch64 {
-            SpaceUnwinder::Arm(UnwinderAarch64::new())
-        } else {
-            SpaceUnwinder::X86(UnwinderX86_64::new())
+    pub(super) fn new(machine: Machine) -> Self {
+        match machine {
+            Machine::X86_64 => SpaceUnwinder::X86(UnwinderX86_64::new()),
+            Machine::Aarch64 => SpaceUnwinder::Arm(UnwinderAarch64::new()),
+            Machine::Other => SpaceUnwinder::Other,
         }
     }
 
@@ -66,6 +68,7 @@ impl<'a> SpaceUnwinder<'a> {
         match self {
             SpaceUnwinder::X86(unwinder) => unwinder.add_module(module),
             SpaceUnwinder::Arm(unwinder) => unwinder.add_module(module),
+            SpaceUnwinder::Other => {}
         }
     }
 
@@ -83,6 +86,7 @@ impl<'a> SpaceUnwinder<'a> {
                 path.iter_mut().for_each(|address| *address &= AARCH64_ADDRESS);
                 path
             }
+            SpaceUnwinder::Other => Vec::new(),
         }
     }
 }
@@ -119,6 +123,7 @@ fn read(stack: &Stack, address: u64) -> Option<u64> {
     })
 }
 
+/// A word as the unwinder shall see it.
 fn value(word: Word) -> u64 {
     match word {
         Word::Code(value) => value,
@@ -130,6 +135,8 @@ fn value(word: Word) -> u64 {
 fn sections<'a>(binary: &Binary<'a>, base: u64) -> ExplicitModuleSectionInfo<&'a [u8]> {
     let section = |name: &str| {
         let section = binary.file.section_by_name(name)?;
+        // Go compresses its .debug_frame; it keeps frame pointers too, so nothing is lost by doing without.
+        section.compressed_file_range().ok().filter(|range| range.format == CompressionFormat::None)?;
         let range = section.address()..section.address().checked_add(section.size())?;
         Some((range, section.data().ok()?))
     };
@@ -154,7 +161,7 @@ pub(super) fn splice(
     unwound: &[u64],
     chain: &[u64],
     executable: impl Fn(u64) -> bool,
-    mut returns: impl FnMut(u64) -> bool,
+    returns: impl Fn(u64) -> bool,
 ) -> Vec<u64> {
     let mut path: Vec<u64> = plausible(unwound, &executable).to_vec();
     let chain = plausible(chain, &executable);
@@ -180,7 +187,7 @@ fn meeting(path: &[u64], chain: &[u64]) -> usize {
         let repeats = path[1..=at].iter().filter(|other| *other == address).count();
         let mut places =
             chain.iter().enumerate().skip(1).filter(|(_, other)| *other == address).map(|(at, _)| at);
-        let last = places.clone().last();
+        let last = places.clone().next_back();
         places.nth(repeats - 1).or(last)
     });
     met.take(1).next().unwrap_or(0)

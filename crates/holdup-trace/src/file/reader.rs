@@ -204,7 +204,10 @@ impl Pass<'_> {
                 }
             }
             Ok(()) if told > given => {
-                self.damage(&format!("has {} events of kinds that this holdup does not know", told - given));
+                let unknown = told - given;
+                self.damage(&format!(
+                    "has events of kinds that this holdup does not know ({unknown} of them)"
+                ));
             }
             Ok(()) => {}
         }

@@ -45,6 +45,8 @@ pub enum Error {
     FileExists(PathBuf),
     /// A recording would be overwritten.
     RecordingExists(PathBuf),
+    /// An export would be overwritten.
+    ExportExists(PathBuf),
     /// A recording cannot be shown.
     Recording(RecordingError),
     /// `holdup time` or `holdup record` cannot start the command.
@@ -105,6 +107,9 @@ impl fmt::Display for Error {
                     "{} exists, and no recording is overwritten; give another name with -o",
                     path.display()
                 )
+            }
+            Error::ExportExists(path) => {
+                write!(f, "{} exists, and is not replaced; give another name", path.display())
             }
             Error::Recording(why) => why.fmt(f),
             Error::Command { name, why } if why.kind() == io::ErrorKind::NotFound => {

@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod diff;
+mod doctor;
 mod error;
 mod export;
 pub mod factors;
@@ -117,6 +118,8 @@ pub enum Command {
     Report(report::Options),
     /// Two recordings side by side: findings gone, new, better, worse
     Diff(diff::Options),
+    /// What this machine and user allow to record, and what would allow more
+    Doctor(doctor::Options),
     /// What there is: locks, workloads, factors, metrics, experiments, claims
     List(list::Options),
     /// The runs in the store, newest first
@@ -177,6 +180,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::Record(options)) => record::run(&options),
         Request::Command(Command::Report(options)) => report::run(&options),
         Request::Command(Command::Diff(options)) => diff::run(&options),
+        Request::Command(Command::Doctor(options)) => doctor::run(&options),
         Request::Command(Command::List(options)) => list::run(&options),
         Request::Command(Command::History(options)) => history::run(&options),
         Request::Command(Command::Compare(options)) => compare::run(&options),

@@ -1,9 +1,13 @@
 //! `holdup report`: what a recording says, on one screen; and views of everything behind it.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use holdup_analyze::Report;
+
 use super::{Error, Status, measure, output};
+use crate::export;
 use crate::recording::{self, Recording, Window};
 use crate::report::Style;
 use crate::report::recording::{code, finding, json, locks, pairs, summary, switches, threads};
@@ -44,6 +48,12 @@ pub struct Options {
     /// Rows per table [default: 10; of --switches all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
+    /// Write the timeline here, for https://ui.perfetto.dev; an existing file is never replaced
+    #[arg(long, value_name = "OUT")]
+    perfetto: Option<PathBuf>,
+    /// Write the timeline and the samples here, for https://profiler.firefox.com
+    #[arg(long, value_name = "OUT")]
+    firefox: Option<PathBuf>,
     /// Everything as JSON: docs/recording-json.md describes it
     #[arg(long, conflicts_with_all = ["finding", "threads", "locks", "pairs", "symbols", "modules", "switches", "limit"])]
     json: bool,
@@ -55,6 +65,7 @@ Examples:
   holdup report server.holdup --finding 1  all about the first finding
   holdup report server.holdup --locks --threads
   holdup report server.holdup --switches --from 1.20s --to 1.35s
+  holdup report server.holdup --perfetto server.pftrace
   holdup report server.holdup --json | jq '.findings[0]'";
 
 /// Rows per table where nobody says.
@@ -70,15 +81,19 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         Some(path) => path.clone(),
         None => newest()?,
     };
-    let recording = recording::open(&path, window, options.switches)?;
+    let exports = exports(options)?;
+    let recording = recording::open(&path, window, options.switches || !exports.is_empty())?;
     let style = style(output::colour());
+    for export in &exports {
+        export.write(&recording)?;
+    }
     if options.json {
         output::print(&format!("{:#}\n", json::recording(&recording)))?;
         return Ok(Status::Success);
     }
     let limit = options.limit.map(|limit| limit as usize);
     let mut views = views(options, &recording, limit.unwrap_or(ROWS), &style)?;
-    if views.is_empty() && !options.switches {
+    if views.is_empty() && !options.switches && exports.is_empty() {
         views.push(summary::screen(&recording, &style));
     }
     output::print(&views.join("\n"))?;
@@ -86,6 +101,50 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         list_switches(&recording, limit.unwrap_or(usize::MAX), !views.is_empty())?;
     }
     Ok(Status::Success)
+}
+
+/// A file for another viewer.
+struct Export<'a> {
+    path: &'a Path,
+    write: fn(&Report, &mut dyn Write) -> io::Result<()>,
+    viewer: &'static str,
+}
+
+/// The files that were asked for. None of them may exist, before anything is read.
+fn exports(options: &Options) -> Result<Vec<Export<'_>>, Error> {
+    let perfetto = options.perfetto.as_deref().map(|path| Export {
+        path,
+        write: export::perfetto::write,
+        viewer: "https://ui.perfetto.dev",
+    });
+    let firefox = options.firefox.as_deref().map(|path| Export {
+        path,
+        write: export::firefox::write,
+        viewer: "https://profiler.firefox.com",
+    });
+    let exports: Vec<Export<'_>> = perfetto.into_iter().chain(firefox).collect();
+    match exports.iter().find(|export| export.path.symlink_metadata().is_ok()) {
+        Some(export) => Err(Error::ExportExists(export.path.to_owned())),
+        None => Ok(exports),
+    }
+}
+
+impl Export<'_> {
+    fn write(&self, recording: &Recording) -> Result<(), Error> {
+        let fail = |why: io::Error| match why.kind() {
+            io::ErrorKind::AlreadyExists => Error::ExportExists(self.path.to_owned()),
+            _ => Error::File { path: self.path.to_owned(), why },
+        };
+        let mut out = io::BufWriter::new(File::create_new(self.path).map_err(fail)?);
+        let written = (self.write)(&recording.report, &mut out).and_then(|()| out.flush());
+        if let Err(why) = written {
+            // Half a file helps nobody; that it cannot be removed either changes nothing for the user.
+            let _ = std::fs::remove_file(self.path);
+            return Err(fail(why));
+        }
+        output::note(format_args!("holdup: wrote {}; open it at {}", self.path.display(), self.viewer));
+        Ok(())
+    }
 }
 
 /// How text is laid out, with colours or without.

@@ -126,3 +126,20 @@ fn finding() -> Finding {
         proof: Command { words: Vec::new(), program: true },
     }
 }
+
+/// A report whose parts contradict each other: indices of nothing, time that goes back, more rows than threads.
+pub(super) fn contradictory() -> Report {
+    let mut report = report(2);
+    report.facts.locks.clear();
+    report.facts.processes.clear();
+    report.facts.header = Header::default();
+    let timeline = report.timeline.as_mut().expect("it has one");
+    let odd = Interval { from_ns: BEGAN_NS, to_ns: 3, state: State::Running { cpu: u16::MAX } };
+    timeline.threads[0].insert(3, odd);
+    timeline.threads.push(vec![odd]);
+    timeline.wakes.reverse();
+    timeline.samples.push(SampleAt { time_ns: 1, thread: 99, trail: 0 });
+    timeline.samples.push(SampleAt { time_ns: 1, thread: 0, trail: 99 });
+    timeline.samples.push(SampleAt { time_ns: u64::MAX, thread: 0, trail: 0 });
+    report
+}

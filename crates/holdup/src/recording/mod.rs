@@ -132,13 +132,10 @@ impl std::error::Error for RecordingError {}
 pub fn open(path: &Path, window: Window, timeline: bool) -> Result<Recording, RecordingError> {
     let bytes = bytes(path)?;
     let reader = Reader::open(&bytes).map_err(|why| RecordingError::Open { path: path.to_owned(), why })?;
-    let recording = analysed(path, &bytes, &reader, window, timeline);
+    let (recording, last_ns) = analysed(path, &bytes, &reader, window, timeline);
+    let span_ns = last_ns.saturating_sub(reader.header().began_ns);
     match window.from_ns {
-        Some(from_ns) if recording.report.facts.totals.events == 0 => {
-            let whole = analysed(path, &bytes, &reader, Window::default(), false);
-            let span_ns = whole.report.facts.span_ns();
-            if from_ns > span_ns { Err(RecordingError::Window { from_ns, span_ns }) } else { Ok(recording) }
-        }
+        Some(from_ns) if from_ns > span_ns => Err(RecordingError::Window { from_ns, span_ns }),
         _ => Ok(recording),
     }
 }
@@ -155,20 +152,33 @@ fn bytes(path: &Path) -> Result<Vec<u8>, RecordingError> {
     }
 }
 
-fn analysed(path: &Path, bytes: &[u8], reader: &Reader<'_>, window: Window, timeline: bool) -> Recording {
+/// The analysed recording, and its last moment whatever the window.
+fn analysed(
+    path: &Path,
+    bytes: &[u8],
+    reader: &Reader<'_>,
+    window: Window,
+    timeline: bool,
+) -> (Recording, u64) {
     let header = reader.header();
     let moment = |since_ns: u64| header.began_ns.saturating_add(since_ns);
     let options = Options { timeline, from_ns: window.from_ns.map(moment), to_ns: window.to_ns.map(moment) };
     let mut analysis = Analysis::new(header, options);
     let mut stacks = Stacks::new();
-    let summary = reader.read(&mut stacks, &mut |event| analysis.feed(event));
+    let mut last_ns = 0;
+    let summary = reader.read(&mut stacks, &mut |event| {
+        last_ns = last_ns.max(event.time_ns);
+        analysis.feed(event);
+    });
+    let last_ns = summary.ending.as_ref().map_or(last_ns, |ending| last_ns.max(ending.ended_ns));
     let binaries = Binaries::of(header, summary.ending.as_ref());
     let mut report = analysis.finish(summary.ending.as_ref(), &stacks, &binaries);
     name_replaced(&mut report.problems, &binaries);
     if summary.ending.is_none() && !report.problems.contains(&Problem::CutOff) {
         report.problems.push(Problem::CutOff);
     }
-    Recording { path: path.to_owned(), file_bytes: bytes.len() as u64, report, damage: summary.damage }
+    let file_bytes = bytes.len() as u64;
+    (Recording { path: path.to_owned(), file_bytes, report, damage: summary.damage }, last_ns)
 }
 
 /// The analysis only knows that a file was not supplied; that it is there but another one now, only the supplier knows.

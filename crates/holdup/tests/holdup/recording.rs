@@ -240,3 +240,130 @@ fn recording_refuses_what_makes_no_sense() {
     assert_eq!(std::fs::read(place.path("a.holdup")).unwrap(), recording(true));
     assert_eq!(super::files(&place.path(".")), ["a.holdup"], "nothing was left behind");
 }
+
+/// The one recording of a place.
+fn recorded(place: &Place) -> String {
+    let mut names = super::files(&place.path("."));
+    names.retain(|name| name.ends_with(".holdup"));
+    assert_eq!(names.len(), 1, "{names:?}");
+    names.remove(0)
+}
+
+/// Why this machine cannot record at all, if so: then there is nothing to test.
+fn cannot_record() -> Option<String> {
+    let place = Place::new();
+    let ended = place.run("record --no-report -- true");
+    (ended.code == Some(2)).then_some(ended.err)
+}
+
+macro_rules! needs_recording {
+    () => {
+        if let Some(why) = cannot_record() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+    };
+}
+
+#[test]
+fn a_recorded_program_keeps_its_streams_and_its_exit_status() {
+    needs_recording!();
+    let place = Place::new();
+    let mut command = place.command("record -- sh -c");
+    let ended = super::Ended::of(command.arg("echo result; exit 7").output().unwrap()).with(7);
+    assert_eq!(ended.out, "result\n");
+    let name = recorded(&place);
+    assert!(name.starts_with("sh-20"), "{name}");
+    let ended = ended.says(&["recorded", &name, "--threads"]);
+    assert!(!ended.err.contains('\u{1b}'), "colours without a terminal: {}", ended.err);
+    place.run(&format!("report {name}")).with(0);
+}
+
+#[test]
+fn only_recording_shows_no_report() {
+    needs_recording!();
+    let place = Place::new();
+    let ended = place.run("record --no-report -o mine.holdup -- true").with(0).says(&["mine.holdup"]);
+    assert!(ended.out.is_empty() && !ended.err.contains("--threads"), "{ended:?}");
+    let first = std::fs::read(place.path("mine.holdup")).unwrap();
+    place.run("record -o mine.holdup -- true").with(2).says(&["mine.holdup exists"]);
+    assert_eq!(std::fs::read(place.path("mine.holdup")).unwrap(), first, "the recording was changed");
+}
+
+#[test]
+fn a_second_recording_in_the_same_second_gets_a_number() {
+    needs_recording!();
+    let place = Place::new();
+    for _ in 0..3 {
+        place.run("record --no-report -- true").with(0);
+    }
+    let names = super::files(&place.path("."));
+    assert_eq!(names.iter().filter(|name| name.ends_with(".holdup")).count(), 3, "{names:?}");
+}
+
+#[test]
+fn what_cannot_be_started_leaves_no_recording() {
+    needs_recording!();
+    let place = Place::new();
+    place.run("record -- no-such-program").with(127).says(&["holdup: no-such-program", "no such command"]);
+    std::fs::write(place.path("text"), "not a program").unwrap();
+    place.run("record -- ./text").with(126).says(&["./text", "cannot be executed"]);
+    place.run("record -p 4194305").with(2).says(&["no process 4194305", "pgrep"]);
+    place.run("record -o no/folder/x.holdup -- true").with(2).says(&["no/folder/x.holdup"]);
+    assert_eq!(super::files(&place.path(".")), ["text"], "something was left behind");
+}
+
+#[test]
+fn a_running_process_is_attached_to() {
+    needs_recording!();
+    let place = Place::new();
+    let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let ended = place.run(&format!("record -p {} --for 300ms", sleeper.id()));
+    let goes_on = sleeper.try_wait().unwrap().is_none();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    ended.with(0).says(&["recorded"]).shows(&["--threads"]);
+    assert!(goes_on, "the process that was attached to did not survive it");
+    assert!(recorded(&place).starts_with("sleep-"));
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_that_can_be_shown() {
+    needs_recording!();
+    let place = Place::new();
+    let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let mut command = place.command(&format!("record -o stopped.holdup -p {}", sleeper.id()));
+    let child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // The file appears when the recording has begun; Ctrl-C is listened for by then.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !place.path("stopped.holdup").exists() && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let ended = super::Ended::of(child.wait_with_output().unwrap());
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    ended.with(130).says(&["recorded"]);
+    place.run("report stopped.holdup").with(0);
+}
+
+#[test]
+fn an_export_replaces_nothing() {
+    let place = with_recording();
+    place.run("report a.holdup --perfetto a.pftrace --firefox a.json").with(0).says(&[
+        "a.pftrace",
+        "ui.perfetto.dev",
+        "a.json",
+        "profiler.firefox.com",
+    ]);
+    let json = std::fs::read_to_string(place.path("a.json")).unwrap();
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
+    std::fs::write(place.path("mine"), "precious").unwrap();
+    for flag in ["--perfetto", "--firefox"] {
+        place.run(&format!("report a.holdup {flag} mine")).with(2).says(&["mine exists"]);
+    }
+    assert_eq!(std::fs::read_to_string(place.path("mine")).unwrap(), "precious");
+    place.run("report a.holdup --perfetto no/folder/x").with(2).says(&["no/folder/x"]);
+}

@@ -12,9 +12,10 @@ mod perf;
 mod plan;
 mod probe;
 mod refusal;
+mod rights;
 mod ring;
 mod session;
-pub mod snapshot;
+mod snapshot;
 mod target;
 
 use std::ffi::OsString;
@@ -35,6 +36,8 @@ use self::target::{Ended, Process};
 use crate::assemble::{Assembler, Kind};
 use crate::merge::Merge;
 use crate::{Error, Options, Outcome, Target};
+
+pub use self::rights::probe;
 
 /// Records as the options say.
 pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {

@@ -12,8 +12,8 @@ use super::ring::Ring;
 
 /// What the recorder asks of perf.
 pub trait Kernel {
-    /// perf_event_open.
-    fn open(&self, attr: &Attr, pid: u32, cpu: u16) -> io::Result<OwnedFd>;
+    /// perf_event_open, for one CPU or (without a ring) for all.
+    fn open(&self, attr: &Attr, pid: u32, cpu: Option<u16>) -> io::Result<OwnedFd>;
     /// The event writes into the ring of another one.
     fn redirect(&self, event: BorrowedFd<'_>, ring: BorrowedFd<'_>) -> io::Result<()>;
     /// The kernel passes over what does not fit the filter.
@@ -33,14 +33,14 @@ pub trait Kernel {
 pub struct Linux;
 
 impl Kernel for Linux {
-    fn open(&self, attr: &Attr, pid: u32, cpu: u16) -> io::Result<OwnedFd> {
+    fn open(&self, attr: &Attr, pid: u32, cpu: Option<u16>) -> io::Result<OwnedFd> {
         let mut attr = *attr;
         // SAFETY: the kernel reads `size` bytes of the attribute, which is whole and its own here, and may write to its size.
         let fd = unsafe {
             perf::perf_event_open(
                 &raw mut attr,
                 pid as i32,
-                i32::from(cpu),
+                cpu.map_or(-1, i32::from),
                 -1,
                 perf::bindings::PERF_FLAG_FD_CLOEXEC.into(),
             )

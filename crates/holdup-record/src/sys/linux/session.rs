@@ -121,23 +121,27 @@ impl<K: Kernel> Session<K> {
 
     fn open_spec(&self, spec: &Spec, tid: u32) -> Result<Vec<(Kind, u64, OwnedFd)>, OpenError> {
         let attr = spec.attr(self.manner);
-        let mut opened = Vec::with_capacity(self.cpus.len());
-        for cpu in &self.cpus {
-            let fd = self.kernel.open(&attr, tid, cpu.number).map_err(open_error)?;
+        let event = |cpu: Option<&Cpu>| {
+            let fd = self.kernel.open(&attr, tid, cpu.map(|cpu| cpu.number)).map_err(open_error)?;
+            let failed = |call| move |why| OpenError::Call(call, why);
             if let Some(filter) = &spec.filter {
-                self.kernel
-                    .filter(fd.as_fd(), filter)
-                    .map_err(|e| OpenError::Call("PERF_EVENT_IOC_SET_FILTER", e))?;
+                self.kernel.filter(fd.as_fd(), filter).map_err(failed("PERF_EVENT_IOC_SET_FILTER"))?;
             }
-            if !spec.counts() {
+            if let Some(cpu) = cpu {
                 self.kernel
                     .redirect(fd.as_fd(), cpu.owner.as_fd())
-                    .map_err(|e| OpenError::Call("PERF_EVENT_IOC_SET_OUTPUT", e))?;
+                    .map_err(failed("PERF_EVENT_IOC_SET_OUTPUT"))?;
             }
-            let id = self.kernel.id(fd.as_fd()).map_err(|e| OpenError::Call("PERF_EVENT_IOC_ID", e))?;
-            opened.push((spec.kind, id, fd));
+            let id = self.kernel.id(fd.as_fd()).map_err(failed("PERF_EVENT_IOC_ID"))?;
+            Ok((spec.kind, id, fd))
+        };
+        // Linux looks at every event of a thread at every switch, so there are no more than needed: a ring belongs to one CPU,
+        // and an event that threads to come inherit writes into the ring of its own CPU only; one that counts needs no ring.
+        if spec.counts() {
+            Ok(vec![event(None)?])
+        } else {
+            self.cpus.iter().map(|cpu| event(Some(cpu))).collect()
         }
-        Ok(opened)
     }
 
     /// Gives up the events that are needed least, to have their descriptors; `false` if all that are left are needed.
@@ -214,7 +218,7 @@ fn rings(kernel: &impl Kernel, cpus: &[u16], pages: usize) -> Result<Vec<Cpu>, O
     let mut rings = Vec::with_capacity(cpus.len());
     for &number in cpus {
         let watermark = u32::try_from(pages * 1024).unwrap_or(u32::MAX);
-        let owner = kernel.open(&plan::ring_owner(watermark), 0, number).map_err(open_error)?;
+        let owner = kernel.open(&plan::ring_owner(watermark), 0, Some(number)).map_err(open_error)?;
         let ring = kernel.map(owner.as_fd(), pages).map_err(|error| OpenError::Call("mmap", error))?;
         rings.push(Cpu { number, ring, owner });
     }

@@ -158,7 +158,7 @@ fn chunks_and_events_of_the_future_are_passed_over() {
     assert_eq!(
         why,
         [
-            "has 1 events of kinds that this holdup does not know",
+            "has events of kinds that this holdup does not know (1 of them)",
             "has a chunk of kind 77, which this holdup does not know"
         ]
     );

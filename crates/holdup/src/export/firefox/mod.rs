@@ -131,6 +131,10 @@ impl<'a> Maker<'a> {
         Timestamp::from_nanos_since_reference(time_ns.saturating_sub(self.zero_ns))
     }
 
+    fn between(&self, from_ns: u64, to_ns: u64) -> MarkerTiming {
+        MarkerTiming::Interval(self.at(from_ns), self.at(to_ns.max(from_ns)))
+    }
+
     fn add_threads(&mut self) {
         let mut processes: HashMap<Pid, ProcessHandle> = HashMap::new();
         for thread in &self.facts.threads {
@@ -154,7 +158,7 @@ impl<'a> Maker<'a> {
 
     fn intervals(&mut self, thread: usize, intervals: &[Interval]) {
         for interval in intervals {
-            let timing = MarkerTiming::Interval(self.at(interval.from_ns), self.at(interval.to_ns));
+            let timing = self.between(interval.from_ns, interval.to_ns);
             let marker = StateMarker {
                 name: self.profile.intern_string(Group::of(interval.state).name()),
                 what: self.label(interval.state),
@@ -232,7 +236,7 @@ impl<'a> Maker<'a> {
             };
             for moment in &finding.moments {
                 let Some(thread) = directory.at(moment.tid, moment.from_ns) else { continue };
-                let timing = MarkerTiming::Interval(self.at(moment.from_ns), self.at(moment.to_ns));
+                let timing = self.between(moment.from_ns, moment.to_ns);
                 self.profile.add_marker(self.threads[thread], timing, marker.clone());
             }
         }

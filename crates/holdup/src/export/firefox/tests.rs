@@ -2,13 +2,17 @@
 
 use serde_json::Value;
 
-use super::super::specimen::{HOSTILE, report};
+use super::super::specimen::{HOSTILE, contradictory, report};
 use super::*;
 use crate::report::text;
 
 fn written(rounds: u64) -> Value {
+    json(&report(rounds))
+}
+
+fn json(report: &Report) -> Value {
     let mut bytes = Vec::new();
-    write(&report(rounds), &mut bytes).unwrap();
+    write(report, &mut bytes).unwrap();
     assert!(!bytes.contains(&b'\n'), "control characters are escaped");
     serde_json::from_slice(&bytes).unwrap()
 }
@@ -95,13 +99,18 @@ fn check_markers(thread: &Value, schemas: &[Value], categories: usize) {
 #[test]
 fn the_rules_of_the_format_hold() {
     let profile = written(8);
+    assert_eq!(profile["meta"]["interval"], 1.0);
+    check(&profile);
+    check(&json(&contradictory()));
+}
+
+fn check(profile: &Value) {
     let meta = &profile["meta"];
     for key in
         ["preprocessedProfileVersion", "interval", "startTime", "product", "markerSchema", "categories"]
     {
         assert!(meta.get(key).is_some(), "meta lacks {key}");
     }
-    assert_eq!(meta["interval"], 1.0);
     let categories = list(&meta["categories"]).len();
     assert_eq!(list(&profile["threads"]).len(), 2);
     for thread in list(&profile["threads"]) {

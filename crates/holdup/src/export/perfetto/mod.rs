@@ -2,7 +2,7 @@
 //!
 //! Each thread is a track with a slice for every stretch of running (by CPU), waiting (by lock) and everything else; wake-ups are flows
 //! from an instant on the waker's track to the slice that the woken thread begins then; CPU samples are stack samples (a kind of packet
-//! that Perfetto reads since version 58, others pass it over); the moments of findings are instants on a track of their own.
+//! that Perfetto reads since 2026; older ones pass it over); the moments of findings are instants on a track of their own.
 //! Everything is one packet sequence on the clock CLOCK_MONOTONIC.
 
 mod proto;
@@ -21,15 +21,15 @@ use crate::report::recording::name;
 use crate::report::text;
 use proto::{
     Callstack, Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, ExecutionContext, InternedData,
-    InternedFrame, InternedString, Mapping, NamedId, ProcessDescriptor, StackSample, TaskContext,
-    ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor, TrackEvent, builtin_clock, mode,
-    sequence_flag, unit,
+    InternedFrame, InternedString, Mapping, NamedId, ProcessDescriptor, StackSample, StackSampleDefaults,
+    TaskContext, ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor, TrackEvent,
+    builtin_clock, mode, sequence_flag, unit,
 };
 
 /// Our packets are one sequence; any number but 0.
 const SEQUENCE: u32 = 1;
-/// Tracks have numbers above this, which keeps them apart from those of traces that ours is merged with ("hold" in ASCII).
-const TRACKS: u64 = 0x686f_6c64 << 32;
+/// Tracks have numbers above this, which keeps them apart from those of traces that ours is merged with ("hol" in ASCII), and short.
+const TRACKS: u64 = 0x68_6f6c;
 const FINDINGS_TRACK: u64 = TRACKS;
 
 /// Writes the timeline of `report`.
@@ -113,7 +113,15 @@ impl<'a, W: Write> Trace<'a, W> {
             ],
             primary_trace_clock: Some(builtin_clock::MONOTONIC as i32),
         };
-        let defaults = TracePacketDefaults { timestamp_clock_id: Some(builtin_clock::MONOTONIC) };
+        let timebase =
+            CounterDescriptor { name: Some("cpu-clock".to_owned()), unit: Some(unit::NANOSECONDS) };
+        let defaults = TracePacketDefaults {
+            timestamp_clock_id: Some(builtin_clock::MONOTONIC),
+            stack_sample_defaults: Some(StackSampleDefaults {
+                source: Some("holdup".to_owned()),
+                primary_descriptor: Some(timebase),
+            }),
+        };
         self.packet(TracePacket {
             sequence_flags: Some(sequence_flag::INCREMENTAL_STATE_CLEARED),
             trace_packet_defaults: Some(defaults),
@@ -209,31 +217,31 @@ impl<'a, W: Write> Trace<'a, W> {
             };
             self.event(interval.from_ns, begin)?;
             let r#type = Some(proto::event_type::SLICE_END);
-            self.event(interval.to_ns, TrackEvent { r#type, track_uuid, ..Default::default() })?;
+            let to_ns = interval.to_ns.max(interval.from_ns);
+            self.event(to_ns, TrackEvent { r#type, track_uuid, ..Default::default() })?;
         }
         Ok(())
     }
 
     fn samples(&mut self, timeline: &Timeline) -> io::Result<()> {
-        let stacks: Vec<Vec<u64>> = timeline.trails.iter().map(|trail| self.stack(trail)).collect();
-        let threads = self.facts.threads.len();
-        let known =
-            |sample: &&SampleAt| (sample.thread as usize) < threads && (sample.trail as usize) < stacks.len();
-        for sample in timeline.samples.iter().filter(known) {
-            let innermost = timeline.trails[sample.trail as usize].first();
-            let thread = &self.facts.threads[sample.thread as usize];
+        let mut told = vec![false; timeline.trails.len()];
+        for SampleAt { time_ns, thread, trail } in &timeline.samples {
+            let index = *trail as usize;
+            let thread = self.facts.threads.get(*thread as usize);
+            let (Some(thread), Some(path)) = (thread, timeline.trails.get(index)) else { continue };
+            let iid = index as u64 + 1;
+            if !std::mem::replace(&mut told[index], true) {
+                let callstack = Callstack { iid: Some(iid), frame_ids: self.stack(path) };
+                self.news.callstacks.push(callstack);
+            }
             let stack_sample = StackSample {
                 task_context: Some(TaskContext { pid: Some(thread.pid.0), tid: Some(thread.tid.0) }),
-                execution_context: Some(ExecutionContext { mode: Some(mode_of(innermost)) }),
-                callstack: Some(Callstack { frame_ids: stacks[sample.trail as usize].clone() }),
-                primary_descriptor: Some(CounterDescriptor {
-                    name: Some("cpu-clock".to_owned()),
-                    unit: Some(unit::NANOSECONDS),
-                }),
+                execution_context: Some(ExecutionContext { mode: Some(mode_of(path.first())) }),
+                callstack_iid: Some(iid),
                 primary_weight: Some(self.facts.header.sample_period_ns.max(1)),
             };
             self.packet(TracePacket {
-                timestamp: Some(sample.time_ns),
+                timestamp: Some(*time_ns),
                 stack_sample: Some(stack_sample),
                 ..Default::default()
             })?;

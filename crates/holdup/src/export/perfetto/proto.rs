@@ -75,6 +75,8 @@ pub(super) struct Clock {
 pub(super) struct TracePacketDefaults {
     #[prost(uint32, optional, tag = "58")]
     pub timestamp_clock_id: Option<u32>,
+    #[prost(message, optional, tag = "100")]
+    pub stack_sample_defaults: Option<StackSampleDefaults>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -151,6 +153,8 @@ pub(super) struct InternedData {
     pub function_names: Vec<InternedString>,
     #[prost(message, repeated, tag = "6")]
     pub frames: Vec<InternedFrame>,
+    #[prost(message, repeated, tag = "7")]
+    pub callstacks: Vec<Callstack>,
     #[prost(message, repeated, tag = "17")]
     pub mapping_paths: Vec<InternedString>,
     #[prost(message, repeated, tag = "18")]
@@ -207,12 +211,18 @@ pub(super) struct StackSample {
     pub task_context: Option<TaskContext>,
     #[prost(message, optional, tag = "3")]
     pub execution_context: Option<ExecutionContext>,
-    #[prost(message, optional, tag = "5")]
-    pub callstack: Option<Callstack>,
-    #[prost(message, optional, tag = "9")]
-    pub primary_descriptor: Option<CounterDescriptor>,
+    #[prost(uint64, optional, tag = "6")]
+    pub callstack_iid: Option<u64>,
     #[prost(uint64, optional, tag = "11")]
     pub primary_weight: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct StackSampleDefaults {
+    #[prost(string, optional, tag = "1")]
+    pub source: Option<String>,
+    #[prost(message, optional, tag = "2")]
+    pub primary_descriptor: Option<CounterDescriptor>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -239,6 +249,8 @@ pub(super) struct CounterDescriptor {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Callstack {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
     #[prost(uint64, repeated, packed = "false", tag = "2")]
     pub frame_ids: Vec<u64>,
 }

@@ -4,6 +4,7 @@
 
 pub mod code;
 pub mod diff;
+pub mod doctor;
 pub mod finding;
 pub mod json;
 pub mod locks;

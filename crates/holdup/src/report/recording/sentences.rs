@@ -398,7 +398,8 @@ fn cure(cure: Cure) -> &'static str {
 /// The command that tests the cure, if this version has it.
 fn proof(recording: &Recording, finding: &Finding) -> Proof {
     let facts = &recording.report.facts;
-    if !finding.proof.words.first().is_some_and(|name| crate::cli::has_command(name)) {
+    let tests = |name: &String| name != "record" && crate::cli::has_command(name);
+    if !finding.proof.words.first().is_some_and(tests) {
         let file = quoted(&recording.path.to_string_lossy());
         return Proof::Compare(vec!["holdup".to_owned(), "diff".to_owned(), file, "AFTER.holdup".to_owned()]);
     }

@@ -1,0 +1,8 @@
+//! Real programs: compiled, stopped where they wait, and named.
+
+mod bed;
+mod damage;
+mod languages;
+mod paths;
+mod samples;
+mod variables;

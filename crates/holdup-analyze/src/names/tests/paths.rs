@@ -1,0 +1,154 @@
+//! Call paths of C programs, whatever they were compiled with.
+
+use holdup_trace::{FutexOp, Stack};
+
+use super::super::{Resolver, primitive};
+use super::bed::{Dump, Files, Workshop, functions, own, table};
+use crate::facts::Primitive;
+
+const WAIT: FutexOp = FutexOp(FutexOp::WAIT | 128);
+
+/// The functions of `waits.c` on the way to the lock. `lock_it` is inlined: only line information knows it.
+const TO_THE_LOCK: [&str; 4] = ["lock_it", "registry_lookup", "wait_somehow", "worker"];
+
+#[test]
+fn the_path_to_a_mutex_is_exact_with_and_without_frame_pointers() {
+    for flags in [
+        &["-O2", "-g", "-fno-omit-frame-pointer"][..],
+        &["-O2", "-g"],
+        &["-O1", "-g", "-fno-omit-frame-pointer", "-gz"],
+        &["-O2", "-g", "-no-pie"],
+        &["-O2", "-g", "-static"],
+    ] {
+        let shop = Workshop::new();
+        let Some(program) = shop.c_program("waits.c", flags) else { return };
+        let dump = Dump::of(&program, "mutex");
+        let trail = dump.trail(128, &dump.files());
+        assert_eq!(own(&trail), TO_THE_LOCK, "{flags:?}: {trail:#?}");
+        let lock = functions(&trail).iter().position(|name| *name == "pthread_mutex_lock");
+        assert!(lock.is_some_and(|at| functions(&trail)[at + 1] == "lock_it"), "{flags:?}: {trail:#?}");
+        assert_eq!(primitive::classify(WAIT, &trail), Primitive::Mutex);
+        assert!(trail.iter().all(|frame| frame.module.starts_with('/')), "{trail:#?}");
+    }
+}
+
+#[test]
+fn lines_and_inlined_functions_are_told() {
+    let shop = Workshop::new();
+    let Some(program) = shop.c_program("waits.c", &["-O2", "-g"]) else { return };
+    let dump = Dump::of(&program, "mutex");
+    let trail = dump.trail(128, &dump.files());
+    let source = std::fs::read_to_string(super::bed::fixture("waits.c")).unwrap();
+    let line = |text: &str| source.lines().position(|line| line.contains(text)).unwrap() as u32 + 1;
+    let frame = |name: &str| trail.iter().find(|frame| frame.function.as_deref() == Some(name)).unwrap();
+    let (inner, outer) = (frame("lock_it"), frame("registry_lookup"));
+    assert_eq!((inner.line, inner.inlined), (Some(line("// line of lock_it")), true));
+    assert_eq!((outer.line, outer.inlined), (Some(line("// line of registry_lookup")), false));
+    assert_eq!(inner.address, outer.address);
+    assert!(outer.file.as_deref().is_some_and(|file| file.ends_with("waits.c")), "{outer:?}");
+    assert!(frame("worker").line.is_some());
+}
+
+#[test]
+fn a_short_look_at_the_stack_is_joined_with_the_chain() {
+    let shop = Workshop::new();
+    let Some(program) = shop.c_program("waits.c", &["-O2", "-g", "-fno-omit-frame-pointer"]) else { return };
+    let dump = Dump::of(&program, "mutex");
+    let files = dump.files();
+    let whole = dump.trail(128, &files);
+    // The chain alone has lost the callers of functions without frame pointers, above all the one of pthread_mutex_lock.
+    let chain = dump.trail(0, &files);
+    assert!(!own(&chain).contains(&"registry_lookup"), "{chain:#?}");
+    // Words that reach the first return address that the chain knows are enough: what lies deeper comes from the chain.
+    let enough =
+        (0..128).find(|depth| own(&dump.trail(*depth, &files)) == TO_THE_LOCK).expect("some depth is enough");
+    assert!(enough <= 64, "{enough} words");
+    for depth in (enough..128).step_by(5) {
+        let spliced = dump.trail(depth, &files);
+        // Outermost, the chain has lost the function of libc that called start_thread.
+        assert!(functions(&whole).starts_with(&functions(&spliced)), "{depth} words: {spliced:#?}");
+        assert_eq!(own(&spliced), TO_THE_LOCK, "{depth} words");
+    }
+}
+
+#[test]
+fn a_sample_in_a_leaf_has_its_path() {
+    for flags in [&["-O2", "-g"][..], &["-O2", "-g", "-fno-omit-frame-pointer"]] {
+        let shop = Workshop::new();
+        let Some(program) = shop.c_program("waits.c", flags) else { return };
+        let dump = Dump::of(&program, "here");
+        let trail = dump.trail(128, &dump.files());
+        assert_eq!(own(&trail), ["dump_here", "registry_lookup", "wait_somehow", "worker"], "{trail:#?}");
+    }
+}
+
+#[test]
+fn every_way_to_wait_is_told_apart() {
+    let shop = Workshop::new();
+    let Some(program) = shop.c_program("waits.c", &["-O2", "-g"]) else { return };
+    const BITSET: u32 = FutexOp::WAIT_BITSET | 256;
+    for (mode, op, kind) in [
+        ("cond", BITSET | 128, Primitive::Condvar),
+        // Debian's libc has no names for the functions that wait here: the program's call tells.
+        ("join", BITSET, Primitive::Join),
+        ("sem", BITSET | 128, Primitive::Semaphore),
+        ("rwlock", BITSET | 128, Primitive::RwLock),
+    ] {
+        let dump = Dump::of(&program, mode);
+        let trail = dump.trail(128, &dump.files());
+        assert_eq!(own(&trail), ["wait_somehow", "worker"], "{mode}: {trail:#?}");
+        assert_eq!(primitive::classify(FutexOp(op), &trail), kind, "{mode}");
+    }
+}
+
+#[test]
+fn a_stripped_program_has_modules_and_offsets_and_a_debug_file_gives_names_back() {
+    let shop = Workshop::new();
+    let Some(program) = shop.c_program("waits.c", &["-O2", "-g", "-Wl,--build-id"]) else { return };
+    let debug = shop.path("program.debug");
+    let words = ["--only-keep-debug", "program", "program.debug"];
+    if !shop.run("objcopy", &words) || !shop.run("strip", &["-s", "program"]) {
+        return;
+    }
+    let dump = Dump::of(&program, "mutex");
+    let mut files = dump.files();
+    let bare = dump.trail(128, &files);
+    assert_eq!(own(&bare), ["?", "?", "?"], "{bare:#?}");
+    let nameless = bare.iter().find(|frame| frame.function.is_none() && frame.module.ends_with("program"));
+    assert!(nameless.is_some_and(|frame| frame.offset > 0x1000 && frame.offset < 0x10_0000), "{nameless:?}");
+    assert_eq!(primitive::classify(WAIT, &bare), Primitive::Mutex, "libc's exported names are enough");
+    files.add_debug(program.to_str().unwrap(), std::fs::read(debug).unwrap());
+    assert_eq!(own(&dump.trail(128, &files)), TO_THE_LOCK);
+}
+
+#[test]
+fn the_debug_file_of_another_build_is_not_believed() {
+    let shop = Workshop::new();
+    let Some(program) = shop.c_program("waits.c", &["-O2", "-g", "-Wl,--build-id"]) else { return };
+    if !shop.run("objcopy", &["--only-keep-debug", "program", "program.debug"])
+        || !shop.run("strip", &["-s", "program"])
+    {
+        return;
+    }
+    let dump = Dump::of(&program, "mutex");
+    let other = Workshop::new();
+    other.c_program("waits.c", &["-O1", "-g", "-Wl,--build-id"]).unwrap();
+    let mut files = dump.files();
+    files.add_debug(program.to_str().unwrap(), std::fs::read(other.path("program")).unwrap());
+    assert_eq!(own(&dump.trail(128, &files)), ["?", "?", "?"]);
+}
+
+#[test]
+fn the_kernels_part_comes_first() {
+    let mut files = Files::default();
+    files.add_kernel(&[(0x1000, "ext4_sync_file"), (0x2000, "__schedule"), (0x3000, "futex_wait")]);
+    let stack = Stack { kernel: vec![0x2010, 0x3000, 0x10], user: vec![0x40_0000], ..Stack::default() };
+    let (stacks, id) = table(&stack);
+    let names = super::super::Names::new();
+    let trail = Resolver::new(names, &stacks, &files).trail(super::super::SpaceId(7), id);
+    assert_eq!(functions(&trail), ["__schedule", "__schedule", "?", "?"]);
+    assert_eq!(&*trail[0].module, "[kernel]");
+    assert_eq!(&*trail[3].module, "[unknown]");
+    use super::super::Role;
+    assert_eq!([trail[0].role, trail[2].role, trail[3].role], [Role::Scheduler, Role::Kernel, Role::Program]);
+}

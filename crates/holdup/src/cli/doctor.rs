@@ -1,0 +1,39 @@
+//! `holdup doctor`: what can be recorded here, and what would allow more.
+
+use super::{Error, Status, output, report};
+use crate::report::recording::doctor;
+
+/// Says what this machine and user allow to record, what each missing right would add, and the one command that grants the least of it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// As JSON: docs/recording-json.md describes it
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup doctor
+  holdup doctor --json | jq '.abilities[] | select(.works | not)'
+
+Nothing is changed. On the first time on a kernel the numbers of its events are
+found out by trial, which can take some seconds in the background.";
+
+/// Looks and tells.
+///
+/// # Errors
+/// This system cannot record at all.
+pub fn run(options: &Options) -> Result<Status, Error> {
+    let Some(diagnosis) = holdup_record::doctor::examine() else {
+        return Err(Error::Argument(
+            "recording needs Linux; 'holdup report' shows recordings made there".to_owned(),
+        ));
+    };
+    let text = match options.json {
+        true => format!("{:#}\n", doctor::json(&diagnosis)),
+        false => doctor::screen(&diagnosis, &report::style(output::colour())),
+    };
+    output::print(&text)?;
+    Ok(Status::Success)
+}

@@ -1,0 +1,159 @@
+//! What this machine and user allow to record, for people and for programs.
+
+use std::fmt::Write as _;
+
+use holdup_record::doctor::{self, Ability, Container, Diagnosis, Probe, Tracefs, Trial};
+use serde_json::{Value, json};
+
+use super::super::{Ink, Style, text};
+
+/// The diagnosis as text.
+pub fn screen(diagnosis: &Diagnosis, style: &Style) -> String {
+    let mut out = String::new();
+    for line in text::wrap(&headline(diagnosis), style.width, 0).lines() {
+        let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
+    }
+    let _ = writeln!(out, "{}\n", text::wrap(&facts(&diagnosis.probe), style.width, 0));
+    for ability in &diagnosis.abilities {
+        out.push_str(&one(ability, style));
+    }
+    let grants = grants(diagnosis);
+    if !grants.is_empty() {
+        let _ = writeln!(out, "\nTo see more, the least that grants it:");
+        for (command, adds) in grants {
+            let _ = writeln!(out, "  {}", text::clean(command));
+            let _ = writeln!(out, "    {}", text::wrap(&adds, style.width.saturating_sub(4), 4));
+        }
+    }
+    for note in &diagnosis.notes {
+        let note = format!("Note: {}.", text::clean(note));
+        let _ = writeln!(out, "\n{}", text::wrap(&note, style.width, 2));
+    }
+    out
+}
+
+fn headline(diagnosis: &Diagnosis) -> String {
+    let all = diagnosis.abilities.len();
+    let works = diagnosis.abilities.iter().filter(|ability| ability.works()).count();
+    match diagnosis.can_record() {
+        true if works == all => "holdup can record everything here.".to_owned(),
+        true => format!(
+            "holdup can record here: {works} of the {all} kinds of facts, the most important among them."
+        ),
+        false => "holdup cannot record here yet: it needs context switches and lock waits.".to_owned(),
+    }
+}
+
+/// The settings that decide it, in one sentence.
+fn facts(probe: &Probe) -> String {
+    let user = if probe.uid == 0 { "root".to_owned() } else { format!("user {}", probe.uid) };
+    let mut parts = vec![format!("kernel {}", text::clean(&probe.kernel)), user];
+    if let Some(level) = probe.paranoid {
+        parts.push(format!("kernel.perf_event_paranoid {level} ({})", doctor::level_meaning(level)));
+    }
+    match probe.container {
+        Container::None => {}
+        Container::Docker => parts.push("in a Docker container".to_owned()),
+        Container::Podman => parts.push("in a Podman container".to_owned()),
+    }
+    if probe.filtered {
+        parts.push("system calls are filtered".to_owned());
+    }
+    format!("This is {}.", parts.join(", "))
+}
+
+/// `yes  lock waits                 which lock a thread waits for, ...`.
+fn one(ability: &Ability, style: &Style) -> String {
+    const NAME: usize = 29;
+    // Two spaces, the word, two spaces, the name, two spaces.
+    const MARGIN: usize = 2 + 3 + 2 + NAME + 2;
+    let (word, ink) = if ability.works() { ("yes", Ink::Good) } else { ("no", Ink::Bad) };
+    let name = text::left(&ability.seeing.to_string(), NAME);
+    let room = style.width.saturating_sub(MARGIN);
+    let indented = |what: &str| text::wrap(what, room, 0).replace('\n', &format!("\n{}", " ".repeat(MARGIN)));
+    let mut out = format!(
+        "  {}  {name}  {}\n",
+        style.paint(ink, &text::left(word, 3)),
+        indented(ability.seeing.adds())
+    );
+    if let Some(missing) = &ability.missing {
+        let why = indented(&format!("But {}.", text::clean(&missing.why)));
+        let _ = writeln!(out, "{}{why}", " ".repeat(MARGIN));
+    }
+    out
+}
+
+/// The commands that help, each once, with what they add.
+fn grants(diagnosis: &Diagnosis) -> Vec<(&str, String)> {
+    let mut grants: Vec<(&str, Vec<String>)> = Vec::new();
+    for ability in &diagnosis.abilities {
+        let Some(command) = ability.missing.as_ref().and_then(|missing| missing.grant.as_deref()) else {
+            continue;
+        };
+        let name = ability.seeing.to_string();
+        match grants.iter_mut().find(|(known, _)| *known == command) {
+            Some((_, names)) => names.push(name),
+            None => grants.push((command, vec![name])),
+        }
+    }
+    grants.into_iter().map(|(command, names)| (command, format!("adds {}", text::list(&names)))).collect()
+}
+
+/// The diagnosis as JSON, schema `holdup-doctor-1`.
+pub fn json(diagnosis: &Diagnosis) -> Value {
+    let abilities = diagnosis.abilities.iter().map(|ability| {
+        let missing = ability.missing.as_ref();
+        json!({
+            "seeing": ability.seeing.to_string(),
+            "adds": ability.seeing.adds(),
+            "works": ability.works(),
+            "why_not": missing.map(|missing| &missing.why),
+            "grant": missing.and_then(|missing| missing.grant.as_ref()),
+        })
+    });
+    json!({
+        "schema": "holdup-doctor-1",
+        "can_record": diagnosis.can_record(),
+        "abilities": abilities.collect::<Value>(),
+        "notes": diagnosis.notes,
+        "probe": probe(&diagnosis.probe),
+    })
+}
+
+fn probe(probe: &Probe) -> Value {
+    let trials = probe.trials.iter().map(|(seeing, trial)| {
+        let (result, error) = match trial {
+            Trial::Works => ("works", None),
+            Trial::Refused(errno) => ("refused", Some(*errno)),
+            Trial::Unknown => ("unknown", None),
+        };
+        json!({ "seeing": seeing.to_string(), "result": result, "error_number": error })
+    });
+    json!({
+        "paranoid": probe.paranoid,
+        "uid": probe.uid,
+        "capabilities": format!("{:#x}", probe.capabilities),
+        "user_namespace": probe.user_namespace,
+        "pid_namespace": probe.pid_namespace,
+        "container": match probe.container {
+            Container::None => Value::Null,
+            Container::Docker => "docker".into(),
+            Container::Podman => "podman".into(),
+        },
+        "filtered": probe.filtered,
+        "kernel": probe.kernel,
+        "cpus": probe.cpus,
+        "tracefs": match probe.tracefs {
+            Tracefs::Absent => "absent",
+            Tracefs::Unreadable => "unreadable",
+            Tracefs::Readable => "readable",
+        },
+        "mlock_kib": probe.mlock_kib,
+        "memlock_bytes": probe.memlock_bytes,
+        "max_sample_hz": probe.max_sample_hz,
+        "kptr_restrict": probe.kptr_restrict,
+        "ptrace_scope": probe.ptrace_scope,
+        "hardware_counters": probe.pmu,
+        "trials": trials.collect::<Value>(),
+    })
+}
