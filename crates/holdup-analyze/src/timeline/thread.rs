@@ -159,6 +159,8 @@ pub(super) struct Thread {
     pub returning: u32,
     /// The group whose herd it was woken with.
     pub herd: u32,
+    /// Whom it woke last, as long as nobody told where.
+    pub unplaced: u32,
     /// Since when a call of its own may have been under way while it was preempted.
     pub preempted_at: Option<u64>,
     /// The last run that ended: from, to, and whether it ended in a wait on a futex.
@@ -210,6 +212,7 @@ impl Thread {
             queue: NONE,
             returning: NONE,
             herd: NONE,
+            unplaced: NONE,
             preempted_at: None,
             last_run: (0, 0, false),
             woken_by: (NONE, 0),
