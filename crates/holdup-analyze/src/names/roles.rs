@@ -312,7 +312,11 @@ const RUNTIME: &[&str] = &[
     "compiler_builtins::*",
     "hashbrown::*",
     "dyn core::*",
-    "rust_*",
+    "rust_begin_unwind",
+    "rust_eh_personality",
+    "rust_panic*",
+    "rust_drop_panic",
+    "rust_foreign_exception",
     "rdl_*",
     "rg_*",
     "runtime.*",
@@ -499,6 +503,7 @@ mod tests {
             "lock",
             "wait",
             "clock_tick",
+            "rust_mutex::registry_update",
             "starter",
         ] {
             assert_eq!(of(Some(name), MINE, None), Role::Program, "{name}");

@@ -1054,6 +1054,10 @@ impl Engine {
             return;
         }
         self.threads[ti as usize].wakes += 1;
+        let woken = std::mem::replace(&mut self.threads[ti as usize].unplaced, NONE);
+        if woken != NONE && place.stack != NONE {
+            self.pairs.place(ti, woken, place);
+        }
         // Whom it woke may be unknown (it did not sleep yet): then it counts for the lock's first way to wait.
         let first = self.locks[lock as usize].groups.first().map_or(NONE, |(_, group)| *group);
         let group = if group == NONE { first } else { group };
@@ -1126,6 +1130,7 @@ impl Engine {
 
     fn hand_over(&mut self, from: u32, to: u32, at: u64, place: Place) {
         self.pair(from, to, at, place, false);
+        self.threads[from as usize].unplaced = if place.stack == NONE { to } else { NONE };
         if self.keep {
             let (from, to) = (self.threads[from as usize].tid, self.threads[to as usize].tid);
             self.wakes.push(Wake { time_ns: at, from, to });

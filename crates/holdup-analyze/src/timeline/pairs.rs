@@ -64,6 +64,13 @@ impl Pairs {
         }
     }
 
+    /// Tells where the last hand-over between two was: the kernel's wake-up may bear no stack, but the call that made it does.
+    pub(super) fn place(&mut self, from: u32, to: u32, place: Place) {
+        if let Some(pair) = self.map.get_mut(&(from.min(to), from.max(to), false)) {
+            pair.at_place(place);
+        }
+    }
+
     /// Forgets every pair with less than the mean of hand-overs.
     fn prune(&mut self) {
         let sum: u64 = self.map.values().map(Pair::hand_overs).sum();

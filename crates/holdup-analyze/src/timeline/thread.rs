@@ -162,6 +162,8 @@ pub(super) struct Thread {
     pub returning: u32,
     /// The group whose herd it was woken with.
     pub herd: u32,
+    /// Whom it woke last, as long as nobody told where.
+    pub unplaced: u32,
     /// Since when a call of its own may have been under way while it was preempted.
     pub preempted_at: Option<u64>,
     /// How long its CPU had been busy with the target when it left it.
@@ -217,6 +219,7 @@ impl Thread {
             queue: NONE,
             returning: NONE,
             herd: NONE,
+            unplaced: NONE,
             preempted_at: None,
             cpu_busy_ns: 0,
             last_run: (0, 0, false),
