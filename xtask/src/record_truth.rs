@@ -97,7 +97,9 @@ fn check(bench: &Bench, cell: &'static str, with_perf: bool) -> Result<Row, Stri
     } else {
         Command::new(&bench.holdup)
     };
-    command.args(["record", "--no-report", "-o"]).arg(&file).arg("--").arg(&bench.holdup);
+    command.args(["record", "--no-report", "-o"]).arg(&file).arg("--");
+    // A worker dies with the thread that started it; a shell is a parent that stays.
+    command.args(["sh", "-c", "\"$0\" \"$@\"; exit $?"]).arg(&bench.holdup);
     command.args(["__worker", "lock=pthread", "duration=3s", "latency=on"]).args(cell.split(' '));
     let sample = Sample::read(&String::from_utf8_lossy(&output(&mut command)?.stdout))?;
     let report = bench.report(&file)?;

@@ -18,14 +18,11 @@ pub struct Bench {
 impl Bench {
     /// Builds holdup and makes the folder; what an earlier run left there is removed.
     pub fn new(name: &str) -> Result<Bench, String> {
-        cargo(&["build", "--release", "--package", "holdup"]).run()?;
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let built = built()?;
         let folder = std::env::temp_dir().join(format!("holdup-{name}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
         let holdup = folder.join("holdup");
-        let built = target.join("release/holdup");
         std::fs::copy(&built, &holdup).map_err(|why| format!("{}: {why}", built.display()))?;
         Step::new("chmod", &["777", &folder.to_string_lossy()]).run()?;
         Ok(Bench { holdup, folder })
@@ -54,6 +51,16 @@ impl Bench {
         let output = output(command.arg("report").arg(file).arg("--json"))?;
         serde_json::from_slice(&output.stdout).map_err(|why| format!("report {}: {why}", file.display()))
     }
+}
+
+/// The release build, made now; or the one that `HOLDUP` names.
+fn built() -> Result<PathBuf, String> {
+    if let Some(named) = std::env::var_os("HOLDUP") {
+        return Ok(named.into());
+    }
+    cargo(&["build", "--release", "--package", "holdup"]).run()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join("release/holdup"))
 }
 
 /// Runs a command that must succeed.
