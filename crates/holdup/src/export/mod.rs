@@ -87,7 +87,10 @@ impl Group {
     fn of(state: State) -> Group {
         match state {
             State::Running { .. } => Group::Running,
-            State::Runnable | State::Off { reason: Reason::Preempted | Reason::Displaced | Reason::Yielded, .. } => Group::Runnable,
+            State::Runnable
+            | State::Off { reason: Reason::Preempted | Reason::Displaced | Reason::Yielded, .. } => {
+                Group::Runnable
+            }
             State::Off { reason: Reason::Futex(what), .. } if what.is_contention() => Group::Lock,
             State::Off { reason, .. } if reason.is_idle() => Group::Idle,
             State::Off { .. } => Group::Blocked,
