@@ -21,8 +21,6 @@ pub enum Kind {
     FutexWoke,
     /// Every other futex call on its way out, but for those that found the value changed.
     FutexEnd,
-    /// Futex calls, counted.
-    CountCalls,
     /// Futex calls that found the value changed, counted.
     CountAgain,
     /// A running thread.
@@ -53,7 +51,7 @@ impl Kind {
         let top = Shape { registers: UNWIND, stack: true, ..Shape::default() };
         let whole = Shape { chain: true, ..top };
         match self {
-            Kind::Side | Kind::CountCalls | Kind::CountAgain => Shape::default(),
+            Kind::Side | Kind::CountAgain => Shape::default(),
             Kind::Sample => whole,
             Kind::MajorFault => Shape { addr: true, ..whole },
             Kind::Call(_) => top,
@@ -259,7 +257,7 @@ impl Assembler {
                 None
             }
             Kind::Waking => waking(sample.raw).map(|target| What::Waking { target, stack }),
-            Kind::Side | Kind::CountCalls | Kind::CountAgain => None,
+            Kind::Side | Kind::CountAgain => None,
         }
     }
 

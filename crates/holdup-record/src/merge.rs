@@ -20,6 +20,8 @@ struct Lane {
     index: Vec<Place>,
     /// The first of `index` that was not given away yet.
     next: usize,
+    /// Records before this are passed over.
+    floor_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,12 +62,20 @@ impl Merge {
         Ok(())
     }
 
-    /// Forgets all records before `time_ns`.
+    /// Forgets all records before `time_ns`, those that are still to come as well.
     pub fn discard(&mut self, time_ns: u64) {
         for lane in &mut self.lanes {
+            lane.floor_ns = time_ns;
             lane.next = lane.index.partition_point(|place| place.time_ns < time_ns);
             lane.forget();
         }
+    }
+
+    /// All records that wait, in any order.
+    pub fn waiting(&self) -> impl Iterator<Item = &[u8]> {
+        self.lanes.iter().flat_map(|lane| {
+            lane.index[lane.next..].iter().map(|place| &lane.bytes[place.at as usize..][..place.len as usize])
+        })
     }
 
     /// The CPU with the earliest record, and up to when it has the earliest.
@@ -95,7 +105,8 @@ impl Lane {
             self.bytes.extend_from_slice(part);
         }
         while let Some(len) = decode::length(&self.bytes[at..]) {
-            if let Some(frame) = decode::frame(&self.bytes[at..at + len]) {
+            let frame = decode::frame(&self.bytes[at..at + len]);
+            if let Some(frame) = frame.filter(|frame| frame.time_ns >= self.floor_ns) {
                 self.insert(Place { time_ns: frame.time_ns, at: at as u32, len: len as u32 });
             }
             at += len;
@@ -203,7 +214,8 @@ mod tests {
         add(&mut merge, 0, &[1, 5]);
         add(&mut merge, 1, &[2, 3]);
         merge.discard(3);
-        assert_eq!(drained(&mut merge, u64::MAX), [(1, 3), (0, 5)]);
+        add(&mut merge, 1, &[2, 4]);
+        assert_eq!(drained(&mut merge, u64::MAX), [(1, 3), (1, 4), (0, 5)]);
     }
 
     #[test]

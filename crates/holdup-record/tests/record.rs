@@ -258,11 +258,119 @@ fn two_threads_in_turn_show_every_wake_and_every_wait_with_its_place() {
         .filter(|stack| stack.user.len() >= 2 && stack.registers.is_some() && !stack.words.is_empty())
         .count();
     assert!(deep > waits / 2, "{deep} of {waits} waits say who waits");
-    let calls = recorded.events.iter().rev().find_map(|event| match event.what {
-        What::Count { counter: Counter::FutexCalls, value } => Some(value),
+    let again = recorded.events.iter().rev().find_map(|event| match event.what {
+        What::Count { counter: Counter::FutexAgain, value } => Some(value),
         _ => None,
     });
-    assert!(calls.unwrap() >= (2000 + waits) as u64, "{calls:?}");
+    assert!(again.unwrap() <= waits as u64, "{again:?} of {waits} waits found their turn");
+}
+
+const TIED_TO_ITS_PARENT: &str = r#"
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    usleep(300000);
+    return 7;
+}
+"#;
+
+#[test]
+fn a_command_that_ends_with_its_parent_has_one_until_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path(), TIED_TO_ITS_PARENT) else { return };
+    let target = command(&[program.to_str().unwrap()]);
+    let Some(recorded) = recorded(&options(target, folder.path())) else { return };
+    assert_eq!(recorded.outcome.ending.status, Some(7));
+}
+
+const BUSY: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t begun;
+static volatile long sum;
+static void *work(void *argument) {
+    pthread_barrier_wait(&begun);
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        for (int i = 0; i < 200; i++) sum += i;
+        pthread_mutex_unlock(&lock);
+    }
+    return argument;
+}
+static void *idle(void *argument) {
+    pthread_barrier_wait(&begun);
+    pthread_mutex_lock(&held);
+    return argument;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_mutex_lock(&held);
+    pthread_barrier_init(&begun, 0, 17);
+    for (int i = 0; i < 8; i++) pthread_create(&thread, 0, work, 0);
+    for (int i = 0; i < 8; i++) pthread_create(&thread, 0, idle, 0);
+    pthread_barrier_wait(&begun);
+    puts("ready");
+    fflush(stdout);
+    for (;;) sleep(100);
+}
+"#;
+
+#[test]
+fn a_busy_process_is_attached_to_without_losses_and_with_what_its_idle_threads_wait_for() {
+    use std::io::Read as _;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path(), BUSY) else { return };
+    let mut child = Command::new(&program).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    // The idle threads are idle when eight of the process wait for the same address, whatever the others do.
+    while waiting_for_one_address(child.id()).is_some_and(|threads| threads < 8) {
+        std::thread::yield_now();
+    }
+    let shown = waiting_for_one_address(child.id()).is_some();
+    let mut options = options(Target::Process(child.id()), folder.path());
+    options.limit = Some(Duration::from_millis(300));
+    let recorded = recorded(&options);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let Some(recorded) = recorded else { return };
+    let began_ns = recorded.outcome.header.began_ns;
+    assert!(
+        recorded.events.iter().all(|event| event.time_ns >= began_ns),
+        "nothing from before the beginning"
+    );
+    let early = |event: &&Event| event.time_ns < began_ns + 50_000_000;
+    let lost =
+        recorded.events.iter().filter(early).filter(|event| matches!(event.what, What::Lost { .. })).count();
+    assert_eq!(lost, 0, "nothing is lost while it begins");
+    let mut idle = std::collections::BTreeMap::<u64, usize>::new();
+    for event in recorded.events.iter().filter(|event| event.time_ns == began_ns) {
+        if let What::FutexWait { addr, .. } = event.what {
+            *idle.entry(addr).or_default() += 1;
+        }
+    }
+    if shown {
+        assert!(idle.values().any(|threads| *threads >= 8), "eight threads wait for one lock: {idle:?}");
+    } else {
+        println!("skipped: this system does not show in which calls threads are");
+    }
+    assert_eq!(recorded.started(), 17);
+}
+
+/// The most threads of a process that are in a futex call with the same address; `None` if that may not be known.
+fn waiting_for_one_address(pid: u32) -> Option<usize> {
+    let mut counts = std::collections::BTreeMap::<String, usize>::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let text = std::fs::read_to_string(task.ok()?.path().join("syscall")).ok()?;
+        if let Some(("202", rest)) = text.split_once(' ') {
+            *counts.entry(rest.split(' ').next().unwrap().into()).or_default() += 1;
+        }
+    }
+    Some(counts.values().copied().max().unwrap_or(0))
 }
 
 const MANY_THREADS: &str = r#"

@@ -8,12 +8,12 @@ use rustc_hash::FxHashSet;
 
 use super::drain::{Recording, Scribe};
 use super::perf::Linux;
-use super::plan::Manner;
+use super::plan::{Begin, Manner};
 use super::session::{OpenError, Session};
 use super::snapshot;
 use super::target::Process;
 use super::watch::Outlook;
-use super::{finish, header, machine, refusal, specs, watched};
+use super::{blocked, finish, header, machine, refusal, specs, watched};
 use crate::assemble::Assembler;
 use crate::decode::{self, Record};
 use crate::merge::Merge;
@@ -27,7 +27,7 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
     machine::raise_open_files();
     let mut assembler = Assembler::new(&cpus);
     let mut merge = Merge::new(cpus.len());
-    let manner = Manner { on_exec: false, stack_bytes: options.stack_bytes, build_ids: true };
+    let manner = Manner { begin: Begin::Later, stack_bytes: options.stack_bytes, build_ids: true };
     let session = Session::new(Linux, &cpus, specs, manner, options.buffer_kib)
         .and_then(|session| open_threads(session, pid, &mut assembler, &mut merge));
     let mut session = session.map_err(|error| refusal::of(error, pid))?;
@@ -39,6 +39,13 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
     let failed = |why| Error::File { path: options.output.clone(), why };
     let mut sink = watched(file, &header, outlook).map_err(failed)?;
     for event in snapshot::of_process(pid, header.began_ns) {
+        assembler.outside(&event, &mut sink).map_err(failed)?;
+    }
+    session.drain(|lane, parts| merge.add(lane, parts));
+    let blocked: Vec<_> = snapshot::threads(pid).into_iter().filter_map(blocked::of_thread).collect();
+    session.enable(|lane, parts| merge.add(lane, parts));
+    session.drain(|lane, parts| merge.add(lane, parts));
+    for event in blocked::events(blocked, &merge, header.began_ns) {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);

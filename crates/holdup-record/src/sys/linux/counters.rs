@@ -125,6 +125,9 @@ mod tests {
         fn id(&self, _: BorrowedFd<'_>) -> io::Result<u64> {
             unreachable!("counters have no records")
         }
+        fn enable(&self, _: BorrowedFd<'_>) -> io::Result<()> {
+            unreachable!("counters count from the first")
+        }
         fn disable(&self, _: BorrowedFd<'_>) -> io::Result<()> {
             unreachable!("counters are closed")
         }

@@ -104,6 +104,8 @@ struct Pipe<'a> {
 pub const STOPPED: &str = "Ctrl-C";
 /// How long the recorder sleeps if no ring fills.
 const PASS: Duration = Duration::from_millis(100);
+/// How long it stays away from rings that were empty.
+const PAUSE: Duration = Duration::from_millis(1);
 const FLUSH: Duration = Duration::from_millis(100);
 const COUNT: Duration = Duration::from_secs(1);
 /// How long a command that was started may take to end after Ctrl-C, which it got as well.
@@ -157,7 +159,10 @@ impl<K: Kernel> Recording<'_, K> {
                 if count {
                     counted = Instant::now();
                 }
-                self.send(pipe, None, count);
+                if self.send(pipe, None, count) == 0 {
+                    // Whatever the kernel calls ready, nothing was there: the recorder must not use up a CPU with asking.
+                    thread::sleep(PAUSE);
+                }
             }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 finish.reason = "the time was over".into();
@@ -194,8 +199,8 @@ impl<K: Kernel> Recording<'_, K> {
         answer.recv().is_ok_and(|alive| !alive.into_iter().any(is_alive))
     }
 
-    /// Empties the rings and hands on what was in them.
-    fn send(&mut self, pipe: &Pipe<'_>, ask: Option<Sender<Vec<u32>>>, count: bool) {
+    /// Empties the rings and hands on what was in them: so many bytes.
+    fn send(&mut self, pipe: &Pipe<'_>, ask: Option<Sender<Vec<u32>>>, count: bool) -> usize {
         let began_ns = machine::now_ns();
         let mut lanes = Vec::new();
         if pipe.shared.waiting.load(Ordering::Relaxed) < WAITING_LIMIT {
@@ -207,14 +212,15 @@ impl<K: Kernel> Recording<'_, K> {
             });
         }
         let counts = if count { self.counts() } else { Vec::new() };
+        let bytes = lanes.iter().map(Vec::len).sum();
         // The other loop ends only after this one.
         let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask });
+        bytes
     }
 
     fn counts(&self) -> Vec<What> {
         let of = |counter, value: Option<u64>| value.map(|value| What::Count { counter, value });
         [
-            of(Counter::FutexCalls, self.session.count(Kind::CountCalls)),
             of(Counter::FutexAgain, self.session.count(Kind::CountAgain)),
             of(Counter::RecorderCpuNs, Some(machine::own_cpu_ns())),
         ]

@@ -5,6 +5,7 @@
 )]
 
 mod attach;
+mod blocked;
 mod counters;
 mod drain;
 pub mod ids;
@@ -34,7 +35,7 @@ use holdup_trace::{Ending, Event, Grade, Header, NO_CPU, Pid, Tid, What, Writer}
 use self::drain::{Finish, Recording, STOPPED, Scribe, Watched};
 use self::ids::Ids;
 use self::perf::Linux;
-use self::plan::{Manner, Spec};
+use self::plan::{Begin, Manner, Spec};
 use self::session::Session;
 use self::target::{Ended, Process};
 use self::watch::{Outlook, Watch};
@@ -111,7 +112,7 @@ fn open_command(
     file: File,
     assembler: &mut Assembler,
 ) -> Result<(Session<Linux>, Header, Watched), Error> {
-    let manner = Manner { on_exec: true, stack_bytes: options.stack_bytes, build_ids: true };
+    let manner = Manner { begin: Begin::OnExec, stack_bytes: options.stack_bytes, build_ids: true };
     let mut session = Session::new(Linux, cpus, specs, manner, options.buffer_kib)
         .map_err(|error| refusal::of(error, pid))?;
     session.open(pid, &mut |id, kind| assembler.know(id, kind)).map_err(|error| refusal::of(error, pid))?;

@@ -20,6 +20,8 @@ pub trait Kernel {
     fn filter(&self, event: BorrowedFd<'_>, filter: &str) -> io::Result<()>;
     /// The identifier in the event's records.
     fn id(&self, event: BorrowedFd<'_>) -> io::Result<u64>;
+    /// The event counts and writes from now on, and so do those that children inherited.
+    fn enable(&self, event: BorrowedFd<'_>) -> io::Result<()>;
     /// The event no longer counts nor writes, nor do those that children inherited.
     fn disable(&self, event: BorrowedFd<'_>) -> io::Result<()>;
     /// What the event counted, with those that children inherited.
@@ -68,6 +70,11 @@ impl Kernel for Linux {
         // SAFETY: the kernel writes eight bytes to the place given.
         check(unsafe { perf::ioctls::ID(event.as_raw_fd(), &raw mut id) })?;
         Ok(id)
+    }
+
+    fn enable(&self, event: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: an ioctl without memory.
+        check(unsafe { perf::ioctls::ENABLE(event.as_raw_fd(), 0) })
     }
 
     fn disable(&self, event: BorrowedFd<'_>) -> io::Result<()> {

@@ -43,11 +43,21 @@ pub enum Source {
     Tracepoint(u64),
 }
 
+/// When the events of a thread begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// When the thread executes a program.
+    OnExec,
+    /// Switches, births and deaths at once, so that no thread escapes; all else when [`enable`](super::session::Session::enable)
+    /// is called: rings need not hold what threads do while the next ones are attached to.
+    Later,
+}
+
 /// What an attribute needs besides its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manner {
-    /// Begin when the thread executes a program, instead of at once.
-    pub on_exec: bool,
+    /// When the events begin.
+    pub begin: Begin,
     /// Bytes of user stack.
     pub stack_bytes: u32,
     /// Build ids come with mappings (Linux 5.12).
@@ -117,7 +127,7 @@ pub fn plan(options: &Options, id: impl Fn(&str) -> Option<u64>) -> Vec<Spec> {
     specs
 }
 
-fn futex(enter: u64, exit: u64) -> [Spec; 5] {
+fn futex(enter: u64, exit: u64) -> [Spec; 4] {
     let filtered =
         |kind, id, filter: &str| Spec { filter: Some(filter.into()), ..tracepoint(kind, id, Need::Wanted) };
     let waits = waits();
@@ -125,7 +135,6 @@ fn futex(enter: u64, exit: u64) -> [Spec; 5] {
         filtered(Kind::FutexWait, enter, &waits),
         filtered(Kind::FutexWoke, exit, "ret >= 1"),
         filtered(Kind::FutexEnd, exit, "ret <= 0 && ret != -11"),
-        tracepoint(Kind::CountCalls, enter, Need::Wanted),
         filtered(Kind::CountAgain, exit, "ret == -11"),
     ]
 }
@@ -154,7 +163,7 @@ fn tracepoint(kind: Kind, id: u64, need: Need) -> Spec {
 impl Spec {
     /// Whether it only counts and writes no record: then one event serves all CPUs.
     pub fn counts(&self) -> bool {
-        matches!(self.kind, Kind::CountCalls | Kind::CountAgain)
+        self.kind == Kind::CountAgain
     }
 
     /// The event as perf_event_open wants it.
@@ -165,8 +174,9 @@ impl Spec {
             Source::Tracepoint(id) => (perf::PERF_TYPE_TRACEPOINT, id),
         };
         attr.set_inherit(1);
-        attr.set_disabled(u64::from(manner.on_exec));
-        attr.set_enable_on_exec(u64::from(manner.on_exec));
+        let on_exec = manner.begin == Begin::OnExec;
+        attr.set_disabled(u64::from(on_exec || self.kind != Kind::Side));
+        attr.set_enable_on_exec(u64::from(on_exec));
         attr.set_exclude_kernel(u64::from(!self.kernel));
         if !self.counts() {
             attr.__bindgen_anon_1.sample_period = self.period;

@@ -5,7 +5,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 
 use std::ffi::OsString;
 
@@ -17,8 +18,17 @@ pub struct Waiting {
     /// The process.
     pub pid: u32,
     go: io::PipeWriter,
-    spawn: JoinHandle<io::Result<Child>>,
+    spawn: Receiver<io::Result<Child>>,
+    starter: Starter,
     name: String,
+}
+
+/// Keeps the thread that started a command. Linux sends a process the signal that it asked for with PR_SET_PDEATHSIG when the
+/// thread that started it ends, not when the whole process does.
+#[derive(Debug)]
+struct Starter {
+    /// Dropped to end the thread.
+    _stay: Sender<()>,
 }
 
 /// Makes a process that waits for [`Waiting::go`] before it becomes the command.
@@ -36,14 +46,25 @@ pub fn prepare(command: &[OsString]) -> Result<Waiting, Error> {
     let (mut ready, ready_writer) = io::pipe().map_err(call("pipe for the command"))?;
     let (go_reader, go) = io::pipe().map_err(call("pipe for the command"))?;
     hold(&mut command, ready_writer, go_reader, go.as_raw_fd());
-    let spawn = thread::Builder::new()
+    let (started, spawn) = mpsc::channel();
+    let (stay, left) = mpsc::channel();
+    let start = move || {
+        // Whoever asked may have given up.
+        let _ = started.send(command.spawn());
+        // The pipes' ends that the command holds must not outlive its start.
+        drop(command);
+        // Nothing is ever sent: this lasts until the other end is dropped.
+        let _ = left.recv();
+    };
+    thread::Builder::new()
         .name("start".into())
-        .spawn(move || command.spawn())
+        .spawn(start)
         .map_err(call("thread that starts the command"))?;
+    let starter = Starter { _stay: stay };
     let mut pid = [0; 4];
     match ready.read_exact(&mut pid) {
-        Ok(()) => Ok(Waiting { pid: u32::from_ne_bytes(pid), go, spawn, name }),
-        Err(error) => Err(Error::Command { name, why: joined(spawn).err().unwrap_or(error) }),
+        Ok(()) => Ok(Waiting { pid: u32::from_ne_bytes(pid), go, spawn, starter, name }),
+        Err(error) => Err(Error::Command { name, why: spawned(&spawn).err().unwrap_or(error) }),
     }
 }
 
@@ -61,8 +82,8 @@ fn hold(command: &mut Command, ready: io::PipeWriter, go: io::PipeReader, go_wri
     unsafe { command.pre_exec(wait) };
 }
 
-fn joined(spawn: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
-    spawn.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the command panicked")))
+fn spawned(spawn: &Receiver<io::Result<Child>>) -> io::Result<Child> {
+    spawn.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the command panicked")))
 }
 
 fn call(call: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -75,16 +96,16 @@ impl Waiting {
         let sent = self.go.write_all(&[1]);
         let error = |why| Error::Command { name: self.name.clone(), why };
         // Whoever waits for the child does it by its number, with the resources that it used.
-        joined(self.spawn).map_err(error)?;
+        spawned(&self.spawn).map_err(error)?;
         sent.map_err(error)?;
-        Process::open(self.pid).map(|process| Process { child: true, ..process })
+        Process::open(self.pid).map(|process| Process { starter: Some(self.starter), ..process })
     }
 
     /// Ends it before it became the command.
     pub fn abandon(self) {
         drop(self.go);
         // It fails by design: the process could not execute anything.
-        let _ = joined(self.spawn);
+        let _ = spawned(&self.spawn);
     }
 }
 
@@ -94,7 +115,8 @@ pub struct Process {
     /// Its number.
     pub pid: u32,
     descriptor: OwnedFd,
-    child: bool,
+    /// Of a process that the recorder started.
+    starter: Option<Starter>,
 }
 
 /// How a child ended.
@@ -127,12 +149,12 @@ impl Process {
         }
         // SAFETY: the call just made this descriptor; nobody else owns it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-        Ok(Process { pid, descriptor, child: false })
+        Ok(Process { pid, descriptor, starter: None })
     }
 
     /// Whether the recorder started it.
     pub fn is_child(&self) -> bool {
-        self.child
+        self.starter.is_some()
     }
 
     /// What to poll for its end.
@@ -142,7 +164,7 @@ impl Process {
 
     /// How it ended, if it is a child and has ended; takes its number away from it.
     pub fn ended(&self, wait: bool) -> Option<Ended> {
-        if !self.child {
+        if !self.is_child() {
             return None;
         }
         let mut status = 0;

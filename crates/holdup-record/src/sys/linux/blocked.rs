@@ -1,0 +1,86 @@
+//! Which threads were blocked when a recording began, and in which call: their next switch may come late or never, and without
+//! this nobody would know what they wait for.
+
+use std::fs;
+
+use holdup_trace::{CallNumber, Event, FutexOp, NO_CPU, OffCpu, Tid, What};
+use rustc_hash::FxHashSet;
+
+use crate::decode::{self, Record};
+use crate::merge::Merge;
+
+/// A thread that was seen to be blocked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Blocked {
+    tid: u32,
+    call: Option<What>,
+}
+
+/// What a thread waits for now; `None` if it does not, or if this user may not know.
+pub fn of_thread(tid: u32) -> Option<Blocked> {
+    let text = fs::read_to_string(format!("/proc/{tid}/task/{tid}/syscall")).ok()?;
+    Some(Blocked { tid, call: call(&text)? })
+}
+
+/// The text of /proc/TID/syscall: the call's number and arguments in hexadecimal, stack pointer, place in the program; -1 for a
+/// thread that is blocked outside of any call (a page fault); `running` for one that is not blocked.
+fn call(text: &str) -> Option<Option<What>> {
+    let mut words = text.split_ascii_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    let Ok(number) = u16::try_from(number) else { return Some(None) };
+    let arguments: Vec<u64> =
+        words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect();
+    if i64::from(number) != libc::SYS_futex {
+        return Some(Some(What::Call { nr: CallNumber(number), stack: None }));
+    }
+    let &[addr, op, value, ..] = arguments.as_slice() else { return Some(None) };
+    let op = FutexOp(op as u32);
+    Some(op.waits().then_some(What::FutexWait { op, addr, value: value as u32, stack: None }))
+}
+
+/// The events that say so at the beginning of the recording, for the threads that the records since then do not show to have
+/// run meanwhile.
+pub fn events(blocked: Vec<Blocked>, merge: &Merge, began_ns: u64) -> Vec<Event> {
+    let ran: FxHashSet<u32> = merge
+        .waiting()
+        .filter(|record| matches!(decode::record(record), Some(Record::Switch { .. } | Record::Exit { .. })))
+        .filter_map(|record| Some(decode::frame(record)?.tid))
+        .collect();
+    let off = What::SwitchOut { off: OffCpu::Blocked, stack: None };
+    let event = |tid, what| Event { time_ns: began_ns, tid: Tid(tid), cpu: NO_CPU, what };
+    let unmoved = blocked.into_iter().filter(|blocked| !ran.contains(&blocked.tid));
+    unmoved
+        .flat_map(|Blocked { tid, call }| {
+            call.into_iter().chain([off.clone()]).map(move |what| event(tid, what))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::tests::switch;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_call_is_read_with_its_arguments() {
+        let futex = "202 0x7f00 0x189 0x2 0x0 0x0 0xffffffff 0x7ffd 0x7f12\n";
+        let wait = What::FutexWait { op: FutexOp(0x189), addr: 0x7f00, value: 2, stack: None };
+        assert_eq!(call(futex), Some(Some(wait)));
+        let poll = What::Call { nr: CallNumber(7), stack: None };
+        assert_eq!(call("7 0x1 0x2 0x3 0x0 0x0 0x0 0x7ffd 0x7f12\n"), Some(Some(poll)));
+        assert_eq!(call("-1 0x7ffd 0x7f12\n"), Some(None));
+        assert_eq!(call("202 0x7f00\n"), Some(None));
+        assert_eq!((call("running\n"), call("")), (None, None));
+    }
+
+    #[test]
+    fn who_ran_meanwhile_is_not_told_of() {
+        let of = |tid| Blocked { tid, call: None };
+        let mut merge = Merge::new(1);
+        merge.add(0, [&switch(5, 20, true, false), &[]]);
+        let events = events(vec![of(5), of(6)], &merge, 10);
+        let expected = What::SwitchOut { off: OffCpu::Blocked, stack: None };
+        assert_eq!(events, [Event { time_ns: 10, tid: Tid(6), cpu: NO_CPU, what: expected }]);
+    }
+}
