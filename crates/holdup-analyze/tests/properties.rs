@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use holdup_analyze::schedule::Schedule;
-use holdup_analyze::{Analysis, Facts, NoModules, Options, Report};
+use holdup_analyze::{Analysis, Facts, NoModules, Options, Problem, Report};
 use holdup_trace::{
     CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, OffCpu, Pid, Stack,
     StackId, Stacks, ThreadUsage, Tid, What,
@@ -90,7 +90,9 @@ proptest! {
         let options = Options { timeline: true, ..Options::default() };
         let report = schedule.analyze_with(options);
         check(&report);
-        prop_assert_eq!(&report.problems, &vec![]);
+        // A CPU that nobody of the drawing uses while a thread could run belongs to another program.
+        let wrong = |problem: &&Problem| !matches!(problem, Problem::Displaced { .. });
+        prop_assert_eq!(report.problems.iter().find(wrong), None);
         let ticks = lives.iter().map(String::len).max().unwrap_or(0);
         let tick = schedule.time_ns(1) - schedule.time_ns(0);
         for (name, life) in ('A'..).zip(&lives) {

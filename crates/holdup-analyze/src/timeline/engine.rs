@@ -414,7 +414,10 @@ impl Engine {
         }
         let thread = &mut self.threads[ti as usize];
         let length = now.saturating_sub(thread.since);
-        let busy = self.cpus.at(thread.cpu).map_or(length, |cpu| cpu.busy_ns(now).saturating_sub(thread.cpu_busy_ns));
+        let busy = self
+            .cpus
+            .at(thread.cpu)
+            .map_or(length, |cpu| cpu.busy_ns(now).saturating_sub(thread.cpu_busy_ns));
         if busy.saturating_mul(2) >= length {
             return doing;
         }
