@@ -44,6 +44,12 @@ pub struct Facts {
     pub calls: BTreeMap<CallNumber, u64>,
     /// Where threads yielded (`sched_yield`), most first.
     pub yield_sites: Vec<Site>,
+    /// Where threads left the CPU because of each other (waits on a futex of any kind, yields), most often first.
+    pub switch_sites: Vec<Site>,
+    /// CPU samples in the kernel by the function of the program that called it, most first; without the kernel's own frames.
+    pub kernel_sites: Vec<Site>,
+    /// The part of these in the kernel's futex code.
+    pub futex_sites: Vec<Site>,
     /// Running totals, the last of each, summed over CPUs.
     pub counters: BTreeMap<Counter, u64>,
 }
@@ -154,6 +160,8 @@ pub struct ThreadFacts {
     pub lock_wait_ns: u64,
     /// Futex calls by this thread that woke somebody.
     pub wakes: u64,
+    /// CPU samples by function of the program, with the call path that has most of them, most first.
+    pub hot_sites: Vec<Site>,
     /// What the kernel counted at the first and the last reading.
     pub usage: Option<(ThreadUsage, ThreadUsage)>,
 }
@@ -438,6 +446,8 @@ pub struct Hotspot {
     pub function_hits: u64,
     /// By thread, most first.
     pub threads: Vec<(Tid, u64)>,
+    /// By function of the program that called it, most first; each path begins with the instruction itself.
+    pub sites: Vec<Site>,
 }
 
 /// What kind of instruction holds samples up.

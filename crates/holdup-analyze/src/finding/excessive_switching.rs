@@ -12,7 +12,8 @@
 //! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us: switching then
 //!   takes more than 2% of the time, by an estimate of 5 us each.
 //!
-//! The severity is that estimate, as a share of CPU time. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
+//! The place is where threads most often left the CPU by waits on a futex and yields. The severity is that estimate, as a share of
+//! CPU time. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
 //!
 //! How it can be wrong: the cost of a switch is an estimate. Where hand-overs are the point of the program and its latency is what
 //! counts, short runs are right.
@@ -68,7 +69,7 @@ fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
         kind: Kind::ExcessiveSwitching,
         severity: weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0),
         subjects: subjects(facts),
-        place: None,
+        place: facts.switch_sites.first().cloned(),
         evidence: vec![
             rate("switches_per_s", weigh::per_s(switches, facts.span_ns())),
             ratio("times_the_ideal", weigh::per_s(switches, busy_ns) / IDEAL_PER_S),

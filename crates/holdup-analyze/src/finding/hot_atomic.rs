@@ -21,7 +21,7 @@ use holdup_trace::Tid;
 
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Hotspot, HotspotClass, LockName, Site};
+use crate::facts::{Facts, Hotspot, HotspotClass, LockName};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::HotAtomic,
@@ -101,7 +101,7 @@ fn finding(facts: &Facts, group: &Group) -> Finding {
         kind: Kind::HotAtomic,
         severity: samples_share,
         subjects: worst.map(|spot| subject(spot)).into_iter().collect(),
-        place: worst.map(|spot| Site { trail: vec![spot.frame.clone()], count: group.hits, ns: 0 }),
+        place: worst.map(|spot| weigh::site_of(spot)),
         evidence: vec![
             part("samples_share", samples_share),
             part("function_share", function_share(group)),

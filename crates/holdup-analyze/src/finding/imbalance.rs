@@ -9,7 +9,7 @@
 //! - the others wait for it: for at least [`LEAST_WAIT_SHARE`] of the stretch on average they waited at a barrier (or on a condition
 //!   variable or semaphore that the busiest one signals), or had ended while another thread waited for the end of the last.
 //!
-//! The severity is the share of the recording by which even work would shorten it.
+//! The place is the function of the program in which the busiest thread has most CPU samples. The severity is the share of the recording by which even work would shorten it.
 //!
 //! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed: there it is
 //! not the busiest thread that wakes the others.
@@ -141,7 +141,7 @@ fn finding(facts: &Facts, group: &Group) -> Finding {
         kind: Kind::Imbalance,
         severity: (uneven * weigh::share(weigh::wanted_ns(busiest), facts.span_ns())).min(1.0),
         subjects: vec![weigh::thread_subject(facts, busiest.tid)],
-        place: None,
+        place: busiest.hot_sites.first().cloned(),
         evidence: vec![
             ratio("times_the_median", weigh::share(busiest.on_cpu_ns, group.median_ns().max(1))),
             ns("busiest_cpu_ns", busiest.on_cpu_ns),

@@ -9,14 +9,15 @@
 //!   descriptors and other processes: a program that mostly waits for the outside has nothing to gain here. Single-threaded programs that copy files, and trees of
 //!   processes that do little but start, are as they must be.
 //!
-//! The place is the kernel function with most samples, where they could be taken. The severity is a share of CPU time.
+//! The place is the function of the program below which most samples in the kernel were taken; where none could be taken, the one
+//! with most samples of the threads that use the kernel. The severity is a share of CPU time.
 //!
 //! How it can be wrong: a network server may rightly live in the kernel. Any kind that names a cause of system calls (locks, pairs,
 //! herds, yields, wasted wakes, switching) replaces this one.
 
 use super::weigh::{self, MS, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, ProcessFacts, Reason, Site, ThreadFacts};
+use crate::facts::{Facts, ProcessFacts, Reason, ThreadFacts};
 use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
@@ -94,6 +95,16 @@ fn is_parallel(facts: &Facts, process: &ProcessFacts) -> bool {
     facts.threads.iter().filter(busy).count() >= 2
 }
 
+/// The threads that spend most of their time in the kernel by its own count; all where it was not asked.
+fn callers(facts: &Facts) -> impl Iterator<Item = &ThreadFacts> {
+    facts.threads.iter().filter(|thread| {
+        thread.usage.is_none_or(|(first, last)| {
+            let kernel_ns = last.kernel_ns.saturating_sub(first.kernel_ns);
+            kernel_ns >= last.user_ns.saturating_sub(first.user_ns)
+        })
+    })
+}
+
 /// How long a thread waited for what is outside of the program.
 fn outside_ns(thread: &ThreadFacts) -> u64 {
     let is_outside = |reason: &Reason| matches!(reason, Reason::Io | Reason::Poll | Reason::OtherCall);
@@ -115,7 +126,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, split: Split) -> Finding {
         kind: Kind::KernelHeavy,
         severity: split.share(),
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
-        place: top.map(|code| Site { trail: vec![code.frame.clone()], count: code.hits, ns: 0 }),
+        place: facts.kernel_sites.first().cloned().or_else(|| weigh::hottest(callers(facts))),
         evidence,
         moments: Vec::new(),
         cure: Cure::FewerCalls,

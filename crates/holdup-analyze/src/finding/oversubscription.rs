@@ -2,11 +2,13 @@
 //!
 //! Signs and thresholds:
 //! - more threads are running or runnable than the program has CPUs during at least [`LEAST_OVER_SHARE`] of the recording;
-//! - in one process more threads than CPUs are hungry (more than twice as many where other programs use more than half of the
-//!   machine, as threads that wait for these look hungry too): each spends at least [`HUNGRY_SHARE`] of its life on a CPU or preempted, and
-//!   lives through at least a fifth of the recording. A tree of single-threaded processes (a build) is its user's choice;
-//! - threads are without a CPU for at least [`LEAST_DELAY_SHARE`] of the time that all threads had or wanted one;
+//! - in one process more threads than CPUs are hungry: each spends at least [`HUNGRY_SHARE`] of its life on a CPU or preempted by
+//!   other threads of the program, and lives through at least a fifth of the recording. The time for which other programs had its
+//!   CPU is taken off its life. A tree of single-threaded processes (a build) is its user's choice;
+//! - others of the program have the CPUs of these threads for at least [`LEAST_DELAY_SHARE`] of the time that all threads had or wanted one;
 //! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work.
+//!
+//! The place is the function of the program in which the hungry threads have most CPU samples.
 //!
 //! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. Threads that only compute and share nothing lose little by taking turns: the time without a CPU is not all
 //! lost, it is the latency of each. It costs where threads hold locks, spin, or keep their data in caches. Compare before changing.
@@ -39,8 +41,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {
     let preemptions: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).count).sum();
     let hungry_threads = hungry(facts, process).count();
-    let least = if weigh::fills_machine(facts) { cpus + 1 } else { 2 * cpus + 1 };
-    hungry_threads >= least
+    hungry_threads > cpus
         && delay_share(facts, process) >= LEAST_DELAY_SHARE
         && preemptions >= LEAST_PREEMPTIONS
 }
@@ -55,9 +56,14 @@ fn hungry<'a>(facts: &'a Facts, process: &'a ProcessFacts) -> impl Iterator<Item
     let span_ns = facts.span_ns();
     facts.threads.iter().filter(move |thread| {
         thread.pid == process.pid
-            && weigh::share(weigh::wanted_ns(thread), thread.life_ns()) >= HUNGRY_SHARE
+            && weigh::share(weigh::wanted_ns(thread), own_life_ns(thread)) >= HUNGRY_SHARE
             && weigh::share(thread.life_ns(), span_ns) >= LEAST_LIFE_SHARE
     })
+}
+
+/// A thread's life without what other programs took of it.
+fn own_life_ns(thread: &ThreadFacts) -> u64 {
+    thread.life_ns().saturating_sub(weigh::displaced_ns(thread))
 }
 
 fn delay_share(facts: &Facts, process: &ProcessFacts) -> f64 {
@@ -73,7 +79,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
         kind: Kind::Oversubscription,
         severity: delay_share,
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
-        place: None,
+        place: weigh::hottest(hungry(facts, process)),
         evidence: vec![
             part("delay_share", delay_share),
             part("over_share", over_share(facts, cpus)),

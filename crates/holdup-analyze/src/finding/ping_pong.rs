@@ -7,7 +7,7 @@
 //! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to the pair: they do little else.
 //!
 //! On one CPU the woken thread may take it from its waker at once and sleep again before that goes on: then only one of the two
-//! wakes the other, and is preempted instead of sleeping. So a round trip is counted by the direction with more wake-ups.
+//! wakes the other, and is preempted instead of sleeping. That the CPU is given back counts as the way back.
 //!
 //! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The severity is the
 //! estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by side comes
@@ -54,7 +54,7 @@ fn window_ns(pair: &PairFacts) -> u64 {
 }
 
 fn trips(pair: &PairFacts) -> u64 {
-    pair.wakings.a_to_b.max(pair.wakings.b_to_a)
+    pair.round_trips
 }
 
 fn trips_per_s(pair: &PairFacts) -> f64 {

@@ -4,9 +4,8 @@
 //! Signs and thresholds, per lock:
 //! - at least [`LEAST_WAITS`] waits, [`LEAST_WAIT_NS`] in all, and [`LEAST_WAIT_SHARE`] of the threads' working time;
 //! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_OFF_SHARE`] was off CPU. A
-//!   holder that waited for another lock does not count: that lock is the one to look at. Preemption counts only if the program
-//!   has more threads than CPUs for at least [`LEAST_CROWDED_SHARE`] of the time that any could run, and uses half of the machine:
-//!   what other programs take is not its fault.
+//!   holder that waited for another lock does not count: that lock is the one to look at. Preemption counts if other
+//!   threads of the program had the holder's CPU: what other programs take is not its fault.
 //!
 //! The place is where the holder left the CPU with the lock held, not where the others wait.
 //!
@@ -38,7 +37,6 @@ pub(super) const LEAST_WAITS: u64 = 5;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_OFF_SHARE: f64 = 0.5;
-pub(super) const LEAST_CROWDED_SHARE: f64 = 0.25;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let held = weigh::contended(facts).filter(|(_, lock)| {
@@ -46,14 +44,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         lock.waits >= LEAST_WAITS
             && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
-            && off_share(facts, holding) >= LEAST_OFF_SHARE
+            && holding.asleep + holding.preempted >= LEAST_OFF_SHARE
     });
     held.map(|(index, lock)| finding(facts, index, lock)).collect()
-}
-
-fn off_share(facts: &Facts, holding: Holding) -> f64 {
-    let crowded = weigh::crowded_share(facts) >= LEAST_CROWDED_SHARE && weigh::fills_machine(facts);
-    holding.asleep + if crowded { holding.preempted } else { 0.0 }
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {

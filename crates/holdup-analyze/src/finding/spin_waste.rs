@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use super::weigh::{self, CALL_NS, MS, count, part, rate};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, HotspotClass, Site};
+use crate::facts::{Facts, HotspotClass, LockName, Site};
 use crate::names::Frame;
 
 pub(super) const RULE: Rule = Rule {
@@ -67,8 +67,26 @@ fn samples(facts: &Facts) -> Option<Finding> {
         count("spin_samples", hits),
         super::weigh::ratio("spin_cpus", spin_cpus),
     ];
-    let place = Site { trail: vec![(*frame).clone()], count: hits, ns: spin_ns };
-    Some(finding(facts, spin_share, Some(place), evidence))
+    let place = place(facts, frame);
+    let variable = variable(facts, frame);
+    let subject = variable.map_or_else(|| Subject::Function(key(frame)), Subject::Variable);
+    Some(finding(facts, spin_share, Some(place), Some(subject), evidence))
+}
+
+/// The call path into the spinning function: of its instructions that were sampled, the one with most samples.
+fn place(facts: &Facts, frame: &Frame) -> Site {
+    let spots = facts.hotspots.iter().filter(|spot| key(&spot.frame) == key(frame));
+    match spots.max_by_key(|spot| spot.hits) {
+        Some(spot) => weigh::site_of(spot),
+        None => Site { trail: vec![frame.clone()], ..Site::default() },
+    }
+}
+
+/// The variable that the spinning function works on, where one of its instructions names it.
+fn variable(facts: &Facts, frame: &Frame) -> Option<LockName> {
+    let spots = facts.hotspots.iter().filter(|spot| key(&spot.frame) == key(frame));
+    let named = spots.filter(|spot| spot.variable.is_some()).max_by_key(|spot| spot.hits);
+    named.and_then(|spot| spot.variable.clone())
 }
 
 /// Functions that spin, with their samples.
@@ -112,16 +130,23 @@ fn yields(facts: &Facts) -> Option<Finding> {
         part("spin_share", spin_share),
         count("yields", yields),
     ];
-    Some(finding(facts, spin_share, facts.yield_sites.first().cloned(), evidence))
+    let place = facts.yield_sites.first().cloned();
+    let subject = place.as_ref().and_then(Site::caller).map(|frame| Subject::Function(key(frame)));
+    Some(finding(facts, spin_share, place, subject, evidence))
 }
 
-fn finding(facts: &Facts, severity: f64, place: Option<Site>, evidence: Vec<Evidence>) -> Finding {
-    let caller = place.as_ref().and_then(Site::caller);
+fn finding(
+    facts: &Facts,
+    severity: f64,
+    place: Option<Site>,
+    subject: Option<Subject>,
+    evidence: Vec<Evidence>,
+) -> Finding {
     let threads = facts.threads.iter().filter(|thread| thread.on_cpu_ns > 0).count().clamp(1, 64);
     Finding {
         kind: Kind::SpinWaste,
         severity,
-        subjects: caller.map(|frame| Subject::Function(key(frame))).into_iter().collect(),
+        subjects: subject.into_iter().collect(),
         place,
         evidence,
         moments: Vec::new(),

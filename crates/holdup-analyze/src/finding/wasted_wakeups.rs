@@ -17,6 +17,7 @@ use holdup_trace::Counter;
 use super::weigh::{self, CALL_NS, count, part, rate};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, LockFacts, Primitive, Site};
+use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::WastedWakeups,
@@ -54,16 +55,31 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let found: Vec<Finding> = locks
         .filter(|(_, _, calls)| is_waste(facts, *calls))
         .map(|(index, lock, calls)| {
-            let site = lock.wake_sites.first().or(lock.wait_sites.first()).cloned();
-            finding(facts, calls, Some(weigh::lock_subject(index, lock)), site, lock.primitive)
+            finding(
+                facts,
+                calls,
+                Some(weigh::lock_subject(index, lock)),
+                place(facts, Some(lock)),
+                lock.primitive,
+            )
         })
         .collect();
     if !found.is_empty() {
         return found;
     }
     let calls = of_program(facts);
-    let whole = is_waste(facts, calls).then(|| finding(facts, calls, None, None, Primitive::Unknown));
+    let whole =
+        is_waste(facts, calls).then(|| finding(facts, calls, None, place(facts, None), Primitive::Unknown));
     whole.into_iter().collect()
+}
+
+/// Where the calls are made. Those that do nothing are counted without their call paths, so it is where the lock is released or
+/// waited for, else where samples found the kernel in its futex code, else where they found threads in a function that calls it.
+fn place(facts: &Facts, lock: Option<&LockFacts>) -> Option<Site> {
+    let of_lock = lock.and_then(|lock| lock.wake_sites.first().or(lock.wait_sites.first()));
+    let calls = |site: &&Site| site.trail.first().is_some_and(|frame| frame.role != Role::Program);
+    let sampled = || facts.threads.iter().flat_map(|thread| &thread.hot_sites).filter(calls);
+    of_lock.or(facts.futex_sites.first()).or_else(|| sampled().max_by_key(|site| site.count)).cloned()
 }
 
 fn of_lock(lock: &LockFacts) -> Calls {

@@ -3,7 +3,7 @@
 use holdup_trace::Tid;
 
 use super::{Command, Evidence, Finding, Moment, Subject, Unit};
-use crate::facts::{Facts, LockFacts, OffTime, Primitive, Reason, ThreadFacts};
+use crate::facts::{Facts, Hotspot, LockFacts, OffTime, Primitive, Reason, Site, ThreadFacts};
 
 /// A microsecond in nanoseconds.
 pub(super) const US: u64 = 1_000;
@@ -30,11 +30,8 @@ const MOST_MOMENTS: usize = 8;
 /// nothing. What other programs on the machine took is not counted: it says nothing about this one.
 pub(super) fn work_ns(facts: &Facts) -> u64 {
     let waits: u64 = facts.threads.iter().map(|thread| thread.on_cpu_ns + waiting_ns(thread)).sum();
-    let preempted: u64 = facts.threads.iter().map(|thread| preempted(thread).ns).sum();
-    let own = preempted as f64 * crowded_share(facts);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a sum of times")]
-    let work = waits + own as u64;
-    work.max(facts.span_ns())
+    let preempted_ns: u64 = facts.threads.iter().map(|thread| preempted(thread).ns).sum();
+    (waits + preempted_ns).max(facts.span_ns())
 }
 
 /// A thread's waits for locks and devices.
@@ -47,31 +44,22 @@ fn waiting_ns(thread: &ThreadFacts) -> u64 {
     thread.off.iter().filter(|(reason, _)| is_work(reason)).map(|(_, off)| off.ns).sum()
 }
 
-/// The time that a thread had or wanted a CPU.
+/// The time that a thread had a CPU, or waited for one that others of the program had.
 pub(super) fn wanted_ns(thread: &ThreadFacts) -> u64 {
     thread.on_cpu_ns + preempted(thread).ns
 }
 
-/// How often and how long a thread could run and did not.
+/// How often and how long a thread could run and others of the program did. What other programs took is not counted: no change of
+/// this one would win it back.
 pub(super) fn preempted(thread: &ThreadFacts) -> OffTime {
     let of = |reason: Reason| thread.off.get(&reason).copied().unwrap_or_default();
     let (taken, given) = (of(Reason::Preempted), of(Reason::Yielded));
     OffTime { count: taken.count + given.count, ns: taken.ns + given.ns }
 }
 
-/// Of the time during which any thread could run, that with more of them than CPUs.
-pub(super) fn crowded_share(facts: &Facts) -> f64 {
-    let cpus = facts.header.machine.cpus as usize;
-    let any: u64 = facts.totals.runnable_ns.iter().skip(1).sum();
-    let more: u64 = facts.totals.runnable_ns.iter().skip(cpus + 1).sum();
-    share(more, any)
-}
-
-/// Whether the program uses at least half of the machine's CPU time. On a machine that others use too, its threads wait for CPUs
-/// through no fault of their own.
-pub(super) fn fills_machine(facts: &Facts) -> bool {
-    let machine_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
-    cpu_ns(facts) * 2 >= machine_ns
+/// How long other programs had a thread's CPU while it could run.
+pub(super) fn displaced_ns(thread: &ThreadFacts) -> u64 {
+    thread.off.get(&Reason::Displaced).map_or(0, |off| off.ns)
 }
 
 /// CPU time of all threads.
@@ -167,6 +155,28 @@ pub(super) fn lock_subject(index: usize, lock: &LockFacts) -> Subject {
 /// The subject of a finding about a thread.
 pub(super) fn thread_subject(facts: &Facts, tid: Tid) -> Subject {
     Subject::Thread { tid, name: facts.thread(tid).map(|thread| thread.name.clone()).unwrap_or_default() }
+}
+
+/// The function of the program in which these threads have most CPU samples.
+pub(super) fn hottest<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> Option<Site> {
+    let mut sites: Vec<Site> = Vec::new();
+    let function = |site: &Site| site.caller().map(|frame| (frame.module.clone(), frame.function.clone()));
+    for site in threads.flat_map(|thread| &thread.hot_sites) {
+        match sites.iter_mut().find(|known| function(known) == function(site)) {
+            Some(known) => {
+                known.count += site.count;
+                known.ns += site.ns;
+            }
+            None => sites.push(site.clone()),
+        }
+    }
+    sites.into_iter().rev().max_by_key(|site| site.count)
+}
+
+/// The call path to an instruction; the instruction alone if no path is known.
+pub(super) fn site_of(spot: &Hotspot) -> Site {
+    let alone = || Site { trail: vec![spot.frame.clone()], count: spot.hits, ns: 0 };
+    spot.sites.first().cloned().unwrap_or_else(alone)
 }
 
 /// The longest waits of a lock as moments.

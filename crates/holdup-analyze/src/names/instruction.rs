@@ -115,7 +115,10 @@ fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
         let operand = operand(instruction, &before[..upto]);
         return Some(found(instruction, HotspotClass::Atomic, operand));
     }
-    pause(&before, &behind).map(|instruction| found(&instruction, HotspotClass::Pause, None))
+    pause(&before, &behind).map(|pause| {
+        let watched = watched(&pause, &following(binary, pause.ip()), &before);
+        found(&pause, HotspotClass::Pause, watched)
+    })
 }
 
 fn found(instruction: &Instruction, class: HotspotClass, operand: Option<u64>) -> Found {
@@ -210,6 +213,19 @@ fn pause(before: &[Instruction], behind: &[Instruction]) -> Option<Instruction> 
         jump && branch.ip() >= high && branch.near_branch_target() <= low
     };
     around().any(loops).then_some(pause)
+}
+
+/// The fixed address that the loop around a pause looks at: of the instructions between the loop's beginning and the branch back to
+/// it, the first that names one.
+fn watched(pause: &Instruction, behind: &[Instruction], before: &[Instruction]) -> Option<u64> {
+    let is_back = |branch: &&Instruction| {
+        let jump = branch.is_jcc_short_or_near() || branch.is_jmp_short_or_near();
+        jump && branch.near_branch_target() <= pause.ip()
+    };
+    let back = behind.iter().find(is_back)?;
+    let in_loop = |i: &&Instruction| i.ip() >= back.near_branch_target() && i.ip() <= back.ip();
+    let mut inside = before.iter().chain(behind).filter(in_loop);
+    inside.find(|i| i.is_ip_rel_memory_operand()).map(Instruction::ip_rel_memory_address)
 }
 
 /// The fixed address that an instruction works on: relative to itself, absolute, or loaded into its register shortly before.

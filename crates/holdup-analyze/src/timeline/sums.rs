@@ -50,6 +50,7 @@ pub(crate) fn sum_up(
     facts.locks = sums.locks();
     facts.threads = sums.threads();
     facts.yield_sites = sums.sites(&engine.yields, |count| (*count, 0));
+    facts.switch_sites = sums.switch_sites();
     sums.codes(facts);
     facts.pairs = sums.pairs(&engine);
     let timeline = engine.keep.then(|| sums.timeline());
@@ -428,6 +429,20 @@ impl<'a> Sums<'a> {
         sites
     }
 
+    /// Where threads left the CPU because of each other, by how often.
+    fn switch_sites(&mut self) -> Vec<Site> {
+        let engine = self.engine;
+        let mut places: Tally<Place, u64> = Tally::default();
+        for spot in &engine.spots {
+            let waits: u64 = spot.waiters.iter().map(|(_, time)| time.count).sum();
+            *places.at(spot.place) += waits;
+        }
+        engine.yields.iter().for_each(|(place, count)| *places.at(*place) += count);
+        let mut sites = self.sites(&places, |count| (*count, 0));
+        sites.retain(|site| site.count > 0);
+        sites
+    }
+
     // Threads.
 
     fn threads(&mut self) -> Vec<ThreadFacts> {
@@ -494,6 +509,8 @@ impl<'a> Sums<'a> {
         let mut counts = Codes::default();
         let mut samples: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();
         let mut in_kernel = 0;
+        let (mut kernel_sites, mut futex_sites) = (Callers::default(), Callers::default());
+        let mut hot_sites: FxHashMap<Tid, Callers> = FxHashMap::default();
         for (place, threads) in places {
             let hits: u64 = threads.iter().map(|(_, hits)| hits).sum();
             let trail = self.trail(place);
@@ -503,20 +520,35 @@ impl<'a> Sums<'a> {
                 let counts = samples.entry(self.tid(*thread)).or_default();
                 *(if kernel_hit { &mut counts.1 } else { &mut counts.0 }) += hits;
             }
+            let own = without_kernel(&trail);
             match kernel_hit {
-                true => in_kernel += hits,
+                true => {
+                    in_kernel += hits;
+                    kernel_sites.add(own, hits);
+                    if trail.iter().any(is_futex_code) {
+                        futex_sites.add(own, hits);
+                    }
+                }
                 false => facts.totals.user_samples += hits,
+            }
+            for (thread, hits) in &threads {
+                hot_sites.entry(self.tid(*thread)).or_default().add(own, *hits);
             }
             counts.add(&trail, hits);
             if let Some(suspect) = self.naming.suspect(place.space, StackId(place.stack)) {
                 let threads = threads.iter().map(|(ti, hits)| (self.tid(*ti), *hits));
-                counts.suspect(suspect, hits, threads);
+                counts.suspect(suspect, hits, threads, &trail);
             }
         }
+        let period_ns = facts.header.sample_period_ns;
+        facts.kernel_sites = kernel_sites.into_sites(period_ns);
+        facts.futex_sites = futex_sites.into_sites(period_ns);
         facts.totals.kernel_samples = kernel.then_some(in_kernel);
         for thread in &mut facts.threads {
             let (user, kernel) = samples.get(&thread.tid).copied().unwrap_or_default();
             (thread.user_samples, thread.kernel_samples) = (user, kernel);
+            let sites = hot_sites.remove(&thread.tid).unwrap_or_default();
+            thread.hot_sites = sites.into_sites(period_ns);
         }
         counts.into_facts(facts);
     }
@@ -623,7 +655,41 @@ struct Parts {
 struct Codes {
     symbols: FxHashMap<(Arc<str>, String), Code>,
     modules: FxHashMap<Arc<str>, Code>,
-    spots: FxHashMap<(Arc<str>, u64), Hotspot>,
+    spots: FxHashMap<(Arc<str>, u64), (Hotspot, Callers)>,
+}
+
+/// Samples by function of the program: of all call paths of one, that with most samples stands for it.
+#[derive(Default)]
+struct Callers {
+    by_function: FxHashMap<(Arc<str>, String), Heaviest>,
+}
+
+#[derive(Default)]
+struct Heaviest {
+    trail: Vec<Frame>,
+    most: u64,
+    hits: u64,
+}
+
+impl Callers {
+    fn add(&mut self, trail: &[Frame], hits: u64) {
+        let Some(caller) = caller(trail) else { return };
+        let key = (caller.module.clone(), function_name(caller));
+        let known = self.by_function.entry(key).or_default();
+        known.hits += hits;
+        if hits > known.most {
+            known.most = hits;
+            known.trail = trail.to_vec();
+        }
+    }
+
+    fn into_sites(self, period_ns: u64) -> Vec<Site> {
+        let mut list: Vec<_> = self.by_function.into_iter().collect();
+        list.sort_by(|(a, left), (b, right)| right.hits.cmp(&left.hits).then_with(|| a.cmp(b)));
+        list.truncate(SITES);
+        let site = |at: Heaviest| Site { trail: at.trail, count: at.hits, ns: at.hits * period_ns };
+        list.into_iter().map(|(_, heaviest)| site(heaviest)).collect()
+    }
 }
 
 impl Codes {
@@ -657,17 +723,26 @@ impl Codes {
         suspect: crate::names::Suspect,
         hits: u64,
         threads: impl Iterator<Item = (Tid, u64)>,
+        trail: &[Frame],
     ) {
+        // The sample is right behind the instruction, perhaps on another line.
+        let mut path = vec![suspect.frame.clone()];
+        path.extend(trail.iter().skip(1).cloned());
         let key = (suspect.frame.module.clone(), suspect.frame.offset);
-        let spot = self.spots.entry(key).or_insert_with(|| Hotspot {
-            frame: suspect.frame,
-            instruction: suspect.instruction,
-            class: suspect.class,
-            variable: suspect.variable,
-            hits: 0,
-            function_hits: 0,
-            threads: Vec::new(),
+        let (spot, callers) = self.spots.entry(key).or_insert_with(|| {
+            let spot = Hotspot {
+                frame: suspect.frame,
+                instruction: suspect.instruction,
+                class: suspect.class,
+                variable: suspect.variable,
+                hits: 0,
+                function_hits: 0,
+                threads: Vec::new(),
+                sites: Vec::new(),
+            };
+            (spot, Callers::default())
         });
+        callers.add(&path, hits);
         spot.hits += hits;
         for (tid, hits) in threads {
             match spot.threads.iter_mut().find(|(known, _)| *known == tid) {
@@ -678,7 +753,10 @@ impl Codes {
     }
 
     fn into_facts(self, facts: &mut Facts) {
-        let mut spots: Vec<Hotspot> = self.spots.into_values().collect();
+        let period_ns = facts.header.sample_period_ns;
+        let named =
+            |(spot, callers): (Hotspot, Callers)| Hotspot { sites: callers.into_sites(period_ns), ..spot };
+        let mut spots: Vec<Hotspot> = self.spots.into_values().map(named).collect();
         for spot in &mut spots {
             let key = (spot.frame.module.clone(), function_name(&spot.frame));
             spot.function_hits = self.symbols.get(&key).map_or(spot.hits, |code| code.hits.max(spot.hits));
@@ -766,6 +844,17 @@ fn is_parking_lot(frame: &Frame) -> bool {
 
 fn caller(trail: &[Frame]) -> Option<&Frame> {
     trail.iter().find(|frame| frame.role == Role::Program).or(trail.first())
+}
+
+/// The call path in user code alone.
+fn without_kernel(trail: &[Frame]) -> &[Frame] {
+    let own = trail.iter().position(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler));
+    own.map_or(&[], |at| &trail[at..])
+}
+
+/// Whether this is where the kernel handles futex calls.
+fn is_futex_code(frame: &Frame) -> bool {
+    frame.role == Role::Kernel && frame.function.as_ref().is_some_and(|function| function.contains("futex"))
 }
 
 fn function_name(frame: &Frame) -> String {

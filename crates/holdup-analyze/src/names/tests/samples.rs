@@ -60,7 +60,7 @@ fn atomics_and_pauses_are_found_with_their_variables() {
         ("swap", Some(HotspotClass::Atomic), Some(("s_table", 24))),
         ("count_there", Some(HotspotClass::Atomic), None),
         ("count_much", Some(HotspotClass::Atomic), Some(("s_table", 40))),
-        ("spin", Some(HotspotClass::Pause), None),
+        ("spin", Some(HotspotClass::Pause), Some(("g_flag", 0))),
         ("plain", None, None),
     ] {
         let found = suspects(&binary, function);

@@ -122,7 +122,10 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         Kind::ThunderingHerd => {
             format!("Wake-ups of {subject} release many threads at once{}.", herd(facts, finding))
         }
-        Kind::SpinWaste => format!("{much} of CPU time is burnt spinning in {subject}."),
+        Kind::SpinWaste => {
+            let on = finding.subjects.iter().any(|subject| matches!(subject, Subject::Variable(_)));
+            format!("{much} of CPU time is burnt spinning {} {subject}.", if on { "on" } else { "in" })
+        }
         Kind::HotAtomic => format!(
             "CPUs fight over {subject}: {much} of CPU time piles up behind an atomic instruction on it."
         ),

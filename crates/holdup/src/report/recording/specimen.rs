@@ -425,9 +425,13 @@ pub fn held_up() -> Recording {
             hits: 380,
             function_hits: 410,
             threads: vec![(Tid(702), 200), (Tid(703), 180)],
+            sites: Vec::new(),
         }],
         calls: BTreeMap::from([(CallNumber(232), 12)]),
         yield_sites: vec![locking(10, 0)],
+        switch_sites: Vec::new(),
+        kernel_sites: Vec::new(),
+        futex_sites: Vec::new(),
         counters: BTreeMap::from([(Counter::FutexCalls, 400_000), (Counter::FutexAgain, 9_000)]),
     };
     let problems = vec![
