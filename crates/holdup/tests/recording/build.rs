@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use super::has;
 
@@ -22,6 +23,9 @@ pub fn sources() -> PathBuf {
 
 /// The compiled fixture, or why there is no compiler for it.
 pub fn program(name: &str, frames: Frames) -> Result<PathBuf, String> {
+    // Another test may be compiling the same program.
+    static COMPILER: Mutex<()> = Mutex::new(());
+    let _one = COMPILER.lock().unwrap_or_else(PoisonError::into_inner);
     let source = sources().join(name);
     let suffix = if frames == Frames::Pointers { "-fp" } else { "" };
     let stem = source.file_stem().unwrap().to_str().unwrap();
@@ -36,6 +40,19 @@ pub fn program(name: &str, frames: Frames) -> Result<PathBuf, String> {
     let output = command.current_dir(&folder).output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(binary)
+}
+
+/// The compiled fixture, with all of its libraries within it; or why that cannot be had.
+pub fn static_program(name: &str) -> Result<PathBuf, String> {
+    let source = sources().join(name);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording");
+    fs::create_dir_all(&folder).unwrap();
+    let binary = folder.join(format!("{}-static", source.file_stem().unwrap().to_str().unwrap()));
+    let output = compiler(&source, Frames::None, &binary)?.arg("-static").output().unwrap();
+    if output.status.success() {
+        return Ok(binary);
+    }
+    Err(format!("there are no static libraries: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// The library that `faults dlopen` loads.

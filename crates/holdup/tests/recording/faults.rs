@@ -1,6 +1,8 @@
 //! What targets, disks and rights can do to a recording: it must say so, and keep what it had.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::build::{self, Frames};
+use super::expectation::Expectation;
 use super::place::{Place, text};
 use super::{alone, is_root, skip};
 
@@ -178,8 +181,9 @@ fn wait_for(condition: impl Fn() -> bool) -> bool {
 
 /// The target that a recorder started; it outlives its recorder.
 fn child_of(parent: u32) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
-    children.split_whitespace().next()?.parse().ok()
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).ok()?;
+    let children = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    children.collect::<String>().split_whitespace().next()?.parse().ok()
 }
 
 fn kill_quietly(pid: Option<u32>) {
@@ -262,6 +266,67 @@ fn a_stripped_binary_has_modules_and_offsets() {
 }
 
 #[test]
+fn a_static_binary_has_the_same_report() {
+    let program = match build::static_program("hot_lock.c") {
+        Ok(program) => program,
+        Err(why) => return skip(&why),
+    };
+    let _alone = alone();
+    let place = Place::new();
+    let recorded = place.record("t.holdup", &[program.to_str().unwrap()]);
+    assert!(recorded.status.success(), "{}", text(&recorded));
+    let report = place.report("t.holdup");
+    let mismatches = Expectation::of(&build::sources().join("hot_lock.c")).mismatches(&report);
+    assert!(mismatches.is_empty(), "{mismatches:?}");
+}
+
+#[test]
+fn a_binary_that_may_not_be_read_has_no_names_but_a_report() {
+    if !is_root() {
+        return skip("only root can own what an ordinary user may not read");
+    }
+    let Some(program) = faults() else { return };
+    let _alone = alone();
+    let place = Place::ordinary();
+    let copy = place.copy_in(&program);
+    fs::set_permissions(&copy, Permissions::from_mode(0o700)).unwrap();
+    let file = place.path("u.holdup");
+    let mut record = Command::new(env!("CARGO_BIN_EXE_holdup"));
+    record.args(["record", "--no-report", "-o"]).arg(&file).arg("--").arg(&copy).arg("rename");
+    let recorded = record.output().unwrap();
+    assert!(recorded.status.success(), "{}", text(&recorded));
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    let report = place.report("u.holdup");
+    assert!(has_problem(&report, "unreadable"), "{}", report["problems"]);
+    assert_eq!(count(&report, "threads"), 3);
+}
+
+#[test]
+fn ctrl_c_ends_the_command_and_its_recording() {
+    let Some(program) = faults() else { return };
+    let _alone = alone();
+    let place = Place::new();
+    // As from a terminal: the signal goes to the whole group.
+    let mut record = place.holdup(&["record", "--no-report", "-o", "c.holdup", "--"]);
+    record.args([program.to_str().unwrap(), "long"]).process_group(0).stderr(Stdio::null());
+    let mut recorder = record.spawn().unwrap();
+    let threads = |pid: u32| fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    let running = wait_for(|| child_of(recorder.id()).is_some_and(|target| threads(target) == 3));
+    let group = format!("-{}", recorder.id());
+    let sent = Command::new("kill").args(["-INT", "--", &group]).status().unwrap();
+    let ended = recorder.wait().unwrap();
+    assert!(running && sent.success(), "the target did not begin");
+    let report = place.report("c.holdup");
+    // Both get the signal; the recorder may see the end of the command before it sees its own.
+    let reason = report["ending"]["reason"].as_str().unwrap();
+    assert!(matches!(reason, "Ctrl-C" | "the target ended"), "{reason}");
+    assert_eq!(ended.code(), Some(128 + 2));
+    assert_eq!(report["ending"]["status"], 128 + 2);
+    assert!(!has_problem(&report, "cut-off"), "{}", report["problems"]);
+    assert_eq!(count(&report, "threads"), 3);
+}
+
+#[test]
 fn attaching_without_the_right_says_which_is_missing() {
     if !is_root() {
         return skip("only root can become an ordinary user");
@@ -305,6 +370,8 @@ fn attaching_sees_threads_that_were_there_before() {
     assert_eq!(count(&report, "threads"), 3);
     let names: Vec<_> = report["threads"].as_array().unwrap().iter().map(|t| t["name"].clone()).collect();
     assert!(names.contains(&"first".into()) && names.contains(&"second".into()), "{names:?}");
-    let lock = &report["locks"][0];
-    assert!(lock["name"].as_str().unwrap().contains("g_fault_lock"), "{lock}");
+    let locks = report["locks"].as_array().unwrap();
+    assert!(locks.iter().any(|lock| lock["name"].as_str().unwrap().contains("g_fault_lock")), "{locks:?}");
+    // The first thread has waited for the others since before the recording.
+    assert!(locks.iter().any(|lock| lock["primitive"] == "join"), "{locks:?}");
 }
