@@ -4,7 +4,8 @@
 //! - at least [`LEAST_TRIPS`] round trips, over at least [`LEAST_WINDOW_NS`];
 //! - at least [`LEAST_TRIPS_PER_S`] round trips a second while they last;
 //! - the median stay on a CPU is at most [`LONGEST_RUN_NS`] for either thread: switching takes at least 5% of that;
-//! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to the pair: they do little else.
+//! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to round trips: they do little else. In
+//!   a ring of threads each wakes only the next.
 //!
 //! On one CPU the woken thread may take it from its waker at once and sleep again before that goes on: then only one of the two
 //! wakes the other, and is preempted instead of sleeping. That the CPU is given back counts as the way back.
@@ -67,11 +68,11 @@ fn run_ns(facts: &Facts, pair: &PairFacts) -> u64 {
     median_ns(pair.a).max(median_ns(pair.b))
 }
 
-/// How many of the two threads' voluntary switches belong to the pair: each ends with a wake-up by the other.
+/// How many of the two threads' voluntary switches belong to round trips: two each, or one where one of the two is preempted.
 fn switch_share(facts: &Facts, pair: &PairFacts) -> f64 {
     let threads = [pair.a, pair.b].into_iter().filter_map(|tid| facts.thread(tid));
     let switches: u64 = threads.map(|thread| thread.voluntary).sum();
-    weigh::share(pair.wakings.a_to_b + pair.wakings.b_to_a, switches).min(1.0)
+    weigh::share(2 * trips(pair), switches).min(1.0)
 }
 
 fn finding(facts: &Facts, worst: &PairFacts, pairs: &[&PairFacts]) -> Finding {

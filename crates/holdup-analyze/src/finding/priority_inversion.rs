@@ -4,7 +4,7 @@
 //! - at least [`LEAST_INVERSIONS`] waits during which the holder had the lower priority and was preempted;
 //! - for at least [`LEAST_NS`] in all, and 2% of the threads' working time.
 //!
-//! The severity is the time that holders were preempted while one of higher priority waited.
+//! The place is where the holder releases the lock: that tells which section it is. The severity is the time that holders were preempted while one of higher priority waited.
 //!
 //! How it can be wrong: priorities are those that the kernel told when it was asked; a thread that changed its priority for a moment
 //! in between is misjudged.
@@ -37,7 +37,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
         kind: Kind::PriorityInversion,
         severity: inverted_share,
         subjects: vec![weigh::lock_subject(index, lock)],
-        place: lock.wait_sites.first().cloned(),
+        place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
             part("inverted_share", inverted_share),
             count("inversions", lock.inversions.count),

@@ -9,6 +9,7 @@ mod expectation;
 mod faults;
 mod fixtures;
 mod import;
+mod parking;
 mod place;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
