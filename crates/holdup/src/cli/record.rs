@@ -26,7 +26,7 @@ pub struct Options {
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
     rate: u32,
     /// Bytes of user stack to look at for the caller of a lock: a multiple of 8, at most 4096; 0 for frame pointers alone
-    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(long, value_name = "N", default_value_t = 1024)]
     stack_bytes: u32,
     /// Size of each CPU's buffer in KiB, a power of two [default: what the rights allow]
     #[arg(long, value_name = "KIB")]

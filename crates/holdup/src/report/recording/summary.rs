@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use holdup_analyze::{Facts, Finding, Kind, Problem};
+use holdup_analyze::{Facts, Finding, Kind, Primitive, Problem, Role, Site};
 
 use super::super::{Ink, Style, number, text};
 use super::sentences::{self, Words};
@@ -199,6 +199,7 @@ pub fn about(recording: &Recording) -> Vec<String> {
     let facts = &recording.report.facts;
     let mut sentences: Vec<String> = problems(recording);
     sentences.extend(unseen(facts));
+    sentences.extend(short_stacks(facts));
     sentences.extend(observer_effect(facts));
     sentences
 }
@@ -333,6 +334,26 @@ fn unseen(facts: &Facts) -> Option<String> {
         format!(
             "Not seen with the rights of this recording: {}. 'holdup doctor' says what would show it.",
             text::list(&missing)
+        )
+    })
+}
+
+/// Waits whose call path ends before it comes to the program: too little of the stack was looked at.
+fn short_stacks(facts: &Facts) -> Option<String> {
+    const MOST_STACK_BYTES: u32 = 4096;
+    let ends_early =
+        |site: &Site| !site.trail.is_empty() && site.trail.iter().all(|frame| frame.role == Role::Lock);
+    let mutual =
+        facts.locks.iter().filter(|lock| !matches!(lock.primitive, Primitive::Join | Primitive::GoRuntime));
+    let sites = || mutual.clone().flat_map(|lock| &lock.wait_sites);
+    let all: u64 = sites().map(|site| site.count).sum();
+    let early: u64 = sites().filter(|site| ends_early(site)).map(|site| site.count).sum();
+    let bytes = facts.header.stack_bytes;
+    (early >= 20 && early * 5 >= all && (1..MOST_STACK_BYTES).contains(&bytes)).then(|| {
+        format!(
+            "The call paths of {} of the waits end within the locks' own code; record with --stack-bytes {} to see who calls it.",
+            number::percent(early as f64 / all.max(1) as f64),
+            (bytes * 2).min(MOST_STACK_BYTES)
         )
     })
 }
