@@ -72,11 +72,10 @@ pub fn raise_open_files() -> u64 {
     limit.rlim_cur
 }
 
-/// Lets the calling thread be served soon when a ring fills, as far as is allowed: a short slice, which anybody may ask for
-/// (Linux 6.12), and a better nice value.
+/// Lets the calling thread be served soon when a ring fills: a short slice, which anybody may ask for (Linux 6.12). No better nice
+/// value, even where it is allowed: the recorder would take the CPU of the program that it records.
 pub fn hurry() {
     const SHORTEST_SLICE_NS: u64 = 100_000;
-    const NICE: i32 = -10;
     // The kernel's struct sched_attr in its first version.
     #[repr(C)]
     #[derive(Default)]
@@ -90,15 +89,11 @@ pub fn hurry() {
         deadline: u64,
         period: u64,
     }
-    let nice_now = nice();
-    for nice in [NICE.min(nice_now), nice_now] {
-        let size = size_of::<Attr>() as u32;
-        let attr = Attr { size, nice, runtime: SHORTEST_SLICE_NS, ..Attr::default() };
-        // SAFETY: the kernel reads `size` bytes of the structure, which is laid out as it expects.
-        if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) } == 0 {
-            return;
-        }
-    }
+    let size = size_of::<Attr>() as u32;
+    let attr = Attr { size, nice: nice(), runtime: SHORTEST_SLICE_NS, ..Attr::default() };
+    // SAFETY: the kernel reads `size` bytes of the structure, which is laid out as it expects. A kernel that does not know slices may
+    // refuse, which changes nothing.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
 }
 
 fn nice() -> i32 {
