@@ -8,6 +8,7 @@ use holdup_trace::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::decode::{self, Frame, Record, Sample, Shape, register};
+use crate::kernel;
 use crate::reduce::{Spaces, reduce};
 
 /// What an event of the kernel is recorded for.
@@ -126,11 +127,6 @@ impl Assembler {
         &self.alive
     }
 
-    /// A thread is gone without a record of it.
-    pub fn bury(&mut self, tid: u32) {
-        self.alive.remove(&tid);
-    }
-
     /// Records that were lost so far.
     pub fn lost(&self) -> u64 {
         self.lost
@@ -148,7 +144,7 @@ impl Assembler {
     pub fn outside(&mut self, event: &Event, sink: &mut impl Sink) -> io::Result<()> {
         match &event.what {
             What::Started { .. } => drop(self.alive.insert(event.tid.0)),
-            What::Exited => self.bury(event.tid.0),
+            What::Exited => drop(self.alive.remove(&event.tid.0)),
             What::Mapped(map) => self.spaces.of(map.pid.0).map(map.start, map.len),
             _ => {}
         }
@@ -275,18 +271,9 @@ fn result(register: u64) -> i32 {
     if RESTART.contains(&result) { -EINTR } else { result }
 }
 
-/// `prev_state` of sched_switch, in the bits that the tracepoint reports (linux/sched.h, TASK_REPORT).
+/// `prev_state` in the record of sched_switch.
 fn off_cpu(raw: &[u8]) -> Option<OffCpu> {
-    const SLEEPING: u64 = 1;
-    const UNINTERRUPTIBLE: u64 = 2;
-    const IDLE: u64 = 0x80;
-    let state = decode::u64_at(raw, 32)?;
-    Some(match state {
-        state if state & SLEEPING != 0 => OffCpu::Sleeping,
-        state if state & (UNINTERRUPTIBLE | IDLE) != 0 => OffCpu::Uninterruptible,
-        state if state & 0x7f != 0 => OffCpu::Gone,
-        _ => OffCpu::Runnable,
-    })
+    decode::u64_at(raw, 32).map(kernel::off_cpu)
 }
 
 /// The thread that sched_waking names; `None` if it was not the running thread that woke it but an interrupt.

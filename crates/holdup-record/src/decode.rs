@@ -4,22 +4,7 @@
 //! begin with identifier, thread and time, all other records end with thread, time and identifier (`sample_id_all`). What a
 //! sample has behind that depends on its event; its [`Shape`] says so. Nothing here touches the system.
 
-/// Record types that are read; the others are passed over.
-mod kind {
-    pub const LOST: u32 = 2;
-    pub const COMM: u32 = 3;
-    pub const EXIT: u32 = 4;
-    pub const FORK: u32 = 7;
-    pub const SAMPLE: u32 = 9;
-    pub const MMAP2: u32 = 10;
-    pub const LOST_SAMPLES: u32 = 13;
-    pub const SWITCH: u32 = 14;
-}
-
-const MISC_COMM_EXEC: u16 = 1 << 13;
-const MISC_SWITCH_OUT: u16 = 1 << 13;
-const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
-const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
+use crate::kernel::{kind, misc};
 
 const HEADER: usize = 8;
 /// Thread, time and identifier at the end of records that are no samples.
@@ -196,8 +181,8 @@ pub fn record(bytes: &[u8]) -> Option<Record<'_>> {
     match u32_at(bytes, 0)? {
         kind::SAMPLE => body.get(24..).map(Record::Sample),
         kind::SWITCH => Some(Record::Switch {
-            out: misc & MISC_SWITCH_OUT != 0,
-            preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0,
+            out: misc & misc::SWITCH_OUT != 0,
+            preempted: misc & misc::SWITCH_OUT_PREEMPT != 0,
         }),
         kind::FORK => Some(Record::Fork {
             pid: u32_at(body, 0)?,
@@ -210,7 +195,7 @@ pub fn record(bytes: &[u8]) -> Option<Record<'_>> {
             pid: u32_at(body, 0)?,
             tid: u32_at(body, 4)?,
             name: until_zero(body.get(8..own(body)?)?),
-            exec: misc & MISC_COMM_EXEC != 0,
+            exec: misc & misc::COMM_EXEC != 0,
         }),
         kind::MMAP2 => map(body.get(..own(body)?)?, misc),
         kind::LOST => Some(Record::Lost { count: u64_at(body, 8)? }),
@@ -220,7 +205,7 @@ pub fn record(bytes: &[u8]) -> Option<Record<'_>> {
 }
 
 fn map(body: &[u8], misc: u16) -> Option<Record<'_>> {
-    let build_id = if misc & MISC_MMAP_BUILD_ID != 0 {
+    let build_id = if misc & misc::MMAP_BUILD_ID != 0 {
         let size = usize::from(*body.get(32)?).min(20);
         Some(body.get(36..36 + size)?)
     } else {
@@ -392,7 +377,7 @@ pub mod tests {
     /// A switch record: out or in, preempted or not.
     pub fn switch(tid: u32, time_ns: u64, out: bool, preempted: bool) -> Vec<u8> {
         let misc =
-            if out { MISC_SWITCH_OUT } else { 0 } | if preempted { MISC_SWITCH_OUT_PREEMPT } else { 0 };
+            if out { misc::SWITCH_OUT } else { 0 } | if preempted { misc::SWITCH_OUT_PREEMPT } else { 0 };
         Bytes::default().record(kind::SWITCH, misc, tid, time_ns)
     }
 
@@ -417,7 +402,7 @@ pub mod tests {
     pub fn map(start: u64, len: u64, time_ns: u64) -> Vec<u8> {
         let body = Bytes::default().u32(100).u32(100).u64(start).u64(len).u64(0x2000);
         let body = body.u32(20).u64(0x1111_1111_1111_1111).u64(0x2222_2222_2222_2222).u32(0x3333_3333);
-        body.u64(5).text("/lib/x.so").record(kind::MMAP2, MISC_MMAP_BUILD_ID, 100, time_ns)
+        body.u64(5).text("/lib/x.so").record(kind::MMAP2, misc::MMAP_BUILD_ID, 100, time_ns)
     }
 
     #[test]
@@ -431,7 +416,7 @@ pub mod tests {
     #[test]
     fn records_say_what_they_say() {
         let exec =
-            Bytes::default().u32(100).u32(100).text("server").record(kind::COMM, MISC_COMM_EXEC, 100, 1);
+            Bytes::default().u32(100).u32(100).text("server").record(kind::COMM, misc::COMM_EXEC, 100, 1);
         assert_eq!(record(&exec), Some(Record::Comm { tid: 100, pid: 100, name: b"server", exec: true }));
         assert_eq!(record(&switch(5, 1, true, true)), Some(Record::Switch { out: true, preempted: true }));
         assert_eq!(

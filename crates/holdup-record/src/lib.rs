@@ -6,6 +6,7 @@ mod assemble;
 mod decode;
 pub mod doctor;
 pub mod import;
+mod kernel;
 mod merge;
 mod reduce;
 mod sys;

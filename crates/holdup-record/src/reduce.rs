@@ -4,11 +4,7 @@ use holdup_trace::{Registers, Stack, Word};
 use rustc_hash::FxHashMap;
 
 use crate::decode::{Sample, Words, register};
-
-/// Where the chain changes from kernel to user mode and other markers: the kernel writes them as addresses near 2^64.
-const MARKERS: u64 = -4095i64 as u64;
-const MARKER_KERNEL: u64 = -128i64 as u64;
-const MARKER_USER: u64 = -512i64 as u64;
+use crate::kernel::context;
 
 /// A word this far above the stack pointer still counts as an address in the stack: the usual limit of a stack.
 const STACK_WINDOW: u64 = 8 << 20;
@@ -111,8 +107,8 @@ fn chain(sample: &Sample<'_>, space: &mut Space, stack: &mut Stack) {
     // Without a marker, user code is what the events here ask for.
     let mut user = true;
     for addr in sample.chain.iter() {
-        if addr >= MARKERS {
-            user = addr == MARKER_USER || (user && addr != MARKER_KERNEL);
+        if addr >= context::FIRST {
+            user = addr == context::USER || (user && addr != context::KERNEL);
         } else if !user {
             stack.kernel.push(addr);
         } else if stack.user.is_empty() || !space.is_known() || space.is_code(addr.wrapping_sub(1)) {
@@ -230,8 +226,16 @@ mod tests {
     #[test]
     fn a_chain_is_divided_at_its_markers_and_ends_where_it_leaves_code() {
         let kernel = 0xffff_ffff_8100_0000;
-        let chain =
-            [MARKER_KERNEL, kernel, kernel + 5, MARKER_USER, CODE + 1, CODE + 0x10_0001, 0x1234, CODE + 2];
+        let chain = [
+            context::KERNEL,
+            kernel,
+            kernel + 5,
+            context::USER,
+            CODE + 1,
+            CODE + 0x10_0001,
+            0x1234,
+            CODE + 2,
+        ];
         let stack = reduced(&chain, 0, &[]);
         assert_eq!(stack.kernel, [kernel, kernel + 5]);
         assert_eq!(stack.user, [CODE + 1, CODE + 0x10_0001]);

@@ -14,18 +14,10 @@ pub struct Raw<'a> {
     pub body: &'a [u8],
 }
 
-/// Kinds of records.
+/// Kinds of records: the kernel's, and those of perf itself.
 pub mod kind {
-    pub const MMAP: u32 = 1;
-    pub const LOST: u32 = 2;
-    pub const COMM: u32 = 3;
-    pub const EXIT: u32 = 4;
-    pub const FORK: u32 = 7;
-    pub const SAMPLE: u32 = 9;
-    pub const MMAP2: u32 = 10;
-    pub const LOST_SAMPLES: u32 = 13;
-    pub const SWITCH: u32 = 14;
-    pub const SWITCH_CPU_WIDE: u32 = 15;
+    pub use crate::kernel::kind::*;
+
     /// The first kind that perf itself writes.
     pub const FIRST_OF_PERF: u32 = 64;
     pub const AUXTRACE: u32 = 71;

@@ -1,5 +1,6 @@
 //! Import: a file from perf itself, files made here, and files that are broken in every way.
 
+use fastrand::Rng;
 use std::time::{Duration, Instant};
 
 use holdup_trace::{Event, Mapping, OffCpu, Pid, Reader, Stack, Stacks, Tid, What};
@@ -348,18 +349,6 @@ fn a_file_that_ends_anywhere_gives_what_is_whole_or_an_error() {
     assert!(!imported.header.grade.futexes && imported.header.grade.switches);
 }
 
-/// A reproducible sequence (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
-    }
-}
-
 #[test]
 fn damaged_files_never_panic() {
     let seconds = std::env::var("HOLDUP_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
@@ -367,22 +356,22 @@ fn damaged_files_never_panic() {
     let bases = [made(false), made(true), PING_PONG.to_vec()];
     let mut seed = 1;
     while Instant::now() < until {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
+        let mut random = Rng::with_seed(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         // The small ones are quick, so most rounds take them.
-        let base = &bases[[0, 1, 0, 1, 0, 1, 2][random.below(7)]];
+        let base = &bases[[0, 1, 0, 1, 0, 1, 2][random.usize(..7)]];
         let mut file = base.clone();
-        for _ in 0..1 + random.below(12) {
-            let at = random.below(file.len());
-            match random.below(5) {
-                0 => file[at] = random.below(256) as u8,
-                1 => file[at] ^= 1 << random.below(8),
+        for _ in 0..1 + random.usize(..12) {
+            let at = random.usize(..file.len().max(1));
+            match random.usize(..5) {
+                0 => file[at] = random.usize(..256) as u8,
+                1 => file[at] ^= 1 << random.usize(..8),
                 2 => file.truncate(at.max(1)),
                 3 => {
                     let end = (at + 8).min(file.len());
-                    file[at..end].fill([0, 0xff, 0x7f, 0x80][random.below(4)]);
+                    file[at..end].fill([0, 0xff, 0x7f, 0x80][random.usize(..4)]);
                 }
                 _ => {
-                    let (from, len) = (random.below(file.len()), 1 + random.below(64));
+                    let (from, len) = (random.usize(..file.len().max(1)), 1 + random.usize(..64));
                     let copy: Vec<u8> = file[from..(from + len).min(file.len())].to_vec();
                     file.splice(at..at, copy);
                 }

@@ -14,6 +14,7 @@ use super::file::{Attr, Feature, File};
 use super::format::{Field, Format, formats};
 use super::record::{self, Raw, Sample, Stamp, kind};
 use super::{ImportError, Imported};
+use crate::kernel::{context, misc, off_cpu};
 
 /// Writes all that is understood, in order of time.
 pub fn translate(file: &File<'_>, mut out: impl Write) -> Result<Imported, ImportError> {
@@ -108,48 +109,46 @@ struct Meanings {
     formats: FxHashMap<u64, Format>,
     /// The numbers of the machine, as far as they are known here.
     futex_nr: Option<u64>,
-    blocking: &'static [u16],
+    blocking: Vec<u64>,
 }
 
-/// System calls that block by their nature, as tracepoints name them.
-const BLOCKING: &[&str] = &[
-    "sched_yield",
-    "nanosleep",
-    "clock_nanosleep",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "fsync",
-    "fdatasync",
-    "msync",
-    "wait4",
-    "waitid",
-    "accept",
-    "accept4",
-    "pause",
-    "rt_sigtimedwait",
-    "futex_waitv",
-    "futex_wait",
+/// System calls that block by their nature: as tracepoints name them, their numbers on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl)
+/// and in the generic table (include/uapi/asm-generic/unistd.h), where they are there.
+const BLOCKING: &[(&str, u64, Option<u64>)] = &[
+    ("sched_yield", 24, Some(124)),
+    ("nanosleep", 35, Some(101)),
+    ("clock_nanosleep", 230, Some(115)),
+    ("epoll_wait", 232, None),
+    ("epoll_pwait", 281, Some(22)),
+    ("epoll_pwait2", 441, Some(441)),
+    ("poll", 7, None),
+    ("ppoll", 271, Some(73)),
+    ("select", 23, None),
+    ("pselect6", 270, Some(72)),
+    ("fsync", 74, Some(82)),
+    ("fdatasync", 75, Some(83)),
+    ("msync", 26, Some(227)),
+    ("wait4", 61, Some(260)),
+    ("waitid", 247, Some(95)),
+    ("accept", 43, Some(202)),
+    ("accept4", 288, Some(242)),
+    ("pause", 34, None),
+    ("rt_sigtimedwait", 128, Some(137)),
+    ("futex_waitv", 449, Some(449)),
+    ("futex_wait", 455, Some(455)),
 ];
-/// Their numbers on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl).
-const BLOCKING_X86_64: &[u16] =
-    &[24, 35, 230, 232, 281, 441, 7, 271, 23, 270, 74, 75, 26, 61, 247, 43, 288, 34, 128, 449, 455];
-/// Their numbers in the generic table (include/uapi/asm-generic/unistd.h), where they are there.
-const BLOCKING_GENERIC: &[u16] =
-    &[124, 101, 115, 22, 441, 73, 72, 82, 83, 227, 260, 95, 202, 242, 137, 449, 455];
 
 impl Meanings {
     fn of(file: &File<'_>) -> Self {
         let formats = file.feature(Feature::TracingData).map(formats).unwrap_or_default();
         let by_id = formats.iter().filter_map(|(id, format)| Some((*id, meaning(format)?))).collect();
-        let (futex_nr, blocking): (_, &[u16]) = match file.text(Feature::Arch).as_deref() {
-            Some("x86_64") => (Some(202), BLOCKING_X86_64),
-            Some("aarch64" | "riscv64" | "loongarch64") => (Some(98), BLOCKING_GENERIC),
-            _ => (None, &[]),
+        let calls = BLOCKING.iter();
+        let (futex_nr, blocking) = match file.text(Feature::Arch).as_deref() {
+            Some("x86_64") => (Some(202), calls.map(|(_, nr, _)| *nr).collect()),
+            Some("aarch64" | "riscv64" | "loongarch64") => {
+                (Some(98), calls.filter_map(|(_, _, generic)| *generic).collect())
+            }
+            _ => (None, Vec::new()),
         };
         Meanings { by_id, formats, futex_nr, blocking }
     }
@@ -179,7 +178,9 @@ fn meaning(format: &Format) -> Option<Meaning> {
         ("raw_syscalls", "sys_enter") => Meaning::AnyEnter { nr: field("id")?, args: field("args")? },
         ("raw_syscalls", "sys_exit") => Meaning::AnyExit { nr: field("id")?, ret: field("ret")? },
         ("syscalls", name)
-            if name.strip_prefix("sys_enter_").is_some_and(|name| BLOCKING.contains(&name)) =>
+            if name
+                .strip_prefix("sys_enter_")
+                .is_some_and(|name| BLOCKING.iter().any(|(call, ..)| *call == name)) =>
         {
             Meaning::Call { nr: field("__syscall_nr").or_else(|| field("nr"))? }
         }
@@ -329,14 +330,6 @@ impl Chains {
 const MODE: u16 = 7;
 const MODE_KERNEL: u16 = 1;
 const MODE_USER: u16 = 2;
-/// `PERF_RECORD_MISC_SWITCH_OUT`, and that the thread was preempted.
-const SWITCH_OUT: u16 = 1 << 13;
-const PREEMPTED: u16 = 1 << 14;
-/// `PERF_RECORD_MISC_COMM_EXEC`, `..._MMAP_DATA`: the same bit, by kind of record.
-const COMM_EXEC: u16 = 1 << 13;
-const MMAP_DATA: u16 = 1 << 13;
-const MMAP_BUILD_ID: u16 = 1 << 14;
-
 struct Translator<'f, 'a, W: Write> {
     file: &'f File<'a>,
     meanings: &'f Meanings,
@@ -468,7 +461,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
                         (Some(addr), Some(op), Some(value)) => self.futex_enter(sample, raw, addr, op, value),
                         _ => Ok(()),
                     }
-                } else if u16::try_from(nr).is_ok_and(|nr| meanings.blocking.contains(&nr)) {
+                } else if meanings.blocking.contains(&nr) {
                     self.call(sample, raw, nr)
                 } else {
                     Ok(())
@@ -536,10 +529,10 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
     fn switch(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> std::io::Result<()> {
         let Some(tid) = stamp.tid.filter(|tid| *tid != 0) else { return Ok(()) };
         self.meet(stamp, tid, stamp.pid)?;
-        if raw.misc & SWITCH_OUT == 0 {
+        if raw.misc & misc::SWITCH_OUT == 0 {
             return self.emit(stamp, tid, What::SwitchIn);
         }
-        let known = if raw.misc & PREEMPTED != 0 { OffCpu::Runnable } else { OffCpu::Blocked };
+        let known = if raw.misc & misc::SWITCH_OUT_PREEMPT != 0 { OffCpu::Runnable } else { OffCpu::Blocked };
         let (off, stack) = self.leaving.remove(&tid).unwrap_or((known, None));
         self.emit(stamp, tid, What::SwitchOut { off, stack })
     }
@@ -610,7 +603,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let mut body = Bytes::new(raw.body, self.file.order);
         let (pid, tid) = (body.u32()?, body.u32()?);
         let name = lossy(body.text());
-        let exec = raw.misc & COMM_EXEC != 0;
+        let exec = raw.misc & misc::COMM_EXEC != 0;
         (tid != 0).then(|| {
             self.meet(stamp, tid, Some(pid))?;
             self.emit(stamp, tid, What::Named { name, exec })
@@ -643,7 +636,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let (pid, tid) = (body.u32()?, body.u32()?);
         let (start, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
         let path = lossy(body.text());
-        (raw.misc & MMAP_DATA == 0).then(|| {
+        (raw.misc & misc::MMAP_DATA == 0).then(|| {
             self.mapped(stamp, tid, Mapping { pid: Pid(pid), start, len, offset, path, build_id: None })
         })
     }
@@ -655,8 +648,9 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let (start, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
         // Either the length of a build id, padding and the id, or device and inode.
         let file_id = body.take(24)?;
-        let build_id =
-            (raw.misc & MMAP_BUILD_ID != 0).then(|| file_id.get(4..4 + usize::from(file_id[0]))).flatten();
+        let build_id = (raw.misc & misc::MMAP_BUILD_ID != 0)
+            .then(|| file_id.get(4..4 + usize::from(file_id[0])))
+            .flatten();
         let (protection, _flags) = (body.u32()?, body.u32()?);
         let path = lossy(body.text());
         let build_id = build_id.map(Box::from);
@@ -685,30 +679,14 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
     }
 }
 
-/// `prev_state` of sched_switch (linux/sched.h, TASK_REPORT): bits above these say that it was preempted, and 0 that it could run.
-fn off_cpu(state: u64) -> OffCpu {
-    const SLEEPING: u64 = 1;
-    const UNINTERRUPTIBLE: u64 = 2;
-    const IDLE: u64 = 0x80;
-    match state & 0xff {
-        state if state & SLEEPING != 0 => OffCpu::Sleeping,
-        state if state & (UNINTERRUPTIBLE | IDLE) != 0 => OffCpu::Uninterruptible,
-        0 => OffCpu::Runnable,
-        _ => OffCpu::Gone,
-    }
-}
-
 /// Splits a call chain at the kernel's marks (`PERF_CONTEXT_*`); without a chain, the instruction pointer is all.
 fn split(stack: &mut Stack, mode: u16, sample: &Sample<'_>, order: Order) {
-    const MARKS: u64 = -4095_i64 as u64;
-    const KERNEL: u64 = -128_i64 as u64;
-    const USER: u64 = -512_i64 as u64;
     let mut part = mode;
     for word in sample.chain.chunks_exact(8).filter_map(|word| number(word, order)) {
         match word {
-            KERNEL => part = MODE_KERNEL,
-            USER => part = MODE_USER,
-            MARKS.. => part = 0,
+            context::KERNEL => part = MODE_KERNEL,
+            context::USER => part = MODE_USER,
+            context::FIRST.. => part = 0,
             address if part == MODE_KERNEL => stack.kernel.push(address),
             address if part == MODE_USER => stack.user.push(address),
             _ => {}

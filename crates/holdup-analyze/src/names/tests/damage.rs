@@ -1,5 +1,6 @@
 //! Damaged binaries and absurd stacks: whatever the bytes, there is an answer.
 
+use fastrand::Rng;
 use holdup_trace::{Event, FutexOp, Registers, Stack, Stacks, Tid, What, Word};
 
 use std::path::Path;
@@ -7,22 +8,6 @@ use std::path::Path;
 use super::super::{NoModules, Resolver};
 use super::bed::{Dump, Files, Workshop, mapped, table};
 use crate::Problem;
-
-/// A generator whose numbers are the same everywhere (Marsaglia's xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
 
 /// Asks everything that can be asked.
 fn ask_all(dump: &Dump, files: &Files) {
@@ -55,22 +40,22 @@ fn damage(program: &Path, seed: u64) {
     let dump = Dump::of(program, "mutex");
     let path = program.to_str().unwrap();
     let whole = std::fs::read(program).unwrap();
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut files = Files::default();
     for round in 0..150 {
         let mut bytes = whole.clone();
         match round % 3 {
-            0 => bytes.truncate(random.below(whole.len())),
+            0 => bytes.truncate(random.usize(..whole.len().max(1))),
             // Headers and section headers hurt most.
-            1 => (0..=random.below(6)).for_each(|_| {
-                let near_end = random.below(2) == 0;
-                let at = random.below(2000);
+            1 => (0..=random.usize(..6)).for_each(|_| {
+                let near_end = random.usize(..2) == 0;
+                let at = random.usize(..2000);
                 let at = if near_end { whole.len() - 1 - at } else { at };
-                bytes[at] = random.next() as u8;
+                bytes[at] = random.u8(..);
             }),
-            _ => (0..random.below(400)).for_each(|_| {
-                let at = random.below(whole.len());
-                bytes[at] = random.next() as u8;
+            _ => (0..random.usize(..400)).for_each(|_| {
+                let at = random.usize(..whole.len().max(1));
+                bytes[at] = random.u8(..);
             }),
         }
         files.add(path, bytes);
@@ -87,33 +72,33 @@ fn absurd_stacks_have_short_trails() {
     let files = dump.files();
     let names = dump.names();
     let space = names.space(Tid(1));
-    let mut random = Random(7);
+    let mut random = Rng::with_seed(7);
     let mut stacks = Stacks::new();
     let code: Vec<u64> = dump.maps.iter().flat_map(|map| [map.start, map.end - 1, dump.ip]).collect();
     let ids: Vec<_> = (0..500)
         .map(|_| {
-            let any = |random: &mut Random| match random.below(4) {
-                0 => random.next(),
-                1 => u64::MAX - random.next() % 16,
-                _ => code[random.below(code.len())].wrapping_add(random.next() % 4096),
+            let any = |random: &mut Rng| match random.usize(..4) {
+                0 => random.u64(..),
+                1 => u64::MAX - random.u64(..) % 16,
+                _ => code[random.usize(..code.len().max(1))].wrapping_add(random.u64(..) % 4096),
             };
             let mut words = Vec::new();
             for at in 0..64_u16 {
-                match random.below(4) {
+                match random.usize(..4) {
                     0 => words.push((at, Word::Code(any(&mut random)))),
-                    1 => words.push((at, Word::Stack(random.next() as i32 % 600))),
-                    2 => words.push((at, Word::Stack(random.next() as i32))),
+                    1 => words.push((at, Word::Stack(random.i32(..) % 600))),
+                    2 => words.push((at, Word::Stack(random.i32(..)))),
                     _ => {}
                 }
             }
-            let fp = if random.below(2) == 0 {
-                Word::Stack(8 * random.below(64) as i32)
+            let fp = if random.usize(..2) == 0 {
+                Word::Stack(8 * random.usize(..64) as i32)
             } else {
                 Word::Code(any(&mut random))
             };
             stacks.intern(&Stack {
                 kernel: vec![any(&mut random)],
-                user: (0..random.below(300)).map(|_| any(&mut random)).collect(),
+                user: (0..random.usize(..300)).map(|_| any(&mut random)).collect(),
                 registers: Some(Registers { ip: any(&mut random), fp, lr: any(&mut random) }),
                 words,
                 depth: 64,

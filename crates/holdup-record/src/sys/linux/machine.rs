@@ -1,4 +1,4 @@
-//! The machine and the recorder's own place on it: clocks, limits, priority, facts for the header.
+//! The machine and the recorder's own place on it: clocks, limits, slices, facts for the header.
 
 use std::fs;
 use std::time::Duration;

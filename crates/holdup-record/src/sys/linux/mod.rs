@@ -52,7 +52,7 @@ pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
             "recording needs an x86-64 machine so far; reports of recordings made there work here".into(),
         ));
     }
-    // A thread of its own, because priority, once raised, cannot always be lowered again.
+    // A thread of its own, because it asks the scheduler for shorter slices than its caller may want.
     thread::scope(|scope| {
         let recorder = scope.spawn(|| record_here(options, stop));
         recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -84,7 +84,7 @@ fn record_command(
 ) -> Result<Outcome, Error> {
     let cpus = machine::online_cpus();
     let (specs, _ids) = specs(options)?;
-    // The command is made before the recorder changes anything that it would inherit: limits, priority.
+    // The command is made before the recorder changes anything that it would inherit: limits, slices.
     let waiting = target::prepare(command)?;
     machine::raise_open_files();
     let pid = waiting.pid;

@@ -2,26 +2,11 @@
 //!
 //! Damage to plain bytes is found by the checksums, so most rounds damage what is inside of chunks and sum them again.
 
+use fastrand::Rng;
 use std::time::{Duration, Instant};
 
 use super::super::layout::{CHUNK_HEADER_BYTES, ChunkHeader, FLAG_LZ4};
 use super::*;
-
-/// Xorshift: a few lines, and the same numbers for a seed everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-}
 
 fn knob(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
@@ -33,17 +18,17 @@ fn fuzz() {
     let seconds = knob("HOLDUP_FUZZ_SECONDS").unwrap_or(2);
     let seed = knob("HOLDUP_FUZZ_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20 | 1);
     println!("HOLDUP_FUZZ_SEED={seed} HOLDUP_FUZZ_SECONDS={seconds}");
-    let mut random = Random(seed.max(1));
+    let mut random = Rng::with_seed(seed.max(1));
     let files =
         [specimen(1), specimen(3), Writer::new(Vec::new(), &header()).unwrap().finish(&ending()).unwrap()];
     let until = Instant::now() + Duration::from_secs(seconds);
     let (mut rounds, mut events) = (0_u64, 0);
     while Instant::now() < until {
-        let round_seed = random.next();
-        let mut round = Random(round_seed);
-        let whole = &files[round.below(files.len())];
+        let round_seed = random.u64(..);
+        let mut round = Rng::with_seed(round_seed);
+        let whole = &files[round.usize(..files.len().max(1))];
         let damaged =
-            if round.below(4) == 0 { damage(whole, &mut round) } else { damage_inside(whole, &mut round) };
+            if round.usize(..4) == 0 { damage(whole, &mut round) } else { damage_inside(whole, &mut round) };
         let outcome = std::panic::catch_unwind(|| harmless(&damaged));
         events += outcome.unwrap_or_else(|_| panic!("round {rounds} panics; HOLDUP_FUZZ_SEED={seed}"));
         rounds += 1;
@@ -65,21 +50,21 @@ fn harmless(bytes: &[u8]) -> u64 {
 }
 
 /// Some bytes changed, moved, doubled or dropped.
-fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+fn damage(bytes: &[u8], random: &mut Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    for _ in 0..1 + random.below(8) {
-        let at = random.below(bytes.len());
-        match random.below(8) {
-            0..=2 => change(&mut bytes, at, random.next() as u8),
+    for _ in 0..1 + random.usize(..8) {
+        let at = random.usize(..bytes.len().max(1));
+        match random.usize(..8) {
+            0..=2 => change(&mut bytes, at, random.u8(..)),
             3 => change(&mut bytes, at, 0xff),
             4 => change(&mut bytes, at, 0),
             5 => bytes.truncate(at),
-            6 => bytes.insert(at, random.next() as u8),
+            6 => bytes.insert(at, random.u8(..)),
             _ => {
-                let end = (at + random.below(64)).min(bytes.len());
+                let end = (at + random.usize(..64)).min(bytes.len());
                 let piece: Vec<u8> = bytes.drain(at..end).collect();
-                let to = random.below(bytes.len() + 1);
-                bytes.splice(to..to, if random.below(2) == 0 { piece.repeat(2) } else { piece });
+                let to = random.usize(..=bytes.len());
+                bytes.splice(to..to, if random.usize(..2) == 0 { piece.repeat(2) } else { piece });
             }
         }
     }
@@ -93,7 +78,7 @@ fn change(bytes: &mut [u8], at: usize, value: u8) {
 }
 
 /// Damage to what the chunks hold, with lengths and checksums made right again.
-fn damage_inside(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+fn damage_inside(bytes: &[u8], random: &mut Rng) -> Vec<u8> {
     let mut result = bytes[..16].to_vec();
     let mut rest = &bytes[16..];
     let mut is_first = true;
@@ -101,20 +86,20 @@ fn damage_inside(bytes: &[u8], random: &mut Random) -> Vec<u8> {
         let (stored, after) = rest[CHUNK_HEADER_BYTES..].split_at(header.stored_len as usize);
         let mut buffer = Vec::new();
         let raw = header.unpack(stored, &mut buffer).unwrap();
-        let raw = if is_first || random.below(3) == 0 { raw.to_vec() } else { damage(raw, random) };
+        let raw = if is_first || random.usize(..3) == 0 { raw.to_vec() } else { damage(raw, random) };
         result.extend(repacked(header, &raw, random));
         (rest, is_first) = (after, false);
     }
     result
 }
 
-fn repacked(mut header: ChunkHeader, raw: &[u8], random: &mut Random) -> Vec<u8> {
-    let stored = if random.below(2) == 0 { raw.to_vec() } else { lz4_flex::block::compress(raw) };
+fn repacked(mut header: ChunkHeader, raw: &[u8], random: &mut Rng) -> Vec<u8> {
+    let stored = if random.usize(..2) == 0 { raw.to_vec() } else { lz4_flex::block::compress(raw) };
     header.flags = if stored == raw { 0 } else { FLAG_LZ4 };
     header.stored_len = stored.len() as u32;
     header.raw_len = raw.len() as u32;
-    if random.below(16) == 0 {
-        header.raw_len = random.next() as u32 >> random.below(32);
+    if random.usize(..16) == 0 {
+        header.raw_len = random.u32(..) >> random.usize(..32);
     }
     header.checksum = super::super::checksum::xxh32(&stored);
     [&header.to_bytes()[..], &stored].concat()
