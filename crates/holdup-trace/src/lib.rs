@@ -4,6 +4,7 @@
 //! The crate opens no file and knows no operating system: it writes to an [`std::io::Write`] and reads from bytes.
 #![forbid(unsafe_code)]
 
+pub mod control;
 mod event;
 mod file;
 mod header;

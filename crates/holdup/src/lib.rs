@@ -8,6 +8,7 @@ pub mod claim;
 pub mod cli;
 pub mod experiment;
 pub mod export;
+pub mod interposer;
 pub mod metric;
 pub mod plan;
 pub mod plot;
