@@ -165,7 +165,13 @@ fn measure(
     tools: &[Tool],
     pairs: usize,
 ) -> Result<Vec<Cost>, String> {
-    let none = || Cost { ratios: vec![], switches: vec![], ns_per_switch: vec![], bytes_per_switch: vec![], lost: 0 };
+    let none = || Cost {
+        ratios: vec![],
+        switches: vec![],
+        ns_per_switch: vec![],
+        bytes_per_switch: vec![],
+        lost: 0,
+    };
     let mut costs: Vec<Cost> = tools.iter().map(|_| none()).collect();
     let plain = || inner(Command::new(program).args(workload.words));
     for pair in 0..pairs {
