@@ -10,9 +10,9 @@ use std::mem::offset_of;
 
 use holdup_trace::control::ThreadSlot;
 
-use super::{c11, hooks, passed};
 use super::mutex::{HELD, Mutex, NOT_NORMAL};
 use super::thread::Thread;
+use super::{c11, hooks, passed};
 
 /// Acquisitions from one look at the figures to the next, less one; a power of two, less one.
 pub const BETWEEN_TICKS: u32 = 15;

@@ -17,7 +17,8 @@ const FLUSH: u32 = 64;
 
 /// Which record the lock at an address has, by the hash of the address. An entry is never given back: what lies at an address
 /// later is taken for the same lock.
-static TABLE: [Entry; ENTRIES] = [const { Entry { address: AtomicU64::new(0), record: AtomicU32::new(0) } }; ENTRIES];
+static TABLE: [Entry; ENTRIES] =
+    [const { Entry { address: AtomicU64::new(0), record: AtomicU32::new(0) } }; ENTRIES];
 const ENTRIES: usize = 4096;
 /// Entries that are looked at.
 const PROBES: usize = 32;
@@ -98,7 +99,8 @@ fn flush(served: Served, kind: Kind) {
     let own = &served.thread.passed[kind as usize];
     let more = if own.get() == 1 { 1 } else { own.get() - 1 };
     own.set(1);
-    served.process.figures().fallbacks[kind.fallback() as usize].fetch_add(u64::from(more), Ordering::Relaxed);
+    served.process.figures().fallbacks[kind.fallback() as usize]
+        .fetch_add(u64::from(more), Ordering::Relaxed);
 }
 
 /// A thread ends, or the process: what it counted by itself is added.
@@ -137,7 +139,9 @@ fn record_of(served: Served, kind: Kind, lock: *mut c_void, site: usize) -> Opti
 /// As that.
 pub unsafe extern "C" fn rdlock(lock: *mut c_void, site: usize) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { pass(Kind::ReadWrite, lock, site, || real::rwlock_tryrdlock(lock), || real::rwlock_rdlock(lock)) }
+    unsafe {
+        pass(Kind::ReadWrite, lock, site, || real::rwlock_tryrdlock(lock), || real::rwlock_rdlock(lock))
+    }
 }
 
 /// `pthread_rwlock_tryrdlock`.
@@ -186,7 +190,9 @@ pub unsafe extern "C" fn clockrdlock(
 /// As that.
 pub unsafe extern "C" fn wrlock(lock: *mut c_void, site: usize) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { pass(Kind::ReadWrite, lock, site, || real::rwlock_trywrlock(lock), || real::rwlock_wrlock(lock)) }
+    unsafe {
+        pass(Kind::ReadWrite, lock, site, || real::rwlock_trywrlock(lock), || real::rwlock_wrlock(lock))
+    }
 }
 
 /// `pthread_rwlock_trywrlock`.

@@ -434,8 +434,8 @@ fn make_figures(folder: &Folder, settings: &Settings, state: u32) -> Option<*mut
         (&raw mut (*figures).began_ns).write(kernel::now_ns());
         (&raw mut (*figures).program).write(program);
         (&raw mut (*figures).profile).write(settings.profile);
-        (*(&raw const (*figures).state)).store(state, Ordering::Relaxed);
-        (*(&raw const (*figures).magic)).store(MAGIC, Ordering::Release);
+        (*figures).state.store(state, Ordering::Relaxed);
+        (*figures).magic.store(MAGIC, Ordering::Release);
     }
     Some(figures)
 }

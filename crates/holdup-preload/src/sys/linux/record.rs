@@ -74,14 +74,16 @@ pub fn settle_all(process: &'static Process) {
         let from = libc::iovec { iov_base: lock.addr.load(Ordering::Relaxed) as *mut c_void, iov_len: size };
         // The memory may be gone: the kernel tells, where a read would crash.
         // SAFETY: `into` is as large as it says; `from` is only read, by the kernel.
-        let read = unsafe { libc::process_vm_readv(getpid() as i32, &raw const into, 1, &raw const from, 1, 0) };
+        let read =
+            unsafe { libc::process_vm_readv(getpid() as i32, &raw const into, 1, &raw const from, 1, 0) };
         if read != size as isize {
             continue;
         }
         // SAFETY: all bytes were read, and all are valid.
         let mutex = unsafe { mutex.assume_init() };
         if usize::from(mutex.record.load(Ordering::Relaxed)) == at + 1 {
-            lock.acquisitions.fetch_add(u64::from(rest(mutex.tally.load(Ordering::Relaxed))), Ordering::Relaxed);
+            lock.acquisitions
+                .fetch_add(u64::from(rest(mutex.tally.load(Ordering::Relaxed))), Ordering::Relaxed);
         }
     }
 }
@@ -100,18 +102,20 @@ pub unsafe fn copy_identities(from: *const Figures, to: *mut Figures) {
             (&raw mut (*new).kind).write(lock.kind);
             (&raw mut (*new).init_site).write(lock.init_site);
             (&raw mut (*new).first_site).write(lock.first_site);
-            for (old, new) in [(&lock.policy, &raw const (*new).policy), (&lock.tripped, &raw const (*new).tripped)] {
+            for (old, new) in
+                [(&lock.policy, &raw const (*new).policy), (&lock.tripped, &raw const (*new).tripped)]
+            {
                 (*new).store(old.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             for (old, new) in [(&lock.wait, &raw const (*new).wait), (&lock.hold, &raw const (*new).hold)] {
                 (*new).scale.store(old.scale.load(Ordering::Relaxed), Ordering::Relaxed);
             }
-            (*(&raw const (*new).addr)).store(lock.addr.load(Ordering::Relaxed), Ordering::Relaxed);
+            (*new).addr.store(lock.addr.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        (*(&raw const (*to).locks_len)).store(locks, Ordering::Relaxed);
+        (*to).locks_len.store(locks, Ordering::Relaxed);
         let modules = old.modules_len.load(Ordering::Relaxed).min(MODULES as u32);
         ptr::copy_nonoverlapping(old.modules.as_ptr(), (&raw mut (*to).modules).cast(), modules as usize);
-        (*(&raw const (*to).modules_len)).store(modules, Ordering::Relaxed);
+        (*to).modules_len.store(modules, Ordering::Relaxed);
     }
 }
 
