@@ -30,6 +30,9 @@ pub use error::Error;
 /// First argument of a worker process; not for users.
 pub const WORKER: &str = "__worker";
 
+/// First argument of a process that tries one behaviour of locks for `holdup selftest`; not for users.
+pub const BEHAVIOUR: &str = "__behaviour";
+
 /// How a command ended; `main` makes the exit status of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -63,6 +66,8 @@ pub enum Request {
     Command(Command),
     /// To be a worker: the words that follow.
     Worker(Vec<String>),
+    /// To try one behaviour of locks: the words that follow.
+    Behaviour(Vec<String>),
 }
 
 /// Finds what is holding threads up, and proves which cure works.
@@ -143,9 +148,13 @@ pub enum Command {
 /// It makes no sense, or the user asked for help, which is printed then.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, Error> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if arguments.get(1).is_some_and(|first| first == WORKER) {
-        let words = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        return Ok(Request::Worker(words));
+    let hidden: [(&str, fn(Vec<String>) -> Request); 2] =
+        [(WORKER, Request::Worker), (BEHAVIOUR, Request::Behaviour)];
+    for (name, request) in hidden {
+        if arguments.get(1).is_some_and(|first| first == name) {
+            let words = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned());
+            return Ok(request(words.collect()));
+        }
     }
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => Ok(Request::Command(arguments.command)),
@@ -175,6 +184,9 @@ fn usage(why: &clap::Error) -> String {
 pub fn run(request: Request) -> Result<Status, Error> {
     match request {
         Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
+        Request::Behaviour(words) => {
+            Ok(Status::Child(u8::from(holdup_bench::behaviour::behaviour_main(&words) != 0)))
+        }
         Request::Command(Command::Bench(options)) => bench::run(&options),
         Request::Command(Command::Run(options)) => run::run(&options),
         Request::Command(Command::Reproduce(options)) => reproduce::run(&options),
