@@ -15,7 +15,7 @@ use super::perf::Kernel;
 use super::session::Session;
 use super::target::{Ended, Process, is_alive};
 use super::watch::Watch;
-use crate::assemble::{Assembler, Kind, Sink};
+use crate::assemble::{Assembler, Sink};
 use crate::decode;
 use crate::merge::Merge;
 
@@ -211,23 +211,14 @@ impl<K: Kernel> Recording<'_, K> {
                 lanes.push(lane);
             });
         }
-        let counts = if count { self.counts() } else { Vec::new() };
+        let own = What::Count { counter: Counter::RecorderCpuNs, value: machine::own_cpu_ns() };
+        let counts = if count { vec![own] } else { Vec::new() };
         let bytes = lanes.iter().map(Vec::len).sum();
         // The other loop ends only after this one.
         let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask });
         bytes
     }
 
-    fn counts(&self) -> Vec<What> {
-        let of = |counter, value: Option<u64>| value.map(|value| What::Count { counter, value });
-        [
-            of(Counter::FutexAgain, self.session.count(Kind::CountAgain)),
-            of(Counter::RecorderCpuNs, Some(machine::own_cpu_ns())),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
 }
 
 impl Scribe {
