@@ -17,6 +17,7 @@ mod record;
 mod report;
 mod reproduce;
 mod run;
+mod selftest;
 mod show;
 mod time;
 mod timemutex;
@@ -128,6 +129,8 @@ pub enum Command {
     Import(import::Options),
     /// What this machine and user allow to record, and what would allow more
     Doctor(doctor::Options),
+    /// Do locks keep their promises here, natively and under holdup's interposer?
+    Selftest(selftest::Options),
     /// What there is: locks, workloads, factors, metrics, experiments, claims
     List(list::Options),
     /// The runs in the store, newest first
@@ -148,13 +151,11 @@ pub enum Command {
 /// It makes no sense, or the user asked for help, which is printed then.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, Error> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let hidden: [(&str, fn(Vec<String>) -> Request); 2] =
-        [(WORKER, Request::Worker), (BEHAVIOUR, Request::Behaviour)];
-    for (name, request) in hidden {
-        if arguments.get(1).is_some_and(|first| first == name) {
-            let words = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned());
-            return Ok(request(words.collect()));
-        }
+    let words = || arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
+    match arguments.get(1).and_then(|first| first.to_str()) {
+        Some(WORKER) => return Ok(Request::Worker(words())),
+        Some(BEHAVIOUR) => return Ok(Request::Behaviour(words())),
+        _ => {}
     }
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => Ok(Request::Command(arguments.command)),
@@ -197,6 +198,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::Diff(options)) => diff::run(&options),
         Request::Command(Command::Import(options)) => import::run(&options),
         Request::Command(Command::Doctor(options)) => doctor::run(&options),
+        Request::Command(Command::Selftest(options)) => selftest::run(&options),
         Request::Command(Command::List(options)) => list::run(&options),
         Request::Command(Command::History(options)) => history::run(&options),
         Request::Command(Command::Compare(options)) => compare::run(&options),

@@ -13,6 +13,7 @@ pub mod html;
 pub mod json;
 pub mod number;
 pub mod recording;
+pub mod selftest;
 pub mod series;
 pub mod table;
 pub mod text;

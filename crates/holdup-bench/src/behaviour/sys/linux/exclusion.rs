@@ -11,7 +11,7 @@ use crate::random::Random;
 /// Four threads, a static lock and an initialised one, nested and alone.
 pub fn lock(seed: u64) {
     static OUTER: Mutex = Mutex::new();
-    let inner = Mutex::with(Attributes::default());
+    let inner = Mutex::with(Attributes::kind(libc::PTHREAD_MUTEX_NORMAL));
     let (outer_section, inner_section) = (Section::new(), Section::new());
     let inside_inner = |random: &mut Random| {
         inner.must_lock();

@@ -30,15 +30,15 @@ unsafe extern "C-unwind" {
 /// How a mutex is initialised.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes {
-    /// `PTHREAD_MUTEX_NORMAL` and so on; 0 is the default.
-    pub kind: c_int,
+    /// `PTHREAD_MUTEX_NORMAL` and so on; an explicit normal lock is another number than the default in the C library's lock.
+    pub kind: Option<c_int>,
     pub robust: bool,
     pub shared: bool,
 }
 
 impl Attributes {
     pub fn kind(kind: c_int) -> Attributes {
-        Attributes { kind, ..Attributes::default() }
+        Attributes { kind: Some(kind), ..Attributes::default() }
     }
 }
 
@@ -86,11 +86,10 @@ impl Mutex {
         unsafe {
             let mut attr: pthread_mutexattr_t = std::mem::zeroed();
             expect("pthread_mutexattr_init", libc::pthread_mutexattr_init(&raw mut attr), 0);
-            expect(
-                "pthread_mutexattr_settype",
-                libc::pthread_mutexattr_settype(&raw mut attr, attributes.kind),
-                0,
-            );
+            if let Some(kind) = attributes.kind {
+                let set = libc::pthread_mutexattr_settype(&raw mut attr, kind);
+                expect("pthread_mutexattr_settype", set, 0);
+            }
             if attributes.robust {
                 let set = libc::pthread_mutexattr_setrobust(&raw mut attr, libc::PTHREAD_MUTEX_ROBUST);
                 expect("pthread_mutexattr_setrobust", set, 0);

@@ -174,14 +174,25 @@ unsafe extern "C" {
     fn cnd_destroy(cond: *mut Cnd);
 }
 
+/// A call must return this code of C11's.
+fn expect_c11(call: &str, returned: c_int, expected: c_int) {
+    let name = |code| match code {
+        THRD_SUCCESS => "thrd_success".to_owned(),
+        THRD_BUSY => "thrd_busy".to_owned(),
+        THRD_TIMEDOUT => "thrd_timedout".to_owned(),
+        code => code.to_string(),
+    };
+    ensure!(returned == expected, "{call} returned {}, not {}", name(returned), name(expected));
+}
+
 impl C11 {
     fn new(kind: c_int) -> Box<C11> {
         // SAFETY: zero is a value of both, and they are initialised before any other use.
         let new = Box::new(unsafe { C11 { mutex: std::mem::zeroed(), cond: std::mem::zeroed() } });
         // SAFETY: fresh memory of ours, which stays where it is.
         unsafe {
-            expect("mtx_init", mtx_init(new.mutex.get(), kind), THRD_SUCCESS);
-            expect("cnd_init", cnd_init(new.cond.get()), THRD_SUCCESS);
+            expect_c11("mtx_init", mtx_init(new.mutex.get(), kind), THRD_SUCCESS);
+            expect_c11("cnd_init", cnd_init(new.cond.get()), THRD_SUCCESS);
         }
         new
     }
@@ -192,11 +203,11 @@ impl C11 {
     }
 
     fn lock(&self) {
-        expect("mtx_lock", self.call(mtx_lock), THRD_SUCCESS);
+        expect_c11("mtx_lock", self.call(mtx_lock), THRD_SUCCESS);
     }
 
     fn unlock(&self) {
-        expect("mtx_unlock", self.call(mtx_unlock), THRD_SUCCESS);
+        expect_c11("mtx_unlock", self.call(mtx_unlock), THRD_SUCCESS);
     }
 
     fn timedlock(&self, deadline: &timespec) -> c_int {
@@ -206,7 +217,7 @@ impl C11 {
 
     fn wait(&self) {
         // SAFETY: both live as long as the borrow, and the caller holds the lock.
-        expect("cnd_wait", unsafe { cnd_wait(self.cond.get(), self.mutex.get()) }, THRD_SUCCESS);
+        expect_c11("cnd_wait", unsafe { cnd_wait(self.cond.get(), self.mutex.get()) }, THRD_SUCCESS);
     }
 
     fn waits_until_the_deadline(&self) {
@@ -220,7 +231,7 @@ impl C11 {
                 code => break code,
             }
         };
-        expect("cnd_timedwait without a signal", code, THRD_TIMEDOUT);
+        expect_c11("cnd_timedwait without a signal", code, THRD_TIMEDOUT);
         self.unlock();
     }
 
@@ -236,10 +247,10 @@ impl C11 {
 /// The same questions as for the relatives, with C11's answers.
 pub fn c11(seed: u64) {
     let lock = C11::new(MTX_TIMED);
-    expect("mtx_trylock of a free lock", lock.call(mtx_trylock), THRD_SUCCESS);
+    expect_c11("mtx_trylock of a free lock", lock.call(mtx_trylock), THRD_SUCCESS);
     elsewhere(|| {
-        expect("mtx_trylock of a held lock", lock.call(mtx_trylock), THRD_BUSY);
-        expect("mtx_timedlock of a held lock", lock.timedlock(&in_ms(CLOCK_REALTIME, 5)), THRD_TIMEDOUT);
+        expect_c11("mtx_trylock of a held lock", lock.call(mtx_trylock), THRD_BUSY);
+        expect_c11("mtx_timedlock of a held lock", lock.timedlock(&in_ms(CLOCK_REALTIME, 5)), THRD_TIMEDOUT);
     });
     lock.unlock();
     lock.waits_until_the_deadline();
@@ -249,7 +260,7 @@ pub fn c11(seed: u64) {
     recursive.lock();
     recursive.lock();
     recursive.unlock();
-    expect("mtx_trylock of a held lock", elsewhere(|| recursive.call(mtx_trylock)), THRD_BUSY);
+    expect_c11("mtx_trylock of a held lock", elsewhere(|| recursive.call(mtx_trylock)), THRD_BUSY);
     recursive.unlock();
     everybody_wakes();
     lock.destroy();
@@ -266,13 +277,13 @@ fn c11_excludes(lock: &C11, seed: u64) {
         if code == THRD_BUSY || code == THRD_TIMEDOUT {
             return 0;
         }
-        expect("a function that locks a mtx_t", code, THRD_SUCCESS);
+        expect_c11("a function that locks a mtx_t", code, THRD_SUCCESS);
         section.visit(random);
         lock.unlock();
         1
     });
     section.ensure_visits(visits);
-    expect("mtx_trylock of a free lock", lock.call(mtx_trylock), THRD_SUCCESS);
+    expect_c11("mtx_trylock of a free lock", lock.call(mtx_trylock), THRD_SUCCESS);
     lock.unlock();
 }
 
@@ -297,7 +308,7 @@ fn everybody_wakes() {
         lock.lock();
         go.store(1, Ordering::Relaxed);
         // SAFETY: the condition lives on.
-        expect("cnd_broadcast", unsafe { cnd_broadcast(lock.cond.get()) }, THRD_SUCCESS);
+        expect_c11("cnd_broadcast", unsafe { cnd_broadcast(lock.cond.get()) }, THRD_SUCCESS);
         lock.unlock();
     });
     section.ensure_visits(3);

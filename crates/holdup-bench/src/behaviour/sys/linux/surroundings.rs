@@ -64,8 +64,8 @@ impl Plugin {
 /// Half of the operations go to the C library itself. Either side finds the lock held by the other, and wakes the other's sleepers.
 pub fn deepbind(seed: u64) {
     let plugin = Plugin::load();
-    for kind in [libc::PTHREAD_MUTEX_NORMAL, libc::PTHREAD_MUTEX_RECURSIVE] {
-        let mutex = &*Mutex::with(Attributes::kind(kind));
+    for attributes in [Attributes::default(), Attributes::kind(libc::PTHREAD_MUTEX_RECURSIVE)] {
+        let mutex = &*Mutex::with(attributes);
         each_respects_the_other(&plugin, mutex);
         let section = Section::new();
         let visits = compete(5, WHILE, seed, |random| {
