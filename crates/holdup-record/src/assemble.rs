@@ -30,6 +30,11 @@ pub enum Kind {
     Call,
     /// The scheduler's own word on who leaves the CPU, why, and who gets it.
     Switch,
+    /// Where a thread is that leaves for an uninterruptible sleep: written right before the record of the switch.
+    DeepPlace,
+    /// The same for other sleeps. Futex and other calls tell of most of them, so this is for targets where too many are left over:
+    /// the walk up the kernel's stack costs 2 us.
+    SleepPlace,
     /// A thread makes another one runnable.
     Waking,
 }
@@ -57,8 +62,8 @@ impl Kind {
             Kind::FutexWait => Shape { registers: UNWIND | ARGUMENTS | 1 << register::ARGUMENT_3, ..top },
             Kind::FutexReturn => Shape { registers: UNWIND | ARGUMENTS | 1 << register::RESULT, ..top },
             Kind::FutexZero => Shape { registers: ARGUMENTS, ..Shape::default() },
-            Kind::Switch => Shape { raw: true, ..whole },
-            Kind::Waking => Shape { raw: true, ..Shape::default() },
+            Kind::DeepPlace | Kind::SleepPlace => whole,
+            Kind::Switch | Kind::Waking => Shape { raw: true, ..Shape::default() },
         }
     }
 }
@@ -95,6 +100,11 @@ pub struct Assembler {
     alive: FxHashSet<u32>,
     /// The command before it is executed: what it does until then is the recorder's doing.
     unborn: Option<u32>,
+    /// Threads that entered a recorded call since they slept last.
+    calling: FxHashSet<u32>,
+    /// Sleeps, and those of them that no recorded call explains.
+    sleeps: u64,
+    unexplained: u64,
     scratch: Stack,
     lost: u64,
     events: u64,
@@ -106,6 +116,8 @@ struct Lane {
     cpu: u16,
     /// The thread of the last switch record, and whether it left.
     last: Option<(u32, bool)>,
+    /// Where the thread is that leaves next.
+    place: Option<(u32, StackId)>,
 }
 
 impl Assembler {
@@ -136,6 +148,13 @@ impl Assembler {
             }
             _ => [None; 2],
         }
+    }
+
+    /// Whether so many sleeps have no explanation that [`Kind::SleepPlace`] is worth its cost.
+    pub fn wants_places(&self) -> bool {
+        const ENOUGH: u64 = 100;
+        const ONE_IN: u64 = 20;
+        self.unexplained >= ENOUGH && self.unexplained * ONE_IN >= self.sleeps
     }
 
     /// Threads that were seen to begin and not to end.
@@ -210,7 +229,7 @@ impl Assembler {
     ) -> Option<(u32, What)> {
         let what = match record {
             Record::Switch { out, preempted } => self.switch(lane, frame.tid, out, preempted)?,
-            Record::Sample(bytes) => self.sample(frame, bytes, sink)?,
+            Record::Sample(bytes) => self.sample(lane, frame, bytes, sink)?,
             Record::Fork { tid, pid, parent, parent_pid } => {
                 if pid != parent_pid {
                     self.spaces.copy(parent_pid, pid);
@@ -259,26 +278,40 @@ impl Assembler {
         Some(What::SwitchOut { off, stack: None })
     }
 
-    fn sample(&mut self, frame: Frame, bytes: &[u8], sink: &mut impl Sink) -> Option<What> {
+    fn sample(&mut self, lane: usize, frame: Frame, bytes: &[u8], sink: &mut impl Sink) -> Option<What> {
         let kind = *self.kinds.get(&frame.id)?;
         // These tell of all programs.
-        if matches!(kind, Kind::Sample | Kind::Switch) && !self.is_ours(frame.tid) {
+        let of_all = matches!(kind, Kind::Sample | Kind::Switch | Kind::DeepPlace | Kind::SleepPlace);
+        if of_all && !self.is_ours(frame.tid) {
             return None;
         }
         let sample = Sample::read(bytes, kind.shape())?;
         let stack = if kind.shape().stack { self.stack(frame.pid, &sample, sink) } else { None };
         match kind {
-            Kind::FutexWait | Kind::FutexReturn | Kind::FutexZero => futex(kind, &sample, stack),
+            Kind::FutexWait => {
+                self.calling.insert(frame.tid);
+                futex(kind, &sample, stack)
+            }
+            Kind::FutexReturn | Kind::FutexZero => futex(kind, &sample, stack),
             Kind::Sample => Some(What::Sample { stack: stack? }),
             Kind::MajorFault => Some(What::MajorFault { addr: sample.addr, stack }),
             Kind::Call => {
+                self.calling.insert(frame.tid);
                 let nr = CallNumber(u16::try_from(decode::u64_at(sample.raw, 8)?).ok()?);
                 Some(What::Call { nr, stack })
             }
+            Kind::DeepPlace | Kind::SleepPlace => {
+                self.lanes.get_mut(lane)?.place = Some((frame.tid, stack?));
+                None
+            }
             Kind::Switch => {
                 let off = off_cpu(sample.raw)?;
-                let stack = stack.filter(|_| off != OffCpu::Runnable);
-                Some(What::SwitchOut { off, stack })
+                let place = self.lanes.get_mut(lane)?.place.take().filter(|(tid, _)| *tid == frame.tid);
+                if off != OffCpu::Runnable {
+                    self.sleeps += 1;
+                    self.unexplained += u64::from(!self.calling.remove(&frame.tid) && place.is_none());
+                }
+                Some(What::SwitchOut { off, stack: place.map(|(_, stack)| stack) })
             }
             Kind::Waking => waking(sample.raw)
                 .filter(|target| self.is_ours(target.0))
@@ -371,11 +404,20 @@ mod tests {
     const SWITCH: u64 = 4;
     const WAKING: u64 = 5;
     const CALL: u64 = 6;
+    const DEEP: u64 = 7;
 
     /// Feeds records of CPU 3 to an assembler.
     fn assembled(records: &[Vec<u8>]) -> (Assembler, Kept) {
         let mut assembler = Assembler::new(&[3]);
-        let kinds = [Kind::FutexWait, Kind::FutexReturn, Kind::FutexZero, Kind::Switch, Kind::Waking, Kind::Call];
+        let kinds = [
+            Kind::FutexWait,
+            Kind::FutexReturn,
+            Kind::FutexZero,
+            Kind::Switch,
+            Kind::Waking,
+            Kind::Call,
+            Kind::DeepPlace,
+        ];
         (1..).zip(kinds).for_each(|(id, kind)| assembler.know(id, kind));
         let mut kept = Kept::default();
         records.iter().for_each(|record| assembler.feed(0, record, &mut kept).unwrap());
@@ -441,10 +483,39 @@ mod tests {
     /// A record of sched_switch: thread 5 leaves in this state, `next` runs.
     fn scheduler(state: u64, next: u32) -> Bytes {
         let raw = (0..3).fold(Bytes::default().u32(68), |raw, _| raw.u64(0)).u32(5).u32(0).u64(state);
-        let raw = (0..2).fold(raw, |raw, _| raw.u64(0)).u32(next).u32(0).u32(0);
-        let mut body = Bytes::default().u64(0);
-        body.0.extend(raw.0);
-        body.u64(0).u64(0)
+        (0..2).fold(raw, |raw, _| raw.u64(0)).u32(next).u32(0).u32(0)
+    }
+
+    #[test]
+    fn a_place_belongs_to_the_switch_that_follows_it() {
+        let place = |tid| {
+            let chain = Bytes::default().u64(1).u64(0x1004);
+            sample(DEEP, tid, 9, chain.u64(0).u64(0))
+        };
+        let born = fork(100, 5, 100, 1);
+        let told = |place: Vec<u8>| {
+            facts(&[born.clone(), place, sample(SWITCH, 5, 10, scheduler(2, 0))])[1..].to_vec()
+        };
+        let out = |stack| [What::SwitchOut { off: OffCpu::Uninterruptible, stack }];
+        assert_eq!(told(place(5)), out(Some(StackId(0))));
+        assert_eq!(told(place(6)), out(None), "of another thread");
+    }
+
+    #[test]
+    fn places_are_wanted_where_many_sleeps_have_no_explanation() {
+        let wants = |explained: usize, others: usize| {
+            let call = || sample(CALL, 5, 10, Bytes::default().u32(20).u64(0).u64(7).u32(0).u64(0).u64(0));
+            let sleep = || sample(SWITCH, 5, 10, scheduler(1, 0));
+            let explained = (0..explained).flat_map(|_| [call(), sleep()]);
+            let records: Vec<_> = [fork(100, 5, 100, 1)]
+                .into_iter()
+                .chain(explained)
+                .chain((0..others).map(|_| sleep()))
+                .collect();
+            assembled(&records).0.wants_places()
+        };
+        assert!(wants(0, 100) && wants(1000, 100));
+        assert!(!wants(0, 99) && !wants(5000, 100));
     }
 
     #[test]
@@ -484,9 +555,7 @@ mod tests {
         let mut kept = Kept::default();
         let started = What::Started { pid: Pid(5), parent: None };
         assembler.await_execution(5);
-        assembler
-            .outside(&Event { time_ns: 1, tid: Tid(5), cpu: NO_CPU, what: started }, &mut kept)
-            .unwrap();
+        assembler.outside(&Event { time_ns: 1, tid: Tid(5), cpu: NO_CPU, what: started }, &mut kept).unwrap();
         let leaves = sample(SWITCH, 5, 10, scheduler(1, 0));
         for record in [leaves.clone(), comm(5, "program", true), leaves] {
             assembler.feed(0, &record, &mut kept).unwrap();

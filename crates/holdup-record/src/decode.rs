@@ -420,7 +420,10 @@ pub mod tests {
 
     #[test]
     fn records_say_what_they_say() {
-        assert_eq!(record(&comm(100, "server", true)), Some(Record::Comm { tid: 100, pid: 100, name: b"server", exec: true }));
+        assert_eq!(
+            record(&comm(100, "server", true)),
+            Some(Record::Comm { tid: 100, pid: 100, name: b"server", exec: true })
+        );
         assert_eq!(record(&switch(5, 1, true, true)), Some(Record::Switch { out: true, preempted: true }));
         assert_eq!(
             record(&switch(5, 1, false, false)),

@@ -90,6 +90,8 @@ struct Shared {
     waiting: AtomicUsize,
     /// The file takes no more.
     full: AtomicBool,
+    /// Sleeps should be recorded with their places.
+    places: AtomicBool,
 }
 
 /// The way from the loop that empties rings to the one that writes.
@@ -147,6 +149,7 @@ impl<K: Kernel> Recording<'_, K> {
         let mut stopping: Option<Instant> = None;
         let mut gone = false;
         let mut counted = Instant::now();
+        let mut places = false;
         while finish.reason.is_empty() {
             gone |= self.wait(gone, stopping);
             if gone {
@@ -163,6 +166,10 @@ impl<K: Kernel> Recording<'_, K> {
                     // Whatever the kernel calls ready, nothing was there: the recorder must not use up a CPU with asking.
                     thread::sleep(PAUSE);
                 }
+            }
+            if !places && pipe.shared.places.load(Ordering::Relaxed) {
+                places = true;
+                self.session.enable_places();
             }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 finish.reason = "the time was over".into();
@@ -218,7 +225,6 @@ impl<K: Kernel> Recording<'_, K> {
         let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask });
         bytes
     }
-
 }
 
 impl Scribe {
@@ -247,6 +253,7 @@ impl Scribe {
             if written.is_ok() {
                 written = self.write(batch.began_ns, batch.counts, &mut flushed);
                 shared.full.store(written.is_err(), Ordering::Relaxed);
+                shared.places.store(self.assembler.wants_places(), Ordering::Relaxed);
             }
             if let Some(ask) = batch.ask {
                 let _ = ask.send(self.assembler.alive().iter().copied().collect());

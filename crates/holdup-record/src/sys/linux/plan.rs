@@ -143,9 +143,16 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
         specs.extend(scheduler.filter_map(|(name, kind)| {
             Some(Spec { kernel: true, everybody: true, ..tracepoint(kind, id(name)?, Need::Wanted) })
         }));
+        // Linux asks the event that was opened last first, so these come before the switch that they are about.
+        let places = [(Kind::DeepPlace, "prev_state == 2"), (Kind::SleepPlace, "prev_state == 1")];
+        specs.extend(places.into_iter().filter_map(|(kind, filter)| {
+            let place = tracepoint(kind, id(SCHEDULER[0])?, Need::Extra);
+            Some(Spec { kernel: true, everybody: true, filter: Some(filter.into()), ..place })
+        }));
     }
     let calls = id(ANY_CALL).filter(|_| !CALLS.is_empty());
-    specs.extend(calls.map(|id| Spec { filter: Some(of_calls()), ..tracepoint(Kind::Call, id, Need::Extra) }));
+    specs
+        .extend(calls.map(|id| Spec { filter: Some(of_calls()), ..tracepoint(Kind::Call, id, Need::Extra) }));
     specs
 }
 
@@ -207,7 +214,8 @@ impl Spec {
         };
         let on_exec = manner.begin == Begin::OnExec;
         attr.set_inherit(u64::from(!self.everybody));
-        attr.set_disabled(u64::from(if on_exec { !self.everybody } else { !self.begins_first() }));
+        let at_once = if on_exec { self.everybody } else { self.begins_first() };
+        attr.set_disabled(u64::from(!at_once || self.begins_on_demand()));
         attr.set_enable_on_exec(u64::from(on_exec && !self.everybody));
         attr.set_exclude_kernel(u64::from(!self.kernel));
         attr.set_exclude_idle(u64::from(self.kind == Kind::Sample));
@@ -231,6 +239,11 @@ impl Spec {
         matches!(self.kind, Kind::Side | Kind::Switch)
     }
 
+    /// Whether its records are too expensive unless they are known to be needed.
+    pub fn begins_on_demand(&self) -> bool {
+        self.kind == Kind::SleepPlace
+    }
+
     fn describe_samples(&self, attr: &mut Attr, stack_bytes: u32) {
         let shape = self.kind.shape();
         let mut sample = attr.sample_type;
@@ -245,7 +258,7 @@ impl Spec {
         attr.sample_stack_user = if shape.stack { stack_bytes } else { 0 };
         attr.set_exclude_callchain_kernel(u64::from(!self.kernel));
         // The walk up the user stack costs more than all else of a record; there, the copy of the stack must do.
-        attr.set_exclude_callchain_user(u64::from(self.kind == Kind::Switch));
+        attr.set_exclude_callchain_user(u64::from(matches!(self.kind, Kind::DeepPlace | Kind::SleepPlace)));
     }
 }
 
