@@ -14,6 +14,7 @@ use crate::process::ProcessUse;
 pub mod command;
 pub mod counters;
 pub mod facts;
+mod forward;
 pub mod pthread;
 
 /// What the calling thread used so far.
