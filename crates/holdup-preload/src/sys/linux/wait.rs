@@ -76,6 +76,8 @@ impl<'a> Wait<'a> {
             thread.add(&slot.contended, 1);
             thread.add(&slot.slept, u64::from(self.slept));
         }
+        // Another thread may have been about to make the record when the wait began.
+        self.record = self.record.or_else(|| record::existing(self.served.process, self.mutex));
         if let Some(record) = self.record {
             let wait_ns = began.map(|began| kernel::now_ns().saturating_sub(began));
             record.waited(thread, site, self.slept, wait_ns);
