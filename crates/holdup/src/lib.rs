@@ -19,4 +19,5 @@ pub mod runner;
 pub mod stats;
 pub mod store;
 pub mod sys;
+pub mod trial;
 pub mod warning;
