@@ -16,6 +16,8 @@ pub mod recording;
 pub mod series;
 pub mod table;
 pub mod text;
+pub mod trial;
+pub mod trial_json;
 
 #[cfg(test)]
 mod schema_tests;

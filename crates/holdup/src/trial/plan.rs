@@ -6,7 +6,9 @@
 //! They are looked at three times at most, and the chance to be wrong is divided among candidates and looks (Bonferroni), so that
 //! a whole search announces a remedy that does not help in at most [`ALPHA`] of all cases.
 //!
-//! Nothing here runs anything or reads a clock: [`Search::next`] says what to run, [`Search::tell`] takes what came of it.
+//! Nothing here runs anything or reads a clock: [`Search::next_step`] says what to run, [`Search::tell`] takes what came of it.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -50,13 +52,6 @@ pub struct Step {
     pub confirms: bool,
 }
 
-/// A run's figure for its step; larger is better.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Value {
-    step: Step,
-    log: f64,
-}
-
 /// Where a remedy stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,9 +84,12 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct Search {
     standings: Vec<Standing>,
-    values: Vec<Value>,
+    /// Logarithms of the runs' figures, larger for better, by arm and block.
+    logs: BTreeMap<(Arm, usize), f64>,
     queue: Vec<Step>,
     block: usize,
+    /// The first block of the confirmation; past all blocks as long as there is none.
+    confirms_from: usize,
     candidates: Vec<usize>,
     confirming: bool,
     blocks_done: [usize; 2],
@@ -109,9 +107,10 @@ impl Search {
     pub fn new(standings: Vec<Standing>, budget_s: f64, seed: u64) -> Search {
         Search {
             standings,
-            values: Vec::new(),
+            logs: BTreeMap::new(),
             queue: Vec::new(),
             block: 0,
+            confirms_from: usize::MAX,
             candidates: Vec::new(),
             confirming: false,
             blocks_done: [0; 2],
@@ -125,14 +124,6 @@ impl Search {
         }
     }
 
-    /// Goes straight to confirming these remedies, which something else has chosen.
-    pub fn confirm_only(mut self, candidates: Vec<usize>) -> Search {
-        self.confirming = true;
-        self.candidates = candidates;
-        self.candidates.truncate(CANDIDATES);
-        self
-    }
-
     /// The least seconds that a search needs where a run takes this long.
     pub fn least_s(remedies: usize, run_s: f64) -> f64 {
         let screening = SCREENING.start() * (remedies + 2);
@@ -141,7 +132,7 @@ impl Search {
     }
 
     /// The next run; `None` when the search is over.
-    pub fn next(&mut self) -> Option<Step> {
+    pub fn next_step(&mut self) -> Option<Step> {
         if self.queue.is_empty() && self.verdict.is_none() {
             self.end_block();
             if self.verdict.is_none() {
@@ -154,7 +145,7 @@ impl Search {
     /// A run of this step took `wall_s` seconds and had this figure, of which more is better.
     pub fn tell(&mut self, step: Step, figure: f64, wall_s: f64) {
         self.spend(wall_s);
-        self.values.push(Value { step, log: figure.max(f64::MIN_POSITIVE).ln() });
+        self.logs.insert((step.arm, step.block), figure.max(f64::MIN_POSITIVE).ln());
     }
 
     /// A run of this remedy failed: it is out.
@@ -280,6 +271,7 @@ impl Search {
             self.verdict = Some(self.without_winner());
         } else {
             self.confirming = true;
+            self.confirms_from = self.block;
         }
     }
 
@@ -350,17 +342,19 @@ impl Search {
 
     /// The logarithms of an arm's ratios to the baseline of its block; to the mean of both baselines, unless it is one itself.
     fn logs(&self, arm: Arm, confirms: bool) -> Vec<f64> {
-        let of = |wanted: Arm, block: usize| {
-            self.values.iter().find(|v| v.step.arm == wanted && v.step.block == block).map(|v| v.log)
+        let blocks = if confirms {
+            self.confirms_from..self.block + 1
+        } else {
+            0..self.confirms_from.min(self.block + 1)
         };
-        let mine = self.values.iter().filter(|v| v.step.arm == arm && v.step.confirms == confirms);
-        mine.filter_map(|value| {
-            let (baseline, control) =
-                (of(Arm::Baseline, value.step.block)?, of(Arm::Control, value.step.block)?);
-            let reference = if arm == Arm::Control { baseline } else { (baseline + control) / 2.0 };
-            Some(value.log - reference)
-        })
-        .collect()
+        blocks
+            .filter_map(|block| {
+                let of = |arm: Arm| self.logs.get(&(arm, block)).copied();
+                let (mine, baseline, control) = (of(arm)?, of(Arm::Baseline)?, of(Arm::Control)?);
+                let reference = if arm == Arm::Control { baseline } else { (baseline + control) / 2.0 };
+                Some(mine - reference)
+            })
+            .collect()
     }
 }
 

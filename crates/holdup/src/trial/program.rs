@@ -21,10 +21,17 @@ impl Program {
         for (name, _) in &values {
             let place = format!("{{{name}}}");
             if !words.iter().skip(1).any(|word| word.to_string_lossy().contains(&place)) {
-                return Err(format!("--vary {name}: no argument of the program contains {place}, as in 'PROGRAM -t {place}'"));
+                return Err(format!(
+                    "--vary {name}: no argument of the program contains {place}, as in 'PROGRAM -t {place}'"
+                ));
             }
         }
         Ok(Program { words, values })
+    }
+
+    /// From the command line; where a value has no place, it has none.
+    pub fn with_values(words: Vec<OsString>, values: Vec<(String, String)>) -> Program {
+        Program { words, values }
     }
 
     /// From one text, split as a shell splits words without expanding anything.
@@ -75,7 +82,8 @@ impl Program {
 
     fn filled(&self, word: &OsString) -> OsString {
         let Some(text) = word.to_str().filter(|text| text.contains('{')) else { return word.clone() };
-        let fill = |text: String, (name, value): &(String, String)| text.replace(&format!("{{{name}}}"), value);
+        let fill =
+            |text: String, (name, value): &(String, String)| text.replace(&format!("{{{name}}}"), value);
         self.values.iter().fold(text.to_owned(), fill).into()
     }
 }
@@ -94,7 +102,8 @@ fn split(text: &str) -> Result<Vec<OsString>, String> {
                 word.get_or_insert_default();
             }
             (None | Some('"'), '\\') => {
-                let next = chars.next().ok_or_else(|| format!("'{text}': nothing follows the last backslash"))?;
+                let next =
+                    chars.next().ok_or_else(|| format!("'{text}': nothing follows the last backslash"))?;
                 word.get_or_insert_default().push(next);
             }
             (None, c) if c.is_whitespace() => words.extend(word.take()),
@@ -106,7 +115,9 @@ fn split(text: &str) -> Result<Vec<OsString>, String> {
     }
     words.extend(word);
     if words.is_empty() {
-        return Err("the server's command is empty; give one, as in --server 'memcached -p {port}'".to_owned());
+        return Err(
+            "the server's command is empty; give one, as in --server 'memcached -p {port}'".to_owned()
+        );
     }
     Ok(words.into_iter().map(OsString::from).collect())
 }

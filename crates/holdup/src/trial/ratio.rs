@@ -75,8 +75,8 @@ pub fn student_quantile(share: f64, freedom: usize) -> f64 {
     while student_share(high, freedom) < share && high < 1e12 {
         high *= 2.0;
     }
-    // Halving the interval 60 times is past the precision of the numbers.
-    for _ in 0..60 {
+    // Halving the interval 40 times leaves an error that no table shows.
+    for _ in 0..40 {
         let middle = (low + high) / 2.0;
         if student_share(middle, freedom) < share { low = middle } else { high = middle }
     }
@@ -97,8 +97,7 @@ fn student_share(value: f64, freedom: usize) -> f64 {
         sum += term;
         next += 2;
     }
-    let both_sides =
-        if odd { (angle + sine * sum) * 2.0 / std::f64::consts::PI } else { sine * sum };
+    let both_sides = if odd { (angle + sine * sum) * 2.0 / std::f64::consts::PI } else { sine * sum };
     0.5 + both_sides / 2.0
 }
 

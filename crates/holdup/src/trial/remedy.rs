@@ -182,9 +182,13 @@ fn cpus(asked: &Asked, allowed: &[u32]) -> Result<Vec<Remedy>, String> {
     let words = list(asked.cpus.as_deref()).filter(|word| *word != "all");
     words
         .map(|word| {
-            let count = word.parse().ok().filter(|count| (1..=allowed.len()).contains(count)).ok_or_else(|| {
-                format!("--cpus: '{word}': give numbers from 1 to {}, which this machine allows, or 'all'", allowed.len())
-            })?;
+            let count =
+                word.parse().ok().filter(|count| (1..=allowed.len()).contains(count)).ok_or_else(|| {
+                    format!(
+                        "--cpus: '{word}': give numbers from 1 to {}, which this machine allows, or 'all'",
+                        allowed.len()
+                    )
+                })?;
             let name = if count == 1 { "1 CPU".to_owned() } else { format!("{count} CPUs") };
             Ok(Remedy::new(name, Change::Cpus(allowed[..count].to_vec())))
         })
@@ -212,9 +216,11 @@ fn arenas(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     let words = list(asked.arenas.as_deref()).filter(|word| *word != "default");
     words
         .map(|word| {
-            let count: u32 = word.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
-                format!("--arenas: '{word}': give numbers of at least 1, or 'default'")
-            })?;
+            let count: u32 = word
+                .parse()
+                .ok()
+                .filter(|count| *count > 0)
+                .ok_or_else(|| format!("--arenas: '{word}': give numbers of at least 1, or 'default'"))?;
             let change = Change::Environment("MALLOC_ARENA_MAX".to_owned(), count.to_string());
             Ok(Remedy::new(format!("arenas {count}"), change))
         })
@@ -225,9 +231,11 @@ fn environment(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     let mut remedies = Vec::new();
     for text in &asked.environment {
         let (name, values) = named_list("--env", text, "OMP_WAIT_POLICY=active,passive")?;
-        remedies.extend(values.into_iter().map(|value| {
-            Remedy::new(format!("{name}={value}"), Change::Environment(name.clone(), value))
-        }));
+        remedies.extend(
+            values.into_iter().map(|value| {
+                Remedy::new(format!("{name}={value}"), Change::Environment(name.clone(), value))
+            }),
+        );
     }
     Ok(remedies)
 }
@@ -238,11 +246,16 @@ fn vary(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     for text in &asked.vary {
         let (name, values) = named_list("--vary", text, "N=1,2,4")?;
         if values.len() < 2 {
-            return Err(format!("--vary: '{text}': give at least two values; the first is how the program is"));
+            return Err(format!(
+                "--vary: '{text}': give at least two values; the first is how the program is"
+            ));
         }
-        remedies.extend(values.into_iter().skip(1).map(|value| {
-            Remedy::new(format!("{name}={value}"), Change::Argument(name.clone(), value))
-        }));
+        remedies.extend(
+            values
+                .into_iter()
+                .skip(1)
+                .map(|value| Remedy::new(format!("{name}={value}"), Change::Argument(name.clone(), value))),
+        );
     }
     Ok(remedies)
 }
@@ -285,7 +298,17 @@ mod tests {
             vary: vec!["N=4,8".to_owned()],
         };
         let expected = [
-            "adaptive", "ttas", "gate:1", "gate:2", "1 CPU", "2 CPUs", "slice 20ms", "batch", "arenas 1", "A=x", "A=y",
+            "adaptive",
+            "ttas",
+            "gate:1",
+            "gate:2",
+            "1 CPU",
+            "2 CPUs",
+            "slice 20ms",
+            "batch",
+            "arenas 1",
+            "A=x",
+            "A=y",
             "N=8",
         ];
         assert_eq!(names(&asked), expected);

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use holdup_bench::launch::{Outcome, Started};
+use holdup_trace::control::Policy;
 use serde::Serialize;
 
 use super::figure::Metric;
+use super::flip::Flips;
 use super::program::Program;
 use super::remedy::Remedy;
 use super::server::{self, Server};
@@ -30,6 +32,16 @@ pub struct Subject {
     pub same_output: bool,
     /// What every run reads on its stdin.
     pub input: Option<PathBuf>,
+}
+
+impl Subject {
+    /// What remedies are put under, as a user would start it.
+    pub fn tried(&self) -> Program {
+        match &self.server {
+            Some(server) => server.program.with("port", "PORT"),
+            None => self.program.clone(),
+        }
+    }
 }
 
 /// What a run must do, known from the first one.
@@ -56,7 +68,7 @@ impl Expected {
 }
 
 /// What a run took.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Sample {
     /// From start to end.
     pub elapsed_s: f64,
@@ -75,6 +87,12 @@ pub struct Sample {
     /// Hash of all that it wrote on stdout.
     #[serde(skip)]
     pub stdout_hash: u64,
+    /// All that it took, start and end of a server included.
+    #[serde(skip)]
+    pub wall_s: f64,
+    /// The end of what it wrote.
+    #[serde(skip)]
+    pub words: String,
     /// What the interposer did, where a lock policy was the remedy.
     #[serde(skip)]
     pub processes: Vec<Process>,
@@ -84,6 +102,11 @@ impl Sample {
     /// CPU time of both kinds.
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.kernel_s
+    }
+
+    /// Switches of both kinds.
+    pub fn switches(&self) -> f64 {
+        (self.voluntary_switches + self.involuntary_switches) as f64
     }
 
     /// How good it is: more is better.
@@ -169,8 +192,19 @@ pub trait Runner {
     ///
     /// # Errors
     /// The run has no figure.
-    fn run(&mut self, remedy: Option<&Remedy>, expected: Option<&Expected>, limit: Duration)
-    -> Result<Sample, Failure>;
+    fn run(
+        &mut self,
+        remedy: Option<&Remedy>,
+        expected: Option<&Expected>,
+        limit: Duration,
+    ) -> Result<Sample, Failure>;
+
+    /// How often threads waited on futexes of any kind in a run of the program as it is; `None` if that cannot be seen here.
+    fn futex_waits(&mut self, limit: Duration) -> Option<u64>;
+
+    /// Lets policies take turns with the C library's within runs of the program, for about so long; `None` if they could not.
+    fn flip(&mut self, policies: &[Policy], expected: &Expected, limit: Duration, seed: u64)
+    -> Option<Flips>;
 }
 
 /// Runs real programs.
@@ -195,14 +229,24 @@ impl Runner for Real<'_> {
         });
         let control = control.transpose()?;
         let limit = expected.map_or(limit, |expected| expected.limit);
+        let began = Instant::now();
         let mut sample = match &self.subject.server {
             None => self.alone(remedy, control.as_ref(), expected, limit)?,
             Some(server) => server::run(self, server, remedy, control.as_ref(), expected, limit)?,
         };
+        sample.wall_s = began.elapsed().as_secs_f64();
         if let Some(control) = &control {
             sample.processes = control.processes().unwrap_or_default();
         }
         Ok(sample)
+    }
+
+    fn futex_waits(&mut self, _limit: Duration) -> Option<u64> {
+        None
+    }
+
+    fn flip(&mut self, _: &[Policy], _: &Expected, _: Duration, _: u64) -> Option<Flips> {
+        None
     }
 }
 
@@ -232,7 +276,8 @@ impl Real<'_> {
         command.envs(control.map(Control::environment).unwrap_or_default());
         command.envs(remedy.map(Remedy::variables).unwrap_or_default());
         let conditions = remedy.map(Remedy::conditions).unwrap_or_default();
-        let cannot = |why: io::Error| Failure::Start(format!("'{}' cannot be started: {why}", program.name()));
+        let cannot =
+            |why: io::Error| Failure::Start(format!("'{}' cannot be started: {why}", program.name()));
         Started::new(&mut command, &conditions).map_err(cannot)
     }
 
@@ -283,6 +328,8 @@ impl Real<'_> {
             metric,
             code,
             stdout_hash: outcome.stdout_hash,
+            wall_s: used.elapsed_ns as f64 / 1e9,
+            words: words(),
             processes: Vec::new(),
         })
     }

@@ -69,7 +69,8 @@ pub fn run(
     let program = server.program.with("port", &port);
     let mut serving = real.start(&program, remedy, control)?;
     await_ready(&mut serving, &server.ready, &port, real.stop)?;
-    let load = remedy.map_or_else(|| real.subject.program.clone(), |remedy| remedy.program(&real.subject.program));
+    let load =
+        remedy.map_or_else(|| real.subject.program.clone(), |remedy| remedy.program(&real.subject.program));
     let outcome = drive(real, &load.with("port", &port), &mut serving, limit)?;
     let mut sample = real.sample(&outcome, expected)?;
     let ended = end(serving)?;

@@ -49,9 +49,10 @@ impl Made {
 
 /// The verdict about remedies with these gains.
 fn search(gains: &[f64], noise: f64, shape: Shape, budget_s: f64, seed: u64) -> (Verdict, Search) {
-    let mut made = Made { random: fastrand::Rng::with_seed(seed ^ 0xfeed), gains: gains.to_vec(), noise, shape };
+    let mut made =
+        Made { random: fastrand::Rng::with_seed(seed ^ 0xfeed), gains: gains.to_vec(), noise, shape };
     let mut search = Search::new(vec![Standing::Live; gains.len()], budget_s, seed);
-    while let Some(step) = search.next() {
+    while let Some(step) = search.next_step() {
         let run_s = made.run_s(step);
         search.tell(step, 1.0 / run_s, run_s);
     }
@@ -64,12 +65,13 @@ fn count(of: Verdict, verdicts: &[Verdict]) -> usize {
 
 #[test]
 fn of_many_searches_without_a_remedy_few_announce_one() {
-    let shapes = [(Shape::Normal, 0.03), (Shape::Disturbed, 0.03), (Shape::TwoSpeeds, 0.02), (Shape::Drift, 0.05)];
+    let shapes =
+        [(Shape::Normal, 0.03), (Shape::Disturbed, 0.03), (Shape::TwoSpeeds, 0.02), (Shape::Drift, 0.05)];
     for (at, (shape, noise)) in shapes.into_iter().enumerate() {
         let verdicts: Vec<Verdict> =
-            (0..400).map(|seed| search(&[1.0; 7], noise, shape, 240.0, seed).0).collect();
+            (0..200).map(|seed| search(&[1.0; 7], noise, shape, 240.0, seed).0).collect();
         let helps = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Helps(_))).count();
-        assert!(helps <= 400 / 20, "shape {at}: {helps} of 400 searches found what is not there");
+        assert!(helps <= 200 / 20, "shape {at}: {helps} of 200 searches found what is not there");
         println!("shape {at}: {helps} wrong, {} noisy", count(Verdict::Noisy, &verdicts));
     }
 }
@@ -116,7 +118,7 @@ fn noise_is_not_taken_for_an_answer() {
 fn a_remedy_that_fails_is_out_at_once_and_never_wins() {
     let mut search = Search::new(vec![Standing::Live; 2], 100.0, 1);
     let mut runs_of_first = 0;
-    while let Some(step) = search.next() {
+    while let Some(step) = search.next_step() {
         match step.arm {
             // It would be the fastest by far.
             Arm::Remedy(0) => {
@@ -130,7 +132,7 @@ fn a_remedy_that_fails_is_out_at_once_and_never_wins() {
     assert_eq!((runs_of_first, search.standing(0)), (1, Standing::Failed));
     assert_eq!(search.verdict(), Verdict::Nothing);
     let mut search = Search::new(vec![Standing::Live], 100.0, 1);
-    while let Some(step) = search.next() {
+    while let Some(step) = search.next_step() {
         match step.arm {
             Arm::Remedy(_) => search.fail(0, 0.1),
             _ => search.tell(step, 1.0, 1.0),
@@ -145,7 +147,7 @@ fn blocks_hold_every_arm_once_and_their_order_is_the_seeds() {
         let mut search = Search::new(vec![Standing::Live; 3], 1000.0, seed);
         let mut arms = Vec::new();
         for _ in 0..15 {
-            let step = search.next().unwrap();
+            let step = search.next_step().unwrap();
             search.tell(step, 1.0, 1.0);
             arms.push(step.arm);
         }
@@ -166,7 +168,7 @@ fn blocks_hold_every_arm_once_and_their_order_is_the_seeds() {
 fn what_is_much_worse_is_soon_dropped_and_the_budget_is_kept() {
     let (_, search) = search(&[0.2, 1.0, 1.3], 0.02, Shape::Normal, 100.0, 3);
     assert_eq!(search.standing(0), Standing::Dropped);
-    let runs = search.values.iter().filter(|value| value.step.arm == Arm::Remedy(0)).count();
+    let runs = search.logs.keys().filter(|(arm, _)| *arm == Arm::Remedy(0)).count();
     assert_eq!(runs, 3);
     assert!(search.spent_s() < 100.0);
 }
@@ -174,8 +176,8 @@ fn what_is_much_worse_is_soon_dropped_and_the_budget_is_kept() {
 #[test]
 fn a_stopped_search_says_so() {
     let mut search = Search::new(vec![Standing::Live], 100.0, 1);
-    let step = search.next().unwrap();
+    let step = search.next_step().unwrap();
     search.tell(step, 1.0, 1.0);
     search.stop();
-    assert_eq!((search.next(), search.verdict()), (None, Verdict::Stopped));
+    assert_eq!((search.next_step(), search.verdict()), (None, Verdict::Stopped));
 }
