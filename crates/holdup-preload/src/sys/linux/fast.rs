@@ -1,0 +1,152 @@
+//! The shortest paths of lock and unlock, in assembly: it is here that an uncontended operation spends its time, the caller's
+//! return address is known only at the entry, and no register is to be saved.
+//!
+//! Both leave to `hooks` whatever is not a normal, private mutex in a thread with a slot. Lock also does so with every
+//! sixteenth acquisition of a mutex, its first included, after it has the mutex. Unlock does so with a mutex that has marks.
+
+use std::arch::naked_asm;
+use std::ffi::c_int;
+use std::mem::offset_of;
+
+use holdup_trace::control::ThreadSlot;
+
+use super::hooks;
+use super::mutex::{HELD, Mutex, NOT_NORMAL};
+use super::thread::Thread;
+
+/// Acquisitions from one look at the figures to the next, less one; a power of two, less one.
+pub const BETWEEN_TICKS: u32 = 15;
+
+/// `pthread_mutex_lock`.
+///
+/// # Safety
+/// As that.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut Mutex) -> c_int {
+    naked_asm!(
+        "mov r8, qword ptr [rip + holdup_thread@GOTTPOFF]",
+        "mov rcx, qword ptr fs:[r8 + {fast}]",
+        "test dword ptr [rdi + {kind}], {not_normal}",
+        "jne 5f",
+        "test rcx, rcx",
+        "je 5f",
+        "mov rdx, qword ptr [rip + __libc_single_threaded@GOTPCREL]",
+        "xor eax, eax",
+        "mov esi, {held}",
+        "cmp byte ptr [rdx], 0",
+        "jne 4f",
+        "lock cmpxchg dword ptr [rdi + {word}], esi",
+        "jne 5f",
+        // The mutex is ours.
+        "2:",
+        "mov edx, dword ptr fs:[r8 + {tid}]",
+        "mov dword ptr [rdi + {owner}], edx",
+        "inc dword ptr [rdi + {users}]",
+        "inc qword ptr [rcx + {acquisitions}]",
+        "mov edx, dword ptr [rdi + {tally}]",
+        "lea esi, [rdx + 1]",
+        "mov dword ptr [rdi + {tally}], esi",
+        "test edx, {between}",
+        "je 6f",
+        "xor eax, eax",
+        "ret",
+        // As glibc, a process with one thread does without the locked instruction.
+        "4:",
+        "cmp dword ptr [rdi + {word}], eax",
+        "jne 5f",
+        "mov dword ptr [rdi + {word}], esi",
+        "jmp 2b",
+        "5:",
+        "mov rsi, qword ptr [rsp]",
+        "jmp {slow}",
+        "6:",
+        "mov rsi, qword ptr [rsp]",
+        "jmp {tick}",
+        fast = const offset_of!(Thread, fast),
+        tid = const offset_of!(Thread, tid),
+        kind = const offset_of!(Mutex, kind),
+        word = const offset_of!(Mutex, word),
+        owner = const offset_of!(Mutex, owner),
+        users = const offset_of!(Mutex, users),
+        tally = const offset_of!(Mutex, tally),
+        acquisitions = const offset_of!(ThreadSlot, acquisitions),
+        not_normal = const NOT_NORMAL,
+        held = const HELD,
+        between = const BETWEEN_TICKS,
+        slow = sym hooks::lock_slow,
+        tick = sym hooks::lock_tick,
+    )
+}
+
+/// `pthread_mutex_unlock`.
+///
+/// # Safety
+/// As that.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int {
+    naked_asm!(
+        "mov r8, qword ptr [rip + holdup_thread@GOTTPOFF]",
+        "cmp qword ptr fs:[r8 + {fast}], 0",
+        "je 5f",
+        "test dword ptr [rdi + {kind}], {not_normal}",
+        "jne 5f",
+        "cmp word ptr [rdi + {marks}], 0",
+        "jne 5f",
+        "mov rdx, qword ptr [rip + __libc_single_threaded@GOTPCREL]",
+        "xor eax, eax",
+        "mov dword ptr [rdi + {owner}], eax",
+        "dec dword ptr [rdi + {users}]",
+        "cmp byte ptr [rdx], 0",
+        "jne 4f",
+        "xchg dword ptr [rdi + {word}], eax",
+        "cmp eax, {held}",
+        "jg 6f",
+        "xor eax, eax",
+        "ret",
+        "4:",
+        "mov dword ptr [rdi + {word}], eax",
+        "ret",
+        "5:",
+        "mov rsi, qword ptr [rsp]",
+        "jmp {slow}",
+        "6:",
+        "jmp {wake}",
+        fast = const offset_of!(Thread, fast),
+        kind = const offset_of!(Mutex, kind),
+        word = const offset_of!(Mutex, word),
+        owner = const offset_of!(Mutex, owner),
+        users = const offset_of!(Mutex, users),
+        marks = const offset_of!(Mutex, marks),
+        not_normal = const NOT_NORMAL,
+        held = const HELD,
+        slow = sym hooks::unlock_slow,
+        wake = sym hooks::wake,
+    )
+}
+
+/// A function whose first job is to hand on where it was called from, as its next argument.
+macro_rules! with_site {
+    ($($(#[$doc:meta])* $abi:literal fn $name:ident => $to:path, $register:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As that.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern $abi fn $name() {
+            naked_asm!(concat!("mov ", $register, ", qword ptr [rsp]"), "jmp {to}", to = sym $to)
+        }
+    )*};
+}
+with_site! {
+    /// `pthread_mutex_init`.
+    "C" fn pthread_mutex_init => hooks::init, "rdx";
+    /// `pthread_mutex_trylock`.
+    "C" fn pthread_mutex_trylock => hooks::trylock, "rsi";
+    /// `pthread_mutex_timedlock`.
+    "C" fn pthread_mutex_timedlock => hooks::timedlock, "rdx";
+    /// `pthread_mutex_clocklock`.
+    "C" fn pthread_mutex_clocklock => hooks::clocklock, "rcx";
+}

@@ -1,0 +1,117 @@
+//! The kernel: to sleep and to wake, the time, the thread's number. No call here is a cancellation point or sets `errno` for good.
+
+use std::arch::asm;
+use std::ptr;
+use std::sync::atomic::AtomicU32;
+
+use libc::{c_int, c_long, clockid_t, timespec};
+
+/// One system call, without the C library, which would set `errno`.
+///
+/// # Safety
+/// As for the call.
+#[inline]
+pub unsafe fn call(number: c_long, args: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the caller's promise; the kernel changes these registers only.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") args[0],
+            in("rsi") args[1],
+            in("rdx") args[2],
+            in("r10") args[3],
+            in("r8") args[4],
+            in("r9") args[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// By a waker or a signal.
+    Woken,
+    /// It did not sleep: the word had another value.
+    Changed,
+    /// The time was up.
+    TimedOut,
+    /// The time is not one.
+    Invalid,
+}
+
+/// Until when to sleep.
+#[derive(Clone, Copy)]
+pub enum Until {
+    /// Until somebody wakes.
+    Woken,
+    /// For so many nanoseconds.
+    Ns(u64),
+    /// Until a moment on one of the two clocks that futexes know.
+    Moment(clockid_t, timespec),
+}
+
+/// Sleeps while the word has this value.
+pub fn sleep(word: &AtomicU32, value: u32, until: Until) -> Woken {
+    let bitset = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+    let (operation, time) = match until {
+        Until::Woken => (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, None),
+        Until::Ns(ns) => (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, Some(duration(ns))),
+        Until::Moment(libc::CLOCK_REALTIME, moment) => (bitset | libc::FUTEX_CLOCK_REALTIME, Some(moment)),
+        Until::Moment(_, moment) => (bitset, Some(moment)),
+    };
+    let time = time.as_ref().map_or(0, |time| ptr::from_ref(time) as usize);
+    let every = u32::MAX as usize;
+    let args = [ptr::from_ref(word) as usize, operation as usize, value as usize, time, 0, every];
+    // SAFETY: the word is one, and the time, if any, lives until the call returns.
+    let result = unsafe { call(libc::SYS_futex, args) };
+    match -(result as c_int) {
+        libc::EAGAIN => Woken::Changed,
+        libc::ETIMEDOUT => Woken::TimedOut,
+        libc::EINVAL => Woken::Invalid,
+        _ => Woken::Woken,
+    }
+}
+
+/// Wakes one that sleeps on the word, whose memory may be gone: then nobody sleeps there.
+pub fn wake_one(word: *const AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel only looks for sleepers with that address.
+    unsafe { call(libc::SYS_futex, [word as usize, operation as usize, 1, 0, 0, 0]) };
+}
+
+/// Nanoseconds on CLOCK_MONOTONIC.
+#[inline]
+pub fn now_ns() -> u64 {
+    let mut time = duration(0);
+    // SAFETY: the structure is there to be written.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn duration(ns: u64) -> timespec {
+    timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+/// The calling thread's number.
+pub fn gettid() -> u32 {
+    // SAFETY: always sound.
+    unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
+}
+
+/// The process's number.
+pub fn getpid() -> u32 {
+    // SAFETY: always sound.
+    unsafe { call(libc::SYS_getpid, [0; 6]) as u32 }
+}
+
+/// Whether a thread of this process has that number.
+pub fn thread_lives(tid: u32) -> bool {
+    // SAFETY: signal 0 is only asked for, never sent.
+    unsafe { call(libc::SYS_tgkill, [getpid() as usize, tid as usize, 0, 0, 0, 0]) == 0 }
+}

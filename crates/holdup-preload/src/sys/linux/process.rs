@@ -1,0 +1,625 @@
+//! The process: what it was told, where its figures are, how it starts, forks and ends.
+
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::{MaybeUninit, offset_of};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use holdup_trace::control::{
+    self, Figures, LOCKS, MAGIC, PATH, Policy, Profile, SETTINGS_FILE, STATE_LAYOUT, STATE_OTHER,
+    STATE_RIVAL, STATE_SERVES, Settings, THREADS, ThreadSlot, VERSION,
+};
+
+use super::hooks::Served;
+use super::kernel::{self, getpid, gettid};
+use super::mutex::{HELD, Mutex, WAITED};
+use super::thread::{self, Thread};
+use super::{modules, real, record};
+
+/// Nothing has happened yet.
+const NEW: u32 = 0;
+/// A thread starts the process; all others go to glibc meanwhile.
+const STARTING: u32 = 1;
+/// All calls go to glibc.
+const PASSES: u32 = 2;
+/// Calls are served.
+const SERVES: u32 = 3;
+/// The process is the child of a fork and has no figures of its own yet.
+const FORKED: u32 = 4;
+
+static STATE: AtomicU32 = AtomicU32::new(NEW);
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static PROCESS: Once<Process> = Once(UnsafeCell::new(MaybeUninit::uninit()));
+static FIGURES: AtomicPtr<Figures> = AtomicPtr::new(ptr::null_mut());
+/// Where the next thread begins to look for a free slot.
+static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
+/// The key whose destructor gives slots back, plus one; 0 for none.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Written once, before `STATE` says so.
+struct Once<T>(UnsafeCell<MaybeUninit<T>>);
+
+// SAFETY: written by the one thread that starts, read by those that see `SERVES` afterwards.
+unsafe impl<T: Sync> Sync for Once<T> {}
+
+/// A process that is served.
+pub struct Process {
+    settings: &'static Settings,
+    figures: *mut Figures,
+    holds: &'static [AtomicU64],
+    profile: u32,
+    rules_len: usize,
+    folder: Folder,
+}
+
+// SAFETY: the pointer is to mapped memory that lives as long as the process, and is used for atomics only, but where `record`
+// says otherwise.
+unsafe impl Sync for Process {}
+
+type Folder = [u8; 512];
+
+impl Process {
+    /// The figures of this process.
+    #[inline]
+    pub fn figures(&self) -> &'static Figures {
+        // SAFETY: they are mapped as long as the process lives.
+        unsafe { &*self.figures }
+    }
+
+    /// When the hold of the lock of a record began.
+    pub fn hold_began_ns(&self, at: usize) -> &'static AtomicU64 {
+        &self.holds[at]
+    }
+
+    /// The policy of locks without a rule.
+    #[inline]
+    pub fn policy(&self) -> Policy {
+        Policy::unpack(self.settings.policy.load(Ordering::Relaxed)).unwrap_or(Policy::Glibc)
+    }
+
+    /// Whether every lock gets a record when it is first acquired.
+    pub fn records_all(&self) -> bool {
+        self.profile >= Profile::Count as u32 || self.rules_len > 0
+    }
+
+    /// Whether waits are timed.
+    pub fn times_waits(&self) -> bool {
+        self.profile >= Profile::Sampled as u32
+    }
+
+    /// Whether holds are timed, some or all.
+    pub fn times_holds(&self) -> bool {
+        self.profile >= Profile::Sampled as u32
+    }
+
+    /// Whether all holds are timed.
+    pub fn times_all(&self) -> bool {
+        self.profile == Profile::Full as u32
+    }
+
+    /// How many holds each timed one stands for.
+    pub fn hold_scale(&self) -> u64 {
+        if self.times_all() { 1 } else { u64::from(super::fast::BETWEEN_TICKS) + 1 }
+    }
+
+    /// How long the watchdog is patient; 0 for ever.
+    pub fn watchdog_ns(&self) -> u64 {
+        u64::from(self.settings.watchdog_ms) * 1_000_000
+    }
+
+    /// The policy that the first fitting rule gives to a lock.
+    pub fn rule_for(&self, lock: u64, first_site: u64, init_site: u64) -> Option<u32> {
+        self.settings.rules[..self.rules_len].iter().find_map(|rule| {
+            let place = match rule.kind {
+                control::RULE_OBJECT => lock,
+                control::RULE_SITE => first_site,
+                control::RULE_INIT => init_site,
+                _ => 0,
+            };
+            let fits = place != 0 && modules::lies_in(place, &rule.module, rule.start, rule.len);
+            fits.then(|| rule.policy.load(Ordering::Relaxed))
+        })
+    }
+}
+
+/// How many forks lie between this process and the one that was started.
+#[inline]
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// The figures, once there are some.
+#[inline]
+pub fn figures() -> Option<&'static Figures> {
+    // SAFETY: null, or mapped as long as the process lives.
+    unsafe { FIGURES.load(Ordering::Relaxed).as_ref() }
+}
+
+/// The calling thread's part in a call that is to be served; `None` if glibc is to do it.
+#[inline]
+pub fn enter() -> Option<Served> {
+    let thread = thread::this();
+    if thread.slot.get().is_null() {
+        return enter_first(thread);
+    }
+    Some(Served { thread, process: process() })
+}
+
+#[inline]
+fn process() -> &'static Process {
+    // SAFETY: a thread has a slot only after the process was written.
+    unsafe { (*PROCESS.0.get()).assume_init_ref() }
+}
+
+#[cold]
+fn enter_first(thread: &'static Thread) -> Option<Served> {
+    match STATE.load(Ordering::Acquire) {
+        PASSES | STARTING => return None,
+        NEW => start(),
+        FORKED => begin_child(),
+        _ => {}
+    }
+    if STATE.load(Ordering::Acquire) != SERVES || thread.busy.replace(true) {
+        return None;
+    }
+    let process = process();
+    join(thread, process);
+    thread.busy.set(false);
+    Some(Served { thread, process })
+}
+
+/// Gives the thread a slot.
+fn join(thread: &Thread, process: &'static Process) {
+    let figures = process.figures();
+    thread.tid.set(gettid());
+    let free = if thread.ended.get() { None } else { free_slot(figures, thread.tid.get()) };
+    match free {
+        Some(at) => {
+            figures.threads_len.fetch_max(at as u32 + 1, Ordering::Relaxed);
+            thread.slot.set(&raw const figures.threads[at]);
+            if !process.times_all() {
+                thread.fast.set(thread.slot.get());
+            }
+            let key = KEY.load(Ordering::Relaxed);
+            if key != 0 {
+                // SAFETY: the key is one, and small enough that nothing is allocated. Any value but null calls the destructor.
+                unsafe { libc::pthread_setspecific(key - 1, ptr::from_ref(thread).cast()) };
+            }
+        }
+        None => share_last(thread, figures),
+    }
+}
+
+fn share_last(thread: &Thread, figures: &'static Figures) {
+    thread.fast.set(ptr::null());
+    thread.slot.set(&raw const figures.threads[THREADS - 1]);
+    thread.shares_slot.set(true);
+}
+
+fn free_slot(figures: &Figures, tid: u32) -> Option<usize> {
+    let own = THREADS - 1;
+    let first = NEXT_SLOT.load(Ordering::Relaxed);
+    let take = |at: usize, from: u32| {
+        let slot: &ThreadSlot = &figures.threads[at];
+        slot.tid.compare_exchange(from, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    let places = (0..own).map(|step| (first + step) % own);
+    let unused = places.clone().find(|at| take(*at, 0));
+    // A thread may end without its destructors; then its slot is found when all others are used.
+    let found = unused.or_else(|| {
+        places.clone().find(|at| {
+            let there = figures.threads[*at].tid.load(Ordering::Relaxed);
+            (there == tid || !kernel::thread_lives(there)) && take(*at, there)
+        })
+    });
+    // The slots are used from the beginning, so that few are touched.
+    NEXT_SLOT.store(found.map_or(0, |at| at + 1) % own, Ordering::Relaxed);
+    found
+}
+
+/// The thread ends: another may have its slot. What it locks from now on counts in the last.
+extern "C" fn thread_ends(_: *mut c_void) {
+    let thread = thread::this();
+    let Some(slot) = thread.figures() else { return };
+    if thread.shares_slot.get() {
+        return;
+    }
+    thread.ended.set(true);
+    let at = thread.number() as usize;
+    thread.leave();
+    slot.tid.store(0, Ordering::Relaxed);
+    NEXT_SLOT.store(at, Ordering::Relaxed);
+    share_last(thread, process().figures());
+}
+
+/// The first call, or the constructor, whichever comes first.
+pub fn start() {
+    if STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        return;
+    }
+    real::look_up_all();
+    let serves = begin();
+    STATE.store(if serves { SERVES } else { PASSES }, Ordering::Release);
+}
+
+fn begin() -> bool {
+    let Some(folder) = folder() else { return false };
+    let Some(settings) = map_settings(&folder) else { return false };
+    let state = if !is_asked_for(settings) {
+        STATE_OTHER
+    } else if has_rival() {
+        STATE_RIVAL
+    } else if !layout_is_known() {
+        STATE_LAYOUT
+    } else {
+        STATE_SERVES
+    };
+    let Some(figures) = make_figures(&folder, settings, state) else { return false };
+    if state != STATE_SERVES {
+        return false;
+    }
+    let bytes = LOCKS * size_of::<AtomicU64>();
+    let Some(holds) = map(None, bytes, true) else { return false };
+    // SAFETY: the memory is as large, zero, and is never unmapped.
+    let holds = unsafe { std::slice::from_raw_parts(holds.cast::<AtomicU64>(), LOCKS) };
+    let rules_len = (settings.rules_len as usize).min(control::RULES);
+    let process = Process { settings, figures, holds, profile: settings.profile, rules_len, folder };
+    // SAFETY: `STATE` is STARTING, so this thread alone writes, and nobody reads.
+    unsafe { (*PROCESS.0.get()).write(process) };
+    FIGURES.store(figures, Ordering::Relaxed);
+    modules::know_program(figures);
+    arrange_ends();
+    true
+}
+
+/// Has slots given back when threads end, and children of forks begin anew.
+fn arrange_ends() {
+    let mut key = 0;
+    // SAFETY: the place is there to be written, and the destructor has the right signature.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) } == 0 {
+        // glibc allocates for the values of later keys, and nothing here may.
+        const KEYS_WITHOUT_ALLOCATION: u32 = 32;
+        if key < KEYS_WITHOUT_ALLOCATION {
+            KEY.store(key + 1, Ordering::Relaxed);
+        }
+    }
+    unsafe extern "C" {
+        fn __register_atfork(
+            prepare: Option<extern "C" fn()>,
+            parent: Option<extern "C" fn()>,
+            child: Option<extern "C" fn()>,
+            library: *const c_void,
+        ) -> c_int;
+    }
+    // SAFETY: the library is never unloaded, so the handlers belong to none.
+    unsafe { __register_atfork(None, None, Some(child_begins), ptr::null()) };
+}
+
+/// In the child of a fork, in its only thread.
+extern "C" fn child_begins() {
+    if STATE.load(Ordering::Relaxed) == SERVES {
+        GENERATION.fetch_add(1, Ordering::Relaxed);
+        NEXT_SLOT.store(0, Ordering::Relaxed);
+        STATE.store(FORKED, Ordering::Relaxed);
+    }
+    let thread = thread::this();
+    thread.leave();
+    thread.ended.set(false);
+    thread.busy.set(false);
+}
+
+/// The child's first call: figures of its own take the place of its parent's.
+fn begin_child() {
+    if STATE.compare_exchange(FORKED, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        return;
+    }
+    let process = process();
+    let serves = make_figures(&process.folder, process.settings, STATE_SERVES).is_some_and(|new| {
+        // SAFETY: both are mapped, and no other thread of the child uses either before `STATE` says so.
+        unsafe {
+            record::copy_identities(process.figures, new);
+            let size = size_of::<Figures>();
+            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+            libc::mremap(new.cast(), size, size, flags, process.figures.cast::<c_void>()) != libc::MAP_FAILED
+        }
+    });
+    STATE.store(if serves { SERVES } else { PASSES }, Ordering::Release);
+}
+
+/// The process ends by itself.
+pub fn end() {
+    if STATE.load(Ordering::Acquire) == SERVES {
+        record::settle_all(process());
+        process().figures().ended_ns.store(kernel::now_ns(), Ordering::Relaxed);
+    }
+}
+
+/// The folder that the environment names, ended by 0.
+fn folder() -> Option<Folder> {
+    let mut name = [0; 32];
+    name[..control::ENV.len()].copy_from_slice(control::ENV.as_bytes());
+    // SAFETY: the name ends with 0.
+    let value = unsafe { libc::getenv(name.as_ptr().cast()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: getenv gives a string that ends with 0.
+    let value = unsafe { CStr::from_ptr(value) }.to_bytes();
+    let mut folder = [0; 512];
+    // Room for the name of a file and the 0 is left.
+    (value.len() < 480).then(|| folder[..value.len()].copy_from_slice(value))?;
+    Some(folder)
+}
+
+/// A path in a folder, ended by 0.
+struct Path([u8; 576], usize);
+
+impl Path {
+    fn new(folder: &Folder) -> Self {
+        let mut path = Path([0; 576], 0);
+        path.push(folder.split(|byte| *byte == 0).next().unwrap_or_default());
+        path.push(b"/");
+        path
+    }
+
+    /// What does not fit is left out; the parts that are pushed all do.
+    fn push(&mut self, part: &[u8]) {
+        let room = self.0.len() - 1 - self.1;
+        let part = &part[..part.len().min(room)];
+        self.0[self.1..self.1 + part.len()].copy_from_slice(part);
+        self.1 += part.len();
+    }
+
+    fn push_number(&mut self, mut number: u64) {
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.push(&digits[at..]);
+    }
+
+    fn as_ptr(&self) -> *const c_char {
+        self.0.as_ptr().cast()
+    }
+}
+
+fn map_settings(folder: &Folder) -> Option<&'static Settings> {
+    let mut path = Path::new(folder);
+    path.push(SETTINGS_FILE.as_bytes());
+    // SAFETY: the path ends with 0.
+    let file = File::opened(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })?;
+    let size = size_of::<Settings>();
+    if file.size()? < size {
+        return None;
+    }
+    let address = map(Some(&file), size, false)?;
+    // SAFETY: the file is as large as the type, all of whose values are valid, and stays mapped.
+    let settings = unsafe { &*address.cast::<Settings>() };
+    let fits = settings.magic == MAGIC && settings.version == VERSION && settings.bytes as usize == size;
+    fits.then_some(settings)
+}
+
+/// Makes the file of this process. One that serves nothing gets only the beginning.
+fn make_figures(folder: &Folder, settings: &Settings, state: u32) -> Option<*mut Figures> {
+    let serves = state == STATE_SERVES;
+    let size = if serves { size_of::<Figures>() } else { offset_of!(Figures, threads) };
+    let file = File::made(folder)?;
+    // SAFETY: the descriptor is open.
+    if unsafe { libc::ftruncate(file.0, size as i64) } != 0 {
+        return None;
+    }
+    let figures = map(Some(&file), size, true)?.cast::<Figures>();
+    let mut program = [0; PATH];
+    exe(&mut program);
+    // SAFETY: the file is new, zero, and large enough for these fields, which nobody else writes.
+    unsafe {
+        (&raw mut (*figures).version).write(VERSION);
+        (&raw mut (*figures).bytes).write(size as u32);
+        (&raw mut (*figures).pid).write(getpid());
+        (&raw mut (*figures).began_ns).write(kernel::now_ns());
+        (&raw mut (*figures).program).write(program);
+        (&raw mut (*figures).profile).write(settings.profile);
+        (*(&raw const (*figures).state)).store(state, Ordering::Relaxed);
+        (*(&raw const (*figures).magic)).store(MAGIC, Ordering::Release);
+    }
+    Some(figures)
+}
+
+/// Path of the program that runs, of a long one the end; its length.
+fn exe(program: &mut [u8; PATH]) -> usize {
+    let mut buffer = [0u8; 4096];
+    // SAFETY: the buffer is as large as said.
+    let len = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    let path = &buffer[..usize::try_from(len).unwrap_or(0)];
+    let kept = &path[path.len().saturating_sub(PATH - 1)..];
+    program[..kept.len()].copy_from_slice(kept);
+    kept.len()
+}
+
+/// Whether the settings are for this program: by the name of its file, or by the name that it was started with.
+fn is_asked_for(settings: &Settings) -> bool {
+    let wanted = control::path(&settings.program);
+    if wanted.is_empty() {
+        return true;
+    }
+    let mut program = [0; PATH];
+    let len = exe(&mut program);
+    if last_part(&program[..len]) == wanted {
+        return true;
+    }
+    // SAFETY: always sound.
+    let started = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
+    // SAFETY: the kernel gives a string that ends with 0, or nothing.
+    !started.is_null() && last_part(unsafe { CStr::from_ptr(started) }.to_bytes()) == wanted
+}
+
+fn last_part(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// Whether calls reach another interposer before us, or ours another one after.
+fn has_rival() -> bool {
+    // SAFETY: the names end with 0, and on glibc 2.34 these calls neither allocate nor fail.
+    unsafe {
+        let first = libc::dlsym(libc::RTLD_DEFAULT, c"pthread_mutex_lock".as_ptr());
+        let next = libc::dlsym(libc::RTLD_NEXT, c"pthread_mutex_lock".as_ptr());
+        let libc_own = libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr());
+        first.cast_const() != super::fast::pthread_mutex_lock as *const c_void || base(next) != base(libc_own)
+    }
+}
+
+/// Where the module of an address begins.
+fn base(address: *const c_void) -> usize {
+    // SAFETY: zero is a valid value of the structure, which the call fills in.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(address, &raw mut info) == 0 { 0 } else { info.dli_fbase as usize }
+    }
+}
+
+/// Whether glibc's own functions leave in a mutex of ours what we expect.
+fn layout_is_known() -> bool {
+    let zero = [0u64; 5];
+    let cell = UnsafeCell::new(zero);
+    let mutex = cell.get().cast::<Mutex>();
+    let bytes = || {
+        // SAFETY: the memory is ours alone.
+        unsafe { mutex.cast::<[u32; 10]>().read_volatile() }
+    };
+    let tid = gettid();
+    // SAFETY: a mutex of zeros is free, of type normal, and ours alone.
+    unsafe {
+        if real::mutex_lock(mutex) != 0 || bytes() != [HELD, 0, tid, 1, 0, 0, 0, 0, 0, 0] {
+            return false;
+        }
+        if real::mutex_trylock(mutex) != libc::EBUSY {
+            return false;
+        }
+        // The first to release must forget the mark of waiters, and wake on this word.
+        (*mutex).word.store(WAITED, Ordering::Relaxed);
+        // What glibc does not use must stay as it is.
+        (*mutex).tally.store(7, Ordering::Relaxed);
+        if real::mutex_unlock(mutex) != 0 || bytes() != [0, 0, 0, 0, 0, 0, 0, 7, 0, 0] {
+            return false;
+        }
+        (*mutex).tally.store(0, Ordering::Relaxed);
+        (*mutex).kind.store(super::mutex::RECURSIVE as u32, Ordering::Relaxed);
+        let recursive = super::mutex::RECURSIVE as u32;
+        real::mutex_lock(mutex) == 0
+            && real::mutex_lock(mutex) == 0
+            && bytes() == [HELD, 2, tid, 1, recursive, 0, 0, 0, 0, 0]
+    }
+}
+
+/// Maps memory: of a file, or zero and private.
+fn map(file: Option<&File>, size: usize, writable: bool) -> Option<*mut c_void> {
+    let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+    let (flags, descriptor) = match file {
+        Some(file) => (libc::MAP_SHARED, file.0),
+        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+    };
+    // SAFETY: a new mapping disturbs nobody.
+    let address = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, descriptor, 0) };
+    (address != libc::MAP_FAILED).then_some(address)
+}
+
+struct File(c_int);
+
+impl File {
+    fn opened(descriptor: c_int) -> Option<File> {
+        (descriptor >= 0).then_some(File(descriptor))
+    }
+
+    /// A new file with the process's number as its name. One that is there already is of a program that this process ran
+    /// before; it gets another name.
+    fn made(folder: &Folder) -> Option<File> {
+        let pid = u64::from(getpid());
+        let mut path = Path::new(folder);
+        path.push_number(pid);
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+        // SAFETY: the paths end with 0.
+        unsafe {
+            let file = File::opened(libc::open(path.as_ptr(), flags, 0o600));
+            if file.is_some() {
+                return file;
+            }
+            let mut earlier = Path::new(folder);
+            earlier.push_number(pid);
+            earlier.push(b".");
+            earlier.push_number(kernel::now_ns());
+            libc::rename(path.as_ptr(), earlier.as_ptr());
+            File::opened(libc::open(path.as_ptr(), flags, 0o600))
+        }
+    }
+
+    fn size(&self) -> Option<usize> {
+        // SAFETY: zero is a valid value of the structure, which the call fills in.
+        unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            (libc::fstat(self.0, &raw mut stat) == 0).then_some(stat.st_size as usize)
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is ours.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+#[cfg(not(test))]
+mod arranged {
+    //! What the loader calls.
+
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static CONSTRUCTOR: extern "C" fn() = begin;
+    #[used]
+    #[unsafe(link_section = ".fini_array")]
+    static DESTRUCTOR: extern "C" fn() = end;
+
+    extern "C" fn begin() {
+        super::start();
+    }
+
+    extern "C" fn end() {
+        super::end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_of_this_glibc_is_known() {
+        assert!(layout_is_known());
+    }
+
+    #[test]
+    fn paths_are_put_together() {
+        let mut folder = [0; 512];
+        folder[..6].copy_from_slice(b"/a/b/c");
+        let mut path = Path::new(&folder);
+        path.push_number(0);
+        path.push(b".");
+        path.push_number(u64::MAX);
+        // SAFETY: a path ends with 0.
+        let text = unsafe { CStr::from_ptr(path.as_ptr()) };
+        assert_eq!(text.to_str(), Ok("/a/b/c/0.18446744073709551615"));
+    }
+
+    #[test]
+    fn the_last_part_of_a_path() {
+        assert_eq!(last_part(b"/usr/bin/true"), b"true");
+        assert_eq!(last_part(b"true"), b"true");
+    }
+}
