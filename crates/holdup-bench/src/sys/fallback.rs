@@ -159,6 +159,14 @@ pub mod command {
     pub fn time(_: &mut std::process::Command) -> std::io::Result<Finished> {
         super::unsupported()
     }
+
+    /// As [`time`].
+    ///
+    /// # Errors
+    /// Always.
+    pub fn forward(_: &mut std::process::Command) -> std::io::Result<Finished> {
+        super::unsupported()
+    }
 }
 
 /// No hardware counters.

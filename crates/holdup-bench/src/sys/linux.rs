@@ -14,6 +14,7 @@ use crate::process::ProcessUse;
 pub mod command;
 pub mod counters;
 pub mod facts;
+mod forward;
 pub mod launch;
 pub mod pthread;
 

@@ -21,6 +21,7 @@ mod show;
 mod time;
 mod timemutex;
 mod try_;
+mod with;
 
 use std::ffi::OsString;
 
@@ -83,11 +84,12 @@ Examples:
   holdup record -- ./server       what holds its threads up?
   holdup record -p 1234 --for 10s  the same of a running process
   holdup try -- ./prog -t 16      which cure helps it, and how surely?
+  holdup with --lock adaptive -- ./server  keep a cure: run under another lock
   holdup time -- make             time, switches and memory of any command
   holdup list locks               what can be measured
 
 Exit status: 0 all is well, 1 a measured lock failed, 2 the input is wrong,
-130 stopped with Ctrl-C; 'holdup time' and 'holdup record' exit as their program
+130 stopped with Ctrl-C; 'holdup time', 'record' and 'with' exit as their program
 does.";
 
 /// The subcommands.
@@ -130,6 +132,11 @@ pub enum Command {
     Import(import::Options),
     /// What this machine and user allow to record, and what would allow more
     Doctor(doctor::Options),
+    /// Run a program with another lock under its pthread mutexes, or with a profile of them
+    ///
+    /// The program is not changed: a library that is loaded with it decides how its threads wait. Its input, output, signals and
+    /// exit status are its own; the report goes to stderr.
+    With(with::Options),
     /// What there is: locks, workloads, factors, metrics, experiments, claims
     List(list::Options),
     /// The runs in the store, newest first
@@ -193,6 +200,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::Diff(options)) => diff::run(&options),
         Request::Command(Command::Import(options)) => import::run(&options),
         Request::Command(Command::Doctor(options)) => doctor::run(&options),
+        Request::Command(Command::With(options)) => with::run(&options),
         Request::Command(Command::List(options)) => list::run(&options),
         Request::Command(Command::History(options)) => history::run(&options),
         Request::Command(Command::Compare(options)) => compare::run(&options),

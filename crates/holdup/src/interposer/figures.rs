@@ -206,9 +206,15 @@ impl Head {
         Bytes(&self.0).u64(at)
     }
 
-    /// How many records of an array are in use; never more than it has.
+    /// How many records of an array are in use; never more than it has, and none in the short file of a process that is not served.
     fn count(&self, array: &Array) -> usize {
-        (self.u32(array.len_at) as usize).min(array.most)
+        let whole = self.size() == size_of::<control::Figures>() as u64;
+        if whole { (self.u32(array.len_at) as usize).min(array.most) } else { 0 }
+    }
+
+    /// How large the file says that it is.
+    fn size(&self) -> u64 {
+        u64::from(self.u32(offset_of!(control::Figures, bytes)))
     }
 }
 
@@ -217,11 +223,11 @@ fn head(file: &File) -> Option<Head> {
     let mut bytes = vec![0; THREADS.at];
     sys::read_at(file, &mut bytes, 0).ok()?;
     let head = Head(bytes);
-    let size = size_of::<control::Figures>() as u64;
+    let sizes = [size_of::<control::Figures>() as u64, THREADS.at as u64];
     let ours = head.u64(offset_of!(control::Figures, magic)) == control::MAGIC
         && head.u32(offset_of!(control::Figures, version)) == control::VERSION
-        && u64::from(head.u32(offset_of!(control::Figures, bytes))) == size;
-    let whole = file.metadata().is_ok_and(|about| about.len() >= size);
+        && sizes.contains(&head.size());
+    let whole = file.metadata().is_ok_and(|about| about.len() >= head.size());
     (ours && whole).then_some(head)
 }
 
@@ -399,6 +405,16 @@ pub(crate) mod tests {
             bad[field] ^= 1;
             assert!(parse(&bad).is_none(), "field at {field}");
         }
+    }
+
+    #[test]
+    fn the_short_file_of_a_process_that_is_not_served_is_read() {
+        let mut short = specimen()[..THREADS.at].to_vec();
+        let at = offset_of!(control::Figures, bytes);
+        assert!(parse(&short).is_none(), "it says that it is longer");
+        short[at..at + 4].copy_from_slice(&(THREADS.at as u32).to_ne_bytes());
+        let figures = parse(&short).unwrap();
+        assert_eq!((figures.process.pid, figures.process.acquisitions, figures.locks.len()), (4711, 0, 0));
     }
 
     #[test]

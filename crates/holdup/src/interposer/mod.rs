@@ -3,7 +3,10 @@
 
 pub mod figures;
 mod library;
+pub mod naming;
 pub mod policy;
+pub mod program;
+pub mod rules;
 mod settings;
 mod sys;
 

@@ -10,6 +10,7 @@ pub mod csv;
 pub mod figures;
 pub mod headline;
 pub mod html;
+pub mod interposed;
 pub mod json;
 pub mod number;
 pub mod recording;

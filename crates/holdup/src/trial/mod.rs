@@ -14,3 +14,5 @@ pub mod remedy;
 pub mod run;
 pub mod search;
 pub mod server;
+mod turns;
+mod waits;

@@ -243,7 +243,10 @@ impl Search {
         let ratios = self.live_ratios();
         let decided = ratios.len() <= CANDIDATES || ratios.iter().all(|(_, ratio)| ratio.low > 1.0);
         let share = if decided { 0.0 } else { SCREENING_SHARE };
-        let time_is_up = self.spent_s + self.last_block_s > self.budget_s * share;
+        // What the least confirmation takes is not for screening.
+        let reserve_s = self.last_block_s * (LOOKS[0] * (CANDIDATES + 2)) as f64 / (ratios.len() + 2) as f64;
+        let ends_s = (self.budget_s * share).min(self.budget_s - reserve_s);
+        let time_is_up = self.spent_s + self.last_block_s > ends_s;
         if ratios.is_empty() {
             self.verdict = Some(self.without_winner());
         } else if decided || time_is_up || done >= *SCREENING.end() {
@@ -281,8 +284,8 @@ impl Search {
             return;
         }
         let done = self.blocks_done[1];
-        // The time of a block is that of its remedies too: the first block of a confirmation has no predecessor to go by.
-        let out_of_time = done >= 2 && self.spent_s + self.last_block_s > self.budget_s;
+        // Fewer blocks say nothing, whatever the budget: a machine that has become slower costs a little more time.
+        let out_of_time = done >= LOOKS[0] - 1 && self.spent_s + self.last_block_s > self.budget_s;
         if self.looks_done < LOOKS.len() && (done >= LOOKS[self.looks_done] || out_of_time) {
             self.looks_done += 1;
             self.look(out_of_time || self.looks_done == LOOKS.len());

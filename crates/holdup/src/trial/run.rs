@@ -17,6 +17,7 @@ use super::flip::Flips;
 use super::program::Program;
 use super::remedy::Remedy;
 use super::server::{self, Server};
+use super::{turns, waits};
 use crate::interposer::{Control, Process, Settings};
 
 /// What every run has in common.
@@ -241,12 +242,19 @@ impl Runner for Real<'_> {
         Ok(sample)
     }
 
-    fn futex_waits(&mut self, _limit: Duration) -> Option<u64> {
-        None
+    fn futex_waits(&mut self, limit: Duration) -> Option<u64> {
+        waits::recorded(self, limit)
     }
 
-    fn flip(&mut self, _: &[Policy], _: &Expected, _: Duration, _: u64) -> Option<Flips> {
-        None
+    fn flip(
+        &mut self,
+        policies: &[Policy],
+        expected: &Expected,
+        limit: Duration,
+        seed: u64,
+    ) -> Option<Flips> {
+        // A policy that breaks the program is found when it runs alone.
+        turns::take(self, policies, expected.limit, limit, seed).ok()
     }
 }
 

@@ -8,6 +8,8 @@ use std::time::Instant;
 use super::{process_use, reap};
 use crate::command::Finished;
 
+pub use super::forward::forward;
+
 /// Runs it to its end.
 pub fn time(command: &mut Command) -> io::Result<Finished> {
     let start = Instant::now();

@@ -58,7 +58,7 @@ impl Runner for Made {
 
     fn flip(&mut self, policies: &[Policy], _: &Expected, _: Duration, _: u64) -> Option<Flips> {
         let logs = (0..=policies.len()).map(|at| vec![0.1 * at as f64; 6]).collect();
-        Some(Flips { logs, window_ms: 30 })
+        Some(Flips { logs, window_ms: 30, runs: 1 })
     }
 }
 
