@@ -17,6 +17,7 @@ mod check;
 pub mod command;
 mod drive;
 mod gate;
+pub mod launch;
 mod lock;
 pub mod locks;
 pub mod machine;

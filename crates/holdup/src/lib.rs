@@ -20,4 +20,5 @@ pub mod selftest;
 pub mod stats;
 pub mod store;
 pub mod sys;
+pub mod trial;
 pub mod warning;

@@ -21,6 +21,7 @@ mod selftest;
 mod show;
 mod time;
 mod timemutex;
+mod try_;
 mod with;
 
 use std::ffi::OsString;
@@ -88,6 +89,7 @@ Examples:
   holdup reproduce all --quick    do published claims about locks hold here?
   holdup record -- ./server       what holds its threads up?
   holdup record -p 1234 --for 10s  the same of a running process
+  holdup try -- ./prog -t 16      which cure helps it, and how surely?
   holdup with --lock adaptive -- ./server  keep a cure: run under another lock
   holdup time -- make             time, switches and memory of any command
   holdup list locks               what can be measured
@@ -123,6 +125,11 @@ pub enum Command {
     ///
     /// Switches, lock waits with call paths, CPU samples. The file is kept for 'holdup report'; the exit status is the program's.
     Record(record::Options),
+    /// Which cure helps this program: other locks, gates, fewer CPUs, arguments; paired runs
+    ///
+    /// The program runs as it is and under each remedy, paired and shuffled, until it is decided what helps. "Nothing helps" and "too
+    /// noisy to tell" are answers too.
+    Try(Box<try_::Options>),
     /// What a recording says: findings, threads, locks, pairs, functions, switches
     Report(report::Options),
     /// Two recordings side by side: findings gone, new, better, worse
@@ -201,6 +208,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::TimeMutex(options)) => timemutex::run(&options),
         Request::Command(Command::Time(options)) => time::run(&options),
         Request::Command(Command::Record(options)) => record::run(&options),
+        Request::Command(Command::Try(options)) => try_::run(&options),
         Request::Command(Command::Report(options)) => report::run(&options),
         Request::Command(Command::Diff(options)) => diff::run(&options),
         Request::Command(Command::Import(options)) => import::run(&options),

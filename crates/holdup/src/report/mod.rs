@@ -18,6 +18,8 @@ pub mod selftest;
 pub mod series;
 pub mod table;
 pub mod text;
+pub mod trial;
+pub mod trial_json;
 
 #[cfg(test)]
 mod schema_tests;
