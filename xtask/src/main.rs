@@ -9,6 +9,7 @@ mod record_faults;
 mod record_truth;
 mod recording;
 mod run;
+mod viewer;
 
 use run::{Step, cargo};
 use std::process::ExitCode;
@@ -60,6 +61,16 @@ const COMMANDS: &[Command] = &[
         name: "record-faults",
         help: "kill the recorder 50 times at random moments and open what it leaves (2 minutes)",
         run: record_faults::run,
+    },
+    Command {
+        name: "viewer",
+        help: "build the script and style sheet of HTML pages from crates/holdup/viewer (needs Node)",
+        run: viewer::build,
+    },
+    Command {
+        name: "viewer-test",
+        help: "drive HTML pages in headless Chromium; without one this fails",
+        run: viewer::test,
     },
 ];
 
