@@ -10,6 +10,8 @@ mod record_truth;
 mod recording;
 mod run;
 mod viewer;
+mod viewer_cost;
+mod viewer_shots;
 
 use run::{Step, cargo};
 use std::process::ExitCode;
@@ -71,6 +73,16 @@ const COMMANDS: &[Command] = &[
         name: "viewer-test",
         help: "drive HTML pages in headless Chromium; without one this fails",
         run: viewer::test,
+    },
+    Command {
+        name: "viewer-cost",
+        help: "measure a page of five million switches in headless Chromium, and write docs/benchmarks/ (5 minutes)",
+        run: viewer_cost::write,
+    },
+    Command {
+        name: "viewer-shots",
+        help: "take pictures of a recording's page, light and dark, and those of the guide",
+        run: viewer_shots::write,
     },
 ];
 

@@ -3,6 +3,7 @@
 //! `HOLDUP_NO_SKIP=1` turns every skipped test into a failure; `HOLDUP_CHROMIUM` names the browser.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]
 
+#[allow(dead_code, reason = "xtask takes pictures with it")]
 mod browser;
 mod bundle;
 mod pages;

@@ -8,8 +8,7 @@ export function plain(value: number): string {
   const size = Math.abs(rounded);
   if (size < 1e-6 || size >= 1e15) return value.toExponential(1);
   const digits = Math.max(0, 2 - Math.floor(Math.log10(size)));
-  const fixed = rounded.toFixed(digits);
-  return digits > 0 ? fixed.replace(/\.?0+$/, "") : fixed;
+  return rounded.toFixed(digits);
 }
 
 export function count(value: number): string {

@@ -12,7 +12,7 @@ import { Tracks } from "./tracks";
 declare global {
   interface Window {
     /** For tests and the curious. */
-    holdup?: { timeline: Timeline | null; ready: boolean; openedMs: number };
+    holdup?: { timeline: Timeline | null; ready: boolean; openedMs: number; readyMs: number };
   }
 }
 
@@ -47,7 +47,7 @@ function recording(): void {
   const place = document.getElementById("timeline");
   const below = document.getElementById("tables");
   if (!report || !view || !place || !below) return;
-  const state = { timeline: null as Timeline | null, ready: false, openedMs: 0 };
+  const state = { timeline: null as Timeline | null, ready: false, openedMs: 0, readyMs: 0 };
   window.holdup = state;
   if (!canInflate()) {
     place.replaceChildren(element("p", { class: "note" }, "This browser is too old for the timeline: it needs one from 2023 or later. The findings above and the tables below work."));
@@ -65,7 +65,7 @@ function recording(): void {
   }
   fromAddress(line);
   const failed = (why: unknown) => place.append(element("p", { class: "bad" }, `The timeline cannot be read: ${String(why)}`));
-  tracks.load(() => { line.refresh(); if (!state.openedMs) state.openedMs = performance.now(); }).then(() => { state.ready = true; }, failed);
+  tracks.load(() => { line.refresh(); if (!state.openedMs) state.openedMs = performance.now(); }).then(() => { state.ready = true; state.readyMs = performance.now(); }, failed);
 }
 
 /** `#from=1200000000&to=1350000000`: a page can be opened at a place, in ns since the beginning; `a` and `b` are the markers. */

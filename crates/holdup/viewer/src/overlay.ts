@@ -93,7 +93,9 @@ function words(context: CanvasRenderingContext2D, line: Timeline, width: number,
       const room = Math.min(width, line.xOf(exact.starts[piece + 1] as number)) - left - 8;
       if (room < 40) continue;
       const letters = Math.floor(room / 5.6);
-      const text = state.label.length <= letters ? state.label : letters > 6 ? `${state.label.slice(0, letters - 1)}\u2026` : "";
+      // The colour says that it is a wait: for what it waits is worth more of the room.
+      const label = state.group === "lock" ? state.label.replace(/^waits (for|on) /, "") : state.label;
+      const text = label.length <= letters ? label : letters > 6 ? `${label.slice(0, letters - 1)}\u2026` : "";
       context.fillText(text, left + 4, y + 13);
     }
   }
