@@ -19,7 +19,7 @@ fn locks_are_counted_exactly_and_stay_the_program_s_own() {
     let report = place.report("locks.holdup");
     let locks = report["locks"].as_array().unwrap();
     // It sleeps on the one that is held longest; a lock that nobody slept on has no place among the waits.
-    let cache = locks.iter().find(|lock| lock["symbol"] == "g_cache_lock");
+    let cache = locks.iter().find(|lock| lock["name"] == "g_cache_lock");
     let cache = cache.unwrap_or_else(|| panic!("no wait for g_cache_lock: {locks:#?}"));
     assert_eq!(cache["primitive"], "mutex", "{cache:#}");
     assert_eq!(cache["figures"]["acquisitions"], 80_000);
