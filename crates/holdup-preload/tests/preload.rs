@@ -305,7 +305,7 @@ fn counts_survive_a_kill() {
     assert_eq!(seen.acquisitions(), 1000);
     assert_eq!(seen.u64(offset_of!(Figures, ended_ns)), 0);
     let counted = seen.lock(0, offset_of!(LockRecord, acquisitions));
-    assert!((985..=1000).contains(&counted), "{counted}: a lock's own count lags by less than 16");
+    assert!((969..=1000).contains(&counted), "{counted}: a lock's own count lags by less than 32");
 }
 
 #[test]
