@@ -21,6 +21,6 @@ pub use facts::{
 };
 pub use finding::{Command, Cure, Evidence, Finding, Kind, Moment, Subject, Unit, vocabulary};
 pub use histogram::Histogram;
-pub use names::{Frame, Modules, NoModules, Role, SpaceId};
+pub use names::{Catalog, Frame, Meaning, Modules, NoModules, Placed, Places, Role, SpaceId, Stretch};
 pub use problem::Problem;
 pub use timeline::{Interval, SampleAt, State, Timeline, Wake};

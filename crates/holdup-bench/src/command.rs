@@ -21,3 +21,12 @@ pub struct Finished {
 pub fn time(command: &mut Command) -> std::io::Result<Finished> {
     sys::command::time(command)
 }
+
+/// As [`time`]; meanwhile the signals that end, reload or ask a program go to the command, and this process lives on. Only for
+/// one command at a time.
+///
+/// # Errors
+/// It could not be started, or the system cannot tell what it used.
+pub fn forward(command: &mut Command) -> std::io::Result<Finished> {
+    sys::command::forward(command)
+}

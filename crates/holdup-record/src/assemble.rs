@@ -16,22 +16,25 @@ use crate::reduce::{Spaces, reduce};
 pub enum Kind {
     /// Switches, names, mappings, births and deaths.
     Side,
-    /// A futex call that waits, on its way in.
+    /// A futex call that waits, on its way in; and one that hands over a lock with priority inheritance.
     FutexWait,
-    /// A futex call that woke somebody, on its way out.
-    FutexWoke,
-    /// Every other futex call on its way out, but for those that found the value changed.
-    FutexEnd,
-    /// Futex calls that found the value changed, counted.
-    CountAgain,
+    /// A futex call on its way out that woke somebody, or waited in vain, or failed otherwise than by a changed value.
+    FutexReturn,
+    /// One in some futex calls that returned 0.
+    FutexZero,
     /// A running thread.
     Sample,
     /// A page that came from a device.
     MajorFault,
     /// Another call that blocks.
-    Call(u16),
-    /// The scheduler's own word on why a thread leaves the CPU.
+    Call,
+    /// The scheduler's own word on who leaves the CPU, why, and who gets it.
     Switch,
+    /// Where a thread is that leaves for an uninterruptible sleep: written right before the record of the switch.
+    DeepPlace,
+    /// The same for other sleeps. Futex and other calls tell of most of them, so this is for targets where too many are left over:
+    /// the walk up the kernel's stack costs 2 us.
+    SleepPlace,
     /// A thread makes another one runnable.
     Waking,
 }
@@ -52,15 +55,15 @@ impl Kind {
         let top = Shape { registers: UNWIND, stack: true, ..Shape::default() };
         let whole = Shape { chain: true, ..top };
         match self {
-            Kind::Side | Kind::CountAgain => Shape::default(),
+            Kind::Side => Shape::default(),
             Kind::Sample => whole,
             Kind::MajorFault => Shape { addr: true, ..whole },
-            Kind::Call(_) => top,
+            Kind::Call => Shape { raw: true, ..top },
             Kind::FutexWait => Shape { registers: UNWIND | ARGUMENTS | 1 << register::ARGUMENT_3, ..top },
-            Kind::FutexWoke => Shape { registers: UNWIND | ARGUMENTS | 1 << register::RESULT, ..top },
-            Kind::FutexEnd => Shape { registers: ARGUMENTS | 1 << register::RESULT, ..Shape::default() },
-            Kind::Switch => Shape { raw: true, ..whole },
-            Kind::Waking => Shape { raw: true, ..Shape::default() },
+            Kind::FutexReturn => Shape { registers: UNWIND | ARGUMENTS | 1 << register::RESULT, ..top },
+            Kind::FutexZero => Shape { registers: ARGUMENTS, ..Shape::default() },
+            Kind::DeepPlace | Kind::SleepPlace => whole,
+            Kind::Switch | Kind::Waking => Shape { raw: true, ..Shape::default() },
         }
     }
 }
@@ -95,6 +98,13 @@ pub struct Assembler {
     spaces: Spaces,
     /// Threads that were seen to begin and not to end.
     alive: FxHashSet<u32>,
+    /// The command before it is executed: what it does until then is the recorder's doing.
+    unborn: Option<u32>,
+    /// Threads that entered a recorded call since they slept last.
+    calling: FxHashSet<u32>,
+    /// Sleeps, and those of them that no recorded call explains.
+    sleeps: u64,
+    unexplained: u64,
     scratch: Stack,
     lost: u64,
     events: u64,
@@ -106,8 +116,8 @@ struct Lane {
     cpu: u16,
     /// The thread of the last switch record, and whether it left.
     last: Option<(u32, bool)>,
-    /// What the scheduler's tracepoint said about the thread that leaves next.
-    leaving: Option<(u32, OffCpu, Option<StackId>)>,
+    /// Where the thread is that leaves next.
+    place: Option<(u32, StackId)>,
 }
 
 impl Assembler {
@@ -120,6 +130,31 @@ impl Assembler {
     /// An event of the kernel, by the identifier in its records.
     pub fn know(&mut self, id: u64, kind: Kind) {
         self.kinds.insert(id, kind);
+    }
+
+    /// The command that will be executed: its switches count from then on.
+    pub fn await_execution(&mut self, pid: u32) {
+        self.unborn = Some(pid);
+    }
+
+    /// The threads that a record shows to have been switched in or out.
+    pub fn switched(&self, record: &[u8]) -> [Option<u32>; 2] {
+        let Some(frame) = decode::frame(record) else { return [None; 2] };
+        match decode::record(record) {
+            Some(Record::Switch { .. } | Record::Exit { .. }) => [Some(frame.tid), None],
+            Some(Record::Sample(bytes)) if self.kinds.get(&frame.id) == Some(&Kind::Switch) => {
+                let raw = Sample::read(bytes, Kind::Switch.shape()).map_or(&[][..], |sample| sample.raw);
+                [Some(frame.tid), next_of(raw)]
+            }
+            _ => [None; 2],
+        }
+    }
+
+    /// Whether so many sleeps have no explanation that [`Kind::SleepPlace`] is worth its cost.
+    pub fn wants_places(&self) -> bool {
+        const ENOUGH: u64 = 100;
+        const ONE_IN: u64 = 20;
+        self.unexplained >= ENOUGH && self.unexplained * ONE_IN >= self.sleeps
     }
 
     /// Threads that were seen to begin and not to end.
@@ -160,10 +195,29 @@ impl Assembler {
         let (Some(frame), Some(record)) = (decode::frame(bytes), decode::record(bytes)) else {
             return Ok(());
         };
-        let Some((tid, what)) = self.event(lane, frame, record, sink) else { return Ok(()) };
+        let second = self.switched_in(frame, &record);
+        let first = self.event(lane, frame, record, sink);
         let cpu = self.lanes.get(lane).map_or(NO_CPU, |lane| lane.cpu);
-        self.events += 1;
-        sink.event(&Event { time_ns: frame.time_ns, tid: Tid(tid), cpu, what })
+        for (tid, what) in first.into_iter().chain(second) {
+            self.events += 1;
+            sink.event(&Event { time_ns: frame.time_ns, tid: Tid(tid), cpu, what })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a thread is the target's, and executes its program already.
+    fn is_ours(&self, tid: u32) -> bool {
+        self.alive.contains(&tid) && self.unborn != Some(tid)
+    }
+
+    /// The thread that gets the CPU, if the record is the scheduler's word on that.
+    fn switched_in(&self, frame: Frame, record: &Record<'_>) -> Option<(u32, What)> {
+        let Record::Sample(bytes) = record else { return None };
+        if self.kinds.get(&frame.id) != Some(&Kind::Switch) {
+            return None;
+        }
+        let next = next_of(Sample::read(bytes, Kind::Switch.shape())?.raw)?;
+        self.is_ours(next).then_some((next, What::SwitchIn))
     }
 
     fn event(
@@ -190,6 +244,7 @@ impl Assembler {
             Record::Comm { tid, pid, name, exec } => {
                 if exec {
                     self.spaces.clear(pid);
+                    self.unborn = self.unborn.filter(|unborn| *unborn != pid);
                 }
                 return Some((tid, What::Named { name: text(name), exec }));
             }
@@ -219,47 +274,74 @@ impl Assembler {
         if !out {
             return Some(What::SwitchIn);
         }
-        let told = lane.leaving.take().filter(|(leaving, ..)| *leaving == tid);
-        let (off, stack) = match told {
-            Some((_, off, stack)) => (off, stack),
-            None => (if preempted { OffCpu::Runnable } else { OffCpu::Blocked }, None),
-        };
-        Some(What::SwitchOut { off, stack })
+        let off = if preempted { OffCpu::Runnable } else { OffCpu::Blocked };
+        Some(What::SwitchOut { off, stack: None })
     }
 
     fn sample(&mut self, lane: usize, frame: Frame, bytes: &[u8], sink: &mut impl Sink) -> Option<What> {
         let kind = *self.kinds.get(&frame.id)?;
+        // These tell of all programs.
+        let of_all = matches!(kind, Kind::Sample | Kind::Switch | Kind::DeepPlace | Kind::SleepPlace);
+        if of_all && !self.is_ours(frame.tid) {
+            return None;
+        }
         let sample = Sample::read(bytes, kind.shape())?;
         let stack = if kind.shape().stack { self.stack(frame.pid, &sample, sink) } else { None };
         match kind {
-            Kind::FutexWait => Some(What::FutexWait {
-                op: FutexOp(sample.register(register::ARGUMENT_2)? as u32),
-                addr: sample.register(register::ARGUMENT_1)?,
-                value: sample.register(register::ARGUMENT_3)? as u32,
-                stack,
-            }),
-            Kind::FutexWoke | Kind::FutexEnd => Some(What::FutexReturn {
-                op: FutexOp(sample.register(register::ARGUMENT_2)? as u32),
-                addr: sample.register(register::ARGUMENT_1)?,
-                ret: result(sample.register(register::RESULT)?),
-                stack,
-            }),
+            Kind::FutexWait => {
+                self.calling.insert(frame.tid);
+                futex(kind, &sample, stack)
+            }
+            Kind::FutexReturn | Kind::FutexZero => futex(kind, &sample, stack),
             Kind::Sample => Some(What::Sample { stack: stack? }),
             Kind::MajorFault => Some(What::MajorFault { addr: sample.addr, stack }),
-            Kind::Call(nr) => Some(What::Call { nr: CallNumber(nr), stack }),
-            Kind::Switch => {
-                let lane = self.lanes.get_mut(lane)?;
-                lane.leaving = Some((frame.tid, off_cpu(sample.raw)?, stack));
+            Kind::Call => {
+                self.calling.insert(frame.tid);
+                let nr = CallNumber(u16::try_from(decode::u64_at(sample.raw, 8)?).ok()?);
+                Some(What::Call { nr, stack })
+            }
+            Kind::DeepPlace | Kind::SleepPlace => {
+                self.lanes.get_mut(lane)?.place = Some((frame.tid, stack?));
                 None
             }
-            Kind::Waking => waking(sample.raw).map(|target| What::Waking { target, stack }),
-            Kind::Side | Kind::CountAgain => None,
+            Kind::Switch => {
+                let off = off_cpu(sample.raw)?;
+                let place = self.lanes.get_mut(lane)?.place.take().filter(|(tid, _)| *tid == frame.tid);
+                if off != OffCpu::Runnable {
+                    self.sleeps += 1;
+                    self.unexplained += u64::from(!self.calling.remove(&frame.tid) && place.is_none());
+                }
+                Some(What::SwitchOut { off, stack: place.map(|(_, stack)| stack) })
+            }
+            Kind::Waking => waking(sample.raw)
+                .filter(|target| self.is_ours(target.0))
+                .map(|target| What::Waking { target, stack }),
+            Kind::Side => None,
         }
     }
 
     fn stack(&mut self, pid: u32, sample: &Sample<'_>, sink: &mut impl Sink) -> Option<StackId> {
         let space = self.spaces.of(pid);
         reduce(sample, space, &mut self.scratch).then(|| sink.stack(&self.scratch))
+    }
+}
+
+/// What a record of a futex call says.
+fn futex(kind: Kind, sample: &Sample<'_>, stack: Option<StackId>) -> Option<What> {
+    let op = FutexOp(sample.register(register::ARGUMENT_2)? as u32);
+    let addr = sample.register(register::ARGUMENT_1)?;
+    // A lock with priority inheritance goes to the next thread while the call lasts, which then returns 0 as every call does
+    // that is not recorded: so its way in is taken for it.
+    let hands_over = op.command() == FutexOp::UNLOCK_PI;
+    let returned = |ret| What::FutexReturn { op, addr, ret, stack };
+    match kind {
+        Kind::FutexWait if hands_over => Some(returned(0)),
+        Kind::FutexWait => {
+            let value = sample.register(register::ARGUMENT_3)? as u32;
+            Some(What::FutexWait { op, addr, value, stack })
+        }
+        Kind::FutexReturn => Some(returned(result(sample.register(register::RESULT)?))),
+        _ => (op.wakes() && !hands_over).then(|| returned(0)),
     }
 }
 
@@ -274,6 +356,11 @@ fn result(register: u64) -> i32 {
 /// `prev_state` in the record of sched_switch.
 fn off_cpu(raw: &[u8]) -> Option<OffCpu> {
     decode::u64_at(raw, 32).map(kernel::off_cpu)
+}
+
+/// `next_pid` in the same record.
+fn next_of(raw: &[u8]) -> Option<u32> {
+    decode::u32_at(raw, 56)
 }
 
 /// The thread that sched_waking names; `None` if it was not the running thread that woke it but an interrupt.
@@ -292,7 +379,7 @@ mod tests {
     use holdup_trace::Stacks;
 
     use super::*;
-    use crate::decode::tests::{Bytes, exit, fork, lost, map, sample, switch};
+    use crate::decode::tests::{Bytes, comm, exit, fork, lost, map, sample, switch};
 
     #[derive(Default)]
     struct Kept {
@@ -312,15 +399,25 @@ mod tests {
     }
 
     const WAIT: u64 = 1;
-    const WOKE: u64 = 2;
-    const END: u64 = 3;
+    const RETURN: u64 = 2;
+    const ZERO: u64 = 3;
     const SWITCH: u64 = 4;
     const WAKING: u64 = 5;
+    const CALL: u64 = 6;
+    const DEEP: u64 = 7;
 
     /// Feeds records of CPU 3 to an assembler.
     fn assembled(records: &[Vec<u8>]) -> (Assembler, Kept) {
         let mut assembler = Assembler::new(&[3]);
-        let kinds = [Kind::FutexWait, Kind::FutexWoke, Kind::FutexEnd, Kind::Switch, Kind::Waking];
+        let kinds = [
+            Kind::FutexWait,
+            Kind::FutexReturn,
+            Kind::FutexZero,
+            Kind::Switch,
+            Kind::Waking,
+            Kind::Call,
+            Kind::DeepPlace,
+        ];
         (1..).zip(kinds).for_each(|(id, kind)| assembler.know(id, kind));
         let mut kept = Kept::default();
         records.iter().for_each(|record| assembler.feed(0, record, &mut kept).unwrap());
@@ -344,17 +441,19 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn futex_calls_are_read_from_registers() {
-        // The order of bits: rax, rdx, rsi, rdi, rbp, rsp, rip.
-        let wait = registers(&[2, 128, 0xfeed0, 0, 0x7000, 0x1004], &[0x1008, 0]);
-        let woke = registers(&[1, 129, 0xfeed0, 0, 0x7000, 0x1004], &[0x1008, 0]);
-        let timeout = registers(&[-110i64 as u64, 128, 0xfeed0], &[]);
-        let restart = registers(&[-516i64 as u64, 128, 0xfeed0], &[]);
+        // The order of bits: rax or rdx, rsi, rdi, rbp, rsp, rip.
+        let call = |first, op| registers(&[first, op, 0xfeed0, 0, 0x7000, 0x1004], &[0x1008, 0]);
+        let zero = |op| registers(&[op, 0xfeed0], &[]);
         let (_, kept) = assembled(&[
             map(0x1000, 0x1000, 1),
-            sample(WAIT, 5, 10, wait),
-            sample(WOKE, 6, 11, woke),
-            sample(END, 5, 12, timeout),
-            sample(END, 5, 13, restart),
+            sample(WAIT, 5, 10, call(2, 128)),
+            sample(RETURN, 6, 11, call(1, 129)),
+            sample(RETURN, 5, 12, call(-110i64 as u64, 128)),
+            sample(RETURN, 5, 13, call(-516i64 as u64, 128)),
+            sample(ZERO, 5, 14, zero(128)),
+            sample(ZERO, 5, 15, zero(129)),
+            sample(WAIT, 5, 16, call(0, 135)),
+            sample(ZERO, 5, 17, zero(135)),
         ]);
         let stack = Some(StackId(0));
         let (wait, wake) = (FutexOp(128), FutexOp(129));
@@ -362,8 +461,10 @@ mod tests {
         let expected = [
             What::FutexWait { op: wait, addr, value: 2, stack },
             What::FutexReturn { op: wake, addr, ret: 1, stack },
-            What::FutexReturn { op: wait, addr, ret: -110, stack: None },
-            What::FutexReturn { op: wait, addr, ret: -4, stack: None },
+            What::FutexReturn { op: wait, addr, ret: -110, stack },
+            What::FutexReturn { op: wait, addr, ret: -4, stack },
+            What::FutexReturn { op: wake, addr, ret: 0, stack: None },
+            What::FutexReturn { op: FutexOp(135), addr, ret: 0, stack },
         ];
         assert_eq!(kept.events.iter().skip(1).map(|event| event.what.clone()).collect::<Vec<_>>(), expected);
         assert!(kept.events.iter().all(|event| event.cpu == 3));
@@ -371,25 +472,96 @@ mod tests {
         assert_eq!(kept.stacks.len(), 1, "equal places are one stack");
     }
 
-    fn scheduler(state: u64) -> Bytes {
-        let raw = Bytes::default().u32(60);
-        let raw = (0..3).fold(raw, |raw, _| raw.u64(0)).u32(0).u32(0).u64(state);
-        let raw = (0..2).fold(raw, |raw, _| raw.u64(0)).u32(0);
-        let mut body = Bytes::default().u64(0);
-        body.0.extend(raw.0);
-        body.u64(0).u64(0)
+    /// A record of the tracepoint that all calls share.
+    #[test]
+    fn other_calls_are_told_by_number() {
+        let mut body = Bytes::default().u32(20).u64(0).u64(7).u32(0);
+        body = body.u64(0).u64(0);
+        assert_eq!(facts(&[sample(CALL, 5, 10, body)]), [What::Call { nr: CallNumber(7), stack: None }]);
+    }
+
+    /// A record of sched_switch: thread 5 leaves in this state, `next` runs.
+    fn scheduler(state: u64, next: u32) -> Bytes {
+        let raw = (0..3).fold(Bytes::default().u32(68), |raw, _| raw.u64(0)).u32(5).u32(0).u64(state);
+        (0..2).fold(raw, |raw, _| raw.u64(0)).u32(next).u32(0).u32(0)
     }
 
     #[test]
-    fn the_scheduler_s_word_and_the_switch_are_one_fact() {
+    fn a_place_belongs_to_the_switch_that_follows_it() {
+        let place = |tid| {
+            let chain = Bytes::default().u64(1).u64(0x1004);
+            sample(DEEP, tid, 9, chain.u64(0).u64(0))
+        };
+        let born = fork(100, 5, 100, 1);
+        let told = |place: Vec<u8>| {
+            facts(&[born.clone(), place, sample(SWITCH, 5, 10, scheduler(2, 0))])[1..].to_vec()
+        };
+        let out = |stack| [What::SwitchOut { off: OffCpu::Uninterruptible, stack }];
+        assert_eq!(told(place(5)), out(Some(StackId(0))));
+        assert_eq!(told(place(6)), out(None), "of another thread");
+    }
+
+    #[test]
+    fn places_are_wanted_where_many_sleeps_have_no_explanation() {
+        let wants = |explained: usize, others: usize| {
+            let call = || sample(CALL, 5, 10, Bytes::default().u32(20).u64(0).u64(7).u32(0).u64(0).u64(0));
+            let sleep = || sample(SWITCH, 5, 10, scheduler(1, 0));
+            let explained = (0..explained).flat_map(|_| [call(), sleep()]);
+            let records: Vec<_> = [fork(100, 5, 100, 1)]
+                .into_iter()
+                .chain(explained)
+                .chain((0..others).map(|_| sleep()))
+                .collect();
+            assembled(&records).0.wants_places()
+        };
+        assert!(wants(0, 100) && wants(1000, 100));
+        assert!(!wants(0, 99) && !wants(5000, 100));
+    }
+
+    #[test]
+    fn the_scheduler_tells_who_leaves_and_who_comes() {
+        let born = [fork(100, 5, 100, 1), fork(100, 7, 100, 1)];
+        let switched = |thread, state, next| {
+            let (_, kept) = assembled(
+                &[born.to_vec(), vec![sample(SWITCH, thread, 10, scheduler(state, next))]].concat(),
+            );
+            kept.events[2..].iter().map(|event| (event.tid.0, event.what.clone())).collect::<Vec<_>>()
+        };
+        let out = |off| (5, What::SwitchOut { off, stack: None });
         for (state, off) in [(1, OffCpu::Sleeping), (2, OffCpu::Uninterruptible), (0x10, OffCpu::Gone)] {
-            let facts = facts(&[sample(SWITCH, 5, 10, scheduler(state)), switch(5, 11, true, false)]);
-            assert_eq!(facts, [What::SwitchOut { off, stack: None }]);
+            assert_eq!(switched(5, state, 7), [out(off), (7, What::SwitchIn)]);
         }
-        let other = facts(&[sample(SWITCH, 6, 10, scheduler(1)), switch(5, 11, true, false)]);
-        assert_eq!(other, [What::SwitchOut { off: OffCpu::Blocked, stack: None }]);
-        let preempted = facts(&[switch(5, 11, true, true)]);
-        assert_eq!(preempted, [What::SwitchOut { off: OffCpu::Runnable, stack: None }]);
+        assert_eq!(switched(5, 0x100, 0), [out(OffCpu::Runnable)], "preempted");
+        assert_eq!(switched(6, 1, 7), [(7, What::SwitchIn)], "a stranger left");
+        assert_eq!(switched(6, 1, 8), [], "two strangers");
+    }
+
+    #[test]
+    fn without_the_scheduler_s_word_a_switch_says_less() {
+        assert_eq!(
+            facts(&[switch(5, 11, true, true)]),
+            [What::SwitchOut { off: OffCpu::Runnable, stack: None }]
+        );
+        assert_eq!(
+            facts(&[switch(5, 11, true, false)]),
+            [What::SwitchOut { off: OffCpu::Blocked, stack: None }]
+        );
+    }
+
+    #[test]
+    fn a_command_s_switches_count_from_its_execution_on() {
+        let mut assembler = Assembler::new(&[3]);
+        assembler.know(SWITCH, Kind::Switch);
+        let mut kept = Kept::default();
+        let started = What::Started { pid: Pid(5), parent: None };
+        assembler.await_execution(5);
+        assembler.outside(&Event { time_ns: 1, tid: Tid(5), cpu: NO_CPU, what: started }, &mut kept).unwrap();
+        let leaves = sample(SWITCH, 5, 10, scheduler(1, 0));
+        for record in [leaves.clone(), comm(5, "program", true), leaves] {
+            assembler.feed(0, &record, &mut kept).unwrap();
+        }
+        let facts: Vec<&What> = kept.events.iter().map(|event| &event.what).collect();
+        assert!(matches!(facts[..], [_, What::Named { .. }, What::SwitchOut { .. }]), "{facts:?}");
     }
 
     #[test]
@@ -408,8 +580,10 @@ mod tests {
             let raw = (0..2).fold(raw, |raw, _| raw.u64(0)).u32(42).u32(0).u32(0);
             sample(WAKING, 5, 10, raw)
         };
-        assert_eq!(facts(&[waking(0)]), [What::Waking { target: Tid(42), stack: None }]);
-        assert_eq!(facts(&[waking(8)]), []);
+        let told = |flags| facts(&[fork(100, 42, 100, 1), waking(flags)])[1..].to_vec();
+        assert_eq!(told(0), [What::Waking { target: Tid(42), stack: None }]);
+        assert_eq!(told(8), []);
+        assert_eq!(facts(&[waking(0)]), [], "a stranger is woken");
     }
 
     #[test]

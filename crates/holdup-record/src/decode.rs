@@ -388,6 +388,11 @@ pub mod tests {
     }
 
     /// A record of a thread that ends.
+    pub fn comm(tid: u32, name: &str, exec: bool) -> Vec<u8> {
+        let misc = if exec { misc::COMM_EXEC } else { 0 };
+        Bytes::default().u32(tid).u32(tid).text(name).record(kind::COMM, misc, tid, 1)
+    }
+
     pub fn exit(tid: u32, time_ns: u64) -> Vec<u8> {
         let body = Bytes::default().u32(100).u32(100).u32(tid).u32(1).u64(time_ns);
         body.record(kind::EXIT, 0, tid, time_ns)
@@ -415,9 +420,10 @@ pub mod tests {
 
     #[test]
     fn records_say_what_they_say() {
-        let exec =
-            Bytes::default().u32(100).u32(100).text("server").record(kind::COMM, misc::COMM_EXEC, 100, 1);
-        assert_eq!(record(&exec), Some(Record::Comm { tid: 100, pid: 100, name: b"server", exec: true }));
+        assert_eq!(
+            record(&comm(100, "server", true)),
+            Some(Record::Comm { tid: 100, pid: 100, name: b"server", exec: true })
+        );
         assert_eq!(record(&switch(5, 1, true, true)), Some(Record::Switch { out: true, preempted: true }));
         assert_eq!(
             record(&switch(5, 1, false, false)),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdup_record::{Detail, Error, Options, Outcome, Target, record};
-use holdup_trace::{Counter, Event, FutexOp, Reader, Stacks, Summary, What};
+use holdup_trace::{Event, FutexOp, Reader, Stacks, Summary, What};
 
 struct Recorded {
     outcome: Outcome,
@@ -228,13 +228,14 @@ fn two_threads_in_turn_show_every_wake_and_every_wait_with_its_place() {
         recorded.count(|what| matches!(what, What::Named { name, exec: false } if &**name == "pong")),
         1
     );
-    // Each of the 2,000 turns ends in one call that wakes.
-    let wakes = |what: &What| matches!(what, What::FutexReturn { op, .. } if op.command() == FutexOp::WAKE && op.is_private());
-    assert_eq!(recorded.count(wakes), 2000);
+    // Each of the 2,000 turns ends in one call that wakes; of those that wake nobody, only some are recorded.
+    let wakes = |what: &What| matches!(what, What::FutexReturn { op, ret, .. } if op.command() == FutexOp::WAKE && op.is_private() && *ret > 0);
+    let woke = recorded.count(wakes);
     let waits = recorded.count(|what| matches!(what, What::FutexWait { .. }));
-    let slept = recorded.count(|what| matches!(what, What::FutexReturn { op, ret: 0, .. } if op.waits()));
     // On one CPU nearly every turn sleeps; a thread that is preempted may find its turn without.
-    assert!(slept > 500 && slept <= waits, "{slept} of {waits} waits slept");
+    assert!((500..=2000).contains(&woke) && woke <= waits, "{woke} wakes for {waits} waits");
+    let gave_up = |what: &What| matches!(what, What::FutexReturn { op, .. } if op.waits());
+    assert_eq!(recorded.count(gave_up), 0, "no wait of this program ends otherwise than by a wake");
     let addresses: std::collections::BTreeSet<u64> = recorded
         .events
         .iter()
@@ -247,7 +248,7 @@ fn two_threads_in_turn_show_every_wake_and_every_wait_with_its_place() {
         .collect();
     assert_eq!(addresses.len(), 1, "one futex");
     let ins = recorded.count(|what| matches!(what, What::SwitchIn));
-    assert!(ins >= slept, "every sleep ends with a switch: {ins} for {slept}");
+    assert!(ins >= woke, "every sleep ends with a switch: {ins} for {woke}");
     let deep = recorded
         .events
         .iter()
@@ -258,11 +259,6 @@ fn two_threads_in_turn_show_every_wake_and_every_wait_with_its_place() {
         .filter(|stack| stack.user.len() >= 2 && stack.registers.is_some() && !stack.words.is_empty())
         .count();
     assert!(deep > waits / 2, "{deep} of {waits} waits say who waits");
-    let again = recorded.events.iter().rev().find_map(|event| match event.what {
-        What::Count { counter: Counter::FutexAgain, value } => Some(value),
-        _ => None,
-    });
-    assert!(again.unwrap() <= waits as u64, "{again:?} of {waits} waits found their turn");
 }
 
 const TIED_TO_ITS_PARENT: &str = r#"

@@ -9,6 +9,7 @@
 //! [`Settings::version`]. The interposer casts its mapping to these types; holdup, which has no unsafe code, reads and writes
 //! bytes at the offsets of their fields (`std::mem::offset_of!`). Fields that are written while others read are atomics.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The environment variable that holds the folder.
@@ -82,6 +83,20 @@ impl Policy {
 
     /// The largest number that a policy can have.
     pub const MOST: u32 = (1 << 24) - 1;
+}
+
+/// As it stands on a command line: `glibc`, `spin-park:100`, `gate:1`.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Policy::Glibc => f.pad("glibc"),
+            Policy::SpinPark(spins) => f.pad(&format!("spin-park:{spins}")),
+            Policy::Adaptive => f.pad("adaptive"),
+            Policy::Ttas => f.pad("ttas"),
+            Policy::Capped(spinners) => f.pad(&format!("capped:{spinners}")),
+            Policy::Gate(threads) => f.pad(&format!("gate:{threads}")),
+        }
+    }
 }
 
 /// What is measured of every lock.

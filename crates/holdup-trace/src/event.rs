@@ -56,8 +56,10 @@ pub enum What {
         /// Where it was.
         stack: Option<StackId>,
     },
-    /// A futex call returned. Of calls that wait, only those that slept, timed out or were interrupted are recorded
-    /// (see [`Counter::FutexAgain`] for the others); of calls that wake, all.
+    /// A futex call returned. Of calls that wait, those that timed out, were interrupted or failed are recorded, but for those
+    /// that found the value changed (they are the waits that no switch follows); that a wait was woken, its switches tell. Of
+    /// calls that wake, all that woke somebody, and one in [`Header::futex_zero_period`](crate::Header::futex_zero_period) of
+    /// those that woke nobody. An importer may have more of them.
     FutexReturn {
         /// The operation with its flags.
         op: FutexOp,

@@ -24,6 +24,8 @@ pub struct Header {
     pub sample_period_ns: u64,
     /// Bytes of user stack that were looked at.
     pub stack_bytes: u32,
+    /// Each `FutexReturn` of a wake that woke nobody stands for so many; 0, as in files without this field, for one.
+    pub futex_zero_period: u32,
 }
 
 /// The machine of a recording.

@@ -2,12 +2,14 @@
 //!
 //! [`Names`] is fed every event (for the mappings) and asked at the end.
 
+mod catalog;
 mod demangle;
 mod golang;
 mod instruction;
 mod lines;
 mod members;
 mod pattern;
+mod places;
 mod primitive;
 mod resolver;
 mod roles;
@@ -19,7 +21,9 @@ mod unwind;
 
 use std::sync::Arc;
 
+pub use catalog::{Catalog, Meaning, Stretch};
 pub(crate) use instruction::Suspect;
+pub use places::{Placed, Places};
 pub(crate) use resolver::Resolver;
 pub(crate) use spaces::Names;
 pub use spaces::SpaceId;

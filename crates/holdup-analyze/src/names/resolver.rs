@@ -79,6 +79,13 @@ impl<'a> Resolver<'a> {
         trail
     }
 
+    /// The frames of one address, innermost first.
+    pub(crate) fn frames_at(&mut self, space: SpaceId, address: u64) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        self.add_user_frames(space, address, &mut frames);
+        frames
+    }
+
     /// The variable that an address is in.
     pub(crate) fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName> {
         for region in self.names.regions(space).to_vec() {

@@ -144,8 +144,12 @@ impl<'a> Binary<'a> {
 
     /// The function that an address of the file is in.
     pub(super) fn function(&self, address: u64) -> Option<Symbol<'a>> {
-        let functions = self.functions.get_or_init(|| self.read_functions());
-        find(functions, address)
+        find(self.functions(), address)
+    }
+
+    /// All functions, in order of addresses.
+    pub(super) fn functions(&self) -> &[Symbol<'a>] {
+        self.functions.get_or_init(|| self.read_functions())
     }
 
     /// The variable that an address of the file is in.

@@ -85,6 +85,8 @@ pub(crate) struct Engine {
     pub(super) call_counts: Tally<CallNumber, u64>,
     pub(super) yields: Tally<Place, u64>,
     pub(super) wasted_wakes: u64,
+    /// How many wakes that woke nobody each recorded one stands for.
+    zero_weight: u64,
     pub(super) trouble: Trouble,
     pub(super) wakes: Vec<Wake>,
     /// Every sample for the viewer: when, whose, where.
@@ -127,6 +129,7 @@ impl Engine {
             call_counts: Tally::default(),
             yields: Tally::default(),
             wasted_wakes: 0,
+            zero_weight: header.futex_zero_period.max(1).into(),
             trouble: Trouble::default(),
             wakes: Vec::new(),
             sampled: Vec::new(),
@@ -669,7 +672,11 @@ impl Engine {
     /// The thread has left the call that it entered last, without a sleep.
     fn leave_pending(&mut self, ti: u32) {
         let thread = &mut self.threads[ti as usize];
-        if let Pending::Futex { spot, .. } = std::mem::replace(&mut thread.pending, Pending::None) {
+        if let Pending::Futex { spot, lock, .. } = std::mem::replace(&mut thread.pending, Pending::None) {
+            if thread.returning == lock {
+                // It slept, and returned without a word: the lock was handed to it.
+                return;
+            }
             let spot = &mut self.spots[spot as usize];
             spot.refused += 1;
             self.groups[spot.group as usize].refused += 1;
@@ -1048,8 +1055,8 @@ impl Engine {
     ) {
         if ret == 0 && !unlocks_pi {
             if !requeues {
-                self.wasted_wakes += 1;
-                self.locks[lock as usize].wasted += 1;
+                self.wasted_wakes += self.zero_weight;
+                self.locks[lock as usize].wasted += self.zero_weight;
             }
             return;
         }

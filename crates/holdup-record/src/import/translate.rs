@@ -745,6 +745,7 @@ fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey) -> Header {
             .next()
             .filter(|_| survey.samples > 0)
             .unwrap_or(0),
+        futex_zero_period: 1,
         stack_bytes: 0,
     }
 }

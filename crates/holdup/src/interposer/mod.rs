@@ -1,11 +1,23 @@
 //! Putting other locks under a program: the library that is shipped inside this binary, and the folder through which the two
 //! talk ([`holdup_trace::control`]).
 
-use std::ffi::OsString;
-use std::io;
-use std::path::PathBuf;
+pub mod figures;
+mod library;
+pub mod naming;
+pub mod policy;
+pub mod program;
+pub mod rules;
+mod settings;
+mod sys;
 
-use holdup_trace::control::{Policy, Profile};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use holdup_trace::control::{ENV, Policy, Profile, SETTINGS_FILE};
+
+pub use figures::Figures;
 
 /// What an interposed run is to do.
 #[derive(Clone, Debug)]
@@ -54,6 +66,7 @@ pub struct Rule {
 pub struct Control {
     folder: PathBuf,
     library: PathBuf,
+    settings: File,
 }
 
 /// What one process did so far.
@@ -85,14 +98,24 @@ impl Control {
     /// # Errors
     /// Neither can be written.
     pub fn create(settings: &Settings) -> io::Result<Control> {
-        let _ = settings;
-        Err(io::ErrorKind::Unsupported.into())
+        let library = library::file()?;
+        let folder = run_folder(&library::folder(|_| true)?)?;
+        let path = folder.join(SETTINGS_FILE);
+        let made = sys::write_new(&path, &settings::bytes(settings), 0o600)
+            .and_then(|()| OpenOptions::new().write(true).open(&path));
+        match made {
+            Ok(settings) => Ok(Control { folder, library, settings }),
+            Err(why) => {
+                let _ = fs::remove_dir_all(&folder);
+                Err(io::Error::new(why.kind(), format!("{}: {why}", path.display())))
+            }
+        }
     }
 
     /// What to add to the environment of the program: `LD_PRELOAD` with the library before what is there already, and the folder.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
-        let folder = (holdup_trace::control::ENV.into(), self.folder.clone().into());
-        vec![("LD_PRELOAD".into(), self.library.clone().into()), folder]
+        let preload = preload_list(&self.library, std::env::var_os("LD_PRELOAD").as_deref());
+        vec![("LD_PRELOAD".into(), preload), (ENV.into(), self.folder.clone().into())]
     }
 
     /// From now on all locks without a rule follow this policy, in all processes.
@@ -100,8 +123,7 @@ impl Control {
     /// # Errors
     /// The folder is gone.
     pub fn set_policy(&self, policy: Policy) -> io::Result<()> {
-        let _ = policy;
-        Err(io::ErrorKind::Unsupported.into())
+        sys::write_at(&self.settings, &settings::policy_bytes(policy), settings::POLICY_AT)
     }
 
     /// What each process did so far, in the order of their numbers.
@@ -109,6 +131,95 @@ impl Control {
     /// # Errors
     /// The folder is gone.
     pub fn processes(&self) -> io::Result<Vec<Process>> {
-        Err(io::ErrorKind::Unsupported.into())
+        let mut processes = self.read(figures::read_process)?;
+        processes.sort_by_key(|process| process.pid);
+        Ok(processes)
+    }
+
+    /// All that each process did so far, with its locks, in the order of their numbers.
+    ///
+    /// # Errors
+    /// The folder is gone.
+    pub fn figures(&self) -> io::Result<Vec<Figures>> {
+        let mut figures = self.read(figures::read)?;
+        figures.sort_by_key(|figures| figures.process.pid);
+        Ok(figures)
+    }
+
+    /// Where the files of this run are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Reads every file of figures. One that goes away, or is not ready, is not there.
+    fn read<T>(&self, one: impl Fn(&Path) -> io::Result<Option<T>>) -> io::Result<Vec<T>> {
+        let entries = fs::read_dir(&self.folder)?;
+        let paths = entries.flatten().filter(|entry| entry.file_name() != SETTINGS_FILE);
+        Ok(paths.filter_map(|entry| one(&entry.path()).ok().flatten()).collect())
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // Processes that still run keep their mappings; new ones find no folder and do as glibc does.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The name of most likeness, if any is like it at all.
+pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |candidate: &str| strsim::normalized_damerau_levenshtein(name, candidate);
+    let near = names.into_iter().map(|candidate| (likeness(candidate), candidate));
+    let best = near.filter(|(likeness, _)| *likeness >= 0.5).max_by(|a, b| a.0.total_cmp(&b.0));
+    best.map(|(_, name)| name)
+}
+
+/// What names of the folders of runs begin with; the number of holdup's process follows.
+const RUN: &str = "run-";
+
+/// A fresh folder for one run. What runs left that were killed is removed.
+fn run_folder(folder: &Path) -> io::Result<PathBuf> {
+    for entry in fs::read_dir(folder)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let pid = name.strip_prefix(RUN).and_then(|rest| rest.split('-').next()?.parse().ok());
+        if pid.is_some_and(|pid| !sys::is_running(pid)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let path = folder.join(format!("{RUN}{}-{:08x}", std::process::id(), fastrand::u32(..)));
+    sys::make_folder(&path)
+        .map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))?;
+    Ok(path)
+}
+
+/// The value of `LD_PRELOAD`: the library, then what was there but for libraries of another holdup around this one.
+fn preload_list(library: &Path, before: Option<&OsStr>) -> OsString {
+    let before = before.map(|list| sys::path_bytes(Path::new(list))).unwrap_or_default();
+    let others = before.split(|byte| *byte == b':' || byte.is_ascii_whitespace());
+    let mut list = sys::path_bytes(library);
+    for other in others.filter(|path| !path.is_empty() && !library::is_ours(&sys::path_of(path))) {
+        list.push(b':');
+        list.extend(other);
+    }
+    sys::path_of(&list).into_os_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_preloaded_already_stays() {
+        let list = |before: &str| preload_list(Path::new("/a/lib.so"), Some(OsStr::new(before)));
+        assert_eq!(preload_list(Path::new("/a/lib.so"), None), "/a/lib.so");
+        assert_eq!(list("libjemalloc.so.2"), "/a/lib.so:libjemalloc.so.2");
+        assert_eq!(list(" /x.so:/y.so  libz.so:"), "/a/lib.so:/x.so:/y.so:libz.so");
+        assert_eq!(list("/b/holdup-preload-00ff.so:/x.so"), "/a/lib.so:/x.so");
+    }
+
+    #[test]
+    fn the_nearest_name_is_like_it() {
+        assert_eq!(nearest("adaptve", ["glibc", "adaptive"]), Some("adaptive"));
+        assert_eq!(nearest("qqqq", ["glibc", "adaptive"]), None);
     }
 }

@@ -10,12 +10,16 @@ pub mod csv;
 pub mod figures;
 pub mod headline;
 pub mod html;
+pub mod interposed;
 pub mod json;
 pub mod number;
 pub mod recording;
+pub mod selftest;
 pub mod series;
 pub mod table;
 pub mod text;
+pub mod trial;
+pub mod trial_json;
 
 #[cfg(test)]
 mod schema_tests;

@@ -8,6 +8,8 @@ use std::time::Instant;
 use super::{process_use, reap};
 use crate::command::Finished;
 
+pub use super::forward::forward;
+
 /// Runs it to its end.
 pub fn time(command: &mut Command) -> io::Result<Finished> {
     let start = Instant::now();
@@ -18,7 +20,7 @@ pub fn time(command: &mut Command) -> io::Result<Finished> {
 }
 
 /// The exit status of a shell.
-fn code(status: ExitStatus) -> u8 {
+pub fn code(status: ExitStatus) -> u8 {
     const BY_SIGNAL: i32 = 128;
     let code = status.code().or_else(|| status.signal().map(|signal| BY_SIGNAL + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)

@@ -8,12 +8,12 @@ use rustc_hash::FxHashSet;
 
 use super::drain::{Recording, Scribe};
 use super::perf::Linux;
-use super::plan::{Begin, Manner};
+use super::plan::Begin;
 use super::session::{OpenError, Session};
 use super::snapshot;
 use super::target::Process;
 use super::watch::Outlook;
-use super::{blocked, finish, header, machine, refusal, specs, watched};
+use super::{blocked, finish, header, machine, manner, refusal, specs, watched};
 use crate::assemble::Assembler;
 use crate::decode::{self, Record};
 use crate::merge::Merge;
@@ -27,8 +27,7 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
     machine::raise_open_files();
     let mut assembler = Assembler::new(&cpus);
     let mut merge = Merge::new(cpus.len());
-    let manner = Manner { begin: Begin::Later, stack_bytes: options.stack_bytes, build_ids: true };
-    let session = Session::new(Linux, &cpus, specs, manner, options.buffer_kib)
+    let session = Session::new(Linux, &cpus, specs, manner(options, Begin::Later), options.buffer_kib)
         .and_then(|session| open_threads(session, pid, &mut assembler, &mut merge));
     let mut session = session.map_err(|error| refusal::of(error, pid))?;
     let outlook = Outlook::open(pid, &snapshot::threads(pid), &cpus, false);
@@ -45,7 +44,7 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
     let blocked: Vec<_> = snapshot::threads(pid).into_iter().filter_map(blocked::of_thread).collect();
     session.enable(|lane, parts| merge.add(lane, parts));
     session.drain(|lane, parts| merge.add(lane, parts));
-    for event in blocked::events(blocked, &merge, header.began_ns) {
+    for event in blocked::events(blocked, &merge, &assembler, header.began_ns) {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);
@@ -61,6 +60,7 @@ fn open_threads(
     merge: &mut Merge,
 ) -> Result<Session<Linux>, OpenError> {
     let mut known: FxHashSet<u32> = FxHashSet::default();
+    session.open_everybody(&mut |id, kind| assembler.know(id, kind))?;
     loop {
         let new: Vec<u32> = snapshot::threads(pid).into_iter().filter(|tid| !known.contains(tid)).collect();
         if new.is_empty() {

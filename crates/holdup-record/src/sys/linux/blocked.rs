@@ -6,7 +6,7 @@ use std::fs;
 use holdup_trace::{CallNumber, Event, FutexOp, NO_CPU, OffCpu, Tid, What};
 use rustc_hash::FxHashSet;
 
-use crate::decode::{self, Record};
+use crate::assemble::Assembler;
 use crate::merge::Merge;
 
 /// A thread that was seen to be blocked.
@@ -40,12 +40,9 @@ fn call(text: &str) -> Option<Option<What>> {
 
 /// The events that say so at the beginning of the recording, for the threads that the records since then do not show to have
 /// run meanwhile.
-pub fn events(blocked: Vec<Blocked>, merge: &Merge, began_ns: u64) -> Vec<Event> {
-    let ran: FxHashSet<u32> = merge
-        .waiting()
-        .filter(|record| matches!(decode::record(record), Some(Record::Switch { .. } | Record::Exit { .. })))
-        .filter_map(|record| Some(decode::frame(record)?.tid))
-        .collect();
+pub fn events(blocked: Vec<Blocked>, merge: &Merge, assembler: &Assembler, began_ns: u64) -> Vec<Event> {
+    let ran: FxHashSet<u32> =
+        merge.waiting().flat_map(|record| assembler.switched(record)).flatten().collect();
     let off = What::SwitchOut { off: OffCpu::Blocked, stack: None };
     let event = |tid, what| Event { time_ns: began_ns, tid: Tid(tid), cpu: NO_CPU, what };
     let unmoved = blocked.into_iter().filter(|blocked| !ran.contains(&blocked.tid));
@@ -79,7 +76,7 @@ mod tests {
         let of = |tid| Blocked { tid, call: None };
         let mut merge = Merge::new(1);
         merge.add(0, [&switch(5, 20, true, false), &[]]);
-        let events = events(vec![of(5), of(6)], &merge, 10);
+        let events = events(vec![of(5), of(6)], &merge, &Assembler::new(&[0]), 10);
         let expected = What::SwitchOut { off: OffCpu::Blocked, stack: None };
         assert_eq!(events, [Event { time_ns: 10, tid: Tid(6), cpu: NO_CPU, what: expected }]);
     }

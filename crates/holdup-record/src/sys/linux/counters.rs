@@ -37,7 +37,7 @@ impl<K: Kernel> Counters<K> {
             let opened: io::Result<Vec<_>> = tids
                 .iter()
                 .flat_map(|tid| cpus.iter().map(move |cpu| (*tid, *cpu)))
-                .map(|(tid, cpu)| Ok((counter, cpu, kernel.open(&attr, tid, Some(cpu))?)))
+                .map(|(tid, cpu)| Ok((counter, cpu, kernel.open(&attr, tid, cpu)?)))
                 .collect();
             match opened {
                 Ok(opened) => events.extend(opened),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     impl Kernel for Scripted {
-        fn open(&self, attr: &Attr, _: u32, _: Option<u16>) -> io::Result<OwnedFd> {
+        fn open(&self, attr: &Attr, _: u32, _: u16) -> io::Result<OwnedFd> {
             (self.has)(attr.config).map_err(io::Error::from_raw_os_error)?;
             Ok(File::open("/dev/null")?.into())
         }

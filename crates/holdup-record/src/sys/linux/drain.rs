@@ -15,7 +15,7 @@ use super::perf::Kernel;
 use super::session::Session;
 use super::target::{Ended, Process, is_alive};
 use super::watch::Watch;
-use crate::assemble::{Assembler, Kind, Sink};
+use crate::assemble::{Assembler, Sink};
 use crate::decode;
 use crate::merge::Merge;
 
@@ -90,6 +90,8 @@ struct Shared {
     waiting: AtomicUsize,
     /// The file takes no more.
     full: AtomicBool,
+    /// Sleeps should be recorded with their places.
+    places: AtomicBool,
 }
 
 /// The way from the loop that empties rings to the one that writes.
@@ -147,6 +149,7 @@ impl<K: Kernel> Recording<'_, K> {
         let mut stopping: Option<Instant> = None;
         let mut gone = false;
         let mut counted = Instant::now();
+        let mut places = false;
         while finish.reason.is_empty() {
             gone |= self.wait(gone, stopping);
             if gone {
@@ -163,6 +166,10 @@ impl<K: Kernel> Recording<'_, K> {
                     // Whatever the kernel calls ready, nothing was there: the recorder must not use up a CPU with asking.
                     thread::sleep(PAUSE);
                 }
+            }
+            if !places && pipe.shared.places.load(Ordering::Relaxed) {
+                places = true;
+                self.session.enable_places();
             }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 finish.reason = "the time was over".into();
@@ -211,22 +218,12 @@ impl<K: Kernel> Recording<'_, K> {
                 lanes.push(lane);
             });
         }
-        let counts = if count { self.counts() } else { Vec::new() };
+        let own = What::Count { counter: Counter::RecorderCpuNs, value: machine::own_cpu_ns() };
+        let counts = if count { vec![own] } else { Vec::new() };
         let bytes = lanes.iter().map(Vec::len).sum();
         // The other loop ends only after this one.
         let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask });
         bytes
-    }
-
-    fn counts(&self) -> Vec<What> {
-        let of = |counter, value: Option<u64>| value.map(|value| What::Count { counter, value });
-        [
-            of(Counter::FutexAgain, self.session.count(Kind::CountAgain)),
-            of(Counter::RecorderCpuNs, Some(machine::own_cpu_ns())),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
     }
 }
 
@@ -256,6 +253,7 @@ impl Scribe {
             if written.is_ok() {
                 written = self.write(batch.began_ns, batch.counts, &mut flushed);
                 shared.full.store(written.is_err(), Ordering::Relaxed);
+                shared.places.store(self.assembler.wants_places(), Ordering::Relaxed);
             }
             if let Some(ask) = batch.ask {
                 let _ = ask.send(self.assembler.alive().iter().copied().collect());

@@ -45,8 +45,8 @@ const HIGHEST: u32 = 6000;
 /// How far from each other the tracepoints of the scheduler and those of its system calls are: they come from the same source files.
 const NEAR: u32 = 96;
 
-/// Finds the numbers of the `wanted` tracepoints: system calls as `sys_enter_NAME` and `sys_exit_NAME`, and `sched_switch` and
-/// `sched_waking`, which need rights. What this kernel does not have, or this user cannot learn, is absent.
+/// Finds the numbers of the `wanted` tracepoints: system calls as `sys_enter_NAME` and `sys_exit_NAME`, `sys_enter` and `sys_exit`
+/// for all of them, and `sched_switch` and `sched_waking`, which need rights. What this kernel does not have, or this user cannot learn, is absent.
 ///
 /// Where tracefs cannot be read, this takes some milliseconds (tens at the first time on a kernel), and leaves a process behind
 /// for some seconds that closes what was tried.
@@ -93,7 +93,11 @@ const ABSENT: u32 = 0;
 fn from_tracefs(root: &Path, wanted: &[&str]) -> Option<BTreeMap<String, u32>> {
     let events = root.join("events");
     read_id(&events.join("syscalls/sys_enter_futex/id"))?;
-    let group = |name: &str| if name.starts_with("sys_") { "syscalls" } else { "sched" };
+    let group = |name: &str| match name {
+        "sys_enter" | "sys_exit" => "raw_syscalls",
+        name if name.starts_with("sys_") => "syscalls",
+        _ => "sched",
+    };
     let ids = wanted.iter().filter_map(|name| {
         Some((name.to_string(), read_id(&events.join(group(name)).join(name).join("id"))?))
     });
@@ -119,6 +123,9 @@ fn confirmed(known: &BTreeMap<String, u32>) -> Option<Held> {
 fn probed(candidates: &[u32]) -> io::Result<(BTreeMap<String, u32>, Held)> {
     let (pairs, held) = probe::syscalls(candidates)?;
     let mut ids = BTreeMap::new();
+    let any = pairs.iter().find(|pair| pair.nr == probe::ANY);
+    ids.insert("sys_enter".to_owned(), any.map_or(ABSENT, |pair| pair.enter));
+    ids.insert("sys_exit".to_owned(), any.map_or(ABSENT, |pair| pair.exit));
     for call in probe::CALLS {
         let pair = pairs.iter().find(|pair| i64::from(pair.nr) == call.nr);
         ids.insert(format!("sys_enter_{}", call.name), pair.map_or(ABSENT, |pair| pair.enter));

@@ -39,6 +39,13 @@ pub fn poll(descriptors: &[i32], timeout: Duration) -> Vec<bool> {
     polled.iter().map(|one| ready > 0 && one.revents != 0).collect()
 }
 
+/// Whether the recorder knows threads by the numbers that the whole machine knows them by, which the scheduler's tracepoints tell.
+pub fn in_first_pid_namespace() -> bool {
+    // The number of the first namespace's file is the same on every Linux (PROC_PID_INIT_INO).
+    const FIRST: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
+}
+
 /// The CPUs that are online.
 pub fn online_cpus() -> Vec<u16> {
     let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();

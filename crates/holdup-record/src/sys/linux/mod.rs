@@ -112,10 +112,15 @@ fn open_command(
     file: File,
     assembler: &mut Assembler,
 ) -> Result<(Session<Linux>, Header, Watched), Error> {
-    let manner = Manner { begin: Begin::OnExec, stack_bytes: options.stack_bytes, build_ids: true };
-    let mut session = Session::new(Linux, cpus, specs, manner, options.buffer_kib)
-        .map_err(|error| refusal::of(error, pid))?;
-    session.open(pid, &mut |id, kind| assembler.know(id, kind)).map_err(|error| refusal::of(error, pid))?;
+    let open = || {
+        let mut session =
+            Session::new(Linux, cpus, specs, manner(options, Begin::OnExec), options.buffer_kib)?;
+        session.open_everybody(&mut |id, kind| assembler.know(id, kind))?;
+        session.open(pid, &mut |id, kind| assembler.know(id, kind))?;
+        Ok(session)
+    };
+    let mut session = open().map_err(|error| refusal::of(error, pid))?;
+    assembler.await_execution(pid);
     let outlook = Outlook::open(pid, &[pid], cpus, true);
     let header = header(options, &session, &outlook, cpus, pid);
     session.notes.extend_from_slice(&outlook.notes);
@@ -196,10 +201,15 @@ fn set_ended(ending: &mut Ending, ended: Ended) {
     ending.kernel_ns = Some(ended.kernel_ns);
 }
 
+fn manner(options: &Options, begin: Begin) -> Manner {
+    Manner { begin, stack_bytes: options.stack_bytes, build_ids: true, own_switches: true }
+}
+
 /// What is asked of the kernel, and what keeps its tracepoints cheap to close.
 fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
-    let ids = ids::find(&plan::tracepoints()).map_err(refusal::of_discovery)?;
-    let specs = plan::plan(options, |name| ids.get(name).map(u64::from));
+    let ids = ids::find(&plan::TRACEPOINTS).map_err(refusal::of_discovery)?;
+    let foreign_numbers = !machine::in_first_pid_namespace();
+    let specs = plan::plan(options, foreign_numbers, |name| ids.get(name).map(u64::from));
     Ok((specs, ids))
 }
 
@@ -222,6 +232,7 @@ fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cpus: 
         grade: Grade { hardware: outlook.counters.is_some(), lock_words: outlook.words, ..grade(session) },
         sample_period_ns: if samples { 1_000_000_000 / u64::from(options.sample_hz.max(1)) } else { 0 },
         stack_bytes: options.stack_bytes,
+        futex_zero_period: plan::ZERO_PERIOD,
     }
 }
 
@@ -231,8 +242,9 @@ fn grade(session: &Session<Linux>) -> Grade {
         switches: true,
         switch_reasons: has(Kind::Switch),
         wakings: has(Kind::Waking),
-        futexes: has(Kind::FutexWait) && has(Kind::FutexWoke) && has(Kind::FutexEnd),
-        calls: session.has(|spec| matches!(spec.kind, Kind::Call(_))),
+        foreign_wakings: has(Kind::Waking),
+        futexes: has(Kind::FutexWait) && has(Kind::FutexReturn),
+        calls: has(Kind::Call),
         samples: has(Kind::Sample),
         kernel: session.has(|spec| spec.kind == Kind::Sample && spec.kernel),
         faults: has(Kind::MajorFault),

@@ -10,10 +10,13 @@ pub use perf::bindings::perf_event_attr as Attr;
 
 use super::ring::Ring;
 
+/// In place of a thread's number: whatever thread runs on the CPU.
+pub const EVERYBODY: u32 = u32::MAX;
+
 /// What the recorder asks of perf.
 pub trait Kernel {
-    /// perf_event_open, for one CPU or (without a ring) for all.
-    fn open(&self, attr: &Attr, pid: u32, cpu: Option<u16>) -> io::Result<OwnedFd>;
+    /// perf_event_open, for one CPU.
+    fn open(&self, attr: &Attr, pid: u32, cpu: u16) -> io::Result<OwnedFd>;
     /// The event writes into the ring of another one.
     fn redirect(&self, event: BorrowedFd<'_>, ring: BorrowedFd<'_>) -> io::Result<()>;
     /// The kernel passes over what does not fit the filter.
@@ -35,14 +38,14 @@ pub trait Kernel {
 pub struct Linux;
 
 impl Kernel for Linux {
-    fn open(&self, attr: &Attr, pid: u32, cpu: Option<u16>) -> io::Result<OwnedFd> {
+    fn open(&self, attr: &Attr, pid: u32, cpu: u16) -> io::Result<OwnedFd> {
         let mut attr = *attr;
         // SAFETY: the kernel reads `size` bytes of the attribute, which is whole and its own here, and may write to its size.
         let fd = unsafe {
             perf::perf_event_open(
                 &raw mut attr,
                 pid as i32,
-                cpu.map_or(-1, i32::from),
+                i32::from(cpu),
                 -1,
                 perf::bindings::PERF_FLAG_FD_CLOEXEC.into(),
             )

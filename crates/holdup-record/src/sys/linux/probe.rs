@@ -75,10 +75,13 @@ pub const CALLS: &[Call] = &[
     call("pause", libc::SYS_pause, [0; 6]),
 ];
 
+/// In place of a number: the tracepoints that all system calls share (`raw_syscalls` in tracefs).
+pub const ANY: u32 = u32::MAX;
+
 /// A tracepoint of a system call, found by trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
-    /// The number of the system call.
+    /// The number of the system call, or [`ANY`].
     pub nr: u32,
     /// The tracepoint of entering it.
     pub enter: u32,
@@ -115,7 +118,7 @@ pub fn syscalls(candidates: &[u32]) -> io::Result<(Vec<Pair>, Held)> {
         }
         // A limit on open files ended this batch early. The next begins a little before: the two of a pair are neighbours.
         let done = *done as usize;
-        if done >= rest.len() || found.len() == CALLS.len() || done <= OVERLAP {
+        if done >= rest.len() || found.len() == PAIRS || done <= OVERLAP {
             break;
         }
         rest = &rest[done - OVERLAP..];
@@ -160,6 +163,8 @@ impl Held {
     }
 }
 
+/// Pairs that there are to find: those of all calls, and the one that they share.
+const PAIRS: usize = CALLS.len() + 1;
 /// Candidates that two batches share.
 const OVERLAP: usize = 2;
 /// Candidates that are opened between two trials: a trial may show that no more are needed.
@@ -274,10 +279,10 @@ fn probe_syscalls(candidates: &[u32], room: &mut [u32]) -> Result<usize, i32> {
         drop_capabilities();
     }
     let ring = Ring::open(true)?;
-    let mut pairs = [Pair { nr: 0, enter: 0, exit: 0 }; CALLS.len()];
+    let mut pairs = [Pair::default(); PAIRS];
     let (mut tried, mut found, mut unknown) = (0, 0, 0);
     let mut full = false;
-    while tried < candidates.len() && unknown < GAP && found < CALLS.len() && !full {
+    while tried < candidates.len() && unknown < GAP && found < PAIRS && !full {
         let mut opened = 0;
         while opened < BATCH && tried < candidates.len() && unknown < GAP {
             match ring.add(candidates[tried], true) {
@@ -412,28 +417,43 @@ impl Ring {
     }
 
     /// Makes all calls and gives the pairs whose both sides were seen.
-    fn trial(&self, pairs: &mut [Pair; CALLS.len()]) -> usize {
-        let mut found = 0;
+    fn trial(&self, pairs: &mut [Pair; PAIRS]) -> usize {
         self.switch(true);
-        for call in CALLS {
-            self.skip();
-            make(call);
-            let mut seen = Pair { nr: call.nr as u32, enter: 0, exit: 0 };
-            self.each_record(|raw| {
-                let (Some(id), Some(nr)) = (id_of(raw), word_at(raw, 8)) else { return };
-                if nr == seen.nr && seen.enter == 0 {
-                    seen.enter = id;
-                } else if nr == seen.nr && seen.exit == 0 && id != seen.enter {
-                    seen.exit = id;
-                }
-            });
-            if seen.enter != 0 && seen.exit != 0 {
-                pairs[found] = seen;
+        // What sees two different calls sees all.
+        let (first, second) = (self.seen(&CALLS[0]), self.seen(&CALLS[1]));
+        let mut of_any = first.into_iter().filter(|id| *id != 0 && second.contains(id));
+        let any = Pair { nr: ANY, enter: of_any.next().unwrap_or(0), exit: of_any.next().unwrap_or(0) };
+        let mut found = 0;
+        let mut keep = |pair: Pair| {
+            if pair.enter != 0 && pair.exit != 0 {
+                pairs[found] = pair;
                 found += 1;
             }
+        };
+        for call in CALLS {
+            let mut own = self.seen(call).into_iter().filter(|id| ![0, any.enter, any.exit].contains(id));
+            let (enter, exit) = (own.next().unwrap_or(0), own.next().unwrap_or(0));
+            keep(Pair { nr: call.nr as u32, enter, exit });
         }
+        keep(any);
         self.switch(false);
         found
+    }
+
+    /// Makes a call and gives the tracepoints that saw it, in order; 0 in the places that are left over.
+    fn seen(&self, call: &Call) -> [u32; 4] {
+        self.skip();
+        make(call);
+        let mut seen = [0; 4];
+        let mut count = 0;
+        self.each_record(|raw| {
+            let (Some(id), Some(nr)) = (id_of(raw), word_at(raw, 8)) else { return };
+            if nr == call.nr as u32 && count < seen.len() && !seen.contains(&id) {
+                seen[count] = id;
+                count += 1;
+            }
+        });
+        seen
     }
 
     /// Sleeps, and wakes a process that sleeps, under names that no other tracepoint can show by chance.

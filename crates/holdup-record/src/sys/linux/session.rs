@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 
-use super::perf::Kernel;
+use super::perf::{EVERYBODY, Kernel};
 use super::plan::{self, Manner, Need, Spec};
 use super::ring::Ring;
 use crate::assemble::Kind;
@@ -83,10 +83,28 @@ impl<K: Kernel> Session<K> {
         Ok(Session { kernel, cpus, specs, events: Vec::new(), manner, notes })
     }
 
+    /// Opens the events that tell of all programs; before those of threads. `know` learns their identifiers.
+    pub fn open_everybody(&mut self, know: &mut impl FnMut(u64, Kind)) -> Result<(), OpenError> {
+        let opened = self.open_all(true, EVERYBODY, know);
+        self.manner.own_switches = !self.has(|spec| spec.kind == Kind::Switch);
+        opened
+    }
+
     /// Opens all events for a thread and those that it will make. `know` learns their identifiers.
     pub fn open(&mut self, tid: u32, know: &mut impl FnMut(u64, Kind)) -> Result<(), OpenError> {
+        self.open_all(false, tid, know)
+    }
+
+    fn open_all(
+        &mut self,
+        everybody: bool,
+        tid: u32,
+        know: &mut impl FnMut(u64, Kind),
+    ) -> Result<(), OpenError> {
         let mut done: Vec<Kind> = Vec::new();
-        while let Some(spec) = self.specs.iter().find(|spec| !done.contains(&spec.kind)).cloned() {
+        while let Some(spec) =
+            self.specs.iter().find(|spec| spec.everybody == everybody && !done.contains(&spec.kind)).cloned()
+        {
             match self.open_spec(&spec, tid) {
                 Ok(opened) => {
                     for (kind, id, fd) in opened {
@@ -127,27 +145,20 @@ impl<K: Kernel> Session<K> {
 
     fn open_spec(&self, spec: &Spec, tid: u32) -> Result<Vec<(Kind, u64, OwnedFd)>, OpenError> {
         let attr = spec.attr(self.manner);
-        let event = |cpu: Option<&Cpu>| {
-            let fd = self.kernel.open(&attr, tid, cpu.map(|cpu| cpu.number)).map_err(open_error)?;
+        let event = |cpu: &Cpu| {
+            let fd = self.kernel.open(&attr, tid, cpu.number).map_err(open_error)?;
             let failed = |call| move |why| OpenError::Call(call, why);
             if let Some(filter) = &spec.filter {
                 self.kernel.filter(fd.as_fd(), filter).map_err(failed("PERF_EVENT_IOC_SET_FILTER"))?;
             }
-            if let Some(cpu) = cpu {
-                self.kernel
-                    .redirect(fd.as_fd(), cpu.owner.as_fd())
-                    .map_err(failed("PERF_EVENT_IOC_SET_OUTPUT"))?;
-            }
+            self.kernel
+                .redirect(fd.as_fd(), cpu.owner.as_fd())
+                .map_err(failed("PERF_EVENT_IOC_SET_OUTPUT"))?;
             let id = self.kernel.id(fd.as_fd()).map_err(failed("PERF_EVENT_IOC_ID"))?;
             Ok((spec.kind, id, fd))
         };
-        // Linux looks at every event of a thread at every switch, so there are no more than needed: a ring belongs to one CPU,
-        // and an event that threads to come inherit writes into the ring of its own CPU only; one that counts needs no ring.
-        if spec.counts() {
-            Ok(vec![event(None)?])
-        } else {
-            self.cpus.iter().map(|cpu| event(Some(cpu))).collect()
-        }
+        // A ring belongs to one CPU, and an event that threads to come inherit writes into the ring of its own CPU only.
+        self.cpus.iter().map(event).collect()
     }
 
     /// Gives up the events that are needed least, to have their descriptors; `false` if all that are left are needed.
@@ -167,10 +178,12 @@ impl<K: Kernel> Session<K> {
 
     fn without_kernel(&mut self, kind: Kind) {
         // In user mode alone there is nothing to see of switches and wake-ups.
-        if matches!(kind, Kind::Switch | Kind::Waking) {
+        if matches!(kind, Kind::Switch | Kind::Waking | Kind::DeepPlace | Kind::SleepPlace) {
             self.drop_kind(kind);
         }
-        self.specs.iter_mut().filter(|spec| spec.kind == kind).for_each(|spec| spec.kernel = false);
+        for spec in self.specs.iter_mut().filter(|spec| spec.kind == kind) {
+            (spec.kernel, spec.everybody) = (false, false);
+        }
     }
 
     fn drop_kind(&mut self, kind: Kind) {
@@ -190,22 +203,14 @@ impl<K: Kernel> Session<K> {
         }
     }
 
-    /// What all events of this kind counted.
-    pub fn count(&self, kind: Kind) -> Option<u64> {
-        let mut counts = self
-            .events
-            .iter()
-            .filter(|(other, _)| *other == kind)
-            .filter_map(|(_, fd)| self.kernel.count(fd.as_fd()).ok())
-            .peekable();
-        counts.peek()?;
-        Some(counts.sum())
-    }
-
     /// Lets the events begin that were opened to begin later. Empties the rings from time to time meanwhile.
     pub fn enable(&mut self, mut reader: impl FnMut(usize, [&[u8]; 2])) {
         const PORTION: usize = 64;
-        for (done, (_, fd)) in self.events.iter().filter(|(kind, _)| *kind != Kind::Side).enumerate() {
+        let late = |kind: Kind| {
+            let is_late = |spec: &&Spec| !spec.begins_first() && !spec.begins_on_demand();
+            self.specs.iter().filter(is_late).any(|spec| spec.kind == kind)
+        };
+        for (done, (_, fd)) in self.events.iter().filter(|(kind, _)| late(*kind)).enumerate() {
             // It can fail only for a thread that has ended, which is as good.
             let _ = self.kernel.enable(fd.as_fd());
             if done % PORTION == 0 {
@@ -213,6 +218,14 @@ impl<K: Kernel> Session<K> {
                     cpu.ring.drain(|parts| reader(lane, parts));
                 }
             }
+        }
+    }
+
+    /// Lets the events begin that are opened to be there on demand.
+    pub fn enable_places(&self) {
+        for (_, fd) in self.events.iter().filter(|(kind, _)| *kind == Kind::SleepPlace) {
+            // What cannot be had is not in the recording, which then says less of where threads sleep.
+            let _ = self.kernel.enable(fd.as_fd());
         }
     }
 
@@ -239,7 +252,7 @@ fn rings(kernel: &impl Kernel, cpus: &[u16], pages: usize) -> Result<Vec<Cpu>, O
     let mut rings = Vec::with_capacity(cpus.len());
     for &number in cpus {
         let watermark = u32::try_from(pages * 4096 / WATERMARK).unwrap_or(u32::MAX);
-        let owner = kernel.open(&plan::ring_owner(watermark), 0, Some(number)).map_err(open_error)?;
+        let owner = kernel.open(&plan::ring_owner(watermark), 0, number).map_err(open_error)?;
         let ring = kernel.map(owner.as_fd(), pages).map_err(|error| OpenError::Call("mmap", error))?;
         rings.push(Cpu { number, ring, owner });
     }
@@ -259,13 +272,13 @@ fn noun(kind: Kind) -> &'static str {
     match kind {
         Kind::Side => "switches",
         Kind::FutexWait => "futex waits",
-        Kind::FutexWoke => "futex wakes",
-        Kind::FutexEnd => "ends of futex waits",
-        Kind::CountAgain => "counts of futex calls",
+        Kind::FutexReturn => "futex wakes",
+        Kind::FutexZero => "futex wakes that wake nobody",
         Kind::Sample => "CPU samples",
         Kind::MajorFault => "major page faults",
-        Kind::Call(_) => "some blocking system calls",
+        Kind::Call => "blocking system calls",
         Kind::Switch => "reasons of switches",
+        Kind::DeepPlace | Kind::SleepPlace => "places of sleeps",
         Kind::Waking => "wake-ups",
     }
 }
@@ -296,7 +309,7 @@ mod tests {
     }
 
     impl Kernel for &Scripted {
-        fn open(&self, attr: &Attr, _: u32, _: Option<u16>) -> io::Result<OwnedFd> {
+        fn open(&self, attr: &Attr, _: u32, _: u16) -> io::Result<OwnedFd> {
             let open = self.opens.get();
             self.opens.set(open + 1);
             let error = match self.fails {
@@ -333,7 +346,7 @@ mod tests {
         }
 
         fn count(&self, _: BorrowedFd<'_>) -> io::Result<u64> {
-            Ok(3)
+            Ok(0)
         }
 
         fn map(&self, _: BorrowedFd<'_>, pages: usize) -> io::Result<Ring> {
@@ -361,12 +374,16 @@ mod tests {
             buffer_kib: None,
             detail: Detail::Allowed,
         };
-        plan::plan(&options, |_| Some(1))
+        plan::plan(&options, false, |_| Some(1))
+    }
+
+    fn manner(begin: Begin) -> Manner {
+        Manner { begin, stack_bytes: 512, build_ids: true, own_switches: true }
     }
 
     fn opened(kernel: &Scripted) -> Result<Session<&Scripted>, OpenError> {
-        let manner = Manner { begin: Begin::OnExec, stack_bytes: 512, build_ids: true };
-        let mut session = Session::new(kernel, &[0, 1], specs(), manner, None)?;
+        let mut session = Session::new(kernel, &[0, 1], specs(), manner(Begin::OnExec), None)?;
+        session.open_everybody(&mut |_, _| {})?;
         session.open(100, &mut |_, _| {})?;
         Ok(session)
     }
@@ -374,8 +391,8 @@ mod tests {
     #[test]
     fn everything_is_opened_where_everything_is_allowed() {
         let session = opened(&scripted()).map(|session| (session.notes.clone(), session.events.len()));
-        // One counts, the others have an event for each CPU.
-        assert_eq!(session.unwrap(), (Vec::new(), specs().len() * 2 - 1));
+        // Every kind has an event for each CPU.
+        assert_eq!(session.unwrap(), (Vec::new(), specs().len() * 2));
     }
 
     #[test]
@@ -383,18 +400,25 @@ mod tests {
         let kernel = scripted();
         let mut session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
         session.enable(|_, _| {});
-        let attr = |kind| {
+        let attr = |kind, begin| {
             let spec = specs().into_iter().find(|spec| spec.kind == kind).unwrap();
-            spec.attr(Manner { begin: Begin::Later, stack_bytes: 512, build_ids: true }).disabled()
+            let attr = spec.attr(manner(begin));
+            (attr.disabled(), attr.enable_on_exec())
         };
-        assert_eq!((attr(Kind::Side), attr(Kind::FutexWait), attr(Kind::CountAgain)), (0, 1, 1));
-        // The two events that begin first need no beginning.
-        assert_eq!(kernel.enabled.get(), specs().len() * 2 - 1 - 2);
+        let kinds = [Kind::Side, Kind::Switch, Kind::FutexWait, Kind::Waking];
+        assert_eq!(kinds.map(|kind| attr(kind, Begin::Later)), [(0, 0), (0, 0), (1, 0), (1, 0)]);
+        assert_eq!(kinds.map(|kind| attr(kind, Begin::OnExec)), [(1, 1), (0, 0), (1, 1), (0, 0)]);
+        // The events of two kinds begin first and need no beginning; those of one kind wait.
+        assert_eq!(kernel.enabled.get(), (specs().len() - 3) * 2);
+        session.enable_places();
+        assert_eq!(kernel.enabled.get(), (specs().len() - 2) * 2);
     }
 
     #[test]
     fn any_open_that_fails_for_good_costs_at_most_its_own_kind() {
-        let all = specs().len() as u64 * 2;
+        let all = specs().len() as u64 * 2 + 2;
+        let everybody = specs().iter().filter(|spec| spec.everybody).count() as u64 * 2;
+        let essential = [0, 1, 2 + everybody, 3 + everybody];
         for open in 0..all {
             // Out of memory, say, at this call and at the same one in the next try.
             let kernel = Scripted { fails: Some((open, open + 1, libc::ENOMEM)), ..scripted() };
@@ -403,8 +427,10 @@ mod tests {
                     assert_eq!(session.notes.len(), 1, "open {open}: {:?}", session.notes);
                     assert!(session.has(|spec| spec.kind == Kind::Side));
                 }
-                // The first two are the rings, the next two the events that tell of switches.
-                Err(OpenError::Call("perf_event_open", _)) => assert!(open < 4, "open {open}"),
+                // The first two are the rings, two the events without which there is no recording.
+                Err(OpenError::Call("perf_event_open", _)) => {
+                    assert!(essential.contains(&open), "open {open}")
+                }
                 Err(error) => panic!("open {open}: {error:?}"),
             }
         }
@@ -415,7 +441,7 @@ mod tests {
         let kernel = Scripted { forbids_kernel: true, ..scripted() };
         let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
         assert!(session.has(|spec| spec.kind == Kind::Sample && !spec.kernel));
-        assert!(!session.has(|spec| matches!(spec.kind, Kind::Switch | Kind::Waking)));
+        assert!(!session.has(|spec| spec.everybody));
         assert!(session.has(|spec| spec.kind == Kind::FutexWait));
         assert_eq!(session.notes, Vec::<String>::new(), "the grade says it");
     }
@@ -424,16 +450,17 @@ mod tests {
     fn without_any_rights_the_error_says_so() {
         let kernel = Scripted { fails: Some((2, u64::MAX, libc::EACCES)), ..scripted() };
         assert!(matches!(opened(&kernel), Err(OpenError::Forbidden(_))));
-        let kernel = Scripted { fails: Some((2, u64::MAX, libc::ESRCH)), ..scripted() };
+        let threads = 2 + specs().iter().filter(|spec| spec.everybody).count() as u64 * 2;
+        let kernel = Scripted { fails: Some((threads, u64::MAX, libc::ESRCH)), ..scripted() };
         assert!(matches!(opened(&kernel), Err(OpenError::Gone)));
     }
 
     #[test]
     fn too_few_descriptors_cost_the_least_needed_first() {
-        let kernel = Scripted { descriptors: Some(20), ..scripted() };
+        let kernel = Scripted { descriptors: Some(16), ..scripted() };
         // Opens are counted and never given back here, so that in the end only what is essential fits, or not even that.
         match opened(&kernel) {
-            Ok(session) => assert!(!session.has(|spec| matches!(spec.kind, Kind::Call(_)))),
+            Ok(session) => assert!(!session.has(|spec| spec.kind == Kind::Call)),
             Err(error) => panic!("{error:?}"),
         }
         let kernel = Scripted { descriptors: Some(3), ..scripted() };
@@ -442,7 +469,8 @@ mod tests {
 
     #[test]
     fn old_kernels_without_build_ids_are_asked_again() {
-        let kernel = Scripted { fails: Some((2, 3, libc::EINVAL)), ..scripted() };
+        let side = 2 + specs().iter().filter(|spec| spec.everybody).count() as u64 * 2;
+        let kernel = Scripted { fails: Some((side, side + 1, libc::EINVAL)), ..scripted() };
         let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
         assert!(!session.manner.build_ids);
         assert_eq!(session.notes, Vec::<String>::new());
@@ -453,6 +481,7 @@ mod tests {
         let kernel = Scripted { filter_fails: true, ..scripted() };
         let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
         assert!(!session.has(|spec| spec.filter.is_some()));
+        assert!(!session.manner.own_switches, "the scheduler's events have no filter");
         assert!(session.notes.iter().any(|note| note.starts_with("futex waits are not recorded")));
     }
 
@@ -467,13 +496,5 @@ mod tests {
         assert_eq!(default_pages(2), 1024);
         assert_eq!(default_pages(64), 256);
         assert_eq!(default_pages(1000), 16);
-    }
-
-    #[test]
-    fn counts_of_all_threads_are_added() {
-        let kernel = scripted();
-        let mut session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
-        session.open(101, &mut |_, _| {}).unwrap_or_else(|error| panic!("{error:?}"));
-        assert_eq!(session.count(Kind::CountAgain), Some(6));
     }
 }

@@ -15,7 +15,7 @@ pub mod summary;
 pub mod switches;
 pub mod threads;
 
-mod columns;
+pub(crate) mod columns;
 
 #[cfg(test)]
 mod schema_tests;

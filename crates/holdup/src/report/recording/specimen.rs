@@ -315,6 +315,7 @@ fn header() -> Header {
         },
         sample_period_ns: MS,
         stack_bytes: 512,
+        futex_zero_period: 1,
     }
 }
 

@@ -1,0 +1,171 @@
+//! `holdup with`: a program under another lock, or with a profile of its locks; it runs as ever, and says at its end what that did.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use holdup_bench::command::Finished;
+use holdup_trace::control::{Policy, Profile};
+
+use super::{Error, Status, output, report};
+use crate::interposer::naming::{self, Named};
+use crate::interposer::program::{self, Program, Refusal};
+use crate::interposer::rules::{self, Wish};
+use crate::interposer::{Control, Settings, policy};
+use crate::report::interposed::{self, Run};
+
+/// Runs a program with another lock under its pthread mutexes, or with a profile of them. The program itself stays as it is: a
+/// library that is loaded with it decides how its threads wait.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// How threads wait for every lock: glibc, spin-park:N, adaptive, ttas, capped:N or gate:N [default: glibc]
+    #[arg(long, value_name = "POLICY", value_parser = policy::parse)]
+    lock: Option<Policy>,
+    /// At most so many threads hold or want one lock at the same time: short for --lock gate:N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Policy::MOST)))]
+    gate: Option<u32>,
+    /// Another way for the locks of this name: a variable, a function that makes or takes them, or FILE:LINE; can be repeated
+    #[arg(long, value_name = "NAME=POLICY", value_parser = rules::parse)]
+    lock_for: Vec<Wish>,
+    /// A lock that has waiters but is not acquired for so long goes back to glibc's way; 0 for never
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    watchdog: u32,
+    /// Profile every lock: count alone, sampled (one acquisition in 16 is timed) or full (every one is timed, some 45 ns each)
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "sampled")]
+    profile: Option<Measured>,
+    /// How many locks to show
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Write the report and the profile as JSON; see docs/profile-json.md
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Replace the file of --json
+    #[arg(long, requires = "json")]
+    force: bool,
+    /// Serve only the program of this name, of all that are started
+    #[arg(long, value_name = "PROGRAM")]
+    only: Option<String>,
+    /// The program to start, and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// What is measured of every lock, as the command line names it.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Measured {
+    /// Acquisitions and how many had to wait
+    Count,
+    /// And the times of one acquisition in 16
+    Sampled,
+    /// And the times of all
+    Full,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup with --lock spin-park -- ./server   look 100 times before sleeping
+  holdup with --lock gate:2 -- ./server      two threads at a lock, others sleep
+  holdup with --lock-for 'g_cache_lock=gate:2' -- ./server   that lock alone
+  holdup with --profile -- ./server          which locks cost what, and where
+  holdup with --profile=full --json locks.json -- ./server
+
+The program's input, output, signals and exit status stay its own; the report
+goes to stderr. Locks that are not pthread mutexes (Rust std, Go, semaphores,
+static programs) cannot be exchanged: the report counts what it served.";
+
+/// Runs it and reports.
+///
+/// # Errors
+/// The program cannot be started, or cannot be interposed.
+pub fn run(options: &Options) -> Result<Status, Error> {
+    let policy = chosen(options)?;
+    if let Some(path) = options.json.as_ref().filter(|path| !options.force && path.symlink_metadata().is_ok())
+    {
+        return Err(Error::FileExists(path.clone()));
+    }
+    let program = program::find(&options.command).map_err(refused)?;
+    let settings = settings(options, policy, &program)?;
+    let control = Control::create(&settings).map_err(no_control)?;
+    let finished = start(options, &control)?;
+    let figures = control.figures().map_err(no_control)?;
+    let run = Run { policy, settings: &settings, figures: &figures, finished: &finished };
+    report(options, &run)?;
+    Ok(Status::Child(finished.code))
+}
+
+/// What the run was, on stderr, and as a file where one is wanted.
+fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
+    let style = report::style(output::colour_stderr());
+    let wanted = options.profile.is_some() || options.json.is_some();
+    let served = run.figures.iter().filter(|figures| wanted && figures.process.acquisitions > 0);
+    let mut named: Vec<Named> = served.map(naming::named).collect();
+    if let Some(path) = &options.json {
+        let text = format!("{:#}\n", interposed::json(run, &named));
+        output::write_file(path, &text, options.force)?;
+    }
+    if options.profile.is_some() {
+        named.sort_by_key(|named| {
+            std::cmp::Reverse(named.locks.iter().map(|lock| lock.figures.acquisitions).sum::<u64>())
+        });
+        for named in named.iter().take(PROCESSES) {
+            output::note(interposed::profile(named, options.limit, &style));
+        }
+        if named.len() > PROCESSES {
+            output::note(format_args!(
+                "{} more processes took locks: --json FILE has them all",
+                named.len() - PROCESSES
+            ));
+        }
+    }
+    output::note(interposed::coverage(run, &style).trim_end());
+    Ok(())
+}
+
+/// Profiles of so many processes are shown, those that took most locks.
+const PROCESSES: usize = 3;
+
+/// One policy: a gate is one by itself here.
+fn chosen(options: &Options) -> Result<Policy, Error> {
+    match (options.lock, options.gate) {
+        (None, None) => Ok(Policy::Glibc),
+        (Some(policy), None) => Ok(policy),
+        (None | Some(Policy::Glibc), Some(threads)) => Ok(Policy::Gate(threads)),
+        (Some(policy), Some(threads)) => Err(Error::Argument(format!(
+            "--lock {policy} --gate {threads}: a lock has one policy at a time; give --lock {policy} or --gate {threads}, and \
+             --lock-for 'NAME=gate:{threads}' for a gate at single locks"
+        ))),
+    }
+}
+
+fn settings(options: &Options, policy: Policy, program: &Program) -> Result<Settings, Error> {
+    let rules = rules::resolve(&options.lock_for, program).map_err(Error::Argument)?;
+    let profile = match options.profile {
+        None => Profile::Off,
+        Some(Measured::Count) => Profile::Count,
+        Some(Measured::Sampled) => Profile::Sampled,
+        Some(Measured::Full) => Profile::Full,
+    };
+    Ok(Settings { policy, profile, watchdog_ms: options.watchdog, rules, program: options.only.clone() })
+}
+
+/// Runs the program to its end.
+fn start(options: &Options, control: &Control) -> Result<Finished, Error> {
+    let (name, arguments) =
+        options.command.split_first().ok_or_else(|| Error::Argument("no program".to_owned()))?;
+    let mut command = Command::new(name);
+    command.args(arguments).envs(control.environment());
+    holdup_bench::command::forward(&mut command)
+        .map_err(|why| Error::Command { name: name.to_string_lossy().into_owned(), why })
+}
+
+fn refused(why: Refusal) -> Error {
+    match why {
+        Refusal::Start { name, why } => Error::Command { name, why },
+        other => Error::Argument(other.to_string()),
+    }
+}
+
+fn no_control(why: std::io::Error) -> Error {
+    Error::Argument(format!("cannot prepare the program's locks: {why}"))
+}

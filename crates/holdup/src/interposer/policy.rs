@@ -1,0 +1,130 @@
+//! Policies as they stand on a command line: `glibc`, `spin-park:100`, `adaptive`, `ttas`, `capped:2`, `gate:1`.
+
+use holdup_trace::control::Policy;
+
+/// A policy that can be chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// Its name.
+    pub name: &'static str,
+    /// What its number means and which it is without one; `None` if it takes none.
+    pub number: Option<(&'static str, u32)>,
+    /// What it does, in a line.
+    pub about: &'static str,
+    make: fn(u32) -> Policy,
+}
+
+/// All of them, the one that changes nothing first.
+pub const CHOICES: &[Choice] = &[
+    Choice {
+        name: "glibc",
+        number: None,
+        about: "as without holdup: one try, then sleep",
+        make: |_| Policy::Glibc,
+    },
+    Choice {
+        name: "spin-park",
+        number: Some(("looks", 100)),
+        about: "look at the lock so many times before sleeping",
+        make: Policy::SpinPark,
+    },
+    Choice {
+        name: "adaptive",
+        number: None,
+        about: "spin as long as that paid off lately, then sleep",
+        make: |_| Policy::Adaptive,
+    },
+    Choice {
+        name: "ttas",
+        number: None,
+        about: "spin with growing pauses, then sleep",
+        make: |_| Policy::Ttas,
+    },
+    Choice {
+        name: "capped",
+        number: Some(("spinning threads", 2)),
+        about: "at most so many waiting threads spin, the others sleep",
+        make: Policy::Capped,
+    },
+    Choice {
+        name: "gate",
+        number: Some(("threads", 1)),
+        about: "at most so many threads hold or want a lock, the others sleep",
+        make: Policy::Gate,
+    },
+];
+
+/// Other names for the same: what other tables of holdup call the C library's mutex.
+const ALIASES: &[(&str, &str)] = &[("pthread", "glibc"), ("none", "glibc")];
+
+/// Reads a policy: a name and, for those that have one, a number behind a colon.
+///
+/// # Errors
+/// There is none of this name, or it does not take this number; the text says what can be given.
+pub fn parse(text: &str) -> Result<Policy, String> {
+    let (given, number) = match text.split_once(':') {
+        Some((name, number)) => (name, Some(number)),
+        None => (text, None),
+    };
+    let name = ALIASES.iter().find(|(alias, _)| *alias == given).map_or(given, |(_, name)| name);
+    let choice = CHOICES.iter().find(|choice| choice.name == name).ok_or_else(|| unknown(given))?;
+    let number = match (choice.number, number) {
+        (None, None) => 0,
+        (Some((_, default)), None) => default,
+        (None, Some(_)) => return Err(format!("'{text}': '{name}' takes no number")),
+        (Some((what, default)), Some(digits)) => {
+            digits.parse().ok().filter(|number| (1..=Policy::MOST).contains(number)).ok_or_else(|| {
+                format!("'{text}': give a number of {what} of at least 1, as in '{name}:{default}'")
+            })?
+        }
+    };
+    Ok((choice.make)(number))
+}
+
+/// Every policy as it is written, for messages: `glibc, spin-park:N, adaptive, ttas, capped:N, gate:N`.
+pub fn list() -> String {
+    let form = |choice: &Choice| match choice.number {
+        Some(_) => format!("{}:N", choice.name),
+        None => choice.name.to_owned(),
+    };
+    CHOICES.iter().map(form).collect::<Vec<_>>().join(", ")
+}
+
+fn unknown(name: &str) -> String {
+    let nearest = super::nearest(name, CHOICES.iter().map(|choice| choice.name));
+    let hint = nearest.map_or_else(String::new, |nearest| format!("did you mean '{nearest}'? "));
+    format!("there is no lock policy '{name}'; {hint}there are {}", list())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_read_as_it_is_written() {
+        for choice in CHOICES {
+            let policy = parse(choice.name).unwrap();
+            assert_eq!(parse(&policy.to_string()), Ok(policy));
+        }
+        assert_eq!(parse("spin-park"), Ok(Policy::SpinPark(100)));
+        assert_eq!(parse("gate:3"), Ok(Policy::Gate(3)));
+        assert_eq!(parse("pthread"), Ok(Policy::Glibc));
+    }
+
+    #[test]
+    fn what_cannot_be_is_explained() {
+        for (text, says) in [
+            ("adaptiv", "did you mean 'adaptive'?"),
+            ("xyzzyxyzzy", "there are glibc, spin-park:N"),
+            ("gate:0", "at least 1"),
+            ("gate:", "'gate:1'"),
+            ("spin-park:-3", "'spin-park:100'"),
+            ("capped:99999999", "at least 1"),
+            ("ttas:5", "takes no number"),
+            ("", "there is no lock policy ''"),
+        ] {
+            let why = parse(text).unwrap_err();
+            assert!(why.contains(says), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The file of settings, byte by byte: this program has no unsafe code, so it writes fields at their offsets.
+
+use std::mem::{offset_of, size_of};
+
+use holdup_trace::control::{self, Policy};
+
+use super::{Rule, Settings, sys};
+
+/// Where the policy of all locks without a rule is.
+pub const POLICY_AT: u64 = offset_of!(control::Settings, policy) as u64;
+
+/// The whole file.
+pub fn bytes(settings: &Settings) -> Vec<u8> {
+    let mut file = vec![0; size_of::<control::Settings>()];
+    let size = file.len() as u32;
+    put(&mut file, offset_of!(control::Settings, magic), &control::MAGIC.to_ne_bytes());
+    let mut word = |offset, value: u32| put(&mut file, offset, &value.to_ne_bytes());
+    word(offset_of!(control::Settings, version), control::VERSION);
+    word(offset_of!(control::Settings, bytes), size);
+    word(offset_of!(control::Settings, policy), settings.policy.pack());
+    word(offset_of!(control::Settings, profile), settings.profile as u32);
+    word(offset_of!(control::Settings, watchdog_ms), settings.watchdog_ms);
+    word(offset_of!(control::Settings, rules_len), settings.rules.len().min(control::RULES) as u32);
+    let program = settings.program.as_deref().unwrap_or_default();
+    put(&mut file, offset_of!(control::Settings, program), &control::path_bytes(program.as_bytes()));
+    for (index, rule) in settings.rules.iter().take(control::RULES).enumerate() {
+        let at = offset_of!(control::Settings, rules) + index * size_of::<control::Rule>();
+        put(&mut file, at, &rule_bytes(rule));
+    }
+    file
+}
+
+/// The word of a policy.
+pub fn policy_bytes(policy: Policy) -> [u8; 4] {
+    policy.pack().to_ne_bytes()
+}
+
+fn rule_bytes(rule: &Rule) -> Vec<u8> {
+    let mut bytes = vec![0; size_of::<control::Rule>()];
+    put(&mut bytes, offset_of!(control::Rule, kind), &rule.kind.to_ne_bytes());
+    put(&mut bytes, offset_of!(control::Rule, policy), &rule.policy.pack().to_ne_bytes());
+    put(&mut bytes, offset_of!(control::Rule, start), &rule.start.to_ne_bytes());
+    put(&mut bytes, offset_of!(control::Rule, len), &rule.len.to_ne_bytes());
+    let module = rule.module.as_deref().map(sys::path_bytes).unwrap_or_default();
+    put(&mut bytes, offset_of!(control::Rule, module), &control::path_bytes(&module));
+    bytes
+}
+
+fn put(file: &mut [u8], offset: usize, bytes: &[u8]) {
+    file[offset..offset + bytes.len()].copy_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdup_trace::control::Profile;
+
+    #[test]
+    fn fields_stand_where_the_interposer_reads_them() {
+        let rule = Rule {
+            kind: control::RULE_OBJECT,
+            policy: Policy::Gate(2),
+            module: Some("/lib/x.so".into()),
+            start: 0x1122_3344_5566,
+            len: 40,
+        };
+        let settings = Settings {
+            policy: Policy::SpinPark(7),
+            profile: Profile::Full,
+            watchdog_ms: 500,
+            rules: vec![rule.clone(), Rule { module: None, ..rule }],
+            program: Some("memcached".to_owned()),
+        };
+        let file = bytes(&settings);
+        assert_eq!(file.len(), size_of::<control::Settings>());
+        assert_eq!(&file[..8], b"holdup\0c");
+        let word = |at: usize| u32::from_ne_bytes(file[at..at + 4].try_into().unwrap());
+        let fixed = [control::VERSION, file.len() as u32, Policy::SpinPark(7).pack(), 3, 500, 2];
+        for (index, value) in fixed.into_iter().enumerate() {
+            assert_eq!(word(8 + 4 * index), value, "word {index}");
+        }
+        assert_eq!(&file[32..42], b"memcached\0");
+        let rules = 32 + control::PATH;
+        assert_eq!((word(rules), word(rules + 4)), (control::RULE_OBJECT, Policy::Gate(2).pack()));
+        assert_eq!(file[rules + 8..rules + 16], 0x1122_3344_5566_u64.to_ne_bytes());
+        assert_eq!(&file[rules + 24..rules + 34], b"/lib/x.so\0");
+        assert_eq!(file[rules + size_of::<control::Rule>() + 24], 0, "the program itself has no path");
+    }
+
+    #[test]
+    fn more_rules_than_there_is_room_for_are_cut() {
+        let rule = Rule { kind: control::RULE_SITE, policy: Policy::Ttas, module: None, start: 1, len: 2 };
+        let settings = Settings { rules: vec![rule; control::RULES + 5], ..Settings::default() };
+        assert_eq!(bytes(&settings).len(), size_of::<control::Settings>());
+    }
+}

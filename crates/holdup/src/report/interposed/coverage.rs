@@ -1,0 +1,266 @@
+//! How much of a program's locking holdup served: no figure of a run under other locks means anything without.
+
+use holdup_bench::command::Finished;
+use holdup_trace::control::{Fallback, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
+
+use super::super::{Ink, Style, number, text};
+use super::Run;
+use crate::interposer::Process;
+
+/// Why locks are left to glibc, in the order of [`Fallback`].
+const FALLBACKS: [(Fallback, &str); 8] = [
+    (Fallback::Shared, "process-shared"),
+    (Fallback::Robust, "robust"),
+    (Fallback::Inherit, "priority-inheriting"),
+    (Fallback::Protect, "priority-ceiling"),
+    (Fallback::Elided, "elided"),
+    (Fallback::Unknown, "of unknown kind"),
+    (Fallback::ReadWrite, "read-write locks"),
+    (Fallback::Spin, "spin locks"),
+];
+
+/// What was served, of all processes together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Coverage {
+    /// Processes that were served.
+    pub served: usize,
+    /// Processes in which the C library's mutexes did not look as expected.
+    pub layout: usize,
+    /// Processes that had another interposer.
+    pub rival: usize,
+    /// Processes of other programs than the one asked for.
+    pub other: usize,
+    /// Acquisitions of locks that are served.
+    pub acquisitions: u64,
+    /// Those that did not succeed at the first try.
+    pub contended: u64,
+    /// Those that slept.
+    pub slept: u64,
+    /// Acquisitions of locks that were left to glibc, by [`Fallback`].
+    pub fallbacks: [u64; 8],
+    /// Sleeps in futex calls of the interposer.
+    pub futex_waits: u64,
+    /// Times that any thread gave up the CPU to wait, for whatever; `None` where the system does not say.
+    pub sleeps: Option<u64>,
+    /// Locks that the watchdog set back.
+    pub watchdog_trips: u64,
+}
+
+impl Coverage {
+    /// Of processes, and of the kernel's account of them.
+    pub fn of<'a>(processes: impl IntoIterator<Item = &'a Process>, finished: Option<&Finished>) -> Coverage {
+        let mut sum = Coverage {
+            sleeps: finished.map(|ended| ended.process.voluntary_switches),
+            ..Coverage::default()
+        };
+        for process in processes {
+            match process.state {
+                STATE_SERVES => sum.served += 1,
+                STATE_LAYOUT => sum.layout += 1,
+                STATE_RIVAL => sum.rival += 1,
+                STATE_OTHER => sum.other += 1,
+                _ => {}
+            }
+            sum.acquisitions += process.acquisitions;
+            sum.contended += process.contended;
+            sum.slept += process.slept;
+            sum.futex_waits += process.futex_waits;
+            sum.watchdog_trips += process.watchdog_trips;
+            sum.fallbacks.iter_mut().zip(process.fallbacks).for_each(|(sum, count)| *sum += count);
+        }
+        sum
+    }
+
+    /// Acquisitions of mutexes that were served, as a share of all that were seen; `None` if none was seen.
+    pub fn share(&self) -> Option<f64> {
+        let left: u64 = FALLBACKS
+            .iter()
+            .zip(self.fallbacks)
+            .filter(|((kind, _), _)| is_mutex(*kind))
+            .map(|(_, n)| n)
+            .sum();
+        let all = self.acquisitions + left;
+        (all > 0).then(|| self.acquisitions as f64 / all as f64)
+    }
+
+    /// Sleeps in waits for locks that are served, as a share of all sleeps.
+    pub fn sleep_share(&self) -> Option<f64> {
+        let sleeps = self.sleeps.filter(|sleeps| *sleeps > 0)?;
+        Some((self.futex_waits as f64 / sleeps as f64).min(1.0))
+    }
+
+    /// The line that stands in every report: `served 100% of 12.3M mutex acquisitions; 85% of its 3.40k sleeps were waits for them`.
+    pub fn sentence(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(share) = self.share() {
+            let all = number::count(self.acquisitions as f64 / share.max(f64::MIN_POSITIVE));
+            parts.push(match self.acquisitions {
+                0 => {
+                    format!("served none of {} mutex acquisitions", number::count(self.left_mutexes() as f64))
+                }
+                _ => format!("served {} of {all} mutex acquisitions", number::percent(share)),
+            });
+        }
+        if let (Some(share), Some(sleeps)) = (self.sleep_share(), self.sleeps) {
+            parts.push(format!(
+                "{} of its {} sleeps were waits for them",
+                number::percent(share),
+                number::count(sleeps as f64)
+            ));
+        }
+        let left: Vec<String> = FALLBACKS
+            .iter()
+            .zip(self.fallbacks)
+            .filter(|(_, count)| *count > 0)
+            .map(|((_, name), count)| format!("{} {name}", number::count(count as f64)))
+            .collect();
+        if !left.is_empty() {
+            parts.push(format!("left to glibc: {}", text::list(&left)));
+        }
+        parts.join("; ")
+    }
+
+    /// What a user must know before any figure: nothing was served, or not everywhere.
+    pub fn warnings(&self) -> Vec<String> {
+        let processes =
+            |count: usize| if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
+        let mut warnings = Vec::new();
+        if self.layout > 0 {
+            warnings.push(format!(
+                "{} left as it is: its C library lays out mutexes in a way that holdup does not know",
+                processes(self.layout)
+            ));
+        }
+        if self.rival > 0 {
+            warnings.push(format!(
+                "{} left as it is: another tool (a sanitizer, say) has taken the mutex functions",
+                processes(self.rival)
+            ));
+        }
+        if self.served + self.layout + self.rival == 0 {
+            warnings.push(match self.other {
+                0 => "no process loaded the library: what ran is static, or removes LD_PRELOAD from the environment".to_owned(),
+                _ => format!("no process was served: {} ran another program than --only names", processes(self.other)),
+            });
+        }
+        if self.watchdog_trips > 0 {
+            let (locks, them) =
+                if self.watchdog_trips == 1 { ("1 lock", "it") } else { ("several locks", "them") };
+            warnings.push(format!(
+                "the watchdog gave {locks} back to glibc ({} trips): waiters, but no acquisition, for longer than --watchdog",
+                number::count(self.watchdog_trips as f64)
+            ));
+            warnings.push(format!("'--lock-for NAME=glibc' leaves {them} alone from the start"));
+        }
+        warnings
+    }
+
+    fn left_mutexes(&self) -> u64 {
+        FALLBACKS.iter().zip(self.fallbacks).filter(|((kind, _), _)| is_mutex(*kind)).map(|(_, n)| n).sum()
+    }
+}
+
+fn is_mutex(kind: Fallback) -> bool {
+    !matches!(kind, Fallback::ReadWrite | Fallback::Spin)
+}
+
+/// What the run did, in a few lines.
+pub fn coverage(run: &Run<'_>, style: &Style) -> String {
+    let coverage = Coverage::of(run.figures.iter().map(|figures| &figures.process), Some(run.finished));
+    let mut out = String::new();
+    for warning in coverage.warnings() {
+        push(&mut out, style, &style.paint(Ink::Bad, &format!("holdup: {warning}")));
+    }
+    if coverage.acquisitions == 0 {
+        push(&mut out, style, &nothing(&coverage));
+    } else {
+        push(&mut out, style, &headline(run, &coverage));
+        push(&mut out, style, &format!("holdup: {}", coverage.sentence()));
+    }
+    out
+}
+
+fn headline(run: &Run<'_>, coverage: &Coverage) -> String {
+    let processes = match coverage.served {
+        1 => String::new(),
+        many => format!(" in {many} processes"),
+    };
+    let contended = coverage.contended as f64 / coverage.acquisitions as f64;
+    format!(
+        "holdup: {}{processes}: {} acquisitions, {} contended, {} slept",
+        policies(run),
+        number::count(coverage.acquisitions as f64),
+        number::percent(contended),
+        number::count(coverage.slept as f64),
+    )
+}
+
+/// The policy, and how many locks had one of their own.
+fn policies(run: &Run<'_>) -> String {
+    let own =
+        run.figures.iter().flat_map(|figures| &figures.locks).filter(|lock| lock.policy.is_some()).count();
+    match (run.settings.rules.is_empty(), own) {
+        (true, _) => run.policy.to_string(),
+        (false, 0) => format!("{} (no lock fitted a rule of --lock-for)", run.policy),
+        (false, own) => format!("{} ({} by a rule of their own)", run.policy, number::counted(own, "lock")),
+    }
+}
+
+/// A program whose locks are others.
+fn nothing(coverage: &Coverage) -> String {
+    let slept = coverage.sleeps.map_or_else(String::new, |sleeps| {
+        format!(" Its threads slept {} times for whatever they wait for.", number::count(sleeps as f64))
+    });
+    let left = match coverage.fallbacks.iter().sum::<u64>() {
+        0 => {
+            "this program takes no pthread mutex: Rust std, Go and static programs wait in ways of their own"
+                .to_owned()
+        }
+        _ => format!("this program takes no pthread mutex that can be exchanged ({})", coverage.sentence()),
+    };
+    format!(
+        "holdup: 0 managed locks: {left}.{slept} 'holdup record' shows what they wait for; 'holdup try --cpus' and '--vary' try other cures."
+    )
+}
+
+fn push(out: &mut String, style: &Style, line: &str) {
+    out.push_str(&text::wrap(line, style.width, 8));
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(acquisitions: u64) -> Process {
+        Process { state: STATE_SERVES, acquisitions, contended: acquisitions / 4, ..Process::default() }
+    }
+
+    #[test]
+    fn the_share_counts_mutexes_alone() {
+        let mut served = process(300);
+        served.fallbacks[Fallback::Robust as usize] = 100;
+        served.fallbacks[Fallback::Spin as usize] = 5000;
+        let coverage = Coverage::of([&served], None);
+        assert_eq!(coverage.share(), Some(0.75));
+        assert_eq!(
+            coverage.sentence(),
+            "served 75% of 400 mutex acquisitions; left to glibc: 100 robust and 5.00k spin locks"
+        );
+        assert_eq!(Coverage::default().share(), None);
+    }
+
+    #[test]
+    fn a_program_that_was_not_reached_is_said_to_be() {
+        let says = |states: &[u32]| {
+            let processes: Vec<Process> =
+                states.iter().map(|state| Process { state: *state, ..Process::default() }).collect();
+            Coverage::of(&processes, None).warnings().join("\n")
+        };
+        assert!(says(&[]).contains("no process loaded the library"));
+        assert!(says(&[STATE_OTHER]).contains("--only"));
+        assert!(says(&[STATE_LAYOUT]).contains("does not know"));
+        assert!(says(&[STATE_SERVES, STATE_RIVAL]).contains("sanitizer"));
+        assert_eq!(says(&[STATE_SERVES, STATE_OTHER]), "");
+    }
+}

@@ -1,0 +1,34 @@
+//! What a lock of a profile is called, and which kind it is.
+
+use holdup_analyze::Frame;
+use holdup_trace::control::{KIND_RWLOCK, KIND_SPIN};
+
+use super::super::recording::name;
+use crate::interposer::naming::NamedLock;
+
+/// `g_cache_lock`, `g_cache.lock+8`, `lock made in pool_init pool.c:12`, `lock taken in worker pool.c:40`, `lock 0x5581..`.
+pub fn name_of(lock: &NamedLock) -> String {
+    if let Some(variable) = &lock.variable {
+        return name::lock_with(variable, Some(lock.figures.addr), None);
+    }
+    match (&lock.made, &lock.first) {
+        (Some(made), _) => format!("lock made in {}", name::place(made)),
+        (None, Some(first)) => format!("lock taken in {}", name::place(first)),
+        (None, None) => format!("lock {:#x}", lock.figures.addr),
+    }
+}
+
+/// What `pthread_mutex_t` and its kin call it.
+pub fn kind(lock: &NamedLock) -> &'static str {
+    const TYPES: [&str; 4] = ["mutex", "recursive mutex", "error-checking mutex", "adaptive mutex"];
+    match lock.figures.kind {
+        KIND_RWLOCK => "read-write lock",
+        KIND_SPIN => "spin lock",
+        kind => TYPES[kind as usize & 3],
+    }
+}
+
+/// A place in a table; the rest of the places has none.
+pub fn place(frame: Option<&Frame>) -> String {
+    frame.map_or_else(|| "elsewhere".to_owned(), name::place)
+}
