@@ -255,12 +255,24 @@ extern "C" fn thread_ends(_: *mut c_void) {
 
 /// The first call, or the constructor, whichever comes first.
 pub fn start() {
-    if STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if !libc_has_environment()
+        || STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err()
+    {
         return;
     }
     real::look_up_all();
     let serves = begin();
     STATE.store(if serves { SERVES } else { PASSES }, Ordering::Release);
+}
+
+/// Whether the C library knows the environment. It does not while the program's very first functions run (`.preinit_array`), nor
+/// does it know much else; those calls go to glibc, and a later one starts the process.
+fn libc_has_environment() -> bool {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: the C library has this variable, and changes it only where no thread may look at the environment anyway.
+    !unsafe { environ }.is_null()
 }
 
 fn begin() -> bool {
