@@ -101,7 +101,7 @@ pub fn find(command: &[OsString]) -> Result<Program, Refusal> {
         let Some((interpreter, argument)) = interpreter(&head) else {
             let loader = look(&binary, &head, library)?;
             return Ok(match launched(&binary, &arguments) {
-                Some(command) => Program { path, ..find(&command)? },
+                Some(command) => Program { path, ..find(command)? },
                 None => Program { path, binary, loader },
             });
         };
