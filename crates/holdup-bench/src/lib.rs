@@ -9,6 +9,7 @@
 )]
 
 mod arch;
+pub mod behaviour;
 #[cfg(feature = "broken-locks")]
 mod broken;
 mod burn;
@@ -16,6 +17,7 @@ mod check;
 pub mod command;
 mod drive;
 mod gate;
+pub mod launch;
 mod lock;
 pub mod locks;
 pub mod machine;

@@ -176,14 +176,19 @@ fn file_name(name: &str) -> String {
 
 /// `memcached-20261121-055012.holdup`, with -2, -3 and so on where that is taken.
 fn free_name(program: &str) -> PathBuf {
+    let stem = stem(program);
+    let numbered = (2..).map(|n| format!("{stem}-{n}.{EXTENSION}"));
+    let mut names = std::iter::once(format!("{stem}.{EXTENSION}")).chain(numbered).map(PathBuf::from);
+    names.find(|name| name.symlink_metadata().is_err()).unwrap_or_default()
+}
+
+/// `memcached-20261121-055012`, for the moment.
+pub fn stem(program: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     let utc = number::utc(i64::try_from(now).unwrap_or(i64::MAX));
     let digits: String = utc.chars().filter(char::is_ascii_digit).collect();
     let (date, time) = digits.split_at(digits.len().min(8));
-    let stem = format!("{program}-{date}-{time}");
-    let numbered = (2..).map(|n| format!("{stem}-{n}.{EXTENSION}"));
-    let mut names = std::iter::once(format!("{stem}.{EXTENSION}")).chain(numbered).map(PathBuf::from);
-    names.find(|name| name.symlink_metadata().is_err()).unwrap_or_default()
+    format!("{}-{date}-{time}", file_name(program))
 }
 
 /// What is being recorded, for those who wait for it.

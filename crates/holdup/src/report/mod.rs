@@ -14,9 +14,12 @@ pub mod interposed;
 pub mod json;
 pub mod number;
 pub mod recording;
+pub mod selftest;
 pub mod series;
 pub mod table;
 pub mod text;
+pub mod trial;
+pub mod trial_json;
 
 #[cfg(test)]
 mod schema_tests;

@@ -20,7 +20,7 @@ pub fn time(command: &mut Command) -> io::Result<Finished> {
 }
 
 /// The exit status of a shell.
-pub(super) fn code(status: ExitStatus) -> u8 {
+pub fn code(status: ExitStatus) -> u8 {
     const BY_SIGNAL: i32 = 128;
     let code = status.code().or_else(|| status.signal().map(|signal| BY_SIGNAL + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)

@@ -1,0 +1,301 @@
+//! `holdup try`: a program under remedies, until it is decided which one helps.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Error, Status, measure, output, record, report};
+use crate::report::{number, text, trial as shown, trial_json};
+use crate::trial::figure::Metric;
+use crate::trial::program::Program;
+use crate::trial::remedy::{self, Asked};
+use crate::trial::run::{Failure, Real, Subject};
+use crate::trial::search::{self, Problem, Rules, Watch};
+use crate::trial::server::{Ready, Server};
+
+/// Runs a program as it is and under remedies (other locks, gates, fewer CPUs, arguments ...), paired and shuffled, until it is
+/// decided which of them helps, by how much and how surely.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Lock policies under its pthread mutexes: glibc, spin-park:N, adaptive, ttas, capped:N, gate:N
+    #[arg(long, value_name = "LIST")]
+    locks: Option<String>,
+    /// Gates: at most so many threads hold or want a lock
+    #[arg(long, value_name = "LIST")]
+    gates: Option<String>,
+    /// Numbers of CPUs, such as all,1,2
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// Time slices of the scheduler, such as default,20ms
+    #[arg(long, value_name = "LIST")]
+    slices: Option<String>,
+    /// The scheduler's batch policy
+    #[arg(long)]
+    batch: bool,
+    /// Most arenas of the C library's malloc, such as default,1
+    #[arg(long, value_name = "LIST")]
+    arenas: Option<String>,
+    /// Values of a variable of its environment
+    #[arg(long, value_name = "NAME=A,B")]
+    env: Vec<String>,
+    /// Values for {NAME} among its arguments; the first is how it is now
+    #[arg(long, value_name = "NAME=A,B")]
+    vary: Vec<String>,
+    /// Compare a number that it prints, not its elapsed time: a regular expression whose first group is the number
+    #[arg(long, value_name = "REGEX")]
+    metric: Option<String>,
+    /// More of the metric is better
+    #[arg(long, requires = "metric", conflicts_with = "lower")]
+    higher: bool,
+    /// Less of the metric is better
+    #[arg(long, requires = "metric")]
+    lower: bool,
+    /// Put the remedies under this server, and run PROGRAM as its load; {port} is a free port
+    #[arg(long, value_name = "COMMAND", requires = "ready")]
+    server: Option<String>,
+    /// The server serves when this holds: tcp:{port} or output:TEXT
+    #[arg(long, value_name = "WHEN", requires = "server")]
+    ready: Option<String>,
+    /// How long the search may take
+    #[arg(long, value_name = "TIME", default_value = "2m")]
+    budget: String,
+    /// A remedy that changes what the program writes on stdout has failed
+    #[arg(long)]
+    same_output: bool,
+    /// The exit status of a run that succeeds
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    status: u8,
+    /// What every run reads on its stdin [default: nothing]
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Seed of the order of runs [default: by chance]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Compare whole runs only, even where lock policies could take turns within one
+    #[arg(long)]
+    whole_runs: bool,
+    /// Everything as JSON, raw samples too
+    #[arg(long)]
+    json: bool,
+    /// Keep everything, raw samples too, in this file; it must not exist [default: a new file beside the store]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup try -- ./server-bench --threads 16      locks, gates, fewer CPUs
+  holdup try --locks adaptive,ttas --gates 1,2 --cpus all,1 -- ./prog
+  holdup try --vary N=8,4,2,1 -- ./prog -t {N}   any argument; 8 is how it is
+  holdup try --metric 'ops/sec: ([0-9.]+)' --higher -- ./bench --seconds 5
+  holdup try --server 'memcached -u root -t 4 -p {port}' --ready tcp:{port} \\
+             -- ./load --port {port}             the server under remedies
+
+Without a list of remedies: the lock policies, gates and one CPU; with any, only
+those that are listed. A remedy that crashes, hangs or changes the exit status
+has failed, however fast it was. The program's output is not shown. Exit status:
+0 for any verdict, 1 if the program fails as it is, 130 for Ctrl-C.";
+
+/// Tries and reports.
+///
+/// # Errors
+/// Nothing can be tried; the message says why and what can.
+pub fn run(options: &Options) -> Result<Status, Error> {
+    let asked = asked(options);
+    let remedies =
+        remedy::remedies(&asked, &holdup_bench::launch::allowed_cpus()).map_err(Error::Argument)?;
+    let subject = subject(options, &asked)?;
+    let rules = rules(options)?;
+    let stop = stop()?;
+    let mut bar = Bar::new();
+    let mut real = Real { subject: &subject, stop };
+    let tried = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, &mut bar);
+    bar.0.finish_and_clear();
+    let trial = tried.map_err(|problem| refused(&problem, &subject, stop.load(Ordering::Relaxed)))?;
+    // What was measured is safe before anything is said about it.
+    let json = trial_json::text(&subject, &rules, &trial, measure::environment())
+        .map_err(|why| Error::Output(why.into()))?;
+    let kept = keep(options, &subject, &json)?;
+    if options.json {
+        output::print(&json)?;
+    } else {
+        let mut screen = shown::screen(&subject, &rules, &trial, &report::style(output::colour()));
+        if let Some(path) = kept {
+            screen.push_str(&format!("\nRaw samples: {}\n", path.display()));
+        }
+        output::print(&screen)?;
+    }
+    Ok(if stop.load(Ordering::Relaxed) { Status::Interrupted } else { Status::Success })
+}
+
+/// Writes everything into a file, and says which. Only a file that the user named is worth an error.
+fn keep(options: &Options, subject: &Subject, json: &str) -> Result<Option<PathBuf>, Error> {
+    if let Some(path) = &options.output {
+        return output::write_file(path, json, false).map(|()| Some(path.clone()));
+    }
+    let Some(folder) = crate::sys::data_folder(|name| std::env::var_os(name)) else { return Ok(None) };
+    let folder = folder.join("holdup").join("trials");
+    let path = folder.join(format!("{}.json", record::stem(&subject.tried().file_name())));
+    let kept = std::fs::create_dir_all(&folder)
+        .map_err(|why| Error::File { path: folder.clone(), why })
+        .and_then(|()| output::write_file(&path, json, false));
+    match kept {
+        Ok(()) => Ok(Some(path)),
+        Err(why) => {
+            output::note(format_args!("holdup: the raw samples are not kept: {why}"));
+            Ok(None)
+        }
+    }
+}
+
+fn asked(options: &Options) -> Asked {
+    Asked {
+        locks: options.locks.clone(),
+        gates: options.gates.clone(),
+        cpus: options.cpus.clone(),
+        slices: options.slices.clone(),
+        batch: options.batch,
+        arenas: options.arenas.clone(),
+        environment: options.env.clone(),
+        vary: options.vary.clone(),
+    }
+}
+
+fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
+    let values = remedy::first_values(asked).map_err(Error::Argument)?;
+    let metric = match &options.metric {
+        None => None,
+        Some(_) if !options.higher && !options.lower => {
+            return Err(Error::Argument("--metric: say which is better, --higher or --lower".to_owned()));
+        }
+        Some(text) => Some(Metric::new(text, options.higher).map_err(Error::Argument)?),
+    };
+    let server = match (&options.server, &options.ready) {
+        (Some(command), Some(ready)) => Some(Server {
+            program: Program::parse(command, values.clone()).map_err(Error::Argument)?,
+            ready: Ready::parse(ready).map_err(Error::Argument)?,
+        }),
+        _ => None,
+    };
+    let program = match &server {
+        // What varies may stand in the server's command alone.
+        Some(_) => Program::with_values(options.command.clone(), values),
+        None => Program::new(options.command.clone(), values).map_err(Error::Argument)?,
+    };
+    for program in std::iter::once(&program).chain(server.as_ref().map(|server| &server.program)) {
+        check_there(program)?;
+    }
+    Ok(Subject { program, server, metric, same_output: options.same_output, input: options.input.clone() })
+}
+
+/// A program that is not there is told at once, as a shell does.
+fn check_there(program: &Program) -> Result<(), Error> {
+    let name = program.name();
+    let candidates: Vec<PathBuf> = match name.contains('/') {
+        true => vec![PathBuf::from(&name)],
+        false => std::env::var_os("PATH")
+            .map(|path| std::env::split_paths(&path).map(|folder| folder.join(&name)).collect())
+            .unwrap_or_default(),
+    };
+    match candidates.iter().any(|path| path.is_file()) {
+        true => Ok(()),
+        false => Err(Error::Command { name, why: std::io::ErrorKind::NotFound.into() }),
+    }
+}
+
+fn rules(options: &Options) -> Result<Rules, Error> {
+    let budget = match options.budget.strip_suffix('m').and_then(|minutes| minutes.parse::<f64>().ok()) {
+        Some(minutes) if (0.01..=10_000.0).contains(&minutes) => Duration::from_secs_f64(minutes * 60.0),
+        _ => measure::limit_of("--budget", Some(&options.budget))?.unwrap_or_default(),
+    };
+    Ok(Rules {
+        budget,
+        seed: options.seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),
+        code: options.status,
+        same_output: options.same_output,
+        in_process: !options.whole_runs,
+    })
+}
+
+fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
+    let line = subject.program.line();
+    match problem {
+        Problem::Baseline(Failure::Stopped, _) if stopped => {
+            Error::Unmeasured("stopped before the program had run once".to_owned())
+        }
+        Problem::Baseline(Failure::Start(text), 0) => Error::Unmeasured(text.clone()),
+        Problem::Baseline(failure, 0) => Error::Unmeasured(format!(
+            "the program fails as it is, without a remedy: {line}\n{}",
+            explained(failure)
+        )),
+        Problem::Baseline(failure, runs) => Error::Unmeasured(format!(
+            "the program as it is ran at first, but failed in run {runs}: {line}\n{}; what fails now and then cannot be compared",
+            explained(failure)
+        )),
+        Problem::Budget { run_s, needed_s } => Error::Argument(format!(
+            "--budget is too small: one run takes {}, and no answer needs less than {}; give --budget {}s, fewer remedies, or a shorter run",
+            number::time_ns(run_s * 1e9),
+            number::time_ns(needed_s * 1e9),
+            (needed_s * 1.5).ceil()
+        )),
+        Problem::NoRemedy => Error::Argument(
+            "nothing to try: every value given is how the program is anyway; give others, as in --cpus 1 or --locks adaptive"
+                .to_owned(),
+        ),
+    }
+}
+
+/// A failure of the program as it is, with what it said and what would help.
+fn explained(failure: &Failure) -> String {
+    let hint = match failure {
+        Failure::Status { code, .. } => format!("; if that is how it succeeds, give --status {code}"),
+        Failure::Hung { .. } => {
+            "; give a larger --budget, or a command that ends; for a server: --server with a load".to_owned()
+        }
+        Failure::Metric { .. } => "; give an expression that matches a line of its output".to_owned(),
+        _ => String::new(),
+    };
+    let words = failure.words();
+    let last = if words.is_empty() { String::new() } else { format!("\nits last words:{words}") };
+    format!("{failure}{hint}{last}")
+}
+
+/// Progress on a terminal.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Bar {
+        const LINE: &str = "{bar:20} {percent}% of the budget  {msg}";
+        let bar = if output::is_terminal_stderr() { ProgressBar::new(1000) } else { ProgressBar::hidden() };
+        bar.set_style(ProgressStyle::with_template(LINE).expect("the template is well formed"));
+        Bar(bar)
+    }
+}
+
+impl Watch for Bar {
+    fn now(&mut self, what: &str, share: f64) {
+        self.0.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
+        self.0.set_message(text::clean(what));
+    }
+}
+
+/// Set by Ctrl-C.
+fn stop() -> Result<&'static AtomicBool, Error> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
+    LISTENING
+        .get_or_init(|| {
+            ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|why| why.to_string())
+        })
+        .clone()
+        .map(|()| &STOP)
+        .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))
+}

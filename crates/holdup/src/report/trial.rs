@@ -1,0 +1,281 @@
+//! A trial as people read it: what helps and by how much, the ranking, what was served, and the line that keeps the winner.
+
+use crate::trial::coverage::Coverage;
+use crate::trial::keep::keep;
+use crate::trial::plan::{LEAST_GAIN, Standing, Verdict};
+use crate::trial::ratio::Ratio;
+use crate::trial::remedy::Change;
+use crate::trial::run::Subject;
+use crate::trial::search::{Rules, Trial, Tried};
+
+use super::{Ink, Style, number, text};
+
+/// All of it, as text.
+pub fn screen(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {
+    let mut out = style.paint(Ink::Bold, &text::wrap(&headline(subject, trial), style.width, 0));
+    out.push_str("\n\n");
+    out.push_str(&table(subject, trial, style));
+    for paragraph in paragraphs(subject, rules, trial) {
+        out.push('\n');
+        out.push_str(&text::wrap(&paragraph, style.width, 0));
+        out.push('\n');
+    }
+    out.push_str(&keeping(subject, trial));
+    out
+}
+
+/// The verdict in a sentence.
+pub fn headline(subject: &Subject, trial: &Trial) -> String {
+    let name = text::clean(&subject.tried().file_name());
+    match trial.verdict {
+        Verdict::Helps(at) => helps(&trial.tried[at]),
+        Verdict::Nothing => match most_missed(trial) {
+            Some(most) => format!(
+                "Nothing helps {name}: no remedy makes it more than {} better.",
+                number::percent((most.max(LEAST_GAIN) - 1.0).max(0.01))
+            ),
+            None => format!("Nothing helps {name}: every remedy makes it worse."),
+        },
+        Verdict::Noisy => format!(
+            "Too noisy to tell: {name}'s runs scatter so much that a gain up to {} could hide in them.",
+            most_missed(trial)
+                .map_or_else(|| "any size".to_owned(), |most| format!("{}x", number::ratio(most)))
+        ),
+        Verdict::AllFailed => format!("No remedy works with {name}: each one failed or cannot be had."),
+        Verdict::Stopped => "Stopped before it was decided; what was seen so far:".to_owned(),
+    }
+}
+
+fn helps(tried: &Tried) -> String {
+    let gain = tried.ratio.map_or_else(String::new, |ratio| format!(" by {}", interval(&ratio)));
+    let cpu = match tried.cpu {
+        Some(cpu) if (0.95..=1.05).contains(&cpu) => ", at the same CPU time".to_owned(),
+        Some(cpu) => format!(", with {} of the CPU time", number::ratio(cpu)),
+        None => String::new(),
+    };
+    format!("{} helps{gain}{cpu}.", tried.remedy.name)
+}
+
+/// `1.43x [1.35, 1.52]`.
+fn interval(ratio: &Ratio) -> String {
+    format!("{}x [{}, {}]", number::ratio(ratio.ratio), number::ratio(ratio.low), number::ratio(ratio.high))
+}
+
+/// The most that a remedy which is not ruled out could gain.
+fn most_missed(trial: &Trial) -> Option<f64> {
+    let highs = trial.tried.iter().filter_map(|tried| tried.ratio.or(tried.flipped)).map(|ratio| ratio.high);
+    highs.filter(|high| *high > 1.0).max_by(f64::total_cmp)
+}
+
+/// The ranking.
+fn table(subject: &Subject, trial: &Trial, style: &Style) -> String {
+    let mut ranked: Vec<&Tried> = trial.tried.iter().filter(|tried| tried.failure.is_none()).collect();
+    let value = |tried: &Tried| tried.ratio.or(tried.flipped).map_or(f64::NEG_INFINITY, |ratio| ratio.ratio);
+    ranked.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    let width = trial.tried.iter().map(|tried| text::columns(&name(tried))).max().unwrap_or(0).clamp(9, 26);
+    let mut out =
+        format!("{}    speed  interval       CPU time  switches  runs\n", text::left("remedy", width));
+    let mut base_shown = false;
+    for tried in ranked {
+        if !base_shown && value(tried) < 1.0 {
+            out.push_str(&baseline_row(subject, trial, width));
+            base_shown = true;
+        }
+        out.push_str(&row(tried, trial, width, style));
+    }
+    if !base_shown {
+        out.push_str(&baseline_row(subject, trial, width));
+    }
+    for tried in trial.tried.iter().filter(|tried| tried.failure.is_some()) {
+        out.push_str(&failed_row(tried, width, style));
+    }
+    out
+}
+
+fn name(tried: &Tried) -> String {
+    text::clean(&tried.remedy.name)
+}
+
+fn row(tried: &Tried, trial: &Trial, width: usize, style: &Style) -> String {
+    let (ratio, within) = match (tried.ratio, tried.flipped) {
+        (Some(ratio), _) => (Some(ratio), false),
+        (None, flipped) => (flipped, true),
+    };
+    let Some(ratio) = ratio else {
+        return format!("{}        -  not decided\n", text::left(&name(tried), width));
+    };
+    let bracket = format!("[{}-{}]", number::ratio(ratio.low), number::ratio(ratio.high));
+    let mark = match ratio {
+        _ if trial.verdict == Verdict::Helps(position(trial, tried)) => "*",
+        Ratio { low, high, .. } if low <= 1.0 && 1.0 <= high => "=",
+        _ => " ",
+    };
+    let share = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number::ratio);
+    let note = match (within, tried.confirmed, tried.standing) {
+        (true, ..) => "  in one process",
+        (_, true, _) => "  confirmed",
+        (_, _, Standing::Dropped) => "  dropped",
+        _ => "",
+    };
+    let speed = number::ratio(ratio.ratio);
+    let speed = if ratio.low > 1.0 { style.paint(Ink::Good, &speed) } else { speed };
+    format!(
+        "{}  {mark} {}  {}  {}  {}  {}{note}\n",
+        text::left(&name(tried), width),
+        text::right(&speed, 5),
+        text::left(&bracket, 13),
+        text::right(&share(tried.cpu), 8),
+        text::right(&share(tried.switches), 8),
+        text::right(&tried.runs.to_string(), 4),
+    )
+}
+
+fn position(trial: &Trial, tried: &Tried) -> usize {
+    trial.tried.iter().position(|other| std::ptr::eq(other, tried)).unwrap_or(usize::MAX)
+}
+
+fn baseline_row(subject: &Subject, trial: &Trial, width: usize) -> String {
+    let figure = match subject.metric {
+        Some(_) => number::plain(trial.baseline.figure),
+        None => number::time_ns(trial.baseline.figure * 1e9),
+    };
+    format!(
+        "{}        1  {}  {}  {}  {}\n",
+        text::left("as it is", width),
+        text::left(&figure, 13),
+        text::right(&number::time_ns(trial.baseline.cpu_s * 1e9), 8),
+        text::right(&number::count(trial.baseline.switches), 8),
+        text::right(&trial.baseline.runs.to_string(), 4),
+    )
+}
+
+fn failed_row(tried: &Tried, width: usize, style: &Style) -> String {
+    let why = tried.failure.as_ref().map(ToString::to_string).unwrap_or_default();
+    let indent = width + 2;
+    let first = why.lines().next().unwrap_or_default();
+    let wrapped = text::wrap(&format!("failed: {}", text::clean(first)), 80 - indent, 0);
+    let lines = wrapped.replace('\n', &format!("\n{}", " ".repeat(indent)));
+    format!("{}  {}\n", text::left(&name(tried), width), style.paint(Ink::Bad, &lines))
+}
+
+/// What stands below the table.
+fn paragraphs(subject: &Subject, rules: &Rules, trial: &Trial) -> Vec<String> {
+    let mut all = vec![method(subject, rules, trial)];
+    all.extend(trial.coverage.as_ref().map(coverage));
+    all.extend(advice(trial));
+    all
+}
+
+fn method(subject: &Subject, rules: &Rules, trial: &Trial) -> String {
+    let what = match &subject.metric {
+        Some(metric) if metric.higher => format!("its own figure '{}', more is better", metric.expression()),
+        Some(metric) => format!("its own figure '{}', less is better", metric.expression()),
+        None => "elapsed time".to_owned(),
+    };
+    let noise = match &trial.noise {
+        Some(noise) => format!(" As it is against itself: {}; that is the noise.", interval(noise)),
+        None => String::new(),
+    };
+    let way = match &trial.flips {
+        Some(flips) => {
+            let itself = trial
+                .flipped_noise
+                .map_or_else(String::new, |noise| format!(" (glibc against itself: {})", interval(&noise)));
+            format!(
+                "Lock policies took turns of {} ms within one process{itself}; the best of them and all other remedies then ran against the program as it is, paired and shuffled",
+                flips.window_ms
+            )
+        }
+        None => "Run against run, paired and shuffled".to_owned(),
+    };
+    format!(
+        "speed: times as good as it is, by {what}; = is undecided. {way}: {} in {} (seed {}).{noise}",
+        number::counted(trial.runs.len() + 1, "run"),
+        number::time_ns(trial.spent_s * 1e9),
+        rules.seed
+    )
+}
+
+/// What the interposer serves.
+pub fn coverage(coverage: &Coverage) -> String {
+    let counted =
+        |n: u64, noun: &str| format!("{} {noun}{}", number::count(n as f64), if n == 1 { "" } else { "s" });
+    let waits = counted(coverage.futex_waits, "wait");
+    let left = match coverage.left_to_glibc {
+        0 => String::new(),
+        n => {
+            format!(" {} of shared, robust or priority mutexes are left to glibc.", counted(n, "acquisition"))
+        }
+    };
+    let others = match (coverage.futex_waits_recorded, coverage.share()) {
+        (Some(all), Some(share)) if share < 0.5 => format!(
+            " A recording saw {}, most of them for what no lock policy reaches (condition variables, Rust std, parking_lot, Go, semaphores).",
+            counted(all, "wait on futexes").replace("futexess", "futexes")
+        ),
+        _ => String::new(),
+    };
+    if coverage.acquisitions == 0 {
+        let what = match coverage.futex_waits_recorded {
+            Some(all) => format!("0 pthread locks, {} on a futex", counted(all, "wait")),
+            None => format!(
+                "0 pthread locks, {}",
+                counted(coverage.voluntary_switches, "voluntary switch").replace("switchs", "switches")
+            ),
+        };
+        return format!(
+            "Coverage: {what}: its locks cannot be served. Try --cpus or --vary, and see 'holdup record'."
+        );
+    }
+    format!(
+        "Coverage: {} of pthread mutexes served, {} of them contended, {waits} asleep for them among {} voluntary switches.{left}{others}",
+        counted(coverage.acquisitions, "acquisition"),
+        number::percent(coverage.contended as f64 / coverage.acquisitions as f64),
+        number::count(coverage.voluntary_switches as f64)
+    )
+}
+
+/// What to do, in a sentence.
+fn advice(trial: &Trial) -> Option<String> {
+    let text = match trial.verdict {
+        Verdict::Helps(at) => cure(&trial.tried[at].remedy.change).to_owned(),
+        Verdict::Nothing => {
+            "Leave it alone: what was tried is not what holds this program up. 'holdup record' shows where its time goes."
+                .to_owned()
+        }
+        Verdict::Noisy => {
+            "Give a larger --budget, make each run longer, or keep the machine quiet; then try again.".to_owned()
+        }
+        Verdict::AllFailed => {
+            "Other remedies: --cpus, --vary N=1,2,4 with {N} among the arguments; 'holdup record' shows what it waits for."
+                .to_owned()
+        }
+        Verdict::Stopped => return None,
+    };
+    Some(format!("Advice: {text}"))
+}
+
+fn cure(change: &Change) -> &'static str {
+    use holdup_trace::control::Policy;
+    match change {
+        Change::Lock(Policy::Gate(_)) => {
+            "more threads want the same short section than help it: let fewer in at a time (a gate), or make the section shorter."
+        }
+        Change::Lock(_) => {
+            "its sections are shorter than a sleep: threads that look again before they sleep save the switches."
+        }
+        Change::Cpus(_) => {
+            "its threads hinder each other more than they help: give it fewer CPUs, or fewer threads."
+        }
+        Change::SliceNs(_) => "how long its threads run at a time matters: keep the slice.",
+        Change::Batch => "its threads are switched too often: keep the batch policy.",
+        Change::Environment(..) => "keep this setting of its environment.",
+        Change::Argument(..) => "keep this argument.",
+    }
+}
+
+fn keeping(subject: &Subject, trial: &Trial) -> String {
+    let Verdict::Helps(at) = trial.verdict else { return String::new() };
+    let keep = keep(&trial.tried[at].remedy, &subject.tried());
+    let permanent = text::wrap(&text::clean(&keep.permanent), 78, 2);
+    format!("\nKeep it:\n  {}\n  {permanent}\n", text::clean(&keep.line))
+}

@@ -1,0 +1,79 @@
+//! What of a program's locking the interposer can serve.
+
+use holdup_trace::control::{STATE_LAYOUT, STATE_RIVAL, STATE_SERVES};
+use serde::Serialize;
+
+use super::run::Sample;
+
+/// Counts of one run with locks that do as glibc's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// Processes that loaded the interposer.
+    pub processes: usize,
+    /// Those of them that it serves.
+    pub served: usize,
+    /// Whether the C library's mutexes were not as expected.
+    pub strange_layout: bool,
+    /// Whether another interposer (a sanitizer, say) was there before.
+    pub rival: bool,
+    /// Acquisitions of mutexes that it serves.
+    pub acquisitions: u64,
+    /// Those that did not succeed at the first try.
+    pub contended: u64,
+    /// Waits for them that slept.
+    pub futex_waits: u64,
+    /// Acquisitions of mutexes that are left to glibc: shared, robust, with priorities.
+    pub left_to_glibc: u64,
+    /// All switches of the run because a thread waited.
+    pub voluntary_switches: u64,
+    /// Waits of all kinds on futexes that a recording saw in another run; `None` if none was made.
+    pub futex_waits_recorded: Option<u64>,
+}
+
+impl Coverage {
+    /// Of this run.
+    pub fn of(sample: &Sample) -> Coverage {
+        let mut coverage = Coverage { voluntary_switches: sample.voluntary_switches, ..Coverage::default() };
+        for process in &sample.processes {
+            coverage.processes += 1;
+            coverage.served += usize::from(process.state == STATE_SERVES);
+            coverage.strange_layout |= process.state == STATE_LAYOUT;
+            coverage.rival |= process.state == STATE_RIVAL;
+            coverage.acquisitions += process.acquisitions;
+            coverage.contended += process.contended;
+            coverage.futex_waits += process.futex_waits;
+            // The last two places are locks that are only profiled.
+            coverage.left_to_glibc += process.fallbacks[..6].iter().sum::<u64>();
+        }
+        coverage
+    }
+
+    /// Why no lock policy can be tried, if so.
+    pub fn refusal(&self) -> Option<String> {
+        match self {
+            _ if self.processes == 0 => Some(
+                "the program did not load the interposer: it is static, or runs with privileges of its own"
+                    .to_owned(),
+            ),
+            _ if self.served == 0 && self.rival => {
+                Some("another interposer of the same functions (a sanitizer?) was there before".to_owned())
+            }
+            _ if self.served == 0 && self.strange_layout => {
+                Some("the C library's mutexes are not laid out as expected".to_owned())
+            }
+            _ if self.acquisitions == 0 => Some("it takes no pthread mutex that can be served".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Whether threads wait, but not for what is served: then it is worth to count what they wait for.
+    pub fn wants_futex_calls(&self) -> bool {
+        self.futex_waits * 10 < self.voluntary_switches && self.voluntary_switches > 100
+    }
+
+    /// The share of waits on futexes that were for locks that are served, where both are known.
+    pub fn share(&self) -> Option<f64> {
+        let all = self.futex_waits_recorded?.max(self.futex_waits);
+        (all > 0).then(|| self.futex_waits as f64 / all as f64)
+    }
+}

@@ -1,0 +1,57 @@
+//! What is compared: the time that a run takes, or a number that the program prints.
+
+use regex_lite::Regex;
+
+/// A number among what a program prints.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    regex: Regex,
+    /// Whether more is better.
+    pub higher: bool,
+}
+
+impl Metric {
+    /// From the user's expression: its first group is the number, or all of it without a group.
+    ///
+    /// # Errors
+    /// It is no regular expression.
+    pub fn new(expression: &str, higher: bool) -> Result<Metric, String> {
+        let regex = Regex::new(expression).map_err(|why| {
+            format!("--metric '{expression}': {why}; give a regular expression, as in --metric 'ops/sec: ([0-9.]+)' --higher")
+        })?;
+        Ok(Metric { regex, higher })
+    }
+
+    /// The expression.
+    pub fn expression(&self) -> &str {
+        self.regex.as_str()
+    }
+
+    /// The last number in the output; in stdout, else in stderr.
+    pub fn find(&self, stdout: &str, stderr: &str) -> Option<f64> {
+        [stdout, stderr].into_iter().find_map(|text| self.last(text))
+    }
+
+    fn last(&self, text: &str) -> Option<f64> {
+        let numbers = self.regex.captures_iter(text).filter_map(|captures| {
+            let found = captures.get(1).or_else(|| captures.get(0))?;
+            found.as_str().trim().replace(',', "").parse::<f64>().ok()
+        });
+        numbers.filter(|number| number.is_finite() && *number > 0.0).last()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_number_counts() {
+        let metric = Metric::new("ops/sec: ([0-9.,]+)", true).unwrap();
+        assert_eq!(metric.find("ops/sec: 10\nops/sec: 1,250.5\n", ""), Some(1250.5));
+        assert_eq!(metric.find("nothing", "ops/sec: 3"), Some(3.0));
+        assert_eq!(metric.find("ops/sec: 0", "ops/sec: many"), None, "a ratio to zero says nothing");
+        assert_eq!(Metric::new("[0-9]+", false).unwrap().find("a 12 b", ""), Some(12.0));
+        assert!(Metric::new("(", true).unwrap_err().contains("--metric"));
+    }
+}

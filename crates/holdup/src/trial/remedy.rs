@@ -1,0 +1,347 @@
+//! What can be tried under a program: one row of [`KINDS`] for each kind of remedy.
+
+use std::ffi::OsString;
+
+use holdup_bench::launch::Conditions;
+use holdup_trace::control::Policy;
+
+use super::program::Program;
+use crate::interposer::policy;
+
+/// One remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// As tables show it: `gate:1`, `1 CPU`, `slice 20ms`, `N=4`.
+    pub name: String,
+    /// What it changes.
+    pub change: Change,
+}
+
+/// What a remedy changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// How threads wait for pthread mutexes.
+    Lock(Policy),
+    /// The CPUs that it may use.
+    Cpus(Vec<u32>),
+    /// The time slice of its threads.
+    SliceNs(u64),
+    /// The scheduler's batch policy.
+    Batch,
+    /// A variable of its environment.
+    Environment(String, String),
+    /// What stands for a `{NAME}` among its arguments.
+    Argument(String, String),
+}
+
+/// What the user asked for, list by list as given; the first value of some lists is how the program is.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// `--locks`.
+    pub locks: Option<String>,
+    /// `--gates`.
+    pub gates: Option<String>,
+    /// `--cpus`.
+    pub cpus: Option<String>,
+    /// `--slices`.
+    pub slices: Option<String>,
+    /// `--batch`.
+    pub batch: bool,
+    /// `--arenas`.
+    pub arenas: Option<String>,
+    /// `--env NAME=a,b`, any number of times.
+    pub environment: Vec<String>,
+    /// `--vary NAME=a,b`, any number of times.
+    pub vary: Vec<String>,
+}
+
+impl Asked {
+    /// Whether nothing was asked for in particular.
+    pub fn is_empty(&self) -> bool {
+        let lists = [&self.locks, &self.gates, &self.cpus, &self.slices, &self.arenas];
+        lists.iter().all(|list| list.is_none())
+            && !self.batch
+            && self.environment.is_empty()
+            && self.vary.is_empty()
+    }
+
+    /// What is tried when nothing was asked for in particular.
+    fn usual(cpus: usize) -> Asked {
+        let gates = if cpus > 2 { format!("1,2,{cpus}") } else { "1,2".to_owned() };
+        Asked {
+            locks: Some("spin-park:100,adaptive,ttas,capped:1".to_owned()),
+            gates: Some(gates),
+            cpus: (cpus > 1).then(|| "1".to_owned()),
+            ..Asked::default()
+        }
+    }
+}
+
+/// A kind of remedies: how its list is read.
+struct Kind {
+    read: fn(&Asked, &[u32]) -> Result<Vec<Remedy>, String>,
+}
+
+/// All kinds, in the order of tables. Adding one: its change, a row here, an option of `holdup try`.
+const KINDS: &[Kind] = &[
+    Kind { read: locks },
+    Kind { read: gates },
+    Kind { read: cpus },
+    Kind { read: slices },
+    Kind { read: batch },
+    Kind { read: arenas },
+    Kind { read: environment },
+    Kind { read: vary },
+];
+
+/// The remedies that were asked for, where the program may use these CPUs.
+///
+/// # Errors
+/// A list makes no sense; the text says which, and what can be given.
+pub fn remedies(asked: &Asked, allowed: &[u32]) -> Result<Vec<Remedy>, String> {
+    let usual = Asked::usual(allowed.len());
+    let asked = if asked.is_empty() { &usual } else { asked };
+    let mut remedies: Vec<Remedy> = Vec::new();
+    for kind in KINDS {
+        for remedy in (kind.read)(asked, allowed)? {
+            if !remedies.contains(&remedy) {
+                remedies.push(remedy);
+            }
+        }
+    }
+    Ok(remedies)
+}
+
+/// The values of the arguments that vary, as the program is: the first of each list.
+///
+/// # Errors
+/// A list makes no sense.
+pub fn first_values(asked: &Asked) -> Result<Vec<(String, String)>, String> {
+    let first = |text: &String| {
+        let (name, values) = named_list("--vary", text, "N=1,2,4")?;
+        Ok((name, values.into_iter().next().unwrap_or_default()))
+    };
+    asked.vary.iter().map(first).collect()
+}
+
+impl Remedy {
+    fn new(name: impl Into<String>, change: Change) -> Remedy {
+        Remedy { name: name.into(), change }
+    }
+
+    /// The lock policy that it is, if it is one.
+    pub fn policy(&self) -> Option<Policy> {
+        match self.change {
+            Change::Lock(policy) => Some(policy),
+            _ => None,
+        }
+    }
+
+    /// Under what conditions the program is started.
+    pub fn conditions(&self) -> Conditions {
+        match &self.change {
+            Change::Cpus(cpus) => Conditions { cpus: Some(cpus.clone()), ..Conditions::default() },
+            Change::SliceNs(ns) => Conditions { slice_ns: Some(*ns), ..Conditions::default() },
+            Change::Batch => Conditions { batch: true, ..Conditions::default() },
+            _ => Conditions::default(),
+        }
+    }
+
+    /// What it adds to the environment.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        match &self.change {
+            Change::Environment(name, value) => vec![(name.into(), value.into())],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The program as this remedy runs it.
+    pub fn program(&self, program: &Program) -> Program {
+        match &self.change {
+            Change::Argument(name, value) => program.with(name, value),
+            _ => program.clone(),
+        }
+    }
+}
+
+fn locks(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    list(asked.locks.as_deref()).map(|word| lock("--locks", word)).collect()
+}
+
+fn gates(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let words = list(asked.gates.as_deref()).filter(|word| *word != "none");
+    words.map(|word| lock("--gates", &format!("gate:{word}"))).collect()
+}
+
+fn lock(option: &str, word: &str) -> Result<Remedy, String> {
+    let policy = policy::parse(word).map_err(|why| format!("{option}: {why}"))?;
+    Ok(Remedy::new(policy.to_string(), Change::Lock(policy)))
+}
+
+fn cpus(asked: &Asked, allowed: &[u32]) -> Result<Vec<Remedy>, String> {
+    let words = list(asked.cpus.as_deref()).filter(|word| *word != "all");
+    words
+        .map(|word| {
+            let count =
+                word.parse().ok().filter(|count| (1..=allowed.len()).contains(count)).ok_or_else(|| {
+                    format!(
+                        "--cpus: '{word}': give numbers from 1 to {}, which this machine allows, or 'all'",
+                        allowed.len()
+                    )
+                })?;
+            let name = if count == 1 { "1 CPU".to_owned() } else { format!("{count} CPUs") };
+            Ok(Remedy::new(name, Change::Cpus(allowed[..count].to_vec())))
+        })
+        .collect()
+}
+
+fn slices(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let words = list(asked.slices.as_deref()).filter(|word| *word != "default");
+    words
+        .map(|word| {
+            let ns = holdup_bench::work::parse_ns(word).map_err(|why| format!("--slices: {why}"))?;
+            if !(1e5..=1e8).contains(&ns) {
+                return Err(format!("--slices: '{word}': the kernel takes slices from 100us to 100ms"));
+            }
+            Ok(Remedy::new(format!("slice {word}"), Change::SliceNs(ns as u64)))
+        })
+        .collect()
+}
+
+fn batch(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    Ok(asked.batch.then(|| Remedy::new("batch", Change::Batch)).into_iter().collect())
+}
+
+fn arenas(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let words = list(asked.arenas.as_deref()).filter(|word| *word != "default");
+    words
+        .map(|word| {
+            let count: u32 = word
+                .parse()
+                .ok()
+                .filter(|count| *count > 0)
+                .ok_or_else(|| format!("--arenas: '{word}': give numbers of at least 1, or 'default'"))?;
+            let change = Change::Environment("MALLOC_ARENA_MAX".to_owned(), count.to_string());
+            Ok(Remedy::new(format!("arenas {count}"), change))
+        })
+        .collect()
+}
+
+fn environment(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let mut remedies = Vec::new();
+    for text in &asked.environment {
+        let (name, values) = named_list("--env", text, "OMP_WAIT_POLICY=active,passive")?;
+        remedies.extend(
+            values.into_iter().map(|value| {
+                Remedy::new(format!("{name}={value}"), Change::Environment(name.clone(), value))
+            }),
+        );
+    }
+    Ok(remedies)
+}
+
+/// All values but the first, which is how the program is.
+fn vary(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let mut remedies = Vec::new();
+    for text in &asked.vary {
+        let (name, values) = named_list("--vary", text, "N=1,2,4")?;
+        if values.len() < 2 {
+            return Err(format!(
+                "--vary: '{text}': give at least two values; the first is how the program is"
+            ));
+        }
+        remedies.extend(
+            values
+                .into_iter()
+                .skip(1)
+                .map(|value| Remedy::new(format!("{name}={value}"), Change::Argument(name.clone(), value))),
+        );
+    }
+    Ok(remedies)
+}
+
+/// `NAME=a,b` as a name and its values.
+fn named_list(option: &str, text: &str, example: &str) -> Result<(String, Vec<String>), String> {
+    let (name, values) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty() && !name.contains(['{', '}']))
+        .ok_or_else(|| format!("{option}: '{text}': give a name and values, as in {option} {example}"))?;
+    Ok((name.to_owned(), values.split(',').map(str::to_owned).collect()))
+}
+
+fn list(text: Option<&str>) -> impl Iterator<Item = &str> {
+    text.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(asked: &Asked) -> Vec<String> {
+        remedies(asked, &[0, 1, 4]).unwrap().into_iter().map(|remedy| remedy.name).collect()
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn lists_become_remedies_and_what_the_program_is_anyway_is_none() {
+        let asked = Asked {
+            locks: some("adaptive,ttas"),
+            gates: some("none,1,2"),
+            cpus: some("all,1,2"),
+            slices: some("default,20ms"),
+            batch: true,
+            arenas: some("default,1"),
+            environment: vec!["A=x,y".to_owned()],
+            vary: vec!["N=4,8".to_owned()],
+        };
+        let expected = [
+            "adaptive",
+            "ttas",
+            "gate:1",
+            "gate:2",
+            "1 CPU",
+            "2 CPUs",
+            "slice 20ms",
+            "batch",
+            "arenas 1",
+            "A=x",
+            "A=y",
+            "N=8",
+        ];
+        assert_eq!(names(&asked), expected);
+        assert_eq!(first_values(&asked).unwrap(), [("N".to_owned(), "4".to_owned())]);
+        let two = remedies(&Asked { cpus: some("2"), ..Asked::default() }, &[0, 1, 4]).unwrap();
+        assert_eq!(two[0].conditions().cpus, Some(vec![0, 1]), "the first of those that are allowed");
+    }
+
+    #[test]
+    fn without_a_wish_locks_gates_and_fewer_cpus_are_tried() {
+        let expected =
+            ["spin-park:100", "adaptive", "ttas", "capped:1", "gate:1", "gate:2", "gate:3", "1 CPU"];
+        assert_eq!(names(&Asked::default()), expected);
+        let one_cpu = remedies(&Asked::default(), &[0]).unwrap();
+        assert!(one_cpu.iter().all(|remedy| remedy.name != "1 CPU"), "that is how it is anyway");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_with_what_can_be_given() {
+        let why = |asked: Asked| remedies(&asked, &[0, 1]).unwrap_err();
+        for (asked, says) in [
+            (Asked { locks: some("adaptiv"), ..Asked::default() }, "did you mean 'adaptive'"),
+            (Asked { gates: some("0"), ..Asked::default() }, "--gates"),
+            (Asked { cpus: some("3"), ..Asked::default() }, "from 1 to 2"),
+            (Asked { slices: some("1s"), ..Asked::default() }, "100us to 100ms"),
+            (Asked { slices: some("soon"), ..Asked::default() }, "--slices"),
+            (Asked { arenas: some("0"), ..Asked::default() }, "at least 1"),
+            (Asked { vary: vec!["N".to_owned()], ..Asked::default() }, "--vary N=1,2,4"),
+            (Asked { vary: vec!["N=1".to_owned()], ..Asked::default() }, "at least two values"),
+            (Asked { environment: vec!["=1".to_owned()], ..Asked::default() }, "--env"),
+        ] {
+            let text = why(asked);
+            assert!(text.contains(says), "{text}");
+        }
+    }
+}

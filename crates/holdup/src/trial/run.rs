@@ -1,0 +1,358 @@
+//! One run of the program under one remedy, or under none: what it took, or how it failed.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use holdup_bench::launch::{Outcome, Started};
+use holdup_trace::control::Policy;
+use serde::Serialize;
+
+use super::figure::Metric;
+use super::flip::Flips;
+use super::program::Program;
+use super::remedy::Remedy;
+use super::server::{self, Server};
+use super::{turns, waits};
+use crate::interposer::{Control, Process, Settings};
+
+/// What every run has in common.
+#[derive(Debug)]
+pub struct Subject {
+    /// What is run: the program, or the load of a server.
+    pub program: Program,
+    /// The server that remedies are put under; without one, the program itself.
+    pub server: Option<Server>,
+    /// The number that is compared; the elapsed time without one.
+    pub metric: Option<Metric>,
+    /// Whether stdout must be what it is without a remedy.
+    pub same_output: bool,
+    /// What every run reads on its stdin.
+    pub input: Option<PathBuf>,
+}
+
+impl Subject {
+    /// What remedies are put under, as a user would start it.
+    pub fn tried(&self) -> Program {
+        match &self.server {
+            Some(server) => server.program.with("port", "PORT"),
+            None => self.program.clone(),
+        }
+    }
+}
+
+/// What a run must do, known from the first one.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// The exit status.
+    pub code: u8,
+    /// Hash of its stdout, where that must not change.
+    pub stdout_hash: Option<u64>,
+    /// It hangs if it takes longer.
+    pub limit: Duration,
+}
+
+impl Expected {
+    /// From a run of the program as it is.
+    pub fn of(sample: &Sample, same_output: bool) -> Expected {
+        let limit_s = (sample.elapsed_s * 10.0).max(sample.elapsed_s + 10.0);
+        Expected {
+            code: sample.code,
+            stdout_hash: same_output.then_some(sample.stdout_hash),
+            limit: Duration::from_secs_f64(limit_s),
+        }
+    }
+}
+
+/// What a run took.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sample {
+    /// From start to end.
+    pub elapsed_s: f64,
+    /// CPU time in user mode; of the server where there is one, as all that follows.
+    pub user_s: f64,
+    /// CPU time in the kernel.
+    pub kernel_s: f64,
+    /// Switches because a thread waited.
+    pub voluntary_switches: u64,
+    /// Switches because another thread had the CPU.
+    pub involuntary_switches: u64,
+    /// The number that it printed, if one is compared.
+    pub metric: Option<f64>,
+    /// The exit status.
+    pub code: u8,
+    /// Hash of all that it wrote on stdout.
+    #[serde(skip)]
+    pub stdout_hash: u64,
+    /// All that it took, start and end of a server included.
+    #[serde(skip)]
+    pub wall_s: f64,
+    /// The end of what it wrote.
+    #[serde(skip)]
+    pub words: String,
+    /// What the interposer did, where a lock policy was the remedy.
+    #[serde(skip)]
+    pub processes: Vec<Process>,
+}
+
+impl Sample {
+    /// CPU time of both kinds.
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.kernel_s
+    }
+
+    /// Switches of both kinds.
+    pub fn switches(&self) -> f64 {
+        (self.voluntary_switches + self.involuntary_switches) as f64
+    }
+
+    /// How good it is: more is better.
+    pub fn merit(&self, metric: Option<&Metric>) -> f64 {
+        match (metric, self.metric) {
+            (Some(metric), Some(value)) if metric.higher => value,
+            (Some(_), Some(value)) => 1.0 / value,
+            _ => 1.0 / self.elapsed_s.max(1e-9),
+        }
+    }
+}
+
+/// Why a run has no figure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// A signal ended it.
+    Crashed {
+        /// The signal's name.
+        signal: String,
+        /// The end of its output.
+        words: String,
+    },
+    /// It ended with another status than it does as it is.
+    Status {
+        /// With this one.
+        code: u8,
+        /// As it is, with this one.
+        expected: u8,
+        /// The end of its output.
+        words: String,
+    },
+    /// It did not end in time and was killed.
+    Hung {
+        /// After this time.
+        limit_s: f64,
+    },
+    /// It wrote something else.
+    Output,
+    /// The number that is compared is not in its output.
+    Metric {
+        /// The expression.
+        expression: String,
+        /// The end of its output.
+        words: String,
+    },
+    /// The server ended or did not get ready.
+    Server(String),
+    /// It could not be started like that.
+    Start(String),
+    /// The user stopped it.
+    Stopped,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Crashed { signal, .. } => write!(f, "crashed: ended by {signal}"),
+            Failure::Status { code, expected, .. } => write!(f, "exit status {code} in place of {expected}"),
+            Failure::Hung { limit_s } => write!(f, "hung: no end within {limit_s:.0} s"),
+            Failure::Output => f.write_str("its output changed"),
+            Failure::Metric { expression, .. } => write!(f, "nothing in its output matches '{expression}'"),
+            Failure::Server(text) | Failure::Start(text) => f.write_str(text),
+            Failure::Stopped => f.write_str("stopped"),
+        }
+    }
+}
+
+impl Failure {
+    /// The end of what the program wrote, where that may tell more.
+    pub fn words(&self) -> &str {
+        match self {
+            Failure::Crashed { words, .. }
+            | Failure::Status { words, .. }
+            | Failure::Metric { words, .. } => words,
+            _ => "",
+        }
+    }
+}
+
+/// Runs programs; tests have one that makes runs up.
+pub trait Runner {
+    /// One run under this remedy or none. Without expectations it may take up to `limit` and end with any status.
+    ///
+    /// # Errors
+    /// The run has no figure.
+    fn run(
+        &mut self,
+        remedy: Option<&Remedy>,
+        expected: Option<&Expected>,
+        limit: Duration,
+    ) -> Result<Sample, Failure>;
+
+    /// How often threads waited on futexes of any kind in a run of the program as it is; `None` if that cannot be seen here.
+    fn futex_waits(&mut self, limit: Duration) -> Option<u64>;
+
+    /// Lets policies take turns with the C library's within runs of the program, for about so long; `None` if they could not.
+    fn flip(&mut self, policies: &[Policy], expected: &Expected, limit: Duration, seed: u64)
+    -> Option<Flips>;
+}
+
+/// Runs real programs.
+#[derive(Debug)]
+pub struct Real<'a> {
+    /// What.
+    pub subject: &'a Subject,
+    /// Set when the user wants it to end.
+    pub stop: &'a AtomicBool,
+}
+
+impl Runner for Real<'_> {
+    fn run(
+        &mut self,
+        remedy: Option<&Remedy>,
+        expected: Option<&Expected>,
+        limit: Duration,
+    ) -> Result<Sample, Failure> {
+        let control = remedy.and_then(Remedy::policy).map(|policy| {
+            Control::create(&Settings { policy, ..Settings::default() })
+                .map_err(|why| Failure::Start(format!("the locks cannot be put under it: {why}")))
+        });
+        let control = control.transpose()?;
+        let limit = expected.map_or(limit, |expected| expected.limit);
+        let began = Instant::now();
+        let mut sample = match &self.subject.server {
+            None => self.alone(remedy, control.as_ref(), expected, limit)?,
+            Some(server) => server::run(self, server, remedy, control.as_ref(), expected, limit)?,
+        };
+        sample.wall_s = began.elapsed().as_secs_f64();
+        if let Some(control) = &control {
+            sample.processes = control.processes().unwrap_or_default();
+        }
+        Ok(sample)
+    }
+
+    fn futex_waits(&mut self, limit: Duration) -> Option<u64> {
+        waits::recorded(self, limit)
+    }
+
+    fn flip(
+        &mut self,
+        policies: &[Policy],
+        expected: &Expected,
+        limit: Duration,
+        seed: u64,
+    ) -> Option<Flips> {
+        // A policy that breaks the program is found when it runs alone.
+        turns::take(self, policies, expected.limit, limit, seed).ok()
+    }
+}
+
+impl Real<'_> {
+    fn alone(
+        &self,
+        remedy: Option<&Remedy>,
+        control: Option<&Control>,
+        expected: Option<&Expected>,
+        limit: Duration,
+    ) -> Result<Sample, Failure> {
+        let mut started = self.start(&self.subject.program, remedy, control)?;
+        let outcome = self.wait(&mut started, limit).and_then(|()| started.finish().map_err(unwatched))?;
+        self.sample(&outcome, expected)
+    }
+
+    /// Starts a program under a remedy, or under none.
+    pub fn start(
+        &self,
+        program: &Program,
+        remedy: Option<&Remedy>,
+        control: Option<&Control>,
+    ) -> Result<Started, Failure> {
+        let program = remedy.map_or_else(|| program.clone(), |remedy| remedy.program(program));
+        let mut command = program.command();
+        command.stdin(self.input()?);
+        command.envs(control.map(Control::environment).unwrap_or_default());
+        command.envs(remedy.map(Remedy::variables).unwrap_or_default());
+        let conditions = remedy.map(Remedy::conditions).unwrap_or_default();
+        let cannot =
+            |why: io::Error| Failure::Start(format!("'{}' cannot be started: {why}", program.name()));
+        Started::new(&mut command, &conditions).map_err(cannot)
+    }
+
+    fn input(&self) -> Result<Stdio, Failure> {
+        let Some(path) = &self.subject.input else { return Ok(Stdio::null()) };
+        File::open(path).map(Stdio::from).map_err(|why| Failure::Start(format!("{}: {why}", path.display())))
+    }
+
+    /// Waits for the end; on return it has ended, or is killed.
+    pub fn wait(&self, started: &mut Started, limit: Duration) -> Result<(), Failure> {
+        match started.wait(Instant::now() + limit, self.stop) {
+            Ok(true) => Ok(()),
+            Ok(false) if self.stop.load(Ordering::Relaxed) => Err(Failure::Stopped),
+            Ok(false) => Err(Failure::Hung { limit_s: limit.as_secs_f64() }),
+            Err(why) => Err(unwatched(why)),
+        }
+    }
+
+    /// What a finished run says.
+    pub fn sample(&self, outcome: &Outcome, expected: Option<&Expected>) -> Result<Sample, Failure> {
+        let words = || last_words(&outcome.stdout, &outcome.stderr);
+        if let Some(signal) = outcome.signal() {
+            return Err(Failure::Crashed { signal, words: words() });
+        }
+        let code = outcome.code();
+        if let Some(expected) = expected.map(|expected| expected.code).filter(|expected| *expected != code) {
+            return Err(Failure::Status { code, expected, words: words() });
+        }
+        let hash = expected.and_then(|expected| expected.stdout_hash);
+        if hash.is_some_and(|hash| hash != outcome.stdout_hash) {
+            return Err(Failure::Output);
+        }
+        let metric = match &self.subject.metric {
+            None => None,
+            Some(metric) => {
+                let found = metric.find(&outcome.stdout, &outcome.stderr);
+                let expression = metric.expression().to_owned();
+                Some(found.ok_or_else(|| Failure::Metric { expression, words: words() })?)
+            }
+        };
+        let used = &outcome.process;
+        Ok(Sample {
+            elapsed_s: used.elapsed_ns as f64 / 1e9,
+            user_s: used.user_ns as f64 / 1e9,
+            kernel_s: used.kernel_ns as f64 / 1e9,
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            metric,
+            code,
+            stdout_hash: outcome.stdout_hash,
+            wall_s: used.elapsed_ns as f64 / 1e9,
+            words: words(),
+            processes: Vec::new(),
+        })
+    }
+}
+
+/// A process that the system does not let us watch.
+pub fn unwatched(why: io::Error) -> Failure {
+    Failure::Start(format!("the program cannot be watched: {why}"))
+}
+
+/// The last lines of what a program wrote, each indented; errors before results.
+pub fn last_words(stdout: &str, stderr: &str) -> String {
+    const LINES: usize = 5;
+    let text = if stderr.trim().is_empty() { stdout } else { stderr };
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    last.iter().map(|line| format!("\n  {}", crate::report::text::clean(line))).collect()
+}

@@ -1,0 +1,465 @@
+//! A whole trial: the first run, what the interposer can serve, screening, paired runs, verdict.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use holdup_trace::control::Policy;
+use serde::Serialize;
+
+use super::coverage::Coverage;
+use super::figure::Metric;
+use super::flip::Flips;
+use super::plan::{Arm, Search, Standing, Verdict};
+use super::ratio::Ratio;
+use super::remedy::{Change, Remedy};
+use super::run::{Expected, Failure, Runner, Sample};
+
+/// What a trial is allowed, and how it can be repeated.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// How long it may take.
+    pub budget: Duration,
+    /// Of the order of runs.
+    pub seed: u64,
+    /// The exit status of a run that succeeds.
+    pub code: u8,
+    /// Whether stdout must not change.
+    pub same_output: bool,
+    /// Whether lock policies may be compared within a run.
+    pub in_process: bool,
+}
+
+/// Follows a trial.
+pub trait Watch {
+    /// This is what happens now, and this share of the budget is spent.
+    fn now(&mut self, what: &str, share: f64);
+}
+
+/// Sees nothing.
+#[derive(Debug)]
+pub struct Nobody;
+
+impl Watch for Nobody {
+    fn now(&mut self, _: &str, _: f64) {}
+}
+
+/// One run, as it is kept.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Runs of one block are compared with each other.
+    pub block: usize,
+    /// What was run.
+    pub arm: Arm,
+    /// Whether it belongs to the confirmation.
+    pub confirms: bool,
+    /// What it took, start and end of a server included.
+    pub wall_s: f64,
+    /// What it yielded.
+    pub sample: Option<Sample>,
+    /// Why it yielded nothing.
+    pub failure: Option<String>,
+}
+
+/// A remedy, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// The remedy.
+    pub remedy: Remedy,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// How many times as good it makes the program, run against run.
+    pub ratio: Option<Ratio>,
+    /// The same within one process.
+    pub flipped: Option<Ratio>,
+    /// Whether its ratio comes from runs that had no part in choosing it.
+    pub confirmed: bool,
+    /// Its CPU time by that of the program as it is, for the same work.
+    pub cpu: Option<f64>,
+    /// Its switches by those of the program as it is, for the same work.
+    pub switches: Option<f64>,
+    /// Its runs.
+    pub runs: usize,
+}
+
+/// What a trial found.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Every remedy, in the order in which they were given.
+    pub tried: Vec<Tried>,
+    /// The first run of the program as it is.
+    pub first: Sample,
+    /// The program as it is: the medians of its runs.
+    pub baseline: Baseline,
+    /// The program as it is against itself.
+    pub noise: Option<Ratio>,
+    /// The same within one process, if there were such comparisons.
+    pub flipped_noise: Option<Ratio>,
+    /// What of its locking the interposer serves; `None` if no lock was a remedy.
+    pub coverage: Option<Coverage>,
+    /// Every run of the paired part.
+    pub runs: Vec<Run>,
+    /// The windows of the comparisons within one process.
+    pub flips: Option<Flips>,
+    /// Seconds that it took.
+    pub spent_s: f64,
+}
+
+/// Medians of the program as it is.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Baseline {
+    /// The number that is compared: seconds, or what it printed.
+    pub figure: f64,
+    /// CPU time.
+    pub cpu_s: f64,
+    /// Switches of both kinds.
+    pub switches: f64,
+    /// Runs.
+    pub runs: usize,
+}
+
+/// Why there is no trial.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Problem {
+    /// The program fails as it is; how often it had run before.
+    Baseline(Failure, usize),
+    /// The budget is too small for the least that can tell.
+    Budget {
+        /// One run takes this long.
+        run_s: f64,
+        /// The least budget.
+        needed_s: f64,
+    },
+    /// There is nothing to try.
+    NoRemedy,
+}
+
+/// Tries the remedies. A stop ends it early, with what is known by then.
+///
+/// # Errors
+/// The program fails as it is, or the budget is too small.
+pub fn run(
+    runner: &mut dyn Runner,
+    remedies: Vec<Remedy>,
+    metric: Option<&Metric>,
+    rules: &Rules,
+    stop: &AtomicBool,
+    watch: &mut dyn Watch,
+) -> Result<Trial, Problem> {
+    Session::begin(runner, remedies, metric, rules, stop, watch)?.finish()
+}
+
+/// A trial at work.
+struct Session<'a> {
+    runner: &'a mut dyn Runner,
+    metric: Option<&'a Metric>,
+    rules: &'a Rules,
+    stop: &'a AtomicBool,
+    watch: &'a mut dyn Watch,
+    began: Instant,
+    remedies: Vec<Remedy>,
+    failures: Vec<Option<Failure>>,
+    flipped: Vec<Option<Ratio>>,
+    first: Sample,
+    expected: Expected,
+    coverage: Option<Coverage>,
+    flips: Option<Flips>,
+    runs: Vec<Run>,
+}
+
+impl<'a> Session<'a> {
+    /// The first run, which says what every other one must do.
+    fn begin(
+        runner: &'a mut dyn Runner,
+        remedies: Vec<Remedy>,
+        metric: Option<&'a Metric>,
+        rules: &'a Rules,
+        stop: &'a AtomicBool,
+        watch: &'a mut dyn Watch,
+    ) -> Result<Session<'a>, Problem> {
+        if remedies.is_empty() {
+            return Err(Problem::NoRemedy);
+        }
+        let began = Instant::now();
+        watch.now("as it is, for the first time", 0.0);
+        let first = runner.run(None, None, rules.budget).map_err(|why| Problem::Baseline(why, 0))?;
+        if first.code != rules.code {
+            let failure =
+                Failure::Status { code: first.code, expected: rules.code, words: first.words.clone() };
+            return Err(Problem::Baseline(failure, 0));
+        }
+        let expected = Expected::of(&first, rules.same_output);
+        let count = remedies.len();
+        Ok(Session {
+            runner,
+            metric,
+            rules,
+            stop,
+            watch,
+            began,
+            remedies,
+            failures: vec![None; count],
+            flipped: vec![None; count],
+            first,
+            expected,
+            coverage: None,
+            flips: None,
+            runs: Vec::new(),
+        })
+    }
+
+    fn finish(mut self) -> Result<Trial, Problem> {
+        self.rule_out_what_cannot_be_had();
+        self.learn_coverage();
+        self.check_budget()?;
+        self.compare_in_process();
+        self.pair_runs()
+    }
+
+    /// CPUs, slices and policies that this machine or user does not give.
+    fn rule_out_what_cannot_be_had(&mut self) {
+        for (remedy, failure) in self.remedies.iter().zip(&mut self.failures) {
+            if let Err(why) = remedy.conditions().check() {
+                *failure = Some(Failure::Start(format!("cannot be had here: {why}")));
+            }
+        }
+    }
+
+    /// One run with locks that do as glibc's: it shows what can be served, and whether the program stands it.
+    fn learn_coverage(&mut self) {
+        if !self.remedies.iter().any(|remedy| remedy.policy().is_some()) {
+            return;
+        }
+        self.watch.now("which locks can be served", self.share());
+        let glibc = Remedy { name: "glibc".to_owned(), change: Change::Lock(Policy::Glibc) };
+        match self.runner.run(Some(&glibc), Some(&self.expected), self.expected.limit) {
+            Ok(sample) => {
+                let coverage = Coverage::of(&sample);
+                if let Some(why) = coverage.refusal() {
+                    self.fail_locks(&Failure::Start(why));
+                }
+                self.coverage = Some(coverage);
+            }
+            // Each policy may still work, but what breaks the program without a change is no remedy.
+            Err(failure) => self.fail_locks(&failure),
+        }
+        let needs_count = self.coverage.as_ref().is_some_and(Coverage::wants_futex_calls);
+        if needs_count && !self.stop.load(Ordering::Relaxed) {
+            self.watch.now("which futex calls it makes", self.share());
+            let calls = self.runner.futex_waits(self.expected.limit);
+            if let Some(coverage) = &mut self.coverage {
+                coverage.futex_waits_recorded = calls;
+            }
+        }
+    }
+
+    fn fail_locks(&mut self, failure: &Failure) {
+        for (remedy, place) in self.remedies.iter().zip(&mut self.failures) {
+            if remedy.policy().is_some() {
+                place.get_or_insert_with(|| failure.clone());
+            }
+        }
+    }
+
+    fn check_budget(&self) -> Result<(), Problem> {
+        let live = self.failures.iter().filter(|failure| failure.is_none()).count();
+        let run_s = self.first.wall_s;
+        let flippable = self.can_flip();
+        let locks = self.live_locks().len();
+        let paired = if flippable { live - locks + locks.min(2) } else { live };
+        let needed_s = self.began.elapsed().as_secs_f64() + Search::least_s(paired, run_s);
+        if paired > 0 && needed_s > self.rules.budget.as_secs_f64() {
+            return Err(Problem::Budget { run_s, needed_s });
+        }
+        Ok(())
+    }
+
+    fn live_locks(&self) -> Vec<usize> {
+        let is_live = |at: &usize| self.failures[*at].is_none() && self.remedies[*at].policy().is_some();
+        (0..self.remedies.len()).filter(is_live).collect()
+    }
+
+    /// Whether a run is long enough for policies to take turns in it, and there is a choice among them.
+    fn can_flip(&self) -> bool {
+        const LONG_ENOUGH_S: f64 = 2.0;
+        self.rules.in_process && self.first.elapsed_s >= LONG_ENOUGH_S && self.live_locks().len() > 2
+    }
+
+    /// Lets policies take turns within runs; only the best go on to be run against run.
+    fn compare_in_process(&mut self) {
+        if !self.can_flip() || self.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let locks = self.live_locks();
+        let policies: Vec<Policy> = locks.iter().filter_map(|at| self.remedies[*at].policy()).collect();
+        self.watch.now("locks against each other within one process", self.share());
+        let limit = self.rules.budget.mul_f64(0.25).max(Duration::from_secs_f64(self.first.wall_s));
+        let flips = self.runner.flip(&policies, &self.expected, limit, self.rules.seed);
+        let Some(flips) = flips.filter(|flips| flips.is_decisive()) else { return };
+        for (policy, at) in locks.iter().enumerate() {
+            self.flipped[*at] = flips.ratio(policy);
+        }
+        self.flips = Some(flips);
+    }
+
+    /// Where remedies stand before the first paired run.
+    fn standings(&self) -> Vec<Standing> {
+        let mut standings: Vec<Standing> = self
+            .failures
+            .iter()
+            .map(|failure| if failure.is_some() { Standing::Failed } else { Standing::Live })
+            .collect();
+        let mut ranked: Vec<(usize, Ratio)> =
+            self.flipped.iter().enumerate().filter_map(|(at, ratio)| Some((at, (*ratio)?))).collect();
+        ranked.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
+        for (at, _) in ranked.into_iter().skip(2) {
+            standings[at] = Standing::Dropped;
+        }
+        standings
+    }
+
+    fn pair_runs(mut self) -> Result<Trial, Problem> {
+        let left_s = self.rules.budget.saturating_sub(self.began.elapsed()).as_secs_f64();
+        let mut search = Search::new(self.standings(), left_s, self.rules.seed);
+        while let Some(step) = search.next_step() {
+            self.announce(step.arm, step.confirms);
+            let remedy = match step.arm {
+                Arm::Remedy(at) => Some(self.remedies[at].clone()),
+                _ => None,
+            };
+            let began = Instant::now();
+            let outcome = self.runner.run(remedy.as_ref(), Some(&self.expected), self.expected.limit);
+            let wall_s = outcome.as_ref().map_or(began.elapsed().as_secs_f64(), |sample| sample.wall_s);
+            let failure = outcome.as_ref().err().map(ToString::to_string);
+            self.runs.push(Run {
+                block: step.block,
+                arm: step.arm,
+                confirms: step.confirms,
+                wall_s,
+                sample: outcome.as_ref().ok().cloned(),
+                failure,
+            });
+            match (outcome, step.arm) {
+                (Ok(sample), _) => search.tell(step, sample.merit(self.metric), wall_s),
+                (Err(Failure::Stopped), _) => search.stop(),
+                (Err(failure), Arm::Remedy(at)) => {
+                    search.fail(at, wall_s);
+                    self.failures[at] = Some(failure);
+                }
+                (Err(failure), _) => return Err(Problem::Baseline(failure, self.runs.len())),
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                search.stop();
+            }
+        }
+        Ok(self.result(&search))
+    }
+
+    fn announce(&mut self, arm: Arm, confirms: bool) {
+        let what = match arm {
+            Arm::Remedy(at) => self.remedies[at].name.as_str(),
+            _ => "as it is",
+        };
+        let what = if confirms { format!("{what}, to confirm") } else { what.to_owned() };
+        let share = self.share();
+        self.watch.now(&what, share);
+    }
+
+    fn share(&self) -> f64 {
+        self.began.elapsed().as_secs_f64() / self.rules.budget.as_secs_f64()
+    }
+
+    fn result(self, search: &Search) -> Trial {
+        let spent_s = self.began.elapsed().as_secs_f64();
+        let of = Arms { runs: &self.runs, metric: self.metric };
+        let tried = self.remedies.iter().enumerate().map(|(at, remedy)| {
+            let arm = Arm::Remedy(at);
+            Tried {
+                remedy: remedy.clone(),
+                standing: if self.failures[at].is_some() { Standing::Failed } else { search.standing(at) },
+                failure: self.failures[at].clone(),
+                ratio: search.ratio(at).filter(|_| self.failures[at].is_none()),
+                flipped: self.flipped[at],
+                confirmed: search.is_confirmed(at),
+                cpu: of.against_baseline(arm, |sample| sample.cpu_s()),
+                switches: of.against_baseline(arm, Sample::switches),
+                runs: of.samples(arm).count(),
+            }
+        });
+        Trial {
+            verdict: search.verdict(),
+            tried: tried.collect(),
+            baseline: of.baseline(&self.first),
+            first: self.first,
+            noise: search.noise(),
+            flipped_noise: self.flips.as_ref().and_then(Flips::noise),
+            coverage: self.coverage,
+            runs: self.runs,
+            flips: self.flips,
+            spent_s,
+        }
+    }
+}
+
+/// Sums over runs.
+struct Arms<'a> {
+    runs: &'a [Run],
+    metric: Option<&'a Metric>,
+}
+
+impl Arms<'_> {
+    fn samples(&self, arm: Arm) -> impl Iterator<Item = &Sample> {
+        self.runs.iter().filter(move |run| run.arm == arm).filter_map(|run| run.sample.as_ref())
+    }
+
+    fn as_it_is(&self) -> impl Iterator<Item = &Sample> {
+        self.samples(Arm::Baseline).chain(self.samples(Arm::Control))
+    }
+
+    /// What a run did: one piece of work, or as many as its own number says where more is better.
+    fn work(&self, sample: &Sample) -> f64 {
+        match (self.metric, sample.metric) {
+            (Some(metric), Some(value)) if metric.higher => value,
+            _ => 1.0,
+        }
+    }
+
+    /// A quantity for the same work, by that of the program as it is: the median over blocks.
+    fn against_baseline(&self, arm: Arm, quantity: impl Fn(&Sample) -> f64) -> Option<f64> {
+        let per_work = |run: &Run| run.sample.as_ref().map(|sample| quantity(sample) / self.work(sample));
+        let ratios: Vec<f64> = self
+            .runs
+            .iter()
+            .filter(|run| run.arm == arm)
+            .filter_map(|run| {
+                let as_it_is = self.runs.iter().filter(|other| {
+                    other.block == run.block && matches!(other.arm, Arm::Baseline | Arm::Control)
+                });
+                let under: Vec<f64> = as_it_is.filter_map(per_work).collect();
+                let under = under.iter().sum::<f64>() / under.len() as f64;
+                let ratio = per_work(run)? / under;
+                ratio.is_finite().then_some(ratio)
+            })
+            .collect();
+        crate::stats::median(&ratios)
+    }
+
+    fn baseline(&self, first: &Sample) -> Baseline {
+        let median = |quantity: &dyn Fn(&Sample) -> f64| {
+            let values: Vec<f64> = self.as_it_is().map(quantity).collect();
+            crate::stats::median(&values).unwrap_or_else(|| quantity(first))
+        };
+        Baseline {
+            figure: median(&|sample| sample.metric.unwrap_or(sample.elapsed_s)),
+            cpu_s: median(&Sample::cpu_s),
+            switches: median(&Sample::switches),
+            runs: self.as_it_is().count(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
