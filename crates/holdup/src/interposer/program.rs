@@ -28,6 +28,14 @@ pub struct Program {
     pub loader: Option<PathBuf>,
 }
 
+impl Program {
+    /// The last part of the path of the file whose code runs, behind all links.
+    pub fn name(&self) -> Option<String> {
+        let file = self.binary.canonicalize().unwrap_or_else(|_| self.binary.clone());
+        Some(file.file_name()?.to_string_lossy().into_owned())
+    }
+}
+
 /// Why a program cannot be interposed.
 #[derive(Debug)]
 pub enum Refusal {

@@ -110,6 +110,8 @@ fn a_script_is_served_by_its_interpreter() {
     let ended = place.run(&[], &[script("plain", "#!/bin/sh")]).with(0).says(&["800 acquisitions"]);
     assert_eq!(ended.out, "200 200 200 200\n");
     place.run(&[], &[script("env", "#!/usr/bin/env sh")]).with(0).says(&["800 acquisitions"]);
+    let hinted = place.run(&["--lock-for", "g_cache_lock=ttas"], &[script("named", "#!/bin/sh")]).with(2);
+    hinted.says(&["named is a script", "name the program that it starts"]);
     let gone = script("gone", "#!/no/such/interpreter");
     place.run(&[], &[gone]).with(126).says(&["/no/such/interpreter"]);
     assert!(Path::new("/bin/sh").exists());
