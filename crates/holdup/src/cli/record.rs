@@ -110,7 +110,9 @@ fn figures(control: &Control, time_ns: u64) -> Vec<Event> {
     let processes = control.figures().unwrap_or_default();
     let locks = processes.iter().flat_map(|process| {
         let tid = Tid(process.process.pid);
-        process.locks.iter().map(move |lock| (tid, lock.summary()))
+        // Locks that found no record of their own have no address to be known by.
+        let known = process.locks.iter().filter(|lock| lock.addr != 0);
+        known.map(move |lock| (tid, lock.summary()))
     });
     let event =
         |(tid, figures)| Event { time_ns, tid, cpu: NO_CPU, what: What::LockFigures(Box::new(figures)) };
