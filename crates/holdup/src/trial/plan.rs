@@ -21,11 +21,13 @@ pub const LEAST_GAIN: f64 = 1.03;
 /// As long as so much could have been missed, the runs were too noisy to tell.
 pub const LEAST_PRECISION: f64 = 1.25;
 /// Blocks of confirmation after which it is looked whether they decide; the last one where the budget ends, if that is earlier.
-const LOOKS: [usize; 3] = [5, 10, 20];
+const LOOKS: [usize; 3] = [5, 15, 50];
 /// Most remedies that are confirmed.
 const CANDIDATES: usize = 2;
-/// Blocks of screening before a remedy is dropped, and most blocks.
-const SCREENING: std::ops::RangeInclusive<usize> = 3..=12;
+/// Blocks of screening before a remedy is dropped, if there is time for them.
+const DROPS_AFTER: usize = 3;
+/// Fewest and most blocks of screening.
+const SCREENING: std::ops::RangeInclusive<usize> = 2..=20;
 /// The share of the budget that screening may use.
 const SCREENING_SHARE: f64 = 0.5;
 
@@ -127,7 +129,7 @@ impl Search {
     /// The least seconds that a search needs where a run takes this long.
     pub fn least_s(remedies: usize, run_s: f64) -> f64 {
         let screening = SCREENING.start() * (remedies + 2);
-        let confirming = LOOKS[0] * (remedies.min(CANDIDATES) + 2);
+        let confirming = (LOOKS[0] - 1) * (remedies.min(CANDIDATES) + 2);
         (screening + confirming) as f64 * run_s
     }
 
@@ -232,7 +234,8 @@ impl Search {
 
     fn judge_screening(&mut self) {
         let done = self.blocks_done[0];
-        if done < *SCREENING.start() {
+        let can_do_more = self.spent_s + self.last_block_s * (LOOKS[0] + 1) as f64 <= self.budget_s;
+        if done < *SCREENING.start() || (done < DROPS_AFTER && can_do_more) {
             let more_s = self.last_block_s;
             if done > 0 && self.spent_s + more_s > self.budget_s {
                 self.verdict = Some(self.without_winner());
@@ -285,7 +288,9 @@ impl Search {
         }
         let done = self.blocks_done[1];
         // Fewer blocks say nothing, whatever the budget: a machine that has become slower costs a little more time.
-        let out_of_time = done >= LOOKS[0] - 1 && self.spent_s + self.last_block_s > self.budget_s;
+        let would_be_s = self.spent_s + self.last_block_s;
+        let late = would_be_s > self.budget_s && done >= LOOKS[0] - 1;
+        let out_of_time = late || (would_be_s > self.budget_s * 1.15 && done >= 2);
         if self.looks_done < LOOKS.len() && (done >= LOOKS[self.looks_done] || out_of_time) {
             self.looks_done += 1;
             self.look(out_of_time || self.looks_done == LOOKS.len());
@@ -299,7 +304,7 @@ impl Search {
         let winner = ratios.iter().find(|(_, ratio)| ratio.low > 1.0 && ratio.ratio >= LEAST_GAIN);
         if let Some((remedy, _)) = winner {
             self.verdict = Some(Verdict::Helps(*remedy));
-        } else if last || ratios.iter().all(|(_, ratio)| ratio.high < LEAST_GAIN) {
+        } else if last || ratios.iter().all(|(_, ratio)| is_futile(ratio)) {
             self.verdict = Some(self.without_winner());
         }
     }
@@ -359,6 +364,12 @@ impl Search {
             })
             .collect()
     }
+}
+
+/// Whether more runs would hardly show a gain that is worth while. This can miss a winner, but makes none.
+fn is_futile(ratio: &Ratio) -> bool {
+    const HARDLY: f64 = 1.1;
+    ratio.high < LEAST_GAIN || (ratio.ratio < 1.01 && ratio.high < HARDLY)
 }
 
 #[cfg(test)]

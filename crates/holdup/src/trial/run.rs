@@ -157,6 +157,8 @@ pub enum Failure {
     Server(String),
     /// It could not be started like that.
     Start(String),
+    /// It cannot be had for this program or on this machine; not the remedy's fault.
+    Unavailable(String),
     /// The user stopped it.
     Stopped,
 }
@@ -169,7 +171,7 @@ impl fmt::Display for Failure {
             Failure::Hung { limit_s } => write!(f, "hung: no end within {limit_s:.0} s"),
             Failure::Output => f.write_str("its output changed"),
             Failure::Metric { expression, .. } => write!(f, "nothing in its output matches '{expression}'"),
-            Failure::Server(text) | Failure::Start(text) => f.write_str(text),
+            Failure::Server(text) | Failure::Start(text) | Failure::Unavailable(text) => f.write_str(text),
             Failure::Stopped => f.write_str("stopped"),
         }
     }
@@ -199,6 +201,9 @@ pub trait Runner {
         expected: Option<&Expected>,
         limit: Duration,
     ) -> Result<Sample, Failure>;
+
+    /// Why no lock policy can be put under the program, where that can be seen before it runs.
+    fn cannot_lock(&self) -> Option<String>;
 
     /// How often threads waited on futexes of any kind in a run of the program as it is; `None` if that cannot be seen here.
     fn futex_waits(&mut self, limit: Duration) -> Option<u64>;
@@ -240,6 +245,11 @@ impl Runner for Real<'_> {
             sample.processes = control.processes().unwrap_or_default();
         }
         Ok(sample)
+    }
+
+    fn cannot_lock(&self) -> Option<String> {
+        let program = self.subject.server.as_ref().map_or(&self.subject.program, |server| &server.program);
+        crate::interposer::program::find(&program.words()).err().map(|why| why.to_string())
     }
 
     fn futex_waits(&mut self, limit: Duration) -> Option<u64> {
