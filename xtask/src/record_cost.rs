@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::recording::{Bench, has, interval, is_root, median, output};
 use crate::run::root;
 
-/// A program to record; it prints the seconds that its inner part took.
+/// A program to record; it prints the seconds that its inner part took, and its switches.
 struct Workload {
     name: &'static str,
     source: &'static str,
@@ -108,9 +108,14 @@ impl Tool {
     }
 }
 
+/// Closing tracepoints goes on for so long after a recorder has ended, and slows down whatever runs meanwhile.
+const SETTLING: Duration = Duration::from_secs(3);
+
 /// What one tool did to one workload.
 struct Cost {
     ratios: Vec<f64>,
+    /// Switches with the recorder, of those without.
+    switches: Vec<f64>,
     ns_per_switch: Vec<f64>,
     bytes_per_switch: Vec<f64>,
     /// Recorded and lost events, and the switches that the kernel counted with the recorder at work.
@@ -144,8 +149,11 @@ fn head(machine: &str, pairs: usize) -> String {
         "# What recording costs: {machine}\n\n\
          Written by `cargo xtask record-cost {machine} {pairs}`. A program's own inner time is taken, so that the start of a recorder\n\
          and what it does at the end do not count. Runs alternate, without and with each recorder in turn; a ratio is that of one run\n\
-         to the mean of its two neighbours without a recorder; median and 95% interval by bootstrap of {pairs} ratios.\n\
+         to the mean of its two neighbours without a recorder; median and 95% interval by bootstrap of {pairs} ratios. After a recording\n\
+         follow {} s for the kernel to close its tracepoints. Switches are those of the process with the recorder, as the kernel counts\n\
+         them, to those without: what recording changes in what it records.\n\
          Load during the session: {}.\n\n",
+        SETTLING.as_secs(),
         std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim()
     )
 }
@@ -157,20 +165,28 @@ fn measure(
     tools: &[Tool],
     pairs: usize,
 ) -> Result<Vec<Cost>, String> {
-    let none = || Cost { ratios: vec![], ns_per_switch: vec![], bytes_per_switch: vec![], lost: 0 };
+    let none = || Cost {
+        ratios: vec![],
+        switches: vec![],
+        ns_per_switch: vec![],
+        bytes_per_switch: vec![],
+        lost: 0,
+    };
     let mut costs: Vec<Cost> = tools.iter().map(|_| none()).collect();
-    let plain = || inner_s(Command::new(program).args(workload.words));
+    let plain = || inner(Command::new(program).args(workload.words));
     for pair in 0..pairs {
         eprintln!("{} {}/{pairs}", workload.name, pair + 1);
         let mut before = plain()?;
         for (tool, cost) in tools.iter().zip(&mut costs) {
             let file = bench.fresh("cost.recording");
-            let with = inner_s(tool.command(bench, &file).arg(program).args(workload.words))?;
+            let with = inner(tool.command(bench, &file).arg(program).args(workload.words))?;
+            std::thread::sleep(SETTLING);
             let after = plain()?;
-            let without = (before + after) / 2.0;
+            let without = (before.0 + after.0) / 2.0;
+            cost.ratios.push(with.0 / without);
+            cost.switches.push(with.1 / ((before.1 + after.1) / 2.0));
+            cost.add(bench, *tool, workload, &file, with.0 - without)?;
             before = after;
-            cost.ratios.push(with / without);
-            cost.add(bench, *tool, workload, &file, with - without)?;
         }
     }
     Ok(costs)
@@ -202,20 +218,21 @@ impl Cost {
     }
 }
 
-/// Seconds that the program printed.
-fn inner_s(command: &mut Command) -> Result<f64, String> {
+/// Seconds and switches that the program printed.
+fn inner(command: &mut Command) -> Result<(f64, f64), String> {
     let out = output(command)?.stdout;
     let text = String::from_utf8_lossy(&out);
-    let line = text.lines().find_map(|line| line.trim().parse().ok());
-    line.ok_or_else(|| format!("{command:?} printed no seconds: {text}"))
+    let mut numbers = text.lines().filter_map(|line| line.trim().parse().ok());
+    let both = numbers.next().zip(numbers.next());
+    both.ok_or_else(|| format!("{command:?} printed no seconds and switches: {text}"))
 }
 
 fn table(page: &mut String, workload: &Workload, tools: &[Tool], costs: &[Cost]) {
     let _ = writeln!(page, "## {}\n\n`{}`: {}.\n", workload.name, workload.words.join(" "), workload.about);
     page.push_str(
-        "| recorder | slow-down | 95% interval | n | ns per switch | bytes per switch | lost events |\n",
+        "| recorder | slow-down | 95% interval | n | switches | ns per switch | bytes per switch | lost events |\n",
     );
-    page.push_str("|---|---|---|---|---|---|---|\n");
+    page.push_str("|---|---|---|---|---|---|---|---|\n");
     let number = |values: &[f64]| {
         if values.is_empty() { "–".to_owned() } else { format!("{:.0}", median(values)) }
     };
@@ -224,10 +241,11 @@ fn table(page: &mut String, workload: &Workload, tools: &[Tool], costs: &[Cost])
         let lost = if tool.is_ours() { cost.lost.to_string() } else { "–".to_owned() };
         let _ = writeln!(
             page,
-            "| {} | {:.2} | {low:.2} to {high:.2} | {} | {} | {} | {lost} |",
+            "| {} | {:.2} | {low:.2} to {high:.2} | {} | {:.2} | {} | {} | {lost} |",
             tool.name(),
             median(&cost.ratios),
             cost.ratios.len(),
+            median(&cost.switches),
             number(&cost.ns_per_switch),
             number(&cost.bytes_per_switch),
         );

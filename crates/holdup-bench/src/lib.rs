@@ -9,6 +9,7 @@
 )]
 
 mod arch;
+pub mod behaviour;
 #[cfg(feature = "broken-locks")]
 mod broken;
 mod burn;

@@ -16,6 +16,7 @@ pub mod recording;
 pub mod report;
 pub mod results;
 pub mod runner;
+pub mod selftest;
 pub mod stats;
 pub mod store;
 pub mod sys;

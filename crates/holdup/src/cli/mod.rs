@@ -17,6 +17,7 @@ mod record;
 mod report;
 mod reproduce;
 mod run;
+mod selftest;
 mod show;
 mod time;
 mod timemutex;
@@ -31,6 +32,9 @@ pub use error::Error;
 
 /// First argument of a worker process; not for users.
 pub const WORKER: &str = "__worker";
+
+/// First argument of a process that tries one behaviour of locks for `holdup selftest`; not for users.
+pub const BEHAVIOUR: &str = "__behaviour";
 
 /// How a command ended; `main` makes the exit status of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,8 @@ pub enum Request {
     Command(Command),
     /// To be a worker: the words that follow.
     Worker(Vec<String>),
+    /// To try one behaviour of locks: the words that follow.
+    Behaviour(Vec<String>),
 }
 
 /// Finds what is holding threads up, and proves which cure works.
@@ -137,6 +143,8 @@ pub enum Command {
     /// The program is not changed: a library that is loaded with it decides how its threads wait. Its input, output, signals and
     /// exit status are its own; the report goes to stderr.
     With(with::Options),
+    /// Do locks keep their promises here, natively and under holdup's interposer?
+    Selftest(selftest::Options),
     /// What there is: locks, workloads, factors, metrics, experiments, claims
     List(list::Options),
     /// The runs in the store, newest first
@@ -157,9 +165,11 @@ pub enum Command {
 /// It makes no sense, or the user asked for help, which is printed then.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, Error> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if arguments.get(1).is_some_and(|first| first == WORKER) {
-        let words = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        return Ok(Request::Worker(words));
+    let words = || arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
+    match arguments.get(1).and_then(|first| first.to_str()) {
+        Some(WORKER) => return Ok(Request::Worker(words())),
+        Some(BEHAVIOUR) => return Ok(Request::Behaviour(words())),
+        _ => {}
     }
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => Ok(Request::Command(arguments.command)),
@@ -189,6 +199,9 @@ fn usage(why: &clap::Error) -> String {
 pub fn run(request: Request) -> Result<Status, Error> {
     match request {
         Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
+        Request::Behaviour(words) => {
+            Ok(Status::Child(u8::from(holdup_bench::behaviour::behaviour_main(&words) != 0)))
+        }
         Request::Command(Command::Bench(options)) => bench::run(&options),
         Request::Command(Command::Run(options)) => run::run(&options),
         Request::Command(Command::Reproduce(options)) => reproduce::run(&options),
@@ -201,6 +214,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::Import(options)) => import::run(&options),
         Request::Command(Command::Doctor(options)) => doctor::run(&options),
         Request::Command(Command::With(options)) => with::run(&options),
+        Request::Command(Command::Selftest(options)) => selftest::run(&options),
         Request::Command(Command::List(options)) => list::run(&options),
         Request::Command(Command::History(options)) => history::run(&options),
         Request::Command(Command::Compare(options)) => compare::run(&options),

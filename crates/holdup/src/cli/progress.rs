@@ -51,3 +51,29 @@ impl Watch for Bar {
         self.bar.finish_and_clear();
     }
 }
+
+/// One line that says what is being done, and how much of it.
+pub struct Line(ProgressBar);
+
+impl Line {
+    /// A line for a terminal, or nothing for anything else.
+    pub fn new() -> Line {
+        let bar =
+            if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}");
+        bar.set_style(style.expect("the template is well formed"));
+        Line(bar)
+    }
+
+    /// So many of so many are done, and this comes next.
+    pub fn show(&self, done: usize, all: usize, what: &str) {
+        self.0.set_length(all as u64);
+        self.0.set_position(done as u64);
+        self.0.set_message(what.to_owned());
+    }
+
+    /// Takes it away.
+    pub fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -14,6 +14,7 @@ pub mod interposed;
 pub mod json;
 pub mod number;
 pub mod recording;
+pub mod selftest;
 pub mod series;
 pub mod table;
 pub mod text;

@@ -1,7 +1,7 @@
 //! Condition variables: the real functions, which release and take the mutex inside glibc, with the figures kept right on both
 //! sides. They are cancellation points: the thread may leave them by unwinding, and then holds the mutex too.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use libc::{clockid_t, pthread_cond_t, timespec};
 
@@ -45,6 +45,34 @@ fn finish(lent: Option<Lent>, result: c_int) -> c_int {
         lent.kept();
     }
     result
+}
+
+/// `cnd_wait`.
+///
+/// # Safety
+/// As that.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn cnd_wait(cond: *mut c_void, mutex: *mut Mutex) -> c_int {
+    // SAFETY: the caller's promise; all fields are atomic.
+    let _lent = Lent::new(unsafe { &*mutex });
+    // SAFETY: the caller's promise.
+    unsafe { real::cnd_wait(cond, mutex) }
+}
+
+/// `cnd_timedwait`.
+///
+/// # Safety
+/// As that.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn cnd_timedwait(
+    cond: *mut c_void,
+    mutex: *mut Mutex,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise; all fields are atomic.
+    let _lent = Lent::new(unsafe { &*mutex });
+    // SAFETY: the caller's promise.
+    unsafe { real::cnd_timedwait(cond, mutex, until) }
 }
 
 /// `pthread_cond_wait`.

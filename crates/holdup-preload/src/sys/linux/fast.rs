@@ -10,9 +10,9 @@ use std::mem::offset_of;
 
 use holdup_trace::control::ThreadSlot;
 
-use super::hooks;
 use super::mutex::{HELD, Mutex, NOT_NORMAL};
 use super::thread::Thread;
+use super::{c11, hooks, passed};
 
 /// Acquisitions from one look at the figures to the next, less one; a power of two, less one.
 pub const BETWEEN_TICKS: u32 = 15;
@@ -149,4 +149,32 @@ with_site! {
     "C" fn pthread_mutex_timedlock => hooks::timedlock, "rdx";
     /// `pthread_mutex_clocklock`.
     "C" fn pthread_mutex_clocklock => hooks::clocklock, "rcx";
+    /// `mtx_init`.
+    "C" fn mtx_init => c11::init, "rdx";
+    /// `mtx_lock`.
+    "C" fn mtx_lock => c11::lock, "rsi";
+    /// `mtx_trylock`.
+    "C" fn mtx_trylock => c11::trylock, "rsi";
+    /// `mtx_timedlock`.
+    "C" fn mtx_timedlock => c11::timedlock, "rdx";
+    /// `pthread_rwlock_rdlock`.
+    "C" fn pthread_rwlock_rdlock => passed::rdlock, "rsi";
+    /// `pthread_rwlock_tryrdlock`.
+    "C" fn pthread_rwlock_tryrdlock => passed::tryrdlock, "rsi";
+    /// `pthread_rwlock_timedrdlock`.
+    "C" fn pthread_rwlock_timedrdlock => passed::timedrdlock, "rdx";
+    /// `pthread_rwlock_clockrdlock`.
+    "C" fn pthread_rwlock_clockrdlock => passed::clockrdlock, "rcx";
+    /// `pthread_rwlock_wrlock`.
+    "C" fn pthread_rwlock_wrlock => passed::wrlock, "rsi";
+    /// `pthread_rwlock_trywrlock`.
+    "C" fn pthread_rwlock_trywrlock => passed::trywrlock, "rsi";
+    /// `pthread_rwlock_timedwrlock`.
+    "C" fn pthread_rwlock_timedwrlock => passed::timedwrlock, "rdx";
+    /// `pthread_rwlock_clockwrlock`.
+    "C" fn pthread_rwlock_clockwrlock => passed::clockwrlock, "rcx";
+    /// `pthread_spin_lock`.
+    "C" fn pthread_spin_lock => passed::spin_lock, "rsi";
+    /// `pthread_spin_trylock`.
+    "C" fn pthread_spin_trylock => passed::spin_trylock, "rsi";
 }

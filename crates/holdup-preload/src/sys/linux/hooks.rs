@@ -297,23 +297,29 @@ pub unsafe extern "C" fn init(
     attributes: *const pthread_mutexattr_t,
     site: usize,
 ) -> c_int {
-    let before = process::enter().and_then(|served| {
+    // SAFETY: the caller's promise.
+    unsafe { initialise(pointer, site, || real::mutex_init(pointer, attributes)) }
+}
+
+/// Has the real function initialise a mutex, and notes where that was.
+///
+/// # Safety
+/// `pointer` points to memory for a mutex, which `real` initialises if it returns 0.
+pub unsafe fn initialise(pointer: *mut Mutex, site: usize, real: impl FnOnce() -> c_int) -> c_int {
+    let served = process::enter();
+    let before = served.and_then(|served| {
         // SAFETY: the caller's promise; what the bytes were is checked before it is believed.
         let mutex = unsafe { &*pointer };
         record::of_predecessor(served.process, mutex, site)
     });
-    // SAFETY: the caller's promise.
-    let result = unsafe { real::mutex_init(pointer, attributes) };
-    if result != 0 {
-        return result;
-    }
-    // SAFETY: the mutex is initialised.
+    let result = real();
+    // SAFETY: the caller's promise; all fields are atomic.
     let mutex = unsafe { &*pointer };
-    if mutex::classify(mutex.kind()).is_ok() && process::enter().is_some() {
+    if result == 0 && served.is_some() && mutex::classify(mutex.kind()).is_ok() {
         mutex.init.store(sites::number(site), Ordering::Relaxed);
         mutex.record.store(before.unwrap_or(0), Ordering::Relaxed);
     }
-    0
+    result
 }
 
 /// `pthread_mutex_destroy`.

@@ -36,7 +36,7 @@ pub unsafe fn call(number: c_long, args: [usize; 6]) -> isize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// By a waker or a signal.
-    Woken,
+    BySomebody,
     /// It did not sleep: the word had another value.
     Changed,
     /// The time was up.
@@ -74,7 +74,7 @@ pub fn sleep(word: &AtomicU32, value: u32, until: Until) -> Woken {
         libc::EAGAIN => Woken::Changed,
         libc::ETIMEDOUT => Woken::TimedOut,
         libc::EINVAL => Woken::Invalid,
-        _ => Woken::Woken,
+        _ => Woken::BySomebody,
     }
 }
 

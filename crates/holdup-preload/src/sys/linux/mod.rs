@@ -1,7 +1,9 @@
 //! A mutex operation, from the entry inwards: `fast` (uncontended, normal), `hooks` (everything else that the C library's
-//! functions promise), `wait` and `gate` (how to wait), `record` and `sites` (what is known of a lock), `process` (settings,
+//! functions promise), `wait` and `gate` (how to wait), `cond` and `c11` (the same mutexes by other names), `passed` (locks that are only counted),
+//! `record` and `sites` (what is known of a lock), `process` (settings,
 //! figures, fork, start and end), `thread`, `real`, `kernel`.
 
+mod c11;
 mod cond;
 mod fast;
 mod gate;
@@ -9,6 +11,7 @@ mod hooks;
 mod kernel;
 mod modules;
 mod mutex;
+mod passed;
 mod process;
 mod real;
 mod record;

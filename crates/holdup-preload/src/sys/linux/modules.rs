@@ -72,9 +72,8 @@ fn enter(figures: *mut Figures, address: u64) {
     let Some(place) = place(address as usize) else { return };
     // SAFETY: the figures are mapped as long as the process lives.
     let len = unsafe { &(*figures).modules_len };
-    let next = len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| {
-        (len < MODULES as u32).then_some(len + 1)
-    });
+    let next = len
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| (len < MODULES as u32).then_some(len + 1));
     let Ok(at) = next else { return };
     let name = if place.name.is_empty() {
         // SAFETY: the program's path was written when the file was made.

@@ -15,7 +15,7 @@ use super::hooks::Served;
 use super::kernel::{self, getpid, gettid};
 use super::mutex::{HELD, Mutex, WAITED};
 use super::thread::{self, Thread};
-use super::{modules, real, record};
+use super::{modules, passed, real, record};
 
 /// Nothing has happened yet.
 const NEW: u32 = 0;
@@ -81,6 +81,11 @@ impl Process {
     /// Whether every lock gets a record when it is first acquired.
     pub fn records_all(&self) -> bool {
         self.profile >= Profile::Count as u32 || self.rules_len > 0
+    }
+
+    /// Whether figures of every lock are asked for.
+    pub fn profiles(&self) -> bool {
+        self.profile >= Profile::Count as u32
     }
 
     /// Whether waits are timed.
@@ -226,6 +231,7 @@ extern "C" fn thread_ends(_: *mut c_void) {
         return;
     }
     thread.ended.set(true);
+    passed::settle(Served { thread, process: process() });
     let at = thread.number() as usize;
     thread.leave();
     slot.tid.store(0, Ordering::Relaxed);
@@ -330,6 +336,8 @@ fn begin_child() {
 /// The process ends by itself.
 pub fn end() {
     if STATE.load(Ordering::Acquire) == SERVES {
+        let thread = thread::this();
+        passed::settle(Served { thread, process: process() });
         record::settle_all(process());
         process().figures().ended_ns.store(kernel::now_ns(), Ordering::Relaxed);
     }
@@ -426,8 +434,8 @@ fn make_figures(folder: &Folder, settings: &Settings, state: u32) -> Option<*mut
         (&raw mut (*figures).began_ns).write(kernel::now_ns());
         (&raw mut (*figures).program).write(program);
         (&raw mut (*figures).profile).write(settings.profile);
-        (*(&raw const (*figures).state)).store(state, Ordering::Relaxed);
-        (*(&raw const (*figures).magic)).store(MAGIC, Ordering::Release);
+        (*figures).state.store(state, Ordering::Relaxed);
+        (*figures).magic.store(MAGIC, Ordering::Release);
     }
     Some(figures)
 }

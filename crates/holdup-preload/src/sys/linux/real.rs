@@ -106,4 +106,32 @@ real! {
     "C-unwind" cond_timedwait(cond: *mut pthread_cond_t, mutex: *mut Mutex, until: *const timespec) -> c_int = Found::of_version(c"pthread_cond_timedwait", c"GLIBC_2.3.2");
     /// `pthread_cond_clockwait`.
     "C-unwind" cond_clockwait(cond: *mut pthread_cond_t, mutex: *mut Mutex, clock: clockid_t, until: *const timespec) -> c_int = Found::new(c"pthread_cond_clockwait");
+    /// `mtx_init`.
+    "C" mtx_init(mutex: *mut Mutex, kind: c_int) -> c_int = Found::new(c"mtx_init");
+    /// `mtx_destroy`.
+    "C" mtx_destroy(mutex: *mut Mutex) = Found::new(c"mtx_destroy");
+    /// `cnd_wait`.
+    "C-unwind" cnd_wait(cond: *mut c_void, mutex: *mut Mutex) -> c_int = Found::new(c"cnd_wait");
+    /// `cnd_timedwait`.
+    "C-unwind" cnd_timedwait(cond: *mut c_void, mutex: *mut Mutex, until: *const timespec) -> c_int = Found::new(c"cnd_timedwait");
+    /// `pthread_rwlock_rdlock`.
+    "C" rwlock_rdlock(lock: *mut c_void) -> c_int = Found::new(c"pthread_rwlock_rdlock");
+    /// `pthread_rwlock_tryrdlock`.
+    "C" rwlock_tryrdlock(lock: *mut c_void) -> c_int = Found::new(c"pthread_rwlock_tryrdlock");
+    /// `pthread_rwlock_timedrdlock`.
+    "C" rwlock_timedrdlock(lock: *mut c_void, until: *const timespec) -> c_int = Found::new(c"pthread_rwlock_timedrdlock");
+    /// `pthread_rwlock_clockrdlock`.
+    "C" rwlock_clockrdlock(lock: *mut c_void, clock: clockid_t, until: *const timespec) -> c_int = Found::new(c"pthread_rwlock_clockrdlock");
+    /// `pthread_rwlock_wrlock`.
+    "C" rwlock_wrlock(lock: *mut c_void) -> c_int = Found::new(c"pthread_rwlock_wrlock");
+    /// `pthread_rwlock_trywrlock`.
+    "C" rwlock_trywrlock(lock: *mut c_void) -> c_int = Found::new(c"pthread_rwlock_trywrlock");
+    /// `pthread_rwlock_timedwrlock`.
+    "C" rwlock_timedwrlock(lock: *mut c_void, until: *const timespec) -> c_int = Found::new(c"pthread_rwlock_timedwrlock");
+    /// `pthread_rwlock_clockwrlock`.
+    "C" rwlock_clockwrlock(lock: *mut c_void, clock: clockid_t, until: *const timespec) -> c_int = Found::new(c"pthread_rwlock_clockwrlock");
+    /// `pthread_spin_lock`.
+    "C" spin_lock(lock: *mut c_void) -> c_int = Found::new(c"pthread_spin_lock");
+    /// `pthread_spin_trylock`.
+    "C" spin_trylock(lock: *mut c_void) -> c_int = Found::new(c"pthread_spin_trylock");
 }

@@ -37,7 +37,8 @@ pub fn of(process: &'static Process, mutex: &Mutex, site: usize) -> Option<Recor
     {
         return None;
     }
-    let at = make(process, mutex, site);
+    let kind = mutex.kind.load(Ordering::Relaxed);
+    let at = make(process, address(mutex), kind, sites::place(mutex.init.load(Ordering::Relaxed)), site);
     mutex.record.store(at as u16 + 1, Ordering::Release);
     Some(at_place(process, at))
 }
@@ -73,14 +74,16 @@ pub fn settle_all(process: &'static Process) {
         let from = libc::iovec { iov_base: lock.addr.load(Ordering::Relaxed) as *mut c_void, iov_len: size };
         // The memory may be gone: the kernel tells, where a read would crash.
         // SAFETY: `into` is as large as it says; `from` is only read, by the kernel.
-        let read = unsafe { libc::process_vm_readv(getpid() as i32, &raw const into, 1, &raw const from, 1, 0) };
+        let read =
+            unsafe { libc::process_vm_readv(getpid() as i32, &raw const into, 1, &raw const from, 1, 0) };
         if read != size as isize {
             continue;
         }
         // SAFETY: all bytes were read, and all are valid.
         let mutex = unsafe { mutex.assume_init() };
         if usize::from(mutex.record.load(Ordering::Relaxed)) == at + 1 {
-            lock.acquisitions.fetch_add(u64::from(rest(mutex.tally.load(Ordering::Relaxed))), Ordering::Relaxed);
+            lock.acquisitions
+                .fetch_add(u64::from(rest(mutex.tally.load(Ordering::Relaxed))), Ordering::Relaxed);
         }
     }
 }
@@ -99,18 +102,20 @@ pub unsafe fn copy_identities(from: *const Figures, to: *mut Figures) {
             (&raw mut (*new).kind).write(lock.kind);
             (&raw mut (*new).init_site).write(lock.init_site);
             (&raw mut (*new).first_site).write(lock.first_site);
-            for (old, new) in [(&lock.policy, &raw const (*new).policy), (&lock.tripped, &raw const (*new).tripped)] {
+            for (old, new) in
+                [(&lock.policy, &raw const (*new).policy), (&lock.tripped, &raw const (*new).tripped)]
+            {
                 (*new).store(old.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             for (old, new) in [(&lock.wait, &raw const (*new).wait), (&lock.hold, &raw const (*new).hold)] {
                 (*new).scale.store(old.scale.load(Ordering::Relaxed), Ordering::Relaxed);
             }
-            (*(&raw const (*new).addr)).store(lock.addr.load(Ordering::Relaxed), Ordering::Relaxed);
+            (*new).addr.store(lock.addr.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        (*(&raw const (*to).locks_len)).store(locks, Ordering::Relaxed);
+        (*to).locks_len.store(locks, Ordering::Relaxed);
         let modules = old.modules_len.load(Ordering::Relaxed).min(MODULES as u32);
         ptr::copy_nonoverlapping(old.modules.as_ptr(), (&raw mut (*to).modules).cast(), modules as usize);
-        (*(&raw const (*to).modules_len)).store(modules, Ordering::Relaxed);
+        (*to).modules_len.store(modules, Ordering::Relaxed);
     }
 }
 
@@ -128,7 +133,8 @@ fn valid(process: &'static Process, mutex: &Mutex, id: u16) -> Option<Record> {
     (record.shared || record.lock.addr.load(Ordering::Relaxed) == address(mutex)).then_some(record)
 }
 
-fn at_place(process: &'static Process, at: usize) -> Record {
+/// The record at a place.
+pub fn at_place(process: &'static Process, at: usize) -> Record {
     Record {
         lock: &process.figures().locks[at],
         hold_began_ns: process.hold_began_ns(at),
@@ -141,7 +147,7 @@ fn address(mutex: &Mutex) -> u64 {
 }
 
 /// Takes the next free record and fills it in.
-fn make(process: &'static Process, mutex: &Mutex, site: usize) -> usize {
+pub fn make(process: &'static Process, address: u64, kind: u32, init_site: u64, site: usize) -> usize {
     let figures = process.figures();
     let next = figures.locks_len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| {
         (len < LOCKS as u32 - 1).then_some(len + 1)
@@ -150,23 +156,22 @@ fn make(process: &'static Process, mutex: &Mutex, site: usize) -> usize {
         beyond(process);
         return LOCKS - 1;
     };
-    let init_site = sites::place(mutex.init.load(Ordering::Relaxed));
     let lock = ptr::from_ref(&figures.locks[at as usize]).cast_mut();
     // SAFETY: nobody else has this record before its address is there; the fields are written through a raw pointer.
     unsafe {
-        (&raw mut (*lock).kind).write(mutex.kind.load(Ordering::Relaxed));
+        (&raw mut (*lock).kind).write(kind);
         (&raw mut (*lock).init_site).write(init_site);
         (&raw mut (*lock).first_site).write(site as u64);
     }
-    for place in [address(mutex), init_site, site as u64] {
+    for place in [address, init_site, site as u64] {
         modules::know(process, place);
     }
     let lock = &figures.locks[at as usize];
-    let own = process.rule_for(address(mutex), site as u64, init_site);
+    let own = process.rule_for(address, site as u64, init_site);
     lock.policy.store(own.unwrap_or(FOLLOWS), Ordering::Relaxed);
     lock.wait.scale.store(1, Ordering::Relaxed);
     lock.hold.scale.store(process.hold_scale(), Ordering::Relaxed);
-    lock.addr.store(address(mutex), Ordering::Release);
+    lock.addr.store(address, Ordering::Release);
     at as usize
 }
 
@@ -189,6 +194,17 @@ impl Record {
             FOLLOWS => None,
             word => Policy::unpack(word),
         }
+    }
+
+    /// The same record, which several threads write at the same time.
+    pub fn of_many(self) -> Self {
+        Record { shared: true, ..self }
+    }
+
+    /// An acquisition of a lock that is only counted.
+    pub fn passed(self, thread: &Thread) {
+        self.add_acquisitions(1);
+        self.seen(thread);
     }
 
     /// Adds acquisitions.

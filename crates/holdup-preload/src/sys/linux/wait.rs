@@ -55,7 +55,13 @@ pub fn lock(served: Served, mutex: &Mutex, kind: c_int, site: usize) {
 
 /// Waits until the mutex is ours or the moment has come; the error is that of `pthread_mutex_timedlock`.
 #[cold]
-pub fn lock_until(served: Served, mutex: &Mutex, kind: c_int, until: Until, site: usize) -> Result<(), c_int> {
+pub fn lock_until(
+    served: Served,
+    mutex: &Mutex,
+    kind: c_int,
+    until: Until,
+    site: usize,
+) -> Result<(), c_int> {
     let mut wait = Wait::begin(served, mutex, kind, site);
     let began = served.process.times_waits().then(kernel::now_ns);
     wait.sleep_until(until)?;
@@ -76,6 +82,8 @@ impl<'a> Wait<'a> {
             thread.add(&slot.contended, 1);
             thread.add(&slot.slept, u64::from(self.slept));
         }
+        // Another thread may have been about to make the record when the wait began.
+        self.record = self.record.or_else(|| record::existing(self.served.process, self.mutex));
         if let Some(record) = self.record {
             let wait_ns = began.map(|began| kernel::now_ns().saturating_sub(began));
             record.waited(thread, site, self.slept, wait_ns);
@@ -162,7 +170,7 @@ impl<'a> Wait<'a> {
             match self.sleep(until) {
                 Woken::TimedOut => return Err(libc::ETIMEDOUT),
                 Woken::Invalid => return Err(libc::EINVAL),
-                Woken::Woken | Woken::Changed => {}
+                Woken::BySomebody | Woken::Changed => {}
             }
         }
         Ok(())
@@ -260,10 +268,12 @@ impl<'a> Wait<'a> {
 
     /// A sleep was as long as the watchdog is patient: if nobody acquired the mutex meanwhile, it goes back to glibc's policy.
     pub fn watch(&self, tally_before: u32) {
-        if self.mutex.tally.load(Ordering::Relaxed) == tally_before && self.policy() != Policy::Glibc {
-            if let Some(record) = self.record {
-                record.trip(self.served.process);
-            }
+        let nobody = self.mutex.tally.load(Ordering::Relaxed) == tally_before;
+        if let Some(record) = self.record
+            && nobody
+            && self.policy() != Policy::Glibc
+        {
+            record.trip(self.served.process);
         }
     }
 }

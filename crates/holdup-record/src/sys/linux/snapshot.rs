@@ -8,6 +8,8 @@ use std::time::Duration;
 use holdup_trace::{Event, Mapping, NO_CPU, Pid, ThreadUsage, Tid, What};
 use rustc_hash::FxHashMap;
 
+use super::machine;
+
 /// The threads of a process now, ascending; empty if it is gone.
 pub fn threads(pid: u32) -> Vec<u32> {
     let Ok(folder) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
@@ -69,20 +71,20 @@ impl Usages {
 
     /// Looks at these threads, which should be all that live, and gives what has changed since they were looked at. Of very many,
     /// each call takes its portion in turn.
-    pub fn sample(&mut self, alive: &[u32], time_ns: u64) -> Vec<Event> {
-        self.sample_with(alive, time_ns, usage_of)
+    pub fn sample(&mut self, alive: &[u32]) -> Vec<Event> {
+        // Each has its own time: the watcher may have to wait for a CPU between two.
+        self.sample_with(alive, |tid| Some((usage_of(tid)?, machine::now_ns())))
     }
 
     fn sample_with(
         &mut self,
         alive: &[u32],
-        time_ns: u64,
-        usage_of: impl Fn(u32) -> Option<ThreadUsage>,
+        usage_of: impl Fn(u32) -> Option<(ThreadUsage, u64)>,
     ) -> Vec<Event> {
         let mut events = Vec::new();
         let start = self.next.checked_rem(alive.len()).unwrap_or(0);
         for &tid in alive.iter().cycle().skip(start).take(alive.len().min(Self::PORTION)) {
-            let Some(usage) = usage_of(tid) else { continue };
+            let Some((usage, time_ns)) = usage_of(tid) else { continue };
             if self.last.insert(tid, usage) != Some(usage) {
                 let what = What::Usage(Box::new(usage));
                 events.push(Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what });
@@ -286,14 +288,15 @@ nonsense
         let mut usages = Usages::new();
         let mut seen = Vec::new();
         for round in 0..3 {
-            let events = usages.sample_with(&alive, round, |tid| {
-                (tid != 7).then(|| ThreadUsage { voluntary: tid.into(), ..ThreadUsage::default() })
+            let events = usages.sample_with(&alive, |tid| {
+                let usage = ThreadUsage { voluntary: tid.into(), ..ThreadUsage::default() };
+                (tid != 7).then_some((usage, round))
             });
             seen.extend(events.iter().map(|event| event.tid.0));
         }
         seen.sort_unstable();
         assert_eq!(seen, (1..=600).filter(|tid| *tid != 7).collect::<Vec<_>>());
-        assert_eq!(usages.sample_with(&alive, 4, |_| None), []);
-        assert_eq!(usages.sample_with(&[], 4, |_| None), []);
+        assert_eq!(usages.sample_with(&alive, |_| None), []);
+        assert_eq!(usages.sample_with(&[], |_| None), []);
     }
 }

@@ -128,7 +128,11 @@ impl Watch {
         self.waiting.extend(self.seen.try_iter());
         let mut events = Vec::new();
         while let Some(mut event) = self.waiting.pop_front_if(|event| event.time_ns <= before_ns) {
-            // One that came late must not be dated before what is written already.
+            // One that came late must not be dated before what is written already, and a count at another time is wrong.
+            let late = event.time_ns < self.taken_ns;
+            if late && matches!(event.what, What::Usage(_)) {
+                continue;
+            }
             event.time_ns = event.time_ns.max(self.taken_ns);
             events.push(event);
         }
@@ -195,7 +199,7 @@ impl Watcher {
     fn usages(&mut self) -> Vec<Event> {
         self.words.forget_threads();
         let alive = self.aim.lock().unwrap_or_else(PoisonError::into_inner).alive.clone();
-        self.usages.sample(&alive, machine::now_ns())
+        self.usages.sample(&alive)
     }
 }
 

@@ -1,0 +1,259 @@
+//! Read-write locks and spin locks: the real functions serve them; here they are counted, and with a profile each has a record.
+//! They have no spare bytes, so their records are found by address.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use holdup_trace::control::{Fallback, KIND_RWLOCK, KIND_SPIN};
+use libc::{clockid_t, timespec};
+
+use super::hooks::Served;
+use super::kernel;
+use super::record::{self, Record};
+use super::{process, real};
+
+/// Acquisitions that a thread counts by itself before it adds them to the figures.
+const FLUSH: u32 = 64;
+
+/// Which record the lock at an address has, by the hash of the address. An entry is never given back: what lies at an address
+/// later is taken for the same lock.
+static TABLE: [Entry; ENTRIES] =
+    [const { Entry { address: AtomicU64::new(0), record: AtomicU32::new(0) } }; ENTRIES];
+const ENTRIES: usize = 4096;
+/// Entries that are looked at.
+const PROBES: usize = 32;
+
+struct Entry {
+    address: AtomicU64,
+    /// One more than the place of the record; 0 while it is being made.
+    record: AtomicU32,
+}
+
+/// A kind of lock that is only counted.
+#[derive(Clone, Copy)]
+enum Kind {
+    ReadWrite,
+    Spin,
+}
+
+impl Kind {
+    fn fallback(self) -> Fallback {
+        match self {
+            Kind::ReadWrite => Fallback::ReadWrite,
+            Kind::Spin => Fallback::Spin,
+        }
+    }
+
+    fn record(self) -> u32 {
+        match self {
+            Kind::ReadWrite => KIND_RWLOCK,
+            Kind::Spin => KIND_SPIN,
+        }
+    }
+}
+
+/// One acquisition by the real function: `attempt` does not wait, `acquire` does.
+fn pass(
+    kind: Kind,
+    lock: *mut c_void,
+    site: usize,
+    attempt: impl FnOnce() -> c_int,
+    acquire: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(served) = process::enter() else { return acquire() };
+    if !served.process.profiles() {
+        let result = acquire();
+        return count(served, kind, result);
+    }
+    let record = record_of(served, kind, lock, site);
+    if attempt() == 0 {
+        if let Some(record) = record {
+            record.passed(served.thread);
+        }
+        return count(served, kind, 0);
+    }
+    let began = served.process.times_waits().then(kernel::now_ns);
+    let result = acquire();
+    if let (0, Some(record)) = (result, record) {
+        let wait_ns = began.map(|began| kernel::now_ns().saturating_sub(began));
+        record.passed(served.thread);
+        record.waited(served.thread, site, false, wait_ns);
+    }
+    count(served, kind, result)
+}
+
+fn count(served: Served, kind: Kind, result: c_int) -> c_int {
+    if result == 0 {
+        let own = &served.thread.passed[kind as usize];
+        // The first shows at once, that a lock of this kind is there at all.
+        own.set(own.get() + 1);
+        if own.get() == 1 || own.get() > FLUSH {
+            flush(served, kind);
+        }
+    }
+    result
+}
+
+/// `passed` starts at 0, and is 1 more than what is not in the figures once anything was counted.
+fn flush(served: Served, kind: Kind) {
+    let own = &served.thread.passed[kind as usize];
+    let more = if own.get() == 1 { 1 } else { own.get() - 1 };
+    own.set(1);
+    served.process.figures().fallbacks[kind.fallback() as usize]
+        .fetch_add(u64::from(more), Ordering::Relaxed);
+}
+
+/// A thread ends, or the process: what it counted by itself is added.
+pub fn settle(served: Served) {
+    for kind in [Kind::ReadWrite, Kind::Spin] {
+        if served.thread.passed[kind as usize].get() > 1 {
+            flush(served, kind);
+        }
+    }
+}
+
+fn record_of(served: Served, kind: Kind, lock: *mut c_void, site: usize) -> Option<Record> {
+    let address = lock as u64;
+    let first = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;
+    for step in 0..PROBES {
+        let entry = &TABLE[(first + step) % ENTRIES];
+        match entry.address.compare_exchange(0, address, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => {
+                let at = record::make(served.process, address, kind.record(), 0, site);
+                entry.record.store(at as u32 + 1, Ordering::Release);
+                return Some(record::at_place(served.process, at).of_many());
+            }
+            Err(there) if there == address => {
+                let at = entry.record.load(Ordering::Acquire).checked_sub(1)?;
+                return Some(record::at_place(served.process, at as usize).of_many());
+            }
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+/// `pthread_rwlock_rdlock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn rdlock(lock: *mut c_void, site: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        pass(Kind::ReadWrite, lock, site, || real::rwlock_tryrdlock(lock), || real::rwlock_rdlock(lock))
+    }
+}
+
+/// `pthread_rwlock_tryrdlock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn tryrdlock(lock: *mut c_void, site: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_tryrdlock(lock) })
+}
+
+/// `pthread_rwlock_timedrdlock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn timedrdlock(lock: *mut c_void, until: *const timespec, site: usize) -> c_int {
+    let acquire = || {
+        // SAFETY: the caller's promise.
+        unsafe { real::rwlock_timedrdlock(lock, until) }
+    };
+    // SAFETY: the caller's promise.
+    pass(Kind::ReadWrite, lock, site, || unsafe { real::rwlock_tryrdlock(lock) }, acquire)
+}
+
+/// `pthread_rwlock_clockrdlock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn clockrdlock(
+    lock: *mut c_void,
+    clock: clockid_t,
+    until: *const timespec,
+    site: usize,
+) -> c_int {
+    let acquire = || {
+        // SAFETY: the caller's promise.
+        unsafe { real::rwlock_clockrdlock(lock, clock, until) }
+    };
+    // SAFETY: the caller's promise.
+    pass(Kind::ReadWrite, lock, site, || unsafe { real::rwlock_tryrdlock(lock) }, acquire)
+}
+
+/// `pthread_rwlock_wrlock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn wrlock(lock: *mut c_void, site: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        pass(Kind::ReadWrite, lock, site, || real::rwlock_trywrlock(lock), || real::rwlock_wrlock(lock))
+    }
+}
+
+/// `pthread_rwlock_trywrlock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn trywrlock(lock: *mut c_void, site: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_trywrlock(lock) })
+}
+
+/// `pthread_rwlock_timedwrlock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn timedwrlock(lock: *mut c_void, until: *const timespec, site: usize) -> c_int {
+    let acquire = || {
+        // SAFETY: the caller's promise.
+        unsafe { real::rwlock_timedwrlock(lock, until) }
+    };
+    // SAFETY: the caller's promise.
+    pass(Kind::ReadWrite, lock, site, || unsafe { real::rwlock_trywrlock(lock) }, acquire)
+}
+
+/// `pthread_rwlock_clockwrlock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn clockwrlock(
+    lock: *mut c_void,
+    clock: clockid_t,
+    until: *const timespec,
+    site: usize,
+) -> c_int {
+    let acquire = || {
+        // SAFETY: the caller's promise.
+        unsafe { real::rwlock_clockwrlock(lock, clock, until) }
+    };
+    // SAFETY: the caller's promise.
+    pass(Kind::ReadWrite, lock, site, || unsafe { real::rwlock_trywrlock(lock) }, acquire)
+}
+
+/// `pthread_spin_lock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn spin_lock(lock: *mut c_void, site: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { pass(Kind::Spin, lock, site, || real::spin_trylock(lock), || real::spin_lock(lock)) }
+}
+
+/// `pthread_spin_trylock`.
+///
+/// # Safety
+/// As that.
+pub unsafe extern "C" fn spin_trylock(lock: *mut c_void, site: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    tried(Kind::Spin, lock, site, unsafe { real::spin_trylock(lock) })
+}
+
+/// An attempt was made.
+fn tried(kind: Kind, lock: *mut c_void, site: usize, result: c_int) -> c_int {
+    pass(kind, lock, site, || result, || result)
+}

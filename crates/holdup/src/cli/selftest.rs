@@ -1,0 +1,207 @@
+//! `holdup selftest`: whether locks do what programs rely on, natively and with a library under them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdup_bench::behaviour::{self, Behaviour};
+use holdup_bench::process::WorkerProgram;
+use holdup_bench::work::parse_ns;
+use holdup_trace::control::Policy;
+
+use super::factors::nearest;
+use super::{BEHAVIOUR, Error, Status, output, progress, show};
+use crate::interposer::policy;
+use crate::report;
+use crate::selftest::{self, Configuration, Plan, SelftestError};
+
+/// Tries 21 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy changes all the time.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The behaviours to try; all if none is named
+    #[arg(value_name = "BEHAVIOUR")]
+    behaviours: Vec<String>,
+    /// Test this library (LD_PRELOAD) instead of holdup's own
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["policies", "flip", "native"])]
+    library: Option<PathBuf>,
+    /// The policies to try, with commas in between
+    #[arg(long, value_name = "LIST", default_value = POLICIES)]
+    policies: String,
+    /// Also change the policy so often while a behaviour runs; 0 for not
+    #[arg(long, value_name = "TIME", default_value = "5ms")]
+    flip: String,
+    /// Only natively
+    #[arg(long)]
+    native: bool,
+    /// Try each behaviour so often
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeat: u32,
+    /// A behaviour that takes longer hangs
+    #[arg(long, value_name = "TIME", default_value = "20s")]
+    limit: String,
+    /// Of the first try; the next has the next number
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// List the behaviours: what must hold, and how it goes wrong
+    #[arg(long)]
+    list: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const POLICIES: &str = "glibc,spin-park:100,adaptive,ttas,capped:1,gate:1,gate:2";
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup selftest
+  holdup selftest --list
+  holdup selftest --policies gate:1,gate:2 --repeat 20 cond-cancel fork-waiters
+  holdup selftest --library ./libmylocks.so
+  LD_PRELOAD=libjemalloc.so.2 holdup selftest
+
+Each try is a process of its own, so that one that hangs or crashes costs one
+cell of the table. Exit status: 0 all behaviours hold, 1 one does not.";
+
+/// Tries and tells.
+///
+/// # Errors
+/// A name is unknown, or the library cannot be put under a program.
+pub fn run(options: &Options) -> Result<Status, Error> {
+    if behaviour::all().is_empty() {
+        return Err(Error::Argument(
+            "selftest needs Linux with the GNU C library: it tries the locks of that library".to_owned(),
+        ));
+    }
+    if options.list {
+        output::print(&list())?;
+        return Ok(Status::Success);
+    }
+    let plan = plan(options)?;
+    let library = options.library.as_deref().map(replaced).transpose()?;
+    let program = WorkerProgram {
+        exe: std::env::current_exe().map_err(|why| Error::File { path: "holdup".into(), why })?,
+        args: vec![BEHAVIOUR.to_owned()],
+    };
+    let bar = progress::Line::new();
+    let results = selftest::run(&plan, &program, &|done, all, what| bar.show(done, all, what));
+    bar.end();
+    let results = results.map_err(|why| explain(why, options.library.as_deref()))?;
+    output::print(&match options.json {
+        true => format!("{:#}\n", report::selftest::json(&results)),
+        false => report::selftest::screen(&results, &show::style()) + &library.unwrap_or_default(),
+    })?;
+    Ok(if results.all_hold() { Status::Success } else { Status::CellsFailed })
+}
+
+fn plan(options: &Options) -> Result<Plan, Error> {
+    let behaviours = match options.behaviours.is_empty() {
+        true => behaviour::all().iter().collect(),
+        false => options.behaviours.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
+    };
+    let limit = time("--limit", &options.limit)?;
+    if limit.is_zero() {
+        return Err(Error::Argument("--limit: a behaviour needs some time, for example 20s".to_owned()));
+    }
+    let configurations = configurations(options)?;
+    Ok(Plan { behaviours, configurations, repeat: options.repeat, seed: options.seed, limit })
+}
+
+fn configurations(options: &Options) -> Result<Vec<Configuration>, Error> {
+    let mut configurations = vec![Configuration::Native];
+    if options.native {
+        return Ok(configurations);
+    }
+    if let Some(library) = &options.library {
+        configurations.push(Configuration::Library(loadable(library)?));
+        return Ok(configurations);
+    }
+    let policies: Vec<Policy> = options
+        .policies
+        .split(',')
+        .map(|name| policy::parse(name.trim()).map_err(|why| Error::Argument(format!("--policies: {why}"))))
+        .collect::<Result<_, _>>()?;
+    let flip = time("--flip", &options.flip)?;
+    configurations.extend(policies.iter().copied().map(Configuration::Policy));
+    if !flip.is_zero() && policies.len() > 1 {
+        configurations.push(Configuration::Flip(policies, flip));
+    }
+    Ok(configurations)
+}
+
+fn time(flag: &str, text: &str) -> Result<Duration, Error> {
+    let ns = parse_ns(text).map_err(|why| Error::Argument(format!("{flag}: {why}")))?;
+    Ok(Duration::from_nanos(ns as u64))
+}
+
+fn named(name: &str) -> Result<&'static Behaviour, Error> {
+    let all = behaviour::all();
+    all.iter().find(|one| one.name == name).ok_or_else(|| {
+        let nearest = nearest(name, all.iter().map(|one| one.name));
+        let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?"));
+        Error::Argument(format!(
+            "there is no behaviour '{name}'{hint} 'holdup selftest --list' shows them all"
+        ))
+    })
+}
+
+/// The library's whole path, as the loader will show it.
+fn loadable(path: &Path) -> Result<PathBuf, Error> {
+    let whole = path.canonicalize().map_err(|why| Error::File { path: path.to_owned(), why })?;
+    if whole.to_string_lossy().contains([' ', ':']) {
+        return Err(Error::Argument(format!(
+            "{}: LD_PRELOAD takes no path with a space or a colon; copy the library to another place",
+            whole.display()
+        )));
+    }
+    Ok(whole)
+}
+
+/// Says which functions the library replaces; the others stay the C library's.
+fn replaced(path: &Path) -> Result<String, Error> {
+    let bytes = std::fs::read(path).map_err(|why| Error::File { path: path.to_owned(), why })?;
+    let path = path.display();
+    let nothing = |why| Error::Argument(format!("{path}: nothing can be tested: {why}"));
+    let replaced = selftest::replaces(&bytes).map_err(nothing)?;
+    if replaced.is_empty() {
+        return Err(nothing("it replaces none of the functions that programs lock with".to_owned()));
+    }
+    let missing: Vec<&str> =
+        selftest::FUNCTIONS.iter().copied().filter(|name| !replaced.contains(name)).collect();
+    let sentence = match missing.is_empty() {
+        true => format!("The library replaces all {} functions.", selftest::FUNCTIONS.len()),
+        false => format!(
+            "The library replaces {} of {} functions; the C library itself serves {}.",
+            replaced.len(),
+            selftest::FUNCTIONS.len(),
+            some(&missing)
+        ),
+    };
+    Ok(format!("\n{}\n", report::text::wrap(&sentence, output::WIDTH, 0)))
+}
+
+/// The first of these, and how many more.
+fn some(names: &[&str]) -> String {
+    const MOST: usize = 8;
+    match names.len().saturating_sub(MOST) {
+        0 | 1 => report::text::list(names),
+        more => format!("{} and {more} more", names[..MOST].join(", ")),
+    }
+}
+
+fn explain(why: SelftestError, library: Option<&Path>) -> Error {
+    match (why, library) {
+        (SelftestError::System(why), _) => Error::Argument(format!("selftest: {why}")),
+        (SelftestError::NotLoaded(why), Some(library)) => {
+            Error::Argument(format!("{}: nothing was tested: {why}", library.display()))
+        }
+        (SelftestError::NotLoaded(why), None) => Error::Unmeasured(format!("nothing was tested: {why}")),
+    }
+}
+
+fn list() -> String {
+    let lines = behaviour::all()
+        .iter()
+        .map(|one| format!("{:16} must: {}\n{:16} else: {}\n", one.name, one.holds, "", one.wrong));
+    lines.collect::<String>() + "\nTry some: holdup selftest lock cond-cancel\n"
+}

@@ -1,0 +1,321 @@
+//! What `holdup selftest` found: a matrix of behaviours and configurations, the reasons below; or all of it as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{Ink, Style, number, text};
+use crate::selftest::{Cell, Configuration, Failure, Results, span};
+
+/// Failures that are told in full.
+const MOST_TOLD: usize = 10;
+
+/// Headline, matrix, reasons.
+pub fn screen(results: &Results, style: &Style) -> String {
+    let mut out = text::wrap(&headline(results), style.width, 0) + "\n";
+    out = style.paint(Ink::Bold, out.trim_end()) + "\n" + &style.paint(Ink::Faint, &effort(results)) + "\n";
+    matrix(&mut out, results, style);
+    reasons(&mut out, results, style);
+    out
+}
+
+fn headline(results: &Results) -> String {
+    let plan = &results.plan;
+    let behaviours = number::counted(plan.behaviours.len(), "behaviour");
+    let native = plan.configurations.iter().position(|one| *one == Configuration::Native);
+    let failed_natively =
+        native.map_or(0, |column| results.cells.iter().filter(|row| !row[column].holds()).count());
+    if failed_natively > 0 {
+        return format!(
+            "{failed_natively} of {behaviours} {} not hold on this machine even natively: it, its C library or its load is \
+             at fault, not an interposer.",
+            if failed_natively == 1 { "does" } else { "do" }
+        );
+    }
+    let broken = results.cells.iter().filter(|row| !row.iter().all(Cell::holds)).count();
+    if broken > 0 {
+        let verb = if broken == 1 { "does" } else { "do" };
+        return format!("{broken} of {behaviours} of locks {verb} not hold everywhere.");
+    }
+    let everywhere = match &plan.configurations[..] {
+        [_, library @ Configuration::Library(_)] => format!("natively and {}", library.phrase()),
+        [_, others @ ..] if !others.is_empty() => {
+            format!("natively and under {}", number::counted(others.len(), "configuration"))
+        }
+        _ => "natively".to_owned(),
+    };
+    format!("{behaviours} of locks hold {everywhere}.")
+}
+
+/// What it took, and what repeats it.
+fn effort(results: &Results) -> String {
+    let tries: u32 = results.cells.iter().flatten().map(|cell| cell.tries).sum();
+    let seconds = results.elapsed.as_secs_f64();
+    format!("{} in {seconds:.0} s, seed {}", number::counted(tries as usize, "run"), results.plan.seed)
+}
+
+/// Two lines of heading for each configuration.
+fn heading(configuration: &Configuration) -> [String; 2] {
+    match configuration {
+        Configuration::Native => ["native".to_owned(), String::new()],
+        Configuration::Policy(policy) => {
+            let name = policy.to_string();
+            let (kind, number) = name.split_once(':').unwrap_or((&name, ""));
+            [kind.to_owned(), number.to_owned()]
+        }
+        Configuration::Flip(_, every) => ["flip".to_owned(), span(*every)],
+        Configuration::Library(_) => ["library".to_owned(), String::new()],
+    }
+}
+
+fn mark(cell: &Cell) -> (&'static str, Ink) {
+    match &cell.failure {
+        Some((_, Failure::Hangs)) => ("hang", Ink::Bad),
+        Some((_, Failure::Fails(_))) => ("FAIL", Ink::Bad),
+        None if cell.tries == 0 => ("n/a", Ink::Faint),
+        None => ("ok", Ink::Good),
+    }
+}
+
+fn matrix(out: &mut String, results: &Results, style: &Style) {
+    let names = results.plan.behaviours.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    let headings: Vec<[String; 2]> = results.plan.configurations.iter().map(heading).collect();
+    let width =
+        |column: &usize| headings[*column].iter().map(|line| text::columns(line)).max().unwrap_or(0).max(4);
+    for block in blocks(headings.len(), style.width.saturating_sub(names), width) {
+        out.push('\n');
+        for line in [0, 1] {
+            let titles = block
+                .iter()
+                .map(|column| " ".to_owned() + &text::right(&headings[*column][line], width(column)));
+            let titles = " ".repeat(names) + &titles.collect::<String>();
+            if !titles.trim().is_empty() {
+                let _ = writeln!(out, "{}", titles.trim_end());
+            }
+        }
+        for (behaviour, row) in results.plan.behaviours.iter().zip(&results.cells) {
+            out.push_str(&text::left(behaviour.name, names));
+            for column in &block {
+                let (mark, ink) = mark(&row[*column]);
+                let _ = write!(out, " {}", text::right(&style.paint(ink, mark), width(column)));
+            }
+            out.push('\n');
+        }
+    }
+}
+
+/// Columns side by side as long as there is room; at least one.
+fn blocks(columns: usize, room: usize, width: impl Fn(&usize) -> usize) -> Vec<Vec<usize>> {
+    let mut blocks: Vec<Vec<usize>> = Vec::new();
+    let mut left = 0;
+    for column in 0..columns {
+        let needs = width(&column) + 1;
+        match blocks.last_mut() {
+            Some(block) if needs <= left => block.push(column),
+            _ => {
+                blocks.push(vec![column]);
+                left = room;
+            }
+        }
+        left = left.saturating_sub(needs);
+    }
+    blocks
+}
+
+fn reasons(out: &mut String, results: &Results, style: &Style) {
+    let plan = &results.plan;
+    let mut failures = 0;
+    for (behaviour, row) in plan.behaviours.iter().zip(&results.cells) {
+        for (configuration, cell) in plan.configurations.iter().zip(row) {
+            let Some((seed, failure)) = &cell.failure else { continue };
+            failures += 1;
+            if failures > MOST_TOLD {
+                continue;
+            }
+            let why = match failure {
+                Failure::Hangs => format!("no end within {}", span(plan.limit)),
+                Failure::Fails(why) => text::clean(why),
+            };
+            let times = if cell.tries > 1 {
+                format!(" ({} of {} runs)", cell.tries - cell.held, cell.tries)
+            } else {
+                String::new()
+            };
+            let line = format!("{} {}: {why}{times}", behaviour.name, configuration.phrase());
+            let _ = writeln!(out, "\n{}", style.paint(Ink::Bad, &text::wrap(&line, style.width, 2)));
+            let explanation = match configuration {
+                Configuration::Native => format!("must hold: {}", behaviour.holds),
+                _ => format!("must hold: {}; when it does not, often {}", behaviour.holds, behaviour.wrong),
+            };
+            let _ = writeln!(out, "  {}", text::wrap(&explanation, style.width - 2, 2));
+            let _ = writeln!(out, "  again: {}", again(configuration, behaviour.name, *seed));
+        }
+    }
+    if failures > MOST_TOLD {
+        let _ = writeln!(out, "\n{} more; 'holdup selftest --json' has all reasons", failures - MOST_TOLD);
+    }
+}
+
+/// The command that tries the same once more.
+fn again(configuration: &Configuration, behaviour: &str, seed: u64) -> String {
+    let how = match configuration {
+        Configuration::Native => "--native".to_owned(),
+        Configuration::Policy(policy) => format!("--policies {policy} --flip 0"),
+        Configuration::Flip(policies, every) => {
+            let policies: Vec<String> = policies.iter().map(ToString::to_string).collect();
+            format!("--policies {} --flip {}", policies.join(","), span(*every))
+        }
+        Configuration::Library(path) => format!("--library '{}'", path.display()),
+    };
+    format!("holdup selftest {how} --seed {seed} {behaviour}")
+}
+
+/// Everything.
+pub fn json(results: &Results) -> Value {
+    let plan = &results.plan;
+    let cell = |behaviour: &str, configuration: &Configuration, cell: &Cell| {
+        let (outcome, reason) = match &cell.failure {
+            Some((_, Failure::Hangs)) => ("hangs", Some(format!("no end within {}", span(plan.limit)))),
+            Some((_, Failure::Fails(why))) => ("fails", Some(why.clone())),
+            None if cell.tries == 0 => ("not-tried", None),
+            None => ("holds", None),
+        };
+        json!({
+            "behaviour": behaviour,
+            "configuration": name(configuration),
+            "outcome": outcome,
+            "reason": reason,
+            "tries": cell.tries,
+            "held": cell.held,
+            "failed_seed": cell.failure.as_ref().map(|(seed, _)| seed),
+            "again": cell.failure.as_ref().map(|(seed, _)| again(configuration, behaviour, *seed)),
+            "elapsed_ns": cell.elapsed.as_nanos() as u64,
+            "acquisitions_seen": cell.served,
+        })
+    };
+    let rows = plan.behaviours.iter().zip(&results.cells);
+    let cells: Vec<Value> = rows
+        .flat_map(|(behaviour, row)| {
+            plan.configurations
+                .iter()
+                .zip(row)
+                .map(|(configuration, one)| cell(behaviour.name, configuration, one))
+        })
+        .collect();
+    json!({
+        "holds": results.all_hold(),
+        "seed": plan.seed,
+        "limit_ns": plan.limit.as_nanos() as u64,
+        "elapsed_ns": results.elapsed.as_nanos() as u64,
+        "behaviours": plan.behaviours.iter().map(|one| json!({
+            "name": one.name, "holds": one.holds, "wrong": one.wrong,
+        })).collect::<Vec<_>>(),
+        "configurations": plan.configurations.iter().map(name).collect::<Vec<_>>(),
+        "results": cells,
+    })
+}
+
+fn name(configuration: &Configuration) -> String {
+    match configuration {
+        Configuration::Native => "native".to_owned(),
+        Configuration::Policy(policy) => policy.to_string(),
+        Configuration::Flip(_, every) => format!("flip {}", span(*every)),
+        Configuration::Library(path) => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use holdup_bench::behaviour;
+    use holdup_trace::control::Policy;
+
+    use super::*;
+    use crate::selftest::Plan;
+
+    fn results(cells: impl Fn(usize, usize) -> Cell) -> Results {
+        let policies = [
+            Policy::Glibc,
+            Policy::SpinPark(100),
+            Policy::Adaptive,
+            Policy::Ttas,
+            Policy::Capped(1),
+            Policy::Gate(1),
+            Policy::Gate(2),
+        ];
+        let mut configurations = vec![Configuration::Native];
+        configurations.extend(policies.map(Configuration::Policy));
+        configurations.push(Configuration::Flip(policies.to_vec(), Duration::from_millis(5)));
+        let behaviours: Vec<_> = behaviour::all().iter().collect();
+        let row = |row| (0..configurations.len()).map(|column| cells(row, column)).collect();
+        let cells = (0..behaviours.len()).map(row).collect();
+        let plan = Plan { behaviours, configurations, repeat: 1, seed: 3, limit: Duration::from_secs(20) };
+        Results { plan, cells, elapsed: Duration::from_secs(9) }
+    }
+
+    fn held() -> Cell {
+        Cell { tries: 1, held: 1, ..Cell::default() }
+    }
+
+    fn failed(failure: Failure) -> Cell {
+        Cell { tries: 1, failure: Some((3, failure)), ..Cell::default() }
+    }
+
+    #[test]
+    fn the_matrix_fits_on_one_screen() {
+        let results = results(|_, _| held());
+        let screen = screen(&results, &Style::default());
+        assert!(
+            screen.starts_with(
+                "21 behaviours of locks hold natively and under 8 configurations.\n189 runs in 9 s, seed 3\n"
+            ),
+            "{screen}"
+        );
+        assert!(screen.lines().all(|line| line.len() <= 80), "{screen}");
+        assert_eq!(screen.lines().count(), 2 + 1 + 2 + 21, "{screen}");
+        assert_eq!(screen.matches(" ok").count(), 189);
+        assert_eq!(json(&results)["holds"], true);
+    }
+
+    #[test]
+    fn a_failure_says_why_and_how_to_repeat_it() {
+        let results = results(|row, column| match (row, column) {
+            (1, 2) => failed(Failure::Fails("two threads".to_owned())),
+            (6, 8) => failed(Failure::Hangs),
+            _ => held(),
+        });
+        let screen = screen(&results, &Style::default());
+        assert!(screen.starts_with("2 of 21 behaviours"), "{screen}");
+        assert!(screen.lines().all(|line| line.len() <= 80 || line.contains("again: ")), "{screen}");
+        let ways = [
+            "trylock under spin-park:100: two threads\n",
+            "again: holdup selftest --policies spin-park:100 --flip 0 --seed 3 trylock\n",
+            "cond-cancel while the policy flips every 5ms: no end within 20s\n",
+            "--flip 5ms --seed 3 cond-cancel\n",
+        ];
+        ways.iter().for_each(|words| assert!(screen.contains(words), "no '{words}' in\n{screen}"));
+        assert_eq!(json(&results)["holds"], false);
+    }
+
+    #[test]
+    fn what_fails_natively_is_the_machines_fault() {
+        let results = results(|row, column| match (row, column) {
+            (1, 0) => failed(Failure::Hangs),
+            (1, _) => Cell::default(),
+            _ => held(),
+        });
+        let screen = screen(&results, &Style::default());
+        assert!(
+            screen.starts_with("1 of 21 behaviours does not hold on this machine even natively"),
+            "{screen}"
+        );
+        assert_eq!(screen.matches(" n/a").count(), 8);
+    }
+
+    #[test]
+    fn configurations_that_do_not_fit_stand_below() {
+        assert_eq!(blocks(5, 20, |_| 7), [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(blocks(1, 2, |_| 7), [vec![0]]);
+    }
+}
