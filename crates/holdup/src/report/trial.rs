@@ -24,6 +24,13 @@ pub fn screen(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) ->
     out
 }
 
+/// Verdict, ranking and how they were found: what a demonstration needs.
+pub fn result(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {
+    let headline = style.paint(Ink::Bold, &text::wrap(&headline(subject, trial), style.width, 0));
+    let method = text::wrap(&method(subject, rules, trial), style.width, 0);
+    format!("{headline}\n\n{}\n{method}\n", table(subject, trial, style))
+}
+
 /// The verdict in a sentence.
 pub fn headline(subject: &Subject, trial: &Trial) -> String {
     let name = text::clean(&subject.tried().file_name());

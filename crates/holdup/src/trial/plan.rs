@@ -97,6 +97,7 @@ pub struct Search {
     blocks_done: [usize; 2],
     looks_done: usize,
     last_block_s: f64,
+    last_block_runs: usize,
     block_s: f64,
     spent_s: f64,
     budget_s: f64,
@@ -105,19 +106,23 @@ pub struct Search {
 }
 
 impl Search {
-    /// Among so many remedies, of which some failed before; `budget_s` seconds of runs at most.
+    /// Among so many remedies, of which some failed before; `budget_s` seconds of runs at most. Where no choice is left, there is
+    /// nothing to screen.
     pub fn new(standings: Vec<Standing>, budget_s: f64, seed: u64) -> Search {
+        let live: Vec<usize> = (0..standings.len()).filter(|at| standings[*at] == Standing::Live).collect();
+        let confirming = live.len() <= CANDIDATES;
         Search {
             standings,
             logs: BTreeMap::new(),
             queue: Vec::new(),
             block: 0,
-            confirms_from: usize::MAX,
-            candidates: Vec::new(),
-            confirming: false,
+            confirms_from: if confirming { 0 } else { usize::MAX },
+            candidates: if confirming { live } else { Vec::new() },
+            confirming,
             blocks_done: [0; 2],
             looks_done: 0,
             last_block_s: 0.0,
+            last_block_runs: 1,
             block_s: 0.0,
             spent_s: 0.0,
             budget_s,
@@ -213,6 +218,7 @@ impl Search {
         };
         let arms = [Arm::Baseline, Arm::Control].into_iter().chain(remedies.into_iter().map(Arm::Remedy));
         self.queue = arms.map(|arm| Step { block: self.block, arm, confirms }).collect();
+        self.last_block_runs = self.queue.len();
         self.random.shuffle(&mut self.queue);
     }
 
@@ -247,7 +253,8 @@ impl Search {
         let decided = ratios.len() <= CANDIDATES || ratios.iter().all(|(_, ratio)| ratio.low > 1.0);
         let share = if decided { 0.0 } else { SCREENING_SHARE };
         // What the least confirmation takes is not for screening.
-        let reserve_s = self.last_block_s * (LOOKS[0] * (CANDIDATES + 2)) as f64 / (ratios.len() + 2) as f64;
+        let reserve_s =
+            self.last_block_s / self.last_block_runs as f64 * (LOOKS[0] * (CANDIDATES + 2)) as f64;
         let ends_s = (self.budget_s * share).min(self.budget_s - reserve_s);
         let time_is_up = self.spent_s + self.last_block_s > ends_s;
         if ratios.is_empty() {

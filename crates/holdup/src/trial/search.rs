@@ -288,7 +288,7 @@ impl<'a> Session<'a> {
 
     /// Whether a run is long enough for policies to take turns in it, and there is a choice among them.
     fn can_flip(&self) -> bool {
-        const LONG_ENOUGH_S: f64 = 2.0;
+        const LONG_ENOUGH_S: f64 = 0.8;
         self.rules.in_process && self.first.elapsed_s >= LONG_ENOUGH_S && self.live_locks().len() > 2
     }
 
