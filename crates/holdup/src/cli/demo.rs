@@ -144,11 +144,7 @@ fn seen(recording: &Recording, style: &Style) -> String {
     };
     let words = sentences::of(recording, worst);
     let evidence: Vec<&str> = words.evidence.iter().take(4).map(String::as_str).collect();
-    let lines = [
-        ("where", words.place.clone().unwrap_or_default()),
-        ("seen", evidence.join(", ")),
-        ("try", words.cure.to_owned()),
-    ];
+    let lines = [("seen", evidence.join(", ")), ("try", words.cure.to_owned())];
     for (label, what) in lines.into_iter().filter(|(_, what)| !what.is_empty()) {
         let wrapped = text::wrap(&what, style.width - 8, 0).replace('\n', "\n        ");
         out.push_str(&format!("  {} {wrapped}\n", text::left(label, 5)));
@@ -159,7 +155,14 @@ fn seen(recording: &Recording, style: &Style) -> String {
 fn subject(exe: &Path) -> Result<Subject, Error> {
     let program = Program::with_values(words(exe), Vec::new());
     let metric = Metric::new("([0-9]+) tickets/s", true).map_err(Error::Argument)?;
-    Ok(Subject { program, server: None, metric: Some(metric), same_output: false, input: None })
+    Ok(Subject {
+        program,
+        server: None,
+        metric: Some(metric),
+        same_output: false,
+        input: None,
+        name: Some(NAME),
+    })
 }
 
 fn trial(

@@ -193,7 +193,14 @@ fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
     for program in std::iter::once(&program).chain(server.as_ref().map(|server| &server.program)) {
         check_there(program)?;
     }
-    Ok(Subject { program, server, metric, same_output: options.same_output, input: options.input.clone() })
+    Ok(Subject {
+        program,
+        server,
+        metric,
+        same_output: options.same_output,
+        input: options.input.clone(),
+        name: None,
+    })
 }
 
 /// A program that is not there is told at once, as a shell does.

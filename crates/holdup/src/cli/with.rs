@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use holdup_bench::command::Finished;
+use holdup_bench::launch::Conditions;
 use holdup_trace::control::{Policy, Profile};
 
 use super::{Error, Status, output, report};
@@ -47,6 +48,9 @@ pub struct Options {
     /// Serve only the program of this name, of all that are started
     #[arg(long, value_name = "PROGRAM")]
     only: Option<String>,
+    /// The time slice of its threads, 100us to 100ms (Linux 6.12 and later)
+    #[arg(long, value_name = "TIME")]
+    slice: Option<String>,
     /// The program to start, and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -88,11 +92,20 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let program = program::find(&options.command).map_err(refused)?;
     let settings = settings(options, policy, &program)?;
     let control = Control::create(&settings).map_err(no_control)?;
+    take_slice(options)?;
     let finished = start(options, &control)?;
     let figures = control.figures().map_err(no_control)?;
     let run = Run { policy, settings: &settings, figures: &figures, finished: &finished };
     report(options, &run)?;
     Ok(Status::Child(finished.code))
+}
+
+/// Children inherit the slice of the thread that starts them.
+fn take_slice(options: &Options) -> Result<(), Error> {
+    let Some(slice) = super::measure::limit_of("--slice", options.slice.as_deref())? else { return Ok(()) };
+    let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+    let conditions = Conditions { slice_ns: Some(slice_ns), ..Conditions::default() };
+    conditions.take().map_err(|why| Error::Argument(format!("--slice: {why}")))
 }
 
 /// What the run was, on stderr, and as a file where one is wanted.

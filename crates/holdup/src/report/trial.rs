@@ -33,7 +33,7 @@ pub fn result(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) ->
 
 /// The verdict in a sentence.
 pub fn headline(subject: &Subject, trial: &Trial) -> String {
-    let name = text::clean(&subject.tried().file_name());
+    let name = text::clean(&subject.name());
     match trial.verdict {
         Verdict::Helps(at) => helps(&trial.tried[at]),
         Verdict::Nothing => match most_missed(trial) {

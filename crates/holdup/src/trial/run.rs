@@ -33,9 +33,16 @@ pub struct Subject {
     pub same_output: bool,
     /// What every run reads on its stdin.
     pub input: Option<PathBuf>,
+    /// What reports call it, if not by its file's name.
+    pub name: Option<&'static str>,
 }
 
 impl Subject {
+    /// What reports call it.
+    pub fn name(&self) -> String {
+        self.name.map_or_else(|| self.tried().file_name(), str::to_owned)
+    }
+
     /// What remedies are put under, as a user would start it.
     pub fn tried(&self) -> Program {
         match &self.server {
