@@ -67,14 +67,15 @@ fn remedies_that_break_the_program_are_reported_as_failed() {
     let place = Place::new();
     let Some(program) = fixture(&place, "try_assumes.c") else { return };
     let program = program.to_str().unwrap();
+    // With a gate alone the search is over when it fails.
     let of = |how: &str, options: &str| {
-        try_(&place, &format!("--locks adaptive --gates 1 --budget 8s {options}"), &[program, how]).with(0)
+        let ended = try_(&place, &format!("--gates 1 {options}"), &[program, how]).with(0);
+        ended.shows(&["No remedy works", "gate:1", "Coverage: 3 acquisitions"])
     };
-    of("crash", "").shows(&["gate:1", "failed: crashed", "SIGABRT", "Coverage: 3 acquisitions"]);
+    of("crash", "").shows(&["failed: crashed", "SIGABRT"]);
     of("status", "").shows(&["failed: exit status 3 in place of 0"]);
     of("output", "--same-output").shows(&["failed: its output changed"]);
-    let ended = of("output", "");
-    assert!(!ended.out.contains("failed"), "nobody asked for the same output:\n{}", ended.out);
+    of("hang", "").shows(&["failed: hung: no end within"]);
 }
 
 #[test]
