@@ -179,13 +179,15 @@ fn start(options: &Options, control: &Control) -> Result<Finished, Error> {
         .map_err(|why| Error::Command { name: name.to_string_lossy().into_owned(), why })
 }
 
-fn refused(why: Refusal) -> Error {
+/// Why a program cannot be interposed.
+pub(super) fn refused(why: Refusal) -> Error {
     match why {
         Refusal::Start { name, why } => Error::Command { name, why },
         other => Error::Argument(other.to_string()),
     }
 }
 
-fn no_control(why: std::io::Error) -> Error {
+/// Why there is no interposer.
+pub(super) fn no_control(why: std::io::Error) -> Error {
     Error::Argument(format!("cannot prepare the program's locks: {why}"))
 }

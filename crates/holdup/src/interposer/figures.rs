@@ -7,6 +7,7 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 
 use holdup_trace::control::{self, BUCKETS, Policy};
+use holdup_trace::{LockFigures, Spread};
 
 use super::{Process, sys};
 
@@ -73,6 +74,21 @@ pub struct Lock {
     pub sites: Vec<Site>,
 }
 
+impl Lock {
+    /// The same for a recording.
+    pub fn summary(&self) -> LockFigures {
+        LockFigures {
+            addr: self.addr,
+            acquisitions: self.acquisitions,
+            contended: self.contended,
+            slept: self.slept,
+            threads: self.threads,
+            wait: self.wait.summary(),
+            hold: self.hold.summary(),
+        }
+    }
+}
+
 /// Durations that were measured, as in [`control::Durations`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Durations {
@@ -98,6 +114,17 @@ impl Durations {
     /// All of them together, those that were not measured estimated by those that were.
     pub fn total_ns(&self) -> u64 {
         self.ns.saturating_mul(self.scale.max(1))
+    }
+
+    fn summary(&self) -> Spread {
+        Spread {
+            count: self.count,
+            scale: self.scale,
+            sum_ns: self.ns,
+            p50_ns: self.quantile_ns(0.5),
+            p99_ns: self.quantile_ns(0.99),
+            max_ns: self.max_ns,
+        }
     }
 
     /// The duration that this share of them does not exceed. Buckets double in width: within one, durations are taken as
