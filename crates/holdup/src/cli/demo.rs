@@ -118,6 +118,7 @@ fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
         stack_bytes: 1024,
         buffer_kib: None,
         detail: Detail::Allowed,
+        environment: Vec::new(),
     };
     let done = holdup_record::record(&options, stop).map_err(|why| why.to_string());
     let opened =
