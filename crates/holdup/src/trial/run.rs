@@ -303,7 +303,12 @@ impl Real<'_> {
         let conditions = remedy.map(Remedy::conditions).unwrap_or_default();
         let cannot =
             |why: io::Error| Failure::Start(format!("'{}' cannot be started: {why}", program.name()));
-        Started::new(&mut command, &conditions).map_err(cannot)
+        Started::new(&mut command, &conditions).map_err(|why| match why.kind() {
+            io::ErrorKind::Unsupported => Failure::Start(
+                "'holdup try' and 'holdup demo' need Linux; 'holdup bench' works here".to_owned(),
+            ),
+            _ => cannot(why),
+        })
     }
 
     fn input(&self) -> Result<Stdio, Failure> {
