@@ -265,6 +265,13 @@ pub mod pthread {
     #[derive(Debug)]
     pub struct Missing<const KIND: u8>;
 
+    impl Normal {
+        /// Excludes nobody; no program that needs it is started here.
+        pub const fn initial() -> Normal {
+            Missing
+        }
+    }
+
     /// The default mutex.
     pub type Normal = Missing<0>;
     /// Spins before it sleeps.

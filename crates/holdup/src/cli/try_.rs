@@ -118,7 +118,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let mut bar = Bar::new();
     let mut real = Real { subject: &subject, stop };
     let tried = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, &mut bar);
-    bar.0.finish_and_clear();
+    bar.finish();
     let trial = tried.map_err(|problem| refused(&problem, &subject, stop.load(Ordering::Relaxed)))?;
     // What was measured is safe before anything is said about it.
     let json = trial_json::text(&subject, &rules, &trial, measure::environment())
@@ -193,7 +193,14 @@ fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
     for program in std::iter::once(&program).chain(server.as_ref().map(|server| &server.program)) {
         check_there(program)?;
     }
-    Ok(Subject { program, server, metric, same_output: options.same_output, input: options.input.clone() })
+    Ok(Subject {
+        program,
+        server,
+        metric,
+        same_output: options.same_output,
+        input: options.input.clone(),
+        name: None,
+    })
 }
 
 /// A program that is not there is told at once, as a shell does.
@@ -225,7 +232,8 @@ fn rules(options: &Options) -> Result<Rules, Error> {
     })
 }
 
-fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
+/// What a problem is for a user.
+pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
     let line = subject.program.line();
     match problem {
         Problem::Baseline(Failure::Stopped, _) if stopped => {
@@ -269,14 +277,25 @@ fn explained(failure: &Failure) -> String {
 }
 
 /// Progress on a terminal.
-struct Bar(ProgressBar);
+pub struct Bar(ProgressBar);
 
 impl Bar {
-    fn new() -> Bar {
+    /// Nothing where no terminal is.
+    pub fn new() -> Bar {
         const LINE: &str = "{bar:20} {percent}% of the budget  {msg}";
         let bar = if output::is_terminal_stderr() { ProgressBar::new(1000) } else { ProgressBar::hidden() };
         bar.set_style(ProgressStyle::with_template(LINE).expect("the template is well formed"));
         Bar(bar)
+    }
+
+    /// Takes it away while something is printed.
+    pub fn hide<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
+    /// Takes it away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
     }
 }
 
@@ -288,7 +307,10 @@ impl Watch for Bar {
 }
 
 /// Set by Ctrl-C.
-fn stop() -> Result<&'static AtomicBool, Error> {
+///
+/// # Errors
+/// The system does not let us listen.
+pub fn stop() -> Result<&'static AtomicBool, Error> {
     static STOP: AtomicBool = AtomicBool::new(false);
     static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
     LISTENING
