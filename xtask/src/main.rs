@@ -9,6 +9,8 @@ mod record_faults;
 mod record_truth;
 mod recording;
 mod run;
+mod selftest_programs;
+mod selftest_stress;
 
 use run::{Step, cargo};
 use std::process::ExitCode;
@@ -61,6 +63,16 @@ const COMMANDS: &[Command] = &[
         help: "kill the recorder 50 times at random moments and open what it leaves (2 minutes)",
         run: record_faults::run,
     },
+    Command {
+        name: "selftest-stress",
+        help: "all that programs do with locks at once while policies change every 5 ms (10 minutes, or those given)",
+        run: selftest_stress::run,
+    },
+    Command {
+        name: "selftest-programs",
+        help: "memcached, redis, sysbench, pigz, python, git and databases under every policy, with a small load (5 minutes)",
+        run: selftest_programs::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -70,7 +82,7 @@ fn main() -> ExitCode {
     else {
         eprintln!("usage: cargo xtask COMMAND\n");
         for command in COMMANDS {
-            eprintln!("  {:<14}{}", command.name, command.help);
+            eprintln!("  {:<18}{}", command.name, command.help);
         }
         return ExitCode::from(2);
     };

@@ -159,7 +159,7 @@ fn start(options: &Options, control: &Control) -> Result<Finished, Error> {
         .map_err(|why| Error::Command { name: name.to_string_lossy().into_owned(), why })
 }
 
-fn refused(why: Refusal) -> Error {
+pub(super) fn refused(why: Refusal) -> Error {
     match why {
         Refusal::Start { name, why } => Error::Command { name, why },
         other => Error::Argument(other.to_string()),
