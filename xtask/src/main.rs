@@ -4,6 +4,7 @@
 
 mod bench_page;
 mod fuzz;
+mod profile_truth;
 mod record_cost;
 mod record_faults;
 mod record_truth;
@@ -52,6 +53,11 @@ const COMMANDS: &[Command] = &[
         name: "record-truth",
         help: "record runs of the bench and compare with the bench, the kernel and perf (root for perf; 2 minutes)",
         run: record_truth::run,
+    },
+    Command {
+        name: "profile-truth",
+        help: "profile runs of the bench and compare the waits with the bench's own account (2 minutes)",
+        run: profile_truth::run,
     },
     Command {
         name: "record-cost",

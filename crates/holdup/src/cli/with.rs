@@ -11,7 +11,8 @@ use super::{Error, Status, output, report};
 use crate::interposer::naming::{self, Named};
 use crate::interposer::program::{self, Program, Refusal};
 use crate::interposer::rules::{self, Wish};
-use crate::interposer::{Control, Settings, policy};
+use crate::interposer::{Control, Figures, Settings, policy};
+use crate::report::Style;
 use crate::report::interposed::{self, Run};
 
 /// Runs a program with another lock under its pthread mutexes, or with a profile of them. The program itself stays as it is: a
@@ -98,28 +99,31 @@ pub fn run(options: &Options) -> Result<Status, Error> {
 fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
     let style = report::style(output::colour_stderr());
     let wanted = options.profile.is_some() || options.json.is_some();
-    let served = run.figures.iter().filter(|figures| wanted && figures.process.acquisitions > 0);
-    let mut named: Vec<Named> = served.map(naming::named).collect();
+    let has_locks = |figures: &Figures| wanted && figures.process.acquisitions > 0;
+    let named: Vec<Option<Named>> =
+        run.figures.iter().map(|figures| has_locks(figures).then(|| naming::named(figures))).collect();
     if let Some(path) = &options.json {
         let text = format!("{:#}\n", interposed::json(run, &named));
         output::write_file(path, &text, options.force)?;
     }
     if options.profile.is_some() {
-        named.sort_by_key(|named| {
-            std::cmp::Reverse(named.locks.iter().map(|lock| lock.figures.acquisitions).sum::<u64>())
-        });
-        for named in named.iter().take(PROCESSES) {
-            output::note(interposed::profile(named, options.limit, &style));
-        }
-        if named.len() > PROCESSES {
-            output::note(format_args!(
-                "{} more processes took locks: --json FILE has them all",
-                named.len() - PROCESSES
-            ));
-        }
+        show(named.into_iter().flatten().collect(), options.limit, &style);
     }
     output::note(interposed::coverage(run, &style).trim_end());
     Ok(())
+}
+
+/// The profiles of the processes that took most locks.
+fn show(mut named: Vec<Named>, limit: usize, style: &Style) {
+    let acquisitions = |named: &Named| named.locks.iter().map(|lock| lock.figures.acquisitions).sum::<u64>();
+    named.sort_by_key(|named| std::cmp::Reverse(acquisitions(named)));
+    for named in named.iter().take(PROCESSES) {
+        output::note(interposed::profile(named, limit, style));
+    }
+    if named.len() > PROCESSES {
+        let more = named.len() - PROCESSES;
+        output::note(format_args!("{more} more processes took locks: --json FILE has them all"));
+    }
 }
 
 /// Profiles of so many processes are shown, those that took most locks.
@@ -146,7 +150,10 @@ fn settings(options: &Options, policy: Policy, program: &Program) -> Result<Sett
         Some(Measured::Sampled) => Profile::Sampled,
         Some(Measured::Full) => Profile::Full,
     };
-    Ok(Settings { policy, profile, watchdog_ms: options.watchdog, rules, program: options.only.clone() })
+    // The program itself is a place in every process: whoever names a lock in it means it alone.
+    let own = rules.iter().any(|rule| rule.module.is_none()).then(|| program.name()).flatten();
+    let only = options.only.clone().or(own);
+    Ok(Settings { policy, profile, watchdog_ms: options.watchdog, rules, program: only })
 }
 
 /// Runs the program to its end.

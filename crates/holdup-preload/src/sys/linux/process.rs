@@ -15,7 +15,7 @@ use super::hooks::Served;
 use super::kernel::{self, getpid, gettid};
 use super::mutex::{HELD, Mutex, WAITED};
 use super::thread::{self, Thread};
-use super::{modules, passed, real, record};
+use super::{clock, modules, passed, real, record};
 
 /// Nothing has happened yet.
 const NEW: u32 = 0;
@@ -50,12 +50,19 @@ pub struct Process {
     holds: &'static [AtomicU64],
     profile: u32,
     rules_len: usize,
+    between_ticks: u16,
     folder: Folder,
 }
 
 // SAFETY: the pointer is to mapped memory that lives as long as the process, and is used for atomics only, but where `record`
 // says otherwise.
 unsafe impl Sync for Process {}
+
+/// Acquisitions between two ticks, less one: where only locks that were waited for have figures, where acquisitions are counted,
+/// where holds are timed.
+const BETWEEN_RARE_TICKS: u16 = 1023;
+const BETWEEN_COUNTS: u16 = 31;
+const BETWEEN_SAMPLES: u16 = 15;
 
 type Folder = [u8; 512];
 
@@ -68,7 +75,7 @@ impl Process {
     }
 
     /// When the hold of the lock of a record began.
-    pub fn hold_began_ns(&self, at: usize) -> &'static AtomicU64 {
+    pub fn hold_began(&self, at: usize) -> &'static AtomicU64 {
         &self.holds[at]
     }
 
@@ -81,6 +88,12 @@ impl Process {
     /// Whether every lock gets a record when it is first acquired.
     pub fn records_all(&self) -> bool {
         self.profile >= Profile::Count as u32 || self.rules_len > 0
+    }
+
+    /// Acquisitions of a mutex from one look at its figures to the next, less one; a power of two, less one.
+    #[inline]
+    pub fn between_ticks(&self) -> u16 {
+        self.between_ticks
     }
 
     /// Whether figures of every lock are asked for.
@@ -105,7 +118,7 @@ impl Process {
 
     /// How many holds each timed one stands for.
     pub fn hold_scale(&self) -> u64 {
-        if self.times_all() { 1 } else { u64::from(super::fast::BETWEEN_TICKS) + 1 }
+        if self.times_all() { 1 } else { u64::from(BETWEEN_SAMPLES) + 1 }
     }
 
     /// How long the watchdog is patient; 0 for ever.
@@ -184,6 +197,7 @@ fn join(thread: &Thread, process: &'static Process) {
             figures.threads_len.fetch_max(at as u32 + 1, Ordering::Relaxed);
             thread.slot.set(&raw const figures.threads[at]);
             if !process.times_all() {
+                thread.between_ticks.set(u32::from(process.between_ticks));
                 thread.fast.set(thread.slot.get());
             }
             let key = KEY.load(Ordering::Relaxed);
@@ -270,7 +284,16 @@ fn begin() -> bool {
     // SAFETY: the memory is as large, zero, and is never unmapped.
     let holds = unsafe { std::slice::from_raw_parts(holds.cast::<AtomicU64>(), LOCKS) };
     let rules_len = (settings.rules_len as usize).min(control::RULES);
-    let process = Process { settings, figures, holds, profile: settings.profile, rules_len, folder };
+    let mut process =
+        Process { settings, figures, holds, profile: settings.profile, rules_len, between_ticks: 0, folder };
+    process.between_ticks = match process.profile {
+        _ if process.times_holds() => BETWEEN_SAMPLES,
+        _ if process.profiles() => BETWEEN_COUNTS,
+        _ => BETWEEN_RARE_TICKS,
+    };
+    if process.times_waits() {
+        clock::calibrate();
+    }
     // SAFETY: `STATE` is STARTING, so this thread alone writes, and nobody reads.
     unsafe { (*PROCESS.0.get()).write(process) };
     FIGURES.store(figures, Ordering::Relaxed);
@@ -514,7 +537,7 @@ fn layout_is_known() -> bool {
         (*mutex).word.store(WAITED, Ordering::Relaxed);
         // What glibc does not use must stay as it is.
         (*mutex).tally.store(7, Ordering::Relaxed);
-        if real::mutex_unlock(mutex) != 0 || bytes() != [0, 0, 0, 0, 0, 0, 0, 7, 0, 0] {
+        if real::mutex_unlock(mutex) != 0 || bytes() != [0, 0, 0, 0, 0, 7, 0, 0, 0, 0] {
             return false;
         }
         (*mutex).tally.store(0, Ordering::Relaxed);

@@ -19,11 +19,16 @@ const FALLBACKS: [(Fallback, &str); 8] = [
     (Fallback::Spin, "spin locks"),
 ];
 
+/// Fewer sleeps than these have no share.
+const FEW: u64 = 20;
+
 /// What was served, of all processes together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coverage {
     /// Processes that were served.
     pub served: usize,
+    /// Of these, processes that took a mutex.
+    pub users: usize,
     /// Processes in which the C library's mutexes did not look as expected.
     pub layout: usize,
     /// Processes that had another interposer.
@@ -61,6 +66,7 @@ impl Coverage {
                 STATE_OTHER => sum.other += 1,
                 _ => {}
             }
+            sum.users += usize::from(process.acquisitions > 0);
             sum.acquisitions += process.acquisitions;
             sum.contended += process.contended;
             sum.slept += process.slept;
@@ -101,7 +107,8 @@ impl Coverage {
                 _ => format!("served {} of {all} mutex acquisitions", number::percent(share)),
             });
         }
-        if let (Some(share), Some(sleeps)) = (self.sleep_share(), self.sleeps) {
+        // A share of a handful says nothing.
+        if let (Some(share), Some(sleeps @ FEW..)) = (self.sleep_share(), self.sleeps) {
             parts.push(format!(
                 "{} of its {} sleeps were waits for them",
                 number::percent(share),
@@ -181,8 +188,8 @@ pub fn coverage(run: &Run<'_>, style: &Style) -> String {
 }
 
 fn headline(run: &Run<'_>, coverage: &Coverage) -> String {
-    let processes = match coverage.served {
-        1 => String::new(),
+    let processes = match coverage.users {
+        0 | 1 => String::new(),
         many => format!(" in {many} processes"),
     };
     let contended = coverage.contended as f64 / coverage.acquisitions as f64;

@@ -23,11 +23,8 @@ pub fn profile(named: &Named, limit: usize, style: &Style) -> String {
     let timed = named.profile >= Profile::Sampled as u32;
     let mut table = Table::new(if timed { &TIMED } else { &COUNTED });
     for row in rows.iter().take(limit) {
-        table.line(text::wrap(
-            &format!("{}{}", style.paint(Ink::Bold, &row.name), about(row)),
-            style.width,
-            2,
-        ));
+        let name = format!("{}{}", style.paint(Ink::Bold, &row.name), about(row));
+        text::wrap(&name, style.width, 2).lines().for_each(|line| table.line(line.to_owned()));
         table.row(if timed { row.timed() } else { row.counted() });
         if let Some(places) = row.places() {
             let places = text::wrap(&format!("in {places}"), style.width - 4, 3);
@@ -43,12 +40,6 @@ pub fn profile(named: &Named, limit: usize, style: &Style) -> String {
         ));
     }
     out
-}
-
-/// A line of text as lines of the table.
-fn wrapped(line: &str, style: &Style) -> std::vec::IntoIter<String> {
-    let lines: Vec<String> = text::wrap(line, style.width, 2).lines().map(str::to_owned).collect();
-    lines.into_iter()
 }
 
 const TIMED: [(&str, Side); 11] = [
@@ -161,7 +152,7 @@ impl Row<'_> {
                 None => places.push((place, weight)),
             }
         }
-        places.sort_by(|a, b| b.1.cmp(&a.1));
+        places.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         let all: u64 = places.iter().map(|(_, weight)| weight).sum();
         let shown = places.iter().filter(|(_, weight)| *weight > 0).take(PLACES);
         let shown: Vec<String> = shown
@@ -214,7 +205,7 @@ fn ranked(named: &Named) -> Vec<Row<'_>> {
         row.slept += one.figures.slept;
     }
     let weight = |row: &Row<'_>| (row.wait.total_ns, row.contended, row.acquisitions);
-    rows.sort_by(|a, b| weight(b).cmp(&weight(a)));
+    rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
     rows
 }
 
