@@ -8,7 +8,7 @@ use crate::recording::Bench;
 use crate::run::{Step, root};
 
 /// So long native runs, and runs under an interposer that is wrong, may take.
-const SHORT_S: u64 = 12;
+const SHORT_S: u64 = 33;
 
 /// Stresses for so many minutes, ten if none are given; then a seed may be given.
 pub fn run(args: &[String]) -> Result<(), String> {
