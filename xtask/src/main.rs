@@ -4,6 +4,7 @@
 
 mod bench_page;
 mod fuzz;
+mod interposer_cost;
 mod profile_truth;
 mod record_cost;
 mod record_faults;
@@ -65,6 +66,11 @@ const COMMANDS: &[Command] = &[
         run: record_cost::write,
     },
     Command {
+        name: "interposer-cost",
+        help: "measure what the interposer costs beside glibc, and write docs/benchmarks/ for this machine (10 minutes)",
+        run: interposer_cost::write,
+    },
+    Command {
         name: "record-faults",
         help: "kill the recorder 50 times at random moments and open what it leaves (2 minutes)",
         run: record_faults::run,
@@ -88,6 +94,7 @@ fn main() -> ExitCode {
     else {
         eprintln!("usage: cargo xtask COMMAND\n");
         for command in COMMANDS {
+            eprintln!("  {:<16}{}", command.name, command.help);
             eprintln!("  {:<18}{}", command.name, command.help);
         }
         return ExitCode::from(2);

@@ -261,6 +261,11 @@ fn policies_change_while_threads_wait() {
 }
 
 #[test]
+fn locks_before_any_constructor() {
+    under_every_policy(&["early"]);
+}
+
+#[test]
 fn more_threads_than_slots() {
     for profile in [Profile::Off, Profile::Full] {
         let seen = Control::new(Policy::SpinPark(10), profile).check(&["thousands"]);

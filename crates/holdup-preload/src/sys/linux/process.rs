@@ -255,12 +255,24 @@ extern "C" fn thread_ends(_: *mut c_void) {
 
 /// The first call, or the constructor, whichever comes first.
 pub fn start() {
-    if STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if !libc_has_environment()
+        || STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err()
+    {
         return;
     }
     real::look_up_all();
     let serves = begin();
     STATE.store(if serves { SERVES } else { PASSES }, Ordering::Release);
+}
+
+/// Whether the C library knows the environment. It does not while the program's very first functions run (`.preinit_array`), nor
+/// does it know much else; those calls go to glibc, and a later one starts the process.
+fn libc_has_environment() -> bool {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: the C library has this variable, and changes it only where no thread may look at the environment anyway.
+    !unsafe { environ }.is_null()
 }
 
 fn begin() -> bool {
@@ -498,11 +510,43 @@ fn last_part(path: &[u8]) -> &[u8] {
 /// Whether calls reach another interposer before us, or ours another one after.
 fn has_rival() -> bool {
     // SAFETY: the names end with 0, and on glibc 2.34 these calls neither allocate nor fail.
+    let (first, next, libc_own) = unsafe {
+        (
+            libc::dlsym(libc::RTLD_DEFAULT, c"pthread_mutex_lock".as_ptr()),
+            libc::dlsym(libc::RTLD_NEXT, c"pthread_mutex_lock".as_ptr()),
+            libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr()),
+        )
+    };
+    let is_ours = first.cast_const() == super::fast::pthread_mutex_lock as *const c_void;
+    (!is_ours && !is_stub(first)) || base(next) != base(libc_own)
+}
+
+/// Whether an address that a symbol has is that of a jump to where the symbol is defined: programs that are not position
+/// independent have such stubs for functions whose address they take.
+fn is_stub(address: *const c_void) -> bool {
+    #[repr(C)]
+    struct Symbol {
+        name: u32,
+        info: u8,
+        other: u8,
+        section: u16,
+    }
+    unsafe extern "C" {
+        fn dladdr1(
+            address: *const c_void,
+            info: *mut libc::Dl_info,
+            extra: *mut *const Symbol,
+            flags: c_int,
+        ) -> c_int;
+    }
+    const RTLD_DL_SYMENT: c_int = 1;
+    const UNDEFINED: u16 = 0;
+    let mut symbol = ptr::null();
+    // SAFETY: zero is a valid value of the structure, which the call fills in; the symbol it gives lives as long as its module.
     unsafe {
-        let first = libc::dlsym(libc::RTLD_DEFAULT, c"pthread_mutex_lock".as_ptr());
-        let next = libc::dlsym(libc::RTLD_NEXT, c"pthread_mutex_lock".as_ptr());
-        let libc_own = libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr());
-        first.cast_const() != super::fast::pthread_mutex_lock as *const c_void || base(next) != base(libc_own)
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        let found = dladdr1(address, &raw mut info, &raw mut symbol, RTLD_DL_SYMENT) != 0;
+        found && !symbol.is_null() && (*symbol).section == UNDEFINED
     }
 }
 
