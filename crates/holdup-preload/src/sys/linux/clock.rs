@@ -2,10 +2,9 @@
 //! a call of the C library's clock, and CLOCK_MONOTONIC elsewhere.
 
 use std::arch::x86_64::{__cpuid, _rdtsc};
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::kernel::now_ns;
+use super::kernel::{self, now_ns};
 
 /// Nanoseconds of 2^32 steps of the counter; 0 while the clock is used.
 static NS_OF_STEPS: AtomicU64 = AtomicU64::new(0);
@@ -71,16 +70,16 @@ fn is_constant() -> bool {
 }
 
 fn kernel_uses_it() -> bool {
-    let mut name = [0u8; 8];
-    // SAFETY: the path ends with 0, and the buffer is as large as said.
+    let mut name = [0; 8];
+    let path = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    // SAFETY: the path ends with 0, and the file is ours.
     let len = unsafe {
-        let path = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let file = kernel::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC, 0);
         if file < 0 {
             return false;
         }
-        let len = libc::read(file, name.as_mut_ptr().cast::<c_void>(), name.len());
-        libc::close(file);
+        let len = kernel::read(file, &mut name);
+        kernel::close(file);
         len
     };
     usize::try_from(len).is_ok_and(|len| name[..len].trim_ascii_end() == b"tsc")

@@ -122,7 +122,12 @@ impl<'a> Wait<'a> {
     /// Tries in the given way, then sleeps on the word; again and again, until the mutex is ours.
     pub fn park(&mut self, try_for_a_while: impl Fn(&Self) -> bool) {
         loop {
-            if try_for_a_while(self) || self.mutex.word.swap(WAITED, Ordering::Acquire) == FREE {
+            if try_for_a_while(self) {
+                return;
+            }
+            // As glibc: one who comes to sleepers need not mark the word, one who was woken must, or take it.
+            let marked = !self.slept && self.mutex.word.load(Ordering::Relaxed) == WAITED;
+            if !marked && self.mutex.word.swap(WAITED, Ordering::Acquire) == FREE {
                 return;
             }
             let before = self.mutex.tally.load(Ordering::Relaxed);
