@@ -71,8 +71,23 @@ fn sampled_holds_are_estimates_of_all() {
     ended.says(&["times are estimates", "one acquisition in 16"]);
     let hold = &lock(&json, "g_cache_lock")["hold"];
     assert_eq!(hold["estimated"], true, "{hold}");
-    let standing_for = count(hold, "measured") * count(hold, "scale");
-    assert!((ALL / 2..=ALL * 2).contains(&standing_for), "{standing_for} of {ALL}: {hold}");
+    let measured = count(hold, "measured");
+    assert_eq!(count(hold, "of"), ALL);
+    assert!((ALL / 32..=ALL / 8).contains(&measured), "{measured} of {ALL}: {hold}");
+}
+
+#[test]
+fn more_locks_than_records_are_still_all_counted() {
+    let Some(program) = build::program("many_locks.c", &[]) else { return };
+    let (ended, json) = With::new().json(&["--profile"], &[text(&program), "4", "10000"]);
+    assert_eq!(ended.out, "40000\n");
+    let process = &json["processes"][0];
+    assert_eq!(count(process, "acquisitions"), 40_000);
+    let sum: u64 = locks(&json).iter().map(|lock| count(lock, "acquisitions")).sum();
+    assert_eq!(sum, 40_000);
+    let beyond = count(process, "locks_beyond");
+    assert_eq!(locks(&json).len() as u64 + beyond, 10_001, "one stands for those without a record");
+    ended.says(&["all further locks", "lock made in main"]);
 }
 
 #[test]

@@ -151,13 +151,14 @@ impl Coverage {
             });
         }
         if self.watchdog_trips > 0 {
-            let (locks, them) =
-                if self.watchdog_trips == 1 { ("1 lock", "it") } else { ("several locks", "them") };
+            let (locks, had) = match self.watchdog_trips {
+                1 => ("1 lock".to_owned(), "it had"),
+                many => (format!("{} locks", number::count(many as f64)), "they had"),
+            };
             warnings.push(format!(
-                "the watchdog gave {locks} back to glibc ({} trips): waiters, but no acquisition, for longer than --watchdog",
-                number::count(self.watchdog_trips as f64)
+                "the watchdog gave {locks} back to glibc: {had} waiters but no acquisition for longer than --watchdog; 'holdup with \
+                 --profile' names them, and '--lock-for NAME=glibc' leaves one alone from the start"
             ));
-            warnings.push(format!("'--lock-for NAME=glibc' leaves {them} alone from the start"));
         }
         warnings
     }

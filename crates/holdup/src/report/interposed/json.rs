@@ -95,8 +95,8 @@ fn one(named: &NamedLock) -> Value {
 fn durations(of: &Durations) -> Value {
     json!({
         "measured": of.count,
-        "scale": of.scale,
-        "estimated": of.scale > 1,
+        "of": of.of,
+        "estimated": of.is_estimate(),
         "total_ns": of.total_ns(),
         "p50_ns": of.quantile_ns(0.5),
         "p99_ns": of.quantile_ns(0.99),

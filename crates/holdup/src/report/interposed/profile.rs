@@ -35,7 +35,7 @@ pub fn profile(named: &Named, limit: usize, style: &Style) -> String {
     out.push_str(&more(rows.len(), limit.min(rows.len()), "lock"));
     if named.locks_beyond > 0 {
         out.push_str(&format!(
-            "{} acquisitions of further locks, which found no room, count as one lock.\n",
+            "{} locks found no room for a record of their own: 'all further locks'.\n",
             number::count(named.locks_beyond as f64)
         ));
     }
@@ -165,7 +165,11 @@ impl Row<'_> {
 /// What stands behind the name.
 fn about(row: &Row<'_>) -> String {
     let mut parts = Vec::new();
-    if let [one] = row.locks[..] {
+    if let [one] = row.locks[..]
+        && one.figures.addr == 0
+    {
+        parts.push("together".to_owned());
+    } else if let [one] = row.locks[..] {
         parts.push(lock::kind(one).to_owned());
         parts.push(number::counted(one.figures.threads as usize, "thread"));
     } else {
@@ -173,8 +177,9 @@ fn about(row: &Row<'_>) -> String {
         let most = row.locks.iter().map(|one| one.figures.threads).max().unwrap_or(0);
         parts.push(format!("up to {} each", number::counted(most as usize, "thread")));
     }
+    let ruled = row.locks.iter().filter(|one| !one.figures.tripped);
     let mut policies: Vec<String> =
-        row.locks.iter().filter_map(|one| one.figures.policy).map(|policy| policy.to_string()).collect();
+        ruled.filter_map(|one| one.figures.policy).map(|policy| policy.to_string()).collect();
     policies.dedup();
     if !policies.is_empty() {
         parts.push(format!("by rule {}", policies.join(" or ")));
