@@ -164,7 +164,10 @@ pub mod command {
     ///
     /// # Errors
     /// Always.
-    pub fn forward(_: &mut std::process::Command) -> std::io::Result<Finished> {
+    pub fn forward(
+        _: &mut std::process::Command,
+        _: &crate::launch::Conditions,
+    ) -> std::io::Result<Finished> {
         super::unsupported()
     }
 }

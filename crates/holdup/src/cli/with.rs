@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use holdup_bench::command::Finished;
+use holdup_bench::launch::Conditions;
 use holdup_trace::control::{Policy, Profile};
 
 use super::{Error, Status, output, report};
@@ -44,6 +45,9 @@ pub struct Options {
     /// Replace the file of --json
     #[arg(long, requires = "json")]
     force: bool,
+    /// Time slice of the scheduler for its threads, from 100us to 100ms (Linux 6.12 and later); alone, no lock is touched
+    #[arg(long, value_name = "TIME")]
+    slice: Option<String>,
     /// Serve only the program of this name, of all that are started
     #[arg(long, value_name = "PROGRAM")]
     only: Option<String>,
@@ -81,18 +85,43 @@ static programs) cannot be exchanged: the report counts what it served.";
 /// The program cannot be started, or cannot be interposed.
 pub fn run(options: &Options) -> Result<Status, Error> {
     let policy = chosen(options)?;
+    let conditions = conditions(options)?;
     if let Some(path) = options.json.as_ref().filter(|path| !options.force && path.symlink_metadata().is_ok())
     {
         return Err(Error::FileExists(path.clone()));
     }
+    if options.slice.is_some() && !options.touches_locks() {
+        return start(options, Vec::new(), &conditions).map(|finished| Status::Child(finished.code));
+    }
     let program = program::find(&options.command).map_err(refused)?;
     let settings = settings(options, policy, &program)?;
     let control = Control::create(&settings).map_err(no_control)?;
-    let finished = start(options, &control)?;
+    let finished = start(options, control.environment(), &conditions)?;
     let figures = control.figures().map_err(no_control)?;
     let run = Run { policy, settings: &settings, figures: &figures, finished: &finished };
     report(options, &run)?;
     Ok(Status::Child(finished.code))
+}
+
+impl Options {
+    /// Whether anything is asked for that needs the interposer.
+    fn touches_locks(&self) -> bool {
+        let other_way = self.lock.is_some() || self.gate.is_some() || !self.lock_for.is_empty();
+        other_way || self.profile.is_some() || self.json.is_some()
+    }
+}
+
+/// What the program runs under but for its locks; tried on a thread of our own, for the program could not say why it does not start.
+fn conditions(options: &Options) -> Result<Conditions, Error> {
+    let Some(text) = &options.slice else { return Ok(Conditions::default()) };
+    let refuse = |why: String| Error::Argument(format!("--slice {text}: {why}"));
+    let ns = holdup_bench::work::parse_ns(text).map_err(refuse)?;
+    if !(1e5..=1e8).contains(&ns) {
+        return Err(refuse("the kernel takes slices from 100us to 100ms".to_owned()));
+    }
+    let conditions = Conditions { slice_ns: Some(ns as u64), ..Conditions::default() };
+    conditions.check().map_err(refuse)?;
+    Ok(conditions)
 }
 
 /// What the run was, on stderr, and as a file where one is wanted.
@@ -157,15 +186,20 @@ fn settings(options: &Options, policy: Policy, program: &Program) -> Result<Sett
 }
 
 /// Runs the program to its end.
-fn start(options: &Options, control: &Control) -> Result<Finished, Error> {
+fn start(
+    options: &Options,
+    environment: Vec<(OsString, OsString)>,
+    conditions: &Conditions,
+) -> Result<Finished, Error> {
     let (name, arguments) =
         options.command.split_first().ok_or_else(|| Error::Argument("no program".to_owned()))?;
     let mut command = Command::new(name);
-    command.args(arguments).envs(control.environment());
-    holdup_bench::command::forward(&mut command)
+    command.args(arguments).envs(environment);
+    holdup_bench::command::forward(&mut command, conditions)
         .map_err(|why| Error::Command { name: name.to_string_lossy().into_owned(), why })
 }
 
+/// Why a program cannot be interposed.
 pub(super) fn refused(why: Refusal) -> Error {
     match why {
         Refusal::Start { name, why } => Error::Command { name, why },
@@ -173,6 +207,7 @@ pub(super) fn refused(why: Refusal) -> Error {
     }
 }
 
-fn no_control(why: std::io::Error) -> Error {
+/// Why there is no interposer.
+pub(super) fn no_control(why: std::io::Error) -> Error {
     Error::Argument(format!("cannot prepare the program's locks: {why}"))
 }

@@ -7,6 +7,7 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 
 use holdup_trace::control::{self, BUCKETS, Policy};
+use holdup_trace::{LockFigures, Spread};
 
 use super::{Process, sys};
 
@@ -78,6 +79,19 @@ impl Lock {
     pub fn is_mutex(&self) -> bool {
         ![control::KIND_RWLOCK, control::KIND_SPIN].contains(&self.kind)
     }
+
+    /// The same for a recording.
+    pub fn summary(&self) -> LockFigures {
+        LockFigures {
+            addr: self.addr,
+            acquisitions: self.acquisitions,
+            contended: self.contended,
+            slept: self.slept,
+            threads: self.threads,
+            wait: self.wait.summary(),
+            hold: self.hold.summary(),
+        }
+    }
 }
 
 /// Durations that were measured, as in [`control::Durations`].
@@ -114,6 +128,18 @@ impl Durations {
     /// Whether some were not measured.
     pub fn is_estimate(&self) -> bool {
         self.count > 0 && self.count < self.of
+    }
+
+    fn summary(&self) -> Spread {
+        Spread {
+            count: self.count,
+            // How many each that was measured stands for; a recording has whole numbers.
+            scale: (self.of + self.count / 2).checked_div(self.count).unwrap_or(1).max(1),
+            sum_ns: self.ns,
+            p50_ns: self.quantile_ns(0.5),
+            p99_ns: self.quantile_ns(0.99),
+            max_ns: self.max_ns,
+        }
     }
 
     /// The duration that this share of them does not exceed. Buckets double in width: within one, durations are taken as

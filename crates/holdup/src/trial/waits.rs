@@ -23,6 +23,7 @@ pub fn recorded(real: &Real<'_>, limit: Duration) -> Option<u64> {
         stack_bytes: 0,
         buffer_kib: None,
         detail: Detail::Allowed,
+        environment: Vec::new(),
     };
     let waits = holdup_record::record(&options, real.stop).ok().and_then(|_| waits_of(&file));
     // The folder is ours alone and holds nothing else; what cannot be removed is a file among other temporary ones.

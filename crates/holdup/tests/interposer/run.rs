@@ -104,3 +104,20 @@ fn a_program_without_pthread_mutexes_is_told_so_with_what_else_there_is() {
     let ended = With::new().run(&["--lock", "gate:1"], &[text(&program)]).with(0);
     ended.says(&["0 managed locks", "takes no pthread mutex", "holdup record", "--cpus", "--vary", "slept"]);
 }
+
+#[test]
+fn a_slice_is_the_kernels_and_needs_no_interposer() {
+    let Some(program) = build::program("three_locks.c", &["-static"]) else { return };
+    let refused = With::new().run(&["--slice", "1s"], &["true"]).with(2);
+    refused.says(&["--slice 1s", "100us to 100ms"]);
+    With::new().run(&["--slice", "soon"], &["true"]).with(2).says(&["--slice soon"]);
+    let ended = With::new().run(&["--slice", "20ms"], &[text(&program), "2", "100"]);
+    if ended.code == Some(2) && ended.err.contains("6.12") {
+        super::skip(&ended.err);
+        return;
+    }
+    assert_eq!(ended.with(0).out, "200 200 200 200\n");
+    let Some(program) = build::program("three_locks.c", &[]) else { return };
+    let both = With::new().run(&["--slice", "20ms", "--lock", "ttas"], &[text(&program), "2", "100"]).with(0);
+    both.says(&["ttas: 800 acquisitions"]);
+}
