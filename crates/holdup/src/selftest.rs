@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use holdup_bench::behaviour::{self, Behaviour, Outcome};
 use holdup_bench::command::Finished;
+use holdup_bench::launch::Conditions;
 use holdup_bench::process::WorkerProgram;
 use holdup_trace::control::{self, Policy, Profile};
 use object::{Object as _, ObjectSymbol as _};
@@ -410,7 +411,9 @@ pub fn flip(command: &mut Command, policies: &[Policy], every: Duration, seed: u
         Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
     let control = Control::create(&settings)?;
     command.envs(control.environment());
-    let (ended, flips) = flipping(&control, policies, every, || holdup_bench::command::forward(command))?;
+    let (ended, flips) = flipping(&control, policies, every, || {
+        holdup_bench::command::forward(command, &Conditions::default())
+    })?;
     Ok(Flipped { ended, flips, processes: control.processes()? })
 }
 
