@@ -11,6 +11,8 @@ mod record_faults;
 mod record_truth;
 mod recording;
 mod run;
+mod selftest_programs;
+mod selftest_stress;
 
 use run::{Step, cargo};
 use std::process::ExitCode;
@@ -73,6 +75,16 @@ const COMMANDS: &[Command] = &[
         help: "kill the recorder 50 times at random moments and open what it leaves (2 minutes)",
         run: record_faults::run,
     },
+    Command {
+        name: "selftest-stress",
+        help: "all that programs do with locks at once while policies change every 5 ms (10 minutes, or those given)",
+        run: selftest_stress::run,
+    },
+    Command {
+        name: "selftest-programs",
+        help: "memcached, redis, sysbench, pigz, python, git and databases under every policy, with a small load (5 minutes)",
+        run: selftest_programs::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -83,6 +95,7 @@ fn main() -> ExitCode {
         eprintln!("usage: cargo xtask COMMAND\n");
         for command in COMMANDS {
             eprintln!("  {:<16}{}", command.name, command.help);
+            eprintln!("  {:<18}{}", command.name, command.help);
         }
         return ExitCode::from(2);
     };
