@@ -4,11 +4,15 @@
 
 mod bench_page;
 mod fuzz;
+mod interposer_cost;
+mod profile_truth;
 mod record_cost;
 mod record_faults;
 mod record_truth;
 mod recording;
 mod run;
+mod selftest_programs;
+mod selftest_stress;
 mod viewer;
 mod viewer_cost;
 mod viewer_shots;
@@ -55,9 +59,19 @@ const COMMANDS: &[Command] = &[
         run: record_truth::run,
     },
     Command {
+        name: "profile-truth",
+        help: "profile runs of the bench and compare the waits with the bench's own account (2 minutes)",
+        run: profile_truth::run,
+    },
+    Command {
         name: "record-cost",
         help: "measure what recording costs, ours beside perf, and write docs/benchmarks/ for this machine (10 minutes)",
         run: record_cost::write,
+    },
+    Command {
+        name: "interposer-cost",
+        help: "measure what the interposer costs beside glibc, and write docs/benchmarks/ for this machine (10 minutes)",
+        run: interposer_cost::write,
     },
     Command {
         name: "record-faults",
@@ -84,6 +98,16 @@ const COMMANDS: &[Command] = &[
         help: "take pictures of a recording's page, light and dark, and those of the guide",
         run: viewer_shots::write,
     },
+    Command {
+        name: "selftest-stress",
+        help: "all that programs do with locks at once while policies change every 5 ms (10 minutes, or those given)",
+        run: selftest_stress::run,
+    },
+    Command {
+        name: "selftest-programs",
+        help: "memcached, redis, sysbench, pigz, python, git and databases under every policy, with a small load (5 minutes)",
+        run: selftest_programs::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -93,7 +117,8 @@ fn main() -> ExitCode {
     else {
         eprintln!("usage: cargo xtask COMMAND\n");
         for command in COMMANDS {
-            eprintln!("  {:<14}{}", command.name, command.help);
+            eprintln!("  {:<16}{}", command.name, command.help);
+            eprintln!("  {:<18}{}", command.name, command.help);
         }
         return ExitCode::from(2);
     };

@@ -79,7 +79,13 @@ fn cpus() -> usize {
 
 fn record(bench: &Bench, name: &str, words: &[&str]) -> Result<PathBuf, String> {
     let file = bench.fresh(&format!("{name}.holdup"));
-    output(Command::new(&bench.holdup).args(["record", "--buffer", "32768", "-o"]).arg(&file).arg("--").args(words))?;
+    output(
+        Command::new(&bench.holdup)
+            .args(["record", "--buffer", "32768", "-o"])
+            .arg(&file)
+            .arg("--")
+            .args(words),
+    )?;
     Ok(file)
 }
 
@@ -108,7 +114,8 @@ fn measure(bench: &Bench, program: &str, what: &'static str, file: &Path) -> Res
         what,
         recorded_bytes: size(file)?,
         switches: report["totals"]["switches"].as_u64().unwrap_or(0),
-        seconds: (report["end_ns"].as_f64().unwrap_or(0.0) - report["start_ns"].as_f64().unwrap_or(0.0)) / 1e9,
+        seconds: (report["end_ns"].as_f64().unwrap_or(0.0) - report["start_ns"].as_f64().unwrap_or(0.0))
+            / 1e9,
         written_s,
         page_bytes: size(&html)?,
         shown_ms: median(&shown),

@@ -310,6 +310,8 @@ pub struct LockFacts {
     pub contended_ns: u64,
     /// Readings of the lock word: all, held, contended.
     pub words: Option<(u64, u64, u64)>,
+    /// What an interposer in the process counted for it.
+    pub figures: Option<holdup_trace::LockFigures>,
     /// Wake-ups of several threads at once.
     pub herds: Herds,
     /// Waits where the holder had the lower priority and was preempted: how many, and how long it was preempted.

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::launch::Conditions;
 use crate::process::ProcessUse;
 use crate::sys;
 
@@ -22,11 +23,11 @@ pub fn time(command: &mut Command) -> std::io::Result<Finished> {
     sys::command::time(command)
 }
 
-/// As [`time`]; meanwhile the signals that end, reload or ask a program go to the command, and this process lives on. Only for
-/// one command at a time.
+/// As [`time`], under other conditions; meanwhile the signals that end, reload or ask a program go to the command, and this process
+/// lives on. Only for one command at a time.
 ///
 /// # Errors
-/// It could not be started, or the system cannot tell what it used.
-pub fn forward(command: &mut Command) -> std::io::Result<Finished> {
-    sys::command::forward(command)
+/// It could not be started, or not under these conditions, or the system cannot tell what it used.
+pub fn forward(command: &mut Command, conditions: &Conditions) -> std::io::Result<Finished> {
+    sys::command::forward(command, conditions)
 }

@@ -31,6 +31,16 @@ impl Conditions {
     }
 }
 
+impl Conditions {
+    /// Takes them for the calling thread, and so for the children that it starts.
+    ///
+    /// # Errors
+    /// A sentence says why they cannot be had.
+    pub fn take(&self) -> Result<(), String> {
+        sys::launch::try_on_thread(self)
+    }
+}
+
 /// A program that was started, in a process group of its own. Dropping it kills the group.
 #[derive(Debug)]
 pub struct Started(sys::launch::Started);

@@ -15,6 +15,7 @@ mod broken;
 mod burn;
 mod check;
 pub mod command;
+pub mod demo;
 mod drive;
 mod gate;
 pub mod launch;

@@ -88,13 +88,15 @@ impl Control {
         Control { folder }
     }
 
-    fn with(self, offset: usize, value: &[u8]) -> Self {
-        let path = self.folder.join(SETTINGS_FILE);
-        let mut bytes = fs::read(&path).unwrap();
-        set(&mut bytes, offset, value);
-        // In place: a program may have it mapped.
+    /// In place, for a program may have the file mapped.
+    fn write(&self, offset: usize, value: &[u8]) {
         use std::os::unix::fs::FileExt;
-        fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(&bytes, 0).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(self.folder.join(SETTINGS_FILE)).unwrap();
+        file.write_all_at(value, offset as u64).unwrap();
+    }
+
+    fn with(self, offset: usize, value: &[u8]) -> Self {
+        self.write(offset, value);
         self
     }
 
@@ -240,6 +242,30 @@ fn c11_mutexes() {
 }
 
 #[test]
+fn policies_change_while_threads_wait() {
+    for words in [&["every_way"][..], &["types"], &["condition"], &["deepbind", plugin().to_str().unwrap()]] {
+        let control = Control::new(Policy::Glibc, Profile::Sampled);
+        let mut child = control.command(checks()).args(words).spawn().unwrap();
+        let mut turn = 0;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            control
+                .write(offset_of!(Settings, policy), &POLICIES[turn % POLICIES.len()].pack().to_ne_bytes());
+            turn += 1;
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        };
+        assert!(status.success(), "{words:?}: {status}");
+    }
+}
+
+#[test]
+fn locks_before_any_constructor() {
+    under_every_policy(&["early"]);
+}
+
+#[test]
 fn more_threads_than_slots() {
     for profile in [Profile::Off, Profile::Full] {
         let seen = Control::new(Policy::SpinPark(10), profile).check(&["thousands"]);
@@ -305,7 +331,7 @@ fn counts_survive_a_kill() {
     assert_eq!(seen.acquisitions(), 1000);
     assert_eq!(seen.u64(offset_of!(Figures, ended_ns)), 0);
     let counted = seen.lock(0, offset_of!(LockRecord, acquisitions));
-    assert!((985..=1000).contains(&counted), "{counted}: a lock's own count lags by less than 16");
+    assert!((969..=1000).contains(&counted), "{counted}: a lock's own count lags by less than 32");
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         stack_bytes: std::env::var("STACK_BYTES").map_or(Ok(512), |text| text.parse())?,
         buffer_kib: None,
         detail: if user { Detail::User } else { Detail::Allowed },
+        environment: Vec::new(),
     };
     let outcome = record(&options, &AtomicBool::new(false))?;
     println!("{:?}\n{:?}", outcome.header.grade, outcome.ending);
@@ -61,5 +62,6 @@ fn name(what: &What) -> &'static str {
         What::LockWord { .. } => "lock word",
         What::Count { .. } => "count",
         What::Usage(_) => "usage",
+        What::LockFigures(_) => "lock figures",
     }
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use holdup_trace::{Ending, Header};
+use holdup_trace::{Ending, Event, Header};
 
 /// What to record, and how.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct Options {
     pub buffer_kib: Option<u32>,
     /// How much to ask for.
     pub detail: Detail,
+    /// What a command gets into its environment besides the recorder's own.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// Whom to record.
@@ -124,5 +126,18 @@ impl std::error::Error for Error {}
 /// # Errors
 /// Nothing could be recorded. What was written before an error in the middle is kept and closed with the error as its reason.
 pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
-    sys::record(options, stop)
+    record_with(options, stop, &|_| Vec::new())
+}
+
+/// Records like [`record`]. Before the file is closed, `more` is asked for events that the caller knows of, to be dated with the
+/// time that it is given.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_with(
+    options: &Options,
+    stop: &AtomicBool,
+    more: &(dyn Fn(u64) -> Vec<Event> + Sync),
+) -> Result<Outcome, Error> {
+    sys::record(options, stop, more)
 }

@@ -27,6 +27,7 @@ fn options(target: Target, folder: &Path) -> Options {
         stack_bytes: 1024,
         buffer_kib: None,
         detail: Detail::User,
+        environment: Vec::new(),
     }
 }
 

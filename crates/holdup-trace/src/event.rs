@@ -130,6 +130,44 @@ pub enum What {
     },
     /// What the kernel itself counted for the thread until now, from /proc.
     Usage(Box<ThreadUsage>),
+    /// What an interposer in the process of the thread counted for a lock until now.
+    LockFigures(Box<LockFigures>),
+}
+
+/// What an interposed process counted for one of its locks. Counts are exact; of durations, a part may have been measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockFigures {
+    /// The address of the lock, which is that of its futex.
+    pub addr: u64,
+    /// Acquisitions.
+    pub acquisitions: u64,
+    /// Acquisitions that did not succeed at the first try.
+    pub contended: u64,
+    /// Acquisitions that slept.
+    pub slept: u64,
+    /// Threads that acquired it.
+    pub threads: u32,
+    /// Waits of contended acquisitions.
+    pub wait: Spread,
+    /// Times that it was held.
+    pub hold: Spread,
+}
+
+/// How long something took, many times. Quantiles come from a histogram whose buckets double in width.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// How many were measured.
+    pub count: u64,
+    /// How many each of them stands for.
+    pub scale: u64,
+    /// The measured ones together.
+    pub sum_ns: u64,
+    /// Half of them took no longer.
+    pub p50_ns: u64,
+    /// 99% of them took no longer.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
 }
 
 /// Why a thread left its CPU, as far as the kernel told.

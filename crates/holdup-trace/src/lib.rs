@@ -10,7 +10,10 @@ mod file;
 mod header;
 mod stack;
 
-pub use event::{CallNumber, Counter, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, ThreadUsage, Tid, What};
+pub use event::{
+    CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, ThreadUsage, Tid,
+    What,
+};
 pub use file::{Damage, OpenError, Reader, Summary, Writer};
 pub use header::{Ending, Grade, Header, Machine, Target};
 pub use stack::{Registers, Stack, StackId, Stacks, Word};

@@ -4,11 +4,14 @@ use std::collections::{HashSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use holdup_bench::behaviour::{self, Behaviour, Outcome};
+use holdup_bench::command::Finished;
+use holdup_bench::launch::Conditions;
 use holdup_bench::process::WorkerProgram;
 use holdup_trace::control::{self, Policy, Profile};
 use object::{Object as _, ObjectSymbol as _};
@@ -288,13 +291,19 @@ impl Batch<'_> {
         let control = Control::create(&settings)?;
         let tried = match every {
             None => self.plainly(behaviour, seed, &with_library(control.environment())),
-            Some(every) => flipping(&control, &policies, every, || {
-                self.plainly(behaviour, seed, &with_library(control.environment()))
-            }),
+            Some(every) => {
+                flipping(&control, &policies, every, || {
+                    self.plainly(behaviour, seed, &with_library(control.environment()))
+                })?
+                .0
+            }
         };
         let (outcome, elapsed, _) = tried?;
-        let served = served(&control.processes()?)?;
-        Ok((outcome, elapsed, served))
+        Ok(match (outcome, served(&control.processes()?)) {
+            // A behaviour that holds shows nothing where nothing was served.
+            (Outcome::Holds, Err(why)) => (Outcome::Fails(why), elapsed, 0),
+            (outcome, served) => (outcome, elapsed, served.unwrap_or(0)),
+        })
     }
 
     fn plainly(&self, behaviour: &Behaviour, seed: u64, environment: &[(OsString, OsString)]) -> Tried {
@@ -327,27 +336,33 @@ fn enter(cell: &mut Cell, seed: u64, outcome: Outcome, elapsed: Duration, served
     }
 }
 
-/// The policy changes as long as the act lasts.
-fn flipping(control: &Control, policies: &[Policy], every: Duration, act: impl FnOnce() -> Tried) -> Tried {
+/// The policy changes as long as the act lasts; gives what that gave, and how often the policy was set.
+fn flipping<R>(
+    control: &Control,
+    policies: &[Policy],
+    every: Duration,
+    act: impl FnOnce() -> R,
+) -> io::Result<(R, u64)> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let flipper = scope.spawn(|| {
+            let mut flips = 0;
             for policy in policies.iter().cycle() {
                 if over.load(Ordering::Relaxed) {
                     break;
                 }
                 control.set_policy(*policy)?;
+                flips += 1;
                 std::thread::sleep(every);
             }
-            Ok::<(), io::Error>(())
+            Ok::<u64, io::Error>(flips)
         });
-        let tried = act();
+        let result = act();
         over.store(true, Ordering::Relaxed);
-        match flipper.join() {
-            Ok(Ok(())) => tried,
-            Ok(Err(why)) => Err(why.into()),
-            Err(_) => Err(io::Error::other("the thread that changes the policy ended").into()),
-        }
+        let ended = flipper
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread that changes the policy ended")));
+        Ok((result, ended?))
     })
 }
 
@@ -357,8 +372,8 @@ fn profile(seed: u64, policy: Policy) -> Profile {
     profiles[(seed.wrapping_add(u64::from(policy.pack())) % 4) as usize]
 }
 
-/// Acquisitions that were seen in all processes of a try.
-fn served(processes: &[Process]) -> Result<u64, SelftestError> {
+/// Acquisitions that were seen in all processes of a try; or why the interposer was of no use there.
+fn served(processes: &[Process]) -> Result<u64, String> {
     let idle = processes.iter().find(|process| process.state != control::STATE_SERVES);
     if let Some(process) = idle {
         let why = match process.state {
@@ -367,13 +382,39 @@ fn served(processes: &[Process]) -> Result<u64, SelftestError> {
             control::STATE_RIVAL => "another library that replaces the same functions was there before",
             _ => "it has not come to serve",
         };
-        return Err(SelftestError::NotLoaded(format!("the interposer does not serve: {why}")));
+        return Err(format!("the interposer does not serve the process: {why}"));
     }
     let seen = |process: &Process| process.acquisitions + process.fallbacks.iter().sum::<u64>();
     match processes.iter().map(seen).sum() {
-        0 => Err(SelftestError::NotLoaded("the interposer was there, but saw no lock".to_owned())),
+        0 => Err("the interposer was in the process, but saw none of its locks".to_owned()),
         seen => Ok(seen),
     }
+}
+
+/// A program that ran while the policy changed.
+#[derive(Debug)]
+pub struct Flipped {
+    /// What `act` gave.
+    pub ended: io::Result<Finished>,
+    /// How often the policy was set.
+    pub flips: u64,
+    /// What each of its processes did.
+    pub processes: Vec<Process>,
+}
+
+/// Runs any program while the policy changes.
+///
+/// # Errors
+/// The interposer cannot be put under it.
+pub fn flip(command: &mut Command, policies: &[Policy], every: Duration, seed: u64) -> io::Result<Flipped> {
+    let settings =
+        Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
+    let control = Control::create(&settings)?;
+    command.envs(control.environment());
+    let (ended, flips) = flipping(&control, policies, every, || {
+        holdup_bench::command::forward(command, &Conditions::default())
+    })?;
+    Ok(Flipped { ended, flips, processes: control.processes()? })
 }
 
 /// The environment for any library, which comes before what is preloaded already.

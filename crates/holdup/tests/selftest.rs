@@ -59,6 +59,36 @@ fn every_behaviour_holds_natively() {
     );
 }
 
+/// Natively, under seven policies, and while they take turns.
+#[test]
+fn every_behaviour_holds_under_every_policy() {
+    let output = selftest(&["--json"]);
+    let outcomes = outcomes(&output);
+    let failed: Vec<_> = outcomes.iter().filter(|(_, _, outcome)| outcome != "holds").collect();
+    assert!(failed.is_empty(), "{failed:?}\n{}", out(&output));
+    assert_eq!(outcomes.len(), 21 * 9);
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// The program's exit status is its own, and its locks are served while the policy changes.
+#[test]
+fn any_program_runs_while_policies_take_turns() {
+    let holdup = env!("CARGO_BIN_EXE_holdup");
+    let output = selftest(&["--flip", "1ms", "--", holdup, "__behaviour", "lock", "5"]);
+    assert_eq!((output.status.code(), out(&output).as_str()), (Some(0), "holds\n"));
+    let text = err(&output);
+    let number = |before: &str| {
+        let rest = text.split(before).nth(1).unwrap_or_else(|| panic!("no '{before}' in {text}"));
+        rest.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+    };
+    assert!(number("the policy was set ") > 1, "{text}");
+    assert!(number("times; ") > 100, "{text}");
+    assert_eq!(selftest(&["--", "sh", "-c", "exit 7"]).status.code(), Some(7));
+    let missing = selftest(&["--", "no-such-program"]);
+    assert_eq!(missing.status.code(), Some(127), "{}", err(&missing));
+    assert_eq!(selftest(&["--flip", "0", "--", "true"]).status.code(), Some(2));
+}
+
 #[test]
 fn an_interposer_that_only_passes_calls_on_is_right() {
     let library = match interposer(None) {

@@ -32,6 +32,8 @@ const RULES: &[(&str, Hint)] = &[
     ("pthread_mutex_cond_lock*", Firm(Mutex)),
     ("pthread_mutex_*", Firm(Mutex)),
     ("mtx_*", Firm(Mutex)),
+    // Our own interposer, entered by a jump, waits in place of these.
+    ("holdup_preload::*", Weak(Mutex)),
     ("pthread_cond_*", Soft(Condvar)),
     ("private_cond_signal", Soft(Condvar)),
     ("cnd_*", Soft(Condvar)),

@@ -34,6 +34,8 @@ const SCHEDULER: &[&str] = &[
 
 /// Ways to wait, of every library that is known.
 const LOCK: &[&str] = &[
+    // Our own interposer.
+    "holdup_preload::*",
     // POSIX, as in glibc and musl, and the C11 names.
     "pthread_mutex_*",
     "pthread_cond_*",
@@ -355,6 +357,7 @@ const SYSTEM_FILES: &[&str] = &[
     "libtcmalloc",
     "libmimalloc",
     "libtsan",
+    "holdup-preload-",
     "libasan",
     "[vdso]",
     "[vsyscall]",
@@ -434,6 +437,14 @@ fn is_system_file(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interposer_is_no_part_of_the_program() {
+        const LIBRARY: &str = "/dev/shm/holdup-0/holdup-preload-25ce629baf52a78c.so";
+        assert_eq!(of(Some("holdup_preload::sys::linux::wait::lock"), LIBRARY, None), Role::Lock);
+        assert_eq!(of(Some("pthread_mutex_lock"), LIBRARY, None), Role::Lock);
+        assert_eq!(of(None, LIBRARY, None), Role::Runtime);
+    }
 
     const MINE: &str = "/home/me/server";
 

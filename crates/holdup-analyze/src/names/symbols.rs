@@ -337,7 +337,9 @@ fn find<'a>(symbols: &[Symbol<'a>], address: u64) -> Option<Symbol<'a>> {
 /// Names in brackets, memory without a file, and what only looks like one.
 fn is_no_file(path: &str) -> bool {
     const MEMORY: [&str; 6] = ["//", "/memfd:", "/dev/", "/SYSV", "/anon_hugepage", "/[aio]"];
-    !path.starts_with('/') || MEMORY.iter().any(|beginning| path.starts_with(beginning))
+    // Files can lie in memory too: holdup's interposer does.
+    let in_memory = MEMORY.iter().any(|beginning| path.starts_with(beginning));
+    !path.starts_with('/') || (in_memory && !path.starts_with("/dev/shm/"))
 }
 
 fn bytes_of<'a>(path: &str, build_id: Option<&[u8]>, modules: &'a dyn Modules) -> Option<&'a [u8]> {

@@ -188,6 +188,11 @@ impl Engine {
             What::Lost { count } => self.lost(event.cpu, *count, now),
             What::Count { counter, value } => self.cpus.count(event.cpu, *counter, *value),
             What::LockWord { addr, word, .. } => self.lock_word(event.tid, *addr, *word, names),
+            What::LockFigures(figures) => {
+                if let Some(lock) = self.known_lock(event.tid, figures.addr, names) {
+                    self.locks[lock as usize].figures = Some(**figures);
+                }
+            }
             What::Started { pid, parent } => self.started(event.tid, *pid, *parent, now),
             What::Waking { target, stack } => {
                 self.waking(event.tid, *target, number(*stack), now, event.cpu, names);
@@ -1236,11 +1241,15 @@ impl Engine {
         }
     }
 
+    /// The lock at an address of a thread's process, if anybody waited there.
+    fn known_lock(&self, tid: Tid, addr: u64, names: &Names) -> Option<u32> {
+        let keys = [(names.space(tid), addr), (SHARED, addr)];
+        keys.iter().find_map(|key| self.lock_index.get(key)).copied()
+    }
+
     fn lock_word(&mut self, tid: Tid, addr: u64, word: u32, names: &Names) {
-        let space = names.space(tid);
-        let keys = [(space, addr), (SHARED, addr)];
-        let Some(lock) = keys.iter().find_map(|key| self.lock_index.get(key)) else { return };
-        let words = &mut self.locks[*lock as usize].words;
+        let Some(lock) = self.known_lock(tid, addr, names) else { return };
+        let words = &mut self.locks[lock as usize].words;
         words.0 += 1;
         words.1 += u64::from(word != 0);
         // 2 is "held, and others wait" of glibc and Rust; the highest bit says the same for locks with priority inheritance.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use holdup_trace::FutexOp;
+use holdup_trace::{FutexOp, LockFigures};
 
 use super::tally::Tally;
 use super::thread::{Doing, NONE};
@@ -38,6 +38,7 @@ pub(super) struct Lock {
     pub moved: bool,
     pub wasted: u64,
     pub words: (u64, u64, u64),
+    pub figures: Option<LockFigures>,
 }
 
 impl Lock {
@@ -54,6 +55,7 @@ impl Lock {
             moved: false,
             wasted: 0,
             words: (0, 0, 0),
+            figures: None,
         }
     }
 }

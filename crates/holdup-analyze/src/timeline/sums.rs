@@ -321,6 +321,7 @@ impl<'a> Sums<'a> {
         }
         for address in unit.locks.iter().map(|lock| &engine.locks[*lock as usize]) {
             lock.wasted_wakes += address.wasted;
+            lock.figures = lock.figures.or(address.figures);
             if address.words.0 > 0 {
                 let (all, held, contended) = lock.words.unwrap_or_default();
                 let words = address.words;

@@ -164,7 +164,10 @@ pub mod command {
     ///
     /// # Errors
     /// Always.
-    pub fn forward(_: &mut std::process::Command) -> std::io::Result<Finished> {
+    pub fn forward(
+        _: &mut std::process::Command,
+        _: &crate::launch::Conditions,
+    ) -> std::io::Result<Finished> {
         super::unsupported()
     }
 }
@@ -261,6 +264,13 @@ pub mod pthread {
     /// A lock that cannot be had; one type per name, so that the registry is the same everywhere.
     #[derive(Debug)]
     pub struct Missing<const KIND: u8>;
+
+    impl Normal {
+        /// Excludes nobody; no program that needs it is started here.
+        pub const fn initial() -> Normal {
+            Missing
+        }
+    }
 
     /// The default mutex.
     pub type Normal = Missing<0>;

@@ -2,11 +2,17 @@
 
 use std::sync::atomic::AtomicBool;
 
+use holdup_trace::Event;
+
 use crate::doctor::Probe;
 use crate::{Error, Options, Outcome};
 
 /// Says that it cannot.
-pub fn record(_options: &Options, _stop: &AtomicBool) -> Result<Outcome, Error> {
+pub fn record(
+    _options: &Options,
+    _stop: &AtomicBool,
+    _more: &(dyn Fn(u64) -> Vec<Event> + Sync),
+) -> Result<Outcome, Error> {
     Err(Error::Unsupported)
 }
 

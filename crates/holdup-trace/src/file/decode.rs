@@ -4,8 +4,8 @@ use super::bytes::{Corrupt, Cursor};
 use super::layout::{kind, tag};
 use super::stack_code::StackDecoder;
 use crate::{
-    CallNumber, Counter, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, Stack, StackId, Stacks, ThreadUsage,
-    Tid, What,
+    CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, Stack, StackId,
+    Stacks, ThreadUsage, Tid, What,
 };
 
 /// Reads chunks of events. It is kept from chunk to chunk for its memory alone.
@@ -235,8 +235,28 @@ fn long_event(kind: u8, mut body: Cursor<'_>) -> Result<Option<What>, Corrupt> {
             kernel_ns: body.varint()?,
             priority: body.i32()?,
         })),
+        kind::LOCK_FIGURES => What::LockFigures(Box::new(LockFigures {
+            addr: body.varint()?,
+            acquisitions: body.varint()?,
+            contended: body.varint()?,
+            slept: body.varint()?,
+            threads: body.u32()?,
+            wait: spread(body)?,
+            hold: spread(body)?,
+        })),
         _ => return Ok(None),
     }))
+}
+
+fn spread(body: &mut Cursor<'_>) -> Result<Spread, Corrupt> {
+    Ok(Spread {
+        count: body.varint()?,
+        scale: body.varint()?,
+        sum_ns: body.varint()?,
+        p50_ns: body.varint()?,
+        p99_ns: body.varint()?,
+        max_ns: body.varint()?,
+    })
 }
 
 fn started(body: &mut Cursor<'_>) -> Result<What, Corrupt> {

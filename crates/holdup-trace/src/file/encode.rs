@@ -5,7 +5,10 @@ use rustc_hash::FxHashMap;
 use super::bytes::{put_bytes, put_varint, put_zigzag};
 use super::layout::{MAX_STRING_BYTES, kind, tag};
 use super::stack_code::StackEncoder;
-use crate::{Counter, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, StackId, Stacks, ThreadUsage, Tid, What};
+use crate::{
+    Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, StackId, Stacks, ThreadUsage, Tid,
+    What,
+};
 
 /// A chunk of events under way. Threads, futexes and stacks are told where they first occur in it, and named by number from then on.
 #[derive(Debug, Default)]
@@ -231,6 +234,7 @@ fn put_body(body: &mut Vec<u8>, what: &What) -> u8 {
             kind::COUNT
         }
         What::Usage(usage) => put_usage(body, usage),
+        What::LockFigures(figures) => put_lock_figures(body, figures),
         What::Exited
         | What::SwitchIn
         | What::SwitchOut { .. }
@@ -278,6 +282,19 @@ fn put_usage(body: &mut Vec<u8>, usage: &ThreadUsage) -> u8 {
     }
     put_zigzag(body, i64::from(usage.priority));
     kind::USAGE
+}
+
+fn put_lock_figures(body: &mut Vec<u8>, figures: &LockFigures) -> u8 {
+    let LockFigures { addr, acquisitions, contended, slept, threads, wait, hold } = *figures;
+    for number in [addr, acquisitions, contended, slept, u64::from(threads)] {
+        put_varint(body, number);
+    }
+    for spread in [wait, hold] {
+        let numbers =
+            [spread.count, spread.scale, spread.sum_ns, spread.p50_ns, spread.p99_ns, spread.max_ns];
+        numbers.into_iter().for_each(|number| put_varint(body, number));
+    }
+    kind::LOCK_FIGURES
 }
 
 fn counter_code(counter: Counter) -> u64 {

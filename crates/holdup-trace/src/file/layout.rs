@@ -78,6 +78,7 @@ pub(super) mod kind {
     pub(in super::super) const LOCK_WORD: u8 = 21;
     pub(in super::super) const COUNT: u8 = 22;
     pub(in super::super) const USAGE: u8 = 23;
+    pub(in super::super) const LOCK_FIGURES: u8 = 24;
 }
 
 pub(super) fn prologue() -> [u8; PROLOGUE_BYTES] {

@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+pub mod demo;
 mod diff;
 mod doctor;
 mod error;
@@ -69,6 +70,8 @@ pub enum Request {
     Command(Command),
     /// To be a worker: the words that follow.
     Worker(Vec<String>),
+    /// To be the demo's program: the words that follow.
+    Sell(Vec<String>),
     /// To try one behaviour of locks: the words that follow.
     Behaviour(Vec<String>),
 }
@@ -83,6 +86,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  holdup demo                     the story, on a built-in program
   holdup bench                    what the main locks cost here, in a minute
   holdup bench --lock adaptive,pthread --threads 1..8 --gap 0,500ns
   holdup timemutex 1 5 10 8       the 1998 program: Depth 5, Delay 10, 8 threads
@@ -130,6 +134,8 @@ pub enum Command {
     /// The program runs as it is and under each remedy, paired and shuffled, until it is decided what helps. "Nothing helps" and "too
     /// noisy to tell" are answers too.
     Try(Box<try_::Options>),
+    /// The story on a built-in program, in less than a minute: what holds it up, and which cure helps
+    Demo(demo::Options),
     /// What a recording says: findings, threads, locks, pairs, functions, switches
     Report(report::Options),
     /// Two recordings side by side: findings gone, new, better, worse
@@ -168,6 +174,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
     let words = || arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some(WORKER) => return Ok(Request::Worker(words())),
+        Some(demo::WORKER) => return Ok(Request::Sell(words())),
         Some(BEHAVIOUR) => return Ok(Request::Behaviour(words())),
         _ => {}
     }
@@ -202,12 +209,14 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Behaviour(words) => {
             Ok(Status::Child(u8::from(holdup_bench::behaviour::behaviour_main(&words) != 0)))
         }
+        Request::Sell(words) => output::print(&holdup_bench::demo::sell(&words)).map(|()| Status::Success),
         Request::Command(Command::Bench(options)) => bench::run(&options),
         Request::Command(Command::Run(options)) => run::run(&options),
         Request::Command(Command::Reproduce(options)) => reproduce::run(&options),
         Request::Command(Command::TimeMutex(options)) => timemutex::run(&options),
         Request::Command(Command::Time(options)) => time::run(&options),
         Request::Command(Command::Record(options)) => record::run(&options),
+        Request::Command(Command::Demo(options)) => demo::run(&options),
         Request::Command(Command::Try(options)) => try_::run(&options),
         Request::Command(Command::Report(options)) => report::run(&options),
         Request::Command(Command::Diff(options)) => diff::run(&options),

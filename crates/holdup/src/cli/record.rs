@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use holdup_record::{Detail, Outcome, Target};
+use holdup_trace::control::Profile;
+use holdup_trace::{Event, NO_CPU, Tid, What};
 
 use super::{Error, Status, measure, output, report};
+use crate::interposer::{self, Control};
 use crate::recording::{self, EXTENSION};
 use crate::report::{number, text};
 
@@ -34,6 +37,9 @@ pub struct Options {
     /// How much to ask the kernel for
     #[arg(long, value_enum, default_value_t = Asked::Allowed)]
     detail: Asked,
+    /// Count what every pthread mutex does, too: acquisitions, contention, waits and holds (by an interposer in the program)
+    #[arg(long, conflicts_with = "pid")]
+    locks: bool,
     /// Only record; 'holdup report' shows it later
     #[arg(long)]
     no_report: bool,
@@ -59,6 +65,7 @@ Examples:
   holdup record -- ./server --port 7000   start a program, record to its end
   holdup record -p 1234 --for 10s         a running process, for ten seconds
   holdup record --rate 0 -- make -j8      no CPU samples: switches and locks only
+  holdup record --locks -- ./server       and what each mutex does, exactly
   holdup report                           the newest recording here, again
 
 The program's input and output stay its own: of a program that was started, the
@@ -72,16 +79,44 @@ machine lets you see.";
 /// Nothing can be recorded; the message says why and what can.
 pub fn run(options: &Options) -> Result<Status, Error> {
     let target = target(options)?;
-    let settings = settings(options, target)?;
+    let mut settings = settings(options, target)?;
     let stop = stop()?;
     announce(options);
-    let outcome = holdup_record::record(&settings, stop).map_err(refused)?;
+    let control = options.locks.then(|| interpose(&mut settings)).transpose()?;
+    let more = |time_ns| control.as_ref().map(|control| figures(control, time_ns)).unwrap_or_default();
+    let outcome = holdup_record::record_with(&settings, stop, &more).map_err(refused)?;
     outcome.notes.iter().for_each(|note| output::note(format_args!("holdup: {}", text::clean(note))));
     output::note(recorded(&settings.output, &outcome));
     if !options.no_report {
         show(options, &settings.output);
     }
     Ok(status(&outcome, stop.load(Ordering::Relaxed)))
+}
+
+/// Lets the program count what its locks do.
+fn interpose(settings: &mut holdup_record::Options) -> Result<Control, Error> {
+    if let Target::Command(command) = &settings.target {
+        interposer::program::find(command).map_err(super::with::refused)?;
+    }
+    let wanted = interposer::Settings { profile: Profile::Sampled, ..interposer::Settings::default() };
+    let control = Control::create(&wanted).map_err(super::with::no_control)?;
+    settings.environment = control.environment();
+    Ok(control)
+}
+
+/// What it counted.
+fn figures(control: &Control, time_ns: u64) -> Vec<Event> {
+    // A recording without these is as good as one without --locks.
+    let processes = control.figures().unwrap_or_default();
+    let locks = processes.iter().flat_map(|process| {
+        let tid = Tid(process.process.pid);
+        // Locks that found no record of their own have no address to be known by.
+        let known = process.locks.iter().filter(|lock| lock.addr != 0);
+        known.map(move |lock| (tid, lock.summary()))
+    });
+    let event =
+        |(tid, figures)| Event { time_ns, tid, cpu: NO_CPU, what: What::LockFigures(Box::new(figures)) };
+    locks.map(event).collect()
 }
 
 fn status(outcome: &Outcome, stopped: bool) -> Status {
@@ -147,6 +182,7 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         stack_bytes,
         buffer_kib: options.buffer,
         detail,
+        environment: Vec::new(),
     })
 }
 

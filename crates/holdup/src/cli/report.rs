@@ -115,11 +115,8 @@ struct Export<'a> {
 
 /// The files that were asked for. None of them may exist, before anything is read.
 fn exports(options: &Options) -> Result<Vec<Export<'_>>, Error> {
-    let html = options.html.as_deref().map(|path| Export {
-        path,
-        write: page::recording,
-        viewer: "any browser",
-    });
+    let html =
+        options.html.as_deref().map(|path| Export { path, write: page::recording, viewer: "any browser" });
     let perfetto = options.perfetto.as_deref().map(|path| Export {
         path,
         write: |recording, out| export::perfetto::write(&recording.report, out),

@@ -1,6 +1,8 @@
 //! `holdup selftest`: whether locks do what programs rely on, natively and with a library under them.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use holdup_bench::behaviour::{self, Behaviour};
@@ -9,8 +11,9 @@ use holdup_bench::work::parse_ns;
 use holdup_trace::control::Policy;
 
 use super::factors::nearest;
+use super::with::refused;
 use super::{BEHAVIOUR, Error, Status, output, progress, show};
-use crate::interposer::policy;
+use crate::interposer::{policy, program};
 use crate::report;
 use crate::selftest::{self, Configuration, Plan, SelftestError};
 
@@ -48,6 +51,9 @@ pub struct Options {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// Instead run this program while the policy changes; the exit status is its own
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["behaviours", "library", "native", "list", "json"])]
+    command: Vec<OsString>,
 }
 
 const POLICIES: &str = "glibc,spin-park:100,adaptive,ttas,capped:1,gate:1,gate:2";
@@ -59,9 +65,11 @@ Examples:
   holdup selftest --policies gate:1,gate:2 --repeat 20 cond-cancel fork-waiters
   holdup selftest --library ./libmylocks.so
   LD_PRELOAD=libjemalloc.so.2 holdup selftest
+  holdup selftest --flip 5ms -- ./my-tests      does my program stand it?
 
 Each try is a process of its own, so that one that hangs or crashes costs one
-cell of the table. Exit status: 0 all behaviours hold, 1 one does not.";
+cell of the table. Exit status: 0 all behaviours hold, 1 one does not; of a
+program of your own it is the program's.";
 
 /// Tries and tells.
 ///
@@ -76,6 +84,10 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     if options.list {
         output::print(&list())?;
         return Ok(Status::Success);
+    }
+    if let Some((name, arguments)) = options.command.split_first() {
+        program::find(&options.command).map_err(refused)?;
+        return run_program(options, name, arguments);
     }
     let plan = plan(options)?;
     let library = options.library.as_deref().map(replaced).transpose()?;
@@ -116,17 +128,39 @@ fn configurations(options: &Options) -> Result<Vec<Configuration>, Error> {
         configurations.push(Configuration::Library(loadable(library)?));
         return Ok(configurations);
     }
-    let policies: Vec<Policy> = options
-        .policies
-        .split(',')
-        .map(|name| policy::parse(name.trim()).map_err(|why| Error::Argument(format!("--policies: {why}"))))
-        .collect::<Result<_, _>>()?;
+    let policies = policies(options)?;
     let flip = time("--flip", &options.flip)?;
     configurations.extend(policies.iter().copied().map(Configuration::Policy));
     if !flip.is_zero() && policies.len() > 1 {
         configurations.push(Configuration::Flip(policies, flip));
     }
     Ok(configurations)
+}
+
+fn policies(options: &Options) -> Result<Vec<Policy>, Error> {
+    let parse =
+        |name: &str| policy::parse(name.trim()).map_err(|why| Error::Argument(format!("--policies: {why}")));
+    options.policies.split(',').map(parse).collect()
+}
+
+/// Any program, under policies that take turns.
+fn run_program(options: &Options, name: &OsStr, arguments: &[OsString]) -> Result<Status, Error> {
+    let policies = policies(options)?;
+    let flip = time("--flip", &options.flip)?;
+    if flip.is_zero() {
+        return Err(Error::Argument(
+            "--flip 0: to run a program under one policy, use 'holdup with --lock POLICY -- PROGRAM'"
+                .to_owned(),
+        ));
+    }
+    let mut command = Command::new(name);
+    command.args(arguments);
+    let ran = selftest::flip(&mut command, &policies, flip, options.seed)
+        .map_err(|why| Error::Argument(format!("selftest: {why}")))?;
+    let name = name.to_string_lossy().into_owned();
+    let ended = ran.ended.map_err(|why| Error::Command { name, why })?;
+    output::note(report::selftest::flipped(ran.flips, &ran.processes));
+    Ok(Status::Child(ended.code))
 }
 
 fn time(flag: &str, text: &str) -> Result<Duration, Error> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Error, Status, measure, output, record, report};
-use crate::report::{number, text, trial as shown, trial_json};
+use crate::report::{number, page, text, trial as shown, trial_json};
 use crate::trial::figure::Metric;
 use crate::trial::program::Program;
 use crate::trial::remedy::{self, Asked};
@@ -85,6 +85,9 @@ pub struct Options {
     /// Keep everything, raw samples too, in this file; it must not exist [default: a new file beside the store]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a page here: the ranking as a picture and a table, in one file that any browser shows; it must not exist
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -109,6 +112,10 @@ has failed, however fast it was. The program's output is not shown. Exit status:
 /// # Errors
 /// Nothing can be tried; the message says why and what can.
 pub fn run(options: &Options) -> Result<Status, Error> {
+    if let Some(path) = options.html.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
+        // Before the budget is spent.
+        return Err(Error::ExportExists(path.clone()));
+    }
     let asked = asked(options);
     let remedies =
         remedy::remedies(&asked, &holdup_bench::launch::allowed_cpus()).map_err(Error::Argument)?;
@@ -118,12 +125,17 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let mut bar = Bar::new();
     let mut real = Real { subject: &subject, stop };
     let tried = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, &mut bar);
-    bar.0.finish_and_clear();
+    bar.finish();
     let trial = tried.map_err(|problem| refused(&problem, &subject, stop.load(Ordering::Relaxed)))?;
     // What was measured is safe before anything is said about it.
     let json = trial_json::text(&subject, &rules, &trial, measure::environment())
         .map_err(|why| Error::Output(why.into()))?;
     let kept = keep(options, &subject, &json)?;
+    if let Some(path) = &options.html {
+        let environment = measure::environment();
+        output::write_file(path, &page::trial(&subject, &rules, &trial, &environment), false)?;
+        output::note(format_args!("holdup: wrote {}; any browser opens it", path.display()));
+    }
     if options.json {
         output::print(&json)?;
     } else {
@@ -193,7 +205,14 @@ fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
     for program in std::iter::once(&program).chain(server.as_ref().map(|server| &server.program)) {
         check_there(program)?;
     }
-    Ok(Subject { program, server, metric, same_output: options.same_output, input: options.input.clone() })
+    Ok(Subject {
+        program,
+        server,
+        metric,
+        same_output: options.same_output,
+        input: options.input.clone(),
+        name: None,
+    })
 }
 
 /// A program that is not there is told at once, as a shell does.
@@ -225,7 +244,8 @@ fn rules(options: &Options) -> Result<Rules, Error> {
     })
 }
 
-fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
+/// What a problem is for a user.
+pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
     let line = subject.program.line();
     match problem {
         Problem::Baseline(Failure::Stopped, _) if stopped => {
@@ -269,14 +289,25 @@ fn explained(failure: &Failure) -> String {
 }
 
 /// Progress on a terminal.
-struct Bar(ProgressBar);
+pub struct Bar(ProgressBar);
 
 impl Bar {
-    fn new() -> Bar {
+    /// Nothing where no terminal is.
+    pub fn new() -> Bar {
         const LINE: &str = "{bar:20} {percent}% of the budget  {msg}";
         let bar = if output::is_terminal_stderr() { ProgressBar::new(1000) } else { ProgressBar::hidden() };
         bar.set_style(ProgressStyle::with_template(LINE).expect("the template is well formed"));
         Bar(bar)
+    }
+
+    /// Takes it away while something is printed.
+    pub fn hide<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
+    /// Takes it away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
     }
 }
 
@@ -288,7 +319,10 @@ impl Watch for Bar {
 }
 
 /// Set by Ctrl-C.
-fn stop() -> Result<&'static AtomicBool, Error> {
+///
+/// # Errors
+/// The system does not let us listen.
+pub fn stop() -> Result<&'static AtomicBool, Error> {
     static STOP: AtomicBool = AtomicBool::new(false);
     static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
     LISTENING

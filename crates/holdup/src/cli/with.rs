@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use holdup_bench::command::Finished;
+use holdup_bench::launch::Conditions;
 use holdup_trace::control::{Policy, Profile};
 
 use super::{Error, Status, output, report};
 use crate::interposer::naming::{self, Named};
 use crate::interposer::program::{self, Program, Refusal};
 use crate::interposer::rules::{self, Wish};
-use crate::interposer::{Control, Settings, policy};
+use crate::interposer::{Control, Figures, Settings, policy};
+use crate::report::Style;
 use crate::report::interposed::{self, Run};
 
 /// Runs a program with another lock under its pthread mutexes, or with a profile of them. The program itself stays as it is: a
@@ -43,6 +45,9 @@ pub struct Options {
     /// Replace the file of --json
     #[arg(long, requires = "json")]
     force: bool,
+    /// Time slice of the scheduler for its threads, from 100us to 100ms (Linux 6.12 and later); alone, no lock is touched
+    #[arg(long, value_name = "TIME")]
+    slice: Option<String>,
     /// Serve only the program of this name, of all that are started
     #[arg(long, value_name = "PROGRAM")]
     only: Option<String>,
@@ -80,46 +85,74 @@ static programs) cannot be exchanged: the report counts what it served.";
 /// The program cannot be started, or cannot be interposed.
 pub fn run(options: &Options) -> Result<Status, Error> {
     let policy = chosen(options)?;
+    let conditions = conditions(options)?;
     if let Some(path) = options.json.as_ref().filter(|path| !options.force && path.symlink_metadata().is_ok())
     {
         return Err(Error::FileExists(path.clone()));
     }
+    if options.slice.is_some() && !options.touches_locks() {
+        return start(options, Vec::new(), &conditions).map(|finished| Status::Child(finished.code));
+    }
     let program = program::find(&options.command).map_err(refused)?;
     let settings = settings(options, policy, &program)?;
     let control = Control::create(&settings).map_err(no_control)?;
-    let finished = start(options, &control)?;
+    let finished = start(options, control.environment(), &conditions)?;
     let figures = control.figures().map_err(no_control)?;
     let run = Run { policy, settings: &settings, figures: &figures, finished: &finished };
     report(options, &run)?;
     Ok(Status::Child(finished.code))
 }
 
+impl Options {
+    /// Whether anything is asked for that needs the interposer.
+    fn touches_locks(&self) -> bool {
+        let other_way = self.lock.is_some() || self.gate.is_some() || !self.lock_for.is_empty();
+        other_way || self.profile.is_some() || self.json.is_some()
+    }
+}
+
+/// What the program runs under but for its locks; tried on a thread of our own, for the program could not say why it does not start.
+fn conditions(options: &Options) -> Result<Conditions, Error> {
+    let Some(text) = &options.slice else { return Ok(Conditions::default()) };
+    let refuse = |why: String| Error::Argument(format!("--slice {text}: {why}"));
+    let ns = holdup_bench::work::parse_ns(text).map_err(refuse)?;
+    if !(1e5..=1e8).contains(&ns) {
+        return Err(refuse("the kernel takes slices from 100us to 100ms".to_owned()));
+    }
+    let conditions = Conditions { slice_ns: Some(ns as u64), ..Conditions::default() };
+    conditions.check().map_err(refuse)?;
+    Ok(conditions)
+}
+
 /// What the run was, on stderr, and as a file where one is wanted.
 fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
     let style = report::style(output::colour_stderr());
     let wanted = options.profile.is_some() || options.json.is_some();
-    let served = run.figures.iter().filter(|figures| wanted && figures.process.acquisitions > 0);
-    let mut named: Vec<Named> = served.map(naming::named).collect();
+    let has_locks = |figures: &Figures| wanted && figures.process.acquisitions > 0;
+    let named: Vec<Option<Named>> =
+        run.figures.iter().map(|figures| has_locks(figures).then(|| naming::named(figures))).collect();
     if let Some(path) = &options.json {
         let text = format!("{:#}\n", interposed::json(run, &named));
         output::write_file(path, &text, options.force)?;
     }
     if options.profile.is_some() {
-        named.sort_by_key(|named| {
-            std::cmp::Reverse(named.locks.iter().map(|lock| lock.figures.acquisitions).sum::<u64>())
-        });
-        for named in named.iter().take(PROCESSES) {
-            output::note(interposed::profile(named, options.limit, &style));
-        }
-        if named.len() > PROCESSES {
-            output::note(format_args!(
-                "{} more processes took locks: --json FILE has them all",
-                named.len() - PROCESSES
-            ));
-        }
+        show(named.into_iter().flatten().collect(), options.limit, &style);
     }
     output::note(interposed::coverage(run, &style).trim_end());
     Ok(())
+}
+
+/// The profiles of the processes that took most locks.
+fn show(mut named: Vec<Named>, limit: usize, style: &Style) {
+    let acquisitions = |named: &Named| named.locks.iter().map(|lock| lock.figures.acquisitions).sum::<u64>();
+    named.sort_by_key(|named| std::cmp::Reverse(acquisitions(named)));
+    for named in named.iter().take(PROCESSES) {
+        output::note(interposed::profile(named, limit, style));
+    }
+    if named.len() > PROCESSES {
+        let more = named.len() - PROCESSES;
+        output::note(format_args!("{more} more processes took locks: --json FILE has them all"));
+    }
 }
 
 /// Profiles of so many processes are shown, those that took most locks.
@@ -146,26 +179,35 @@ fn settings(options: &Options, policy: Policy, program: &Program) -> Result<Sett
         Some(Measured::Sampled) => Profile::Sampled,
         Some(Measured::Full) => Profile::Full,
     };
-    Ok(Settings { policy, profile, watchdog_ms: options.watchdog, rules, program: options.only.clone() })
+    // The program itself is a place in every process: whoever names a lock in it means it alone.
+    let own = rules.iter().any(|rule| rule.module.is_none()).then(|| program.name()).flatten();
+    let only = options.only.clone().or(own);
+    Ok(Settings { policy, profile, watchdog_ms: options.watchdog, rules, program: only })
 }
 
 /// Runs the program to its end.
-fn start(options: &Options, control: &Control) -> Result<Finished, Error> {
+fn start(
+    options: &Options,
+    environment: Vec<(OsString, OsString)>,
+    conditions: &Conditions,
+) -> Result<Finished, Error> {
     let (name, arguments) =
         options.command.split_first().ok_or_else(|| Error::Argument("no program".to_owned()))?;
     let mut command = Command::new(name);
-    command.args(arguments).envs(control.environment());
-    holdup_bench::command::forward(&mut command)
+    command.args(arguments).envs(environment);
+    holdup_bench::command::forward(&mut command, conditions)
         .map_err(|why| Error::Command { name: name.to_string_lossy().into_owned(), why })
 }
 
-fn refused(why: Refusal) -> Error {
+/// Why a program cannot be interposed.
+pub(super) fn refused(why: Refusal) -> Error {
     match why {
         Refusal::Start { name, why } => Error::Command { name, why },
         other => Error::Argument(other.to_string()),
     }
 }
 
-fn no_control(why: std::io::Error) -> Error {
+/// Why there is no interposer.
+pub(super) fn no_control(why: std::io::Error) -> Error {
     Error::Argument(format!("cannot prepare the program's locks: {why}"))
 }

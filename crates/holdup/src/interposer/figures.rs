@@ -7,6 +7,7 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 
 use holdup_trace::control::{self, BUCKETS, Policy};
+use holdup_trace::{LockFigures, Spread};
 
 use super::{Process, sys};
 
@@ -21,7 +22,7 @@ pub struct Figures {
     pub ended_ns: u64,
     /// One of [`control::Profile`], as a number.
     pub profile: u32,
-    /// Acquisitions of locks that found no record of their own.
+    /// Locks that found no record of their own: the last of the locks stands for all of them, and has no address.
     pub locks_beyond: u64,
     /// Threads that ran at the same time, at most.
     pub threads: u32,
@@ -45,7 +46,7 @@ pub struct Module {
 /// One lock, as in [`control::LockRecord`].
 #[derive(Clone, Debug, Default)]
 pub struct Lock {
-    /// Where it is.
+    /// Where it is; 0 for those that found no record of their own.
     pub addr: u64,
     /// `__kind` of the mutex, [`control::KIND_RWLOCK`] or [`control::KIND_SPIN`].
     pub kind: u32,
@@ -73,31 +74,72 @@ pub struct Lock {
     pub sites: Vec<Site>,
 }
 
+impl Lock {
+    /// Whether it is a mutex, and not of another kind that is only counted.
+    pub fn is_mutex(&self) -> bool {
+        ![control::KIND_RWLOCK, control::KIND_SPIN].contains(&self.kind)
+    }
+
+    /// The same for a recording.
+    pub fn summary(&self) -> LockFigures {
+        LockFigures {
+            addr: self.addr,
+            acquisitions: self.acquisitions,
+            contended: self.contended,
+            slept: self.slept,
+            threads: self.threads,
+            wait: self.wait.summary(),
+            hold: self.hold.summary(),
+        }
+    }
+}
+
 /// Durations that were measured, as in [`control::Durations`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Durations {
     /// How many were measured.
     pub count: u64,
+    /// How many there were.
+    pub of: u64,
     /// The measured ones together.
     pub ns: u64,
     /// The longest.
     pub max_ns: u64,
-    /// How many each stands for.
-    pub scale: u64,
     /// How many of which length.
     pub buckets: [u32; BUCKETS],
 }
 
 impl Default for Durations {
     fn default() -> Durations {
-        Durations { count: 0, ns: 0, max_ns: 0, scale: 1, buckets: [0; BUCKETS] }
+        Durations { count: 0, of: 0, ns: 0, max_ns: 0, buckets: [0; BUCKETS] }
     }
 }
 
 impl Durations {
-    /// All of them together, those that were not measured estimated by those that were.
+    /// All of them together: those that were not measured are taken to be like those that were.
     pub fn total_ns(&self) -> u64 {
-        self.ns.saturating_mul(self.scale.max(1))
+        if !self.is_estimate() {
+            return self.ns;
+        }
+        let total = u128::from(self.ns) * u128::from(self.of) / u128::from(self.count);
+        u64::try_from(total).unwrap_or(u64::MAX)
+    }
+
+    /// Whether some were not measured.
+    pub fn is_estimate(&self) -> bool {
+        self.count > 0 && self.count < self.of
+    }
+
+    fn summary(&self) -> Spread {
+        Spread {
+            count: self.count,
+            // How many each that was measured stands for; a recording has whole numbers.
+            scale: (self.of + self.count / 2).checked_div(self.count).unwrap_or(1).max(1),
+            sum_ns: self.ns,
+            p50_ns: self.quantile_ns(0.5),
+            p99_ns: self.quantile_ns(0.99),
+            max_ns: self.max_ns,
+        }
     }
 
     /// The duration that this share of them does not exceed. Buckets double in width: within one, durations are taken as
@@ -153,15 +195,24 @@ pub fn read(path: &Path) -> io::Result<Option<Figures>> {
     let Some(process) = process(&file, &head) else { return Ok(None) };
     let modules = part(&file, &head, &MODULES).unwrap_or_default();
     let locks = part(&file, &head, &LOCKS).unwrap_or_default();
+    let mut locks: Vec<Lock> =
+        locks.chunks_exact(LOCKS.size).filter_map(|bytes| lock(Bytes(bytes))).collect();
+    let locks_beyond = head.u64(offset_of!(control::Figures, locks_beyond));
+    if locks_beyond > 0 {
+        let own: u64 = locks.iter().filter(|lock| lock.is_mutex()).map(|lock| lock.acquisitions).sum();
+        // The shared record has what was slow; what was fast is in the threads' sums.
+        let rest = process.acquisitions.saturating_sub(own);
+        locks.extend(beyond(&file).map(|lock| Lock { acquisitions: rest.max(lock.acquisitions), ..lock }));
+    }
     Ok(Some(Figures {
         process,
         began_ns: head.u64(offset_of!(control::Figures, began_ns)),
         ended_ns: head.u64(offset_of!(control::Figures, ended_ns)),
         profile: head.u32(offset_of!(control::Figures, profile)),
-        locks_beyond: head.u64(offset_of!(control::Figures, locks_beyond)),
+        locks_beyond,
         threads: head.count(&THREADS) as u32,
         modules: modules.chunks_exact(MODULES.size).filter_map(|bytes| module(Bytes(bytes))).collect(),
-        locks: locks.chunks_exact(LOCKS.size).filter_map(|bytes| lock(Bytes(bytes))).collect(),
+        locks,
     }))
 }
 
@@ -270,31 +321,48 @@ fn module(bytes: Bytes<'_>) -> Option<Module> {
 /// A record that is ready.
 fn lock(bytes: Bytes<'_>) -> Option<Lock> {
     let addr = bytes.u64(offset_of!(control::LockRecord, addr));
+    (addr != 0).then(|| record(bytes))
+}
+
+/// The last record, which stands for all locks that have none.
+fn beyond(file: &File) -> Option<Lock> {
+    let mut bytes = vec![0; LOCKS.size];
+    sys::read_at(file, &mut bytes, (LOCKS.at + (LOCKS.most - 1) * LOCKS.size) as u64).ok()?;
+    Some(Lock { addr: 0, policy: None, ..record(Bytes(&bytes)) })
+}
+
+fn record(bytes: Bytes<'_>) -> Lock {
     let policy = bytes.u32(offset_of!(control::LockRecord, policy));
-    (addr != 0).then(|| Lock {
-        addr,
+    let acquisitions = bytes.u64(offset_of!(control::LockRecord, acquisitions));
+    let contended = bytes.u64(offset_of!(control::LockRecord, contended));
+    Lock {
+        addr: bytes.u64(offset_of!(control::LockRecord, addr)),
         kind: bytes.u32(offset_of!(control::LockRecord, kind)),
         policy: Some(policy).filter(|word| *word != u32::MAX).and_then(Policy::unpack),
         init_site: bytes.u64(offset_of!(control::LockRecord, init_site)),
         first_site: bytes.u64(offset_of!(control::LockRecord, first_site)),
-        acquisitions: bytes.u64(offset_of!(control::LockRecord, acquisitions)),
-        contended: bytes.u64(offset_of!(control::LockRecord, contended)),
+        acquisitions,
+        contended,
         slept: bytes.u64(offset_of!(control::LockRecord, slept)),
         threads: bytes.u64(offset_of!(control::LockRecord, threads)).count_ones(),
         tripped: bytes.u32(offset_of!(control::LockRecord, tripped)) != 0,
-        wait: durations(bytes.from(offset_of!(control::LockRecord, wait))),
-        hold: durations(bytes.from(offset_of!(control::LockRecord, hold))),
+        wait: durations(bytes.from(offset_of!(control::LockRecord, wait)), contended),
+        hold: durations(bytes.from(offset_of!(control::LockRecord, hold)), acquisitions),
         sites: sites(bytes.from(offset_of!(control::LockRecord, sites))),
-    })
+    }
 }
 
-fn durations(bytes: Bytes<'_>) -> Durations {
+/// What was measured of so many.
+fn durations(bytes: Bytes<'_>, all: u64) -> Durations {
+    // One that stands for itself alone was always measured, but for those under way now.
+    let scale = bytes.u64(offset_of!(control::Durations, scale));
+    let count = bytes.u64(offset_of!(control::Durations, count));
     let buckets = offset_of!(control::Durations, buckets);
     Durations {
-        count: bytes.u64(offset_of!(control::Durations, count)),
+        count,
+        of: if scale > 1 { all.max(count) } else { count },
         ns: bytes.u64(offset_of!(control::Durations, ns)),
         max_ns: bytes.u64(offset_of!(control::Durations, max_ns)),
-        scale: bytes.u64(offset_of!(control::Durations, scale)).max(1),
         buckets: std::array::from_fn(|index| bytes.u32(buckets + 4 * index)),
     }
 }
@@ -388,7 +456,7 @@ pub(crate) mod tests {
         let [lock] = &figures.locks[..] else { panic!("{:?}", figures.locks) };
         assert_eq!((lock.addr, lock.acquisitions, lock.threads, lock.policy), (0x1800, 100, 3, None));
         assert_eq!(lock.sites, [Site { addr: 0x1234, contended: 0, wait_ns: 77 }]);
-        assert_eq!(lock.wait.scale, 1, "nothing stands for less than itself");
+        assert!(!lock.wait.is_estimate());
     }
 
     #[test]
@@ -447,6 +515,30 @@ pub(crate) mod tests {
                 });
             }
         }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_like_what_was() {
+        let few = Durations { count: 1, of: 4, ns: 700, ..Durations::default() };
+        assert!(few.is_estimate());
+        assert_eq!(few.total_ns(), 2800);
+        assert_eq!(Durations { of: 4, ..Durations::default() }.total_ns(), 0);
+        assert_eq!(Durations { count: 4, of: 4, ns: 700, ..Durations::default() }.total_ns(), 700);
+    }
+
+    #[test]
+    fn locks_without_a_record_are_one() {
+        let mut file = specimen();
+        let at = offset_of!(control::Figures, locks_beyond);
+        file[at..at + 8].copy_from_slice(&5_u64.to_ne_bytes());
+        let at = LOCKS.at + (LOCKS.most - 1) * LOCKS.size + offset_of!(control::LockRecord, acquisitions);
+        file[at..at + 8].copy_from_slice(&77_u64.to_ne_bytes());
+        let figures = parse(&file).unwrap();
+        let all: Vec<(u64, u64)> = figures.locks.iter().map(|lock| (lock.addr, lock.acquisitions)).collect();
+        assert_eq!((figures.locks_beyond, &all[..]), (5, &[(0x1800, 100), (0, 77)][..]));
+        let at = THREADS.at + offset_of!(control::ThreadSlot, acquisitions);
+        file[at..at + 8].copy_from_slice(&1000_u64.to_ne_bytes());
+        assert_eq!(parse(&file).unwrap().locks[1].acquisitions, 900, "what the others did not take");
     }
 
     #[test]

@@ -142,7 +142,8 @@ impl Control {
     /// The folder is gone.
     pub fn figures(&self) -> io::Result<Vec<Figures>> {
         let mut figures = self.read(figures::read)?;
-        figures.sort_by_key(|figures| figures.process.pid);
+        // A process that executes another program has one file for each.
+        figures.sort_by_key(|figures| (figures.process.pid, figures.began_ns));
         Ok(figures)
     }
 

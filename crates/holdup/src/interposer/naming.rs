@@ -17,7 +17,7 @@ pub struct Named {
     pub program: PathBuf,
     /// One of [`holdup_trace::control::Profile`], as a number.
     pub profile: u32,
-    /// Acquisitions of locks that found no record of their own.
+    /// Locks that found no record of their own, and share the last.
     pub locks_beyond: u64,
     /// Its locks, as they were met.
     pub locks: Vec<NamedLock>,
@@ -58,7 +58,7 @@ pub fn named(figures: &Figures) -> Named {
 
 fn name(lock: &Lock, places: &mut Places<'_>) -> NamedLock {
     NamedLock {
-        variable: places.variable(lock.addr),
+        variable: if lock.addr == 0 { None } else { places.variable(lock.addr) },
         made: caller(places, lock.init_site),
         first: caller(places, lock.first_site),
         sites: lock.sites.iter().map(|site| caller(places, site.addr)).collect(),

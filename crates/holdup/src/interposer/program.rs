@@ -28,6 +28,14 @@ pub struct Program {
     pub loader: Option<PathBuf>,
 }
 
+impl Program {
+    /// The last part of the path of the file whose code runs, behind all links.
+    pub fn name(&self) -> Option<String> {
+        let file = self.binary.canonicalize().unwrap_or_else(|_| self.binary.clone());
+        Some(file.file_name()?.to_string_lossy().into_owned())
+    }
+}
+
 /// Why a program cannot be interposed.
 #[derive(Debug)]
 pub enum Refusal {
@@ -101,7 +109,7 @@ pub fn find(command: &[OsString]) -> Result<Program, Refusal> {
         let Some((interpreter, argument)) = interpreter(&head) else {
             let loader = look(&binary, &head, library)?;
             return Ok(match launched(&binary, &arguments) {
-                Some(command) => Program { path, ..find(&command)? },
+                Some(command) => Program { path, ..find(command)? },
                 None => Program { path, binary, loader },
             });
         };

@@ -46,7 +46,7 @@ pub fn resolve(wishes: &[Wish], program: &Program) -> Result<Vec<Rule>, String> 
     let modules = Module::all(program, &binaries);
     let mut rules = Vec::new();
     for wish in wishes {
-        rules.extend(rules_of(wish, &modules).ok_or_else(|| unknown(&wish.name, &modules))?);
+        rules.extend(rules_of(wish, &modules).ok_or_else(|| unknown(&wish.name, program, &modules))?);
     }
     if rules.len() > RULES {
         return Err(format!(
@@ -133,8 +133,8 @@ fn rules_at(stretch: &Stretch, policy: Policy, module: Option<&Path>) -> Vec<Rul
     }
 }
 
-fn unknown(name: &str, modules: &[Module<'_>]) -> String {
-    let Some(program) = modules.first() else {
+fn unknown(name: &str, program: &Program, modules: &[Module<'_>]) -> String {
+    let Some(own) = modules.first() else {
         return format!(
             "--lock-for '{name}': the program's file cannot be read, so that no name of it is known"
         );
@@ -146,6 +146,9 @@ fn unknown(name: &str, modules: &[Module<'_>]) -> String {
         .collect();
     let hint = match nearest(name, names.iter().map(String::as_str)) {
         Some(nearest) => format!("did you mean '{nearest}'?"),
+        None if program.path != program.binary => {
+            format!("{} is a script, run by that; name the program that it starts", program.path.display())
+        }
         None if names.is_empty() => "the program has no symbols: use one that is not stripped, or install its debug symbols".to_owned(),
         None if is_line(name) && !modules.iter().any(|module| module.catalog.has_lines()) => {
             "the program has no debug information, so that only names of variables and functions are known (compile with -g)".to_owned()
@@ -155,7 +158,7 @@ fn unknown(name: &str, modules: &[Module<'_>]) -> String {
     let libraries = if modules.len() > 1 { " and its libraries" } else { "" };
     format!(
         "--lock-for '{name}': {}{libraries} have no variable, function or line of this name; {hint}",
-        program.file.display()
+        own.file.display()
     )
 }
 

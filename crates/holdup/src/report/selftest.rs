@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{Ink, Style, number, text};
+use crate::interposer::Process;
 use crate::selftest::{Cell, Configuration, Failure, Results, span};
 
 /// Failures that are told in full.
@@ -168,6 +169,23 @@ fn again(configuration: &Configuration, behaviour: &str, seed: u64) -> String {
         Configuration::Library(path) => format!("--library '{}'", path.display()),
     };
     format!("holdup selftest {how} --seed {seed} {behaviour}")
+}
+
+/// What became of a program while policies took turns.
+pub fn flipped(flips: u64, processes: &[Process]) -> String {
+    let sum = |one: fn(&Process) -> u64| processes.iter().map(one).sum::<u64>();
+    let processes = match processes.len() {
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    format!(
+        "holdup: the policy was set {flips} times; {} acquisitions in {processes} were served, {} of them contended, {} slept; \
+         {} were left to the C library",
+        sum(|process| process.acquisitions),
+        sum(|process| process.contended),
+        sum(|process| process.slept),
+        sum(|process| process.fallbacks.iter().sum()),
+    )
 }
 
 /// Everything.

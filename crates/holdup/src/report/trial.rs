@@ -5,7 +5,7 @@ use crate::trial::keep::keep;
 use crate::trial::plan::{LEAST_GAIN, Standing, Verdict};
 use crate::trial::ratio::Ratio;
 use crate::trial::remedy::Change;
-use crate::trial::run::Subject;
+use crate::trial::run::{Failure, Subject};
 use crate::trial::search::{Rules, Trial, Tried};
 
 use super::{Ink, Style, number, text};
@@ -24,9 +24,16 @@ pub fn screen(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) ->
     out
 }
 
+/// Verdict, ranking and how they were found: what a demonstration needs.
+pub fn result(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {
+    let headline = style.paint(Ink::Bold, &text::wrap(&headline(subject, trial), style.width, 0));
+    let method = text::wrap(&method(subject, rules, trial), style.width, 0);
+    format!("{headline}\n\n{}\n{method}\n", table(subject, trial, style))
+}
+
 /// The verdict in a sentence.
 pub fn headline(subject: &Subject, trial: &Trial) -> String {
-    let name = text::clean(&subject.tried().file_name());
+    let name = text::clean(&subject.name());
     match trial.verdict {
         Verdict::Helps(at) => helps(&trial.tried[at]),
         Verdict::Nothing => match most_missed(trial) {
@@ -57,7 +64,7 @@ fn helps(tried: &Tried) -> String {
 }
 
 /// `1.43x [1.35, 1.52]`.
-fn interval(ratio: &Ratio) -> String {
+pub(crate) fn interval(ratio: &Ratio) -> String {
     format!("{}x [{}, {}]", number::ratio(ratio.ratio), number::ratio(ratio.low), number::ratio(ratio.high))
 }
 
@@ -86,9 +93,7 @@ fn table(subject: &Subject, trial: &Trial, style: &Style) -> String {
     if !base_shown {
         out.push_str(&baseline_row(subject, trial, width));
     }
-    for tried in trial.tried.iter().filter(|tried| tried.failure.is_some()) {
-        out.push_str(&failed_row(tried, width, style));
-    }
+    out.push_str(&failures(trial, width, style));
     out
 }
 
@@ -149,17 +154,37 @@ fn baseline_row(subject: &Subject, trial: &Trial, width: usize) -> String {
     )
 }
 
-fn failed_row(tried: &Tried, width: usize, style: &Style) -> String {
-    let why = tried.failure.as_ref().map(ToString::to_string).unwrap_or_default();
-    let indent = width + 2;
-    let first = why.lines().next().unwrap_or_default();
-    let wrapped = text::wrap(&format!("failed: {}", text::clean(first)), 80 - indent, 0);
-    let lines = wrapped.replace('\n', &format!("\n{}", " ".repeat(indent)));
-    format!("{}  {}\n", text::left(&name(tried), width), style.paint(Ink::Bad, &lines))
+/// Remedies that failed for one reason share a row.
+fn failures(trial: &Trial, width: usize, style: &Style) -> String {
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for (tried, failure) in trial.tried.iter().filter_map(|tried| Some((tried, tried.failure.as_ref()?))) {
+        let label = if matches!(failure, Failure::Unavailable(_)) { "not tried" } else { "failed" };
+        let reason = format!("{label}: {}", failure.to_string().lines().next().unwrap_or_default());
+        match reasons.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, names)) => names.push(name(tried)),
+            None => reasons.push((reason, vec![name(tried)])),
+        }
+    }
+    reasons.iter().map(|(reason, names)| failed_rows(&text::clean(reason), names, width, style)).collect()
+}
+
+fn failed_rows(reason: &str, names: &[String], width: usize, style: &Style) -> String {
+    let paint =
+        |text: &str| style.paint(if reason.starts_with("failed") { Ink::Bad } else { Ink::Faint }, text);
+    if let [name] = names {
+        let indent = " ".repeat(width + 2);
+        let wrapped = text::wrap(reason, style.width.saturating_sub(width + 2), 0);
+        let lines: Vec<String> = wrapped.lines().map(paint).collect();
+        return format!("{}  {}\n", text::left(name, width), lines.join(&format!("\n{indent}")));
+    }
+    let names = text::wrap(&names.join(", "), style.width, 0);
+    let lines: Vec<String> =
+        text::wrap(reason, style.width - 4, 0).lines().map(|line| format!("    {}\n", paint(line))).collect();
+    format!("{names}\n{}", lines.concat())
 }
 
 /// What stands below the table.
-fn paragraphs(subject: &Subject, rules: &Rules, trial: &Trial) -> Vec<String> {
+pub(crate) fn paragraphs(subject: &Subject, rules: &Rules, trial: &Trial) -> Vec<String> {
     let mut all = vec![method(subject, rules, trial)];
     all.extend(trial.coverage.as_ref().map(coverage));
     all.extend(advice(trial));

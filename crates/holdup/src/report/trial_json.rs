@@ -10,12 +10,12 @@ use crate::trial::ratio::Ratio;
 use crate::trial::run::Subject;
 use crate::trial::search::{Baseline, Rules, Run, Trial, Tried};
 
-/// Raised with every change that a reader could stumble over.
-const VERSION: u32 = 1;
+/// Keys may be added under one name; a key that changes its meaning gets a new one.
+const SCHEMA: &str = "holdup-trial-1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    holdup_trial: u32,
+    schema: &'static str,
     program: String,
     load: Option<String>,
     metric: Option<Figure<'a>>,
@@ -70,7 +70,7 @@ pub fn text(
         Verdict::Stopped => ("stopped", None),
     };
     let document = Document {
-        holdup_trial: VERSION,
+        schema: SCHEMA,
         program: subject.tried().line(),
         load: subject.server.as_ref().map(|_| subject.program.line()),
         metric: subject

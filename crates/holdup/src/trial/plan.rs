@@ -21,11 +21,13 @@ pub const LEAST_GAIN: f64 = 1.03;
 /// As long as so much could have been missed, the runs were too noisy to tell.
 pub const LEAST_PRECISION: f64 = 1.25;
 /// Blocks of confirmation after which it is looked whether they decide; the last one where the budget ends, if that is earlier.
-const LOOKS: [usize; 3] = [5, 10, 20];
+const LOOKS: [usize; 3] = [5, 15, 50];
 /// Most remedies that are confirmed.
 const CANDIDATES: usize = 2;
-/// Blocks of screening before a remedy is dropped, and most blocks.
-const SCREENING: std::ops::RangeInclusive<usize> = 3..=12;
+/// Blocks of screening before a remedy is dropped, if there is time for them.
+const DROPS_AFTER: usize = 3;
+/// Fewest and most blocks of screening.
+const SCREENING: std::ops::RangeInclusive<usize> = 2..=20;
 /// The share of the budget that screening may use.
 const SCREENING_SHARE: f64 = 0.5;
 
@@ -95,6 +97,7 @@ pub struct Search {
     blocks_done: [usize; 2],
     looks_done: usize,
     last_block_s: f64,
+    last_block_runs: usize,
     block_s: f64,
     spent_s: f64,
     budget_s: f64,
@@ -103,19 +106,23 @@ pub struct Search {
 }
 
 impl Search {
-    /// Among so many remedies, of which some failed before; `budget_s` seconds of runs at most.
+    /// Among so many remedies, of which some failed before; `budget_s` seconds of runs at most. Where no choice is left, there is
+    /// nothing to screen.
     pub fn new(standings: Vec<Standing>, budget_s: f64, seed: u64) -> Search {
+        let live: Vec<usize> = (0..standings.len()).filter(|at| standings[*at] == Standing::Live).collect();
+        let confirming = live.len() <= CANDIDATES;
         Search {
             standings,
             logs: BTreeMap::new(),
             queue: Vec::new(),
             block: 0,
-            confirms_from: usize::MAX,
-            candidates: Vec::new(),
-            confirming: false,
+            confirms_from: if confirming { 0 } else { usize::MAX },
+            candidates: if confirming { live } else { Vec::new() },
+            confirming,
             blocks_done: [0; 2],
             looks_done: 0,
             last_block_s: 0.0,
+            last_block_runs: 1,
             block_s: 0.0,
             spent_s: 0.0,
             budget_s,
@@ -127,7 +134,7 @@ impl Search {
     /// The least seconds that a search needs where a run takes this long.
     pub fn least_s(remedies: usize, run_s: f64) -> f64 {
         let screening = SCREENING.start() * (remedies + 2);
-        let confirming = LOOKS[0] * (remedies.min(CANDIDATES) + 2);
+        let confirming = (LOOKS[0] - 1) * (remedies.min(CANDIDATES) + 2);
         (screening + confirming) as f64 * run_s
     }
 
@@ -211,6 +218,7 @@ impl Search {
         };
         let arms = [Arm::Baseline, Arm::Control].into_iter().chain(remedies.into_iter().map(Arm::Remedy));
         self.queue = arms.map(|arm| Step { block: self.block, arm, confirms }).collect();
+        self.last_block_runs = self.queue.len();
         self.random.shuffle(&mut self.queue);
     }
 
@@ -232,7 +240,8 @@ impl Search {
 
     fn judge_screening(&mut self) {
         let done = self.blocks_done[0];
-        if done < *SCREENING.start() {
+        let can_do_more = self.spent_s + self.last_block_s * (LOOKS[0] + 1) as f64 <= self.budget_s;
+        if done < *SCREENING.start() || (done < DROPS_AFTER && can_do_more) {
             let more_s = self.last_block_s;
             if done > 0 && self.spent_s + more_s > self.budget_s {
                 self.verdict = Some(self.without_winner());
@@ -244,7 +253,8 @@ impl Search {
         let decided = ratios.len() <= CANDIDATES || ratios.iter().all(|(_, ratio)| ratio.low > 1.0);
         let share = if decided { 0.0 } else { SCREENING_SHARE };
         // What the least confirmation takes is not for screening.
-        let reserve_s = self.last_block_s * (LOOKS[0] * (CANDIDATES + 2)) as f64 / (ratios.len() + 2) as f64;
+        let reserve_s =
+            self.last_block_s / self.last_block_runs as f64 * (LOOKS[0] * (CANDIDATES + 2)) as f64;
         let ends_s = (self.budget_s * share).min(self.budget_s - reserve_s);
         let time_is_up = self.spent_s + self.last_block_s > ends_s;
         if ratios.is_empty() {
@@ -285,7 +295,9 @@ impl Search {
         }
         let done = self.blocks_done[1];
         // Fewer blocks say nothing, whatever the budget: a machine that has become slower costs a little more time.
-        let out_of_time = done >= LOOKS[0] - 1 && self.spent_s + self.last_block_s > self.budget_s;
+        let would_be_s = self.spent_s + self.last_block_s;
+        let late = would_be_s > self.budget_s && done >= LOOKS[0] - 1;
+        let out_of_time = late || (would_be_s > self.budget_s * 1.15 && done >= 2);
         if self.looks_done < LOOKS.len() && (done >= LOOKS[self.looks_done] || out_of_time) {
             self.looks_done += 1;
             self.look(out_of_time || self.looks_done == LOOKS.len());
@@ -299,7 +311,7 @@ impl Search {
         let winner = ratios.iter().find(|(_, ratio)| ratio.low > 1.0 && ratio.ratio >= LEAST_GAIN);
         if let Some((remedy, _)) = winner {
             self.verdict = Some(Verdict::Helps(*remedy));
-        } else if last || ratios.iter().all(|(_, ratio)| ratio.high < LEAST_GAIN) {
+        } else if last || ratios.iter().all(|(_, ratio)| is_futile(ratio)) {
             self.verdict = Some(self.without_winner());
         }
     }
@@ -359,6 +371,12 @@ impl Search {
             })
             .collect()
     }
+}
+
+/// Whether more runs would hardly show a gain that is worth while. This can miss a winner, but makes none.
+fn is_futile(ratio: &Ratio) -> bool {
+    const HARDLY: f64 = 1.1;
+    ratio.high < LEAST_GAIN || (ratio.ratio < 1.01 && ratio.high < HARDLY)
 }
 
 #[cfg(test)]

@@ -33,9 +33,16 @@ pub struct Subject {
     pub same_output: bool,
     /// What every run reads on its stdin.
     pub input: Option<PathBuf>,
+    /// What reports call it, if not by its file's name.
+    pub name: Option<&'static str>,
 }
 
 impl Subject {
+    /// What reports call it.
+    pub fn name(&self) -> String {
+        self.name.map_or_else(|| self.tried().file_name(), str::to_owned)
+    }
+
     /// What remedies are put under, as a user would start it.
     pub fn tried(&self) -> Program {
         match &self.server {
@@ -157,6 +164,8 @@ pub enum Failure {
     Server(String),
     /// It could not be started like that.
     Start(String),
+    /// It cannot be had for this program or on this machine; not the remedy's fault.
+    Unavailable(String),
     /// The user stopped it.
     Stopped,
 }
@@ -169,7 +178,7 @@ impl fmt::Display for Failure {
             Failure::Hung { limit_s } => write!(f, "hung: no end within {limit_s:.0} s"),
             Failure::Output => f.write_str("its output changed"),
             Failure::Metric { expression, .. } => write!(f, "nothing in its output matches '{expression}'"),
-            Failure::Server(text) | Failure::Start(text) => f.write_str(text),
+            Failure::Server(text) | Failure::Start(text) | Failure::Unavailable(text) => f.write_str(text),
             Failure::Stopped => f.write_str("stopped"),
         }
     }
@@ -199,6 +208,9 @@ pub trait Runner {
         expected: Option<&Expected>,
         limit: Duration,
     ) -> Result<Sample, Failure>;
+
+    /// Why no lock policy can be put under the program, where that can be seen before it runs.
+    fn cannot_lock(&self) -> Option<String>;
 
     /// How often threads waited on futexes of any kind in a run of the program as it is; `None` if that cannot be seen here.
     fn futex_waits(&mut self, limit: Duration) -> Option<u64>;
@@ -240,6 +252,11 @@ impl Runner for Real<'_> {
             sample.processes = control.processes().unwrap_or_default();
         }
         Ok(sample)
+    }
+
+    fn cannot_lock(&self) -> Option<String> {
+        let program = self.subject.server.as_ref().map_or(&self.subject.program, |server| &server.program);
+        crate::interposer::program::find(&program.words()).err().map(|why| why.to_string())
     }
 
     fn futex_waits(&mut self, limit: Duration) -> Option<u64> {
@@ -286,7 +303,12 @@ impl Real<'_> {
         let conditions = remedy.map(Remedy::conditions).unwrap_or_default();
         let cannot =
             |why: io::Error| Failure::Start(format!("'{}' cannot be started: {why}", program.name()));
-        Started::new(&mut command, &conditions).map_err(cannot)
+        Started::new(&mut command, &conditions).map_err(|why| match why.kind() {
+            io::ErrorKind::Unsupported => Failure::Start(
+                "'holdup try' and 'holdup demo' need Linux; 'holdup bench' works here".to_owned(),
+            ),
+            _ => cannot(why),
+        })
     }
 
     fn input(&self) -> Result<Stdio, Failure> {

@@ -223,7 +223,7 @@ impl<'a> Session<'a> {
     fn rule_out_what_cannot_be_had(&mut self) {
         for (remedy, failure) in self.remedies.iter().zip(&mut self.failures) {
             if let Err(why) = remedy.conditions().check() {
-                *failure = Some(Failure::Start(format!("cannot be had here: {why}")));
+                *failure = Some(Failure::Unavailable(format!("cannot be had here: {why}")));
             }
         }
     }
@@ -233,13 +233,17 @@ impl<'a> Session<'a> {
         if !self.remedies.iter().any(|remedy| remedy.policy().is_some()) {
             return;
         }
+        if let Some(why) = self.runner.cannot_lock() {
+            self.fail_locks(&Failure::Unavailable(why));
+            return;
+        }
         self.watch.now("which locks can be served", self.share());
         let glibc = Remedy { name: "glibc".to_owned(), change: Change::Lock(Policy::Glibc) };
         match self.runner.run(Some(&glibc), Some(&self.expected), self.expected.limit) {
             Ok(sample) => {
                 let coverage = Coverage::of(&sample);
                 if let Some(why) = coverage.refusal() {
-                    self.fail_locks(&Failure::Start(why));
+                    self.fail_locks(&Failure::Unavailable(why));
                 }
                 self.coverage = Some(coverage);
             }
@@ -284,7 +288,7 @@ impl<'a> Session<'a> {
 
     /// Whether a run is long enough for policies to take turns in it, and there is a choice among them.
     fn can_flip(&self) -> bool {
-        const LONG_ENOUGH_S: f64 = 2.0;
+        const LONG_ENOUGH_S: f64 = 0.8;
         self.rules.in_process && self.first.elapsed_s >= LONG_ENOUGH_S && self.live_locks().len() > 2
     }
 

@@ -20,9 +20,11 @@ pub fn recorded(real: &Real<'_>, limit: Duration) -> Option<u64> {
         output: file.clone(),
         limit: Some(limit),
         sample_hz: 0,
-        stack_bytes: 0,
+        // Without stacks the recorder does not tell waits apart.
+        stack_bytes: 1024,
         buffer_kib: None,
         detail: Detail::Allowed,
+        environment: Vec::new(),
     };
     let waits = holdup_record::record(&options, real.stop).ok().and_then(|_| waits_of(&file));
     // The folder is ours alone and holds nothing else; what cannot be removed is a file among other temporary ones.

@@ -60,7 +60,8 @@ fn resuming_takes_no_factors() {
 #[test]
 fn help_and_version_are_results() {
     let place = Place::new();
-    for words in ["--help", "bench --help", "timemutex --help", "time --help", "export --help"] {
+    for words in ["--help", "bench --help", "timemutex --help", "time --help", "export --help", "with --help"]
+    {
         let help = place.run(words).with(0).shows(&["Examples:", "holdup "]);
         assert!(help.err.is_empty(), "{}", help.err);
     }

@@ -8,6 +8,7 @@ mod store;
 mod sweep;
 mod tidy;
 mod tools;
+mod trial;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -9,6 +9,7 @@ mod expectation;
 mod faults;
 mod fixtures;
 mod import;
+mod locks;
 mod parking;
 mod place;
 

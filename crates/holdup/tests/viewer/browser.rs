@@ -43,8 +43,19 @@ impl Browser {
         std::fs::create_dir_all(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh", program])
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--hide-scrollbars"])
-            .args(["--no-first-run", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-extensions"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--remote-debugging-pipe",
+                "--hide-scrollbars",
+            ])
+            .args([
+                "--no-first-run",
+                "--disable-dev-shm-usage",
+                "--disable-background-networking",
+                "--disable-extensions",
+            ])
             .arg(format!("--user-data-dir={}", folder.display()))
             .arg("about:blank")
             .stdin(Stdio::piped())
@@ -73,10 +84,8 @@ impl Browser {
         let mut browser =
             Browser { child, to, from, session: String::new(), number: 0, events: Vec::new(), folder };
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }))?;
-        let attached = browser.call(
-            "Target.attachToTarget",
-            json!({ "targetId": target["targetId"], "flatten": true }),
-        )?;
+        let attached = browser
+            .call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }))?;
         browser.session = attached["sessionId"].as_str().unwrap_or_default().to_owned();
         for domain in ["Page", "Runtime", "Network", "Log"] {
             browser.call(&format!("{domain}.enable"), json!({}))?;
@@ -120,7 +129,8 @@ impl Browser {
     pub fn look(&mut self, width: u32, height: u32, dark: bool) -> Result<(), String> {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", size)?;
-        let scheme = json!([{ "name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" } }]);
+        let scheme =
+            json!([{ "name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" } }]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": scheme })).map(drop)
     }
 
@@ -193,7 +203,8 @@ impl Browser {
             "Tab" => 9,
             _ => 0,
         };
-        let event = |kind: &str| json!({ "type": kind, "key": key, "text": text, "windowsVirtualKeyCode": code });
+        let event =
+            |kind: &str| json!({ "type": kind, "key": key, "text": text, "windowsVirtualKeyCode": code });
         self.call("Input.dispatchKeyEvent", event("keyDown"))?;
         self.call("Input.dispatchKeyEvent", event("keyUp")).map(drop)
     }

@@ -7,13 +7,14 @@ use std::process::{Command, Stdio};
 use holdup::recording::Recording;
 use holdup::report::page;
 use holdup_analyze::{
-    Facts, Interval, LockFacts, LockName, OffTime, Primitive, ProcessFacts, Reason, Report, State, ThreadFacts,
-    Timeline, Wake,
+    Facts, Interval, LockFacts, LockName, OffTime, Primitive, ProcessFacts, Reason, Report, State,
+    ThreadFacts, Timeline, Wake,
 };
 use holdup_trace::{Header, Pid, Target, Tid};
 
 /// Ends a script, ends an attribute, opens a tag, moves a cursor, turns text around.
-pub const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\"'`${1}\u{1b}[31m\u{202e}\u{2028}]]>&lt;<!--";
+pub const HOSTILE: &str =
+    "</script><img src=x onerror=alert(1)>\"'`${1}\u{1b}[31m\u{202e}\u{2028}]]>&lt;<!--";
 
 const BEGAN_NS: u64 = 9_000_000_000_000;
 
@@ -103,7 +104,11 @@ pub fn made_up(rounds: u64) -> Recording {
     let header = Header {
         began_ns: BEGAN_NS,
         began_unix_s: 1_790_000_000,
-        target: Target { command: vec!["./x".to_owned(), HOSTILE.to_owned()], pids: vec![500], attached: false },
+        target: Target {
+            command: vec!["./x".to_owned(), HOSTILE.to_owned()],
+            pids: vec![500],
+            attached: false,
+        },
         ..Header::default()
     };
     let process = ProcessFacts { pid: Pid(500), name: HOSTILE.to_owned(), ..ProcessFacts::default() };
@@ -119,7 +124,12 @@ pub fn made_up(rounds: u64) -> Recording {
     facts.totals.switches = 2 * rounds;
     facts.totals.events = 4 * rounds;
     let report = Report { facts, timeline: Some(timeline(rounds)), ..Report::default() };
-    Recording { path: PathBuf::from(format!("{}.holdup", HOSTILE.replace('/', "_"))), file_bytes: 1, report, damage: vec![] }
+    Recording {
+        path: PathBuf::from(format!("{}.holdup", HOSTILE.replace('/', "_"))),
+        file_bytes: 1,
+        report,
+        damage: vec![],
+    }
 }
 
 fn timeline(rounds: u64) -> Timeline {

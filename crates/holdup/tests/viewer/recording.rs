@@ -36,7 +36,9 @@ fn text(browser: &mut Browser, selector: &str) -> String {
 
 /// Two frames later everything that was asked for is painted.
 fn painted(browser: &mut Browser) {
-    browser.eval("new Promise((resume) => requestAnimationFrame(() => requestAnimationFrame(() => resume(0))))").unwrap();
+    browser
+        .eval("new Promise((resume) => requestAnimationFrame(() => requestAnimationFrame(() => resume(0))))")
+        .unwrap();
 }
 
 /// A place on the timeline in the window: this time, this row.
@@ -120,9 +122,16 @@ fn hostile_names_stay_text_in_page_and_timeline() {
     let folder = pages::folder("hostile");
     let page = pages::write(&pages::made_up(40), &folder);
     opened(&mut browser, &page);
-    assert_eq!(number(&mut browser, "document.images.length + document.querySelectorAll('[onerror]').length"), 0.0);
+    assert_eq!(
+        number(&mut browser, "document.images.length + document.querySelectorAll('[onerror]').length"),
+        0.0
+    );
     let label = text(&mut browser, ".labels .thread");
-    assert!(label.contains("</script><img src=x onerror=alert(1)>\"'`${1}<U+001B>[31m<U+202E><U+2028>]]>&lt;<!--"), "{label}");
+    assert!(
+        label
+            .contains("</script><img src=x onerror=alert(1)>\"'`${1}<U+001B>[31m<U+202E><U+2028>]]>&lt;<!--"),
+        "{label}"
+    );
     // Reports shorten what looks like a long C++ name; what is left is foreign enough.
     let lock = text(&mut browser, "[aria-label='Locks'] tbody th");
     assert!(lock.contains("\"'`${1}<"), "{lock}");
@@ -132,7 +141,9 @@ fn hostile_names_stay_text_in_page_and_timeline() {
     painted(&mut browser);
     let tip = text(&mut browser, "#timeline .tip");
     assert!(tip.contains("</script><img") && tip.contains("\"'`${1}<"), "{tip}");
-    let bodies = browser.eval("document.body.innerHTML.includes('\\u202e') || document.body.innerText.includes('\\u001b')").unwrap();
+    let bodies = browser
+        .eval("document.body.innerHTML.includes('\\u202e') || document.body.innerText.includes('\\u001b')")
+        .unwrap();
     assert_eq!(bodies, Value::Bool(false), "a control character reached the page");
     no_complaints(&mut browser);
 }
@@ -145,7 +156,13 @@ fn the_timeline_zooms_pans_measures_and_tells() {
     opened(&mut browser, &page);
     // Rows: the first runs from 0 to 40 us, waits until 90 us; the second the other way about.
     browser.eval("holdup.timeline.show(0, 200000)").unwrap();
-    for (time, row, variable) in [(20e3, 0, "--run0"), (65e3, 0, "--lock0"), (95e3, 0, "--runnable"), (20e3, 1, "--lock0"), (70e3, 1, "--run1")] {
+    for (time, row, variable) in [
+        (20e3, 0, "--run0"),
+        (65e3, 0, "--lock0"),
+        (95e3, 0, "--runnable"),
+        (20e3, 1, "--lock0"),
+        (70e3, 1, "--run1"),
+    ] {
         let wanted = colour(&mut browser, variable);
         assert_eq!(pixel(&mut browser, time, row), wanted, "{variable} at {time} in row {row}");
     }
@@ -164,9 +181,12 @@ fn the_timeline_zooms_pans_measures_and_tells() {
     let (x, y) = place(&mut browser, 65_000.0, 0);
     browser.mouse("mouseWheel", x, y, json!({ "deltaX": 0, "deltaY": -120 })).unwrap();
     painted(&mut browser);
-    let (from, to) = (number(&mut browser, "holdup.timeline.from"), number(&mut browser, "holdup.timeline.to"));
+    let (from, to) =
+        (number(&mut browser, "holdup.timeline.from"), number(&mut browser, "holdup.timeline.to"));
     assert!(to - from < 180_000.0, "{from} to {to}");
-    assert!((number(&mut browser, "holdup.timeline.timeAt(holdup.timeline.xOf(65000))") - 65_000.0).abs() < 1.0);
+    assert!(
+        (number(&mut browser, "holdup.timeline.timeAt(holdup.timeline.xOf(65000))") - 65_000.0).abs() < 1.0
+    );
     let (again, _) = place(&mut browser, 65_000.0, 0);
     assert!((again - x).abs() < 1.5, "what was under the pointer moved from {x} to {again}");
     // A drag pans, shift and drag selects.
@@ -265,7 +285,11 @@ fn summaries_and_events_agree_and_nothing_jumps_at_any_width() {
         browser.eval("holdup.timeline.setMarker('a', 1e6); holdup.timeline.setMarker('b', 2e9); holdup.timeline.show(0, 1e6)").unwrap();
         browser.wait("document.querySelector('.stats h3')?.textContent === 'Between the markers'").unwrap();
         painted(&mut browser);
-        assert_eq!(browser.eval("document.querySelector('#tables').offsetTop").unwrap(), before, "at {width}");
+        assert_eq!(
+            browser.eval("document.querySelector('#tables').offsetTop").unwrap(),
+            before,
+            "at {width}"
+        );
         let sideways = number(&mut browser, "document.documentElement.scrollWidth - innerWidth");
         assert!(sideways <= 0.0, "at {width} the page is {sideways} px too wide");
         browser.key("Escape").unwrap();
@@ -303,7 +327,13 @@ fn a_real_recording_and_the_way_from_a_finding_to_its_moment() {
     painted(&mut browser);
     assert_eq!(number(&mut browser, "holdup.timeline.a"), from);
     assert_eq!(number(&mut browser, "holdup.timeline.b"), to);
-    assert!(number(&mut browser, "holdup.timeline.from") <= from && number(&mut browser, "holdup.timeline.to") >= to);
-    assert_eq!(number(&mut browser, "holdup.timeline.selected"), number(&mut browser, "holdup.timeline.marked.thread"));
+    assert!(
+        number(&mut browser, "holdup.timeline.from") <= from
+            && number(&mut browser, "holdup.timeline.to") >= to
+    );
+    assert_eq!(
+        number(&mut browser, "holdup.timeline.selected"),
+        number(&mut browser, "holdup.timeline.marked.thread")
+    );
     no_complaints(&mut browser);
 }

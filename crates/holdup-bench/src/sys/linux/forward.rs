@@ -1,6 +1,7 @@
 //! A command whose parent lives on to report: signals that reach the parent are the command's.
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Instant;
@@ -8,6 +9,7 @@ use std::time::Instant;
 use super::command::code;
 use super::{process_use, reap};
 use crate::command::Finished;
+use crate::launch::Conditions;
 
 /// The signals that people and supervisors send to end, reload or ask a program.
 const FORWARDED: [libc::c_int; 6] =
@@ -19,7 +21,13 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 static EARLY: AtomicI32 = AtomicI32::new(0);
 
 /// Runs it to its end.
-pub fn forward(command: &mut Command) -> io::Result<Finished> {
+pub fn forward(command: &mut Command, conditions: &Conditions) -> io::Result<Finished> {
+    if *conditions != Conditions::default() {
+        let conditions = conditions.clone();
+        // SAFETY: the closure makes system calls on plain numbers and on memory that was allocated before the fork; it neither
+        // allocates nor takes a lock, and an error that it returns is a number.
+        unsafe { command.pre_exec(move || super::launch::take(&conditions)) };
+    }
     let _handlers = Handlers::install()?;
     let start = Instant::now();
     let child = command.spawn()?;

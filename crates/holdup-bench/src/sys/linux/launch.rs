@@ -74,6 +74,11 @@ fn apply(conditions: &Conditions, parent: u32) -> io::Result<()> {
     if !super::die_with_parent(Some(parent)) {
         return Err(io::Error::from_raw_os_error(libc::ESRCH));
     }
+    take(conditions)
+}
+
+/// Puts the calling process, a child before its exec, under the conditions; makes system calls on plain numbers alone.
+pub(super) fn take(conditions: &Conditions) -> io::Result<()> {
     if let Some(cpus) = &conditions.cpus {
         bind_thread(cpus)?;
     }

@@ -60,6 +60,13 @@ impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> BenchLock for Mutex<T
     }
 }
 
+impl Normal {
+    /// As a static variable begins.
+    pub const fn initial() -> Normal {
+        Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+    }
+}
+
 impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> Drop for Mutex<TYPE, PROTOCOL> {
     fn drop(&mut self) {
         // SAFETY: nobody can use it any more. A mutex that never settled is the static initialiser's, which may be destroyed.

@@ -1,8 +1,8 @@
 //! The shortest paths of lock and unlock, in assembly: it is here that an uncontended operation spends its time, the caller's
 //! return address is known only at the entry, and no register is to be saved.
 //!
-//! Both leave to `hooks` whatever is not a normal, private mutex in a thread with a slot. Lock also does so with every
-//! sixteenth acquisition of a mutex, its first included, after it has the mutex. Unlock does so with a mutex that has marks.
+//! Both leave to `hooks` whatever is not a normal, private mutex in a thread with a slot. Lock also does so with
+//! every sixteenth or so acquisition of a mutex, its first included, after it has the mutex (a tick). Unlock does so with a mutex that has marks.
 
 use std::arch::naked_asm;
 use std::ffi::c_int;
@@ -13,9 +13,6 @@ use holdup_trace::control::ThreadSlot;
 use super::mutex::{HELD, Mutex, NOT_NORMAL};
 use super::thread::Thread;
 use super::{c11, hooks, passed};
-
-/// Acquisitions from one look at the figures to the next, less one; a power of two, less one.
-pub const BETWEEN_TICKS: u32 = 15;
 
 /// `pthread_mutex_lock`.
 ///
@@ -44,10 +41,10 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut Mutex) -> c_int {
         "mov dword ptr [rdi + {owner}], edx",
         "inc dword ptr [rdi + {users}]",
         "inc qword ptr [rcx + {acquisitions}]",
-        "mov edx, dword ptr [rdi + {tally}]",
+        "movzx edx, word ptr [rdi + {tally}]",
         "lea esi, [rdx + 1]",
-        "mov dword ptr [rdi + {tally}], esi",
-        "test edx, {between}",
+        "mov word ptr [rdi + {tally}], si",
+        "test dword ptr fs:[r8 + {between}], edx",
         "je 6f",
         "xor eax, eax",
         "ret",
@@ -73,7 +70,7 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut Mutex) -> c_int {
         acquisitions = const offset_of!(ThreadSlot, acquisitions),
         not_normal = const NOT_NORMAL,
         held = const HELD,
-        between = const BETWEEN_TICKS,
+        between = const offset_of!(Thread, between_ticks),
         slow = sym hooks::lock_slow,
         tick = sym hooks::lock_tick,
     )

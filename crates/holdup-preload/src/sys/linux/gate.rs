@@ -5,10 +5,10 @@
 //! what it always does, nobody can hold a place while he waits for something else, and a thread that waits for a condition has
 //! none to give back. Of the places for waiters there are therefore one less than the gate's number.
 //!
-//! Before the gate there is no list and no order. One of the sleepers, the lookout, wakes every [`LOOK_NS`] to see whether the
-//! mutex is free or a place is; who gets in wakes another, which becomes the lookout. A lookout that found none [`PATIENCE`]
-//! times goes through all the same: so no thread waits for ever, and the threads that use the mutex change. The other sleepers
-//! wake by themselves now and then, in case the lookout is gone.
+//! Before the gate there is no list and no order. One of the sleepers, the lookout, wakes by itself to see whether the mutex is
+//! free or a place is, first after [`LOOK_NS`], then after twice as long each time; who gets in wakes another, which becomes the
+//! lookout. A lookout that found none [`PATIENCE`] times goes through all the same: so no thread waits for ever, and the threads
+//! that use the mutex change. The other sleepers wake by themselves now and then, in case the lookout is gone.
 //!
 //! | bits of `gate` | |
 //! |---|---|
@@ -24,12 +24,12 @@ use super::kernel::{self, Until, Woken};
 use super::process;
 use super::wait::{PLACED_SPINS, Wait};
 
-/// Between two looks of the lookout.
-const LOOK_NS: u64 = 100_000;
+/// Before the first look of a lookout.
+const LOOK_NS: u64 = 50_000;
 /// Between two looks of the others, in case that there is no lookout.
 const DOZE_NS: u64 = 20_000_000;
 /// Looks after which a lookout goes through all the same.
-const PATIENCE: u32 = 10;
+const PATIENCE: u32 = 6;
 
 const PLACES: u32 = 0xfff;
 const LOOKOUT: u32 = 0x1000;
@@ -64,7 +64,8 @@ pub fn lock(wait: &mut Wait, most: u32) {
             wait.park(|wait| wait.spin_placed());
             return;
         }
-        let (ns, look) = if is_lookout { (LOOK_NS, 1) } else { (DOZE_NS, PATIENCE / 2) };
+        let (ns, look) =
+            if is_lookout { (LOOK_NS << looks.min(PATIENCE), 1) } else { (DOZE_NS, PATIENCE / 2) };
         let woken = wait.sleep_on(&wait.mutex.turn, seen, Until::Ns(ns));
         if woken == Woken::TimedOut {
             looks += look;

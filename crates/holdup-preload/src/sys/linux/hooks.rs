@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use holdup_trace::control::{Fallback, THREADS};
 use libc::{clockid_t, pthread_mutexattr_t, timespec};
 
-use super::fast::BETWEEN_TICKS;
 use super::kernel::{self, Until};
 use super::mutex::{self, FREE, MARK_TIMED, Mutex};
 use super::process::{self, Process};
@@ -242,7 +241,7 @@ pub fn counted(served: Served, mutex: &Mutex, site: usize) {
     }
     let before = mutex.tally.load(Ordering::Relaxed);
     mutex.tally.store(before.wrapping_add(1), Ordering::Relaxed);
-    if before & BETWEEN_TICKS == 0 || served.process.times_all() {
+    if before & served.process.between_ticks() == 0 || served.process.times_all() {
         tick(served, mutex, before, site);
     }
 }
@@ -261,18 +260,23 @@ pub unsafe extern "C" fn lock_tick(pointer: *mut Mutex, site: usize) -> c_int {
     0
 }
 
-fn tick(served: Served, mutex: &Mutex, before: u32, site: usize) {
+fn tick(served: Served, mutex: &Mutex, before: u16, site: usize) {
     let process = served.process;
+    let between = process.between_ticks();
+    if before == u16::MAX - between {
+        // The next tick would be at 0, as that of a mutex that was never acquired.
+        mutex.tally.store(between + 2, Ordering::Relaxed);
+    }
     let had = mutex.record.load(Ordering::Relaxed) != 0;
     if !had && !process.records_all() {
         return;
     }
     let Some(record) = record::of(process, mutex, site) else { return };
-    if before & BETWEEN_TICKS == 0 && had && before != 0 {
-        record.add_acquisitions(u64::from(BETWEEN_TICKS) + 1);
+    if before & between == 0 && had && before != 0 {
+        record.add_acquisitions(u64::from(between) + 1);
     }
     record.seen(served.thread);
-    if process.times_holds() && record.times_hold(kernel::now_ns()) {
+    if process.times_holds() && record.times_hold() {
         mutex.marks.store(MARK_TIMED, Ordering::Relaxed);
     }
 }
@@ -284,7 +288,7 @@ pub fn hold_ends(served: Served, mutex: &Mutex) {
     }
     mutex.marks.store(0, Ordering::Relaxed);
     if let Some(record) = record::existing(served.process, mutex) {
-        record.hold_ended(kernel::now_ns());
+        record.hold_ended();
     }
 }
 

@@ -4,7 +4,7 @@ use std::arch::asm;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 
-use libc::{c_int, c_long, clockid_t, timespec};
+use libc::{c_char, c_int, c_long, clockid_t, timespec};
 
 /// One system call, without the C library, which would set `errno`.
 ///
@@ -96,6 +96,31 @@ pub fn now_ns() -> u64 {
 
 fn duration(ns: u64) -> timespec {
     timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+/// Opens a file; a negative number if that fails.
+///
+/// # Safety
+/// The path ends with 0.
+pub unsafe fn open(path: *const c_char, flags: c_int, mode: u32) -> c_int {
+    let args = [libc::AT_FDCWD as usize, path as usize, flags as usize, mode as usize, 0, 0];
+    // SAFETY: the caller's promise.
+    unsafe { call(libc::SYS_openat, args) as c_int }
+}
+
+/// Reads from a file; how many bytes, or a negative number.
+pub fn read(file: c_int, into: &mut [u8]) -> isize {
+    // SAFETY: the buffer is as large as it says.
+    unsafe { call(libc::SYS_read, [file as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
+}
+
+/// Closes a file.
+///
+/// # Safety
+/// It is the caller's.
+pub unsafe fn close(file: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe { call(libc::SYS_close, [file as usize, 0, 0, 0, 0, 0]) };
 }
 
 /// The calling thread's number.

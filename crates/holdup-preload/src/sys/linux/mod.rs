@@ -1,17 +1,20 @@
 //! A mutex operation, from the entry inwards: `fast` (uncontended, normal), `hooks` (everything else that the C library's
-//! functions promise), `wait` and `gate` (how to wait), `cond` and `c11` (the same mutexes by other names), `passed` (locks that are only counted),
-//! `record` and `sites` (what is known of a lock), `process` (settings,
-//! figures, fork, start and end), `thread`, `real`, `kernel`.
+//! functions promise), `wait` and `gate` (how to wait). `cond` and `c11` are about the same mutexes, `passed` about locks that are only
+//! counted. `record` and `sites` keep what is known of a lock, `process` starts, forks and ends, with `files` and `probe`; at the
+//! bottom are `thread`, `real`, `kernel`, `clock` and `modules`.
 
 mod c11;
+mod clock;
 mod cond;
 mod fast;
+mod files;
 mod gate;
 mod hooks;
 mod kernel;
 mod modules;
 mod mutex;
 mod passed;
+mod probe;
 mod process;
 mod real;
 mod record;

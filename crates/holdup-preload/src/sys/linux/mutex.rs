@@ -5,9 +5,13 @@
 //! | 0 | `__lock` | the same protocol |
 //! | 4 | `__count`, of recursive mutexes | of the others: waiters that spin under `capped` |
 //! | 8, 12, 16 | `__owner`, `__nusers`, `__kind` | as glibc |
-//! | 20 | `__spins`, of adaptive mutexes | running average of useful spins |
-//! | 22 | `__elision`, of elided mutexes | where it was initialised |
-//! | 24 | `__list`, of robust and priority mutexes | record, marks, tally, gate |
+//! | 20 | `__spins`, of adaptive mutexes | acquisitions |
+//! | 22 | `__elision`, of elided mutexes | marks |
+//! | 24 | `__list`, of robust and priority mutexes | record, place of initialisation, average of spins, gate |
+//!
+//! What an uncontended operation touches lies within the first 24 bytes, so that it needs no other cache line than glibc's
+//! functions do. Should code that is bound to glibc's own functions lock an adaptive mutex, the two sides disturb each other's
+//! count and estimate, which are no more than that.
 //!
 //! All bytes that are used here are zero in every static initialiser and after `pthread_mutex_init`.
 
@@ -56,18 +60,20 @@ pub struct Mutex {
     pub users: AtomicU32,
     /// `__kind`.
     pub kind: AtomicU32,
-    /// `__spins`.
-    pub spins: AtomicI16,
-    /// Where it was initialised, as a number of `sites::init_site`; 0 for not known.
-    pub init: AtomicU16,
-    /// Its record: 0 for none, else one more than its place.
-    pub record: AtomicU16,
+    /// Acquisitions; when there is no room for more, it goes on at the second tick, for at 0 there was none.
+    pub tally: AtomicU16,
     /// `MARK_TIMED`.
     pub marks: AtomicU8,
     /// Not 0 if somebody waited under `capped`: from then on a release must look for spinners.
     pub capped: AtomicU8,
-    /// Acquisitions, modulo 2^32.
-    pub tally: AtomicU32,
+    /// Its record: 0 for none, else one more than its place.
+    pub record: AtomicU16,
+    /// Where it was initialised, as a number of `sites`; 0 for not known.
+    pub init: AtomicU16,
+    /// Running average of the spins that were of use.
+    pub spins: AtomicI16,
+    /// Room.
+    pub unused: AtomicU16,
     /// See the gate.
     pub gate: AtomicU32,
     /// Changed by those who wake a thread before the gate.

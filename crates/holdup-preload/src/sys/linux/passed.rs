@@ -8,9 +8,8 @@ use holdup_trace::control::{Fallback, KIND_RWLOCK, KIND_SPIN};
 use libc::{clockid_t, timespec};
 
 use super::hooks::Served;
-use super::kernel;
 use super::record::{self, Record};
-use super::{process, real};
+use super::{clock, process, real};
 
 /// Acquisitions that a thread counts by itself before it adds them to the figures.
 const FLUSH: u32 = 64;
@@ -72,10 +71,10 @@ fn pass(
         }
         return count(served, kind, 0);
     }
-    let began = served.process.times_waits().then(kernel::now_ns);
+    let began = served.process.times_waits().then(clock::now);
     let result = acquire();
     if let (0, Some(record)) = (result, record) {
-        let wait_ns = began.map(|began| kernel::now_ns().saturating_sub(began));
+        let wait_ns = began.map(clock::since_ns);
         record.passed(served.thread);
         record.waited(served.thread, site, false, wait_ns);
     }

@@ -2,20 +2,20 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use holdup_trace::control::{
-    self, Figures, LOCKS, MAGIC, PATH, Policy, Profile, SETTINGS_FILE, STATE_LAYOUT, STATE_OTHER,
-    STATE_RIVAL, STATE_SERVES, Settings, THREADS, ThreadSlot, VERSION,
+    self, Figures, LOCKS, PATH, Policy, Profile, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES,
+    Settings, THREADS, ThreadSlot,
 };
 
+use super::files::{self, Folder};
 use super::hooks::Served;
-use super::kernel::{self, getpid, gettid};
-use super::mutex::{HELD, Mutex, WAITED};
+use super::kernel::{self, gettid};
 use super::thread::{self, Thread};
-use super::{modules, passed, real, record};
+use super::{clock, modules, passed, probe, real, record};
 
 /// Nothing has happened yet.
 const NEW: u32 = 0;
@@ -50,6 +50,7 @@ pub struct Process {
     holds: &'static [AtomicU64],
     profile: u32,
     rules_len: usize,
+    between_ticks: u16,
     folder: Folder,
 }
 
@@ -57,7 +58,11 @@ pub struct Process {
 // says otherwise.
 unsafe impl Sync for Process {}
 
-type Folder = [u8; 512];
+/// Acquisitions between two ticks, less one: where only locks that were waited for have figures, where acquisitions are counted,
+/// where holds are timed.
+const BETWEEN_RARE_TICKS: u16 = 1023;
+const BETWEEN_COUNTS: u16 = 31;
+const BETWEEN_SAMPLES: u16 = 15;
 
 impl Process {
     /// The figures of this process.
@@ -68,7 +73,7 @@ impl Process {
     }
 
     /// When the hold of the lock of a record began.
-    pub fn hold_began_ns(&self, at: usize) -> &'static AtomicU64 {
+    pub fn hold_began(&self, at: usize) -> &'static AtomicU64 {
         &self.holds[at]
     }
 
@@ -81,6 +86,12 @@ impl Process {
     /// Whether every lock gets a record when it is first acquired.
     pub fn records_all(&self) -> bool {
         self.profile >= Profile::Count as u32 || self.rules_len > 0
+    }
+
+    /// Acquisitions of a mutex from one look at its figures to the next, less one; a power of two, less one.
+    #[inline]
+    pub fn between_ticks(&self) -> u16 {
+        self.between_ticks
     }
 
     /// Whether figures of every lock are asked for.
@@ -105,7 +116,7 @@ impl Process {
 
     /// How many holds each timed one stands for.
     pub fn hold_scale(&self) -> u64 {
-        if self.times_all() { 1 } else { u64::from(super::fast::BETWEEN_TICKS) + 1 }
+        if self.times_all() { 1 } else { u64::from(BETWEEN_SAMPLES) + 1 }
     }
 
     /// How long the watchdog is patient; 0 for ever.
@@ -159,6 +170,20 @@ fn process() -> &'static Process {
 
 #[cold]
 fn enter_first(thread: &'static Thread) -> Option<Served> {
+    if matches!(STATE.load(Ordering::Relaxed), PASSES | STARTING) {
+        return None;
+    }
+    // SAFETY: always sound; the place is the thread's own.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above. A lock that succeeds is not expected to change it.
+    let before = unsafe { errno.read() };
+    let served = begin_thread(thread);
+    // SAFETY: as above.
+    unsafe { errno.write(before) };
+    served
+}
+
+fn begin_thread(thread: &'static Thread) -> Option<Served> {
     match STATE.load(Ordering::Acquire) {
         PASSES | STARTING => return None,
         NEW => start(),
@@ -184,6 +209,7 @@ fn join(thread: &Thread, process: &'static Process) {
             figures.threads_len.fetch_max(at as u32 + 1, Ordering::Relaxed);
             thread.slot.set(&raw const figures.threads[at]);
             if !process.times_all() {
+                thread.between_ticks.set(u32::from(process.between_ticks));
                 thread.fast.set(thread.slot.get());
             }
             let key = KEY.load(Ordering::Relaxed);
@@ -241,7 +267,9 @@ extern "C" fn thread_ends(_: *mut c_void) {
 
 /// The first call, or the constructor, whichever comes first.
 pub fn start() {
-    if STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if !libc_has_environment()
+        || STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err()
+    {
         return;
     }
     real::look_up_all();
@@ -249,28 +277,47 @@ pub fn start() {
     STATE.store(if serves { SERVES } else { PASSES }, Ordering::Release);
 }
 
+/// Whether the C library knows the environment. It does not while the program's very first functions run (`.preinit_array`), nor
+/// does it know much else; those calls go to glibc, and a later one starts the process.
+fn libc_has_environment() -> bool {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: the C library has this variable, and changes it only where no thread may look at the environment anyway.
+    !unsafe { environ }.is_null()
+}
+
 fn begin() -> bool {
-    let Some(folder) = folder() else { return false };
-    let Some(settings) = map_settings(&folder) else { return false };
+    let Some(folder) = files::folder() else { return false };
+    let Some(settings) = files::map_settings(&folder) else { return false };
     let state = if !is_asked_for(settings) {
         STATE_OTHER
-    } else if has_rival() {
+    } else if probe::has_rival() {
         STATE_RIVAL
-    } else if !layout_is_known() {
+    } else if !probe::layout_is_known() {
         STATE_LAYOUT
     } else {
         STATE_SERVES
     };
-    let Some(figures) = make_figures(&folder, settings, state) else { return false };
+    let Some(figures) = files::make_figures(&folder, settings, state) else { return false };
     if state != STATE_SERVES {
         return false;
     }
     let bytes = LOCKS * size_of::<AtomicU64>();
-    let Some(holds) = map(None, bytes, true) else { return false };
+    let Some(holds) = files::map(None, bytes, true) else { return false };
     // SAFETY: the memory is as large, zero, and is never unmapped.
     let holds = unsafe { std::slice::from_raw_parts(holds.cast::<AtomicU64>(), LOCKS) };
     let rules_len = (settings.rules_len as usize).min(control::RULES);
-    let process = Process { settings, figures, holds, profile: settings.profile, rules_len, folder };
+    let mut process =
+        Process { settings, figures, holds, profile: settings.profile, rules_len, between_ticks: 0, folder };
+    process.between_ticks = match process.profile {
+        _ if process.times_holds() => BETWEEN_SAMPLES,
+        _ if process.profiles() => BETWEEN_COUNTS,
+        _ => BETWEEN_RARE_TICKS,
+    };
+    if process.times_waits() {
+        clock::calibrate();
+    }
     // SAFETY: `STATE` is STARTING, so this thread alone writes, and nobody reads.
     unsafe { (*PROCESS.0.get()).write(process) };
     FIGURES.store(figures, Ordering::Relaxed);
@@ -321,7 +368,7 @@ fn begin_child() {
         return;
     }
     let process = process();
-    let serves = make_figures(&process.folder, process.settings, STATE_SERVES).is_some_and(|new| {
+    let serves = files::make_figures(&process.folder, process.settings, STATE_SERVES).is_some_and(|new| {
         // SAFETY: both are mapped, and no other thread of the child uses either before `STATE` says so.
         unsafe {
             record::copy_identities(process.figures, new);
@@ -343,114 +390,6 @@ pub fn end() {
     }
 }
 
-/// The folder that the environment names, ended by 0.
-fn folder() -> Option<Folder> {
-    let mut name = [0; 32];
-    name[..control::ENV.len()].copy_from_slice(control::ENV.as_bytes());
-    // SAFETY: the name ends with 0.
-    let value = unsafe { libc::getenv(name.as_ptr().cast()) };
-    if value.is_null() {
-        return None;
-    }
-    // SAFETY: getenv gives a string that ends with 0.
-    let value = unsafe { CStr::from_ptr(value) }.to_bytes();
-    let mut folder = [0; 512];
-    // Room for the name of a file and the 0 is left.
-    (value.len() < 480).then(|| folder[..value.len()].copy_from_slice(value))?;
-    Some(folder)
-}
-
-/// A path in a folder, ended by 0.
-struct Path([u8; 576], usize);
-
-impl Path {
-    fn new(folder: &Folder) -> Self {
-        let mut path = Path([0; 576], 0);
-        path.push(folder.split(|byte| *byte == 0).next().unwrap_or_default());
-        path.push(b"/");
-        path
-    }
-
-    /// What does not fit is left out; the parts that are pushed all do.
-    fn push(&mut self, part: &[u8]) {
-        let room = self.0.len() - 1 - self.1;
-        let part = &part[..part.len().min(room)];
-        self.0[self.1..self.1 + part.len()].copy_from_slice(part);
-        self.1 += part.len();
-    }
-
-    fn push_number(&mut self, mut number: u64) {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        self.push(&digits[at..]);
-    }
-
-    fn as_ptr(&self) -> *const c_char {
-        self.0.as_ptr().cast()
-    }
-}
-
-fn map_settings(folder: &Folder) -> Option<&'static Settings> {
-    let mut path = Path::new(folder);
-    path.push(SETTINGS_FILE.as_bytes());
-    // SAFETY: the path ends with 0.
-    let file = File::opened(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })?;
-    let size = size_of::<Settings>();
-    if file.size()? < size {
-        return None;
-    }
-    let address = map(Some(&file), size, false)?;
-    // SAFETY: the file is as large as the type, all of whose values are valid, and stays mapped.
-    let settings = unsafe { &*address.cast::<Settings>() };
-    let fits = settings.magic == MAGIC && settings.version == VERSION && settings.bytes as usize == size;
-    fits.then_some(settings)
-}
-
-/// Makes the file of this process. One that serves nothing gets only the beginning.
-fn make_figures(folder: &Folder, settings: &Settings, state: u32) -> Option<*mut Figures> {
-    let serves = state == STATE_SERVES;
-    let size = if serves { size_of::<Figures>() } else { offset_of!(Figures, threads) };
-    let file = File::made(folder)?;
-    // SAFETY: the descriptor is open.
-    if unsafe { libc::ftruncate(file.0, size as i64) } != 0 {
-        return None;
-    }
-    let figures = map(Some(&file), size, true)?.cast::<Figures>();
-    let mut program = [0; PATH];
-    exe(&mut program);
-    // SAFETY: the file is new, zero, and large enough for these fields, which nobody else writes.
-    unsafe {
-        (&raw mut (*figures).version).write(VERSION);
-        (&raw mut (*figures).bytes).write(size as u32);
-        (&raw mut (*figures).pid).write(getpid());
-        (&raw mut (*figures).began_ns).write(kernel::now_ns());
-        (&raw mut (*figures).program).write(program);
-        (&raw mut (*figures).profile).write(settings.profile);
-        (*figures).state.store(state, Ordering::Relaxed);
-        (*figures).magic.store(MAGIC, Ordering::Release);
-    }
-    Some(figures)
-}
-
-/// Path of the program that runs, of a long one the end; its length.
-fn exe(program: &mut [u8; PATH]) -> usize {
-    let mut buffer = [0u8; 4096];
-    // SAFETY: the buffer is as large as said.
-    let len = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
-    let path = &buffer[..usize::try_from(len).unwrap_or(0)];
-    let kept = &path[path.len().saturating_sub(PATH - 1)..];
-    program[..kept.len()].copy_from_slice(kept);
-    kept.len()
-}
-
 /// Whether the settings are for this program: by the name of its file, or by the name that it was started with.
 fn is_asked_for(settings: &Settings) -> bool {
     let wanted = control::path(&settings.program);
@@ -458,7 +397,7 @@ fn is_asked_for(settings: &Settings) -> bool {
         return true;
     }
     let mut program = [0; PATH];
-    let len = exe(&mut program);
+    let len = files::exe(&mut program);
     if last_part(&program[..len]) == wanted {
         return true;
     }
@@ -470,117 +409,6 @@ fn is_asked_for(settings: &Settings) -> bool {
 
 fn last_part(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
-}
-
-/// Whether calls reach another interposer before us, or ours another one after.
-fn has_rival() -> bool {
-    // SAFETY: the names end with 0, and on glibc 2.34 these calls neither allocate nor fail.
-    unsafe {
-        let first = libc::dlsym(libc::RTLD_DEFAULT, c"pthread_mutex_lock".as_ptr());
-        let next = libc::dlsym(libc::RTLD_NEXT, c"pthread_mutex_lock".as_ptr());
-        let libc_own = libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr());
-        first.cast_const() != super::fast::pthread_mutex_lock as *const c_void || base(next) != base(libc_own)
-    }
-}
-
-/// Where the module of an address begins.
-fn base(address: *const c_void) -> usize {
-    // SAFETY: zero is a valid value of the structure, which the call fills in.
-    unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(address, &raw mut info) == 0 { 0 } else { info.dli_fbase as usize }
-    }
-}
-
-/// Whether glibc's own functions leave in a mutex of ours what we expect.
-fn layout_is_known() -> bool {
-    let zero = [0u64; 5];
-    let cell = UnsafeCell::new(zero);
-    let mutex = cell.get().cast::<Mutex>();
-    let bytes = || {
-        // SAFETY: the memory is ours alone.
-        unsafe { mutex.cast::<[u32; 10]>().read_volatile() }
-    };
-    let tid = gettid();
-    // SAFETY: a mutex of zeros is free, of type normal, and ours alone.
-    unsafe {
-        if real::mutex_lock(mutex) != 0 || bytes() != [HELD, 0, tid, 1, 0, 0, 0, 0, 0, 0] {
-            return false;
-        }
-        if real::mutex_trylock(mutex) != libc::EBUSY {
-            return false;
-        }
-        // The first to release must forget the mark of waiters, and wake on this word.
-        (*mutex).word.store(WAITED, Ordering::Relaxed);
-        // What glibc does not use must stay as it is.
-        (*mutex).tally.store(7, Ordering::Relaxed);
-        if real::mutex_unlock(mutex) != 0 || bytes() != [0, 0, 0, 0, 0, 0, 0, 7, 0, 0] {
-            return false;
-        }
-        (*mutex).tally.store(0, Ordering::Relaxed);
-        (*mutex).kind.store(super::mutex::RECURSIVE as u32, Ordering::Relaxed);
-        let recursive = super::mutex::RECURSIVE as u32;
-        real::mutex_lock(mutex) == 0
-            && real::mutex_lock(mutex) == 0
-            && bytes() == [HELD, 2, tid, 1, recursive, 0, 0, 0, 0, 0]
-    }
-}
-
-/// Maps memory: of a file, or zero and private.
-fn map(file: Option<&File>, size: usize, writable: bool) -> Option<*mut c_void> {
-    let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-    let (flags, descriptor) = match file {
-        Some(file) => (libc::MAP_SHARED, file.0),
-        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
-    };
-    // SAFETY: a new mapping disturbs nobody.
-    let address = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, descriptor, 0) };
-    (address != libc::MAP_FAILED).then_some(address)
-}
-
-struct File(c_int);
-
-impl File {
-    fn opened(descriptor: c_int) -> Option<File> {
-        (descriptor >= 0).then_some(File(descriptor))
-    }
-
-    /// A new file with the process's number as its name. One that is there already is of a program that this process ran
-    /// before; it gets another name.
-    fn made(folder: &Folder) -> Option<File> {
-        let pid = u64::from(getpid());
-        let mut path = Path::new(folder);
-        path.push_number(pid);
-        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
-        // SAFETY: the paths end with 0.
-        unsafe {
-            let file = File::opened(libc::open(path.as_ptr(), flags, 0o600));
-            if file.is_some() {
-                return file;
-            }
-            let mut earlier = Path::new(folder);
-            earlier.push_number(pid);
-            earlier.push(b".");
-            earlier.push_number(kernel::now_ns());
-            libc::rename(path.as_ptr(), earlier.as_ptr());
-            File::opened(libc::open(path.as_ptr(), flags, 0o600))
-        }
-    }
-
-    fn size(&self) -> Option<usize> {
-        // SAFETY: zero is a valid value of the structure, which the call fills in.
-        unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            (libc::fstat(self.0, &raw mut stat) == 0).then_some(stat.st_size as usize)
-        }
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        // SAFETY: the descriptor is ours.
-        unsafe { libc::close(self.0) };
-    }
 }
 
 #[cfg(not(test))]
@@ -606,24 +434,6 @@ mod arranged {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_layout_of_this_glibc_is_known() {
-        assert!(layout_is_known());
-    }
-
-    #[test]
-    fn paths_are_put_together() {
-        let mut folder = [0; 512];
-        folder[..6].copy_from_slice(b"/a/b/c");
-        let mut path = Path::new(&folder);
-        path.push_number(0);
-        path.push(b".");
-        path.push_number(u64::MAX);
-        // SAFETY: a path ends with 0.
-        let text = unsafe { CStr::from_ptr(path.as_ptr()) };
-        assert_eq!(text.to_str(), Ok("/a/b/c/0.18446744073709551615"));
-    }
 
     #[test]
     fn the_last_part_of_a_path() {

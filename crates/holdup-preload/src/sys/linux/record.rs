@@ -11,7 +11,7 @@ use super::kernel::getpid;
 use super::mutex::Mutex;
 use super::process::Process;
 use super::thread::{Thread, add};
-use super::{modules, sites};
+use super::{clock, modules, sites};
 
 /// `Mutex::record` while a thread makes it.
 const BEING_MADE: u16 = u16::MAX;
@@ -22,7 +22,7 @@ const FOLLOWS: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 pub struct Record {
     lock: &'static LockRecord,
-    hold_began_ns: &'static AtomicU64,
+    hold_began: &'static AtomicU64,
     shared: bool,
 }
 
@@ -59,7 +59,7 @@ pub fn of_predecessor(process: &'static Process, mutex: &Mutex, site: usize) -> 
 pub fn settle(process: &'static Process, mutex: &Mutex) {
     let tally = mutex.tally.swap(0, Ordering::Relaxed);
     if let Some(record) = existing(process, mutex) {
-        record.add_acquisitions(u64::from(rest(tally)));
+        record.add_acquisitions(u64::from(rest(tally, process.between_ticks())));
     }
 }
 
@@ -82,8 +82,10 @@ pub fn settle_all(process: &'static Process) {
         // SAFETY: all bytes were read, and all are valid.
         let mutex = unsafe { mutex.assume_init() };
         if usize::from(mutex.record.load(Ordering::Relaxed)) == at + 1 {
-            lock.acquisitions
-                .fetch_add(u64::from(rest(mutex.tally.load(Ordering::Relaxed))), Ordering::Relaxed);
+            lock.acquisitions.fetch_add(
+                u64::from(rest(mutex.tally.load(Ordering::Relaxed), process.between_ticks())),
+                Ordering::Relaxed,
+            );
         }
     }
 }
@@ -119,9 +121,9 @@ pub unsafe fn copy_identities(from: *const Figures, to: *mut Figures) {
     }
 }
 
-/// How many of so many acquisitions are not yet in the record.
-pub fn rest(tally: u32) -> u32 {
-    if tally == 0 { 0 } else { (tally - 1) % 16 + 1 }
+/// How many of so many acquisitions are not yet in the record, if `between` go from one tick to the next.
+fn rest(tally: u16, between: u16) -> u16 {
+    if tally == 0 { 0 } else { ((tally - 1) & between) + 1 }
 }
 
 /// A number is believed if the record is of this very mutex: memory may be copied, and used again.
@@ -135,11 +137,7 @@ fn valid(process: &'static Process, mutex: &Mutex, id: u16) -> Option<Record> {
 
 /// The record at a place.
 pub fn at_place(process: &'static Process, at: usize) -> Record {
-    Record {
-        lock: &process.figures().locks[at],
-        hold_began_ns: process.hold_began_ns(at),
-        shared: at == LOCKS - 1,
-    }
+    Record { lock: &process.figures().locks[at], hold_began: process.hold_began(at), shared: at == LOCKS - 1 }
 }
 
 fn address(mutex: &Mutex) -> u64 {
@@ -221,16 +219,16 @@ impl Record {
     }
 
     /// A hold begins; whether its end is to be told.
-    pub fn times_hold(self, now_ns: u64) -> bool {
+    pub fn times_hold(self) -> bool {
         if !self.shared {
-            self.hold_began_ns.store(now_ns, Ordering::Relaxed);
+            self.hold_began.store(clock::now(), Ordering::Relaxed);
         }
         !self.shared
     }
 
     /// The hold that was begun last ended.
-    pub fn hold_ended(self, now_ns: u64) {
-        let ns = now_ns.saturating_sub(self.hold_began_ns.load(Ordering::Relaxed));
+    pub fn hold_ended(self) {
+        let ns = clock::since_ns(self.hold_began.load(Ordering::Relaxed));
         lasted(&self.lock.hold, ns, self.shared);
     }
 
@@ -311,6 +309,6 @@ mod tests {
     #[test]
     fn every_sixteenth_acquisition_is_counted_with_those_before_it() {
         // The first, the 17th, the 33rd look at the figures; the 17th adds the sixteen before it.
-        assert_eq!([0, 1, 2, 16, 17, 32, 33].map(rest), [0, 1, 2, 16, 1, 16, 1]);
+        assert_eq!([0, 1, 2, 16, 17, 32, 33].map(|tally| rest(tally, 15)), [0, 1, 2, 16, 1, 16, 1]);
     }
 }

@@ -19,6 +19,8 @@ pub struct Thread {
     pub slot: Cell<*const ThreadSlot>,
     /// Its number, as the kernel knows it; glibc writes the same into `__owner`.
     pub tid: Cell<u32>,
+    /// Acquisitions of a mutex between two looks at its figures, less one.
+    pub between_ticks: Cell<u32>,
     /// Set while the thread gets its slot: a signal handler that locks meanwhile goes to glibc.
     pub busy: Cell<bool>,
     /// The slot is shared with others: count with atomic operations.

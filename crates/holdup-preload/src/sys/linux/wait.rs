@@ -10,7 +10,7 @@ use super::hooks::{self, Served};
 use super::kernel::{self, Until, Woken};
 use super::mutex::{ADAPTIVE, FREE, HELD, Mutex, RECURSIVE, WAITED};
 use super::record::{self, Record};
-use super::{gate, process};
+use super::{clock, gate, process};
 
 /// Most pauses that `adaptive` makes, as glibc's default.
 const ADAPTIVE_MOST: i32 = 100;
@@ -48,7 +48,7 @@ pub struct Wait<'a> {
 #[cold]
 pub fn lock(served: Served, mutex: &Mutex, kind: c_int, site: usize) {
     let mut wait = Wait::begin(served, mutex, kind, site);
-    let began = served.process.times_waits().then(kernel::now_ns);
+    let began = served.process.times_waits().then(clock::now);
     wait.by_policy();
     wait.end(site, began);
 }
@@ -63,7 +63,7 @@ pub fn lock_until(
     site: usize,
 ) -> Result<(), c_int> {
     let mut wait = Wait::begin(served, mutex, kind, site);
-    let began = served.process.times_waits().then(kernel::now_ns);
+    let began = served.process.times_waits().then(clock::now);
     wait.sleep_until(until)?;
     wait.end(site, began);
     Ok(())
@@ -85,7 +85,7 @@ impl<'a> Wait<'a> {
         // Another thread may have been about to make the record when the wait began.
         self.record = self.record.or_else(|| record::existing(self.served.process, self.mutex));
         if let Some(record) = self.record {
-            let wait_ns = began.map(|began| kernel::now_ns().saturating_sub(began));
+            let wait_ns = began.map(clock::since_ns);
             record.waited(thread, site, self.slept, wait_ns);
         }
     }
@@ -122,7 +122,12 @@ impl<'a> Wait<'a> {
     /// Tries in the given way, then sleeps on the word; again and again, until the mutex is ours.
     pub fn park(&mut self, try_for_a_while: impl Fn(&Self) -> bool) {
         loop {
-            if try_for_a_while(self) || self.mutex.word.swap(WAITED, Ordering::Acquire) == FREE {
+            if try_for_a_while(self) {
+                return;
+            }
+            // As glibc: one who comes to sleepers need not mark the word, one who was woken must, or take it.
+            let marked = !self.slept && self.mutex.word.load(Ordering::Relaxed) == WAITED;
+            if !marked && self.mutex.word.swap(WAITED, Ordering::Acquire) == FREE {
                 return;
             }
             let before = self.mutex.tally.load(Ordering::Relaxed);
@@ -267,7 +272,7 @@ impl<'a> Wait<'a> {
     }
 
     /// A sleep was as long as the watchdog is patient: if nobody acquired the mutex meanwhile, it goes back to glibc's policy.
-    pub fn watch(&self, tally_before: u32) {
+    pub fn watch(&self, tally_before: u16) {
         let nobody = self.mutex.tally.load(Ordering::Relaxed) == tally_before;
         if let Some(record) = self.record
             && nobody

@@ -13,14 +13,20 @@ use super::session::{OpenError, Session};
 use super::snapshot;
 use super::target::Process;
 use super::watch::Outlook;
-use super::{blocked, finish, header, machine, manner, refusal, specs, watched};
+use super::{More, blocked, finish, header, machine, manner, refusal, specs, watched};
 use crate::assemble::Assembler;
 use crate::decode::{self, Record};
 use crate::merge::Merge;
 use crate::{Error, Options, Outcome};
 
 /// Records a process until it ends, the time is over, or the user stops it.
-pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool) -> Result<Outcome, Error> {
+pub fn record_process(
+    options: &Options,
+    pid: u32,
+    file: File,
+    stop: &AtomicBool,
+    more: &More<'_>,
+) -> Result<Outcome, Error> {
     let process = Process::open(pid)?;
     let cpus = machine::online_cpus();
     let (specs, _ids) = specs(options)?;
@@ -49,7 +55,7 @@ pub fn record_process(options: &Options, pid: u32, file: File, stop: &AtomicBool
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);
     let recording = Recording { session, process: &process, stop, deadline };
-    finish(&options.output, recording, Scribe::new(assembler, merge, sink), header)
+    finish(&options.output, recording, Scribe::new(assembler, merge, sink), header, more)
 }
 
 /// Opens the events of all threads, until no thread is found that nobody records.

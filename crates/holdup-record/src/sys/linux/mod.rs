@@ -46,7 +46,7 @@ use crate::{Error, Options, Outcome, Target};
 pub use self::rights::probe;
 
 /// Records as the options say.
-pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
+pub fn record(options: &Options, stop: &AtomicBool, more: &More<'_>) -> Result<Outcome, Error> {
     if !cfg!(target_arch = "x86_64") {
         return Err(Error::Refused(
             "recording needs an x86-64 machine so far; reports of recordings made there work here".into(),
@@ -54,16 +54,19 @@ pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
     }
     // A thread of its own, because it asks the scheduler for shorter slices than its caller may want.
     thread::scope(|scope| {
-        let recorder = scope.spawn(|| record_here(options, stop));
+        let recorder = scope.spawn(|| record_here(options, stop, more));
         recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn record_here(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
+/// Events that are known at the end, dated with the time given.
+type More<'a> = dyn Fn(u64) -> Vec<Event> + Sync + 'a;
+
+fn record_here(options: &Options, stop: &AtomicBool, more: &More<'_>) -> Result<Outcome, Error> {
     let file = create(&options.output)?;
     let outcome = match &options.target {
-        Target::Command(command) => record_command(options, command, file, stop),
-        Target::Process(pid) => attach::record_process(options, *pid, file, stop),
+        Target::Command(command) => record_command(options, command, file, stop, more),
+        Target::Process(pid) => attach::record_process(options, *pid, file, stop, more),
     };
     if outcome.is_err() {
         // It is ours, it is new, and it says nothing.
@@ -81,11 +84,12 @@ fn record_command(
     command: &[OsString],
     file: File,
     stop: &AtomicBool,
+    more: &More<'_>,
 ) -> Result<Outcome, Error> {
     let cpus = machine::online_cpus();
     let (specs, _ids) = specs(options)?;
     // The command is made before the recorder changes anything that it would inherit: limits, slices.
-    let waiting = target::prepare(command)?;
+    let waiting = target::prepare(command, &options.environment)?;
     machine::raise_open_files();
     let pid = waiting.pid;
     let mut assembler = Assembler::new(&cpus);
@@ -94,7 +98,8 @@ fn record_command(
             let process = waiting.go()?;
             let deadline = options.limit.map(|limit| Instant::now() + limit);
             let recording = Recording { session, process: &process, stop, deadline };
-            finish(&options.output, recording, Scribe::new(assembler, Merge::new(cpus.len()), sink), header)
+            let scribe = Scribe::new(assembler, Merge::new(cpus.len()), sink);
+            finish(&options.output, recording, scribe, header, more)
         }
         Err(error) => {
             waiting.abandon();
@@ -142,16 +147,19 @@ fn finish(
     mut recording: Recording<'_, Linux>,
     scribe: Scribe,
     header: Header,
+    more: &More<'_>,
 ) -> Result<Outcome, Error> {
     let (finish, scribe) = drain::run(&mut recording, scribe);
     let Recording { session, process, stop, .. } = recording;
-    let Scribe { assembler, sink: Watched { writer, .. }, .. } = scribe;
+    let Scribe { mut assembler, mut sink, .. } = scribe;
     let mut notes = session.notes.clone();
     drop(session);
     notes.extend(left_note(&finish));
     let mut ending = ending(finish.reason, finish.ended, assembler.lost());
+    // If the file takes no more, these are missing as well.
+    let _ = more(ending.ended_ns).iter().try_for_each(|event| assembler.outside(event, &mut sink));
     // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
-    let _ = writer.finish(&ending);
+    let _ = sink.writer.finish(&ending);
     let bytes = fs::metadata(output).map_or(0, |data| data.len());
     // The file is whole before the wait for a command that outlives its recording: that may take long.
     if process.is_child() && finish.ended.is_none() {

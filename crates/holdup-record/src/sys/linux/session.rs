@@ -373,6 +373,7 @@ mod tests {
             stack_bytes: 512,
             buffer_kib: None,
             detail: Detail::Allowed,
+            environment: Vec::new(),
         };
         plan::plan(&options, false, |_| Some(1))
     }

@@ -35,14 +35,14 @@ struct Starter {
 ///
 /// The standard library starts it (search path, signal masks, error reports), in a thread of its own: `spawn` returns only when
 /// the program is executed, which must not happen before the recorder is ready.
-pub fn prepare(command: &[OsString]) -> Result<Waiting, Error> {
+pub fn prepare(command: &[OsString], environment: &[(OsString, OsString)]) -> Result<Waiting, Error> {
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Command {
         name: String::new(),
         why: io::Error::new(io::ErrorKind::InvalidInput, "no command was given"),
     })?;
     let name = program.to_string_lossy().into_owned();
     let mut command = Command::new(program);
-    command.args(arguments);
+    command.args(arguments).envs(environment.iter().cloned());
     let (mut ready, ready_writer) = io::pipe().map_err(call("pipe for the command"))?;
     let (go_reader, go) = io::pipe().map_err(call("pipe for the command"))?;
     hold(&mut command, ready_writer, go_reader, go.as_raw_fd());

@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::StackId;
+use crate::{LockFigures, Spread, StackId};
 
 fn any_stack() -> impl Strategy<Value = Stack> {
     let word = || prop_oneof![any::<u64>().prop_map(Word::Code), any::<i32>().prop_map(Word::Stack)];
@@ -84,6 +84,24 @@ fn any_rare() -> impl Strategy<Value = What> {
             What::Usage(Box::new(ThreadUsage { voluntary, involuntary, user_ns, kernel_ns, priority }))
         },
     );
+    let spread = || {
+        any::<(u64, u64, u64, u64, u64, u64)>().prop_map(|(count, scale, sum_ns, p50_ns, p99_ns, max_ns)| {
+            Spread { count, scale, sum_ns, p50_ns, p99_ns, max_ns }
+        })
+    };
+    let lock_figures =
+        (any::<(u64, u64, u64, u64, u32)>(), spread(), spread()).prop_map(|(counts, wait, hold)| {
+            let (addr, acquisitions, contended, slept, threads) = counts;
+            What::LockFigures(Box::new(LockFigures {
+                addr,
+                acquisitions,
+                contended,
+                slept,
+                threads,
+                wait,
+                hold,
+            }))
+        });
     let mapped = (any::<(u32, u64, u64, u64)>(), any::<String>(), option::of(vec(any::<u8>(), 0..24)))
         .prop_map(|((pid, start, len, offset), path, build_id)| {
             let (path, build_id) = (path.into(), build_id.map(Into::into));
@@ -99,6 +117,7 @@ fn any_rare() -> impl Strategy<Value = What> {
         any::<(u64, u32, u32)>().prop_map(|(addr, word, owner)| What::LockWord { addr, word, owner }),
         (counter, any::<u64>()).prop_map(|(counter, value)| What::Count { counter, value }),
         usage,
+        lock_figures,
     ]
 }
 

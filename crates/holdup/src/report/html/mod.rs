@@ -6,9 +6,9 @@ mod svg;
 
 use std::fmt::Write as _;
 
+use super::page::{self, escape};
 use super::series::{self, Drawing};
 use super::table::{self, Grid, GridRow};
-use super::page::{self, escape};
 use super::{Ink, claims, figures, headline, number};
 use crate::claim::{ClaimResult, Verdict};
 use crate::plot::Plot;
@@ -23,7 +23,10 @@ pub fn page(run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) -> String {
     let title = headline(run, claims);
     let mut out = page::open("run", &format!("holdup, run {}", run.id));
     out.push_str(&svg::markers());
-    out.push_str(&page::header(&format!("holdup, run {}, {}", run.id, number::utc(run.started_unix_s)), &title));
+    out.push_str(&page::header(
+        &format!("holdup, run {}, {}", run.id, number::utc(run.started_unix_s)),
+        &title,
+    ));
     out.push_str("<main>\n");
     if !claims.is_empty() {
         claims_table(&mut out, claims);

@@ -19,11 +19,16 @@ const FALLBACKS: [(Fallback, &str); 8] = [
     (Fallback::Spin, "spin locks"),
 ];
 
+/// Fewer sleeps than these have no share.
+const FEW: u64 = 20;
+
 /// What was served, of all processes together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coverage {
     /// Processes that were served.
     pub served: usize,
+    /// Of these, processes that took a mutex.
+    pub users: usize,
     /// Processes in which the C library's mutexes did not look as expected.
     pub layout: usize,
     /// Processes that had another interposer.
@@ -61,6 +66,7 @@ impl Coverage {
                 STATE_OTHER => sum.other += 1,
                 _ => {}
             }
+            sum.users += usize::from(process.acquisitions > 0);
             sum.acquisitions += process.acquisitions;
             sum.contended += process.contended;
             sum.slept += process.slept;
@@ -101,7 +107,8 @@ impl Coverage {
                 _ => format!("served {} of {all} mutex acquisitions", number::percent(share)),
             });
         }
-        if let (Some(share), Some(sleeps)) = (self.sleep_share(), self.sleeps) {
+        // A share of a handful says nothing.
+        if let (Some(share), Some(sleeps @ FEW..)) = (self.sleep_share(), self.sleeps) {
             parts.push(format!(
                 "{} of its {} sleeps were waits for them",
                 number::percent(share),
@@ -144,13 +151,14 @@ impl Coverage {
             });
         }
         if self.watchdog_trips > 0 {
-            let (locks, them) =
-                if self.watchdog_trips == 1 { ("1 lock", "it") } else { ("several locks", "them") };
+            let (locks, had) = match self.watchdog_trips {
+                1 => ("1 lock".to_owned(), "it had"),
+                many => (format!("{} locks", number::count(many as f64)), "they had"),
+            };
             warnings.push(format!(
-                "the watchdog gave {locks} back to glibc ({} trips): waiters, but no acquisition, for longer than --watchdog",
-                number::count(self.watchdog_trips as f64)
+                "the watchdog gave {locks} back to glibc: {had} waiters but no acquisition for longer than --watchdog; 'holdup with \
+                 --profile' names them, and '--lock-for NAME=glibc' leaves one alone from the start"
             ));
-            warnings.push(format!("'--lock-for NAME=glibc' leaves {them} alone from the start"));
         }
         warnings
     }
@@ -181,8 +189,8 @@ pub fn coverage(run: &Run<'_>, style: &Style) -> String {
 }
 
 fn headline(run: &Run<'_>, coverage: &Coverage) -> String {
-    let processes = match coverage.served {
-        1 => String::new(),
+    let processes = match coverage.users {
+        0 | 1 => String::new(),
         many => format!(" in {many} processes"),
     };
     let contended = coverage.contended as f64 / coverage.acquisitions as f64;

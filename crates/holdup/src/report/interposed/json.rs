@@ -8,8 +8,8 @@ use super::{Coverage, Run, lock};
 use crate::interposer::figures::Durations;
 use crate::interposer::naming::{Named, NamedLock};
 
-/// Everything; `named` has the locks of each process.
-pub fn json(run: &Run<'_>, named: &[Named]) -> Value {
+/// Everything; `named` has the locks of each process with figures, where there are any.
+pub fn json(run: &Run<'_>, named: &[Option<Named>]) -> Value {
     let coverage = Coverage::of(run.figures.iter().map(|figures| &figures.process), Some(run.finished));
     let used = &run.finished.process;
     json!({
@@ -29,10 +29,7 @@ pub fn json(run: &Run<'_>, named: &[Named]) -> Value {
             "acquisitions_share": coverage.share(),
             "sleeps_share": coverage.sleep_share(),
         },
-        "processes": run.figures.iter().map(|figures| {
-            let locks = named.iter().find(|named| named.pid == figures.process.pid);
-            process(figures, locks)
-        }).collect::<Value>(),
+        "processes": run.figures.iter().zip(named).map(|(figures, named)| process(figures, named.as_ref())).collect::<Value>(),
     })
 }
 
@@ -98,8 +95,8 @@ fn one(named: &NamedLock) -> Value {
 fn durations(of: &Durations) -> Value {
     json!({
         "measured": of.count,
-        "scale": of.scale,
-        "estimated": of.scale > 1,
+        "of": of.of,
+        "estimated": of.is_estimate(),
         "total_ns": of.total_ns(),
         "p50_ns": of.quantile_ns(0.5),
         "p99_ns": of.quantile_ns(0.99),
@@ -156,7 +153,7 @@ mod tests {
             ..Lock::default()
         };
         let figures = [Figures { locks: vec![lock], ..Figures::default() }];
-        let named: Vec<Named> = figures.iter().map(naming::named).collect();
+        let named: Vec<Option<Named>> = figures.iter().map(|one| Some(naming::named(one))).collect();
         let finished = Finished { code: 0, process: ProcessUse::default() };
         let settings = Settings::default();
         let run = Run { policy: Policy::Glibc, settings: &settings, figures: &figures, finished: &finished };

@@ -23,11 +23,8 @@ pub fn profile(named: &Named, limit: usize, style: &Style) -> String {
     let timed = named.profile >= Profile::Sampled as u32;
     let mut table = Table::new(if timed { &TIMED } else { &COUNTED });
     for row in rows.iter().take(limit) {
-        table.line(text::wrap(
-            &format!("{}{}", style.paint(Ink::Bold, &row.name), about(row)),
-            style.width,
-            2,
-        ));
+        let name = format!("{}{}", style.paint(Ink::Bold, &row.name), about(row));
+        text::wrap(&name, style.width, 2).lines().for_each(|line| table.line(line.to_owned()));
         table.row(if timed { row.timed() } else { row.counted() });
         if let Some(places) = row.places() {
             let places = text::wrap(&format!("in {places}"), style.width - 4, 3);
@@ -38,17 +35,11 @@ pub fn profile(named: &Named, limit: usize, style: &Style) -> String {
     out.push_str(&more(rows.len(), limit.min(rows.len()), "lock"));
     if named.locks_beyond > 0 {
         out.push_str(&format!(
-            "{} acquisitions of further locks, which found no room, count as one lock.\n",
+            "{} locks found no room for a record of their own: 'all further locks'.\n",
             number::count(named.locks_beyond as f64)
         ));
     }
     out
-}
-
-/// A line of text as lines of the table.
-fn wrapped(line: &str, style: &Style) -> std::vec::IntoIter<String> {
-    let lines: Vec<String> = text::wrap(line, style.width, 2).lines().map(str::to_owned).collect();
-    lines.into_iter()
 }
 
 const TIMED: [(&str, Side); 11] = [
@@ -161,7 +152,7 @@ impl Row<'_> {
                 None => places.push((place, weight)),
             }
         }
-        places.sort_by(|a, b| b.1.cmp(&a.1));
+        places.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         let all: u64 = places.iter().map(|(_, weight)| weight).sum();
         let shown = places.iter().filter(|(_, weight)| *weight > 0).take(PLACES);
         let shown: Vec<String> = shown
@@ -174,7 +165,11 @@ impl Row<'_> {
 /// What stands behind the name.
 fn about(row: &Row<'_>) -> String {
     let mut parts = Vec::new();
-    if let [one] = row.locks[..] {
+    if let [one] = row.locks[..]
+        && one.figures.addr == 0
+    {
+        parts.push("together".to_owned());
+    } else if let [one] = row.locks[..] {
         parts.push(lock::kind(one).to_owned());
         parts.push(number::counted(one.figures.threads as usize, "thread"));
     } else {
@@ -182,8 +177,9 @@ fn about(row: &Row<'_>) -> String {
         let most = row.locks.iter().map(|one| one.figures.threads).max().unwrap_or(0);
         parts.push(format!("up to {} each", number::counted(most as usize, "thread")));
     }
+    let ruled = row.locks.iter().filter(|one| !one.figures.tripped);
     let mut policies: Vec<String> =
-        row.locks.iter().filter_map(|one| one.figures.policy).map(|policy| policy.to_string()).collect();
+        ruled.filter_map(|one| one.figures.policy).map(|policy| policy.to_string()).collect();
     policies.dedup();
     if !policies.is_empty() {
         parts.push(format!("by rule {}", policies.join(" or ")));
@@ -214,7 +210,7 @@ fn ranked(named: &Named) -> Vec<Row<'_>> {
         row.slept += one.figures.slept;
     }
     let weight = |row: &Row<'_>| (row.wait.total_ns, row.contended, row.acquisitions);
-    rows.sort_by(|a, b| weight(b).cmp(&weight(a)));
+    rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
     rows
 }
 

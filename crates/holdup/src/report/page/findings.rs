@@ -19,7 +19,11 @@ pub(super) fn section(recording: &Recording, directory: &Directory<'_>) -> Strin
     let findings = &recording.report.findings;
     let mut out = "<section id=\"findings\" aria-label=\"Findings\">\n".to_owned();
     if findings.is_empty() {
-        let _ = writeln!(out, "<p class=\"healthy\">{}</p>", escape(&summary::looked_at(&recording.report.facts)));
+        let _ = writeln!(
+            out,
+            "<p class=\"healthy\">{}</p>",
+            escape(&summary::looked_at(&recording.report.facts))
+        );
     }
     for (index, finding) in findings.iter().enumerate() {
         one(&mut out, recording, directory, index, finding);
@@ -62,11 +66,7 @@ fn one(out: &mut String, recording: &Recording, directory: &Directory<'_>, index
         Proof::Compare(_) => "change it, record again as AFTER.holdup, and compare: ",
     };
     let command = sentences::command(words.proof.words(), usize::MAX, 0);
-    let _ = writeln!(
-        out,
-        "<dt>test</dt><dd>{lead}<code class=\"command\">{}</code></dd>",
-        escape(&command)
-    );
+    let _ = writeln!(out, "<dt>test</dt><dd>{lead}<code class=\"command\">{}</code></dd>", escape(&command));
     moments(out, recording, directory, &finding.moments);
     out.push_str("</dl></article>\n");
 }

@@ -11,6 +11,7 @@ mod states;
 #[cfg(test)]
 mod tests;
 mod track;
+mod trial;
 
 use std::fmt::Write as _;
 
@@ -19,6 +20,7 @@ use serde_json::Value;
 use super::text;
 
 pub use recording::recording;
+pub use trial::trial;
 
 const STYLE: &str = include_str!("../../../viewer/dist/viewer.css");
 const SCRIPT: &str = include_str!("../../../viewer/dist/viewer.js");

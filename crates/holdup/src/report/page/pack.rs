@@ -64,7 +64,9 @@ mod tests {
 
     #[test]
     fn base64_of_the_standards_examples() {
-        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+        for (plain, coded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
             let mut out = Vec::new();
             base64(plain.as_bytes(), &mut out).unwrap();
             assert_eq!(out, coded.as_bytes());

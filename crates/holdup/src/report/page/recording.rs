@@ -85,7 +85,12 @@ fn blob(id: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The timeline: what describes it, its summaries, and the exact columns of each thread.
-fn tracks(report: &Report, kept: &Timeline, directory: &Directory<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn tracks(
+    report: &Report,
+    kept: &Timeline,
+    directory: &Directory<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let facts = &report.facts;
     let zero_ns = facts.header.began_ns.min(facts.start_ns);
     let (start_ns, end_ns) =

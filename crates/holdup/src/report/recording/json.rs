@@ -5,7 +5,7 @@ use holdup_analyze::{
     Code, CpuFacts, Evidence, Facts, Finding, Frame, Histogram, Hotspot, HotspotClass, LockFacts, LockName,
     OffTime, PairFacts, Problem, ProcessFacts, Role, Site, Subject, ThreadFacts, Totals, Unit,
 };
-use holdup_trace::{Counter, ThreadUsage, Tid};
+use holdup_trace::{Counter, LockFigures, Spread, ThreadUsage, Tid};
 use serde_json::{Map, Value, json};
 
 use super::{name, sentences, summary};
@@ -182,6 +182,27 @@ fn off_time(off: &OffTime) -> Value {
     json!({ "count": off.count, "time_ns": off.ns })
 }
 
+fn figures(figures: &LockFigures) -> Value {
+    let spread = |spread: Spread| {
+        json!({
+            "measured": spread.count,
+            "scale": spread.scale,
+            "sum_ns": spread.sum_ns,
+            "median_ns": spread.p50_ns,
+            "p99_ns": spread.p99_ns,
+            "max_ns": spread.max_ns,
+        })
+    };
+    json!({
+        "acquisitions": figures.acquisitions,
+        "contended": figures.contended,
+        "slept": figures.slept,
+        "threads": figures.threads,
+        "wait": spread(figures.wait),
+        "hold": spread(figures.hold),
+    })
+}
+
 fn lock(lock: &LockFacts) -> Value {
     let waiters = lock.waiters.iter().map(|(tid, off)| by_thread(*tid, off.count, off.ns));
     let holders = lock.holders.iter().map(|holder| by_thread(holder.tid, holder.count, holder.ns));
@@ -222,6 +243,7 @@ fn lock(lock: &LockFacts) -> Value {
         "run_before_ns": histogram(&lock.run_before_ns),
         "contended_ns": lock.contended_ns,
         "words": words,
+        "figures": lock.figures.as_ref().map(figures),
         "herd_calls": lock.herds.calls,
         "herd_woken": lock.herds.woken,
         "herd_back_to_sleep": lock.herds.back_to_sleep,

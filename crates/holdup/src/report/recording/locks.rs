@@ -1,6 +1,7 @@
 //! What threads wait for on futexes: the locks first, then what they wait for by design.
 
 use holdup_analyze::{Facts, LockFacts, Site};
+use holdup_trace::LockFigures;
 
 use super::super::{Ink, Style, number, text};
 use super::columns::{Side, Table};
@@ -57,6 +58,9 @@ fn part(facts: &Facts, locks: &[&LockFacts], limit: usize, style: &Style, conten
         table.row(row(facts, lock));
         let place = waits(lock).map(|line| format!(", waited for in {line}")).unwrap_or_default();
         table.line(format!("      {}{place}", name::primitive(lock.primitive)));
+        if let Some(figures) = &lock.figures {
+            table.line(format!("      {}", counted(figures)));
+        }
         let holders = sentences::holders(&lock.holder_doing);
         if contention && !holders.is_empty() {
             table.line(format!("      its holder meanwhile: {}", holders.join(", ")));
@@ -65,6 +69,18 @@ fn part(facts: &Facts, locks: &[&LockFacts], limit: usize, style: &Style, conten
     let mut out = table.text(style);
     out.push_str(&more(locks.len(), limit.min(locks.len()), "row"));
     out
+}
+
+/// What the interposer counted, where it was asked to.
+fn counted(figures: &LockFigures) -> String {
+    let time = |ns: u64| number::time_ns(ns as f64);
+    format!(
+        "taken {} times, {} contended; median hold {}, p99 {}",
+        number::count(figures.acquisitions as f64),
+        number::percent(share(figures.contended, figures.acquisitions)),
+        time(figures.hold.p50_ns),
+        time(figures.hold.p99_ns),
+    )
 }
 
 fn row(facts: &Facts, lock: &LockFacts) -> Vec<String> {

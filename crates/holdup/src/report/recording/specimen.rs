@@ -11,7 +11,8 @@ use holdup_analyze::{
     Wake, Wakings,
 };
 use holdup_trace::{
-    CallNumber, Counter, Damage, Ending, Grade, Header, Machine, Pid, Target, ThreadUsage, Tid,
+    CallNumber, Counter, Damage, Ending, Grade, Header, LockFigures, Machine, Pid, Spread, Target,
+    ThreadUsage, Tid,
 };
 
 use holdup_record::doctor::{Container, Diagnosis, Probe, Seeing, Trial, judge};
@@ -136,6 +137,29 @@ fn cache_lock() -> LockFacts {
         run_before_ns: histogram(&[(11_000, 50)]),
         contended_ns: 7_000 * MS,
         words: Some((1_000, 812, 640)),
+        figures: Some(LockFigures {
+            addr: 0,
+            acquisitions: 1_200_000,
+            contended: 380_000,
+            slept: 128_000,
+            threads: 8,
+            wait: Spread {
+                count: 128_000,
+                scale: 1,
+                sum_ns: 9_000 * MS,
+                p50_ns: 9_000,
+                p99_ns: 400_000,
+                max_ns: 31 * MS,
+            },
+            hold: Spread {
+                count: 75_000,
+                scale: 16,
+                sum_ns: 430 * MS,
+                p50_ns: 4_100,
+                p99_ns: 61_000,
+                max_ns: 2 * MS,
+            },
+        }),
         herds: Herds { calls: 2, woken: 6, back_to_sleep: 4 },
         inversions: OffTime { count: 1, ns: MS },
         longest: vec![(Tid(702), BEGAN_NS + 1_234 * MS, BEGAN_NS + 1_265 * MS)],
@@ -220,7 +244,7 @@ fn findings() -> Vec<Finding> {
         Cure::MergeOrBatch,
     );
     pair.proof =
-        Command { words: vec!["try".to_owned(), "--remedy".to_owned(), "gate:2".to_owned()], program: true };
+        Command { words: vec!["try".to_owned(), "--gates".to_owned(), "2".to_owned()], program: true };
     pair.evidence = vec![evidence("round_trips_per_s", 8_123.0, Unit::PerSecond)];
     let atomic = Subject::Variable(LockName::Symbol { name: "hits_total".to_owned(), offset: 0 });
     vec![

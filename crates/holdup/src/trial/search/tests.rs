@@ -52,6 +52,10 @@ impl Runner for Made {
         Ok(sample)
     }
 
+    fn cannot_lock(&self) -> Option<String> {
+        None
+    }
+
     fn futex_waits(&mut self, _: Duration) -> Option<u64> {
         Some(1000)
     }

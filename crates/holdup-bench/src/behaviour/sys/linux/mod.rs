@@ -146,8 +146,9 @@ pub const BEHAVIOURS: &[Behaviour] = &[
     },
 ];
 
-/// Whether this process has the library: it is mapped under this name.
+/// Whether this process has the library: it is mapped under this name, even if another file has taken that name since.
 pub fn has_loaded(library: &OsStr) -> bool {
     let Ok(maps) = std::fs::read("/proc/self/maps") else { return false };
-    maps.split(|byte| *byte == b'\n').any(|line| line.ends_with(library.as_bytes()))
+    let named = |line: &[u8]| line.strip_suffix(b" (deleted)").unwrap_or(line).ends_with(library.as_bytes());
+    maps.split(|byte| *byte == b'\n').any(named)
 }

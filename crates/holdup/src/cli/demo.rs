@@ -1,0 +1,205 @@
+//! `holdup demo`: a built-in program with a lock problem is recorded and cured, so that one sees in a minute what holdup does.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use holdup_bench::demo::{NAME, SELLERS};
+use holdup_record::Detail;
+
+use super::try_::Bar;
+use super::{Error, Status, output, report, try_};
+use crate::recording::{self, Recording, Window};
+use crate::report::recording::{sentences, summary};
+use crate::report::{Style, number, text, trial as shown};
+use crate::trial::figure::Metric;
+use crate::trial::keep;
+use crate::trial::plan::Verdict;
+use crate::trial::program::Program;
+use crate::trial::remedy::{self, Asked};
+use crate::trial::run::{Real, Subject};
+use crate::trial::search::{self, Rules, Trial, Watch as _};
+
+/// First argument of the program that the demo looks at; not for users.
+pub const WORKER: &str = "__sell-tickets";
+
+/// Shows on a built-in program what holdup does: records it, says what holds it up, tries cures, and says which one helps. Takes
+/// less than a minute and leaves nothing behind.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Seed of the order of runs [default: by chance]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup demo                      the story, in less than a minute
+  holdup record -- ./your-program  then the same with your own program:
+  holdup try -- ./your-program     what holds it up, and which cure helps";
+
+/// How long one run of the program is.
+const RUN_MS: u32 = 1000;
+/// How long the trial may take; it ends earlier when it is decided.
+const BUDGET: Duration = Duration::from_secs(45);
+
+/// Tells the story.
+///
+/// # Errors
+/// This program cannot be started again, or the demo's program fails.
+pub fn run(options: &Options) -> Result<Status, Error> {
+    let stop = try_::stop()?;
+    let exe = std::env::current_exe().map_err(|why| {
+        Error::Argument(format!("cannot find this program's own file to start it again: {why}"))
+    })?;
+    let style = report::style(output::colour());
+    let mut bar = Bar::new();
+    output::print(&opening(&style))?;
+    bar.now("recording", 0.0);
+    let told = finding(&exe, stop, &style);
+    bar.hide(|| output::print(&told))?;
+    if stop.load(Ordering::Relaxed) {
+        return Ok(Status::Interrupted);
+    }
+    let subject = subject(&exe)?;
+    let tried = trial(&subject, options.seed, stop, &mut bar);
+    bar.finish();
+    let (rules, trial) = tried?;
+    output::print(&cures(&subject, &rules, &trial, &style))?;
+    Ok(if stop.load(Ordering::Relaxed) { Status::Interrupted } else { Status::Success })
+}
+
+fn paragraph(what: &str, style: &Style) -> String {
+    format!("{}\n", text::wrap(what, style.width, 0))
+}
+
+fn opening(style: &Style) -> String {
+    let what = format!(
+        "{NAME}, a program inside holdup: {SELLERS} threads sell tickets on {}, and every sale takes one lock for some 50 ns.",
+        number::counted(holdup_bench::launch::allowed_cpus().len(), "CPU")
+    );
+    paragraph(&what, style)
+}
+
+fn words(exe: &Path) -> Vec<OsString> {
+    vec![exe.into(), WORKER.into(), RUN_MS.to_string().into()]
+}
+
+/// What a recording says, or why there is none.
+fn finding(exe: &Path, stop: &AtomicBool, style: &Style) -> String {
+    let title = title(1, "What holds it up?", "holdup record -- ./ticket-office", style);
+    let said = match recorded(exe, stop) {
+        Ok(recording) => seen(&recording, style),
+        Err(why) => paragraph(
+            &format!("Nothing could be recorded here: {why}. 'holdup doctor' says what would allow it."),
+            style,
+        ),
+    };
+    format!("{title}{said}")
+}
+
+fn title(number: u32, question: &str, command: &str, style: &Style) -> String {
+    let question = style.paint(crate::report::Ink::Bold, &format!("{number}. {question}"));
+    format!("\n{question}  $ {command}\n")
+}
+
+fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
+    let folder = folder().map_err(|why| format!("no place for a recording: {why}"))?;
+    let file = folder.join("demo.holdup");
+    // Its output would stand in the middle of ours.
+    let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" >/dev/null"].map(OsString::from);
+    let options = holdup_record::Options {
+        target: holdup_record::Target::Command(shell.into_iter().chain(words(exe)).collect()),
+        output: file.clone(),
+        limit: Some(Duration::from_secs(10)),
+        sample_hz: 1000,
+        stack_bytes: 1024,
+        buffer_kib: None,
+        detail: Detail::Allowed,
+        environment: Vec::new(),
+    };
+    let done = holdup_record::record(&options, stop).map_err(|why| why.to_string());
+    let opened =
+        done.and_then(|_| recording::open(&file, Window::default(), false).map_err(|why| why.to_string()));
+    // The folder is ours alone; what cannot be removed is one file among other temporary ones.
+    let _ = std::fs::remove_dir_all(&folder);
+    opened
+}
+
+fn folder() -> std::io::Result<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("holdup-demo-{:016x}", fastrand::u64(..)));
+    std::fs::create_dir(&folder).map(|()| folder)
+}
+
+/// The worst finding.
+fn seen(recording: &Recording, style: &Style) -> String {
+    let mut out = paragraph(&summary::headline(recording), style);
+    let Some(worst) = recording.report.findings.first() else {
+        out.push_str(&paragraph(
+            "On a machine with idle CPUs the lock is hardly ever waited for; other programs that use all CPUs hide it too.",
+            style,
+        ));
+        return out;
+    };
+    let words = sentences::of(recording, worst);
+    let evidence: Vec<&str> = words.evidence.iter().take(4).map(String::as_str).collect();
+    let lines = [("seen", evidence.join(", ")), ("try", words.cure.to_owned())];
+    for (label, what) in lines.into_iter().filter(|(_, what)| !what.is_empty()) {
+        let wrapped = text::wrap(&what, style.width - 8, 0).replace('\n', "\n        ");
+        out.push_str(&format!("  {} {wrapped}\n", text::left(label, 5)));
+    }
+    out
+}
+
+fn subject(exe: &Path) -> Result<Subject, Error> {
+    let program = Program::with_values(words(exe), Vec::new());
+    let metric = Metric::new("([0-9]+) tickets/s", true).map_err(Error::Argument)?;
+    Ok(Subject {
+        program,
+        server: None,
+        metric: Some(metric),
+        same_output: false,
+        input: None,
+        name: Some(NAME),
+    })
+}
+
+fn trial(
+    subject: &Subject,
+    seed: Option<u64>,
+    stop: &AtomicBool,
+    bar: &mut Bar,
+) -> Result<(Rules, Trial), Error> {
+    let asked = Asked {
+        locks: Some("spin-park:100,adaptive,ttas".to_owned()),
+        gates: Some("1,2".to_owned()),
+        ..Asked::default()
+    };
+    let remedies =
+        remedy::remedies(&asked, &holdup_bench::launch::allowed_cpus()).map_err(Error::Argument)?;
+    let rules = Rules {
+        budget: BUDGET,
+        seed: seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),
+        code: 0,
+        same_output: false,
+        in_process: true,
+    };
+    let mut real = Real { subject, stop };
+    let trial = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, bar)
+        .map_err(|problem| try_::refused(&problem, subject, stop.load(Ordering::Relaxed)))?;
+    Ok((rules, trial))
+}
+
+/// The trial, and what to do with one's own program.
+fn cures(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {
+    let mut out = title(2, "Which cure helps?", "holdup try -- ./ticket-office", style);
+    out.push_str(&shown::result(subject, rules, trial, style));
+    if let Verdict::Helps(at) = trial.verdict {
+        let own = Program::with_values(vec![format!("./{NAME}").into()], Vec::new());
+        out.push_str(&title(3, "Keep it:", &keep::keep(&trial.tried[at].remedy, &own).line, style));
+    }
+    out.push_str("\nYour own program:\n  holdup record -- PROGRAM ...   what holds it up\n  holdup try -- PROGRAM ...      which cure helps, or that none does\n");
+    out
+}

@@ -1,0 +1,44 @@
+//! `record --locks`: what the interposer in the program counts is in the recording, beside the waits that the kernel saw.
+
+use super::build::{self, Frames};
+use super::place::{Place, text};
+use super::{alone, skip};
+
+#[test]
+fn locks_are_counted_exactly_and_stay_the_program_s_own() {
+    let Ok(program) = build::program("../interposer/three_locks.c", Frames::None) else {
+        return skip("there is no C compiler");
+    };
+    let place = Place::new();
+    let _alone = alone();
+    let mut command = place.recorder(&["--locks", "--no-report", "-o", "locks.holdup", "--"]);
+    let output = command.arg(&program).args(["4", "20000"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim(), "80000 80000 80000 80000", "the program's own output, and nothing else");
+    let report = place.report("locks.holdup");
+    let locks = report["locks"].as_array().unwrap();
+    // It sleeps on the one that is held longest; a lock that nobody slept on has no place among the waits.
+    let cache = locks.iter().find(|lock| lock["name"] == "g_cache_lock");
+    let cache = cache.unwrap_or_else(|| panic!("no wait for g_cache_lock: {locks:#?}"));
+    assert_eq!(cache["primitive"], "mutex", "{cache:#}");
+    assert_eq!(cache["figures"]["acquisitions"], 80_000);
+    assert_eq!(cache["figures"]["threads"], 4);
+    let figure = |key: &str| cache["figures"][key].as_u64().unwrap();
+    assert!(figure("slept") <= figure("contended") && figure("contended") <= 80_000);
+    assert!(figure("slept") > 0 && cache["waits"].as_u64().unwrap() > 0);
+    let place = cache["wait_sites"][0]["place"].as_str().unwrap();
+    assert!(place.starts_with("cache_update"), "{place}");
+}
+
+#[test]
+fn a_program_that_cannot_be_interposed_is_refused_with_a_reason() {
+    let Ok(program) = build::static_program("hot_lock.c") else {
+        return skip("there is no C compiler for static programs");
+    };
+    let place = Place::new();
+    let output = place.recorder(&["--locks", "-o", "static.holdup", "--"]).arg(&program).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("static"), "{}", text(&output));
+    assert!(!place.path("static.holdup").exists(), "nothing is left behind");
+}
