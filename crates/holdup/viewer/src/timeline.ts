@@ -501,7 +501,7 @@ export class Timeline {
 }
 
 function legend(): HTMLElement {
-  const parts: [string, string][] = [["--run0", "runs"], ["--lock0", "waits for a lock"], ["--runnable", "runnable"], ["--blocked", "blocked"], ["--idle", "idle"], ["--switch", "switch"]];
+  const parts: [string, string][] = [["--run0", "runs"], ["--lock0", "lock wait"], ["--runnable", "runnable"], ["--blocked", "blocked"], ["--idle", "idle"], ["--switch", "switch"]];
   return element("ul", { class: "key" }, ...parts.map(([colour, text]) => element("li", {}, element("i", { style: `background:var(${colour})` }), text)));
 }
 

@@ -28,11 +28,12 @@ pub fn trial(subject: &Subject, rules: &Rules, trial: &Trial, environment: &[(St
         let _ = writeln!(out, "<p>{}</p>", escape(&paragraph));
     }
     if let Verdict::Helps(at) = trial.verdict {
-        let line = keep(&trial.tried[at].remedy, &subject.tried()).line;
+        let keep = keep(&trial.tried[at].remedy, &subject.tried());
         let _ = writeln!(
             out,
-            "<p>This keeps it:</p>\n<pre><code class=\"command\">{}</code></pre>",
-            escape(&line)
+            "<p>This keeps it:</p>\n<pre><code class=\"command\">{}</code></pre>\n<p>{}</p>",
+            escape(&keep.line),
+            escape(&keep.permanent)
         );
     }
     out.push_str("</section>\n<section><h2>Where</h2>\n<table class=\"environment\"><tbody>\n");
