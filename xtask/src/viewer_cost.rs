@@ -53,11 +53,14 @@ struct Figures {
     frames: Vec<f64>,
 }
 
-/// Records, writes pages, opens them, and writes docs/benchmarks/viewer-MACHINE.md. Arguments: a recording to use for the large page.
+/// Records, writes pages, opens them, and writes `docs/benchmarks/viewer-NAME.md`: the first argument is the machine's name, the
+/// second a recording to use for the large page instead of a new one.
 pub fn write(arguments: &[String]) -> Result<(), String> {
+    let machine =
+        arguments.first().ok_or("name this machine, for example: cargo xtask viewer-cost epyc-2cpu")?;
     let bench = Bench::new("viewer-cost")?;
     let program = browser::find().ok_or("there is no Chromium; HOLDUP_CHROMIUM names one")?;
-    let large = match arguments.first() {
+    let large = match arguments.get(1) {
         Some(file) => PathBuf::from(file),
         None => record(&bench, "large", &[&bench.compile("recorder/pp.c")?.to_string_lossy(), TURNS, "20"])?,
     };
@@ -67,7 +70,7 @@ pub fn write(arguments: &[String]) -> Result<(), String> {
         .map(|(what, file)| measure(&bench, &program, what, &file))
         .collect::<Result<Vec<_>, String>>()?;
     let text = page(&figures, &program)?;
-    let file = root().join("docs/benchmarks").join(format!("viewer-{}cpu.md", cpus()));
+    let file = root().join("docs/benchmarks").join(format!("viewer-{machine}.md"));
     std::fs::write(&file, &text).map_err(|why| format!("{}: {why}", file.display()))?;
     print!("{text}");
     Ok(())

@@ -1,6 +1,6 @@
 //! Pictures of the main views, light and dark, for people to look at and for the guide.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::recording::{Bench, output};
@@ -15,21 +15,16 @@ const CLOSE_UP: &str = "(() => { const line = holdup.timeline, button = document
   const span = (line.view.end_ns - line.view.start_ns) / 400;
   line.setMarker('a', at); line.setMarker('b', at + span / 3); line.show(at - span / 4, at + span * 3 / 4); })()";
 
-/// Records a fixture, or takes the recording that is named; pictures go to target/viewer-shots, two of them to docs/images.
-pub fn write(arguments: &[String]) -> Result<(), String> {
+/// Records a fixture and opens its page; pictures go to target/viewer-shots, two of them to docs/images.
+pub fn write(_: &[String]) -> Result<(), String> {
     let bench = Bench::new("viewer-shots")?;
     let program = browser::find().ok_or("there is no Chromium; HOLDUP_CHROMIUM names one")?;
-    let recording = match arguments.first() {
-        Some(file) => PathBuf::from(file),
-        None => {
-            let fixture = bench.compile("programs/hot_lock.c")?;
-            let file = bench.fresh("hot_lock.holdup");
-            output(Command::new(&bench.holdup).args(["record", "-o"]).arg(&file).arg("--").arg(fixture))?;
-            file
-        }
-    };
-    let page = bench.fresh("page.html");
-    output(Command::new(&bench.holdup).arg("report").arg(&recording).arg("--html").arg(&page))?;
+    bench.compile("programs/hot_lock.c")?;
+    // Names as a user would give them, for the guide.
+    let holdup = |words: &[&str]| output(Command::new(&bench.holdup).current_dir(&bench.folder).args(words));
+    holdup(&["record", "-o", "hot_lock.holdup", "--", "./hot_lock"])?;
+    holdup(&["report", "hot_lock.holdup", "--html", "page.html"])?;
+    let page = bench.folder.join("page.html");
     let out = root().join("target/viewer-shots");
     std::fs::create_dir_all(&out).map_err(|why| format!("{}: {why}", out.display()))?;
     let mut browser = Browser::start(&program, &bench.folder.join("profile"))?;
@@ -51,9 +46,12 @@ fn guide(browser: &mut Browser, page: &Path) -> Result<(), String> {
     let images = root().join("docs/images");
     std::fs::create_dir_all(&images).map_err(|why| format!("{}: {why}", images.display()))?;
     for (dark, name, view) in [(false, "recording-light.png", "0"), (true, "recording-dark.png", CLOSE_UP)] {
-        browser.look(1120, 760, dark)?;
+        browser.look(1060, if dark { 600 } else { 720 }, dark)?;
         browser.open(page, READY)?;
         browser.eval(view)?;
+        if dark {
+            browser.eval("holdup.timeline.root.scrollIntoView()")?;
+        }
         shoot(browser, &images.join(name))?;
     }
     Ok(())

@@ -216,7 +216,7 @@ fn the_timeline_zooms_pans_measures_and_tells() {
     browser.mouse("mouseMoved", x, y, json!({})).unwrap();
     painted(&mut browser);
     let tip = text(&mut browser, "#timeline .tip");
-    for part in ["waits for", "50us", "ended by (it released)", "501"] {
+    for part in ["waits for", "50.0us", "ended by (it released)", "501"] {
         assert!(tip.contains(part), "{part}: {tip}");
     }
     no_complaints(&mut browser);

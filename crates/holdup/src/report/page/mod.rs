@@ -76,7 +76,8 @@ fn json(value: &Value) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+            // Invisible characters too: who reads the source of a page sees what is there.
+            c if "<>&".contains(c) || c.is_control() || text::is_bidi(c) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
