@@ -12,7 +12,7 @@ const READY: &str = "window.holdup && window.holdup.ready && !document.querySele
 /// Shows the longest stretch of interest at a scale where switches can be told apart.
 const CLOSE_UP: &str = "(() => { const line = holdup.timeline, button = document.querySelector('button.moment');
   const at = button ? Number(button.dataset.from) : (line.view.start_ns + line.view.end_ns) / 2;
-  const span = (line.view.end_ns - line.view.start_ns) / 400;
+  const span = (line.view.end_ns - line.view.start_ns) / 16;
   line.setMarker('a', at); line.setMarker('b', at + span / 3); line.show(at - span / 4, at + span * 3 / 4); })()";
 
 /// Records a fixture and opens its page; pictures go to target/viewer-shots, two of them to docs/images.

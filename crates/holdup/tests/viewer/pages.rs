@@ -33,7 +33,17 @@ pub fn fixture(name: &str) -> PathBuf {
 
 /// Runs the program that users run.
 pub fn holdup(words: &[&str], folder: &Path) -> String {
+    run(Command::new(env!("CARGO_BIN_EXE_holdup")), words, folder)
+}
+
+/// The same, with results kept in the folder and not in the user's home.
+pub fn holdup_at_home(words: &[&str], folder: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdup"));
+    command.env("XDG_DATA_HOME", folder);
+    run(command, words, folder)
+}
+
+fn run(mut command: Command, words: &[&str], folder: &Path) -> String {
     // No display, as in CI.
     command.args(words).current_dir(folder).stdin(Stdio::null()).env_remove("DISPLAY");
     let output = command.output().unwrap();

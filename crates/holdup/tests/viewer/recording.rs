@@ -337,3 +337,42 @@ fn a_real_recording_and_the_way_from_a_finding_to_its_moment() {
     );
     no_complaints(&mut browser);
 }
+
+#[test]
+fn pages_of_bench_and_try_share_the_shell() {
+    let Some(mut browser) = browser("shell") else { return };
+    let folder = pages::folder("shell");
+    // Results go into the test's own folder.
+    let words =
+        ["bench", "--lock", "pthread,none", "--threads", "1,2", "--repeat", "2", "--html", "bench.html"];
+    pages::holdup_at_home(&words, &folder);
+    let words =
+        ["try", "--budget", "60s", "--vary", "N=0.03,0.02", "--html", "try.html", "--", "sleep", "{N}"];
+    pages::holdup_at_home(&words, &folder);
+    for name in ["bench.html", "try.html"] {
+        browser.look(1600, 1000, true).unwrap();
+        browser.open(&folder.join(name), "document.querySelector('button.theme:not([hidden])')").unwrap();
+        let paper = "getComputedStyle(document.body).backgroundColor";
+        let dark = browser.eval(paper).unwrap();
+        browser.eval("document.querySelector('button.theme').click()").unwrap();
+        assert_ne!(browser.eval(paper).unwrap(), dark, "{name}");
+        // The first column's head sorts the rows, one way and then the other.
+        let names = "[...document.querySelector('table.sortable').tBodies[0].rows].map((row) => row.cells[0].textContent)";
+        let press = "document.querySelector('table.sortable thead button').click()";
+        browser.eval(press).unwrap();
+        let up = browser.eval(names).unwrap();
+        browser.eval(press).unwrap();
+        let down = browser.eval(names).unwrap();
+        let turned: Vec<Value> = down.as_array().unwrap().iter().rev().cloned().collect();
+        let distinct = up.as_array().unwrap().windows(2).all(|pair| pair[0] != pair[1]);
+        assert!(!distinct || up == Value::Array(turned), "{name}: {up} {down}");
+        assert!(number(&mut browser, "document.querySelectorAll('figure svg').length") > 0.0, "{name}");
+        no_complaints(&mut browser);
+    }
+    // Arrow keys read a chart.
+    browser.open(&folder.join("bench.html"), "document.querySelector('.plot svg')").unwrap();
+    browser.eval("document.querySelector('.plot svg').focus()").unwrap();
+    browser.key("ArrowRight").unwrap();
+    assert!(text(&mut browser, "figure .tip").contains("threads 1"));
+    no_complaints(&mut browser);
+}

@@ -71,8 +71,8 @@ function recording(): void {
 /** `#from=1200000000&to=1350000000`: a page can be opened at a place, in ns since the beginning; `a` and `b` are the markers. */
 function fromAddress(line: Timeline): void {
   const wanted = new URLSearchParams(location.hash.slice(1));
-  const at = (name: string) => (wanted.has(name) ? Number(wanted.get(name)) : NaN);
+  const at = (name: string) => (wanted.has(name) ? Number(wanted.get(name)) : -1);
   if (at("a") >= 0) line.setMarker("a", at("a"));
   if (at("b") >= 0) line.setMarker("b", at("b"));
-  if (at("to") > at("from")) line.show(at("from"), at("to"));
+  if (at("from") >= 0 && at("to") > at("from")) line.show(at("from"), at("to"));
 }
