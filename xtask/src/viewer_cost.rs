@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::recording::{Bench, median, output};
+use crate::recording::{Bench, has, median, output};
 use crate::run::root;
 
 #[path = "../../crates/holdup/tests/viewer/browser.rs"]
@@ -54,7 +54,7 @@ struct Figures {
 }
 
 /// Records, writes pages, opens them, and writes `docs/benchmarks/viewer-NAME.md`: the first argument is the machine's name, the
-/// second a recording to use for the large page instead of a new one.
+/// second a recording to use for the large page instead of a new one. Where sysbench is, many threads are recorded as well.
 pub fn write(arguments: &[String]) -> Result<(), String> {
     let machine =
         arguments.first().ok_or("name this machine, for example: cargo xtask viewer-cost epyc-2cpu")?;
@@ -65,7 +65,20 @@ pub fn write(arguments: &[String]) -> Result<(), String> {
         None => record(&bench, "large", &[&bench.compile("recorder/pp.c")?.to_string_lossy(), TURNS, "20"])?,
     };
     let small = record(&bench, "small", &["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1; done"])?;
-    let figures = [("ping-pong of two threads", large), ("a shell that sleeps 10 times", small)]
+    let mut files = vec![("ping-pong of two threads", large), ("a shell that sleeps 10 times", small)];
+    if has("sysbench") {
+        let words = [
+            "sysbench",
+            "threads",
+            "--threads=48",
+            "--thread-locks=4",
+            "--thread-yields=2",
+            "--time=10",
+            "run",
+        ];
+        files.push(("sysbench threads, 48 of them", record(&bench, "many", &words)?));
+    }
+    let figures = files
         .into_iter()
         .map(|(what, file)| measure(&bench, &program, what, &file))
         .collect::<Result<Vec<_>, String>>()?;
