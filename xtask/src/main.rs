@@ -13,6 +13,9 @@ mod recording;
 mod run;
 mod selftest_programs;
 mod selftest_stress;
+mod viewer;
+mod viewer_cost;
+mod viewer_shots;
 
 use run::{Step, cargo};
 use std::process::ExitCode;
@@ -74,6 +77,26 @@ const COMMANDS: &[Command] = &[
         name: "record-faults",
         help: "kill the recorder 50 times at random moments and open what it leaves (2 minutes)",
         run: record_faults::run,
+    },
+    Command {
+        name: "viewer",
+        help: "build the script and style sheet of HTML pages from crates/holdup/viewer (needs Node)",
+        run: viewer::build,
+    },
+    Command {
+        name: "viewer-test",
+        help: "drive HTML pages in headless Chromium; without one this fails",
+        run: viewer::test,
+    },
+    Command {
+        name: "viewer-cost",
+        help: "measure a page of five million switches in headless Chromium, and write docs/benchmarks/ (5 minutes)",
+        run: viewer_cost::write,
+    },
+    Command {
+        name: "viewer-shots",
+        help: "take pictures of a recording's page, light and dark, and those of the guide",
+        run: viewer_shots::write,
     },
     Command {
         name: "selftest-stress",

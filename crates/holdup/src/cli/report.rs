@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use holdup_analyze::Report;
-
 use super::{Error, Status, measure, output};
 use crate::export;
 use crate::recording::{self, Recording, Window};
 use crate::report::Style;
+use crate::report::page;
 use crate::report::recording::{code, finding, json, locks, pairs, summary, switches, threads};
 
 /// Shows what a recording says: what holds the program's threads up, worst first, with the place and the cure; or that nothing does.
@@ -48,6 +47,9 @@ pub struct Options {
     /// Rows per table [default: 10; of --switches all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
+    /// Write a page here: findings, timeline and tables in one file that any browser shows; an existing file is never replaced
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
     /// Write the timeline here, for https://ui.perfetto.dev; an existing file is never replaced
     #[arg(long, value_name = "OUT")]
     perfetto: Option<PathBuf>,
@@ -65,6 +67,7 @@ Examples:
   holdup report server.holdup --finding 1  all about the first finding
   holdup report server.holdup --locks --threads
   holdup report server.holdup --switches --from 1.20s --to 1.35s
+  holdup report server.holdup --html server.html
   holdup report server.holdup --perfetto server.pftrace
   holdup report server.holdup --json | jq '.findings[0]'";
 
@@ -106,23 +109,25 @@ pub fn run(options: &Options) -> Result<Status, Error> {
 /// A file for another viewer.
 struct Export<'a> {
     path: &'a Path,
-    write: fn(&Report, &mut dyn Write) -> io::Result<()>,
+    write: fn(&Recording, &mut dyn Write) -> io::Result<()>,
     viewer: &'static str,
 }
 
 /// The files that were asked for. None of them may exist, before anything is read.
 fn exports(options: &Options) -> Result<Vec<Export<'_>>, Error> {
+    let html =
+        options.html.as_deref().map(|path| Export { path, write: page::recording, viewer: "any browser" });
     let perfetto = options.perfetto.as_deref().map(|path| Export {
         path,
-        write: export::perfetto::write,
+        write: |recording, out| export::perfetto::write(&recording.report, out),
         viewer: "https://ui.perfetto.dev",
     });
     let firefox = options.firefox.as_deref().map(|path| Export {
         path,
-        write: export::firefox::write,
+        write: |recording, out| export::firefox::write(&recording.report, out),
         viewer: "https://profiler.firefox.com",
     });
-    let exports: Vec<Export<'_>> = perfetto.into_iter().chain(firefox).collect();
+    let exports: Vec<Export<'_>> = html.into_iter().chain(perfetto).chain(firefox).collect();
     match exports.iter().find(|export| export.path.symlink_metadata().is_ok()) {
         Some(export) => Err(Error::ExportExists(export.path.to_owned())),
         None => Ok(exports),
@@ -136,13 +141,13 @@ impl Export<'_> {
             _ => Error::File { path: self.path.to_owned(), why },
         };
         let mut out = io::BufWriter::new(File::create_new(self.path).map_err(fail)?);
-        let written = (self.write)(&recording.report, &mut out).and_then(|()| out.flush());
+        let written = (self.write)(recording, &mut out).and_then(|()| out.flush());
         if let Err(why) = written {
             // Half a file helps nobody; that it cannot be removed either changes nothing for the user.
             let _ = std::fs::remove_file(self.path);
             return Err(fail(why));
         }
-        output::note(format_args!("holdup: wrote {}; open it at {}", self.path.display(), self.viewer));
+        output::note(format_args!("holdup: wrote {}; {} opens it", self.path.display(), self.viewer));
         Ok(())
     }
 }

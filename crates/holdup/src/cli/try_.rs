@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Error, Status, measure, output, record, report};
-use crate::report::{number, text, trial as shown, trial_json};
+use crate::report::{number, page, text, trial as shown, trial_json};
 use crate::trial::figure::Metric;
 use crate::trial::program::Program;
 use crate::trial::remedy::{self, Asked};
@@ -85,6 +85,9 @@ pub struct Options {
     /// Keep everything, raw samples too, in this file; it must not exist [default: a new file beside the store]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a page here: the ranking as a picture and a table, in one file that any browser shows; it must not exist
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -109,6 +112,10 @@ has failed, however fast it was. The program's output is not shown. Exit status:
 /// # Errors
 /// Nothing can be tried; the message says why and what can.
 pub fn run(options: &Options) -> Result<Status, Error> {
+    if let Some(path) = options.html.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
+        // Before the budget is spent.
+        return Err(Error::ExportExists(path.clone()));
+    }
     let asked = asked(options);
     let remedies =
         remedy::remedies(&asked, &holdup_bench::launch::allowed_cpus()).map_err(Error::Argument)?;
@@ -124,6 +131,11 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let json = trial_json::text(&subject, &rules, &trial, measure::environment())
         .map_err(|why| Error::Output(why.into()))?;
     let kept = keep(options, &subject, &json)?;
+    if let Some(path) = &options.html {
+        let environment = measure::environment();
+        output::write_file(path, &page::trial(&subject, &rules, &trial, &environment), false)?;
+        output::note(format_args!("holdup: wrote {}; any browser opens it", path.display()));
+    }
     if options.json {
         output::print(&json)?;
     } else {

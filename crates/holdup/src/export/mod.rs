@@ -6,7 +6,7 @@ pub mod firefox;
 pub mod perfetto;
 
 #[cfg(test)]
-mod specimen;
+pub(crate) mod specimen;
 
 use std::collections::HashMap;
 use std::io;
@@ -20,14 +20,14 @@ use crate::report::recording::name;
 ///
 /// # Errors
 /// The analysis was not asked to keep one.
-fn timeline(report: &Report) -> io::Result<&Timeline> {
+pub(crate) fn timeline(report: &Report) -> io::Result<&Timeline> {
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, "the analysis kept no timeline to export");
     report.timeline.as_ref().ok_or_else(missing)
 }
 
 /// What intervals are called: few, however many intervals there are, so that each name is made once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Label {
+pub(crate) enum Label {
     Running(u16),
     Lock(u32),
     Off(Reason),
@@ -37,7 +37,7 @@ enum Label {
 
 /// The colour groups of intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Group {
+pub(crate) enum Group {
     Running,
     Runnable,
     /// Held up by another thread.
@@ -51,7 +51,7 @@ enum Group {
 }
 
 impl Label {
-    fn of(state: State) -> Label {
+    pub(crate) fn of(state: State) -> Label {
         match state {
             State::Running { cpu } => Label::Running(cpu),
             State::Off { lock: Some(index), .. } => Label::Lock(index),
@@ -62,7 +62,7 @@ impl Label {
     }
 
     /// As it is shown. A lock that the facts do not have is called by its reason alone.
-    fn text(self, facts: &Facts) -> String {
+    pub(crate) fn text(self, facts: &Facts) -> String {
         match self {
             Label::Running(NO_CPU) => "running".to_owned(),
             Label::Running(cpu) => format!("CPU {cpu}"),
@@ -84,7 +84,7 @@ impl Group {
     const ALL: [Group; 6] =
         [Group::Running, Group::Runnable, Group::Lock, Group::Idle, Group::Blocked, Group::Lost];
 
-    fn of(state: State) -> Group {
+    pub(crate) fn of(state: State) -> Group {
         match state {
             State::Running { .. } => Group::Running,
             State::Runnable
@@ -111,13 +111,13 @@ impl Group {
 }
 
 /// Threads by number; a number can belong to several threads, one after the other.
-struct Directory<'a> {
+pub(crate) struct Directory<'a> {
     facts: &'a Facts,
     by_tid: HashMap<Tid, Vec<usize>>,
 }
 
 impl<'a> Directory<'a> {
-    fn new(facts: &'a Facts) -> Self {
+    pub(crate) fn new(facts: &'a Facts) -> Self {
         let mut by_tid: HashMap<Tid, Vec<usize>> = HashMap::new();
         for (index, thread) in facts.threads.iter().enumerate() {
             by_tid.entry(thread.tid).or_default().push(index);
@@ -126,7 +126,7 @@ impl<'a> Directory<'a> {
     }
 
     /// Index of the thread that had the number at that moment; of the last that had it, if none did.
-    fn at(&self, tid: Tid, time_ns: u64) -> Option<usize> {
+    pub(crate) fn at(&self, tid: Tid, time_ns: u64) -> Option<usize> {
         let indices = self.by_tid.get(&tid)?;
         let lived = |index: &&usize| {
             let thread = &self.facts.threads[**index];

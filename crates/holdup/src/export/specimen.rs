@@ -8,13 +8,13 @@ use holdup_analyze::{
 };
 use holdup_trace::{Header, Pid, Target, Tid};
 
-pub(super) const BEGAN_NS: u64 = 7_000_000_000_000;
+pub(crate) const BEGAN_NS: u64 = 7_000_000_000_000;
 
 /// Quotes, a backslash, control characters, a change of direction, and what ends a script in a page.
-pub(super) const HOSTILE: &str = "a\"b\\c\u{0}\u{1b}[31m\n\u{202e}d</script>\u{2028}e";
+pub(crate) const HOSTILE: &str = "a\"b\\c\u{0}\u{1b}[31m\n\u{202e}d</script>\u{2028}e";
 
 /// Two threads of one process that hand one lock to each other, `rounds` times.
-pub(super) fn report(rounds: u64) -> Report {
+pub(crate) fn report(rounds: u64) -> Report {
     Report {
         facts: facts(rounds),
         findings: vec![finding()],
@@ -128,7 +128,7 @@ fn finding() -> Finding {
 }
 
 /// A report whose parts contradict each other: indices of nothing, time that goes back, more rows than threads.
-pub(super) fn contradictory() -> Report {
+pub(crate) fn contradictory() -> Report {
     let mut report = report(2);
     report.facts.locks.clear();
     report.facts.processes.clear();

@@ -13,6 +13,7 @@ pub mod html;
 pub mod interposed;
 pub mod json;
 pub mod number;
+pub mod page;
 pub mod recording;
 pub mod selftest;
 pub mod series;

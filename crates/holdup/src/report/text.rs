@@ -15,7 +15,7 @@ pub fn clean(text: &str) -> String {
 }
 
 /// Characters that change the direction of text or hide in it.
-fn is_bidi(c: char) -> bool {
+pub(crate) fn is_bidi(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 

@@ -64,7 +64,7 @@ fn helps(tried: &Tried) -> String {
 }
 
 /// `1.43x [1.35, 1.52]`.
-fn interval(ratio: &Ratio) -> String {
+pub(crate) fn interval(ratio: &Ratio) -> String {
     format!("{}x [{}, {}]", number::ratio(ratio.ratio), number::ratio(ratio.low), number::ratio(ratio.high))
 }
 
@@ -184,7 +184,7 @@ fn failed_rows(reason: &str, names: &[String], width: usize, style: &Style) -> S
 }
 
 /// What stands below the table.
-fn paragraphs(subject: &Subject, rules: &Rules, trial: &Trial) -> Vec<String> {
+pub(crate) fn paragraphs(subject: &Subject, rules: &Rules, trial: &Trial) -> Vec<String> {
     let mut all = vec![method(subject, rules, trial)];
     all.extend(trial.coverage.as_ref().map(coverage));
     all.extend(advice(trial));

@@ -1,70 +1,41 @@
-//! The HTML page: one self-contained file that needs no network, and no JavaScript to be read.
+//! The HTML page of a run: charts, figures, claims; in the shell that all pages share ([`page`](super::page)).
 //!
-//! Foreign text enters only through [`escape`]; the script is constant and reads the document alone. A content security
-//! policy in the page forbids every request.
+//! Foreign text enters only through [`escape`]; the page reads well without its script.
 
 mod svg;
 
 use std::fmt::Write as _;
 
+use super::page::{self, escape};
 use super::series::{self, Drawing};
 use super::table::{self, Grid, GridRow};
-use super::{Ink, claims, figures, headline, number, text};
+use super::{Ink, claims, figures, headline, number};
 use crate::claim::{ClaimResult, Verdict};
 use crate::plot::Plot;
 use crate::results::{CellRecord, RunRecord};
 use svg::Look;
-
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
 
 /// Rows of a table that a page folds.
 const LONG_TABLE: usize = 32;
 
 /// The page of a run; with claims it opens with them.
 pub fn page(run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) -> String {
-    let mut out = String::new();
     let title = headline(run, claims);
-    let _ = write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>holdup, run {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
-        run.id
-    );
+    let mut out = page::open("run", &format!("holdup, run {}", run.id));
     out.push_str(&svg::markers());
-    let _ = writeln!(
-        out,
-        "<header><p class=\"eyebrow\">holdup, run {}, {}</p>\n<h1>{}</h1></header>\n<main>",
-        run.id,
-        number::utc(run.started_unix_s),
-        escape(&title)
-    );
+    out.push_str(&page::header(
+        &format!("holdup, run {}, {}", run.id, number::utc(run.started_unix_s)),
+        &title,
+    ));
+    out.push_str("<main>\n");
     if !claims.is_empty() {
         claims_table(&mut out, claims);
     }
     sweeps(&mut out, run, plots, claims);
     notes(&mut out, run);
     environment(&mut out, run);
-    let _ = writeln!(out, "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>");
-    out
-}
-
-/// Foreign text made safe between tags and inside quoted attributes, with control characters visible.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text::clean(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
+    out.push_str("</main>\n");
+    out.push_str(page::CLOSE);
     out
 }
 
@@ -254,7 +225,7 @@ fn all_figures(out: &mut String, grid: &Grid, has_charts: bool) {
         true => writeln!(out, "<details><summary>All figures of {cells}</summary>"),
         false => writeln!(out, "<h3>All figures</h3>"),
     };
-    out.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
+    out.push_str("<div class=\"scroll\" tabindex=\"0\"><table class=\"sortable\"><thead><tr>");
     for factor in &grid.factors {
         let _ = write!(out, "<th>{}</th>", escape(factor));
     }

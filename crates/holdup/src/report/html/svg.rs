@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape;
+use crate::report::page::escape;
 use crate::report::series::{Axis, Drawing, Line, Point, Quantity};
 
 const WIDTH: f64 = 640.0;

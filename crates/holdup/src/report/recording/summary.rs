@@ -70,7 +70,7 @@ pub fn program(facts: &Facts) -> String {
 }
 
 /// Program, time, threads, CPU use; for a healthy program also what was looked at.
-fn context(facts: &Facts) -> String {
+pub(crate) fn context(facts: &Facts) -> String {
     let totals = &facts.totals;
     let span_s = facts.span_ns() as f64 / 1e9;
     let attached = match facts.header.target.attached && !facts.header.target.pids.is_empty() {
@@ -100,7 +100,7 @@ fn context(facts: &Facts) -> String {
 }
 
 /// What a verdict of no findings rests on.
-fn looked_at(facts: &Facts) -> String {
+pub(crate) fn looked_at(facts: &Facts) -> String {
     let grade = &facts.header.grade;
     let seen: Vec<&str> = [
         (grade.switches, "switches"),

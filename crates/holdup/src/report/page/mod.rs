@@ -1,0 +1,87 @@
+//! Pages for people: self-contained HTML files that need no server and no network.
+//!
+//! All pages share a shell: one style sheet and one script (built from `viewer/src`, see `cargo xtask viewer`), a theme switch,
+//! tables that sort. A content security policy in the page forbids every request. Foreign text enters as text only: through
+//! [`escape`] into markup, through [`json`] into data.
+
+mod findings;
+mod pack;
+mod recording;
+mod states;
+#[cfg(test)]
+mod tests;
+mod track;
+mod trial;
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::text;
+
+pub use recording::recording;
+pub use trial::trial;
+
+const STYLE: &str = include_str!("../../../viewer/dist/viewer.css");
+const SCRIPT: &str = include_str!("../../../viewer/dist/viewer.js");
+
+/// Everything up to the page's own content: `kind` chooses the style, `title` names the tab.
+pub(crate) fn open(kind: &str, title: &str) -> String {
+    let mut out = String::with_capacity(STYLE.len() + SCRIPT.len() + 1024);
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n<script>\n{SCRIPT}</script>\n</head>\n<body class=\"{kind}\">\n",
+        escape(title)
+    );
+    out
+}
+
+/// The page's own content up to its first section: what it is about in small letters, and its one sentence.
+pub(crate) fn header(about: &str, headline: &str) -> String {
+    format!(
+        "<header class=\"top\"><div><p class=\"eyebrow\">{}</p>\n<h1>{}</h1></div>\n\
+         <div class=\"switches\"><button type=\"button\" class=\"theme\" hidden>Theme</button></div></header>\n",
+        escape(about),
+        escape(headline)
+    )
+}
+
+/// The end of every page.
+pub(crate) const CLOSE: &str = "</body>\n</html>\n";
+
+/// Foreign text made safe between tags and inside quoted attributes, with control characters visible.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text::clean(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Data as it may stand in a script element: whatever strings hold, nothing ends the element.
+fn json(value: &Value) -> String {
+    let text = value.to_string();
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // Invisible characters too: who reads the source of a page sees what is there.
+            c if "<>&".contains(c) || c.is_control() || text::is_bidi(c) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,179 @@
+//! The page of a recording: findings, the timeline, tables.
+//!
+//! Its figures are the JSON report itself (`report --json`), so that they cannot differ; beside it stand the names as reports
+//! say them and the timeline's columns. viewer/src/data.ts reads what is written here.
+
+use std::io::{self, BufWriter, Write};
+
+use holdup_analyze::{Facts, Problem, Report, Timeline};
+use holdup_trace::Tid;
+use serde_json::{Value, json};
+
+use super::super::recording::{json as report_json, name, summary};
+use super::super::{number, text};
+use super::pack::{self, Column};
+use super::states::States;
+use super::track::{NO_WAKER, Track};
+use super::{CLOSE, escape, findings, header, open};
+use crate::export::{Directory, timeline};
+use crate::recording::Recording;
+
+/// A waker that was not recorded; threads follow by index.
+const OUTSIDE: u32 = 1;
+
+/// Writes the page.
+///
+/// # Errors
+/// `out` fails, or the analysis kept no timeline.
+pub fn recording(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    let report = &recording.report;
+    let facts = &report.facts;
+    let kept = timeline(report)?;
+    let directory = Directory::new(facts);
+    let mut out = BufWriter::new(out);
+    let title = format!("{}: holdup", summary::program(facts));
+    out.write_all(open("recording", &title).as_bytes())?;
+    out.write_all(header(&about(recording), &summary::headline(recording)).as_bytes())?;
+    writeln!(out, "<main>\n<p class=\"context\">{}</p>", escape(&summary::context(facts)))?;
+    out.write_all(findings::section(recording, &directory).as_bytes())?;
+    out.write_all(MOUNTS.as_bytes())?;
+    notes(recording, &mut out)?;
+    out.write_all(b"</main>\n")?;
+    element("report", &report_json::recording(recording), &mut out)?;
+    tracks(report, kept, &directory, &mut out)?;
+    out.write_all(CLOSE.as_bytes())?;
+    out.flush()
+}
+
+/// Where the script puts the timeline and the tables; heights are fixed by the style sheet, so that nothing jumps.
+const MOUNTS: &str = "<section id=\"timeline\" aria-label=\"Timeline\"><noscript><p class=\"note\">The timeline and the tables need JavaScript.</p></noscript></section>\n\
+     <section id=\"tables\" aria-label=\"Tables\"></section>\n";
+
+/// The line above the headline.
+fn about(recording: &Recording) -> String {
+    let header = &recording.report.facts.header;
+    let when = i64::try_from(header.began_unix_s).map(number::utc).unwrap_or_default();
+    let file = recording.path.to_string_lossy();
+    let command = text::clean(&header.target.command.join(" "));
+    match command.is_empty() {
+        true => format!("{file}, {when}"),
+        false => format!("{file}, {when}: {command}"),
+    }
+}
+
+fn notes(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    let sentences = summary::about(recording);
+    if sentences.is_empty() {
+        return Ok(());
+    }
+    out.write_all(b"<section id=\"about\"><h2>About the recording</h2>\n<ul class=\"plain\">\n")?;
+    for sentence in sentences {
+        writeln!(out, "<li>{}</li>", escape(&sentence))?;
+    }
+    out.write_all(b"</ul></section>\n")
+}
+
+fn element(id: &str, value: &Value, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<script type=\"application/json\" id=\"{id}\">{}</script>", super::json(value))
+}
+
+/// Compressed bytes.
+fn blob(id: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "<script type=\"application/octet-stream\" id=\"{id}\">")?;
+    pack::base64(&pack::deflate(bytes)?, out)?;
+    out.write_all(b"</script>\n")
+}
+
+/// The timeline: what describes it, its summaries, and the exact columns of each thread.
+fn tracks(
+    report: &Report,
+    kept: &Timeline,
+    directory: &Directory<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let facts = &report.facts;
+    let zero_ns = facts.header.began_ns.min(facts.start_ns);
+    let (start_ns, end_ns) =
+        (facts.start_ns - zero_ns, facts.end_ns.max(facts.start_ns + 1).saturating_sub(zero_ns));
+    let mut states = States::default();
+    let rows = kept.threads.iter().take(facts.threads.len());
+    let mut tracks: Vec<Track> = rows.map(|row| Track::new(row, zero_ns, &mut states)).collect();
+    let loose = wakes(kept, directory, zero_ns, &mut tracks);
+    let mut summaries = Vec::new();
+    let threads: Vec<Value> = tracks
+        .iter()
+        .enumerate()
+        .map(|(index, track)| {
+            let levels = track.levels();
+            for buckets in &levels {
+                summaries.extend(track.summary(*buckets, start_ns, end_ns, &states));
+            }
+            thread(facts, index, track, &levels, zero_ns)
+        })
+        .collect();
+    let lost: Vec<Value> = report.problems.iter().filter_map(|problem| lost(problem, zero_ns)).collect();
+    let view = json!({
+        "zero_ns": zero_ns.to_string(),
+        "start_ns": start_ns,
+        "end_ns": end_ns,
+        "states": states.table(facts),
+        "threads": threads,
+        "lost": lost,
+    });
+    element("view", &view, out)?;
+    blob("summaries", &summaries, out)?;
+    for (index, track) in tracks.iter().enumerate() {
+        blob(&format!("track-{index}"), &track.columns(), out)?;
+    }
+    blob("wakes", &loose, out)
+}
+
+fn thread(facts: &Facts, index: usize, track: &Track, levels: &[u64], zero_ns: u64) -> Value {
+    let thread = &facts.threads[index];
+    let process = facts.processes.iter().find(|process| process.pid == thread.pid);
+    json!({
+        "label": name::thread_in(facts, thread),
+        "name": text::clean(name::thread_name(facts, thread)),
+        "process": format!("{} ({})", text::clean(process.map_or("", |process| &process.name)), thread.pid.0),
+        "born_ns": thread.born_ns.saturating_sub(zero_ns),
+        "ended_ns": thread.ended_ns.saturating_sub(zero_ns),
+        "pieces": track.pieces.len(),
+        "levels": levels,
+    })
+}
+
+fn lost(problem: &Problem, zero_ns: u64) -> Option<Value> {
+    match problem {
+        Problem::Lost { count, from_ns, to_ns, .. } => Some(json!({
+            "count": count,
+            "from_ns": from_ns.saturating_sub(zero_ns),
+            "to_ns": to_ns.saturating_sub(zero_ns),
+        })),
+        _ => None,
+    }
+}
+
+/// Puts each wake-up where the woken thread becomes runnable; those without such a place are listed: time since the one before, who,
+/// whom.
+fn wakes(kept: &Timeline, directory: &Directory<'_>, zero_ns: u64, tracks: &mut [Track]) -> Vec<u8> {
+    let mut loose = Column::default();
+    let mut before_ns = 0;
+    for wake in &kept.wakes {
+        let waker = match directory.at(wake.from, wake.time_ns) {
+            Some(index) => index as u32 + OUTSIDE + 1,
+            None if wake.from == Tid(0) => OUTSIDE,
+            None => NO_WAKER,
+        };
+        let time_ns = wake.time_ns.saturating_sub(zero_ns);
+        let Some(woken) = directory.at(wake.to, wake.time_ns) else { continue };
+        let placed = tracks.get_mut(woken).is_some_and(|track| track.wake(time_ns, waker));
+        // Wake-ups come in order of time; one that does not cannot be told in differences.
+        if !placed && time_ns >= before_ns {
+            loose.put(time_ns - before_ns);
+            loose.put(u64::from(waker));
+            loose.put(woken as u64);
+            before_ns = time_ns;
+        }
+    }
+    loose.finish()
+}

@@ -1,0 +1,378 @@
+//! A recording's page: what it shows, and that it does what people ask of it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::browser::{self, Browser};
+use super::{pages, skip};
+
+const READY: &str = "window.holdup && window.holdup.ready && !document.querySelector('.loading')";
+
+/// A browser, or a printed reason why there is none.
+fn browser(name: &str) -> Option<Browser> {
+    match browser::find() {
+        Some(program) => Some(Browser::start(&program, &pages::folder(&format!("{name}-profile"))).unwrap()),
+        None => {
+            skip("there is no Chromium (looked for chromium, chromium-browser, google-chrome)");
+            None
+        }
+    }
+}
+
+fn opened(browser: &mut Browser, page: &Path) {
+    browser.look(1600, 1000, false).unwrap();
+    browser.open(page, READY).unwrap();
+}
+
+fn number(browser: &mut Browser, expression: &str) -> f64 {
+    browser.eval(expression).unwrap().as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
+}
+
+fn text(browser: &mut Browser, selector: &str) -> String {
+    let found = browser.eval(&format!("document.querySelector({}).textContent", json!(selector))).unwrap();
+    found.as_str().unwrap_or_else(|| panic!("nothing is {selector}")).to_owned()
+}
+
+/// Two frames later everything that was asked for is painted.
+fn painted(browser: &mut Browser) {
+    browser
+        .eval("new Promise((resume) => requestAnimationFrame(() => requestAnimationFrame(() => resume(0))))")
+        .unwrap();
+}
+
+/// A place on the timeline in the window: this time, this row.
+fn place(browser: &mut Browser, time_ns: f64, row: u32) -> (f64, f64) {
+    let found = browser
+        .eval(&format!(
+            "(() => {{ const lane = document.querySelector('.lane'); lane.scrollIntoView({{ block: 'center' }}); \
+             const box = lane.getBoundingClientRect(); return [box.left + holdup.timeline.xOf({time_ns}), box.top + {row} * 24 + 13]; }})()"
+        ))
+        .unwrap();
+    (found[0].as_f64().unwrap(), found[1].as_f64().unwrap())
+}
+
+/// The colour of the rows' canvas at a time and row, and a variable of the style sheet as the same three numbers.
+fn pixel(browser: &mut Browser, time_ns: f64, row: u32) -> Value {
+    painted(browser);
+    browser
+        .eval(&format!(
+            "Array.from(document.querySelector('canvas.base').getContext('2d').getImageData(\
+             Math.round(holdup.timeline.xOf({time_ns})), {row} * 24 + 13, 1, 1).data).slice(0, 3)"
+        ))
+        .unwrap()
+}
+
+fn colour(browser: &mut Browser, variable: &str) -> Value {
+    browser
+        .eval(&format!(
+            "(() => {{ const hex = parseInt(getComputedStyle(document.documentElement).getPropertyValue('{variable}').trim().slice(1), 16); \
+             return [hex >> 16, (hex >> 8) & 255, hex & 255]; }})()"
+        ))
+        .unwrap()
+}
+
+/// The same data; a browser knows one kind of numbers, so 1.0 comes back as 1.
+fn same(shown: &Value, wanted: &Value, at: &str) {
+    match (shown, wanted) {
+        (Value::Number(a), Value::Number(b)) => assert_eq!(a.as_f64(), b.as_f64(), "{at}"),
+        (Value::Array(a), Value::Array(b)) => {
+            assert_eq!(a.len(), b.len(), "{at}");
+            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| same(a, b, &format!("{at}[{i}]")));
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            assert!(a.keys().eq(b.keys()), "{at}");
+            b.iter().for_each(|(key, b)| same(&a[key], b, &format!("{at}.{key}")));
+        }
+        _ => assert_eq!(shown, wanted, "{at}"),
+    }
+}
+
+fn no_complaints(browser: &mut Browser) {
+    let complaints = browser.complaints();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn fixtures_open_without_a_request_or_an_error() {
+    let Some(mut browser) = browser("fixtures") else { return };
+    let folder = pages::folder("fixtures");
+    let imported = folder.join("perf.holdup");
+    let perf = pages::fixture("recordings/ping-pong.perf.data");
+    pages::holdup(&["import", &perf.to_string_lossy(), "-o", &imported.to_string_lossy()], &folder);
+    for recording in [pages::fixture("recordings/format-1.holdup"), imported] {
+        let page = pages::page_of(&recording, &folder);
+        let report = pages::holdup(&["report", &recording.to_string_lossy(), "--json"], &folder);
+        let report: Value = serde_json::from_str(&report).unwrap();
+        opened(&mut browser, &page);
+        painted(&mut browser);
+        // The figures of the page are the report itself.
+        let shown = browser.eval("JSON.parse(document.getElementById('report').textContent)").unwrap();
+        same(&shown, &report, "report");
+        let rows = number(&mut browser, "document.querySelectorAll('.labels .thread').length");
+        assert_eq!(rows as usize, report["threads"].as_array().unwrap().len());
+        assert_eq!(text(&mut browser, "h1"), report["headline"].as_str().unwrap());
+        no_complaints(&mut browser);
+    }
+}
+
+#[test]
+fn hostile_names_stay_text_in_page_and_timeline() {
+    let Some(mut browser) = browser("hostile") else { return };
+    let folder = pages::folder("hostile");
+    let page = pages::write(&pages::made_up(40), &folder);
+    opened(&mut browser, &page);
+    assert_eq!(
+        number(&mut browser, "document.images.length + document.querySelectorAll('[onerror]').length"),
+        0.0
+    );
+    let label = text(&mut browser, ".labels .thread");
+    assert!(
+        label
+            .contains("</script><img src=x onerror=alert(1)>\"'`${1}<U+001B>[31m<U+202E><U+2028>]]>&lt;<!--"),
+        "{label}"
+    );
+    // Reports shorten what looks like a long C++ name; what is left is foreign enough.
+    let lock = text(&mut browser, "[aria-label='Locks'] tbody th");
+    assert!(lock.contains("\"'`${1}<"), "{lock}");
+    // Everything that can show a name is made to show it.
+    let (x, y) = place(&mut browser, 60_000.0, 0);
+    browser.mouse("mouseMoved", x, y, json!({})).unwrap();
+    painted(&mut browser);
+    let tip = text(&mut browser, "#timeline .tip");
+    assert!(tip.contains("</script><img") && tip.contains("\"'`${1}<"), "{tip}");
+    let bodies = browser
+        .eval("document.body.innerHTML.includes('\\u202e') || document.body.innerText.includes('\\u001b')")
+        .unwrap();
+    assert_eq!(bodies, Value::Bool(false), "a control character reached the page");
+    no_complaints(&mut browser);
+}
+
+#[test]
+fn the_timeline_zooms_pans_measures_and_tells() {
+    let Some(mut browser) = browser("timeline") else { return };
+    let folder = pages::folder("timeline");
+    let page = pages::write(&pages::made_up(40), &folder);
+    opened(&mut browser, &page);
+    // Rows: the first runs from 0 to 40 us, waits until 90 us; the second the other way about.
+    browser.eval("holdup.timeline.show(0, 200000)").unwrap();
+    for (time, row, variable) in [
+        (20e3, 0, "--run0"),
+        (65e3, 0, "--lock0"),
+        (95e3, 0, "--runnable"),
+        (20e3, 1, "--lock0"),
+        (70e3, 1, "--run1"),
+    ] {
+        let wanted = colour(&mut browser, variable);
+        assert_eq!(pixel(&mut browser, time, row), wanted, "{variable} at {time} in row {row}");
+    }
+    // A switch is a green line.
+    let green = colour(&mut browser, "--switch");
+    let x = number(&mut browser, "Math.floor(holdup.timeline.xOf(40000))");
+    let line = browser
+        .eval(&format!("Array.from(document.querySelector('canvas.base').getContext('2d').getImageData({x}, 13, 1, 1).data).slice(0, 3)"))
+        .unwrap();
+    assert_eq!(line, green);
+    // An arrow leads from the waker's row to the woken one's.
+    let drawn = "(() => { const c = document.querySelector('canvas.over'); const x = Math.round(holdup.timeline.xOf(40000)); \
+                 return Array.from(c.getContext('2d').getImageData(x - 1, 22, 4, 1).data).some((v, i) => i % 4 === 3 && v > 60); })()";
+    assert_eq!(browser.eval(drawn).unwrap(), Value::Bool(true));
+    // The wheel zooms around the pointer.
+    let (x, y) = place(&mut browser, 65_000.0, 0);
+    browser.mouse("mouseWheel", x, y, json!({ "deltaX": 0, "deltaY": -120 })).unwrap();
+    painted(&mut browser);
+    let (from, to) =
+        (number(&mut browser, "holdup.timeline.from"), number(&mut browser, "holdup.timeline.to"));
+    assert!(to - from < 180_000.0, "{from} to {to}");
+    assert!(
+        (number(&mut browser, "holdup.timeline.timeAt(holdup.timeline.xOf(65000))") - 65_000.0).abs() < 1.0
+    );
+    let (again, _) = place(&mut browser, 65_000.0, 0);
+    assert!((again - x).abs() < 1.5, "what was under the pointer moved from {x} to {again}");
+    // A drag pans, shift and drag selects.
+    browser.eval("holdup.timeline.show(1000000, 1200000)").unwrap();
+    let (x, y) = place(&mut browser, 1_100_000.0, 0);
+    browser.drag((x, y), (x - 200.0, y), false).unwrap();
+    assert!(number(&mut browser, "holdup.timeline.from") > 1_010_000.0);
+    browser.eval("holdup.timeline.show(0, 200000)").unwrap();
+    let (from, to) = (place(&mut browser, 20_000.0, 0), place(&mut browser, 120_000.0, 1));
+    browser.drag(from, to, true).unwrap();
+    painted(&mut browser);
+    let (a, b) = (number(&mut browser, "holdup.timeline.a"), number(&mut browser, "holdup.timeline.b"));
+    assert!((a - 20_000.0).abs() < 400.0 && (b - 120_000.0).abs() < 400.0, "{a} {b}");
+    let difference = text(&mut browser, "[data-part='difference']");
+    assert!(difference.contains("us") && difference.contains("ns)"), "{difference}");
+    // Both threads ended one run each between the markers: at 40 us and at 95 us.
+    browser.wait("document.querySelector('[data-figure=switches]')?.title === '2'").unwrap();
+    // Keys: markers at the pointer, everything, away with the markers.
+    browser.key("Escape").unwrap();
+    assert_eq!(browser.eval("holdup.timeline.a").unwrap(), Value::Null);
+    browser.key("0").unwrap();
+    assert_eq!(number(&mut browser, "holdup.timeline.to - holdup.timeline.from"), 4_000_000.0);
+    browser.wait("document.querySelector('[data-figure=switches]')?.title === '80'").unwrap();
+    // What is under the pointer: who, what, how long, who ended it.
+    browser.eval("holdup.timeline.show(0, 200000)").unwrap();
+    let (x, y) = place(&mut browser, 65_000.0, 0);
+    browser.mouse("mouseMoved", x, y, json!({})).unwrap();
+    painted(&mut browser);
+    let tip = text(&mut browser, "#timeline .tip");
+    for part in ["waits for", "50.0us", "ended by (it released)", "501"] {
+        assert!(tip.contains(part), "{part}: {tip}");
+    }
+    no_complaints(&mut browser);
+}
+
+#[test]
+fn search_sort_tables_and_theme() {
+    let Some(mut browser) = browser("search") else { return };
+    let folder = pages::folder("search");
+    let page = pages::write(&pages::made_up(3_000), &folder);
+    opened(&mut browser, &page);
+    // Search by typing; what does not match goes, what matches stays.
+    browser.key("/").unwrap();
+    browser.call("Input.insertText", json!({ "text": "(501)" })).unwrap();
+    assert_eq!(number(&mut browser, "document.querySelectorAll('.labels .thread').length"), 1.0);
+    browser.key("Escape").unwrap();
+    assert_eq!(number(&mut browser, "document.querySelectorAll('.labels .thread').length"), 2.0);
+    // A search for a lock dims the rest and finds the next wait.
+    browser.eval("holdup.timeline.find('waits for')").unwrap();
+    browser.eval("holdup.timeline.next(1)").unwrap();
+    let found = browser.eval("holdup.timeline.marked").unwrap();
+    assert!(found["to"].as_f64() > found["from"].as_f64(), "{found}");
+    browser.eval("holdup.timeline.find('')").unwrap();
+    // Rows by CPU time: the second thread has more.
+    browser.eval("holdup.timeline.setSort('cpu')").unwrap();
+    assert!(text(&mut browser, ".labels .thread").contains("(501)"));
+    browser.eval("holdup.timeline.setGrouping('process')").unwrap();
+    assert_eq!(number(&mut browser, "document.querySelectorAll('.labels .group').length"), 1.0);
+    // A table sorts by its head, up and down, and by nothing else.
+    browser.eval("[...document.querySelectorAll('[role=tab]')].find((tab) => tab.textContent.startsWith('Threads')).click()").unwrap();
+    let first = "document.querySelector('table[aria-label=Threads] tbody th').textContent";
+    let press = "[...document.querySelectorAll('table[aria-label=Threads] thead button')].find((b) => b.textContent === 'on CPU').click()";
+    assert!(browser.eval(first).unwrap().as_str().unwrap().contains("(501)"));
+    browser.eval(press).unwrap();
+    assert!(browser.eval(first).unwrap().as_str().unwrap().contains("(500)"));
+    // Dark and light by a key; the canvas follows.
+    browser.eval("holdup.timeline.setSort('order'); holdup.timeline.setGrouping('none'); holdup.timeline.show(0, 200000); document.activeElement.blur()").unwrap();
+    let light = pixel(&mut browser, 20e3, 0);
+    browser.key("t").unwrap();
+    let (dark, wanted) = (pixel(&mut browser, 20e3, 0), colour(&mut browser, "--run0"));
+    assert_ne!(light, dark);
+    assert_eq!(dark, wanted);
+    no_complaints(&mut browser);
+}
+
+#[test]
+fn summaries_and_events_agree_and_nothing_jumps_at_any_width() {
+    let Some(mut browser) = browser("widths") else { return };
+    let folder = pages::folder("widths");
+    // So many that the page opens with summaries.
+    let page = pages::write(&pages::made_up(30_000), &folder);
+    opened(&mut browser, &page);
+    assert!(number(&mut browser, "holdup.timeline.view.threads[0].levels.length") > 1.0);
+    // The first thread runs 40% of the time and waits 50%: the mixture is between the two colours.
+    let (run, lock) = (colour(&mut browser, "--run0"), colour(&mut browser, "--lock0"));
+    let seen = pixel(&mut browser, 1.5e9, 0);
+    for channel in 0..3 {
+        let [run, lock, seen] = [&run, &lock, &seen].map(|colour| colour[channel].as_f64().unwrap());
+        let (low, high) = (run.min(lock) - 30.0, run.max(lock) + 30.0);
+        assert!((low..=high).contains(&seen), "{seen} is not between {run} and {lock}");
+    }
+    for width in [1024, 1600, 2560] {
+        browser.look(width, 900, false).unwrap();
+        painted(&mut browser);
+        let before = browser.eval("document.querySelector('#tables').offsetTop").unwrap();
+        browser.eval("holdup.timeline.setMarker('a', 1e6); holdup.timeline.setMarker('b', 2e9); holdup.timeline.show(0, 1e6)").unwrap();
+        browser.wait("document.querySelector('.stats h3')?.textContent === 'Between the markers'").unwrap();
+        painted(&mut browser);
+        assert_eq!(
+            browser.eval("document.querySelector('#tables').offsetTop").unwrap(),
+            before,
+            "at {width}"
+        );
+        let sideways = number(&mut browser, "document.documentElement.scrollWidth - innerWidth");
+        assert!(sideways <= 0.0, "at {width} the page is {sideways} px too wide");
+        browser.key("Escape").unwrap();
+        browser.eval("holdup.timeline.fit()").unwrap();
+        browser.wait("document.querySelector('.stats h3')?.textContent === 'In the window'").unwrap();
+    }
+    no_complaints(&mut browser);
+}
+
+#[test]
+fn a_real_recording_and_the_way_from_a_finding_to_its_moment() {
+    let Some(mut browser) = browser("real") else { return };
+    let folder = pages::folder("real");
+    let recording = match pages::recorded("hot_lock.c", &folder) {
+        Ok(recording) => recording,
+        Err(why) => return skip(&why),
+    };
+    let page = pages::page_of(&recording, &folder);
+    assert!(std::fs::metadata(&page).unwrap().len() < 2_000_000);
+    opened(&mut browser, &page);
+    let report = pages::holdup(&["report", &recording.to_string_lossy(), "--json"], &folder);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let shown = browser.eval("JSON.parse(document.getElementById('report').textContent)").unwrap();
+    same(&shown, &report, "report");
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(number(&mut browser, "document.querySelectorAll('.finding').length") as usize, findings.len());
+    no_complaints(&mut browser);
+    if number(&mut browser, "document.querySelectorAll('button.moment').length") == 0.0 {
+        return skip("the machine was too busy: this recording has no finding with a moment");
+    }
+    let (from, to) = browser
+        .eval("(() => { const m = document.querySelector('button.moment'); m.click(); return [Number(m.dataset.from), Number(m.dataset.to)]; })()")
+        .map(|pair| (pair[0].as_f64().unwrap(), pair[1].as_f64().unwrap()))
+        .unwrap();
+    painted(&mut browser);
+    assert_eq!(number(&mut browser, "holdup.timeline.a"), from);
+    assert_eq!(number(&mut browser, "holdup.timeline.b"), to);
+    assert!(
+        number(&mut browser, "holdup.timeline.from") <= from
+            && number(&mut browser, "holdup.timeline.to") >= to
+    );
+    assert_eq!(
+        number(&mut browser, "holdup.timeline.selected"),
+        number(&mut browser, "holdup.timeline.marked.thread")
+    );
+    no_complaints(&mut browser);
+}
+
+#[test]
+fn pages_of_bench_and_try_share_the_shell() {
+    let Some(mut browser) = browser("shell") else { return };
+    let folder = pages::folder("shell");
+    // Results go into the test's own folder.
+    let words =
+        ["bench", "--lock", "pthread,none", "--threads", "1,2", "--repeat", "2", "--html", "bench.html"];
+    pages::holdup_at_home(&words, &folder);
+    let words =
+        ["try", "--budget", "60s", "--vary", "N=0.03,0.02", "--html", "try.html", "--", "sleep", "{N}"];
+    pages::holdup_at_home(&words, &folder);
+    for name in ["bench.html", "try.html"] {
+        browser.look(1600, 1000, true).unwrap();
+        browser.open(&folder.join(name), "document.querySelector('button.theme:not([hidden])')").unwrap();
+        let paper = "getComputedStyle(document.body).backgroundColor";
+        let dark = browser.eval(paper).unwrap();
+        browser.eval("document.querySelector('button.theme').click()").unwrap();
+        assert_ne!(browser.eval(paper).unwrap(), dark, "{name}");
+        // The first column's head sorts the rows, one way and then the other.
+        let names = "[...document.querySelector('table.sortable').tBodies[0].rows].map((row) => row.cells[0].textContent)";
+        let press = "document.querySelector('table.sortable thead button').click()";
+        browser.eval(press).unwrap();
+        let up = browser.eval(names).unwrap();
+        browser.eval(press).unwrap();
+        let down = browser.eval(names).unwrap();
+        let turned: Vec<Value> = down.as_array().unwrap().iter().rev().cloned().collect();
+        let distinct = up.as_array().unwrap().windows(2).all(|pair| pair[0] != pair[1]);
+        assert!(!distinct || up == Value::Array(turned), "{name}: {up} {down}");
+        assert!(number(&mut browser, "document.querySelectorAll('figure svg').length") > 0.0, "{name}");
+        no_complaints(&mut browser);
+    }
+    // Arrow keys read a chart.
+    browser.open(&folder.join("bench.html"), "document.querySelector('.plot svg')").unwrap();
+    browser.eval("document.querySelector('.plot svg').focus()").unwrap();
+    browser.key("ArrowRight").unwrap();
+    assert!(text(&mut browser, "figure .tip").contains("threads 1"));
+    no_complaints(&mut browser);
+}

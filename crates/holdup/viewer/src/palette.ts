@@ -1,0 +1,47 @@
+// Colours come from the style sheet, so that a theme is one list of variables; the timeline needs them as numbers.
+
+import type { View } from "./data";
+
+export type Rgb = readonly [number, number, number];
+
+export interface Palette {
+  paper: Rgb; running: Rgb[]; runnable: Rgb; idle: Rgb; blocked: Rgb; lost: Rgb; switch: Rgb; row: Rgb;
+  /** Per state, with waits for locks by lock. */
+  states: Rgb[];
+}
+
+/** Locks beyond these share the last colour. */
+export const LOCK_COLOURS = 8;
+
+function rgb(style: CSSStyleDeclaration, name: string): Rgb {
+  const hex = style.getPropertyValue(name).trim();
+  const value = parseInt(hex.slice(1), 16);
+  return [(value >> 16) & 255, (value >> 8) & 255, value & 255];
+}
+
+/** The colour variable of a lock by its place among the contended ones. */
+export function lockColour(rank: number): string {
+  return `--lock${Math.min(rank, LOCK_COLOURS - 1)}`;
+}
+
+/** Rank of each lock among those that hold threads up, by its index in the report; the report has the worst first. */
+export function ranks(view: View): Map<number, number> {
+  const locks = new Set<number>();
+  for (const state of view.states) if (state.group === "lock" && state.lock !== null) locks.add(state.lock);
+  return new Map([...locks].sort((a, b) => a - b).map((lock, rank) => [lock, rank]));
+}
+
+export function palette(view: View): Palette {
+  const style = getComputedStyle(document.documentElement);
+  const running = [0, 1, 2, 3].map((i) => rgb(style, `--run${i}`));
+  const groups = {
+    runnable: rgb(style, "--runnable"), idle: rgb(style, "--idle"), blocked: rgb(style, "--blocked"), lost: rgb(style, "--lost"),
+  };
+  const ranked = ranks(view);
+  const states = view.states.map((state): Rgb => {
+    if (state.group === "running") return running[(state.cpu ?? 0) % running.length] as Rgb;
+    if (state.group === "lock") return rgb(style, lockColour(state.lock === null ? LOCK_COLOURS : ranked.get(state.lock) ?? LOCK_COLOURS));
+    return groups[state.group];
+  });
+  return { paper: rgb(style, "--paper"), row: rgb(style, "--lane"), running, ...groups, switch: rgb(style, "--switch"), states };
+}

@@ -1,0 +1,50 @@
+// Light or dark: as the system has it, until somebody chooses.
+
+const KEY = "holdup-theme";
+
+function stored(): string | null {
+  try { return localStorage.getItem(KEY); } catch { return null; }
+}
+
+function keep(theme: string): void {
+  try { localStorage.setItem(KEY, theme); } catch { /* A page from a file may have no storage: the choice lasts as long as the page. */ }
+}
+
+export function isDark(): boolean {
+  const chosen = document.documentElement.dataset["theme"];
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+/** As early as possible, so that nothing flashes. A theme in the address wins: `#theme=dark`. */
+export function applyTheme(): void {
+  const chosen = /theme=(light|dark)/.exec(location.hash)?.[1] ?? stored();
+  if (chosen === "light" || chosen === "dark") document.documentElement.dataset["theme"] = chosen;
+}
+
+let listeners: (() => void)[] = [];
+
+export function onTheme(listener: () => void): void {
+  listeners = [...listeners, listener];
+}
+
+export function toggleTheme(): void {
+  const theme = isDark() ? "light" : "dark";
+  document.documentElement.dataset["theme"] = theme;
+  keep(theme);
+  listeners.forEach((listener) => listener());
+}
+
+export function themeButton(): void {
+  for (const found of document.querySelectorAll<HTMLButtonElement>("button.theme")) {
+    const name = () => {
+      found.textContent = isDark() ? "Light" : "Dark";
+      found.title = `Switch to ${isDark() ? "light" : "dark"} colours (T)`;
+    };
+    found.hidden = false;
+    found.addEventListener("click", toggleTheme);
+    onTheme(name);
+    name();
+  }
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  system.addEventListener("change", () => listeners.forEach((listener) => listener()));
+}

@@ -1,0 +1,102 @@
+// A thread's row: summaries at several levels, and exactly what it did when, as columns.
+
+import { blob, type ThreadRow, type View } from "./data";
+
+/** As in track.rs: running, runnable, lock, blocked, the state off CPU, and the switches as a logarithm. */
+export const BUCKET_BYTES = 6;
+export const NO_WAKER = 0;
+export const OUTSIDE = 1;
+
+export interface Level { buckets: number; at: number }
+
+/** What a thread did, exactly: piece i lasts from starts[i] to starts[i + 1]. */
+export interface Exact { count: number; starts: Float64Array; states: Uint16Array; wakers: Uint32Array }
+
+export interface Track { index: number; row: ThreadRow; levels: Level[]; exact: Exact | null }
+
+export interface Loose { time: number; waker: number; woken: number }
+
+class Numbers {
+  private at = 0;
+  constructor(private readonly bytes: Uint8Array) {}
+
+  get more(): boolean { return this.at < this.bytes.length; }
+
+  next(): number {
+    const bytes = this.bytes;
+    let byte = bytes[this.at++] ?? 0;
+    if (byte < 0x80) return byte;
+    let value = byte & 0x7f;
+    let scale = 128;
+    do {
+      byte = bytes[this.at++] ?? 0;
+      value += (byte & 0x7f) * scale;
+      scale *= 128;
+    } while (byte >= 0x80);
+    return value;
+  }
+}
+
+function exact(bytes: Uint8Array): Exact {
+  const numbers = new Numbers(bytes);
+  const count = numbers.next();
+  const starts = new Float64Array(count + 1);
+  const states = new Uint16Array(count);
+  const wakers = new Uint32Array(count);
+  let time = numbers.next();
+  for (let i = 0; i < count; i++) states[i] = numbers.next();
+  starts[0] = time;
+  for (let i = 0; i < count; i++) starts[i + 1] = time += numbers.next();
+  for (let i = 0; i < count; i++) wakers[i] = numbers.next();
+  return { count, starts, states, wakers };
+}
+
+/** Index of the piece that lasts at that moment; -1 before the first, count after the last. */
+export function pieceAt(track: Exact, time: number): number {
+  let low = 0;
+  let high = track.count + 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((track.starts[middle] as number) <= time) low = middle + 1; else high = middle;
+  }
+  return low - 1;
+}
+
+export class Tracks {
+  readonly all: Track[];
+  summaries = new Uint8Array(0);
+  loose: Loose[] = [];
+  /** How many rows are exact already. */
+  ready = 0;
+
+  constructor(readonly view: View) {
+    let at = 0;
+    this.all = view.threads.map((row, index) => {
+      const levels = row.levels.map((buckets) => {
+        const level = { buckets, at };
+        at += buckets * BUCKET_BYTES;
+        return level;
+      });
+      return { index, row, levels, exact: null };
+    });
+  }
+
+  /** The summaries first, so that there is something to see; then row by row, with room for the page in between. */
+  async load(seen: () => void): Promise<void> {
+    this.summaries = new Uint8Array(await blob("summaries"));
+    seen();
+    for (const track of this.all) {
+      track.exact = exact(await blob(`track-${track.index}`));
+      this.ready++;
+      seen();
+      await new Promise((resume) => setTimeout(resume, 0));
+    }
+    const numbers = new Numbers(await blob("wakes"));
+    let time = 0;
+    while (numbers.more) {
+      time += numbers.next();
+      this.loose.push({ time, waker: numbers.next(), woken: numbers.next() });
+    }
+    seen();
+  }
+}
