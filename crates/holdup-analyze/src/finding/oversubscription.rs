@@ -89,6 +89,6 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
         ],
         moments: Vec::new(),
         cure: Cure::FewerThreads,
-        proof: weigh::try_with("--slices default,20ms --gates none,1,2"),
+        proof: weigh::try_with("--slices default,20ms --gates 1,2"),
     }
 }

@@ -80,7 +80,7 @@ fn cure(lock: &LockFacts, holding: Holding) -> (Cure, Command) {
         return (Cure::MoveOutOfSection, weigh::record_again());
     }
     let proof = match lock.primitive {
-        crate::Primitive::Mutex => weigh::try_with("--gates none,1,2 --slices default,20ms"),
+        crate::Primitive::Mutex => weigh::try_with("--gates 1,2 --slices default,20ms"),
         _ => weigh::try_with("--cpus all,1 --slices default,20ms"),
     };
     (Cure::FewerThreads, proof)
