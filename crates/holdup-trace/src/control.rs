@@ -19,8 +19,11 @@ pub const SETTINGS_FILE: &str = "settings";
 /// First bytes of both files.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"holdup\0c");
 /// Raised with every change of this file's types.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
+/// Processes with a file of figures; those beyond are served and leave none, for a program may start any number of them, and all
+/// their files would lie in memory.
+pub const PROCESSES: u32 = 512;
 /// Most rules for single locks.
 pub const RULES: usize = 64;
 /// Locks that have a record of their own; those beyond share the last.
@@ -131,6 +134,8 @@ pub struct Settings {
     pub watchdog_ms: u32,
     /// How many rules there are.
     pub rules_len: u32,
+    /// Processes that were served so far, counted by themselves.
+    pub processes: AtomicU32,
     /// The last part of the path of the program to serve, ended by 0; empty for every one. Others run as if not interposed.
     pub program: [u8; PATH],
     /// The rules; the first that fits a lock decides.

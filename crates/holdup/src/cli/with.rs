@@ -98,7 +98,8 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let control = Control::create(&settings).map_err(no_control)?;
     let finished = start(options, control.environment(), &conditions)?;
     let figures = control.figures().map_err(no_control)?;
-    let run = Run { policy, settings: &settings, figures: &figures, finished: &finished };
+    let uncounted = control.uncounted().map_err(no_control)?;
+    let run = Run { policy, settings: &settings, figures: &figures, uncounted, finished: &finished };
     report(options, &run)?;
     Ok(Status::Child(finished.code))
 }

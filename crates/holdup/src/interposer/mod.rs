@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use holdup_trace::control::{ENV, Policy, Profile, SETTINGS_FILE};
+use holdup_trace::control::{ENV, PROCESSES, Policy, Profile, SETTINGS_FILE};
 
 pub use figures::Figures;
 
@@ -145,6 +145,14 @@ impl Control {
         // A process that executes another program has one file for each.
         figures.sort_by_key(|figures| (figures.process.pid, figures.began_ns));
         Ok(figures)
+    }
+
+    /// Processes that were served and are not among [`Control::figures`], because there were too many.
+    ///
+    /// # Errors
+    /// The folder is gone.
+    pub fn uncounted(&self) -> io::Result<u32> {
+        Ok(settings::processes(&self.folder.join(SETTINGS_FILE))?.saturating_sub(PROCESSES))
     }
 
     /// Where the files of this run are.

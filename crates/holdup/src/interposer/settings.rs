@@ -1,6 +1,8 @@
 //! The file of settings, byte by byte: this program has no unsafe code, so it writes fields at their offsets.
 
 use std::mem::{offset_of, size_of};
+use std::path::Path;
+use std::{fs, io};
 
 use holdup_trace::control::{self, Policy};
 
@@ -28,6 +30,17 @@ pub fn bytes(settings: &Settings) -> Vec<u8> {
         put(&mut file, at, &rule_bytes(rule));
     }
     file
+}
+
+/// How many processes were served so far.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn processes(path: &Path) -> io::Result<u32> {
+    let at = offset_of!(control::Settings, processes);
+    let file = fs::read(path)?;
+    let word = file.get(at..).and_then(|rest| rest.first_chunk()).ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok(u32::from_ne_bytes(*word))
 }
 
 /// The word of a policy.

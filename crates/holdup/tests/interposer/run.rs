@@ -121,3 +121,14 @@ fn a_slice_is_the_kernels_and_needs_no_interposer() {
     let both = With::new().run(&["--slice", "20ms", "--lock", "ttas"], &[text(&program), "2", "100"]).with(0);
     both.says(&["ttas: 800 acquisitions"]);
 }
+
+#[test]
+fn a_program_that_starts_very_many_processes_fills_no_memory() {
+    if !is_possible() {
+        return;
+    }
+    let with = With::new();
+    let script = "i=0; while [ $i -lt 600 ]; do /bin/true; i=$((i + 1)); done";
+    // The shell and its children; the first 512 have figures.
+    with.run(&["--lock", "glibc"], &["sh", "-c", script]).with(0).says(&["more processes", "first 512"]);
+}

@@ -6,7 +6,9 @@ use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use holdup_trace::control::{self, Figures, MAGIC, PATH, SETTINGS_FILE, STATE_SERVES, Settings, VERSION};
+use holdup_trace::control::{
+    self, Figures, MAGIC, PATH, PROCESSES, SETTINGS_FILE, STATE_SERVES, Settings, VERSION,
+};
 
 use super::kernel::{self, getpid};
 
@@ -35,28 +37,33 @@ pub fn map_settings(folder: &Folder) -> Option<&'static Settings> {
     let mut path = Path::new(folder);
     path.push(SETTINGS_FILE.as_bytes());
     // SAFETY: the path ends with 0.
-    let file = File::opened(unsafe { kernel::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC, 0) })?;
+    let file = File::opened(unsafe { kernel::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC, 0) })?;
     let size = size_of::<Settings>();
     if file.size()? < size {
         return None;
     }
-    let address = map(Some(&file), size, false)?;
+    let address = map(Some(&file), size)?;
     // SAFETY: the file is as large as the type, all of whose values are valid, and stays mapped.
     let settings = unsafe { &*address.cast::<Settings>() };
     let fits = settings.magic == MAGIC && settings.version == VERSION && settings.bytes as usize == size;
     fits.then_some(settings)
 }
 
-/// Makes the file of this process. One that serves nothing gets only the beginning.
+/// Makes the file of this process, or memory in its place if there are too many. One that serves nothing gets only the beginning.
 pub fn make_figures(folder: &Folder, settings: &Settings, state: u32) -> Option<*mut Figures> {
     let serves = state == STATE_SERVES;
     let size = if serves { size_of::<Figures>() } else { offset_of!(Figures, threads) };
-    let file = File::made(folder)?;
-    // SAFETY: the descriptor is open.
-    if unsafe { libc::ftruncate(file.0, size as i64) } != 0 {
-        return None;
-    }
-    let figures = map(Some(&file), size, true)?.cast::<Figures>();
+    let file = if serves && settings.processes.fetch_add(1, Ordering::Relaxed) >= PROCESSES {
+        None
+    } else {
+        let file = File::made(folder)?;
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::ftruncate(file.0, size as i64) } != 0 {
+            return None;
+        }
+        Some(file)
+    };
+    let figures = map(file.as_ref(), size)?.cast::<Figures>();
     let mut program = [0; PATH];
     exe(&mut program);
     // SAFETY: the file is new, zero, and large enough for these fields, which nobody else writes.
@@ -85,8 +92,8 @@ pub fn exe(program: &mut [u8; PATH]) -> usize {
 }
 
 /// Maps memory: of a file, or zero and private.
-pub fn map(file: Option<&File>, size: usize, writable: bool) -> Option<*mut c_void> {
-    let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+pub fn map(file: Option<&File>, size: usize) -> Option<*mut c_void> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
     let (flags, descriptor) = match file {
         Some(file) => (libc::MAP_SHARED, file.0),
         None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),

@@ -304,7 +304,7 @@ fn begin() -> bool {
         return false;
     }
     let bytes = LOCKS * size_of::<AtomicU64>();
-    let Some(holds) = files::map(None, bytes, true) else { return false };
+    let Some(holds) = files::map(None, bytes) else { return false };
     // SAFETY: the memory is as large, zero, and is never unmapped.
     let holds = unsafe { std::slice::from_raw_parts(holds.cast::<AtomicU64>(), LOCKS) };
     let rules_len = (settings.rules_len as usize).min(control::RULES);

@@ -179,6 +179,15 @@ pub fn coverage(run: &Run<'_>, style: &Style) -> String {
     for warning in coverage.warnings() {
         push(&mut out, style, &style.paint(Ink::Bad, &format!("holdup: {warning}")));
     }
+    if run.uncounted > 0 {
+        let counted = holdup_trace::control::PROCESSES;
+        let more = number::count(f64::from(run.uncounted));
+        push(
+            &mut out,
+            style,
+            &format!("holdup: {more} more processes took part; the first {counted} are counted"),
+        );
+    }
     if coverage.acquisitions == 0 {
         push(&mut out, style, &nothing(&coverage));
     } else {

@@ -156,7 +156,13 @@ mod tests {
         let named: Vec<Option<Named>> = figures.iter().map(|one| Some(naming::named(one))).collect();
         let finished = Finished { code: 0, process: ProcessUse::default() };
         let settings = Settings::default();
-        let run = Run { policy: Policy::Glibc, settings: &settings, figures: &figures, finished: &finished };
+        let run = Run {
+            policy: Policy::Glibc,
+            settings: &settings,
+            figures: &figures,
+            uncounted: 0,
+            finished: &finished,
+        };
         let mut written = BTreeSet::new();
         keys(&json(&run, &named), &mut written);
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profile-json.md");

@@ -23,6 +23,8 @@ pub struct Run<'a> {
     pub settings: &'a Settings,
     /// What each of its processes did.
     pub figures: &'a [Figures],
+    /// Processes beyond those: served, but too many to count.
+    pub uncounted: u32,
     /// What the kernel says of the program and the children that it waited for.
     pub finished: &'a Finished,
 }
