@@ -118,6 +118,10 @@ struct Lane {
     last: Option<(u32, bool)>,
     /// Where the thread is that leaves next.
     place: Option<(u32, StackId)>,
+    /// Who left and who came by the scheduler's word: the threads' own events say it again, right afterwards. What the scheduler
+    /// did not tell (on some CPUs, that one came after idleness) they tell alone.
+    told_out: Option<u32>,
+    told_in: Option<u32>,
 }
 
 impl Assembler {
@@ -196,6 +200,9 @@ impl Assembler {
             return Ok(());
         };
         let second = self.switched_in(frame, &record);
+        if let (Some((next, _)), Some(lane)) = (&second, self.lanes.get_mut(lane)) {
+            lane.told_in = Some(*next);
+        }
         let first = self.event(lane, frame, record, sink);
         let cpu = self.lanes.get(lane).map_or(NO_CPU, |lane| lane.cpu);
         for (tid, what) in first.into_iter().chain(second) {
@@ -267,6 +274,11 @@ impl Assembler {
 
     fn switch(&mut self, lane: usize, tid: u32, out: bool, preempted: bool) -> Option<What> {
         let lane = self.lanes.get_mut(lane)?;
+        let told = if out { &mut lane.told_out } else { &mut lane.told_in };
+        if told.take() == Some(tid) {
+            lane.last = Some((tid, out));
+            return None;
+        }
         // A thread that was attached to while it was being born may have two events that say the same.
         if lane.last.replace((tid, out)) == Some((tid, out)) {
             return None;
@@ -297,7 +309,7 @@ impl Assembler {
             Kind::MajorFault => Some(What::MajorFault { addr: sample.addr, stack }),
             Kind::Call => {
                 self.calling.insert(frame.tid);
-                let nr = CallNumber(u16::try_from(decode::u64_at(sample.raw, 8)?).ok()?);
+                let nr = CallNumber(u16::try_from(decode::u32_at(sample.raw, 8)?).ok()?);
                 Some(What::Call { nr, stack })
             }
             Kind::DeepPlace | Kind::SleepPlace => {
@@ -306,7 +318,9 @@ impl Assembler {
             }
             Kind::Switch => {
                 let off = off_cpu(sample.raw)?;
-                let place = self.lanes.get_mut(lane)?.place.take().filter(|(tid, _)| *tid == frame.tid);
+                let lane = self.lanes.get_mut(lane)?;
+                lane.told_out = Some(frame.tid);
+                let place = lane.place.take().filter(|(tid, _)| *tid == frame.tid);
                 if off != OffCpu::Runnable {
                     self.sleeps += 1;
                     self.unexplained += u64::from(!self.calling.remove(&frame.tid) && place.is_none());
@@ -534,6 +548,18 @@ mod tests {
         assert_eq!(switched(5, 0x100, 0), [out(OffCpu::Runnable)], "preempted");
         assert_eq!(switched(6, 1, 7), [(7, What::SwitchIn)], "a stranger left");
         assert_eq!(switched(6, 1, 8), [], "two strangers");
+    }
+
+    #[test]
+    fn what_both_tell_is_told_once_and_what_one_tells_is_told() {
+        let born = [fork(100, 5, 100, 1), fork(100, 7, 100, 1)];
+        let told = |records: &[Vec<u8>]| facts(&[&born[..], records].concat())[2..].to_vec();
+        let out = What::SwitchOut { off: OffCpu::Sleeping, stack: None };
+        let both =
+            [sample(SWITCH, 5, 10, scheduler(1, 7)), switch(5, 11, true, false), switch(7, 12, false, false)];
+        assert_eq!(told(&both), [out, What::SwitchIn]);
+        // After idleness only the thread's own event tells.
+        assert_eq!(told(&[switch(7, 12, false, false)]), [What::SwitchIn]);
     }
 
     #[test]

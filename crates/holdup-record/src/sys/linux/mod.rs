@@ -210,12 +210,12 @@ fn set_ended(ending: &mut Ending, ended: Ended) {
 }
 
 fn manner(options: &Options, begin: Begin) -> Manner {
-    Manner { begin, stack_bytes: options.stack_bytes, build_ids: true, own_switches: true }
+    Manner { begin, stack_bytes: options.stack_bytes, build_ids: true }
 }
 
 /// What is asked of the kernel, and what keeps its tracepoints cheap to close.
 fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
-    let ids = ids::find(&plan::TRACEPOINTS).map_err(refusal::of_discovery)?;
+    let ids = ids::find(&plan::tracepoints()).map_err(refusal::of_discovery)?;
     let foreign_numbers = !machine::in_first_pid_namespace();
     let specs = plan::plan(options, foreign_numbers, |name| ids.get(name).map(u64::from));
     Ok((specs, ids))

@@ -64,15 +64,13 @@ pub struct Manner {
     pub stack_bytes: u32,
     /// Build ids come with mappings (Linux 5.12).
     pub build_ids: bool,
-    /// Every thread's own event tells of its switches, because no other does.
-    pub own_switches: bool,
 }
 
 /// System calls that block by their nature, the commonest first.
 ///
-/// One event of the tracepoint that all calls share sees them, and not one for each: at every switch, Linux looks at every event
-/// that a thread has, for as many CPUs as there are. With two CPUs, one event for each of eleven calls cost 0.7 us per switch;
-/// the shared one costs 0.1 us at every call that the program makes.
+/// Where the rights allow it, one event of the tracepoint that all calls share sees them, and not one for each: at every switch,
+/// Linux looks at every event that a thread has, for as many CPUs as there are. With two CPUs, one event for each of eleven calls
+/// costs 0.7 us per switch; the shared one costs 0.1 us at every call that the program makes.
 #[cfg(target_arch = "x86_64")]
 const CALLS: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
@@ -109,12 +107,30 @@ const CALLS: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const CALLS: &[libc::c_long] = &[];
 
+/// The calls that have an event each where the shared one is not allowed (it counts as one of the kernel): those that C, C++, Rust
+/// and Go programs use most.
+const CALLS_OF_USERS: [&str; 11] = [
+    "sys_enter_sched_yield",
+    "sys_enter_nanosleep",
+    "sys_enter_clock_nanosleep",
+    "sys_enter_epoll_wait",
+    "sys_enter_epoll_pwait",
+    "sys_enter_poll",
+    "sys_enter_pselect6",
+    "sys_enter_fsync",
+    "sys_enter_fdatasync",
+    "sys_enter_wait4",
+    "sys_enter_accept4",
+];
+
 const FUTEX: [&str; 2] = ["sys_enter_futex", "sys_exit_futex"];
 const SCHEDULER: [&str; 2] = ["sched_switch", "sched_waking"];
 const ANY_CALL: &str = "sys_enter";
 
 /// The tracepoints that a plan can use.
-pub const TRACEPOINTS: [&str; 5] = [FUTEX[0], FUTEX[1], SCHEDULER[0], SCHEDULER[1], ANY_CALL];
+pub fn tracepoints() -> Vec<&'static str> {
+    FUTEX.into_iter().chain(SCHEDULER).chain([ANY_CALL]).chain(CALLS_OF_USERS).collect()
+}
 
 /// One in so many futex calls that return 0 is recorded: nearly all are waits that were woken, of which the switches tell; the
 /// others are wakes that woke nobody, whose number can be estimated.
@@ -150,9 +166,13 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
             Some(Spec { kernel: true, everybody: true, filter: Some(filter.into()), ..place })
         }));
     }
-    let calls = id(ANY_CALL).filter(|_| !CALLS.is_empty());
-    specs
-        .extend(calls.map(|id| Spec { filter: Some(of_calls()), ..tracepoint(Kind::Call, id, Need::Extra) }));
+    // The first that opens makes the others needless: see `Session::open`.
+    if let Some(id) = id(ANY_CALL).filter(|_| rights && !CALLS.is_empty()) {
+        let shared = tracepoint(Kind::Call, id, Need::Extra);
+        specs.push(Spec { kernel: true, filter: Some(of_calls()), ..shared });
+    }
+    let own = CALLS_OF_USERS.iter().filter_map(|name| id(name));
+    specs.extend(own.map(|id| tracepoint(Kind::Call, id, Need::Extra)));
     specs
 }
 
@@ -222,7 +242,7 @@ impl Spec {
         attr.__bindgen_anon_1.sample_period = self.period;
         self.describe_samples(&mut attr, manner.stack_bytes);
         if self.kind == Kind::Side {
-            attr.set_context_switch(u64::from(manner.own_switches));
+            attr.set_context_switch(1);
             attr.set_comm(1);
             attr.set_comm_exec(1);
             attr.set_task(1);

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 
 use super::perf::{EVERYBODY, Kernel};
-use super::plan::{self, Manner, Need, Spec};
+use super::plan::{self, Manner, Need, Source, Spec};
 use super::ring::Ring;
 use crate::assemble::Kind;
 
@@ -85,9 +85,7 @@ impl<K: Kernel> Session<K> {
 
     /// Opens the events that tell of all programs; before those of threads. `know` learns their identifiers.
     pub fn open_everybody(&mut self, know: &mut impl FnMut(u64, Kind)) -> Result<(), OpenError> {
-        let opened = self.open_all(true, EVERYBODY, know);
-        self.manner.own_switches = !self.has(|spec| spec.kind == Kind::Switch);
-        opened
+        self.open_all(true, EVERYBODY, know)
     }
 
     /// Opens all events for a thread and those that it will make. `know` learns their identifiers.
@@ -101,9 +99,12 @@ impl<K: Kernel> Session<K> {
         tid: u32,
         know: &mut impl FnMut(u64, Kind),
     ) -> Result<(), OpenError> {
-        let mut done: Vec<Kind> = Vec::new();
-        while let Some(spec) =
-            self.specs.iter().find(|spec| spec.everybody == everybody && !done.contains(&spec.kind)).cloned()
+        let mut done: Vec<(Kind, Source)> = Vec::new();
+        while let Some(spec) = self
+            .specs
+            .iter()
+            .find(|spec| spec.everybody == everybody && !done.contains(&(spec.kind, spec.source)))
+            .cloned()
         {
             match self.open_spec(&spec, tid) {
                 Ok(opened) => {
@@ -111,7 +112,11 @@ impl<K: Kernel> Session<K> {
                         know(id, kind);
                         self.events.push((kind, fd));
                     }
-                    done.push(spec.kind);
+                    done.push((spec.kind, spec.source));
+                    if spec.kind == Kind::Call && spec.kernel {
+                        // It sees what those of single calls would.
+                        self.specs.retain(|other| other.kind != Kind::Call || other.kernel);
+                    }
                 }
                 Err(error) => self.adapt(&spec, error)?,
             }
@@ -178,6 +183,10 @@ impl<K: Kernel> Session<K> {
 
     fn without_kernel(&mut self, kind: Kind) {
         // In user mode alone there is nothing to see of switches and wake-ups.
+        if kind == Kind::Call {
+            // Those of single calls are left.
+            return self.specs.retain(|spec| spec.kind != Kind::Call || !spec.kernel);
+        }
         if matches!(kind, Kind::Switch | Kind::Waking | Kind::DeepPlace | Kind::SleepPlace) {
             self.drop_kind(kind);
         }
@@ -379,7 +388,7 @@ mod tests {
     }
 
     fn manner(begin: Begin) -> Manner {
-        Manner { begin, stack_bytes: 512, build_ids: true, own_switches: true }
+        Manner { begin, stack_bytes: 512, build_ids: true }
     }
 
     fn opened(kernel: &Scripted) -> Result<Session<&Scripted>, OpenError> {
@@ -391,9 +400,15 @@ mod tests {
 
     #[test]
     fn everything_is_opened_where_everything_is_allowed() {
-        let session = opened(&scripted()).map(|session| (session.notes.clone(), session.events.len()));
+        let kernel = scripted();
+        let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
         // Every kind has an event for each CPU.
-        assert_eq!(session.unwrap(), (Vec::new(), specs().len() * 2));
+        assert_eq!((&session.notes, session.events.len()), (&Vec::new(), session.specs.len() * 2));
+        assert_eq!(
+            session.specs.iter().filter(|spec| spec.kind == Kind::Call).count(),
+            1,
+            "one for all calls"
+        );
     }
 
     #[test]
@@ -410,14 +425,16 @@ mod tests {
         assert_eq!(kinds.map(|kind| attr(kind, Begin::Later)), [(0, 0), (0, 0), (1, 0), (1, 0)]);
         assert_eq!(kinds.map(|kind| attr(kind, Begin::OnExec)), [(1, 1), (0, 0), (1, 1), (0, 0)]);
         // The events of two kinds begin first and need no beginning; those of one kind wait.
-        assert_eq!(kernel.enabled.get(), (specs().len() - 3) * 2);
+        let all = session.specs.len();
+        assert_eq!(kernel.enabled.get(), (all - 3) * 2);
         session.enable_places();
-        assert_eq!(kernel.enabled.get(), (specs().len() - 2) * 2);
+        assert_eq!(kernel.enabled.get(), (all - 2) * 2);
     }
 
     #[test]
     fn any_open_that_fails_for_good_costs_at_most_its_own_kind() {
-        let all = specs().len() as u64 * 2 + 2;
+        let needless = specs().iter().filter(|spec| spec.kind == Kind::Call && !spec.kernel).count();
+        let all = (specs().len() - needless) as u64 * 2 + 2;
         let everybody = specs().iter().filter(|spec| spec.everybody).count() as u64 * 2;
         let essential = [0, 1, 2 + everybody, 3 + everybody];
         for open in 0..all {
@@ -443,6 +460,7 @@ mod tests {
         let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
         assert!(session.has(|spec| spec.kind == Kind::Sample && !spec.kernel));
         assert!(!session.has(|spec| spec.everybody));
+        assert!(session.has(|spec| spec.kind == Kind::Call && !spec.kernel), "single calls are allowed");
         assert!(session.has(|spec| spec.kind == Kind::FutexWait));
         assert_eq!(session.notes, Vec::<String>::new(), "the grade says it");
     }
@@ -482,7 +500,6 @@ mod tests {
         let kernel = Scripted { filter_fails: true, ..scripted() };
         let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
         assert!(!session.has(|spec| spec.filter.is_some()));
-        assert!(!session.manner.own_switches, "the scheduler's events have no filter");
         assert!(session.notes.iter().any(|note| note.starts_with("futex waits are not recorded")));
     }
 
