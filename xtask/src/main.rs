@@ -117,7 +117,6 @@ fn main() -> ExitCode {
     else {
         eprintln!("usage: cargo xtask COMMAND\n");
         for command in COMMANDS {
-            eprintln!("  {:<16}{}", command.name, command.help);
             eprintln!("  {:<18}{}", command.name, command.help);
         }
         return ExitCode::from(2);

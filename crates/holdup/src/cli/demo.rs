@@ -9,7 +9,7 @@ use holdup_bench::demo::{NAME, SELLERS};
 use holdup_record::Detail;
 
 use super::try_::Bar;
-use super::{Error, Status, output, report, try_};
+use super::{Error, Status, output, report, stop, try_};
 use crate::recording::{self, Recording, Window};
 use crate::report::recording::{sentences, summary};
 use crate::report::{Style, number, text, trial as shown};
@@ -50,7 +50,7 @@ const BUDGET: Duration = Duration::from_secs(45);
 /// # Errors
 /// This program cannot be started again, or the demo's program fails.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    let stop = try_::stop()?;
+    let stop = stop::asked()?;
     let exe = std::env::current_exe().map_err(|why| {
         Error::Argument(format!("cannot find this program's own file to start it again: {why}"))
     })?;

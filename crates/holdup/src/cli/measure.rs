@@ -1,12 +1,11 @@
 //! What every measuring command shares: its options, the store, the progress bar, Ctrl-C.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::progress::Bar;
-use super::{Error, Status, output};
+use super::{Error, Status, output, stop};
 use crate::runner::{self, Outcome, Processes};
 use crate::store::{self, NewRun, RunOptions, Store};
 
@@ -112,7 +111,7 @@ impl Measuring {
     /// # Errors
     /// The store cannot be written, or no worker can be started.
     pub fn measure(&self, store: &mut Store, new: &NewRun) -> Result<Outcome, Error> {
-        let outcome = runner::run(store, new, &mut workers()?, &mut Bar::new(), stop()?)?;
+        let outcome = runner::run(store, new, &mut workers()?, &mut Bar::new(), asked_to_stop()?)?;
         self.say_how_to_resume(&outcome);
         Ok(outcome)
     }
@@ -123,7 +122,7 @@ impl Measuring {
     /// There is no such run, nothing is missing, the store cannot be written, or no worker can be started.
     pub fn measure_rest(&self, store: &mut Store, run: &str) -> Result<Outcome, Error> {
         let id = if run.is_empty() { store.last_incomplete()? } else { store.find(run)? };
-        let outcome = runner::resume(store, id, &mut workers()?, &mut Bar::new(), stop()?)?;
+        let outcome = runner::resume(store, id, &mut workers()?, &mut Bar::new(), asked_to_stop()?)?;
         self.say_how_to_resume(&outcome);
         Ok(outcome)
     }
@@ -189,20 +188,8 @@ pub fn workers() -> Result<Processes, Error> {
 ///
 /// # Errors
 /// The system does not let us listen.
-pub fn stop() -> Result<&'static AtomicBool, Error> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
-    LISTENING
-        .get_or_init(|| ctrlc::set_handler(|| ask_to_stop(&STOP)).map_err(|why| why.to_string()))
-        .clone()
-        .map(|()| &STOP)
-        .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))
-}
-
-fn ask_to_stop(stop: &AtomicBool) {
-    if !stop.swap(true, Ordering::Relaxed) {
-        output::note("holdup: stopping when the run in work has ended");
-    }
+fn asked_to_stop() -> Result<&'static AtomicBool, Error> {
+    stop::asked_and_answered("holdup: stopping when the run in work has ended")
 }
 
 /// The time limit that a user gave, if any.

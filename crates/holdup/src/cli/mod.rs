@@ -20,6 +20,7 @@ mod reproduce;
 mod run;
 mod selftest;
 mod show;
+mod stop;
 mod time;
 mod timemutex;
 mod try_;

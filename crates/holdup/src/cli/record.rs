@@ -2,15 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use holdup_record::{Detail, Outcome, Target};
 use holdup_trace::control::Profile;
 use holdup_trace::{Event, NO_CPU, Tid, What};
 
-use super::{Error, Status, measure, output, report};
+use super::{Error, Status, measure, output, report, stop};
 use crate::interposer::{self, Control};
 use crate::recording::{self, EXTENSION};
 use crate::report::{number, text};
@@ -80,7 +79,7 @@ machine lets you see.";
 pub fn run(options: &Options) -> Result<Status, Error> {
     let target = target(options)?;
     let mut settings = settings(options, target)?;
-    let stop = stop()?;
+    let stop = stop::asked()?;
     announce(options);
     let control = options.locks.then(|| interpose(&mut settings)).transpose()?;
     let more = |time_ns| control.as_ref().map(|control| figures(control, time_ns)).unwrap_or_default();
@@ -264,19 +263,6 @@ fn refused(why: holdup_record::Error) -> Error {
         }
         other => Error::Argument(other.to_string()),
     }
-}
-
-/// Set by Ctrl-C.
-fn stop() -> Result<&'static AtomicBool, Error> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
-    LISTENING
-        .get_or_init(|| {
-            ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|why| why.to_string())
-        })
-        .clone()
-        .map(|()| &STOP)
-        .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))
 }
 
 #[cfg(test)]

@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Error, Status, measure, output, record, report};
+use super::{Error, Status, measure, output, record, report, stop};
 use crate::report::{number, page, text, trial as shown, trial_json};
 use crate::trial::figure::Metric;
 use crate::trial::program::Program;
@@ -121,7 +120,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         remedy::remedies(&asked, &holdup_bench::launch::allowed_cpus()).map_err(Error::Argument)?;
     let subject = subject(options, &asked)?;
     let rules = rules(options)?;
-    let stop = stop()?;
+    let stop = stop::asked()?;
     let mut bar = Bar::new();
     let mut real = Real { subject: &subject, stop };
     let tried = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, &mut bar);
@@ -316,20 +315,4 @@ impl Watch for Bar {
         self.0.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
         self.0.set_message(text::clean(what));
     }
-}
-
-/// Set by Ctrl-C.
-///
-/// # Errors
-/// The system does not let us listen.
-pub fn stop() -> Result<&'static AtomicBool, Error> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
-    LISTENING
-        .get_or_init(|| {
-            ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).map_err(|why| why.to_string())
-        })
-        .clone()
-        .map(|()| &STOP)
-        .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))
 }

@@ -1,0 +1,40 @@
+//! Ctrl-C asks the work to end; it ends nothing by itself.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Error, output};
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
+/// Said at the first Ctrl-C.
+static ANSWER: OnceLock<&'static str> = OnceLock::new();
+
+/// Set by Ctrl-C.
+///
+/// # Errors
+/// The system does not let us listen.
+pub fn asked() -> Result<&'static AtomicBool, Error> {
+    LISTENING
+        .get_or_init(|| ctrlc::set_handler(answer).map_err(|why| why.to_string()))
+        .clone()
+        .map(|()| &ASKED)
+        .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))
+}
+
+/// Set by Ctrl-C, which is answered with a line: the work takes a while to end.
+///
+/// # Errors
+/// The system does not let us listen.
+pub fn asked_and_answered(line: &'static str) -> Result<&'static AtomicBool, Error> {
+    ANSWER.get_or_init(|| line);
+    asked()
+}
+
+fn answer() {
+    if !ASKED.swap(true, Ordering::Relaxed)
+        && let Some(line) = ANSWER.get()
+    {
+        output::note(line);
+    }
+}
