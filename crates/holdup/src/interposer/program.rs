@@ -58,12 +58,20 @@ pub enum Refusal {
     Unsupported,
 }
 
+/// What to say of a command that is not there.
+pub fn not_there(name: &str) -> String {
+    match name.contains('/') {
+        true => format!("{name}: no such file; give the path of a program, or the name of one of $PATH"),
+        false => format!("{name}: no such command; give a program of $PATH or a path such as ./{name}"),
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let other = "'holdup record' shows what its threads wait for, and 'holdup try --cpus' or '--vary' try other cures";
         match self {
             Refusal::Start { name, why } if why.kind() == io::ErrorKind::NotFound => {
-                write!(f, "{name}: no such command; give a program of $PATH or a path such as ./{name}")
+                f.write_str(&not_there(name))
             }
             Refusal::Start { name, why } => write!(f, "{name}: cannot be started: {why}"),
             Refusal::Static(path) => write!(
