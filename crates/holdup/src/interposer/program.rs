@@ -60,9 +60,14 @@ pub enum Refusal {
 
 /// What to say of a command that is not there.
 pub fn not_there(name: &str) -> String {
-    match name.contains('/') {
-        true => format!("{name}: no such file; give the path of a program, or the name of one of $PATH"),
-        false => format!("{name}: no such command; give a program of $PATH or a path such as ./{name}"),
+    match () {
+        () if name.starts_with('-') => {
+            format!("{name}: no such option; --help lists those there are, and the program comes behind --")
+        }
+        () if name.contains('/') => {
+            format!("{name}: no such file; give the path of a program, or the name of one of $PATH")
+        }
+        () => format!("{name}: no such command; give a program of $PATH or a path such as ./{name}"),
     }
 }
 
@@ -252,6 +257,8 @@ mod tests {
         }
         assert!(refused("no-such-command").contains("no-such-command: no such command"));
         assert!(refused("").contains("no such command"));
+        assert!(refused("./no-such-file").contains("no such file"));
+        assert!(refused("--no-such-option").contains("no such option"));
         assert!(refused("/").contains("it is a folder"));
         assert!(refused(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).contains("chmod +x"));
     }
