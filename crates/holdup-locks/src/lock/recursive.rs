@@ -80,11 +80,9 @@ impl<L: RawMutex> Recursive<L> {
     /// The calling thread holds the lock: it took it more often than it has released it. Debug builds check.
     #[inline]
     pub unsafe fn unlock(&self) {
-        debug_assert!(
-            self.held_by_me(),
-            "holdup-locks: Recursive<{}> released by a thread that does not hold it",
-            core::any::type_name::<L>()
-        );
+        if cfg!(debug_assertions) && !self.held_by_me() {
+            super::misuse::not_the_holder(&self.inner);
+        }
         let depth = self.depth.get() - 1;
         self.depth.set(depth);
         if depth == 0 {
