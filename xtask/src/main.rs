@@ -14,6 +14,7 @@ mod recording;
 mod run;
 mod selftest_programs;
 mod selftest_stress;
+mod try_truth;
 mod viewer;
 mod viewer_cost;
 mod viewer_shots;
@@ -68,6 +69,11 @@ const COMMANDS: &[Command] = &[
         name: "profile-truth",
         help: "profile runs of the bench and compare the waits with the bench's own account (2 minutes)",
         run: profile_truth::run,
+    },
+    Command {
+        name: "try-truth",
+        help: "search cures of programs whose cure is known, and of one that needs none (20 times, or those given; 6 minutes)",
+        run: try_truth::run,
     },
     Command {
         name: "record-cost",
