@@ -57,6 +57,14 @@ pub mod model {
     /// After this long a sleeper of `Adaptive` starves: 0 for at once, `u64::MAX` for never.
     pub static PATIENCE_NS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(u64::MAX);
 
+    /// Whether the system has the kernel locks' objects. Without them these locks work as `Futex`.
+    pub static OBJECTS: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(true);
+
+    /// How many kernel objects the running model has open.
+    pub fn open_objects() -> usize {
+        crate::sys::object::open()
+    }
+
     /// Makes loom's atomics of a lock; a model calls it before it shares the lock.
     pub trait Make {
         /// Makes them.

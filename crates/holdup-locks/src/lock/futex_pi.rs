@@ -118,3 +118,4 @@ impl Default for FutexPi {
 raw_mutex!([] FutexPi, GuardNoSend, Self::new());
 raw_mutex_timed!([] FutexPi);
 check_drop!([] FutexPi);
+modelled!([] FutexPi; word, stand_in);

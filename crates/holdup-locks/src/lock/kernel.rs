@@ -98,6 +98,12 @@ impl Object {
     pub(super) const fn new() -> Self {
         Self { lazy: Lazy::new(), stand_in: Futex::new() }
     }
+
+    #[cfg(loom)]
+    pub(super) fn make(&self) {
+        self.lazy.slot.make();
+        crate::model::Make::make(&self.stand_in);
+    }
 }
 
 /// A lock that is a token in a kernel object: whoever takes it out holds the lock and puts it back. `call`, `make` and `free`
@@ -193,6 +199,7 @@ macro_rules! token_lock {
 
         raw_mutex!([] $lock, GuardNoSend, Self::new());
         raw_mutex_timed!([] $lock);
+        modelled!([] $lock; object);
     };
 }
 pub(super) use token_lock;

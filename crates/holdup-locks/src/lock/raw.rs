@@ -166,6 +166,8 @@ macro_rules! modelled {
         #[cfg(loom)]
         impl<$($generics)*> crate::model::Make for $lock {
             fn make(&self) {
+                #[allow(unused_imports, reason = "some fields are locks themselves")]
+                use $crate::model::Make as _;
                 make_atomics!(self; $($field),*);
             }
         }

@@ -165,6 +165,14 @@ impl<L: RawMutexTimed<Duration = Duration, Instant = Instant>> Recursive<L> {
     }
 }
 
+#[cfg(loom)]
+impl<L: RawMutex + crate::model::Make> crate::model::Make for Recursive<L> {
+    fn make(&self) {
+        self.inner.make();
+        self.owner.make();
+    }
+}
+
 impl<L: RawMutex> Default for Recursive<L> {
     fn default() -> Self {
         Self::INIT

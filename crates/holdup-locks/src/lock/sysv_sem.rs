@@ -125,3 +125,4 @@ impl Default for SysvSem {
 
 raw_mutex!([] SysvSem, GuardNoSend, Self::new());
 raw_mutex_timed!([] SysvSem);
+modelled!([] SysvSem; object, maker);

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `linux` | Linux | `FUTEX_WAIT_BITSET` / `FUTEX_WAKE_BITSET`, private, absolute `CLOCK_MONOTONIC` |
 //! | `fallback` | other systems with `std` | an address-keyed table of waiters on `std`'s own parking |
-//! | `loom` | `--cfg loom` | the same table on loom's threads, explored by the model checker |
+//! | `loom` | `--cfg loom` | the same table on loom's threads, explored by the model checker; kernel objects too |
 //!
 //! Without the feature `std` only the atomics and [`spin_hint`] exist; the locks that spin need no more.
 //!
@@ -45,7 +45,7 @@ mod fallback;
 #[cfg(all(feature = "std", not(loom), not(target_os = "linux")))]
 use self::fallback as backend;
 
-#[cfg(all(feature = "std", any(loom, not(target_os = "linux"))))]
+#[cfg(all(feature = "std", not(loom), not(target_os = "linux")))]
 mod no_object;
 
 /// Kernel objects that the always-in-the-kernel locks are made of.
@@ -53,7 +53,9 @@ mod no_object;
 pub(crate) mod object {
     #[cfg(all(not(loom), target_os = "linux"))]
     pub(crate) use super::linux::object::*;
-    #[cfg(any(loom, not(target_os = "linux")))]
+    #[cfg(loom)]
+    pub(crate) use super::loom::object::*;
+    #[cfg(all(not(loom), not(target_os = "linux")))]
     pub(crate) use super::no_object::*;
 }
 
