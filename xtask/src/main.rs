@@ -4,6 +4,7 @@
 
 mod bench_page;
 mod fuzz;
+mod install;
 mod interposer_cost;
 mod profile_truth;
 mod proofs;
@@ -54,6 +55,16 @@ const COMMANDS: &[Command] = &[
         name: "fuzz",
         help: "damage recordings at random and read them, for 60 s or the seconds given",
         run: fuzz::run,
+    },
+    Command {
+        name: "install",
+        help: "build the C and C++ library and install it with headers, pkg-config and CMake files (--prefix DIR)",
+        run: install::run,
+    },
+    Command {
+        name: "headers",
+        help: "write holdup.h anew from the sources of holdup-capi",
+        run: |_| headers(),
     },
     Command {
         name: "bench-page",
@@ -147,4 +158,9 @@ fn ci() -> Result<(), String> {
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     cargo(&["test", "--workspace"]).run()?;
     proofs::loom()
+}
+
+/// The test that finds a stale header writes it when it is told to.
+fn headers() -> Result<(), String> {
+    cargo(&["test", "--package", "holdup-capi", "--test", "capi", "header"]).env("HOLDUP_WRITE_HEADERS", "1").run()
 }

@@ -79,6 +79,7 @@ const PAUSES_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
 const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 
 /// Learns how long to spin, sleeps otherwise, and lets nobody starve: the lock for general use. 8 bytes.
+#[repr(C)] // C programs initialise it.
 pub struct Adaptive {
     state: AtomicU32,
     spin: AtomicU32,

@@ -68,6 +68,7 @@ mod sealed {
 /// Spins on a read; by default `xchg` with bounded random exponential back-off, then the CPU is given away.
 ///
 /// 12 bytes, no fairness. See [`SpinPolicy`] for the other ways to wait.
+#[repr(C)] // C programs initialise it.
 pub struct Ttas<R: Rmw = Exchange> {
     word: AtomicU32,
     policy: SpinPolicy,

@@ -1,0 +1,3 @@
+//! The C and C++ interface, tested as its users meet it: headers, an installed library, programs compiled by gcc and clang.
+
+mod header;
