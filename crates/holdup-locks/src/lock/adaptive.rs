@@ -146,7 +146,6 @@ impl Adaptive {
     #[inline]
     fn release(&self) {
         let old = self.state.fetch_sub(LOCKED, Ordering::Release);
-        debug_assert!(old & LOCKED != 0, "holdup-locks: adaptive lock released while free");
         if old & PARKED != 0 {
             self.release_contended(old - LOCKED);
         }
@@ -376,7 +375,7 @@ impl Default for Adaptive {
     }
 }
 
-raw_mutex!([] Adaptive, GuardSend, Self::new());
+raw_mutex!([] Adaptive, GuardNoSend, Self::new());
 raw_mutex_timed!([] Adaptive);
-check_drop!([] Adaptive, "adaptive");
+check_drop!([] Adaptive);
 modelled!([] Adaptive; state, spin);
