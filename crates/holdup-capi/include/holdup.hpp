@@ -231,9 +231,11 @@ class recursive {
  private:
   // `owner_` is written by the holder alone, so a thread that finds itself there holds the lock; what others wrote only differs.
   bool deepen() noexcept {
-    const bool mine = owner_.load(std::memory_order_relaxed) == detail::this_thread();
-    depth_ += mine;
-    return mine;
+    if (owner_.load(std::memory_order_relaxed) != detail::this_thread()) {
+      return false;
+    }
+    ++depth_;
+    return true;
   }
 
   bool own_if(bool taken) noexcept {
