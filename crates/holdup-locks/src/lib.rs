@@ -14,8 +14,9 @@
 //! what it costs and when not to use it, and [`LOCKS`] lists them all.
 //!
 //! All locks are made by a constant (`RawMutex::INIT`), fit in 40 bytes, and may be used by threads that anybody created. Only
-//! [`Clh`] and [`ClhSpin`] allocate (a node per thread and depth). Debug builds panic, naming the lock, when a free lock is
-//! released, when a lock is dropped while held, and, where the lock knows its owner, when a stranger releases it.
+//! [`Clh`] and [`ClhSpin`] allocate (a node per thread and depth). Debug builds panic, naming the lock, its address and its holder,
+//! when the holder takes a lock again that is not recursive, when a lock is released twice or by another thread, and when it is
+//! dropped while held. Release builds do not check, and sizes are the same in both.
 //!
 //! # Features
 //! * `std` (default): everything. Without it: [`Tas`], [`Ttas`], [`Ticket`], [`TicketSpin`] and [`McsSpin`], untimed, and
@@ -55,6 +56,14 @@ pub type ReentrantMutex<L, T> = lock_api::ReentrantMutex<L, ThreadId, T>;
 pub mod model {
     /// After this long a sleeper of `Adaptive` starves: 0 for at once, `u64::MAX` for never.
     pub static PATIENCE_NS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(u64::MAX);
+
+    /// Whether the system has the kernel locks' objects. Without them these locks work as `Futex`.
+    pub static OBJECTS: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(true);
+
+    /// How many kernel objects the running model has open.
+    pub fn open_objects() -> usize {
+        crate::sys::object::open()
+    }
 
     /// Makes loom's atomics of a lock; a model calls it before it shares the lock.
     pub trait Make {

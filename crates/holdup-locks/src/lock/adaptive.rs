@@ -79,6 +79,7 @@ const PAUSES_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
 const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 
 /// Learns how long to spin, sleeps otherwise, and lets nobody starve: the lock for general use. 8 bytes.
+#[repr(C)] // C programs initialise it.
 pub struct Adaptive {
     state: AtomicU32,
     spin: AtomicU32,
@@ -145,7 +146,6 @@ impl Adaptive {
     #[inline]
     fn release(&self) {
         let old = self.state.fetch_sub(LOCKED, Ordering::Release);
-        debug_assert!(old & LOCKED != 0, "holdup-locks: adaptive lock released while free");
         if old & PARKED != 0 {
             self.release_contended(old - LOCKED);
         }
@@ -375,7 +375,7 @@ impl Default for Adaptive {
     }
 }
 
-raw_mutex!([] Adaptive, GuardSend, Self::new());
+raw_mutex!([] Adaptive, GuardNoSend, Self::new());
 raw_mutex_timed!([] Adaptive);
-check_drop!([] Adaptive, "adaptive");
+check_drop!([] Adaptive);
 modelled!([] Adaptive; state, spin);

@@ -31,5 +31,5 @@ impl Default for Clh {
 }
 
 clh_raw_mutex!(Clh);
-check_drop!([] Clh, "clh");
+check_drop!([] Clh);
 modelled!([] Clh; 0);

@@ -154,7 +154,7 @@ impl CriticalSection {
 
 impl Drop for CriticalSection {
     fn drop(&mut self) {
-        crate::lock::raw::check_free(self.held(), NAME);
+        crate::lock::misuse::before_drop(self);
         if let Some(section) = self.object.lazy.get() {
             (KIND.free)(section);
         }

@@ -118,7 +118,6 @@ impl Fair {
 
     #[inline]
     fn release(&self) {
-        debug_assert!(self.held(), "holdup-locks: fair lock released while free");
         if self.next.load(Ordering::Relaxed).is_null()
             && self.tail.compare_exchange(HELD, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
         {
@@ -181,6 +180,6 @@ impl Default for Fair {
     }
 }
 
-raw_mutex!([] Fair, GuardSend, Self::new());
-check_drop!([] Fair, "fair");
+raw_mutex!([] Fair, GuardNoSend, Self::new());
+check_drop!([] Fair);
 modelled!([] Fair; tail, next);

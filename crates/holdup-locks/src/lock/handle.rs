@@ -80,7 +80,7 @@ macro_rules! handle_lock {
 
         impl Drop for $lock {
             fn drop(&mut self) {
-                crate::lock::raw::check_free(self.held(), NAME);
+                crate::lock::misuse::before_drop(self);
                 if let Some(object) = self.object.lazy.get() {
                     (KIND.free)(object);
                 }
@@ -93,7 +93,7 @@ macro_rules! handle_lock {
             }
         }
 
-        raw_mutex!([] $lock, GuardSend, Self::new());
+        raw_mutex!([] $lock, GuardNoSend, Self::new());
         raw_mutex_timed!([] $lock);
     };
 }

@@ -117,7 +117,6 @@ impl McsSpin {
 
     #[inline]
     fn release(&self) {
-        debug_assert!(self.held(), "holdup-locks: mcs-spin lock released while free");
         let successor = self.next.load(Ordering::Acquire);
         if successor.is_null() {
             if self.tail.compare_exchange(HELD, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
@@ -158,6 +157,6 @@ impl Default for McsSpin {
     }
 }
 
-raw_mutex!([] McsSpin, GuardSend, Self::new());
-check_drop!([] McsSpin, "mcs-spin");
+raw_mutex!([] McsSpin, GuardNoSend, Self::new());
+check_drop!([] McsSpin);
 modelled!([] McsSpin; tail, next);

@@ -5,6 +5,7 @@ mod raw;
 
 mod backoff;
 mod mcs_spin;
+pub(crate) mod misuse;
 mod tas;
 mod ticket;
 mod ticket_spin;

@@ -68,6 +68,7 @@ mod sealed {
 /// Spins on a read; by default `xchg` with bounded random exponential back-off, then the CPU is given away.
 ///
 /// 12 bytes, no fairness. See [`SpinPolicy`] for the other ways to wait.
+#[repr(C)] // C programs initialise it.
 pub struct Ttas<R: Rmw = Exchange> {
     word: AtomicU32,
     policy: SpinPolicy,
@@ -125,7 +126,6 @@ impl<R: Rmw> Ttas<R> {
 
     #[inline]
     pub(super) fn release(&self) {
-        debug_assert!(self.held(), "holdup-locks: spin lock released while free");
         self.word.store(UNLOCKED, Ordering::Release);
     }
 
@@ -141,7 +141,7 @@ impl<R: Rmw> Default for Ttas<R> {
     }
 }
 
-raw_mutex!([R: Rmw] Ttas<R>, GuardSend, Self::with_policy(SpinPolicy::DEFAULT));
+raw_mutex!([R: Rmw] Ttas<R>, GuardNoSend, Self::with_policy(SpinPolicy::DEFAULT));
 raw_mutex_timed!([R: Rmw] Ttas<R>);
-check_drop!([R: Rmw] Ttas<R>, "ttas");
+check_drop!([R: Rmw] Ttas<R>);
 modelled!([R: Rmw] Ttas<R>; word);

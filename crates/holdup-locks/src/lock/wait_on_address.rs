@@ -98,7 +98,7 @@ impl Default for WaitOnAddress {
     }
 }
 
-raw_mutex!([] WaitOnAddress, GuardSend, Self::new());
+raw_mutex!([] WaitOnAddress, GuardNoSend, Self::new());
 raw_mutex_timed!([] WaitOnAddress);
 check_drop!([] WaitOnAddress, "wait-on-address");
 modelled!([] WaitOnAddress; word);

@@ -149,7 +149,7 @@ impl WinMutex {
 
 impl Drop for WinMutex {
     fn drop(&mut self) {
-        crate::lock::raw::check_free(self.held(), NAME);
+        crate::lock::misuse::before_drop(self);
         if let Some(object) = self.object.lazy.get() {
             (KIND.free)(object);
         }

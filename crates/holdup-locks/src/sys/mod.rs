@@ -8,7 +8,7 @@
 //! | `linux` | Linux | `FUTEX_WAIT_BITSET` / `FUTEX_WAKE_BITSET`, private, absolute `CLOCK_MONOTONIC` |
 //! | `windows` | Windows | a table of waiters keyed by address; each sleeps in `WaitOnAddress` |
 //! | `fallback` | other systems with `std` | an address-keyed table of waiters on `std`'s own parking |
-//! | `loom` | `--cfg loom` | the same table on loom's threads, explored by the model checker |
+//! | `loom` | `--cfg loom` | the same table on loom's threads, explored by the model checker; kernel objects too |
 //!
 //! Without the feature `std` only the atomics and [`spin_hint`] exist; the locks that spin need no more.
 //!
@@ -51,7 +51,7 @@ mod fallback;
 #[cfg(all(feature = "std", not(loom), not(any(target_os = "linux", windows))))]
 use self::fallback as backend;
 
-#[cfg(all(feature = "std", any(loom, not(target_os = "linux"))))]
+#[cfg(all(feature = "std", not(loom), not(target_os = "linux")))]
 mod no_object;
 
 #[cfg(all(feature = "std", any(loom, not(windows))))]
@@ -74,7 +74,9 @@ pub(crate) mod win32 {
 pub(crate) mod object {
     #[cfg(all(not(loom), target_os = "linux"))]
     pub(crate) use super::linux::object::*;
-    #[cfg(any(loom, not(target_os = "linux")))]
+    #[cfg(loom)]
+    pub(crate) use super::loom::object::*;
+    #[cfg(all(not(loom), not(target_os = "linux")))]
     pub(crate) use super::no_object::*;
 }
 
