@@ -14,7 +14,7 @@
 //! what it costs and when not to use it, and [`LOCKS`] lists them all.
 //!
 //! All locks are made by a constant (`RawMutex::INIT`), fit in 40 bytes, and may be used by threads that anybody created. Only
-//! [`Clh`] and [`ClhSpin`] allocate (a node per thread and depth). Debug builds panic, naming the lock, its address and its holder,
+//! [`Clh`] and [`ClhSpin`] allocate (a node per thread and depth), and [`CriticalSection`] once. Debug builds panic, naming the lock, its address and its holder,
 //! when the holder takes a lock again that is not recursive, when a lock is released twice or by another thread, and when it is
 //! dropped while held. Release builds do not check, and sizes are the same in both.
 //!
