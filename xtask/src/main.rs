@@ -2,9 +2,12 @@
 //!
 //! `cargo xtask` without arguments lists the commands.
 
+mod api;
 mod bench_page;
+mod figures;
 mod fuzz;
 mod interposer_cost;
+mod lock_crate;
 mod profile_truth;
 mod record_cost;
 mod record_faults;
@@ -29,6 +32,16 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command { name: "ci", help: "format, lints, tests and loom models: what CI runs", run: |_| ci() },
     Command {
+        name: "lock-crate",
+        help: "the lock crate from outside: its documentation, features, lock_api 0.4, no_std, public interface",
+        run: |_| lock_crate::check(),
+    },
+    Command {
+        name: "api",
+        help: "write the public interface of holdup-locks to its api.txt; --check compares, as CI does",
+        run: api::run,
+    },
+    Command {
         name: "loom",
         help: "model-check the locks and techniques: every interleaving up to two preemptions",
         run: |_| loom(),
@@ -52,6 +65,11 @@ const COMMANDS: &[Command] = &[
         name: "bench-page",
         help: "measure the peers and the published claims, and write docs/benchmarks/ for this machine (20 minutes)",
         run: bench_page::write,
+    },
+    Command {
+        name: "figures",
+        help: "write the benchmark page's figures into the docs that cite them",
+        run: figures::run,
     },
     Command {
         name: "record-truth",
@@ -134,6 +152,7 @@ fn ci() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"]).run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     cargo(&["test", "--workspace"]).run()?;
+    lock_crate::check()?;
     loom()
 }
 
