@@ -35,21 +35,24 @@
 //! its guard drops, and the data is what the section left. None can be shared between processes by mapping it, but the kernel's objects
 //! ([`EventFd`] and its like) exclude across a `fork`.
 //!
-//! Debug builds panic, naming the lock, when a free lock is released, when a lock is dropped while held, and, where the lock knows its
-//! owner, when a stranger releases it. Taking a lock twice on one thread waits for ever, as with most locks.
+//! A guard stays on the thread that took it. Debug builds panic, naming the lock, its address and its holder, when the holder takes a lock
+//! again that is not recursive, when a lock is released twice or by another thread, and when it is dropped while held. Release builds do
+//! not check (a lock that is taken twice waits for ever), and sizes are the same in both.
 //!
 //! # Which traits
 //!
-//! | | [`RawMutex`](lock_api::RawMutex) | [`RawMutexTimed`](lock_api::RawMutexTimed) | [`RawMutexFair`](lock_api::RawMutexFair) | lock_api 0.4 | guard may change threads |
-//! |---|---|---|---|---|---|
-//! | [`Adaptive`], [`Futex`], [`Tas`], [`Ttas`] | yes | yes | | yes | yes |
-//! | [`Fair`], [`Ticket`], [`TicketSpin`], [`McsSpin`] | yes | | yes | yes | yes |
-//! | [`Mcs`] | yes | | | yes | yes |
-//! | [`Clh`], [`ClhSpin`] | yes | | yes | | yes |
-//! | [`EventFd`], [`EventFdSem`], [`Pipe`], [`SysvSem`] | yes | yes | | yes | yes |
-//! | [`FutexPi`] | yes | yes | | yes | no |
-//! | [`Gated<L>`](technique::Gated) | yes | | | | if `L`'s may |
+//! | | [`RawMutex`](lock_api::RawMutex) | [`RawMutexTimed`](lock_api::RawMutexTimed) | [`RawMutexFair`](lock_api::RawMutexFair) | lock_api 0.4 |
+//! |---|---|---|---|---|
+//! | [`Adaptive`], [`Futex`], [`Tas`], [`Ttas`] | yes | yes | | yes |
+//! | [`Fair`], [`Ticket`], [`TicketSpin`], [`McsSpin`] | yes | | yes | yes |
+//! | [`Mcs`] | yes | | | yes |
+//! | [`Clh`], [`ClhSpin`] | yes | | yes | |
+//! | Linux: [`EventFd`], [`EventFdSem`], [`Pipe`], [`SysvSem`], [`FutexPi`] | yes | yes | | yes |
+//! | Windows: [`WinMutex`], [`WinEvent`], [`WinSemaphore`], [`WaitOnAddress`] | yes | yes | | yes |
+//! | Windows: [`CriticalSection`], [`SrwLock`] | yes | | | yes |
+//! | [`Gated<L>`](technique::Gated) | yes | | | |
 //!
+//! * Locks of another system than the one that runs are there, and work as [`Futex`]; their `create` says so.
 //! * `RawMutexTimed` needs `std`. A lock without it cannot take a waiter out of its queue.
 //! * `RawMutexFair` (`MutexGuard::bump`, `unlock_fair`) is there where a release hands the lock to the first waiter, always. [`Adaptive`]
 //!   is not among them: it bounds waiting by time and hands over only once a waiter has slept for a millisecond, so a `bump` could not promise
@@ -135,6 +138,14 @@ mod readme {}
 pub mod model {
     /// After this long a sleeper of `Adaptive` starves: 0 for at once, `u64::MAX` for never.
     pub static PATIENCE_NS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(u64::MAX);
+
+    /// Whether the system has the kernel locks' objects. Without them these locks work as `Futex`.
+    pub static OBJECTS: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(true);
+
+    /// How many kernel objects the running model has open.
+    pub fn open_objects() -> usize {
+        crate::sys::object::open()
+    }
 
     /// Makes loom's atomics of a lock; a model calls it before it shares the lock.
     pub trait Make {

@@ -106,6 +106,7 @@ const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 /// # Source
 /// Spin then park, competitively: Karlin, Li, Manasse & Owicki, SOSP 1991. Eventual fairness: the idea of Go's `sync.Mutex` (2016) and
 /// WebKit's `WTF::Lock` (Pizlo, 2016).
+#[repr(C)] // C programs initialise it.
 pub struct Adaptive {
     state: AtomicU32,
     spin: AtomicU32,
@@ -183,7 +184,6 @@ impl Adaptive {
     #[inline]
     fn release(&self) {
         let old = self.state.fetch_sub(LOCKED, Ordering::Release);
-        debug_assert!(old & LOCKED != 0, "holdup-locks: adaptive lock released while free");
         if old & PARKED != 0 {
             self.release_contended(old - LOCKED);
         }
@@ -413,7 +413,7 @@ impl Default for Adaptive {
     }
 }
 
-raw_mutex!([] Adaptive, GuardSend, Self::new());
+raw_mutex!([] Adaptive, GuardNoSend, Self::new());
 raw_mutex_timed!([] Adaptive);
-check_drop!([] Adaptive, "adaptive");
+check_drop!([] Adaptive);
 modelled!([] Adaptive; state, spin);

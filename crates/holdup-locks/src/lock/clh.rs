@@ -50,5 +50,5 @@ impl Default for Clh {
 
 clh_raw_mutex!(Clh);
 raw_mutex_fair!(Clh);
-check_drop!([] Clh, "clh");
+check_drop!([] Clh);
 modelled!([] Clh; 0);

@@ -48,8 +48,6 @@ struct Node {
 #[must_use = "the node releases the lock"]
 pub struct ClhNode(NonNull<Node>, PhantomData<Node>);
 
-// SAFETY: a node belongs to its acquisition, not to a thread; whoever releases takes it into its own pool.
-unsafe impl Send for ClhNode {}
 // SAFETY: a shared reference to a guard's node gives access to nothing.
 unsafe impl Sync for ClhNode {}
 
@@ -261,5 +259,5 @@ impl Default for ClhSpin {
 
 clh_raw_mutex!(ClhSpin);
 raw_mutex_fair!(ClhSpin);
-check_drop!([] ClhSpin, "clh-spin");
+check_drop!([] ClhSpin);
 modelled!([] ClhSpin; 0);

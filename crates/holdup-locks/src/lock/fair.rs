@@ -138,7 +138,6 @@ impl Fair {
 
     #[inline]
     fn release(&self) {
-        debug_assert!(self.held(), "holdup-locks: fair lock released while free");
         if self.next.load(Ordering::Relaxed).is_null()
             && self.tail.compare_exchange(HELD, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
         {
@@ -201,7 +200,7 @@ impl Default for Fair {
     }
 }
 
-raw_mutex!([] Fair, GuardSend, Self::new());
+raw_mutex!([] Fair, GuardNoSend, Self::new());
 raw_mutex_fair!(both: Fair);
-check_drop!([] Fair, "fair");
+check_drop!([] Fair);
 modelled!([] Fair; tail, next);

@@ -115,7 +115,6 @@ impl Futex {
     #[inline]
     pub(super) fn release(&self) {
         let old = self.word.swap(UNLOCKED, Ordering::Release);
-        debug_assert!(old != UNLOCKED, "holdup-locks: futex lock released while free");
         if old == CONTENDED {
             self.wake_one();
         }
@@ -138,7 +137,7 @@ impl Default for Futex {
     }
 }
 
-raw_mutex!([] Futex, GuardSend, Self::new());
+raw_mutex!([] Futex, GuardNoSend, Self::new());
 raw_mutex_timed!([] Futex);
-check_drop!([] Futex, "futex");
+check_drop!([] Futex);
 modelled!([] Futex; word);

@@ -137,4 +137,5 @@ impl Default for FutexPi {
 
 raw_mutex!([] FutexPi, GuardNoSend, Self::new());
 raw_mutex_timed!([] FutexPi);
-check_drop!([] FutexPi, "futex-pi");
+check_drop!([] FutexPi);
+modelled!([] FutexPi; word, stand_in);

@@ -129,7 +129,6 @@ impl Mcs {
 
     #[inline]
     fn release(&self) {
-        debug_assert!(self.held(), "holdup-locks: mcs lock released while free");
         if self.word.compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.release_contended();
         }
@@ -321,6 +320,6 @@ impl Default for Mcs {
     }
 }
 
-raw_mutex!([] Mcs, GuardSend, Self::new());
-check_drop!([] Mcs, "mcs");
+raw_mutex!([] Mcs, GuardNoSend, Self::new());
+check_drop!([] Mcs);
 modelled!([] Mcs; word, tail, head);

@@ -135,7 +135,6 @@ impl McsSpin {
 
     #[inline]
     fn release(&self) {
-        debug_assert!(self.held(), "holdup-locks: mcs-spin lock released while free");
         let successor = self.next.load(Ordering::Acquire);
         if successor.is_null() {
             if self.tail.compare_exchange(HELD, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
@@ -176,7 +175,7 @@ impl Default for McsSpin {
     }
 }
 
-raw_mutex!([] McsSpin, GuardSend, Self::new());
+raw_mutex!([] McsSpin, GuardNoSend, Self::new());
 raw_mutex_fair!(both: McsSpin);
-check_drop!([] McsSpin, "mcs-spin");
+check_drop!([] McsSpin);
 modelled!([] McsSpin; tail, next);

@@ -106,11 +106,9 @@ impl<L: RawMutex> Recursive<L> {
     /// The calling thread holds the lock: it took it more often than it has released it. Debug builds check.
     #[inline]
     pub unsafe fn unlock(&self) {
-        debug_assert!(
-            self.held_by_me(),
-            "holdup-locks: Recursive<{}> released by a thread that does not hold it",
-            core::any::type_name::<L>()
-        );
+        if cfg!(debug_assertions) && !self.held_by_me() {
+            super::misuse::not_the_holder(&self.inner);
+        }
         let depth = self.depth.get() - 1;
         self.depth.set(depth);
         if depth == 0 {
@@ -190,6 +188,14 @@ impl<L: RawMutexTimed<Duration = Duration, Instant = Instant>> Recursive<L> {
     pub fn try_lock_until(&self, deadline: Instant) -> bool {
         let me = thread_id();
         self.deepen(me) || self.own_if(me, self.inner.try_lock_until(deadline))
+    }
+}
+
+#[cfg(loom)]
+impl<L: RawMutex + crate::model::Make> crate::model::Make for Recursive<L> {
+    fn make(&self) {
+        self.inner.make();
+        self.owner.make();
     }
 }
 

@@ -127,7 +127,7 @@ impl SysvSem {
 
 impl Drop for SysvSem {
     fn drop(&mut self) {
-        crate::lock::raw::check_free(self.held(), NAME);
+        crate::lock::misuse::before_drop(self);
         if let Some(set) = self.object.lazy.get()
             && self.maker.load(Ordering::Relaxed) == kernel::process_id()
         {
@@ -142,5 +142,6 @@ impl Default for SysvSem {
     }
 }
 
-raw_mutex!([] SysvSem, GuardSend, Self::new());
+raw_mutex!([] SysvSem, GuardNoSend, Self::new());
 raw_mutex_timed!([] SysvSem);
+modelled!([] SysvSem; object, maker);

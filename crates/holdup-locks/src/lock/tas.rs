@@ -73,5 +73,7 @@ impl<R: Rmw> Default for Tas<R> {
     }
 }
 
-raw_mutex!([R: Rmw] Tas<R>, GuardSend, Self::with_policy(POLICY));
+raw_mutex!([R: Rmw] Tas<R>, GuardNoSend, Self::with_policy(POLICY));
 raw_mutex_timed!([R: Rmw] Tas<R>);
+check_drop!([R: Rmw] Tas<R>);
+modelled!([R: Rmw] Tas<R>; 0);

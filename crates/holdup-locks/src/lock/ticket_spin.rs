@@ -59,7 +59,6 @@ impl TicketSpin {
 
     #[inline]
     fn release(&self) {
-        debug_assert!(self.held(), "holdup-locks: ticket-spin lock released while free");
         let serving = self.serving.load(Ordering::Relaxed);
         self.serving.store(serving.wrapping_add(1), Ordering::Release);
     }
@@ -76,7 +75,7 @@ impl Default for TicketSpin {
     }
 }
 
-raw_mutex!([] TicketSpin, GuardSend, Self::new());
+raw_mutex!([] TicketSpin, GuardNoSend, Self::new());
 raw_mutex_fair!(both: TicketSpin);
-check_drop!([] TicketSpin, "ticket-spin");
+check_drop!([] TicketSpin);
 modelled!([] TicketSpin; next, serving);

@@ -90,6 +90,7 @@ mod sealed {
 ///
 /// # Source
 /// Rudolph & Segall, ISCA 1984, section 4; Anderson, IEEE TPDS 1990, section 3; Intel, "Implementing Scalable Atomic Locks", 2009.
+#[repr(C)] // C programs initialise it.
 pub struct Ttas<R: Rmw = Exchange> {
     word: AtomicU32,
     policy: SpinPolicy,
@@ -147,7 +148,6 @@ impl<R: Rmw> Ttas<R> {
 
     #[inline]
     pub(super) fn release(&self) {
-        debug_assert!(self.held(), "holdup-locks: spin lock released while free");
         self.word.store(UNLOCKED, Ordering::Release);
     }
 
@@ -163,7 +163,7 @@ impl<R: Rmw> Default for Ttas<R> {
     }
 }
 
-raw_mutex!([R: Rmw] Ttas<R>, GuardSend, Self::with_policy(SpinPolicy::DEFAULT));
+raw_mutex!([R: Rmw] Ttas<R>, GuardNoSend, Self::with_policy(SpinPolicy::DEFAULT));
 raw_mutex_timed!([R: Rmw] Ttas<R>);
-check_drop!([R: Rmw] Ttas<R>, "ttas");
+check_drop!([R: Rmw] Ttas<R>);
 modelled!([R: Rmw] Ttas<R>; word);

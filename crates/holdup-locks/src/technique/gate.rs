@@ -63,6 +63,7 @@ use crate::sys::{ANY, wait, wake};
 ///
 /// # Source
 /// The active-thread gate of Hart (1998), "thread serialisation": a counting throttle.
+#[repr(C)] // C programs initialise it.
 pub struct Gate {
     tickets: AtomicU64,
     admitted: AtomicU64,
@@ -119,6 +120,16 @@ impl Gate {
         if limit > old && may_pass(first, latest(&self.tickets)) {
             self.ring(ANY);
         }
+    }
+
+    /// Gives back a place whose pass was forgotten: for those who cannot keep a guard, as C cannot.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread is inside by a pass that it gave to [`core::mem::forget`], and has not given this place back yet.
+    #[inline]
+    pub unsafe fn leave_forgotten(&self) {
+        self.leave_raw();
     }
 
     /// How many threads may be inside.

@@ -48,6 +48,7 @@ use core::fmt;
 use lock_api::RawMutex;
 
 use super::Gate;
+use crate::lock::misuse;
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{ANY, spin_hint, wait, wake};
 
@@ -250,10 +251,12 @@ unsafe impl<L: RawMutex, const ACTIVE: u32, const TURN: u32> RawMutex for Gated<
 
     #[inline]
     fn lock(&self) -> Self::Guard {
+        misuse::before_lock(self);
         self.take_place();
         let place = PlaceBack(self);
         let inner = self.inner.lock();
         core::mem::forget(place);
+        misuse::acquired(self);
         GatedState { inner }
     }
 
@@ -265,11 +268,13 @@ unsafe impl<L: RawMutex, const ACTIVE: u32, const TURN: u32> RawMutex for Gated<
         let place = PlaceBack(self);
         let inner = self.inner.try_lock()?;
         core::mem::forget(place);
+        misuse::acquired(self);
         Some(GatedState { inner })
     }
 
     #[inline]
     unsafe fn unlock(&self, guard: Self::Guard) {
+        misuse::before_unlock(self);
         let _place = PlaceBack(self);
         // SAFETY: the caller gives the state of a live acquisition of this lock, and with it that of the inner one.
         unsafe { self.inner.unlock(guard.inner) };

@@ -1,0 +1,6 @@
+//! The C and C++ interface, tested as its users meet it: headers, an installed library, programs compiled by gcc and clang.
+
+mod header;
+mod install;
+mod programs;
+mod toolchain;
