@@ -2,5 +2,6 @@
 
 mod header;
 mod install;
+mod misuse;
 mod programs;
 mod toolchain;
