@@ -190,7 +190,11 @@ fn functions(row: &Row, lock: &LockInfo) -> String {
             _ => {}
         }
     }
-    let order = if lock.fifo { "Threads get it in the order of their arrival." } else { "The order of waiters is not kept." };
+    let order = if lock.fifo {
+        "Threads get it in the order of their arrival."
+    } else {
+        "The order of waiters is not kept."
+    };
     let init: Vec<String> = row.init[..row.words].iter().map(u64::to_string).collect();
     let text = text
         .replace("$ID", &id(row))

@@ -65,7 +65,8 @@ impl Options {
             let value = value.or_else(|| args.next().cloned()).filter(|value| !value.is_empty());
             *slot = Some(value.ok_or_else(|| format!("{name} needs a folder after it\n\n{USAGE}"))?);
         }
-        let prefix = prefix.ok_or_else(|| format!("--prefix is missing: where shall the library go?\n\n{USAGE}"))?;
+        let prefix =
+            prefix.ok_or_else(|| format!("--prefix is missing: where shall the library go?\n\n{USAGE}"))?;
         if !prefix.starts_with('/') {
             return Err(format!(
                 "--prefix is '{prefix}', which is not absolute; programs must find it from anywhere: give \
@@ -74,7 +75,9 @@ impl Options {
         }
         let libdir = libdir.unwrap_or_else(|| "lib".to_owned());
         if libdir.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err(format!("--libdir is '{libdir}'; it must be a folder below the prefix, such as lib64"));
+            return Err(format!(
+                "--libdir is '{libdir}'; it must be a folder below the prefix, such as lib64"
+            ));
         }
         let trimmed = prefix.trim_end_matches('/');
         Ok(Options {
@@ -123,7 +126,10 @@ impl Options {
         let (name, libs) = if is_static {
             ("holdup-locks-static", format!("Libs: ${{libdir}}/{LIBRARY}.a {SYSTEM_LIBRARIES}"))
         } else {
-            ("holdup-locks", format!("Libs: -L${{libdir}} -lholdup_locks_c\nLibs.private: {SYSTEM_LIBRARIES}"))
+            (
+                "holdup-locks",
+                format!("Libs: -L${{libdir}} -lholdup_locks_c\nLibs.private: {SYSTEM_LIBRARIES}"),
+            )
         };
         format!(
             "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\nName: {name}\n\
@@ -136,7 +142,11 @@ impl Options {
     /// Finds everything from its own place, so that an installed tree can be moved.
     fn cmake_config(&self) -> String {
         let up = "/..".repeat(self.libdir.split('/').count() + 2);
-        CMAKE_CONFIG.replace("$UP", &up).replace("$LIBDIR", &self.libdir).replace("$VERSION", VERSION).replace("$MAJOR", major())
+        CMAKE_CONFIG
+            .replace("$UP", &up)
+            .replace("$LIBDIR", &self.libdir)
+            .replace("$VERSION", VERSION)
+            .replace("$MAJOR", major())
     }
 
     fn how_to_use(&self) -> String {
@@ -225,7 +235,9 @@ fn artifacts(report: &str) -> Vec<PathBuf> {
     report
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == "holdup_locks_c")
+        .filter(|message| {
+            message["reason"] == "compiler-artifact" && message["target"]["name"] == "holdup_locks_c"
+        })
         .filter_map(|message| message["filenames"].as_array().cloned())
         .flatten()
         .filter_map(|file| file.as_str().map(PathBuf::from))

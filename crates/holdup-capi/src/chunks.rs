@@ -21,7 +21,12 @@ const _: () = {
 ///
 /// Choose chunks that work for a microsecond at least.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn holdup_chunks_init_fixed(chunks: *mut holdup_chunks_t, begin: u64, end: u64, chunk: u64) {
+pub unsafe extern "C" fn holdup_chunks_init_fixed(
+    chunks: *mut holdup_chunks_t,
+    begin: u64,
+    end: u64,
+    chunk: u64,
+) {
     // SAFETY: the caller hands over memory of claims; the assertions above compare size and alignment.
     unsafe { chunks.cast::<Chunks>().write(Chunks::fixed(begin..end, chunk)) };
 }
@@ -45,7 +50,11 @@ pub unsafe extern "C" fn holdup_chunks_init_guided(
 /// Returns false, and writes nothing, when every index is claimed. Never waits. Cost: one atomic add (fixed) or one
 /// compare-exchange (guided) on a line that all threads share: 5 ns alone, 100 ns and more when another CPU had the line.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn holdup_chunks_next(chunks: *mut holdup_chunks_t, begin: *mut u64, end: *mut u64) -> bool {
+pub unsafe extern "C" fn holdup_chunks_next(
+    chunks: *mut holdup_chunks_t,
+    begin: *mut u64,
+    end: *mut u64,
+) -> bool {
     // SAFETY: the caller hands over initialised claims, and two places to write to.
     match unsafe { &*chunks.cast::<Chunks>() }.next() {
         Some(range) => {

@@ -13,7 +13,9 @@ pub struct holdup_gate_t {
 }
 
 const _: () = {
-    assert!(size_of::<Gate>() == size_of::<holdup_gate_t>() && align_of::<Gate>() == align_of::<holdup_gate_t>());
+    assert!(
+        size_of::<Gate>() == size_of::<holdup_gate_t>() && align_of::<Gate>() == align_of::<holdup_gate_t>()
+    );
     // SAFETY: the sizes are equal, a gate has no padding, and every bit pattern is three words.
     let words: [u64; 3] = unsafe { core::mem::transmute(Gate::new(7)) };
     assert!(words[0] == 0 && words[1] == 7 && words[2] == 7, "HOLDUP_GATE_INIT is not what Gate::new makes");

@@ -109,9 +109,15 @@ pub(crate) fn error_number(created: Result<(), SysError>) -> c_int {
 
 /// Stops the build if the C type has no room for the lock, or too weak an alignment.
 pub(crate) const fn fits<L: RawMutex, C>() {
-    assert!(mem::size_of::<Held<L>>() <= mem::size_of::<C>(), "the C type is too small: raise its words in build.rs");
+    assert!(
+        mem::size_of::<Held<L>>() <= mem::size_of::<C>(),
+        "the C type is too small: raise its words in build.rs"
+    );
     assert!(mem::align_of::<Held<L>>() <= mem::align_of::<C>(), "the C type is aligned too weakly");
-    assert!(mem::size_of::<usize>() == 8 && cfg!(target_endian = "little"), "C types are for 64 bits, little-endian");
+    assert!(
+        mem::size_of::<usize>() == 8 && cfg!(target_endian = "little"),
+        "C types are for 64 bits, little-endian"
+    );
 }
 
 /// Whether a free lock is these words. Zeros are compared by the tests in C, as padding cannot be read here.

@@ -10,7 +10,10 @@
     reason = "C hands over raw pointers; every function answers for them with the contract in its documentation"
 )]
 #![allow(non_camel_case_types, reason = "the types are named as C names types")]
-#![allow(clippy::missing_safety_doc, reason = "the documentation is the header's, where every function is like that")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the documentation is the header's, where every function is like that"
+)]
 
 pub mod chunks;
 pub mod counter;

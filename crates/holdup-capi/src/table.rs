@@ -52,7 +52,10 @@ pub unsafe extern "C" fn holdup_table_destroy(table: *mut holdup_table_t) {
     // SAFETY: the caller hands back what holdup_table_create returned, once.
     let table = unsafe { Box::from_raw(table) };
     for slot in &table.slots {
-        debug_assert!(!slot.lock.is_locked(), "holdup-locks: lock table at {table:p} destroyed while a lock of it is held");
+        debug_assert!(
+            !slot.lock.is_locked(),
+            "holdup-locks: lock table at {table:p} destroyed while a lock of it is held"
+        );
     }
 }
 
@@ -95,7 +98,10 @@ pub unsafe extern "C" fn holdup_table_slot(table: *const holdup_table_t, key: u6
 ///
 /// The lock may be used as a holdup_adaptive_t there, but not destroyed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn holdup_table_address(table: *const holdup_table_t, slot: usize) -> *mut core::ffi::c_void {
+pub unsafe extern "C" fn holdup_table_address(
+    table: *const holdup_table_t,
+    slot: usize,
+) -> *mut core::ffi::c_void {
     // SAFETY: the caller hands over a table.
     let slots = unsafe { &(*table).slots };
     debug_assert!(slot < slots.len(), "holdup-locks: lock table at {table:p} has no lock {slot}");
@@ -123,7 +129,11 @@ pub unsafe extern "C" fn holdup_table_try_lock(table: *mut holdup_table_t, key: 
 ///
 /// Returns true if the caller holds it now, false if the time has run out.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn holdup_table_try_lock_for_ns(table: *mut holdup_table_t, key: u64, timeout_ns: u64) -> bool {
+pub unsafe extern "C" fn holdup_table_try_lock_for_ns(
+    table: *mut holdup_table_t,
+    key: u64,
+    timeout_ns: u64,
+) -> bool {
     // SAFETY: the caller hands over a table.
     unsafe { &*table }.slot(key).try_lock_for(timeout_ns)
 }
@@ -164,7 +174,11 @@ pub unsafe extern "C" fn holdup_table_lock_many(
 
 /// Releases the locks that holdup_table_lock_many took: the `count` that it returned, and the numbers that it wrote.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn holdup_table_unlock_many(table: *mut holdup_table_t, slots: *const usize, count: usize) {
+pub unsafe extern "C" fn holdup_table_unlock_many(
+    table: *mut holdup_table_t,
+    slots: *const usize,
+    count: usize,
+) {
     if count == 0 {
         return;
     }

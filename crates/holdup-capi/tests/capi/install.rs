@@ -14,7 +14,8 @@ fn the_tree_is_complete() {
     let target = |link: &str| std::fs::read_link(lib.join(link)).unwrap().to_str().unwrap().to_owned();
     assert_eq!(target("libholdup_locks_c.so"), soname);
     assert_eq!(target(&soname), format!("libholdup_locks_c.so.{VERSION}"));
-    for file in ["include/holdup.h", "include/holdup.hpp", "include/holdup_tsan.h", "lib/libholdup_locks_c.a"] {
+    for file in ["include/holdup.h", "include/holdup.hpp", "include/holdup_tsan.h", "lib/libholdup_locks_c.a"]
+    {
         assert!(prefix().join(file).is_file(), "{file}");
     }
     // A library that links the whole of Rust's standard library would be many times this.

@@ -36,13 +36,17 @@ fn cpp_conforms_with_clang() {
 #[test]
 fn the_programs_know_every_lock_of_the_registry() {
     let read = |file: &str| std::fs::read_to_string(source(file)).unwrap();
-    let (c, cpp, header) =
-        (read("tests/programs/conformance.c"), read("tests/programs/conformance.cpp"), read("include/holdup.hpp"));
+    let (c, cpp, header) = (
+        read("tests/programs/conformance.c"),
+        read("tests/programs/conformance.cpp"),
+        read("include/holdup.hpp"),
+    );
     for lock in holdup_locks::LOCKS {
         let id = lock.name.replace('-', "_");
         assert!(c.contains(&format!("X({id}, ")), "{id} is missing in conformance.c");
         assert!(header.contains(&format!("using {id} = ")), "{id} is missing in holdup.hpp");
-        let tested = cpp.contains(&format!("holdup::{id}()")) || cpp.contains(&format!("holdup::{id} static_"));
+        let tested =
+            cpp.contains(&format!("holdup::{id}()")) || cpp.contains(&format!("holdup::{id} static_"));
         assert!(tested || lock.name == "adaptive", "{id} is missing in conformance.cpp");
     }
 }
@@ -72,14 +76,26 @@ fn headers_compile_without_a_warning() {
                 for standard in standards {
                     let output = std::process::Command::new(program)
                         .arg(format!("-std={standard}"))
-                        .args(["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-fsyntax-only"])
+                        .args([
+                            "-Wall",
+                            "-Wextra",
+                            "-Wpedantic",
+                            "-Wshadow",
+                            "-Wconversion",
+                            "-Werror",
+                            "-fsyntax-only",
+                        ])
                         .args(sanitizer)
                         .arg("-I")
                         .arg(self::source("include"))
                         .arg(source)
                         .output()
                         .unwrap();
-                    assert!(output.status.success(), "{program} -std={standard} {sanitizer:?}: {}", text(&output));
+                    assert!(
+                        output.status.success(),
+                        "{program} -std={standard} {sanitizer:?}: {}",
+                        text(&output)
+                    );
                 }
             }
         }

@@ -90,7 +90,8 @@ pub fn source(path: &str) -> PathBuf {
 pub fn compile(compiler: Compiler, mode: Mode, file: &str, prefix: &Path, to: &Path) -> PathBuf {
     let (program, standard) =
         if file.ends_with(".c") { (compiler.c, "-std=c99") } else { (compiler.cpp, "-std=c++17") };
-    let out = to.join(format!("{program}-{mode:?}-{}", Path::new(file).file_stem().unwrap().to_str().unwrap()));
+    let out =
+        to.join(format!("{program}-{mode:?}-{}", Path::new(file).file_stem().unwrap().to_str().unwrap()));
     let output = Command::new(program)
         .arg(standard)
         .args(WARNINGS)
