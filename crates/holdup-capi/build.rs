@@ -165,8 +165,17 @@ fn main() {
     write("locks.tsv", rows().map(|(row, lock)| facts(row, lock)).collect());
     // The name that programs ask the loader for: it changes when the binary interface does.
     if is_for("linux") {
-        let major = std::env::var("CARGO_PKG_VERSION_MAJOR").expect("cargo sets the version");
-        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libholdup_locks_c.so.{major}");
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libholdup_locks_c.so.{}", interface());
+    }
+}
+
+/// The version of the binary interface: the major one, and before 1.0 the minor one too. `xtask install` names its links alike.
+fn interface() -> String {
+    let part =
+        |name: &str| std::env::var(format!("CARGO_PKG_VERSION_{name}")).expect("cargo sets the version");
+    match part("MAJOR").as_str() {
+        "0" => format!("0.{}", part("MINOR")),
+        major => major.to_owned(),
     }
 }
 

@@ -68,6 +68,32 @@ fn a_table_chooses_as_the_one_in_rust_does() {
     assert_eq!(succeed(&program, &["256"]), expected(keys.map(|key| usual.slot_of(key)).collect()));
 }
 
+/// The guide's programs are programs.
+#[test]
+fn the_guide_s_examples_compile() {
+    if !has(&TOOLS) {
+        return;
+    }
+    let guide = std::fs::read_to_string(source("../../docs/guide.md")).unwrap();
+    let (_, section) = guide.split_once("\n## From C and C++\n").expect("the section");
+    let folder = tempfile::tempdir().unwrap();
+    for (language, name, standard) in [("cpp", "guide.cpp", "-std=c++17"), ("c", "guide.c", "-std=c99")] {
+        let (_, block) = section.split_once(&format!("```{language}\n")).expect("a block of the language");
+        let file = folder.path().join(name);
+        std::fs::write(&file, block.split("```").next().unwrap()).unwrap();
+        for compiler in COMPILERS {
+            let program = if language == "c" { compiler.c } else { compiler.cpp };
+            let output = std::process::Command::new(program)
+                .args([standard, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
+                .arg(source("include"))
+                .arg(&file)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{program}: {}", text(&output));
+        }
+    }
+}
+
 /// An uncontended lock is one call: its atomic instruction stands in the function itself, before any other call.
 #[test]
 fn an_uncontended_lock_is_one_call() {
