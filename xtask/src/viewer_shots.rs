@@ -78,7 +78,7 @@ pub fn write(_: &[String]) -> Result<(), String> {
     for (name, words) in RESULTS {
         let file = format!("{name}.html");
         let rest: &[&str] = if *name == "try" { &["--", "sleep", "{N}"] } else { &[] };
-        holdup(&[words, &["--html", &file], rest].concat())?;
+        holdup(&[*words, &["--html", &file][..], rest].concat())?;
         let shown = "document.querySelector('button.theme:not([hidden])')";
         whole(&mut browser, &bench.folder.join(&file), shown, name, &out)?;
     }

@@ -135,6 +135,38 @@ fn the_timeline_zooms_pans_measures_and_tells() {
 }
 
 #[test]
+fn loss_and_doubt_are_shown_where_they_are() {
+    let Some(mut browser) = browser("loss") else { return };
+    let folder = pages::folder("loss");
+    opened(&mut browser, &pages::write(&pages::made_up(40), &folder));
+    // Red lines over the rows from the first to the last lost event, and nowhere else.
+    browser.eval("holdup.timeline.show(3880000, 3960000)").unwrap();
+    painted(&mut browser);
+    let mut red = |from: u32, to: u32| {
+        number(
+            &mut browser,
+            &format!(
+                "(() => {{ const line = holdup.timeline, x = Math.ceil(line.xOf({from})), width = Math.floor(line.xOf({to})) - x; \
+                 const data = document.querySelector('canvas.over').getContext('2d').getImageData(x, 0, width, 48).data; \
+                 return data.filter((value, i) => i % 4 === 0 && data[i + 3] > 20 && value - data[i + 1] > 60).length; }})()"
+            ),
+        )
+    };
+    assert!(red(3_911_000, 3_929_000) > 100.0);
+    assert_eq!(red(3_881_000, 3_909_000), 0.0);
+    assert_eq!(red(3_932_000, 3_959_000), 0.0);
+    // The thread whose switches are missing has a mark, in its row and in the table, that says so.
+    assert_eq!(number(&mut browser, "document.querySelectorAll('.labels .doubt').length"), 1.0);
+    let said = browser.eval("document.querySelector('.labels .doubt').parentElement.title").unwrap();
+    assert!(said.as_str().unwrap().contains("(501), 40 were recorded"), "{said}");
+    let told = browser
+        .eval("[...document.querySelectorAll('table[aria-label=Threads] tbody th')].map((one) => one.textContent.endsWith(' !') && one.title !== '')")
+        .unwrap();
+    assert_eq!(told, json!([true, false]), "the second thread ran longer, so it stands first");
+    no_complaints(&mut browser);
+}
+
+#[test]
 fn search_sort_tables_and_theme() {
     let Some(mut browser) = browser("search") else { return };
     let folder = pages::folder("search");

@@ -19,6 +19,7 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
   const label = (tid: number) => view.threads[byTid.get(tid) ?? -1]?.label ?? `thread ${tid}`;
   const life = (thread: ThreadReport) => Math.max(1, thread.ended_ns - thread.born_ns);
   const index = new Map(report.threads.map((thread, at) => [thread, at]));
+  const row = (thread: ThreadReport) => view.threads[index.get(thread) ?? -1];
   const since = (time: number) => time - Number(view.zero_ns);
 
   const ranked = ranks(view);
@@ -51,7 +52,7 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
   });
 
   const threads = new Table<ThreadReport>("Threads", report.threads, [
-    { title: "thread", wrap: true, value: (thread) => view.threads[index.get(thread) ?? -1]?.label ?? "" },
+    { title: "thread", wrap: true, value: (thread) => row(thread)?.label ?? "", text: (thread) => `${row(thread)?.label ?? ""}${row(thread)?.problem ? " !" : ""}`, exact: (thread) => row(thread)?.problem ?? "" },
     ns("lived", "Time between its first and last event", life),
     ns("on CPU", "CPU time", (thread) => thread.on_cpu_ns),
     share("CPU", "Share of its life on a CPU", (thread) => thread.on_cpu_ns / life(thread)),

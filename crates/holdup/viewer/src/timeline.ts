@@ -298,8 +298,9 @@ export class Timeline {
     this.rows = arrange(this.view, this.report, this.sort, this.grouping, any ? named : () => this.dim !== null);
     this.labels.replaceChildren(...this.rows.map((row) => {
       if (row.kind === "group") return element("div", { class: "group", role: "presentation" }, row.label);
-      const label = this.view.threads[row.index]?.label ?? "";
-      return element("div", { class: "thread", role: "option", "data-thread": String(row.index), title: label, "aria-selected": String(row.index === this.selected) }, element("bdi", {}, label));
+      const { label = "", problem = null } = this.view.threads[row.index] ?? {};
+      const doubt = problem ? [element("span", { class: "doubt", "aria-label": problem }, "!")] : [];
+      return element("div", { class: "thread", role: "option", "data-thread": String(row.index), title: [label, ...(problem ? [problem] : [])].join("\n"), "aria-selected": String(row.index === this.selected) }, element("bdi", {}, label), ...doubt);
     }));
     this.inner.style.height = `${Math.max(1, this.rows.length) * ROW}px`;
     this.scroller.style.setProperty("--rows", String(Math.max(3, this.rows.length)));
