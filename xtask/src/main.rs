@@ -136,7 +136,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "viewer-shots",
-        help: "take pictures of a recording's page, light and dark, and those of the guide",
+        help: "take pictures of every kind of page, light, dark and printed, and those of the guide",
         run: viewer_shots::write,
     },
     Command {
