@@ -136,7 +136,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "viewer-shots",
-        help: "take pictures of a recording's page, light and dark, and those of the guide",
+        help: "take pictures of every kind of page, light, dark and printed, and those of the guide",
         run: viewer_shots::write,
     },
     Command {
@@ -181,7 +181,7 @@ fn ci() -> Result<(), String> {
 
 /// The test that finds a stale header writes it when it is told to.
 fn headers() -> Result<(), String> {
-    cargo(&["test", "--package", "holdup-capi", "--test", "capi", "header"])
+    cargo(&["test", "--package", "holdup-capi", "--test", "capi", "header::"])
         .env("HOLDUP_WRITE_HEADERS", "1")
         .run()
 }

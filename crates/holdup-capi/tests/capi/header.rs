@@ -117,7 +117,8 @@ const OPENING: &str = r"
  *  - Destroy a lock, or free its memory, only after the last unlock of every thread has *returned*: an unlock may touch the lock
  *    after another thread has taken it. Joining the threads is enough; a count that a thread lowers inside the lock is not.
  *  - Locks work between the threads of one process. A child of fork() has only the thread that forked: locks that no other thread
- *    held or awaited at the fork are usable there, others are not.
+ *    held or awaited at the fork are usable there, others are not. The kernel locks eventfd, eventfd_sem, pipe and sysv_sem share
+ *    their object with the parent.
  *  - Pointers are not null, unless a function says that they may be.
  *
  * No function throws or unwinds. What a library with checks ('cargo xtask install --checked') finds wrong ends in a message that
