@@ -2,10 +2,13 @@
 //!
 //! `cargo xtask` without arguments lists the commands.
 
+mod api;
 mod bench_page;
+mod figures;
 mod fuzz;
 mod install;
 mod interposer_cost;
+mod lock_crate;
 mod profile_truth;
 mod proofs;
 mod record_cost;
@@ -31,6 +34,16 @@ struct Command {
 
 const COMMANDS: &[Command] = &[
     Command { name: "ci", help: "format, lints, tests and loom models: what CI runs", run: |_| ci() },
+    Command {
+        name: "lock-crate",
+        help: "the lock crate from outside: its documentation, features, lock_api 0.4, no_std, public interface",
+        run: |_| lock_crate::check(),
+    },
+    Command {
+        name: "api",
+        help: "write the public interface of holdup-locks to its api.txt; --check compares, as CI does",
+        run: api::run,
+    },
     Command {
         name: "proofs",
         help: "loom, conformance, mutations, TSan and Miri with many seeds, as a table (proofs PART... for some of them)",
@@ -70,6 +83,11 @@ const COMMANDS: &[Command] = &[
         name: "bench-page",
         help: "measure the peers and the published claims, and write docs/benchmarks/ for this machine (20 minutes)",
         run: bench_page::write,
+    },
+    Command {
+        name: "figures",
+        help: "write the benchmark page's figures into the docs that cite them",
+        run: figures::run,
     },
     Command {
         name: "record-truth",
@@ -118,7 +136,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "viewer-shots",
-        help: "take pictures of a recording's page, light and dark, and those of the guide",
+        help: "take pictures of every kind of page, light, dark and printed, and those of the guide",
         run: viewer_shots::write,
     },
     Command {
@@ -157,6 +175,7 @@ fn ci() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"]).run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     cargo(&["test", "--workspace"]).run()?;
+    lock_crate::check()?;
     proofs::loom()
 }
 
