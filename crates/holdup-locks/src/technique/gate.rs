@@ -124,6 +124,17 @@ impl Gate {
 
     /// Gives back a place whose pass was forgotten: for those who cannot keep a guard, as C cannot.
     ///
+    /// ```
+    /// use holdup_locks::technique::Gate;
+    ///
+    /// let gate = Gate::new(1);
+    /// std::mem::forget(gate.enter());
+    /// assert_eq!(gate.present(), 1);
+    /// // SAFETY: this thread is inside by the pass above.
+    /// unsafe { gate.leave_forgotten() };
+    /// assert_eq!(gate.present(), 0);
+    /// ```
+    ///
     /// # Safety
     ///
     /// The calling thread is inside by a pass that it gave to [`core::mem::forget`], and has not given this place back yet.
