@@ -2,10 +2,15 @@
 //!
 //! `cargo xtask` without arguments lists the commands.
 
+mod api;
 mod bench_page;
+mod figures;
 mod fuzz;
+mod install;
 mod interposer_cost;
+mod lock_crate;
 mod profile_truth;
+mod proofs;
 mod record_cost;
 mod record_faults;
 mod record_truth;
@@ -13,11 +18,12 @@ mod recording;
 mod run;
 mod selftest_programs;
 mod selftest_stress;
+mod try_truth;
 mod viewer;
 mod viewer_cost;
 mod viewer_shots;
 
-use run::{Step, cargo};
+use run::cargo;
 use std::process::ExitCode;
 
 struct Command {
@@ -29,19 +35,34 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command { name: "ci", help: "format, lints, tests and loom models: what CI runs", run: |_| ci() },
     Command {
+        name: "lock-crate",
+        help: "the lock crate from outside: its documentation, features, lock_api 0.4, no_std, public interface",
+        run: |_| lock_crate::check(),
+    },
+    Command {
+        name: "api",
+        help: "write the public interface of holdup-locks to its api.txt; --check compares, as CI does",
+        run: api::run,
+    },
+    Command {
+        name: "proofs",
+        help: "loom, conformance, mutations, TSan and Miri with many seeds, as a table (proofs PART... for some of them)",
+        run: proofs::run,
+    },
+    Command {
         name: "loom",
         help: "model-check the locks and techniques: every interleaving up to two preemptions",
-        run: |_| loom(),
+        run: |_| proofs::loom(),
     },
     Command {
         name: "miri",
         help: "interpret the lock crate's tests under Miri (nightly; SEEDS=16 for more schedules)",
-        run: |_| miri(),
+        run: |_| proofs::miri(),
     },
     Command {
         name: "tsan",
         help: "run the lock crate's tests under ThreadSanitizer (nightly)",
-        run: |_| tsan(),
+        run: |_| proofs::tsan(),
     },
     Command {
         name: "fuzz",
@@ -49,9 +70,24 @@ const COMMANDS: &[Command] = &[
         run: fuzz::run,
     },
     Command {
+        name: "install",
+        help: "build the C and C++ library and install it with headers, pkg-config and CMake files (--prefix DIR)",
+        run: install::run,
+    },
+    Command {
+        name: "headers",
+        help: "write holdup.h anew from the sources of holdup-capi",
+        run: |_| headers(),
+    },
+    Command {
         name: "bench-page",
         help: "measure the peers and the published claims, and write docs/benchmarks/ for this machine (20 minutes)",
         run: bench_page::write,
+    },
+    Command {
+        name: "figures",
+        help: "write the benchmark page's figures into the docs that cite them",
+        run: figures::run,
     },
     Command {
         name: "record-truth",
@@ -62,6 +98,11 @@ const COMMANDS: &[Command] = &[
         name: "profile-truth",
         help: "profile runs of the bench and compare the waits with the bench's own account (2 minutes)",
         run: profile_truth::run,
+    },
+    Command {
+        name: "try-truth",
+        help: "search cures of programs whose cure is known, and of one that needs none (20 times, or those given; 6 minutes)",
+        run: try_truth::run,
     },
     Command {
         name: "record-cost",
@@ -134,54 +175,13 @@ fn ci() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"]).run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     cargo(&["test", "--workspace"]).run()?;
-    loom()
+    lock_crate::check()?;
+    proofs::loom()
 }
 
-/// loom replaces the atomics and the futex; release, because a debug build explores for minutes.
-fn loom() -> Result<(), String> {
-    for test in ["loom", "loom_techniques"] {
-        cargo(&["test", "--package", "holdup-locks", "--release", "--test", test])
-            .env("RUSTFLAGS", "--cfg loom")
-            .env("LOOM_MAX_PREEMPTIONS", "2")
-            .env("CARGO_TARGET_DIR", "target/loom")
-            .run()?;
-    }
-    Ok(())
-}
-
-/// Isolation is off because the locks read the monotonic clock; every seed is another schedule.
-fn miri() -> Result<(), String> {
-    nightly_has("miri")?;
-    let seeds = std::env::var("SEEDS").unwrap_or_else(|_| "4".to_owned());
-    cargo(&[
-        "+nightly",
-        "miri",
-        "test",
-        "--package",
-        "holdup-locks",
-        "--lib",
-        "--test",
-        "conformance",
-        "--test",
-        "techniques",
-    ])
-    .env("MIRIFLAGS", &format!("-Zmiri-disable-isolation -Zmiri-many-seeds=0..{seeds}"))
-    .env("CARGO_TARGET_DIR", "target/miri")
-    .run()
-}
-
-fn tsan() -> Result<(), String> {
-    nightly_has("rust-src")?;
-    let target = "x86_64-unknown-linux-gnu";
-    let suppressions = run::root().join("crates/holdup-locks/tsan-suppressions.txt");
-    cargo(&["+nightly", "test", "-Zbuild-std", "--target", target, "--package", "holdup-locks"])
-        .args(&["--lib", "--test", "conformance", "--test", "techniques"])
-        .env("RUSTFLAGS", "-Zsanitizer=thread")
-        .env("TSAN_OPTIONS", &format!("suppressions={}", suppressions.display()))
-        .env("CARGO_TARGET_DIR", "target/tsan")
+/// The test that finds a stale header writes it when it is told to.
+fn headers() -> Result<(), String> {
+    cargo(&["test", "--package", "holdup-capi", "--test", "capi", "header::"])
+        .env("HOLDUP_WRITE_HEADERS", "1")
         .run()
-}
-
-fn nightly_has(component: &str) -> Result<(), String> {
-    Step::new("rustup", &["component", "add", "--toolchain", "nightly", component]).run()
 }

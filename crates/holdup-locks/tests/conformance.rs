@@ -364,6 +364,41 @@ macro_rules! suites {
             fn layout() {
                 super::layout::<$lock>();
             }
+
+            #[cfg(debug_assertions)]
+            mod misuse {
+                use super::super::{misuse, runs_here};
+
+                #[test]
+                fn taken_again() {
+                    if runs_here($name) {
+                        misuse::taken_again::<$lock>($name);
+                    }
+                }
+
+                #[test]
+                fn released_twice() {
+                    if runs_here($name) {
+                        misuse::released_twice::<$lock>($name);
+                        misuse::released_twice_while_another_holds_it::<$lock>($name);
+                    }
+                }
+
+                #[test]
+                fn released_by_a_stranger() {
+                    if runs_here($name) {
+                        misuse::released_by_a_stranger::<$lock>($name);
+                    }
+                }
+
+                #[test]
+                fn dropped_while_held() {
+                    if runs_here($name) {
+                        misuse::dropped_while_held::<$lock>($name);
+                        misuse::a_forgotten_holder_is_forgotten::<$lock>();
+                    }
+                }
+            }
         }
     )*};
 }
@@ -429,6 +464,7 @@ fn the_registry_tells_names_apart() {
 #[cfg(debug_assertions)]
 mod misuse {
     use super::*;
+    use holdup_locks::technique::Gated;
 
     /// The message of the panic that `body` ends in.
     fn message(body: impl FnOnce()) -> String {
@@ -437,23 +473,132 @@ mod misuse {
         text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
     }
 
-    #[test]
-    fn dropping_a_held_lock_names_it() {
-        let dropped = message(|| {
-            let mutex = Mutex::<holdup_locks::Adaptive, ()>::new(());
-            std::mem::forget(mutex.lock());
+    /// Every message begins with the lock's name and address.
+    fn assert_names<L>(name: &str, lock: *const L, text: &str, what: &[&str]) {
+        let start = format!("holdup-locks: {name} lock at {lock:p} ");
+        assert!(text.starts_with(&start), "{text:?} starts with {start:?}");
+        for part in what {
+            assert!(text.contains(part), "{text:?} says {part:?}");
+        }
+    }
+
+    /// What lets a test hand an acquisition to a thread that does not own it.
+    struct Stolen<G>(G);
+
+    // SAFETY: on purpose wrong: the debug check stops the stranger before it uses the guard.
+    unsafe impl<G> Send for Stolen<G> {}
+
+    /// A second copy of an acquisition's state, to release it twice.
+    fn copy<G>(guard: &G) -> G {
+        // SAFETY: misuse on purpose: of the two copies the debug check stops all but the first that is used.
+        unsafe { std::ptr::read(guard) }
+    }
+
+    pub fn taken_again<L: RawMutex>(name: &str) {
+        let lock = L::INIT;
+        let guard = lock.lock();
+        let text = message(|| drop(lock.lock()));
+        assert_names(name, &lock, &text, &["taken again by thread", "which holds it already"]);
+        assert!(lock.try_lock().is_none(), "a try by the holder is no misuse: it fails");
+        // SAFETY: the guard is that of the first acquisition.
+        unsafe { lock.unlock(guard) };
+        let guard = lock.lock();
+        // SAFETY: as above.
+        unsafe { lock.unlock(guard) };
+    }
+
+    pub fn released_twice<L: RawMutex>(name: &str) {
+        let lock = L::INIT;
+        let guard = lock.lock();
+        let second = copy(&guard);
+        // SAFETY: the guard is that of the acquisition.
+        unsafe { lock.unlock(guard) };
+        // SAFETY: misuse on purpose: the debug check stops it before it does harm.
+        let text = message(|| unsafe { lock.unlock(second) });
+        assert_names(name, &lock, &text, &["released by thread", "while free"]);
+    }
+
+    pub fn released_by_a_stranger<L: RawMutex + Sync>(name: &str) {
+        let lock = L::INIT;
+        let guard = lock.lock();
+        let stolen = Stolen(copy(&guard));
+        let text = std::thread::scope(|scope| {
+            let stranger = || {
+                let stolen = stolen;
+                // SAFETY: misuse on purpose: the debug check stops it before it does harm.
+                message(|| unsafe { lock.unlock({ stolen }.0) })
+            };
+            let stranger =
+                std::thread::Builder::new().name("stranger".to_owned()).spawn_scoped(scope, stranger);
+            stranger.expect("a thread starts").join().expect("its panic was caught")
         });
-        assert_eq!(dropped, "holdup-locks: adaptive lock dropped while held");
+        let what = ["released by thread", "(\"stranger\")", "which does not hold it: thread", "does"];
+        assert_names(name, &lock, &text, &what);
+        assert!(lock.is_locked(), "it is still held");
+        // SAFETY: the guard is that of the acquisition.
+        unsafe { lock.unlock(guard) };
+    }
+
+    /// The second release meets a lock that another thread has taken in between.
+    pub fn released_twice_while_another_holds_it<L: RawMutex + Sync>(name: &str) {
+        let lock = L::INIT;
+        let guard = lock.lock();
+        let second = copy(&guard);
+        // SAFETY: the guard is that of the acquisition.
+        unsafe { lock.unlock(guard) };
+        let (taken, checked) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let guard = lock.lock();
+                taken.wait();
+                checked.wait();
+                // SAFETY: the guard is that of the acquisition above.
+                unsafe { lock.unlock(guard) };
+            });
+            taken.wait();
+            // SAFETY: misuse on purpose: the debug check stops it before it does harm.
+            let text = message(|| unsafe { lock.unlock(second) });
+            assert_names(name, &lock, &text, &["which does not hold it: thread"]);
+            checked.wait();
+        });
+        assert!(!lock.is_locked());
+    }
+
+    pub fn dropped_while_held<L: RawMutex>(name: &str) {
+        let mut address = std::ptr::null();
+        let text = message(|| {
+            let lock = Box::new(L::INIT);
+            address = &raw const *lock;
+            std::mem::forget(lock.lock());
+        });
+        assert_names(name, address, &text, &["dropped while held by thread"]);
+    }
+
+    /// Another lock in the place of one that was forgotten while it was held starts afresh.
+    pub fn a_forgotten_holder_is_forgotten<L: RawMutex>() {
+        let mut place = std::mem::MaybeUninit::<L>::uninit();
+        std::mem::forget(place.write(L::INIT).lock());
+        let lock = place.write(L::INIT);
+        for _ in 0..2 {
+            let guard = lock.lock();
+            // SAFETY: the guard is that of the acquisition above.
+            unsafe { lock.unlock(guard) };
+        }
+        // SAFETY: it was written above and is dropped once.
+        unsafe { place.assume_init_drop() };
     }
 
     #[test]
-    fn releasing_a_free_lock_names_it() {
-        let lock = holdup_locks::Futex::new();
-        let released = message(|| {
-            // SAFETY: misuse on purpose: the debug check stops it before it does harm.
-            unsafe { lock.unlock(holdup_locks::lock_api::GuardSend::new()) };
+    fn a_gated_lock_is_checked_too() {
+        type Lock = Gated<holdup_locks::Adaptive>;
+        taken_again::<Lock>("Gated");
+        released_twice::<Lock>("Gated");
+        released_by_a_stranger::<Lock>("Gated");
+        let dropped = message(|| {
+            let lock = Lock::INIT;
+            let _ = std::mem::ManuallyDrop::new(lock.lock());
         });
-        assert_eq!(released, "holdup-locks: futex lock released while free");
+        assert!(dropped.contains("adaptive lock at"), "the inner lock speaks for it: {dropped}");
     }
 
     #[test]
@@ -463,7 +608,21 @@ mod misuse {
         std::thread::scope(|scope| {
             // SAFETY: misuse on purpose: the debug check stops it before it does harm.
             let stranger = scope.spawn(|| message(|| unsafe { lock.unlock() }));
-            assert!(stranger.join().unwrap().contains("released by a thread that does not hold it"));
+            let text = stranger.join().expect("its panic was caught");
+            assert!(text.contains("adaptive lock at") && text.contains("which does not hold it"), "{text}");
         });
+    }
+
+    /// More locks than the table of holders has room for, held at once: nobody is accused.
+    #[test]
+    fn thousands_of_held_locks_are_no_misuse() {
+        let mutexes: Vec<Mutex<holdup_locks::Futex, ()>> = {
+            let locks = if cfg!(miri) { 60 } else { 6_000 };
+            (0..locks).map(|_| Mutex::new(())).collect()
+        };
+        for _ in 0..2 {
+            let guards: Vec<_> = mutexes.iter().map(Mutex::lock).collect();
+            drop(guards);
+        }
     }
 }

@@ -117,6 +117,76 @@ fn tries<L: RawMutex + model::Make + Send + Sync + 'static>(new: fn() -> L) {
     });
 }
 
+/// Both threads go two levels deep; nobody comes between the levels.
+fn recurse<L: RawMutex + model::Make + Send + Sync + 'static>() {
+    explore(3, || {
+        let lock = Recursive::<L>::INIT;
+        model::Make::make(&lock);
+        let shared = Arc::new((lock, Counter { lock: Free, value: UnsafeCell::new(0) }));
+        let twice = |shared: &(Recursive<L>, Counter<Free>)| {
+            let (lock, counter) = shared;
+            let _outer = lock.enter();
+            counter.add_and_unlock(lock_api::GuardSend::new());
+            let _inner = lock.enter();
+            assert_eq!(lock.depth(), 2);
+            counter.add_and_unlock(lock_api::GuardSend::new());
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || twice(&shared))
+        };
+        twice(&shared);
+        other.join().unwrap();
+        assert!(!shared.0.held_by_me() && shared.0.try_lock());
+        // SAFETY: the lock is held.
+        shared.1.value.with(|value| assert_eq!(unsafe { *value }, 4));
+        // SAFETY: the level just taken.
+        unsafe { shared.0.unlock() };
+    });
+}
+
+/// No lock: what stands under another one is guarded by that.
+struct Free;
+
+// SAFETY: it excludes nobody; the model under it says who excludes.
+unsafe impl RawMutex for Free {
+    const INIT: Self = Free;
+    type Guard = lock_api::GuardSend;
+    fn lock(&self) -> Self::Guard {
+        lock_api::GuardSend::new()
+    }
+    fn try_lock(&self) -> Option<Self::Guard> {
+        Some(self.lock())
+    }
+    unsafe fn unlock(&self, _guard: Self::Guard) {}
+    fn is_locked(&self) -> bool {
+        false
+    }
+}
+
+impl model::Make for Free {
+    fn make(&self) {}
+}
+
+/// Models of the kernel locks share one knob, so they take turns.
+fn with_objects(objects: bool, run: impl FnOnce()) {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    model::OBJECTS.store(objects, Ordering::Relaxed);
+    run();
+}
+
+/// What every lock that is made of a kernel object must stand, with the object and with its stand-in.
+fn of_an_object<L>(new: fn() -> L)
+where
+    L: RawMutexTimed<Duration = Duration> + model::Make + Send + Sync + 'static,
+{
+    all_add(2, 2, 2, new);
+    all_add(2, 3, 1, new);
+    one_gives_up(2, 2, 1, new);
+    tries(new);
+}
+
 /// Models of `Adaptive` share one knob, so they take turns.
 fn with_patience(patience_ns: u64, run: impl FnOnce()) {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -136,6 +206,19 @@ fn ttas() {
     tries(Ttas::<CompareExchange>::default);
 }
 
+/// As `ttas`; the exchange is interpreted by Miri.
+#[test]
+fn tas() {
+    all_add(2, 2, 2, Tas::<CompareExchange>::default);
+    tries(Tas::<CompareExchange>::default);
+}
+
+#[test]
+fn spinners_give_up() {
+    one_gives_up(2, 2, 2, Ttas::<CompareExchange>::default);
+    one_gives_up(2, 2, 2, Tas::<CompareExchange>::default);
+}
+
 /// Three threads with one preemption only: loom explores unfair schedules, in which two spinners alternate for ever.
 #[test]
 fn ticket() {
@@ -145,10 +228,18 @@ fn ticket() {
 }
 
 #[test]
+fn ticket_spin() {
+    all_add(1, 3, 1, TicketSpin::new);
+    all_add(2, 2, 2, TicketSpin::new);
+    tries(TicketSpin::new);
+}
+
+#[test]
 fn futex() {
     all_add(3, 3, 1, Futex::new);
     all_add(2, 2, 2, Futex::new);
     one_gives_up(2, 3, 1, Futex::new);
+    tries(Futex::new);
 }
 
 #[test]
@@ -174,6 +265,7 @@ fn clh() {
 #[test]
 fn clh_spin() {
     all_add(2, 3, 1, ClhSpin::new);
+    tries(ClhSpin::new);
 }
 
 #[test]
@@ -230,4 +322,51 @@ fn adaptive_gives_up_while_it_starves() {
 #[test]
 fn adaptive_tries() {
     with_patience(NEVER, || tries(Adaptive::new));
+}
+
+#[test]
+fn recursive() {
+    recurse::<Futex>();
+    recurse::<Clh>();
+}
+
+#[test]
+fn kernel_objects() {
+    with_objects(true, || {
+        of_an_object(EventFd::new);
+        of_an_object(EventFdSem::new);
+        of_an_object(Pipe::new);
+        of_an_object(SysvSem::new);
+        of_an_object(FutexPi::new);
+    });
+}
+
+#[test]
+fn kernel_stand_ins() {
+    with_objects(false, || {
+        of_an_object(EventFd::new);
+        of_an_object(SysvSem::new);
+        of_an_object(FutexPi::new);
+    });
+}
+
+/// All threads meet one object, and those that lost the race close theirs.
+#[test]
+fn kernel_object_is_made_once() {
+    with_objects(true, || {
+        explore(3, || {
+            let lock = Arc::new(EventFd::new());
+            model::Make::make(&*lock);
+            let others: Vec<_> = (0..2)
+                .map(|_| {
+                    let lock = Arc::clone(&lock);
+                    loom::thread::spawn(move || lock.create().is_ok())
+                })
+                .collect();
+            others.into_iter().for_each(|other| assert!(other.join().unwrap()));
+            assert_eq!(model::open_objects(), 1);
+            drop(lock);
+            assert_eq!(model::open_objects(), 0);
+        });
+    });
 }

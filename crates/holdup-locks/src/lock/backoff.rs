@@ -35,6 +35,7 @@ pub enum Backoff {
 
 /// How a [`Tas`](crate::Tas) or [`Ttas`](crate::Ttas) lock waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)] // C programs initialise it.
 pub struct SpinPolicy {
     /// What the waiter looks at.
     pub spin_on: SpinOn,

@@ -98,6 +98,12 @@ impl Object {
     pub(super) const fn new() -> Self {
         Self { lazy: Lazy::new(), stand_in: Futex::new() }
     }
+
+    #[cfg(loom)]
+    pub(super) fn make(&self) {
+        self.lazy.slot.make();
+        crate::model::Make::make(&self.stand_in);
+    }
 }
 
 /// A lock that is a token in a kernel object: whoever takes it out holds the lock and puts it back. `call`, `make` and `free`
@@ -178,7 +184,7 @@ macro_rules! token_lock {
 
         impl Drop for $lock {
             fn drop(&mut self) {
-                crate::lock::raw::check_free(self.held(), NAME);
+                crate::lock::misuse::before_drop(self);
                 if let Some(object) = self.object.lazy.get() {
                     (KIND.free)(object);
                 }
@@ -191,8 +197,9 @@ macro_rules! token_lock {
             }
         }
 
-        raw_mutex!([] $lock, GuardSend, Self::new());
+        raw_mutex!([] $lock, GuardNoSend, Self::new());
         raw_mutex_timed!([] $lock);
+        modelled!([] $lock; object);
     };
 }
 pub(super) use token_lock;

@@ -1,4 +1,4 @@
-//! The bridge from a lock's own four functions to the traits of `lock_api`, and the misuse checks of debug builds.
+//! The bridge from a lock's own four functions to the traits of `lock_api`, with the misuse checks of debug builds.
 //!
 //! A stateless lock writes `acquire`, `try_acquire`, `release`, `held`, and `acquire_until` where it can give up; the
 //! macros here make `RawMutex`, `RawMutexTimed` and, with the feature `lock_api_04`, the older traits of them.
@@ -15,15 +15,21 @@ macro_rules! raw_mutex {
 
             #[inline]
             fn lock(&self) -> Self::Guard {
+                $crate::lock::misuse::before_lock(self);
                 self.acquire();
+                $crate::lock::misuse::acquired(self);
                 lock_api::$guard::new()
             }
             #[inline]
             fn try_lock(&self) -> Option<Self::Guard> {
-                self.try_acquire().then(lock_api::$guard::new)
+                self.try_acquire().then(|| {
+                    $crate::lock::misuse::acquired(self);
+                    lock_api::$guard::new()
+                })
             }
             #[inline]
             unsafe fn unlock(&self, _guard: Self::Guard) {
+                $crate::lock::misuse::before_unlock(self);
                 self.release();
             }
             #[inline]
@@ -41,15 +47,16 @@ macro_rules! raw_mutex {
 
             #[inline]
             fn lock(&self) {
-                self.acquire();
+                let _ = lock_api::RawMutex::lock(self);
             }
             #[inline]
             fn try_lock(&self) -> bool {
-                self.try_acquire()
+                lock_api::RawMutex::try_lock(self).is_some()
             }
             #[inline]
             unsafe fn unlock(&self) {
-                self.release();
+                // SAFETY: the caller holds the lock, and the guard carries no state.
+                unsafe { lock_api::RawMutex::unlock(self, lock_api::$guard::new()) };
             }
             #[inline]
             fn is_locked(&self) -> bool {
@@ -70,13 +77,19 @@ macro_rules! raw_mutex_timed {
 
             #[inline]
             fn try_lock_for(&self, timeout: Self::Duration) -> Option<Self::Guard> {
-                let taken = self.try_acquire() || self.acquire_until(crate::sys::deadline_after(timeout));
-                taken.then(Self::Guard::new)
+                let taken = self.try_acquire() || self.acquire_until($crate::sys::deadline_after(timeout));
+                taken.then(|| {
+                    $crate::lock::misuse::acquired(self);
+                    Self::Guard::new()
+                })
             }
             #[inline]
             fn try_lock_until(&self, timeout: Self::Instant) -> Option<Self::Guard> {
-                let taken = self.try_acquire() || self.acquire_until(crate::sys::deadline_at(timeout));
-                taken.then(Self::Guard::new)
+                let taken = self.try_acquire() || self.acquire_until($crate::sys::deadline_at(timeout));
+                taken.then(|| {
+                    $crate::lock::misuse::acquired(self);
+                    Self::Guard::new()
+                })
             }
         }
 
@@ -88,11 +101,39 @@ macro_rules! raw_mutex_timed {
 
             #[inline]
             fn try_lock_for(&self, timeout: Self::Duration) -> bool {
-                self.try_acquire() || self.acquire_until(crate::sys::deadline_after(timeout))
+                lock_api::RawMutexTimed::try_lock_for(self, timeout).is_some()
             }
             #[inline]
             fn try_lock_until(&self, timeout: Self::Instant) -> bool {
-                self.try_acquire() || self.acquire_until(crate::sys::deadline_at(timeout))
+                lock_api::RawMutexTimed::try_lock_until(self, timeout).is_some()
+            }
+        }
+    };
+}
+
+/// `raw_mutex_fair!(Type)`: implements `RawMutexFair` for a lock whose every release hands over to the first waiter; with `both:`
+/// also that of lock_api 0.4.
+macro_rules! raw_mutex_fair {
+    ($lock:ty) => {
+        // SAFETY: `unlock` serves the first of the queue and lets nobody steal the lock, so it is the fair unlock.
+        unsafe impl lock_api::RawMutexFair for $lock {
+            #[inline]
+            unsafe fn unlock_fair(&self, guard: Self::Guard) {
+                // SAFETY: the caller's promise is the one that `unlock` asks for.
+                unsafe { lock_api::RawMutex::unlock(self, guard) };
+            }
+        }
+    };
+    (both: $lock:ty) => {
+        raw_mutex_fair!($lock);
+
+        // SAFETY: as for lock_api 0.5 above.
+        #[cfg(feature = "lock_api_04")]
+        unsafe impl lock_api_04::RawMutexFair for $lock {
+            #[inline]
+            unsafe fn unlock_fair(&self) {
+                // SAFETY: as above.
+                unsafe { lock_api_04::RawMutex::unlock(self) };
             }
         }
     };
@@ -111,14 +152,20 @@ macro_rules! clh_raw_mutex {
 
             #[inline]
             fn lock(&self) -> ClhNode {
-                self.0.acquire()
+                $crate::lock::misuse::before_lock(self);
+                let node = self.0.acquire();
+                $crate::lock::misuse::acquired(self);
+                node
             }
             #[inline]
             fn try_lock(&self) -> Option<ClhNode> {
-                self.0.try_acquire()
+                let node = self.0.try_acquire()?;
+                $crate::lock::misuse::acquired(self);
+                Some(node)
             }
             #[inline]
             unsafe fn unlock(&self, node: ClhNode) {
+                $crate::lock::misuse::before_unlock(self);
                 self.0.release(node);
             }
             #[inline]
@@ -129,13 +176,13 @@ macro_rules! clh_raw_mutex {
     };
 }
 
-/// `check_drop!([generics] Type, "name")`: in debug builds, dropping a held lock panics with the lock's name.
+/// `check_drop!([generics] Type)`: in debug builds, dropping a held lock panics with the lock's name.
 macro_rules! check_drop {
-    ([$($generics:tt)*] $lock:ty, $name:literal) => {
+    ([$($generics:tt)*] $lock:ty $(, $name:literal)?) => {
         #[cfg(debug_assertions)]
         impl<$($generics)*> Drop for $lock {
             fn drop(&mut self) {
-                crate::lock::raw::check_free(lock_api::RawMutex::is_locked(self), $name);
+                $crate::lock::misuse::before_drop(self);
             }
         }
     };
@@ -147,19 +194,10 @@ macro_rules! modelled {
         #[cfg(loom)]
         impl<$($generics)*> crate::model::Make for $lock {
             fn make(&self) {
+                #[allow(unused_imports, reason = "some fields are locks themselves")]
+                use $crate::model::Make as _;
                 make_atomics!(self; $($field),*);
             }
         }
     };
-}
-
-/// Panics in a debug build if the lock that is being dropped is held.
-#[allow(dead_code, reason = "called in debug builds only")]
-pub(crate) fn check_free(held: bool, name: &str) {
-    #[cfg(feature = "std")]
-    if std::thread::panicking() {
-        // The first panic is the message that matters.
-        return;
-    }
-    debug_assert!(!held, "holdup-locks: {name} lock dropped while held");
 }

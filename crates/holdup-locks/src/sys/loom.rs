@@ -3,6 +3,8 @@
 //! loom knows no futex. As in the kernel, a table under one lock makes "value as expected" and "asleep" one step. The
 //! lock is loom's, so the checker sees that waits and wakes depend on each other.
 
+pub(crate) mod object;
+
 use super::Wait;
 use super::atomic::AtomicU32;
 use ::loom::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Where the kernel objects of Linux do not exist (other systems, and models): making one fails and says so.
+//! Where the kernel objects of Linux do not exist (other systems): making one fails and says so.
 
 use super::atomic::AtomicU32;
 use super::{SysError, Taken};

@@ -9,6 +9,7 @@ mod bytes;
 mod file;
 mod format;
 mod record;
+mod scope;
 mod translate;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use std::io::{self, Write};
 use holdup_trace::{Ending, Header};
 
 use self::file::File;
+pub use self::scope::Scope;
 
 /// What was imported.
 #[derive(Clone, Debug)]
@@ -52,6 +54,8 @@ pub enum ImportError {
         /// What it has instead.
         has: String,
     },
+    /// A process that was asked for is not in it.
+    NoProcess(u32),
     /// The new recording cannot be written.
     Write(io::Error),
 }
@@ -81,6 +85,10 @@ impl fmt::Display for ImportError {
                 "this perf.data has {has}, but no switches, wake-ups, lock waits or CPU samples; \
                  `perf sched record -o perf.data COMMAND` records them"
             ),
+            ImportError::NoProcess(pid) => write!(
+                f,
+                "there is no process {pid} in it; `perf script -F comm,pid -i FILE | sort -u` lists those that are"
+            ),
             ImportError::Write(why) => write!(f, "cannot write the recording: {why}"),
         }
     }
@@ -88,14 +96,14 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// Turns a perf.data file into a recording.
+/// Turns a perf.data file into a recording of the threads in `scope`.
 ///
 /// # Errors
-/// The bytes are no perf.data file that can be read, it has nothing to show, or `out` does not take the recording. What was
+/// The bytes are no perf.data file that can be read, it has nothing to show or not the processes that were asked for, or `out` does not take the recording. What was
 /// written to `out` before an error is no recording.
-pub fn import(perf_data: &[u8], out: impl Write) -> Result<Imported, ImportError> {
+pub fn import(perf_data: &[u8], scope: &Scope, out: impl Write) -> Result<Imported, ImportError> {
     let file = File::open(perf_data)?;
-    translate::translate(&file, out)
+    translate::translate(&file, scope, out)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const CPU_CLOCK: usize = 11;
 
 fn imported(file: &[u8]) -> (Imported, Vec<Event>, Stacks) {
     let mut recording = Vec::new();
-    let imported = import(file, &mut recording).unwrap();
+    let imported = import(file, &Scope::All, &mut recording).unwrap();
     let (mut stacks, mut events) = (Stacks::new(), Vec::new());
     let summary =
         Reader::open(&recording).unwrap().read(&mut stacks, &mut |event| events.push(event.clone()));
@@ -298,7 +298,7 @@ fn fields_are_found_by_the_file_s_own_formats_in_either_byte_order() {
 
 #[test]
 fn what_is_no_perf_data_is_named() {
-    let says = |bytes: &[u8]| import(bytes, Vec::new()).unwrap_err().to_string();
+    let says = |bytes: &[u8]| import(bytes, &Scope::Command, Vec::new()).unwrap_err().to_string();
     assert!(says(b"").contains("empty"));
     assert!(says(b"\x7fELF\x02\x01").contains("a program or library"));
     assert!(says(b"\x1f\x8b\x08").contains("gzip"));
@@ -313,6 +313,25 @@ fn what_is_no_perf_data_is_named() {
 }
 
 #[test]
+fn the_threads_of_a_process_are_picked_out() {
+    let (_, events, _) = imported(PING_PONG);
+    let pid = events.iter().find_map(|event| match event.what {
+        What::Started { pid, parent: Some(_) } => Some(pid),
+        _ => None,
+    });
+    let pid = pid.unwrap();
+    let started =
+        |tid: Tid| events.iter().any(|event| event.tid == tid && matches!(event.what, What::Started { .. }));
+    let leaves = |what: &What| matches!(*what, What::Waking { target, .. } if !started(target));
+    let staying = events.len() - count(&events, leaves);
+    let import = |pid| import(PING_PONG, &Scope::Processes(vec![pid]), Vec::new());
+    let picked = import(pid.0).unwrap();
+    assert_eq!((picked.events, &picked.header.target.pids[..]), (staying as u64, &[pid.0][..]));
+    let missing = import(pid.0 + 1).unwrap_err();
+    assert!(missing.to_string().contains(&format!("no process {}", pid.0 + 1)), "{missing}");
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_an_error() {
     struct Full;
     impl Write for Full {
@@ -323,7 +342,7 @@ fn a_file_that_cannot_be_written_is_an_error() {
             Ok(())
         }
     }
-    assert!(matches!(import(PING_PONG, Full), Err(ImportError::Write(_))));
+    assert!(matches!(import(PING_PONG, &Scope::Command, Full), Err(ImportError::Write(_))));
 }
 
 #[test]
@@ -331,11 +350,11 @@ fn a_file_that_ends_anywhere_gives_what_is_whole_or_an_error() {
     for big in [false, true] {
         let file = made(big);
         for end in 0..file.len() {
-            let _ = import(&file[..end], Vec::new());
+            let _ = import(&file[..end], &Scope::Command, Vec::new());
         }
     }
     for end in (0..PING_PONG.len()).step_by(1009) {
-        let _ = import(&PING_PONG[..end], Vec::new());
+        let _ = import(&PING_PONG[..end], &Scope::Command, Vec::new());
     }
     // Records whose sections behind are cut off still give what needs no format: switches and samples.
     let mut killed = PING_PONG.to_vec();
@@ -377,7 +396,7 @@ fn damaged_files_never_panic() {
                 }
             }
         }
-        let result = std::panic::catch_unwind(|| drop(import(&file, Vec::new())));
+        let result = std::panic::catch_unwind(|| drop(import(&file, &Scope::Command, Vec::new())));
         assert!(result.is_ok(), "seed {seed}");
         seed += 1;
     }

@@ -13,19 +13,21 @@ use super::bytes::{Bytes, Order, lossy, number};
 use super::file::{Attr, Feature, File};
 use super::format::{Field, Format, formats};
 use super::record::{self, Raw, Sample, Stamp, kind};
+use super::scope::{Scope, Threads};
 use super::{ImportError, Imported};
 use crate::kernel::{context, misc, off_cpu};
 
 /// Writes all that is understood, in order of time.
-pub fn translate(file: &File<'_>, mut out: impl Write) -> Result<Imported, ImportError> {
+pub fn translate(file: &File<'_>, scope: &Scope, mut out: impl Write) -> Result<Imported, ImportError> {
     let meanings = Meanings::of(file);
     let survey = Survey::of(file, &meanings)?;
     if !survey.shows_anything() {
         return Err(ImportError::Nothing { has: survey.other() });
     }
-    let header = header(file, &meanings, &survey);
+    let threads = Threads::of(file, scope, &survey.order)?;
+    let header = header(file, &meanings, &survey, threads.as_ref());
     let writer = Writer::new(Counting { out: &mut out, bytes: 0 }, &header).map_err(ImportError::Write)?;
-    let mut translator = Translator::new(file, &meanings, &survey, writer);
+    let mut translator = Translator::new(file, &meanings, &survey, threads.as_ref(), writer);
     for &(time, at) in &survey.order {
         translator.record(time, at).map_err(ImportError::Write)?;
     }
@@ -42,7 +44,8 @@ pub fn translate(file: &File<'_>, mut out: impl Write) -> Result<Imported, Impor
         ..Ending::default()
     };
     let bytes = writer.finish(&ending).map_err(ImportError::Write)?.bytes;
-    let notes = notes(file, &meanings, &survey);
+    let mut notes = notes(file, &meanings, &survey);
+    notes.extend(seen(&survey, scope, threads.as_ref()));
     Ok(Imported { header, ending, events: events + u64::from(again > 0), bytes, notes })
 }
 
@@ -334,9 +337,15 @@ struct Translator<'f, 'a, W: Write> {
     file: &'f File<'a>,
     meanings: &'f Meanings,
     survey: &'f Survey,
+    /// The threads that are shown; `None` for all.
+    threads: Option<&'f Threads>,
     build_ids: FxHashMap<Box<str>, Box<[u8]>>,
     writer: Writer<W>,
     known: FxHashSet<u32>,
+    /// Ended threads: their last switch comes after their end, and is no new thread's.
+    ended: FxHashSet<u32>,
+    /// The processes of threads, as births and names tell.
+    processes: FxHashMap<u32, u32>,
     /// The futex call that a thread is in.
     futexes: FxHashMap<u32, (FutexOp, u64)>,
     /// Where and why a thread is about to leave, from `sched_switch`, until the record of the switch itself.
@@ -348,14 +357,23 @@ struct Translator<'f, 'a, W: Write> {
 }
 
 impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
-    fn new(file: &'f File<'a>, meanings: &'f Meanings, survey: &'f Survey, writer: Writer<W>) -> Self {
+    fn new(
+        file: &'f File<'a>,
+        meanings: &'f Meanings,
+        survey: &'f Survey,
+        threads: Option<&'f Threads>,
+        writer: Writer<W>,
+    ) -> Self {
         Translator {
             file,
             meanings,
             survey,
+            threads,
             build_ids: file.feature(Feature::BuildId).map(build_ids).unwrap_or_default(),
             writer,
             known: FxHashSet::default(),
+            ended: FxHashSet::default(),
+            processes: FxHashMap::default(),
             futexes: FxHashMap::default(),
             leaving: FxHashMap::default(),
             stack: Stack::default(),
@@ -388,7 +406,17 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         }
     }
 
+    fn is_shown(&self, tid: u32) -> bool {
+        self.threads.is_none_or(|threads| threads.has(tid))
+    }
+
+    /// Writes an event, if it is one of those that are shown: losses, and what happens to a shown thread.
     fn emit(&mut self, stamp: &Stamp, tid: u32, what: What) -> std::io::Result<()> {
+        let whom = if let What::Waking { target, .. } = what { target.0 } else { tid };
+        let wakes = whom != tid;
+        if tid != 0 && (!self.is_shown(whom) || self.ended.contains(&tid) && !wakes) {
+            return Ok(());
+        }
         self.events += 1;
         let cpu = stamp.cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(NO_CPU);
         self.writer.event(&Event { time_ns: stamp.time.unwrap_or(0), tid: Tid(tid), cpu, what })
@@ -396,10 +424,13 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
 
     /// Says that a thread is there, the first time that it is seen without having been born.
     fn meet(&mut self, stamp: &Stamp, tid: u32, pid: Option<u32>) -> std::io::Result<()> {
-        if tid == 0 || tid > i32::MAX as u32 || !self.known.insert(tid) {
+        if tid == 0 || tid > i32::MAX as u32 || self.ended.contains(&tid) || !self.known.insert(tid) {
             return Ok(());
         }
-        self.emit(stamp, tid, What::Started { pid: Pid(pid.unwrap_or(tid)), parent: None })
+        // A thread that is about to end tells no number.
+        let pid = pid.filter(|pid| *pid != 0 && *pid <= i32::MAX as u32);
+        let pid = self.processes.get(&tid).copied().or(pid).unwrap_or(tid);
+        self.emit(stamp, tid, What::Started { pid: Pid(pid), parent: None })
     }
 
     /// The same for a thread that a tracepoint names, whose name comes with it.
@@ -604,6 +635,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let (pid, tid) = (body.u32()?, body.u32()?);
         let name = lossy(body.text());
         let exec = raw.misc & misc::COMM_EXEC != 0;
+        self.processes.insert(tid, pid);
         (tid != 0).then(|| {
             self.meet(stamp, tid, Some(pid))?;
             self.emit(stamp, tid, What::Named { name, exec })
@@ -619,6 +651,8 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
             return None;
         }
         self.known.insert(tid);
+        self.ended.remove(&tid);
+        self.processes.insert(tid, pid);
         let parent = born.then_some(Tid(parent));
         Some(self.emit(stamp, tid, What::Started { pid: Pid(pid), parent }))
     }
@@ -628,7 +662,12 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let (_pid, _ppid, tid) = (body.u32()?, body.u32()?, body.u32()?);
         self.futexes.remove(&tid);
         self.leaving.remove(&tid);
-        self.known.remove(&tid).then(|| self.emit(stamp, tid, What::Exited))
+        self.processes.remove(&tid);
+        self.known.remove(&tid).then(|| {
+            let told = self.emit(stamp, tid, What::Exited);
+            self.ended.insert(tid);
+            told
+        })
     }
 
     fn mmap(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {
@@ -720,7 +759,7 @@ fn build_ids(mut section: Bytes<'_>) -> FxHashMap<Box<str>, Box<[u8]>> {
     ids
 }
 
-fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey) -> Header {
+fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey, threads: Option<&Threads>) -> Header {
     let cpus = file.feature(Feature::NrCpus).and_then(|mut section| {
         section.u32()?;
         section.u32()
@@ -738,7 +777,11 @@ fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey) -> Header {
             arch: text(Feature::Arch),
             kernel: text(Feature::OsRelease),
         },
-        target: Target { command: Vec::new(), pids: Vec::new(), attached: true },
+        target: Target {
+            command: Vec::new(),
+            pids: threads.map(|threads| threads.roots.clone()).unwrap_or_default(),
+            attached: threads.is_none_or(|threads| !threads.are_a_command),
+        },
         grade: grade(survey),
         sample_period_ns: sampling
             .filter_map(Attr::sample_period_ns)
@@ -774,6 +817,20 @@ fn grade(survey: &Survey) -> Grade {
         faults: false,
         lock_words: false,
         hardware: false,
+    }
+}
+
+/// Whose threads are in the recording, where perf saw more than one program and nobody was asked for.
+fn seen(survey: &Survey, scope: &Scope, threads: Option<&Threads>) -> Option<String> {
+    match (scope, threads) {
+        (Scope::Command, Some(threads)) if threads.others > 0 => Some(format!(
+            "shown are the command that perf ran (process {}) and its children; --all shows the {} other processes of the file, too",
+            threads.roots[0], threads.others
+        )),
+        (Scope::Command, None) if survey.whole_cpus => Some(
+            "perf recorded the whole machine, and it is all shown; `-p PID` shows one process and its children".into(),
+        ),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use holdup_bench::spec::FactorError;
 
+use crate::interposer::program;
 use crate::recording::RecordingError;
 use crate::runner::RunError;
 use crate::store::StoreError;
@@ -113,7 +114,7 @@ impl fmt::Display for Error {
             }
             Error::Recording(why) => why.fmt(f),
             Error::Command { name, why } if why.kind() == io::ErrorKind::NotFound => {
-                write!(f, "{name}: no such command; give a program of $PATH or a path such as ./{name}")
+                f.write_str(&program::not_there(name))
             }
             Error::Command { name, why } if why.kind() == io::ErrorKind::PermissionDenied => {
                 write!(

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use holdup_record::import::{ImportError, import};
+use holdup_record::import::{ImportError, Scope, import};
 
 use super::{Error, Status, measure, output, report};
 use crate::recording::{self, EXTENSION, RecordingError, Window};
@@ -21,6 +21,12 @@ pub struct Options {
     /// Write the recording here; it must not exist [default: PERF_DATA.holdup in this folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Show this process of the file and those it started, not the command that perf ran; may be repeated
+    #[arg(short, long = "pid", value_name = "PID", conflicts_with = "all")]
+    pids: Vec<u32>,
+    /// Show every program of the machine that perf saw, not only the command that it ran and its children
+    #[arg(long)]
+    all: bool,
     /// Only import; 'holdup report' shows it later
     #[arg(long)]
     no_report: bool,
@@ -31,9 +37,20 @@ Examples:
   perf sched record -o perf.data -- ./server
   holdup import perf.data
   holdup import perf.data -o server.holdup
+  holdup import perf.data -p 4711   one process that perf saw, and its children
 
 'holdup record' sees more at less cost: lock waits with their callers, and no
 root. What the file lacks is named.";
+
+impl Options {
+    fn scope(&self) -> Scope {
+        match (self.all, self.pids.is_empty()) {
+            (true, _) => Scope::All,
+            (false, true) => Scope::Command,
+            (false, false) => Scope::Processes(self.pids.clone()),
+        }
+    }
+}
 
 /// Imports and reports.
 ///
@@ -43,7 +60,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let bytes = recording::bytes(&options.file).map_err(of_input)?;
     let path = options.output.clone().unwrap_or_else(|| beside(&options.file));
     let file = File::create_new(&path).map_err(|why| not_written(&path, why))?;
-    let imported = match import(&bytes, BufWriter::new(file)) {
+    let imported = match import(&bytes, &options.scope(), BufWriter::new(file)) {
         Ok(imported) => imported,
         Err(why) => {
             // What was written before the error is no recording.

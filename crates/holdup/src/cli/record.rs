@@ -10,7 +10,7 @@ use holdup_trace::control::Profile;
 use holdup_trace::{Event, NO_CPU, Tid, What};
 
 use super::{Error, Status, measure, output, report, stop};
-use crate::interposer::{self, Control};
+use crate::interposer::{self, Control, program};
 use crate::recording::{self, EXTENSION};
 use crate::report::{number, text};
 
@@ -22,7 +22,7 @@ pub struct Options {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// End after this time, such as 10s; a program that was started goes on to its end
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", visible_alias = "duration", value_name = "TIME")]
     limit: Option<String>,
     /// CPU samples per second and CPU; 0 for none
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long)]
     no_report: bool,
     /// Attach to this running process in place of starting a program
-    #[arg(short, long, value_name = "PID", conflicts_with = "command", required_unless_present = "command")]
+    #[arg(short, long, value_name = "PID", required_unless_present = "command")]
     pid: Option<u32>,
     /// The program to start, and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
@@ -95,7 +95,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
 /// Lets the program count what its locks do.
 fn interpose(settings: &mut holdup_record::Options) -> Result<Control, Error> {
     if let Target::Command(command) = &settings.target {
-        interposer::program::find(command).map_err(super::with::refused)?;
+        program::find(command).map_err(super::with::refused)?;
     }
     let wanted = interposer::Settings { profile: Profile::Sampled, ..interposer::Settings::default() };
     let control = Control::create(&wanted).map_err(super::with::no_control)?;
@@ -150,8 +150,21 @@ fn target(options: &Options) -> Result<Target, Error> {
         Some(0) => Err(Error::Argument(
             "--pid 0: there is no process 0; 'pgrep NAME' finds a program's number".to_owned(),
         )),
-        Some(pid) => Ok(Target::Process(pid)),
+        Some(pid) => match options.command.first() {
+            None => Ok(Target::Process(pid)),
+            Some(word) => Err(Error::Argument(one_target(pid, &word.to_string_lossy()))),
+        },
         None => Ok(Target::Command(options.command.clone())),
+    }
+}
+
+/// A process and a program; or what was meant to be an option.
+fn one_target(pid: u32, word: &str) -> String {
+    match word.starts_with('-') {
+        true => program::not_there(word),
+        false => format!(
+            "--pid {pid} and the program '{word}': give the process to attach to or the program to start"
+        ),
     }
 }
 
@@ -171,7 +184,7 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
     let output = match &options.output {
         Some(path) if path.symlink_metadata().is_ok() => return Err(Error::RecordingExists(path.clone())),
         Some(path) => path.clone(),
-        None => free_name(&program(&target)),
+        None => free_name(&name_of(&target)),
     };
     Ok(holdup_record::Options {
         target,
@@ -186,7 +199,7 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
 }
 
 /// What the target is called, for the file's name.
-fn program(target: &Target) -> String {
+fn name_of(target: &Target) -> String {
     let name = match target {
         Target::Command(words) => {
             let path = words.first().map(PathBuf::from).unwrap_or_default();
@@ -235,7 +248,7 @@ fn announce(options: &Options) {
     };
     output::note(format_args!(
         "holdup: recording {} (process {pid}) {how_long}",
-        program(&Target::Process(pid))
+        name_of(&Target::Process(pid))
     ));
 }
 
@@ -271,7 +284,7 @@ mod tests {
 
     #[test]
     fn names_of_files_are_safe_and_tell_the_program() {
-        let of = |word: &str| program(&Target::Command(vec![word.into()]));
+        let of = |word: &str| name_of(&Target::Command(vec![word.into()]));
         assert_eq!(of("/usr/bin/memcached"), "memcached");
         assert_eq!(of("./a b;c"), "a-b-c");
         assert_eq!(of("--"), "recording");

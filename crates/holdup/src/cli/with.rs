@@ -33,7 +33,7 @@ pub struct Options {
     /// A lock that has waiters but is not acquired for so long goes back to glibc's way; 0 for never
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     watchdog: u32,
-    /// Profile every lock: count alone, sampled (one acquisition in 16 is timed) or full (every one is timed, some 45 ns each)
+    /// Profile every lock: count alone, sampled (one acquisition in 16 is timed) or full (every one is timed, some 15 to 35 ns each)
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "sampled")]
     profile: Option<Measured>,
     /// How many locks to show

@@ -58,12 +58,25 @@ pub enum Refusal {
     Unsupported,
 }
 
+/// What to say of a command that is not there.
+pub fn not_there(name: &str) -> String {
+    match () {
+        () if name.starts_with('-') => {
+            format!("{name}: no such option; --help lists those there are, and the program comes behind --")
+        }
+        () if name.contains('/') => {
+            format!("{name}: no such file; give the path of a program, or the name of one of $PATH")
+        }
+        () => format!("{name}: no such command; give a program of $PATH or a path such as ./{name}"),
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let other = "'holdup record' shows what its threads wait for, and 'holdup try --cpus' or '--vary' try other cures";
         match self {
             Refusal::Start { name, why } if why.kind() == io::ErrorKind::NotFound => {
-                write!(f, "{name}: no such command; give a program of $PATH or a path such as ./{name}")
+                f.write_str(&not_there(name))
             }
             Refusal::Start { name, why } => write!(f, "{name}: cannot be started: {why}"),
             Refusal::Static(path) => write!(
@@ -244,6 +257,8 @@ mod tests {
         }
         assert!(refused("no-such-command").contains("no-such-command: no such command"));
         assert!(refused("").contains("no such command"));
+        assert!(refused("./no-such-file").contains("no such file"));
+        assert!(refused("--no-such-option").contains("no such option"));
         assert!(refused("/").contains("it is a folder"));
         assert!(refused(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).contains("chmod +x"));
     }

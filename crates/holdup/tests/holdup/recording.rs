@@ -229,7 +229,8 @@ fn recording_refuses_what_makes_no_sense() {
         assert!(ended.out.is_empty() && !ended.err.contains("panicked"), "{ended:?}");
     };
     refused("record", &["--pid", "PROGRAM"]);
-    refused("record -p 1 -- ls", &["cannot be used with"]);
+    refused("record -p 1 -- ls", &["--pid 1 and the program 'ls'"]);
+    refused("record -p 1 --fro 10s", &["--fro: no such option", "--help"]);
     refused("record -p 0", &["no process 0", "pgrep"]);
     refused("record -o a.holdup -- ls", &["a.holdup exists", "-o"]);
     refused("record --for soon -- ls", &["--for", "'soon'"]);
@@ -306,6 +307,7 @@ fn what_cannot_be_started_leaves_no_recording() {
     needs_recording!();
     let place = Place::new();
     place.run("record -- no-such-program").with(127).says(&["holdup: no-such-program", "no such command"]);
+    place.run("record --fro 10s -- true").with(127).says(&["--fro: no such option", "--help"]);
     std::fs::write(place.path("text"), "not a program").unwrap();
     place.run("record -- ./text").with(126).says(&["./text", "cannot be executed"]);
     place.run("record -p 4194305").with(2).says(&["no process 4194305", "pgrep"]);
@@ -325,6 +327,22 @@ fn a_running_process_is_attached_to() {
     ended.with(0).says(&["recorded"]).shows(&["--threads"]);
     assert!(goes_on, "the process that was attached to did not survive it");
     assert!(recorded(&place).starts_with("sleep-"));
+}
+
+#[test]
+fn children_that_run_already_are_said_to_be_left_out() {
+    use std::io::BufRead as _;
+    needs_recording!();
+    let place = Place::new();
+    let mut shell = std::process::Command::new("sh");
+    let mut shell =
+        shell.args(["-c", "sleep 60 & echo $!; wait"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = String::new();
+    std::io::BufReader::new(shell.stdout.take().unwrap()).read_line(&mut child).unwrap();
+    let ended = place.run(&format!("record -p {} --for 100ms", shell.id()));
+    assert!(std::process::Command::new("kill").arg(child.trim()).status().unwrap().success());
+    shell.wait().unwrap();
+    ended.with(0).says(&["1 child process", &format!("pgrep -P {}", shell.id())]);
 }
 
 #[test]

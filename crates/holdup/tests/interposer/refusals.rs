@@ -42,7 +42,7 @@ fn a_missing_program_is_said_to_be_missing() {
         return;
     }
     refused(&[], &["no-such-program"], 127, &["no-such-program: no such command"]);
-    refused(&[], &["./no-such-program"], 127, &["no such command"]);
+    refused(&[], &["./no-such-program"], 127, &["./no-such-program: no such file"]);
     refused(&[], &["/"], 126, &["it is a folder"]);
     let place = With::new();
     std::fs::write(place.path("data"), "x").unwrap();

@@ -35,12 +35,32 @@ fn a_perf_sched_recording_gives_the_same_top_finding() {
         let imported = format!("{file}.imported.holdup");
         let output = place.holdup(&["import", &data, "-o", &imported]).output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
+        assert!(text(&output).contains("the command that perf ran"), "{}", text(&output));
+        only_the_command_is_shown(&place, &data, &imported);
         let ours = format!("{file}.holdup");
         assert!(place.record(&ours, &[&program]).status.success());
         let (theirs, ours) = (top(&place, &imported), top(&place, &ours));
         assert!(ours.is_some(), "our own recording of {file} shows no switching");
         assert_eq!(theirs, ours, "{file}");
     }
+}
+
+/// perf saw the whole machine, itself among it.
+fn only_the_command_is_shown(place: &Place, data: &str, imported: &str) {
+    let everything = format!("{imported}.all");
+    let output = place.holdup(&["import", data, "--all", "-o", &everything]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let processes = |file: &str| {
+        let report = place.report(file);
+        let pids = report["threads"].as_array().unwrap().iter().filter_map(|thread| thread["pid"].as_u64());
+        pids.collect::<std::collections::BTreeSet<u64>>()
+    };
+    let (command, all) = (processes(imported), processes(&everything));
+    assert_eq!(command.len(), 1, "{command:?}");
+    assert!(all.len() > 1 && all.is_superset(&command), "{all:?}");
+    let nobody = place.holdup(&["import", data, "-p", "4194305"]).output().unwrap();
+    assert_eq!(nobody.status.code(), Some(2));
+    assert!(text(&nobody).contains("no process 4194305"), "{}", text(&nobody));
 }
 
 /// The worst finding about switching.

@@ -132,15 +132,40 @@ fn record_of(served: Served, kind: Kind, lock: *mut c_void, site: usize) -> Opti
     None
 }
 
-/// `pthread_rwlock_rdlock`.
-///
-/// # Safety
-/// As that.
-pub unsafe extern "C" fn rdlock(lock: *mut c_void, site: usize) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe {
-        pass(Kind::ReadWrite, lock, site, || real::rwlock_tryrdlock(lock), || real::rwlock_rdlock(lock))
-    }
+/// A function that acquires a read-write lock: the lock is tried first, which tells a contended acquisition from a free one.
+macro_rules! read_write {
+    ($($(#[$about:meta])+ $name:ident($($arg:ident: $type:ty),*) => $attempt:ident, $acquire:ident;)*) => {$(
+        $(#[$about])+
+        ///
+        /// # Safety
+        /// As that.
+        pub unsafe extern "C" fn $name(lock: *mut c_void, $($arg: $type,)* site: usize) -> c_int {
+            let attempt = || {
+                // SAFETY: the caller's promise.
+                unsafe { real::$attempt(lock) }
+            };
+            let acquire = || {
+                // SAFETY: the caller's promise.
+                unsafe { real::$acquire(lock, $($arg),*) }
+            };
+            pass(Kind::ReadWrite, lock, site, attempt, acquire)
+        }
+    )*};
+}
+
+read_write! {
+    /// `pthread_rwlock_rdlock`.
+    rdlock() => rwlock_tryrdlock, rwlock_rdlock;
+    /// `pthread_rwlock_timedrdlock`.
+    timedrdlock(until: *const timespec) => rwlock_tryrdlock, rwlock_timedrdlock;
+    /// `pthread_rwlock_clockrdlock`.
+    clockrdlock(clock: clockid_t, until: *const timespec) => rwlock_tryrdlock, rwlock_clockrdlock;
+    /// `pthread_rwlock_wrlock`.
+    wrlock() => rwlock_trywrlock, rwlock_wrlock;
+    /// `pthread_rwlock_timedwrlock`.
+    timedwrlock(until: *const timespec) => rwlock_trywrlock, rwlock_timedwrlock;
+    /// `pthread_rwlock_clockwrlock`.
+    clockwrlock(clock: clockid_t, until: *const timespec) => rwlock_trywrlock, rwlock_clockwrlock;
 }
 
 /// `pthread_rwlock_tryrdlock`.
@@ -152,48 +177,6 @@ pub unsafe extern "C" fn tryrdlock(lock: *mut c_void, site: usize) -> c_int {
     tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_tryrdlock(lock) })
 }
 
-/// `pthread_rwlock_timedrdlock`.
-///
-/// # Safety
-/// As that.
-pub unsafe extern "C" fn timedrdlock(lock: *mut c_void, until: *const timespec, site: usize) -> c_int {
-    let acquire = || {
-        // SAFETY: the caller's promise.
-        unsafe { real::rwlock_timedrdlock(lock, until) }
-    };
-    // SAFETY: the caller's promise.
-    pass(Kind::ReadWrite, lock, site, || unsafe { real::rwlock_tryrdlock(lock) }, acquire)
-}
-
-/// `pthread_rwlock_clockrdlock`.
-///
-/// # Safety
-/// As that.
-pub unsafe extern "C" fn clockrdlock(
-    lock: *mut c_void,
-    clock: clockid_t,
-    until: *const timespec,
-    site: usize,
-) -> c_int {
-    let acquire = || {
-        // SAFETY: the caller's promise.
-        unsafe { real::rwlock_clockrdlock(lock, clock, until) }
-    };
-    // SAFETY: the caller's promise.
-    pass(Kind::ReadWrite, lock, site, || unsafe { real::rwlock_tryrdlock(lock) }, acquire)
-}
-
-/// `pthread_rwlock_wrlock`.
-///
-/// # Safety
-/// As that.
-pub unsafe extern "C" fn wrlock(lock: *mut c_void, site: usize) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe {
-        pass(Kind::ReadWrite, lock, site, || real::rwlock_trywrlock(lock), || real::rwlock_wrlock(lock))
-    }
-}
-
 /// `pthread_rwlock_trywrlock`.
 ///
 /// # Safety
@@ -201,37 +184,6 @@ pub unsafe extern "C" fn wrlock(lock: *mut c_void, site: usize) -> c_int {
 pub unsafe extern "C" fn trywrlock(lock: *mut c_void, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_trywrlock(lock) })
-}
-
-/// `pthread_rwlock_timedwrlock`.
-///
-/// # Safety
-/// As that.
-pub unsafe extern "C" fn timedwrlock(lock: *mut c_void, until: *const timespec, site: usize) -> c_int {
-    let acquire = || {
-        // SAFETY: the caller's promise.
-        unsafe { real::rwlock_timedwrlock(lock, until) }
-    };
-    // SAFETY: the caller's promise.
-    pass(Kind::ReadWrite, lock, site, || unsafe { real::rwlock_trywrlock(lock) }, acquire)
-}
-
-/// `pthread_rwlock_clockwrlock`.
-///
-/// # Safety
-/// As that.
-pub unsafe extern "C" fn clockwrlock(
-    lock: *mut c_void,
-    clock: clockid_t,
-    until: *const timespec,
-    site: usize,
-) -> c_int {
-    let acquire = || {
-        // SAFETY: the caller's promise.
-        unsafe { real::rwlock_clockwrlock(lock, clock, until) }
-    };
-    // SAFETY: the caller's promise.
-    pass(Kind::ReadWrite, lock, site, || unsafe { real::rwlock_trywrlock(lock) }, acquire)
 }
 
 /// `pthread_spin_lock`.

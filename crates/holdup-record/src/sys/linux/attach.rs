@@ -39,6 +39,7 @@ pub fn record_process(
     let outlook = Outlook::open(pid, &snapshot::threads(pid), &cpus, false);
     let header = header(options, &session, &outlook, &cpus, pid);
     session.notes.extend_from_slice(&outlook.notes);
+    session.notes.extend(left_out(pid, snapshot::children(pid)));
     // What happened while threads were attached to one by one is left out: it would show some threads and not others.
     merge.discard(header.began_ns);
     let failed = |why| Error::File { path: options.output.clone(), why };
@@ -56,6 +57,18 @@ pub fn record_process(
     let deadline = options.limit.map(|limit| Instant::now() + limit);
     let recording = Recording { session, process: &process, stop, deadline };
     finish(&options.output, recording, Scribe::new(assembler, merge, sink), header, more)
+}
+
+/// Processes of the same program that run already, as servers with a process per connection have them.
+fn left_out(pid: u32, children: usize) -> Option<String> {
+    let have = match children {
+        0 => return None,
+        1 => "1 child process, which is".to_owned(),
+        n => format!("{n} child processes, which are"),
+    };
+    Some(format!(
+        "process {pid} had {have} not recorded (those it starts from now on are); 'pgrep -P {pid}' lists them, and -p records one"
+    ))
 }
 
 /// Opens the events of all threads, until no thread is found that nobody records.

@@ -19,6 +19,12 @@ pub fn threads(pid: u32) -> Vec<u32> {
     tids
 }
 
+/// The processes that a process has started and that still run.
+pub fn children(pid: u32) -> usize {
+    let of_thread = |tid| read(&format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
+    threads(pid).into_iter().map(|tid| of_thread(tid).split_whitespace().count()).sum()
+}
+
 /// What is to be said of a process that was there before the recording: its threads, their names and usage, its mappings.
 pub fn of_process(pid: u32, time_ns: u64) -> Vec<Event> {
     let event = |tid, what| Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what };

@@ -1,0 +1,122 @@
+//! Does `holdup try` find the cure of programs whose cure is known, and none where there is none?
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::recording::{Bench, output};
+
+/// So many searches of a program that nothing helps may end with something that does, of a hundred.
+const WRONG_OF_100: usize = 5;
+/// A cure that must be found is worth at least this.
+const WORTH: f64 = 1.3;
+
+/// A program, and what the search must say of it.
+struct Case {
+    about: &'static str,
+    source: &'static str,
+    words: &'static [&'static str],
+    is_right: fn(&Value) -> bool,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        about: "sections of tens of ns: a gate or spin-park helps by 1.3 or more",
+        source: "try_section.c",
+        words: &["8", "200000", "40", "100"],
+        is_right: |trial| {
+            let winner = trial["winner"].as_str().unwrap_or("");
+            (winner.starts_with("gate") || winner.starts_with("spin-park"))
+                && ratio(trial, winner).is_some_and(|(_, _, ratio)| ratio >= WORTH)
+        },
+    },
+    Case {
+        about: "sections of 1 us: decided, or too noisy, and no gate of 1",
+        source: "try_section.c",
+        words: &["8", "20000", "600", "1200"],
+        is_right: |trial| {
+            matches!(trial["verdict"].as_str(), Some("helps" | "nothing" | "noisy"))
+                && trial["winner"].as_str() != Some("gate:1")
+        },
+    },
+    Case {
+        about: "a gate crashes it: failed, and nothing that failed wins",
+        source: "try_assumes.c",
+        words: &["crash"],
+        is_right: |trial| failed(trial).any(|name| name.starts_with("gate")) && winner_is_live(trial),
+    },
+    Case {
+        about: "a gate hangs it: failed, and nothing that failed wins",
+        source: "try_assumes.c",
+        words: &["hang"],
+        is_right: |trial| failed(trial).any(|name| name.starts_with("gate")) && winner_is_live(trial),
+    },
+];
+
+/// Tries every case, then the program that nothing helps as often as the first argument says (20 times).
+pub fn run(args: &[String]) -> Result<(), String> {
+    let repeats: usize = match args.first() {
+        None => 20,
+        Some(word) => word.parse().map_err(|_| format!("'{word}' is not a number of searches"))?,
+    };
+    let bench = Bench::new("try-truth")?;
+    let mut wrong = 0;
+    for case in CASES {
+        let trial = search(&bench, case.source, case.words)?;
+        let is_right = (case.is_right)(&trial);
+        wrong += usize::from(!is_right);
+        println!("{}  {}\n       {}", if is_right { "right" } else { "WRONG" }, case.about, said(&trial));
+    }
+    let helped = (1..=repeats).try_fold(0, |helped, n| {
+        let trial = search(&bench, "try_healthy.c", &["2", "3000"])?;
+        let helps = trial["verdict"] == "helps";
+        println!("{n:>4}/{repeats}  healthy  {}", said(&trial));
+        Ok::<_, String>(helped + usize::from(helps))
+    })?;
+    println!("healthy: something was said to help in {helped} of {repeats} searches");
+    wrong += usize::from(helped * 100 > repeats * WRONG_OF_100);
+    if wrong == 0 { Ok(()) } else { Err(format!("{wrong} answers are wrong")) }
+}
+
+fn search(bench: &Bench, source: &str, words: &[&str]) -> Result<Value, String> {
+    let program = match bench.folder.join(source.trim_end_matches(".c")) {
+        there if there.exists() => there,
+        _ => bench.compile(&format!("interposer/{source}"))?,
+    };
+    let mut command = Command::new(&bench.holdup);
+    command.args(["try", "--json", "--budget", "1m", "--"]).arg(program).args(words);
+    let said = output(&mut command)?;
+    serde_json::from_slice(&said.stdout).map_err(|why| format!("{command:?}: {why}"))
+}
+
+/// What a search says, in a line.
+fn said(trial: &Value) -> String {
+    let winner = trial["winner"].as_str().unwrap_or("");
+    let helps = ratio(trial, winner)
+        .map_or(String::new(), |(low, high, ratio)| format!(": {winner} {ratio:.2}x [{low:.2}, {high:.2}]"));
+    let failed: Vec<&str> = failed(trial).collect();
+    let failed = if failed.is_empty() { String::new() } else { format!("; failed: {}", failed.join(", ")) };
+    let spent_s = trial["spent_s"].as_f64().unwrap_or(0.0);
+    format!("{}{helps}{failed} ({spent_s:.0} s)", trial["verdict"].as_str().unwrap_or("?"))
+}
+
+fn remedies(trial: &Value) -> impl Iterator<Item = &Value> {
+    trial["remedies"].as_array().into_iter().flatten()
+}
+
+fn failed(trial: &Value) -> impl Iterator<Item = &str> {
+    remedies(trial)
+        .filter(|remedy| remedy["standing"] == "failed")
+        .filter_map(|remedy| remedy["name"].as_str())
+}
+
+fn winner_is_live(trial: &Value) -> bool {
+    trial["winner"].as_str().is_none_or(|winner| failed(trial).all(|name| name != winner))
+}
+
+/// Low end, high end and median of the ratio of a remedy.
+fn ratio(trial: &Value, name: &str) -> Option<(f64, f64, f64)> {
+    let remedy = remedies(trial).find(|remedy| remedy["name"] == name)?;
+    let ratio = &remedy["ratio"];
+    Some((ratio["low"].as_f64()?, ratio["high"].as_f64()?, ratio["ratio"].as_f64()?))
+}
