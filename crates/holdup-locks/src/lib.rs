@@ -31,9 +31,9 @@
 //! # What they share
 //!
 //! All locks are made by a constant (`Mutex::new` in a `static`), fit in 40 bytes, and may be used by threads that anybody created.
-//! Only [`Clh`] and [`ClhSpin`] allocate (a node per thread and depth). None is poisoned: a panic inside a section releases the lock as
-//! its guard drops, and the data is what the section left. None can be shared between processes by mapping it, but the kernel's objects
-//! ([`EventFd`] and its like) exclude across a `fork`.
+//! Only [`Clh`] and [`ClhSpin`] (a node per thread and depth) and Windows' [`CriticalSection`] allocate. None is poisoned: a panic inside a
+//! section releases the lock as its guard drops, and the data is what the section left. None is meant to be mapped into several
+//! processes; the kernel's objects ([`EventFd`] and its like), once used, exclude across a `fork`.
 //!
 //! A guard stays on the thread that took it. Debug builds panic, naming the lock, its address and its holder, when the holder takes a lock
 //! again that is not recursive, when a lock is released twice or by another thread, and when it is dropped while held. Release builds do
@@ -58,8 +58,8 @@
 //!   is not among them: it bounds waiting by time and hands over only once a waiter has slept for a millisecond, so a `bump` could not promise
 //!   what the trait says.
 //! * [`ThreadId`] is `GetThreadId` for both versions, so that [`ReentrantMutex`] exists for every lock.
-//! * No read-write lock is here: for sections as short as a lock should have, counting readers costs as much as excluding them; see
-//!   [`TableMap`](technique::TableMap) beside `map-rwlock` in the table below.
+//! * No read-write lock is here: for sections as short as a lock should have, counting readers costs as much as excluding them. The page named
+//!   below has [`TableMap`](technique::TableMap) (`table-map`) beside a map in a reader-writer lock (`map-rwlock`).
 //!
 //! # Measured
 //!

@@ -106,6 +106,19 @@ fn a_wrong_command_would_be_noticed() {
 }
 
 #[test]
+fn the_names_of_the_cpp_interface_are_there() {
+    let header = read("crates/holdup-capi/include/holdup.hpp");
+    let guide = read("docs/which-lock.md");
+    let names: Vec<&str> =
+        guide.split("`holdup::").skip(1).filter_map(|rest| rest.split('`').next()).collect();
+    assert!(names.len() >= 5, "the guide names {names:?}");
+    for name in names {
+        let defined = [format!("using {name} ="), format!("class {name} "), format!("class {name}:")];
+        assert!(defined.iter().any(|text| header.contains(text)), "holdup.hpp has no {name}");
+    }
+}
+
+#[test]
 fn links_between_the_pages_lead_somewhere() {
     for page in [
         "README.md",

@@ -64,6 +64,9 @@ fn values() -> Vec<f64> {
     values
 }
 
+/// How the terminal writes a number.
+type Writer = fn(f64) -> String;
+
 /// What the page makes of arguments, one by one.
 fn written(browser: &mut Browser, function: &str, arguments: &[Value]) -> Vec<String> {
     let all = browser
@@ -80,7 +83,7 @@ fn the_page_writes_numbers_and_names_as_the_terminal_does() {
     opened(&mut browser, &page);
     let values = values();
     let arguments: Vec<Value> = values.iter().map(|value| json!(value)).collect();
-    let functions: [(&str, fn(f64) -> String); 4] = [
+    let functions: [(&str, Writer); 4] = [
         ("plain", number::plain),
         ("count", number::count),
         ("time", number::time_ns),
