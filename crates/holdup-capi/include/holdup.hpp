@@ -1,12 +1,12 @@
 // holdup.hpp: the locks and techniques of holdup-locks for C++17 and later.
 //
-// | trouble                                                    | cure here                                        |
-// |------------------------------------------------------------|--------------------------------------------------|
-// | a lock that is fast alone and in a crowd and starves nobody | holdup::mutex                                   |
-// | a lock per object is too much, or objects come and go      | holdup::lock_table: a key picks one of 256 locks |
-// | more active threads than the machine bears                 | holdup::gate                                     |
-// | a counter that every thread adds to                        | holdup::sharded_counter                          |
-// | a parallel loop that fights for its next index             | holdup::chunks                                   |
+// | trouble                                                     | cure here                                        |
+// |-------------------------------------------------------------|--------------------------------------------------|
+// | a lock that is fast alone and in a crowd and starves nobody | holdup::mutex                                    |
+// | a lock per object is too much, or objects come and go       | holdup::lock_table: a key picks one of 256 locks |
+// | more active threads than the machine bears                  | holdup::gate                                     |
+// | a counter that every thread adds to                         | holdup::sharded_counter                          |
+// | a parallel loop that fights for its next index              | holdup::chunks                                   |
 //
 // Every lock here is a Lockable, those with timed tries are TimedLockables: std::lock_guard, std::unique_lock, std::scoped_lock (also
 // of several at once), std::lock and std::condition_variable_any take them. A lock with static storage is initialised by the compiler:

@@ -28,7 +28,7 @@ pub const MODES: [Mode; 3] = [Mode::Plain, Mode::Asan, Mode::Tsan];
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 /// No program here runs for more than seconds; one that hangs must not hang the tests.
-const LIMIT: &str = "180";
+const LIMIT: &str = "300";
 
 impl Mode {
     fn flags(self) -> &'static [&'static str] {
