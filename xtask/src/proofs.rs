@@ -14,7 +14,8 @@ mod mutations;
 use crate::run::{self, Step, cargo};
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "cargo xtask proofs [loom|conformance|miri|tsan|mutations]... [--seeds N] [--minutes N] [--only WORD]";
+const USAGE: &str =
+    "cargo xtask proofs [loom|conformance|miri|tsan|mutations]... [--seeds N] [--minutes N] [--only WORD]";
 
 /// What the arguments ask for.
 struct Options {

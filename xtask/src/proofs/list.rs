@@ -174,7 +174,8 @@ mod tests {
         for (file, text) in sources() {
             let touched = touched(&mutations, &file, &text);
             for (at, _) in text.match_indices("// ORDERING:") {
-                let statement = at..text[at..].match_indices('\n').nth(5).map_or(text.len(), |(end, _)| at + end);
+                let statement =
+                    at..text[at..].match_indices('\n').nth(5).map_or(text.len(), |(end, _)| at + end);
                 assert!(
                     touched.iter().any(|range| range.start < statement.end && statement.start < range.end),
                     "{file}:{}: no entry of {LIST} breaks what this comment justifies",
@@ -192,8 +193,12 @@ mod tests {
                 let prefix = name.trim_end_matches('*');
                 let kills = mutations.iter().any(|mutation| {
                     let test = mutation.test().expect("read checks it");
-                    let hit = if name.ends_with('*') { test.path.starts_with(prefix) } else { test.path == name };
-                    mutation.file == file && mutation.survives.is_none() && test.target.starts_with("loom") && hit
+                    let hit =
+                        if name.ends_with('*') { test.path.starts_with(prefix) } else { test.path == name };
+                    mutation.file == file
+                        && mutation.survives.is_none()
+                        && test.target.starts_with("loom")
+                        && hit
                 });
                 assert!(kills, "{file} names the model '{name}', but no entry of {LIST} is caught by it");
             }

@@ -15,7 +15,7 @@ const LIMIT_S: u32 = 120;
 /// So long a build, or all named tests of the unbroken crate together, may take.
 const LIMIT_BUILD_S: u32 = 1_800;
 /// Schedules under which Miri looks for a mutation.
-const MIRI_SEEDS: u32 = 16;
+const MIRI_SEEDS: u32 = 4;
 
 /// What became of a mutant's test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,13 @@ pub fn run(only: &str) -> Result<String, String> {
         let seconds = began.elapsed().as_secs();
         let words = verdict.as_ref().map_or_else(String::as_str, |&words| words);
         let line = mutation.find.lines().next().unwrap_or_default().trim();
-        println!("{:>3}/{} {words}  {seconds} s  {}  {}  {line}", number + 1, mutations.len(), mutation.file, mutation.test);
+        println!(
+            "{:>3}/{} {words}  {seconds} s  {}  {}  {line}",
+            number + 1,
+            mutations.len(),
+            mutation.file,
+            mutation.test
+        );
         if verdict.is_err() {
             wrong.push(format!("{} ({words}): {line}\n    {}", mutation.file, mutation.why));
         }
@@ -64,7 +70,9 @@ impl Mutation {
             (Outcome::Hung, None) if self.hangs => Ok("caught  "),
             (Outcome::Passed, Some(_)) => Ok("survives"),
             (Outcome::Passed, None) => Err(format!("SURVIVES {}", self.test)),
-            (Outcome::Hung, _) => Err(format!("HANGS for {LIMIT_S} s, and the list does not say hangs = true")),
+            (Outcome::Hung, _) => {
+                Err(format!("HANGS for {LIMIT_S} s, and the list does not say hangs = true"))
+            }
             (Outcome::Failed, Some(_)) => Err("CAUGHT, but the list says that it survives".to_owned()),
         }
     }
@@ -103,7 +111,9 @@ impl Tree {
             match self.test(miri, target, &paths, LIMIT_BUILD_S)? {
                 Outcome::Passed => {}
                 outcome => {
-                    return Err(format!("nothing is broken, but of {target}'s tests one {outcome:?}: {paths:?}"));
+                    return Err(format!(
+                        "nothing is broken, but of {target}'s tests one {outcome:?}: {paths:?}"
+                    ));
                 }
             }
         }
@@ -139,7 +149,9 @@ impl Tree {
         // Miri prints one summary per seed.
         let ran = said.contains(&format!("running {} test", paths.len()));
         match output.status.code() {
-            _ if !ran => Err(format!("THE TESTS {paths:?} DO NOT RUN: {}", String::from_utf8_lossy(&output.stderr))),
+            _ if !ran => {
+                Err(format!("THE TESTS {paths:?} DO NOT RUN: {}", String::from_utf8_lossy(&output.stderr)))
+            }
             Some(0) => Ok(Outcome::Passed),
             Some(124 | 137) => Ok(Outcome::Hung),
             _ => Ok(Outcome::Failed),
@@ -170,7 +182,13 @@ impl Tree {
             command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
             command.env("CARGO_INCREMENTAL", "1");
         }
-        let kind = if miri { "proofs/miri" } else if loom { "proofs/loom" } else { "proofs/debug" };
+        let kind = if miri {
+            "proofs/miri"
+        } else if loom {
+            "proofs/loom"
+        } else {
+            "proofs/debug"
+        };
         command.env("CARGO_TARGET_DIR", run::target(kind)).env("RUST_BACKTRACE", "0");
         command
     }
@@ -195,7 +213,8 @@ fn alone(manifest: &str) -> Result<String, String> {
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
-    let entries = std::fs::read_dir(from).map_err(|error| format!("cannot list {}: {error}", from.display()))?;
+    let entries =
+        std::fs::read_dir(from).map_err(|error| format!("cannot list {}: {error}", from.display()))?;
     for entry in entries {
         let entry = entry.map_err(|error| format!("cannot list {}: {error}", from.display()))?;
         let (path, copy) = (entry.path(), to.join(entry.file_name()));
