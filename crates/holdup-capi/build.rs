@@ -164,15 +164,33 @@ fn main() {
     write("locks.rs", rows().map(|(row, lock)| functions(row, lock)).collect());
     write("locks.tsv", rows().map(|(row, lock)| facts(row, lock)).collect());
     // The name that programs ask the loader for: it changes when the binary interface does.
-    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
-        let major = std::env::var("CARGO_PKG_VERSION_MAJOR").expect("cargo sets the version");
-        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libholdup_locks_c.so.{major}");
+    if is_for("linux") {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libholdup_locks_c.so.{}", interface());
     }
 }
 
-/// Every lock that has a row here and in the registry; a test demands one here for each there.
+/// The version of the binary interface: the major one, and before 1.0 the minor one too. `xtask install` names its links alike.
+fn interface() -> String {
+    let part =
+        |name: &str| std::env::var(format!("CARGO_PKG_VERSION_{name}")).expect("cargo sets the version");
+    match part("MAJOR").as_str() {
+        "0" => format!("0.{}", part("MINOR")),
+        major => major.to_owned(),
+    }
+}
+
+/// Every lock that has a row here and in the registry; a test demands one here for each there. The registry is that of the machine
+/// that compiles, so a library for another system is without the objects of this one's kernel.
 fn rows() -> impl Iterator<Item = (&'static Row, &'static LockInfo)> {
-    ROWS.iter().filter_map(|row| Some((row, LOCKS.iter().find(|lock| lock.name == row.name)?)))
+    let here = is_for("linux");
+    ROWS.iter()
+        .filter(move |row| here || !row.creates)
+        .filter_map(|row| Some((row, LOCKS.iter().find(|lock| lock.name == row.name)?)))
+}
+
+/// Whether the library is for this system.
+fn is_for(system: &str) -> bool {
+    std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok(system)
 }
 
 /// The functions of one lock: the template, without the blocks that it has not.

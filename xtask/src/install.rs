@@ -108,7 +108,7 @@ impl Options {
         written.push(copy(&built.archive, &self.place(&format!("{lib}/{LIBRARY}.a")))?);
         let shared = format!("{LIBRARY}.so.{VERSION}");
         written.push(copy(&built.shared, &self.place(&format!("{lib}/{shared}")))?);
-        let soname = format!("{LIBRARY}.so.{}", major());
+        let soname = format!("{LIBRARY}.so.{}", interface());
         written.push(link(&shared, &self.place(&format!("{lib}/{soname}")))?);
         written.push(link(&soname, &self.place(&format!("{lib}/{LIBRARY}.so")))?);
         for (path, text) in [
@@ -146,7 +146,7 @@ impl Options {
             .replace("$UP", &up)
             .replace("$LIBDIR", &self.libdir)
             .replace("$VERSION", VERSION)
-            .replace("$MAJOR", major())
+            .replace("$INTERFACE", &interface())
     }
 
     fn how_to_use(&self) -> String {
@@ -172,7 +172,7 @@ if(NOT TARGET holdup::locks)
   add_library(holdup::locks SHARED IMPORTED)
   set_target_properties(holdup::locks PROPERTIES
     IMPORTED_LOCATION "${_holdup_prefix}/$LIBDIR/libholdup_locks_c.so.$VERSION"
-    IMPORTED_SONAME "libholdup_locks_c.so.$MAJOR"
+    IMPORTED_SONAME "libholdup_locks_c.so.$INTERFACE"
     INTERFACE_INCLUDE_DIRECTORIES "${_holdup_prefix}/include")
 
   add_library(holdup::locks_static STATIC IMPORTED)
@@ -203,6 +203,14 @@ endif()
         major(),
         VERSION.split('.').nth(1).unwrap_or("0")
     )
+}
+
+/// The version of the binary interface, as the library's build.rs puts it into the library.
+fn interface() -> String {
+    match major() {
+        "0" => VERSION.split('.').take(2).collect::<Vec<_>>().join("."),
+        major => major.to_owned(),
+    }
 }
 
 fn major() -> &'static str {

@@ -23,6 +23,8 @@ const NEEDS: &[Need] = &[
     Need { programs: &["g++"], package: "g++", why: "test programs in C++" },
     Need { programs: &["clang"], package: "clang", why: "the C and C++ interface under a second compiler" },
     Need { programs: &["cmake"], package: "cmake", why: "the CMake package of the C library" },
+    Need { programs: &["make"], package: "make", why: "what CMake drives" },
+    Need { programs: &["nm"], package: "binutils", why: "what the C library exports" },
     Need { programs: &["pkg-config"], package: "pkg-config", why: "the pkg-config file of the C library" },
     Need { programs: &["strace"], package: "strace", why: "what a program asks of the kernel" },
     Need { programs: &["perf"], package: "linux-perf", why: "recordings of perf to import" },

@@ -12,7 +12,8 @@
  *  - Destroy a lock, or free its memory, only after the last unlock of every thread has *returned*: an unlock may touch the lock
  *    after another thread has taken it. Joining the threads is enough; a count that a thread lowers inside the lock is not.
  *  - Locks work between the threads of one process. A child of fork() has only the thread that forked: locks that no other thread
- *    held or awaited at the fork are usable there, others are not.
+ *    held or awaited at the fork are usable there, others are not. The kernel locks eventfd, eventfd_sem, pipe and sysv_sem share
+ *    their object with the parent.
  *  - Pointers are not null, unless a function says that they may be.
  *
  * No function throws or unwinds. What a library with checks ('cargo xtask install --checked') finds wrong ends in a message that
@@ -118,7 +119,7 @@
 typedef struct holdup_table_t holdup_table_t;
 
 /**
- * learns how long to spin, then sleeps; nobody starves. (Karlin et al. 1991; Go 2016; Pizlo 2016)
+ * The lock `adaptive`: learns how long to spin, then sleeps; nobody starves. (Karlin et al. 1991; Go 2016; Pizlo 2016)
  *
  * The order of waiters is not kept. Cost while nobody else wants it: one compare-exchange and one atomic add, about 10
  * ns together. Not for strict order of arrival (holdup_fair_t), or locks between processes.
@@ -130,7 +131,7 @@ typedef struct holdup_adaptive_t {
 } holdup_adaptive_t;
 
 /**
- * test-and-set: spins on the atomic operation, backs off. (Anderson 1990, section 2)
+ * The lock `tas`: test-and-set: spins on the atomic operation, backs off. (Anderson 1990, section 2)
  *
  * The order of waiters is not kept. Cost while nobody else wants it: one atomic operation to lock, one store to
  * unlock; waiters burn CPU time. Not for more than a few threads, or sections longer than a microsecond; holdup_ttas_t
@@ -143,7 +144,7 @@ typedef struct holdup_tas_t {
 } holdup_tas_t;
 
 /**
- * test-and-test-and-set: spins on a read, backs off. (Anderson 1990, section 3; Intel 2009)
+ * The lock `ttas`: test-and-test-and-set: spins on a read, backs off. (Anderson 1990, section 3; Intel 2009)
  *
  * The order of waiters is not kept. Cost while nobody else wants it: one atomic operation to lock, one store to
  * unlock; waiters burn CPU time. Not for sections longer than a microsecond, and wherever a thread must not starve.
@@ -155,7 +156,8 @@ typedef struct holdup_ttas_t {
 } holdup_ttas_t;
 
 /**
- * ticket lock: proportional back-off, then gives the CPU away. (Mellor-Crummey & Scott 1991, section 2.2)
+ * The lock `ticket`: ticket lock: proportional back-off, then gives the CPU away. (Mellor-Crummey & Scott 1991,
+ * section 2.2)
  *
  * Threads get it in the order of their arrival. Cost while nobody else wants it: one atomic add to lock, one store to
  * unlock; waiters burn CPU time, then give the CPU away. Not for more threads than CPUs: each turn then waits for one
@@ -168,7 +170,7 @@ typedef struct holdup_ticket_t {
 } holdup_ticket_t;
 
 /**
- * ticket lock, pure spinning, for study. (Mellor-Crummey & Scott 1991, section 2.2)
+ * The lock `ticket-spin`: ticket lock, pure spinning, for study. (Mellor-Crummey & Scott 1991, section 2.2)
  *
  * Threads get it in the order of their arrival. Cost while nobody else wants it: one atomic operation to lock, one
  * store to unlock; waiters burn CPU time. Not for anything but study: with more threads than CPUs it collapses.
@@ -180,8 +182,8 @@ typedef struct holdup_ticket_spin_t {
 } holdup_ticket_spin_t;
 
 /**
- * queue whose head competes with newcomers; spins, then sleeps. (Mellor-Crummey & Scott 1991, section 2.4; Linux
- * qspinlock)
+ * The lock `mcs`: queue whose head competes with newcomers; spins, then sleeps. (Mellor-Crummey & Scott 1991, section
+ * 2.4; Linux qspinlock)
  *
  * The order of waiters is not kept. Cost while nobody else wants it: one compare-exchange each way. Not for waits that
  * must end in time: it has no timed try.
@@ -193,7 +195,8 @@ typedef struct holdup_mcs_t {
 } holdup_mcs_t;
 
 /**
- * MCS queue lock, pure spinning, for study. (Mellor-Crummey & Scott 1991, section 2.4; K42 variant)
+ * The lock `mcs-spin`: MCS queue lock, pure spinning, for study. (Mellor-Crummey & Scott 1991, section 2.4; K42
+ * variant)
  *
  * Threads get it in the order of their arrival. Cost while nobody else wants it: one compare-exchange each way;
  * waiters burn CPU time. Not for anything but study: with more threads than CPUs it collapses.
@@ -205,7 +208,7 @@ typedef struct holdup_mcs_spin_t {
 } holdup_mcs_spin_t;
 
 /**
- * CLH queue lock: spins on the predecessor, then sleeps. (Craig 1993, section 3)
+ * The lock `clh`: CLH queue lock: spins on the predecessor, then sleeps. (Craig 1993, section 3)
  *
  * Threads get it in the order of their arrival. Cost while nobody else wants it: one atomic operation each way and two
  * accesses to thread-local storage; the only lock here that allocates: a node per thread and depth, freed when the
@@ -219,7 +222,7 @@ typedef struct holdup_clh_t {
 } holdup_clh_t;
 
 /**
- * CLH queue lock, pure spinning, for study. (Craig 1993, section 3)
+ * The lock `clh-spin`: CLH queue lock, pure spinning, for study. (Craig 1993, section 3)
  *
  * Threads get it in the order of their arrival. Cost while nobody else wants it: as holdup_clh_t; waiters burn CPU
  * time. Not for anything but study: with more threads than CPUs it collapses.
@@ -231,7 +234,7 @@ typedef struct holdup_clh_spin_t {
 } holdup_clh_spin_t;
 
 /**
- * three states and a futex, barging: glibc's protocol. (Drepper 2011, section 6)
+ * The lock `futex`: three states and a futex, barging: glibc's protocol. (Drepper 2011, section 6)
  *
  * The order of waiters is not kept. Cost while nobody else wants it: one compare-exchange and one exchange; contended,
  * a system call each way. Not for threads that re-acquire at once beside others that wait: those starve.
@@ -243,7 +246,7 @@ typedef struct holdup_futex_t {
 } holdup_futex_t;
 
 /**
- * hands over to the first in the queue, always. (Mellor-Crummey & Scott 1991, section 2.4)
+ * The lock `fair`: hands over to the first in the queue, always. (Mellor-Crummey & Scott 1991, section 2.4)
  *
  * Threads get it in the order of their arrival. Cost while nobody else wants it: one compare-exchange each way;
  * contended, a context switch per turn. Not for throughput: handing over to a sleeping thread costs microseconds each
@@ -256,7 +259,7 @@ typedef struct holdup_fair_t {
 } holdup_fair_t;
 
 /**
- * auto-reset event of the kernel. (eventfd(2))
+ * The lock `eventfd`: auto-reset event of the kernel. (eventfd(2))
  *
  * The order of waiters is not kept. Cost while nobody else wants it: a system call each way, always; the first use
  * makes a file descriptor. Not for speed: it is here for comparison.
@@ -268,7 +271,7 @@ typedef struct holdup_eventfd_t {
 } holdup_eventfd_t;
 
 /**
- * binary semaphore of the kernel. (eventfd(2), EFD_SEMAPHORE)
+ * The lock `eventfd-sem`: binary semaphore of the kernel. (eventfd(2), EFD_SEMAPHORE)
  *
  * The order of waiters is not kept. Cost while nobody else wants it: a system call each way, always; the first use
  * makes a file descriptor. Not for speed: it is here for comparison.
@@ -280,7 +283,7 @@ typedef struct holdup_eventfd_sem_t {
 } holdup_eventfd_sem_t;
 
 /**
- * System V semaphore, undone when its holder's process dies. (semop(2), SEM_UNDO)
+ * The lock `sysv-sem`: System V semaphore, undone when its holder's process dies. (semop(2), SEM_UNDO)
  *
  * The order of waiters is not kept. Cost while nobody else wants it: a system call each way, always, and the kernel's
  * list of what to undo: the dearest here. Not for many locks: the system has few semaphores, and those of a killed
@@ -293,7 +296,8 @@ typedef struct holdup_sysv_sem_t {
 } holdup_sysv_sem_t;
 
 /**
- * priority-inheriting futex; the kernel knows its owner. (futex(2); Sha, Rajkumar & Lehoczky 1990)
+ * The lock `futex-pi`: priority-inheriting futex; the kernel knows its owner. (futex(2); Sha, Rajkumar & Lehoczky
+ * 1990)
  *
  * The order of waiters is not kept. Cost while nobody else wants it: a system call each way, always. Not for threads
  * of one priority: a contended release hands over to a sleeping thread.
@@ -305,7 +309,7 @@ typedef struct holdup_futex_pi_t {
 } holdup_futex_pi_t;
 
 /**
- * a byte in a pipe: its reader holds the lock. (pipe(7))
+ * The lock `pipe`: a byte in a pipe: its reader holds the lock. (pipe(7))
  *
  * The order of waiters is not kept. Cost while nobody else wants it: a system call each way, always; the first use
  * makes two file descriptors. Not for speed: it is here for comparison.
@@ -1251,7 +1255,7 @@ size_t holdup_table_lock_many(struct holdup_table_t *table, const uint64_t *keys
 void holdup_table_unlock_many(struct holdup_table_t *table, const size_t *slots, size_t count) HOLDUP_NOEXCEPT;
 
 /**
- * Waits for all locks: for work that concerns every object, such as saving them.
+ * Waits for all locks: for work that concerns every object, such as saving them. Cost: that of as many locks.
  */
 void holdup_table_lock_all(struct holdup_table_t *table) HOLDUP_NOEXCEPT;
 
@@ -1267,6 +1271,8 @@ void holdup_gate_init(struct holdup_gate_t *gate, uint32_t limit) HOLDUP_NOEXCEP
 
 /**
  * Waits for a place inside. Never fails. A thread that enters twice takes two places and can wait for itself.
+ *
+ * Cost: an atomic add and a load while there is a place, a sleep in the kernel while there is none.
  */
 void holdup_gate_enter(struct holdup_gate_t *gate) HOLDUP_NOEXCEPT;
 
@@ -1280,6 +1286,7 @@ bool holdup_gate_try_enter(struct holdup_gate_t *gate) HOLDUP_NOEXCEPT;
 /**
  * Gives the caller's place back, to the thread that has waited longest if any does. Never fails.
  *
+ * Cost: an atomic add and a load, and a system call if somebody waits. What the caller wrote is seen by those who come in later.
  * A library with checks prints a message and aborts if nobody is inside.
  */
 void holdup_gate_leave(struct holdup_gate_t *gate) HOLDUP_NOEXCEPT;
@@ -1343,9 +1350,39 @@ bool holdup_chunks_next(struct holdup_chunks_t *chunks, uint64_t *begin, uint64_
 }  // extern "C"
 #endif  // __cplusplus
 
-#endif  /* HOLDUP_H */
+/* The sizes that the library was compiled with. C99 cannot compare them, C11 and C++ do. */
+#if defined(__cplusplus)
+#define HOLDUP_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type " is not as the library has it")
+#elif __STDC_VERSION__ >= 201112L
+#define HOLDUP_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " is not as the library has it")
+#else
+#define HOLDUP_SIZE(type, bytes) struct holdup_size_is_compared_by_c11
+#endif
+HOLDUP_SIZE(holdup_adaptive_t, 8);
+HOLDUP_SIZE(holdup_tas_t, 8);
+HOLDUP_SIZE(holdup_ttas_t, 8);
+HOLDUP_SIZE(holdup_ticket_t, 8);
+HOLDUP_SIZE(holdup_ticket_spin_t, 8);
+HOLDUP_SIZE(holdup_mcs_t, 24);
+HOLDUP_SIZE(holdup_mcs_spin_t, 16);
+HOLDUP_SIZE(holdup_clh_t, 16);
+HOLDUP_SIZE(holdup_clh_spin_t, 16);
+HOLDUP_SIZE(holdup_futex_t, 8);
+HOLDUP_SIZE(holdup_fair_t, 16);
+HOLDUP_SIZE(holdup_eventfd_t, 16);
+HOLDUP_SIZE(holdup_eventfd_sem_t, 16);
+HOLDUP_SIZE(holdup_sysv_sem_t, 24);
+HOLDUP_SIZE(holdup_futex_pi_t, 16);
+HOLDUP_SIZE(holdup_pipe_t, 16);
+HOLDUP_SIZE(holdup_gate_t, 24);
+HOLDUP_SIZE(holdup_counter_t, 8192);
+HOLDUP_SIZE(holdup_chunks_t, 256);
+
+#undef HOLDUP_SIZE
 
 #if defined(HOLDUP_TSAN)
 /* Tells ThreadSanitizer what the locks do, as it cannot see into the library. */
 #include <holdup_tsan.h>
 #endif
+
+#endif /* HOLDUP_H */

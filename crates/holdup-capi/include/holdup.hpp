@@ -1,12 +1,12 @@
 // holdup.hpp: the locks and techniques of holdup-locks for C++17 and later.
 //
-// | trouble                                                    | cure here                                        |
-// |------------------------------------------------------------|--------------------------------------------------|
-// | a lock that is fast alone and in a crowd and starves nobody | holdup::mutex                                   |
-// | a lock per object is too much, or objects come and go      | holdup::lock_table: a key picks one of 256 locks |
-// | more active threads than the machine bears                 | holdup::gate                                     |
-// | a counter that every thread adds to                        | holdup::sharded_counter                          |
-// | a parallel loop that fights for its next index             | holdup::chunks                                   |
+// | trouble                                                     | cure here                                        |
+// |-------------------------------------------------------------|--------------------------------------------------|
+// | a lock that is fast alone and in a crowd and starves nobody | holdup::mutex                                    |
+// | a lock per object is too much, or objects come and go       | holdup::lock_table: a key picks one of 256 locks |
+// | more active threads than the machine bears                  | holdup::gate                                     |
+// | a counter that every thread adds to                         | holdup::sharded_counter                          |
+// | a parallel loop that fights for its next index              | holdup::chunks                                   |
 //
 // Every lock here is a Lockable, those with timed tries are TimedLockables: std::lock_guard, std::unique_lock, std::scoped_lock (also
 // of several at once), std::lock and std::condition_variable_any take them. A lock with static storage is initialised by the compiler:
@@ -28,6 +28,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -69,6 +71,19 @@ bool try_until(const std::chrono::time_point<Clock, Duration>& deadline, TryForN
       return false;
     }
   }
+}
+
+// Throws because a table of so many locks cannot be; a program without exceptions ends.
+[[noreturn]] inline void no_table(std::size_t locks) {
+#if defined(__cpp_exceptions)
+  if (locks == 0 || locks > std::size_t{1} << 20) {
+    throw std::invalid_argument("holdup::lock_table: the number of locks must be 1 to 1048576");
+  }
+  throw std::bad_alloc();
+#else
+  std::fprintf(stderr, "holdup::lock_table: no table of %zu locks: it must be 1 to 1048576, and fit in memory\n", locks);
+  std::abort();
+#endif
 }
 
 // An address that no other living thread has.
@@ -121,7 +136,8 @@ HOLDUP_TIMED_LOCK(pipe, PIPE);
 
 }  // namespace detail
 
-// A lock made of the functions of holdup.h in Api: a Lockable.
+// A lock made of the functions of holdup.h in Api: a Lockable. One with static storage ends after main, as every static object: threads
+// that still use it then are misuse.
 template <class Api>
 class basic_lock {
  public:
@@ -348,15 +364,12 @@ class lock_table {
     holdup_table_t* table_;
   };
 
-  // Throws std::invalid_argument if `locks` is 0 or above 1048576, std::bad_alloc if there is no memory.
+  // Throws std::invalid_argument if `locks` is 0 or above 1048576, std::bad_alloc if there is no memory. Under -fno-exceptions it
+  // prints a message and aborts.
   explicit lock_table(std::size_t locks = 256) : table_(holdup_table_create(locks)) {
-    if (table_ != nullptr) {
-      return;
+    if (table_ == nullptr) {
+      detail::no_table(locks);
     }
-    if (locks == 0 || locks > std::size_t{1} << 20) {
-      throw std::invalid_argument("holdup::lock_table: the number of locks must be 1 to 1048576");
-    }
-    throw std::bad_alloc();
   }
   lock_table(const lock_table&) = delete;
   lock_table& operator=(const lock_table&) = delete;

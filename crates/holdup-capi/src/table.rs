@@ -189,7 +189,7 @@ pub unsafe extern "C" fn holdup_table_unlock_many(
     }
 }
 
-/// Waits for all locks: for work that concerns every object, such as saving them.
+/// Waits for all locks: for work that concerns every object, such as saving them. Cost: that of as many locks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn holdup_table_lock_all(table: *mut holdup_table_t) {
     // SAFETY: the caller hands over a table.

@@ -108,5 +108,13 @@ macro_rules! infos {
     };
 }
 
-/// Every lock of this crate, as data.
+/// Every lock of this crate that the system has, as data.
+///
+/// ```
+/// use holdup_locks::{Family, LOCKS};
+///
+/// let fair: Vec<&str> = LOCKS.iter().filter(|lock| lock.fifo && lock.oversubscribable).map(|lock| lock.name).collect();
+/// assert!(fair.contains(&"fair") && !fair.contains(&"adaptive"));
+/// assert!(LOCKS.iter().any(|lock| lock.family == Family::Queue && lock.size_bytes <= 40));
+/// ```
 pub const LOCKS: &[LockInfo] = for_each_lock!(infos);

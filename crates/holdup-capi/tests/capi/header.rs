@@ -88,12 +88,11 @@ fn config() -> Config {
     let mut config = Config {
         language: Language::C,
         cpp_compat: true,
-        include_guard: Some("HOLDUP_H".to_owned()),
         usize_is_size_t: true,
         no_includes: true,
         header: Some(OPENING.trim_start().to_owned()),
         after_includes: Some(preamble()),
-        trailer: Some(TRAILER.trim().to_owned()),
+        trailer: Some(trailer()),
         line_length: 170,
         ..Config::default()
     };
@@ -117,20 +116,28 @@ const OPENING: &str = r"
  *  - Destroy a lock, or free its memory, only after the last unlock of every thread has *returned*: an unlock may touch the lock
  *    after another thread has taken it. Joining the threads is enough; a count that a thread lowers inside the lock is not.
  *  - Locks work between the threads of one process. A child of fork() has only the thread that forked: locks that no other thread
- *    held or awaited at the fork are usable there, others are not.
+ *    held or awaited at the fork are usable there, others are not. The kernel locks eventfd, eventfd_sem, pipe and sysv_sem share
+ *    their object with the parent.
  *  - Pointers are not null, unless a function says that they may be.
  *
  * No function throws or unwinds. What a library with checks ('cargo xtask install --checked') finds wrong ends in a message that
  * names the lock, and abort(); other libraries do not check.
  *
  * C++ programs use holdup.hpp.
- */";
+ */
+
+#ifndef HOLDUP_H
+#define HOLDUP_H";
 
 const TRAILER: &str = r"
+#undef HOLDUP_SIZE
+
 #if defined(HOLDUP_TSAN)
 /* Tells ThreadSanitizer what the locks do, as it cannot see into the library. */
 #include <holdup_tsan.h>
-#endif";
+#endif
+
+#endif /* HOLDUP_H */";
 
 const SUPPORT: &str = r#"
 #include <stdbool.h>
@@ -176,6 +183,28 @@ fn preamble() -> String {
         let _ = writeln!(text, "#define HOLDUP_{}_INIT {{{{{}}}}}", lock.id.to_uppercase(), words.join(", "));
     }
     text.trim_end().to_owned()
+}
+
+const SIZES: &str = r#"
+/* The sizes that the library was compiled with. C99 cannot compare them, C11 and C++ do. */
+#if defined(__cplusplus)
+#define HOLDUP_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type " is not as the library has it")
+#elif __STDC_VERSION__ >= 201112L
+#define HOLDUP_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " is not as the library has it")
+#else
+#define HOLDUP_SIZE(type, bytes) struct holdup_size_is_compared_by_c11
+#endif
+"#;
+
+fn trailer() -> String {
+    let mut text = SIZES.trim_start().to_owned();
+    for lock in locks() {
+        let _ = writeln!(text, "HOLDUP_SIZE(holdup_{}_t, {});", lock.id, 8 * lock.init.split(',').count());
+    }
+    for (technique, bytes) in [("gate", 24), ("counter", 8192), ("chunks", 256)] {
+        let _ = writeln!(text, "HOLDUP_SIZE(holdup_{technique}_t, {bytes});");
+    }
+    text + TRAILER.trim_end()
 }
 
 const TSAN_OPENING: &str = r#"/*

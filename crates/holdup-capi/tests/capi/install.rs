@@ -9,8 +9,15 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[test]
 fn the_tree_is_complete() {
+    if !has(&["readelf"]) {
+        return;
+    }
     let lib = prefix().join("lib");
-    let soname = format!("libholdup_locks_c.so.{}", VERSION.split('.').next().unwrap());
+    // The links must be those of the name that the library itself tells the loader.
+    let output = Command::new("readelf").arg("-d").arg(lib.join("libholdup_locks_c.so")).output().unwrap();
+    let dynamic = String::from_utf8(output.stdout).unwrap();
+    let (_, soname) = dynamic.split_once("soname: [").expect("the library has a soname");
+    let soname = soname.split(']').next().unwrap().to_owned();
     let target = |link: &str| std::fs::read_link(lib.join(link)).unwrap().to_str().unwrap().to_owned();
     assert_eq!(target("libholdup_locks_c.so"), soname);
     assert_eq!(target(&soname), format!("libholdup_locks_c.so.{VERSION}"));

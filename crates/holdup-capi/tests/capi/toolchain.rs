@@ -28,7 +28,7 @@ pub const MODES: [Mode; 3] = [Mode::Plain, Mode::Asan, Mode::Tsan];
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 /// No program here runs for more than seconds; one that hangs must not hang the tests.
-const LIMIT: &str = "180";
+const LIMIT: &str = "300";
 
 impl Mode {
     fn flags(self) -> &'static [&'static str] {
@@ -79,6 +79,26 @@ pub fn has(programs: &[&str]) -> bool {
         eprintln!("skipped: no {missing:?} on this machine");
     }
     missing.is_empty()
+}
+
+/// Whether this compiler has what this way of compiling needs: the sanitizers' libraries may come in packages of their own.
+pub fn can(compiler: Compiler, mode: Mode) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.c");
+    std::fs::write(&file, "int main(void) { return 0; }\n").unwrap();
+    let output = Command::new(compiler.c)
+        .args(mode.flags())
+        .arg(&file)
+        .arg("-o")
+        .arg(folder.path().join("empty"))
+        .output()
+        .unwrap();
+    let can = output.status.success();
+    assert!(can || std::env::var_os("CI").is_none(), "{} cannot {mode:?}: {}", compiler.c, text(&output));
+    if !can {
+        eprintln!("skipped: {} cannot compile for {mode:?} on this machine: {}", compiler.c, text(&output));
+    }
+    can
 }
 
 /// A source below the crate's folder.

@@ -5,6 +5,8 @@
 
 #include <sched.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -128,6 +130,30 @@ FOR_EACH_TIMED_LOCK(DEFINE_TIMEOUTS)
     holdup_##id##_destroy(&lock);                            \
   }
 #define DESTROY(id, ID, threads) holdup_##id##_destroy(&id##_lock);
+
+/* A child of fork() may go on with a lock that its thread held, and with one that nobody held. */
+#define FOR_EACH_LOCK_OF_THE_CHILD(X) X(adaptive) X(tas) X(ttas) X(ticket) X(ticket_spin) X(mcs) X(mcs_spin) X(clh) X(clh_spin) X(futex) X(fair)
+#define IN_A_CHILD(id)                                                     \
+  {                                                                        \
+    holdup_##id##_t held, other;                                           \
+    pid_t child;                                                           \
+    int status;                                                            \
+    holdup_##id##_init(&held);                                             \
+    holdup_##id##_init(&other);                                            \
+    holdup_##id##_lock(&held);                                             \
+    child = fork();                                                        \
+    CHECK(child >= 0);                                                     \
+    if (child == 0) {                                                      \
+      holdup_##id##_unlock(&held);                                         \
+      holdup_##id##_lock(&other);                                          \
+      _exit(holdup_##id##_try_lock(&held) ? 0 : 1);                        \
+    }                                                                      \
+    CHECK(waitpid(child, &status, 0) == child && status == 0);             \
+    CHECK(holdup_##id##_is_locked(&held) && !holdup_##id##_is_locked(&other)); \
+    holdup_##id##_unlock(&held);                                           \
+    holdup_##id##_destroy(&held);                                          \
+    holdup_##id##_destroy(&other);                                         \
+  }
 
 /* At most so many inside; a plain number under a lock of its own tells. */
 enum { INSIDE = 3 };
@@ -311,6 +337,7 @@ int main(void) {
   FOR_EACH_KERNEL_LOCK(CREATES)
   FOR_EACH_TIMED_LOCK(DESTROY)
   FOR_EACH_UNTIMED_LOCK(DESTROY)
+  FOR_EACH_LOCK_OF_THE_CHILD(IN_A_CHILD)
   gate_conforms();
   table_conforms();
   counter_conforms();

@@ -18,10 +18,6 @@
 //! is read Relaxed, as a hint. `mutual_exclusion` in tests/conformance.rs holds it, under Wine.
 //!
 //! Source: Win32, InitializeCriticalSectionAndSpinCount; the first way of Hart (1998).
-//!
-//! Cost: an atomic operation each way when free, and one load more to find the section. If it cannot be made (no such system)
-//! the lock silently works as `Futex`; ask [`CriticalSection::create`] to know. Newcomers may pass waiters, so it
-//! starves as `Futex` does; where turns matter use `Adaptive` or `Fair`.
 
 use super::kernel::{Kind, Object};
 use crate::sys::{SysError, win32};
@@ -33,7 +29,30 @@ const KIND: Kind = Kind {
     free: win32::section_free,
 };
 
-/// `CRITICAL_SECTION` of Windows; known owner. 24 bytes, and 40 allocated at first use.
+/// The lock of Windows programs, `CRITICAL_SECTION`, with an optional spin count. 24 bytes, and 40 allocated at first use.
+///
+/// ```
+/// use holdup_locks::{Mutex, CriticalSection};
+///
+/// let value = Mutex::<CriticalSection, u32>::new(1);
+/// *value.lock() += 1;
+/// assert_eq!(*value.lock(), 2);
+/// ```
+///
+/// # Cost
+/// An atomic operation each way when free, and one load more to find the section.
+///
+/// Measured: not in the [table](crate#measured).
+///
+/// # When not to use it
+/// Where turns matter: newcomers may pass waiters, so it starves as `Futex` does; use [`Adaptive`](crate::Adaptive) or [`Fair`](crate::Fair). Where allocation is
+/// forbidden.
+///
+/// # Errors
+/// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex); [`CriticalSection::create`] tells.
+///
+/// # Source
+/// Win32, InitializeCriticalSectionAndSpinCount; the first way of Hart (1998).
 pub struct CriticalSection {
     object: Object,
     spin: u32,

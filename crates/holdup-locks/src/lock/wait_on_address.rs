@@ -19,9 +19,6 @@
 //! tests/conformance.rs holds it, under Wine; the protocol is that of `Futex`, whose loom model is `futex`.
 //!
 //! Source: Win32, WaitOnAddress, since Windows 8; Drepper, "Futexes Are Tricky" (2011), section 6.
-//!
-//! Cost: a compare-exchange and an exchange when free. It sleeps on the word itself, where `Futex` on Windows keeps a table of
-//! waiters in between. Barging: it starves as `Futex` does. Elsewhere than on Windows it sleeps by that system's own means.
 
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{DeadlineNs, SysError, now_ns, win32};
@@ -30,7 +27,29 @@ const UNLOCKED: u32 = 0;
 const LOCKED: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// Three-state mutex on `WaitOnAddress`, barging. 4 bytes.
+/// Three-state mutex on `WaitOnAddress`, barging: what a program on Windows writes in the place of a futex mutex. 4 bytes.
+///
+/// ```
+/// use holdup_locks::{Mutex, WaitOnAddress};
+///
+/// let value = Mutex::<WaitOnAddress, u32>::new(1);
+/// *value.lock() += 1;
+/// assert_eq!(*value.lock(), 2);
+/// ```
+///
+/// # Cost
+/// A compare-exchange and an exchange when free. It sleeps on the word itself, where `Futex` on Windows keeps a table of waiters in between.
+///
+/// Measured: not in the [table](crate#measured).
+///
+/// # When not to use it
+/// Where turns matter: it starves as `Futex` does; use [`Adaptive`](crate::Adaptive) or [`Fair`](crate::Fair).
+///
+/// # Errors
+/// On another system the lock sleeps by that system's own means; [`WaitOnAddress::create`] tells.
+///
+/// # Source
+/// Win32, WaitOnAddress, since Windows 8; Drepper, "Futexes Are Tricky" (2011), section 6.
 pub struct WaitOnAddress {
     word: AtomicU32,
 }

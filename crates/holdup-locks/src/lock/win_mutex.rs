@@ -21,10 +21,6 @@
 //! ordered by the mutex, and to others it is a hint. `mutual_exclusion` in tests/conformance.rs holds it, under Wine.
 //!
 //! Source: Win32, CreateMutex, ReleaseMutex; the third way of Hart (1998).
-//!
-//! Cost: a system call each way, and a handle from first use until it is dropped. If the object cannot be made (no such system, or no
-//! handle left) the lock silently works as `Futex`; ask [`WinMutex::create`] to know. For threads of different processes, or
-//! where an owner may die; between threads of one process every lock in user space is the better choice.
 
 use super::kernel::{Kind, Object, broken};
 use crate::sys::atomic::{AtomicU32, Ordering};
@@ -34,6 +30,29 @@ const NAME: &str = "win-mutex";
 const KIND: Kind = Kind { call: "CreateMutexW", make: win32::mutex_new, free: win32::object_free };
 
 /// The mutex of Windows' kernel: every acquisition and release is a system call; known owner. 24 bytes and a handle.
+///
+/// ```
+/// use holdup_locks::{Mutex, WinMutex};
+///
+/// let value = Mutex::<WinMutex, u32>::new(1);
+/// *value.lock() += 1;
+/// assert_eq!(*value.lock(), 2);
+/// ```
+///
+/// # Cost
+/// A system call each way, whether anybody waits or not, and a handle from first use until it is dropped.
+///
+/// Measured: not in the [table](crate#measured).
+///
+/// # When not to use it
+/// Between threads of one process: every lock in user space is the better choice. It is for programs whose threads take it recursively as Win32's is
+/// ([`WinMutex::enter`]), and for comparison.
+///
+/// # Errors
+/// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex); [`WinMutex::create`] tells.
+///
+/// # Source
+/// Win32, CreateMutex, ReleaseMutex; the third way of Hart (1998).
 pub struct WinMutex {
     object: Object,
     depth: AtomicU32,

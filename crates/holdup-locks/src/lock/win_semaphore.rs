@@ -16,10 +16,6 @@
 //! tests/conformance.rs holds it, under Wine.
 //!
 //! Source: Win32, CreateSemaphore, ReleaseSemaphore; compared with the mutex by Hart (1998).
-//!
-//! Cost: a system call each way, and a handle from first use until it is dropped. If the object cannot be made (no such system, or no
-//! handle left) the lock silently works as `Futex`; ask [`WinSemaphore::create`] to know. Not for mutual exclusion in
-//! programs: what a semaphore can do more (counts above one, other processes) a lock does not need.
 
 use super::handle::handle_lock;
 use super::kernel::{Kind, Object, broken};
@@ -28,6 +24,28 @@ use crate::sys::{DeadlineNs, SysError, Waited, win32};
 
 handle_lock! {
     /// Binary semaphore of Windows: every acquisition and release is a system call. 24 bytes and a handle.
+    ///
+    /// ```
+    /// use holdup_locks::{Mutex, WinSemaphore};
+    ///
+    /// let value = Mutex::<WinSemaphore, u32>::new(1);
+    /// *value.lock() += 1;
+    /// assert_eq!(*value.lock(), 2);
+    /// ```
+    ///
+    /// # Cost
+    /// A system call each way, whether anybody waits or not, and a handle from first use until it is dropped.
+    ///
+    /// Measured: not in the [table](crate#measured).
+    ///
+    /// # When not to use it
+    /// For mutual exclusion in programs: what a semaphore can do more (counts above one, other processes) a lock does not need. Here for comparison.
+    ///
+    /// # Errors
+    /// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex); [`WinSemaphore::create`] tells.
+    ///
+    /// # Source
+    /// Win32, CreateSemaphore, ReleaseSemaphore; compared with the mutex by Hart (1998).
     WinSemaphore, "win-semaphore",
     call: "CreateSemaphoreW", make: win32::semaphore_new, give: win32::semaphore_give
 }

@@ -115,8 +115,11 @@ pub(crate) mod atomic {
     #[cfg(not(all(feature = "std", loom)))]
     #[allow(unused_imports, reason = "one list for every feature set")]
     pub(crate) use core::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering, fence,
     };
+    // Small processors without an operating system have no 64-bit atomics; the locks that spin need none.
+    #[cfg(all(feature = "std", not(loom)))]
+    pub(crate) use core::sync::atomic::AtomicU64;
 }
 
 #[cfg(feature = "std")]
