@@ -119,7 +119,7 @@ fn guide(browser: &mut Browser, page: &Path) -> Result<(), String> {
     let images = root().join("docs/images");
     std::fs::create_dir_all(&images).map_err(|why| format!("{}: {why}", images.display()))?;
     for (dark, name, view) in [(false, "recording-light.png", "0"), (true, "recording-dark.png", CLOSE_UP)] {
-        browser.look(1060, if dark { 560 } else { 960 }, dark)?;
+        browser.look(1060, if dark { 560 } else { 1030 }, dark)?;
         browser.open(page, READY)?;
         browser.eval(view)?;
         if dark {

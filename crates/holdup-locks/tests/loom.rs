@@ -80,20 +80,35 @@ fn one_gives_up<L>(preemptions: usize, threads: u32, times: u32, new: fn() -> L)
 where
     L: RawMutexTimed<Duration = Duration> + model::Make + Send + Sync + 'static,
 {
+    one_gives_up_after(Duration::from_nanos(1), preemptions, threads, times, new);
+}
+
+/// As `one_gives_up`, with a deadline so many microseconds off: each reading of the clock takes one.
+fn one_gives_up_after<L>(timeout: Duration, preemptions: usize, threads: u32, times: u32, new: fn() -> L)
+where
+    L: RawMutexTimed<Duration = Duration> + model::Make + Send + Sync + 'static,
+{
     explore(preemptions, move || {
         let counter = Arc::new(Counter::new(new()));
-        let others: Vec<_> = (1..threads)
-            .map(|_| {
-                let counter = Arc::clone(&counter);
-                loom::thread::spawn(move || (0..times).for_each(|_| counter.add()))
+        let spawn = |work: fn(&Counter<L>, Duration, u32) -> u32| {
+            let counter = Arc::clone(&counter);
+            loom::thread::spawn(move || work(&counter, timeout, times))
+        };
+        let adder = |counter: &Counter<L>, _, times| {
+            (0..times).for_each(|_| counter.add());
+            times
+        };
+        // Not this thread: loom does not explore that others have finished before its first step.
+        let mut others = vec![spawn(|counter, timeout, _| {
+            let timed = counter.lock.try_lock_for(timeout);
+            timed.map_or(0, |guard| {
+                counter.add_and_unlock(guard);
+                1
             })
-            .collect();
-        let timed = counter.lock.try_lock_for(Duration::from_nanos(1));
-        let added = (threads - 1) * times + u32::from(timed.is_some());
-        if let Some(guard) = timed {
-            counter.add_and_unlock(guard);
-        }
-        others.into_iter().for_each(|other| other.join().unwrap());
+        })];
+        others.extend((2..threads).map(|_| spawn(adder)));
+        let mut added = adder(&counter, timeout, times);
+        added += others.into_iter().map(|other| other.join().unwrap()).sum::<u32>();
         // A try: no mark that a waiter left may keep the lock from us.
         let guard = counter.lock.try_lock().expect("everybody has released it");
         // SAFETY: the lock is held.
@@ -103,17 +118,42 @@ where
     });
 }
 
+/// One thread adds, another tries to; each of them is the first thread of the model once.
 fn tries<L: RawMutex + model::Make + Send + Sync + 'static>(new: fn() -> L) {
+    fn add<L: RawMutex + model::Make>(counter: &Counter<L>) -> u32 {
+        counter.add();
+        1
+    }
+    fn try_add<L: RawMutex + model::Make>(counter: &Counter<L>) -> u32 {
+        let guard = counter.lock.try_lock();
+        guard.map_or(0, |guard| {
+            counter.add_and_unlock(guard);
+            1
+        })
+    }
+    one_each(new, add, try_add);
+    one_each(new, try_add, add);
+}
+
+type Work<L> = fn(&Counter<L>) -> u32;
+
+fn one_each<L>(new: fn() -> L, first: Work<L>, second: Work<L>)
+where
+    L: RawMutex + model::Make + Send + Sync + 'static,
+{
     explore(3, move || {
         let counter = Arc::new(Counter::new(new()));
         let other = {
             let counter = Arc::clone(&counter);
-            loom::thread::spawn(move || counter.add())
+            loom::thread::spawn(move || second(&counter))
         };
-        if let Some(guard) = counter.lock.try_lock() {
-            counter.add_and_unlock(guard);
-        }
-        other.join().unwrap();
+        let added = first(&counter) + other.join().unwrap();
+        // A try that failed left no trace.
+        let guard = counter.lock.try_lock().expect("everybody has released it");
+        // SAFETY: the lock is held.
+        counter.value.with(|value| assert_eq!(unsafe { *value }, added));
+        // SAFETY: the guard is that of the acquisition above.
+        unsafe { counter.lock.unlock(guard) };
     });
 }
 
@@ -239,6 +279,7 @@ fn futex() {
     all_add(3, 3, 1, Futex::new);
     all_add(2, 2, 2, Futex::new);
     one_gives_up(2, 3, 1, Futex::new);
+    one_gives_up(3, 2, 1, Futex::new);
     tries(Futex::new);
 }
 
@@ -272,6 +313,28 @@ fn clh_spin() {
 fn mcs() {
     all_add(3, 3, 1, Mcs::new);
     tries(Mcs::new);
+}
+
+/// The lock is held before the others come, so that one preemption less is needed to let a head sleep, lead and leave.
+#[test]
+fn mcs_heads_follow_each_other() {
+    explore(3, || {
+        let counter = Arc::new(Counter::new(Mcs::new()));
+        let guard = counter.lock.lock();
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let counter = Arc::clone(&counter);
+                loom::thread::spawn(move || counter.add())
+            })
+            .collect();
+        counter.add_and_unlock(guard);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        let guard = counter.lock.try_lock().expect("everybody has released it");
+        // SAFETY: the lock is held.
+        counter.value.with(|value| assert_eq!(unsafe { *value }, 3));
+        // SAFETY: the guard is that of the acquisition above.
+        unsafe { counter.lock.unlock(guard) };
+    });
 }
 
 #[test]
@@ -315,7 +378,10 @@ fn adaptive_gives_up() {
 fn adaptive_gives_up_while_it_starves() {
     with_patience(AT_ONCE, || {
         one_gives_up(2, 3, 1, || Adaptive::with_spin(0));
-        one_gives_up(3, 3, 2, || Adaptive::with_spin(0));
+        // Time enough to starve before.
+        let timeout = Duration::from_micros(4);
+        one_gives_up_after(timeout, 2, 3, 1, || Adaptive::with_spin(0));
+        one_gives_up_after(timeout, 3, 2, 2, || Adaptive::with_spin(0));
     });
 }
 

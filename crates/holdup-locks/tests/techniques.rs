@@ -510,6 +510,25 @@ fn gate_never_admits_more_than_its_limit() {
     }
 }
 
+/// Each writes one counter of the gate and reads the other; if both read too old a value, one sleeps for ever.
+#[test]
+fn gate_wakes_whoever_waits() {
+    for _ in 0..if cfg!(miri) { 20 } else { 200 } {
+        let gate = Gate::new(1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(gate.enter()));
+            drop(gate.enter());
+        });
+        let pass = gate.enter();
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(gate.enter()));
+            gate.set_limit(2);
+        });
+        drop(pass);
+        assert_eq!(gate.present(), 0);
+    }
+}
+
 #[test]
 fn gate_limit_changes_live() {
     let gate = Gate::new(1);

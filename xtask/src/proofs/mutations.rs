@@ -15,7 +15,7 @@ const LIMIT_S: u32 = 120;
 /// So long a build, or all named tests of the unbroken crate together, may take.
 const LIMIT_BUILD_S: u32 = 1_800;
 /// Schedules under which Miri looks for a mutation.
-const MIRI_SEEDS: u32 = 16;
+const MIRI_SEEDS: u32 = 4;
 
 /// What became of a mutant's test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

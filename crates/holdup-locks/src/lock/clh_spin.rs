@@ -144,7 +144,7 @@ fn watch<const SPINS: u32>(state: &AtomicU32) {
 }
 
 fn sleep(state: &AtomicU32) {
-    if state.compare_exchange(HELD, ASLEEP, Ordering::Acquire, Ordering::Acquire).is_err() {
+    if state.compare_exchange(HELD, ASLEEP, Ordering::Relaxed, Ordering::Acquire).is_err() {
         return;
     }
     while state.load(Ordering::Acquire) == ASLEEP {

@@ -152,7 +152,7 @@ impl Fair {
         // SAFETY: invariant 3: a waiter's node lives until it is granted, which the exchange below does.
         let state = ptr::from_ref(unsafe { &(*successor).state });
         // SAFETY: as above; this exchange is the last access to the node.
-        let before = unsafe { &*state }.swap(GRANTED, Ordering::AcqRel);
+        let before = unsafe { &*state }.swap(GRANTED, Ordering::Release);
         if before == ASLEEP {
             // The node may be gone by now: its address alone wakes its thread.
             wake_address(state, 1, ANY);
@@ -173,7 +173,7 @@ fn await_grant(state: &AtomicU32) {
         }
         spin_hint();
     }
-    if state.compare_exchange(WAITING, ASLEEP, Ordering::Acquire, Ordering::Acquire).is_err() {
+    if state.compare_exchange(WAITING, ASLEEP, Ordering::Relaxed, Ordering::Acquire).is_err() {
         return;
     }
     while state.load(Ordering::Acquire) == ASLEEP {

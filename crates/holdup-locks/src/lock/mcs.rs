@@ -35,8 +35,10 @@
 //!    awake (`WAITING` → `HEAD`) or sets `ASLEEP_HEAD` for it.
 //!
 //! # Memory orderings
-//! Every take is Acquire, every release of `LOCKED` is Release. `head` and node states are written before a Release on
-//! `word` or on the state itself and read after an Acquire of it (loom: `mcs*`).
+//! Every take is Acquire, every release of `LOCKED` is Release; the pair carries the section's writes. `head` is written before
+//! a Release on `word` and read after an Acquire of it. Links are stored with Release and read with Acquire, so that a node is
+//! seen initialised (loom: `mcs*`). A thread that becomes head awake, or by finding the queue empty, Acquires what the old head
+//! Released (in `state` or `tail`), so that its `head` is the later one. A wake itself carries nothing: the woken competes.
 //!
 //! Sources: Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4 (the queue); a word that newcomers and the queue's head
 //! compete for, and a hand-over after repeated loss: the Linux kernel's qspinlock and mutex (Long, 2013 to 2016).
@@ -219,7 +221,7 @@ impl Mcs {
                 Err(seen) => word = seen,
             }
         }
-        while node.state.load(Ordering::Acquire) == ASLEEP {
+        while node.state.load(Ordering::Relaxed) == ASLEEP {
             wait(&node.state, ASLEEP, ANY, None);
         }
     }
@@ -236,7 +238,7 @@ impl Mcs {
         }
         // SAFETY: `next` is in the queue, and only a head leaves it; it is not the head before the exchange below.
         let before =
-            unsafe { &(*next).state }.compare_exchange(WAITING, HEAD, Ordering::AcqRel, Ordering::Acquire);
+            unsafe { &(*next).state }.compare_exchange(WAITING, HEAD, Ordering::Release, Ordering::Relaxed);
         if before.is_err() {
             // It sleeps. Our own release wakes it: waking it now would only make it watch us.
             self.head.store(next, Ordering::Relaxed);
@@ -274,7 +276,7 @@ impl Mcs {
         let state = unsafe { &(*head).state };
         // An exchange, not a store: parking reads the word by a read-modify-write under loom, whose modification order is only
         // partial between that and a plain store.
-        state.swap(HEAD, Ordering::Release);
+        state.swap(HEAD, Ordering::Relaxed);
         ptr::from_ref(state)
     }
 
@@ -292,10 +294,10 @@ fn await_head(state: &AtomicU32) {
         }
         spin_hint();
     }
-    if state.compare_exchange(WAITING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_err() {
+    if state.compare_exchange(WAITING, ASLEEP, Ordering::Relaxed, Ordering::Acquire).is_err() {
         return;
     }
-    while state.load(Ordering::Acquire) == ASLEEP {
+    while state.load(Ordering::Relaxed) == ASLEEP {
         wait(state, ASLEEP, ANY, None);
     }
 }
