@@ -18,10 +18,12 @@ mod recording;
 mod run;
 mod selftest_programs;
 mod selftest_stress;
+mod setup;
 mod try_truth;
 mod viewer;
 mod viewer_cost;
 mod viewer_shots;
+mod wine;
 
 use run::cargo;
 use std::process::ExitCode;
@@ -34,6 +36,16 @@ struct Command {
 
 const COMMANDS: &[Command] = &[
     Command { name: "ci", help: "format, lints, tests and loom models: what CI runs", run: |_| ci() },
+    Command {
+        name: "setup",
+        help: "install what the tests need besides cargo (root, Debian; --list shows it)",
+        run: setup::run,
+    },
+    Command {
+        name: "wine",
+        help: "lint the Windows build, and test locks and program under Wine (2 minutes)",
+        run: wine::run,
+    },
     Command {
         name: "lock-crate",
         help: "the lock crate from outside: its documentation, features, lock_api 0.4, no_std, public interface",
@@ -172,11 +184,13 @@ fn main() -> ExitCode {
 }
 
 fn ci() -> Result<(), String> {
+    setup::ensure()?;
     cargo(&["fmt", "--all", "--check"]).run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     cargo(&["test", "--workspace"]).run()?;
     lock_crate::check()?;
-    proofs::loom()
+    proofs::loom()?;
+    wine::ci()
 }
 
 /// The test that finds a stale header writes it when it is told to.

@@ -9,7 +9,7 @@ use crate::arch::Straddle;
 use crate::broken;
 use crate::lock::{BenchLock, Nothing, Ours, Reentrant};
 use crate::spec::{Backoff, Rmw, Spec, SpinOn};
-use crate::sys::pthread;
+use crate::sys::{self, pthread};
 
 /// What `holdup list locks` shows of one lock.
 #[derive(Clone, Debug)]
@@ -33,6 +33,11 @@ pub fn all() -> &'static [LockEntry] {
         ENTRIES.iter().filter(here).cloned().collect()
     });
     &HERE
+}
+
+/// The lock that most programs of this system have: what a cell has by default, and with what others are compared.
+pub const fn usual() -> &'static str {
+    sys::USUAL_LOCK
 }
 
 /// The registered name equal to `text`, or an error that names the nearest; `holdup` adds the full list.
@@ -413,6 +418,7 @@ mod tests {
         assert_eq!(check_name(here), Ok(here));
         let why = check_name(elsewhere).unwrap_err();
         assert!(why.contains(exists_only_on(elsewhere).unwrap()), "{why}");
+        assert_eq!(check_name(usual()), Ok(usual()));
         // A list that names none of a system's own locks would let them pass for locks of all.
         let of_one_system =
             |entry: &&LockEntry| OF_ONE_SYSTEM.iter().any(|(_, names)| names.contains(&entry.name));
@@ -423,7 +429,7 @@ mod tests {
     #[test]
     fn a_wrong_name_is_answered_with_the_nearest() {
         assert!(check_name("adaptve").unwrap_err().contains("did you mean 'adaptive'?"));
-        assert!(check_name("pthred").unwrap_err().contains("did you mean 'pthread'?"));
+        assert!(check_name("parkinglot").unwrap_err().contains("did you mean 'parking-lot'?"));
         assert!(!check_name("xxxxxxxxxxxxxxxx").unwrap_err().contains("did you mean"));
     }
 }

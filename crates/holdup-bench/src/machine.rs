@@ -36,6 +36,13 @@ pub fn describe() -> Vec<(&'static str, String)> {
         ("libc", or_why(sys::facts::c_library())),
         ("counters", or_why(sys::facts::hardware_counters())),
         ("slice", or_why(sys::facts::slice_ns().map(|ns| format_ns(ns as f64)))),
+        (
+            "disturbances",
+            match sys::cpu_times(&sys::allowed_cpus()) {
+                Some(_) => "seen".to_owned(),
+                None => "n/a (this system does not tell what else ran; no run is rejected)".to_owned(),
+            },
+        ),
         ("split_locks", or_why(sys::facts::split_locks())),
         ("laboratory", env!("CARGO_PKG_VERSION").to_owned()),
     ]

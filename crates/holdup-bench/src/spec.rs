@@ -204,7 +204,7 @@ pub enum Budget {
 impl Default for Spec {
     fn default() -> Spec {
         Spec {
-            lock: "pthread".to_owned(),
+            lock: crate::locks::usual().to_owned(),
             workload: Workload::Counter,
             threads: 4,
             depth: 1,

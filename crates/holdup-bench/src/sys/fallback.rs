@@ -13,6 +13,9 @@ fn unsupported<T>() -> io::Result<T> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
+/// The one that Rust brings everywhere.
+pub const USUAL_LOCK: &str = "std";
+
 /// Nothing is known.
 pub fn thread_usage() -> Usage {
     Usage::default()

@@ -19,6 +19,9 @@ mod forward;
 pub mod launch;
 pub mod pthread;
 
+/// The C library's mutex.
+pub const USUAL_LOCK: &str = "pthread";
+
 /// What the calling thread used so far.
 ///
 /// The kernel's split into user and kernel time is sampled by its tick, its sum is exact: the sum is taken from the

@@ -33,6 +33,9 @@ pub mod launch;
 
 pub use super::absent::{counters, pthread};
 
+/// What stands in most programs, and what was measured in 1998.
+pub const USUAL_LOCK: &str = "critical-section";
+
 /// What the calling thread used so far, as coarse as the system's tick (15.6 ms).
 pub fn thread_usage() -> Usage {
     let mut times = [FILETIME::default(); 4];
@@ -205,8 +208,12 @@ pub fn signal_name(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// What these CPUs did since boot. What a hypervisor took, Windows does not tell.
+/// What these CPUs did since boot. What a hypervisor took, Windows does not tell. Under Wine there is no telling either what a worker
+/// itself used: its server works for it, and nobody keeps its account when it has ended.
 pub fn cpu_times(cpus: &[u32]) -> Option<CpuTimes> {
+    if facts::translated_by().is_some() {
+        return None;
+    }
     const TICK_NS: u64 = 15_625_000;
     let mut all = [SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION::default(); usize::BITS as usize];
     let mut filled = 0;

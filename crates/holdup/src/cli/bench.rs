@@ -22,8 +22,8 @@ use crate::store::NewRun;
 pub struct Options {
     #[command(flatten)]
     factors: FactorFlags,
-    /// The lock that others are compared with; 'none' is the bare loop, 'off' compares with nothing [default: pthread where it
-    /// can do what is asked]
+    /// The lock that others are compared with; 'none' is the bare loop, 'off' compares with nothing [default: pthread, on
+    /// Windows critical-section, where it can do what is asked]
     #[arg(long, value_name = "LOCK", help_heading = "Measuring")]
     baseline: Option<String>,
     /// Runs per combination
@@ -245,7 +245,7 @@ fn usual_baseline(cells: &[Spec]) -> Option<String> {
             .iter()
             .all(|cell| holdup_bench::check_sense(&Spec { lock: lock.to_owned(), ..cell.clone() }).is_ok())
     };
-    ["pthread", "critical-section", "map-mutex"].into_iter().find(|lock| can(lock)).map(str::to_owned)
+    [holdup_bench::locks::usual(), "map-mutex"].into_iter().find(|lock| can(lock)).map(str::to_owned)
 }
 
 /// Those of the main locks that can do what is asked; where that is none of them (maps, reader-writer locks, options that

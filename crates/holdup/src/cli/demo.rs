@@ -51,6 +51,9 @@ const BUDGET: Duration = Duration::from_secs(45);
 /// # Errors
 /// This program cannot be started again, or the demo's program fails.
 pub fn run(options: &Options) -> Result<Status, Error> {
+    if let Some(why) = crate::sys::no_trials() {
+        return Err(Error::Argument(why.to_owned()));
+    }
     let stop = stop::asked()?;
     let exe = std::env::current_exe().map_err(|why| {
         Error::Argument(format!("cannot find this program's own file to start it again: {why}"))

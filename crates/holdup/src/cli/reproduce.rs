@@ -5,7 +5,7 @@ use super::run::{Amount, Results, announce, json, measure};
 use super::{Error, Status, output, show};
 use crate::claim::{ClaimResult, Verdict};
 use crate::experiment::evaluate::evaluate;
-use crate::experiment::{EMBEDDED, Experiment, file};
+use crate::experiment::{Experiment, embedded, file};
 use crate::plot::Plot;
 use crate::report;
 use crate::results::RunRecord;
@@ -87,12 +87,12 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         ));
     }
     let mut chosen = Vec::new();
-    for (path, text) in EMBEDDED {
+    for (path, text) in embedded() {
         let experiment = file::parse(path, text)?;
         if experiment.name == options.which.name()
             || (options.which == Which::All && experiment.name != "peers")
         {
-            chosen.push((experiment, *text));
+            chosen.push((experiment, text));
         }
     }
     let experiments: Vec<Experiment> = chosen.iter().map(|(experiment, _)| experiment.clone()).collect();

@@ -50,6 +50,26 @@ pub(super) fn switches(voluntary: Option<u64>, involuntary: Option<u64>) -> Stri
     }
 }
 
+/// Wine has no account of other processes.
+fn cpu_time(used: &ProcessUse) -> String {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    match used.user_ns + used.kernel_ns {
+        0 if holdup_bench::machine::translated_by().is_some() => {
+            "user             n/a (this system does not tell it)\nkernel           n/a (this system does not tell it)"
+                .to_owned()
+        }
+        _ => format!("user      {:10.3} s\nkernel    {:10.3} s", seconds(used.user_ns), seconds(used.kernel_ns)),
+    }
+}
+
+/// Every process has some: none is what a system says that does not know.
+fn memory(max_rss_bytes: u64) -> String {
+    match max_rss_bytes {
+        0 => "memory           n/a (this system does not count it)".to_owned(),
+        bytes => format!("memory    {:10.1} MiB at most", bytes as f64 / f64::from(1 << 20)),
+    }
+}
+
 /// A line that says so where something plays the system that this program was built for.
 pub(super) fn translated_note() -> String {
     let note = |by: String| format!("note: {}\n", crate::warning::translated(&by));
@@ -67,14 +87,13 @@ fn faults(minor: Option<u64>, major: Option<u64>) -> String {
 fn text(used: &ProcessUse) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     format!(
-        "real      {:10.3} s\nuser      {:10.3} s\nkernel    {:10.3} s\n{}\n\
-         {}\nmemory    {:10.1} MiB at most\n{}",
+        "real      {:10.3} s\n{}\n{}\n\
+         {}\n{}\n{}",
         seconds(used.elapsed_ns),
-        seconds(used.user_ns),
-        seconds(used.kernel_ns),
+        cpu_time(used),
         switches(used.voluntary_switches, used.involuntary_switches),
         faults(used.minor_faults, used.major_faults),
-        used.max_rss_bytes as f64 / f64::from(1 << 20),
+        memory(used.max_rss_bytes),
         translated_note(),
     )
 }

@@ -111,6 +111,9 @@ has failed, however fast it was. The program's output is not shown. Exit status:
 /// # Errors
 /// Nothing can be tried; the message says why and what can.
 pub fn run(options: &Options) -> Result<Status, Error> {
+    if let Some(why) = crate::sys::no_trials() {
+        return Err(Error::Argument(why.to_owned()));
+    }
     if let Some(path) = options.html.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
         // Before the budget is spent.
         return Err(Error::ExportExists(path.clone()));

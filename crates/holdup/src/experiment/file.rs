@@ -68,7 +68,8 @@ pub fn parse(path: &str, text: &str) -> Result<Experiment, FileError> {
     let root = Table { source, what: "this file".to_owned(), span: 0..0, table: tree.get_ref() };
     root.only(&["experiment", "series", "sweep", "plot", "claim"])?;
     let head = root.required_table("experiment", "[experiment]")?;
-    head.only(&["name", "title", "source", "about"])?;
+    head.only(&["name", "title", "source", "about", "system"])?;
+    check_system(&head)?;
     let series = read_series(&root)?;
     let sweeps = read_sweeps(&root, &series)?;
     let cells = sweeps.iter().map(|(sweep, at)| cells_of(sweep, at)).collect::<Result<Vec<_>, _>>()?;
@@ -84,6 +85,24 @@ pub fn parse(path: &str, text: &str) -> Result<Experiment, FileError> {
         series,
         sweeps,
     })
+}
+
+/// `system` is for experiments whose locks only one system has.
+fn check_system(head: &Table<'_>) -> Result<(), FileError> {
+    match head.text("system")? {
+        Some((system, value)) if system != std::env::consts::OS => Err(head.error_at(
+            value,
+            format!("this experiment needs {system}, and this is {}", std::env::consts::OS),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the file names another system than this one as the one that it needs.
+pub fn is_for_another_system(text: &str) -> bool {
+    let Ok(tree) = text.parse::<toml::Table>() else { return false };
+    let system = tree.get("experiment").and_then(|head| head.get("system")).and_then(toml::Value::as_str);
+    system.is_some_and(|system| system != std::env::consts::OS)
 }
 
 /// The text and its name, for errors.

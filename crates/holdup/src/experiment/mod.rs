@@ -184,9 +184,15 @@ pub fn carried(name: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The published experiments, in the order of their years, and last the peers: our goals.
+/// The published experiments, in the order of their years, and last the peers: our goals. Those that need another system are
+/// left out.
 pub fn all() -> Result<Vec<Experiment>, FileError> {
-    EMBEDDED.iter().map(|(path, text)| file::parse(path, text)).collect()
+    embedded().map(|(path, text)| file::parse(path, text)).collect()
+}
+
+/// The carried files that this system can do.
+pub fn embedded() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EMBEDDED.iter().copied().filter(|(_, text)| !file::is_for_another_system(text))
 }
 
 /// The experiments that `holdup reproduce all` runs: those that were published.

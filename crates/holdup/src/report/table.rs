@@ -502,7 +502,11 @@ pub fn explained(run: &RunRecord) -> Vec<String> {
         words.push("none: the same loop without a lock, which no lock can beat".to_owned());
     }
     words.push("user, kernel: CPU time of all threads per operation".to_owned());
-    words.push("switches: context switches per operation".to_owned());
+    let counted = shown().flat_map(|cell| cell.counted()).any(|(_, sample)| sample.switches().is_some());
+    words.push(match counted {
+        true => "switches: context switches per operation".to_owned(),
+        false => "switches: n/a, this system does not count context switches".to_owned(),
+    });
     if shown().any(|cell| cell.spec.threads > 1) {
         words.push(
             "Jain: 1 = all threads did the same number of operations, 1/threads = one did all".to_owned(),

@@ -3,6 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// Why cures cannot be tried on programs here, if they cannot.
+pub fn no_trials() -> Option<&'static str> {
+    let here = cfg!(target_os = "linux");
+    (!here).then_some(
+        "recording programs and trying cures on them needs Linux; 'holdup bench' compares locks here too",
+    )
+}
+
 /// The folder for a user's data, or `None` when the environment names neither it nor a home.
 ///
 /// `variable` reads the environment; tests give their own. A relative path in `XDG_DATA_HOME` does not count (XDG Base

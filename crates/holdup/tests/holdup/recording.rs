@@ -170,6 +170,7 @@ fn what_is_not_a_recording_is_named_and_left_alone() {
 }
 
 /// Root reads everything, so there is nothing to refuse.
+#[cfg(unix)]
 #[test]
 fn a_recording_that_may_not_be_read_is_explained() {
     use std::os::unix::fs::PermissionsExt as _;

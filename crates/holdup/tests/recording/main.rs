@@ -2,6 +2,7 @@
 //! right lock, function and line, and healthy programs have none.
 //!
 //! `HOLDUP_NO_SKIP=1` turns every skipped test into a failure.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]
 
 mod build;

@@ -15,6 +15,7 @@ use windows_sys::Win32::System::JobObjects::{
 use windows_sys::Win32::System::ProcessStatus::{GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::Threading::GetProcessTimes;
 
+use super::facts::translated_by;
 use super::{check, filetime_ns};
 use crate::process::ProcessUse;
 
@@ -74,7 +75,7 @@ impl Job {
 }
 
 /// What a process and its job used since it was started. The larger account counts: the job's has the children, and Wine does not
-/// keep one.
+/// keep one: there an ended process has neither memory nor faults.
 pub fn process_use(began: Instant, child: &Child, job: Option<&Job>) -> ProcessUse {
     let elapsed_ns = began.elapsed().as_nanos() as u64;
     let handle = child.as_raw_handle();
@@ -88,12 +89,14 @@ pub fn process_use(began: Instant, child: &Child, job: Option<&Job>) -> ProcessU
     };
     let (user_ns, kernel_ns) = (filetime_ns(*user), filetime_ns(*kernel));
     let (job_user_ns, job_kernel_ns) = job.and_then(Job::cpu_ns).unwrap_or((0, 0));
+    // Wine gives the caller's own times as those of any process.
+    let (user_ns, kernel_ns) = if translated_by().is_some() { (0, 0) } else { (user_ns, kernel_ns) };
     ProcessUse {
         elapsed_ns,
         user_ns: user_ns.max(job_user_ns),
         kernel_ns: kernel_ns.max(job_kernel_ns),
         // Windows does not tell faults with I/O from those without.
-        minor_faults: known.then_some(u64::from(memory.PageFaultCount)),
+        minor_faults: known.then_some(u64::from(memory.PageFaultCount)).filter(|faults| *faults != 0),
         max_rss_bytes: memory.PeakWorkingSetSize as u64,
         ..ProcessUse::default()
     }
