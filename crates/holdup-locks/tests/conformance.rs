@@ -33,7 +33,7 @@ impl<L: RawMutex> Counter<L> {
 
 /// Threads and iterations that the lock can bear here: few threads for locks that collapse when threads outnumber CPUs.
 fn load(oversubscribable: bool, threads: usize, iterations: u64) -> (usize, u64) {
-    let scale = if cfg!(miri) { 50 } else { 1 };
+    let scale = if cfg!(miri) { 500 } else { 1 };
     (if oversubscribable { threads } else { 2 }, (iterations / scale).max(3))
 }
 
