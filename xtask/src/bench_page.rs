@@ -51,6 +51,7 @@ pub fn write(args: &[String]) -> Result<(), String> {
         let report = holdup(page.command)?;
         save(&folder.join(format!("{}-{machine}.md", page.name)), &page_text(page, machine, &report))?;
     }
+    eprintln!("'cargo xtask figures' brings the figures into the docs that cite them");
     Ok(())
 }
 

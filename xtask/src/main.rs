@@ -2,9 +2,13 @@
 //!
 //! `cargo xtask` without arguments lists the commands.
 
+mod api;
 mod bench_page;
+mod figures;
 mod fuzz;
+mod install;
 mod interposer_cost;
+mod lock_crate;
 mod profile_truth;
 mod proofs;
 mod record_cost;
@@ -31,6 +35,16 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command { name: "ci", help: "format, lints, tests and loom models: what CI runs", run: |_| ci() },
     Command {
+        name: "lock-crate",
+        help: "the lock crate from outside: its documentation, features, lock_api 0.4, no_std, public interface",
+        run: |_| lock_crate::check(),
+    },
+    Command {
+        name: "api",
+        help: "write the public interface of holdup-locks to its api.txt; --check compares, as CI does",
+        run: api::run,
+    },
+    Command {
         name: "proofs",
         help: "loom, conformance, mutations, TSan and Miri with many seeds, as a table (proofs PART... for some of them)",
         run: proofs::run,
@@ -56,9 +70,24 @@ const COMMANDS: &[Command] = &[
         run: fuzz::run,
     },
     Command {
+        name: "install",
+        help: "build the C and C++ library and install it with headers, pkg-config and CMake files (--prefix DIR)",
+        run: install::run,
+    },
+    Command {
+        name: "headers",
+        help: "write holdup.h anew from the sources of holdup-capi",
+        run: |_| headers(),
+    },
+    Command {
         name: "bench-page",
         help: "measure the peers and the published claims, and write docs/benchmarks/ for this machine (20 minutes)",
         run: bench_page::write,
+    },
+    Command {
+        name: "figures",
+        help: "write the benchmark page's figures into the docs that cite them",
+        run: figures::run,
     },
     Command {
         name: "record-truth",
@@ -107,7 +136,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "viewer-shots",
-        help: "take pictures of a recording's page, light and dark, and those of the guide",
+        help: "take pictures of every kind of page, light, dark and printed, and those of the guide",
         run: viewer_shots::write,
     },
     Command {
@@ -146,5 +175,13 @@ fn ci() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"]).run()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     cargo(&["test", "--workspace"]).run()?;
+    lock_crate::check()?;
     proofs::loom()
+}
+
+/// The test that finds a stale header writes it when it is told to.
+fn headers() -> Result<(), String> {
+    cargo(&["test", "--package", "holdup-capi", "--test", "capi", "header::"])
+        .env("HOLDUP_WRITE_HEADERS", "1")
+        .run()
 }

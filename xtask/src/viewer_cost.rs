@@ -19,6 +19,9 @@ use browser::Browser;
 /// Turns of the two players: each is a switch, and some are two.
 const TURNS: &str = "5200000";
 
+/// Turns of 48 threads at 4 locks: some switch more than once, so that there are about five million switches too.
+const MANY_EVENTS: &str = "--events=1300000";
+
 /// How often each page is opened; the median counts.
 const OPENINGS: usize = 5;
 
@@ -73,7 +76,8 @@ pub fn write(arguments: &[String]) -> Result<(), String> {
             "--threads=48",
             "--thread-locks=4",
             "--thread-yields=2",
-            "--time=10",
+            MANY_EVENTS,
+            "--time=0",
             "run",
         ];
         files.push(("sysbench threads, 48 of them", record(&bench, "many", &words)?));
@@ -97,7 +101,7 @@ fn record(bench: &Bench, name: &str, words: &[&str]) -> Result<PathBuf, String> 
     let file = bench.fresh(&format!("{name}.holdup"));
     output(
         Command::new(&bench.holdup)
-            .args(["record", "--buffer", "32768", "-o"])
+            .args(["record", "--buffer", "65536", "-o"])
             .arg(&file)
             .arg("--")
             .args(words),

@@ -131,7 +131,7 @@ pub struct Raw {
     pub tallies: Vec<Tally>,
     /// What each thread used.
     pub usages: Vec<Usage>,
-    /// Switches of each thread from its start to its finish, warm-up included.
+    /// Switches of each thread from its start to its finish, warm-up included; empty where the system does not count them.
     pub life_switches: Vec<u64>,
     /// Hardware counters, if every thread had them.
     pub counters: Option<Counters>,
@@ -245,7 +245,7 @@ struct Report {
     setup: Result<(), String>,
     tally: Tally,
     usage: Usage,
-    life_switches: u64,
+    life_switches: Option<u64>,
     finish_ns: u64,
     counters: Option<Counters>,
     timing: Option<Timing>,
@@ -257,7 +257,7 @@ impl Default for Report {
             setup: Ok(()),
             tally: Tally::default(),
             usage: Usage::default(),
-            life_switches: 0,
+            life_switches: None,
             finish_ns: 0,
             counters: None,
             timing: None,
@@ -334,7 +334,7 @@ impl Shared {
             let mut report = report.locked();
             raw.tallies.push(report.tally);
             raw.usages.push(report.usage);
-            raw.life_switches.push(report.life_switches);
+            raw.life_switches.extend(report.life_switches);
             raw.finish_ns.push(report.finish_ns.saturating_sub(start_ns));
             raw.counters = match (raw.counters, report.counters) {
                 (Some(a), Some(b)) => Some(Counters {
@@ -384,7 +384,7 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
         let mut report = shared.reports[index].locked();
         report.tally = me.tally;
         report.usage = used;
-        report.life_switches = life.voluntary_switches + life.involuntary_switches;
+        report.life_switches = life.switches();
         report.finish_ns = finish_ns;
         report.counters =
             counters.as_mut().and_then(sys::counters::Group::read).zip(counted).map(|(b, a)| Counters {
@@ -442,13 +442,17 @@ pub fn raised(nice: i32) -> i32 {
     nice.min(0) - 5
 }
 
+fn between(end: Option<u64>, start: Option<u64>) -> Option<u64> {
+    Some(end? - start?)
+}
+
 fn minus(end: Usage, start: Usage) -> Usage {
     Usage {
         user_ns: end.user_ns.saturating_sub(start.user_ns),
         kernel_ns: end.kernel_ns.saturating_sub(start.kernel_ns),
-        voluntary_switches: end.voluntary_switches - start.voluntary_switches,
-        involuntary_switches: end.involuntary_switches - start.involuntary_switches,
-        minor_faults: end.minor_faults - start.minor_faults,
-        major_faults: end.major_faults - start.major_faults,
+        voluntary_switches: between(end.voluntary_switches, start.voluntary_switches),
+        involuntary_switches: between(end.involuntary_switches, start.involuntary_switches),
+        minor_faults: between(end.minor_faults, start.minor_faults),
+        major_faults: between(end.major_faults, start.major_faults),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use lock_api::GetThreadId as _;
 
+use crate::locks::Visitor;
 use crate::spec::Spec;
 
 /// A lock under test.
@@ -72,6 +73,48 @@ pub trait Ours: lock_api::RawMutex + Sync + Send + Sized {
     /// Makes its kernel object, where it has one.
     fn make(&self) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Shows the visitor how the lock is measured; `wrapped` makes it recursive if it is not.
+    fn accept<V: Visitor>(wrapped: bool, visitor: V) -> V::Out {
+        if wrapped { visitor.visit::<RawRecursive<Self>>() } else { visitor.visit::<Raw<Self>>() }
+    }
+}
+
+/// A lock of ours over an object that is recursive by itself.
+#[allow(dead_code, reason = "only Windows has such objects")]
+pub trait Enter: Ours {
+    /// Takes it, once more if this thread has it.
+    fn enter(&self);
+
+    /// Gives one level back.
+    ///
+    /// # Safety
+    /// The calling thread has taken that level and not given it back.
+    unsafe fn leave(&self);
+}
+
+/// A recursive object under test, by its own entry: depth is the object's own, as in the programs of Win32.
+#[derive(Debug)]
+#[allow(dead_code, reason = "only Windows has such objects")]
+pub struct Entered<L>(L);
+
+impl<L: Enter> BenchLock for Entered<L> {
+    fn create(spec: &Spec) -> Result<Self, String> {
+        Ok(Entered(L::configured(spec)))
+    }
+
+    fn settle(&self) -> Result<(), String> {
+        self.0.make()
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        self.0.enter();
+        let result = section();
+        // SAFETY: the level that was taken just above.
+        unsafe { self.0.leave() };
+        result
     }
 }
 

@@ -1,11 +1,13 @@
 //! The registry of everything that can be measured as a lock: ours, the peers, and none.
 
+use std::sync::LazyLock;
+
 use holdup_locks::SpinPolicy;
 
 use crate::arch::Straddle;
 #[cfg(feature = "broken-locks")]
 use crate::broken;
-use crate::lock::{BenchLock, Nothing, Ours, Raw, RawRecursive, Reentrant};
+use crate::lock::{BenchLock, Nothing, Ours, Reentrant};
 use crate::spec::{Backoff, Rmw, Spec, SpinOn};
 use crate::sys::pthread;
 
@@ -24,9 +26,13 @@ pub struct LockEntry {
     pub recursive: bool,
 }
 
-/// Every lock, in the order of lists.
+/// Every lock that this system has, in the order of lists.
 pub fn all() -> &'static [LockEntry] {
-    ENTRIES
+    static HERE: LazyLock<Vec<LockEntry>> = LazyLock::new(|| {
+        let here = |entry: &&LockEntry| pthread::PRESENT || !entry.name.starts_with("pthread");
+        ENTRIES.iter().filter(here).cloned().collect()
+    });
+    &HERE
 }
 
 /// The registered name equal to `text`, or an error that names the nearest; `holdup` adds the full list.
@@ -34,12 +40,47 @@ pub fn check_name(text: &str) -> Result<&'static str, String> {
     if let Some(entry) = named(text) {
         return Ok(entry.name);
     }
+    if let Some(system) = exists_only_on(text) {
+        return Err(format!(
+            "there is no lock '{text}' here, only on {system}; 'holdup list locks' shows what there is"
+        ));
+    }
     let nearest = all().iter().map(|entry| (distance(text, entry.name), entry.name)).min();
     let hint = match nearest {
         Some((distance, name)) if distance <= name.len() / 2 => format!("did you mean '{name}'? "),
         _ => String::new(),
     };
     Err(format!("there is no lock '{text}'; {hint}'holdup list locks' shows them"))
+}
+
+/// Locks that only one system has, and which.
+const OF_ONE_SYSTEM: [(&str, &[&str]); 2] = [
+    (
+        "Linux",
+        &[
+            "eventfd",
+            "eventfd-sem",
+            "sysv-sem",
+            "futex-pi",
+            "pipe",
+            "pthread",
+            "pthread-adaptive",
+            "pthread-recursive",
+            "pthread-errorcheck",
+            "pthread-pi",
+            "pthread-rwlock",
+        ],
+    ),
+    (
+        "Windows",
+        &["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore"],
+    ),
+];
+
+/// The system that has a lock of this name, where this one has not.
+pub fn exists_only_on(name: &str) -> Option<&'static str> {
+    let of = OF_ONE_SYSTEM.iter().find(|(_, names)| names.contains(&name))?;
+    named(name).is_none().then_some(of.0)
 }
 
 /// The entry of this name.
@@ -61,7 +102,7 @@ impl LockEntry {
     /// Whether it has this factor of its own: `spin`, `backoff`, `spin-on` or `rmw`.
     pub fn takes(&self, factor: &str) -> bool {
         match factor {
-            "spin" => matches!(self.name, "adaptive" | "futex"),
+            "spin" => matches!(self.name, "adaptive" | "futex" | "critical-section"),
             "backoff" | "spin-on" | "rmw" => matches!(self.name, "tas" | "ttas"),
             _ => false,
         }
@@ -157,6 +198,52 @@ macro_rules! ours {
     (pipe, $lock:ty) => {
         ours!(kernel object, $lock);
     };
+    (win_event, $lock:ty) => {
+        ours!(kernel object, $lock);
+    };
+    (win_semaphore, $lock:ty) => {
+        ours!(kernel object, $lock);
+    };
+    (srwlock, $lock:ty) => {
+        ours!(kernel object, $lock);
+    };
+    (wait_on_address, $lock:ty) => {
+        ours!(kernel object, $lock);
+    };
+    (win_mutex, $lock:ty) => {
+        ours!(entered, $lock, |_| Self::new());
+    };
+    (critical_section, $lock:ty) => {
+        ours!(entered, $lock, |spec| spec.spin.map_or(Self::new(), Self::with_spin));
+    };
+    (entered, $lock:ty, |$spec:pat_param| $new:expr) => {
+        impl Ours for $lock {
+            fn configured($spec: &Spec) -> Self {
+                $new
+            }
+
+            fn make(&self) -> Result<(), String> {
+                self.create().map_err(|error| error.to_string())
+            }
+
+            fn accept<V: Visitor>(_wrapped: bool, visitor: V) -> V::Out {
+                visitor.visit::<crate::lock::Entered<$lock>>()
+            }
+        }
+
+        impl crate::lock::Enter for $lock {
+            #[inline(always)]
+            fn enter(&self) {
+                self.enter();
+            }
+
+            #[inline(always)]
+            unsafe fn leave(&self) {
+                // SAFETY: the caller promises what this asks.
+                unsafe { self.leave() };
+            }
+        }
+    };
     (kernel object, $lock:ty) => {
         impl Ours for $lock {
             fn make(&self) -> Result<(), String> {
@@ -166,6 +253,19 @@ macro_rules! ours {
     };
     ($id:ident, $lock:ty) => {
         impl Ours for $lock {}
+    };
+}
+
+/// Whether a lock of ours is measured by its own recursive entry.
+macro_rules! recursive {
+    (critical_section) => {
+        true
+    };
+    (win_mutex) => {
+        true
+    };
+    ($id:ident) => {
+        false
     };
 }
 
@@ -211,7 +311,7 @@ macro_rules! registry {
                 family: family!($own_family),
                 summary: $own_summary,
                 source: $own_source,
-                recursive: false,
+                recursive: recursive!($id),
             },)*
             $($(#[$only])? LockEntry {
                 name: $name,
@@ -236,21 +336,17 @@ macro_rules! registry {
             match (name, rmw) {
                 ("none", _) => visitor.visit::<Nothing>(),
                 ("tas", Some(Rmw::CmpXchg)) => {
-                    own::<holdup_locks::Tas<holdup_locks::CompareExchange>, V>(wrapped, visitor)
+                    <holdup_locks::Tas<holdup_locks::CompareExchange> as Ours>::accept(wrapped, visitor)
                 }
                 ("ttas", Some(Rmw::CmpXchg)) => {
-                    own::<holdup_locks::Ttas<holdup_locks::CompareExchange>, V>(wrapped, visitor)
+                    <holdup_locks::Ttas<holdup_locks::CompareExchange> as Ours>::accept(wrapped, visitor)
                 }
-                $(($own, _) => own::<$lock, V>(wrapped, visitor),)*
+                $(($own, _) => <$lock as Ours>::accept(wrapped, visitor),)*
                 $($(#[$only])? ($name, _) => peer::<$type, V>(wrapped && !$recursive, visitor),)*
                 _ => visitor.unknown(name),
             }
         }
     };
-}
-
-fn own<L: Ours, V: Visitor>(wrapped: bool, visitor: V) -> V::Out {
-    if wrapped { visitor.visit::<RawRecursive<L>>() } else { visitor.visit::<Raw<L>>() }
 }
 
 fn peer<L: BenchLock, V: Visitor>(wrapped: bool, visitor: V) -> V::Out {
@@ -305,7 +401,23 @@ mod tests {
             assert!(!entry.summary.is_empty(), "{}", entry.name);
             assert_eq!(check_name(entry.name), Ok(entry.name));
         }
-        assert!(all().len() > holdup_locks::LOCKS.len() + 20);
+        assert!(all().len() > holdup_locks::LOCKS.len() + 15);
+    }
+
+    #[test]
+    fn a_lock_of_another_system_is_told_from_one_that_nobody_has() {
+        let (here, elsewhere) = match exists_only_on("eventfd") {
+            None => ("eventfd", "win-mutex"),
+            Some(_) => ("win-mutex", "eventfd"),
+        };
+        assert_eq!(check_name(here), Ok(here));
+        let why = check_name(elsewhere).unwrap_err();
+        assert!(why.contains(exists_only_on(elsewhere).unwrap()), "{why}");
+        // A list that names none of a system's own locks would let them pass for locks of all.
+        let of_one_system =
+            |entry: &&LockEntry| OF_ONE_SYSTEM.iter().any(|(_, names)| names.contains(&entry.name));
+        let own = all().iter().filter(of_one_system).count();
+        assert!(OF_ONE_SYSTEM.iter().any(|(_, names)| names.len() == own), "{own}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub fn describe() -> Vec<(&'static str, String)> {
         ("cpus_online", or_why(sys::facts::cpus_online())),
         ("cpus_allowed", allowed),
         ("kernel", or_why(sys::facts::kernel())),
+        ("translated_by", translated_by().unwrap_or_else(|| "nothing".to_owned())),
         ("governor", or_why(sys::facts::governor())),
         (
             "virtualised",
@@ -40,6 +41,11 @@ pub fn describe() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// What runs this program in the place of the system it was built for, such as Wine; `None` where the system is itself.
+pub fn translated_by() -> Option<String> {
+    sys::facts::translated_by()
+}
+
 /// What one clock read costs, by each of the ways there are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockCosts {
@@ -53,12 +59,11 @@ pub struct ClockCosts {
 
 /// Measures what clock reads cost: the fastest of several short runs each.
 pub fn clock_costs() -> ClockCosts {
-    let has_calls = sys::facts::kernel().is_ok();
     ClockCosts {
         clock_ns: cost_ns(|| {
             std::hint::black_box(Instant::now());
         }),
-        system_call_ns: has_calls.then(|| cost_ns(sys::facts::clock_by_system_call)),
+        system_call_ns: sys::facts::CLOCK_CALL.then(|| cost_ns(sys::facts::clock_by_system_call)),
         time_stamp_ns: arch::time_stamp().map(|_| {
             cost_ns(|| {
                 std::hint::black_box(arch::time_stamp());

@@ -75,6 +75,7 @@ fn finish(context: &Context<'_>, plan: &Plan, task: &dyn Task) -> Result<Sample,
 
 fn sample(context: &Context<'_>, raw: &Raw, task: &dyn Task) -> Sample {
     let sum = |of: fn(&sys::Usage) -> u64| raw.usages.iter().map(of).sum::<u64>();
+    let counted = |of: fn(&sys::Usage) -> Option<u64>| raw.usages.iter().map(of).sum::<Option<u64>>();
     let total = |of: fn(&drive::Tally) -> u64| raw.tallies.iter().map(of).sum::<u64>();
     let ops = total(|tally| tally.ops);
     let mean_ns = |steps: u64| steps as f64 * context.unit_ns / ops.max(1) as f64;
@@ -83,10 +84,10 @@ fn sample(context: &Context<'_>, raw: &Raw, task: &dyn Task) -> Sample {
         elapsed_ns: raw.elapsed_ns,
         user_ns,
         kernel_ns,
-        voluntary_switches: sum(|u| u.voluntary_switches),
-        involuntary_switches: sum(|u| u.involuntary_switches),
-        minor_faults: sum(|u| u.minor_faults),
-        major_faults: sum(|u| u.major_faults),
+        voluntary_switches: counted(|u| u.voluntary_switches),
+        involuntary_switches: counted(|u| u.involuntary_switches),
+        minor_faults: counted(|u| u.minor_faults),
+        major_faults: counted(|u| u.major_faults),
         thread_ops: raw.tallies.iter().map(|tally| tally.ops).collect(),
         thread_finish_ns: raw.finish_ns.clone(),
         thread_life_switches: raw.life_switches.clone(),

@@ -31,7 +31,7 @@ pub struct Run {
     pub contamination: Contamination,
 }
 
-/// Resources of a whole process, as wait4 tells them.
+/// Resources of a whole process, as the system accounts for them (wait4 on Linux); `None` is what it does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessUse {
     /// From start to end.
@@ -41,13 +41,13 @@ pub struct ProcessUse {
     /// CPU time in the kernel.
     pub kernel_ns: u64,
     /// Voluntary context switches.
-    pub voluntary_switches: u64,
+    pub voluntary_switches: Option<u64>,
     /// Involuntary context switches.
-    pub involuntary_switches: u64,
+    pub involuntary_switches: Option<u64>,
     /// Page faults without I/O.
-    pub minor_faults: u64,
+    pub minor_faults: Option<u64>,
     /// Page faults with I/O.
-    pub major_faults: u64,
+    pub major_faults: Option<u64>,
     /// Peak resident memory.
     pub max_rss_bytes: u64,
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// The measured part of one run: warm-up, start and end of the worker process are outside.
+/// The measured part of one run: warm-up, start and end of the worker process are outside. `None` is what the system does not
+/// count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// From the release of the start barrier until the last thread finished.
@@ -12,19 +13,19 @@ pub struct Sample {
     /// CPU time of the measuring threads in the kernel.
     pub kernel_ns: u64,
     /// Switches because a thread blocked or yielded.
-    pub voluntary_switches: u64,
+    pub voluntary_switches: Option<u64>,
     /// Switches because the scheduler took the CPU away.
-    pub involuntary_switches: u64,
+    pub involuntary_switches: Option<u64>,
     /// Page faults without and with I/O.
-    pub minor_faults: u64,
+    pub minor_faults: Option<u64>,
     /// Page faults that had to read.
-    pub major_faults: u64,
+    pub major_faults: Option<u64>,
     /// Operations (workload iterations) finished by each thread.
     pub thread_ops: Vec<u64>,
     /// When each thread finished, counted from the start: early finishers show here.
     pub thread_finish_ns: Vec<u64>,
     /// Switches of each thread from its start to its finish, warm-up included, as the kernel counts them: what a recording of the
-    /// worker must show for the threads `measure-0`, `measure-1` ... The store does not keep it.
+    /// worker must show for the threads `measure-0`, `measure-1` ... Empty where it does not count. The store does not keep it.
     pub thread_life_switches: Vec<u64>,
     /// Lock acquisitions by all threads (depth and nesting count each lock call; 0 with `--lock none`).
     pub acquisitions: u64,
@@ -79,6 +80,11 @@ pub struct Counters {
 }
 
 impl Sample {
+    /// Switches of both kinds.
+    pub fn switches(&self) -> Option<u64> {
+        Some(self.voluntary_switches? + self.involuntary_switches?)
+    }
+
     /// Operations of all threads.
     pub fn ops(&self) -> u64 {
         self.thread_ops.iter().sum()
@@ -100,13 +106,19 @@ impl Sample {
             ("elapsed_ns", self.elapsed_ns),
             ("user_ns", self.user_ns),
             ("kernel_ns", self.kernel_ns),
+            ("acquisitions", self.acquisitions),
+        ] {
+            line(&mut text, key, &[value]);
+        }
+        for (key, value) in [
             ("voluntary_switches", self.voluntary_switches),
             ("involuntary_switches", self.involuntary_switches),
             ("minor_faults", self.minor_faults),
             ("major_faults", self.major_faults),
-            ("acquisitions", self.acquisitions),
         ] {
-            line(&mut text, key, &[value]);
+            if let Some(value) = value {
+                line(&mut text, key, &[value]);
+            }
         }
         line(&mut text, "unit_ns", &[self.unit_ns]);
         line(&mut text, "hold_ns_mean", &[self.hold_ns_mean]);
@@ -148,10 +160,10 @@ impl Sample {
             "elapsed_ns" => self.elapsed_ns = one()?,
             "user_ns" => self.user_ns = one()?,
             "kernel_ns" => self.kernel_ns = one()?,
-            "voluntary_switches" => self.voluntary_switches = one()?,
-            "involuntary_switches" => self.involuntary_switches = one()?,
-            "minor_faults" => self.minor_faults = one()?,
-            "major_faults" => self.major_faults = one()?,
+            "voluntary_switches" => self.voluntary_switches = Some(one()?),
+            "involuntary_switches" => self.involuntary_switches = Some(one()?),
+            "minor_faults" => self.minor_faults = Some(one()?),
+            "major_faults" => self.major_faults = Some(one()?),
             "acquisitions" => self.acquisitions = one()?,
             "unit_ns" => self.unit_ns = rest.parse().ok()?,
             "hold_ns_mean" => self.hold_ns_mean = rest.parse().ok()?,
@@ -207,6 +219,7 @@ mod tests {
         let sample = Sample {
             elapsed_ns: 200_000_001,
             user_ns: 3,
+            voluntary_switches: Some(0),
             thread_ops: vec![10, 30],
             thread_finish_ns: vec![1, 2],
             thread_life_switches: vec![70, 80],

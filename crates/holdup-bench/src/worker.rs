@@ -16,6 +16,7 @@ pub const PARENT: &str = "HOLDUP_WORKER_PARENT";
 /// What the hidden `__worker` subcommand does: reads the cell from its words, measures it, writes the report on stdout
 /// and returns the exit status: 0 for a sample, 1 for a failure that the report explains.
 pub fn worker_main(words: &[String]) -> i32 {
+    sys::be_a_hog_if_asked();
     let parent = std::env::var(PARENT).ok().and_then(|pid| pid.parse().ok());
     if !sys::die_with_parent(parent) {
         return 1;

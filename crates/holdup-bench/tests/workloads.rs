@@ -41,7 +41,7 @@ fn small_workloads_do_what_was_asked() {
             assert!((sample.gap_ns_mean / sample.unit_ns - 5.0).abs() < 1.0, "{words}: {sample:?}");
             assert_eq!(sample.thread_finish_ns.iter().max(), Some(&sample.elapsed_ns));
             assert_eq!(sample.thread_life_switches.len(), 3, "{words}");
-            let measured = sample.voluntary_switches + sample.involuntary_switches;
+            let measured = sample.switches().unwrap();
             assert!(sample.thread_life_switches.iter().sum::<u64>() >= measured, "{words}: {sample:?}");
         }
     }

@@ -10,18 +10,82 @@
 //! assert_eq!(*HITS.lock(), 1);
 //! ```
 //!
-//! [`Adaptive`] is the one for general use. The others are for particular needs and for comparison; each type's page says
-//! what it costs and when not to use it, and [`LOCKS`] lists them all.
+//! # Which one?
 //!
-//! All locks are made by a constant (`RawMutex::INIT`), fit in 40 bytes, and may be used by threads that anybody created. Only
-//! [`Clh`] and [`ClhSpin`] allocate (a node per thread and depth). Debug builds panic, naming the lock, its address and its holder,
-//! when the holder takes a lock again that is not recursive, when a lock is released twice or by another thread, and when it is
-//! dropped while held. Release builds do not check, and sizes are the same in both.
+//! | you have | take |
+//! |---|---|
+//! | shared data and no particular need | [`Adaptive`] |
+//! | turns that must be taken in order of arrival | [`Fair`] |
+//! | sections of some 100 ns, threads that never outnumber the CPUs, or no operating system | [`Ttas`] |
+//! | many waiters on many CPUs | [`Mcs`] |
+//! | a thread that takes the lock it already holds | [`Recursive`], or [`ReentrantMutex`] around data |
+//! | one lock for a great many objects | [`LockTable`](technique::LockTable) |
+//! | one lock around a hash map | [`TableMap`](technique::TableMap) |
+//! | more active threads than the machine bears | [`Gate`](technique::Gate), [`Gated`](technique::Gated) |
+//! | a counter that every thread adds to | [`ShardedCounter`](technique::ShardedCounter) |
+//! | a parallel loop that fights for its next index | [`Chunks`](technique::Chunks) |
+//!
+//! Often the better cure is no lock at all: a shorter section, fewer threads, work in larger pieces. docs/which-lock.md in the
+//! repository starts from the symptom and says how to prove the cure. The other locks are for comparison and study; [`LOCKS`] lists all.
+//!
+//! # What they share
+//!
+//! All locks are made by a constant (`Mutex::new` in a `static`), fit in 40 bytes, and may be used by threads that anybody created.
+//! Only [`Clh`] and [`ClhSpin`] (a node per thread and depth) and Windows' [`CriticalSection`] allocate. None is poisoned: a panic inside a
+//! section releases the lock as its guard drops, and the data is what the section left. None is meant to be mapped into several
+//! processes; the kernel's objects ([`EventFd`] and its like), once used, exclude across a `fork`.
+//!
+//! A guard stays on the thread that took it. Debug builds panic, naming the lock, its address and its holder, when the holder takes a lock
+//! again that is not recursive, when a lock is released twice or by another thread, and when it is dropped while held. Release builds do
+//! not check (a lock that is taken twice waits for ever), and sizes are the same in both.
+//!
+//! # Which traits
+//!
+//! | | [`RawMutex`](lock_api::RawMutex) | [`RawMutexTimed`](lock_api::RawMutexTimed) | [`RawMutexFair`](lock_api::RawMutexFair) | lock_api 0.4 |
+//! |---|---|---|---|---|
+//! | [`Adaptive`], [`Futex`], [`Tas`], [`Ttas`] | yes | yes | | yes |
+//! | [`Fair`], [`Ticket`], [`TicketSpin`], [`McsSpin`] | yes | | yes | yes |
+//! | [`Mcs`] | yes | | | yes |
+//! | [`Clh`], [`ClhSpin`] | yes | | yes | |
+//! | Linux: [`EventFd`], [`EventFdSem`], [`Pipe`], [`SysvSem`], [`FutexPi`] | yes | yes | | yes |
+//! | Windows: [`WinMutex`], [`WinEvent`], [`WinSemaphore`], [`WaitOnAddress`] | yes | yes | | yes |
+//! | Windows: [`CriticalSection`], [`SrwLock`] | yes | | | yes |
+//! | [`Gated<L>`](technique::Gated) | yes | | | |
+//!
+//! * Locks of another system than the one that runs are there, and work as [`Futex`]; their `create` says so.
+//! * `RawMutexTimed` needs `std`. A lock without it cannot take a waiter out of its queue.
+//! * `RawMutexFair` (`MutexGuard::bump`, `unlock_fair`) is there where a release hands the lock to the first waiter, always. [`Adaptive`]
+//!   is not among them: it bounds waiting by time and hands over only once a waiter has slept for a millisecond, so a `bump` could not promise
+//!   what the trait says.
+//! * [`ThreadId`] is `GetThreadId` for both versions, so that [`ReentrantMutex`] exists for every lock.
+//! * No read-write lock is here: for sections as short as a lock should have, counting readers costs as much as excluding them. The page named
+//!   below has [`TableMap`](technique::TableMap) (`table-map`) beside a map in a reader-writer lock (`map-rwlock`).
+//!
+//! # Measured
+//!
+//! The pages of the locks cite docs/benchmarks/peers-epyc-2cpu.md: the time of an operation as a ratio to glibc's mutex measured next
+//! to it, below 1 is faster, `=` where the interval shows no difference. The machine was a virtual one with two CPUs: read them as shapes, and
+//! run `holdup bench` on yours.
+//!
+//! | load | threads | inside | outside |
+//! |---|---|---|---|
+//! | uncontended | 1 | nothing | nothing |
+//! | tight | 2 | nothing | nothing |
+//! | short | 2 | 100 ns | 500 ns |
+//! | even | 2 | 1 us | 1 us |
+//! | crowded | 8 | 100 ns | 500 ns |
 //!
 //! # Features
 //! * `std` (default): everything. Without it: [`Tas`], [`Ttas`], [`Ticket`], [`TicketSpin`] and [`McsSpin`], untimed, and
-//!   "giving the CPU away" is a pause.
-//! * `lock_api_04`: the stateless locks (all but the CLH pair) implement lock_api 0.4's traits as well.
+//!   "giving the CPU away" is a pause. They need compare-and-swap on 32 bits and on pointers.
+//! * `lock_api_04`: the stateless locks (all but the CLH pair) implement lock_api 0.4's traits as well, for crates that have not moved to 0.5.
+#![cfg_attr(
+    not(feature = "std"),
+    allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "without std the docs still name the locks that need it"
+    )
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![allow(
     unsafe_code,
@@ -47,8 +111,26 @@ pub use lock_api;
 pub use lock_api::{Mutex, MutexGuard};
 
 /// Shared access to data by one thread at a time, which may lock again: `lock_api`'s, for any lock here.
+///
+/// Its guards lend `&T`, so the data needs a `Cell` to change.
+///
+/// ```
+/// use holdup_locks::{Adaptive, ReentrantMutex};
+/// use std::cell::Cell;
+///
+/// let count = ReentrantMutex::<Adaptive, Cell<u32>>::new(Cell::new(0));
+/// let outer = count.lock();
+/// let inner = count.lock();
+/// inner.set(outer.get() + 1);
+/// assert_eq!(outer.get(), 1);
+/// ```
 #[cfg(feature = "std")]
 pub type ReentrantMutex<L, T> = lock_api::ReentrantMutex<L, ThreadId, T>;
+
+/// The README's example is compiled and run.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// Knobs that models turn.
 #[cfg(loom)]

@@ -1,7 +1,7 @@
 //! Every lock, once: the table that conformance tests, benchmarks, the preload library, the C interface and
 //! `holdup list locks` expand.
 //!
-//! Adding a lock is one file under `lock/` and one row here.
+//! Adding a lock is one file under `lock/` and one row here, or in `sys/rows.rs` for a lock that only one system has.
 
 /// What kind of waiting a lock does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ pub struct LockInfo {
 #[macro_export]
 macro_rules! for_each_lock {
     ($callback:ident $(, $($ctx:tt)*)?) => {
-        $callback! { [$($($ctx)*)?]
+        $crate::with_locks_of_this_system! { $callback [$($($ctx)*)?]
             { tas, "tas", $crate::Tas, Spin, timed: yes, fifo: no, oversubscribable: yes,
                 "test-and-set: spins on the atomic operation, backs off", "Anderson 1990, section 2" }
             { ttas, "ttas", $crate::Ttas, Spin, timed: yes, fifo: no, oversubscribable: yes,
@@ -76,16 +76,6 @@ macro_rules! for_each_lock {
                 "learns how long to spin, then sleeps; nobody starves", "Karlin et al. 1991; Go 2016; Pizlo 2016" }
             { fair, "fair", $crate::Fair, SpinThenPark, timed: no, fifo: yes, oversubscribable: yes,
                 "hands over to the first in the queue, always", "Mellor-Crummey & Scott 1991, section 2.4" }
-            { eventfd, "eventfd", $crate::EventFd, Kernel, timed: yes, fifo: no, oversubscribable: yes,
-                "auto-reset event of the kernel", "eventfd(2)" }
-            { eventfd_sem, "eventfd-sem", $crate::EventFdSem, Kernel, timed: yes, fifo: no, oversubscribable: yes,
-                "binary semaphore of the kernel", "eventfd(2), EFD_SEMAPHORE" }
-            { sysv_sem, "sysv-sem", $crate::SysvSem, Kernel, timed: yes, fifo: no, oversubscribable: yes,
-                "System V semaphore, undone when its holder's process dies", "semop(2), SEM_UNDO" }
-            { futex_pi, "futex-pi", $crate::FutexPi, Kernel, timed: yes, fifo: no, oversubscribable: yes,
-                "priority-inheriting futex; the kernel knows its owner", "futex(2); Sha, Rajkumar & Lehoczky 1990" }
-            { pipe, "pipe", $crate::Pipe, Kernel, timed: yes, fifo: no, oversubscribable: yes,
-                "a byte in a pipe: its reader holds the lock", "pipe(7)" }
         }
     };
 }
@@ -118,5 +108,13 @@ macro_rules! infos {
     };
 }
 
-/// Every lock of this crate, as data.
+/// Every lock of this crate that the system has, as data.
+///
+/// ```
+/// use holdup_locks::{Family, LOCKS};
+///
+/// let fair: Vec<&str> = LOCKS.iter().filter(|lock| lock.fifo && lock.oversubscribable).map(|lock| lock.name).collect();
+/// assert!(fair.contains(&"fair") && !fair.contains(&"adaptive"));
+/// assert!(LOCKS.iter().any(|lock| lock.family == Family::Queue && lock.size_bytes <= 40));
+/// ```
 pub const LOCKS: &[LockInfo] = for_each_lock!(infos);

@@ -105,28 +105,28 @@ pub static METRICS: &[Metric] = &[
         unit: "",
         help: "context switches, voluntary and involuntary, per operation",
         higher_is_better: Some(false),
-        read: |s| per_op(s, switches(s)),
+        read: |s| per_op(s, s.switches()? as f64),
     },
     Metric {
         name: "switches_per_s",
         unit: "1/s",
         help: "context switches per second",
         higher_is_better: Some(false),
-        read: |s| Some(switches(s) * 1e9 / s.elapsed_ns as f64),
+        read: |s| Some(s.switches()? as f64 * 1e9 / s.elapsed_ns as f64),
     },
     Metric {
         name: "voluntary_per_op",
         unit: "",
         help: "switches because a thread blocked or yielded, per operation",
         higher_is_better: Some(false),
-        read: |s| per_op(s, s.voluntary_switches as f64),
+        read: |s| per_op(s, s.voluntary_switches? as f64),
     },
     Metric {
         name: "involuntary_per_s",
         unit: "1/s",
         help: "switches that the scheduler forced, per second",
         higher_is_better: Some(false),
-        read: |s| Some(s.involuntary_switches as f64 * 1e9 / s.elapsed_ns as f64),
+        read: |s| Some(s.involuntary_switches? as f64 * 1e9 / s.elapsed_ns as f64),
     },
     Metric {
         name: "jain",
@@ -200,8 +200,4 @@ fn per_op(sample: &Sample, total: f64) -> Option<f64> {
 /// A figure that only one workload has.
 fn extra(sample: &Sample, name: &str) -> Option<f64> {
     sample.extra.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
-}
-
-fn switches(sample: &Sample) -> f64 {
-    (sample.voluntary_switches + sample.involuntary_switches) as f64
 }

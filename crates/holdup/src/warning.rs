@@ -39,6 +39,11 @@ pub enum Warning {
     },
     /// The program itself was built without optimisation.
     Unoptimised,
+    /// Something plays the system that the program was built for.
+    Translated {
+        /// What it is.
+        by: String,
+    },
 }
 
 /// Calibrated work may be off by so much, as a share of what was asked for.
@@ -55,6 +60,7 @@ impl Warning {
             Warning::WorkMissed { .. } => "work-missed",
             Warning::LatencyCost { .. } => "latency-cost",
             Warning::Unoptimised => "unoptimised-build",
+            Warning::Translated { .. } => "translated",
         }
     }
 }
@@ -83,6 +89,7 @@ impl fmt::Display for Warning {
                 "timing the acquisitions took up to {:.0}% of the CPU time; without --latency the times are lower",
                 share * 100.0
             ),
+            Warning::Translated { by } => f.write_str(&translated(by)),
             Warning::Unoptimised => {
                 write!(
                     f,
@@ -97,11 +104,25 @@ impl fmt::Display for Warning {
 pub fn of(run: &RunRecord, optimised: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend((!optimised).then_some(Warning::Unoptimised));
+    warnings.extend(translated_by(run).map(|by| Warning::Translated { by }));
     warnings.extend(noisy(run));
     warnings.extend(baseline_failed(run));
     warnings.extend(work_missed(run));
     warnings.extend(latency_cost(run));
     warnings
+}
+
+/// What a figure measured under a stand-in of the system is worth, in a sentence.
+pub fn translated(by: &str) -> String {
+    let name = by.split(' ').next().unwrap_or(by);
+    format!(
+        "measured under {by}: these times are {name}'s, and say nothing about the system that it stands for"
+    )
+}
+
+fn translated_by(run: &RunRecord) -> Option<String> {
+    let (_, by) = run.environment.iter().find(|(name, _)| name == "translated_by")?;
+    (by != "nothing").then(|| by.clone())
 }
 
 /// A rejected measurement without a clean one of the same place in the order was kept for want of a better one.

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::{CpuTimes, Ended, Usage};
 
+pub use super::absent::{counters, pthread};
+
 fn unsupported<T>() -> io::Result<T> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
@@ -59,6 +61,9 @@ pub fn wake(_: &AtomicU32, _: i32) {}
 pub fn die_with_parent(_: Option<u32>) -> bool {
     true
 }
+
+/// No process is started to be busy.
+pub fn be_a_hog_if_asked() {}
 
 /// Busy child processes.
 #[derive(Debug)]
@@ -172,30 +177,6 @@ pub mod command {
     }
 }
 
-/// No hardware counters.
-pub mod counters {
-    use crate::sample::Counters;
-
-    /// Cannot be opened here.
-    #[derive(Debug)]
-    pub struct Group;
-
-    impl Group {
-        /// Cannot be opened here.
-        ///
-        /// # Errors
-        /// Always.
-        pub fn open() -> std::io::Result<Group> {
-            super::unsupported()
-        }
-
-        /// Nothing.
-        pub fn read(&mut self) -> Option<Counters> {
-            None
-        }
-    }
-}
-
 /// Facts that this system does not tell us yet.
 pub mod facts {
     fn unknown<T>() -> Result<T, String> {
@@ -215,6 +196,11 @@ pub mod facts {
     /// Not known.
     pub fn kernel() -> Result<String, String> {
         unknown()
+    }
+
+    /// It is itself.
+    pub fn translated_by() -> Option<String> {
+        None
     }
 
     /// Not known.
@@ -252,46 +238,9 @@ pub mod facts {
         unknown()
     }
 
-    /// Never called where [`kernel`] is not known.
+    /// Whether the clock can be read by a system call of its own.
+    pub const CLOCK_CALL: bool = false;
+
+    /// Never called.
     pub fn clock_by_system_call() {}
-}
-
-/// The C library's locks, which this system has not.
-pub mod pthread {
-    use crate::lock::BenchLock;
-    use crate::spec::Spec;
-
-    /// A lock that cannot be had; one type per name, so that the registry is the same everywhere.
-    #[derive(Debug)]
-    pub struct Missing<const KIND: u8>;
-
-    impl Normal {
-        /// Excludes nobody; no program that needs it is started here.
-        pub const fn initial() -> Normal {
-            Missing
-        }
-    }
-
-    /// The default mutex.
-    pub type Normal = Missing<0>;
-    /// Spins before it sleeps.
-    pub type Adaptive = Missing<1>;
-    /// May be taken again by its owner.
-    pub type Recursive = Missing<2>;
-    /// Checks who takes and releases it.
-    pub type ErrorCheck = Missing<3>;
-    /// Lends the waiter's priority to the owner.
-    pub type PriorityInherit = Missing<4>;
-    /// The reader-writer lock.
-    pub type RwLock = Missing<5>;
-
-    impl<const KIND: u8> BenchLock for Missing<KIND> {
-        fn create(_: &Spec) -> Result<Self, String> {
-            Err("the C library's locks are not measured on this system".to_owned())
-        }
-
-        fn with<R>(&self, section: impl FnOnce() -> R) -> R {
-            section()
-        }
-    }
 }

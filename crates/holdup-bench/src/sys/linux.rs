@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
+use super::kept::Kept;
 use super::{CpuTimes, Ended, Usage};
 use crate::process::ProcessUse;
 
@@ -35,10 +36,10 @@ pub fn thread_usage() -> Usage {
     Usage {
         user_ns: (user_ns + exact_ns.saturating_sub(user_ns + kernel_ns)),
         kernel_ns,
-        voluntary_switches: usage.ru_nvcsw as u64,
-        involuntary_switches: usage.ru_nivcsw as u64,
-        minor_faults: usage.ru_minflt as u64,
-        major_faults: usage.ru_majflt as u64,
+        voluntary_switches: Some(usage.ru_nvcsw as u64),
+        involuntary_switches: Some(usage.ru_nivcsw as u64),
+        minor_faults: Some(usage.ru_minflt as u64),
+        major_faults: Some(usage.ru_majflt as u64),
     }
 }
 
@@ -212,6 +213,9 @@ impl Drop for Hogs {
     }
 }
 
+/// Hogs are forks here: no process becomes one later.
+pub fn be_a_hog_if_asked() {}
+
 /// A hog's whole life.
 fn hog(parent: u32, cpu: u32) -> ! {
     let alive = die_with_parent(Some(parent)) && bind_thread(&[cpu]).is_ok();
@@ -265,10 +269,10 @@ fn process_use(start: Instant, usage: &libc::rusage) -> ProcessUse {
         elapsed_ns: start.elapsed().as_nanos() as u64,
         user_ns: timeval_ns(usage.ru_utime),
         kernel_ns: timeval_ns(usage.ru_stime),
-        voluntary_switches: usage.ru_nvcsw as u64,
-        involuntary_switches: usage.ru_nivcsw as u64,
-        minor_faults: usage.ru_minflt as u64,
-        major_faults: usage.ru_majflt as u64,
+        voluntary_switches: Some(usage.ru_nvcsw as u64),
+        involuntary_switches: Some(usage.ru_nivcsw as u64),
+        minor_faults: Some(usage.ru_minflt as u64),
+        major_faults: Some(usage.ru_majflt as u64),
         max_rss_bytes: usage.ru_maxrss as u64 * 1024,
     }
 }
@@ -339,17 +343,13 @@ fn reap(pid: libc::pid_t) -> io::Result<(ExitStatus, libc::rusage)> {
 #[derive(Debug)]
 struct Stream {
     pipe: Option<fs::File>,
-    bytes: Vec<u8>,
-    hash: u64,
+    kept: Kept,
 }
 
 impl Stream {
-    /// More than any sample needs; a worker that writes without end must not fill the memory.
-    const MOST: usize = 1 << 20;
-
     fn new(pipe: Option<impl Into<OwnedFd>>) -> Stream {
         let pipe = pipe.map(|pipe| fs::File::from(pipe.into()));
-        Stream { pipe, bytes: Vec::new(), hash: 0xcbf2_9ce4_8422_2325 }
+        Stream { pipe, kept: Kept::new() }
     }
 
     /// Negative, which poll ignores, after the end.
@@ -362,13 +362,8 @@ impl Stream {
         let Some(pipe) = &mut self.pipe else { return };
         match pipe.read(&mut buffer) {
             Ok(0) | Err(_) => self.pipe = None,
-            Ok(count) => {
-                self.bytes.extend_from_slice(&buffer[..count]);
-                self.hash = fnv1a(self.hash, &buffer[..count]);
-            }
+            Ok(count) => self.kept.append(&buffer[..count]),
         }
-        let surplus = self.bytes.len().saturating_sub(Stream::MOST);
-        self.bytes.drain(..surplus);
     }
 
     /// Reads what is left without waiting for more.
@@ -383,18 +378,13 @@ impl Stream {
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
+        self.kept.text()
     }
 
     /// Of all bytes, those that are not kept too.
     fn hash(&self) -> u64 {
-        self.hash
+        self.kept.hash()
     }
-}
-
-/// Fowler, Noll and Vo's hash of bytes, continued: equal outputs are told from different ones, against no enemy.
-fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// The usual name of the signal that ended a process.

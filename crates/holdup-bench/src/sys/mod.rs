@@ -5,12 +5,22 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::*;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::*;
+
+#[cfg(not(any(target_os = "linux", windows)))]
 mod fallback;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 pub use fallback::*;
 
-/// Resources that one thread used.
+#[cfg(not(target_os = "linux"))]
+mod absent;
+#[cfg(any(target_os = "linux", windows))]
+mod kept;
+
+/// Resources that one thread used; `None` is what the system does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// CPU time in user mode.
@@ -18,13 +28,20 @@ pub struct Usage {
     /// CPU time in the kernel.
     pub kernel_ns: u64,
     /// Voluntary context switches.
-    pub voluntary_switches: u64,
+    pub voluntary_switches: Option<u64>,
     /// Involuntary context switches.
-    pub involuntary_switches: u64,
+    pub involuntary_switches: Option<u64>,
     /// Page faults without I/O.
-    pub minor_faults: u64,
+    pub minor_faults: Option<u64>,
     /// Page faults with I/O.
-    pub major_faults: u64,
+    pub major_faults: Option<u64>,
+}
+
+impl Usage {
+    /// Switches of both kinds.
+    pub fn switches(&self) -> Option<u64> {
+        Some(self.voluntary_switches? + self.involuntary_switches?)
+    }
 }
 
 /// How a worker process ended.

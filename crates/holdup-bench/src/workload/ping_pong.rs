@@ -157,16 +157,16 @@ impl<L: BenchLock> Task for PingPong<L> {
         let packets: u64 = raw.tallies.iter().map(|tally| tally.ops).sum::<u64>()
             / if self.pairs.is_empty() { 1 } else { 2 };
         let cpu_ns: u64 = raw.usages.iter().map(|usage| usage.user_ns + usage.kernel_ns).sum();
-        let switches: u64 =
-            raw.usages.iter().map(|usage| usage.voluntary_switches + usage.involuntary_switches).sum();
+        let switches: Option<u64> = raw.usages.iter().map(crate::sys::Usage::switches).sum();
         let per_s = 1e9 / raw.elapsed_ns.max(1) as f64;
         let mut extra = lost_extra::<L>(&self.lost_updates);
         extra.extend([
             ("round_trips_per_s".to_owned(), trips as f64 * per_s),
             ("packets_per_s".to_owned(), packets as f64 * per_s),
-            // A thread that was never switched out had one run.
-            ("run_length_mean_ns".to_owned(), cpu_ns as f64 / switches.max(raw.usages.len() as u64) as f64),
         ]);
+        // A thread that was never switched out had one run.
+        let runs = switches.map(|switches| switches.max(raw.usages.len() as u64) as f64);
+        extra.extend(runs.map(|runs| ("run_length_mean_ns".to_owned(), cpu_ns as f64 / runs)));
         extra
     }
 }

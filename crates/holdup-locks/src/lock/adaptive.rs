@@ -47,10 +47,6 @@
 //! Sources: spin then park, competitively: Karlin, Li, Manasse & Owicki, "Empirical studies of competitive spinning for a
 //! shared-memory multiprocessor", SOSP 1991; the wake-up throttle and the two modes: the idea of Go's sync.Mutex (2016) and of
 //! eventual fairness in WebKit's WTF::Lock (Pizlo, 2016); learning the count: glibc's PTHREAD_MUTEX_ADAPTIVE_NP.
-//!
-//! Cost: one compare-exchange and one atomic add when free; 8 bytes. When not to use it: strict order (`Fair`), or between
-//! processes (`FutexPi`, `SysvSem`). Forking while other threads wait leaves their marks in the child's copy; a lock that
-//! nobody held or awaited is usable there.
 
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{DeadlineNs, Wait, now_ns, spin_hint, wait, wake};
@@ -78,7 +74,39 @@ const SPIN_AT_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 const PAUSES_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
 const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 
-/// Learns how long to spin, sleeps otherwise, and lets nobody starve: the lock for general use. 8 bytes.
+/// The lock for general use: learns how long to spin, sleeps otherwise, and lets nobody starve. 8 bytes.
+///
+/// ```
+/// use holdup_locks::{Adaptive, Mutex};
+/// use std::time::Duration;
+///
+/// static QUEUE: Mutex<Adaptive, Vec<u32>> = Mutex::new(Vec::new());
+///
+/// QUEUE.lock().push(1);
+/// match QUEUE.try_lock_for(Duration::from_millis(10)) {
+///     Some(queue) => assert_eq!(*queue, [1]),
+///     None => eprintln!("somebody keeps the queue for long"),
+/// }
+/// ```
+///
+/// # Cost
+/// One compare-exchange and one atomic add when free; a system call each way when a waiter sleeps.
+///
+/// Measured: uncontended 0.86, tight 0.35, short 0.96, even 0.58, crowded =0.98 of pthread's time ([table](crate#measured)).
+///
+/// Newcomers may take a free lock before sleepers do, which keeps it fast; a waiter that has slept for a millisecond is served
+/// before all newcomers, so two threads that hold for 300 us and re-acquire at once get equal shares.
+///
+/// # When not to use it
+/// * Strict order of arrival: [`Fair`](crate::Fair).
+/// * Waiters of different real-time priorities: [`FutexPi`](crate::FutexPi).
+/// * Between processes: the sleepers are found by an address of this process.
+/// * A child that was forked while others waited finds their marks in its copy. A lock that nobody held or awaited is usable there.
+///
+/// # Source
+/// Spin then park, competitively: Karlin, Li, Manasse & Owicki, SOSP 1991. Eventual fairness: the idea of Go's `sync.Mutex` (2016) and
+/// WebKit's `WTF::Lock` (Pizlo, 2016).
+#[repr(C)] // C programs initialise it.
 pub struct Adaptive {
     state: AtomicU32,
     spin: AtomicU32,
@@ -109,12 +137,23 @@ struct Waiter {
 
 impl Adaptive {
     /// A free lock that learns how long to spin.
+    ///
+    /// `Mutex::<Adaptive, T>::new` calls it; in a `static` too.
     #[must_use]
     pub const fn new() -> Self {
         Self { state: AtomicU32::new(0), spin: AtomicU32::new(SPIN_AT_FIRST) }
     }
 
     /// A free lock that spins for `pauses` pauses, always; 0 means that it sleeps at once.
+    ///
+    /// What `InitializeCriticalSectionAndSpinCount` offers. Learning is the better choice unless a measurement says otherwise.
+    ///
+    /// ```
+    /// use holdup_locks::{Adaptive, Mutex};
+    ///
+    /// static LOG: Mutex<Adaptive, Vec<u8>> = Mutex::from_raw(Adaptive::with_spin(0), Vec::new());
+    /// LOG.lock().extend(b"line");
+    /// ```
     #[must_use]
     pub const fn with_spin(pauses: u32) -> Self {
         Self { state: AtomicU32::new(0), spin: AtomicU32::new(FIXED | pauses) }

@@ -34,7 +34,20 @@ pub enum Backoff {
 }
 
 /// How a [`Tas`](crate::Tas) or [`Ttas`](crate::Ttas) lock waits.
+///
+/// ```
+/// use holdup_locks::{Backoff, Mutex, SpinOn, SpinPolicy, Ttas};
+///
+/// const COUNTED: SpinPolicy = SpinPolicy::DEFAULT.with_backoff(Backoff::Count).with_spin_on(SpinOn::Rmw);
+/// static LOCK: Mutex<Ttas, ()> = Mutex::from_raw(Ttas::with_policy(COUNTED), ());
+/// assert!(LOCK.try_lock().is_some());
+/// assert!(COUNTED.limit > 0);
+/// ```
+///
+/// Without back-off a spin lock collapses once threads outnumber CPUs. Change the default only with a measurement in hand:
+/// `holdup bench --lock ttas --backoff none,count,exp --threads 2,8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)] // C programs initialise it.
 pub struct SpinPolicy {
     /// What the waiter looks at.
     pub spin_on: SpinOn,

@@ -4,16 +4,34 @@
 //! 4. No wake is lost: a waiter announces its sleep by `HELD` → `ASLEEP` on the node that it watches and sleeps only while
 //!    the word says so; the releaser exchanges the word and wakes if it found `ASLEEP`. The watcher owns the node from then
 //!    on, so the wake goes by address alone.
-//!
-//! Cost: as `ClhSpin` when free. Contended, each hand-over waits for a given thread to run: with more threads than CPUs that
-//! is one context switch per acquisition. Where order does not matter use `Mcs` or `Adaptive`. No timed variant.
 
 use super::clh_spin::{ClhNode, Queue};
 
 /// Looks before a waiter sleeps.
 const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 
-/// CLH queue lock; spins, then sleeps; nodes from a pool per thread. First come, first served. 8 bytes.
+/// CLH queue lock, first come, first served: each waiter watches its predecessor's node, spins, then sleeps. 8 bytes.
+///
+/// ```
+/// use holdup_locks::{Clh, Mutex};
+///
+/// static LAST: Mutex<Clh, &str> = Mutex::new("nobody");
+/// *LAST.lock() = "me";
+/// assert_eq!(*LAST.lock(), "me");
+/// ```
+///
+/// # Cost
+/// One exchange to take, one compare-exchange to release, two accesses to thread-local storage. A thread allocates one node of 64 bytes
+/// per depth of locks that it holds, and recycles it.
+///
+/// Measured: uncontended 0.91, tight 6.09, short 1.29, even =0.94, crowded 25.6 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// Where order does not matter: use [`Adaptive`](crate::Adaptive). With more threads than CPUs each turn costs a context switch. Not
+/// where allocation is forbidden. No timed variant, and no lock_api 0.4: the guard carries the node.
+///
+/// # Source
+/// Craig, U. of Washington TR 93-02-02 (1993), section 3; Magnusson, Landin & Hagersten, IPPS 1994.
 pub struct Clh(Queue<SPINS>);
 
 impl Clh {
@@ -31,5 +49,6 @@ impl Default for Clh {
 }
 
 clh_raw_mutex!(Clh);
+raw_mutex_fair!(Clh);
 check_drop!([] Clh);
 modelled!([] Clh; 0);

@@ -26,9 +26,6 @@
 //!
 //! Nodes come from the thread's pool: allocated at the thread's first contended depth, then recycled, freed when it ends. The
 //! guard carries the node, so a guard that is forgotten leaks it and nothing else.
-//!
-//! Cost: one exchange to take, one compare-exchange to release, and two accesses to thread-local storage. No timed variant: a
-//! node that is watched cannot leave. Collapses when threads outnumber CPUs; use `Clh` or `Mcs`.
 
 use crate::sys::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::sys::{ANY, spin_hint, wait, wake_address};
@@ -224,7 +221,26 @@ mod pool {
     }
 }
 
-/// CLH queue lock, pure spinning; nodes from a pool per thread. Collapses when threads outnumber CPUs. 8 bytes.
+/// CLH queue lock, pure spinning. Collapses when threads outnumber CPUs. For study. 8 bytes.
+///
+/// ```
+/// use holdup_locks::{ClhSpin, Mutex};
+///
+/// let value = Mutex::<ClhSpin, u8>::new(1);
+/// assert_eq!(*value.lock(), 1);
+/// ```
+///
+/// # Cost
+/// As [`Clh`](crate::Clh), without the sleep.
+///
+/// Measured: uncontended 0.91, tight 1.85, crowded 42.7 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// Wherever threads may outnumber CPUs: use [`Clh`](crate::Clh), [`Mcs`](crate::Mcs) or [`Adaptive`](crate::Adaptive). No timed variant,
+/// and no lock_api 0.4.
+///
+/// # Source
+/// Craig, U. of Washington TR 93-02-02 (1993), section 3; Magnusson, Landin & Hagersten, IPPS 1994.
 pub struct ClhSpin(Queue<{ u32::MAX }>);
 
 impl ClhSpin {
@@ -242,5 +258,6 @@ impl Default for ClhSpin {
 }
 
 clh_raw_mutex!(ClhSpin);
+raw_mutex_fair!(ClhSpin);
 check_drop!([] ClhSpin);
 modelled!([] ClhSpin; 0);

@@ -17,10 +17,6 @@
 //! `mutual_exclusion` in tests/conformance.rs holds it.
 //!
 //! Source: eventfd(2); the auto-reset event of Win32, with which Hart (1998) compares mutexes.
-//!
-//! Cost: 25 to 60 times a lock in user space when free (0.5 us against 12 ns where it was written). Holds file descriptors from first use until it is dropped. A
-//! forked child shares the object with its parent: the lock then excludes across both. If the object cannot be made (too many open
-//! files), the lock silently works as `Futex`; ask [`EventFd::create`] to know. Try and timed try need Linux 5.8 and never succeed before.
 
 use super::kernel::{Kind, Object, broken, token_lock};
 use crate::sys::object::{self as kernel};
@@ -28,6 +24,31 @@ use crate::sys::{DeadlineNs, SysError, Taken, now_ns};
 
 token_lock! {
     /// Auto-reset event of the kernel: every acquisition and release is a system call. 24 bytes.
+    ///
+    /// ```
+    /// use holdup_locks::{EventFd, Mutex};
+    ///
+    /// let value = Mutex::<EventFd, u32>::new(1);
+    /// *value.lock() += 1;
+    /// assert_eq!(*value.lock(), 2);
+    /// ```
+    ///
+    /// # Cost
+    /// One system call to take and one to release, whether anybody waits or not, and a file descriptor from first use until it is dropped.
+    ///
+    /// Measured: uncontended 42.2, tight 15.9 of pthread's time ([table](crate#measured)).
+    ///
+    /// # When not to use it
+    /// Whenever a lock in user space will do: [`Adaptive`](crate::Adaptive) makes system calls only to sleep and to wake. It is here because
+    /// the Win32 mutex is of this kind, and for a lock that a child shares with its parent,
+    /// if it was used before the fork.
+    ///
+    /// # Errors
+    /// If the object cannot be made (too many open files), the lock silently works as [`Futex`](crate::Futex); [`EventFd::create`] tells. Before
+    /// Linux 5.8 `try_lock` and the timed tries never succeed.
+    ///
+    /// # Source
+    /// eventfd(2); the auto-reset event of Win32, with which Hart (1998) compares mutexes.
     EventFd, "eventfd",
     call: "eventfd", make: || kernel::event_new(false), free: kernel::close,
     take: kernel::event_take, try: kernel::event_try, give: kernel::event_give, readable: core::convert::identity

@@ -23,11 +23,6 @@
 //!
 //! Source: the queue is that of `McsSpin`; spin then park as in Scott & Scherer, "Scalable queue-based spin locks with
 //! timeout", PPoPP 2001, section 1 (why a queue of spinners needs it).
-//!
-//! Cost: one compare-exchange each way when free. Contended, each hand-over waits for a given thread to run: with more
-//! threads than CPUs that is one context switch per acquisition (3 to 20 times the price of `Adaptive` for sections under a
-//! microsecond). Use it where order matters more than throughput. No timed variant: a sleeper in the middle of the queue
-//! cannot step out.
 
 use crate::sys::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::sys::{ANY, spin_hint, wait, wake_address, yield_now};
@@ -48,7 +43,32 @@ struct Node {
 /// "Held, nobody waits": an address that no node can have, because a node is aligned to more than one byte.
 const HELD: *mut Node = ptr::without_provenance_mut(1);
 
-/// First come, first served; spins, then sleeps; hands over directly. 16 bytes.
+/// First come, first served: spins, then sleeps, and is handed over directly. 16 bytes.
+///
+/// ```
+/// use holdup_locks::{Fair, Mutex, MutexGuard};
+///
+/// let turns = Mutex::<Fair, u32>::new(0);
+/// let mut turn = turns.lock();
+/// *turn += 1;
+/// // Between two steps, lets in whoever has waited; nobody does here.
+/// MutexGuard::bump(&mut turn);
+/// assert_eq!(*turn, 1);
+/// ```
+///
+/// # Cost
+/// One compare-exchange each way when free. Contended, each hand-over waits for one given thread to run: with more threads than CPUs
+/// that is a context switch per acquisition.
+///
+/// Measured: uncontended 0.87, tight 8.62, short 1.33, even =0.85, crowded 26.6 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// Where throughput matters more than order: [`Adaptive`](crate::Adaptive) lets nobody starve either, at a fraction of the price. No
+/// timed variant: a sleeper in the middle of the queue cannot step out.
+///
+/// # Source
+/// The queue is that of [`McsSpin`](crate::McsSpin); spin then park as in Scott & Scherer, "Scalable queue-based spin locks with
+/// timeout", PPoPP 2001, section 1.
 pub struct Fair {
     tail: AtomicPtr<Node>,
     next: AtomicPtr<Node>,
@@ -181,5 +201,6 @@ impl Default for Fair {
 }
 
 raw_mutex!([] Fair, GuardNoSend, Self::new());
+raw_mutex_fair!(both: Fair);
 check_drop!([] Fair);
 modelled!([] Fair; tail, next);

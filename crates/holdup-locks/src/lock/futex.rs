@@ -21,8 +21,6 @@
 //!
 //! Barging: a newcomer may take the lock before a woken waiter does. That is fast and starves: a thread that re-acquires
 //! at once keeps the lock (Jain index 0.5 of two threads that hold for 300 us). Where turns matter use `Adaptive` or `Fair`.
-//!
-//! Cost: one compare-exchange and one exchange when free; one system call each way when contended.
 
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{ANY, DeadlineNs, Wait, spin_hint, wait, wake};
@@ -31,7 +29,31 @@ const UNLOCKED: u32 = 0;
 const LOCKED: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// Three-state futex mutex, barging. 8 bytes.
+/// Three states and a futex, barging: the protocol of glibc's normal mutex, and no more. 8 bytes.
+///
+/// ```
+/// use holdup_locks::{Futex, Mutex};
+///
+/// static TOTAL: Mutex<Futex, u64> = Mutex::new(0);
+/// *TOTAL.lock() += 5;
+/// assert_eq!(*TOTAL.lock(), 5);
+///
+/// // One that looks 100 times before it sleeps.
+/// let patient = Mutex::from_raw(Futex::with_spin(100), 0);
+/// assert!(patient.try_lock().is_some());
+/// ```
+///
+/// # Cost
+/// One compare-exchange and one exchange when free; one system call each way when contended.
+///
+/// Measured: uncontended 0.89, tight 0.93, short 0.96, even =0.99, crowded =0.99 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// Where turns matter. A newcomer may take the lock before a woken waiter does, so a thread that re-acquires at once keeps it: use
+/// [`Adaptive`](crate::Adaptive). Its use is comparison, and being simple.
+///
+/// # Source
+/// Drepper, "Futexes Are Tricky" (2011), section 6, "Mutex, Take 2".
 pub struct Futex {
     word: AtomicU32,
     spin: u32,

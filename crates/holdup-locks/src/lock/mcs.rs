@@ -42,9 +42,6 @@
 //!
 //! Sources: Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4 (the queue); a word that newcomers and the queue's head
 //! compete for, and a hand-over after repeated loss: the Linux kernel's qspinlock and mutex (Long, 2013 to 2016).
-//!
-//! Cost: one compare-exchange each way when free; 24 bytes. Not first-come-first-served (`Fair` and `Clh` are). No timed
-//! variant: a node in the middle of the queue cannot step out.
 
 use crate::sys::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::sys::{ANY, now_ns, spin_hint, wait, wake_address, yield_now};
@@ -71,7 +68,32 @@ struct Node {
     state: AtomicU32,
 }
 
-/// Queue lock whose head competes with newcomers; spins, then sleeps; bounded waiting. 24 bytes.
+/// A queue lock that does not collapse: only the queue's head competes with newcomers; the others stay off the lock's line. 24 bytes.
+///
+/// ```
+/// use holdup_locks::{Mcs, Mutex};
+///
+/// let total = Mutex::<Mcs, u64>::new(0);
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| (0..100).for_each(|_| *total.lock() += 1));
+///     }
+/// });
+/// assert_eq!(total.into_inner(), 400);
+/// ```
+///
+/// # Cost
+/// One compare-exchange each way when free; the waiters' nodes lie on their stacks. A head that has lost for a millisecond gets the next turn.
+///
+/// Measured: uncontended 0.87, tight 0.46, short 0.95, even 0.50, crowded 1.59 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// Its place is many waiters on many CPUs, which no machine has shown here yet; on few CPUs [`Adaptive`](crate::Adaptive) does as
+/// well or better. Not first come, first served ([`Fair`](crate::Fair), [`Clh`](crate::Clh) are). No timed variant.
+///
+/// # Source
+/// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4 (the queue); a word for which newcomers and the head compete: the Linux
+/// kernel's qspinlock and mutex (Long, 2013 to 2016).
 pub struct Mcs {
     word: AtomicU32,
     tail: AtomicPtr<Node>,

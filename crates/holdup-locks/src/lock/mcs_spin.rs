@@ -29,9 +29,6 @@
 //! Sources: Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4; the variant with the standard interface: Auslander,
 //! Edelsohn, Krieger, Rosenburg & Wisniewski for the K42 system, as in Scott, "Shared-Memory Synchronization" (2013),
 //! figure 4.14.
-//!
-//! Cost: one compare-exchange each way when free. Each waiter spins on its own line. No timed variant. Collapses when
-//! threads outnumber CPUs; use `Mcs`.
 
 use crate::sys::atomic::{AtomicBool, AtomicPtr, Ordering};
 use crate::sys::spin_hint;
@@ -45,7 +42,28 @@ struct Node {
 /// "Held, nobody waits": an address that no node can have, because a node is aligned to more than one byte.
 const HELD: *mut Node = ptr::without_provenance_mut(1);
 
-/// MCS queue lock, pure spinning. Collapses when threads outnumber CPUs. 16 bytes.
+/// MCS queue lock, pure spinning. Collapses when threads outnumber CPUs. For study. 16 bytes.
+///
+/// ```
+/// use holdup_locks::{McsSpin, Mutex};
+///
+/// static WORD: Mutex<McsSpin, u32> = Mutex::new(0);
+/// *WORD.lock() = 7;
+/// assert_eq!(*WORD.lock(), 7);
+/// ```
+///
+/// # Cost
+/// One compare-exchange each way when free; each waiter spins on its own line. Needs no operating system, so it is there without `std`.
+///
+/// Measured: uncontended 0.87, tight 2.90, crowded 52.3 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// Wherever threads may outnumber CPUs or be preempted: the one whose turn it is may be switched out while all others burn their time
+/// slices. Use [`Mcs`](crate::Mcs). No timed variant.
+///
+/// # Source
+/// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4; the variant without an argument: K42, as in Scott, "Shared-Memory
+/// Synchronization" (2013), figure 4.14.
 pub struct McsSpin {
     tail: AtomicPtr<Node>,
     next: AtomicPtr<Node>,
@@ -158,5 +176,6 @@ impl Default for McsSpin {
 }
 
 raw_mutex!([] McsSpin, GuardNoSend, Self::new());
+raw_mutex_fair!(both: McsSpin);
 check_drop!([] McsSpin);
 modelled!([] McsSpin; tail, next);

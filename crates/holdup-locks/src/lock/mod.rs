@@ -18,6 +18,8 @@ mod clh;
 #[cfg(feature = "std")]
 mod clh_spin;
 #[cfg(feature = "std")]
+mod critical_section;
+#[cfg(feature = "std")]
 mod eventfd;
 #[cfg(feature = "std")]
 mod eventfd_sem;
@@ -28,6 +30,8 @@ mod futex;
 #[cfg(feature = "std")]
 mod futex_pi;
 #[cfg(feature = "std")]
+mod handle;
+#[cfg(feature = "std")]
 mod kernel;
 #[cfg(feature = "std")]
 mod mcs;
@@ -36,7 +40,17 @@ mod pipe;
 #[cfg(feature = "std")]
 mod recursive;
 #[cfg(feature = "std")]
+mod srwlock;
+#[cfg(feature = "std")]
 mod sysv_sem;
+#[cfg(feature = "std")]
+mod wait_on_address;
+#[cfg(feature = "std")]
+mod win_event;
+#[cfg(feature = "std")]
+mod win_mutex;
+#[cfg(feature = "std")]
+mod win_semaphore;
 
 pub use self::backoff::{Backoff, SpinOn, SpinPolicy};
 pub use self::mcs_spin::McsSpin;
@@ -50,6 +64,7 @@ pub use self::{
     adaptive::Adaptive,
     clh::Clh,
     clh_spin::{ClhNode, ClhSpin},
+    critical_section::CriticalSection,
     eventfd::EventFd,
     eventfd_sem::EventFdSem,
     fair::Fair,
@@ -58,5 +73,10 @@ pub use self::{
     mcs::Mcs,
     pipe::Pipe,
     recursive::{Recursive, RecursiveGuard, ThreadId},
+    srwlock::SrwLock,
     sysv_sem::SysvSem,
+    wait_on_address::WaitOnAddress,
+    win_event::WinEvent,
+    win_mutex::WinMutex,
+    win_semaphore::WinSemaphore,
 };

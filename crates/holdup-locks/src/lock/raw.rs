@@ -111,6 +111,34 @@ macro_rules! raw_mutex_timed {
     };
 }
 
+/// `raw_mutex_fair!(Type)`: implements `RawMutexFair` for a lock whose every release hands over to the first waiter; with `both:`
+/// also that of lock_api 0.4.
+macro_rules! raw_mutex_fair {
+    ($lock:ty) => {
+        // SAFETY: `unlock` serves the first of the queue and lets nobody steal the lock, so it is the fair unlock.
+        unsafe impl lock_api::RawMutexFair for $lock {
+            #[inline]
+            unsafe fn unlock_fair(&self, guard: Self::Guard) {
+                // SAFETY: the caller's promise is the one that `unlock` asks for.
+                unsafe { lock_api::RawMutex::unlock(self, guard) };
+            }
+        }
+    };
+    (both: $lock:ty) => {
+        raw_mutex_fair!($lock);
+
+        // SAFETY: as for lock_api 0.5 above.
+        #[cfg(feature = "lock_api_04")]
+        unsafe impl lock_api_04::RawMutexFair for $lock {
+            #[inline]
+            unsafe fn unlock_fair(&self) {
+                // SAFETY: as above.
+                unsafe { lock_api_04::RawMutex::unlock(self) };
+            }
+        }
+    };
+}
+
 /// `clh_raw_mutex!(Type)`: implements `RawMutex` for a wrapper of the CLH queue, whose guard carries its node.
 #[cfg(feature = "std")]
 macro_rules! clh_raw_mutex {

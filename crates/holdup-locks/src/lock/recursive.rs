@@ -18,9 +18,6 @@
 //! [`ReentrantMutex`](crate::ReentrantMutex), whose guards share.
 //!
 //! Source: the C library's PTHREAD_MUTEX_RECURSIVE and the Win32 critical section; Hart's `Depth` (1998).
-//!
-//! Cost: the inner lock plus one access to thread-local storage; each further level is an increment. When not to use it:
-//! wherever the code can be arranged so that the lock is taken once.
 
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::thread_id;
@@ -31,7 +28,36 @@ use std::time::Instant;
 
 const NOBODY: u32 = 0;
 
-/// Any lock, recursive by thread number. Adds 8 bytes and the inner guard.
+/// Any lock made recursive: the thread that holds it may take it again. Adds 8 bytes and the inner guard.
+///
+/// ```
+/// use holdup_locks::{Adaptive, Recursive};
+///
+/// static TREE: Recursive<Adaptive> = Recursive::INIT;
+///
+/// fn visit(depth: u32) -> u32 {
+///     let _held = TREE.enter();
+///     if depth == 0 { TREE.depth() } else { visit(depth - 1) }
+/// }
+/// assert_eq!(visit(3), 4);
+/// assert!(!TREE.is_locked());
+/// ```
+///
+/// It holds no data and does not implement `RawMutex`: a `Mutex` on it would hand out two `&mut` to the same value. For data use
+/// [`ReentrantMutex`](crate::ReentrantMutex), whose guards share.
+///
+/// # Cost
+/// The inner lock and one access to thread-local storage; each further level is an increment.
+///
+/// # When not to use it
+/// Wherever the code can be arranged so that the lock is taken once: a function that runs under the lock of its caller cannot know
+/// what state the caller left half done.
+///
+/// # Panics
+/// A release by a thread that does not hold the lock panics in debug builds. The 2^32nd level panics.
+///
+/// # Source
+/// The C library's PTHREAD_MUTEX_RECURSIVE and the Win32 critical section; Hart's `Depth` (1998).
 pub struct Recursive<L: RawMutex> {
     inner: L,
     owner: AtomicU32,
@@ -194,7 +220,9 @@ impl<L: RawMutex> Drop for RecursiveGuard<'_, L> {
     }
 }
 
-/// The thread number, as `lock_api::ReentrantMutex` asks for it.
+/// The thread number, as `lock_api::ReentrantMutex` asks for it: of lock_api 0.5, and of 0.4 with the feature `lock_api_04`.
+///
+/// Cost: one access to thread-local storage. A forked child's thread keeps its number.
 pub struct ThreadId;
 
 // SAFETY: thread_id is never zero and no two live threads share a number (short of 2^32 threads of one process).
@@ -204,5 +232,16 @@ unsafe impl lock_api::GetThreadId for ThreadId {
 
     fn nonzero_thread_id(&self) -> core::num::NonZeroUsize {
         core::num::NonZeroUsize::new(thread_id() as usize).expect("thread numbers start at 1")
+    }
+}
+
+// SAFETY: as for lock_api 0.5 above.
+#[cfg(feature = "lock_api_04")]
+unsafe impl lock_api_04::GetThreadId for ThreadId {
+    #[allow(clippy::declare_interior_mutable_const, reason = "lock_api asks for a constant")]
+    const INIT: Self = Self;
+
+    fn nonzero_thread_id(&self) -> core::num::NonZeroUsize {
+        lock_api::GetThreadId::nonzero_thread_id(self)
     }
 }

@@ -17,10 +17,6 @@
 //! `mutual_exclusion` in tests/conformance.rs holds it.
 //!
 //! Source: semop(2), SEM_UNDO.
-//!
-//! Cost: the dearest of all: a system call each way that also keeps the undo list. Semaphore sets outlive processes that are
-//! killed (`ipcs -s` lists them) and are limited in number. If none can be made the lock works as `Futex`; ask
-//! [`SysvSem::create`] to know.
 
 use super::kernel::{Kind, Object, broken};
 use crate::sys::atomic::{AtomicU32, Ordering};
@@ -30,7 +26,30 @@ use crate::sys::{DeadlineNs, SysError, Taken};
 const NAME: &str = "sysv-sem";
 const KIND: Kind = Kind { call: "semget", make: kernel::sem_new, free: kernel::sem_free };
 
-/// System V semaphore, undone when its holder's process dies. 24 bytes.
+/// System V semaphore: if the holder's process dies, the kernel gives the lock back. 24 bytes.
+///
+/// ```
+/// use holdup_locks::{Mutex, SysvSem};
+///
+/// let value = Mutex::<SysvSem, u32>::new(1);
+/// *value.lock() += 1;
+/// assert_eq!(*value.lock(), 2);
+/// ```
+///
+/// # Cost
+/// A system call each way that also keeps the undo list. Undo belongs to the process, not the thread.
+///
+/// Measured: not in the [table](crate#measured).
+///
+/// # When not to use it
+/// Unless a process that dies must leave the lock free for a forked relative. Sets outlive processes that are killed (`ipcs -s` lists
+/// them), and a system has few.
+///
+/// # Errors
+/// If no semaphore can be made the lock silently works as [`Futex`](crate::Futex); [`SysvSem::create`] tells.
+///
+/// # Source
+/// semop(2), SEM_UNDO.
 pub struct SysvSem {
     object: Object,
     /// The process that made the semaphore and may remove it.

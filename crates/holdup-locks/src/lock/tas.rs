@@ -5,15 +5,33 @@
 //! "read against atomic operation" measures.
 //!
 //! Source: Anderson, "The performance of spin lock alternatives", IEEE TPDS 1990, section 2.
-//!
-//! Cost: as `Ttas` when free. Not for use with more than a few contenders; here for comparison.
 
 use super::backoff::{SpinOn, SpinPolicy};
 use super::ttas::{Exchange, Rmw, Ttas};
 
 const POLICY: SpinPolicy = SpinPolicy::DEFAULT.with_spin_on(SpinOn::Rmw);
 
-/// Spins on the atomic operation; by default `xchg` with bounded random exponential back-off, then the CPU is given away.
+/// Test-and-set: spins on the atomic operation itself; backs off at random, then gives the CPU away. 12 bytes.
+///
+/// ```
+/// use holdup_locks::{Mutex, Tas};
+///
+/// static FLAGS: Mutex<Tas, u8> = Mutex::new(0);
+/// *FLAGS.lock() |= 1;
+/// assert_eq!(*FLAGS.lock(), 1);
+/// ```
+///
+/// # Cost
+/// One atomic operation to take, one plain store to release. Each look of a waiter takes the line exclusively, also from the holder.
+///
+/// Measured: uncontended 0.46, tight 0.27 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// With more than a few contenders, around sections that sleep, or where fairness matters; see [`Ttas`](crate::Ttas). Here for
+/// comparison.
+///
+/// # Source
+/// Anderson, "The performance of spin lock alternatives", IEEE TPDS 1990, section 2.
 pub struct Tas<R: Rmw = Exchange>(Ttas<R>);
 
 impl<R: Rmw> Tas<R> {

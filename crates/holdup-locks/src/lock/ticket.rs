@@ -26,8 +26,6 @@
 //! proportional backoff"). A waiter that is far from its turn, or has looked often, gives the CPU away: the thread whose
 //! turn it is may need it. A lock that hands over in strict order still pays a context switch per turn once threads
 //! outnumber CPUs; `Mcs` and `Adaptive` do not.
-//!
-//! Cost: one atomic add to take, one plain store to release. No timed variant: a drawn number cannot be given back.
 
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{spin_hint, yield_now};
@@ -39,7 +37,27 @@ const FAR: u32 = 4;
 /// Looks before even the nearest waiter gives the CPU away.
 const PATIENCE: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 
-/// First come, first served, spinning with proportional back-off, then giving the CPU away. 8 bytes.
+/// The ticket lock: first come, first served; spins in proportion to the distance, then gives the CPU away. 8 bytes.
+///
+/// ```
+/// use holdup_locks::{Mutex, Ticket};
+///
+/// static NEXT: Mutex<Ticket, u32> = Mutex::new(1);
+/// let number = std::mem::replace(&mut *NEXT.lock(), 2);
+/// assert_eq!((number, *NEXT.lock()), (1, 2));
+/// ```
+///
+/// # Cost
+/// One atomic add to take, one plain store to release.
+///
+/// Measured: uncontended 0.46, tight 4.53, short 0.96, even 0.53, crowded 9.44 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// With more threads than CPUs: strict order then costs a context switch per turn; [`Mcs`](crate::Mcs) and
+/// [`Adaptive`](crate::Adaptive) do without. Around sections that sleep. No timed variant: a drawn number cannot be given back.
+///
+/// # Source
+/// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.2.
 #[repr(C, align(8))]
 pub struct Ticket {
     next: AtomicU32,
@@ -104,5 +122,6 @@ impl Default for Ticket {
 }
 
 raw_mutex!([] Ticket, GuardNoSend, Self::new());
+raw_mutex_fair!(both: Ticket);
 check_drop!([] Ticket);
 modelled!([] Ticket; next, serving);

@@ -9,7 +9,25 @@
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::spin_hint;
 
-/// First come, first served, pure spinning. Collapses when threads outnumber CPUs. 8 bytes.
+/// The ticket lock as published: pure spinning. Collapses when threads outnumber CPUs. For study. 8 bytes.
+///
+/// ```
+/// use holdup_locks::{Mutex, TicketSpin};
+///
+/// let value = Mutex::<TicketSpin, u8>::new(3);
+/// assert_eq!(*value.lock(), 3);
+/// ```
+///
+/// # Cost
+/// As [`Ticket`](crate::Ticket) when free.
+///
+/// Measured: uncontended 0.46, tight =1.07, crowded 44.0 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// Wherever threads may outnumber CPUs or be preempted; use [`Ticket`](crate::Ticket) or [`Adaptive`](crate::Adaptive). No timed variant.
+///
+/// # Source
+/// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.2.
 #[repr(C, align(8))]
 pub struct TicketSpin {
     next: AtomicU32,
@@ -58,5 +76,6 @@ impl Default for TicketSpin {
 }
 
 raw_mutex!([] TicketSpin, GuardNoSend, Self::new());
+raw_mutex_fair!(both: TicketSpin);
 check_drop!([] TicketSpin);
 modelled!([] TicketSpin; next, serving);

@@ -17,9 +17,6 @@
 //!
 //! Sources: Rudolph & Segall, "Dynamic decentralized cache schemes", ISCA 1984, section 4; Anderson, "The performance of
 //! spin lock alternatives", IEEE TPDS 1990, section 3; Intel, "Implementing Scalable Atomic Locks", 2009.
-//!
-//! Cost: one atomic operation to take, one plain store to release. Not for sections that sleep, nor where fairness
-//! matters: the thread nearest to the line wins, again and again.
 
 use super::backoff::{SpinOn, SpinPolicy, Waiter};
 use crate::sys::atomic::{AtomicU32, Ordering};
@@ -65,9 +62,35 @@ mod sealed {
     }
 }
 
-/// Spins on a read; by default `xchg` with bounded random exponential back-off, then the CPU is given away.
+/// Test-and-test-and-set: spins on a read, backs off at random, then gives the CPU away: the spin lock to use if one must be. 12 bytes.
 ///
-/// 12 bytes, no fairness. See [`SpinPolicy`] for the other ways to wait.
+/// ```
+/// use holdup_locks::{Backoff, CompareExchange, Mutex, SpinPolicy, Ttas};
+///
+/// static HITS: Mutex<Ttas, u64> = Mutex::new(0);
+/// *HITS.lock() += 1;
+///
+/// // Another instruction and another way to wait, for experiments.
+/// let policy = SpinPolicy::DEFAULT.with_backoff(Backoff::Count);
+/// let other = Mutex::from_raw(Ttas::<CompareExchange>::with_policy(policy), 0);
+/// assert_eq!(*HITS.lock() + *other.lock(), 1);
+/// ```
+///
+/// # Cost
+/// One atomic operation to take, one plain store to release: about half of what a lock costs that must find out on release whether
+/// anybody sleeps.
+///
+/// Measured: uncontended 0.46, tight 0.30, short 0.96, even 0.50, crowded 0.97 of pthread's time ([table](crate#measured)).
+///
+/// # When not to use it
+/// * Sections that sleep, do I/O or last longer than a few microseconds: waiters burn CPU time and never sleep.
+/// * Where anybody must get through: the thread nearest to the line wins, again and again. In the starvation probe it is
+///   among the least fair.
+/// * Threads of different real-time priorities on one CPU: the waiter may keep the holder from running, for ever.
+///
+/// # Source
+/// Rudolph & Segall, ISCA 1984, section 4; Anderson, IEEE TPDS 1990, section 3; Intel, "Implementing Scalable Atomic Locks", 2009.
+#[repr(C)] // C programs initialise it.
 pub struct Ttas<R: Rmw = Exchange> {
     word: AtomicU32,
     policy: SpinPolicy,

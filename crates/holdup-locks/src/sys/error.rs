@@ -2,7 +2,16 @@
 
 use core::fmt;
 
-/// A system call that failed, by name.
+/// A system call that failed, by name: what the `create` functions of the locks around an object of the system return.
+///
+/// ```
+/// use holdup_locks::EventFd;
+///
+/// match EventFd::new().create() {
+///     Ok(()) => println!("the lock is an eventfd"),
+///     Err(why) => println!("the lock will work as Futex: {why} (error {} of {})", why.errno(), why.call()),
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SysError {
     call: &'static str,

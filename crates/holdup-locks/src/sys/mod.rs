@@ -1,11 +1,12 @@
 //! The seam between the locks and the machine: atomics, pauses, thread identity, the clock, parking, kernel objects.
 //!
 //! Every lock and technique of this crate takes these from here and from nowhere else, so that one source compiles
-//! against three machines:
+//! against four machines:
 //!
 //! | backend | when | parking |
 //! |---|---|---|
 //! | `linux` | Linux | `FUTEX_WAIT_BITSET` / `FUTEX_WAKE_BITSET`, private, absolute `CLOCK_MONOTONIC` |
+//! | `windows` | Windows | a table of waiters keyed by address; each sleeps in `WaitOnAddress` |
 //! | `fallback` | other systems with `std` | an address-keyed table of waiters on `std`'s own parking |
 //! | `loom` | `--cfg loom` | the same table on loom's threads, explored by the model checker; kernel objects too |
 //!
@@ -40,13 +41,33 @@ mod linux;
 #[cfg(all(feature = "std", not(loom), target_os = "linux"))]
 use self::linux as backend;
 
-#[cfg(all(feature = "std", not(loom), any(test, not(target_os = "linux"))))]
+#[cfg(all(feature = "std", not(loom), windows))]
+mod windows;
+#[cfg(all(feature = "std", not(loom), windows))]
+use self::windows as backend;
+
+#[cfg(all(feature = "std", not(loom), any(test, not(any(target_os = "linux", windows)))))]
 mod fallback;
-#[cfg(all(feature = "std", not(loom), not(target_os = "linux")))]
+#[cfg(all(feature = "std", not(loom), not(any(target_os = "linux", windows))))]
 use self::fallback as backend;
 
 #[cfg(all(feature = "std", not(loom), not(target_os = "linux")))]
 mod no_object;
+
+#[cfg(all(feature = "std", any(loom, not(windows))))]
+mod no_win32;
+
+#[cfg(feature = "std")]
+mod rows;
+
+/// The objects of Windows.
+#[cfg(feature = "std")]
+pub(crate) mod win32 {
+    #[cfg(any(loom, not(windows)))]
+    pub(crate) use super::no_win32::*;
+    #[cfg(all(not(loom), windows))]
+    pub(crate) use super::windows::object::*;
+}
 
 /// Kernel objects that the always-in-the-kernel locks are made of.
 #[cfg(feature = "std")]
@@ -74,6 +95,19 @@ pub(crate) enum Taken {
     No,
 }
 
+/// What came of a wait for an object of Windows.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "only Windows makes them")]
+pub(crate) enum Waited {
+    /// The caller has it.
+    Taken,
+    /// The caller has it, from a thread that ended without giving it back.
+    Inherited,
+    /// The deadline passed.
+    TimedOut,
+}
+
 /// The atomics that the locks are made of; loom's when a model runs.
 pub(crate) mod atomic {
     #[cfg(all(feature = "std", loom))]
@@ -81,8 +115,11 @@ pub(crate) mod atomic {
     #[cfg(not(all(feature = "std", loom)))]
     #[allow(unused_imports, reason = "one list for every feature set")]
     pub(crate) use core::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering, fence,
     };
+    // Small processors without an operating system have no 64-bit atomics; the locks that spin need none.
+    #[cfg(all(feature = "std", not(loom)))]
+    pub(crate) use core::sync::atomic::AtomicU64;
 }
 
 #[cfg(feature = "std")]

@@ -70,6 +70,8 @@ macro_rules! parking_contract {
 
 #[cfg(target_os = "linux")]
 parking_contract!(linux);
+#[cfg(windows)]
+parking_contract!(windows);
 parking_contract!(fallback);
 
 #[test]

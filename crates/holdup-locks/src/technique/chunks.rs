@@ -24,10 +24,7 @@
 //! write reaches others through the join at the end of the loop. Exactly-once needs only the atomicity of the
 //! read-modify-write: `chunks_claim_every_index_once` and the loom test `chunks_never_overlap`.
 //!
-//! Cost: one load and one fetch-add (fixed) on a line all threads share: 5 ns alone, 100 ns and more when another
-//! processor had the line. Choose chunks that work for a microsecond at least.
-//!
-//! When not to use: bodies of equal, known length on idle CPUs are split once up front, at no cost.
+//! Cost and when not to use it: see [`Chunks`].
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -55,6 +52,17 @@ use crate::sys::atomic::{AtomicU64, Ordering};
 /// });
 /// assert_eq!(sum.into_inner(), 499_500);
 /// ```
+///
+/// # Cost
+/// One load and one fetch-add (fixed) or compare-exchange (guided) per chunk, on a line that all threads share: the price of a
+/// travelling line, some 100 ns where another CPU had it. Choose chunks that work for a microsecond at least.
+///
+/// # When not to use it
+/// Bodies of equal, known length on idle CPUs: split the range once, up front, at no cost. Nested parallelism or work that makes
+/// more work: a work-stealing pool.
+///
+/// # Source
+/// Polychronopoulos & Kuck, "Guided self-scheduling", IEEE Transactions on Computers C-36(12), 1987, section III; Kraus (2014).
 pub struct Chunks {
     /// Alone on its line: the fields below are read by every claim and must not move with it.
     position: CachePadded<AtomicU64>,

@@ -25,12 +25,7 @@
 //! read in `enter` the acquire, that carry what the leaver did inside to the next one: `gate_carries_data` (loom). The bell's
 //! add is `Release` and its load `Acquire` for invariant 3: `gate_loses_no_wake_up`.
 //!
-//! Cost: two atomic adds and two loads, about as much as a mutex (10 ns), for `enter` and `leave` together when the gate is
-//! open; a sleep and a wake-up in the kernel, several microseconds, when it is full. 24 bytes.
-//!
-//! When not to use: around short work, take [`Gated`](super::Gated), which does not put a thread to sleep each time. Never
-//! take a pass while you hold a lock that those inside need: they would wait for you, and you for them. A thread that
-//! enters twice takes two places and can wait for itself.
+//! Cost and when not to use it: see [`Gate`].
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -38,7 +33,7 @@ use core::marker::PhantomData;
 use crate::sys::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::{ANY, wait, wake};
 
-/// Lets at most `limit` threads be inside at a time.
+/// Lets at most `limit` threads be inside at a time; the others sleep, first come, first served. 24 bytes.
 ///
 /// ```
 /// use holdup_locks::technique::Gate;
@@ -53,7 +48,22 @@ use crate::sys::{ANY, wait, wake};
 ///         });
 ///     }
 /// });
+/// assert_eq!(GATE.present(), 0);
 /// ```
+///
+/// # Cost
+/// Two atomic adds and two loads for `enter` and leaving together when the gate is open, about as much as a mutex; a sleep and a wake-up
+/// in the kernel, several microseconds, when it is full.
+///
+/// # When not to use it
+/// * Around work shorter than that sleep: take [`Gated`](super::Gated), which does not put a thread to sleep each time.
+/// * Where a pass is taken while holding a lock that those inside need: they would wait for you, and you for them.
+/// * Around work that blocks for long: its place stays taken. A thread that enters twice takes two places and can wait for itself.
+/// * As a first cure: as many threads as CPUs and a queue of work do the same for nothing.
+///
+/// # Source
+/// The active-thread gate of Hart (1998), "thread serialisation": a counting throttle.
+#[repr(C)] // C programs initialise it.
 pub struct Gate {
     tickets: AtomicU64,
     admitted: AtomicU64,
@@ -110,6 +120,27 @@ impl Gate {
         if limit > old && may_pass(first, latest(&self.tickets)) {
             self.ring(ANY);
         }
+    }
+
+    /// Gives back a place whose pass was forgotten: for those who cannot keep a guard, as C cannot.
+    ///
+    /// ```
+    /// use holdup_locks::technique::Gate;
+    ///
+    /// let gate = Gate::new(1);
+    /// std::mem::forget(gate.enter());
+    /// assert_eq!(gate.present(), 1);
+    /// // SAFETY: this thread is inside by the pass above.
+    /// unsafe { gate.leave_forgotten() };
+    /// assert_eq!(gate.present(), 0);
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// The calling thread is inside by a pass that it gave to [`core::mem::forget`], and has not given this place back yet.
+    #[inline]
+    pub unsafe fn leave_forgotten(&self) {
+        self.leave_raw();
     }
 
     /// How many threads may be inside.

@@ -41,14 +41,7 @@
 //! Tests: `gated_bounds_waiting`, `gated_gives_everyone_a_share`, and of the transitions `gated::tests`; loom:
 //! `gated_excludes_and_wakes` (fails without `RUNG`), `gated_hands_over`, `gated_keeps_its_line_moving`.
 //!
-//! Cost: two compare-exchanges on top of the inner lock: about 11 ns, which doubles a fast lock's own 10 ns. 32 bytes and the
-//! inner lock. No system call unless somebody sleeps; with one place and sleepers, one wake-up each time the front has
-//! slept, and one switch every `TURN` acquisitions.
-//!
-//! When not to use: in front of a lock that keeps its spinners few by itself ([`Adaptive`](crate::Adaptive)) a gate only
-//! costs; with few threads, or sections of a microsecond and more, any lock alone does better. It is for locks that collapse
-//! when threads outnumber processors, such as those with a queue of spinners ([`TicketSpin`](crate::TicketSpin)).
-//! `try_lock` takes no turn: it fails when no place is free.
+//! Cost and when not to use it: see [`Gated`].
 
 use core::fmt;
 
@@ -83,6 +76,22 @@ const SPINS: u32 = if cfg!(loom) { 0 } else { 40 };
 /// });
 /// assert_eq!(*TOTAL.lock(), 800);
 /// ```
+///
+/// # Cost
+/// Two compare-exchanges on top of the inner lock, which about doubles the price of a fast one. 32 bytes and the inner lock. No system call
+/// unless somebody sleeps; with one place and sleepers, one wake-up each time the front has slept, and one switch every `TURN`
+/// acquisitions.
+///
+/// # When not to use it
+/// * In front of a lock that keeps its spinners few by itself ([`Adaptive`](crate::Adaptive)): a gate only costs there.
+/// * With few threads, or sections of a microsecond and more: any lock alone does better.
+/// * Where `try_lock` must succeed whenever the inner lock is free: it takes no turn, and fails when no place is free.
+///
+/// It is for locks that collapse when threads outnumber CPUs, such as those with a queue of spinners
+/// ([`TicketSpin`](crate::TicketSpin)).
+///
+/// # Source
+/// Hart (1998), with an eventual hand-over by count, as `WTF::Lock` has by time (Pizlo, 2016).
 pub struct Gated<L, const ACTIVE: u32 = 1, const TURN: u32 = 1024> {
     line: Gate,
     places: AtomicU32,

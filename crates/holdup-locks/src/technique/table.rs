@@ -19,14 +19,7 @@
 //! number, which it wrote itself. Tests: `table_excludes_per_key`, the loom tests `table_excludes` and
 //! `lock_many_in_opposite_orders`.
 //!
-//! Cost: that of the lock; the hash, about 3 ns, hides behind its first atomic instruction. 128 bytes per slot, 32 KiB for
-//! 256.
-//!
-//! When not to use: few long-lived objects are better off with a lock each. And **two keys may share a slot**, so
-//! `table.lock(b)` while holding the guard of `table.lock(a)` waits for itself once in `N` pairs of keys, and two threads
-//! that nest in different orders can wait for each other. Users of striped locks have met this in production
-//! (google/guava issue 2653). Take both at once with [`LockTable::lock_many`]. Debug builds notice the first case and
-//! panic with a message that says so.
+//! Cost and when not to use it: see [`LockTable`].
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -48,6 +41,21 @@ use super::{CachePadded, Slot, mix};
 /// // Every thread that uses the account under this key waits here.
 /// drop(guard);
 /// ```
+///
+/// # Cost
+/// That of the lock; the hash hides behind its first atomic instruction. 128 bytes per slot, 32 KiB for 256.
+///
+/// # When not to use it
+/// Few long-lived objects are better off with a lock each. And **two keys may share a slot**: `table.lock(b)` while holding the guard of
+/// `table.lock(a)` waits for itself once in `N` pairs of keys, and two threads that nest in different orders can wait for each other.
+/// Users of striped locks have met this in production (google/guava issue 2653). Take both at once with
+/// [`lock_many`](LockTable::lock_many).
+///
+/// # Panics
+/// Debug builds notice that a thread would wait for itself, and panic with a message that says so.
+///
+/// # Source
+/// Emmons (2001): an object may be deleted safely, because its lock does not live inside it.
 pub struct LockTable<L, const N: usize = 256> {
     slots: [CachePadded<Slot<L>>; N],
 }

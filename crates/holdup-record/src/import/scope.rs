@@ -26,6 +26,8 @@ pub(super) struct Threads {
     pub roots: Vec<u32>,
     /// perf started them.
     pub are_a_command: bool,
+    /// How many other processes the file tells of.
+    pub others: usize,
     tids: FxHashSet<u32>,
 }
 
@@ -46,7 +48,7 @@ impl Threads {
         }
         let mut pids: FxHashSet<u32> = roots.iter().copied().collect();
         let mut tids = pids.clone();
-        for task in tasks {
+        for task in &tasks {
             if task.parent.is_some_and(|parent| pids.contains(&parent)) {
                 pids.insert(task.pid);
             }
@@ -54,7 +56,9 @@ impl Threads {
                 tids.insert(task.tid);
             }
         }
-        Ok(Some(Threads { roots, are_a_command: *scope == Scope::Command, tids }))
+        let others: FxHashSet<u32> =
+            tasks.iter().map(|task| task.pid).filter(|pid| !pids.contains(pid)).collect();
+        Ok(Some(Threads { roots, are_a_command: *scope == Scope::Command, others: others.len(), tids }))
     }
 
     /// Whether this thread is one of them.

@@ -820,12 +820,12 @@ fn grade(survey: &Survey) -> Grade {
     }
 }
 
-/// Whose threads are in the recording, where perf saw more than one program.
+/// Whose threads are in the recording, where perf saw more than one program and nobody was asked for.
 fn seen(survey: &Survey, scope: &Scope, threads: Option<&Threads>) -> Option<String> {
     match (scope, threads) {
-        (Scope::Command, Some(threads)) if survey.whole_cpus => Some(format!(
-            "perf recorded the whole machine; shown are the command that it ran (process {}) and its children; --all shows everything",
-            threads.roots[0]
+        (Scope::Command, Some(threads)) if threads.others > 0 => Some(format!(
+            "shown are the command that perf ran (process {}) and its children; --all shows the {} other processes of the file, too",
+            threads.roots[0], threads.others
         )),
         (Scope::Command, None) if survey.whole_cpus => Some(
             "perf recorded the whole machine, and it is all shown; `-p PID` shows one process and its children".into(),

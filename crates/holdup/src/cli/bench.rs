@@ -59,8 +59,22 @@ Examples:
 'holdup list locks' and 'holdup list factors' show what there is to choose from.";
 
 /// Locks that differ in kind: the bare loop, what languages offer, and one of each family.
-const MAIN_LOCKS: [&str; 9] =
-    ["none", "pthread", "std", "parking-lot", "adaptive", "ttas", "ticket", "mcs", "eventfd"];
+///
+/// Those that this system does not have are left out.
+const MAIN_LOCKS: [&str; 12] = [
+    "none",
+    "pthread",
+    "critical-section",
+    "srwlock",
+    "std",
+    "parking-lot",
+    "adaptive",
+    "ttas",
+    "ticket",
+    "mcs",
+    "eventfd",
+    "win-mutex",
+];
 const MAIN_THREADS: &str = "1,2,4,8";
 /// A first look has many cells and must end within a minute.
 const FIRST_LOOK: &str = "100ms";
@@ -231,7 +245,7 @@ fn usual_baseline(cells: &[Spec]) -> Option<String> {
             .iter()
             .all(|cell| holdup_bench::check_sense(&Spec { lock: lock.to_owned(), ..cell.clone() }).is_ok())
     };
-    ["pthread", "map-mutex"].into_iter().find(|lock| can(lock)).map(str::to_owned)
+    ["pthread", "critical-section", "map-mutex"].into_iter().find(|lock| can(lock)).map(str::to_owned)
 }
 
 /// Those of the main locks that can do what is asked; where that is none of them (maps, reader-writer locks, options that

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use holdup_analyze::Finding;
 use holdup_bench::demo::{NAME, SELLERS};
 use holdup_record::Detail;
 
@@ -133,19 +134,28 @@ fn folder() -> std::io::Result<PathBuf> {
     std::fs::create_dir(&folder).map(|()| folder)
 }
 
-/// The worst finding.
+/// The worst finding; and the worst about a lock, if that is another one: locks are what the cures are for.
 fn seen(recording: &Recording, style: &Style) -> String {
-    let mut out = paragraph(&summary::headline(recording), style);
-    let Some(worst) = recording.report.findings.first() else {
-        out.push_str(&paragraph(
-            "On a machine with idle CPUs the lock is hardly ever waited for; other programs that use all CPUs hide it too.",
-            style,
-        ));
-        return out;
+    let findings = &recording.report.findings;
+    let Some(worst) = findings.first() else {
+        return paragraph(&summary::headline(recording), style)
+            + &paragraph(
+                "On a machine with idle CPUs the lock is hardly ever waited for; other programs that use all CPUs hide it too.",
+                style,
+            );
     };
-    let words = sentences::of(recording, worst);
+    let is_about_a_lock = |finding: &&Finding| {
+        finding.subjects.iter().any(|subject| matches!(subject, holdup_analyze::Subject::Lock { .. }))
+    };
+    let lock = findings.iter().find(is_about_a_lock).filter(|lock| !std::ptr::eq(*lock, worst));
+    std::iter::once(worst).chain(lock).map(|finding| shown_finding(recording, finding, style)).collect()
+}
+
+fn shown_finding(recording: &Recording, finding: &Finding, style: &Style) -> String {
+    let words = sentences::of(recording, finding);
     let evidence: Vec<&str> = words.evidence.iter().take(4).map(String::as_str).collect();
     let lines = [("seen", evidence.join(", ")), ("try", words.cure.to_owned())];
+    let mut out = paragraph(&words.what, style);
     for (label, what) in lines.into_iter().filter(|(_, what)| !what.is_empty()) {
         let wrapped = text::wrap(&what, style.width - 8, 0).replace('\n', "\n        ");
         out.push_str(&format!("  {} {wrapped}\n", text::left(label, 5)));

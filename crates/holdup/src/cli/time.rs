@@ -40,18 +40,41 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     Ok(Status::Child(finished.code))
 }
 
+/// A line of context switches, or the word that the system does not count them.
+pub(super) fn switches(voluntary: Option<u64>, involuntary: Option<u64>) -> String {
+    match voluntary.zip(involuntary) {
+        Some((voluntary, involuntary)) => {
+            format!("switches  {voluntary:10} voluntary, {involuntary} involuntary")
+        }
+        None => "switches         n/a (this system does not count them)".to_owned(),
+    }
+}
+
+/// A line that says so where something plays the system that this program was built for.
+pub(super) fn translated_note() -> String {
+    let note = |by: String| format!("note: {}\n", crate::warning::translated(&by));
+    holdup_bench::machine::translated_by().map_or_else(String::new, note)
+}
+
+fn faults(minor: Option<u64>, major: Option<u64>) -> String {
+    match (minor, major) {
+        (Some(minor), Some(major)) => format!("faults    {minor:10} without I/O, {major} with"),
+        (Some(all), None) => format!("faults    {all:10} (this system does not tell those with I/O apart)"),
+        (None, _) => "faults           n/a (this system does not count them)".to_owned(),
+    }
+}
+
 fn text(used: &ProcessUse) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     format!(
-        "real      {:10.3} s\nuser      {:10.3} s\nkernel    {:10.3} s\nswitches  {:10} voluntary, {} involuntary\n\
-         faults    {:10} without I/O, {} with\nmemory    {:10.1} MiB at most\n",
+        "real      {:10.3} s\nuser      {:10.3} s\nkernel    {:10.3} s\n{}\n\
+         {}\nmemory    {:10.1} MiB at most\n{}",
         seconds(used.elapsed_ns),
         seconds(used.user_ns),
         seconds(used.kernel_ns),
-        used.voluntary_switches,
-        used.involuntary_switches,
-        used.minor_faults,
-        used.major_faults,
+        switches(used.voluntary_switches, used.involuntary_switches),
+        faults(used.minor_faults, used.major_faults),
         used.max_rss_bytes as f64 / f64::from(1 << 20),
+        translated_note(),
     )
 }

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use holdup_bench::locks;
 use holdup_bench::process::{Failure, FailureKind};
 use holdup_bench::sample::Sample;
 use holdup_bench::spec::Spec;
 
+use super::time::{switches, translated_note};
 use super::{Error, Status, measure, output};
 use crate::runner::{Workers, default_limit};
 
@@ -41,7 +43,7 @@ pub struct Options {
 }
 
 const EXAMPLES: &str = "\
-WHICH on Win32 in 1998, and what stands for it here:
+WHICH on Win32 in 1998, and what stands for it on Linux (Windows has the objects):
   1  one critical section          adaptive: spins, then sleeps; recursive
   2  two nested critical sections  the same, two different ones
   3  the kernel's mutex            futex-pi: always in the kernel, has an owner
@@ -100,16 +102,25 @@ struct Asked {
 struct Way {
     which: i64,
     then: &'static str,
-    lock: &'static str,
+    /// The object itself, and what stands for it where there is none.
+    locks: [&'static str; 2],
     nest: u32,
 }
 
+impl Way {
+    /// The first of the locks that this system has.
+    fn lock(&self) -> &'static str {
+        let [object, stand_in] = self.locks;
+        if locks::named(object).is_some() { object } else { stand_in }
+    }
+}
+
 static WAYS: [Way; 5] = [
-    Way { which: 1, then: "critical section", lock: "adaptive", nest: 1 },
-    Way { which: 2, then: "two nested critical sections", lock: "adaptive", nest: 2 },
-    Way { which: 3, then: "kernel mutex", lock: "futex-pi", nest: 1 },
-    Way { which: 4, then: "auto-reset event", lock: "eventfd", nest: 1 },
-    Way { which: 5, then: "binary semaphore", lock: "eventfd-sem", nest: 1 },
+    Way { which: 1, then: "critical section", locks: ["critical-section", "adaptive"], nest: 1 },
+    Way { which: 2, then: "two nested critical sections", locks: ["critical-section", "adaptive"], nest: 2 },
+    Way { which: 3, then: "kernel mutex", locks: ["win-mutex", "futex-pi"], nest: 1 },
+    Way { which: 4, then: "auto-reset event", locks: ["win-event", "eventfd"], nest: 1 },
+    Way { which: 5, then: "binary semaphore", locks: ["win-semaphore", "eventfd-sem"], nest: 1 },
 ];
 const SLEEP_POINTS: [(&str, &str); 4] = [
     ("never", "never yields"),
@@ -170,7 +181,7 @@ impl Asked {
 
     fn spec(&self) -> Result<Spec, Error> {
         let mut words = vec![
-            format!("lock={}", self.way.lock),
+            format!("lock={}", self.way.lock()),
             "workload=empty".to_owned(),
             format!("threads={}", self.threads),
             format!("depth={}", self.depth),
@@ -197,7 +208,7 @@ impl Asked {
 
     fn describe(&self) -> String {
         let mut text = String::new();
-        let what = if self.depth == 0 { "no lock: the baseline" } else { self.way.lock };
+        let what = if self.depth == 0 { "no lock: the baseline" } else { self.way.lock() };
         let _ = writeln!(text, "Which        {}  {} ({what})", self.way.which, self.way.then);
         let _ = writeln!(text, "Depth        {}", self.depth);
         let _ =
@@ -215,12 +226,12 @@ impl Asked {
 fn times(sample: &Sample) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     format!(
-        "real      {:10.3} s\nuser      {:10.3} s\nkernel    {:10.3} s\nswitches  {:10} voluntary, {} involuntary\n",
+        "real      {:10.3} s\nuser      {:10.3} s\nkernel    {:10.3} s\n{}\n{}",
         seconds(sample.elapsed_ns),
         seconds(sample.user_ns),
         seconds(sample.kernel_ns),
-        sample.voluntary_switches,
-        sample.involuntary_switches
+        switches(sample.voluntary_switches, sample.involuntary_switches),
+        translated_note()
     )
 }
 

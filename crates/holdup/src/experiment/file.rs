@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use holdup_bench::locks;
 use holdup_bench::spec::{FACTORS, Factor, Spec};
 use holdup_bench::work::parse_ns;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use super::expr::{
     ExprError, Scope, Series, SweepCells, did_you_mean, parse_condition, parse_number, series_value,
@@ -232,7 +233,7 @@ fn list_unless(near: &str, known: &[&str]) -> String {
     if near.is_empty() { format!("; it has {}", known.join(", ")) } else { String::new() }
 }
 
-/// `[series]`: names that stand for a lock (`mutex = "futex-pi"`) or for several values (`{ counter = "xadd" }`).
+/// `[series]`: names that stand for a lock (`mutex = "futex-pi"`, or of a list the first that this system has) or for several values (`{ counter = "xadd" }`).
 fn read_series(root: &Table<'_>) -> Result<Vec<Series>, FileError> {
     let Some(table) = root.table("series", "[series]".to_owned())? else { return Ok(Vec::new()) };
     let mut series = Vec::new();
@@ -252,11 +253,33 @@ fn read_series(root: &Table<'_>) -> Result<Vec<Series>, FileError> {
                 };
                 one_value_each(&values)?
             }
+            DeValue::Array(locks) => {
+                vec![one_value(&table, "lock", lock_of_this_system(&table, locks, value)?)?]
+            }
             _ => vec![one_value(&table, "lock", value)?],
         };
         series.push(Series { name: name.to_owned(), fixed });
     }
     Ok(series)
+}
+
+/// The first of these locks that this system has; a name that no system has is taken, so that it is refused.
+fn lock_of_this_system<'a>(
+    table: &Table<'_>,
+    locks: &'a DeArray<'_>,
+    list: &Value<'_>,
+) -> Result<&'a Value<'a>, FileError> {
+    let elsewhere = |lock: &&Value<'_>| match lock.get_ref() {
+        DeValue::String(name) => locks::exists_only_on(name).is_some(),
+        _ => false,
+    };
+    let found = locks.iter().find(|lock| !elsewhere(lock));
+    found.ok_or_else(|| {
+        table.error_at(
+            list,
+            "this system has none of these locks; end the list with one that all have".to_owned(),
+        )
+    })
 }
 
 fn one_value_each(table: &Table<'_>) -> Result<Vec<(&'static str, String)>, FileError> {

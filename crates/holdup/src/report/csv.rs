@@ -67,6 +67,11 @@ fn of_process(name: &str, value: fn(&ProcessUse) -> u64) -> Column {
     column(name, move |row| value(&row.record.process).to_string())
 }
 
+/// Empty where the system does not count it.
+fn counted(name: &str, value: fn(&ProcessUse) -> Option<u64>) -> Column {
+    column(name, move |row| value(&row.record.process).map_or_else(String::new, |count| count.to_string()))
+}
+
 fn columns(run: &RunRecord) -> Vec<Column> {
     let mut columns = vec![
         column("run", |row| row.run.id.to_string()),
@@ -97,10 +102,10 @@ fn columns(run: &RunRecord) -> Vec<Column> {
         of_process("process_elapsed_ns", |p| p.elapsed_ns),
         of_process("process_user_ns", |p| p.user_ns),
         of_process("process_kernel_ns", |p| p.kernel_ns),
-        of_process("process_voluntary_switches", |p| p.voluntary_switches),
-        of_process("process_involuntary_switches", |p| p.involuntary_switches),
-        of_process("process_minor_faults", |p| p.minor_faults),
-        of_process("process_major_faults", |p| p.major_faults),
+        counted("process_voluntary_switches", |p| p.voluntary_switches),
+        counted("process_involuntary_switches", |p| p.involuntary_switches),
+        counted("process_minor_faults", |p| p.minor_faults),
+        counted("process_major_faults", |p| p.major_faults),
         of_process("process_max_rss_bytes", |p| p.max_rss_bytes),
         column("background_share", |row| number(row.record.contamination.background_share)),
         column("steal_share", |row| number(row.record.contamination.steal_share)),
@@ -123,10 +128,10 @@ fn raw() -> Vec<Column> {
         of_sample("elapsed_ns", |s| Some(s.elapsed_ns as f64)),
         of_sample("user_ns", |s| Some(s.user_ns as f64)),
         of_sample("kernel_ns", |s| Some(s.kernel_ns as f64)),
-        of_sample("voluntary_switches", |s| Some(s.voluntary_switches as f64)),
-        of_sample("involuntary_switches", |s| Some(s.involuntary_switches as f64)),
-        of_sample("minor_faults", |s| Some(s.minor_faults as f64)),
-        of_sample("major_faults", |s| Some(s.major_faults as f64)),
+        of_sample("voluntary_switches", |s| Some(s.voluntary_switches? as f64)),
+        of_sample("involuntary_switches", |s| Some(s.involuntary_switches? as f64)),
+        of_sample("minor_faults", |s| Some(s.minor_faults? as f64)),
+        of_sample("major_faults", |s| Some(s.major_faults? as f64)),
         of_sample("ops", |s| Some(s.ops() as f64)),
         of_sample("acquisitions", |s| Some(s.acquisitions as f64)),
         of_sample("unit_ns", |s| Some(s.unit_ns)),

@@ -286,7 +286,7 @@ fn odd_figures_and_tiny_terminals_break_no_report() {
                     sample.elapsed_ns = ODD[random.usize(..6)];
                     sample.user_ns = ODD[random.usize(..6)];
                     sample.kernel_ns = ODD[random.usize(..6)];
-                    sample.voluntary_switches = ODD[random.usize(..6)];
+                    sample.voluntary_switches = Some(ODD[random.usize(..6)]);
                     sample.thread_ops.fill(ODD[random.usize(..6)]);
                     sample.unit_ns = f64::NAN;
                     if random.bool() {

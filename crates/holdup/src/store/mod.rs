@@ -422,6 +422,7 @@ impl Store {
         let sample = record.outcome.as_ref().ok();
         let failure = record.outcome.as_ref().err();
         let of = |read: fn(&Sample) -> u64| sample.map(read).map(saturate);
+        let switches = |read: fn(&Sample) -> Option<u64>| sample.and_then(read).map(saturate);
         let process = &record.process;
         self.connection
             .prepare(
@@ -443,16 +444,16 @@ impl Store {
                 of(|s| s.elapsed_ns),
                 of(|s| s.user_ns),
                 of(|s| s.kernel_ns),
-                of(|s| s.voluntary_switches),
-                of(|s| s.involuntary_switches),
+                switches(|s| s.voluntary_switches),
+                switches(|s| s.involuntary_switches),
                 sample.map(Sample::to_text),
                 saturate(process.elapsed_ns),
                 saturate(process.user_ns),
                 saturate(process.kernel_ns),
-                saturate(process.voluntary_switches),
-                saturate(process.involuntary_switches),
-                saturate(process.minor_faults),
-                saturate(process.major_faults),
+                or_uncounted(process.voluntary_switches),
+                or_uncounted(process.involuntary_switches),
+                or_uncounted(process.minor_faults),
+                or_uncounted(process.major_faults),
                 saturate(process.max_rss_bytes),
                 finite(record.contamination.background_share),
                 finite(record.contamination.steal_share),
@@ -580,10 +581,10 @@ fn sample_record(row: &Row<'_>) -> rusqlite::Result<SampleRecord> {
             elapsed_ns: row.get("process_elapsed_ns")?,
             user_ns: row.get("process_user_ns")?,
             kernel_ns: row.get("process_kernel_ns")?,
-            voluntary_switches: row.get("process_voluntary_switches")?,
-            involuntary_switches: row.get("process_involuntary_switches")?,
-            minor_faults: row.get("process_minor_faults")?,
-            major_faults: row.get("process_major_faults")?,
+            voluntary_switches: counted(row, "process_voluntary_switches")?,
+            involuntary_switches: counted(row, "process_involuntary_switches")?,
+            minor_faults: counted(row, "process_minor_faults")?,
+            major_faults: counted(row, "process_major_faults")?,
             max_rss_bytes: row.get("process_max_rss_bytes")?,
         },
         contamination: Contamination {
@@ -603,6 +604,17 @@ fn outcome(row: &Row<'_>) -> rusqlite::Result<Result<Sample, Failure>> {
     Sample::from_text(&raw)
         .map(Ok)
         .map_err(|why| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, why.into()))
+}
+
+/// In a column that must have a value: what the system did not count.
+const UNCOUNTED: i64 = -1;
+
+fn or_uncounted(count: Option<u64>) -> i64 {
+    count.map_or(UNCOUNTED, saturate)
+}
+
+fn counted(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).ok())
 }
 
 /// SQLite's integers have a sign.

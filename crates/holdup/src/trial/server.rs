@@ -76,8 +76,8 @@ pub fn run(
     let ended = end(serving)?;
     sample.user_s = ended.process.user_ns as f64 / 1e9;
     sample.kernel_s = ended.process.kernel_ns as f64 / 1e9;
-    sample.voluntary_switches = ended.process.voluntary_switches;
-    sample.involuntary_switches = ended.process.involuntary_switches;
+    sample.voluntary_switches = ended.process.voluntary_switches.unwrap_or(0);
+    sample.involuntary_switches = ended.process.involuntary_switches.unwrap_or(0);
     Ok(sample)
 }
 

@@ -35,6 +35,7 @@ fn a_perf_sched_recording_gives_the_same_top_finding() {
         let imported = format!("{file}.imported.holdup");
         let output = place.holdup(&["import", &data, "-o", &imported]).output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
+        assert!(text(&output).contains("the command that perf ran"), "{}", text(&output));
         only_the_command_is_shown(&place, &data, &imported);
         let ours = format!("{file}.holdup");
         assert!(place.record(&ours, &[&program]).status.success());

@@ -192,8 +192,19 @@ impl Browser {
 
     /// A key, by its name in the protocol.
     pub fn key(&mut self, key: &str) -> Result<(), String> {
-        let text = if key.chars().count() == 1 { key } else { "" };
+        self.keys(key, false)
+    }
+
+    /// A key, with or without shift.
+    pub fn keys(&mut self, key: &str, shift: bool) -> Result<(), String> {
+        let text = match key {
+            "Enter" => "\r",
+            key if key.chars().count() == 1 => key,
+            _ => "",
+        };
         let code = match key {
+            "End" => 35,
+            "Home" => 36,
             "ArrowLeft" => 37,
             "ArrowUp" => 38,
             "ArrowRight" => 39,
@@ -203,10 +214,26 @@ impl Browser {
             "Tab" => 9,
             _ => 0,
         };
-        let event =
-            |kind: &str| json!({ "type": kind, "key": key, "text": text, "windowsVirtualKeyCode": code });
+        let modifiers = if shift { 8 } else { 0 };
+        let event = |kind: &str| json!({ "type": kind, "key": key, "text": text, "windowsVirtualKeyCode": code, "modifiers": modifiers });
         self.call("Input.dispatchKeyEvent", event("keyDown"))?;
         self.call("Input.dispatchKeyEvent", event("keyUp")).map(drop)
+    }
+
+    /// A picture of the whole page, also of what the window does not show.
+    pub fn whole_picture(&mut self) -> Result<Vec<u8>, String> {
+        let size = self.eval("[innerWidth, document.documentElement.scrollHeight]")?;
+        let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
+        let wanted = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
+        let shot = self.call("Page.captureScreenshot", wanted)?;
+        decode(shot["data"].as_str().unwrap_or_default()).ok_or_else(|| "not base64".to_owned())
+    }
+
+    /// The page on paper, A4, as PDF.
+    pub fn paper(&mut self) -> Result<Vec<u8>, String> {
+        let size = json!({ "paperWidth": 8.27, "paperHeight": 11.69 });
+        let made = self.call("Page.printToPDF", size)?;
+        decode(made["data"].as_str().unwrap_or_default()).ok_or_else(|| "not base64".to_owned())
     }
 
     /// What the page did that it should not: requests other than for itself, messages of the console, exceptions.

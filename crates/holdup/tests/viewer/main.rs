@@ -6,8 +6,13 @@
 #[allow(dead_code, reason = "xtask takes pictures with it")]
 mod browser;
 mod bundle;
+mod drive;
+mod figures;
+mod keyboard;
 mod pages;
+mod paper;
 mod recording;
+mod results;
 
 /// Says why a test did not run.
 #[track_caller]

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use holdup::recording::Recording;
 use holdup::report::page;
 use holdup_analyze::{
-    Facts, Interval, LockFacts, LockName, OffTime, Primitive, ProcessFacts, Reason, Report, State,
+    Facts, Interval, LockFacts, LockName, OffTime, Primitive, Problem, ProcessFacts, Reason, Report, State,
     ThreadFacts, Timeline, Wake,
 };
 use holdup_trace::{Header, Pid, Target, Tid};
@@ -82,7 +82,8 @@ pub fn recorded(source: &str, folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Two threads that hand one lock to each other every 100 us, `rounds` times, all names hostile.
+/// Two threads that hand one lock to each other every 100 us, `rounds` times, all names hostile; events of the last round are lost,
+/// switches of the second thread are missing.
 ///
 /// ```text
 /// 500  |=== run 40 us ===|--- waits 50 us ---|r|
@@ -133,7 +134,12 @@ pub fn made_up(rounds: u64) -> Recording {
     };
     facts.totals.switches = 2 * rounds;
     facts.totals.events = 4 * rounds;
-    let report = Report { facts, timeline: Some(timeline(rounds)), ..Report::default() };
+    let last_ns = end_ns - 100_000;
+    let problems = vec![
+        Problem::Lost { count: 5, places: 1, from_ns: last_ns + 10_000, to_ns: last_ns + 30_000 },
+        Problem::SwitchesDiffer { tid: Tid(501), recorded: rounds, counted: rounds + 5 },
+    ];
+    let report = Report { facts, problems, timeline: Some(timeline(rounds)), ..Report::default() };
     Recording {
         path: PathBuf::from(format!("{}.holdup", HOSTILE.replace('/', "_"))),
         file_bytes: 1,

@@ -1,97 +1,9 @@
 //! A recording's page: what it shows, and that it does what people ask of it.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use super::browser::{self, Browser};
+use super::drive::{browser, colour, no_complaints, number, opened, painted, pixel, place, same, text};
 use super::{pages, skip};
-
-const READY: &str = "window.holdup && window.holdup.ready && !document.querySelector('.loading')";
-
-/// A browser, or a printed reason why there is none.
-fn browser(name: &str) -> Option<Browser> {
-    match browser::find() {
-        Some(program) => Some(Browser::start(&program, &pages::folder(&format!("{name}-profile"))).unwrap()),
-        None => {
-            skip("there is no Chromium (looked for chromium, chromium-browser, google-chrome)");
-            None
-        }
-    }
-}
-
-fn opened(browser: &mut Browser, page: &Path) {
-    browser.look(1600, 1000, false).unwrap();
-    browser.open(page, READY).unwrap();
-}
-
-fn number(browser: &mut Browser, expression: &str) -> f64 {
-    browser.eval(expression).unwrap().as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
-}
-
-fn text(browser: &mut Browser, selector: &str) -> String {
-    let found = browser.eval(&format!("document.querySelector({}).textContent", json!(selector))).unwrap();
-    found.as_str().unwrap_or_else(|| panic!("nothing is {selector}")).to_owned()
-}
-
-/// Two frames later everything that was asked for is painted.
-fn painted(browser: &mut Browser) {
-    browser
-        .eval("new Promise((resume) => requestAnimationFrame(() => requestAnimationFrame(() => resume(0))))")
-        .unwrap();
-}
-
-/// A place on the timeline in the window: this time, this row.
-fn place(browser: &mut Browser, time_ns: f64, row: u32) -> (f64, f64) {
-    let found = browser
-        .eval(&format!(
-            "(() => {{ const lane = document.querySelector('.lane'); lane.scrollIntoView({{ block: 'center' }}); \
-             const box = lane.getBoundingClientRect(); return [box.left + holdup.timeline.xOf({time_ns}), box.top + {row} * 24 + 13]; }})()"
-        ))
-        .unwrap();
-    (found[0].as_f64().unwrap(), found[1].as_f64().unwrap())
-}
-
-/// The colour of the rows' canvas at a time and row, and a variable of the style sheet as the same three numbers.
-fn pixel(browser: &mut Browser, time_ns: f64, row: u32) -> Value {
-    painted(browser);
-    browser
-        .eval(&format!(
-            "Array.from(document.querySelector('canvas.base').getContext('2d').getImageData(\
-             Math.round(holdup.timeline.xOf({time_ns})), {row} * 24 + 13, 1, 1).data).slice(0, 3)"
-        ))
-        .unwrap()
-}
-
-fn colour(browser: &mut Browser, variable: &str) -> Value {
-    browser
-        .eval(&format!(
-            "(() => {{ const hex = parseInt(getComputedStyle(document.documentElement).getPropertyValue('{variable}').trim().slice(1), 16); \
-             return [hex >> 16, (hex >> 8) & 255, hex & 255]; }})()"
-        ))
-        .unwrap()
-}
-
-/// The same data; a browser knows one kind of numbers, so 1.0 comes back as 1.
-fn same(shown: &Value, wanted: &Value, at: &str) {
-    match (shown, wanted) {
-        (Value::Number(a), Value::Number(b)) => assert_eq!(a.as_f64(), b.as_f64(), "{at}"),
-        (Value::Array(a), Value::Array(b)) => {
-            assert_eq!(a.len(), b.len(), "{at}");
-            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| same(a, b, &format!("{at}[{i}]")));
-        }
-        (Value::Object(a), Value::Object(b)) => {
-            assert!(a.keys().eq(b.keys()), "{at}");
-            b.iter().for_each(|(key, b)| same(&a[key], b, &format!("{at}.{key}")));
-        }
-        _ => assert_eq!(shown, wanted, "{at}"),
-    }
-}
-
-fn no_complaints(browser: &mut Browser) {
-    let complaints = browser.complaints();
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-}
 
 #[test]
 fn fixtures_open_without_a_request_or_an_error() {
@@ -223,6 +135,38 @@ fn the_timeline_zooms_pans_measures_and_tells() {
 }
 
 #[test]
+fn loss_and_doubt_are_shown_where_they_are() {
+    let Some(mut browser) = browser("loss") else { return };
+    let folder = pages::folder("loss");
+    opened(&mut browser, &pages::write(&pages::made_up(40), &folder));
+    // Red lines over the rows from the first to the last lost event, and nowhere else.
+    browser.eval("holdup.timeline.show(3880000, 3960000)").unwrap();
+    painted(&mut browser);
+    let mut red = |from: u32, to: u32| {
+        number(
+            &mut browser,
+            &format!(
+                "(() => {{ const line = holdup.timeline, x = Math.ceil(line.xOf({from})), width = Math.floor(line.xOf({to})) - x; \
+                 const data = document.querySelector('canvas.over').getContext('2d').getImageData(x, 0, width, 48).data; \
+                 return data.filter((value, i) => i % 4 === 0 && data[i + 3] > 20 && value - data[i + 1] > 60).length; }})()"
+            ),
+        )
+    };
+    assert!(red(3_911_000, 3_929_000) > 100.0);
+    assert_eq!(red(3_881_000, 3_909_000), 0.0);
+    assert_eq!(red(3_932_000, 3_959_000), 0.0);
+    // The thread whose switches are missing has a mark, in its row and in the table, that says so.
+    assert_eq!(number(&mut browser, "document.querySelectorAll('.labels .doubt').length"), 1.0);
+    let said = browser.eval("document.querySelector('.labels .doubt').parentElement.title").unwrap();
+    assert!(said.as_str().unwrap().contains("(501), 40 were recorded"), "{said}");
+    let told = browser
+        .eval("[...document.querySelectorAll('table[aria-label=Threads] tbody th')].map((one) => one.textContent.endsWith(' !') && one.title !== '')")
+        .unwrap();
+    assert_eq!(told, json!([true, false]), "the second thread ran longer, so it stands first");
+    no_complaints(&mut browser);
+}
+
+#[test]
 fn search_sort_tables_and_theme() {
     let Some(mut browser) = browser("search") else { return };
     let folder = pages::folder("search");
@@ -335,44 +279,5 @@ fn a_real_recording_and_the_way_from_a_finding_to_its_moment() {
         number(&mut browser, "holdup.timeline.selected"),
         number(&mut browser, "holdup.timeline.marked.thread")
     );
-    no_complaints(&mut browser);
-}
-
-#[test]
-fn pages_of_bench_and_try_share_the_shell() {
-    let Some(mut browser) = browser("shell") else { return };
-    let folder = pages::folder("shell");
-    // Results go into the test's own folder.
-    let words =
-        ["bench", "--lock", "pthread,none", "--threads", "1,2", "--repeat", "2", "--html", "bench.html"];
-    pages::holdup_at_home(&words, &folder);
-    let words =
-        ["try", "--budget", "60s", "--vary", "N=0.03,0.02", "--html", "try.html", "--", "sleep", "{N}"];
-    pages::holdup_at_home(&words, &folder);
-    for name in ["bench.html", "try.html"] {
-        browser.look(1600, 1000, true).unwrap();
-        browser.open(&folder.join(name), "document.querySelector('button.theme:not([hidden])')").unwrap();
-        let paper = "getComputedStyle(document.body).backgroundColor";
-        let dark = browser.eval(paper).unwrap();
-        browser.eval("document.querySelector('button.theme').click()").unwrap();
-        assert_ne!(browser.eval(paper).unwrap(), dark, "{name}");
-        // The first column's head sorts the rows, one way and then the other.
-        let names = "[...document.querySelector('table.sortable').tBodies[0].rows].map((row) => row.cells[0].textContent)";
-        let press = "document.querySelector('table.sortable thead button').click()";
-        browser.eval(press).unwrap();
-        let up = browser.eval(names).unwrap();
-        browser.eval(press).unwrap();
-        let down = browser.eval(names).unwrap();
-        let turned: Vec<Value> = down.as_array().unwrap().iter().rev().cloned().collect();
-        let distinct = up.as_array().unwrap().windows(2).all(|pair| pair[0] != pair[1]);
-        assert!(!distinct || up == Value::Array(turned), "{name}: {up} {down}");
-        assert!(number(&mut browser, "document.querySelectorAll('figure svg').length") > 0.0, "{name}");
-        no_complaints(&mut browser);
-    }
-    // Arrow keys read a chart.
-    browser.open(&folder.join("bench.html"), "document.querySelector('.plot svg')").unwrap();
-    browser.eval("document.querySelector('.plot svg').focus()").unwrap();
-    browser.key("ArrowRight").unwrap();
-    assert!(text(&mut browser, "figure .tip").contains("threads 1"));
     no_complaints(&mut browser);
 }

@@ -7,6 +7,8 @@ export interface StateRow { group: Group; label: string; cpu: number | null; loc
 
 export interface ThreadRow {
   label: string; name: string; process: string;
+  /** Why its figures are too low, if they are. */
+  problem: string | null;
   born_ns: number; ended_ns: number; pieces: number; levels: number[];
 }
 

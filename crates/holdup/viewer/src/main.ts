@@ -3,20 +3,22 @@
 import { charts } from "./charts";
 import { canInflate, json, type Report, type View } from "./data";
 import { element } from "./dom";
+import * as format from "./format";
 import { makeSortable } from "./table";
 import { tables } from "./tables";
-import { applyTheme, themeButton, toggleTheme } from "./theme";
+import { applyTheme, lightOnPaper, themeButton, toggleTheme } from "./theme";
 import { Timeline } from "./timeline";
 import { Tracks } from "./tracks";
 
 declare global {
   interface Window {
     /** For tests and the curious. */
-    holdup?: { timeline: Timeline | null; ready: boolean; openedMs: number; readyMs: number };
+    holdup?: { timeline: Timeline | null; ready: boolean; openedMs: number; readyMs: number; format: typeof format };
   }
 }
 
 applyTheme();
+lightOnPaper();
 document.addEventListener("DOMContentLoaded", () => {
   themeButton();
   for (const table of document.querySelectorAll<HTMLTableElement>("table.sortable")) makeSortable(table);
@@ -47,7 +49,7 @@ function recording(): void {
   const place = document.getElementById("timeline");
   const below = document.getElementById("tables");
   if (!report || !view || !place || !below) return;
-  const state = { timeline: null as Timeline | null, ready: false, openedMs: 0, readyMs: 0 };
+  const state = { timeline: null as Timeline | null, ready: false, openedMs: 0, readyMs: 0, format };
   window.holdup = state;
   if (!canInflate()) {
     place.replaceChildren(element("p", { class: "note" }, "This browser is too old for the timeline: it needs one from 2023 or later. The findings above and the tables below work."));

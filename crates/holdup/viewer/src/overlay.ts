@@ -1,6 +1,6 @@
 // What lies over the rows: grid, words in long stretches, wake-up arrows, markers, the marked stretch, lost events.
 
-import { OUTSIDE, pieceAt } from "./tracks";
+import { OUTSIDE, piecesIn, type Exact } from "./tracks";
 import { ROW, type Timeline } from "./timeline";
 
 /** Arrows that are drawn at most; more would hide the rows. */
@@ -21,7 +21,6 @@ export function ticks(from: number, to: number, width: number): { step: number; 
 export function drawOverlay(context: CanvasRenderingContext2D, line: Timeline, width: number, height: number, scroll: number): void {
   const style = getComputedStyle(line.root);
   const colour = (name: string) => style.getPropertyValue(name);
-  context.clearRect(0, 0, width, height);
   context.fillStyle = colour("--grid");
   for (const time of ticks(line.from, line.to, width).times) context.fillRect(Math.round(line.xOf(time)), 0, 1, height);
   lost(context, line, height, colour("--bad"));
@@ -75,30 +74,37 @@ function lost(context: CanvasRenderingContext2D, line: Timeline, height: number,
   }
 }
 
+/** The pieces of the rows that are shown, unless a row has more of them than can be told apart. */
+function eachPiece(line: Timeline, top: Map<number, number>, visit: (exact: Exact, piece: number, thread: number, y: number) => void): void {
+  for (const [thread, y] of top) {
+    const exact = line.tracks.all[thread]?.exact;
+    if (!exact) continue;
+    const { begin, end } = piecesIn(exact, line.from, line.to);
+    if (end - begin > MOST_PIECES) continue;
+    for (let piece = begin; piece < end; piece++) visit(exact, piece, thread, y);
+  }
+}
+
 /** What a stretch is, where there is room for it. */
 function words(context: CanvasRenderingContext2D, line: Timeline, width: number, top: Map<number, number>, colour: string): void {
   context.font = "10.5px system-ui, sans-serif";
   context.textBaseline = "middle";
   context.fillStyle = colour;
-  for (const [thread, y] of top) {
-    const exact = line.tracks.all[thread]?.exact;
-    if (!exact) continue;
-    const begin = Math.max(0, pieceAt(exact, line.from));
-    const end = Math.min(exact.count, pieceAt(exact, line.to) + 1);
-    if (end - begin > MOST_PIECES) continue;
-    for (let piece = begin; piece < end; piece++) {
-      const state = line.view.states[exact.states[piece] as number];
-      if (!state || state.group === "idle") continue;
-      const left = Math.max(0, line.xOf(exact.starts[piece] as number));
-      const room = Math.min(width, line.xOf(exact.starts[piece + 1] as number)) - left - 8;
-      if (room < 40) continue;
-      const letters = Math.floor(room / 5.6);
-      // The colour says that it is a wait: for what it waits is worth more of the room.
-      const label = state.group === "lock" ? state.label.replace(/^waits (for|on) /, "") : state.label;
-      const text = label.length <= letters ? label : letters > 6 ? `${label.slice(0, letters - 1)}\u2026` : "";
-      context.fillText(text, left + 4, y + 13);
-    }
-  }
+  const widths = new Map<string, number>();
+  eachPiece(line, top, (exact, piece, _, y) => {
+    const state = line.view.states[exact.states[piece] as number];
+    if (!state || state.group === "idle") return;
+    const left = Math.max(0, line.xOf(exact.starts[piece] as number));
+    const room = Math.min(width, line.xOf(exact.starts[piece + 1] as number)) - left - 8;
+    if (room < 40) return;
+    // The colour says that it is a wait: for what it waits is worth more of the room.
+    const label = state.group === "lock" ? state.label.replace(/^waits (for|on) /, "") : state.label;
+    const wide = widths.get(label) ?? context.measureText(label).width;
+    widths.set(label, wide);
+    const letters = Math.floor((label.length * room) / wide);
+    const text = wide <= room ? label : letters > 6 ? `${label.slice(0, letters - 2)}\u2026` : "";
+    context.fillText(text, left + 4, y + 13);
+  });
 }
 
 /** From who woke to who was woken. */
@@ -110,17 +116,10 @@ function arrows(context: CanvasRenderingContext2D, line: Timeline, top: Map<numb
     if (to === undefined || from === undefined || from === to || time < line.from || time > line.to) return;
     found.push([line.xOf(time), from + ROW / 2, to + (from < to ? 3 : ROW - 5), woken === line.selected || waker - OUTSIDE - 1 === line.selected]);
   };
-  for (const thread of top.keys()) {
-    const exact = line.tracks.all[thread]?.exact;
-    if (!exact) continue;
-    const begin = Math.max(0, pieceAt(exact, line.from));
-    const end = Math.min(exact.count, pieceAt(exact, line.to) + 1);
-    if (end - begin > MOST_PIECES) continue;
-    for (let piece = begin; piece < end; piece++) {
-      const waker = exact.wakers[piece] as number;
-      if (waker > OUTSIDE) add(exact.starts[piece] as number, waker, thread);
-    }
-  }
+  eachPiece(line, top, (exact, piece, thread) => {
+    const waker = exact.wakers[piece] as number;
+    if (waker > OUTSIDE) add(exact.starts[piece] as number, waker, thread);
+  });
   for (const { time, waker, woken } of line.tracks.loose.length <= 100_000 ? line.tracks.loose : []) if (waker > OUTSIDE) add(time, waker, woken);
   if (found.length > MOST_ARROWS) return;
   context.strokeStyle = context.fillStyle = colour;

@@ -10,6 +10,9 @@ export interface Palette {
   states: Rgb[];
 }
 
+/** CPUs beyond these begin again. */
+const RUN_COLOURS = 4;
+
 /** Locks beyond these share the last colour. */
 export const LOCK_COLOURS = 8;
 
@@ -31,17 +34,22 @@ export function ranks(view: View): Map<number, number> {
   return new Map([...locks].sort((a, b) => a - b).map((lock, rank) => [lock, rank]));
 }
 
+/** The colour variable of each state: who uses it follows the theme. */
+export function variables(view: View): string[] {
+  const ranked = ranks(view);
+  return view.states.map((state) => {
+    if (state.group === "running") return `--run${(state.cpu ?? 0) % RUN_COLOURS}`;
+    if (state.group === "lock") return lockColour(state.lock === null ? LOCK_COLOURS : ranked.get(state.lock) ?? LOCK_COLOURS);
+    return `--${state.group}`;
+  });
+}
+
 export function palette(view: View): Palette {
   const style = getComputedStyle(document.documentElement);
-  const running = [0, 1, 2, 3].map((i) => rgb(style, `--run${i}`));
+  const running = Array.from({ length: RUN_COLOURS }, (_, i) => rgb(style, `--run${i}`));
   const groups = {
     runnable: rgb(style, "--runnable"), idle: rgb(style, "--idle"), blocked: rgb(style, "--blocked"), lost: rgb(style, "--lost"),
   };
-  const ranked = ranks(view);
-  const states = view.states.map((state): Rgb => {
-    if (state.group === "running") return running[(state.cpu ?? 0) % running.length] as Rgb;
-    if (state.group === "lock") return rgb(style, lockColour(state.lock === null ? LOCK_COLOURS : ranked.get(state.lock) ?? LOCK_COLOURS));
-    return groups[state.group];
-  });
+  const states = variables(view).map((name) => rgb(style, name));
   return { paper: rgb(style, "--paper"), row: rgb(style, "--lane"), running, ...groups, switch: rgb(style, "--switch"), states };
 }

@@ -2,6 +2,7 @@
 
 import { element } from "./dom";
 import * as format from "./format";
+import { variables } from "./palette";
 import { sum, type Stats } from "./stats";
 import type { Timeline } from "./timeline";
 
@@ -13,8 +14,11 @@ export class StatsPanel {
   readonly root = element("div", { class: "stats", role: "region", "aria-label": "Figures of the selection" });
   private timer = 0;
   private turn = 0;
+  private readonly colours: string[];
 
-  constructor(private readonly line: Timeline) {}
+  constructor(private readonly line: Timeline) {
+    this.colours = variables(line.view);
+  }
 
   update(): void {
     clearTimeout(this.timer);
@@ -51,13 +55,15 @@ export class StatsPanel {
 
   private waits(stats: Stats): HTMLElement {
     const most = Math.max(1, ...stats.waits.map((wait) => wait.ns));
+    const rest = stats.waits.slice(MOST_WAITS);
+    const more = rest.length === 0 ? [] : [element("li", { class: "rest" },
+      element("span", { class: "label" }, `and ${rest.length} more`), element("span", { class: "value" }, format.time(rest.reduce((ns, wait) => ns + wait.ns, 0))))];
     return element("ol", {}, ...stats.waits.slice(0, MOST_WAITS).map((wait) => {
       const state = this.line.view.states[wait.state];
-      const colour = this.line.colours.states[wait.state] ?? [0, 0, 0];
       return element("li", {},
-        element("i", { style: `width:${((wait.ns / most) * 100).toFixed(1)}%;background:rgb(${colour.join()})` }),
-        element("span", { class: "label" }, state?.label ?? ""), element("span", { class: "value" }, `${format.time(wait.ns)}, ${format.count(wait.count)}\u00d7`));
-    }));
+        element("i", { style: `width:${((wait.ns / most) * 100).toFixed(1)}%;background:var(${this.colours[wait.state] ?? "--blocked"})` }),
+        element("span", { class: "label", title: state?.label ?? "" }, state?.label ?? ""), element("span", { class: "value" }, `${format.time(wait.ns)}, ${format.count(wait.count)}\u00d7`));
+    }), ...more);
   }
 }
 

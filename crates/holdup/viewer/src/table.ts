@@ -8,6 +8,10 @@ export interface Column<T> {
   text?: (row: T) => string;
   /** The exact value, shown on hover. */
   exact?: (row: T) => string;
+  /** Long names may be broken anywhere; all else stays in a line. */
+  wrap?: boolean;
+  /** A colour variable shown in front. */
+  colour?: (row: T) => string | null;
 }
 
 /** Rows that are shown before somebody asks for all. */
@@ -30,7 +34,7 @@ export class Table<T> {
       const press = element("button", { type: "button" }, column.title);
       if (column.hint) press.title = column.hint;
       press.addEventListener("click", () => this.sort(index));
-      return element("th", { scope: "col", class: column.number ? "n" : "" }, press);
+      return element("th", { scope: "col", class: kind(column) }, press);
     });
     const filter = element("input", { type: "search", placeholder: "Filter", "aria-label": `Filter ${name}` });
     filter.addEventListener("input", () => { this.query = filter.value.trim().toLowerCase(); this.show(); });
@@ -66,8 +70,10 @@ export class Table<T> {
   private row(row: T): HTMLElement {
     const { pick, look } = this.options;
     const cells = this.columns.map((column, index) => {
-      const cell = element(index === 0 ? "th" : "td", { class: column.number ? "n" : "" });
+      const cell = element(index === 0 ? "th" : "td", { class: kind(column) });
       if (column.exact) cell.title = column.exact(row);
+      const colour = column.colour?.(row);
+      if (colour) cell.append(element("i", { class: "swatch", style: `background:var(${colour})` }));
       const text = this.text(column, row);
       if (index === 0 && pick) {
         const press = element("button", { type: "button", class: "link" }, element("bdi", {}, text));
@@ -80,17 +86,39 @@ export class Table<T> {
   }
 }
 
+function kind<T>(column: Column<T>): string {
+  return column.number ? "n" : column.wrap ? "w" : "";
+}
+
 function compare(a: string | number, b: string | number): number {
   return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true });
 }
 
-/** Lets the heads of a table that is there already sort it. Rows under headings of their own stay as they are. */
+/** A row of a table that is there already; headings of groups span it. */
+interface Written { row: HTMLTableRowElement; heading: Written | null; cells: string[]; text: string }
+
+/** A table with fewer rows is seen at a glance. */
+const FILTERED = 6;
+
+/** Lets the heads of a table that is there already sort it, and a field filter it. Sorted rows leave the headings of their groups. */
 export function makeSortable(table: HTMLTableElement): void {
   const heads = [...table.querySelectorAll<HTMLTableCellElement>("thead th")];
   const body = table.tBodies[0];
-  if (!body || [...body.rows].some((row) => row.cells.length !== heads.length)) return;
-  const shown = [...body.rows].map((row) => [...row.cells].map((cell) => cell.textContent ?? ""));
-  const original = [...body.rows].map((row, index) => ({ row, cells: shown[index] as string[] }));
+  if (!body) return;
+  const rows = written(body, heads.length);
+  let query = "";
+  let by = -1;
+  const show = () => {
+    const order = heads[by]?.getAttribute("aria-sort") ?? "none";
+    const sign = order === "descending" ? -1 : 1;
+    const plain = rows.filter((one) => one.heading !== one);
+    const matching = new Set(plain.filter((one) => one.text.includes(query)));
+    const headings = new Set([...matching].map((one) => one.heading));
+    for (const one of rows) one.row.hidden = one.heading === one ? order !== "none" || !headings.has(one) : !matching.has(one);
+    const sorted = order === "none" ? rows : [...plain].sort((a, b) => sign * compareText(a.cells[by] ?? "", b.cells[by] ?? ""));
+    body.classList.toggle("sorted", order !== "none" || query !== "");
+    body.append(...sorted.map(({ row }) => row));
+  };
   heads.forEach((head, column) => {
     if (!head.textContent) return;
     const press = element("button", { type: "button", class: "sort", title: "Sort by this column" }, ...head.childNodes);
@@ -100,15 +128,28 @@ export function makeSortable(table: HTMLTableElement): void {
       const order = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort") ?? "none"] ?? "none";
       heads.forEach((other) => { if (other.hasAttribute("aria-sort")) other.setAttribute("aria-sort", "none"); });
       head.setAttribute("aria-sort", order);
-      const sign = order === "descending" ? -1 : 1;
-      const sorted = order === "none" ? original : [...original].sort((a, b) => sign * compareText(a.cells[column] ?? "", b.cells[column] ?? ""));
-      body.classList.toggle("sorted", order !== "none");
-      body.append(...sorted.map(({ row }) => row));
+      by = column;
+      show();
     });
+  });
+  if (rows.length < FILTERED) return;
+  const filter = element("input", { type: "search", class: "filter", placeholder: "Filter", "aria-label": `Filter ${table.getAttribute("aria-label") ?? "the table"}` });
+  filter.addEventListener("input", () => { query = filter.value.trim().toLowerCase(); show(); });
+  (table.closest(".scroll") ?? table).before(filter);
+}
+
+function written(body: HTMLTableSectionElement, columns: number): Written[] {
+  let heading: Written | null = null;
+  return [...body.rows].map((row) => {
+    // A cell that spans others stands in the first of them.
+    const cells = [...row.cells].flatMap((cell) => [cell.textContent ?? "", ...Array<string>(cell.colSpan - 1).fill("")]);
+    const one: Written = { row, heading, cells, text: cells.join("\n").toLowerCase() };
+    if (columns > 1 && row.cells.length === 1 && row.cells[0]?.colSpan === columns) heading = one.heading = one;
+    return one;
   });
 }
 
-/** A figure such as `24.1ns [23-25]`, `1.2k` or `41%` by its size, anything else by its letters. */
+/** A figure such as `24.1ns [23-25]`, `1.2k`, `0.98x` or `41%` by its size, anything else by its letters. */
 export function compareText(a: string, b: string): number {
   const [x, y] = [size(a), size(b)];
   if (x !== null && y !== null) return x - y;
@@ -116,9 +157,10 @@ export function compareText(a: string, b: string): number {
   return a.localeCompare(b, undefined, { numeric: true });
 }
 
-const UNITS: Record<string, number> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, k: 1e3, M: 1e6, G: 1e9, T: 1e12, "%": 0.01 };
+const UNITS: Record<string, number> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, k: 1e3, M: 1e6, G: 1e9, T: 1e12, "%": 0.01, x: 1 };
 
+/** Signs in front, such as that of a doubt, do not count. */
 function size(text: string): number | null {
-  const found = /^\s*<?(-?[0-9][0-9.,]*(?:e[-+]?[0-9]+)?)\s*(ns|us|ms|s|k|M|G|T|%)?(?![a-zA-Z])/.exec(text);
+  const found = /^[\s<?~=*\u2248]*(-?[0-9][0-9.,]*(?:e[-+]?[0-9]+)?)\s*(ns|us|ms|s|k|M|G|T|x|%)?(?![a-zA-Z])/.exec(text);
   return found ? Number((found[1] as string).replace(/,/g, "")) * (UNITS[found[2] ?? ""] ?? 1) : null;
 }

@@ -3,6 +3,7 @@
 import type { Code, LockReport, PairReport, Report, ThreadReport, View } from "./data";
 import { element } from "./dom";
 import * as format from "./format";
+import { lockColour, ranks } from "./palette";
 import { Table, type Column } from "./table";
 import type { Timeline } from "./timeline";
 
@@ -18,20 +19,27 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
   const label = (tid: number) => view.threads[byTid.get(tid) ?? -1]?.label ?? `thread ${tid}`;
   const life = (thread: ThreadReport) => Math.max(1, thread.ended_ns - thread.born_ns);
   const index = new Map(report.threads.map((thread, at) => [thread, at]));
+  const row = (thread: ThreadReport) => view.threads[index.get(thread) ?? -1];
   const since = (time: number) => time - Number(view.zero_ns);
 
+  const ranked = ranks(view);
+  const colour = (lock: LockReport) => {
+    const rank = ranked.get(report.locks.indexOf(lock));
+    return rank === undefined ? null : lockColour(rank);
+  };
+
   const locks = new Table<LockReport>("Locks", report.locks, [
-    { title: "lock", value: (lock) => lock.name },
+    { title: "lock", wrap: true, colour, value: (lock) => lock.name },
     { title: "kind", value: (lock) => (lock.contention ? lock.primitive : `${lock.primitive} (idle by design)`) },
     count("waits", "Waits that slept", (lock) => lock.waits),
     count("waits/s", "Waits per second of the recording", (lock) => Math.round(lock.waits / seconds)),
-    ns("waited", "Time of all waits", (lock) => lock.wait_ns.sum_ns),
+    ns("waited", "Time of all waits, each until the thread ran again", (lock) => lock.wait_ns.sum_ns),
     ns("median", "Median wait", (lock) => lock.wait_ns.median_ns),
     ns("p99", "99 of 100 waits are not longer", (lock) => lock.wait_ns.p99_ns),
     ns("longest", "The longest wait", (lock) => lock.wait_ns.max_ns),
     count("at once", "Most threads that waited at the same time", (lock) => lock.max_waiters),
     count("wasted", "Calls that woke nobody", (lock) => lock.wasted_wakes),
-    { title: "where", value: (lock) => lock.wait_sites[0]?.place ?? "" },
+    { title: "where", wrap: true, value: (lock) => lock.wait_sites[0]?.place ?? "" },
   ], 4, {
     empty: "No thread waited on a futex, or waits were not recorded.",
     look: (lock) => (lock.contention ? "role-lock" : "idle"),
@@ -44,7 +52,7 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
   });
 
   const threads = new Table<ThreadReport>("Threads", report.threads, [
-    { title: "thread", value: (thread) => view.threads[index.get(thread) ?? -1]?.label ?? "" },
+    { title: "thread", wrap: true, value: (thread) => row(thread)?.label ?? "", text: (thread) => `${row(thread)?.label ?? ""}${row(thread)?.problem ? " !" : ""}`, exact: (thread) => row(thread)?.problem ?? "" },
     ns("lived", "Time between its first and last event", life),
     ns("on CPU", "CPU time", (thread) => thread.on_cpu_ns),
     share("CPU", "Share of its life on a CPU", (thread) => thread.on_cpu_ns / life(thread)),
@@ -56,10 +64,10 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
     ns("delay p99", "From runnable to running", (thread) => thread.run_delay_ns.p99_ns),
     count("wakes", "Futex calls by it that woke somebody", (thread) => thread.wakes),
     count("moves", "Times it ran on another CPU than before", (thread) => thread.migrations),
-  ], 2, { empty: "No thread ran.", pick: (thread) => { line?.select(index.get(thread) ?? -1); line?.root.scrollIntoView({ block: "start" }); } });
+  ], 2, { empty: "No thread ran.", pick: (thread) => line?.lead(index.get(thread) ?? -1) });
 
   const pairs = new Table<PairReport>("Pairs", report.pairs, [
-    { title: "one", value: (pair) => label(pair.a) }, { title: "other", value: (pair) => label(pair.b) },
+    { title: "one", wrap: true, value: (pair) => label(pair.a) }, { title: "other", wrap: true, value: (pair) => label(pair.b) },
     count("round trips", "One woke the other and was woken by it", (pair) => pair.round_trips),
     count("per second", "Round trips per second of the recording", (pair) => Math.round(pair.round_trips / seconds)),
     count("wakes \u2192", "The one woke the other", (pair) => pair.a_wakes_b), count("wakes \u2190", "The other woke the one", (pair) => pair.b_wakes_a),
@@ -74,14 +82,14 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
   ];
   const whose: Column<Code> = { title: "whose", hint: "Whose code it is", value: (code) => code.frame.role };
   const look = (code: Code) => `role-${code.frame.role}`;
-  const module: Column<Code> = { title: "module", value: (code) => format.base(code.frame.module) };
+  const module: Column<Code> = { title: "module", wrap: true, value: (code) => format.base(code.frame.module) };
   const none = "There are no CPU samples in this recording.";
   const symbols = new Table<Code>("Symbols", report.symbols, [
-    { title: "routine", value: (code) => format.clean(code.frame.function ?? `${format.base(code.frame.module)}+${code.frame.offset}`) },
+    { title: "routine", wrap: true, value: (code) => format.clean(code.frame.function ?? `${format.base(code.frame.module)}+${code.frame.offset}`) },
     ...hits, whose, { title: "address", value: (code) => code.frame.offset }, module,
-    { title: "source", value: (code) => (code.frame.file ? `${format.base(code.frame.file)}${code.frame.line ? `:${code.frame.line}` : ""}` : "") },
+    { title: "source", wrap: true, value: (code) => (code.frame.file ? `${format.base(code.frame.file)}${code.frame.line ? `:${code.frame.line}` : ""}` : "") },
   ], 1, { empty: none, look });
-  const modules = new Table<Code>("Modules", report.modules, [module, ...hits, whose, { title: "path", value: (code) => format.clean(code.frame.module) }], 1, { empty: none, look });
+  const modules = new Table<Code>("Modules", report.modules, [module, ...hits, whose, { title: "path", wrap: true, value: (code) => format.clean(code.frame.module) }], 1, { empty: none, look });
 
   tabs(root, [["Locks", report.locks.length, locks.root], ["Threads", report.threads.length, threads.root], ["Pairs", report.pairs.length, pairs.root],
     ["Symbols", report.symbols.length, symbols.root], ["Modules", report.modules.length, modules.root]]);

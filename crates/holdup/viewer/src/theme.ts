@@ -34,6 +34,16 @@ export function toggleTheme(): void {
   listeners.forEach((listener) => listener());
 }
 
+/** Paper is white, whatever the screen is: pictures that are drawn are drawn anew for it. */
+export function lightOnPaper(): void {
+  const root = document.documentElement;
+  let chosen: string | undefined;
+  addEventListener("beforeprint", () => { chosen = root.dataset["theme"]; root.dataset["theme"] = "light"; });
+  addEventListener("afterprint", () => {
+    if (chosen === undefined) delete root.dataset["theme"]; else root.dataset["theme"] = chosen;
+  });
+}
+
 export function themeButton(): void {
   for (const found of document.querySelectorAll<HTMLButtonElement>("button.theme")) {
     const name = () => {

@@ -42,6 +42,8 @@ export class Timeline {
   private query = "";
   private raster: Raster;
   private dirty = false;
+  /** The marked stretch is told as soon as it is painted: keys found it. */
+  private telling = false;
   private buffer: ImageData | null = null;
   private pixels: Lines = lines(1);
   private readonly base = element("canvas", { class: "base", "aria-hidden": "true" });
@@ -55,6 +57,9 @@ export class Timeline {
   private readonly found = element("span", { class: "found", role: "status" });
   private readonly search = element("input", { type: "search", placeholder: "Search threads and locks  /", "aria-label": "Search threads and locks" });
   private readonly status = element("div", { class: "status", "aria-live": "off" });
+  private readonly loading = element("span", { class: "loading" }, "reading the events \u2026");
+  private readonly unprinted = element("p", { class: "unprinted note" });
+  private readonly keysDialog = keyHelp();
   private readonly overview: Overview;
   private readonly panel: StatsPanel;
 
@@ -71,6 +76,8 @@ export class Timeline {
     onTheme(() => this.recolour());
     new ResizeObserver(() => this.draw()).observe(this.lane);
     this.scroller.addEventListener("scroll", () => { this.hideTip(); this.draw(); });
+    addEventListener("beforeprint", () => this.printing(true));
+    addEventListener("afterprint", () => this.printing(false));
   }
 
   /** New data came in. */
@@ -80,11 +87,24 @@ export class Timeline {
     this.draw();
   }
 
-  recolour(): void {
+  private recoloured(): void {
     this.colours = palette(this.view);
     this.raster = new Raster(this.tracks, this.colours, this.view.states, this.dim);
     this.overview.forget();
+  }
+
+  recolour(): void {
+    this.recoloured();
     this.draw();
+  }
+
+  /** On paper the rows are as wide as a page, and as many as one has room for. */
+  private printing(on: boolean): void {
+    this.root.classList.toggle("printing", on);
+    this.recoloured();
+    this.paint();
+    const fit = Math.floor(this.scroller.clientHeight / ROW);
+    this.unprinted.textContent = fit < this.rows.length ? `${fit} of ${this.rows.length} rows are printed: those that were in view.` : "";
   }
 
   /** Shows this stretch, within what there is. */
@@ -94,6 +114,7 @@ export class Timeline {
     const middle = (from + to) / 2;
     this.from = Math.max(start, Math.min(end - span, middle - span / 2));
     this.to = this.from + span;
+    this.hideTip();
     this.panel.update();
     this.draw();
   }
@@ -119,8 +140,13 @@ export class Timeline {
     this.marked = target;
     this.a = target.from;
     this.b = target.to;
-    this.select(target.thread);
     this.show(target.from - length * 1.5, target.to + length * 1.5);
+    this.lead(target.thread);
+  }
+
+  /** Selects a thread, and brings eyes and keys to the timeline. */
+  lead(thread: number): void {
+    this.select(thread);
     this.root.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
     this.root.focus({ preventScroll: true });
   }
@@ -167,7 +193,7 @@ export class Timeline {
     this.dim = hits.length > 0 ? new Set(hits) : null;
     this.order();
     const threads = this.threads().length;
-    this.found.textContent = this.query === "" ? "" : `${threads} of ${this.view.threads.length} threads` + (hits.length > 0 ? `; ${hits.length} kinds of waits stand out, Enter finds the next` : "");
+    this.found.textContent = this.query === "" ? "" : `${threads} of ${this.view.threads.length} threads` + (hits.length > 0 ? `; ${hits.length === 1 ? "1 kind of wait stands" : `${hits.length} kinds of waits stand`} out, Enter finds the next` : "");
     this.recolour();
     this.panel.update();
   }
@@ -193,6 +219,7 @@ export class Timeline {
     if (!best) return;
     const span = this.to - this.from;
     this.marked = best;
+    this.telling = true;
     this.select(best.thread);
     if (best.from < this.from || best.to > this.to || best.to - best.from < span / 400) {
       const wide = Math.min(span, Math.max(LEAST, (best.to - best.from) * 40));
@@ -234,8 +261,8 @@ export class Timeline {
         button("\u2212", "Zoom out (-)", () => this.zoom(2, (this.from + this.to) / 2)),
         button("+", "Zoom in (+)", () => this.zoom(0.5, (this.from + this.to) / 2)),
         button("All", "Show everything (0)", () => this.fit()),
-        button("A\u2013B", "Show what is between the markers (Z)", () => this.zoomToSelection())),
-      this.found,
+        button("A\u2013B", "Show what is between the markers (Z)", () => this.zoomToSelection()),
+        button("Keys", "Keys and mouse (?)", () => this.keysDialog.showModal())),
     );
     this.lane.append(this.base, this.over);
     this.inner.append(this.labels, this.lane);
@@ -243,13 +270,20 @@ export class Timeline {
     const head = element("div", { class: "head" }, element("div", { class: "corner" }, legend()), element("div", { class: "tops" }, this.overview.canvas, this.ruler));
     this.root.tabIndex = 0;
     this.root.replaceChildren(
-      element("h2", {}, "Timeline"), tools, element("div", { class: "frame" }, head, this.scroller, this.status), this.panel.root, help(), this.tip);
+      element("div", { class: "title" }, element("h2", {}, "Timeline"), this.found, this.loading), tools,
+      element("div", { class: "frame" }, head, this.scroller, this.status), this.unprinted, this.panel.root, this.tip, this.keysDialog);
     this.labels.addEventListener("click", (event) => {
       const label = (event.target as Element).closest<HTMLElement>("[data-thread]");
       if (label) this.select(Number(label.dataset["thread"]));
     });
     this.pointer();
     this.keys();
+  }
+
+  private markersAroundMarked(): void {
+    if (!this.marked) return;
+    this.setMarker("a", this.marked.from);
+    this.setMarker("b", this.marked.to);
   }
 
   private zoomToSelection(): void {
@@ -264,8 +298,9 @@ export class Timeline {
     this.rows = arrange(this.view, this.report, this.sort, this.grouping, any ? named : () => this.dim !== null);
     this.labels.replaceChildren(...this.rows.map((row) => {
       if (row.kind === "group") return element("div", { class: "group", role: "presentation" }, row.label);
-      const label = this.view.threads[row.index]?.label ?? "";
-      return element("div", { class: "thread", role: "option", "data-thread": String(row.index), title: label, "aria-selected": String(row.index === this.selected) }, element("bdi", {}, label));
+      const { label = "", problem = null } = this.view.threads[row.index] ?? {};
+      const doubt = problem ? [element("span", { class: "doubt", "aria-label": problem }, "!")] : [];
+      return element("div", { class: "thread", role: "option", "data-thread": String(row.index), title: [label, ...(problem ? [problem] : [])].join("\n"), "aria-selected": String(row.index === this.selected) }, element("bdi", {}, label), ...doubt);
     }));
     this.inner.style.height = `${Math.max(1, this.rows.length) * ROW}px`;
     this.scroller.style.setProperty("--rows", String(Math.max(3, this.rows.length)));
@@ -278,7 +313,8 @@ export class Timeline {
   }
 
   private paint(): void {
-    const ratio = Math.min(2, devicePixelRatio || 1);
+    const printing = this.root.classList.contains("printing");
+    const ratio = printing ? 2 : Math.min(2, devicePixelRatio || 1);
     const width = Math.max(1, Math.round(this.lane.clientWidth * ratio));
     const height = Math.max(1, Math.round(this.scroller.clientHeight * ratio));
     for (const canvas of [this.base, this.over]) {
@@ -288,12 +324,16 @@ export class Timeline {
     this.paintRows(width, height, ratio);
     const context = this.over.getContext("2d");
     if (context) {
+      // What is drawn for paper is kept as drawing, and a cleared stretch would clear the rows below it too: a new canvas does not.
+      if (printing) this.over.width = width; else context.clearRect(0, 0, width, height);
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       drawOverlay(context, this, this.lane.clientWidth, this.scroller.clientHeight, this.scroller.scrollTop);
     }
     this.paintRuler(ratio);
     this.overview.paint(ratio);
     this.say();
+    if (this.telling) this.tell();
+    this.telling = false;
   }
 
   private paintRows(width: number, height: number, ratio: number): void {
@@ -366,8 +406,8 @@ export class Timeline {
       ["cursor", "cursor", at(this.cursor)],
       ["a", "A", at(this.a)], ["b", "B", at(this.b)], ["difference", "B \u2212 A", difference],
     ];
-    const load = this.tracks.ready < this.tracks.all.length ? [element("span", { class: "loading" }, "reading the events \u2026")] : [];
-    this.status.replaceChildren(...parts.map(([name, label, value]) => element("span", { "data-part": name }, element("b", {}, label), ` ${value}`)), ...load);
+    if (this.tracks.ready >= this.tracks.all.length) this.loading.remove();
+    this.status.replaceChildren(...parts.map(([name, label, value]) => element("span", { "data-part": name }, element("b", {}, label), ` ${value}`)));
   }
 
   private threadAt(y: number): number {
@@ -460,6 +500,17 @@ export class Timeline {
     this.tip.style.top = `${pageY + 18 + height < innerHeight ? pageY + 18 : Math.max(4, pageY - 12 - height)}px`;
   }
 
+  /** What the pointer would tell of the marked stretch. */
+  private tell(): void {
+    const { marked } = this;
+    const row = marked ? this.rowOf(marked.thread) : -1;
+    if (!marked || row < 0) return;
+    const box = this.lane.getBoundingClientRect();
+    const x = Math.max(0, Math.min(box.width - 1, this.xOf((marked.from + marked.to) / 2)));
+    const y = row * ROW - this.scroller.scrollTop + ROW / 2;
+    this.hover(x, y, box.left + x, box.top + y);
+  }
+
   private hideTip(): void {
     this.tip.style.visibility = "hidden";
   }
@@ -468,7 +519,7 @@ export class Timeline {
   private keys(): void {
     document.addEventListener("keydown", (event) => {
       const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || this.keysDialog.open) return;
       const inside = this.root.contains(target) && target.tagName !== "BUTTON";
       const span = this.to - this.from;
       const centre = this.cursor ?? (this.from + this.to) / 2;
@@ -477,7 +528,8 @@ export class Timeline {
         a: () => this.setMarker("a", centre), b: () => this.setMarker("b", centre),
         "+": () => this.zoom(0.5, centre), "=": () => this.zoom(0.5, centre), "-": () => this.zoom(2, centre),
         "0": () => this.fit(), z: () => this.zoomToSelection(),
-        n: () => this.next(1), p: () => this.next(-1),
+        n: () => this.next(1), p: () => this.next(-1), m: () => this.markersAroundMarked(),
+        "?": () => this.keysDialog.showModal(),
         Escape: () => { this.a = this.b = null; this.marked = null; this.hideTip(); this.panel.update(); this.draw(); },
       };
       const focused: Record<string, () => void> = {
@@ -505,12 +557,20 @@ function legend(): HTMLElement {
   return element("ul", { class: "key" }, ...parts.map(([colour, text]) => element("li", {}, element("i", { style: `background:var(${colour})` }), text)));
 }
 
-function help(): HTMLElement {
+/** All that keys and mouse do, over the page; Escape closes it. */
+function keyHelp(): HTMLDialogElement {
   const rows: [string, string][] = [
-    ["wheel, + \u2212", "zoom around the pointer"], ["drag, shift+wheel, \u2190 \u2192", "pan"], ["shift+drag, drag on the ruler", "set both markers"],
-    ["A  B  Esc", "set a marker at the pointer; remove both"], ["Z  0", "show what is between the markers; everything"], ["N  P", "next and previous run of the selected thread, or hit of a search"],
-    ["\u2191 \u2193, click", "select a thread; a click selects the stretch too, a double click shows it"], ["/  Enter", "search; next hit"], ["T", "light or dark"],
+    ["wheel, + \u2212", "zoom around the pointer, or the middle"], ["drag, shift+wheel, \u2190 \u2192", "pan; with shift, \u2190 \u2192 pan by half a window"],
+    ["Home  End", "the beginning, the end"], ["0", "show everything"],
+    ["\u2191 \u2193, click", "select a thread; a click selects the stretch too, a double click shows it"],
+    ["N  P", "next and previous run of the selected thread, or hit of a search; tells what it is"],
+    ["A  B", "set a marker at the pointer, or in the middle"], ["M", "set both markers around the stretch that N, P or a click found"],
+    ["shift+drag, drag on the ruler", "set both markers"], ["Z", "show what is between the markers"], ["Esc", "remove the markers"],
+    ["/", "search threads and locks; Enter finds the next hit, Esc ends the search"], ["T", "light or dark"], ["?", "this list"],
   ];
-  return element("details", { class: "help" }, element("summary", {}, "Keys and mouse"),
-    element("dl", {}, ...rows.flatMap(([keys, what]) => [element("dt", {}, keys), element("dd", {}, what)])));
+  const dialog = element("dialog", { class: "keys", "aria-label": "Keys and mouse" }, element("h2", {}, "Keys and mouse"),
+    element("dl", {}, ...rows.flatMap(([keys, what]) => [element("dt", {}, keys), element("dd", {}, what)])),
+    element("p", { class: "note" }, "Arrow keys, Home and End work while the timeline has the focus. In the tables, Enter on a head sorts, on a name leads to the timeline."));
+  dialog.append(button("Close", "Close (Esc)", () => dialog.close()));
+  return dialog;
 }

@@ -17,7 +17,7 @@ export function describe(line: Timeline, thread: number, time: number, pixel: nu
   const exact = line.tracks.all[thread]?.exact;
   const row = line.view.threads[thread];
   if (!row) return null;
-  const title = element("b", {}, row.label);
+  const title = element("b", {}, row.problem ? `${row.label} !` : row.label);
   if (!exact) return [title, element("div", {}, "the events are still being read")];
   const piece = pieceAt(exact, time);
   if (piece < 0 || piece >= exact.count) return [title, element("div", {}, time < row.born_ns ? "not started yet" : "ended")];

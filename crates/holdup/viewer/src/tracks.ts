@@ -22,6 +22,17 @@ class Numbers {
 
   get more(): boolean { return this.at < this.bytes.length; }
 
+  /** So many numbers as planes: how many bytes each has, then the lowest byte of all, then the next of all. */
+  planes(count: number): Float64Array {
+    const values = new Float64Array(count);
+    const { bytes } = this;
+    for (let left = this.next(), scale = 1; left > 0; left--, scale *= 256) {
+      for (let i = 0; i < count; i++) values[i] = (values[i] as number) + (bytes[this.at + i] ?? 0) * scale;
+      this.at += count;
+    }
+    return values;
+  }
+
   next(): number {
     const bytes = this.bytes;
     let byte = bytes[this.at++] ?? 0;
@@ -37,18 +48,46 @@ class Numbers {
   }
 }
 
+/** The pieces in order of their states and then of time, and how many each state has that occurs. */
+function byState(states: Uint16Array): { order: Uint32Array; counts: number[] } {
+  const next: number[] = [];
+  for (const state of states) next[state] = (next[state] ?? 0) + 1;
+  const counts = next.filter(() => true);
+  let sum = 0;
+  next.forEach((many, state) => { next[state] = sum; sum += many; });
+  const order = new Uint32Array(states.length);
+  states.forEach((state, piece) => {
+    const at = next[state] as number;
+    order[at] = piece;
+    next[state] = at + 1;
+  });
+  return { order, counts };
+}
+
 function exact(bytes: Uint8Array): Exact {
   const numbers = new Numbers(bytes);
   const count = numbers.next();
   const starts = new Float64Array(count + 1);
   const states = new Uint16Array(count);
   const wakers = new Uint32Array(count);
-  let time = numbers.next();
+  starts[0] = numbers.next();
   for (let i = 0; i < count; i++) states[i] = numbers.next();
-  starts[0] = time;
-  for (let i = 0; i < count; i++) starts[i + 1] = time += numbers.next();
-  for (let i = 0; i < count; i++) wakers[i] = numbers.next();
+  // Lengths and wakers come state by state: alike ones stand together, which makes them small.
+  const { order, counts } = byState(states);
+  let at = 0;
+  for (const many of counts) {
+    const lengths = numbers.planes(many);
+    for (let i = 0; i < many; i++) starts[(order[at + i] as number) + 1] = lengths[i] as number;
+    at += many;
+  }
+  for (let i = 0; i < count; i++) wakers[order[i] as number] = numbers.next();
+  for (let i = 0; i < count; i++) starts[i + 1] = (starts[i + 1] as number) + (starts[i] as number);
   return { count, starts, states, wakers };
+}
+
+/** The first of the pieces that the window shows, and one behind the last. */
+export function piecesIn(track: Exact, from: number, to: number): { begin: number; end: number } {
+  return { begin: Math.max(0, pieceAt(track, from)), end: Math.min(track.count, pieceAt(track, to) + 1) };
 }
 
 /** Index of the piece that lasts at that moment; -1 before the first, count after the last. */

@@ -28,6 +28,11 @@ pub fn kernel() -> Result<String, String> {
     read("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}"))
 }
 
+/// What runs programs here in the place of the system they were built for, if anything does.
+pub fn translated_by() -> Option<String> {
+    None
+}
+
 /// Who decides about the clock frequency.
 pub fn governor() -> Result<String, String> {
     read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -80,6 +85,9 @@ pub fn split_locks() -> Result<String, String> {
     }
     .to_owned())
 }
+
+/// Whether the clock can be read by a system call of its own.
+pub const CLOCK_CALL: bool = true;
 
 /// Reads the clock by a real system call, without the kernel's shortcut in user space.
 pub fn clock_by_system_call() {

@@ -16,6 +16,7 @@
 //! | 12 | there is a lookout |
 //! | 13–31 | the process's generation; a word of another one counts as empty, for its threads did not survive the fork |
 
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdup_trace::control::Policy;
@@ -35,15 +36,14 @@ const PLACES: u32 = 0xfff;
 const LOOKOUT: u32 = 0x1000;
 const GENERATION_SHIFT: u32 = 13;
 
-/// Waits until the mutex is taken, behind the gate.
-pub fn lock(wait: &mut Wait, most: u32) {
+/// Waits until the mutex is taken, behind the gate, or the wait's deadline has come.
+pub fn lock(wait: &mut Wait, most: u32) -> Result<(), c_int> {
     if wait.try_take() {
-        return;
+        return Ok(());
     }
     let gate = &wait.mutex.gate;
     if enter(gate, most) {
-        wait_with_place(wait);
-        return;
+        return wait_with_place(wait);
     }
     let mut is_lookout = false;
     let mut looks = 0;
@@ -55,33 +55,38 @@ pub fn lock(wait: &mut Wait, most: u32) {
         }
         if enter(gate, most) {
             pass_on(wait, is_lookout);
-            wait_with_place(wait);
-            return;
+            return wait_with_place(wait);
+        }
+        let left_ns = wait.left_ns();
+        if left_ns == 0 {
+            pass_on(wait, is_lookout);
+            return Err(libc::ETIMEDOUT);
         }
         if looks >= PATIENCE || !matches!(wait.policy(), Policy::Gate(now) if now == most) {
             // Through without a place, or another policy holds by now.
             pass_on(wait, is_lookout);
-            wait.park(|wait| wait.spin_placed());
-            return;
+            return wait.park(|wait| wait.spin_placed());
         }
         let (ns, look) =
             if is_lookout { (LOOK_NS << looks.min(PATIENCE), 1) } else { (DOZE_NS, PATIENCE / 2) };
-        let woken = wait.sleep_on(&wait.mutex.turn, seen, Until::Ns(ns));
+        let woken = wait.sleep_on(&wait.mutex.turn, seen, Until::Ns(ns.min(left_ns)));
         if woken == Woken::TimedOut {
             looks += look;
         }
     }
     pass_on(wait, is_lookout);
+    Ok(())
 }
 
 /// Waits in the usual way, and gives the place back.
-fn wait_with_place(wait: &mut Wait) {
-    wait.park(|wait| wait.spin_placed());
+fn wait_with_place(wait: &mut Wait) -> Result<(), c_int> {
+    let waited = wait.park(|wait| wait.spin_placed());
     let left = wait.mutex.gate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
         let word = of_generation(word, process::generation());
         (word & PLACES != 0).then(|| word - 1)
     });
     debug_assert!(left.is_ok(), "a place was taken and is given back once");
+    waited
 }
 
 /// Takes a place, if there is one.

@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 use holdup_trace::control::{Fallback, THREADS};
 use libc::{clockid_t, pthread_mutexattr_t, timespec};
 
-use super::kernel::{self, Until};
+use super::kernel;
 use super::mutex::{self, FREE, MARK_TIMED, Mutex};
 use super::process::{self, Process};
 use super::record;
 use super::sites;
 use super::thread::Thread;
+use super::wait::Deadline;
 use super::{real, wait};
 
 /// A call that is served: the thread has a slot, the process has figures.
@@ -64,7 +65,8 @@ pub unsafe extern "C" fn lock_slow(pointer: *mut Mutex, site: usize) -> c_int {
         Relock::Deadlock => return libc::EDEADLK,
     }
     if !mutex.try_acquire() {
-        wait::lock(served, mutex, kind, site);
+        let waited = wait::lock(served, mutex, kind, None, site);
+        debug_assert!(waited.is_ok(), "only a deadline ends a wait without the mutex");
     }
     acquired(served, mutex, kind, site);
     0
@@ -147,8 +149,8 @@ unsafe fn lock_until(
     }
     if !mutex.try_acquire() {
         // SAFETY: the caller's promise.
-        let until = Until::Moment(clock, unsafe { *until });
-        if let Err(error) = wait::lock_until(served, mutex, kind, until, site) {
+        let deadline = Deadline { clock, moment: unsafe { *until } };
+        if let Err(error) = wait::lock(served, mutex, kind, Some(deadline), site) {
             return error;
         }
     }

@@ -85,12 +85,19 @@ pub fn wake_one(word: *const AtomicU32) {
     unsafe { call(libc::SYS_futex, [word as usize, operation as usize, 1, 0, 0, 0]) };
 }
 
+/// The time on a clock.
+#[inline]
+pub fn now(clock: clockid_t) -> timespec {
+    let mut time = duration(0);
+    // SAFETY: the structure is there to be written.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time
+}
+
 /// Nanoseconds on CLOCK_MONOTONIC.
 #[inline]
 pub fn now_ns() -> u64 {
-    let mut time = duration(0);
-    // SAFETY: the structure is there to be written.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let time = now(libc::CLOCK_MONOTONIC);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -5,6 +5,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdup_trace::control::Policy;
+use libc::{clockid_t, timespec};
 
 use super::hooks::{self, Served};
 use super::kernel::{self, Until, Woken};
@@ -38,41 +39,64 @@ pub struct Wait<'a> {
     /// The mutex's record.
     pub record: Option<Record>,
     kind: c_int,
+    deadline: Option<Deadline>,
     /// Whether it slept.
     pub slept: bool,
     /// What the word becomes when the wait takes the mutex: `WAITED` once others may sleep that nobody else knows of.
     taken: u32,
 }
 
-/// Waits until the mutex is ours.
+/// Waits until the mutex is ours, or until the moment has come, if there is one; the errors are those of `pthread_mutex_timedlock`, and
+/// without a moment there are none.
 #[cold]
-pub fn lock(served: Served, mutex: &Mutex, kind: c_int, site: usize) {
-    let mut wait = Wait::begin(served, mutex, kind, site);
-    let began = served.process.times_waits().then(clock::now);
-    wait.by_policy();
-    wait.end(site, began);
-}
-
-/// Waits until the mutex is ours or the moment has come; the error is that of `pthread_mutex_timedlock`.
-#[cold]
-pub fn lock_until(
+pub fn lock(
     served: Served,
     mutex: &Mutex,
     kind: c_int,
-    until: Until,
+    deadline: Option<Deadline>,
     site: usize,
 ) -> Result<(), c_int> {
-    let mut wait = Wait::begin(served, mutex, kind, site);
+    if let Some(deadline) = &deadline {
+        deadline.check()?;
+    }
+    let mut wait = Wait::begin(served, mutex, kind, deadline, site);
     let began = served.process.times_waits().then(clock::now);
-    wait.sleep_until(until)?;
+    wait.by_policy()?;
     wait.end(site, began);
     Ok(())
 }
 
+/// A moment on a clock after which a wait is over.
+#[derive(Clone, Copy)]
+pub struct Deadline {
+    /// `CLOCK_REALTIME` or `CLOCK_MONOTONIC`.
+    pub clock: clockid_t,
+    /// On that clock.
+    pub moment: timespec,
+}
+
+impl Deadline {
+    /// A time of day before 1970 is over, which the kernel would call no time.
+    fn check(&self) -> Result<(), c_int> {
+        match self.moment {
+            timespec { tv_nsec, .. } if !(0..1_000_000_000).contains(&tv_nsec) => Err(libc::EINVAL),
+            timespec { tv_sec: ..0, .. } => Err(libc::ETIMEDOUT),
+            _ => Ok(()),
+        }
+    }
+
+    fn left_ns(&self) -> u64 {
+        let now = kernel::now(self.clock);
+        let s = self.moment.tv_sec.saturating_sub(now.tv_sec);
+        let ns = s.saturating_mul(1_000_000_000).saturating_add(self.moment.tv_nsec - now.tv_nsec);
+        u64::try_from(ns).unwrap_or(0)
+    }
+}
+
 impl<'a> Wait<'a> {
-    fn begin(served: Served, mutex: &'a Mutex, kind: c_int, site: usize) -> Self {
+    fn begin(served: Served, mutex: &'a Mutex, kind: c_int, deadline: Option<Deadline>, site: usize) -> Self {
         let record = record::of(served.process, mutex, site);
-        Wait { served, mutex, record, kind, slept: false, taken: HELD }
+        Wait { served, mutex, record, kind, deadline, slept: false, taken: HELD }
     }
 
     /// The mutex is ours.
@@ -96,7 +120,7 @@ impl<'a> Wait<'a> {
         own.unwrap_or_else(|| self.served.process.policy())
     }
 
-    fn by_policy(&mut self) {
+    fn by_policy(&mut self) -> Result<(), c_int> {
         match self.policy() {
             Policy::Glibc if self.kind != ADAPTIVE => self.park(|_| false),
             Policy::SpinPark(spins) => self.park(|wait| wait.spin(spins)),
@@ -120,27 +144,35 @@ impl<'a> Wait<'a> {
     }
 
     /// Tries in the given way, then sleeps on the word; again and again, until the mutex is ours.
-    pub fn park(&mut self, try_for_a_while: impl Fn(&Self) -> bool) {
+    pub fn park(&mut self, try_for_a_while: impl Fn(&Self) -> bool) -> Result<(), c_int> {
         loop {
             if try_for_a_while(self) {
-                return;
+                return Ok(());
             }
             // As glibc: one who comes to sleepers need not mark the word, one who was woken must, or take it.
             let marked = !self.slept && self.mutex.word.load(Ordering::Relaxed) == WAITED;
             if !marked && self.mutex.word.swap(WAITED, Ordering::Acquire) == FREE {
-                return;
+                return Ok(());
             }
             let before = self.mutex.tally.load(Ordering::Relaxed);
-            if self.sleep(self.watchdog()) == Woken::TimedOut {
-                self.watch(before);
+            let until = match self.deadline {
+                Some(Deadline { clock, moment }) => Until::Moment(clock, moment),
+                None => self.watchdog(),
+            };
+            match self.sleep_on(&self.mutex.word, WAITED, until) {
+                Woken::TimedOut if self.deadline.is_some() => return Err(libc::ETIMEDOUT),
+                Woken::TimedOut => self.watch(before),
+                Woken::Invalid if self.deadline.is_some() => return Err(libc::EINVAL),
+                Woken::BySomebody | Woken::Changed | Woken::Invalid => {}
             }
             // Others may sleep on the word, and with the wake came the duty to remember them.
             self.taken = WAITED;
         }
     }
 
-    fn sleep(&mut self, until: Until) -> Woken {
-        self.sleep_on(&self.mutex.word, WAITED, until)
+    /// Nanoseconds that are left; a wait without a deadline has them without end.
+    pub fn left_ns(&self) -> u64 {
+        self.deadline.map_or(u64::MAX, |deadline| deadline.left_ns())
     }
 
     /// Sleeps on a word of the mutex, and counts it.
@@ -157,28 +189,6 @@ impl<'a> Wait<'a> {
             self.served.process.figures().futex_waits.fetch_add(1, Ordering::Relaxed);
         }
         woken
-    }
-
-    /// glibc's own protocol with a moment at which it ends.
-    fn sleep_until(&mut self, until: Until) -> Result<(), c_int> {
-        if let Until::Moment(_, moment) = until
-            && moment.tv_sec < 0
-        {
-            return Err(libc::ETIMEDOUT);
-        }
-        if let Policy::SpinPark(spins) = self.policy()
-            && self.spin(spins)
-        {
-            return Ok(());
-        }
-        while self.mutex.word.swap(WAITED, Ordering::Acquire) != FREE {
-            match self.sleep(until) {
-                Woken::TimedOut => return Err(libc::ETIMEDOUT),
-                Woken::Invalid => return Err(libc::EINVAL),
-                Woken::BySomebody | Woken::Changed => {}
-            }
-        }
-        Ok(())
     }
 
     fn spin(&self, spins: u32) -> bool {

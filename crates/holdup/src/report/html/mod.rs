@@ -54,7 +54,7 @@ fn headline(run: &RunRecord, claims: &[ClaimResult]) -> String {
 
 fn claims_table(out: &mut String, claims: &[ClaimResult]) {
     out.push_str(
-        "<section><h2>Published claims and what was measured</h2>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"claims\">\
+        "<section><h2>Published claims and what was measured</h2>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"claims sortable\" aria-label=\"Published claims\">\
          <thead><tr><th>Id</th><th>Claim</th><th>Published</th><th>Measured</th><th>Verdict</th><th>Why</th></tr></thead><tbody>\n",
     );
     let mut experiment = None;
@@ -225,7 +225,7 @@ fn all_figures(out: &mut String, grid: &Grid, has_charts: bool) {
         true => writeln!(out, "<details><summary>All figures of {cells}</summary>"),
         false => writeln!(out, "<h3>All figures</h3>"),
     };
-    out.push_str("<div class=\"scroll\" tabindex=\"0\"><table class=\"sortable\"><thead><tr>");
+    out.push_str("<div class=\"scroll\" tabindex=\"0\"><table class=\"sortable\" aria-label=\"All figures\"><thead><tr>");
     for factor in &grid.factors {
         let _ = write!(out, "<th>{}</th>", escape(factor));
     }

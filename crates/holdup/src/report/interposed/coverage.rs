@@ -55,7 +55,7 @@ impl Coverage {
     /// Of processes, and of the kernel's account of them.
     pub fn of<'a>(processes: impl IntoIterator<Item = &'a Process>, finished: Option<&Finished>) -> Coverage {
         let mut sum = Coverage {
-            sleeps: finished.map(|ended| ended.process.voluntary_switches),
+            sleeps: finished.and_then(|ended| ended.process.voluntary_switches),
             ..Coverage::default()
         };
         for process in processes {

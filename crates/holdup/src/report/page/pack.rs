@@ -18,6 +18,17 @@ impl Column {
         self.0.push(value as u8);
     }
 
+    /// How many bytes the largest has, then the lowest byte of all numbers, then the next of all: where numbers are alike in size
+    /// their higher bytes are alike, and cost nearly nothing when compressed.
+    pub(super) fn planes(&mut self, values: &[u64]) {
+        let largest = values.iter().copied().max().unwrap_or(0);
+        let bytes = (64 - largest.leading_zeros()).div_ceil(8).max(1);
+        self.put(u64::from(bytes));
+        for plane in 0..bytes {
+            self.0.extend(values.iter().map(|value| (value >> (8 * plane)) as u8));
+        }
+    }
+
     pub(super) fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -71,6 +82,14 @@ mod tests {
             base64(plain.as_bytes(), &mut out).unwrap();
             assert_eq!(out, coded.as_bytes());
         }
+    }
+
+    #[test]
+    fn planes_hold_the_lowest_bytes_first() {
+        let mut column = Column::default();
+        column.planes(&[1, 0x0203, 0x04]);
+        column.planes(&[0]);
+        assert_eq!(column.finish(), [2, 1, 3, 4, 0, 2, 0, 1, 0]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use holdup_analyze::{Facts, Problem, Report, Timeline};
+use holdup_analyze::{Problem, Report, Timeline};
 use holdup_trace::Tid;
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn tracks(
             for buckets in &levels {
                 summaries.extend(track.summary(*buckets, start_ns, end_ns, &states));
             }
-            thread(facts, index, track, &levels, zero_ns)
+            thread(report, index, track, &levels, zero_ns)
         })
         .collect();
     let lost: Vec<Value> = report.problems.iter().filter_map(|problem| lost(problem, zero_ns)).collect();
@@ -128,12 +128,17 @@ fn tracks(
     blob("wakes", &loose, out)
 }
 
-fn thread(facts: &Facts, index: usize, track: &Track, levels: &[u64], zero_ns: u64) -> Value {
+fn thread(report: &Report, index: usize, track: &Track, levels: &[u64], zero_ns: u64) -> Value {
+    let facts = &report.facts;
     let thread = &facts.threads[index];
+    let weakens =
+        |problem: &&Problem| matches!(problem, Problem::SwitchesDiffer { tid, .. } if *tid == thread.tid);
+    let problem = report.problems.iter().find(weakens).map(|problem| summary::problem(facts, problem));
     let process = facts.processes.iter().find(|process| process.pid == thread.pid);
     json!({
         "label": name::thread_in(facts, thread),
         "name": text::clean(name::thread_name(facts, thread)),
+        "problem": problem,
         "process": format!("{} ({})", text::clean(process.map_or("", |process| &process.name)), thread.pid.0),
         "born_ns": thread.born_ns.saturating_sub(zero_ns),
         "ended_ns": thread.ended_ns.saturating_sub(zero_ns),

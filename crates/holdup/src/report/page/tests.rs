@@ -89,8 +89,9 @@ fn columns_hold_states_lengths_and_wakers_without_gaps() {
     let columns = decoded(&track.columns());
     assert_eq!(columns[..2], [4, 0], "pieces, first moment");
     assert_eq!(columns[2..6], [0, 1, 2, 0], "run, wait, unknown, run");
-    assert_eq!(columns[6..10], [100, 50, 50, 120]);
-    assert_eq!(columns[10..], [0, 0, 0, 7]);
+    assert_eq!(columns[6..9], [1, 100, 120], "both runs, one byte each");
+    assert_eq!(columns[9..13], [1, 50, 1, 50], "the wait, the gap");
+    assert_eq!(columns[13..], [0, 7, 0, 0], "who woke: the second run has one");
 }
 
 #[test]

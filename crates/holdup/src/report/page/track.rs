@@ -75,15 +75,27 @@ impl Track {
         }
     }
 
-    /// How many pieces, the first moment, then states, lengths and wakers, a column each.
+    /// How many pieces, the first moment, then states; after them, state by state, the lengths and then the wakers, for those of
+    /// one state are alike.
     pub(super) fn columns(&self) -> Vec<u8> {
         let mut out = Column::default();
         out.put(self.pieces.len() as u64);
         out.put(self.pieces.first().map_or(0, |piece| piece.from_ns));
         self.pieces.iter().for_each(|piece| out.put(u64::from(piece.state)));
-        self.lengths().for_each(|length| out.put(length));
-        self.pieces.iter().for_each(|piece| out.put(u64::from(piece.waker)));
+        let lengths: Vec<u64> = self.lengths().collect();
+        let order = self.by_state();
+        for alike in order.chunk_by(|a, b| self.pieces[*a].state == self.pieces[*b].state) {
+            out.planes(&alike.iter().map(|piece| lengths[*piece]).collect::<Vec<_>>());
+        }
+        order.iter().for_each(|piece| out.put(u64::from(self.pieces[*piece].waker)));
         out.finish()
+    }
+
+    /// The pieces in order of their states, and then of time.
+    fn by_state(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.pieces.len()).collect();
+        order.sort_by_key(|piece| self.pieces[*piece].state);
+        order
     }
 
     fn lengths(&self) -> impl Iterator<Item = u64> + '_ {

@@ -12,7 +12,10 @@ use crate::trial::search::{Rules, Trial, Tried};
 
 const WIDTH: f64 = 640.0;
 const ROW: f64 = 26.0;
-const NAMES: f64 = 170.0;
+/// Width of a character of a name, about.
+const CHARACTER: f64 = 6.8;
+/// Least distance of two marks of the axis.
+const ROOM: f64 = 42.0;
 
 /// The page.
 pub fn trial(subject: &Subject, rules: &Rules, trial: &Trial, environment: &[(String, String)]) -> String {
@@ -81,8 +84,10 @@ fn picture(out: &mut String, trial: &Trial, ranked: &[&Tried]) {
     let most =
         rows.iter().flat_map(|(_, ratio)| [ratio.high.ln().abs(), ratio.low.ln().abs()]).fold(0.1, f64::max)
             * 1.05;
+    let longest = rows.iter().map(|(tried, _)| shortened(&tried.remedy.name).chars().count()).max();
+    let names = 16.0 + CHARACTER * longest.unwrap_or(0) as f64;
     let x =
-        |value: f64| NAMES + (WIDTH - NAMES - 12.0) * (value.ln().clamp(-most, most) + most) / (2.0 * most);
+        |value: f64| names + (WIDTH - names - 20.0) * (value.ln().clamp(-most, most) + most) / (2.0 * most);
     let height = ROW * rows.len() as f64 + 34.0;
     let _ = writeln!(
         out,
@@ -90,16 +95,14 @@ fn picture(out: &mut String, trial: &Trial, ranked: &[&Tried]) {
          <div class=\"plot\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"Speed with each remedy; the figures are in the table below.\">"
     );
     let bottom = height - 28.0;
-    for mark in [0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0] {
-        if f64::ln(mark).abs() <= most {
-            let class = if mark == 1.0 { "axis" } else { "grid" };
-            let _ = writeln!(
-                out,
-                "<path class=\"{class}\" d=\"M{0:.1} 4V{bottom:.1}\"/><text x=\"{0:.1}\" y=\"{1:.1}\" text-anchor=\"middle\">{mark}x</text>",
-                x(mark),
-                bottom + 16.0
-            );
-        }
+    for mark in marks(most, &x) {
+        let class = if mark == 1.0 { "axis" } else { "grid" };
+        let _ = writeln!(
+            out,
+            "<path class=\"{class}\" d=\"M{0:.1} 4V{bottom:.1}\"/><text x=\"{0:.1}\" y=\"{1:.1}\" text-anchor=\"middle\">{mark}x</text>",
+            x(mark),
+            bottom + 16.0
+        );
     }
     for (row, (tried, ratio)) in rows.iter().enumerate() {
         let y = ROW * row as f64 + 16.0;
@@ -113,7 +116,7 @@ fn picture(out: &mut String, trial: &Trial, ranked: &[&Tried]) {
             out,
             "<text x=\"{0:.1}\" y=\"{1:.1}\" text-anchor=\"end\"{weight}>{2}</text>\
              <path d=\"M{3:.1} {y:.1}H{4:.1}\" stroke=\"var({colour})\" stroke-width=\"3\"/><circle cx=\"{5:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"var({colour})\"/>",
-            NAMES - 12.0,
+            names - 12.0,
             y + 4.0,
             escape(&shortened(&tried.remedy.name)),
             x(ratio.low),
@@ -122,6 +125,18 @@ fn picture(out: &mut String, trial: &Trial, ranked: &[&Tried]) {
         );
     }
     out.push_str("</svg></div></figure>\n");
+}
+
+/// Marks of the axis, the roundest first to be chosen: each has room for its words.
+fn marks(most: f64, x: &dyn Fn(f64) -> f64) -> Vec<f64> {
+    let mut chosen: Vec<f64> = Vec::new();
+    for mark in [1.0, 2.0, 0.5, 4.0, 0.25, 16.0, 8.0, 1.5, 0.75, 3.0, 1.25, 1.1, 0.9, 1.05, 0.95_f64] {
+        let room = |other: &f64| (x(mark) - x(*other)).abs() >= ROOM;
+        if mark.ln().abs() <= most && chosen.iter().all(room) {
+            chosen.push(mark);
+        }
+    }
+    chosen
 }
 
 /// As much of a name as the picture has room for.
@@ -134,7 +149,7 @@ fn shortened(name: &str) -> String {
 
 fn table(out: &mut String, subject: &Subject, trial: &Trial, ranked: &[&Tried]) {
     out.push_str(
-        "<h2>Every remedy</h2>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"sortable\"><thead><tr><th>remedy</th><th class=\"n\">speed</th>\
+        "<h2>Every remedy</h2>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"sortable\" aria-label=\"Every remedy\"><thead><tr><th>remedy</th><th class=\"n\">speed</th>\
          <th>interval</th><th class=\"n\">CPU time</th><th class=\"n\">switches</th><th class=\"n\">runs</th><th>what became of it</th></tr></thead><tbody>\n",
     );
     let base = match subject.metric {
@@ -168,11 +183,15 @@ fn table(out: &mut String, subject: &Subject, trial: &Trial, ranked: &[&Tried]) 
     row([
         "as it is".to_owned(),
         "1x".to_owned(),
-        base,
-        number::time_ns(baseline.cpu_s * 1e9),
-        number::count(baseline.switches),
+        String::new(),
+        "1x".to_owned(),
+        "1x".to_owned(),
         baseline.runs.to_string(),
-        "what the others are compared with".to_owned(),
+        format!(
+            "what the others are compared with: {base}, {} of CPU time, {} switches",
+            number::time_ns(baseline.cpu_s * 1e9),
+            number::count(baseline.switches)
+        ),
     ]);
     out.push_str("</tbody></table></div>\n");
 }

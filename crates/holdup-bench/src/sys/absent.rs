@@ -1,0 +1,68 @@
+//! What only Linux has so far: hardware counters, and the C library's locks. Elsewhere asking for them says so.
+
+/// No hardware counters.
+pub mod counters {
+    use crate::sample::Counters;
+
+    /// Cannot be opened here.
+    #[derive(Debug)]
+    pub struct Group;
+
+    impl Group {
+        /// Cannot be opened here.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn open() -> std::io::Result<Group> {
+            Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
+        }
+
+        /// Nothing.
+        pub fn read(&mut self) -> Option<Counters> {
+            None
+        }
+    }
+}
+
+/// The C library's locks, which this system has not.
+pub mod pthread {
+    use crate::lock::BenchLock;
+    use crate::spec::Spec;
+
+    /// Whether this system has them.
+    pub const PRESENT: bool = false;
+
+    /// A lock that cannot be had; one type per name, so that the registry is the same everywhere.
+    #[derive(Debug)]
+    pub struct Missing<const KIND: u8>;
+
+    impl Normal {
+        /// Excludes nobody; no program that needs it is started here.
+        pub const fn initial() -> Normal {
+            Missing
+        }
+    }
+
+    /// The default mutex.
+    pub type Normal = Missing<0>;
+    /// Spins before it sleeps.
+    pub type Adaptive = Missing<1>;
+    /// May be taken again by its owner.
+    pub type Recursive = Missing<2>;
+    /// Checks who takes and releases it.
+    pub type ErrorCheck = Missing<3>;
+    /// Lends the waiter's priority to the owner.
+    pub type PriorityInherit = Missing<4>;
+    /// The reader-writer lock.
+    pub type RwLock = Missing<5>;
+
+    impl<const KIND: u8> BenchLock for Missing<KIND> {
+        fn create(_: &Spec) -> Result<Self, String> {
+            Err("the C library's locks are not measured on this system".to_owned())
+        }
+
+        fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+            section()
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Windows: threads, processes and the machine, by Win32 and, for what Win32 does not tell, by ntdll.
+//!
+//! Not to be had here, and said so: context switches per thread, time slices, hardware counters, time taken by a hypervisor, and
+//! page faults with I/O apart from those without. Only the first processor group (64 CPUs) is used.
+
+use std::ffi::c_void;
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::time::{Duration, Instant};
+
+use windows_sys::Wdk::System::SystemInformation::{
+    NtQuerySystemInformation, SystemProcessorPerformanceInformation,
+};
+use windows_sys::Win32::Foundation::FILETIME;
+use windows_sys::Win32::System::Threading::{
+    GetCurrentProcess, GetCurrentThread, GetProcessAffinityMask, GetThreadPriority, GetThreadTimes, INFINITE,
+    SetThreadAffinityMask, SetThreadPriority, THREAD_PRIORITY_ABOVE_NORMAL, THREAD_PRIORITY_BELOW_NORMAL,
+    THREAD_PRIORITY_HIGHEST, THREAD_PRIORITY_IDLE, THREAD_PRIORITY_LOWEST, THREAD_PRIORITY_NORMAL,
+    WaitOnAddress, WakeByAddressAll, WakeByAddressSingle,
+};
+use windows_sys::Win32::System::WindowsProgramming::SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION;
+
+use super::{CpuTimes, Ended, Usage};
+use crate::launch::Conditions;
+use crate::worker;
+
+pub mod command;
+pub mod facts;
+mod job;
+pub mod launch;
+
+pub use super::absent::{counters, pthread};
+
+/// What the calling thread used so far, as coarse as the system's tick (15.6 ms).
+pub fn thread_usage() -> Usage {
+    let mut times = [FILETIME::default(); 4];
+    let [created, ended, kernel, user] = &mut times;
+    // SAFETY: writes the four times given, about the calling thread.
+    unsafe { GetThreadTimes(GetCurrentThread(), created, ended, kernel, user) };
+    Usage { user_ns: filetime_ns(*user), kernel_ns: filetime_ns(*kernel), ..Usage::default() }
+}
+
+/// The system counts in steps of 100 ns.
+fn filetime_ns(time: FILETIME) -> u64 {
+    (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)) * 100
+}
+
+fn check(succeeded: i32) -> io::Result<()> {
+    if succeeded == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The CPUs that this process may run on, in order.
+pub fn allowed_cpus() -> Vec<u32> {
+    let (mut mine, mut all) = (0_usize, 0_usize);
+    // SAFETY: writes the two masks given, about the calling process.
+    unsafe { GetProcessAffinityMask(GetCurrentProcess(), &raw mut mine, &raw mut all) };
+    (0..usize::BITS).filter(|cpu| mine >> cpu & 1 != 0).collect()
+}
+
+/// The mask of these CPUs; those that no mask has are left out.
+fn mask(cpus: &[u32]) -> usize {
+    cpus.iter().filter(|&&cpu| cpu < usize::BITS).fold(0, |mask, cpu| mask | 1 << cpu)
+}
+
+/// Restricts the calling thread to these CPUs.
+pub fn bind_thread(cpus: &[u32]) -> io::Result<()> {
+    // SAFETY: takes plain values; the pseudo handle means the calling thread.
+    let before = unsafe { SetThreadAffinityMask(GetCurrentThread(), mask(cpus)) };
+    check(i32::from(before != 0))
+}
+
+/// Priorities as nice values, worst first. The steps of [`set_thread_nice`] are those that Unix programs take for lower and
+/// higher.
+const PRIORITIES: [(i32, i32); 6] = [
+    (15, THREAD_PRIORITY_IDLE),
+    (10, THREAD_PRIORITY_LOWEST),
+    (5, THREAD_PRIORITY_BELOW_NORMAL),
+    (0, THREAD_PRIORITY_NORMAL),
+    (-5, THREAD_PRIORITY_ABOVE_NORMAL),
+    (-10, THREAD_PRIORITY_HIGHEST),
+];
+
+/// The calling thread's priority, as a nice value.
+pub fn thread_nice() -> i32 {
+    // SAFETY: the pseudo handle means the calling thread.
+    let priority = unsafe { GetThreadPriority(GetCurrentThread()) };
+    PRIORITIES.iter().find(|(_, known)| *known == priority).map_or(0, |(nice, _)| *nice)
+}
+
+/// Sets the calling thread's priority to the one that a nice value stands for: one call.
+pub fn set_thread_nice(nice: i32) -> io::Result<()> {
+    let found = PRIORITIES.iter().find(|(known, _)| nice >= *known);
+    let priority = found.map_or(THREAD_PRIORITY_HIGHEST, |(_, priority)| *priority);
+    // SAFETY: takes plain values; the pseudo handle means the calling thread.
+    check(unsafe { SetThreadPriority(GetCurrentThread(), priority) })
+}
+
+/// What it takes to raise a priority, in words.
+pub const BOOST_RIGHT: &str = "every thread of an ordinary process may do so on Windows";
+
+/// No slices.
+pub fn set_slice(_: u64) -> Result<(), String> {
+    Err("Windows has no time slice per thread; leave --slice out".to_owned())
+}
+
+/// Sleeps while the word has this value, at most for the time given; may wake without a reason.
+pub fn wait_on(word: &AtomicU32, value: u32, limit: Option<Duration>) {
+    let limit_ms = limit.map_or(INFINITE, |limit| {
+        u32::try_from(limit.as_nanos().div_ceil(1_000_000)).unwrap_or(INFINITE).min(INFINITE - 1)
+    });
+    // SAFETY: both addresses are of four readable bytes that live through the call.
+    unsafe { WaitOnAddress(word.as_ptr().cast(), ptr::from_ref(&value).cast(), 4, limit_ms) };
+}
+
+/// Wakes up to so many sleepers of [`wait_on`]: one, or all.
+pub fn wake(word: &AtomicU32, sleepers: i32) {
+    let address = word.as_ptr().cast::<c_void>();
+    // SAFETY: the address is a key and is not read.
+    unsafe { if sleepers == 1 { WakeByAddressSingle(address) } else { WakeByAddressAll(address) } };
+}
+
+/// A worker is in a job that ends when its parent's handle closes, so there is nothing to do.
+pub fn die_with_parent(_: Option<u32>) -> bool {
+    true
+}
+
+/// The environment variable that tells a copy of a worker to be a hog, and on which CPU.
+const HOG: &str = "HOLDUP_WORKER_HOG";
+
+/// Does not return if this process was started as a hog.
+pub fn be_a_hog_if_asked() {
+    let Some(cpu) = std::env::var(HOG).ok().and_then(|cpu| cpu.parse().ok()) else { return };
+    while bind_thread(&[cpu]).is_ok() {
+        (0..1_000_000).for_each(|_| std::hint::spin_loop());
+    }
+}
+
+/// Busy child processes, one per CPU, until dropped. They are in the worker's job, so they end with it in any case.
+#[derive(Debug)]
+pub struct Hogs(Vec<Child>);
+
+impl Hogs {
+    /// Starts them: this worker again, told to be a hog.
+    pub fn start(cpus: &[u32]) -> io::Result<Hogs> {
+        if std::env::var_os(worker::PARENT).is_none() {
+            return Err(io::Error::other("only a worker process can start them"));
+        }
+        let exe = std::env::current_exe()?;
+        let mut hogs = Hogs(Vec::new());
+        for cpu in cpus {
+            let mut command = Command::new(&exe);
+            command.args(std::env::args_os().skip(1)).env(HOG, cpu.to_string());
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            hogs.0.push(command.spawn()?);
+        }
+        Ok(hogs)
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            // One that has ended already is as good.
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+/// Runs a command in a job of its own until it ends or its time is up; then the whole job is ended.
+pub fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
+    command.stdin(Stdio::null());
+    let mut started = launch::start(command, &Conditions::default())?;
+    let killed = !started.wait(Instant::now() + limit, &AtomicBool::new(false))?;
+    let outcome = started.finish()?;
+    Ok(Ended {
+        stdout: outcome.stdout,
+        stderr: outcome.stderr,
+        status: outcome.status,
+        killed,
+        process: outcome.process,
+    })
+}
+
+/// The usual name of the exception that ended a process.
+pub fn signal_name(status: ExitStatus) -> Option<String> {
+    let code = status.code()?.cast_unsigned();
+    let known = [
+        (0xC000_0005, "STATUS_ACCESS_VIOLATION (access violation)"),
+        (0xC000_0409, "STATUS_STACK_BUFFER_OVERRUN (abort)"),
+        (0xC000_001D, "STATUS_ILLEGAL_INSTRUCTION (illegal instruction)"),
+        (0xC000_0094, "STATUS_INTEGER_DIVIDE_BY_ZERO (arithmetic error)"),
+        (0xC000_00FD, "STATUS_STACK_OVERFLOW (stack overflow)"),
+        (0xC000_013A, "STATUS_CONTROL_C_EXIT (interrupted)"),
+        (0x8000_0003, "STATUS_BREAKPOINT (trap)"),
+    ];
+    let name = known.iter().find(|(number, _)| *number == code);
+    match name {
+        Some((_, name)) => Some((*name).to_owned()),
+        // Errors of the system have their two highest bits set, warnings the highest.
+        None if code >> 30 == 3 => Some(format!("exception {code:#x}")),
+        None => None,
+    }
+}
+
+/// What these CPUs did since boot. What a hypervisor took, Windows does not tell.
+pub fn cpu_times(cpus: &[u32]) -> Option<CpuTimes> {
+    const TICK_NS: u64 = 15_625_000;
+    let mut all = [SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION::default(); usize::BITS as usize];
+    let mut filled = 0;
+    // SAFETY: writes at most as many bytes as the array has, and says how many.
+    let status = unsafe {
+        NtQuerySystemInformation(
+            SystemProcessorPerformanceInformation,
+            all.as_mut_ptr().cast(),
+            size_of_val(&all) as u32,
+            &raw mut filled,
+        )
+    };
+    let known = filled as usize / size_of::<SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION>();
+    if status < 0 {
+        return None;
+    }
+    let mut times = CpuTimes { resolution_ns: TICK_NS * cpus.len() as u64, ..CpuTimes::default() };
+    for &cpu in cpus {
+        let cpu = all[..known].get(cpu as usize)?;
+        times.idle_ns += u64::try_from(cpu.IdleTime).ok()? * 100;
+    }
+    Some(times)
+}
