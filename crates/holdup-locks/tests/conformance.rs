@@ -575,9 +575,12 @@ mod misuse {
     }
 
     /// Another lock in the place of one that was forgotten while it was held starts afresh.
-    pub fn a_forgotten_holder_is_forgotten<L: RawMutex>() {
+    pub fn a_forgotten_holder_is_forgotten<L: RawMutex + Sync>() {
         let mut place = std::mem::MaybeUninit::<L>::uninit();
-        std::mem::forget(place.write(L::INIT).lock());
+        let forgotten: &L = place.write(L::INIT);
+        std::thread::scope(|scope| {
+            scope.spawn(|| _ = std::mem::ManuallyDrop::new(forgotten.lock()));
+        });
         let lock = place.write(L::INIT);
         for _ in 0..2 {
             let guard = lock.lock();
