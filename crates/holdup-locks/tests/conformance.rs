@@ -33,7 +33,7 @@ impl<L: RawMutex> Counter<L> {
 
 /// Threads and iterations that the lock can bear here: few threads for locks that collapse when threads outnumber CPUs.
 fn load(oversubscribable: bool, threads: usize, iterations: u64) -> (usize, u64) {
-    let scale = if cfg!(miri) { 50 } else { 1 };
+    let scale = if cfg!(miri) { 500 } else { 1 };
     (if oversubscribable { threads } else { 2 }, (iterations / scale).max(3))
 }
 
@@ -575,9 +575,12 @@ mod misuse {
     }
 
     /// Another lock in the place of one that was forgotten while it was held starts afresh.
-    pub fn a_forgotten_holder_is_forgotten<L: RawMutex>() {
+    pub fn a_forgotten_holder_is_forgotten<L: RawMutex + Sync>() {
         let mut place = std::mem::MaybeUninit::<L>::uninit();
-        std::mem::forget(place.write(L::INIT).lock());
+        let forgotten: &L = place.write(L::INIT);
+        std::thread::scope(|scope| {
+            scope.spawn(|| _ = std::mem::ManuallyDrop::new(forgotten.lock()));
+        });
         let lock = place.write(L::INIT);
         for _ in 0..2 {
             let guard = lock.lock();

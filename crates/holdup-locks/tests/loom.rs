@@ -283,6 +283,15 @@ fn futex() {
     tries(Futex::new);
 }
 
+/// On another system it sleeps by that system's means; its protocol is the same.
+#[test]
+fn wait_on_address() {
+    all_add(3, 3, 1, WaitOnAddress::new);
+    all_add(2, 2, 2, WaitOnAddress::new);
+    one_gives_up(2, 3, 1, WaitOnAddress::new);
+    tries(WaitOnAddress::new);
+}
+
 #[test]
 fn mcs_spin() {
     all_add(2, 3, 1, McsSpin::new);

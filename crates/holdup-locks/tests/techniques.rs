@@ -515,9 +515,14 @@ fn gate_never_admits_more_than_its_limit() {
 fn gate_wakes_whoever_waits() {
     for _ in 0..if cfg!(miri) { 20 } else { 200 } {
         let gate = Gate::new(1);
+        let visit = || {
+            let _pass = gate.enter();
+            // Long enough for the other to fall asleep.
+            (0..10).for_each(|_| std::thread::yield_now());
+        };
         std::thread::scope(|scope| {
-            scope.spawn(|| drop(gate.enter()));
-            drop(gate.enter());
+            scope.spawn(visit);
+            visit();
         });
         let pass = gate.enter();
         std::thread::scope(|scope| {

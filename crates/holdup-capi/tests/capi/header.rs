@@ -156,8 +156,10 @@ const SUPPORT: &str = r#"
 
 #define HOLDUP_ALIGNED(n) __attribute__((aligned(n)))
 
-/* Compiled with -fsanitize=thread: gcc says so by a macro, clang by a feature. */
-#if defined(__SANITIZE_THREAD__)
+/* Compiled with -fsanitize=thread: gcc says so by a macro, clang by a feature. Who compiles the library with it too defines
+   HOLDUP_NO_TSAN. */
+#if defined(HOLDUP_NO_TSAN)
+#elif defined(__SANITIZE_THREAD__)
 #define HOLDUP_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)

@@ -3,7 +3,7 @@
 use holdup_locks::technique::{DefaultLock, LockTable};
 
 use super::toolchain::{
-    COMPILERS, Compiler, MODES, Mode, can, compile, has, prefix, run, source, succeed, text,
+    COMPILERS, Compiler, MODES, Mode, can, compile, compile_with, has, prefix, run, source, succeed, text,
 };
 
 const TOOLS: [&str; 4] = ["gcc", "g++", "clang", "clang++"];
@@ -214,5 +214,10 @@ fn thread_sanitizer_finds_true_races_and_no_others() {
             assert!(said.contains(finding), "{compiler:?} {way}: {}", text(&output));
             assert_eq!(output.status.code(), Some(66), "{compiler:?} {way}");
         }
+        // Untold, it takes the guarded way for a race: what it is told is what makes the difference.
+        let (file, untold) = ("tests/programs/race.cpp", &["-DHOLDUP_NO_TSAN"]);
+        let program = compile_with(untold, compiler, Mode::Tsan, file, prefix(), folder.path());
+        let output = run(&program, &["guarded"]);
+        assert!(String::from_utf8_lossy(&output.stderr).contains("data race"), "{}", text(&output));
     }
 }

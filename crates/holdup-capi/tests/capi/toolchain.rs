@@ -108,6 +108,18 @@ pub fn source(path: &str) -> PathBuf {
 
 /// Compiles one file against the static library of `prefix`; the language is that of its name.
 pub fn compile(compiler: Compiler, mode: Mode, file: &str, prefix: &Path, to: &Path) -> PathBuf {
+    compile_with(&[], compiler, mode, file, prefix, to)
+}
+
+/// The same with more options.
+pub fn compile_with(
+    options: &[&str],
+    compiler: Compiler,
+    mode: Mode,
+    file: &str,
+    prefix: &Path,
+    to: &Path,
+) -> PathBuf {
     let (program, standard) =
         if file.ends_with(".c") { (compiler.c, "-std=c99") } else { (compiler.cpp, "-std=c++17") };
     let out =
@@ -116,6 +128,7 @@ pub fn compile(compiler: Compiler, mode: Mode, file: &str, prefix: &Path, to: &P
         .arg(standard)
         .args(WARNINGS)
         .args(mode.flags())
+        .args(options)
         .arg("-I")
         .arg(prefix.join("include"))
         .arg(source(file))

@@ -15,8 +15,8 @@
 //!    after its last sleep, so a wake that it may have consumed is not lost.
 //!
 //! # Memory orderings
-//! Acquire on every take, Release in `release`; the pair carries the section's writes. `mutual_exclusion` in
-//! tests/conformance.rs holds it, under Wine; the protocol is that of `Futex`, whose loom model is `futex`.
+//! Acquire on every take, Release in `release`; the pair carries the section's writes (loom: `wait_on_address`, which sleeps by
+//! the model's own means). `mutual_exclusion` in tests/conformance.rs holds it under Wine.
 //!
 //! Source: Win32, WaitOnAddress, since Windows 8; Drepper, "Futexes Are Tricky" (2011), section 6.
 
