@@ -105,6 +105,10 @@ pub struct GatedState<S> {
 }
 
 impl<L, const ACTIVE: u32, const TURN: u32> Gated<L, ACTIVE, TURN> {
+    /// An inner lock without any state keeps nobody out: then this is the gate alone, which several threads pass at once, and there
+    /// is no holder to check.
+    const EXCLUDES: bool = size_of::<L>() != 0;
+
     /// How many threads sleep in the line or are about to; a moment's value.
     #[must_use]
     pub fn waiting(&self) -> u64 {
@@ -251,12 +255,16 @@ unsafe impl<L: RawMutex, const ACTIVE: u32, const TURN: u32> RawMutex for Gated<
 
     #[inline]
     fn lock(&self) -> Self::Guard {
-        misuse::before_lock(self);
+        if Self::EXCLUDES {
+            misuse::before_lock(self);
+        }
         self.take_place();
         let place = PlaceBack(self);
         let inner = self.inner.lock();
         core::mem::forget(place);
-        misuse::acquired(self);
+        if Self::EXCLUDES {
+            misuse::acquired(self);
+        }
         GatedState { inner }
     }
 
@@ -268,13 +276,17 @@ unsafe impl<L: RawMutex, const ACTIVE: u32, const TURN: u32> RawMutex for Gated<
         let place = PlaceBack(self);
         let inner = self.inner.try_lock()?;
         core::mem::forget(place);
-        misuse::acquired(self);
+        if Self::EXCLUDES {
+            misuse::acquired(self);
+        }
         Some(GatedState { inner })
     }
 
     #[inline]
     unsafe fn unlock(&self, guard: Self::Guard) {
-        misuse::before_unlock(self);
+        if Self::EXCLUDES {
+            misuse::before_unlock(self);
+        }
         let _place = PlaceBack(self);
         // SAFETY: the caller gives the state of a live acquisition of this lock, and with it that of the inner one.
         unsafe { self.inner.unlock(guard.inner) };
