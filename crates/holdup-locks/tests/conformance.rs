@@ -393,7 +393,7 @@ macro_rules! suites {
 
                 #[test]
                 fn dropped_while_held() {
-                    if runs_here($name) {
+                    if runs_here($name) && !(cfg!(miri) && misuse::leaks_when_forgotten($name)) {
                         misuse::dropped_while_held::<$lock>($name);
                         misuse::a_forgotten_holder_is_forgotten::<$lock>();
                     }
@@ -562,6 +562,11 @@ mod misuse {
             checked.wait();
         });
         assert!(!lock.is_locked());
+    }
+
+    /// A forgotten guard of a CLH lock leaks its node, as documented; Miri would report the test's own leak.
+    pub fn leaks_when_forgotten(name: &str) -> bool {
+        name.starts_with("clh")
     }
 
     pub fn dropped_while_held<L: RawMutex>(name: &str) {
