@@ -465,6 +465,14 @@ fn the_registry_tells_names_apart() {
 mod misuse {
     use super::*;
     use holdup_locks::technique::Gated;
+    use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+    /// Written by the test that fills the table of holders: while it runs, no holder is known for certain.
+    static CROWD: RwLock<()> = RwLock::new(());
+
+    fn no_crowd() -> RwLockReadGuard<'static, ()> {
+        CROWD.read().unwrap_or_else(PoisonError::into_inner)
+    }
 
     /// The message of the panic that `body` ends in.
     fn message(body: impl FnOnce()) -> String {
@@ -495,6 +503,7 @@ mod misuse {
     }
 
     pub fn taken_again<L: RawMutex>(name: &str) {
+        let _no_crowd = no_crowd();
         let lock = L::INIT;
         let guard = lock.lock();
         let text = message(|| drop(lock.lock()));
@@ -508,6 +517,7 @@ mod misuse {
     }
 
     pub fn released_twice<L: RawMutex>(name: &str) {
+        let _no_crowd = no_crowd();
         let lock = L::INIT;
         let guard = lock.lock();
         let second = copy(&guard);
@@ -519,6 +529,7 @@ mod misuse {
     }
 
     pub fn released_by_a_stranger<L: RawMutex + Sync>(name: &str) {
+        let _no_crowd = no_crowd();
         let lock = L::INIT;
         let guard = lock.lock();
         let stolen = Stolen(copy(&guard));
@@ -541,6 +552,7 @@ mod misuse {
 
     /// The second release meets a lock that another thread has taken in between.
     pub fn released_twice_while_another_holds_it<L: RawMutex + Sync>(name: &str) {
+        let _no_crowd = no_crowd();
         let lock = L::INIT;
         let guard = lock.lock();
         let second = copy(&guard);
@@ -570,6 +582,7 @@ mod misuse {
     }
 
     pub fn dropped_while_held<L: RawMutex>(name: &str) {
+        let _no_crowd = no_crowd();
         let mut address = std::ptr::null();
         let text = message(|| {
             let lock = Box::new(L::INIT);
@@ -581,6 +594,7 @@ mod misuse {
 
     /// Another lock in the place of one that was forgotten while it was held starts afresh.
     pub fn a_forgotten_holder_is_forgotten<L: RawMutex + Sync>() {
+        let _no_crowd = no_crowd();
         let mut place = std::mem::MaybeUninit::<L>::uninit();
         let forgotten: &L = place.write(L::INIT);
         std::thread::scope(|scope| {
@@ -602,6 +616,7 @@ mod misuse {
         taken_again::<Lock>("Gated");
         released_twice::<Lock>("Gated");
         released_by_a_stranger::<Lock>("Gated");
+        let _no_crowd = no_crowd();
         let dropped = message(|| {
             let lock = Lock::INIT;
             let _ = std::mem::ManuallyDrop::new(lock.lock());
@@ -611,6 +626,7 @@ mod misuse {
 
     #[test]
     fn a_stranger_cannot_release_a_recursive_lock() {
+        let _no_crowd = no_crowd();
         let lock = Recursive::<holdup_locks::Adaptive>::INIT;
         let _held = lock.enter();
         std::thread::scope(|scope| {
@@ -624,6 +640,7 @@ mod misuse {
     /// More locks than the table of holders has room for, held at once: nobody is accused.
     #[test]
     fn thousands_of_held_locks_are_no_misuse() {
+        let _alone = CROWD.write().unwrap_or_else(PoisonError::into_inner);
         let mutexes: Vec<Mutex<holdup_locks::Futex, ()>> = {
             let locks = if cfg!(miri) { 60 } else { 6_000 };
             (0..locks).map(|_| Mutex::new(())).collect()
