@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::run::{Step, cargo, root};
+use crate::run::{Step, cargo, root, target_folder};
 
 /// Built programs and a fresh folder for recordings.
 pub struct Bench {
@@ -59,8 +59,7 @@ fn built() -> Result<PathBuf, String> {
         return Ok(named.into());
     }
     cargo(&["build", "--release", "--package", "holdup"]).run()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("release/holdup"))
+    Ok(target_folder().join("release/holdup"))
 }
 
 /// Runs a command that must succeed.

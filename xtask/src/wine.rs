@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::run::{Step, cargo, root};
+use crate::run::{Step, cargo, target_folder};
 use crate::setup;
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
@@ -93,7 +93,7 @@ struct Wine {
 impl Wine {
     fn new() -> Result<Wine, String> {
         let loader = setup::wine().ok_or("there is no Wine here")?;
-        Ok(Wine { loader, prefix: target().join("wine-prefix") })
+        Ok(Wine { loader, prefix: target_folder().join("wine-prefix") })
     }
 
     /// What every process of Wine's gets: its prefix, no chatter, and no question about packages that it could install.
@@ -142,10 +142,6 @@ impl Wine {
     }
 }
 
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
-}
-
 /// A folder in which the Windows program runs, with a store of its own.
 struct Place<'a> {
     wine: &'a Wine,
@@ -184,13 +180,13 @@ impl Ran {
 
 impl Place<'_> {
     fn new(wine: &Wine) -> Result<Place<'_>, String> {
-        let folder = target().join("wine-place");
+        let folder = target_folder().join("wine-place");
         // A store from before would shift the numbers of runs.
         if folder.exists() {
             std::fs::remove_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
         }
         std::fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
-        Ok(Place { wine, folder, exe: target().join(TARGET).join("debug/holdup.exe") })
+        Ok(Place { wine, folder, exe: target_folder().join(TARGET).join("debug/holdup.exe") })
     }
 
     fn holdup(&self, words: &str) -> Result<Ran, String> {

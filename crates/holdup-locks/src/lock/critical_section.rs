@@ -19,7 +19,7 @@
 //!
 //! Source: Win32, InitializeCriticalSectionAndSpinCount; the first way of Hart (1998).
 
-use super::kernel::{Kind, Object};
+use super::kernel::{Kind, Object, object_ends};
 use crate::sys::{SysError, win32};
 
 const NAME: &str = "critical-section";
@@ -171,19 +171,5 @@ impl CriticalSection {
     }
 }
 
-impl Drop for CriticalSection {
-    fn drop(&mut self) {
-        crate::lock::misuse::before_drop(self);
-        if let Some(section) = self.object.lazy.get() {
-            (KIND.free)(section);
-        }
-    }
-}
-
-impl Default for CriticalSection {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
+object_ends!(CriticalSection);
 raw_mutex!([] CriticalSection, GuardNoSend, Self::new());

@@ -65,7 +65,6 @@ macro_rules! handle_lock {
             fn release(&self) {
                 match self.object.lazy.get_or_make(&KIND) {
                     Ok(object) => {
-                        debug_assert!(self.held(), "holdup-locks: {} lock released while free", NAME);
                         self.held.store(false, Ordering::Relaxed);
                         $give(object).unwrap_or_else(|error| broken(NAME, error));
                     }
@@ -78,20 +77,7 @@ macro_rules! handle_lock {
             }
         }
 
-        impl Drop for $lock {
-            fn drop(&mut self) {
-                crate::lock::misuse::before_drop(self);
-                if let Some(object) = self.object.lazy.get() {
-                    (KIND.free)(object);
-                }
-            }
-        }
-
-        impl Default for $lock {
-            fn default() -> Self {
-                Self::new()
-            }
-        }
+        crate::lock::kernel::object_ends!($lock);
 
         raw_mutex!([] $lock, GuardNoSend, Self::new());
         raw_mutex_timed!([] $lock);

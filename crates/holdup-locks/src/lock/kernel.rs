@@ -106,6 +106,27 @@ impl Object {
     }
 }
 
+/// `object_ends!(Type)`: how a lock with a field `object` of the file's `KIND` begins and ends: free, and with the object given back.
+macro_rules! object_ends {
+    ($lock:ident) => {
+        impl Drop for $lock {
+            fn drop(&mut self) {
+                crate::lock::misuse::before_drop(self);
+                if let Some(object) = self.object.lazy.get() {
+                    (KIND.free)(object);
+                }
+            }
+        }
+
+        impl Default for $lock {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+pub(super) use object_ends;
+
 /// A lock that is a token in a kernel object: whoever takes it out holds the lock and puts it back. `call`, `make` and `free`
 /// are those of its [`Kind`]; `take` sleeps, `try` does not, `give` puts back; `readable` is the descriptor that a timed try polls.
 macro_rules! token_lock {
@@ -182,20 +203,7 @@ macro_rules! token_lock {
             }
         }
 
-        impl Drop for $lock {
-            fn drop(&mut self) {
-                crate::lock::misuse::before_drop(self);
-                if let Some(object) = self.object.lazy.get() {
-                    (KIND.free)(object);
-                }
-            }
-        }
-
-        impl Default for $lock {
-            fn default() -> Self {
-                Self::new()
-            }
-        }
+        crate::lock::kernel::object_ends!($lock);
 
         raw_mutex!([] $lock, GuardNoSend, Self::new());
         raw_mutex_timed!([] $lock);

@@ -98,9 +98,7 @@ impl WaitOnAddress {
 
     #[inline]
     fn release(&self) {
-        let old = self.word.swap(UNLOCKED, Ordering::Release);
-        debug_assert!(old != UNLOCKED, "holdup-locks: wait-on-address lock released while free");
-        if old == CONTENDED {
+        if self.word.swap(UNLOCKED, Ordering::Release) == CONTENDED {
             win32::address_wake(&self.word);
         }
     }

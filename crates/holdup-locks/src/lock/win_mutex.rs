@@ -22,7 +22,7 @@
 //!
 //! Source: Win32, CreateMutex, ReleaseMutex; the third way of Hart (1998).
 
-use super::kernel::{Kind, Object, broken};
+use super::kernel::{Kind, Object, broken, object_ends};
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{DeadlineNs, SysError, Waited, win32};
 
@@ -166,20 +166,6 @@ impl WinMutex {
     }
 }
 
-impl Drop for WinMutex {
-    fn drop(&mut self) {
-        crate::lock::misuse::before_drop(self);
-        if let Some(object) = self.object.lazy.get() {
-            (KIND.free)(object);
-        }
-    }
-}
-
-impl Default for WinMutex {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
+object_ends!(WinMutex);
 raw_mutex!([] WinMutex, GuardNoSend, Self::new());
 raw_mutex_timed!([] WinMutex);

@@ -25,6 +25,13 @@ pub fn opened(browser: &mut Browser, page: &Path) {
     browser.open(page, READY).unwrap();
 }
 
+/// The page of a small recording, open in a browser of its own; `None` after a printed reason why there is none.
+pub fn recording(name: &str) -> Option<Browser> {
+    let mut browser = browser(name)?;
+    opened(&mut browser, &pages::write(&pages::made_up(40), &pages::folder(name)));
+    Some(browser)
+}
+
 pub fn number(browser: &mut Browser, expression: &str) -> f64 {
     browser.eval(expression).unwrap().as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
 }

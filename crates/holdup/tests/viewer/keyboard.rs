@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::drive::{browser, no_complaints, number, opened, painted, text};
-use super::pages;
+use super::drive::{no_complaints, number, painted, recording, text};
 
 /// What has the focus: its tag, what it is called, and whether a line around it says so.
 fn focused(browser: &mut Browser) -> (String, String, bool) {
@@ -47,9 +46,7 @@ fn span(browser: &mut Browser) -> f64 {
 
 #[test]
 fn tab_reaches_everything_in_reading_order_and_shows_where_it_is() {
-    let Some(mut browser) = browser("tab") else { return };
-    let folder = pages::folder("tab");
-    opened(&mut browser, &pages::write(&pages::made_up(40), &folder));
+    let Some(mut browser) = recording("tab") else { return };
     let mut order = Vec::new();
     for _ in 0..200 {
         browser.key("Tab").unwrap();
@@ -91,9 +88,7 @@ fn tab_reaches_everything_in_reading_order_and_shows_where_it_is() {
 
 #[test]
 fn keys_do_on_the_timeline_what_the_mouse_does() {
-    let Some(mut browser) = browser("keys") else { return };
-    let folder = pages::folder("keys");
-    opened(&mut browser, &pages::write(&pages::made_up(40), &folder));
+    let Some(mut browser) = recording("keys") else { return };
     tab_to(&mut browser, "Timeline");
     browser.key("+").unwrap();
     browser.key("+").unwrap();
@@ -144,9 +139,7 @@ fn keys_do_on_the_timeline_what_the_mouse_does() {
 
 #[test]
 fn keys_search_and_use_the_tables() {
-    let Some(mut browser) = browser("keys-tables") else { return };
-    let folder = pages::folder("keys-tables");
-    opened(&mut browser, &pages::write(&pages::made_up(40), &folder));
+    let Some(mut browser) = recording("keys-tables") else { return };
     // Into the search, a hit, and out of it.
     browser.key("/").unwrap();
     browser.call("Input.insertText", json!({ "text": "waits for" })).unwrap();

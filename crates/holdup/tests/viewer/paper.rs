@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::drive::{browser, no_complaints, number, opened, painted};
-use super::pages;
+use super::drive::{no_complaints, number, painted, recording};
 
 /// Width of a page's text in CSS pixels: A4 with the browser's margins.
 const TEXT_WIDTH: u32 = 717;
@@ -24,9 +23,7 @@ fn laid_out(browser: &mut Browser) {
 
 #[test]
 fn a_recording_prints_light_and_whole_and_the_screen_comes_back() {
-    let Some(mut browser) = browser("paper") else { return };
-    let folder = pages::folder("paper");
-    opened(&mut browser, &pages::write(&pages::made_up(40), &folder));
+    let Some(mut browser) = recording("paper") else { return };
     browser.key("t").unwrap();
     painted(&mut browser);
     let theme = "document.documentElement.dataset.theme";

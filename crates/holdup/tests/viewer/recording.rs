@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::drive::{browser, colour, no_complaints, number, opened, painted, pixel, place, same, text};
+use super::drive::{
+    browser, colour, no_complaints, number, opened, painted, pixel, place, recording, same, text,
+};
 use super::{pages, skip};
 
 #[test]
@@ -62,10 +64,7 @@ fn hostile_names_stay_text_in_page_and_timeline() {
 
 #[test]
 fn the_timeline_zooms_pans_measures_and_tells() {
-    let Some(mut browser) = browser("timeline") else { return };
-    let folder = pages::folder("timeline");
-    let page = pages::write(&pages::made_up(40), &folder);
-    opened(&mut browser, &page);
+    let Some(mut browser) = recording("timeline") else { return };
     // Rows: the first runs from 0 to 40 us, waits until 90 us; the second the other way about.
     browser.eval("holdup.timeline.show(0, 200000)").unwrap();
     for (time, row, variable) in [
@@ -136,9 +135,7 @@ fn the_timeline_zooms_pans_measures_and_tells() {
 
 #[test]
 fn loss_and_doubt_are_shown_where_they_are() {
-    let Some(mut browser) = browser("loss") else { return };
-    let folder = pages::folder("loss");
-    opened(&mut browser, &pages::write(&pages::made_up(40), &folder));
+    let Some(mut browser) = recording("loss") else { return };
     // Red lines over the rows from the first to the last lost event, and nowhere else.
     browser.eval("holdup.timeline.show(3880000, 3960000)").unwrap();
     painted(&mut browser);
