@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::run::{cargo, root};
+use crate::run::{cargo, machine, root};
 
 const STORE: &str = "target/bench-page.db";
 
@@ -34,12 +34,7 @@ const PAGES: &[Page] = &[
 /// Measures and writes `docs/benchmarks/PAGE-NAME.md`. The name is the first argument, for example `epyc-2cpu`; a second one
 /// picks a single page. The raw runs stay in `target/bench-page.db`.
 pub fn write(args: &[String]) -> Result<(), String> {
-    let machine = args.first().ok_or("name this machine, for example: cargo xtask bench-page epyc-2cpu")?;
-    if machine.is_empty() || !machine.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-        return Err(format!(
-            "'{machine}' is not a file name of letters, digits and dashes; for example epyc-2cpu"
-        ));
-    }
+    let machine = machine(args, "bench-page")?;
     let wanted: Vec<&Page> =
         PAGES.iter().filter(|page| args.get(1).is_none_or(|name| name == page.name)).collect();
     if wanted.is_empty() {

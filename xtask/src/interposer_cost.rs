@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::recording::{Bench, interval, median, output};
-use crate::run::root;
+use crate::run::{machine, root};
 
 /// One way to run a program under the interposer.
 struct Way {
@@ -40,8 +40,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
 /// Measures and writes `docs/benchmarks/interposer-NAME.md`: the first argument is the machine's name, the second how often each
 /// program runs (9).
 pub fn write(args: &[String]) -> Result<(), String> {
-    let machine =
-        args.first().ok_or("name this machine, for example: cargo xtask interposer-cost epyc-2cpu")?;
+    let machine = machine(args, "interposer-cost")?;
     let runs: usize = match args.get(1) {
         None => 9,
         Some(word) => word.parse().map_err(|_| format!("'{word}' is not a number of runs"))?,

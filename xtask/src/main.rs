@@ -174,6 +174,10 @@ fn main() -> ExitCode {
         }
         return ExitCode::from(2);
     };
+    if args.iter().any(|word| word == "--help" || word == "-h") {
+        println!("cargo xtask {}: {}", command.name, command.help);
+        return ExitCode::SUCCESS;
+    }
     match (command.run)(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::recording::{Bench, has, interval, is_root, median, output};
-use crate::run::root;
+use crate::run::{machine, root};
 
 /// A program to record; it prints the seconds that its inner part took, and its switches.
 struct Workload {
@@ -124,7 +124,7 @@ struct Cost {
 
 /// Measures and writes `docs/benchmarks/recorder-NAME.md`: the first argument is the machine's name, the second the pairs (9).
 pub fn write(args: &[String]) -> Result<(), String> {
-    let machine = args.first().ok_or("name this machine, for example: cargo xtask record-cost epyc-2cpu")?;
+    let machine = machine(args, "record-cost")?;
     let pairs: usize = match args.get(1) {
         None => 9,
         Some(word) => word.parse().map_err(|_| format!("'{word}' is not a number of pairs"))?,

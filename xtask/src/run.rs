@@ -30,6 +30,17 @@ pub fn target(name: &str) -> String {
     target_folder().join(name).display().to_string()
 }
 
+/// The name of this machine, which becomes part of a page's file name: the first argument of `cargo xtask COMMAND`.
+pub fn machine<'a>(args: &'a [String], command: &str) -> Result<&'a str, String> {
+    let example = format!("for example: cargo xtask {command} epyc-2cpu");
+    let name = args.first().ok_or_else(|| format!("name this machine, {example}"))?;
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if starts_well && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        return Ok(name);
+    }
+    Err(format!("'{name}' is not a file name of letters, digits and dashes; {example}"))
+}
+
 impl Step {
     /// Prepares `program args...`.
     pub fn new(program: &str, args: &[&str]) -> Step {
@@ -75,5 +86,29 @@ impl Step {
         }
         String::from_utf8(output.stdout)
             .map_err(|_| format!("'{}' printed something that is not UTF-8", self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::machine;
+
+    fn named(words: &[&str]) -> Result<String, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        machine(&words, "bench-page").map(str::to_owned)
+    }
+
+    /// `--help` once ran twelve minutes of measurement and wrote a page of that name.
+    #[test]
+    fn a_machine_is_named_and_an_option_is_no_name() {
+        assert_eq!(named(&["epyc-2cpu", "peers"]).as_deref(), Ok("epyc-2cpu"));
+        for wrong in ["--help", "-x", "", "a/b"] {
+            let why = named(&[wrong]).unwrap_err();
+            assert!(
+                why.contains(&format!("'{wrong}'")) && why.contains("cargo xtask bench-page epyc-2cpu"),
+                "{why}"
+            );
+        }
+        assert!(named(&[]).unwrap_err().starts_with("name this machine"));
     }
 }

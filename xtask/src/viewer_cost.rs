@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::recording::{Bench, has, median, output};
-use crate::run::root;
+use crate::run::{machine, root};
 
 #[path = "../../crates/holdup/tests/viewer/browser.rs"]
 #[allow(dead_code, reason = "the tests use all of it")]
@@ -59,8 +59,7 @@ struct Figures {
 /// Records, writes pages, opens them, and writes `docs/benchmarks/viewer-NAME.md`: the first argument is the machine's name, the
 /// second a recording to use for the large page instead of a new one. Where sysbench is, many threads are recorded as well.
 pub fn write(arguments: &[String]) -> Result<(), String> {
-    let machine =
-        arguments.first().ok_or("name this machine, for example: cargo xtask viewer-cost epyc-2cpu")?;
+    let machine = machine(arguments, "viewer-cost")?;
     let bench = Bench::new("viewer-cost")?;
     let program = browser::find().ok_or("there is no Chromium; HOLDUP_CHROMIUM names one")?;
     let large = match arguments.get(1) {
