@@ -1,4 +1,4 @@
-//! The benchmark pages of this machine, as `holdup` prints them: ours beside the peers, and the published claims.
+//! The benchmark pages of this machine: ours beside the peers, the published claims, and the techniques.
 
 use std::fs;
 use std::path::Path;
@@ -7,27 +7,45 @@ use crate::run::{cargo, machine, root};
 
 const STORE: &str = "target/bench-page.db";
 
-/// One page: the start of its file's name, what it shows, and the command behind it.
+/// One page: the start of its file's name, what it shows, the command behind it, and what cargo is told to run it.
 struct Page {
     name: &'static str,
     title: &'static str,
-    command: &'static [&'static str],
+    command: &'static str,
+    cargo: &'static [&'static str],
     about: &'static str,
+}
+
+/// `cargo ...` for `holdup ...` with the store of these pages.
+macro_rules! holdup {
+    ($($word:literal),+) => {
+        &["run", "--quiet", "--release", "--package", "holdup", "--", $($word),+, "--store", STORE]
+    };
 }
 
 const PAGES: &[Page] = &[
     Page {
         name: "peers",
         title: "Ours beside the peers",
-        command: &["run", "experiments/peers.toml"],
+        command: "holdup run experiments/peers.toml",
+        cargo: holdup!("run", "experiments/peers.toml"),
         about: "Ratios are paired: each is taken to the pthread mutex (or the one-lock map) measured next to it, median with\n\
                 95% interval.",
     },
     Page {
         name: "claims",
         title: "Published claims on this machine",
-        command: &["reproduce", "all", "--quick"],
+        command: "holdup reproduce all --quick",
+        cargo: holdup!("reproduce", "all", "--quick"),
         about: "A claim that differs is a finding about this machine and today's kernels, not a failure.",
+    },
+    Page {
+        name: "techniques",
+        title: "The techniques beside their peers",
+        command: "cargo bench -p holdup-locks --bench techniques",
+        cargo: &["bench", "--quiet", "--package", "holdup-locks", "--bench", "techniques"],
+        about: "Above 1 is faster than the block's first line. Ratios are paired within a round in which all lines of a block ran;\n\
+                `pairs` are the rounds in which no other program took a CPU from either.",
     },
 ];
 
@@ -38,12 +56,12 @@ pub fn write(args: &[String]) -> Result<(), String> {
     let wanted: Vec<&Page> =
         PAGES.iter().filter(|page| args.get(1).is_none_or(|name| name == page.name)).collect();
     if wanted.is_empty() {
-        return Err("the pages are peers and claims".to_owned());
+        return Err("the pages are peers, claims and techniques".to_owned());
     }
     cargo(&["build", "--release", "--package", "holdup"]).run()?;
     let folder = root().join("docs/benchmarks");
     for page in wanted {
-        let report = holdup(page.command)?;
+        let report = cargo(page.cargo).output()?;
         save(&folder.join(format!("{}-{machine}.md", page.name)), &page_text(page, machine, &report))?;
     }
     eprintln!("'cargo xtask figures' brings the figures into the docs that cite them");
@@ -52,20 +70,13 @@ pub fn write(args: &[String]) -> Result<(), String> {
 
 fn page_text(page: &Page, machine: &str, report: &str) -> String {
     format!(
-        "# {}: {machine}\n\nWritten by `cargo xtask bench-page {machine} {}`, which runs `holdup {}`. {}\n\n```text\n{}\n```\n",
+        "# {}: {machine}\n\nWritten by `cargo xtask bench-page {machine} {}`, which runs `{}`. {}\n\n```text\n{}\n```\n",
         page.title,
         page.name,
-        page.command.join(" "),
+        page.command,
         page.about,
-        report.trim_end()
+        report.trim()
     )
-}
-
-fn holdup(args: &[&str]) -> Result<String, String> {
-    cargo(&["run", "--quiet", "--release", "--package", "holdup", "--"])
-        .args(args)
-        .args(&["--store", STORE])
-        .output()
 }
 
 fn save(path: &Path, text: &str) -> Result<(), String> {

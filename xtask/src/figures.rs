@@ -276,6 +276,7 @@ spin-ttas           829    3.89 [3.80-3.96]  2.41ms     0ns     0.616  0.32
             .filter(|link| link.starts_with("benchmarks/"))
             .map(|link| read(&run::root().join("docs").join(link)).unwrap())
             .collect();
+        let pages = pages.split_whitespace().collect::<Vec<_>>().join(" ");
         let ratios = guide.split_whitespace().filter_map(|word| {
             let word = word.trim_matches(|c: char| !c.is_ascii_digit() && c != 'x');
             word.strip_suffix('x').filter(|number| number.parse::<f64>().is_ok())

@@ -1,13 +1,15 @@
 //! The techniques beside their peers: ratios of paired, interleaved runs.
 //!
 //! `cargo bench -p holdup-locks --bench techniques [-- [ROUNDS] [FILTER]]` prints, per technique, how many times as fast
-//! as the baseline each candidate was. All candidates of a block run once per round, in an order that changes, so that a
+//! as the baseline each candidate was: the median of the rounds' own ratios with its 95% interval (by order statistics: no
+//! assumption about their distribution). All candidates of a block run once per round, in an order that changes, so that a
 //! machine that speeds up or slows down does so for all of them.
 //!
-//! With two threads, a run counts only if neither had to wait for a processor for more than 15% of the time (Linux says
-//! so in /proc/thread-self/schedstat; elsewhere every run counts): on a machine that is busy with other work the two would
-//! take turns, and a lock that nobody contends is no test. The table says how many runs were left. Where more threads run
-//! than there are processors, waiting is part of the matter and every run counts.
+//! Two threads run on a processor each (on Linux; left alone they would share one for the first milliseconds), and a run counts
+//! only if neither had to wait for its processor for more than 15% of the time (Linux says so in /proc/thread-self/schedstat;
+//! elsewhere every run counts): on a machine that is busy with other work the two would take turns, and a lock that nobody
+//! contends is no test. The table says how many pairs were left. Where more threads run than there are processors, waiting is
+//! part of the matter and every run counts.
 //!
 //! The names of a map say its hasher: `default` is what the type takes when one names none, `sip` is std's `RandomState`,
 //! `fold` ours.
@@ -28,6 +30,8 @@ const THREADS: usize = 2;
 const KEYS: u64 = 100_000;
 const MAP_OPERATIONS: u64 = 100_000;
 const SIMPLE_OPERATIONS: u64 = 200_000;
+/// Indices of a loop that threads share.
+const LOOP: u64 = 400_000;
 
 fn main() {
     // `cargo bench` passes `--bench`.
@@ -39,6 +43,8 @@ fn main() {
         ("maps, 10% updates", maps(10), MAP_OPERATIONS * THREADS as u64),
         ("one thread", one_thread(), SIMPLE_OPERATIONS),
         ("counter", counters(), SIMPLE_OPERATIONS * THREADS as u64),
+        ("loop, 2 threads", loops(THREADS), LOOP),
+        ("loop, 8 threads", loops(8), LOOP),
         ("lock table", tables(), SIMPLE_OPERATIONS * THREADS as u64),
         ("gated, 8 threads", gates(), SIMPLE_OPERATIONS / 16 * 8),
     ];
@@ -68,39 +74,58 @@ fn candidate(name: &'static str, run: impl Fn(u64) -> Sample + 'static) -> Candi
 
 /// Runs all candidates `rounds` times, `operations` each time, and prints each one's ratio to the first.
 fn block(title: &str, candidates: Vec<Candidate>, rounds: usize, operations: u64) {
+    // By candidate and round; None where the machine was busy.
     let mut seconds = vec![Vec::new(); candidates.len()];
+    let mut turns = (0..candidates.len()).collect::<Vec<_>>();
     for round in 0..rounds {
-        for step in 0..candidates.len() {
-            let index = (step + round) % candidates.len();
-            let sample = (candidates[index].run)(round as u64);
-            if sample.counts {
-                seconds[index].push(sample.seconds);
-            }
+        for &turn in &turns {
+            let sample = (candidates[turn].run)(round as u64);
+            seconds[turn].push(sample.counts.then_some(sample.seconds));
         }
+        turns.rotate_left(1);
     }
     println!("\n{title}: speed-up over the first");
-    println!("  {:<28} {:>7}  {:<14} {:>8} {:>8}", "", "median", "quartiles", "ns/op", "runs");
-    seconds.iter_mut().for_each(|own| own.sort_by(f64::total_cmp));
+    println!("  {:<28} {:>7}  {:<14} {:>8} {:>8}", "", "median", "95% interval", "ns/op", "pairs");
     for (candidate, own) in candidates.iter().zip(&seconds) {
-        print_row(candidate.name, &seconds[0], own, operations, rounds);
+        print_row(candidate.name, &seconds[0], own, operations);
     }
 }
 
-fn print_row(name: &str, base: &[f64], own: &[f64], operations: u64, rounds: usize) {
-    let runs = format!("{}/{rounds}", own.len());
-    if base.is_empty() || own.is_empty() {
+fn print_row(name: &str, base: &[Option<f64>], own: &[Option<f64>], operations: u64) {
+    let pairs = base.iter().zip(own);
+    let ratios = sorted(pairs.filter_map(|(base, own)| Some((*base)? / (*own)?)).collect());
+    let runs = format!("{}/{}", ratios.len(), own.len());
+    if ratios.is_empty() {
         println!("  {name:<28} {:>7}  {:<14} {:>8} {runs:>8}", "n/a", "machine busy", "");
         return;
     }
-    let ratio = |share: f64| at(base, 0.5) / at(own, share);
-    let ns = at(own, 0.5) * 1e9 / operations as f64;
-    let quartiles = format!("{:.2} to {:.2}", ratio(0.75), ratio(0.25));
-    println!("  {name:<28} {:>7.2}  {quartiles:<14} {ns:>8.1} {runs:>8}", ratio(0.5));
+    let ns = median(&sorted(own.iter().flatten().copied().collect())) * 1e9 / operations as f64;
+    let interval =
+        interval(&ratios).map_or("too few pairs".to_owned(), |(low, high)| format!("[{low:.2}-{high:.2}]"));
+    println!("  {name:<28} {:>7.2}  {interval:<14} {ns:>8.1} {runs:>8}", median(&ratios));
 }
 
-/// The value below which `share` of the sorted values lie.
-fn at(sorted: &[f64], share: f64) -> f64 {
-    sorted[((sorted.len() - 1) as f64 * share).round() as usize]
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+}
+
+/// The 95% interval of the median: the k-th smallest and k-th largest value, with the largest k for which a fair coin
+/// shows fewer than k heads in at most 2.5% of as many throws.
+fn interval(sorted: &[f64]) -> Option<(f64, f64)> {
+    let n = sorted.len();
+    let (mut probability, mut below, mut k) = (0.5_f64.powi(n as i32), 0.0, 0);
+    while below + probability <= 0.025 {
+        below += probability;
+        probability *= (n - k) as f64 / (k + 1) as f64;
+        k += 1;
+    }
+    (k > 0).then(|| (sorted[k - 1], sorted[n - k]))
 }
 
 /// Nanoseconds that this thread was ready to run and had no processor, where the system tells.
@@ -108,6 +133,22 @@ fn waited_ns() -> u64 {
     let line = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
+
+/// Keeps this thread on the `index`-th of the CPUs that it may use, if there are so many.
+#[cfg(target_os = "linux")]
+fn stay_on_cpu(index: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    if let Some(cpu) = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).nth(index) {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        // A refusal only leaves more runs that do not count.
+        let _ = sched_setaffinity(None, &one);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stay_on_cpu(_index: usize) {}
 
 /// Runs `body(thread, seed)` on `threads` threads and measures from the common start to the last end.
 fn timed(threads: usize, seed: u64, body: impl Fn(usize, u64) + Sync) -> Sample {
@@ -117,6 +158,9 @@ fn timed(threads: usize, seed: u64, body: impl Fn(usize, u64) + Sync) -> Sample 
             .map(|thread| {
                 let (barrier, body) = (&barrier, &body);
                 scope.spawn(move || {
+                    if threads <= THREADS {
+                        stay_on_cpu(thread);
+                    }
                     barrier.wait();
                     let (waited, start) = (waited_ns(), Instant::now());
                     body(thread, mix(seed * 64 + thread as u64 + 1));
@@ -301,6 +345,45 @@ fn counters() -> Vec<Candidate> {
         candidate("one AtomicU64", each(|| _ = black_box(ONE.fetch_add(1, Ordering::Relaxed)))),
         candidate("ShardedCounter", each(|| SHARDED.add(1))),
     ]
+}
+
+/// Threads that share a loop's indices, whose bodies take a few nanoseconds.
+fn loops(threads: usize) -> Vec<Candidate> {
+    let shared = move |chunks: fn(usize) -> Chunks| {
+        move |seed| {
+            let chunks = chunks(threads);
+            timed(threads, seed, |_, _| chunks.indices().for_each(body))
+        }
+    };
+    vec![
+        candidate("one fetch-add per index", move |seed| {
+            let next = AtomicU64::new(0);
+            timed(threads, seed, |_, _| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= LOOP {
+                        break;
+                    }
+                    body(index);
+                }
+            })
+        }),
+        candidate("Chunks of 1", shared(|_| Chunks::fixed(0..LOOP, 1))),
+        candidate("Chunks of 64", shared(|_| Chunks::fixed(0..LOOP, 64))),
+        candidate("Chunks of 4096", shared(|_| Chunks::fixed(0..LOOP, 4096))),
+        candidate("Chunks, guided", shared(|threads| Chunks::guided(0..LOOP, threads, 64))),
+        candidate("an equal share each", move |seed| {
+            timed(threads, seed, |thread, _| {
+                let (thread, threads) = (thread as u64, threads as u64);
+                (LOOP * thread / threads..LOOP * (thread + 1) / threads).for_each(body);
+            })
+        }),
+    ]
+}
+
+/// A loop's body: a few dependent multiplications.
+fn body(index: u64) {
+    black_box(mix(mix(mix(index))));
 }
 
 fn tables() -> Vec<Candidate> {

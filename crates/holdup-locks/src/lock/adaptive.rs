@@ -92,7 +92,7 @@ const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 /// # Cost
 /// One compare-exchange and one atomic add when free; a system call each way when a waiter sleeps.
 ///
-/// Measured: uncontended 0.86, tight 0.32, short 0.93, even 0.59, crowded 0.95 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.86, tight 0.35, short 0.93, even 0.56, crowded 0.91 of pthread's time ([table](crate#measured)).
 ///
 /// Newcomers may take a free lock before sleepers do, which keeps it fast; a waiter that has slept for a millisecond is served
 /// before all newcomers, so two threads that hold for 300 us and re-acquire at once get equal shares.

@@ -233,7 +233,7 @@ mod pool {
 /// # Cost
 /// As [`Clh`](crate::Clh), without the sleep.
 ///
-/// Measured: uncontended 0.93, tight 1.41, crowded 30.4 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.91, tight 1.42, crowded 55.6 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Wherever threads may outnumber CPUs: use [`Clh`](crate::Clh), [`Mcs`](crate::Mcs) or [`Adaptive`](crate::Adaptive). No timed variant,

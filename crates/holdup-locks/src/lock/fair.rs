@@ -60,7 +60,7 @@ const HELD: *mut Node = ptr::without_provenance_mut(1);
 /// One compare-exchange each way when free. Contended, each hand-over waits for one given thread to run: with more threads than CPUs
 /// that is a context switch per acquisition.
 ///
-/// Measured: uncontended 0.86, tight 9.77, short 1.71, even =1.26, crowded 21.8 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.87, tight 7.85, short 1.51, even 1.41, crowded 29.0 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Where throughput matters more than order: [`Adaptive`](crate::Adaptive) lets nobody starve either, at a fraction of the price. No

@@ -92,7 +92,7 @@ struct Node {
 /// # Cost
 /// One compare-exchange each way when free; the waiters' nodes lie on their stacks. A head that has lost for a millisecond gets the next turn.
 ///
-/// Measured: uncontended 0.86, tight 0.46, short 0.92, even 0.53, crowded 1.60 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.86, tight 0.45, short 0.91, even 0.53, crowded 0.96 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Its place is many waiters on many CPUs, which no machine has shown here yet; on few CPUs [`Adaptive`](crate::Adaptive) does as

@@ -50,7 +50,7 @@ const PATIENCE: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 /// # Cost
 /// One atomic add to take, one plain store to release.
 ///
-/// Measured: uncontended 0.46, tight 3.40, short =0.89, even 0.57, crowded 16.2 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.46, tight 3.07, short 0.92, even 0.54, crowded 15.5 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// With more threads than CPUs: strict order then costs a context switch per turn; [`Mcs`](crate::Mcs) and
