@@ -16,8 +16,12 @@ use holdup_locks::technique::{
     Chunks, DefaultLock, FoldState, Gate, Gated, LockTable, ShardedCounter, TableMap, key_of, key_of_value,
 };
 
-/// Fewer rounds where every access is checked.
-const SCALE: u64 = if cfg!(miri) { 1 } else { 50 };
+/// Fewer rounds, keys and shards where every access is interpreted: a step there takes some thousand times as long.
+const SCALE: u64 = if cfg!(miri) { 1 } else { 200 };
+const MAP_KEYS: u64 = if cfg!(miri) { 20 } else { 200 };
+const MAP_SHARDS: usize = if cfg!(miri) { 8 } else { 256 };
+
+type Map<K, V, S = FoldState> = TableMap<K, V, S, DefaultLock, MAP_SHARDS>;
 
 struct Random(u64);
 
@@ -84,7 +88,7 @@ fn regular_key_sets(keys: u64) -> Vec<(String, Vec<u64>)> {
         }
     }
     // Interpreted, a few stand for all.
-    let step = if cfg!(miri) { 6 } else { 1 };
+    let step = if cfg!(miri) { 10 } else { 1 };
     sets.into_iter().step_by(step).collect()
 }
 
@@ -101,7 +105,8 @@ fn table_spreads_regular_keys() {
 fn table_spreads_allocator_addresses() {
     let keys = if cfg!(miri) { 1_000 } else { 20_000 };
     let table: LockTable<DefaultLock> = LockTable::new();
-    for size in [1, 16, 24, 48, 100, 256, 1000, 4096, 10_000] {
+    let sizes = [1, 16, 24, 48, 100, 256, 1000, 4096, 10_000];
+    for size in sizes.into_iter().step_by(if cfg!(miri) { 4 } else { 1 }) {
         let objects: Vec<Vec<u8>> = (0..keys).map(|_| Vec::with_capacity(size)).collect();
         let slots = objects.iter().map(|object| table.slot_of(object.as_ptr().addr() as u64));
         assert_spread(&format!("allocations of {size} bytes"), 256, slots);
@@ -167,7 +172,7 @@ fn total(cells: Vec<Guarded>) -> u64 {
 fn table_excludes_per_key() {
     static TABLE: LockTable<DefaultLock, 8> = LockTable::new();
     let cells = guarded(20);
-    let rounds = 200 * SCALE;
+    let rounds = 50 * SCALE;
     thread::scope(|scope| {
         for thread in 0..4 {
             let cells = &cells;
@@ -188,7 +193,7 @@ fn lock_many_never_deadlocks() {
     let table: LockTable<DefaultLock, 16> = LockTable::new();
     let cells = guarded(12);
     let seed = Random::new("lock_many_never_deadlocks").next();
-    let rounds = 40 * SCALE;
+    let rounds = 10 * SCALE;
     thread::scope(|scope| {
         for thread in 0..4 {
             let (table, cells) = (&table, &cells);
@@ -289,8 +294,8 @@ fn map_agrees_with_a_model() {
     let mut random = Random::new("map_agrees_with_a_model");
     let map = SmallMap::new();
     let mut model: HashMap<u64, u64> = HashMap::new();
-    for step in 0..1_000 * SCALE {
-        let (key, value) = (random.below(200), step);
+    for step in 0..if cfg!(miri) { 60 } else { 50_000 } {
+        let (key, value) = (random.below(MAP_KEYS), step);
         match random.below(12) {
             0..3 => assert_eq!(map.insert(key, value), model.insert(key, value)),
             3 | 4 => assert_eq!(map.remove(&key), model.remove(&key)),
@@ -349,7 +354,7 @@ fn assert_same(map: &SmallMap, model: &HashMap<u64, u64>) {
 #[test]
 fn map_agrees_with_a_model_per_thread() {
     let seed = Random::new("map_agrees_with_a_model_per_thread").next();
-    let map: TableMap<u64, String> = TableMap::new();
+    let map: Map<u64, String> = Map::new();
     let models: Vec<HashMap<u64, String>> = thread::scope(|scope| {
         let handles: Vec<_> = (0..4)
             .map(|thread| {
@@ -364,9 +369,9 @@ fn map_agrees_with_a_model_per_thread() {
     assert_eq!(map.to_vec().into_iter().collect::<HashMap<_, _>>(), expected);
 }
 
-fn model_own_keys(map: &TableMap<u64, String>, mut random: Random, thread: u64) -> HashMap<u64, String> {
+fn model_own_keys(map: &Map<u64, String>, mut random: Random, thread: u64) -> HashMap<u64, String> {
     let mut model = HashMap::new();
-    for step in 0..100 * SCALE {
+    for step in 0..25 * SCALE {
         let key = random.below(100) * 4 + thread;
         match random.below(4) {
             0 | 1 => assert_eq!(map.insert(key, step.to_string()), model.insert(key, step.to_string())),
@@ -379,8 +384,8 @@ fn model_own_keys(map: &TableMap<u64, String>, mut random: Random, thread: u64) 
 
 #[test]
 fn map_updates_are_atomic() {
-    let map: TableMap<String, u64> = TableMap::new();
-    let rounds = 40 * SCALE;
+    let map: Map<String, u64> = Map::new();
+    let rounds = 10 * SCALE;
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -397,15 +402,15 @@ fn map_updates_are_atomic() {
 /// A reference count: whoever brings it to zero removes the entry, in one step, and exactly one thread does.
 #[test]
 fn map_removes_safely_at_zero() {
-    let map: TableMap<u64, u64> = TableMap::new();
+    let map: Map<u64, u64> = Map::new();
     let removals = AtomicU64::new(0);
-    for key in 0..10 * SCALE {
+    for key in 0..3 * SCALE {
         map.insert(key, 4);
     }
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                for key in 0..10 * SCALE {
+                for key in 0..3 * SCALE {
                     let gone = map.remove_if(&key, |count| {
                         *count -= 1;
                         *count == 0
@@ -415,7 +420,7 @@ fn map_removes_safely_at_zero() {
             });
         }
     });
-    assert_eq!(removals.into_inner(), 10 * SCALE);
+    assert_eq!(removals.into_inner(), 3 * SCALE);
     assert!(map.is_empty());
 }
 
@@ -423,7 +428,7 @@ fn map_removes_safely_at_zero() {
 #[test]
 fn map_drops_each_value_once() {
     let value = Arc::new(());
-    let map: TableMap<u64, Arc<()>> = (0..100).map(|key| (key, Arc::clone(&value))).collect();
+    let map: Map<u64, Arc<()>> = (0..100).map(|key| (key, Arc::clone(&value))).collect();
     assert_eq!(Arc::strong_count(&value), 101);
     drop(map.insert(0, Arc::clone(&value)));
     drop(map.remove(&1));
@@ -438,7 +443,7 @@ fn map_drops_each_value_once() {
 
 #[test]
 fn map_survives_a_panic_inside() {
-    let map: TableMap<u64, u64> = [(1, 1)].into_iter().collect();
+    let map: Map<u64, u64> = [(1, 1)].into_iter().collect();
     assert!(catch_unwind(AssertUnwindSafe(|| map.update(&1, |_| panic!("inside")))).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| map.get_or_insert_with(2, || panic!("inside")))).is_err());
     assert_eq!(map.get(&1), Some(1));
@@ -449,7 +454,7 @@ fn map_survives_a_panic_inside() {
 #[test]
 #[cfg(debug_assertions)]
 fn map_inside_its_own_closure_is_named_in_debug_builds() {
-    let map: TableMap<u64, u64> = [(1, 1)].into_iter().collect();
+    let map: Map<u64, u64> = [(1, 1)].into_iter().collect();
     let nested = catch_unwind(AssertUnwindSafe(|| map.update(&1, |_| map.get(&1))));
     let panic = nested.expect_err("it would wait for itself");
     assert!(panic.downcast_ref::<String>().expect("a message").contains("inside its own closures"));
@@ -458,13 +463,13 @@ fn map_inside_its_own_closure_is_named_in_debug_builds() {
 
 #[test]
 fn map_takes_any_hasher_capacity_and_borrowed_keys() {
-    let sip: TableMap<String, u8, RandomState> = TableMap::with_capacity_and_hasher(1000, RandomState::new());
+    let sip: Map<String, u8, RandomState> = Map::with_capacity_and_hasher(1000, RandomState::new());
     sip.insert("one".into(), 1);
     assert_eq!(sip.get("one"), Some(1));
-    let mut extended: TableMap<u8, u8> = TableMap::default();
+    let mut extended: Map<u8, u8> = Map::default();
     extended.extend([(1, 2), (3, 4), (1, 5)]);
     assert_eq!(extended.get(&1), Some(5));
-    assert_eq!(format!("{:?}", [(7u8, 8u8)].into_iter().collect::<TableMap<_, _>>()), "{7: 8}");
+    assert_eq!(format!("{:?}", [(7u8, 8u8)].into_iter().collect::<Map<_, _>>()), "{7: 8}");
 }
 
 // ---- gate
@@ -493,7 +498,7 @@ fn gate_never_admits_more_than_its_limit() {
         thread::scope(|scope| {
             for _ in 0..6 {
                 scope.spawn(|| {
-                    for round in 0..20 * SCALE {
+                    for round in 0..5 * SCALE {
                         if round % 5 == 0
                             && let Some(_pass) = gate.try_enter()
                         {
@@ -550,7 +555,7 @@ fn gate_limit_changes_live() {
         let workers: Vec<_> = (0..6)
             .map(|_| {
                 scope.spawn(|| {
-                    for _ in 0..20 * SCALE {
+                    for _ in 0..5 * SCALE {
                         let _pass = gate.enter();
                         water.visit();
                     }
@@ -662,7 +667,7 @@ fn gated_gives_everyone_a_share() {
 fn gives_everyone_a_share<const ACTIVE: u32>() {
     const THREADS: usize = 5;
     type Counts<const ACTIVE: u32> = lock_api::Mutex<Gated<DefaultLock, ACTIVE, 16>, [u64; THREADS]>;
-    let share = 2 * SCALE;
+    let share = SCALE;
     let lock: Counts<ACTIVE> = lock_api::Mutex::new([0; THREADS]);
     let taken = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -703,10 +708,10 @@ fn gated_nests_over_a_gated_lock() {
     let lock: lock_api::Mutex<Nested, u64> = lock_api::Mutex::new(0);
     thread::scope(|scope| {
         for _ in 0..5 {
-            scope.spawn(|| (0..20 * SCALE).for_each(|_| *lock.lock() += 1));
+            scope.spawn(|| (0..5 * SCALE).for_each(|_| *lock.lock() += 1));
         }
     });
-    assert_eq!(*lock.lock(), 100 * SCALE);
+    assert_eq!(*lock.lock(), 25 * SCALE);
 }
 
 // ---- counter
@@ -718,7 +723,7 @@ fn counter_loses_nothing() {
     thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
-                for round in 0..100 * SCALE {
+                for round in 0..25 * SCALE {
                     counter.add(3);
                     counter.sub(1);
                     if round % 16 == 0 {
@@ -729,7 +734,7 @@ fn counter_loses_nothing() {
         }
     });
     let total = counter.sum() + taken.into_inner().cast_signed();
-    assert_eq!(total, (1_200 * SCALE).cast_signed());
+    assert_eq!(total, (300 * SCALE).cast_signed());
 }
 
 #[test]
