@@ -1,18 +1,10 @@
 //! Records what the threads of a running program do, and imports recordings of other tools, into holdup's own format.
 //!
-//! The system is behind `sys/`; on a system that cannot record, [`record`] says so, and what makes records into events is left out.
+//! The system is behind `sys/`; on a system that cannot record, [`record`] says so.
 
-#[cfg(target_os = "linux")]
-mod assemble;
-#[cfg(target_os = "linux")]
-mod decode;
 pub mod doctor;
 pub mod import;
 mod kernel;
-#[cfg(target_os = "linux")]
-mod merge;
-#[cfg(target_os = "linux")]
-mod reduce;
 mod sys;
 
 use std::ffi::OsString;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use holdup_bench::spec::{Factor, Spec, Workload};
 
-use crate::cli::factors::flag_text;
 use crate::metric::Metric;
 use crate::results::{CellRecord, RunRecord};
+use crate::shell;
 use crate::stats;
 
 /// One suggestion.
@@ -213,7 +213,7 @@ fn flag(factor: &Factor, value: &str) -> Option<String> {
     match (value, factor.name) {
         // The other one of the two budgets is in force.
         ("auto", "duration" | "iterations") => None,
-        (value, _) => Some(flag_text(factor, value)),
+        (value, _) => Some(shell::flag(factor, value)),
     }
 }
 

@@ -16,6 +16,9 @@ use crate::results::{RunRecord, SampleRecord};
 use crate::store::{NewRun, Store, StoreError};
 use crate::warning;
 
+/// First argument of a worker process; not for users.
+pub const WORKER: &str = "__worker";
+
 /// A run is rejected when the hypervisor took more than this share of the machine while it ran: pairs of neighbouring runs
 /// agreed within their usual spread below it.
 pub const STEAL_LIMIT: f64 = 0.05;
@@ -52,7 +55,7 @@ impl Processes {
     /// The system does not tell which file this program is.
     pub fn of_this_program() -> io::Result<Processes> {
         let exe = std::env::current_exe()?;
-        Ok(Processes { program: WorkerProgram { exe, args: vec![crate::cli::WORKER.to_owned()] } })
+        Ok(Processes { program: WorkerProgram { exe, args: vec![WORKER.to_owned()] } })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use holdup_bench::spec::{FACTORS, Spec};
 
-use super::factors::{FactorFlags, axis, check_lock, flag_text};
+use super::factors::{FactorFlags, axis, check_lock};
 use super::measure::{self, Measuring};
 use super::{Error, Status, output, show};
 use crate::advice;
@@ -13,6 +13,7 @@ use crate::plot::Plot;
 use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
+use crate::shell;
 use crate::store::NewRun;
 
 /// Measures locks under chosen conditions: every combination of the factors' values, several runs of each, every run
@@ -176,7 +177,7 @@ impl Options {
                 continue;
             };
             let given = self.factors.get(name).map_or_else(|| values.join(","), str::to_owned);
-            text += &format!(" {}", flag_text(factor, &given));
+            text += &format!(" {}", shell::flag(factor, &given));
         }
         text += &format!(" --baseline {}", sweep.baseline.as_deref().unwrap_or("off"));
         text + &format!(" --repeat {} --seed {seed}{}", self.repeat, self.measuring.repeat_options())

@@ -4,7 +4,6 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use holdup_bench::spec::{FACTORS, Factor};
 
 use super::Error;
-use super::measure::quoted;
 
 /// The factors that a user named, with their values as given.
 #[derive(Clone, Debug, Default)]
@@ -51,15 +50,6 @@ pub fn check_lock(name: &str) -> Result<(), Error> {
     }
     let nearest = nearest(name, locks.iter().map(|lock| lock.name));
     Err(Error::UnknownLock { name: name.to_owned(), nearest })
-}
-
-/// A factor and its values as a flag that a shell and this program read back.
-pub fn flag_text(factor: &Factor, values: &str) -> String {
-    match (factor.switch, values) {
-        (true, "on") => format!("--{}", factor.name),
-        (true, values) => format!("--{}={}", factor.name, quoted(values)),
-        (false, values) => format!("--{} {}", factor.name, quoted(values)),
-    }
 }
 
 /// The word most like `name`, if any is like it at all: few letters differ, or it is the beginning.

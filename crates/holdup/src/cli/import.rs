@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use holdup_record::import::{ImportError, Scope, import};
 
-use super::{Error, Status, measure, output, report};
+use super::{Error, Status, output, report};
 use crate::recording::{self, EXTENSION, RecordingError, Window};
+use crate::report::number;
 use crate::report::recording::summary;
-use crate::report::{number, text};
+use crate::shell;
+use crate::text;
 
 /// Turns a perf.data file (of 'perf sched record', or of 'perf record' with scheduler or futex events) into a recording, and shows it.
 #[derive(Debug, clap::Args)]
@@ -102,7 +104,7 @@ fn not_written(path: &Path, why: io::Error) -> Error {
 /// The same troubles as with a recording, with what is expected here.
 fn of_input(why: RecordingError) -> Error {
     let wanted = "give a file that 'perf sched record' or 'perf record' wrote";
-    let shown = |path: &Path| measure::quoted(&path.to_string_lossy());
+    let shown = |path: &Path| shell::quoted(&path.to_string_lossy());
     match why {
         RecordingError::File { path, why } if why.kind() == io::ErrorKind::NotFound => {
             Error::Argument(format!("{}: no such file; {wanted}", shown(&path)))

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::progress::Bar;
 use super::{Error, Status, output, stop};
 use crate::runner::{self, Outcome, Processes};
+use crate::shell::quoted;
 use crate::store::{self, NewRun, RunOptions, Store};
 
 /// Options of commands that measure.
@@ -165,15 +166,6 @@ pub fn environment() -> Vec<(String, String)> {
     std::iter::once(version).chain(machine).collect()
 }
 
-/// A word of a command line that a shell reads back as it is.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,.:/%@".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 /// Worker processes of this program.
 ///
 /// # Errors
@@ -211,17 +203,5 @@ pub fn limit_of(option: &str, text: Option<&str>) -> Result<Option<Duration>, Er
         Ok(ns) if (1.0..LONGEST_NS).contains(&ns) => Ok(Some(Duration::from_nanos(ns as u64))),
         Ok(_) => Err(Error::Argument(format!("{option}: '{text}' is not between 1ns and 1000000s"))),
         Err(why) => Err(Error::Argument(format!("{option}: {why}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_reads_back_what_is_quoted() {
-        for (word, text) in [("1..8", "1..8"), ("1..64*2", "'1..64*2'"), ("", "''"), ("it's", r"'it'\''s'")] {
-            assert_eq!(quoted(word), text);
-        }
     }
 }

@@ -30,10 +30,9 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory as _, Parser};
 
-pub use error::Error;
+use crate::runner;
 
-/// First argument of a worker process; not for users.
-pub const WORKER: &str = "__worker";
+pub use error::Error;
 
 /// First argument of a process that tries one behaviour of locks for `holdup selftest`; not for users.
 pub const BEHAVIOUR: &str = "__behaviour";
@@ -174,7 +173,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let words = || arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
     match arguments.get(1).and_then(|first| first.to_str()) {
-        Some(WORKER) => return Ok(Request::Worker(words())),
+        Some(runner::WORKER) => return Ok(Request::Worker(words())),
         Some(demo::WORKER) => return Ok(Request::Sell(words())),
         Some(BEHAVIOUR) => return Ok(Request::Behaviour(words())),
         _ => {}
@@ -186,7 +185,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
     }
 }
 
-/// Whether there is a subcommand of this name: what a report proposes must be there.
+/// Whether there is a subcommand of this name: what the docs propose must be there.
 pub fn has_command(name: &str) -> bool {
     Arguments::command().find_subcommand(name).is_some()
 }

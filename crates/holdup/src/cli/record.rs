@@ -12,7 +12,8 @@ use holdup_trace::{Event, NO_CPU, Tid, What};
 use super::{Error, Status, measure, output, report, stop};
 use crate::interposer::{self, Control, program};
 use crate::recording::{self, EXTENSION};
-use crate::report::{number, text};
+use crate::report::number;
+use crate::text;
 
 /// Records what the threads of a program do (switches, lock waits, CPU samples), and says what holds them up. No root is needed.
 #[derive(Debug, clap::Args)]

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Error, Status, measure, output};
+use super::{Error, Status, output};
 use crate::export;
 use crate::recording::{self, Recording, Window};
 use crate::report::Style;
 use crate::report::page;
 use crate::report::recording::{code, finding, json, locks, pairs, summary, switches, threads};
+use crate::shell;
 
 /// Shows what a recording says: what holds the program's threads up, worst first, with the place and the cure; or that nothing does.
 #[derive(Debug, clap::Args)]
@@ -217,7 +218,7 @@ fn views(
 fn one_finding(recording: &Recording, number: u32, style: &Style) -> Result<String, Error> {
     let all = recording.report.findings.len();
     finding::full(recording, number as usize - 1, style).ok_or_else(|| {
-        let file = measure::quoted(&recording.path.to_string_lossy());
+        let file = shell::quoted(&recording.path.to_string_lossy());
         let there = match all {
             0 => "this recording has no findings".to_owned(),
             1 => "this recording has one finding, number 1".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::measure::{self, Measuring, quoted};
+use super::measure::{self, Measuring};
 use super::{Error, Status, output, show};
 use crate::claim::ClaimResult;
 use crate::experiment::evaluate::{Machine, evaluate};
@@ -13,6 +13,7 @@ use crate::plot::Plot;
 use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
+use crate::shell::quoted;
 use crate::store::{NewRun, Store};
 
 /// Measures the sweeps of an experiment file, draws its charts and checks its claims.

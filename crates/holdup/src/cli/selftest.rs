@@ -211,14 +211,14 @@ fn replaced(path: &Path) -> Result<String, Error> {
             some(&missing)
         ),
     };
-    Ok(format!("\n{}\n", report::text::wrap(&sentence, output::WIDTH, 0)))
+    Ok(format!("\n{}\n", crate::text::wrap(&sentence, output::WIDTH, 0)))
 }
 
 /// The first of these, and how many more.
 fn some(names: &[&str]) -> String {
     const MOST: usize = 8;
     match names.len().saturating_sub(MOST) {
-        0 | 1 => report::text::list(names),
+        0 | 1 => crate::text::list(names),
         more => format!("{} and {more} more", names[..MOST].join(", ")),
     }
 }

@@ -7,8 +7,9 @@ use super::{Error, output};
 use crate::advice::Advice;
 use crate::claim::ClaimResult;
 use crate::plot::Plot;
-use crate::report::{self, Style, text};
+use crate::report::{self, Style};
 use crate::results::RunRecord;
+use crate::text;
 
 /// How text for this terminal is laid out.
 pub fn style() -> Style {

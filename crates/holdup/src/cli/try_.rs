@@ -8,7 +8,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Error, Status, measure, output, record, report, stop};
-use crate::report::{number, page, text, trial as shown, trial_json};
+use crate::report::{number, page, trial as shown, trial_json};
+use crate::text;
 use crate::trial::figure::Metric;
 use crate::trial::program::Program;
 use crate::trial::remedy::{self, Asked};

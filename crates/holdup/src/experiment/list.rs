@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::evaluate::Machine;
 use super::file::FileError;
-use crate::report::text;
+use crate::text;
 
 /// Columns of a list.
 const WIDTH: usize = 80;

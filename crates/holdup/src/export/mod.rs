@@ -14,7 +14,7 @@ use std::io;
 use holdup_analyze::{Facts, Finding, Reason, Report, State, Timeline};
 use holdup_trace::{NO_CPU, Tid};
 
-use crate::report::recording::name;
+use crate::recording::name;
 
 /// The timeline of a report.
 ///

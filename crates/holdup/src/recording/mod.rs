@@ -1,6 +1,7 @@
 //! A recording as the program has it: read from its file, analysed, its binaries supplied.
 
 pub mod binaries;
+pub mod name;
 
 use std::fmt;
 use std::io;

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use super::figures;
 use super::series::{self, Axis, Drawing};
-use super::{Ink, Style, text};
+use super::{Ink, Style};
 use crate::plot::Plot;
 use crate::results::{CellRecord, RunRecord};
+use crate::text;
 
 /// Rows of the drawing area.
 const ROWS: usize = 12;

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Ink, Style, number, text};
+use super::{Ink, Style, number};
 use crate::claim::{ClaimResult, Verdict};
+use crate::text;
 
 /// Widest label of a claim's lines.
 const LABEL: usize = 9;

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use holdup_bench::spec::{FACTORS, Spec};
 
 use super::figures::{self, Difference};
-use super::{Ink, Style, number, text};
+use super::{Ink, Style, number};
 use crate::metric::Metric;
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
+use crate::text;
 
 /// Two runs, cell by cell.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::figures::{self, Difference, Group};
-use super::{number, text};
+use super::number;
 use crate::metric::Metric;
 use crate::results::{CellRecord, RunRecord};
 use crate::stats;
+use crate::text;
 
 /// Below this a lock's throughput is bought by letting some threads wait.
 const UNFAIR_BELOW: f64 = 0.8;

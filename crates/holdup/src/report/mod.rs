@@ -18,7 +18,6 @@ pub mod recording;
 pub mod selftest;
 pub mod series;
 pub mod table;
-pub mod text;
 pub mod trial;
 pub mod trial_json;
 

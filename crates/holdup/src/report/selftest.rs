@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Ink, Style, number, text};
+use super::{Ink, Style, number};
 use crate::interposer::Process;
 use crate::selftest::{Cell, Configuration, Failure, Results, span};
+use crate::text;
 
 /// Failures that are told in full.
 const MOST_TOLD: usize = 10;

@@ -1,10 +1,11 @@
 //! A plot as data: axes, lines and points with their intervals; the terminal and the page draw it.
 
-use super::{figures, number, text};
+use super::{figures, number};
 use crate::metric::Metric;
 use crate::plot::Plot;
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
+use crate::text;
 
 /// A logarithmic axis pays from this ratio of the largest to the smallest value on.
 const LOG_FROM: f64 = 20.0;

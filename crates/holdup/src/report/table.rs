@@ -6,9 +6,10 @@ use holdup_bench::process::FailureKind;
 use holdup_bench::spec::Spec;
 
 use super::figures::{self, Difference};
-use super::{Ink, Style, headline, number, text};
+use super::{Ink, Style, headline, number};
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
+use crate::text;
 
 /// A longer name does not stand in a heading.
 const LONGEST_BASELINE: usize = 16;

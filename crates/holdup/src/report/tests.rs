@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{Style, chart, claims, compare, html, specimen, table, text};
+use super::{Style, chart, claims, compare, html, specimen, table};
+use crate::text;
 
 /// Compares with the golden file; with HOLDUP_BLESS=1 writes it.
 pub(super) fn golden(name: &str, text: &str) {

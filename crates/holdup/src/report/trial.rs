@@ -1,5 +1,6 @@
 //! A trial as people read it: what helps and by how much, the ranking, what was served, and the line that keeps the winner.
 
+use crate::text;
 use crate::trial::coverage::Coverage;
 use crate::trial::keep::keep;
 use crate::trial::plan::{LEAST_GAIN, Standing, Verdict};
@@ -8,7 +9,7 @@ use crate::trial::remedy::Change;
 use crate::trial::run::{Failure, Subject};
 use crate::trial::search::{Rules, Trial, Tried};
 
-use super::{Ink, Style, number, text};
+use super::{Ink, Style, number};
 
 /// All of it, as text.
 pub fn screen(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {

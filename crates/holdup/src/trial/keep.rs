@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use super::remedy::{Change, Remedy};
-use crate::cli::measure::quoted;
+use crate::shell::quoted;
 
 /// How to keep a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]

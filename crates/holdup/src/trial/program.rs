@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
-use crate::cli::measure::quoted;
+use crate::shell::quoted;
 
 /// A program with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]

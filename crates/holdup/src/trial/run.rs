@@ -376,5 +376,5 @@ pub fn last_words(stdout: &str, stderr: &str) -> String {
     let text = if stderr.trim().is_empty() { stdout } else { stderr };
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
-    last.iter().map(|line| format!("\n  {}", crate::report::text::clean(line))).collect()
+    last.iter().map(|line| format!("\n  {}", crate::text::clean(line))).collect()
 }

@@ -1,6 +1,7 @@
 //! Numbers: the page writes them as the terminal does, and shows those of `--json`.
 
-use holdup::report::{number, text};
+use holdup::report::number;
+use holdup::text;
 use serde_json::{Value, json};
 
 use super::drive::{browser, no_complaints, opened};

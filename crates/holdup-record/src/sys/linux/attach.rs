@@ -6,7 +6,10 @@ use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
+use super::assemble::Assembler;
+use super::decode::{self, Record};
 use super::drain::{Recording, Scribe};
+use super::merge::Merge;
 use super::perf::Linux;
 use super::plan::Begin;
 use super::session::{OpenError, Session};
@@ -14,9 +17,6 @@ use super::snapshot;
 use super::target::Process;
 use super::watch::Outlook;
 use super::{More, blocked, finish, header, machine, manner, refusal, specs, watched};
-use crate::assemble::Assembler;
-use crate::decode::{self, Record};
-use crate::merge::Merge;
 use crate::{Error, Options, Outcome};
 
 /// Records a process until it ends, the time is over, or the user stops it.

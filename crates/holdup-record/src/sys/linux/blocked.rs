@@ -6,8 +6,8 @@ use std::fs;
 use holdup_trace::{CallNumber, Event, FutexOp, NO_CPU, OffCpu, Tid, What};
 use rustc_hash::FxHashSet;
 
-use crate::assemble::Assembler;
-use crate::merge::Merge;
+use super::assemble::Assembler;
+use super::merge::Merge;
 
 /// A thread that was seen to be blocked.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +55,8 @@ pub fn events(blocked: Vec<Blocked>, merge: &Merge, assembler: &Assembler, began
 
 #[cfg(test)]
 mod tests {
+    use super::super::decode::tests::switch;
     use super::*;
-    use crate::decode::tests::switch;
 
     #[test]
     #[cfg(target_arch = "x86_64")]

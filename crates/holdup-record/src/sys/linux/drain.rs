@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use holdup_trace::{Counter, Event, NO_CPU, Stack, StackId, Tid, What, Writer};
 
+use super::assemble::{Assembler, Sink};
+use super::decode;
 use super::machine;
+use super::merge::Merge;
 use super::perf::Kernel;
 use super::session::Session;
 use super::target::{Ended, Process, is_alive};
 use super::watch::Watch;
-use crate::assemble::{Assembler, Sink};
-use crate::decode;
-use crate::merge::Merge;
 
 /// A recording under way: the kernel's side and the program's.
 pub struct Recording<'a, K> {

@@ -4,15 +4,19 @@
     reason = "the kernel's interface: perf_event_open, its rings, and what the standard library lacks"
 )]
 
+mod assemble;
 mod attach;
 mod blocked;
 mod counters;
+mod decode;
 mod drain;
 pub mod ids;
 mod machine;
+mod merge;
 mod perf;
 mod plan;
 mod probe;
+mod reduce;
 mod refusal;
 mod rights;
 mod ring;
@@ -39,9 +43,9 @@ use self::plan::{Begin, Manner, Spec};
 use self::session::Session;
 use self::target::{Ended, Process};
 use self::watch::{Outlook, Watch};
-use crate::assemble::{Assembler, Kind};
-use crate::merge::Merge;
 use crate::{Error, Options, Outcome, Target};
+use assemble::{Assembler, Kind};
+use merge::Merge;
 
 pub use self::rights::probe;
 

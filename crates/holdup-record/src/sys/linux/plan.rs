@@ -2,8 +2,8 @@
 
 use perf_event_open_sys::bindings as perf;
 
+use super::assemble::Kind;
 use super::perf::Attr;
-use crate::assemble::Kind;
 use crate::{Detail, Options};
 
 /// One event, to be opened for every CPU: for every thread as well, or for all programs at once.

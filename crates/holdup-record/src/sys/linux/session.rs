@@ -3,10 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 
+use super::assemble::Kind;
 use super::perf::{EVERYBODY, Kernel};
 use super::plan::{self, Manner, Need, Source, Spec};
 use super::ring::Ring;
-use crate::assemble::Kind;
 
 /// Open events.
 pub struct Session<K> {

@@ -21,8 +21,8 @@ use holdup_analyze::{Facts, Finding, Frame, Interval, Report, Role, SampleAt, St
 use holdup_trace::Pid;
 
 use super::{Directory, Group, Label, headline, timeline};
-use crate::report::recording::name;
-use crate::report::text;
+use crate::recording::name;
+use crate::text;
 use marker::{FindingMarker, StateMarker, WakeMarker};
 
 /// The profile's time between samples where none were taken; it only scales a graph then.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::specimen::{HOSTILE, contradictory, report};
 use super::*;
-use crate::report::text;
+use crate::text;
 
 fn written(rounds: u64) -> Value {
     json(&report(rounds))

@@ -17,8 +17,8 @@ use holdup_analyze::{Facts, Finding, Frame, Interval, Report, Role, SampleAt, St
 use prost::Message;
 
 use super::{Directory, Group, Label, headline, timeline};
-use crate::report::recording::name;
-use crate::report::text;
+use crate::recording::name;
+use crate::text;
 use proto::{
     Callstack, Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, ExecutionContext, InternedData,
     InternedFrame, InternedString, Mapping, NamedId, ProcessDescriptor, StackSample, StackSampleDefaults,

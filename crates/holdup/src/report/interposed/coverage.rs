@@ -3,9 +3,10 @@
 use holdup_bench::command::Finished;
 use holdup_trace::control::{Fallback, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
 
-use super::super::{Ink, Style, number, text};
+use super::super::{Ink, Style, number};
 use super::Run;
 use crate::interposer::Process;
+use crate::text;
 
 /// Why locks are left to glibc, in the order of [`Fallback`].
 const FALLBACKS: [(Fallback, &str); 8] = [

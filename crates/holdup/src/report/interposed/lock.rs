@@ -3,8 +3,8 @@
 use holdup_analyze::Frame;
 use holdup_trace::control::{KIND_RWLOCK, KIND_SPIN};
 
-use super::super::recording::name;
 use crate::interposer::naming::NamedLock;
+use crate::recording::name;
 
 /// `g_cache_lock`, `g_cache.lock+8`, `lock made in pool_init pool.c:12`, `lock taken in worker pool.c:40`, `lock 0x5581..`.
 pub fn name_of(lock: &NamedLock) -> String {

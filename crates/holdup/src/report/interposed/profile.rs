@@ -4,10 +4,11 @@ use holdup_trace::control::{BUCKETS, Profile};
 
 use super::super::recording::columns::{Side, Table};
 use super::super::recording::{more, share};
-use super::super::{Ink, Style, number, text};
+use super::super::{Ink, Style, number};
 use super::lock;
 use crate::interposer::figures::Durations;
 use crate::interposer::naming::{Named, NamedLock};
+use crate::text;
 
 /// Places that are named under a lock.
 const PLACES: usize = 3;

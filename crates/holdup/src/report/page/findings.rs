@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use holdup_analyze::{Finding, Moment};
 
 use super::super::number;
-use super::super::recording::{name, sentences, since_start_s, summary};
+use super::super::recording::{sentences, since_start_s, summary};
 use super::escape;
 use crate::export::Directory;
 use crate::recording::Recording;
+use crate::recording::name;
 use sentences::Proof;
 
 /// Moments with a button of their own.

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::text;
+use crate::text;
 
 pub use recording::recording;
 pub use trial::trial;

@@ -9,14 +9,16 @@ use holdup_analyze::{Problem, Report, Timeline};
 use holdup_trace::Tid;
 use serde_json::{Value, json};
 
-use super::super::recording::{json as report_json, name, summary};
-use super::super::{number, text};
+use super::super::number;
+use super::super::recording::{json as report_json, summary};
 use super::pack::{self, Column};
 use super::states::States;
 use super::track::{NO_WAKER, Track};
 use super::{CLOSE, escape, findings, header, open};
 use crate::export::{Directory, timeline};
 use crate::recording::Recording;
+use crate::recording::name;
+use crate::text;
 
 /// A waker that was not recorded; threads follow by index.
 const OUTSIDE: u32 = 1;

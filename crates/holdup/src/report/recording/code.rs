@@ -4,7 +4,8 @@ use holdup_analyze::{Code, Facts};
 
 use super::super::{Style, number};
 use super::columns::{Side, Table};
-use super::{more, name, share};
+use super::{more, share};
+use crate::recording::name;
 
 /// Functions, most samples first.
 pub fn symbols(facts: &Facts, limit: usize, style: &Style) -> String {
@@ -47,7 +48,7 @@ pub fn modules(facts: &Facts, limit: usize, style: &Style) -> String {
             code.hits.to_string(),
             number::percent(share(code.hits, all)),
             number::percent(share(code.inclusive, all)),
-            super::super::text::clean(&code.frame.module),
+            crate::text::clean(&code.frame.module),
         ]);
     }
     finished(facts, &facts.modules, limit, &table, "module", style)

@@ -1,6 +1,7 @@
 //! Tables of a recording's views: columns as wide as their widest cell, left or right.
 
-use super::super::{Ink, Style, text};
+use super::super::{Ink, Style};
+use crate::text;
 
 /// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Table {
         for row in &self.rows {
             match row {
                 Row::Cells(cells) => out.push_str(self.layout(cells, &widths).trim_end()),
-                Row::Line(line) => out.push_str(&cut(line, style.width)),
+                Row::Line(line) => out.push_str(&text::cut(line, style.width)),
             }
             out.push('\n');
         }
@@ -79,21 +80,12 @@ impl Table {
             .zip(widths)
             .zip(&self.heads)
             .map(|((cell, width), (_, side))| match side {
-                Side::Left => text::left(&cut(cell, *width), *width),
+                Side::Left => text::left(&text::cut(cell, *width), *width),
                 Side::Right => text::right(cell, *width),
             })
             .collect();
         laid.join("  ")
     }
-}
-
-/// The text in at most so many columns, with two dots where something is left out.
-pub(crate) fn cut(line: &str, width: usize) -> String {
-    if text::columns(line) <= width {
-        return line.to_owned();
-    }
-    let kept: String = line.chars().take(width.saturating_sub(2)).collect();
-    format!("{}..", kept.trim_end())
 }
 
 #[cfg(test)]

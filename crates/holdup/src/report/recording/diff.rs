@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use holdup_analyze::{Facts, Finding, LockFacts, Subject};
 use serde_json::{Value, json};
 
-use super::super::{Ink, Style, number, text};
+use super::super::{Ink, Style, number};
 use super::columns::{Side, Table};
-use super::{name, per_second, sentences, share, summary};
+use super::{per_second, sentences, share, summary};
 use crate::recording::Recording;
+use crate::recording::name;
+use crate::text;
 
 /// A cost that changes by less than this share of thread time did not change: recordings of the same program differ as much.
 const NOISE_SHARE: f64 = 0.02;
@@ -272,7 +274,7 @@ fn finding_rows(rows: &[Row], style: &Style) -> String {
             share(row.after),
             row.subject
         );
-        let _ = writeln!(out, "{change}{}", super::columns::cut(&line, style.width.saturating_sub(7)));
+        let _ = writeln!(out, "{change}{}", text::cut(&line, style.width.saturating_sub(7)));
     }
     out
 }

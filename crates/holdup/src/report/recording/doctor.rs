@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use holdup_record::doctor::{self, Ability, Container, Diagnosis, Probe, Tracefs, Trial};
 use serde_json::{Value, json};
 
-use super::super::{Ink, Style, text};
+use super::super::{Ink, Style};
+use crate::text;
 
 /// The diagnosis as text.
 pub fn screen(diagnosis: &Diagnosis, style: &Style) -> String {

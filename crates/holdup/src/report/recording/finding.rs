@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use holdup_analyze::{Facts, Finding, LockFacts, Moment, Site};
 
-use super::super::{Ink, Style, number, text};
-use super::columns::cut;
-use super::{name, sentences, share, since_start_s};
+use super::super::{Ink, Style, number};
+use super::{sentences, share, since_start_s};
 use crate::recording::Recording;
+use crate::recording::name;
+use crate::text::{self, cut};
 
 /// Call paths per list.
 const MOST_SITES: usize = 3;

@@ -8,8 +8,9 @@ use holdup_analyze::{
 use holdup_trace::{Counter, LockFigures, Spread, ThreadUsage, Tid};
 use serde_json::{Map, Value, json};
 
-use super::{name, sentences, summary};
+use super::{sentences, summary};
 use crate::recording::Recording;
+use crate::recording::name;
 
 /// Everything: header, figures, findings with their sentences, problems.
 pub fn recording(recording: &Recording) -> Value {

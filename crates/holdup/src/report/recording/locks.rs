@@ -3,9 +3,11 @@
 use holdup_analyze::{Facts, LockFacts, Site};
 use holdup_trace::LockFigures;
 
-use super::super::{Ink, Style, number, text};
+use super::super::{Ink, Style, number};
 use super::columns::{Side, Table};
-use super::{more, name, per_second, rate, sentences, share};
+use super::{more, per_second, rate, sentences, share};
+use crate::recording::name;
+use crate::text;
 
 /// The tables, most time lost first.
 pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {

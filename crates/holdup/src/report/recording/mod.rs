@@ -8,7 +8,6 @@ pub mod doctor;
 pub mod finding;
 pub mod json;
 pub mod locks;
-pub mod name;
 pub mod pairs;
 pub mod sentences;
 pub mod summary;

@@ -4,7 +4,8 @@ use holdup_analyze::{Facts, PairFacts};
 
 use super::super::{Style, number};
 use super::columns::{Side, Table};
-use super::{more, name, per_second, rate};
+use super::{more, per_second, rate};
+use crate::recording::name;
 
 /// The table, most round trips first.
 pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {

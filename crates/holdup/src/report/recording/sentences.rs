@@ -6,9 +6,12 @@ use holdup_analyze::{
 
 use holdup_trace::Tid;
 
-use super::super::{number, text};
-use super::{name, per_second, share};
+use super::super::number;
+use super::{per_second, share};
 use crate::recording::Recording;
+use crate::recording::name;
+use crate::shell;
+use crate::text;
 
 /// A finding in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -406,11 +409,10 @@ fn cure(cure: Cure) -> &'static str {
     }
 }
 
-/// The command that tests the cure, if this version has it.
+/// The command that tests the cure; where none does, the one that compares before and after.
 fn proof(recording: &Recording, finding: &Finding) -> Proof {
     let facts = &recording.report.facts;
-    let tests = |name: &String| name != "record" && crate::cli::has_command(name);
-    if !finding.proof.words.first().is_some_and(tests) {
+    if finding.proof.words.first().is_none_or(|command| command == "record") {
         let file = quoted(&recording.path.to_string_lossy());
         return Proof::Compare(vec!["holdup".to_owned(), "diff".to_owned(), file, "AFTER.holdup".to_owned()]);
     }
@@ -450,5 +452,5 @@ pub fn command(words: &[String], width: usize, indent: usize) -> String {
 
 /// A word that a shell reads back, with nothing in it that moves a cursor.
 pub(super) fn quoted(word: &str) -> String {
-    crate::cli::measure::quoted(&text::clean(word))
+    shell::quoted(&text::clean(word))
 }

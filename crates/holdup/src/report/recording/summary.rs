@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use holdup_analyze::{Facts, Finding, Kind, Primitive, Problem, Role, Site};
 
-use super::super::{Ink, Style, number, text};
+use super::super::{Ink, Style, number};
 use super::sentences::{self, Words};
-use super::{columns, name, per_second, share};
+use super::{per_second, share};
 use crate::recording::Recording;
+use crate::recording::name;
+use crate::text;
 
 /// Findings that are told in full; the others take a line each.
 const MOST_IN_FULL: usize = 3;
@@ -173,7 +175,7 @@ fn some_evidence(words: &Words) -> String {
 fn heading(index: usize, finding: &Finding, words: &Words, style: &Style) -> String {
     let start = format!("{}. {} ", index + 1, finding.kind.name());
     let room = style.width.saturating_sub(start.len() + words.cost.len() + 2);
-    let subject = columns::cut(&words.subject, room);
+    let subject = text::cut(&words.subject, room);
     format!("{}{subject}: {}\n", style.paint(Ink::Bad, &start), words.cost)
 }
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use holdup_analyze::{Facts, Interval, Report, State, Timeline};
 use holdup_trace::{NO_CPU, Tid};
 
-use super::super::{number, text};
-use super::columns::cut;
-use super::{name, since_start_s};
+use super::super::number;
+use super::since_start_s;
+use crate::recording::name;
+use crate::text::{self, cut};
 
 /// A stay on a CPU.
 #[derive(Clone, Copy, Debug)]

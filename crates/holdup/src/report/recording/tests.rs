@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use holdup_analyze::Facts;
 
+use super::super::Style;
 use super::super::tests::{assert_fits, golden};
-use super::super::{Style, text};
 use super::{
     code, diff, doctor, finding, json, locks, pairs, sentences, specimen, summary, switches, threads,
 };
 use crate::recording::Recording;
+use crate::text;
 
 /// Rows that the views show by default.
 const ROWS: usize = 10;

@@ -2,9 +2,11 @@
 
 use holdup_analyze::{Facts, Reason, ThreadFacts};
 
-use super::super::{Style, number, text};
+use super::super::{Style, number};
 use super::columns::{Side, Table};
-use super::{more, name, rate, share};
+use super::{more, rate, share};
+use crate::recording::name;
+use crate::text;
 
 /// A thread's life in parts that add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

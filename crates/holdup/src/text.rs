@@ -77,6 +77,15 @@ pub fn columns(text: &str) -> usize {
     count
 }
 
+/// The text in at most so many columns, with two dots where something is left out.
+pub fn cut(line: &str, width: usize) -> String {
+    if columns(line) <= width {
+        return line.to_owned();
+    }
+    let kept: String = line.chars().take(width.saturating_sub(2)).collect();
+    format!("{}..", kept.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

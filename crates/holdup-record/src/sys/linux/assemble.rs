@@ -7,9 +7,9 @@ use holdup_trace::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::decode::{self, Frame, Record, Sample, Shape, register};
+use super::decode::{self, Frame, Record, Sample, Shape, register};
+use super::reduce::{Spaces, reduce};
 use crate::kernel;
-use crate::reduce::{Spaces, reduce};
 
 /// What an event of the kernel is recorded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -392,8 +392,8 @@ fn text(bytes: &[u8]) -> Box<str> {
 mod tests {
     use holdup_trace::Stacks;
 
+    use super::super::decode::tests::{Bytes, comm, exit, fork, lost, map, sample, switch};
     use super::*;
-    use crate::decode::tests::{Bytes, comm, exit, fork, lost, map, sample, switch};
 
     #[derive(Default)]
     struct Kept {

@@ -4,7 +4,7 @@
 //! different CPUs are unrelated until they are merged. What may still be preceded by a record that was not drained yet is held
 //! back: the caller says up to which time all CPUs are known.
 
-use crate::decode;
+use super::decode;
 
 /// Records that were drained and not given away yet.
 #[derive(Debug, Default)]
@@ -142,8 +142,8 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
+    use super::super::decode::tests::switch;
     use super::*;
-    use crate::decode::tests::switch;
 
     /// Adds switches of these times to a CPU.
     fn add(merge: &mut Merge, cpu: usize, times: &[u64]) {

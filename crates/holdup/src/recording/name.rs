@@ -5,7 +5,7 @@ use holdup_analyze::{
 };
 use holdup_trace::Tid;
 
-use super::super::text;
+use crate::text;
 
 /// Columns that a function's name may take inside a sentence or a row.
 const FUNCTION_WIDTH: usize = 48;
@@ -222,7 +222,7 @@ pub fn function(name: &str) -> String {
     if bare.chars().count() <= FUNCTION_WIDTH {
         return bare;
     }
-    super::columns::cut(&without_generics(&bare), FUNCTION_WIDTH)
+    text::cut(&without_generics(&bare), FUNCTION_WIDTH)
 }
 
 /// `f<a>(b, c) const` as `f<a>`; a parenthesis inside angle brackets or at the beginning, as of `(anonymous namespace)`, stays.

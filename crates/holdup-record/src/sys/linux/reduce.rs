@@ -3,7 +3,7 @@
 use holdup_trace::{Registers, Stack, Word};
 use rustc_hash::FxHashMap;
 
-use crate::decode::{Sample, Words, register};
+use super::decode::{Sample, Words, register};
 use crate::kernel::context;
 
 /// A word this far above the stack pointer still counts as an address in the stack: the usual limit of a stack.
@@ -157,8 +157,8 @@ fn relative(word: u64, sp: u64) -> Option<Word> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::decode::{Shape, tests::Bytes};
     use super::*;
-    use crate::decode::{Shape, tests::Bytes};
 
     const SP: u64 = 0x7ffd_0000_1000;
     const CODE: u64 = 0x5555_0000_0000;
