@@ -11,11 +11,10 @@ use super::{Error, Status, measure, output, record, report, stop};
 use crate::report::{number, page, trial as shown, trial_json};
 use crate::text;
 use crate::trial::figure::Metric;
-use crate::trial::program::Program;
+use crate::trial::program::{Program, Ready, Server};
 use crate::trial::remedy::{self, Asked};
 use crate::trial::run::{Failure, Real, Subject};
 use crate::trial::search::{self, Problem, Rules, Watch};
-use crate::trial::server::{Ready, Server};
 
 /// Runs a program as it is and under remedies (other locks, gates, fewer CPUs, arguments ...), paired and shuffled, until it is
 /// decided which of them helps, by how much and how surely.

@@ -1,6 +1,6 @@
 //! Trials: a program as it is against the same program under remedies, until it is decided which one helps.
 //!
-//! [`remedy`] says what can be tried, [`run`] makes one run, [`plan`] decides which run comes next and when it is over, [`search`]
+//! [`remedy`] says what can be tried, [`run`] says what a run is and how it ends (`real` makes it), [`plan`] decides which run comes next and when it is over, [`search`]
 //! puts them together. Statistics are pure: tests drive them with programs that are made up.
 
 pub mod coverage;
@@ -10,6 +10,7 @@ pub mod keep;
 pub mod plan;
 pub mod program;
 pub mod ratio;
+mod real;
 pub mod remedy;
 pub mod run;
 pub mod search;

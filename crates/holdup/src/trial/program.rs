@@ -1,4 +1,4 @@
-//! The program that is tried, and how a shell would start it.
+//! The program that is tried, or the server, and how a shell would start it.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
@@ -122,6 +122,42 @@ fn split(text: &str) -> Result<Vec<OsString>, String> {
     Ok(words.into_iter().map(OsString::from).collect())
 }
 
+/// A server: remedies are put under it, and a load runs against it.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// How it is started; `{port}` stands for a free port.
+    pub program: Program,
+    /// When it serves.
+    pub ready: Ready,
+}
+
+/// When a server serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// When this port of 127.0.0.1 accepts connections; `{port}` as a rule.
+    Tcp(String),
+    /// When its output contains this.
+    Output(String),
+}
+
+impl Ready {
+    /// From the command line.
+    ///
+    /// # Errors
+    /// It is neither `tcp:PORT` nor `output:TEXT`.
+    pub fn parse(text: &str) -> Result<Ready, String> {
+        match text.split_once(':') {
+            Some(("tcp", port)) if port == "{port}" || port.parse::<u16>().is_ok_and(|port| port > 0) => {
+                Ok(Ready::Tcp(port.to_owned()))
+            }
+            Some(("output", words)) if !words.is_empty() => Ok(Ready::Output(words.to_owned())),
+            _ => Err(format!(
+                "--ready: '{text}': give tcp:{{port}} (serves when the port accepts connections) or output:TEXT (when it prints the text)"
+            )),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +178,15 @@ mod tests {
         assert_eq!(of(r#"a 'b c' "d 'e" f\ g '' "#).unwrap(), ["a", "b c", "d 'e", "f g", ""]);
         assert!(of("a 'b").unwrap_err().contains("no end"));
         assert!(of("  ").is_err());
+    }
+
+    #[test]
+    fn ready_is_a_port_or_a_text() {
+        assert_eq!(Ready::parse("tcp:{port}"), Ok(Ready::Tcp("{port}".to_owned())));
+        assert_eq!(Ready::parse("tcp:11211"), Ok(Ready::Tcp("11211".to_owned())));
+        assert_eq!(Ready::parse("output:listening: yes"), Ok(Ready::Output("listening: yes".to_owned())));
+        for wrong in ["tcp:", "tcp:0", "udp:1", "output:", "11211"] {
+            assert!(Ready::parse(wrong).unwrap_err().contains("tcp:{port}"), "{wrong}");
+        }
     }
 }

@@ -14,11 +14,9 @@ use serde::Serialize;
 
 use super::figure::Metric;
 use super::flip::Flips;
-use super::program::Program;
+use super::program::{Program, Server};
 use super::remedy::Remedy;
-use super::server::{self, Server};
-use super::{turns, waits};
-use crate::interposer::{Control, Process, Settings};
+use crate::interposer::{Control, Process};
 
 /// What every run has in common.
 #[derive(Debug)]
@@ -229,65 +227,7 @@ pub struct Real<'a> {
     pub stop: &'a AtomicBool,
 }
 
-impl Runner for Real<'_> {
-    fn run(
-        &mut self,
-        remedy: Option<&Remedy>,
-        expected: Option<&Expected>,
-        limit: Duration,
-    ) -> Result<Sample, Failure> {
-        let control = remedy.and_then(Remedy::policy).map(|policy| {
-            Control::create(&Settings { policy, ..Settings::default() })
-                .map_err(|why| Failure::Start(format!("the locks cannot be put under it: {why}")))
-        });
-        let control = control.transpose()?;
-        let limit = expected.map_or(limit, |expected| expected.limit);
-        let began = Instant::now();
-        let mut sample = match &self.subject.server {
-            None => self.alone(remedy, control.as_ref(), expected, limit)?,
-            Some(server) => server::run(self, server, remedy, control.as_ref(), expected, limit)?,
-        };
-        sample.wall_s = began.elapsed().as_secs_f64();
-        if let Some(control) = &control {
-            sample.processes = control.processes().unwrap_or_default();
-        }
-        Ok(sample)
-    }
-
-    fn cannot_lock(&self) -> Option<String> {
-        let program = self.subject.server.as_ref().map_or(&self.subject.program, |server| &server.program);
-        crate::interposer::program::find(&program.words()).err().map(|why| why.to_string())
-    }
-
-    fn futex_waits(&mut self, limit: Duration) -> Option<u64> {
-        waits::recorded(self, limit)
-    }
-
-    fn flip(
-        &mut self,
-        policies: &[Policy],
-        expected: &Expected,
-        limit: Duration,
-        seed: u64,
-    ) -> Option<Flips> {
-        // A policy that breaks the program is found when it runs alone.
-        turns::take(self, policies, expected.limit, limit, seed).ok()
-    }
-}
-
 impl Real<'_> {
-    fn alone(
-        &self,
-        remedy: Option<&Remedy>,
-        control: Option<&Control>,
-        expected: Option<&Expected>,
-        limit: Duration,
-    ) -> Result<Sample, Failure> {
-        let mut started = self.start(&self.subject.program, remedy, control)?;
-        let outcome = self.wait(&mut started, limit).and_then(|()| started.finish().map_err(unwatched))?;
-        self.sample(&outcome, expected)
-    }
-
     /// Starts a program under a remedy, or under none.
     pub fn start(
         &self,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use holdup_bench::launch::{Outcome, Started};
 
-use super::program::Program;
+use super::program::{Program, Ready, Server};
 use super::remedy::Remedy;
 use super::run::{Expected, Failure, Real, Sample, last_words, unwatched};
 use crate::interposer::Control;
@@ -16,42 +16,6 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// How often it is asked whether it serves.
 const ASK: Duration = Duration::from_millis(10);
-
-/// A server.
-#[derive(Clone, Debug)]
-pub struct Server {
-    /// How it is started; `{port}` stands for a free port.
-    pub program: Program,
-    /// When it serves.
-    pub ready: Ready,
-}
-
-/// When a server serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// When this port of 127.0.0.1 accepts connections; `{port}` as a rule.
-    Tcp(String),
-    /// When its output contains this.
-    Output(String),
-}
-
-impl Ready {
-    /// From the command line.
-    ///
-    /// # Errors
-    /// It is neither `tcp:PORT` nor `output:TEXT`.
-    pub fn parse(text: &str) -> Result<Ready, String> {
-        match text.split_once(':') {
-            Some(("tcp", port)) if port == "{port}" || port.parse::<u16>().is_ok_and(|port| port > 0) => {
-                Ok(Ready::Tcp(port.to_owned()))
-            }
-            Some(("output", words)) if !words.is_empty() => Ok(Ready::Output(words.to_owned())),
-            _ => Err(format!(
-                "--ready: '{text}': give tcp:{{port}} (serves when the port accepts connections) or output:TEXT (when it prints the text)"
-            )),
-        }
-    }
-}
 
 /// Starts the server under the remedy, runs the load against it, and ends the server.
 ///
@@ -166,20 +130,4 @@ fn said(serving: &Started) -> String {
 /// A port that nobody listens on; another program could take it before the server does, which the server then says.
 pub fn free_port() -> std::io::Result<u16> {
     TcpListener::bind(("127.0.0.1", 0))?.local_addr().map(|address| address.port())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ready_is_a_port_or_a_text() {
-        assert_eq!(Ready::parse("tcp:{port}"), Ok(Ready::Tcp("{port}".to_owned())));
-        assert_eq!(Ready::parse("tcp:11211"), Ok(Ready::Tcp("11211".to_owned())));
-        assert_eq!(Ready::parse("output:listening: yes"), Ok(Ready::Output("listening: yes".to_owned())));
-        for wrong in ["tcp:", "tcp:0", "udp:1", "output:", "11211"] {
-            assert!(Ready::parse(wrong).unwrap_err().contains("tcp:{port}"), "{wrong}");
-        }
-        assert!(free_port().unwrap() > 0);
-    }
 }
