@@ -93,7 +93,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench-page",
-        help: "measure the peers and the published claims, and write docs/benchmarks/ for this machine (20 minutes)",
+        help: "measure the peers, the published claims and the techniques, and write docs/benchmarks/ for this machine (20 minutes)",
         run: bench_page::write,
     },
     Command {
