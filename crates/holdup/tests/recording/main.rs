@@ -11,6 +11,7 @@ mod faults;
 mod fixtures;
 mod import;
 mod locks;
+mod others;
 mod parking;
 mod place;
 
