@@ -3,47 +3,36 @@
 use std::fs;
 use std::path::Path;
 
-use crate::run::{cargo, machine, root};
+use crate::run::{Step, cargo, machine, root};
 
 const STORE: &str = "target/bench-page.db";
 
-/// One page: the start of its file's name, what it shows, the command behind it, and what cargo is told to run it.
+/// One page: the start of its file's name, what it shows, and the command behind it, as a user would type it.
 struct Page {
     name: &'static str,
     title: &'static str,
-    command: &'static str,
-    cargo: &'static [&'static str],
+    command: &'static [&'static str],
     about: &'static str,
-}
-
-/// `cargo ...` for `holdup ...` with the store of these pages.
-macro_rules! holdup {
-    ($($word:literal),+) => {
-        &["run", "--quiet", "--release", "--package", "holdup", "--", $($word),+, "--store", STORE]
-    };
 }
 
 const PAGES: &[Page] = &[
     Page {
         name: "peers",
         title: "Ours beside the peers",
-        command: "holdup run experiments/peers.toml",
-        cargo: holdup!("run", "experiments/peers.toml"),
+        command: &["holdup", "run", "experiments/peers.toml"],
         about: "Ratios are paired: each is taken to the pthread mutex (or the one-lock map) measured next to it, median with\n\
                 95% interval.",
     },
     Page {
         name: "claims",
         title: "Published claims on this machine",
-        command: "holdup reproduce all --quick",
-        cargo: holdup!("reproduce", "all", "--quick"),
+        command: &["holdup", "reproduce", "all", "--quick"],
         about: "A claim that differs is a finding about this machine and today's kernels, not a failure.",
     },
     Page {
         name: "techniques",
         title: "The techniques beside their peers",
-        command: "cargo bench -p holdup-locks --bench techniques",
-        cargo: &["bench", "--quiet", "--package", "holdup-locks", "--bench", "techniques"],
+        command: &["cargo", "bench", "-p", "holdup-locks", "--bench", "techniques"],
         about: "Above 1 is faster than the block's first line. Ratios are paired within a round in which all lines of a block ran;\n\
                 `pairs` are the rounds in which no other program took a CPU from either.",
     },
@@ -61,7 +50,7 @@ pub fn write(args: &[String]) -> Result<(), String> {
     cargo(&["build", "--release", "--package", "holdup"]).run()?;
     let folder = root().join("docs/benchmarks");
     for page in wanted {
-        let report = cargo(page.cargo).output()?;
+        let report = output(page.command)?;
         save(&folder.join(format!("{}-{machine}.md", page.name)), &page_text(page, machine, &report))?;
     }
     eprintln!("'cargo xtask figures' brings the figures into the docs that cite them");
@@ -73,10 +62,22 @@ fn page_text(page: &Page, machine: &str, report: &str) -> String {
         "# {}: {machine}\n\nWritten by `cargo xtask bench-page {machine} {}`, which runs `{}`. {}\n\n```text\n{}\n```\n",
         page.title,
         page.name,
-        page.command,
+        page.command.join(" "),
         page.about,
         report.trim()
     )
+}
+
+/// What a page's command prints. holdup is the one of this tree, with the store of these pages.
+fn output(command: &[&str]) -> Result<String, String> {
+    match command {
+        ["holdup", words @ ..] => cargo(&["run", "--quiet", "--release", "--package", "holdup", "--"])
+            .args(words)
+            .args(&["--store", STORE])
+            .output(),
+        [program, words @ ..] => Step::new(program, words).output(),
+        [] => Err("a page has no command".to_owned()),
+    }
 }
 
 fn save(path: &Path, text: &str) -> Result<(), String> {

@@ -131,3 +131,13 @@ fn said(serving: &Started) -> String {
 pub fn free_port() -> std::io::Result<u16> {
     TcpListener::bind(("127.0.0.1", 0))?.local_addr().map(|address| address.port())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_port_is_found() {
+        assert!(free_port().unwrap() > 0);
+    }
+}

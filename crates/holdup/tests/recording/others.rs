@@ -2,37 +2,28 @@
 
 use std::fs;
 
-/// CPU time so far, in ticks of the kernel's clock.
+use holdup_bench::machine::Window;
+
+/// The kernel counts the CPU time of processes in hundredths of a second.
+const TICK_NS: u64 = 10_000_000;
+
+/// The CPUs, watched from here on.
 pub struct Others {
-    /// Of the whole machine, idle or not.
-    all: u64,
-    /// Of everything that ran.
-    busy: u64,
-    /// Of this process and of the children that it has waited for.
+    cpus: Window,
+    /// Ticks of this process and of the children that it has waited for.
     ours: u64,
 }
 
 impl Others {
     pub fn so_far() -> Others {
-        let stat = fs::read_to_string("/proc/stat").unwrap();
-        let cpu: Vec<u64> = stat
-            .lines()
-            .next()
-            .unwrap()
-            .split_whitespace()
-            .skip(1)
-            .map(|word| word.parse().unwrap())
-            .collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; what guests use is part of user.
-        let all = cpu[..8].iter().sum();
-        Others { all, busy: all - cpu[3] - cpu[4], ours: ours() }
+        let cpus: Vec<u32> = (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
+        Others { cpus: Window::open(&cpus), ours: ours() }
     }
 
-    /// Since then: the share of all CPU time that went to others.
-    pub fn share(&self) -> f64 {
-        let now = Others::so_far();
-        let others = (now.busy - self.busy).saturating_sub(now.ours - self.ours);
-        others as f64 / (now.all - self.all).max(1) as f64
+    /// Since then: the share of all CPU time that went to others, or that the hypervisor took.
+    pub fn share(self) -> f64 {
+        let found = self.cpus.close((ours() - self.ours) * TICK_NS);
+        found.background_share + found.steal_share
     }
 }
 
