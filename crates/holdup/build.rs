@@ -13,7 +13,7 @@ const PACKAGE: &str = "holdup-preload";
 const FILE: &str = "libholdup_preload.so";
 
 /// Packages of the workspace that end up in the library.
-const SOURCES: [&str; 3] = ["crates/holdup-preload", "crates/holdup-trace", "crates/holdup-locks"];
+const SOURCES: [&str; 2] = ["crates/holdup-preload", "crates/holdup-control"];
 
 /// Settings of the outer build that would change the library.
 const FOREIGN: [&str; 7] = [

@@ -13,8 +13,15 @@ use crate::setup;
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// Packages whose sources mean something on Windows: holdup-record imports and says that it cannot record; holdup-preload is Linux's.
-const PACKAGES: &[&str] =
-    &["holdup-locks", "holdup-bench", "holdup-trace", "holdup-analyze", "holdup-record", "holdup"];
+const PACKAGES: &[&str] = &[
+    "holdup-locks",
+    "holdup-bench",
+    "holdup-control",
+    "holdup-trace",
+    "holdup-analyze",
+    "holdup-record",
+    "holdup",
+];
 
 /// `cargo xtask wine`, or one of its parts: `lints`, `locks`, `program`.
 pub fn run(parts: &[String]) -> Result<(), String> {

@@ -1,5 +1,5 @@
 //! The interposer: a library that is loaded before a program's own libraries, takes the place of glibc's mutex functions, and
-//! lets threads wait in another way or counts what they do. [`holdup_trace::control`] is all that it shares with the outside.
+//! lets threads wait in another way or counts what they do. [`holdup_control`] is all that it shares with the outside.
 //!
 //! Rules that every function here keeps, because it runs inside any lock operation of any program at any time:
 //!

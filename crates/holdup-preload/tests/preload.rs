@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use holdup_trace::control::{
+use holdup_control::{
     ENV, Fallback, Figures, LockRecord, MAGIC, Policy, Profile, RULE_OBJECT, Rule, SETTINGS_FILE,
     STATE_OTHER, STATE_SERVES, Settings, ThreadSlot, VERSION,
 };
@@ -407,8 +407,8 @@ fn the_watchdog_sets_a_stuck_lock_back() {
 fn locks_beyond_the_records_share_the_last() {
     let seen = &Control::new(Policy::Glibc, Profile::Count).check(&["crowd"])[0];
     assert_eq!(seen.acquisitions(), 20_100);
-    assert_eq!(seen.locks(), holdup_trace::control::LOCKS - 1);
-    let last = holdup_trace::control::LOCKS - 1;
+    assert_eq!(seen.locks(), holdup_control::LOCKS - 1);
+    let last = holdup_control::LOCKS - 1;
     let counted = seen.all(offset_of!(LockRecord, acquisitions))
         + seen.lock(last, offset_of!(LockRecord, acquisitions));
     assert!(counted > 8000 && counted <= 20_100, "{counted}");

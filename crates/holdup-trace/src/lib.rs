@@ -4,7 +4,6 @@
 //! The crate opens no file and knows no operating system: it writes to an [`std::io::Write`] and reads from bytes.
 #![forbid(unsafe_code)]
 
-pub mod control;
 mod event;
 mod file;
 mod header;

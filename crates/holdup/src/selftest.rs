@@ -13,7 +13,7 @@ use holdup_bench::behaviour::{self, Behaviour, Outcome};
 use holdup_bench::command::Finished;
 use holdup_bench::launch::Conditions;
 use holdup_bench::process::WorkerProgram;
-use holdup_trace::control::{self, Policy, Profile};
+use holdup_control::{self as control, Policy, Profile};
 use object::{Object as _, ObjectSymbol as _};
 
 use crate::interposer::{Control, Process, Settings};

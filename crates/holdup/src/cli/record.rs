@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use holdup_control::Profile;
 use holdup_record::{Detail, Outcome, Target};
-use holdup_trace::control::Profile;
 use holdup_trace::{Event, NO_CPU, Tid, What};
 
 use super::{Error, Status, measure, output, report, stop};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use holdup_bench::behaviour::{self, Behaviour};
 use holdup_bench::process::WorkerProgram;
 use holdup_bench::work::parse_ns;
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 
 use super::factors::nearest;
 use super::with::refused;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use holdup_bench::command::Finished;
 use holdup_bench::launch::Conditions;
-use holdup_trace::control::{Policy, Profile};
+use holdup_control::{Policy, Profile};
 
 use super::{Error, Status, output, report};
 use crate::interposer::naming::{self, Named};

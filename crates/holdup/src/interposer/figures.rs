@@ -6,7 +6,7 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 
-use holdup_trace::control::{self, BUCKETS, Policy};
+use holdup_control::{self as control, BUCKETS, Policy};
 use holdup_trace::{LockFigures, Spread};
 
 use super::{Process, sys};

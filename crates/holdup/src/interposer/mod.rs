@@ -1,5 +1,5 @@
 //! Putting other locks under a program: the library that is shipped inside this binary, and the folder through which the two
-//! talk ([`holdup_trace::control`]).
+//! talk ([`holdup_control`]).
 
 pub mod figures;
 mod library;
@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use holdup_trace::control::{ENV, PROCESSES, Policy, Profile, SETTINGS_FILE};
+use holdup_control::{ENV, PROCESSES, Policy, Profile, SETTINGS_FILE};
 
 pub use figures::Figures;
 
@@ -46,10 +46,10 @@ impl Default for Settings {
     }
 }
 
-/// A policy for the locks of one place, as in [`holdup_trace::control::Rule`].
+/// A policy for the locks of one place, as in [`holdup_control::Rule`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// One of the constants of [`holdup_trace::control`].
+    /// One of the constants of [`holdup_control`].
     pub kind: u32,
     /// The policy.
     pub policy: Policy,
@@ -76,7 +76,7 @@ pub struct Process {
     pub pid: u32,
     /// Its program.
     pub program: PathBuf,
-    /// One of the `STATE_` constants of [`holdup_trace::control`].
+    /// One of the `STATE_` constants of [`holdup_control`].
     pub state: u32,
     /// Acquisitions of locks that are served.
     pub acquisitions: u64,
@@ -84,7 +84,7 @@ pub struct Process {
     pub contended: u64,
     /// Those that slept.
     pub slept: u64,
-    /// Acquisitions of locks that are left to glibc, by `holdup_trace::control::Fallback`.
+    /// Acquisitions of locks that are left to glibc, by `holdup_control::Fallback`.
     pub fallbacks: [u64; 8],
     /// Futex calls of the interposer that slept.
     pub futex_waits: u64,

@@ -15,7 +15,7 @@ pub struct Named {
     pub pid: u32,
     /// Its program.
     pub program: PathBuf,
-    /// One of [`holdup_trace::control::Profile`], as a number.
+    /// One of [`holdup_control::Profile`], as a number.
     pub profile: u32,
     /// Locks that found no record of their own, and share the last.
     pub locks_beyond: u64,

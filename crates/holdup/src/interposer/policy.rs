@@ -1,6 +1,6 @@
 //! Policies as they stand on a command line: `glibc`, `spin-park:100`, `adaptive`, `ttas`, `capped:2`, `gate:1`.
 
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 
 /// A policy that can be chosen.
 #[derive(Clone, Copy, Debug)]

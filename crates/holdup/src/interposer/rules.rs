@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use holdup_analyze::{Catalog, Meaning, Stretch};
+use holdup_control::{Policy, RULE_INIT, RULE_OBJECT, RULE_SITE, RULES};
 use holdup_trace::Header;
-use holdup_trace::control::{Policy, RULE_INIT, RULE_OBJECT, RULE_SITE, RULES};
 
 use super::program::Program;
 use super::{Rule, nearest, policy};

@@ -4,7 +4,7 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 use std::{fs, io};
 
-use holdup_trace::control::{self, Policy};
+use holdup_control::{self as control, Policy};
 
 use super::{Rule, Settings, sys};
 
@@ -66,7 +66,7 @@ fn put(file: &mut [u8], offset: usize, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdup_trace::control::Profile;
+    use holdup_control::Profile;
 
     #[test]
     fn fields_stand_where_the_interposer_reads_them() {

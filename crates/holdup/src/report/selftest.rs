@@ -248,7 +248,7 @@ mod tests {
     use std::time::Duration;
 
     use holdup_bench::behaviour;
-    use holdup_trace::control::Policy;
+    use holdup_control::Policy;
 
     use super::*;
     use crate::selftest::Plan;

@@ -1,6 +1,6 @@
 //! What of a program's locking the interposer can serve.
 
-use holdup_trace::control::{STATE_LAYOUT, STATE_RIVAL, STATE_SERVES};
+use holdup_control::{STATE_LAYOUT, STATE_RIVAL, STATE_SERVES};
 use serde::Serialize;
 
 use super::run::Sample;

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 use serde::Serialize;
 
 use super::ratio::Ratio;

@@ -75,7 +75,7 @@ fn ranges(cpus: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdup_trace::control::Policy;
+    use holdup_control::Policy;
 
     #[test]
     fn every_kind_of_remedy_has_a_line_that_a_shell_can_take() {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 
 use super::flip::Flips;
 use super::remedy::Remedy;

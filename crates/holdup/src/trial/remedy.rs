@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use holdup_bench::launch::Conditions;
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 
 use super::program::Program;
 use crate::interposer::policy;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use holdup_bench::launch::{Outcome, Started};
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 use serde::Serialize;
 
 use super::figure::Metric;

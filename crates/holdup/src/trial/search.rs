@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 use serde::Serialize;
 
 use super::coverage::Coverage;

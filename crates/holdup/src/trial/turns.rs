@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use holdup_bench::launch::Started;
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 
 use super::flip::{self, Flips, Process};
 use super::run::{Failure, Real};

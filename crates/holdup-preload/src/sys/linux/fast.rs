@@ -8,7 +8,7 @@ use std::arch::naked_asm;
 use std::ffi::c_int;
 use std::mem::offset_of;
 
-use holdup_trace::control::ThreadSlot;
+use holdup_control::ThreadSlot;
 
 use super::mutex::{HELD, Mutex, NOT_NORMAL};
 use super::thread::Thread;

@@ -6,8 +6,8 @@ use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use holdup_trace::control::{
-    self, Figures, MAGIC, PATH, PROCESSES, SETTINGS_FILE, STATE_SERVES, Settings, VERSION,
+use holdup_control::{
+    self as control, Figures, MAGIC, PATH, PROCESSES, SETTINGS_FILE, STATE_SERVES, Settings, VERSION,
 };
 
 use super::kernel::{self, getpid};

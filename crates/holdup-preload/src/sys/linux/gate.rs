@@ -19,7 +19,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 
 use super::kernel::{self, Until, Woken};
 use super::process;

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use holdup_trace::control::{Fallback, THREADS};
+use holdup_control::{Fallback, THREADS};
 use libc::{clockid_t, pthread_mutexattr_t, timespec};
 
 use super::kernel;

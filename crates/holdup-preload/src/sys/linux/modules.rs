@@ -6,7 +6,7 @@ use std::mem::transmute;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use holdup_trace::control::{self, Figures, MODULES, Module, PATH};
+use holdup_control::{self as control, Figures, MODULES, Module, PATH};
 
 use super::process::Process;
 

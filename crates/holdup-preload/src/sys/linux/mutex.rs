@@ -17,7 +17,7 @@
 
 use std::sync::atomic::{AtomicI16, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use holdup_trace::control::Fallback;
+use holdup_control::Fallback;
 
 /// Free.
 pub const FREE: u32 = 0;

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use holdup_trace::control::{Fallback, KIND_RWLOCK, KIND_SPIN};
+use holdup_control::{Fallback, KIND_RWLOCK, KIND_SPIN};
 use libc::{clockid_t, timespec};
 
 use super::hooks::Served;

@@ -6,9 +6,9 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use holdup_trace::control::{
-    self, Figures, LOCKS, PATH, Policy, Profile, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES,
-    Settings, THREADS, ThreadSlot,
+use holdup_control::{
+    self as control, Figures, LOCKS, PATH, Policy, Profile, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL,
+    STATE_SERVES, Settings, THREADS, ThreadSlot,
 };
 
 use super::files::{self, Folder};

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use holdup_trace::control::{self, Durations, Figures, LOCKS, LockRecord, MODULES, Policy, SITES};
+use holdup_control::{self as control, Durations, Figures, LOCKS, LockRecord, MODULES, Policy, SITES};
 
 use super::kernel::getpid;
 use super::mutex::Mutex;

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdup_trace::control::ThreadSlot;
+use holdup_control::ThreadSlot;
 
 use super::process;
 

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 use libc::{clockid_t, timespec};
 
 use super::hooks::{self, Served};

@@ -1,7 +1,7 @@
 //! How much of a program's locking holdup served: no figure of a run under other locks means anything without.
 
 use holdup_bench::command::Finished;
-use holdup_trace::control::{Fallback, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
+use holdup_control::{Fallback, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
 
 use super::super::{Ink, Style, number};
 use super::Run;
@@ -181,7 +181,7 @@ pub fn coverage(run: &Run<'_>, style: &Style) -> String {
         push(&mut out, style, &style.paint(Ink::Bad, &format!("holdup: {warning}")));
     }
     if run.uncounted > 0 {
-        let counted = holdup_trace::control::PROCESSES;
+        let counted = holdup_control::PROCESSES;
         let more = number::count(f64::from(run.uncounted));
         push(
             &mut out,

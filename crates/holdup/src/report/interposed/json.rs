@@ -1,7 +1,7 @@
 //! A run under other locks as JSON, schema `holdup-profile-1`: docs/profile-json.md describes every key.
 
 use holdup_analyze::Frame;
-use holdup_trace::control::{Profile, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
+use holdup_control::{Profile, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
 use serde_json::{Value, json};
 
 use super::{Coverage, Run, lock};
@@ -130,7 +130,7 @@ mod tests {
     use crate::interposer::{Settings, naming};
     use holdup_bench::command::Finished;
     use holdup_bench::process::ProcessUse;
-    use holdup_trace::control::Policy;
+    use holdup_control::Policy;
     use std::collections::BTreeSet;
 
     fn keys(value: &Value, found: &mut BTreeSet<String>) {

@@ -1,7 +1,7 @@
 //! What a lock of a profile is called, and which kind it is.
 
 use holdup_analyze::Frame;
-use holdup_trace::control::{KIND_RWLOCK, KIND_SPIN};
+use holdup_control::{KIND_RWLOCK, KIND_SPIN};
 
 use crate::interposer::naming::NamedLock;
 use crate::recording::name;

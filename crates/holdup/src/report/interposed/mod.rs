@@ -10,7 +10,7 @@ pub use json::json;
 pub use profile::profile;
 
 use holdup_bench::command::Finished;
-use holdup_trace::control::Policy;
+use holdup_control::Policy;
 
 use crate::interposer::{Figures, Settings};
 

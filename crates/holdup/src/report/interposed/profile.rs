@@ -1,6 +1,6 @@
 //! The profile of a program's locks as a table: the ones that threads lost most time with first.
 
-use holdup_trace::control::{BUCKETS, Profile};
+use holdup_control::{BUCKETS, Profile};
 
 use super::super::recording::columns::{Side, Table};
 use super::super::recording::{more, share};
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::interposer::figures::{Lock, Site};
     use holdup_analyze::LockName;
-    use holdup_trace::control::Policy;
+    use holdup_control::Policy;
 
     fn lock_named(name: &str, wait_ns: u64) -> NamedLock {
         let mut wait = Durations { count: 10, ns: wait_ns, max_ns: wait_ns / 2, ..Durations::default() };

@@ -43,7 +43,7 @@ impl Runner for Made {
         let mut sample = sample((1.0 + 0.02 * self.random.f64()) / gain?);
         if remedy.is_some_and(|remedy| remedy.policy().is_some()) {
             let served = crate::interposer::Process {
-                state: holdup_trace::control::STATE_SERVES,
+                state: holdup_control::STATE_SERVES,
                 acquisitions: self.acquisitions,
                 ..Default::default()
             };

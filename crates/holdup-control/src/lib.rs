@@ -8,6 +8,7 @@
 //! Everything here is plain memory in the machine's own byte order: both sides come from the same build, and say so in
 //! [`Settings::version`]. The interposer casts its mapping to these types; holdup, which has no unsafe code, reads and writes
 //! bytes at the offsets of their fields (`std::mem::offset_of!`). Fields that are written while others read are atomics.
+#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64};
