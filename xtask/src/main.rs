@@ -4,6 +4,7 @@
 
 mod api;
 mod bench_page;
+mod deny;
 mod figures;
 mod fuzz;
 mod install;
@@ -50,6 +51,11 @@ const COMMANDS: &[Command] = &[
         name: "lock-crate",
         help: "the lock crate from outside: its documentation, features, lock_api 0.4, no_std, public interface",
         run: |_| lock_crate::check(),
+    },
+    Command {
+        name: "deny",
+        help: "check licenses, duplicates and sources of all dependencies (builds cargo-deny once, a minute)",
+        run: |_| deny::check(),
     },
     Command {
         name: "api",
@@ -193,6 +199,7 @@ fn ci() -> Result<(), String> {
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     cargo(&["test", "--workspace"]).run()?;
     lock_crate::check()?;
+    deny::check()?;
     proofs::loom()?;
     wine::ci()
 }

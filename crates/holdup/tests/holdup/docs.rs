@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use holdup::cli::factors::axis;
 use holdup_bench::spec::FACTORS;
 
+use super::files;
+
 /// Pages whose commands must be understood word for word.
 const PAGES: &[&str] = &["README.md", "docs/findings.md", "docs/which-lock.md"];
 
@@ -118,21 +120,79 @@ fn the_names_of_the_cpp_interface_are_there() {
     }
 }
 
+/// Every page of the repository: beside the root's manifest, under `docs`, beside the crates' manifests.
+fn pages() -> Vec<PathBuf> {
+    let crates = files(&root().join("crates")).into_iter().map(|name| root().join("crates").join(name));
+    let folders =
+        [root(), root().join("docs"), root().join("docs/decisions"), root().join("docs/benchmarks")];
+    let pages = folders.into_iter().chain(crates).flat_map(|folder| {
+        let names = files(&folder).into_iter().filter(|name| name.ends_with(".md"));
+        names.map(|name| folder.join(name)).collect::<Vec<_>>()
+    });
+    pages.collect()
+}
+
+/// A page without its blocks of code, in which nothing is a link or a heading.
+fn prose(page: &str) -> String {
+    page.split("```").step_by(2).collect()
+}
+
+/// Where links of a page lead: file and anchor, of which either may be empty.
+fn links(page: &str) -> Vec<(String, String)> {
+    let targets = prose(page);
+    let targets = targets.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let own = targets.filter(|target| !target.contains("://"));
+    own.map(|target| target.split_once('#').unwrap_or((target, "")))
+        .map(|(file, anchor)| (file.to_owned(), anchor.to_owned()))
+        .collect()
+}
+
+/// The anchors that Markdown's usual renderers give the headings of a page.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = prose(page);
+    let headings = headings.lines().filter(|line| line.starts_with('#'));
+    let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
+    headings
+        .map(|line| {
+            line.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect::<String>()
+        })
+        .map(|heading| heading.replace(' ', "-"))
+        .collect()
+}
+
+/// Each link that leads nowhere, as a sentence; and how many links there are.
+fn broken_links(page: &Path, text: &str) -> (Vec<String>, usize) {
+    let links = links(text);
+    let broken = links.iter().filter_map(|(file, anchor)| {
+        let target = if file.is_empty() { page.to_owned() } else { page.parent().unwrap().join(file) };
+        if !target.exists() {
+            return Some(format!("{} links to {file}, which is not there", page.display()));
+        }
+        let known = anchor.is_empty() || anchors(&std::fs::read_to_string(&target).unwrap()).contains(anchor);
+        (!known).then(|| {
+            format!("{} links to #{anchor} of {}: no such heading", page.display(), target.display())
+        })
+    });
+    (broken.collect(), links.len())
+}
+
 #[test]
 fn links_between_the_pages_lead_somewhere() {
-    for page in [
-        "README.md",
-        "ARCHITECTURE.md",
-        "docs/findings.md",
-        "docs/guide.md",
-        "docs/which-lock.md",
-        "crates/holdup-locks/README.md",
-    ] {
-        let folder = root().join(page).parent().unwrap().to_owned();
-        let text = read(page);
-        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-        for target in targets.filter(|target| !target.is_empty() && !target.contains("://")) {
-            assert!(folder.join(target).exists(), "{page} links to {target}, which is not there");
-        }
+    let mut all = 0;
+    for page in pages() {
+        let (broken, links) = broken_links(&page, &std::fs::read_to_string(&page).unwrap());
+        assert_eq!(broken, Vec::<String>::new());
+        all += links;
     }
+    assert!(all > 50, "only {all} links were found");
+}
+
+#[test]
+fn a_broken_link_would_be_noticed() {
+    let page = root().join("README.md");
+    let broken = |text: &str| broken_links(&page, text).0.len();
+    assert_eq!(broken("[a](docs/guide.md#on-windows) [b](https://example.org/#c) [d](docs/)"), 0);
+    assert_eq!(broken("[a](docs/guide.md#no-such-heading) [b](docs/no-such-page.md)"), 2);
+    assert_eq!(broken("```c\nint a[](b);\n```"), 0);
+    assert_eq!(anchors("# One\n\n## `two`, and Three: 4\n"), ["one", "two-and-three-4"]);
 }
