@@ -1,5 +1,7 @@
 //! Laying out text for a terminal: wrapping, padding, columns, and foreign text made harmless.
 
+use unicode_width::UnicodeWidthChar as _;
+
 /// Text from outside (names, details, environment) with control and bidirectional characters made visible, so that it
 /// can neither move a terminal's cursor nor reorder a line.
 pub fn clean(text: &str) -> String {
@@ -25,7 +27,7 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let length = word.chars().count();
+        let length = columns(word);
         if column > 0 && column + 1 + length > width {
             out.push('\n');
             out.push_str(&" ".repeat(indent));
@@ -71,7 +73,7 @@ pub fn columns(text: &str) -> usize {
             (true, 'm') => escape = false,
             (true, _) => {}
             (false, '\u{1b}') => escape = true,
-            (false, _) => count += 1,
+            (false, c) => count += c.width().unwrap_or(0),
         }
     }
     count

@@ -1,7 +1,7 @@
 //! `holdup compare`: two runs side by side.
 
 use super::measure::StoreFile;
-use super::{Error, Status, output, show};
+use super::{Error, Status, output};
 use crate::report;
 
 /// Puts two runs side by side: the cells that both have, the ratio of their times with its interval, and a verdict.
@@ -34,6 +34,6 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let store = options.store.open_existing()?;
     let old = store.load(store.find(&options.old)?)?;
     let new = store.load(store.find(&options.new)?)?;
-    output::print(&report::compare::table(&report::compare::runs(&old, &new), &show::style()))?;
+    output::print(&report::compare::table(&report::compare::runs(&old, &new), &output::style()))?;
     Ok(Status::Success)
 }

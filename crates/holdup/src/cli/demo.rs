@@ -10,7 +10,7 @@ use holdup_bench::demo::{NAME, SELLERS};
 use holdup_record::Detail;
 
 use super::try_::Bar;
-use super::{Error, Status, output, report, stop, try_};
+use super::{Error, Status, output, stop, try_};
 use crate::recording::{self, Recording, Window};
 use crate::report::recording::{sentences, summary};
 use crate::report::{Style, number, trial as shown};
@@ -59,7 +59,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let exe = std::env::current_exe().map_err(|why| {
         Error::Argument(format!("cannot find this program's own file to start it again: {why}"))
     })?;
-    let style = report::style(output::colour());
+    let style = output::style();
     let mut bar = Bar::new();
     output::print(&opening(&style))?;
     bar.now("recording", 0.0);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Error, Status, output, report};
+use super::{Error, Status, output};
 use crate::recording::{self, Window};
 use crate::report::recording::diff;
 
@@ -35,10 +35,9 @@ much it varies: believe a small change when it shows again.";
 pub fn run(options: &Options) -> Result<Status, Error> {
     let before = recording::open(&options.before, Window::default(), false)?;
     let after = recording::open(&options.after, Window::default(), false)?;
-    let text = match options.json {
-        true => format!("{:#}\n", diff::json(&before, &after)),
-        false => diff::table(&before, &after, &report::style(output::colour())),
-    };
-    output::print(&text)?;
+    match options.json {
+        true => output::print(&format!("{:#}\n", diff::json(&before, &after)))?,
+        false => output::show(&diff::view(&before, &after))?,
+    }
     Ok(Status::Success)
 }

@@ -1,6 +1,6 @@
 //! `holdup doctor`: what can be recorded here, and what would allow more.
 
-use super::{Error, Status, output, report};
+use super::{Error, Status, output};
 use crate::report::recording::doctor;
 
 /// Says what this machine and user allow to record, what each missing right would add, and the one command that grants the least of it.
@@ -30,10 +30,9 @@ pub fn run(options: &Options) -> Result<Status, Error> {
             "recording needs Linux; 'holdup report' shows recordings made there".to_owned(),
         ));
     };
-    let text = match options.json {
-        true => format!("{:#}\n", doctor::json(&diagnosis)),
-        false => doctor::screen(&diagnosis, &report::style(output::colour())),
-    };
-    output::print(&text)?;
+    match options.json {
+        true => output::print(&format!("{:#}\n", doctor::json(&diagnosis)))?,
+        false => output::show(&doctor::screen(&diagnosis))?,
+    }
     Ok(Status::Success)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use holdup_record::import::{ImportError, Scope, import};
 
-use super::{Error, Status, output, report};
+use super::{Error, Status, output};
 use crate::recording::{self, EXTENSION, RecordingError, Window};
 use crate::report::number;
 use crate::report::recording::summary;
@@ -82,7 +82,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     ));
     if !options.no_report {
         let recording = recording::open(&path, Window::default(), false)?;
-        output::print(&summary::screen(&recording, &report::style(output::colour())))?;
+        output::show(&summary::screen(&recording))?;
     }
     Ok(Status::Success)
 }

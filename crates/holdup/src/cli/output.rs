@@ -5,9 +5,39 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use super::Error;
+use crate::report::Style;
+use crate::report::document::Document;
 
-/// Columns of a table where the terminal does not say.
+/// Columns where no terminal says how wide it is.
 pub const WIDTH: usize = 80;
+
+/// Narrower terminals are written past their edge: no table would be left of it.
+const LEAST_WIDTH: usize = 40;
+
+/// How results are laid out.
+pub fn style() -> Style {
+    Style { width: width(terminal_size::terminal_size_of(io::stdout())), colour: colour() }
+}
+
+/// How what goes to stderr is laid out.
+pub fn style_stderr() -> Style {
+    Style { width: width(terminal_size::terminal_size_of(io::stderr())), colour: colour_stderr() }
+}
+
+/// What the user says in COLUMNS, else what the terminal says.
+fn width(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let seen = || terminal.map(|(width, _)| usize::from(width.0));
+    told.or_else(seen).filter(|columns| *columns > 0).map_or(WIDTH, |columns| columns.max(LEAST_WIDTH))
+}
+
+/// Prints a report.
+///
+/// # Errors
+/// As [`print`].
+pub fn show(document: &Document) -> Result<(), Error> {
+    print(&document.terminal(&style()))
+}
 
 /// Writes results to stdout. A reader that went away has seen enough: a broken pipe is success.
 ///
@@ -66,7 +96,7 @@ pub fn colour_stderr() -> bool {
 }
 
 /// Whether results may be coloured: stdout is a terminal and the user has nothing against it.
-pub fn colour() -> bool {
+fn colour() -> bool {
     wants_colour() && io::stdout().is_terminal()
 }
 

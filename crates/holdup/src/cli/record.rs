@@ -9,7 +9,7 @@ use holdup_control::Profile;
 use holdup_record::{Detail, Outcome, Target};
 use holdup_trace::{Event, NO_CPU, Tid, What};
 
-use super::{Error, Status, measure, output, report, stop};
+use super::{Error, Status, measure, output, stop};
 use crate::interposer::{self, Control, program};
 use crate::recording::{self, EXTENSION};
 use crate::report::number;
@@ -130,15 +130,14 @@ fn status(outcome: &Outcome, stopped: bool) -> Status {
 /// The report of what was just recorded. It cannot fail the recording, which is safe in its file.
 fn show(options: &Options, path: &Path) {
     let started = options.pid.is_none();
-    let style = report::style(if started { output::colour_stderr() } else { output::colour() });
     let shown = recording::open(path, recording::Window::default(), false).map_err(Error::from);
-    let screen = shown.map(|recording| crate::report::recording::summary::screen(&recording, &style));
+    let screen = shown.map(|recording| crate::report::recording::summary::screen(&recording));
     let printed = match screen {
         Ok(screen) if started => {
-            output::note(format_args!("\n{}", screen.trim_end()));
+            output::note(format_args!("\n{}", screen.terminal(&output::style_stderr()).trim_end()));
             Ok(())
         }
-        Ok(screen) => output::print(&screen),
+        Ok(screen) => output::show(&screen),
         Err(why) => Err(why),
     };
     if let Err(why) = printed {

@@ -8,6 +8,7 @@ use super::{Error, Status, output};
 use crate::export;
 use crate::recording::{self, Recording, Window};
 use crate::report::Style;
+use crate::report::document::Document;
 use crate::report::page;
 use crate::report::recording::{code, finding, json, locks, pairs, summary, switches, threads};
 use crate::shell;
@@ -87,7 +88,6 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     };
     let exports = exports(options)?;
     let recording = recording::open(&path, window, options.switches || !exports.is_empty())?;
-    let style = style(output::colour());
     for export in &exports {
         export.write(&recording)?;
     }
@@ -96,13 +96,15 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         return Ok(Status::Success);
     }
     let limit = options.limit.map(|limit| limit as usize);
-    let mut views = views(options, &recording, limit.unwrap_or(ROWS), &style)?;
+    let mut views = views(options, &recording, limit.unwrap_or(ROWS))?;
     if views.is_empty() && !options.switches && exports.is_empty() {
-        views.push(summary::screen(&recording, &style));
+        views.push(summary::screen(&recording));
     }
+    let style = output::style();
+    let views: Vec<String> = views.iter().map(|view| view.terminal(&style)).collect();
     output::print(&views.join("\n"))?;
     if options.switches {
-        list_switches(&recording, limit.unwrap_or(usize::MAX), !views.is_empty())?;
+        list_switches(&recording, limit.unwrap_or(usize::MAX), &style, !views.is_empty())?;
     }
     Ok(Status::Success)
 }
@@ -153,11 +155,6 @@ impl Export<'_> {
     }
 }
 
-/// How text is laid out, with colours or without.
-pub fn style(colour: bool) -> Style {
-    Style { width: output::WIDTH, colour }
-}
-
 /// The newest recording of the working folder; which one it is, is said where people read it.
 fn newest() -> Result<PathBuf, Error> {
     let path = recording::newest(Path::new("."))?;
@@ -186,38 +183,33 @@ fn window(options: &Options) -> Result<Window, Error> {
     }
 }
 
-fn views(
-    options: &Options,
-    recording: &Recording,
-    limit: usize,
-    style: &Style,
-) -> Result<Vec<String>, Error> {
+fn views(options: &Options, recording: &Recording, limit: usize) -> Result<Vec<Document>, Error> {
     let facts = &recording.report.facts;
     let mut views = Vec::new();
     if let Some(number) = options.finding {
-        views.push(one_finding(recording, number, style)?);
+        views.push(one_finding(recording, number)?);
     }
     if options.threads {
-        views.push(threads::table(facts, limit, style));
+        views.push(threads::table(facts, limit));
     }
     if options.locks {
-        views.push(locks::table(facts, limit, style));
+        views.push(locks::table(facts, limit));
     }
     if options.pairs {
-        views.push(pairs::table(facts, limit, style));
+        views.push(pairs::table(facts, limit));
     }
     if options.symbols {
-        views.push(code::symbols(facts, limit, style));
+        views.push(code::symbols(facts, limit));
     }
     if options.modules {
-        views.push(code::modules(facts, limit, style));
+        views.push(code::modules(facts, limit));
     }
     Ok(views)
 }
 
-fn one_finding(recording: &Recording, number: u32, style: &Style) -> Result<String, Error> {
+fn one_finding(recording: &Recording, number: u32) -> Result<Document, Error> {
     let all = recording.report.findings.len();
-    finding::full(recording, number as usize - 1, style).ok_or_else(|| {
+    finding::full(recording, number as usize - 1).ok_or_else(|| {
         let file = shell::quoted(&recording.path.to_string_lossy());
         let there = match all {
             0 => "this recording has no findings".to_owned(),
@@ -229,11 +221,16 @@ fn one_finding(recording: &Recording, number: u32, style: &Style) -> Result<Stri
 }
 
 /// A list that can be millions of lines long: written as it is made.
-fn list_switches(recording: &Recording, limit: usize, after_others: bool) -> Result<(), Error> {
+fn list_switches(
+    recording: &Recording,
+    limit: usize,
+    style: &Style,
+    after_others: bool,
+) -> Result<(), Error> {
     let mut stdout = io::BufWriter::new(io::stdout().lock());
     let mut write = |line: &str| stdout.write_all(line.as_bytes());
     let separated = if after_others { write("\n") } else { Ok(()) };
-    let written = separated.and_then(|()| switches::write(&recording.report, limit, &mut write));
+    let written = separated.and_then(|()| switches::write(&recording.report, limit, style, &mut write));
     match written.and_then(|()| stdout.flush()) {
         Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(why)),
         _ => Ok(()),

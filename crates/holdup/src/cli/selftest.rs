@@ -12,7 +12,7 @@ use holdup_control::Policy;
 
 use super::factors::nearest;
 use super::with::refused;
-use super::{BEHAVIOUR, Error, Status, output, progress, show};
+use super::{BEHAVIOUR, Error, Status, output, progress};
 use crate::interposer::{policy, program};
 use crate::report;
 use crate::selftest::{self, Configuration, Plan, SelftestError};
@@ -101,7 +101,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let results = results.map_err(|why| explain(why, options.library.as_deref()))?;
     output::print(&match options.json {
         true => format!("{:#}\n", report::selftest::json(&results)),
-        false => report::selftest::screen(&results, &show::style()) + &library.unwrap_or_default(),
+        false => report::selftest::screen(&results, &output::style()) + &library.unwrap_or_default(),
     })?;
     Ok(if results.all_hold() { Status::Success } else { Status::CellsFailed })
 }

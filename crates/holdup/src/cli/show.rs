@@ -7,18 +7,13 @@ use super::{Error, output};
 use crate::advice::Advice;
 use crate::claim::ClaimResult;
 use crate::plot::Plot;
-use crate::report::{self, Style};
+use crate::report;
 use crate::results::RunRecord;
 use crate::text;
 
-/// How text for this terminal is laid out.
-pub fn style() -> Style {
-    Style { width: output::WIDTH, colour: output::colour() }
-}
-
 /// Table and charts of a run, and the machine it was measured on.
 pub fn screen(run: &RunRecord, plots: &[Plot]) -> String {
-    let style = style();
+    let style = output::style();
     let mut text = report::table::run(run, &style);
     for plot in plots {
         let _ = write!(text, "\n{}", report::chart::terminal(run, plot, &style));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Error, Status, measure, output, record, report, stop};
+use super::{Error, Status, measure, output, record, stop};
 use crate::report::{number, page, trial as shown, trial_json};
 use crate::text;
 use crate::trial::figure::Metric;
@@ -141,7 +141,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     if options.json {
         output::print(&json)?;
     } else {
-        let mut screen = shown::screen(&subject, &rules, &trial, &report::style(output::colour()));
+        let mut screen = shown::screen(&subject, &rules, &trial, &output::style());
         if let Some(path) = kept {
             screen.push_str(&format!("\nRaw samples: {}\n", path.display()));
         }

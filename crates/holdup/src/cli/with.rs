@@ -8,7 +8,7 @@ use holdup_bench::command::Finished;
 use holdup_bench::launch::Conditions;
 use holdup_control::{Policy, Profile};
 
-use super::{Error, Status, output, report};
+use super::{Error, Status, output};
 use crate::interposer::naming::{self, Named};
 use crate::interposer::program::{self, Program, Refusal};
 use crate::interposer::rules::{self, Wish};
@@ -127,7 +127,7 @@ fn conditions(options: &Options) -> Result<Conditions, Error> {
 
 /// What the run was, on stderr, and as a file where one is wanted.
 fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
-    let style = report::style(output::colour_stderr());
+    let style = output::style_stderr();
     let wanted = options.profile.is_some() || options.json.is_some();
     let has_locks = |figures: &Figures| wanted && figures.process.acquisitions > 0;
     let named: Vec<Option<Named>> =
@@ -148,7 +148,7 @@ fn show(mut named: Vec<Named>, limit: usize, style: &Style) {
     let acquisitions = |named: &Named| named.locks.iter().map(|lock| lock.figures.acquisitions).sum::<u64>();
     named.sort_by_key(|named| std::cmp::Reverse(acquisitions(named)));
     for named in named.iter().take(PROCESSES) {
-        output::note(interposed::profile(named, limit, style));
+        output::note(interposed::profile(named, limit).terminal(style));
     }
     if named.len() > PROCESSES {
         let more = named.len() - PROCESSES;

@@ -7,6 +7,7 @@ pub mod chart;
 pub mod claims;
 pub mod compare;
 pub mod csv;
+pub mod document;
 pub mod figures;
 pub mod headline;
 pub mod html;
@@ -27,6 +28,8 @@ mod schema_tests;
 pub(crate) mod specimen;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use document::Ink;
 
 /// How text for a terminal is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,15 +62,4 @@ impl Style {
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
-}
-
-/// What a colour says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ink {
-    Bold,
-    Good,
-    Bad,
-    Faint,
-    /// The line of a chart with this number.
-    Line(usize),
 }

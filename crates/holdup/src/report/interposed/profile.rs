@@ -2,9 +2,9 @@
 
 use holdup_control::{BUCKETS, Profile};
 
-use super::super::recording::columns::{Side, Table};
+use super::super::document::{Column, Document, Ink, Table, ink};
+use super::super::number;
 use super::super::recording::{more, share};
-use super::super::{Ink, Style, number};
 use super::lock;
 use crate::interposer::figures::Durations;
 use crate::interposer::naming::{Named, NamedLock};
@@ -14,58 +14,43 @@ use crate::text;
 const PLACES: usize = 3;
 
 /// The table of one process.
-pub fn profile(named: &Named, limit: usize, style: &Style) -> String {
+pub fn profile(named: &Named, limit: usize) -> Document {
     let rows = ranked(named);
-    let mut out = headline(named, style);
+    let mut view = Document::default();
+    view.headline(headline(named));
     if rows.is_empty() {
-        out.push_str("No lock was met.\n");
-        return out;
+        view.paragraph("No lock was met.");
+        return view;
     }
     let timed = named.profile >= Profile::Sampled as u32;
-    let mut table = Table::new(if timed { &TIMED } else { &COUNTED });
+    let heads = if timed { &TIMED[..] } else { &COUNTED };
+    // The name stands above its figures: they leave it no room.
+    let mut table = Table::new(
+        [Column::left("").at_least(2)].into_iter().chain(heads.iter().map(|head| Column::right(head))),
+    );
     for row in rows.iter().take(limit) {
-        let name = format!("{}{}", style.paint(Ink::Bold, &row.name), about(row));
-        text::wrap(&name, style.width, 2).lines().for_each(|line| table.line(line.to_owned()));
-        table.row(if timed { row.timed() } else { row.counted() });
+        let line = table.row(if timed { row.timed() } else { row.counted() });
+        line.above(ink(Ink::Bold, &row.name) + about(row));
         if let Some(places) = row.places() {
-            let places = text::wrap(&format!("in {places}"), style.width - 4, 3);
-            places.lines().for_each(|line| table.line(format!("    {line}")));
+            line.below(format!("in {places}"));
         }
     }
-    out.push_str(&table.text(style));
-    out.push_str(&more(rows.len(), limit.min(rows.len()), "lock"));
+    view.table(table);
+    more(&mut view, rows.len(), limit, "lock");
     if named.locks_beyond > 0 {
-        out.push_str(&format!(
-            "{} locks found no room for a record of their own: 'all further locks'.\n",
+        view.paragraph(format!(
+            "{} locks found no room for a record of their own: 'all further locks'.",
             number::count(named.locks_beyond as f64)
         ));
     }
-    out
+    view
 }
 
-const TIMED: [(&str, Side); 11] = [
-    ("", Side::Left),
-    ("waited", Side::Right),
-    ("p50", Side::Right),
-    ("p99", Side::Right),
-    ("max", Side::Right),
-    ("held", Side::Right),
-    ("p50", Side::Right),
-    ("p99", Side::Right),
-    ("max", Side::Right),
-    ("taken", Side::Right),
-    ("cont.", Side::Right),
-];
+const TIMED: [&str; 10] = ["waited", "p50", "p99", "max", "held", "p50", "p99", "max", "taken", "cont."];
 
-const COUNTED: [(&str, Side); 5] = [
-    ("", Side::Left),
-    ("taken", Side::Right),
-    ("contended", Side::Right),
-    ("share", Side::Right),
-    ("slept", Side::Right),
-];
+const COUNTED: [&str; 4] = ["taken", "contended", "share", "slept"];
 
-fn headline(named: &Named, style: &Style) -> String {
+fn headline(named: &Named) -> String {
     let program = named.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let how = match named.profile {
         profile if profile == Profile::Full as u32 => "every wait and hold was timed",
@@ -75,8 +60,7 @@ fn headline(named: &Named, style: &Style) -> String {
         profile if profile == Profile::Count as u32 => "counts are exact, nothing was timed",
         _ => "only locks that were waited for",
     };
-    let line = format!("Locks of {} (process {}); {how}", text::clean(&program), named.pid);
-    format!("{}\n", style.paint(Ink::Bold, &text::wrap(&line, style.width, 0)))
+    format!("Locks of {program} (process {}); {how}", named.pid)
 }
 
 /// Locks that bear the same name: those of one variable or place.
@@ -219,6 +203,7 @@ fn ranked(named: &Named) -> Vec<Row<'_>> {
 mod tests {
     use super::*;
     use crate::interposer::figures::{Lock, Site};
+    use crate::report::Style;
     use holdup_analyze::LockName;
     use holdup_control::Policy;
 
@@ -249,7 +234,7 @@ mod tests {
         ruled.figures.policy = Some(Policy::Gate(2));
         let of =
             named(Profile::Full, vec![lock_named("g_third", 3000), ruled, lock_named("g_first", 5_000_000)]);
-        let text = profile(&of, 2, &Style::default());
+        let text = profile(&of, 2).terminal(&Style::default());
         let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
         assert!(at("g_first") < at("g_second") && at("g_second") < at("g_third"), "{text}");
         assert!(text.contains("by rule gate:2") && text.contains("1 lock more"), "{text}");
@@ -258,7 +243,9 @@ mod tests {
 
     #[test]
     fn estimates_are_said_to_be_some() {
-        let text = |profile_of| profile(&named(profile_of, vec![lock_named("a", 5)]), 10, &Style::default());
+        let text = |profile_of| {
+            profile(&named(profile_of, vec![lock_named("a", 5)]), 10).terminal(&Style::default())
+        };
         assert!(text(Profile::Sampled).contains("estimates"));
         assert!(!text(Profile::Full).contains("estimates"));
         assert!(!text(Profile::Count).contains("p99"));
@@ -267,7 +254,7 @@ mod tests {
     #[test]
     fn locks_of_one_name_are_one_row() {
         let of = named(Profile::Full, vec![lock_named("s_bucket", 10), lock_named("s_bucket", 20)]);
-        let text = profile(&of, 10, &Style::default());
+        let text = profile(&of, 10).terminal(&Style::default());
         assert!(text.contains("2 locks") && text.contains("2.00k"), "{text}");
         assert_eq!(text.matches("s_bucket").count(), 1, "{text}");
     }

@@ -2,21 +2,21 @@
 
 use holdup_analyze::{Code, Facts};
 
-use super::super::{Style, number};
-use super::columns::{Side, Table};
+use super::super::document::{Column, Document, Table};
+use super::super::number;
 use super::{more, share};
 use crate::recording::name;
 
 /// Functions, most samples first.
-pub fn symbols(facts: &Facts, limit: usize, style: &Style) -> String {
-    let mut table = Table::new(&[
-        ("hits", Side::Right),
-        ("share", Side::Right),
-        ("with callees", Side::Right),
-        ("function", Side::Left),
-        ("module", Side::Left),
-        ("address", Side::Right),
-        ("", Side::Left),
+pub fn symbols(facts: &Facts, limit: usize) -> Document {
+    let mut table = Table::new([
+        Column::right("hits"),
+        Column::right("share"),
+        Column::right("with callees"),
+        Column::left("function"),
+        Column::left("module"),
+        Column::right("address"),
+        Column::left(""),
     ]);
     let all = samples(facts);
     for code in facts.symbols.iter().take(limit) {
@@ -31,16 +31,16 @@ pub fn symbols(facts: &Facts, limit: usize, style: &Style) -> String {
             name::role(frame.role).to_owned(),
         ]);
     }
-    finished(facts, &facts.symbols, limit, &table, "function", style)
+    finished(facts, &facts.symbols, limit, table, "function")
 }
 
 /// Files, most samples first.
-pub fn modules(facts: &Facts, limit: usize, style: &Style) -> String {
-    let mut table = Table::new(&[
-        ("hits", Side::Right),
-        ("share", Side::Right),
-        ("with callees", Side::Right),
-        ("module", Side::Left),
+pub fn modules(facts: &Facts, limit: usize) -> Document {
+    let mut table = Table::new([
+        Column::right("hits"),
+        Column::right("share"),
+        Column::right("with callees"),
+        Column::left("module"),
     ]);
     let all = samples(facts);
     for code in facts.modules.iter().take(limit) {
@@ -48,23 +48,23 @@ pub fn modules(facts: &Facts, limit: usize, style: &Style) -> String {
             code.hits.to_string(),
             number::percent(share(code.hits, all)),
             number::percent(share(code.inclusive, all)),
-            crate::text::clean(&code.frame.module),
+            code.frame.module.to_string(),
         ]);
     }
-    finished(facts, &facts.modules, limit, &table, "module", style)
+    finished(facts, &facts.modules, limit, table, "module")
 }
 
-fn finished(facts: &Facts, all: &[Code], limit: usize, table: &Table, noun: &str, style: &Style) -> String {
+fn finished(facts: &Facts, all: &[Code], limit: usize, table: Table, noun: &str) -> Document {
     if all.is_empty() {
-        let why = match facts.header.grade.samples {
-            true => "No CPU sample was taken: the threads hardly ran.\n",
-            false => "CPU samples were not recorded; 'holdup record --rate 1000' takes them.\n",
-        };
-        return why.to_owned();
+        return Document::from(match facts.header.grade.samples {
+            true => "No CPU sample was taken: the threads hardly ran.",
+            false => "CPU samples were not recorded; 'holdup record --rate 1000' takes them.",
+        });
     }
-    let mut out = table.text(style);
-    out.push_str(&more(all.len(), limit.min(all.len()), noun));
-    out
+    let mut view = Document::default();
+    view.table(table);
+    more(&mut view, all.len(), limit, noun);
+    view
 }
 
 fn samples(facts: &Facts) -> u64 {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use holdup_analyze::{Facts, Finding, LockFacts, Subject};
 use serde_json::{Value, json};
 
-use super::super::{Ink, Style, number};
-use super::columns::{Side, Table};
+use super::super::document::{Column, Document, Ink, Table, Text, ink};
+use super::super::number;
 use super::{per_second, sentences, share, summary};
 use crate::recording::Recording;
 use crate::recording::name;
@@ -66,23 +66,26 @@ struct Row {
     after: Option<f64>,
 }
 
-/// The comparison as text.
-pub fn table(before: &Recording, after: &Recording, style: &Style) -> String {
-    let rows =
-        rows(&before.report.facts, &before.report.findings, &after.report.facts, &after.report.findings);
-    let mut out = String::new();
-    let headline = text::wrap(&headline(&rows), style.width, 0);
-    for line in headline.lines() {
-        let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
+/// The comparison for people.
+pub fn view(before: &Recording, after: &Recording) -> Document {
+    let (old, new) = (&before.report, &after.report);
+    let rows = rows(&old.facts, &old.findings, &new.facts, &new.findings);
+    let mut view = Document::default();
+    view.headline(headline(&rows));
+    for difference in differences(&old.facts, &new.facts) {
+        view.hanging(2, format!("Note: {difference}."));
     }
-    for difference in differences(&before.report.facts, &after.report.facts) {
-        let _ = writeln!(out, "{}", text::wrap(&format!("Note: {difference}."), style.width, 2));
+    let tables = [
+        finding_rows(&rows),
+        figures(&old.facts, &new.facts),
+        locks(&old.facts, &new.facts),
+        threads(&old.facts, &new.facts),
+    ];
+    for table in tables.into_iter().filter(|table| !table.is_empty()) {
+        view.gap();
+        view.table(table);
     }
-    out.push_str(&finding_rows(&rows, style));
-    out.push_str(&figures(&before.report.facts, &after.report.facts, style));
-    out.push_str(&locks(&before.report.facts, &after.report.facts, style));
-    out.push_str(&threads(&before.report.facts, &after.report.facts, style));
-    out
+    view
 }
 
 /// The comparison as JSON, schema `holdup-recording-diff-1`.
@@ -259,24 +262,27 @@ fn headline(rows: &[Row]) -> String {
     format!("{}: {}.", if rows.len() == 1 { "Finding" } else { "Findings" }, text::list(&counted))
 }
 
-fn finding_rows(rows: &[Row], style: &Style) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut out = String::from("\n");
+fn finding_rows(rows: &[Row]) -> Table {
+    let mut table = Table::new([
+        Column::left(""),
+        Column::left(""),
+        Column::right(""),
+        Column::left(""),
+        Column::right(""),
+        Column::left(""),
+    ]);
     for row in rows {
-        let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), number::percent);
-        let change = style.paint(row.change.ink(), &text::left(row.change.word(), 7));
-        let line = format!(
-            "{} {:>5} -> {:>4}  {}",
-            text::left(row.kind, 20),
+        let share = |share: Option<f64>| Text::from(share.map_or_else(|| "-".to_owned(), number::percent));
+        table.row([
+            ink(row.change.ink(), row.change.word()),
+            row.kind.into(),
             share(row.before),
+            "->".into(),
             share(row.after),
-            row.subject
-        );
-        let _ = writeln!(out, "{change}{}", text::cut(&line, style.width.saturating_sub(7)));
+            Text::from(&row.subject),
+        ]);
     }
-    out
+    table
 }
 
 /// A figure of both recordings.
@@ -313,12 +319,12 @@ fn measures(before: &Facts, after: &Facts) -> Vec<Measure> {
     ]
 }
 
-fn figures(before: &Facts, after: &Facts, style: &Style) -> String {
-    let mut table = Table::new(&[
-        ("figure", Side::Left),
-        ("before", Side::Right),
-        ("after", Side::Right),
-        ("ratio", Side::Right),
+fn figures(before: &Facts, after: &Facts) -> Table {
+    let mut table = Table::new([
+        Column::left("figure"),
+        Column::right("before"),
+        Column::right("after"),
+        Column::right("ratio"),
     ]);
     for measure in measures(before, after) {
         let show = |value: f64| match measure.is_share {
@@ -332,7 +338,7 @@ fn figures(before: &Facts, after: &Facts, style: &Style) -> String {
             ratio(measure.before, measure.after),
         ]);
     }
-    format!("\n{}", table.text(style))
+    table
 }
 
 fn ratio(before: f64, after: f64) -> String {
@@ -376,20 +382,17 @@ fn lock_share(facts: &Facts, lock: &LockFacts) -> f64 {
     share(lock.wait_ns.sum_ns(), facts.totals.thread_ns)
 }
 
-fn locks(before: &Facts, after: &Facts, style: &Style) -> String {
+fn locks(before: &Facts, after: &Facts) -> Table {
     let matched = matched_locks(before, after);
-    if matched.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new(&[
-        ("lock", Side::Left),
-        ("waits/s", Side::Right),
-        ("after", Side::Right),
-        ("ratio", Side::Right),
-        ("time", Side::Right),
-        ("after", Side::Right),
-        ("median", Side::Right),
-        ("after", Side::Right),
+    let mut table = Table::new([
+        Column::left("lock"),
+        Column::right("waits/s"),
+        Column::right("after"),
+        Column::right("ratio"),
+        Column::right("time"),
+        Column::right("after"),
+        Column::right("median"),
+        Column::right("after"),
     ]);
     for lock in matched.iter().take(MOST_ROWS) {
         let rate = |facts: &Facts, known: Option<&LockFacts>| known.map(|lock| per_second(facts, lock.waits));
@@ -413,7 +416,7 @@ fn locks(before: &Facts, after: &Facts, style: &Style) -> String {
             median(lock.after),
         ]);
     }
-    format!("\n{}", table.text(style))
+    table
 }
 
 /// Threads of the same name, added up.
@@ -484,26 +487,23 @@ fn matched_threads(before: &Facts, after: &Facts) -> Vec<MatchedThreads> {
     matched
 }
 
-fn threads(before: &Facts, after: &Facts, style: &Style) -> String {
+fn threads(before: &Facts, after: &Facts) -> Table {
     let matched = matched_threads(before, after);
-    if matched.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new(&[
-        ("threads named", Side::Left),
-        ("number", Side::Right),
-        ("CPU", Side::Right),
-        ("after", Side::Right),
-        ("lock", Side::Right),
-        ("after", Side::Right),
-        ("switches/s", Side::Right),
-        ("after", Side::Right),
-        ("ratio", Side::Right),
+    let mut table = Table::new([
+        Column::left("threads named"),
+        Column::right("number"),
+        Column::right("CPU"),
+        Column::right("after"),
+        Column::right("lock"),
+        Column::right("after"),
+        Column::right("switches/s"),
+        Column::right("after"),
+        Column::right("ratio"),
     ]);
     for row in matched.iter().take(MOST_ROWS) {
         table.row(thread_row(row));
     }
-    format!("\n{}", table.text(style))
+    table
 }
 
 fn thread_row(row: &MatchedThreads) -> Vec<String> {

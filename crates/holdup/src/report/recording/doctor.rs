@@ -1,36 +1,42 @@
 //! What this machine and user allow to record, for people and for programs.
 
-use std::fmt::Write as _;
-
-use holdup_record::doctor::{self, Ability, Container, Diagnosis, Probe, Tracefs, Trial};
+use holdup_record::doctor::{self, Container, Diagnosis, Probe, Tracefs, Trial};
 use serde_json::{Value, json};
 
-use super::super::{Ink, Style};
+use super::super::document::{Column, Document, Ink, Table, Text, ink};
 use crate::text;
 
-/// The diagnosis as text.
-pub fn screen(diagnosis: &Diagnosis, style: &Style) -> String {
-    let mut out = String::new();
-    for line in text::wrap(&headline(diagnosis), style.width, 0).lines() {
-        let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
-    }
-    let _ = writeln!(out, "{}\n", text::wrap(&facts(&diagnosis.probe), style.width, 0));
+/// The diagnosis for people.
+pub fn screen(diagnosis: &Diagnosis) -> Document {
+    let mut screen = Document::default();
+    screen.headline(headline(diagnosis));
+    screen.paragraph(facts(&diagnosis.probe));
+    screen.gap();
+    let mut abilities = Table::new([Column::left(""), Column::left(""), Column::left("").wrapped()]);
     for ability in &diagnosis.abilities {
-        out.push_str(&one(ability, style));
+        let word = if ability.works() { ink(Ink::Good, "yes") } else { ink(Ink::Bad, "no") };
+        abilities.row([word, ability.seeing.to_string().into(), ability.seeing.adds().into()]);
+        if let Some(missing) = &ability.missing {
+            abilities.row(["".into(), Text::default(), format!("But {}.", missing.why).into()]);
+        }
     }
+    screen.indented(2, |inner| inner.table(abilities));
     let grants = grants(diagnosis);
     if !grants.is_empty() {
-        let _ = writeln!(out, "\nTo see more, the least that grants it:");
+        screen.gap();
+        screen.paragraph("To see more, the least that grants it:");
         for (command, adds) in grants {
-            let _ = writeln!(out, "  {}", text::clean(command));
-            let _ = writeln!(out, "    {}", text::wrap(&adds, style.width.saturating_sub(4), 4));
+            screen.indented(2, |inner| {
+                inner.command([command]);
+                inner.indented(2, |inner| inner.paragraph(adds));
+            });
         }
     }
     for note in &diagnosis.notes {
-        let note = format!("Note: {}.", text::clean(note));
-        let _ = writeln!(out, "\n{}", text::wrap(&note, style.width, 2));
+        screen.gap();
+        screen.hanging(2, format!("Note: {note}."));
     }
-    out
+    screen
 }
 
 fn headline(diagnosis: &Diagnosis) -> String {
@@ -48,7 +54,7 @@ fn headline(diagnosis: &Diagnosis) -> String {
 /// The settings that decide it, in one sentence.
 fn facts(probe: &Probe) -> String {
     let user = if probe.uid == 0 { "root".to_owned() } else { format!("user {}", probe.uid) };
-    let mut parts = vec![format!("kernel {}", text::clean(&probe.kernel)), user];
+    let mut parts = vec![format!("kernel {}", probe.kernel), user];
     if let Some(level) = probe.paranoid {
         parts.push(format!("kernel.perf_event_paranoid {level} ({})", doctor::level_meaning(level)));
     }
@@ -61,27 +67,6 @@ fn facts(probe: &Probe) -> String {
         parts.push("system calls are filtered".to_owned());
     }
     format!("This is {}.", parts.join(", "))
-}
-
-/// `yes  lock waits                 which lock a thread waits for, ...`.
-fn one(ability: &Ability, style: &Style) -> String {
-    const NAME: usize = 29;
-    // Two spaces, the word, two spaces, the name, two spaces.
-    const MARGIN: usize = 2 + 3 + 2 + NAME + 2;
-    let (word, ink) = if ability.works() { ("yes", Ink::Good) } else { ("no", Ink::Bad) };
-    let name = text::left(&ability.seeing.to_string(), NAME);
-    let room = style.width.saturating_sub(MARGIN);
-    let indented = |what: &str| text::wrap(what, room, 0).replace('\n', &format!("\n{}", " ".repeat(MARGIN)));
-    let mut out = format!(
-        "  {}  {name}  {}\n",
-        style.paint(ink, &text::left(word, 3)),
-        indented(ability.seeing.adds())
-    );
-    if let Some(missing) = &ability.missing {
-        let why = indented(&format!("But {}.", text::clean(&missing.why)));
-        let _ = writeln!(out, "{}{why}", " ".repeat(MARGIN));
-    }
-    out
 }
 
 /// The commands that help, each once, with what they add.

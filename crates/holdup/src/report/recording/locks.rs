@@ -3,74 +3,65 @@
 use holdup_analyze::{Facts, LockFacts, Site};
 use holdup_trace::LockFigures;
 
-use super::super::{Ink, Style, number};
-use super::columns::{Side, Table};
+use super::super::document::{Column, Document, Table};
+use super::super::number;
 use super::{more, per_second, rate, sentences, share};
 use crate::recording::name;
 use crate::text;
 
 /// The tables, most time lost first.
-pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
+pub fn table(facts: &Facts, limit: usize) -> Document {
     let (locks, idle): (Vec<&LockFacts>, Vec<&LockFacts>) =
         facts.locks.iter().partition(|lock| lock.primitive.is_contention());
     let idle: Vec<&LockFacts> = idle.into_iter().filter(|lock| lock.waits > 0).collect();
-    let mut out = String::new();
-    if locks.is_empty() {
-        let looked = match facts.header.grade.futexes {
-            true => "No thread had to wait for a lock.",
-            false => "Lock waits were not recorded.",
-        };
-        out.push_str(looked);
-        out.push('\n');
+    let mut view = Document::default();
+    if !locks.is_empty() {
+        view.heading("Locks");
+        part(&mut view, facts, &locks, limit, true);
+    } else if facts.header.grade.futexes {
+        view.paragraph("No thread had to wait for a lock.");
     } else {
-        out.push_str(&style.paint(Ink::Bold, "Locks"));
-        out.push('\n');
-        out.push_str(&part(facts, &locks, limit, style, true));
+        view.paragraph("Lock waits were not recorded.");
     }
     if !idle.is_empty() {
-        out.push('\n');
-        out.push_str(&style.paint(Ink::Bold, "Waits by design (work, events, joins)"));
-        out.push('\n');
-        out.push_str(&part(facts, &idle, limit, style, false));
+        view.heading("Waits by design (work, events, joins)");
+        part(&mut view, facts, &idle, limit, false);
     }
     if !locks.is_empty() || !idle.is_empty() {
-        out.push_str(LEGEND);
+        view.gap();
+        view.paragraph(
+            "time: share of all threads' time spent waiting; waits/s: waits that slept; most: threads that waited at once; \
+             wasted: futex calls that woke nobody, per second",
+        );
     }
-    out
+    view
 }
 
-const LEGEND: &str = "
-time: share of all threads' time spent waiting; waits/s: waits that slept;
-most: threads that waited at once; wasted: futex calls that woke
-nobody, per second
-";
-
-fn part(facts: &Facts, locks: &[&LockFacts], limit: usize, style: &Style, contention: bool) -> String {
-    let mut table = Table::new(&[
-        ("time", Side::Right),
-        ("waits/s", Side::Right),
-        ("median", Side::Right),
-        ("p99", Side::Right),
-        ("longest", Side::Right),
-        ("most", Side::Right),
-        ("wasted", Side::Right),
-        ("name", Side::Left),
+fn part(view: &mut Document, facts: &Facts, locks: &[&LockFacts], limit: usize, contention: bool) {
+    let mut table = Table::new([
+        Column::right("time"),
+        Column::right("waits/s"),
+        Column::right("median"),
+        Column::right("p99"),
+        Column::right("longest"),
+        Column::right("most"),
+        Column::right("wasted"),
+        Column::left("name"),
     ]);
     for lock in locks.iter().take(limit) {
-        table.row(row(facts, lock));
+        let row = table.row(row(facts, lock));
         let place = waits(lock).map(|line| format!(", waited for in {line}")).unwrap_or_default();
-        table.line(format!("      {}{place}", name::primitive(lock.primitive)));
+        row.below(format!("{}{place}", name::primitive(lock.primitive)));
         if let Some(figures) = &lock.figures {
-            table.line(format!("      {}", counted(figures)));
+            row.below(counted(figures));
         }
         let holders = sentences::holders(&lock.holder_doing);
         if contention && !holders.is_empty() {
-            table.line(format!("      its holder meanwhile: {}", holders.join(", ")));
+            row.below(format!("its holder meanwhile: {}", holders.join(", ")));
         }
     }
-    let mut out = table.text(style);
-    out.push_str(&more(locks.len(), limit.min(locks.len()), "row"));
-    out
+    view.table(table);
+    more(view, locks.len(), limit, "row");
 }
 
 /// What the interposer counted, where it was asked to.

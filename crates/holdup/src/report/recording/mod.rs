@@ -14,8 +14,6 @@ pub mod summary;
 pub mod switches;
 pub mod threads;
 
-pub(crate) mod columns;
-
 #[cfg(test)]
 mod schema_tests;
 #[cfg(test)]
@@ -24,6 +22,8 @@ pub(crate) mod specimen;
 mod tests;
 
 use holdup_analyze::Facts;
+
+use super::document::Document;
 
 /// A count per second of the recording; 0 for one that has no length.
 pub(crate) fn per_second(facts: &Facts, count: u64) -> f64 {
@@ -53,11 +53,11 @@ pub(crate) fn since_start_s(facts: &Facts, time_ns: u64) -> f64 {
 }
 
 /// How many rows there are beyond those that are shown, and how to see them.
-pub(crate) fn more(all: usize, shown: usize, noun: &str) -> String {
-    match all.saturating_sub(shown) {
-        0 => String::new(),
-        hidden => {
-            format!("{} more: --limit {all} shows them\n", super::number::counted(hidden, noun))
-        }
+pub(crate) fn more(view: &mut Document, all: usize, limit: usize, noun: &str) {
+    if all > limit {
+        view.paragraph(format!(
+            "{} more: --limit {all} shows them",
+            super::number::counted(all - limit, noun)
+        ));
     }
 }

@@ -2,34 +2,36 @@
 
 use holdup_analyze::{Facts, PairFacts};
 
-use super::super::{Style, number};
-use super::columns::{Side, Table};
+use super::super::document::{Column, Document, Table};
+use super::super::number;
 use super::{more, per_second, rate};
 use crate::recording::name;
 
 /// The table, most round trips first.
-pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
+pub fn table(facts: &Facts, limit: usize) -> Document {
     if facts.pairs.is_empty() {
-        return "No two threads were seen to wake each other.\n".to_owned();
+        return Document::from("No two threads were seen to wake each other.");
     }
-    let mut table = Table::new(&[
-        ("one", Side::Left),
-        ("other", Side::Left),
-        ("round trips/s", Side::Right),
-        ("one wakes/s", Side::Right),
-        ("other wakes/s", Side::Right),
-        ("run", Side::Right),
+    let mut table = Table::new([
+        Column::left("one"),
+        Column::left("other"),
+        Column::right("round trips/s"),
+        Column::right("one wakes/s"),
+        Column::right("other wakes/s"),
+        Column::right("run"),
     ]);
     for pair in facts.pairs.iter().take(limit) {
-        table.row(row(facts, pair));
+        let row = table.row(row(facts, pair));
         if let Some(site) = pair.sites.first().and_then(name::caller) {
-            table.line(format!("    hand over in {site}"));
+            row.below(format!("hand over in {site}"));
         }
     }
-    let mut out = table.text(style);
-    out.push_str(&more(facts.pairs.len(), limit.min(facts.pairs.len()), "pair"));
-    out.push_str("\nrun: median time between being woken and waking the other\n");
-    out
+    let mut view = Document::default();
+    view.table(table);
+    more(&mut view, facts.pairs.len(), limit, "pair");
+    view.gap();
+    view.paragraph("run: median time between being woken and waking the other");
+    view
 }
 
 fn row(facts: &Facts, pair: &PairFacts) -> Vec<String> {

@@ -6,6 +6,7 @@ use holdup_analyze::{
 
 use holdup_trace::Tid;
 
+use super::super::document::Document;
 use super::super::number;
 use super::{per_second, share};
 use crate::recording::Recording;
@@ -51,18 +52,12 @@ impl Proof {
         }
     }
 
-    /// For a line that begins in this column.
-    pub fn text(&self, width: usize, indent: usize) -> String {
-        let command = command(self.words(), width, indent);
-        match self {
-            Proof::Command(_) => command,
-            Proof::Compare(_) => {
-                format!(
-                    "change it, record again as AFTER.holdup, and compare:\n{}{command}",
-                    " ".repeat(indent)
-                )
-            }
+    /// The command, and for a comparison what comes before it.
+    pub(crate) fn show(&self, value: &mut Document) {
+        if let Proof::Compare(_) = self {
+            value.paragraph("change it, record again as AFTER.holdup, and compare:");
         }
+        value.command(self.words());
     }
 }
 

@@ -1,10 +1,9 @@
 //! The first screen of a recording: what holds the program up, worst first, or that nothing does; then what to believe of it.
 
-use std::fmt::Write as _;
+use holdup_analyze::{Facts, Kind, Primitive, Problem, Role, Site};
 
-use holdup_analyze::{Facts, Finding, Kind, Primitive, Problem, Role, Site};
-
-use super::super::{Ink, Style, number};
+use super::super::document::{Column, Document, Ink, Table, ink};
+use super::super::number;
 use super::sentences::{self, Words};
 use super::{per_second, share};
 use crate::recording::Recording;
@@ -17,35 +16,30 @@ const MOST_IN_FULL: usize = 3;
 /// Findings with a line of their own; the others are counted.
 const MOST_LINES: usize = 6;
 
+/// Columns of the labels beside what a finding says.
+pub(super) const LABEL: usize = 6;
+
 /// Pieces of evidence in a finding's line.
 const MOST_EVIDENCE: usize = 4;
 
 /// The screen.
-pub fn screen(recording: &Recording, style: &Style) -> String {
+pub fn screen(recording: &Recording) -> Document {
     let report = &recording.report;
     let facts = &report.facts;
-    let mut out = String::new();
-    let headline = headline(recording);
-    for line in text::wrap(&headline, style.width, 0).lines() {
-        let _ = writeln!(out, "{}", style.paint(Ink::Bold, line));
-    }
-    let _ = writeln!(out, "{}", text::wrap(&context(facts), style.width, 0));
+    let mut screen = Document::default();
+    screen.headline(headline(recording));
+    screen.paragraph(context(facts));
     if report.findings.is_empty() && !facts.threads.is_empty() {
-        let _ = writeln!(out, "{}", text::wrap(&looked_at(facts), style.width, 0));
+        screen.paragraph(looked_at(facts));
     }
-    for (index, finding) in report.findings.iter().enumerate().take(MOST_IN_FULL) {
-        let _ = write!(out, "\n{}", in_full(recording, index, finding, style));
-    }
-    out.push_str(&others(recording, style));
+    findings(&mut screen, recording);
     let about = about(recording);
     if !about.is_empty() {
-        let _ = writeln!(out, "\n{}", style.paint(Ink::Faint, "About the recording"));
-        for sentence in about {
-            let _ = writeln!(out, "  {}", text::wrap(&sentence, style.width - style.width.min(2), 2));
-        }
+        screen.heading(ink(Ink::Faint, "About the recording"));
+        screen.indented(2, |inner| about.iter().for_each(|sentence| inner.paragraph(sentence)));
     }
-    let _ = write!(out, "\n{}", next_steps(recording, style));
-    out
+    next_steps(&mut screen, recording);
+    screen
 }
 
 /// The one sentence that matters most.
@@ -142,58 +136,43 @@ fn kernel_share(facts: &Facts) -> Option<f64> {
     (user + kernel > 0).then(|| share(kernel, user + kernel))
 }
 
-fn in_full(recording: &Recording, index: usize, finding: &Finding, style: &Style) -> String {
-    let words = sentences::of(recording, finding);
-    let mut out = heading(index, finding, &words, style);
-    let mut line = |label: &str, what: &str| {
-        // Wrapped as if the label were part of the text, so that the first line knows its indentation.
-        let wrapped = text::wrap(what, style.width.saturating_sub(10), 0).replace('\n', "\n          ");
-        let _ = writeln!(out, "   {} {wrapped}", text::left(label, 6));
-    };
-    if index > 0 {
-        line("what", &words.what);
-    }
-    if let Some(place) = &words.place {
-        line("where", place);
-    }
-    if let Some(holder) = &words.holder {
-        line("holder", holder);
-    }
-    if !words.evidence.is_empty() {
-        line("seen", &some_evidence(&words));
-    }
-    line("try", words.cure);
-    let _ = writeln!(out, "   test   {}", words.proof.text(style.width, 10));
-    out
-}
-
-fn some_evidence(words: &Words) -> String {
-    words.evidence.iter().take(MOST_EVIDENCE).cloned().collect::<Vec<_>>().join(", ")
-}
-
-/// `1. hot-lock g_cache_lock: 41% of working time`.
-fn heading(index: usize, finding: &Finding, words: &Words, style: &Style) -> String {
-    let start = format!("{}. {} ", index + 1, finding.kind.name());
-    let room = style.width.saturating_sub(start.len() + words.cost.len() + 2);
-    let subject = text::cut(&words.subject, room);
-    format!("{}{subject}: {}\n", style.paint(Ink::Bad, &start), words.cost)
-}
-
-/// The findings after those told in full, a line each.
-fn others(recording: &Recording, style: &Style) -> String {
+/// The worst in full, then a line for each.
+fn findings(screen: &mut Document, recording: &Recording) {
     let findings = &recording.report.findings;
-    let mut out = String::new();
-    for (index, finding) in findings.iter().enumerate().skip(MOST_IN_FULL).take(MOST_LINES) {
-        if index == MOST_IN_FULL {
-            out.push('\n');
+    for (index, finding) in findings.iter().enumerate().take(MOST_IN_FULL + MOST_LINES) {
+        if index <= MOST_IN_FULL {
+            screen.gap();
         }
-        out.push_str(&heading(index, finding, &sentences::of(recording, finding), style));
+        let words = sentences::of(recording, finding);
+        let title = format!("{}. {}", index + 1, finding.kind.name());
+        screen.hanging(3, ink(Ink::Bad, title) + format!(" {}: {}", words.subject, words.cost));
+        if index < MOST_IN_FULL {
+            screen.indented(3, |inner| in_full(inner, index, &words));
+        }
     }
     let hidden = findings.len().saturating_sub(MOST_IN_FULL + MOST_LINES);
     if hidden > 0 {
-        let _ = writeln!(out, "   and {hidden} more: --json has them all");
+        screen.paragraph(format!("{hidden} more: --json has them all"));
     }
-    out
+}
+
+fn in_full(inner: &mut Document, index: usize, words: &Words) {
+    let mut field = |label, what: &str| inner.field(LABEL, label, |value| value.paragraph(what));
+    if index > 0 {
+        field("what", &words.what);
+    }
+    if let Some(place) = &words.place {
+        field("where", place);
+    }
+    if let Some(holder) = &words.holder {
+        field("holder", holder);
+    }
+    if !words.evidence.is_empty() {
+        let most = words.evidence.len().min(MOST_EVIDENCE);
+        field("seen", &words.evidence[..most].join(", "));
+    }
+    field("try", words.cure);
+    inner.field(LABEL, "test", |value| words.proof.show(value));
 }
 
 /// What the reader must know to believe the figures, or to get better ones.
@@ -411,20 +390,17 @@ fn capital(sentence: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-fn next_steps(recording: &Recording, style: &Style) -> String {
+fn next_steps(screen: &mut Document, recording: &Recording) {
     let file = sentences::quoted(&recording.path.to_string_lossy());
-    let mut steps = Vec::new();
+    screen.heading(ink(Ink::Faint, format!("More: holdup report {file} ...")));
+    let mut steps = Table::new([Column::left(""), Column::left("").wrapped()]);
     if !recording.report.findings.is_empty() {
-        steps.push(("--finding 1", "all evidence and call paths of the first finding"));
+        steps.row(["--finding 1", "all evidence and call paths of the first finding"]);
     }
-    steps.push(("--threads", "where each thread's time goes"));
-    steps.push(("--locks", "what threads wait for, and where"));
+    steps.row(["--threads", "where each thread's time goes"]);
+    steps.row(["--locks", "what threads wait for, and where"]);
     if recording.report.findings.is_empty() && !recording.report.facts.symbols.is_empty() {
-        steps.push(("--symbols", "which functions use the CPUs"));
+        steps.row(["--symbols", "which functions use the CPUs"]);
     }
-    let mut out = format!("{}\n", style.paint(Ink::Faint, &format!("More: holdup report {file} ...")));
-    for (flag, what) in steps {
-        let _ = writeln!(out, "  {}  {what}", text::left(flag, 11));
-    }
-    out
+    screen.indented(2, |inner| inner.table(steps));
 }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use holdup_analyze::{Facts, Interval, Report, State, Timeline};
 use holdup_trace::{NO_CPU, Tid};
 
-use super::super::number;
+use super::super::document::{Column, Row, Table};
+use super::super::{Style, number};
 use super::since_start_s;
 use crate::recording::name;
-use crate::text::{self, cut};
 
 /// A stay on a CPU.
 #[derive(Clone, Copy, Debug)]
@@ -22,19 +22,16 @@ struct Run<'a> {
     since_ns: u64,
 }
 
-/// The heading of the list.
-pub fn head() -> String {
-    format!(
-        "{:>10} {:>3}  {:18} {:>7}  {:20}  {}\n",
-        "left at", "CPU", "thread", "ran for", "then", "woken by"
-    )
-}
-
 /// The list in order of time, given to `out` line by line; stops early when `out` says so.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write<E>(report: &Report, limit: usize, mut out: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+pub fn write<E>(
+    report: &Report,
+    limit: usize,
+    style: &Style,
+    mut out: impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
     let Some(timeline) = &report.timeline else {
         return out("No timeline was kept.\n");
     };
@@ -43,14 +40,30 @@ pub fn write<E>(report: &Report, limit: usize, mut out: impl FnMut(&str) -> Resu
         return out("No switch in this time.\n");
     }
     let wakes = wakes(timeline);
-    out(&head())?;
+    let columns = columns(style.width);
+    let layout = columns.layout(style, style.width);
+    let mut lines = |lines: Vec<String>| lines.iter().try_for_each(|line| out(&format!("{line}\n")));
+    lines(layout.head())?;
     for run in runs.iter().take(limit) {
-        out(&line(&report.facts, run, &wakes))?;
+        lines(layout.row(&row(&report.facts, run, &wakes)))?;
     }
     match runs.len().saturating_sub(limit) {
         0 => Ok(()),
-        hidden => out(&format!("{hidden} more: --limit {} shows them\n", runs.len())),
+        hidden => lines(vec![format!("{hidden} more: --limit {} shows them", runs.len())]),
     }
+}
+
+/// The list is written as it is made, so its columns cannot be as wide as their widest cell: names share what room there is.
+fn columns(width: usize) -> Table {
+    let more = width.saturating_sub(80) / 3;
+    Table::new([
+        Column::right("left at").at_least(10),
+        Column::right("CPU"),
+        Column::left("thread").at_least(17 + more),
+        Column::right("ran for"),
+        Column::left("then").at_least(19 + more),
+        Column::left("woken by").at_least(14 + more),
+    ])
 }
 
 fn runs(timeline: &Timeline) -> Vec<Run<'_>> {
@@ -77,7 +90,7 @@ fn wakes(timeline: &Timeline) -> HashMap<Tid, Vec<(u64, Tid)>> {
     wakes
 }
 
-fn line(facts: &Facts, run: &Run<'_>, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> String {
+fn row(facts: &Facts, run: &Run<'_>, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> Row {
     let thread = facts.threads.get(run.thread);
     let tid = thread.map(|thread| thread.tid).unwrap_or_default();
     let woken_by = wakes.get(&tid).and_then(|wakes| {
@@ -85,16 +98,14 @@ fn line(facts: &Facts, run: &Run<'_>, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> 
         let (time_ns, from) = wakes[..before].last()?;
         (*time_ns >= run.since_ns).then_some(*from)
     });
-    let cpu = if run.cpu == NO_CPU { "?".to_owned() } else { run.cpu.to_string() };
-    let line = format!(
-        "{:>10.6} {cpu:>3}  {} {:>7}  {}  {}",
-        since_start_s(facts, run.run.to_ns),
-        text::left(&cut(&thread.map(|thread| name::thread_in(facts, thread)).unwrap_or_default(), 18), 18),
+    Row::new([
+        format!("{:.6}", since_start_s(facts, run.run.to_ns)),
+        if run.cpu == NO_CPU { "?".to_owned() } else { run.cpu.to_string() },
+        thread.map(|thread| name::thread_in(facts, thread)).unwrap_or_default(),
         number::time_ns((run.run.to_ns - run.run.from_ns) as f64),
-        text::left(&cut(&then(facts, run.next), 20), 20),
+        then(facts, run.next),
         woken_by.map(|from| name::thread(facts, from)).unwrap_or_default(),
-    );
-    format!("{}\n", cut(line.trim_end(), 80))
+    ])
 }
 
 /// Why it left.

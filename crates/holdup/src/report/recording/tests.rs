@@ -15,9 +15,9 @@ use crate::text;
 /// Rows that the views show by default.
 const ROWS: usize = 10;
 
-fn all_switches(recording: &Recording) -> String {
+fn all_switches(recording: &Recording, style: &Style) -> String {
     let mut out = String::new();
-    let written = switches::write(&recording.report, usize::MAX, |line| {
+    let written = switches::write(&recording.report, usize::MAX, style, |line| {
         out.push_str(line);
         Ok::<(), ()>(())
     });
@@ -29,15 +29,15 @@ fn all_switches(recording: &Recording) -> String {
 fn views(recording: &Recording, style: &Style) -> Vec<(&'static str, String)> {
     let facts = &recording.report.facts;
     vec![
-        ("summary", summary::screen(recording, style)),
-        ("threads", threads::table(facts, ROWS, style)),
-        ("locks", locks::table(facts, ROWS, style)),
-        ("pairs", pairs::table(facts, ROWS, style)),
-        ("symbols", code::symbols(facts, ROWS, style)),
-        ("modules", code::modules(facts, ROWS, style)),
-        ("switches", all_switches(recording)),
-        ("finding", finding::full(recording, 0, style).unwrap_or_default()),
-        ("diff", diff::table(recording, &specimen::healthy(), style)),
+        ("summary", summary::screen(recording).terminal(style)),
+        ("threads", threads::table(facts, ROWS).terminal(style)),
+        ("locks", locks::table(facts, ROWS).terminal(style)),
+        ("pairs", pairs::table(facts, ROWS).terminal(style)),
+        ("symbols", code::symbols(facts, ROWS).terminal(style)),
+        ("modules", code::modules(facts, ROWS).terminal(style)),
+        ("switches", all_switches(recording, style)),
+        ("finding", finding::full(recording, 0).unwrap_or_default().terminal(style)),
+        ("diff", diff::view(recording, &specimen::healthy()).terminal(style)),
     ]
 }
 
@@ -47,7 +47,7 @@ fn the_views_are_the_golden_ones() {
         assert_fits(&text, 80);
         golden(&format!("recording-{name}.txt"), &text);
     }
-    let healthy = summary::screen(&specimen::healthy(), &Style::default());
+    let healthy = summary::screen(&specimen::healthy()).terminal(&Style::default());
     assert_fits(&healthy, 80);
     golden("recording-healthy.txt", &healthy);
 }
@@ -55,13 +55,13 @@ fn the_views_are_the_golden_ones() {
 #[test]
 fn the_first_screen_is_one_screen() {
     for recording in [specimen::held_up(), specimen::healthy(), specimen::empty()] {
-        let lines = summary::screen(&recording, &Style::default()).lines().count();
+        let lines = summary::screen(&recording).terminal(&Style::default()).lines().count();
         assert!(lines <= 60, "{lines} lines");
     }
     let mut plain = specimen::held_up();
     plain.report.problems.clear();
     plain.damage.clear();
-    let lines = summary::screen(&plain, &Style::default()).lines().count();
+    let lines = summary::screen(&plain).terminal(&Style::default()).lines().count();
     assert!(lines <= 45, "{lines} lines without problems");
 }
 
@@ -81,7 +81,7 @@ fn odd_recordings_break_no_view() {
 #[test]
 fn an_empty_recording_says_so() {
     let recording = specimen::empty();
-    let screen = summary::screen(&recording, &Style::default());
+    let screen = summary::screen(&recording).terminal(&Style::default());
     assert!(screen.starts_with("Nothing was recorded"), "{screen}");
     assert!(screen.contains("cut off"), "{screen}");
     for (name, text) in views(&recording, &Style::default()) {
@@ -91,7 +91,7 @@ fn an_empty_recording_says_so() {
 
 #[test]
 fn a_healthy_program_gets_no_finding_and_hears_what_was_looked_at() {
-    let screen = summary::screen(&specimen::healthy(), &Style::default());
+    let screen = summary::screen(&specimen::healthy()).terminal(&Style::default());
     assert!(screen.starts_with("Nothing holds server up: no findings."), "{screen}");
     assert!(screen.contains("3 threads on 2 CPUs"), "{screen}");
     assert!(!screen.contains("doctor"), "nothing was missing: {screen}");
@@ -128,7 +128,7 @@ fn colour_changes_nothing_but_colour() {
 #[test]
 fn a_recording_differs_from_itself_in_nothing() {
     let recording = specimen::held_up();
-    let text = diff::table(&recording, &recording, &Style::default());
+    let text = diff::view(&recording, &recording).terminal(&Style::default());
     assert!(text.starts_with("Findings: 5 same."), "{text}");
     let value = diff::json(&recording, &recording);
     assert!(value["findings"].as_array().unwrap().iter().all(|row| row["change"] == "same"), "{value}");
@@ -149,7 +149,7 @@ fn findings_are_matched_across_address_layouts() {
     after.report.findings[0].severity = 0.2;
     after.report.findings[1].severity = 0.5;
     after.report.findings.truncate(4);
-    let text = diff::table(&before, &after, &Style::default());
+    let text = diff::view(&before, &after).terminal(&Style::default());
     assert!(text.starts_with("Findings: 1 gone, 1 better, 2 same and 1 worse."), "{text}");
     assert!(!text.contains("Note:"), "{text}");
     assert!(text.contains("lock at session_find"), "{text}");
@@ -163,7 +163,7 @@ fn a_diff_of_unlike_recordings_says_so() {
     facts.header.machine.kernel = "6.19.0".to_owned();
     facts.processes[0].name = "client".to_owned();
     facts.end_ns = facts.start_ns + 1_000_000_000;
-    let text = diff::table(&specimen::held_up(), &other, &Style::default());
+    let text = diff::view(&specimen::held_up(), &other).terminal(&Style::default());
     for word in ["programs differ", "2 CPUs before, 8 CPUs after", "6.19.0", "rights", "lengths differ"] {
         assert!(text.contains(word), "no '{word}' in {text}");
     }
@@ -171,10 +171,10 @@ fn a_diff_of_unlike_recordings_says_so() {
 
 #[test]
 fn a_diagnosis_says_what_works_and_what_would_allow_more() {
-    let text = doctor::screen(&specimen::ordinary_user(), &Style::default());
+    let text = doctor::screen(&specimen::ordinary_user()).terminal(&Style::default());
     assert_fits(&text, 80);
     golden("recording-doctor.txt", &text);
-    let none = doctor::screen(&specimen::locked_down(), &Style::default());
+    let none = doctor::screen(&specimen::locked_down()).terminal(&Style::default());
     assert!(none.starts_with("holdup cannot record here yet"), "{none}");
     assert!(none.contains("Docker") && none.contains("least that grants"), "{none}");
 }

@@ -2,11 +2,10 @@
 
 use holdup_analyze::{Facts, Reason, ThreadFacts};
 
-use super::super::{Style, number};
-use super::columns::{Side, Table};
+use super::super::document::{Column, Document, Table};
+use super::super::number;
 use super::{more, rate, share};
 use crate::recording::name;
-use crate::text;
 
 /// A thread's life in parts that add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,37 +41,38 @@ pub fn parts(thread: &ThreadFacts) -> Parts {
 }
 
 /// The table, those that lose most time first.
-pub fn table(facts: &Facts, limit: usize, style: &Style) -> String {
+pub fn table(facts: &Facts, limit: usize) -> Document {
     if facts.threads.is_empty() {
-        return "No thread ran while it was recorded.\n".to_owned();
+        return Document::from("No thread ran while it was recorded.");
     }
     let mut threads: Vec<&ThreadFacts> = facts.threads.iter().collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse((thread.lock_wait_ns, thread.on_cpu_ns)), thread.tid));
-    let mut table = Table::new(&[
-        ("thread", Side::Left),
-        ("tid", Side::Right),
-        ("life", Side::Right),
-        ("CPU", Side::Right),
-        ("lock", Side::Right),
-        ("ready", Side::Right),
-        ("I/O", Side::Right),
-        ("idle", Side::Right),
-        ("other", Side::Right),
-        ("switches/s", Side::Right),
-        ("run", Side::Right),
+    let mut table = Table::new([
+        Column::left("thread"),
+        Column::right("tid"),
+        Column::right("life"),
+        Column::right("CPU"),
+        Column::right("lock"),
+        Column::right("ready"),
+        Column::right("I/O"),
+        Column::right("idle"),
+        Column::right("other"),
+        Column::right("switches/s"),
+        Column::right("run"),
     ]);
-    threads.iter().take(limit).for_each(|thread| table.row(row(facts, thread)));
-    let mut out = table.text(style);
-    out.push_str(&more(threads.len(), limit.min(threads.len()), "thread"));
-    out.push_str(LEGEND);
-    out
+    for thread in threads.iter().take(limit) {
+        table.row(row(facts, thread));
+    }
+    let mut view = Document::default();
+    view.table(table);
+    more(&mut view, threads.len(), limit, "thread");
+    view.gap();
+    view.paragraph(
+        "Shares are of the thread's life within the recording. lock: waiting for locks; ready: preempted or yielded; idle: \
+         waiting by design, for work, events, time or threads; run: median length of a stay on a CPU",
+    );
+    view
 }
-
-const LEGEND: &str = "
-Shares are of the thread's life within the recording. lock: waiting for locks;
-ready: preempted or yielded; idle: waiting by design, for work, events, time
-or threads; run: median length of a stay on a CPU
-";
 
 fn row(facts: &Facts, thread: &ThreadFacts) -> Vec<String> {
     let life = thread.life_ns();
@@ -86,7 +86,7 @@ fn row(facts: &Facts, thread: &ThreadFacts) -> Vec<String> {
     vec![
         match name::thread_name(facts, thread) {
             "" => "-".to_owned(),
-            name => text::clean(name),
+            name => name.to_owned(),
         },
         thread.tid.0.to_string(),
         number::time_ns(life as f64),
