@@ -20,6 +20,7 @@ mod run;
 mod selftest_programs;
 mod selftest_stress;
 mod setup;
+mod truth;
 mod try_truth;
 mod viewer;
 mod viewer_cost;
@@ -121,6 +122,11 @@ const COMMANDS: &[Command] = &[
         name: "try-truth",
         help: "search cures of programs whose cure is known, and of one that needs none (20 times, or those given; 6 minutes)",
         run: try_truth::run,
+    },
+    Command {
+        name: "truth",
+        help: "record programs whose fault is known, and compare what is said first (--quick: 2 minutes; all: see --help)",
+        run: truth::run,
     },
     Command {
         name: "record-cost",

@@ -117,7 +117,7 @@ impl Need {
 }
 
 /// The first of these programs that is there.
-fn found(programs: &[&str]) -> Option<PathBuf> {
+pub fn found(programs: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let place =
         |name: &&str| std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists());

@@ -1,0 +1,134 @@
+//! A program of the corpus becomes words to run: compiled into `target/truth/`, or its source for an interpreter.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use super::header::{Language, Program};
+use crate::recording::output;
+use crate::run::{root, target_folder};
+
+/// One way to build a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Variant {
+    /// With debug information.
+    Plain,
+    /// Without names of its own.
+    Stripped,
+    /// With names that tell nothing: the macro NAME of truth.h.
+    Neutral,
+    /// Linked statically with musl.
+    Musl,
+}
+
+impl Variant {
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Plain => "plain",
+            Variant::Stripped => "stripped",
+            Variant::Neutral => "neutral",
+            Variant::Musl => "musl",
+        }
+    }
+
+    pub fn parse(word: &str) -> Result<Variant, String> {
+        let all = [Variant::Plain, Variant::Stripped, Variant::Neutral, Variant::Musl];
+        all.into_iter()
+            .find(|variant| variant.name() == word.trim())
+            .ok_or_else(|| format!("'{word}' is no variant"))
+    }
+}
+
+/// A program that can run.
+pub struct Built {
+    /// The program and its arguments.
+    pub words: Vec<PathBuf>,
+}
+
+/// Builds it, unless that was done since its source changed.
+pub fn build(program: &Program, variant: Variant) -> Result<Built, String> {
+    let folder = target_folder().join("truth").join(variant.name());
+    std::fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+    let binary = folder.join(&program.name);
+    let source = &program.source;
+    let script = |names: &[&str]| Ok(Built { words: vec![interpreter(names)?, source.clone()] });
+    match program.language {
+        Language::C => {
+            native(program, variant, if variant == Variant::Musl { "musl-gcc" } else { "gcc" }, binary)
+        }
+        Language::Cpp => native(program, variant, "g++", binary),
+        Language::Rust => rust(program, variant, &folder),
+        Language::Go => go(program, variant, binary),
+        Language::Java => java(program, &folder),
+        Language::Python => script(&["/usr/bin/python3", "python3"]),
+        Language::Node => script(&["/usr/bin/node", "node"]),
+        Language::Ruby => script(&["/usr/bin/ruby", "ruby"]),
+    }
+}
+
+fn native(program: &Program, variant: Variant, compiler: &str, binary: PathBuf) -> Result<Built, String> {
+    let compiler = interpreter(&[compiler])?;
+    if is_stale(&binary, &[&program.source, &root().join("fixtures/truth/truth.h")]) {
+        let mut command = Command::new(compiler);
+        command.args(["-O2", "-pthread", "-Wall"]).args(match variant {
+            Variant::Plain => &["-g"][..],
+            Variant::Stripped => &["-s"],
+            Variant::Neutral => &["-g", "-DNEUTRAL"],
+            Variant::Musl => &["-g", "-static"],
+        });
+        if program.language == Language::Cpp {
+            command.arg("-std=c++20");
+        }
+        output(command.arg("-o").arg(&binary).arg(&program.source).args(&program.flags))?;
+    }
+    Ok(Built { words: vec![binary] })
+}
+
+/// All Rust programs are one package, built at once.
+fn rust(program: &Program, variant: Variant, folder: &Path) -> Result<Built, String> {
+    let mut command = Command::new("cargo");
+    command.args(["build", "--quiet", "--release", "--bin", &program.name]);
+    command
+        .current_dir(root().join("fixtures/truth/rust"))
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("CARGO");
+    command.arg("--target-dir").arg(folder.join("cargo"));
+    command.env("CARGO_PROFILE_RELEASE_STRIP", if variant == Variant::Stripped { "symbols" } else { "none" });
+    output(&mut command)?;
+    Ok(Built { words: vec![folder.join("cargo/release").join(&program.name)] })
+}
+
+fn go(program: &Program, variant: Variant, binary: PathBuf) -> Result<Built, String> {
+    let go = interpreter(&["go"])?;
+    if is_stale(&binary, &[&program.source]) {
+        let mut command = Command::new(go);
+        command.args(["build", "-o"]).arg(&binary).env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off");
+        if variant == Variant::Stripped {
+            command.args(["-ldflags", "-s -w"]);
+        }
+        output(command.arg(&program.source))?;
+    }
+    Ok(Built { words: vec![binary] })
+}
+
+/// Compiled beforehand: started from its source, the compiler's threads would be in the recording.
+fn java(program: &Program, folder: &Path) -> Result<Built, String> {
+    let (compiler, machine) = (interpreter(&["javac"])?, interpreter(&["java"])?);
+    let classes = folder.join("classes").join(&program.name);
+    if is_stale(&classes.join(format!("{}.class", program.name)), &[&program.source]) {
+        output(Command::new(compiler).arg("-d").arg(&classes).arg(&program.source))?;
+    }
+    Ok(Built { words: vec![machine, "-cp".into(), classes, program.name.clone().into()] })
+}
+
+/// The first of these programs that is there.
+fn interpreter(names: &[&str]) -> Result<PathBuf, String> {
+    crate::setup::found(names).ok_or_else(|| format!("{} is not here", names.last().unwrap_or(&"")))
+}
+
+/// Whether the output is missing or older than one of its sources.
+fn is_stale(output: &Path, sources: &[&Path]) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let newest: Option<SystemTime> = sources.iter().filter_map(|path| changed(path)).max();
+    changed(output).is_none() || changed(output) < newest
+}
