@@ -63,5 +63,6 @@ fn name(what: &What) -> &'static str {
         What::Count { .. } => "count",
         What::Usage(_) => "usage",
         What::LockFigures(_) => "lock figures",
+        What::Blocked(_) => "blocked",
     }
 }

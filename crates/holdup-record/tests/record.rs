@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdup_record::{Detail, Error, Options, Outcome, Target, record};
-use holdup_trace::{Event, FutexOp, Reader, Stacks, Summary, What};
+use holdup_trace::{Blocked, CallNumber, Event, FutexOp, Reader, Stacks, Summary, What};
 
 struct Recorded {
     outcome: Outcome,
@@ -446,6 +446,71 @@ fn a_running_process_is_attached_to_with_all_its_threads() {
     assert!(recorded.started() >= 5, "{} threads", recorded.started());
     assert!(recorded.count(|what| matches!(what, What::Mapped(map) if map.path.ends_with("/program"))) >= 1);
     assert!(recorded.count(|what| matches!(what, What::SwitchIn)) > 0);
+}
+
+/// Three threads wait a second for what no event tells of: a pipe, a named pipe, a lock of a file.
+const BLOCKED: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int ends[2], fifo, lock, again;
+static void *in_pipe(void *argument) { char byte; read(ends[0], &byte, 1); return argument; }
+static void *in_fifo(void *argument) { char byte; read(fifo, &byte, 1); return argument; }
+static void *in_lock(void *argument) { flock(again, LOCK_EX); return argument; }
+int main(int count, char **names) {
+    pthread_t threads[3];
+    if (count < 3 || pipe(ends) || mkfifo(names[1], 0600)) return 1;
+    fifo = open(names[1], O_RDWR);
+    lock = open(names[2], O_CREAT | O_RDWR, 0600);
+    again = open(names[2], O_RDWR);
+    flock(lock, LOCK_EX);
+    pthread_create(&threads[0], 0, in_pipe, 0);
+    pthread_create(&threads[1], 0, in_fifo, 0);
+    pthread_create(&threads[2], 0, in_lock, 0);
+    for (int i = 0; i < 100; i++) usleep(10000);
+    write(ends[1], "x", 1);
+    write(fifo, "x", 1);
+    flock(lock, LOCK_UN);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_no_event_tells_of_is_found_by_looks_with_the_file() {
+    const READ: u16 = 0;
+    const FLOCK: u16 = 73;
+    for detail in [Detail::User, Detail::Allowed] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = compiled(folder.path(), BLOCKED) else { return };
+        let [fifo, lock] = ["fifo", "lock"].map(|name| folder.path().join(name).display().to_string());
+        let target = command(&[program.to_str().unwrap(), &fifo, &lock]);
+        let options = Options { detail, ..options(target, folder.path()) };
+        let Some(recorded) = recorded(&options) else { return };
+        assert_eq!(recorded.outcome.ending.status, Some(0));
+        let found = |nr: u16, is_file: &dyn Fn(&str) -> bool| {
+            let is_wanted = |found: &Blocked| {
+                found.nr == Some(CallNumber(nr)) && found.file.as_deref().is_some_and(is_file)
+            };
+            let events = recorded.events.iter();
+            let tids = events.filter(|event| matches!(&event.what, What::Blocked(found) if is_wanted(found)));
+            tids.map(|event| event.tid).collect::<Vec<_>>()
+        };
+        let pipe = found(READ, &|file| file.starts_with("pipe:["));
+        let (fifo, lock) = (found(READ, &|file| file == fifo), found(FLOCK, &|file| file == lock));
+        let told = format!("{detail:?}: {pipe:?} {fifo:?} {lock:?}");
+        let waiters = [pipe, fifo, lock].map(|tids| {
+            // Each waits once, and looks that find nothing new are not told, however many they are.
+            assert!((1..10).contains(&tids.len()), "{told}");
+            tids.into_iter().collect::<std::collections::BTreeSet<_>>()
+        });
+        assert!(waiters.iter().all(|tids| tids.len() == 1), "{told}");
+        assert_eq!(waiters.iter().flatten().collect::<std::collections::BTreeSet<_>>().len(), 3, "{told}");
+    }
 }
 
 #[test]

@@ -132,6 +132,26 @@ pub enum What {
     Usage(Box<ThreadUsage>),
     /// What an interposer in the process of the thread counted for a lock until now.
     LockFigures(Box<LockFigures>),
+    /// The thread was found blocked, by a look at /proc from outside. The look takes a moment, in which the thread may have woken: it
+    /// is about the time off the CPU that its own time lies in, if there is one. Looks that find what the last one found are
+    /// recorded again only if the thread ran between them. Calls that the recorder sees anyway are not told again, but for those
+    /// whose file is worth knowing.
+    Blocked(Box<Blocked>),
+}
+
+/// How a thread was found blocked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blocked {
+    /// The system call that it is in; `None` outside of any, as in a page fault.
+    pub nr: Option<CallNumber>,
+    /// The kernel's function that it waits in, where it may be known.
+    pub wchan: Option<Box<str>>,
+    /// What the descriptor that the call is about stands for: a path, `socket:[...]`, `pipe:[...]`, `anon_inode:[...]`.
+    pub file: Option<Box<str>>,
+    /// Whether signals cannot interrupt the sleep (`D`).
+    pub deep: bool,
+    /// The call's first argument: a futex call's address, another's descriptor. 0 outside of calls.
+    pub addr: u64,
 }
 
 /// What an interposed process counted for one of its locks. Counts are exact; of durations, a part may have been measured.

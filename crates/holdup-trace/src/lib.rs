@@ -10,8 +10,8 @@ mod header;
 mod stack;
 
 pub use event::{
-    CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, ThreadUsage, Tid,
-    What,
+    Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread,
+    ThreadUsage, Tid, What,
 };
 pub use file::{Damage, OpenError, Reader, Summary, Writer};
 pub use header::{Ending, Grade, Header, Machine, Target};

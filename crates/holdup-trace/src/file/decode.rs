@@ -1,11 +1,11 @@
 //! Bytes as events: the reverse of `encode.rs`, of bytes that nobody vouches for.
 
 use super::bytes::{Corrupt, Cursor};
-use super::layout::{kind, tag};
+use super::layout::{blocked, kind, tag};
 use super::stack_code::StackDecoder;
 use crate::{
-    CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, Stack, StackId,
-    Stacks, ThreadUsage, Tid, What,
+    Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, Stack,
+    StackId, Stacks, ThreadUsage, Tid, What,
 };
 
 /// Reads chunks of events. It is kept from chunk to chunk for its memory alone.
@@ -244,8 +244,22 @@ fn long_event(kind: u8, mut body: Cursor<'_>) -> Result<Option<What>, Corrupt> {
             wait: spread(body)?,
             hold: spread(body)?,
         })),
+        kind::BLOCKED => What::Blocked(Box::new(found_blocked(body)?)),
         _ => return Ok(None),
     }))
+}
+
+fn found_blocked(body: &mut Cursor<'_>) -> Result<Blocked, Corrupt> {
+    let flags = body.u8()?;
+    let has = |bit| flags & bit != 0;
+    let in_call = has(blocked::CALL);
+    Ok(Blocked {
+        deep: has(blocked::DEEP),
+        nr: if in_call { Some(CallNumber(body.u16()?)) } else { None },
+        addr: if in_call { body.varint()? } else { 0 },
+        wchan: if has(blocked::WCHAN) { Some(text(body)?) } else { None },
+        file: if has(blocked::FILE) { Some(text(body)?) } else { None },
+    })
 }
 
 fn spread(body: &mut Cursor<'_>) -> Result<Spread, Corrupt> {

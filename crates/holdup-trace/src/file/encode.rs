@@ -3,11 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use super::bytes::{put_bytes, put_varint, put_zigzag};
-use super::layout::{MAX_STRING_BYTES, kind, tag};
+use super::layout::{MAX_STRING_BYTES, blocked, kind, tag};
 use super::stack_code::StackEncoder;
 use crate::{
-    Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, StackId, Stacks, ThreadUsage, Tid,
-    What,
+    Blocked, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, StackId, Stacks,
+    ThreadUsage, Tid, What,
 };
 
 /// A chunk of events under way. Threads, futexes and stacks are told where they first occur in it, and named by number from then on.
@@ -235,6 +235,7 @@ fn put_body(body: &mut Vec<u8>, what: &What) -> u8 {
         }
         What::Usage(usage) => put_usage(body, usage),
         What::LockFigures(figures) => put_lock_figures(body, figures),
+        What::Blocked(found) => put_blocked(body, found),
         What::Exited
         | What::SwitchIn
         | What::SwitchOut { .. }
@@ -295,6 +296,26 @@ fn put_lock_figures(body: &mut Vec<u8>, figures: &LockFigures) -> u8 {
         numbers.into_iter().for_each(|number| put_varint(body, number));
     }
     kind::LOCK_FIGURES
+}
+
+/// The strings stand here in full: many events repeat them, and LZ4 makes a few bytes of each.
+fn put_blocked(body: &mut Vec<u8>, found: &Blocked) -> u8 {
+    let Blocked { nr, wchan, file, deep, addr } = found;
+    let flag = |bit, is_set: bool| if is_set { bit } else { 0 };
+    body.push(
+        flag(blocked::DEEP, *deep)
+            | flag(blocked::CALL, nr.is_some())
+            | flag(blocked::WCHAN, wchan.is_some())
+            | flag(blocked::FILE, file.is_some()),
+    );
+    if let Some(nr) = nr {
+        put_varint(body, u64::from(nr.0));
+        put_varint(body, *addr);
+    }
+    for text in [wchan, file].into_iter().flatten() {
+        put_bytes(body, cut(text).as_bytes());
+    }
+    kind::BLOCKED
 }
 
 fn counter_code(counter: Counter) -> u64 {

@@ -79,6 +79,19 @@ pub(super) mod kind {
     pub(in super::super) const COUNT: u8 = 22;
     pub(in super::super) const USAGE: u8 = 23;
     pub(in super::super) const LOCK_FIGURES: u8 = 24;
+    pub(in super::super) const BLOCKED: u8 = 25;
+}
+
+/// Bits of the first byte of [`kind::BLOCKED`].
+pub(super) mod blocked {
+    /// The sleep is uninterruptible.
+    pub(in super::super) const DEEP: u8 = 1;
+    /// Number and first argument of a call follow.
+    pub(in super::super) const CALL: u8 = 2;
+    /// The kernel's function follows.
+    pub(in super::super) const WCHAN: u8 = 4;
+    /// The file follows.
+    pub(in super::super) const FILE: u8 = 8;
 }
 
 pub(super) fn prologue() -> [u8; PROLOGUE_BYTES] {

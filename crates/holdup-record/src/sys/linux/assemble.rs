@@ -213,7 +213,7 @@ impl Assembler {
     }
 
     /// Whether a thread is the target's, and executes its program already.
-    fn is_ours(&self, tid: u32) -> bool {
+    pub fn is_ours(&self, tid: u32) -> bool {
         self.alive.contains(&tid) && self.unborn != Some(tid)
     }
 

@@ -19,23 +19,41 @@ pub struct Blocked {
 /// What a thread waits for now; `None` if it does not, or if this user may not know.
 pub fn of_thread(tid: u32) -> Option<Blocked> {
     let text = fs::read_to_string(format!("/proc/{tid}/task/{tid}/syscall")).ok()?;
-    Some(Blocked { tid, call: call(&text)? })
+    Some(Blocked { tid, call: what(call(&text)?) })
+}
+
+/// Where in the kernel a blocked thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// In a call of this number, with these arguments.
+    In(CallNumber, [u64; 6]),
+    /// Outside of any, as in a page fault.
+    Outside,
 }
 
 /// The text of /proc/TID/syscall: the call's number and arguments in hexadecimal, stack pointer, place in the program; -1 for a
-/// thread that is blocked outside of any call (a page fault); `running` for one that is not blocked.
-fn call(text: &str) -> Option<Option<What>> {
+/// thread that is blocked outside of any call, without a place if it has ended; `running` for one that is not blocked.
+pub fn call(text: &str) -> Option<Call> {
     let mut words = text.split_ascii_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
-    let Ok(number) = u16::try_from(number) else { return Some(None) };
-    let arguments: Vec<u64> =
+    let rest: Vec<u64> =
         words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect();
-    if i64::from(number) != libc::SYS_futex {
-        return Some(Some(What::Call { nr: CallNumber(number), stack: None }));
+    if number == -1 && rest == [0, 0] {
+        return None;
     }
-    let &[addr, op, value, ..] = arguments.as_slice() else { return Some(None) };
+    let arguments = rest.first_chunk().copied();
+    let number = u16::try_from(number).ok().map(CallNumber);
+    Some(number.zip(arguments).map_or(Call::Outside, |(number, arguments)| Call::In(number, arguments)))
+}
+
+/// The event that such a call would have had, had the recording begun before it.
+fn what(call: Call) -> Option<What> {
+    let Call::In(nr, [addr, op, value, ..]) = call else { return None };
+    if libc::c_long::from(nr.0) != libc::SYS_futex {
+        return Some(What::Call { nr, stack: None });
+    }
     let op = FutexOp(op as u32);
-    Some(op.waits().then_some(What::FutexWait { op, addr, value: value as u32, stack: None }))
+    op.waits().then_some(What::FutexWait { op, addr, value: value as u32, stack: None })
 }
 
 /// The events that say so at the beginning of the recording, for the threads that the records since then do not show to have
@@ -63,12 +81,14 @@ mod tests {
     fn the_call_is_read_with_its_arguments() {
         let futex = "202 0x7f00 0x189 0x2 0x0 0x0 0xffffffff 0x7ffd 0x7f12\n";
         let wait = What::FutexWait { op: FutexOp(0x189), addr: 0x7f00, value: 2, stack: None };
-        assert_eq!(call(futex), Some(Some(wait)));
+        let event = |text| call(text).map(what);
+        assert_eq!(event(futex), Some(Some(wait)));
         let poll = What::Call { nr: CallNumber(7), stack: None };
-        assert_eq!(call("7 0x1 0x2 0x3 0x0 0x0 0x0 0x7ffd 0x7f12\n"), Some(Some(poll)));
-        assert_eq!(call("-1 0x7ffd 0x7f12\n"), Some(None));
-        assert_eq!(call("202 0x7f00\n"), Some(None));
-        assert_eq!((call("running\n"), call("")), (None, None));
+        assert_eq!(event("7 0x1 0x2 0x3 0x0 0x0 0x0 0x7ffd 0x7f12\n"), Some(Some(poll)));
+        assert_eq!(event("-1 0x7ffd 0x7f12\n"), Some(None));
+        assert_eq!(event("202 0x7f00\n"), Some(None));
+        assert_eq!((event("running\n"), event("")), (None, None));
+        assert_eq!(event("-1 0x0 0x0\n"), None, "a thread that has ended");
     }
 
     #[test]

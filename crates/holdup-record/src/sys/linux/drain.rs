@@ -281,12 +281,23 @@ impl Scribe {
         let mut seen = sink.watch.take(before_ns.saturating_sub(1)).into_iter().peekable();
         self.merge.drain(before_ns, |lane, record| {
             while let Some(event) = seen.next_if(|event| event.time_ns <= decode::time_ns(record)) {
-                assembler.outside(&event, sink)?;
+                tell(&event, assembler, sink)?;
             }
             assembler.feed(lane, record, sink)
         })?;
         let counts = counts.into_iter().filter(|_| before_ns > 0);
         let counts = counts.map(|what| Event { time_ns: before_ns, tid: Tid(0), cpu: NO_CPU, what });
-        seen.chain(counts).try_for_each(|event| assembler.outside(&event, sink))
+        seen.chain(counts).try_for_each(|event| tell(&event, assembler, sink))
     }
+}
+
+/// Writes what was seen beside the records, but for blocked threads of which it would say nothing new, or that are not the
+/// program's yet.
+fn tell(event: &Event, assembler: &mut Assembler, sink: &mut Watched) -> io::Result<()> {
+    if let What::Blocked(found) = &event.what
+        && !(assembler.is_ours(event.tid.0) && sink.watch.is_news(event.tid, found))
+    {
+        return Ok(());
+    }
+    assembler.outside(event, sink)
 }

@@ -11,6 +11,7 @@ mod counters;
 mod decode;
 mod drain;
 pub mod ids;
+mod looks;
 mod machine;
 mod merge;
 mod perf;
@@ -142,7 +143,7 @@ fn open_command(
 }
 
 fn watched(file: File, header: &Header, outlook: Outlook) -> io::Result<Watched> {
-    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(outlook.counters) })
+    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(outlook.counters, header) })
 }
 
 /// Runs a recording to its end and closes its file.

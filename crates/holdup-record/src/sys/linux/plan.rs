@@ -1,5 +1,6 @@
 //! Which events are asked of the kernel, and how each is described to it. Nothing here calls the kernel.
 
+use holdup_trace::CallNumber;
 use perf_event_open_sys::bindings as perf;
 
 use super::assemble::Kind;
@@ -109,19 +110,23 @@ const CALLS: &[libc::c_long] = &[];
 
 /// The calls that have an event each where the shared one is not allowed (it counts as one of the kernel): those that C, C++, Rust
 /// and Go programs use most.
-const CALLS_OF_USERS: [&str; 11] = [
-    "sys_enter_sched_yield",
-    "sys_enter_nanosleep",
-    "sys_enter_clock_nanosleep",
-    "sys_enter_epoll_wait",
-    "sys_enter_epoll_pwait",
-    "sys_enter_poll",
-    "sys_enter_pselect6",
-    "sys_enter_fsync",
-    "sys_enter_fdatasync",
-    "sys_enter_wait4",
-    "sys_enter_accept4",
+#[cfg(target_arch = "x86_64")]
+const CALLS_OF_USERS: &[(&str, libc::c_long)] = &[
+    ("sys_enter_sched_yield", libc::SYS_sched_yield),
+    ("sys_enter_nanosleep", libc::SYS_nanosleep),
+    ("sys_enter_clock_nanosleep", libc::SYS_clock_nanosleep),
+    ("sys_enter_epoll_wait", libc::SYS_epoll_wait),
+    ("sys_enter_epoll_pwait", libc::SYS_epoll_pwait),
+    ("sys_enter_poll", libc::SYS_poll),
+    ("sys_enter_pselect6", libc::SYS_pselect6),
+    ("sys_enter_fsync", libc::SYS_fsync),
+    ("sys_enter_fdatasync", libc::SYS_fdatasync),
+    ("sys_enter_wait4", libc::SYS_wait4),
+    ("sys_enter_accept4", libc::SYS_accept4),
 ];
+/// Calls that have an event each: not known for this machine.
+#[cfg(not(target_arch = "x86_64"))]
+const CALLS_OF_USERS: &[(&str, libc::c_long)] = &[];
 
 const FUTEX: [&str; 2] = ["sys_enter_futex", "sys_exit_futex"];
 const SCHEDULER: [&str; 2] = ["sched_switch", "sched_waking"];
@@ -129,7 +134,18 @@ const ANY_CALL: &str = "sys_enter";
 
 /// The tracepoints that a plan can use.
 pub fn tracepoints() -> Vec<&'static str> {
-    FUTEX.into_iter().chain(SCHEDULER).chain([ANY_CALL]).chain(CALLS_OF_USERS).collect()
+    FUTEX
+        .into_iter()
+        .chain(SCHEDULER)
+        .chain([ANY_CALL])
+        .chain(CALLS_OF_USERS.iter().map(|(name, _)| *name))
+        .collect()
+}
+
+/// Whether a recording that has all these events shows every such call, whatever the rights.
+pub fn has_event(nr: CallNumber, futexes: bool, calls: bool) -> bool {
+    let nr = libc::c_long::from(nr.0);
+    (futexes && nr == libc::SYS_futex) || (calls && CALLS_OF_USERS.iter().any(|(_, known)| *known == nr))
 }
 
 /// One in so many futex calls that return 0 is recorded: nearly all are waits that were woken, of which the switches tell; the
@@ -171,7 +187,7 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
         let shared = tracepoint(Kind::Call, id, Need::Extra);
         specs.push(Spec { kernel: true, filter: Some(of_calls()), ..shared });
     }
-    let own = CALLS_OF_USERS.iter().filter_map(|name| id(name));
+    let own = CALLS_OF_USERS.iter().filter_map(|(name, _)| id(name));
     specs.extend(own.map(|id| tracepoint(Kind::Call, id, Need::Extra)));
     specs
 }

@@ -102,7 +102,7 @@ impl Usages {
 }
 
 /// Text of a file of /proc; bytes that are not UTF-8, as names can have, are replaced.
-fn read(path: &str) -> Option<String> {
+pub fn read(path: &str) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -149,6 +149,11 @@ struct Stat {
     user_ticks: u64,
     kernel_ticks: u64,
     priority: i32,
+}
+
+/// The letter of a thread's state in the text of its `stat`.
+pub fn state(text: &str) -> Option<char> {
+    text.rsplit_once(") ")?.1.chars().next()
 }
 
 /// Fields are counted from behind the name, which can hold anything, brackets and line ends too.
@@ -211,6 +216,7 @@ mod tests {
     #[test]
     fn a_name_can_hold_anything() {
         assert_eq!(stat(STAT), Some(Stat { user_ticks: 250, kernel_ticks: 50, priority: 20 }));
+        assert_eq!(state(STAT), Some('S'));
         assert_eq!(innermost(STATUS), Some(3));
     }
 

@@ -1,6 +1,5 @@
 //! The program that is recorded: started and held until its events are on, or found running.
 
-use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -10,6 +9,7 @@ use std::thread;
 
 use std::ffi::OsString;
 
+use super::snapshot;
 use crate::Error;
 
 /// A process that was made and waits for leave to become the command.
@@ -195,7 +195,7 @@ pub fn timeval_ns(time: libc::timeval) -> u64 {
 
 /// Whether a thread still runs: neither gone nor dead and waited for.
 pub fn is_alive(tid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{tid}/stat")) else { return false };
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    let stat = snapshot::read(&format!("/proc/{tid}/stat"));
+    let state = stat.and_then(|text| snapshot::state(&text));
     !matches!(state, None | Some('Z' | 'X'))
 }

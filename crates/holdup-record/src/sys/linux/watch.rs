@@ -1,4 +1,4 @@
-//! Looks at the target from outside, beside its events: usage of threads, lock words, hardware counters.
+//! Looks at the target from outside, beside its events: usage of threads, lock words, what threads are blocked in, hardware counters.
 //!
 //! A thread of its own does it, so that the loop that empties the rings never waits for /proc. Its events have their own times;
 //! whoever writes takes them when it has come to those times.
@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use holdup_trace::{Event, What};
+use holdup_trace::{Blocked, Event, Grade, Header, Tid, What};
 use rustc_hash::FxHashMap;
 
 use super::counters::Counters;
+use super::looks::{self, Looks};
 use super::machine;
 use super::perf::Linux;
 use super::snapshot::Usages;
@@ -45,6 +46,8 @@ impl Outlook {
 pub struct Watch {
     pids: FxHashMap<u32, u32>,
     hot: Hot,
+    /// What was last told of threads that have not run since.
+    blocked: FxHashMap<u32, Blocked>,
     aim: Arc<Mutex<Aim>>,
     seen: Receiver<Event>,
     waiting: VecDeque<Event>,
@@ -59,6 +62,7 @@ pub struct Watch {
 #[derive(Debug, Default)]
 struct Aim {
     alive: Vec<u32>,
+    pids: Vec<u32>,
     places: Vec<Place>,
 }
 
@@ -72,18 +76,19 @@ const USAGES: [Duration; 3] =
 const USAGE: Duration = Duration::from_secs(1);
 
 impl Watch {
-    /// Begins to watch; the counters are those that could be opened.
-    pub fn begin(counters: Option<Counters<Linux>>) -> Self {
+    /// Begins to watch what the header says; the counters are those that could be opened.
+    pub fn begin(counters: Option<Counters<Linux>>, header: &Header) -> Self {
         let (stop, stopped) = mpsc::channel();
         let (see, seen) = mpsc::channel();
-        let aim = Arc::new(Mutex::new(Aim::default()));
-        let watcher = Watcher::new(aim.clone(), counters);
+        let aim = Arc::new(Mutex::new(Aim { pids: header.target.pids.clone(), ..Aim::default() }));
+        let watcher = Watcher::new(aim.clone(), counters, header.grade);
         // Without a thread there is nothing to see, and the recording is as good as before.
         let thread =
             thread::Builder::new().name("watch".into()).spawn(move || watcher.run(&stopped, &see)).ok();
         Watch {
             pids: FxHashMap::default(),
             hot: Hot::default(),
+            blocked: FxHashMap::default(),
             aim,
             seen,
             waiting: VecDeque::new(),
@@ -102,7 +107,11 @@ impl Watch {
             }
             What::Exited => {
                 self.pids.remove(&event.tid.0);
+                self.blocked.remove(&event.tid.0);
             }
+            What::SwitchIn => drop(self.blocked.remove(&event.tid.0)),
+            What::Lost { .. } => self.blocked.clear(),
+            What::Blocked(found) => drop(self.blocked.insert(event.tid.0, (**found).clone())),
             What::FutexWait { op, addr, .. } if words::is_lock_like(*op) => {
                 if let Some(pid) = self.pids.get(&event.tid.0) {
                     self.hot.note(*pid, *addr);
@@ -110,6 +119,11 @@ impl Watch {
             }
             _ => {}
         }
+    }
+
+    /// Whether this was not told already since the thread ran last.
+    pub fn is_news(&self, tid: Tid, found: &Blocked) -> bool {
+        self.blocked.get(&tid.0) != Some(found)
     }
 
     /// Says what to look at from now on: call it often; it acts some times a second.
@@ -120,7 +134,10 @@ impl Watch {
         self.aimed = Some(Instant::now());
         let places = self.hot.top();
         let alive = self.pids.keys().copied().collect();
-        *self.aim.lock().unwrap_or_else(PoisonError::into_inner) = Aim { alive, places };
+        let mut pids: Vec<u32> = self.pids.values().copied().collect();
+        pids.sort_unstable();
+        pids.dedup();
+        *self.aim.lock().unwrap_or_else(PoisonError::into_inner) = Aim { alive, pids, places };
     }
 
     /// What was seen up to this time and not taken yet, in order.
@@ -128,9 +145,9 @@ impl Watch {
         self.waiting.extend(self.seen.try_iter());
         let mut events = Vec::new();
         while let Some(mut event) = self.waiting.pop_front_if(|event| event.time_ns <= before_ns) {
-            // One that came late must not be dated before what is written already, and a count at another time is wrong.
+            // One that came late must not be dated before what is written already, and what was so then is wrong at another time.
             let late = event.time_ns < self.taken_ns;
-            if late && matches!(event.what, What::Usage(_)) {
+            if late && matches!(event.what, What::Usage(_) | What::Blocked(_)) {
                 continue;
             }
             event.time_ns = event.time_ns.max(self.taken_ns);
@@ -161,12 +178,14 @@ struct Watcher {
     aim: Arc<Mutex<Aim>>,
     usages: Usages,
     words: Words<Processes>,
+    looks: Looks<looks::Linux>,
     counters: Option<Counters<Linux>>,
 }
 
 impl Watcher {
-    fn new(aim: Arc<Mutex<Aim>>, counters: Option<Counters<Linux>>) -> Self {
-        Watcher { aim, usages: Usages::new(), words: Words::new(Processes), counters }
+    fn new(aim: Arc<Mutex<Aim>>, counters: Option<Counters<Linux>>, grade: Grade) -> Self {
+        let looks = Looks::new(looks::Linux, grade);
+        Watcher { aim, usages: Usages::new(), words: Words::new(Processes), looks, counters }
     }
 
     fn run(mut self, stopped: &Receiver<()>, see: &Sender<Event>) {
@@ -174,14 +193,20 @@ impl Watcher {
         let mut usage_due = USAGES.into_iter().chain((1..).map(|second| USAGE * second)).peekable();
         let mut counters_due = COUNTERS;
         loop {
-            let wanted = {
+            let (wanted, pids) = {
                 let aim = self.aim.lock().unwrap_or_else(PoisonError::into_inner);
-                aim.places.clone()
+                (aim.places.clone(), aim.pids.clone())
             };
-            let pause = if wanted.is_empty() { WORDS * 4 } else { WORDS };
+            let pause = if wanted.is_empty() { looks::ROUND } else { WORDS };
             let last = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
             let age = began.elapsed();
-            let mut events = self.words.sample(&wanted, machine::now_ns());
+            // If nobody takes them any more, the recording is over: the last loop will show it.
+            let mut tell = |event| drop(see.send(event));
+            self.words.sample(&wanted, machine::now_ns()).into_iter().for_each(&mut tell);
+            if !last {
+                self.looks.look(&pids, &mut tell);
+            }
+            let mut events = Vec::new();
             if last || usage_due.next_if(|due| age >= *due).is_some() {
                 events.extend(self.usages());
             }
@@ -214,7 +239,7 @@ mod tests {
         let lock = [5_u32, 0, 77];
         let (pid, addr) = (std::process::id(), lock.as_ptr() as u64);
         let event = |what| Event { time_ns: 1, tid: Tid(pid), cpu: NO_CPU, what };
-        let mut watch = Watch::begin(None);
+        let mut watch = Watch::begin(None, &Header::default());
         watch.note(&event(What::Started { pid: Pid(pid), parent: None }));
         watch.note(&event(What::FutexWait { op: FutexOp(FutexOp::WAIT), addr, value: 2, stack: None }));
         watch.aim();

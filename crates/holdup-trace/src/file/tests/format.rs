@@ -16,7 +16,7 @@ fn the_committed_recording_of_format_1_still_opens() {
     let path = fixture();
     if std::env::var_os("HOLDUP_WRITE_FIXTURE").is_some() && !path.exists() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, specimen(2)).unwrap();
+        std::fs::write(&path, specimen_of(events_of_the_first_version, 2)).unwrap();
     }
     let bytes = std::fs::read(&path).unwrap();
     let reader = Reader::open(&bytes).unwrap();
@@ -24,7 +24,7 @@ fn the_committed_recording_of_format_1_still_opens() {
     let content = read(&bytes);
     assert_eq!(content.summary.damage, vec![]);
     assert_eq!(content.summary.ending, Some(ending()));
-    assert_eq!(content.told, read(&specimen(2)).told);
+    assert_eq!(content.told, read(&specimen_of(events_of_the_first_version, 2)).told);
     let waits: Vec<_> =
         content.told.iter().filter(|told| matches!(told.0.what, What::FutexWait { .. })).collect();
     assert_eq!(waits.len(), 2);
@@ -64,6 +64,45 @@ fn a_switch_costs_less_than_twenty_bytes_before_compression() {
     let per_switch = |bytes: f64| bytes / f64::from(switches);
     assert!(per_switch(raw) < 20.0, "{} bytes", per_switch(raw));
     assert!(per_switch(stored) < per_switch(raw), "{} bytes stored", per_switch(stored));
+}
+
+/// Eight threads that wait for files of their own, looked at a hundred times a second, beside their switches.
+#[test]
+fn a_look_at_a_blocked_thread_costs_less_than_fifteen_bytes() {
+    let stored = |with_looks: bool| {
+        let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+        let mut looks = 0;
+        for n in 0..40_000_u64 {
+            // A prime step, so that no two distances are alike for long.
+            let (time_ns, tid) =
+                (1_000_000_000_000 + n * 1_249_993 + n * n % 7_919, Tid(5_000 + n as u32 % 8));
+            let mut put = |after_ns, cpu, what| {
+                writer.event(&Event { time_ns: time_ns + after_ns, tid, cpu, what }).unwrap();
+            };
+            put(0, 1, What::SwitchOut { off: OffCpu::Blocked, stack: None });
+            if with_looks {
+                looks += 1;
+                let file = format!("/srv/database/tables/part-{}.db", tid.0);
+                let found = Blocked {
+                    nr: Some(CallNumber(17)),
+                    wchan: Some("folio_wait_bit_common".into()),
+                    file: Some(file.into()),
+                    deep: tid.0 % 3 == 0,
+                    addr: u64::from(tid.0 % 8 + 3),
+                };
+                put(n * 31 % 997, NO_CPU, What::Blocked(Box::new(found)));
+            }
+            put(1_000, 1, What::SwitchIn);
+            if n % 80 == 79 {
+                writer.flush().unwrap();
+            }
+        }
+        (writer.finish(&ending()).unwrap().len() as f64, looks)
+    };
+    let ((with, looks), (without, _)) = (stored(true), stored(false));
+    let per_look = (with - without) / f64::from(looks);
+    println!("{per_look:.1} bytes per look");
+    assert!(per_look < 15.0, "{per_look} bytes");
 }
 
 #[test]

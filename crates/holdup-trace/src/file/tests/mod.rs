@@ -7,8 +7,8 @@ mod round_trip;
 
 use super::{Damage, Reader, Summary, Writer};
 use crate::{
-    CallNumber, Counter, Ending, Event, FutexOp, Header, Mapping, NO_CPU, OffCpu, Pid, Registers, Stack,
-    Stacks, ThreadUsage, Tid, What, Word,
+    Blocked, CallNumber, Counter, Ending, Event, FutexOp, Header, Mapping, NO_CPU, OffCpu, Pid, Registers,
+    Stack, Stacks, ThreadUsage, Tid, What, Word,
 };
 
 /// An event with its stack instead of the stack's number.
@@ -79,9 +79,16 @@ fn stack(seed: u64) -> Stack {
 
 /// One event of every kind, in `chunks` chunks.
 fn specimen(chunks: u64) -> Vec<u8> {
+    specimen_of(events_of_every_kind, chunks)
+}
+
+/// Makes the events of a chunk that begins at this time.
+type Make = fn(&mut Writer<Vec<u8>>, u64) -> Vec<Event>;
+
+fn specimen_of(events: Make, chunks: u64) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &header()).unwrap();
     for chunk in 0..chunks {
-        for event in events_of_every_kind(&mut writer, 2_000 + chunk * 1_000_000) {
+        for event in events(&mut writer, 2_000 + chunk * 1_000_000) {
             writer.event(&event).unwrap();
         }
         writer.flush().unwrap();
@@ -90,6 +97,25 @@ fn specimen(chunks: u64) -> Vec<u8> {
 }
 
 fn events_of_every_kind(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Vec<Event> {
+    let mut events = events_of_the_first_version(writer, from_ns);
+    let in_read = Blocked {
+        nr: Some(CallNumber(0)),
+        wchan: Some("anon_pipe_read".into()),
+        file: Some("pipe:[4711]".into()),
+        deep: false,
+        addr: 3,
+    };
+    let outside = Blocked { wchan: Some("0".into()), deep: true, ..Blocked::default() };
+    let later = (1..).map(|n| from_ns + 100_000 + n * 700);
+    for (time_ns, found) in later.zip([in_read, outside, Blocked::default()]) {
+        let what = What::Blocked(Box::new(found));
+        events.push(Event { time_ns, tid: Tid(101), cpu: NO_CPU, what });
+    }
+    events
+}
+
+/// What the committed recording of format 1 holds: kinds that came later are not in it.
+fn events_of_the_first_version(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Vec<Event> {
     let (wait, wake) = (Some(writer.stack(&stack(1))), Some(writer.stack(&stack(2))));
     let sample = writer.stack(&Stack { user: vec![0x55d0_0000_3000], ..Stack::default() });
     let addr = 0x7ffd_0000_1040;

@@ -107,6 +107,13 @@ fn any_rare() -> impl Strategy<Value = What> {
             let (path, build_id) = (path.into(), build_id.map(Into::into));
             What::Mapped(Box::new(Mapping { pid: Pid(pid), start, len, offset, path, build_id }))
         });
+    let words = || option::of(any::<String>().prop_map(Into::into));
+    let blocked = (option::of(any::<(u16, u64)>()), words(), words(), any::<bool>()).prop_map(
+        |(call, wchan, file, deep)| {
+            let (nr, addr) = (call.map(|(nr, _)| CallNumber(nr)), call.map_or(0, |(_, addr)| addr));
+            What::Blocked(Box::new(Blocked { nr, wchan, file, deep, addr }))
+        },
+    );
     prop_oneof![
         any::<(u32, Option<u32>)>()
             .prop_map(|(pid, parent)| What::Started { pid: Pid(pid), parent: parent.map(Tid) }),
@@ -118,6 +125,7 @@ fn any_rare() -> impl Strategy<Value = What> {
         (counter, any::<u64>()).prop_map(|(counter, value)| What::Count { counter, value }),
         usage,
         lock_figures,
+        blocked,
     ]
 }
 
