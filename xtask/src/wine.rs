@@ -16,6 +16,7 @@ const TARGET: &str = "x86_64-pc-windows-gnu";
 const PACKAGES: &[&str] = &[
     "holdup-locks",
     "holdup-bench",
+    "holdup-run",
     "holdup-control",
     "holdup-trace",
     "holdup-analyze",

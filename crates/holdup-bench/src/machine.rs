@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use crate::arch;
+use crate::spec::work::format_ns;
 use crate::sys;
-use crate::work::format_ns;
 
 /// Names and values that describe the machine, in the order in which reports show them: `cpu`, `cpus_online`, `cpus_allowed`,
 /// `kernel`, `governor`, `virtualised`, `load_before`, `clock_source`, `clock_ns`, `libc`, `counters`, `slice` ...

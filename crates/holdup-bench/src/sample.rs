@@ -210,6 +210,28 @@ fn numbers<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
     text.split_whitespace().map(|number| number.parse().ok()).collect()
 }
 
+/// Why a run has no sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The kind, for exit status and tables.
+    pub kind: FailureKind,
+    /// One sentence for people.
+    pub detail: String,
+}
+
+/// Kinds of failed runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The workload's invariant did not hold at the end: the lock does not exclude.
+    LostUpdate,
+    /// No end within the time limit.
+    Hang,
+    /// Ended by a signal or an unexpected exit.
+    Crash,
+    /// This machine or user cannot do what the cell asks for; not the lock's fault.
+    Unsupported,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics where something is not as expected")]
 
-use holdup_bench::process::FailureKind;
-use holdup_bench::sample::Sample;
+use holdup_bench::sample::{FailureKind, Sample};
 use holdup_bench::spec::Spec;
 use holdup_bench::{check, locks, measure};
 

@@ -1,9 +1,10 @@
 //! What was measured, as every report, comparison and claim reads it: a run has cells, a cell has samples.
 
 use holdup_bench::machine::Contamination;
-use holdup_bench::process::{Failure, FailureKind, ProcessUse};
 use holdup_bench::sample::Sample;
+use holdup_bench::sample::{Failure, FailureKind};
 use holdup_bench::spec::Spec;
+use holdup_run::ProcessUse;
 
 /// One run of a sweep, from the store or just measured.
 #[derive(Clone, Debug)]

@@ -8,13 +8,17 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use holdup_bench::process::{Run, WorkerProgram};
 use holdup_bench::spec::{Budget, Spec};
+use holdup_run::OwnProgram;
 
 use crate::plan::{Plan, Task};
 use crate::results::{RunRecord, SampleRecord};
 use crate::store::{NewRun, Store, StoreError};
 use crate::warning;
+
+pub mod worker;
+
+use worker::Run;
 
 /// First argument of a worker process; not for users.
 pub const WORKER: &str = "__worker";
@@ -45,7 +49,7 @@ pub trait Workers {
 /// Workers as processes of their own.
 #[derive(Debug)]
 pub struct Processes {
-    program: WorkerProgram,
+    program: OwnProgram,
 }
 
 impl Processes {
@@ -55,13 +59,13 @@ impl Processes {
     /// The system does not tell which file this program is.
     pub fn of_this_program() -> io::Result<Processes> {
         let exe = std::env::current_exe()?;
-        Ok(Processes { program: WorkerProgram { exe, args: vec![WORKER.to_owned()] } })
+        Ok(Processes { program: OwnProgram { exe, args: vec![WORKER.to_owned()] } })
     }
 }
 
 impl Workers for Processes {
     fn run(&mut self, spec: &Spec, limit: Duration) -> io::Result<Run> {
-        holdup_bench::process::run(&self.program, spec, limit)
+        worker::run(&self.program, spec, limit)
     }
 }
 

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use holdup_bench::behaviour::{self, Behaviour, Outcome};
-use holdup_bench::command::Finished;
-use holdup_bench::launch::Conditions;
-use holdup_bench::process::WorkerProgram;
 use holdup_control::{self as control, Policy, Profile};
+use holdup_run::Conditions;
+use holdup_run::Finished;
+use holdup_run::OwnProgram;
+use holdup_run::behaviour::{self, Behaviour, Outcome};
 use object::{Object as _, ObjectSymbol as _};
 
 use crate::interposer::{Control, Process, Settings};
@@ -199,7 +199,7 @@ struct Try {
 /// A process cannot be started, or the library cannot be put under it.
 pub fn run(
     plan: &Plan,
-    program: &WorkerProgram,
+    program: &OwnProgram,
     watch: &(dyn Fn(usize, usize, &str) + Sync),
 ) -> Result<Results, SelftestError> {
     let began = Instant::now();
@@ -234,7 +234,7 @@ fn tries(plan: &Plan) -> Vec<Try> {
 /// Tries that may run at the same time.
 struct Batch<'a> {
     plan: &'a Plan,
-    program: &'a WorkerProgram,
+    program: &'a OwnProgram,
     watch: &'a (dyn Fn(usize, usize, &str) + Sync),
     all: usize,
 }
@@ -411,9 +411,8 @@ pub fn flip(command: &mut Command, policies: &[Policy], every: Duration, seed: u
         Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
     let control = Control::create(&settings)?;
     command.envs(control.environment());
-    let (ended, flips) = flipping(&control, policies, every, || {
-        holdup_bench::command::forward(command, &Conditions::default())
-    })?;
+    let (ended, flips) =
+        flipping(&control, policies, every, || holdup_run::forward(command, &Conditions::default()))?;
     Ok(Flipped { ended, flips, processes: control.processes()? })
 }
 

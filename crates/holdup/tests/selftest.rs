@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
-use holdup_bench::behaviour;
+use holdup_run::behaviour;
 use serde_json::Value;
 
 fn selftest(words: &[&str]) -> Output {

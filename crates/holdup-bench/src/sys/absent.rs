@@ -29,9 +29,6 @@ pub mod pthread {
     use crate::lock::BenchLock;
     use crate::spec::Spec;
 
-    /// Whether this system has them.
-    pub const PRESENT: bool = false;
-
     /// A lock that cannot be had; one type per name, so that the registry is the same everywhere.
     #[derive(Debug)]
     pub struct Missing<const KIND: u8>;

@@ -1,11 +1,10 @@
 //! Systems without a backend yet: threads run, everything that needs the system says that it is unsupported.
 
 use std::io;
-use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{CpuTimes, Ended, Usage};
+use super::{CpuTimes, Usage};
 
 pub use super::absent::{counters, pthread};
 
@@ -15,6 +14,9 @@ fn unsupported<T>() -> io::Result<T> {
 
 /// The one that Rust brings everywhere.
 pub const USUAL_LOCK: &str = "std";
+
+/// Whether the C library's locks can be measured.
+pub const HAS_PTHREAD: bool = false;
 
 /// Nothing is known.
 pub fn thread_usage() -> Usage {
@@ -79,105 +81,9 @@ impl Hogs {
     }
 }
 
-/// Cannot watch a process here yet.
-pub fn supervise(_: &mut Command, _: Duration) -> io::Result<Ended> {
-    unsupported()
-}
-
-/// Signals are not known.
-pub fn signal_name(_: ExitStatus) -> Option<String> {
-    None
-}
-
 /// Not known.
 pub fn cpu_times(_: &[u32]) -> Option<CpuTimes> {
     None
-}
-
-/// Programs under other conditions.
-pub mod launch {
-    use std::process::{Command, ExitStatus};
-    use std::sync::atomic::AtomicBool;
-    use std::time::Instant;
-
-    use crate::launch::{Conditions, Outcome};
-
-    /// Cannot be had here.
-    #[derive(Debug)]
-    pub struct Started;
-
-    /// Only the default ones can be had.
-    pub fn try_on_thread(conditions: &Conditions) -> Result<(), String> {
-        match *conditions == Conditions::default() {
-            true => Ok(()),
-            false => Err("holdup cannot set them on this system yet".to_owned()),
-        }
-    }
-
-    /// Cannot start a program that is watched here yet.
-    pub fn start(_: &mut Command, _: &Conditions) -> std::io::Result<Started> {
-        super::unsupported()
-    }
-
-    /// The exit status, where it has a number that fits.
-    pub fn code(status: ExitStatus) -> u8 {
-        status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
-    }
-
-    impl Started {
-        /// None.
-        pub fn pid(&self) -> u32 {
-            0
-        }
-
-        /// Nothing to wait for.
-        ///
-        /// # Errors
-        /// Always.
-        pub fn wait(&mut self, _: Instant, _: &AtomicBool) -> std::io::Result<bool> {
-            super::unsupported()
-        }
-
-        /// None.
-        pub fn output(&self) -> (String, String) {
-            (String::new(), String::new())
-        }
-
-        /// Nobody to ask.
-        pub fn terminate(&self) {}
-
-        /// Nothing has ended.
-        ///
-        /// # Errors
-        /// Always.
-        pub fn finish(self) -> std::io::Result<Outcome> {
-            super::unsupported()
-        }
-    }
-}
-
-/// Commands whose use of resources is told.
-pub mod command {
-    use crate::command::Finished;
-
-    /// The system's account of a process cannot be had here yet.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn time(_: &mut std::process::Command) -> std::io::Result<Finished> {
-        super::unsupported()
-    }
-
-    /// As [`time`].
-    ///
-    /// # Errors
-    /// Always.
-    pub fn forward(
-        _: &mut std::process::Command,
-        _: &crate::launch::Conditions,
-    ) -> std::io::Result<Finished> {
-        super::unsupported()
-    }
 }
 
 /// Facts that this system does not tell us yet.

@@ -1,26 +1,21 @@
 //! Linux: threads, processes and the machine, by system calls and /proc.
 
 use std::fs;
-use std::io::{self, Read as _};
-use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Command, ExitStatus, Stdio};
+use std::io;
 use std::sync::atomic::AtomicU32;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::kept::Kept;
-use super::{CpuTimes, Ended, Usage};
-use crate::process::ProcessUse;
+use super::{CpuTimes, Usage};
 
-pub mod command;
 pub mod counters;
 pub mod facts;
-mod forward;
-pub mod launch;
 pub mod pthread;
 
 /// The C library's mutex.
 pub const USUAL_LOCK: &str = "pthread";
+
+/// Whether the C library's locks can be measured.
+pub const HAS_PTHREAD: bool = true;
 
 /// What the calling thread used so far.
 ///
@@ -102,30 +97,16 @@ pub fn set_thread_nice(nice: i32) -> io::Result<()> {
 pub const BOOST_RIGHT: &str =
     "it needs a nice limit: 'ulimit -e 30' (RLIMIT_NICE, set by root or in limits.conf), or CAP_SYS_NICE";
 
-/// `struct sched_attr` up to the fields that every kernel with the call knows.
-#[repr(C)]
-#[derive(Default)]
-struct SchedAttr {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime_ns: u64,
-    deadline_ns: u64,
-    period_ns: u64,
-}
-
 /// Asks for a time slice for the calling thread, and checks that the kernel took it (EEVDF, Linux 6.12 and later).
 pub fn set_slice(slice_ns: u64) -> Result<(), String> {
-    let attr = SchedAttr {
-        size: size_of::<SchedAttr>() as u32,
-        nice: thread_nice(),
-        runtime_ns: slice_ns,
-        ..SchedAttr::default()
+    // SAFETY: all-zero attributes are valid; they are as large as their size field says, and the call only reads them.
+    let done = unsafe {
+        let mut attr: libc::sched_attr = std::mem::zeroed();
+        attr.size = size_of_val(&attr) as u32;
+        attr.sched_nice = thread_nice();
+        attr.sched_runtime = slice_ns;
+        libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0)
     };
-    // SAFETY: the structure is as large as its size field says and lives through the call, which only reads it.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     if done != 0 {
         return Err(format!("sched_setattr: {}", io::Error::last_os_error()));
     }
@@ -138,11 +119,12 @@ pub fn set_slice(slice_ns: u64) -> Result<(), String> {
 
 /// The calling thread's time slice, as the kernel tells it; 0 where it has none.
 pub fn slice_ns_now() -> Option<u64> {
-    let mut attr = SchedAttr::default();
-    // SAFETY: the structure is as large as the size given and the call writes no more than that.
-    let done =
-        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of::<SchedAttr>() as u32, 0) };
-    (done == 0).then_some(attr.runtime_ns)
+    // SAFETY: all-zero attributes are valid; the call writes no more than the size given.
+    unsafe {
+        let mut attr: libc::sched_attr = std::mem::zeroed();
+        let done = libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of_val(&attr) as u32, 0);
+        (done == 0).then_some(attr.sched_runtime)
+    }
 }
 
 /// Sleeps while the word has this value, at most for the time given; may wake without a reason.
@@ -235,178 +217,6 @@ fn hog(parent: u32, cpu: u32) -> ! {
     }
     // SAFETY: ends the process at once, without running what belongs to the parent.
     unsafe { libc::_exit(1) }
-}
-
-/// Runs a command in a process group of its own until it ends or its time is up; then the whole group is killed.
-pub fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
-    let start = Instant::now();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()?;
-    let pid = child.id() as libc::pid_t;
-    let (mut out, mut err) = (Stream::new(child.stdout.take()), Stream::new(child.stderr.take()));
-    let killed = match watch(pid, [&mut out, &mut err], start + limit) {
-        Ok(killed) => killed,
-        // The worker runs on unwatched otherwise; the failure itself is the caller's to tell.
-        Err(error) => {
-            kill_group(pid);
-            reap(pid)?;
-            return Err(error);
-        }
-    };
-    // Nothing of the worker's group outlives it; until it is reaped its number is taken and means nobody else.
-    kill_group(pid);
-    let (status, usage) = reap(pid)?;
-    out.drain();
-    err.drain();
-    let process = process_use(start, &usage);
-    Ok(Ended { stdout: out.text(), stderr: err.text(), status, killed, process })
-}
-
-/// What a reaped process used since it was started.
-fn process_use(start: Instant, usage: &libc::rusage) -> ProcessUse {
-    ProcessUse {
-        elapsed_ns: start.elapsed().as_nanos() as u64,
-        user_ns: timeval_ns(usage.ru_utime),
-        kernel_ns: timeval_ns(usage.ru_stime),
-        voluntary_switches: Some(usage.ru_nvcsw as u64),
-        involuntary_switches: Some(usage.ru_nivcsw as u64),
-        minor_faults: Some(usage.ru_minflt as u64),
-        major_faults: Some(usage.ru_majflt as u64),
-        max_rss_bytes: usage.ru_maxrss as u64 * 1024,
-    }
-}
-
-/// Collects output until the child has ended (false) or was killed at the deadline (true).
-fn watch(pid: libc::pid_t, streams: [&mut Stream; 2], deadline: Instant) -> io::Result<bool> {
-    let [out, err] = streams;
-    // SAFETY: takes plain numbers; the result is checked before it becomes an owned descriptor.
-    let ended = unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
-        check(fd)?;
-        OwnedFd::from_raw_fd(fd)
-    };
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            kill_group(pid);
-            return Ok(true);
-        }
-        let mut fds = [ended.as_raw_fd(), out.fd(), err.fd()].map(|fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        });
-        let wait_ms = left.as_millis().clamp(1, 1 << 20) as i32;
-        // SAFETY: the array lives through the call, which writes only its `revents`.
-        let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, wait_ms) };
-        if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return Err(io::Error::last_os_error());
-        }
-        if ready <= 0 {
-            continue;
-        }
-        if fds[1].revents != 0 {
-            out.read();
-        }
-        if fds[2].revents != 0 {
-            err.read();
-        }
-        if fds[0].revents != 0 {
-            return Ok(false);
-        }
-    }
-}
-
-fn kill_group(pid: libc::pid_t) {
-    // SAFETY: takes plain numbers. The group bears the child's number, which stays taken while the group has members.
-    unsafe { libc::kill(-pid, libc::SIGKILL) };
-}
-
-fn reap(pid: libc::pid_t) -> io::Result<(ExitStatus, libc::rusage)> {
-    loop {
-        let mut status = 0;
-        // SAFETY: an all-zero rusage is valid; the call writes the two places given, which live through it.
-        let (done, usage) = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            (libc::wait4(pid, &raw mut status, 0, &raw mut usage), usage)
-        };
-        match check(done) {
-            Ok(()) => return Ok((ExitStatus::from_raw(status), usage)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// One of a child's output streams, kept up to a limit.
-#[derive(Debug)]
-struct Stream {
-    pipe: Option<fs::File>,
-    kept: Kept,
-}
-
-impl Stream {
-    fn new(pipe: Option<impl Into<OwnedFd>>) -> Stream {
-        let pipe = pipe.map(|pipe| fs::File::from(pipe.into()));
-        Stream { pipe, kept: Kept::new() }
-    }
-
-    /// Negative, which poll ignores, after the end.
-    fn fd(&self) -> i32 {
-        self.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd)
-    }
-
-    fn read(&mut self) {
-        let mut buffer = [0; 16_384];
-        let Some(pipe) = &mut self.pipe else { return };
-        match pipe.read(&mut buffer) {
-            Ok(0) | Err(_) => self.pipe = None,
-            Ok(count) => self.kept.append(&buffer[..count]),
-        }
-    }
-
-    /// Reads what is left without waiting for more.
-    fn drain(&mut self) {
-        if let Some(pipe) = &self.pipe {
-            // SAFETY: sets a flag of a descriptor that we own.
-            unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-        }
-        while self.pipe.is_some() {
-            self.read();
-        }
-    }
-
-    fn text(&self) -> String {
-        self.kept.text()
-    }
-
-    /// Of all bytes, those that are not kept too.
-    fn hash(&self) -> u64 {
-        self.kept.hash()
-    }
-}
-
-/// The usual name of the signal that ended a process.
-pub fn signal_name(status: ExitStatus) -> Option<String> {
-    let signal = status.signal()?;
-    let known = [
-        (libc::SIGSEGV, "SIGSEGV (segmentation fault)"),
-        (libc::SIGABRT, "SIGABRT (abort)"),
-        (libc::SIGBUS, "SIGBUS (bus error)"),
-        (libc::SIGILL, "SIGILL (illegal instruction)"),
-        (libc::SIGFPE, "SIGFPE (arithmetic error)"),
-        (libc::SIGKILL, "SIGKILL (killed)"),
-        (libc::SIGTERM, "SIGTERM (terminated)"),
-        (libc::SIGINT, "SIGINT (interrupted)"),
-        (libc::SIGTRAP, "SIGTRAP (trap)"),
-        (libc::SIGSYS, "SIGSYS (forbidden system call)"),
-    ];
-    let name = known.iter().find(|(number, _)| *number == signal);
-    Some(name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned()))
 }
 
 /// What these CPUs did since boot.

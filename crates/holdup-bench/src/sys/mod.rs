@@ -17,8 +17,9 @@ pub use fallback::*;
 
 #[cfg(not(target_os = "linux"))]
 mod absent;
-#[cfg(any(target_os = "linux", windows))]
-mod kept;
+
+/// The environment variable in which the parent tells a worker its process number.
+pub const PARENT: &str = "HOLDUP_WORKER_PARENT";
 
 /// Resources that one thread used; `None` is what the system does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,21 +43,6 @@ impl Usage {
     pub fn switches(&self) -> Option<u64> {
         Some(self.voluntary_switches? + self.involuntary_switches?)
     }
-}
-
-/// How a worker process ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// What it wrote on stdout.
-    pub stdout: String,
-    /// The end of what it wrote on stderr.
-    pub stderr: String,
-    /// How it ended.
-    pub status: std::process::ExitStatus,
-    /// It had to be killed at its time limit.
-    pub killed: bool,
-    /// What it and its reaped children used; `elapsed_ns` too.
-    pub process: crate::process::ProcessUse,
 }
 
 /// What some CPUs did since boot, in nanoseconds.

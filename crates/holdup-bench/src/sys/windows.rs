@@ -5,10 +5,10 @@
 
 use std::ffi::c_void;
 use std::io;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 use windows_sys::Wdk::System::SystemInformation::{
     NtQuerySystemInformation, SystemProcessorPerformanceInformation,
@@ -22,19 +22,17 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::Win32::System::WindowsProgramming::SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION;
 
-use super::{CpuTimes, Ended, Usage};
-use crate::launch::Conditions;
-use crate::worker;
+use super::{CpuTimes, PARENT, Usage};
 
-pub mod command;
 pub mod facts;
-mod job;
-pub mod launch;
 
 pub use super::absent::{counters, pthread};
 
 /// What stands in most programs, and what was measured in 1998.
 pub const USUAL_LOCK: &str = "critical-section";
+
+/// Whether the C library's locks can be measured.
+pub const HAS_PTHREAD: bool = false;
 
 /// What the calling thread used so far, as coarse as the system's tick (15.6 ms).
 pub fn thread_usage() -> Usage {
@@ -147,7 +145,7 @@ pub struct Hogs(Vec<Child>);
 impl Hogs {
     /// Starts them: this worker again, told to be a hog.
     pub fn start(cpus: &[u32]) -> io::Result<Hogs> {
-        if std::env::var_os(worker::PARENT).is_none() {
+        if std::env::var_os(PARENT).is_none() {
             return Err(io::Error::other("only a worker process can start them"));
         }
         let exe = std::env::current_exe()?;
@@ -169,42 +167,6 @@ impl Drop for Hogs {
             let _ = hog.kill();
             let _ = hog.wait();
         }
-    }
-}
-
-/// Runs a command in a job of its own until it ends or its time is up; then the whole job is ended.
-pub fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
-    command.stdin(Stdio::null());
-    let mut started = launch::start(command, &Conditions::default())?;
-    let killed = !started.wait(Instant::now() + limit, &AtomicBool::new(false))?;
-    let outcome = started.finish()?;
-    Ok(Ended {
-        stdout: outcome.stdout,
-        stderr: outcome.stderr,
-        status: outcome.status,
-        killed,
-        process: outcome.process,
-    })
-}
-
-/// The usual name of the exception that ended a process.
-pub fn signal_name(status: ExitStatus) -> Option<String> {
-    let code = status.code()?.cast_unsigned();
-    let known = [
-        (0xC000_0005, "STATUS_ACCESS_VIOLATION (access violation)"),
-        (0xC000_0409, "STATUS_STACK_BUFFER_OVERRUN (abort)"),
-        (0xC000_001D, "STATUS_ILLEGAL_INSTRUCTION (illegal instruction)"),
-        (0xC000_0094, "STATUS_INTEGER_DIVIDE_BY_ZERO (arithmetic error)"),
-        (0xC000_00FD, "STATUS_STACK_OVERFLOW (stack overflow)"),
-        (0xC000_013A, "STATUS_CONTROL_C_EXIT (interrupted)"),
-        (0x8000_0003, "STATUS_BREAKPOINT (trap)"),
-    ];
-    let name = known.iter().find(|(number, _)| *number == code);
-    match name {
-        Some((_, name)) => Some((*name).to_owned()),
-        // Errors of the system have their two highest bits set, warnings the highest.
-        None if code >> 30 == 3 => Some(format!("exception {code:#x}")),
-        None => None,
     }
 }
 

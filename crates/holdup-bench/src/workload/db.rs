@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use holdup_locks::technique::{key_of, mix};
 
-use super::{Context, Lost, equal, lost_extra, unsupported, work};
-use crate::drive::{Member, Phase, PhaseKind, Raw, Tally, Task};
+use super::context::{Context, Lost, equal, lost_extra, unsupported, work};
+use super::drive::{Member, Phase, PhaseKind, Raw, Tally, Task};
+use super::place::{Padded, Placed};
+use super::random::Draw;
 use crate::lock::BenchLock;
-use crate::place::{Padded, Placed};
-use crate::process::Failure;
-use crate::random::Draw;
+use crate::sample::Failure;
 use crate::spec::Table;
 
 /// An entry's text, as words. Every update writes all of them; a reader that finds them unequal was not alone.

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 use holdup_locks::technique::TableMap;
 
-use super::{Context, Lost, equal, work};
-use crate::drive::{Member, Phase, Tally, Task};
-use crate::random::Draw;
+use super::context::{Context, Lost, equal, work};
+use super::drive::{Member, Phase, Tally, Task};
+use super::random::Draw;
 
 /// How many keys every map has, from the start to the end.
 pub const KEYS: u64 = 100_000;

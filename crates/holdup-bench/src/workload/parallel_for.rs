@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Context, Lost, equal, lost_extra, work};
+use super::context::{Context, Lost, equal, lost_extra, work};
+use super::drive::{Member, Phase, Raw, Task};
+use super::place::{Padded, Placed};
+use super::random::Draw;
 use crate::arch;
-use crate::drive::{Member, Phase, Raw, Task};
 use crate::lock::BenchLock;
-use crate::place::{Padded, Placed};
-use crate::process::Failure;
-use crate::random::Draw;
+use crate::sample::Failure;
 use crate::spec::CounterKind;
 
 /// The loop and its counters; compiled once, as only `mutex` needs a lock.

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::{Context, lost_extra, work};
-use crate::drive::{Member, Phase, Raw, Tally, Task};
+use super::context::{Context, lost_extra, work};
+use super::drive::{Member, Phase, Raw, Tally, Task};
+use super::place::{Padded, Placed};
+use super::random::{Draw, Random};
 use crate::lock::BenchLock;
-use crate::place::{Padded, Placed};
-use crate::process::Failure;
-use crate::random::{Draw, Random};
+use crate::sample::Failure;
 use crate::sys;
 
 /// Two mailboxes, one for each direction.

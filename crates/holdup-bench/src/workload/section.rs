@@ -3,16 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::{Context, Lost, equal, lost_extra, work};
-use crate::drive::{self, Member, Phase, PhaseKind, Raw, Tally, Task};
-use crate::gate::PerAcquisition;
+use super::context::{Context, Lost, equal, lost_extra, work};
+use super::drive::{self, Member, Phase, PhaseKind, Raw, Tally, Task};
+use super::gate::PerAcquisition;
+use super::place::{Data, Padded, Placed};
+use super::random::Draw;
+use super::timing::Timing;
 use crate::lock::BenchLock;
-use crate::place::{Data, Padded, Placed};
-use crate::process::Failure;
-use crate::random::Draw;
+use crate::sample::Failure;
 use crate::spec::{GateKind, Pause, Share, Workload};
 use crate::sys;
-use crate::timing::Timing;
 
 /// What happens inside the section, around the work there.
 trait Section: Sync {

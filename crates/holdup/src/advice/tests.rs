@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::report::specimen::Specimen;
-use holdup_bench::process::FailureKind;
+use holdup_bench::sample::FailureKind;
 
 const WORKED: &[(&str, &str)] = &[("hold", "100ns"), ("gap", "500ns")];
 

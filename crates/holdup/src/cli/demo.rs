@@ -83,7 +83,7 @@ fn paragraph(what: &str, style: &Style) -> String {
 fn opening(style: &Style) -> String {
     let what = format!(
         "{NAME}, a program inside holdup: {SELLERS} threads sell tickets on {}, and every sale takes one lock for some 50 ns.",
-        number::counted(holdup_bench::launch::allowed_cpus().len(), "CPU")
+        number::counted(holdup_run::allowed_cpus().len(), "CPU")
     );
     paragraph(&what, style)
 }
@@ -191,8 +191,7 @@ fn trial(
         gates: Some("1,2".to_owned()),
         ..Asked::default()
     };
-    let remedies =
-        remedy::remedies(&asked, &holdup_bench::launch::allowed_cpus()).map_err(Error::Argument)?;
+    let remedies = remedy::remedies(&asked, &holdup_run::allowed_cpus()).map_err(Error::Argument)?;
     let rules = Rules {
         budget: BUDGET,
         seed: seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),

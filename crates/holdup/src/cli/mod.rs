@@ -207,7 +207,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
     match request {
         Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
         Request::Behaviour(words) => {
-            Ok(Status::Child(u8::from(holdup_bench::behaviour::behaviour_main(&words) != 0)))
+            Ok(Status::Child(u8::from(holdup_run::behaviour::behaviour_main(&words) != 0)))
         }
         Request::Sell(words) => output::print(&holdup_bench::demo::sell(&words)).map(|()| Status::Success),
         Request::Command(Command::Bench(options)) => bench::run(&options),

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use holdup_bench::behaviour::{self, Behaviour};
-use holdup_bench::process::WorkerProgram;
 use holdup_bench::work::parse_ns;
 use holdup_control::Policy;
+use holdup_run::OwnProgram;
+use holdup_run::behaviour::{self, Behaviour};
 
 use super::factors::nearest;
 use super::with::refused;
@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     }
     let plan = plan(options)?;
     let library = options.library.as_deref().map(replaced).transpose()?;
-    let program = WorkerProgram {
+    let program = OwnProgram {
         exe: std::env::current_exe().map_err(|why| Error::File { path: "holdup".into(), why })?,
         args: vec![BEHAVIOUR.to_owned()],
     };

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use holdup_bench::process::ProcessUse;
+use holdup_run::ProcessUse;
 
 use super::{Error, Status, output};
 
@@ -34,7 +34,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         options.command.split_first().ok_or_else(|| Error::Argument("no command".to_owned()))?;
     let mut command = std::process::Command::new(name);
     command.args(arguments);
-    let finished = holdup_bench::command::time(&mut command)
+    let finished = holdup_run::time(&mut command)
         .map_err(|why| Error::Command { name: name.to_string_lossy().into_owned(), why })?;
     output::note(text(&finished.process).trim_end());
     Ok(Status::Child(finished.code))

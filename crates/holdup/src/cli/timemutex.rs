@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use holdup_bench::locks;
-use holdup_bench::process::{Failure, FailureKind};
 use holdup_bench::sample::Sample;
+use holdup_bench::sample::{Failure, FailureKind};
 use holdup_bench::spec::Spec;
 
 use super::time::{switches, translated_note};

@@ -119,8 +119,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         return Err(Error::ExportExists(path.clone()));
     }
     let asked = asked(options);
-    let remedies =
-        remedy::remedies(&asked, &holdup_bench::launch::allowed_cpus()).map_err(Error::Argument)?;
+    let remedies = remedy::remedies(&asked, &holdup_run::allowed_cpus()).map_err(Error::Argument)?;
     let subject = subject(options, &asked)?;
     let rules = rules(options)?;
     let stop = stop::asked()?;

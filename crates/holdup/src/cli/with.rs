@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use holdup_bench::command::Finished;
-use holdup_bench::launch::Conditions;
 use holdup_control::{Policy, Profile};
+use holdup_run::Conditions;
+use holdup_run::Finished;
 
 use super::{Error, Status, output};
 use crate::interposer::naming::{self, Named};
@@ -121,7 +121,7 @@ fn conditions(options: &Options) -> Result<Conditions, Error> {
         return Err(refuse("the kernel takes slices from 100us to 100ms".to_owned()));
     }
     let conditions = Conditions { slice_ns: Some(ns as u64), ..Conditions::default() };
-    conditions.check().map_err(refuse)?;
+    holdup_run::check(&conditions).map_err(refuse)?;
     Ok(conditions)
 }
 
@@ -196,7 +196,7 @@ fn start(
         options.command.split_first().ok_or_else(|| Error::Argument("no program".to_owned()))?;
     let mut command = Command::new(name);
     command.args(arguments).envs(environment);
-    holdup_bench::command::forward(&mut command, conditions)
+    holdup_run::forward(&mut command, conditions)
         .map_err(|why| Error::Command { name: name.to_string_lossy().into_owned(), why })
 }
 

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_bench::process::FailureKind;
+use holdup_bench::sample::FailureKind;
 
 use super::expr::{ABOUT, Arithmetic, Call, Comparison, Expr, Function, Selection, place_on_axis};
 use super::sentence::{Sentence, brief, with_interval};

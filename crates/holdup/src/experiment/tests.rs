@@ -1,8 +1,9 @@
 //! The carried experiments load and are complete; claims over made-up runs get the right verdicts; no file makes it panic.
 
 use holdup_bench::machine::Contamination;
-use holdup_bench::process::{Failure, FailureKind, ProcessUse};
 use holdup_bench::sample::Sample;
+use holdup_bench::sample::{Failure, FailureKind};
+use holdup_run::ProcessUse;
 
 use super::evaluate::{Machine, evaluate};
 use super::expr::Unit;

@@ -4,9 +4,10 @@
 //! the run went, the raw sample, the metrics, the worker process, the machine meanwhile, then the figures that only some
 //! workloads have (`extra_` and their name, in alphabetical order). docs/export.md describes each.
 
-use holdup_bench::process::{Failure, ProcessUse};
+use holdup_bench::sample::Failure;
 use holdup_bench::sample::{Counters, Latency, Sample};
 use holdup_bench::spec::FACTORS;
+use holdup_run::ProcessUse;
 
 use super::{figures, json};
 use crate::metric::METRICS;

@@ -1,8 +1,9 @@
 //! A run as JSON, schema `holdup-run-1`: docs/export.md describes every key, docs/holdup-run-1.schema.json checks them.
 
-use holdup_bench::process::{FailureKind, ProcessUse};
+use holdup_bench::sample::FailureKind;
 use holdup_bench::sample::Sample;
 use holdup_bench::spec::FACTORS;
+use holdup_run::ProcessUse;
 use serde_json::{Map, Value, json};
 
 use super::figures;

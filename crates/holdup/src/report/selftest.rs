@@ -247,8 +247,8 @@ fn name(configuration: &Configuration) -> String {
 mod tests {
     use std::time::Duration;
 
-    use holdup_bench::behaviour;
     use holdup_control::Policy;
+    use holdup_run::behaviour;
 
     use super::*;
     use crate::selftest::Plan;

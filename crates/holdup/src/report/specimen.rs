@@ -1,9 +1,10 @@
 //! A made-up run for the tests of the reports: deterministic, with everything that can go right and wrong in it.
 
 use holdup_bench::machine::Contamination;
-use holdup_bench::process::{Failure, FailureKind, ProcessUse};
 use holdup_bench::sample::{Counters, Latency, Sample};
+use holdup_bench::sample::{Failure, FailureKind};
 use holdup_bench::spec::Spec;
+use holdup_run::ProcessUse;
 
 use crate::claim::{ClaimResult, Verdict};
 use crate::results::{CellRecord, RunRecord, SampleRecord};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use holdup_bench::process::FailureKind;
+use holdup_bench::sample::FailureKind;
 use holdup_bench::spec::Spec;
 
 use super::figures::{self, Difference};

@@ -4,8 +4,9 @@ use super::*;
 use crate::plan::Sweep;
 use crate::store::RunOptions;
 use holdup_bench::machine::Contamination;
-use holdup_bench::process::{Failure, FailureKind, ProcessUse};
 use holdup_bench::sample::Sample;
+use holdup_bench::sample::{Failure, FailureKind};
+use holdup_run::ProcessUse;
 use std::sync::atomic::AtomicUsize;
 
 /// Answers each call by a function of its number and the cell.

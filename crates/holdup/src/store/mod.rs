@@ -27,9 +27,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use holdup_bench::machine::Contamination;
-use holdup_bench::process::{Failure, FailureKind, ProcessUse};
 use holdup_bench::sample::Sample;
+use holdup_bench::sample::{Failure, FailureKind};
 use holdup_bench::spec::Spec;
+use holdup_run::ProcessUse;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 
 pub use error::StoreError;

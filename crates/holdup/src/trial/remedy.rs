@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use holdup_bench::launch::Conditions;
 use holdup_control::Policy;
+use holdup_run::Conditions;
 
 use super::program::Program;
 use crate::interposer::policy;

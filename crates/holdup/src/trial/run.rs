@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use holdup_bench::launch::{Outcome, Started};
 use holdup_control::Policy;
+use holdup_run::{Outcome, Started};
 use serde::Serialize;
 
 use super::figure::Metric;
@@ -269,10 +269,10 @@ impl Real<'_> {
     /// What a finished run says.
     pub fn sample(&self, outcome: &Outcome, expected: Option<&Expected>) -> Result<Sample, Failure> {
         let words = || last_words(&outcome.stdout, &outcome.stderr);
-        if let Some(signal) = outcome.signal() {
+        if let Some(signal) = outcome.signal.clone() {
             return Err(Failure::Crashed { signal, words: words() });
         }
-        let code = outcome.code();
+        let code = outcome.code;
         if let Some(expected) = expected.map(|expected| expected.code).filter(|expected| *expected != code) {
             return Err(Failure::Status { code, expected, words: words() });
         }

@@ -222,7 +222,7 @@ impl<'a> Session<'a> {
     /// CPUs, slices and policies that this machine or user does not give.
     fn rule_out_what_cannot_be_had(&mut self) {
         for (remedy, failure) in self.remedies.iter().zip(&mut self.failures) {
-            if let Err(why) = remedy.conditions().check() {
+            if let Err(why) = holdup_run::check(&remedy.conditions()) {
                 *failure = Some(Failure::Unavailable(format!("cannot be had here: {why}")));
             }
         }

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use holdup_bench::launch::{Outcome, Started};
+use holdup_run::{Outcome, Started};
 
 use super::program::{Program, Ready, Server};
 use super::remedy::Remedy;

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use holdup_bench::launch::Started;
 use holdup_control::Policy;
+use holdup_run::Started;
 
 use super::flip::{self, Flips, Process};
 use super::run::{Failure, Real};
@@ -66,8 +66,8 @@ fn one_run(
     let outcome = live.driving.finish();
     drop(serving);
     match outcome {
-        Ok(outcome) if ended && outcome.signal().is_some() => Err(Failure::Crashed {
-            signal: outcome.signal().unwrap_or_default(),
+        Ok(outcome) if ended && outcome.signal.is_some() => Err(Failure::Crashed {
+            signal: outcome.signal.unwrap_or_default(),
             words: super::run::last_words(&outcome.stdout, &outcome.stderr),
         }),
         Ok(_) => Ok(()),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::report::specimen::Specimen;
-use holdup_bench::process::FailureKind;
+use holdup_bench::sample::FailureKind;
 
 fn codes(run: &mut Specimen) -> Vec<&'static str> {
     of(run.run(), true).iter().map(Warning::code).collect()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use holdup::results::RunRecord;
 use holdup::store::Store;
-use holdup_bench::process::FailureKind;
+use holdup_bench::sample::FailureKind;
 
 use super::{Ended, Place};
 

@@ -12,6 +12,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("holdup-capi", &["holdup-locks"]),
     ("holdup-preload", &["holdup-control"]),
     ("holdup-bench", &["holdup-locks"]),
+    ("holdup-run", &[]),
     ("holdup-record", &["holdup-trace"]),
     ("holdup-analyze", &["holdup-trace"]),
     (
@@ -22,6 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "holdup-control",
             "holdup-locks",
             "holdup-record",
+            "holdup-run",
             "holdup-trace",
         ],
     ),

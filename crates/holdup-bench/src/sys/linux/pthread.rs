@@ -5,9 +5,6 @@ use std::cell::UnsafeCell;
 use crate::lock::BenchLock;
 use crate::spec::Spec;
 
-/// Whether this system has them.
-pub const PRESENT: bool = true;
-
 /// The default mutex.
 pub type Normal = Mutex<{ libc::PTHREAD_MUTEX_NORMAL }, { libc::PTHREAD_PRIO_NONE }>;
 /// Spins before it sleeps.

@@ -1,7 +1,7 @@
 //! How much of a program's locking holdup served: no figure of a run under other locks means anything without.
 
-use holdup_bench::command::Finished;
 use holdup_control::{Fallback, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
+use holdup_run::Finished;
 
 use super::super::{Ink, Style, number};
 use super::Run;

@@ -128,9 +128,9 @@ mod tests {
     use super::*;
     use crate::interposer::figures::{Figures, Lock, Site};
     use crate::interposer::{Settings, naming};
-    use holdup_bench::command::Finished;
-    use holdup_bench::process::ProcessUse;
     use holdup_control::Policy;
+    use holdup_run::Finished;
+    use holdup_run::ProcessUse;
     use std::collections::BTreeSet;
 
     fn keys(value: &Value, found: &mut BTreeSet<String>) {

@@ -9,8 +9,8 @@ pub use coverage::{Coverage, coverage};
 pub use json::json;
 pub use profile::profile;
 
-use holdup_bench::command::Finished;
 use holdup_control::Policy;
+use holdup_run::Finished;
 
 use crate::interposer::{Figures, Settings};
 

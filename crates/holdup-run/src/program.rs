@@ -1,0 +1,126 @@
+//! A program: started under other conditions, watched, and ended with all that it started.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::conditions::Conditions;
+use crate::ended::{Finished, Outcome};
+use crate::sys;
+
+/// Whether this machine and user can have these conditions; they are tried on a thread of our own.
+///
+/// # Errors
+/// A sentence says why not.
+pub fn check(conditions: &Conditions) -> Result<(), String> {
+    let conditions = conditions.clone();
+    let tried = std::thread::spawn(move || sys::take(&conditions)).join();
+    tried.unwrap_or_else(|_| Err("the thread that tried them panicked".to_owned()))
+}
+
+/// Takes them for the calling thread, and so for the children that it starts.
+///
+/// # Errors
+/// A sentence says why they cannot be had.
+pub fn take(conditions: &Conditions) -> Result<(), String> {
+    sys::take(conditions)
+}
+
+/// The CPUs that this process may use, in order.
+pub fn allowed_cpus() -> Vec<u32> {
+    sys::allowed_cpus()
+}
+
+/// This program again, in another role.
+#[derive(Clone, Debug)]
+pub struct OwnProgram {
+    /// The executable.
+    pub exe: PathBuf,
+    /// The arguments that say which role.
+    pub args: Vec<String>,
+}
+
+impl OwnProgram {
+    /// The command that starts it, to which the role's own arguments are still to be added.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.exe);
+        // Its last line is kept as the reason of its end; a backtrace would push the reason out.
+        command.args(&self.args).env("RUST_BACKTRACE", "0");
+        command
+    }
+}
+
+/// A program that was started, in a process group of its own. Dropping it kills the group.
+#[derive(Debug)]
+pub struct Started(sys::Started);
+
+impl Started {
+    /// Starts it; its stdin is what the command says, its output is kept. It dies with the thread that starts it.
+    ///
+    /// # Errors
+    /// It cannot be started, or not under these conditions.
+    pub fn new(command: &mut Command, conditions: &Conditions) -> io::Result<Started> {
+        sys::Started::new(command, conditions).map(Started)
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
+    /// Collects its output until it has ended (true), or until the deadline or a stop (false).
+    ///
+    /// # Errors
+    /// It cannot be watched.
+    pub fn wait(&mut self, deadline: Instant, stop: &AtomicBool) -> io::Result<bool> {
+        self.0.wait(deadline, Some(stop))
+    }
+
+    /// What it wrote so far, stdout before stderr: the last mebibyte of each.
+    pub fn output(&self) -> (String, String) {
+        self.0.output()
+    }
+
+    /// Asks its group to end (SIGTERM).
+    pub fn terminate(&self) {
+        self.0.terminate();
+    }
+
+    /// Kills what is left of its group, and tells how it ended.
+    ///
+    /// # Errors
+    /// The system cannot tell.
+    pub fn finish(self) -> io::Result<Outcome> {
+        self.0.finish()
+    }
+}
+
+/// Runs a program without input until it ends, or until its time is up; then it is killed. Says how it ended, and whether in time.
+/// Nobody wakes while it runs and writes nothing.
+///
+/// # Errors
+/// It cannot be started or watched.
+pub fn run_for(command: &mut Command, limit: Duration) -> io::Result<(Outcome, bool)> {
+    let mut started = sys::Started::new(command.stdin(Stdio::null()), &Conditions::default())?;
+    let in_time = started.wait(Instant::now() + limit, None)?;
+    Ok((started.finish()?, in_time))
+}
+
+/// Runs a command to its end; it keeps the standard streams and the terminal.
+///
+/// # Errors
+/// It could not be started, or the system cannot tell what it used.
+pub fn time(command: &mut Command) -> io::Result<Finished> {
+    sys::time(command)
+}
+
+/// As [`time`], under other conditions; meanwhile the signals that end, reload or ask a program go to the command, and this process
+/// lives on. Only for one command at a time.
+///
+/// # Errors
+/// It could not be started, or not under these conditions, or the system cannot tell what it used.
+pub fn forward(command: &mut Command, conditions: &Conditions) -> io::Result<Finished> {
+    sys::forward(command, conditions)
+}

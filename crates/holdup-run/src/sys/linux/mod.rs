@@ -1,0 +1,11 @@
+//! Linux: processes, by system calls.
+
+mod child;
+mod forward;
+mod launch;
+mod schedule;
+
+pub use child::time;
+pub use forward::forward;
+pub use launch::Started;
+pub use schedule::{allowed_cpus, take};

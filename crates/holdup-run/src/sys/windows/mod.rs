@@ -1,0 +1,10 @@
+//! Windows: processes in jobs, by Win32.
+
+mod exit;
+mod job;
+mod launch;
+mod schedule;
+
+pub use exit::{forward, time};
+pub use launch::Started;
+pub use schedule::{allowed_cpus, take};
