@@ -2,22 +2,32 @@
 //!
 //! Every duration is in nanoseconds, every figure covers the recording from [`Facts::start_ns`] to [`Facts::end_ns`] unless it
 //! says otherwise. A figure that was not recorded at this grade is `None`, never zero.
+//!
+//! Their JSON and its schema are derived here: a key is a field's name, its description the field's comment. What is skipped is
+//! either not reported, or named by the program, which knows how places are called.
 
 use std::collections::BTreeMap;
 
 use holdup_trace::{CallNumber, Counter, Ending, Header, Pid, ThreadUsage, Tid};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::Histogram;
+use crate::finding::Moment;
+use crate::json::{
+    Calls, Hex, Hits, HolderPart, OffPart, Symbol, Usages, Words, named_by_counter, optional, rows, shown,
+    symbol,
+};
 use crate::names::Frame;
 
 /// Everything that was added up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Facts {
     /// What the recording says about itself.
     pub header: Header,
-    /// Its end; `None` if it was cut off.
+    /// Its end; null if it was cut off.
     pub ending: Option<Ending>,
-    /// First moment.
+    /// First moment that the figures cover, on the machine's monotonic clock, as every moment here.
     pub start_ns: u64,
     /// Last moment.
     pub end_ns: u64,
@@ -31,26 +41,36 @@ pub struct Facts {
     pub threads: Vec<ThreadFacts>,
     /// Whatever threads waited for on a futex, most time lost first; those that are idle by design are among them, see
     /// [`Primitive::is_contention`].
+    #[serde(skip)]
     pub locks: Vec<LockFacts>,
     /// Threads that woke each other or ran in turn, most round trips first.
+    #[serde(skip)]
     pub pairs: Vec<PairFacts>,
     /// CPU samples by function, most first.
     pub symbols: Vec<Code>,
     /// CPU samples by module, most first.
     pub modules: Vec<Code>,
     /// Instructions where samples pile up, most first.
+    #[serde(skip)]
     pub hotspots: Vec<Hotspot>,
-    /// Calls that block by nature, by number: how often.
+    /// Calls that block by nature: how often each.
+    #[serde(serialize_with = "rows::<_, Calls, _>")]
+    #[schemars(with = "Vec<Calls>")]
     pub calls: BTreeMap<CallNumber, u64>,
     /// Where threads yielded (`sched_yield`), most first.
+    #[serde(skip)]
     pub yield_sites: Vec<Site>,
     /// Where threads left the CPU because of each other (waits on a futex of any kind, yields), most often first.
+    #[serde(skip)]
     pub switch_sites: Vec<Site>,
     /// CPU samples in the kernel by the function of the program that called it, most first; without the kernel's own frames.
+    #[serde(skip)]
     pub kernel_sites: Vec<Site>,
     /// The part of these in the kernel's futex code.
+    #[serde(skip)]
     pub futex_sites: Vec<Site>,
-    /// Running totals, the last of each, summed over CPUs.
+    /// Running totals, the last of each, summed over CPUs; one that was not recorded is absent.
+    #[schemars(transform = named_by_counter)]
     pub counters: BTreeMap<Counter, u64>,
 }
 
@@ -67,7 +87,7 @@ impl Facts {
 }
 
 /// Sums over all threads.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Totals {
     /// Events read.
     pub events: u64,
@@ -79,7 +99,7 @@ pub struct Totals {
     pub involuntary: u64,
     /// CPU time.
     pub on_cpu_ns: u64,
-    /// Sum of the threads' lives within the recording.
+    /// Sum of the threads' lives within the recording: what shares of thread time are shares of.
     pub thread_ns: u64,
     /// Time in contended waits, of all threads.
     pub lock_wait_ns: u64,
@@ -87,18 +107,18 @@ pub struct Totals {
     pub run_ns: Histogram,
     /// Time between being made runnable and running, where it is known.
     pub run_delay_ns: Histogram,
-    /// Time during which at least so many threads were running or runnable: `[n]` for exactly n, the last for more.
+    /// Time during which so many threads were running or runnable: entry n for exactly n, the last for that many and more.
     pub runnable_ns: Vec<u64>,
     /// CPU samples in user code.
     pub user_samples: u64,
-    /// CPU samples in the kernel; `None` if none could be taken there.
+    /// CPU samples in the kernel; null if none could be taken there.
     pub kernel_samples: Option<u64>,
     /// Futex wakes by the target that woke nobody.
     pub wasted_wakes: u64,
 }
 
 /// One CPU.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct CpuFacts {
     /// Time that threads of the target ran here.
     pub busy_ns: u64,
@@ -106,12 +126,13 @@ pub struct CpuFacts {
     pub switches: u64,
     /// Events lost here.
     pub lost: u64,
-    /// Hardware counters of this CPU, the last of each.
+    /// Running totals of this CPU, the last of each.
+    #[schemars(transform = named_by_counter)]
     pub counters: BTreeMap<Counter, u64>,
 }
 
 /// One process.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ProcessFacts {
     /// Its number.
     pub pid: Pid,
@@ -124,7 +145,7 @@ pub struct ProcessFacts {
 }
 
 /// One thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadFacts {
     /// Its number.
     pub tid: Tid,
@@ -141,6 +162,8 @@ pub struct ThreadFacts {
     /// CPU time.
     pub on_cpu_ns: u64,
     /// Time off CPU by reason, and how often.
+    #[serde(serialize_with = "rows::<_, OffPart, _>")]
+    #[schemars(with = "Vec<OffPart>")]
     pub off: BTreeMap<Reason, OffTime>,
     /// Times it left a CPU while it could have gone on.
     pub involuntary: u64,
@@ -156,13 +179,16 @@ pub struct ThreadFacts {
     pub user_samples: u64,
     /// CPU samples in the kernel.
     pub kernel_samples: u64,
-    /// Time in contended waits (a part of `off`).
+    /// Time in contended waits, a part of `off`.
     pub lock_wait_ns: u64,
     /// Futex calls by this thread that woke somebody.
     pub wakes: u64,
     /// CPU samples by function of the program, with the call path that has most of them, most first.
+    #[serde(skip)]
     pub hot_sites: Vec<Site>,
     /// What the kernel counted at the first and the last reading.
+    #[serde(flatten, serialize_with = "shown::<_, Usages, _>")]
+    #[schemars(flatten, with = "Usages")]
     pub usage: Option<(ThreadUsage, ThreadUsage)>,
 }
 
@@ -174,21 +200,22 @@ impl ThreadFacts {
 }
 
 /// Time off CPU for one reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OffTime {
     /// How often.
     pub count: u64,
     /// How long in all.
+    #[serde(rename = "time_ns")]
     pub ns: u64,
 }
 
-/// Why a thread was off CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Why a thread was off CPU; a wait on a futex by what it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
 pub enum Reason {
-    /// Waiting for what a futex stands for.
-    Futex(Primitive),
     /// Asked to sleep for a time.
-    Sleep,
+    Sleep = 1,
     /// Waiting for descriptors (poll, select, epoll) or in another call that waits for events by design.
     Poll,
     /// Waiting for data to reach or come from a device (fsync, uninterruptible sleep).
@@ -209,6 +236,10 @@ pub enum Reason {
     Starting,
     /// It left for a reason that is not known (events were lost).
     Unknown,
+    /// Waiting for what a futex stands for. Stands last because serde wants what has no word of its own there; its number keeps
+    /// it first in order.
+    #[serde(untagged)]
+    Futex(Primitive) = 0,
 }
 
 impl Reason {
@@ -223,7 +254,8 @@ impl Reason {
 }
 
 /// What a futex stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Primitive {
     /// pthread_mutex (also behind std::mutex of C++ and mtx_t).
     Mutex,
@@ -238,8 +270,10 @@ pub enum Primitive {
     /// A lock that spins or sleeps by the program's own code on a futex.
     OtherLock,
     /// A reader-writer lock of any library.
+    #[serde(rename = "rwlock")]
     RwLock,
     /// malloc's arenas and other locks inside libc.
+    #[serde(rename = "libc-lock")]
     Libc,
     /// A semaphore.
     Semaphore,
@@ -255,6 +289,7 @@ pub enum Primitive {
     Once,
     /// A futex that nothing is known about.
     #[default]
+    #[serde(rename = "futex")]
     Unknown,
 }
 
@@ -267,14 +302,18 @@ impl Primitive {
 }
 
 /// One thing that threads waited for on a futex.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LockFacts {
     /// Which process it is in.
     pub pid: Pid,
-    /// Its address; `None` where the futex is not the lock (parking_lot parks each thread on a word of its own): there the lock
-    /// is known by where it is taken.
+    /// Its address; null where the futex is not the lock (parking_lot parks each thread on a word of its own): there the lock is
+    /// known by where it is taken.
+    #[serde(rename = "address", serialize_with = "optional::<_, Hex, _>")]
+    #[schemars(with = "Option<Hex>")]
     pub addr: Option<u64>,
     /// How it is called.
+    #[serde(rename = "symbol", serialize_with = "symbol")]
+    #[schemars(with = "Option<Symbol>")]
     pub name: LockName,
     /// What it is.
     pub primitive: Primitive,
@@ -293,14 +332,20 @@ pub struct LockFacts {
     /// Most threads that waited at the same time.
     pub max_waiters: u32,
     /// Threads that waited, with count and time, most time first.
+    #[serde(serialize_with = "rows::<_, Holder, _>")]
+    #[schemars(with = "Vec<Holder>")]
     pub waiters: Vec<(Tid, OffTime)>,
-    /// Threads that ended waits (the former holders), with how often and how long the waits were, most time first.
+    /// Threads that ended waits (the former holders), with how often and how long the waits were, most time first; thread 0 stands
+    /// for those that were not recorded.
     pub holders: Vec<Holder>,
     /// Where it is waited for, most time first.
+    #[serde(skip)]
     pub wait_sites: Vec<Site>,
     /// Where it is released, most wakes first.
+    #[serde(skip)]
     pub wake_sites: Vec<Site>,
     /// What holders did while others waited.
+    #[serde(flatten)]
     pub holder_doing: HolderDoing,
     /// Time from one end of a wait to the next, while others still waited: the pace of hand-overs.
     pub handover_ns: Histogram,
@@ -308,15 +353,20 @@ pub struct LockFacts {
     pub run_before_ns: Histogram,
     /// Time during which somebody waited.
     pub contended_ns: u64,
-    /// Readings of the lock word: all, held, contended.
+    /// Readings of the lock word from outside: all, held, contended.
+    #[serde(serialize_with = "optional::<_, Words, _>")]
+    #[schemars(with = "Option<Words>")]
     pub words: Option<(u64, u64, u64)>,
     /// What an interposer in the process counted for it.
     pub figures: Option<holdup_trace::LockFigures>,
     /// Wake-ups of several threads at once.
+    #[serde(flatten)]
     pub herds: Herds,
     /// Waits where the holder had the lower priority and was preempted: how many, and how long it was preempted.
     pub inversions: OffTime,
     /// The waits of the longest durations, for the evidence: (thread, from, to), longest first, at most eight.
+    #[serde(serialize_with = "rows::<_, Moment, _>")]
+    #[schemars(with = "Vec<Moment>")]
     pub longest: Vec<(Tid, u64, u64)>,
 }
 
@@ -338,48 +388,58 @@ pub enum LockName {
 }
 
 /// A thread that ended waits for a lock.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Holder {
-    /// The thread; `Tid(0)` for threads that were not recorded.
+    /// The thread; 0 for threads that were not recorded.
     pub tid: Tid,
     /// Waits that it ended.
     pub count: u64,
     /// How long these had lasted.
+    #[serde(rename = "time_ns")]
     pub ns: u64,
 }
 
 /// What holders did between the later of (the wait's beginning, the holder's own last wait for the lock) and the release.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct HolderDoing {
-    /// It ran.
+    /// Time that holders ran while others waited.
+    #[serde(rename = "holder_running_ns")]
     pub running_ns: u64,
-    /// It was off CPU, by reason.
+    /// Time that holders were off CPU meanwhile, by reason.
+    #[serde(rename = "holder_off", serialize_with = "rows::<_, HolderPart, _>")]
+    #[schemars(with = "Vec<HolderPart>")]
     pub off: BTreeMap<Reason, u64>,
-    /// The holder is not known: woken from outside, by timeout, or events were lost.
+    /// Time of waits whose holder is not known: woken from outside, by timeout, or events were lost.
+    #[serde(rename = "holder_unknown_ns")]
     pub unknown_ns: u64,
-    /// Where it left the CPU while it held the lock and others waited, most time first.
+    /// Where holders left the CPU meanwhile, most time first.
+    #[serde(skip)]
     pub off_sites: Vec<Site>,
 }
 
 /// Wake-ups of several threads at once.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Herds {
-    /// Calls that woke at least two.
+    /// Wake-ups of at least two threads at once.
+    #[serde(rename = "herd_calls")]
     pub calls: u64,
     /// Threads woken by them.
+    #[serde(rename = "herd_woken")]
     pub woken: u64,
     /// Of these, those that waited again within their first run, before doing anything longer than 50 us.
+    #[serde(rename = "herd_back_to_sleep")]
     pub back_to_sleep: u64,
 }
 
 /// A place in the program with what happened there.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Site {
     /// Call path, innermost first, inlined frames included.
     pub trail: Vec<Frame>,
     /// How often.
     pub count: u64,
     /// How long in all, where it is about time.
+    #[serde(rename = "time_ns")]
     pub ns: u64,
 }
 
@@ -391,19 +451,21 @@ impl Site {
 }
 
 /// Two threads that follow each other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct PairFacts {
     /// One, the smaller number.
     pub a: Tid,
     /// The other.
     pub b: Tid,
     /// Wake-ups of b by a and of a by b.
+    #[serde(flatten)]
     pub wakings: Wakings,
     /// Round trips: a woke b, b then woke a (or the other way about).
     pub round_trips: u64,
     /// How long either ran between being woken and waking the other.
     pub run_ns: Histogram,
     /// Where a and b hand over, most first.
+    #[serde(skip)]
     pub sites: Vec<Site>,
     /// First and last moment of the hand-overs.
     pub from_ns: u64,
@@ -412,16 +474,18 @@ pub struct PairFacts {
 }
 
 /// How often two threads woke each other.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Wakings {
-    /// a woke b.
+    /// Wake-ups of b by a.
+    #[serde(rename = "a_wakes_b")]
     pub a_to_b: u64,
-    /// b woke a.
+    /// Wake-ups of a by b.
+    #[serde(rename = "b_wakes_a")]
     pub b_to_a: u64,
 }
 
 /// CPU samples of a function or a module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Code {
     /// The function (symbols) or file (modules) as a frame.
     pub frame: Frame,
@@ -432,7 +496,7 @@ pub struct Code {
 }
 
 /// An instruction at which samples pile up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Hotspot {
     /// The instruction before the sampled one, where it is.
     pub frame: Frame,
@@ -441,19 +505,24 @@ pub struct Hotspot {
     /// What makes it suspicious.
     pub class: HotspotClass,
     /// The variable it works on, where its operand tells.
+    #[serde(skip)]
     pub variable: Option<LockName>,
     /// Samples right behind it.
     pub hits: u64,
     /// Of how many samples in its function.
     pub function_hits: u64,
     /// By thread, most first.
+    #[serde(serialize_with = "rows::<_, Hits, _>")]
+    #[schemars(with = "Vec<Hits>")]
     pub threads: Vec<(Tid, u64)>,
     /// By function of the program that called it, most first; each path begins with the instruction itself.
+    #[serde(skip)]
     pub sites: Vec<Site>,
 }
 
 /// What kind of instruction holds samples up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum HotspotClass {
     /// A `lock`-prefixed instruction or an `xchg` with memory.
     Atomic,

@@ -1,8 +1,12 @@
 //! Distributions of durations in constant memory.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// Counts of durations in buckets whose width is at most an eighth of their value: percentiles are exact to 12.5%, sums, means,
 /// smallest and largest exactly.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "Distribution")]
 pub struct Histogram {
     buckets: Vec<u64>,
     count: u64,
@@ -93,6 +97,54 @@ impl Histogram {
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let filled = self.buckets.iter().enumerate().filter(|(_, hits)| **hits > 0);
         filled.map(|(index, hits)| (if index == 0 { 0 } else { end_of(index - 1) + 1 }, end_of(index), *hits))
+    }
+}
+
+/// A distribution.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Histogram")]
+struct Distribution {
+    /// How many values.
+    count: u64,
+    /// Their sum.
+    sum_ns: u64,
+    /// The smallest; 0 for none.
+    min_ns: u64,
+    /// The median, as all percentiles exact to an eighth.
+    median_ns: u64,
+    /// Nine of ten are not above it.
+    p90_ns: u64,
+    /// 99 of 100 are not above it.
+    p99_ns: u64,
+    /// The largest; 0 for none.
+    max_ns: u64,
+    /// The buckets that have something.
+    buckets: Vec<Bucket>,
+}
+
+/// A bucket.
+#[derive(Serialize, JsonSchema)]
+struct Bucket {
+    /// Its smallest value.
+    from_ns: u64,
+    /// Its largest value.
+    to_ns: u64,
+    /// Values in it.
+    count: u64,
+}
+
+impl From<Histogram> for Distribution {
+    fn from(of: Histogram) -> Distribution {
+        Distribution {
+            count: of.count,
+            sum_ns: of.sum_ns,
+            min_ns: of.min_ns,
+            median_ns: of.median_ns(),
+            p90_ns: of.quantile_ns(0.9),
+            p99_ns: of.quantile_ns(0.99),
+            max_ns: of.max_ns,
+            buckets: of.buckets().map(|(from_ns, to_ns, count)| Bucket { from_ns, to_ns, count }).collect(),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod analysis;
 mod facts;
 mod finding;
 mod histogram;
+mod json;
 mod names;
 mod problem;
 pub mod schedule;

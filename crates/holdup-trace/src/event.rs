@@ -1,13 +1,18 @@
 //! The event vocabulary: one fact each, stated by who saw it, never interpreted.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::StackId;
 
 /// A thread, by the number that the recorder's own namespace of processes knows it by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Tid(pub u32);
 
 /// A process (thread group), numbered like [`Tid`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Pid(pub u32);
 
 /// The CPU of an event whose producer did not know it.
@@ -155,9 +160,10 @@ pub struct Blocked {
 }
 
 /// What an interposed process counted for one of its locks. Counts are exact; of durations, a part may have been measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LockFigures {
     /// The address of the lock, which is that of its futex.
+    #[serde(skip)]
     pub addr: u64,
     /// Acquisitions.
     pub acquisitions: u64,
@@ -174,15 +180,17 @@ pub struct LockFigures {
 }
 
 /// How long something took, many times. Quantiles come from a histogram whose buckets double in width.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Spread {
     /// How many were measured.
+    #[serde(rename = "measured")]
     pub count: u64,
     /// How many each of them stands for.
     pub scale: u64,
     /// The measured ones together.
     pub sum_ns: u64,
     /// Half of them took no longer.
+    #[serde(rename = "median_ns")]
     pub p50_ns: u64,
     /// 99% of them took no longer.
     pub p99_ns: u64,
@@ -296,13 +304,15 @@ impl FutexOp {
 }
 
 /// A system call number; 64-bit numbering of the machine in the header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct CallNumber(pub u16);
 
 /// What is counted instead of being recorded one by one, or beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Counter {
-    /// Futex calls of all kinds, entered.
+    /// Futex calls of all kinds.
     FutexCalls,
     /// Futex calls that returned EAGAIN: the value had changed, nobody slept.
     FutexAgain,
@@ -323,7 +333,7 @@ pub enum Counter {
 }
 
 /// What the kernel counted for one thread over its whole life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ThreadUsage {
     /// Voluntary context switches.
     pub voluntary: u64,

@@ -1,18 +1,19 @@
 //! What a recording says about itself: at its beginning ([`Header`]) and, if it came that far, at its end ([`Ending`]).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Pid, Tid};
 
 /// Written before the first event.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Header {
     /// Who wrote it: `holdup 0.1.0`, or the importer and what it read.
     pub producer: String,
     /// When it began, in seconds since 1970 (for names and reports; events are on the monotonic clock).
     pub began_unix_s: u64,
-    /// When it began on the events' clock.
+    /// When it began on the events' clock, which is the machine's monotonic one: the zero of times in reports.
     pub began_ns: u64,
     /// The machine.
     pub machine: Machine,
@@ -29,7 +30,7 @@ pub struct Header {
 }
 
 /// The machine of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Machine {
     /// Its name for the CPU.
@@ -43,7 +44,7 @@ pub struct Machine {
 }
 
 /// What was recorded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Target {
     /// The command that was started; empty if it was running already.
@@ -67,7 +68,7 @@ impl Target {
 }
 
 /// What a recorder was able to see. Analysis must not take the absence of what was never recorded for a fact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Grade {
     /// `SwitchIn` and `SwitchOut` of the target's threads.
@@ -95,7 +96,7 @@ pub struct Grade {
 }
 
 /// Written after the last event; a recording without it was cut off.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ending {
     /// When, on the events' clock.
@@ -108,9 +109,9 @@ pub struct Ending {
     pub lost: u64,
     /// CPU time that the recorder used.
     pub recorder_cpu_ns: u64,
-    /// What the kernel counted for a command that was started and all its children that were waited for.
+    /// Voluntary context switches of a command that was started and all its children that were waited for, as the kernel counted.
     pub voluntary: Option<u64>,
-    /// The same for involuntary switches.
+    /// Involuntary ones of the same.
     pub involuntary: Option<u64>,
     /// CPU time of the same in user mode.
     pub user_ns: Option<u64>,

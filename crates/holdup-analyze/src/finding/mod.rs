@@ -20,34 +20,42 @@ mod wasted_wakeups;
 mod weigh;
 
 use holdup_trace::{Pid, Tid};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::facts::{Facts, LockName, Primitive, Site};
 use weigh::MS;
 
-/// One thing that holds threads up.
-#[derive(Clone, Debug)]
+/// One thing that holds threads up. What is skipped in JSON is put into words by the program.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Finding {
     /// Which kind.
     pub kind: Kind,
     /// Share of the threads' working time (their lives less what they idled by design) or of CPU time, as the kind's page says,
     /// that this costs, 0 to 1: the order of findings.
+    #[serde(rename = "severity_share")]
     pub severity: f64,
     /// Whom and what it is about.
+    #[serde(skip)]
     pub subjects: Vec<Subject>,
     /// Where in the program; its caller is the place to print.
+    #[serde(skip)]
     pub place: Option<Site>,
     /// What was seen: numbers with names, the most telling first.
     pub evidence: Vec<Evidence>,
     /// Moments to look at on a timeline, worst first.
     pub moments: Vec<Moment>,
     /// What to try.
+    #[serde(skip)]
     pub cure: Cure,
     /// The command that tests the cure.
+    #[serde(skip)]
     pub proof: Command,
 }
 
 /// The kinds of findings, in the words of the field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Most acquisitions of one lock end in a switch.
     LockConvoy,
@@ -165,7 +173,7 @@ pub enum Subject {
 }
 
 /// A number with a name and a unit.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Evidence {
     /// What is counted or measured, in `snake_case` with the unit last: the key in JSON. docs/findings.md explains each.
     pub name: &'static str,
@@ -176,11 +184,13 @@ pub struct Evidence {
 }
 
 /// Units of evidence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// A count.
     Count,
     /// Per second.
+    #[serde(rename = "1/s")]
     PerSecond,
     /// Nanoseconds.
     Ns,
@@ -191,7 +201,7 @@ pub enum Unit {
 }
 
 /// A stretch of time worth a look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Moment {
     /// The thread.
     pub tid: Tid,

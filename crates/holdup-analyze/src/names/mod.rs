@@ -21,6 +21,11 @@ mod unwind;
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::json::{Hex, shown};
+
 pub use catalog::{Catalog, Meaning, Stretch};
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
@@ -59,15 +64,18 @@ impl Modules for NoModules {
 }
 
 /// One frame of a call path.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub struct Frame {
     /// The address, of the call instruction for callers.
+    #[serde(skip)]
     pub address: u64,
-    /// The function, demangled; `None` if nothing names it.
+    /// The function, demangled; null if nothing names it.
     pub function: Option<Arc<str>>,
     /// The file it is in: a path, `[kernel]`, `[vdso]`, or `[unknown]`.
     pub module: Arc<str>,
-    /// Offset in the file's own address numbering (what `addr2line` and `objdump` take).
+    /// Offset in the file's own address numbering, as `addr2line` and `objdump` take it, in hexadecimal.
+    #[serde(serialize_with = "shown::<_, Hex, _>")]
+    #[schemars(with = "Hex")]
     pub offset: u64,
     /// Source file.
     pub file: Option<Arc<str>>,
@@ -80,7 +88,8 @@ pub struct Frame {
 }
 
 /// Whose code a frame is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The program's own, or a library's that is not listed below.
     Program,

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::Error;
 use crate::report::Style;
 use crate::report::document::Document;
@@ -49,6 +51,15 @@ pub fn print(text: &str) -> Result<(), Error> {
         Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(why)),
         _ => Ok(()),
     }
+}
+
+/// A document as JSON, its keys in order.
+///
+/// # Errors
+/// A key is not text.
+pub fn json(document: &impl Serialize) -> Result<String, Error> {
+    let value = serde_json::to_value(document).map_err(|why| Error::Output(why.into()))?;
+    Ok(format!("{value:#}\n"))
 }
 
 /// Says something on stderr that is not a result.

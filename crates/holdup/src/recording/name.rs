@@ -89,43 +89,6 @@ pub fn reason(reason: Reason) -> String {
     }
 }
 
-/// The key of a reason in JSON, and in lists.
-pub fn reason_key(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Futex(Primitive::Mutex) => "mutex",
-        Reason::Futex(Primitive::PiMutex) => "pi-mutex",
-        Reason::Futex(Primitive::RustMutex) => "rust-mutex",
-        Reason::Futex(Primitive::ParkingLotMutex) => "parking-lot-mutex",
-        Reason::Futex(Primitive::GoRuntime) => "go-runtime",
-        Reason::Futex(Primitive::OtherLock) => "other-lock",
-        Reason::Futex(Primitive::RwLock) => "rwlock",
-        Reason::Futex(Primitive::Libc) => "libc-lock",
-        Reason::Futex(Primitive::Semaphore) => "semaphore",
-        Reason::Futex(Primitive::Barrier) => "barrier",
-        Reason::Futex(Primitive::Condvar) => "condvar",
-        Reason::Futex(Primitive::Park) => "park",
-        Reason::Futex(Primitive::Join) => "join",
-        Reason::Futex(Primitive::Once) => "once",
-        Reason::Futex(Primitive::Unknown) => "futex",
-        Reason::Sleep => "sleep",
-        Reason::Poll => "poll",
-        Reason::Io => "io",
-        Reason::Child => "child",
-        Reason::PageFault => "page-fault",
-        Reason::Preempted => "preempted",
-        Reason::Displaced => "displaced",
-        Reason::Yielded => "yielded",
-        Reason::OtherCall => "other-call",
-        Reason::Starting => "starting",
-        Reason::Unknown => "unknown",
-    }
-}
-
-/// The key of a primitive in JSON.
-pub fn primitive_key(primitive: Primitive) -> &'static str {
-    reason_key(Reason::Futex(primitive))
-}
-
 /// A thread: `worker (1234)`.
 pub fn thread(facts: &Facts, tid: Tid) -> String {
     match facts.thread(tid) {

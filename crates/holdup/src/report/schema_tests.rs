@@ -1,12 +1,17 @@
-//! The exported JSON against its schema file, both against docs/export.md. The checker knows as much of JSON Schema as the
-//! file uses, and refuses what it does not know.
+//! Documents against their schemas, and committed schemas against the definitions they are generated from. The exported JSON
+//! against docs/export.md too.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use holdup_bench::spec::FACTORS;
+use jsonschema::Validator;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
+use super::tests::matches_file;
 use super::{csv, json, specimen};
 
 pub(super) fn document(name: &str) -> String {
@@ -14,105 +19,123 @@ pub(super) fn document(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Walks a value along its schema and remembers which properties it has met.
-pub(super) struct Checker<'a> {
-    pub(super) root: &'a Value,
-    pub(super) met: BTreeSet<String>,
+/// The schema of a document from its definition: what serde writes, described by the comments.
+pub(super) fn schema<T: JsonSchema>() -> Value {
+    // A format only names Rust's type; what a reader fills in for an absent key is of no use to who never leaves one out.
+    let plain = RecursiveTransform(|schema: &mut Schema| {
+        schema.remove("format");
+        schema.remove("default");
+    });
+    let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(plain);
+    settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-impl Checker<'_> {
-    pub(super) fn check(&mut self, value: &Value, schema: &Value, at: &str) -> Result<(), String> {
-        if let Some(reference) = schema.get("$ref") {
-            let pointer = reference.as_str().unwrap().trim_start_matches('#');
-            let target = self.root.pointer(pointer).ok_or_else(|| format!("{at}: no {pointer}"))?.clone();
-            return self.check(value, &target, pointer);
-        }
-        if let Some(choices) = schema.get("anyOf") {
-            let tries: Vec<Result<(), String>> =
-                choices.as_array().unwrap().iter().map(|choice| self.check(value, choice, at)).collect();
-            return if tries.iter().any(Result::is_ok) { Ok(()) } else { tries.into_iter().collect() };
-        }
-        for (rule, wanted) in schema.as_object().unwrap() {
-            let fine = match rule.as_str() {
-                "type" => has_type(value, wanted),
-                "const" => value == wanted,
-                "enum" => wanted.as_array().unwrap().contains(value),
-                "minimum" => value.as_f64().is_none_or(|number| number >= wanted.as_f64().unwrap()),
-                "required" => {
-                    wanted.as_array().unwrap().iter().all(|key| value.get(key.as_str().unwrap()).is_some())
+/// The committed schema is that of the definition.
+pub(super) fn assert_fresh<T: JsonSchema>(name: &str) {
+    matches_file(&Path::new("../../docs").join(name), &one_definition_per_line(&schema::<T>()));
+}
+
+/// Short, and a change of one definition is a change of one line.
+fn one_definition_per_line(schema: &Value) -> String {
+    let lines = |object: &Value| -> Vec<String> {
+        let entries = object.as_object().into_iter().flatten();
+        entries.map(|(key, value)| format!("{}:{value}", Value::from(key.as_str()))).collect()
+    };
+    let mut root = schema.clone();
+    let definitions = lines(&root["$defs"].take()).join(",\n");
+    root.as_object_mut().unwrap().remove("$defs");
+    format!("{{\n{},\n\"$defs\":{{\n{definitions}\n}}}}\n", lines(&root).join(",\n"))
+}
+
+/// The schema with other keys than it names forbidden or allowed everywhere: documents may get new keys, but not unnoticed.
+fn with_other_keys(schema: &Value, allowed: bool) -> Value {
+    let mut changed = schema.clone();
+    let mut left = vec![&mut changed];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Object(object) => {
+                if object.contains_key("properties") {
+                    object.remove("additionalProperties");
+                    if !allowed {
+                        object.insert("additionalProperties".to_owned(), false.into());
+                    }
                 }
-                "properties" | "additionalProperties" | "items" => true,
-                "description" | "title" | "$schema" | "$defs" => true,
-                unknown => return Err(format!("{at}: the checker does not know '{unknown}'")),
-            };
-            if !fine {
-                return Err(format!("{at}: {value} against {rule} {wanted}"));
+                left.extend(object.values_mut());
             }
+            Value::Array(items) => left.extend(items),
+            _ => {}
         }
-        for item in value.as_array().into_iter().flatten() {
-            self.check(item, schema.get("items").ok_or_else(|| format!("{at}: no items"))?, at)?;
-        }
-        for (key, item) in value.as_object().into_iter().flatten() {
-            let place = format!("{at}/{key}");
-            match schema.get("properties").and_then(|known| known.get(key)) {
-                Some(known) => {
-                    self.met.insert(place.clone());
-                    self.check(item, known, &place)?;
-                }
-                None => match schema.get("additionalProperties") {
-                    Some(others @ Value::Object(_)) => self.check(item, others, &place)?,
-                    _ => return Err(format!("{place} is not in the schema")),
-                },
-            }
+    }
+    changed
+}
+
+/// Checks documents, and remembers which properties they had.
+pub(super) struct Checker {
+    open: Validator,
+    closed: Validator,
+    met: BTreeSet<String>,
+}
+
+impl Checker {
+    fn new(schema: &Value) -> Checker {
+        let validator = |open| jsonschema::validator_for(&with_other_keys(schema, open)).unwrap();
+        Checker { open: validator(true), closed: validator(false), met: BTreeSet::new() }
+    }
+
+    fn check(&mut self, value: &Value) -> Result<(), String> {
+        self.closed.validate(value).map_err(|wrong| format!("{}: {wrong}", wrong.instance_path()))?;
+        // The open one tells of every object which of the keys that the schema names it has.
+        for entry in self.open.evaluate(value).iter_annotations() {
+            let Some(parent) = entry.schema_location.strip_suffix("/properties") else { continue };
+            let keys = entry.annotations.value().as_array().into_iter().flatten();
+            self.met.extend(keys.map(|key| format!("{parent}/{}", key.as_str().unwrap())));
         }
         Ok(())
     }
 }
 
-fn has_type(value: &Value, wanted: &Value) -> bool {
-    let is = |name: &str| match name {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        "number" => value.is_number(),
-        "integer" => value.is_i64() || value.is_u64(),
-        _ => false,
-    };
-    match wanted {
-        Value::Array(names) => names.iter().any(|name| is(name.as_str().unwrap())),
-        name => is(name.as_str().unwrap()),
+/// Every property that the schema names, as the checker notes them: below where in the schema.
+pub(super) fn named(schema: &Value) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    let mut left = vec![(String::new(), schema)];
+    while let Some((at, value)) = left.pop() {
+        let keys = value.get("properties").and_then(Value::as_object).into_iter().flatten();
+        named.extend(keys.map(|(key, _)| format!("{at}/{key}")));
+        left.extend(
+            value.as_object().into_iter().flatten().map(|(key, inner)| (format!("{at}/{key}"), inner)),
+        );
+        left.extend(
+            value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .enumerate()
+                .map(|(index, inner)| (format!("{at}/{index}"), inner)),
+        );
     }
+    named
 }
 
-/// Every property that the schema names, as the checker notes them.
-pub(super) fn properties(schema: &Value, at: &str, found: &mut BTreeSet<String>) {
-    let Some(object) = schema.as_object() else { return };
-    for (key, inner) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        found.insert(format!("{at}/{key}"));
-        properties(inner, &format!("{at}/{key}"), found);
+/// Every document fits the schema, and has every key that the schema names but those that begin so.
+pub(super) fn assert_covered(schema: &Value, values: &[Value], unmet: &[&str]) {
+    let mut checker = Checker::new(schema);
+    for value in values {
+        let read: Value = serde_json::from_str(&value.to_string()).unwrap();
+        checker.check(&read).unwrap_or_else(|why| panic!("{why}"));
     }
-    if let Some(items) = object.get("items") {
-        properties(items, at, found);
-    }
+    let left: Vec<String> = named(schema)
+        .into_iter()
+        .filter(|place| !checker.met.contains(place) && !unmet.iter().any(|start| place.starts_with(start)))
+        .collect();
+    assert!(left.is_empty(), "in the schema, but never written: {left:?}");
 }
 
 #[test]
 fn every_exported_key_is_in_the_schema_and_every_key_of_the_schema_is_exported() {
     let schema: Value = serde_json::from_str(&document("holdup-run-1.schema.json")).unwrap();
-    let mut checker = Checker { root: &schema, met: BTreeSet::new() };
-    for run in [specimen::full(), specimen::deep(), specimen::single(), specimen::hostile()] {
-        let text = json::run(&run).to_string();
-        let value: Value = serde_json::from_str(&text).unwrap();
-        checker.check(&value, &schema, "").unwrap_or_else(|why| panic!("{why}"));
-    }
-    let mut named = BTreeSet::new();
-    properties(&schema, "", &mut named);
-    for (name, definition) in schema["$defs"].as_object().unwrap() {
-        properties(definition, &format!("/$defs/{name}"), &mut named);
-    }
-    assert_eq!(checker.met, named);
+    let runs = [specimen::full(), specimen::deep(), specimen::single(), specimen::hostile()];
+    let values: Vec<Value> = runs.iter().map(json::run).collect();
+    assert_covered(&schema, &values, &[]);
 }
 
 #[test]
@@ -122,7 +145,7 @@ fn the_checker_finds_what_is_wrong() {
     let wrong = |change: &dyn Fn(&mut Value)| {
         let mut value = good.clone();
         change(&mut value);
-        Checker { root: &schema, met: BTreeSet::new() }.check(&value, &schema, "").is_err()
+        Checker::new(&schema).check(&value).is_err()
     };
     assert!(!wrong(&|_| ()));
     assert!(wrong(&|value| value["surprise"] = 1.into()));
@@ -136,12 +159,7 @@ fn the_checker_finds_what_is_wrong() {
 fn the_document_names_every_key_and_every_column() {
     let text = document("export.md");
     let schema: Value = serde_json::from_str(&document("holdup-run-1.schema.json")).unwrap();
-    let mut named = BTreeSet::new();
-    properties(&schema, "", &mut named);
-    for definition in schema["$defs"].as_object().unwrap().values() {
-        properties(definition, "", &mut named);
-    }
-    for place in named {
+    for place in named(&schema) {
         let key = place.rsplit('/').next().unwrap();
         assert!(text.contains(&format!("`{key}`")), "{key} is not in docs/export.md");
     }

@@ -1,13 +1,19 @@
 //! Golden texts of the reports, and properties that hold for every run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Style, chart, claims, compare, html, specimen, table};
 use crate::text;
 
 /// Compares with the golden file; with HOLDUP_BLESS=1 writes it.
 pub(super) fn golden(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/report").join(name);
+    matches_file(&PathBuf::from("tests/goldens/report").join(name), text);
+}
+
+/// The same for a file by its path from the crate's folder.
+pub(super) fn matches_file(path: &Path, text: &str) {
+    let name = path.display();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("HOLDUP_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();

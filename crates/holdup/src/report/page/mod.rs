@@ -15,7 +15,7 @@ mod trial;
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::text;
 
@@ -71,8 +71,11 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Data as it may stand in a script element: whatever strings hold, nothing ends the element.
-fn json(value: &Value) -> String {
-    let text = value.to_string();
+///
+/// # Errors
+/// A key is not text.
+fn json(data: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string(data)?;
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -83,5 +86,5 @@ fn json(value: &Value) -> String {
             c => out.push(c),
         }
     }
-    out
+    Ok(out)
 }

@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Write};
 
 use holdup_analyze::{Problem, Report, Timeline};
 use holdup_trace::Tid;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::number;
@@ -41,7 +42,7 @@ pub fn recording(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(MOUNTS.as_bytes())?;
     notes(recording, &mut out)?;
     out.write_all(b"</main>\n")?;
-    element("report", &report_json::recording(recording), &mut out)?;
+    element("report", &report_json::Document::new(recording), &mut out)?;
     tracks(report, kept, &directory, &mut out)?;
     out.write_all(CLOSE.as_bytes())?;
     out.flush()
@@ -75,8 +76,8 @@ fn notes(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"</ul></section>\n")
 }
 
-fn element(id: &str, value: &Value, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<script type=\"application/json\" id=\"{id}\">{}</script>", super::json(value))
+fn element(id: &str, data: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<script type=\"application/json\" id=\"{id}\">{}</script>", super::json(data)?)
 }
 
 /// Compressed bytes.

@@ -1,363 +1,240 @@
-//! A recording as JSON, schema `holdup-recording-1`: docs/recording-json.md describes every key,
-//! docs/holdup-recording-1.schema.json checks them.
+//! A recording as JSON, schema `holdup-recording-1`: the facts as they are defined in holdup-analyze, and beside them what only the
+//! program knows, how things are called and the sentences. docs/holdup-recording-1.schema.json is generated from these types.
 
-use holdup_analyze::{
-    Code, CpuFacts, Evidence, Facts, Finding, Frame, Histogram, Hotspot, HotspotClass, LockFacts, LockName,
-    OffTime, PairFacts, Problem, ProcessFacts, Role, Site, Subject, ThreadFacts, Totals, Unit,
-};
-use holdup_trace::{Counter, LockFigures, Spread, ThreadUsage, Tid};
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+use holdup_analyze::{Facts, Finding, Hotspot, LockFacts, PairFacts, Problem, Site, Subject};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{sentences, summary};
 use crate::recording::Recording;
 use crate::recording::name;
 
-/// Everything: header, figures, findings with their sentences, problems.
-pub fn recording(recording: &Recording) -> Value {
-    let report = &recording.report;
-    let facts = &report.facts;
-    let damage = recording.damage.iter().map(|one| json!({ "at_byte": one.at, "why": one.why }));
-    json!({
-        "schema": "holdup-recording-1",
-        "file": recording.path.to_string_lossy(),
-        "file_bytes": recording.file_bytes,
-        "headline": summary::headline(recording),
-        "header": facts.header,
-        "ending": facts.ending,
-        "start_ns": facts.start_ns,
-        "end_ns": facts.end_ns,
-        "totals": totals(&facts.totals),
-        "counted_switches": summary::counted_switches(facts),
-        "findings": report.findings.iter().map(|one| finding(recording, one)).collect::<Value>(),
-        "problems": report.problems.iter().map(|one| problem(facts, one)).collect::<Value>(),
-        "damage": damage.collect::<Value>(),
-        "cpus": facts.cpus.iter().map(cpu).collect::<Value>(),
-        "processes": facts.processes.iter().map(process).collect::<Value>(),
-        "threads": facts.threads.iter().map(thread).collect::<Value>(),
-        "locks": facts.locks.iter().map(lock).collect::<Value>(),
-        "pairs": facts.pairs.iter().map(pair).collect::<Value>(),
-        "symbols": facts.symbols.iter().map(code).collect::<Value>(),
-        "modules": facts.modules.iter().map(code).collect::<Value>(),
-        "hotspots": facts.hotspots.iter().map(hotspot).collect::<Value>(),
-        "calls": facts.calls.iter().map(|(call, count)| json!({ "number": call.0, "count": count })).collect::<Value>(),
-        "yield_sites": sites(&facts.yield_sites),
-        "counters": counters(&facts.counters),
-    })
+/// Everything that a recording says: header, figures, findings with their sentences, problems.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "A recording of holdup")]
+pub struct Document<'a> {
+    /// Name and version of this form.
+    #[schemars(extend("const" = "holdup-recording-1"))]
+    schema: &'static str,
+    /// The file that was read.
+    file: Cow<'a, str>,
+    /// Its size.
+    file_bytes: u64,
+    /// What matters most, as a sentence.
+    headline: String,
+    /// Context switches by the kernel's own count, to compare with those recorded.
+    counted_switches: Option<u64>,
+    #[serde(flatten)]
+    facts: &'a Facts,
+    /// What holds threads up, worst first.
+    findings: Vec<Found<'a>>,
+    /// What weakens the figures.
+    problems: Vec<Weakness<'a>>,
+    /// Parts of the file that cannot be read.
+    damage: Vec<Damage<'a>>,
+    /// What threads waited for on futexes, most time lost first; waits by design are among them.
+    locks: Vec<Lock<'a>>,
+    /// Threads that woke each other, most round trips first.
+    pairs: Vec<Pair<'a>>,
+    /// Instructions where samples pile up, most first.
+    hotspots: Vec<Spot<'a>>,
+    /// Where threads yielded, most first.
+    yield_sites: Vec<Place<'a>>,
 }
 
-fn finding(recording: &Recording, finding: &Finding) -> Value {
-    let facts = &recording.report.facts;
-    let words = sentences::of(recording, finding);
-    let moments = finding
-        .moments
-        .iter()
-        .map(|moment| json!({ "tid": moment.tid.0, "from_ns": moment.from_ns, "to_ns": moment.to_ns }));
-    json!({
-        "kind": finding.kind.name(),
-        "severity_share": finding.severity,
-        "what": words.what,
-        "subjects": finding.subjects.iter().map(|one| subject(facts, one)).collect::<Value>(),
-        "place": finding.place.as_ref().map(site),
-        "evidence": finding.evidence.iter().map(evidence).collect::<Value>(),
-        "moments": moments.collect::<Value>(),
-        "cure": words.cure,
-        "proof": words.proof.words().join(" "),
-    })
-}
-
-fn evidence(evidence: &Evidence) -> Value {
-    let unit = match evidence.unit {
-        Unit::Count => "count",
-        Unit::PerSecond => "1/s",
-        Unit::Ns => "ns",
-        Unit::Share => "share",
-        Unit::Ratio => "ratio",
-    };
-    json!({ "name": evidence.name, "value": evidence.value, "unit": unit })
-}
-
-fn subject(facts: &Facts, subject: &Subject) -> Value {
-    let (kind, number) = match subject {
-        Subject::Lock { index, .. } => ("lock", json!(index)),
-        Subject::Thread { tid, .. } => ("thread", json!(tid.0)),
-        Subject::Process { pid, .. } => ("process", json!(pid.0)),
-        Subject::Variable(_) => ("variable", Value::Null),
-        Subject::Function(_) => ("function", Value::Null),
-    };
-    json!({ "kind": kind, "number": number, "name": name::subject(facts, subject) })
-}
-
-/// A problem with a stable code and its sentence.
-fn problem(facts: &Facts, problem: &Problem) -> Value {
-    let (code, path) = match problem {
-        Problem::Lost { .. } => ("lost", None),
-        Problem::CutOff => ("cut-off", None),
-        Problem::ClockSkew { .. } => ("clock-skew", None),
-        Problem::SwitchesDiffer { .. } => ("switches-differ", None),
-        Problem::Displaced { .. } => ("displaced", None),
-        Problem::Unreadable { path, .. } => ("unreadable", Some(path)),
-        Problem::Replaced { path } => ("replaced", Some(path)),
-        Problem::NoLines { path, .. } => ("no-lines", Some(path)),
-        Problem::Unknown { .. } => ("unknown", None),
-    };
-    json!({ "code": code, "path": path, "message": summary::problem(facts, problem) })
-}
-
-fn totals(totals: &Totals) -> Value {
-    json!({
-        "events": totals.events,
-        "lost": totals.lost,
-        "switches": totals.switches,
-        "involuntary": totals.involuntary,
-        "on_cpu_ns": totals.on_cpu_ns,
-        "thread_ns": totals.thread_ns,
-        "lock_wait_ns": totals.lock_wait_ns,
-        "run_ns": histogram(&totals.run_ns),
-        "run_delay_ns": histogram(&totals.run_delay_ns),
-        "runnable_ns": totals.runnable_ns,
-        "user_samples": totals.user_samples,
-        "kernel_samples": totals.kernel_samples,
-        "wasted_wakes": totals.wasted_wakes,
-    })
-}
-
-fn cpu(cpu: &CpuFacts) -> Value {
-    json!({
-        "busy_ns": cpu.busy_ns,
-        "switches": cpu.switches,
-        "lost": cpu.lost,
-        "counters": counters(&cpu.counters),
-    })
-}
-
-fn process(process: &ProcessFacts) -> Value {
-    json!({
-        "pid": process.pid.0,
-        "name": process.name,
-        "program": process.program,
-        "threads": process.threads,
-    })
-}
-
-fn thread(thread: &ThreadFacts) -> Value {
-    let off = thread.off.iter().map(|(reason, off)| {
-        let mut value = off_time(off);
-        value["reason"] = name::reason_key(*reason).into();
-        value["idle"] = reason.is_idle().into();
-        value
-    });
-    json!({
-        "tid": thread.tid.0,
-        "pid": thread.pid.0,
-        "name": thread.name,
-        "born_ns": thread.born_ns,
-        "ended_ns": thread.ended_ns,
-        "exited": thread.exited,
-        "on_cpu_ns": thread.on_cpu_ns,
-        "off": off.collect::<Value>(),
-        "involuntary": thread.involuntary,
-        "voluntary": thread.voluntary,
-        "run_ns": histogram(&thread.run_ns),
-        "run_delay_ns": histogram(&thread.run_delay_ns),
-        "migrations": thread.migrations,
-        "user_samples": thread.user_samples,
-        "kernel_samples": thread.kernel_samples,
-        "lock_wait_ns": thread.lock_wait_ns,
-        "wakes": thread.wakes,
-        "usage_first": thread.usage.as_ref().map(|(first, _)| usage(first)),
-        "usage_last": thread.usage.as_ref().map(|(_, last)| usage(last)),
-    })
-}
-
-fn usage(usage: &ThreadUsage) -> Value {
-    json!({
-        "voluntary": usage.voluntary,
-        "involuntary": usage.involuntary,
-        "user_ns": usage.user_ns,
-        "kernel_ns": usage.kernel_ns,
-        "priority": usage.priority,
-    })
-}
-
-fn off_time(off: &OffTime) -> Value {
-    json!({ "count": off.count, "time_ns": off.ns })
-}
-
-fn figures(figures: &LockFigures) -> Value {
-    let spread = |spread: Spread| {
-        json!({
-            "measured": spread.count,
-            "scale": spread.scale,
-            "sum_ns": spread.sum_ns,
-            "median_ns": spread.p50_ns,
-            "p99_ns": spread.p99_ns,
-            "max_ns": spread.max_ns,
-        })
-    };
-    json!({
-        "acquisitions": figures.acquisitions,
-        "contended": figures.contended,
-        "slept": figures.slept,
-        "threads": figures.threads,
-        "wait": spread(figures.wait),
-        "hold": spread(figures.hold),
-    })
-}
-
-fn lock(lock: &LockFacts) -> Value {
-    let waiters = lock.waiters.iter().map(|(tid, off)| by_thread(*tid, off.count, off.ns));
-    let holders = lock.holders.iter().map(|holder| by_thread(holder.tid, holder.count, holder.ns));
-    let off = lock
-        .holder_doing
-        .off
-        .iter()
-        .map(|(reason, ns)| json!({ "reason": name::reason_key(*reason), "time_ns": ns }));
-    let words = lock.words.map(
-        |(readings, held, contended)| json!({ "readings": readings, "held": held, "contended": contended }),
-    );
-    let longest =
-        lock.longest.iter().map(|(tid, from, to)| json!({ "tid": tid.0, "from_ns": from, "to_ns": to }));
-    json!({
-        "pid": lock.pid.0,
-        // As text: a reader that keeps numbers as doubles would round it.
-        "address": lock.addr.map(|addr| format!("{addr:#x}")),
-        "name": name::lock(lock),
-        "symbol": symbol(&lock.name),
-        "primitive": name::primitive_key(lock.primitive),
-        "contention": lock.primitive.is_contention(),
-        "waits": lock.waits,
-        "wait_ns": histogram(&lock.wait_ns),
-        "refused_waits": lock.refused_waits,
-        "timeouts": lock.timeouts,
-        "wakes": lock.wakes,
-        "wasted_wakes": lock.wasted_wakes,
-        "max_waiters": lock.max_waiters,
-        "waiters": waiters.collect::<Value>(),
-        "holders": holders.collect::<Value>(),
-        "wait_sites": sites(&lock.wait_sites),
-        "wake_sites": sites(&lock.wake_sites),
-        "holder_running_ns": lock.holder_doing.running_ns,
-        "holder_off": off.collect::<Value>(),
-        "holder_unknown_ns": lock.holder_doing.unknown_ns,
-        "holder_off_sites": sites(&lock.holder_doing.off_sites),
-        "handover_ns": histogram(&lock.handover_ns),
-        "run_before_ns": histogram(&lock.run_before_ns),
-        "contended_ns": lock.contended_ns,
-        "words": words,
-        "figures": lock.figures.as_ref().map(figures),
-        "herd_calls": lock.herds.calls,
-        "herd_woken": lock.herds.woken,
-        "herd_back_to_sleep": lock.herds.back_to_sleep,
-        "inversions": off_time(&lock.inversions),
-        "longest": longest.collect::<Value>(),
-    })
-}
-
-fn symbol(name: &LockName) -> Value {
-    match name {
-        LockName::Symbol { name, offset } => json!({ "name": name, "offset": offset }),
-        LockName::Site(_) | LockName::Address => Value::Null,
+impl<'a> Document<'a> {
+    /// The recording in this form.
+    pub fn new(recording: &'a Recording) -> Document<'a> {
+        let report = &recording.report;
+        let facts = &report.facts;
+        Document {
+            schema: "holdup-recording-1",
+            file: recording.path.to_string_lossy(),
+            file_bytes: recording.file_bytes,
+            headline: summary::headline(recording),
+            counted_switches: summary::counted_switches(facts),
+            facts,
+            findings: report.findings.iter().map(|finding| Found::new(recording, finding)).collect(),
+            problems: report.problems.iter().map(|problem| Weakness::new(facts, problem)).collect(),
+            damage: recording.damage.iter().map(|one| Damage { at_byte: one.at, why: &one.why }).collect(),
+            locks: facts.locks.iter().map(Lock::new).collect(),
+            pairs: facts.pairs.iter().map(|facts| Pair { facts, sites: places(&facts.sites) }).collect(),
+            hotspots: facts.hotspots.iter().map(Spot::new).collect(),
+            yield_sites: places(&facts.yield_sites),
+        }
     }
 }
 
-fn by_thread(tid: Tid, count: u64, ns: u64) -> Value {
-    json!({ "tid": tid.0, "count": count, "time_ns": ns })
+/// A finding, with its sentences.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Finding")]
+struct Found<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    /// The finding as a sentence.
+    what: String,
+    /// Whom and what it is about.
+    subjects: Vec<About>,
+    /// Where in the program.
+    place: Option<Place<'a>>,
+    /// What to try.
+    cure: &'static str,
+    /// The command that tests the cure; a comparison with a recording made after the change, where no command does it alone.
+    proof: String,
 }
 
-fn pair(pair: &PairFacts) -> Value {
-    json!({
-        "a": pair.a.0,
-        "b": pair.b.0,
-        "a_wakes_b": pair.wakings.a_to_b,
-        "b_wakes_a": pair.wakings.b_to_a,
-        "round_trips": pair.round_trips,
-        "run_ns": histogram(&pair.run_ns),
-        "sites": sites(&pair.sites),
-        "from_ns": pair.from_ns,
-        "to_ns": pair.to_ns,
-    })
-}
-
-fn code(code: &Code) -> Value {
-    json!({ "frame": frame(&code.frame), "hits": code.hits, "inclusive": code.inclusive })
-}
-
-fn hotspot(spot: &Hotspot) -> Value {
-    let class = match spot.class {
-        HotspotClass::Atomic => "atomic",
-        HotspotClass::Pause => "pause",
-    };
-    let threads = spot.threads.iter().map(|(tid, hits)| json!({ "tid": tid.0, "hits": hits }));
-    json!({
-        "frame": frame(&spot.frame),
-        "instruction": spot.instruction,
-        "class": class,
-        "variable": spot.variable.as_ref().map(|variable| name::lock_short(variable, None)),
-        "hits": spot.hits,
-        "function_hits": spot.function_hits,
-        "threads": threads.collect::<Value>(),
-    })
-}
-
-fn sites(sites: &[Site]) -> Value {
-    sites.iter().map(site).collect()
-}
-
-fn site(site: &Site) -> Value {
-    json!({
-        "count": site.count,
-        "time_ns": site.ns,
-        "place": name::caller(site),
-        "trail": site.trail.iter().map(frame).collect::<Value>(),
-    })
-}
-
-fn frame(frame: &Frame) -> Value {
-    let role = match frame.role {
-        Role::Program => "program",
-        other => name::role(other),
-    };
-    json!({
-        "function": frame.function.as_deref(),
-        "module": &*frame.module,
-        "offset": format!("{:#x}", frame.offset),
-        "file": frame.file.as_deref(),
-        "line": frame.line,
-        "inlined": frame.inlined,
-        "role": role,
-    })
-}
-
-fn histogram(histogram: &Histogram) -> Value {
-    let buckets =
-        histogram.buckets().map(|(from, to, count)| json!({ "from_ns": from, "to_ns": to, "count": count }));
-    json!({
-        "count": histogram.count(),
-        "sum_ns": histogram.sum_ns(),
-        "min_ns": histogram.min_ns(),
-        "median_ns": histogram.median_ns(),
-        "p90_ns": histogram.quantile_ns(0.9),
-        "p99_ns": histogram.quantile_ns(0.99),
-        "max_ns": histogram.max_ns(),
-        "buckets": buckets.collect::<Value>(),
-    })
-}
-
-fn counters(counters: &std::collections::BTreeMap<Counter, u64>) -> Value {
-    let named = counters.iter().map(|(counter, value)| (counter_key(*counter).to_owned(), (*value).into()));
-    Value::Object(named.collect::<Map<String, Value>>())
-}
-
-fn counter_key(counter: Counter) -> &'static str {
-    match counter {
-        Counter::FutexCalls => "futex_calls",
-        Counter::FutexAgain => "futex_again",
-        Counter::Cycles => "cycles",
-        Counter::Instructions => "instructions",
-        Counter::L2Misses => "l2_misses",
-        Counter::L3Misses => "l3_misses",
-        Counter::Migrations => "migrations",
-        Counter::MinorFaults => "minor_faults",
-        Counter::RecorderCpuNs => "recorder_cpu_ns",
+impl<'a> Found<'a> {
+    fn new(recording: &'a Recording, finding: &'a Finding) -> Found<'a> {
+        let words = sentences::of(recording, finding);
+        let subjects = finding.subjects.iter().map(|subject| About::new(&recording.report.facts, subject));
+        Found {
+            finding,
+            what: words.what,
+            subjects: subjects.collect(),
+            place: finding.place.as_ref().map(Place::new),
+            cure: words.cure,
+            proof: words.proof.words().join(" "),
+        }
     }
+}
+
+/// Whom or what a finding is about.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Subject")]
+struct About {
+    /// lock, thread, process, variable or function.
+    kind: &'static str,
+    /// Index in locks, or number of the thread or process.
+    number: Option<usize>,
+    /// How reports call it.
+    name: String,
+}
+
+impl About {
+    fn new(facts: &Facts, subject: &Subject) -> About {
+        let (kind, number) = match subject {
+            Subject::Lock { index, .. } => ("lock", Some(*index)),
+            Subject::Thread { tid, .. } => ("thread", Some(tid.0 as usize)),
+            Subject::Process { pid, .. } => ("process", Some(pid.0 as usize)),
+            Subject::Variable(_) => ("variable", None),
+            Subject::Function(_) => ("function", None),
+        };
+        About { kind, number, name: name::subject(facts, subject) }
+    }
+}
+
+/// What weakens the figures.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+struct Weakness<'a> {
+    /// lost, cut-off, clock-skew, switches-differ, displaced, unreadable, replaced, no-lines or unknown.
+    code: &'static str,
+    /// The file that it is about.
+    path: Option<&'a str>,
+    /// The problem as a sentence.
+    message: String,
+}
+
+impl<'a> Weakness<'a> {
+    fn new(facts: &Facts, problem: &'a Problem) -> Weakness<'a> {
+        let (code, path) = match problem {
+            Problem::Lost { .. } => ("lost", None),
+            Problem::CutOff => ("cut-off", None),
+            Problem::ClockSkew { .. } => ("clock-skew", None),
+            Problem::SwitchesDiffer { .. } => ("switches-differ", None),
+            Problem::Displaced { .. } => ("displaced", None),
+            Problem::Unreadable { path, .. } => ("unreadable", Some(path.as_str())),
+            Problem::Replaced { path } => ("replaced", Some(path.as_str())),
+            Problem::NoLines { path, .. } => ("no-lines", Some(path.as_str())),
+            Problem::Unknown { .. } => ("unknown", None),
+        };
+        Weakness { code, path, message: summary::problem(facts, problem) }
+    }
+}
+
+/// A part of the file that cannot be read.
+#[derive(Serialize, JsonSchema)]
+struct Damage<'a> {
+    /// Where in the file.
+    at_byte: u64,
+    /// What is wrong.
+    why: &'a str,
+}
+
+/// A lock, or whatever else threads waited for on a futex.
+#[derive(Serialize, JsonSchema)]
+struct Lock<'a> {
+    /// How reports call it.
+    name: String,
+    /// Whether a wait means that another thread is in the way.
+    contention: bool,
+    #[serde(flatten)]
+    facts: &'a LockFacts,
+    /// Where it is waited for, most time first.
+    wait_sites: Vec<Place<'a>>,
+    /// Where it is released, most wakes first.
+    wake_sites: Vec<Place<'a>>,
+    /// Where holders left the CPU while others waited, most time first.
+    holder_off_sites: Vec<Place<'a>>,
+}
+
+impl<'a> Lock<'a> {
+    fn new(facts: &'a LockFacts) -> Lock<'a> {
+        Lock {
+            name: name::lock(facts),
+            contention: facts.primitive.is_contention(),
+            facts,
+            wait_sites: places(&facts.wait_sites),
+            wake_sites: places(&facts.wake_sites),
+            holder_off_sites: places(&facts.holder_doing.off_sites),
+        }
+    }
+}
+
+/// Two threads that follow each other.
+#[derive(Serialize, JsonSchema)]
+struct Pair<'a> {
+    #[serde(flatten)]
+    facts: &'a PairFacts,
+    /// Where they hand over, most first.
+    sites: Vec<Place<'a>>,
+}
+
+/// An instruction where samples pile up.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Hotspot")]
+struct Spot<'a> {
+    #[serde(flatten)]
+    facts: &'a Hotspot,
+    /// The variable that it works on.
+    variable: Option<String>,
+}
+
+impl<'a> Spot<'a> {
+    fn new(facts: &'a Hotspot) -> Spot<'a> {
+        let variable = facts.variable.as_ref().map(|variable| name::lock_short(variable, None));
+        Spot { facts, variable }
+    }
+}
+
+/// A place in the program.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Site")]
+struct Place<'a> {
+    /// The program's own function in it, as reports call it.
+    place: Option<String>,
+    #[serde(flatten)]
+    site: &'a Site,
+}
+
+impl<'a> Place<'a> {
+    fn new(site: &'a Site) -> Place<'a> {
+        Place { place: name::caller(site), site }
+    }
+}
+
+fn places(sites: &[Site]) -> Vec<Place<'_>> {
+    sites.iter().map(Place::new).collect()
 }
