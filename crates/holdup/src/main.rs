@@ -1,4 +1,4 @@
-//! `holdup`: finds what is holding threads up, and proves which cure works.
+//! `holdup`: finds out what makes a multithreaded program wait, and measures which fix helps.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -23,8 +23,8 @@ use crate::store::NewRun;
 pub struct Options {
     #[command(flatten)]
     factors: FactorFlags,
-    /// The lock that others are compared with; 'none' is the bare loop, 'off' compares with nothing [default: pthread, on
-    /// Windows critical-section, where it can do what is asked]
+    /// Lock to compare the others with; 'none' is the bare loop, 'off' makes no comparison [default: pthread, on Windows
+    /// critical-section, if it can do what you ask for]
     #[arg(long, value_name = "LOCK", help_heading = "Measuring")]
     baseline: Option<String>,
     /// Runs per combination
@@ -39,7 +39,7 @@ pub struct Options {
     /// Replace FILE if it exists
     #[arg(long, help_heading = "Results")]
     force: bool,
-    /// JSON in place of the table
+    /// Print JSON instead of the table
     #[arg(long, help_heading = "Results")]
     json: bool,
 }
@@ -55,9 +55,9 @@ Examples:
   holdup bench --lock eventfd --yield never,holding --repeat 10 --html page.html
       what a yield inside the section costs, as a page with charts
   holdup bench --resume
-      continue what Ctrl-C, a crash or a power cut stopped
+      continue a run that Ctrl-C, a crash or a power cut stopped
 
-'holdup list locks' and 'holdup list factors' show what there is to choose from.";
+'holdup list locks' and 'holdup list factors' show what you can choose from.";
 
 /// Locks that differ in kind: the bare loop, what languages offer, and one of each family.
 ///
@@ -107,7 +107,7 @@ impl Options {
     fn resume(&self, run: &str) -> Result<Outcome, Error> {
         if !self.factors.given.is_empty() {
             return Err(Error::Argument(
-                "--resume measures what the run was begun with; give no factors with it".to_owned(),
+                "--resume continues a run with its own factors; give none with it".to_owned(),
             ));
         }
         let mut store = self.measuring.open_store()?;

@@ -4,7 +4,7 @@ use super::measure::StoreFile;
 use super::{Error, Status, output};
 use crate::report;
 
-/// Puts two runs side by side: the cells that both have, the ratio of their times with its interval, and a verdict.
+/// Compares two runs: the cells that both have, the ratio of their times with its interval, and a verdict.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -23,8 +23,8 @@ Examples:
   holdup compare 3 last            is the newest run faster than run 3?
   holdup compare 1 2 --store lab.db
 
-A ratio above 1 means that RUN_B took longer. Runs of different times differ by
-more than their samples show: believe what holds when both are measured again.";
+A ratio above 1 means that RUN_B took longer. Runs made at different times differ
+by more than their samples show: trust what holds when you measure both again.";
 
 /// Prints the comparison.
 ///

@@ -26,21 +26,21 @@ use crate::trial::search::{self, Rules, Trial, Watch as _};
 /// First argument of the program that the demo looks at; not for users.
 pub const WORKER: &str = "__sell-tickets";
 
-/// Shows on a built-in program what holdup does: records it, says what holds it up, tries cures, and says which one helps. Takes
-/// less than a minute and leaves nothing behind.
+/// Shows on a built-in program what holdup does: records it, says what holds it up, tries fixes, and says which one helps.
+/// Takes less than a minute and leaves nothing behind.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Seed of the order of runs [default: by chance]
+    /// Seed of the order of runs [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  holdup demo                      the story, in less than a minute
-  holdup record -- ./your-program  then the same with your own program:
-  holdup try -- ./your-program     what holds it up, and which cure helps";
+  holdup demo                      what holdup does, in less than a minute
+  holdup record -- ./your-program  then your own program: what holds it up,
+  holdup try -- ./your-program     and which fix helps";
 
 /// How long one run of the program is.
 const RUN_MS: u32 = 1000;
@@ -144,7 +144,7 @@ fn seen(recording: &Recording, style: &Style) -> String {
     let Some(worst) = findings.first() else {
         return paragraph(&summary::headline(recording), style)
             + &paragraph(
-                "On a machine with idle CPUs the lock is hardly ever waited for; other programs that use all CPUs hide it too.",
+                "On a machine with idle CPUs, threads hardly ever wait for the lock; other programs that use all CPUs hide it too.",
                 style,
             );
     };
@@ -207,12 +207,12 @@ fn trial(
 
 /// The trial, and what to do with one's own program.
 fn cures(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {
-    let mut out = title(2, "Which cure helps?", "holdup try -- ./ticket-office", style);
+    let mut out = title(2, "Which fix helps?", "holdup try -- ./ticket-office", style);
     out.push_str(&shown::result(subject, rules, trial, style));
     if let Verdict::Helps(at) = trial.verdict {
         let own = Program::with_values(vec![format!("./{NAME}").into()], Vec::new());
         out.push_str(&title(3, "Keep it:", &keep::keep(&trial.tried[at].remedy, &own).line, style));
     }
-    out.push_str("\nYour own program:\n  holdup record -- PROGRAM ...   what holds it up\n  holdup try -- PROGRAM ...      which cure helps, or that none does\n");
+    out.push_str("\nYour own program:\n  holdup record -- PROGRAM ...   what holds it up\n  holdup try -- PROGRAM ...      which fix helps, or that none does\n");
     out
 }

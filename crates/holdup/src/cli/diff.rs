@@ -6,7 +6,7 @@ use super::{Error, Status, output};
 use crate::recording::{self, Window};
 use crate::report::recording::diff;
 
-/// Puts two recordings side by side: which findings are gone, new, better or worse, and the figures behind them.
+/// Compares two recordings: which findings are gone, new, better or worse, and the figures behind them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -25,8 +25,8 @@ Examples:
   holdup diff monday.holdup friday.holdup --json
 
 Findings are matched by kind and by the lock's variable or call site, which stay
-the same from run to run. One recording of each side shows what changed, not how
-much it varies: believe a small change when it shows again.";
+the same from run to run. One recording of each shows what changed, but not how
+much it varies: trust a small change only when it shows again.";
 
 /// Prints the comparison.
 ///

@@ -3,7 +3,7 @@
 use super::{Error, Status, output};
 use crate::report::recording::doctor;
 
-/// Says what this machine and user allow to record, what each missing right would add, and the one command that grants the least of it.
+/// Says what this machine and user can record, what each missing right would add, and the command that grants the least of it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -17,8 +17,8 @@ Examples:
   holdup doctor
   holdup doctor --json | jq '.abilities[] | select(.works | not)'
 
-Nothing is changed. On the first time on a kernel the numbers of its events are
-found out by trial, which can take some seconds in the background.";
+Nothing is changed. The first run on a kernel finds the numbers of its events by
+trial, which can take some seconds in the background.";
 
 /// Looks and tells.
 ///

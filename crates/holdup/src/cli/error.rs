@@ -105,12 +105,12 @@ impl fmt::Display for Error {
             Error::RecordingExists(path) => {
                 write!(
                     f,
-                    "{} exists, and no recording is overwritten; give another name with -o",
+                    "{} exists, and holdup overwrites no recording; give another name with -o",
                     path.display()
                 )
             }
             Error::ExportExists(path) => {
-                write!(f, "{} exists, and is not replaced; give another name", path.display())
+                write!(f, "{} exists, and holdup does not replace it; give another name", path.display())
             }
             Error::Recording(why) => why.fmt(f),
             Error::Command { name, why } if why.kind() == io::ErrorKind::NotFound => {

@@ -19,7 +19,7 @@ pub struct Options {
     /// Everything: factors, samples, environment, warnings
     #[arg(long)]
     json: bool,
-    /// Write here in place of stdout
+    /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace FILE if it exists

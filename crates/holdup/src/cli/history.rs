@@ -13,7 +13,7 @@ use crate::report::{chart, number};
 use crate::results::RunRecord;
 use crate::store::{RunSummary, Store};
 
-/// Shows the runs in the store, newest first; or one of them again, with its tables, charts and claims.
+/// Shows the runs in the store, newest first, or one of them again with its tables, charts and claims.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -27,7 +27,7 @@ pub struct Options {
     force: bool,
     #[command(flatten)]
     store: StoreFile,
-    /// Show so many
+    /// Number of runs to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
 }

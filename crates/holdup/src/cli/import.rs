@@ -20,16 +20,16 @@ pub struct Options {
     /// The file that perf wrote
     #[arg(value_name = "PERF_DATA")]
     file: PathBuf,
-    /// Write the recording here; it must not exist [default: PERF_DATA.holdup in this folder]
+    /// Write the recording to this new file [default: PERF_DATA.holdup in this folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Show this process of the file and those it started, not the command that perf ran; may be repeated
+    /// Import this process of the file and those it started, not the command that perf ran; may be repeated
     #[arg(short, long = "pid", value_name = "PID", conflicts_with = "all")]
     pids: Vec<u32>,
-    /// Show every program of the machine that perf saw, not only the command that it ran and its children
+    /// Import every program that perf saw, not only the command that it ran and its children
     #[arg(long)]
     all: bool,
-    /// Only import; 'holdup report' shows it later
+    /// Only import; show nothing. 'holdup report' shows it later
     #[arg(long)]
     no_report: bool,
 }
@@ -41,8 +41,8 @@ Examples:
   holdup import perf.data -o server.holdup
   holdup import perf.data -p 4711   one process that perf saw, and its children
 
-'holdup record' sees more at less cost: lock waits with their callers, and no
-root. What the file lacks is named.";
+'holdup record' sees more at less cost: lock waits with their callers, without
+root. The report names what the file lacks.";
 
 impl Options {
     fn scope(&self) -> Scope {

@@ -9,7 +9,7 @@ use super::{Error, Status, output};
 use crate::experiment;
 use crate::metric::METRICS;
 
-/// Shows what there is to choose from.
+/// Lists what you can choose from.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {

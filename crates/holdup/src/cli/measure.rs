@@ -19,16 +19,16 @@ pub struct Measuring {
     /// Keep nothing: measure, show, forget
     #[arg(long, conflicts_with_all = ["store", "resume"])]
     no_store: bool,
-    /// Continue a run that was stopped or killed; without RUN the newest such one
+    /// Continue a run that was stopped or killed [default: the newest]
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Seed of the order and of every random draw [default: a new one, which is printed]
     #[arg(long, allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// Longest time for one run, such as 30s; a run that takes longer failed [default: 10s and 20 times what is asked for]
+    /// Time limit of one run, such as 30s; a run that takes longer has failed [default: 10s and 20 times what you ask for]
     #[arg(long, value_name = "TIME")]
     limit: Option<String>,
-    /// Keep runs although something else used the machine (default: reject and repeat them, at most half as long again)
+    /// Keep runs even if something else used the machine (default: reject and repeat them, at most half as long again)
     #[arg(long)]
     no_reject: bool,
     #[arg(long, hide = true, conflicts_with = "no_reject")]

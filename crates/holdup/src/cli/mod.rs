@@ -76,7 +76,7 @@ pub enum Request {
     Behaviour(Vec<String>),
 }
 
-/// Finds what is holding threads up, and proves which cure works.
+/// Finds out what makes a multithreaded program wait, and measures which fix helps.
 #[derive(Debug, Parser)]
 #[command(name = "holdup", version, after_help = EXAMPLES, after_long_help = EXAMPLES, max_term_width = 80)]
 struct Arguments {
@@ -86,80 +86,80 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  holdup demo                     the story, on a built-in program
+  holdup demo                     what holdup does, on a built-in program
   holdup bench                    what the main locks cost here, in a minute
   holdup bench --lock adaptive,pthread --threads 1..8 --gap 0,500ns
   holdup timemutex 1 5 10 8       the 1998 program: Depth 5, Delay 10, 8 threads
   holdup reproduce all --quick    do published claims about locks hold here?
-  holdup record -- ./server       what holds its threads up?
-  holdup record -p 1234 --for 10s  the same of a running process
-  holdup try -- ./prog -t 16      which cure helps it, and how surely?
-  holdup with --lock adaptive -- ./server  keep a cure: run under another lock
+  holdup record -- ./server       what do its threads wait for?
+  holdup record -p 1234 --for 10s  the same for a running process
+  holdup try -- ./prog -t 16      which fix helps, and how sure is that?
+  holdup with --lock adaptive -- ./server  keep a fix: run it with another lock
   holdup time -- make             time, switches and memory of any command
   holdup list locks               what can be measured
 
-Exit status: 0 all is well, 1 a measured lock failed, 2 the input is wrong,
-130 stopped with Ctrl-C; 'holdup time', 'record' and 'with' exit as their program
-does.";
+Exit status: 0 success, 1 a measured lock failed, 2 the input is wrong, 130
+stopped with Ctrl-C; 'time', 'record' and 'with' exit as their program does.";
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Measure locks under chosen conditions
     ///
-    /// Every combination of the factors' values is a cell; each cell is measured several times, each time in a process of its
-    /// own, in an order shuffled by the seed, next to the baseline. Every sample is kept in the store.
+    /// Every combination of the factors' values is a cell. Each cell is measured several times, next to the baseline, in random
+    /// order and each time in a process of its own. Every sample is kept in the store.
     Bench(bench::Options),
     /// Measure an experiment file: its sweeps, charts and claims
     Run(run::Options),
-    /// Hold published claims about threads and locks against this machine
+    /// Check published claims about threads and locks on this machine
     Reproduce(reproduce::Options),
-    /// The 1998 program TimeMutex: its arguments, its checks
+    /// Run the 1998 program TimeMutex, with its arguments and checks
     ///
-    /// NUMTHREADS threads each repeat 1,000,000 times: take a lock DEPTH times, perhaps yield, waste CPU time, release it DEPTH
-    /// times, perhaps yield. One run; it shows elapsed, user and kernel time, and context switches.
+    /// NUMTHREADS threads each repeat 1,000,000 times: take a lock DEPTH times, perhaps yield, use CPU time, release it DEPTH
+    /// times, perhaps yield. It shows elapsed, user and kernel time, and context switches of one run.
     #[command(name = "timemutex")]
     TimeMutex(timemutex::Options),
-    /// Time, context switches, page faults and peak memory of a command
+    /// Measure time, context switches, page faults and peak memory of a command
     ///
-    /// The figures are the kernel's, of the command and the children it waited for. The exit status is the command's: 128 and its
-    /// number for a signal, 127 for a command that is not there, 126 for one that cannot be started.
+    /// The kernel counts the command and the children that it waited for. The exit status is the command's: 128 plus the number
+    /// of a signal, 127 for a command that does not exist, 126 for one that cannot be started.
     Time(time::Options),
-    /// Record what holds a program's threads up, started or running; no root needed
+    /// Record what a program's threads wait for, started or running; no root needed
     ///
-    /// Switches, lock waits with call paths, CPU samples. The file is kept for 'holdup report'; the exit status is the program's.
+    /// Records switches, lock waits with call paths, and CPU samples in a file for 'holdup report'. The exit status is the
+    /// program's.
     Record(record::Options),
-    /// Which cure helps this program: other locks, gates, fewer CPUs, arguments; paired runs
+    /// Find which fix helps a program: other locks, gates, fewer CPUs, arguments
     ///
-    /// The program runs as it is and under each remedy, paired and shuffled, until it is decided what helps. "Nothing helps" and "too
-    /// noisy to tell" are answers too.
+    /// The program runs unchanged and under each remedy, in randomised paired runs, until it is decided what helps. "Nothing
+    /// helps" and "too noisy to tell" are answers too.
     Try(Box<try_::Options>),
-    /// The story on a built-in program, in less than a minute: what holds it up, and which cure helps
+    /// Show on a built-in program, in less than a minute, what holds it up and which fix helps
     Demo(demo::Options),
-    /// What a recording says: findings, threads, locks, pairs, functions, switches
+    /// Show a recording: findings, threads, locks, pairs, functions, switches
     Report(report::Options),
-    /// Two recordings side by side: findings gone, new, better, worse
+    /// Compare two recordings: findings gone, new, better, worse
     Diff(diff::Options),
-    /// What perf recorded (perf.data), as a recording
+    /// Turn what perf recorded (perf.data) into a recording
     Import(import::Options),
-    /// What this machine and user allow to record, and what would allow more
+    /// Say what this machine and user can record, and what would allow more
     Doctor(doctor::Options),
     /// Run a program with another lock under its pthread mutexes, or with a profile of them
     ///
-    /// The program is not changed: a library that is loaded with it decides how its threads wait. Its input, output, signals and
-    /// exit status are its own; the report goes to stderr.
+    /// The program is not changed: a library that is loaded with it decides how its threads wait. It keeps its input, output,
+    /// signals and exit status; the report goes to stderr.
     With(with::Options),
-    /// Do locks keep their promises here, natively and under holdup's interposer?
+    /// Check that locks keep their promises here, natively and under holdup's interposer
     Selftest(selftest::Options),
-    /// What there is: locks, workloads, factors, metrics, experiments, claims
+    /// List locks, workloads, factors, metrics, experiments or claims
     List(list::Options),
-    /// The runs in the store, newest first
+    /// Show the runs in the store, newest first
     History(history::Options),
-    /// Two runs side by side: ratio, interval, verdict
+    /// Compare two runs: ratio, interval, verdict
     ///
     /// Cells are matched by the values of all factors. What differs between the machines is named.
     Compare(compare::Options),
-    /// A run as CSV or JSON
+    /// Write a run as CSV or JSON
     ///
     /// CSV has one row per sample and units in the header; JSON has everything: factors, samples, environment, warnings.
     Export(export::Options),

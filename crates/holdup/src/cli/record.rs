@@ -15,35 +15,35 @@ use crate::recording::{self, EXTENSION};
 use crate::report::number;
 use crate::text;
 
-/// Records what the threads of a program do (switches, lock waits, CPU samples), and says what holds them up. No root is needed.
+/// Records what a program's threads do (switches, lock waits, CPU samples), and says what holds them up. It needs no root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Write here; it must not exist [default: PROGRAM-DATE-TIME.holdup]
+    /// Write to this file, which must not exist [default: PROGRAM-DATE-TIME.holdup]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// End after this time, such as 10s; a program that was started goes on to its end
+    /// Stop recording after this time, such as 10s; a program that was started runs on
     #[arg(long = "for", visible_alias = "duration", value_name = "TIME")]
     limit: Option<String>,
     /// CPU samples per second and CPU; 0 for none
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
     rate: u32,
-    /// Bytes of user stack to look at for the caller of a lock: a multiple of 8, at most 4096; 0 for frame pointers alone
+    /// Bytes of user stack to search for the caller of a lock: a multiple of 8, at most 4096; 0 for frame pointers alone
     #[arg(long, value_name = "N", default_value_t = 1024)]
     stack_bytes: u32,
-    /// Size of each CPU's buffer in KiB, a power of two [default: what the rights allow]
+    /// Size of each CPU's buffer in KiB, a power of two [default: as much as this user may have]
     #[arg(long, value_name = "KIB")]
     buffer: Option<u32>,
-    /// How much to ask the kernel for
+    /// How much to record
     #[arg(long, value_enum, default_value_t = Asked::Allowed)]
     detail: Asked,
-    /// Count what every pthread mutex does, too: acquisitions, contention, waits and holds (by an interposer in the program)
+    /// Also count what every pthread mutex does: acquisitions, contention, waits and holds (by an interposer in the program)
     #[arg(long, conflicts_with = "pid")]
     locks: bool,
-    /// Only record; 'holdup report' shows it later
+    /// Only record; show nothing. 'holdup report' shows it later
     #[arg(long)]
     no_report: bool,
-    /// Attach to this running process in place of starting a program
+    /// Attach to this running process instead of starting a program
     #[arg(short, long, value_name = "PID", required_unless_present = "command")]
     pid: Option<u32>,
     /// The program to start, and its arguments
@@ -54,9 +54,9 @@ pub struct Options {
 /// How much to ask for, as the command line names it.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Asked {
-    /// What an ordinary user gets, even as root
+    /// What an ordinary user can see, even as root
     User,
-    /// All that the rights allow
+    /// All that this user may see
     Allowed,
 }
 
@@ -64,14 +64,14 @@ const EXAMPLES: &str = "\
 Examples:
   holdup record -- ./server --port 7000   start a program, record to its end
   holdup record -p 1234 --for 10s         a running process, for ten seconds
-  holdup record --rate 0 -- make -j8      no CPU samples: switches and locks only
-  holdup record --locks -- ./server       and what each mutex does, exactly
+  holdup record --rate 0 -- make -j8      only switches and locks
+  holdup record --locks -- ./server       also what each mutex does, exactly
   holdup report                           the newest recording here, again
 
-The program's input and output stay its own: of a program that was started, the
-report goes to stderr, and the exit status is the program's. Ctrl-C ends the
-recording, shows the report, and exits with 130. 'holdup doctor' says what this
-machine lets you see.";
+A program that record starts keeps its input and output: the report goes to
+stderr, and the exit status is the program's. Ctrl-C ends the recording, shows
+the report, and exits with 130. 'holdup doctor' says what this machine lets you
+see.";
 
 /// Records and reports.
 ///

@@ -13,13 +13,13 @@ use crate::report::page;
 use crate::report::recording::{code, finding, json, locks, pairs, summary, switches, threads};
 use crate::shell;
 
-/// Shows what a recording says: what holds the program's threads up, worst first, with the place and the cure; or that nothing does.
+/// Shows what a recording says: what holds the program's threads up, worst first, with the place and a fix; or that nothing does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// The recording [default: the newest *.holdup in this folder]
     file: Option<PathBuf>,
-    /// All about the finding with this number: evidence, call paths, moments
+    /// Everything about the finding with this number: evidence, call paths, moments
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     finding: Option<u32>,
     /// Where each thread's time goes
@@ -40,25 +40,25 @@ pub struct Options {
     /// Every switch: when, where, how long it ran, why it left, who had woken it
     #[arg(long)]
     switches: bool,
-    /// Look only at what happened from this time on, such as 1.20s, counted from the beginning
+    /// Show only what happened from this time on, such as 1.20s, counted from the beginning
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Look only at what happened before this time
+    /// Show only what happened before this time
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// Rows per table [default: 10; of --switches all]
+    /// Rows per table [default: 10; with --switches all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Write a page here: findings, timeline and tables in one file that any browser shows; an existing file is never replaced
+    /// Write a page to this new file: findings, timeline and tables, for any browser
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
-    /// Write the timeline here, for https://ui.perfetto.dev; an existing file is never replaced
+    /// Write the timeline to this new file, for https://ui.perfetto.dev
     #[arg(long, value_name = "OUT")]
     perfetto: Option<PathBuf>,
-    /// Write the timeline and the samples here, for https://profiler.firefox.com
+    /// Write the timeline and the samples to this new file, for https://profiler.firefox.com
     #[arg(long, value_name = "OUT")]
     firefox: Option<PathBuf>,
-    /// Everything as JSON: docs/recording-json.md describes it
+    /// Print everything as JSON; docs/recording-json.md describes it
     #[arg(long, conflicts_with_all = ["finding", "threads", "locks", "pairs", "symbols", "modules", "switches", "limit"])]
     json: bool,
 }
@@ -66,7 +66,7 @@ pub struct Options {
 const EXAMPLES: &str = "\
 Examples:
   holdup report                            the newest recording in this folder
-  holdup report server.holdup --finding 1  all about the first finding
+  holdup report server.holdup --finding 1  everything about the first finding
   holdup report server.holdup --locks --threads
   holdup report server.holdup --switches --from 1.20s --to 1.35s
   holdup report server.holdup --html server.html

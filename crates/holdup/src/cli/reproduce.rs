@@ -11,7 +11,8 @@ use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
 
-/// Measures published experiments here and says of each claim: published, measured, holds or differs, and why.
+/// Measures published experiments on this machine and shows each claim: what was published, what was measured, and whether
+/// it holds or differs, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Options {
@@ -29,7 +30,7 @@ pub struct Options {
 const EXAMPLES: &str = "\
 Examples:
   holdup reproduce all --quick
-      every published claim, in some minutes
+      every published claim, in a few minutes
   holdup reproduce intel --html intel.html
       one source in full, with a page of charts
   holdup list claims

@@ -38,7 +38,7 @@ pub struct Amount {
     /// Shorter and coarser, as the file says
     #[arg(long)]
     pub quick: bool,
-    /// Runs per combination, in place of what the file says
+    /// Runs per combination, instead of what the file says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,
 }
@@ -53,7 +53,7 @@ pub struct Results {
     /// Replace FILE if it exists
     #[arg(long)]
     pub force: bool,
-    /// JSON in place of tables
+    /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
 }
@@ -61,13 +61,13 @@ pub struct Results {
 const EXAMPLES: &str = "\
 Examples:
   holdup run my-experiment.toml --quick
-      a file of your own; docs/experiments.md says what it may hold
+      a file of your own; docs/experiments.md describes it
   holdup run peers --quick
       an experiment that holdup carries: our locks beside today's
   holdup run experiments/hart-1998.toml --html hart.html
       with a page of charts
   holdup run --resume
-      continue what Ctrl-C, a crash or a power cut stopped";
+      continue a run that Ctrl-C, a crash or a power cut stopped";
 
 impl From<FileError> for Error {
     fn from(why: FileError) -> Error {

@@ -17,41 +17,41 @@ use crate::interposer::{policy, program};
 use crate::report;
 use crate::selftest::{self, Configuration, Plan, SelftestError};
 
-/// Tries 21 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy changes all the time.
+/// Checks 21 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy keeps changing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// The behaviours to try; all if none is named
+    /// Behaviours to check [default: all]
     #[arg(value_name = "BEHAVIOUR")]
     behaviours: Vec<String>,
     /// Test this library (LD_PRELOAD) instead of holdup's own
     #[arg(long, value_name = "PATH", conflicts_with_all = ["policies", "flip", "native"])]
     library: Option<PathBuf>,
-    /// The policies to try, with commas in between
+    /// Policies to try, separated by commas
     #[arg(long, value_name = "LIST", default_value = POLICIES)]
     policies: String,
-    /// Also change the policy so often while a behaviour runs; 0 for not
+    /// Also change the policy this often while a behaviour runs; 0 for never
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     flip: String,
-    /// Only natively
+    /// Check only natively
     #[arg(long)]
     native: bool,
-    /// Try each behaviour so often
+    /// Number of tries of each behaviour
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
-    /// A behaviour that takes longer hangs
+    /// A behaviour that takes longer counts as hung
     #[arg(long, value_name = "TIME", default_value = "20s")]
     limit: String,
-    /// Of the first try; the next has the next number
+    /// Seed of the first try; each later try adds one
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// List the behaviours: what must hold, and how it goes wrong
     #[arg(long)]
     list: bool,
-    /// As JSON
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
-    /// Instead run this program while the policy changes; the exit status is its own
+    /// Run this program instead while the policy changes, and exit as it does
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["behaviours", "library", "native", "list", "json"])]
     command: Vec<OsString>,
 }
@@ -65,11 +65,11 @@ Examples:
   holdup selftest --policies gate:1,gate:2 --repeat 20 cond-cancel fork-waiters
   holdup selftest --library ./libmylocks.so
   LD_PRELOAD=libjemalloc.so.2 holdup selftest
-  holdup selftest --flip 5ms -- ./my-tests      does my program stand it?
+  holdup selftest --flip 5ms -- ./my-tests      does my program work under it?
 
-Each try is a process of its own, so that one that hangs or crashes costs one
-cell of the table. Exit status: 0 all behaviours hold, 1 one does not; of a
-program of your own it is the program's.";
+Each try is a process of its own, so one that hangs or crashes costs one cell of
+the table. Exit status: 0 if all behaviours hold, 1 if one does not; with a
+program of your own, the program's.";
 
 /// Tries and tells.
 ///
@@ -113,7 +113,7 @@ fn plan(options: &Options) -> Result<Plan, Error> {
     };
     let limit = time("--limit", &options.limit)?;
     if limit.is_zero() {
-        return Err(Error::Argument("--limit: a behaviour needs some time, for example 20s".to_owned()));
+        return Err(Error::Argument("--limit: a behaviour needs some time; give for example 20s".to_owned()));
     }
     let configurations = configurations(options)?;
     Ok(Plan { behaviours, configurations, repeat: options.repeat, seed: options.seed, limit })

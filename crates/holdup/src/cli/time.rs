@@ -7,7 +7,7 @@ use holdup_run::ProcessUse;
 use super::{Error, Status, output};
 
 /// Runs a command and says what it cost: real, user and kernel time, context switches, page faults, peak memory. Exits as
-/// the command does (128 and its number for a signal, 127 for a command that is not there, 126 for one that cannot run).
+/// the command does (128 plus the number of a signal, 127 if there is no such command, 126 if it cannot run).
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -21,7 +21,7 @@ Examples:
   holdup time -- make -j8
   holdup time -- ./server --once
 
-The figures go to stderr, so that the command's own output stays as it is.";
+The figures go to stderr, so the command's own output is unchanged.";
 
 /// Runs it and reports.
 ///

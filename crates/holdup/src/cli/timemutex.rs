@@ -12,17 +12,17 @@ use super::time::{switches, translated_note};
 use super::{Error, Status, measure, output};
 use crate::runner::{Workers, default_limit};
 
-/// The program TimeMutex of 1998: N threads each repeat 1,000,000 times: take a lock Depth times, perhaps yield, waste CPU
-/// time, release it Depth times, perhaps yield. One run; elapsed, user and kernel time, and context switches.
+/// Runs the program TimeMutex of 1998: N threads each repeat 1,000,000 times: take a lock Depth times, perhaps yield, use CPU
+/// time, release it Depth times, perhaps yield. Shows elapsed, user and kernel time, and context switches of one run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct Options {
-    /// The way of mutual exclusion, 1 to 5 (see below)
+    /// Kind of mutual exclusion, 1 to 5 (see below)
     which: i64,
-    /// Times the lock is taken per iteration; 0 is no synchronisation, the baseline
+    /// How often each iteration takes the lock; 0 is no synchronisation, the baseline
     #[arg(default_value_t = 1)]
     depth: i64,
-    /// CPU time wasted inside: uniformly random from 0 to DELAY units of 20 work steps
+    /// CPU time used inside: uniformly random from 0 to DELAY units of 20 work steps
     #[arg(default_value_t = 0)]
     delay: i64,
     /// Threads, 1 to 64
@@ -31,19 +31,19 @@ pub struct Options {
     /// 0 never yield, 1 while holding, 2 after releasing, 3 both; anything else is 0
     #[arg(value_name = "SLEEPPOINTS", default_value_t = 0)]
     sleep_points: i64,
-    /// Threads that may be active at once; the rest wait before their loop; clamped to 1..NUMTHREADS [default: NUMTHREADS]
+    /// Threads that may be active at once; the others wait before their loop; limited to 1..NUMTHREADS [default: NUMTHREADS]
     #[arg(value_name = "NUMTHACTIVE")]
     active: Option<i64>,
     /// Iterations of each thread
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     iterations: u64,
-    /// Longest time for the run, such as 30s [default: generous for what is asked]
+    /// Time limit of the run, such as 30s [default: generous for what you ask for]
     #[arg(long, value_name = "TIME")]
     limit: Option<String>,
 }
 
 const EXAMPLES: &str = "\
-WHICH on Win32 in 1998, and what stands for it on Linux (Windows has the objects):
+WHICH on Win32 in 1998, and its substitute on Linux (Windows has the objects):
   1  one critical section          adaptive: spins, then sleeps; recursive
   2  two nested critical sections  the same, two different ones
   3  the kernel's mutex            futex-pi: always in the kernel, has an owner

@@ -16,18 +16,18 @@ use crate::trial::remedy::{self, Asked};
 use crate::trial::run::{Failure, Real, Subject};
 use crate::trial::search::{self, Problem, Rules, Watch};
 
-/// Runs a program as it is and under remedies (other locks, gates, fewer CPUs, arguments ...), paired and shuffled, until it is
-/// decided which of them helps, by how much and how surely.
+/// Runs a program unchanged and under remedies (other locks, gates, fewer CPUs, arguments ...), in randomised paired runs,
+/// until it is decided which of them helps, by how much and how surely.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// Lock policies under its pthread mutexes: glibc, spin-park:N, adaptive, ttas, capped:N, gate:N
     #[arg(long, value_name = "LIST")]
     locks: Option<String>,
-    /// Gates: at most so many threads hold or want a lock
+    /// Gates: at most this many threads hold or contend for a lock
     #[arg(long, value_name = "LIST")]
     gates: Option<String>,
-    /// Numbers of CPUs, such as all,1,2
+    /// Numbers of CPUs to use, such as all,1,2
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
     /// Time slices of the scheduler, such as default,20ms
@@ -36,16 +36,17 @@ pub struct Options {
     /// The scheduler's batch policy
     #[arg(long)]
     batch: bool,
-    /// Most arenas of the C library's malloc, such as default,1
+    /// Limits for the arenas of the C library's malloc, such as default,1
     #[arg(long, value_name = "LIST")]
     arenas: Option<String>,
-    /// Values of a variable of its environment
+    /// Values of an environment variable
     #[arg(long, value_name = "NAME=A,B")]
     env: Vec<String>,
-    /// Values for {NAME} among its arguments; the first is how it is now
+    /// Values for {NAME} in its arguments; the first is the present one
     #[arg(long, value_name = "NAME=A,B")]
     vary: Vec<String>,
-    /// Compare a number that it prints, not its elapsed time: a regular expression whose first group is the number
+    /// Compare a number that it prints instead of its elapsed time, as a program that runs for a fixed time needs: a regular
+    /// expression whose first group is the number
     #[arg(long, value_name = "REGEX")]
     metric: Option<String>,
     /// More of the metric is better
@@ -57,7 +58,7 @@ pub struct Options {
     /// Put the remedies under this server, and run PROGRAM as its load; {port} is a free port
     #[arg(long, value_name = "COMMAND", requires = "ready")]
     server: Option<String>,
-    /// The server serves when this holds: tcp:{port} or output:TEXT
+    /// When the server is ready: tcp:{port} or output:TEXT
     #[arg(long, value_name = "WHEN", requires = "server")]
     ready: Option<String>,
     /// How long the search may take
@@ -66,25 +67,25 @@ pub struct Options {
     /// A remedy that changes what the program writes on stdout has failed
     #[arg(long)]
     same_output: bool,
-    /// The exit status of a run that succeeds
+    /// Exit status of a successful run
     #[arg(long, value_name = "N", default_value_t = 0)]
     status: u8,
-    /// What every run reads on its stdin [default: nothing]
+    /// File that every run reads on its stdin [default: nothing]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Seed of the order of runs [default: by chance]
+    /// Seed of the order of runs [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Compare whole runs only, even where lock policies could take turns within one
     #[arg(long)]
     whole_runs: bool,
-    /// Everything as JSON, raw samples too
+    /// Print everything as JSON, with the raw samples
     #[arg(long)]
     json: bool,
-    /// Keep everything, raw samples too, in this file; it must not exist [default: a new file beside the store]
+    /// Keep everything, with the raw samples, in this new file [default: a file beside the store]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write a page here: the ranking as a picture and a table, in one file that any browser shows; it must not exist
+    /// Write a page to this new file: the ranking as a picture and a table, for any browser
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
     /// The program and its arguments
@@ -96,15 +97,15 @@ const EXAMPLES: &str = "\
 Examples:
   holdup try -- ./server-bench --threads 16      locks, gates, fewer CPUs
   holdup try --locks adaptive,ttas --gates 1,2 --cpus all,1 -- ./prog
-  holdup try --vary N=8,4,2,1 -- ./prog -t {N}   any argument; 8 is how it is
+  holdup try --vary N=8,4,2,1 -- ./prog -t {N}   any argument; 8 is now
   holdup try --metric 'ops/sec: ([0-9.]+)' --higher -- ./bench --seconds 5
   holdup try --server 'memcached -u root -t 4 -p {port}' --ready tcp:{port} \\
              -- ./load --port {port}             the server under remedies
 
-Without a list of remedies: the lock policies, gates and one CPU; with any, only
-those that are listed. A remedy that crashes, hangs or changes the exit status
-has failed, however fast it was. The program's output is not shown. Exit status:
-0 for any verdict, 1 if the program fails as it is, 130 for Ctrl-C.";
+Without a list of remedies it tries the lock policies, gates and one CPU; with
+lists, only what they name. A remedy that crashes, hangs or changes the exit
+status has failed, however fast it was. The program's output is not shown. Exit
+status: 0 for any verdict, 1 if the unchanged program fails, 130 for Ctrl-C.";
 
 /// Tries and reports.
 ///
@@ -187,7 +188,9 @@ fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
     let metric = match &options.metric {
         None => None,
         Some(_) if !options.higher && !options.lower => {
-            return Err(Error::Argument("--metric: say which is better, --higher or --lower".to_owned()));
+            return Err(Error::Argument(
+                "--metric: say whether more or less is better, --higher or --lower".to_owned(),
+            ));
         }
         Some(text) => Some(Metric::new(text, options.higher).map_err(Error::Argument)?),
     };
@@ -250,7 +253,7 @@ pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
     let line = subject.program.line();
     match problem {
         Problem::Baseline(Failure::Stopped, _) if stopped => {
-            Error::Unmeasured("stopped before the program had run once".to_owned())
+            Error::Unmeasured("stopped before the first run had ended".to_owned())
         }
         Problem::Baseline(Failure::Start(text), 0) => Error::Unmeasured(text.clone()),
         Problem::Baseline(failure, 0) => Error::Unmeasured(format!(
@@ -268,7 +271,7 @@ pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
             (needed_s * 1.5).ceil()
         )),
         Problem::NoRemedy => Error::Argument(
-            "nothing to try: every value given is how the program is anyway; give others, as in --cpus 1 or --locks adaptive"
+            "nothing to try: every value given is what the program has anyway; give others, as in --cpus 1 or --locks adaptive"
                 .to_owned(),
         ),
     }

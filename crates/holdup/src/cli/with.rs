@@ -16,39 +16,39 @@ use crate::interposer::{Control, Figures, Settings, policy};
 use crate::report::Style;
 use crate::report::interposed::{self, Run};
 
-/// Runs a program with another lock under its pthread mutexes, or with a profile of them. The program itself stays as it is: a
-/// library that is loaded with it decides how its threads wait.
+/// Runs a program with another lock under its pthread mutexes, or with a profile of them. The program itself is not changed:
+/// a library that is loaded with it decides how its threads wait.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// How threads wait for every lock: glibc, spin-park:N, adaptive, ttas, capped:N or gate:N [default: glibc]
     #[arg(long, value_name = "POLICY", value_parser = policy::parse)]
     lock: Option<Policy>,
-    /// At most so many threads hold or want one lock at the same time: short for --lock gate:N
+    /// At most this many threads hold or contend for a lock at once: short for --lock gate:N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Policy::MOST)))]
     gate: Option<u32>,
-    /// Another way for the locks of this name: a variable, a function that makes or takes them, or FILE:LINE; can be repeated
+    /// Another policy for the locks of this name: a variable, a function that makes or takes them, or FILE:LINE; may be repeated
     #[arg(long, value_name = "NAME=POLICY", value_parser = rules::parse)]
     lock_for: Vec<Wish>,
-    /// A lock that has waiters but is not acquired for so long goes back to glibc's way; 0 for never
+    /// A lock that has waiters but is not acquired for this long returns to glibc's policy; 0 for never
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     watchdog: u32,
-    /// Profile every lock: count alone, sampled (one acquisition in 16 is timed) or full (every one is timed, some 15 to 35 ns each)
+    /// Profile every lock: count only, sampled (times one acquisition in 16) or full (times all, some 15 to 35 ns each)
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "sampled")]
     profile: Option<Measured>,
-    /// How many locks to show
+    /// Number of locks to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
-    /// Write the report and the profile as JSON; see docs/profile-json.md
+    /// Write the report and the profile as JSON to this file; docs/profile-json.md describes it
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Replace the file of --json
+    /// Replace the --json file if it exists
     #[arg(long, requires = "json")]
     force: bool,
-    /// Time slice of the scheduler for its threads, from 100us to 100ms (Linux 6.12 and later); alone, no lock is touched
+    /// Time slice of its threads, from 100us to 100ms (Linux 6.12 and later); on its own this touches no lock
     #[arg(long, value_name = "TIME")]
     slice: Option<String>,
-    /// Serve only the program of this name, of all that are started
+    /// Serve only the program of this name, not others that it starts
     #[arg(long, value_name = "PROGRAM")]
     only: Option<String>,
     /// The program to start, and its arguments
@@ -75,9 +75,9 @@ Examples:
   holdup with --profile -- ./server          which locks cost what, and where
   holdup with --profile=full --json locks.json -- ./server
 
-The program's input, output, signals and exit status stay its own; the report
-goes to stderr. Locks that are not pthread mutexes (Rust std, Go, semaphores,
-static programs) cannot be exchanged: the report counts what it served.";
+The program keeps its input, output, signals and exit status; the report goes to
+stderr. Only pthread mutexes are served: Rust's std, Go, semaphores and static
+programs keep their own locks. The report counts what it served.";
 
 /// Runs it and reports.
 ///
@@ -152,7 +152,7 @@ fn show(mut named: Vec<Named>, limit: usize, style: &Style) {
     }
     if named.len() > PROCESSES {
         let more = named.len() - PROCESSES;
-        output::note(format_args!("{more} more processes took locks: --json FILE has them all"));
+        output::note(format_args!("{more} more processes took locks; --json FILE lists them all"));
     }
 }
 
