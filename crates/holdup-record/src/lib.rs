@@ -125,6 +125,16 @@ pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
     record_with(options, stop, &|_| Vec::new())
 }
 
+/// Lets SIGTERM and SIGHUP set `stop` as well, each unless it is ignored. A command that a recording has started gets them too.
+pub fn stop_at_signals(stop: &'static AtomicBool) {
+    sys::signals::listen(stop);
+}
+
+/// The number of the signal that did so.
+pub fn stopped_by() -> Option<u8> {
+    sys::signals::heard().and_then(|(signal, _)| u8::try_from(signal).ok())
+}
+
 /// Records like [`record`]. Before the file is closed, `more` is asked for events that the caller knows of, to be dated with the
 /// time that it is given.
 ///

@@ -101,7 +101,7 @@ pub struct Grade {
 pub struct Ending {
     /// When, on the events' clock.
     pub ended_ns: u64,
-    /// Why: `the target ended`, `Ctrl-C`, `the time was over`, or an error of the recorder.
+    /// Why: `the target ended`, `Ctrl-C`, `SIGTERM`, `SIGHUP`, `the time was over`, or an error of the recorder.
     pub reason: String,
     /// Exit status of a command that was started: its code, or 128 and the number of the signal.
     pub status: Option<i32>,

@@ -3,9 +3,9 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{probe, record};
+pub use linux::{probe, record, signals};
 
 #[cfg(not(target_os = "linux"))]
 mod other;
 #[cfg(not(target_os = "linux"))]
-pub use other::{probe, record};
+pub use other::{probe, record, signals};

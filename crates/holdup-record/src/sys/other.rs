@@ -16,6 +16,19 @@ pub fn record(
     Err(Error::Unsupported)
 }
 
+/// Signals that end a recording: none is made here.
+pub mod signals {
+    use std::sync::atomic::AtomicBool;
+
+    /// None will come.
+    pub fn listen(_stop: &'static AtomicBool) {}
+
+    /// None came.
+    pub fn heard() -> Option<(i32, &'static str)> {
+        None
+    }
+}
+
 /// There is nothing to look at.
 pub fn probe() -> Option<Probe> {
     None

@@ -70,8 +70,8 @@ Examples:
 
 A program that record starts keeps its input and output: the report goes to
 stderr, and the exit status is the program's. Ctrl-C ends the recording, shows
-the report, and exits with 130. 'holdup doctor' says what this machine lets you
-see.";
+the report, and exits with 130; so do SIGTERM (143) and SIGHUP (129), which the
+program gets as well. 'holdup doctor' says what this machine lets you see.";
 
 /// Records and reports.
 ///
@@ -81,6 +81,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let target = target(options)?;
     let mut settings = settings(options, target)?;
     let stop = stop::asked()?;
+    holdup_record::stop_at_signals(stop);
     announce(options);
     let control = options.locks.then(|| interpose(&mut settings)).transpose()?;
     let more = |time_ns| control.as_ref().map(|control| figures(control, time_ns)).unwrap_or_default();
@@ -121,7 +122,9 @@ fn figures(control: &Control, time_ns: u64) -> Vec<Event> {
 
 fn status(outcome: &Outcome, stopped: bool) -> Status {
     match outcome.ending.status {
-        _ if stopped => Status::Interrupted,
+        _ if stopped => {
+            holdup_record::stopped_by().map_or(Status::Interrupted, |signal| Status::Child(128 + signal))
+        }
         Some(code) => Status::Child(u8::try_from(code).unwrap_or(u8::MAX)),
         None => Status::Success,
     }

@@ -326,6 +326,30 @@ fn ctrl_c_ends_the_command_and_its_recording() {
     assert_eq!(count(&report, "threads"), 3);
 }
 
+/// As supervisors do it: the signal goes to the recorder alone.
+#[test]
+fn a_signal_that_ends_the_recorder_ends_the_command_and_its_recording() {
+    let Some(program) = faults() else { return };
+    let _alone = alone();
+    for (name, signal) in [("TERM", 15), ("HUP", 1)] {
+        let place = Place::new();
+        let mut record = place.holdup(&["record", "-o", "c.holdup", "--"]);
+        record.args([program.to_str().unwrap(), "long"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let recorder = record.spawn().unwrap();
+        let threads = |pid: u32| fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        let running = wait_for(|| child_of(recorder.id()).is_some_and(|target| threads(target) == 3));
+        let sent = Command::new("kill").args(["-s", name, &recorder.id().to_string()]).status().unwrap();
+        let ended = recorder.wait_with_output().unwrap();
+        assert!(running && sent.success(), "the target did not begin");
+        assert_eq!(ended.status.code(), Some(128 + signal), "{}", text(&ended));
+        assert!(text(&ended).contains("recorded"), "{}", text(&ended));
+        let report = place.report("c.holdup");
+        assert_eq!(report["ending"]["status"], 128 + signal);
+        assert!(!has_problem(&report, "cut-off"), "{}", report["problems"]);
+        assert_eq!(count(&report, "threads"), 3);
+    }
+}
+
 #[test]
 fn attaching_without_the_right_says_which_is_missing() {
     if !is_root() {

@@ -16,6 +16,7 @@ use super::machine;
 use super::merge::Merge;
 use super::perf::Kernel;
 use super::session::Session;
+use super::signals;
 use super::target::{Ended, Process, is_alive};
 use super::watch::Watch;
 
@@ -102,15 +103,13 @@ struct Pipe<'a> {
     shared: &'a Shared,
 }
 
-/// The reason of a recording that its user stopped.
-pub const STOPPED: &str = "Ctrl-C";
 /// How long the recorder sleeps if no ring fills.
 const PASS: Duration = Duration::from_millis(100);
 /// How long it stays away from rings that were empty.
 const PAUSE: Duration = Duration::from_millis(1);
 const FLUSH: Duration = Duration::from_millis(100);
 const COUNT: Duration = Duration::from_secs(1);
-/// How long a command that was started may take to end after Ctrl-C, which it got as well.
+/// How long a command that was started may take to end after the signal that ends its recording, which it got as well.
 const GRACE: Duration = Duration::from_secs(2);
 /// Above this, rings are not emptied until some of it is written: better lost records, which are counted, than no memory.
 const WAITING_LIMIT: usize = 1 << 30;
@@ -174,9 +173,10 @@ impl<K: Kernel> Recording<'_, K> {
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 finish.reason = "the time was over".into();
             } else if self.stop.load(Ordering::Relaxed) {
+                signals::pass_on(self.process);
                 let since = *stopping.get_or_insert_with(Instant::now);
                 if gone || !self.process.is_child() || since.elapsed() > GRACE {
-                    finish.reason = STOPPED.into();
+                    finish.reason = signals::heard().map_or("Ctrl-C", |(_, name)| name).into();
                 }
             } else if pipe.shared.full.load(Ordering::Relaxed) {
                 finish.reason = "the recording could not be written".into();

@@ -22,6 +22,7 @@ mod refusal;
 mod rights;
 mod ring;
 mod session;
+pub mod signals;
 mod snapshot;
 mod target;
 mod watch;
@@ -37,7 +38,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use holdup_trace::{Ending, Event, Grade, Header, NO_CPU, Pid, Tid, What, Writer};
 
-use self::drain::{Finish, Recording, STOPPED, Scribe, Watched};
+use self::drain::{Finish, Recording, Scribe, Watched};
 use self::ids::Ids;
 use self::perf::Linux;
 use self::plan::{Begin, Manner, Spec};
@@ -168,8 +169,7 @@ fn finish(
     let bytes = fs::metadata(output).map_or(0, |data| data.len());
     // The file is whole before the wait for a command that outlives its recording: that may take long.
     if process.is_child() && finish.ended.is_none() {
-        let ended = if ending.reason == STOPPED { None } else { wait_for(process, stop) };
-        match ended {
+        match wait_for(process, stop) {
             Some(ended) => set_ended(&mut ending, ended),
             None => notes.push(format!("the command goes on as process {}", process.pid)),
         }
@@ -184,6 +184,7 @@ fn wait_for(process: &Process, stop: &AtomicBool) -> Option<Ended> {
             return process.ended(true);
         }
     }
+    signals::pass_on(process);
     process.ended(false)
 }
 

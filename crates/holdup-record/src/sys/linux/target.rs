@@ -157,6 +157,13 @@ impl Process {
         self.starter.is_some()
     }
 
+    /// Sends it a signal, if it still runs.
+    pub fn send(&self, signal: i32) {
+        let none = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: without a siginfo the kernel reads no memory. That it has ended meanwhile is no error.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.descriptor(), signal, none, 0) };
+    }
+
     /// What to poll for its end.
     pub fn descriptor(&self) -> i32 {
         self.descriptor.as_raw_fd()
