@@ -8,16 +8,14 @@
 
 use std::collections::BTreeMap;
 
+use holdup_trace::json::{Hex, optional, rows, shown};
 use holdup_trace::{CallNumber, Counter, Ending, Header, Pid, ThreadUsage, Tid};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Histogram;
 use crate::finding::Moment;
-use crate::json::{
-    Calls, Hex, Hits, HolderPart, OffPart, Symbol, Usages, Words, named_by_counter, optional, rows, shown,
-    symbol,
-};
+use crate::json::{Calls, Hits, HolderPart, OffPart, Symbol, Usages, Words, named_by_counter, symbol};
 use crate::names::Frame;
 
 /// Everything that was added up.

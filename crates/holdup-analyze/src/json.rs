@@ -1,4 +1,4 @@
-//! Forms in JSON that differ from the fields they come from: maps and pairs as rows with named columns, addresses as text.
+//! Forms in JSON that differ from the fields they come from: maps and pairs as rows with named columns.
 
 use holdup_trace::{CallNumber, Counter, ThreadUsage, Tid};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -7,38 +7,10 @@ use serde::{Serialize, Serializer};
 use crate::facts::{Holder, LockName, OffTime, Reason};
 use crate::finding::Moment;
 
-/// The field in the form `R`.
-pub(crate) fn shown<'a, T, R, S>(field: &'a T, serializer: S) -> Result<S::Ok, S::Error>
-where
-    R: From<&'a T> + Serialize,
-    S: Serializer,
-{
-    R::from(field).serialize(serializer)
-}
-
-/// The field in the form `R`, where there is one.
-pub(crate) fn optional<'a, T, R, S>(field: &'a Option<T>, serializer: S) -> Result<S::Ok, S::Error>
-where
-    R: From<&'a T> + Serialize,
-    S: Serializer,
-{
-    field.as_ref().map(R::from).serialize(serializer)
-}
-
 /// The keys of an object of counters.
 pub(crate) fn named_by_counter(schema: &mut Schema) {
     let names = Counter::json_schema(&mut SchemaGenerator::default());
     schema.insert("propertyNames".to_owned(), names.to_value());
-}
-
-/// Every item of the field in the form `R`.
-pub(crate) fn rows<'a, T, R, S>(field: &'a T, serializer: S) -> Result<S::Ok, S::Error>
-where
-    &'a T: IntoIterator<Item: Into<R>>,
-    R: Serialize,
-    S: Serializer,
-{
-    serializer.collect_seq(field.into_iter().map(Into::<R>::into))
 }
 
 /// The variable, where the name is one.
@@ -57,23 +29,6 @@ pub(crate) struct Symbol {
     name: String,
     /// Where in it, in bytes.
     offset: u64,
-}
-
-/// A number in hexadecimal, as text: a reader that keeps numbers as doubles would round it.
-#[derive(JsonSchema)]
-#[schemars(inline)]
-pub(crate) struct Hex(#[schemars(with = "String")] u64);
-
-impl From<&u64> for Hex {
-    fn from(number: &u64) -> Hex {
-        Hex(*number)
-    }
-}
-
-impl Serialize for Hex {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{:#x}", self.0))
-    }
 }
 
 /// A system call.

@@ -4,8 +4,12 @@
 
 use std::fmt;
 
+use holdup_trace::json::{Hex, rows, shown};
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// What was found, and what follows from it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Diagnosis {
     /// The facts.
     pub probe: Probe,
@@ -27,16 +31,19 @@ impl Diagnosis {
     }
 }
 
-/// The facts about machine, user and settings that rights to record depend on. `None` is for what could not be learnt.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The facts about machine, user and settings that rights to record depend on; null for what could not be learnt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Probe {
     /// kernel.perf_event_paranoid.
     pub paranoid: Option<i32>,
     /// Effective user.
     pub uid: u32,
-    /// Effective capabilities, one bit each.
+    /// Effective capabilities in hexadecimal, one bit each.
+    #[serde(serialize_with = "shown::<_, Hex, _>")]
+    #[schemars(with = "Hex")]
     pub capabilities: u64,
     /// Capabilities that this process and its children can ever have.
+    #[serde(skip)]
     pub bounding: u64,
     /// Whether this is a user namespace of its own: capabilities do not count for the kernel's events then.
     pub user_namespace: bool,
@@ -57,16 +64,20 @@ pub struct Probe {
     /// RLIMIT_MEMLOCK, soft, in bytes.
     pub memlock_bytes: u64,
     /// RLIMIT_NOFILE, hard.
+    #[serde(skip)]
     pub open_files: u64,
     /// kernel.perf_event_max_sample_rate, in Hz.
     pub max_sample_hz: Option<u64>,
     /// kernel.kptr_restrict: whether addresses of kernel symbols are hidden.
     pub kptr_restrict: Option<i32>,
-    /// kernel.yama.ptrace_scope: whose memory may be read. `None` without Yama, which is like 0.
+    /// kernel.yama.ptrace_scope: whose memory may be read; null without Yama, which is like 0.
     pub ptrace_scope: Option<i32>,
     /// Whether the machine has hardware counters.
+    #[serde(rename = "hardware_counters")]
     pub pmu: bool,
     /// What opening the events of each kind gave.
+    #[serde(serialize_with = "rows::<_, TrialRow, _>")]
+    #[schemars(with = "Vec<TrialRow>")]
     pub trials: Vec<(Seeing, Trial)>,
 }
 
@@ -81,20 +92,46 @@ pub enum Trial {
     Unknown,
 }
 
+/// A trial.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Trial")]
+struct TrialRow {
+    /// What was tried.
+    seeing: Seeing,
+    /// works, refused or unknown.
+    result: &'static str,
+    /// The kernel's error number.
+    error_number: Option<i32>,
+}
+
+impl From<&(Seeing, Trial)> for TrialRow {
+    fn from((seeing, trial): &(Seeing, Trial)) -> TrialRow {
+        let (result, error_number) = match trial {
+            Trial::Works => ("works", None),
+            Trial::Refused(errno) => ("refused", Some(*errno)),
+            Trial::Unknown => ("unknown", None),
+        };
+        TrialRow { seeing: *seeing, result, error_number }
+    }
+}
+
 /// The kind of container around the recorder.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Container {
-    /// None that can be told.
-    #[default]
-    None,
     /// Docker.
     Docker,
     /// Podman.
     Podman,
+    /// None that can be told.
+    #[default]
+    #[serde(untagged)]
+    None,
 }
 
 /// Whether tracefs is of use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Tracefs {
     /// Not mounted.
     #[default]
@@ -106,23 +143,31 @@ pub enum Tracefs {
 }
 
 /// A kind of fact that a recording can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub enum Seeing {
     /// When each thread runs and when not.
+    #[serde(rename = "context switches")]
     Switches,
     /// Futex waits and wakes, with lock address and user stack.
+    #[serde(rename = "lock waits")]
     Futexes,
     /// CPU samples in user mode.
+    #[serde(rename = "CPU samples")]
     Samples,
     /// CPU samples in the kernel, and the kernel part of stacks.
+    #[serde(rename = "kernel samples")]
     Kernel,
     /// Why each thread left the CPU and where, and who woke it.
+    #[serde(rename = "switch reasons and wakers")]
     Reasons,
     /// Wake-ups by processes that are not recorded.
+    #[serde(rename = "wakers outside the program")]
     ForeignWakings,
     /// Hardware counters.
+    #[serde(rename = "hardware counters")]
     Hardware,
     /// Lock words of processes that were not started by the recorder.
+    #[serde(rename = "lock words of other processes")]
     LockWords,
 }
 
@@ -162,21 +207,13 @@ impl Seeing {
 
 impl fmt::Display for Seeing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Seeing::Switches => "context switches",
-            Seeing::Futexes => "lock waits",
-            Seeing::Samples => "CPU samples",
-            Seeing::Kernel => "kernel samples",
-            Seeing::Reasons => "switch reasons and wakers",
-            Seeing::ForeignWakings => "wakers outside the program",
-            Seeing::Hardware => "hardware counters",
-            Seeing::LockWords => "lock words of other processes",
-        })
+        self.serialize(f)
     }
 }
 
 /// A kind of fact, and whether this machine and user allow it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "AbilityRow")]
 pub struct Ability {
     /// Which.
     pub seeing: Seeing,
@@ -191,8 +228,33 @@ impl Ability {
     }
 }
 
+/// An ability in words.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Ability")]
+struct AbilityRow {
+    /// What can be seen.
+    seeing: Seeing,
+    /// What it adds to a recording.
+    adds: &'static str,
+    /// Whether this machine and user allow it.
+    works: bool,
+    /// What is in the way.
+    why_not: Option<String>,
+    /// The command that grants the least of it; null where no right helps.
+    grant: Option<String>,
+}
+
+impl From<Ability> for AbilityRow {
+    fn from(ability: Ability) -> AbilityRow {
+        let works = ability.works();
+        let (why_not, grant) =
+            ability.missing.map_or((None, None), |missing| (Some(missing.why), missing.grant));
+        AbilityRow { seeing: ability.seeing, adds: ability.seeing.adds(), works, why_not, grant }
+    }
+}
+
 /// Why something cannot be seen, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 pub struct Missing {
     /// What is so: a sentence without a full stop.
     pub why: String,

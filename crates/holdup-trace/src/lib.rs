@@ -7,6 +7,7 @@
 mod event;
 mod file;
 mod header;
+pub mod json;
 mod stack;
 
 pub use event::{

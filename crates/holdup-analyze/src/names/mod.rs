@@ -21,10 +21,9 @@ mod unwind;
 
 use std::sync::Arc;
 
+use holdup_trace::json::{Hex, shown};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::json::{Hex, shown};
 
 pub use catalog::{Catalog, Meaning, Stretch};
 pub(crate) use instruction::Suspect;

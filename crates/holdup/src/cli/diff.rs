@@ -36,7 +36,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let before = recording::open(&options.before, Window::default(), false)?;
     let after = recording::open(&options.after, Window::default(), false)?;
     match options.json {
-        true => output::print(&format!("{:#}\n", diff::json(&before, &after)))?,
+        true => output::print(&output::json(&diff::Comparison::new(&before, &after))?)?,
         false => output::show(&diff::view(&before, &after))?,
     }
     Ok(Status::Success)

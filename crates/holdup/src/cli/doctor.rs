@@ -31,7 +31,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         ));
     };
     match options.json {
-        true => output::print(&format!("{:#}\n", doctor::json(&diagnosis)))?,
+        true => output::print(&output::json(&doctor::Rights::new(&diagnosis))?)?,
         false => output::show(&doctor::screen(&diagnosis))?,
     }
     Ok(Status::Success)

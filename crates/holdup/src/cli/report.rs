@@ -92,7 +92,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         export.write(&recording)?;
     }
     if options.json {
-        output::print(&output::json(&json::Document::new(&recording))?)?;
+        output::print(&output::json(&json::Report::new(&recording))?)?;
         return Ok(Status::Success);
     }
     let limit = options.limit.map(|limit| limit as usize);

@@ -42,7 +42,7 @@ pub fn recording(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(MOUNTS.as_bytes())?;
     notes(recording, &mut out)?;
     out.write_all(b"</main>\n")?;
-    element("report", &report_json::Document::new(recording), &mut out)?;
+    element("report", &report_json::Report::new(recording), &mut out)?;
     tracks(report, kept, &directory, &mut out)?;
     out.write_all(CLOSE.as_bytes())?;
     out.flush()

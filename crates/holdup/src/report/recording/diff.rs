@@ -1,9 +1,11 @@
 //! Two recordings side by side: which findings are gone, new, better, worse; then the figures behind them.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 
-use holdup_analyze::{Facts, Finding, LockFacts, Subject};
-use serde_json::{Value, json};
+use holdup_analyze::{Facts, Finding, Kind, LockFacts, Subject};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::super::document::{Column, Document, Ink, Table, Text, ink};
 use super::super::number;
@@ -22,7 +24,8 @@ const NOISE_RATIO: f64 = 1.25;
 const MOST_ROWS: usize = 10;
 
 /// What became of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Change {
     /// It was not there before.
     New,
@@ -37,16 +40,6 @@ pub enum Change {
 }
 
 impl Change {
-    fn word(self) -> &'static str {
-        match self {
-            Change::New => "new",
-            Change::Worse => "worse",
-            Change::Same => "same",
-            Change::Better => "better",
-            Change::Gone => "gone",
-        }
-    }
-
     fn ink(self) -> Ink {
         match self {
             Change::New | Change::Worse => Ink::Bad,
@@ -56,13 +49,27 @@ impl Change {
     }
 }
 
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// A finding of one or both recordings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FindingChange")]
 struct Row {
+    /// What became of it.
     change: Change,
-    kind: &'static str,
+    /// Its kind.
+    kind: Kind,
+    /// Whom it is about.
     subject: String,
+    /// What it cost before; null if it was not there.
+    #[serde(rename = "before_share")]
     before: Option<f64>,
+    /// What it costs after.
+    #[serde(rename = "after_share")]
     after: Option<f64>,
 }
 
@@ -88,47 +95,45 @@ pub fn view(before: &Recording, after: &Recording) -> Document {
     view
 }
 
-/// The comparison as JSON, schema `holdup-recording-diff-1`.
-pub fn json(before: &Recording, after: &Recording) -> Value {
-    let (old, new) = (&before.report, &after.report);
-    let findings = rows(&old.facts, &old.findings, &new.facts, &new.findings).into_iter().map(|row| {
-        json!({
-            "change": row.change.word(),
-            "kind": row.kind,
-            "subject": row.subject,
-            "before_share": row.before,
-            "after_share": row.after,
-        })
-    });
-    let figures = measures(&old.facts, &new.facts)
-        .into_iter()
-        .map(|measure| json!({ "name": measure.key, "before": measure.before, "after": measure.after }));
-    let locks = matched_locks(&old.facts, &new.facts).into_iter().map(|lock| {
-        json!({
-            "name": lock.name,
-            "before_share": lock.before.map(|known| lock_share(&old.facts, known)),
-            "after_share": lock.after.map(|known| lock_share(&new.facts, known)),
-            "before_waits_per_s": lock.before.map(|known| per_second(&old.facts, known.waits)),
-            "after_waits_per_s": lock.after.map(|known| per_second(&new.facts, known.waits)),
-        })
-    });
-    let threads = matched_threads(&old.facts, &new.facts).into_iter().map(|thread| {
-        json!({
-            "name": thread.name,
-            "before": thread.before.map(|sums| sums.json()),
-            "after": thread.after.map(|sums| sums.json()),
-        })
-    });
-    json!({
-        "schema": "holdup-recording-diff-1",
-        "before": before.path.to_string_lossy(),
-        "after": after.path.to_string_lossy(),
-        "notes": differences(&old.facts, &new.facts),
-        "findings": findings.collect::<Value>(),
-        "figures": figures.collect::<Value>(),
-        "locks": locks.collect::<Value>(),
-        "threads": threads.collect::<Value>(),
-    })
+/// The comparison as JSON.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Two recordings of holdup compared")]
+pub struct Comparison<'a> {
+    /// Name and version of this form.
+    #[schemars(extend("const" = "holdup-recording-diff-1"))]
+    schema: &'static str,
+    /// The file to compare with.
+    before: Cow<'a, str>,
+    /// The file to judge.
+    after: Cow<'a, str>,
+    /// What makes the two less comparable.
+    notes: Vec<String>,
+    /// What became of each finding. Findings are matched by kind and subject.
+    findings: Vec<Row>,
+    /// Figures of the whole program.
+    figures: Vec<Measure>,
+    /// The locks of either, most time lost first; matched by their variable, or by the function that waits for them.
+    locks: Vec<LockChange>,
+    /// Threads by name without its number.
+    threads: Vec<MatchedThreads>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Of these two.
+    pub fn new(before: &'a Recording, after: &'a Recording) -> Comparison<'a> {
+        let (old, new) = (&before.report, &after.report);
+        let locks = matched_locks(&old.facts, &new.facts).into_iter();
+        Comparison {
+            schema: "holdup-recording-diff-1",
+            before: before.path.to_string_lossy(),
+            after: after.path.to_string_lossy(),
+            notes: differences(&old.facts, &new.facts),
+            findings: rows(&old.facts, &old.findings, &new.facts, &new.findings),
+            figures: measures(&old.facts, &new.facts),
+            locks: locks.map(|lock| LockChange::new(&old.facts, &new.facts, lock)).collect(),
+            threads: matched_threads(&old.facts, &new.facts),
+        }
+    }
 }
 
 /// What makes the two recordings less comparable, each as a sentence without its full stop.
@@ -182,7 +187,7 @@ fn rows(old: &Facts, before: &[Finding], new: &Facts, after: &[Finding]) -> Vec<
         let twin = left.iter().position(|(key, _)| *key == wanted).map(|index| left.remove(index).1);
         rows.push(Row {
             change: twin.map_or(Change::Gone, |twin| changed(finding.severity, twin.severity)),
-            kind: finding.kind.name(),
+            kind: finding.kind,
             subject: sentences::subject(old, finding),
             before: Some(finding.severity),
             after: twin.map(|twin| twin.severity),
@@ -190,7 +195,7 @@ fn rows(old: &Facts, before: &[Finding], new: &Facts, after: &[Finding]) -> Vec<
     }
     rows.extend(left.into_iter().map(|(_, finding)| Row {
         change: Change::New,
-        kind: finding.kind.name(),
+        kind: finding.kind,
         subject: sentences::subject(new, finding),
         before: None,
         after: Some(finding.severity),
@@ -256,7 +261,7 @@ fn headline(rows: &[Row]) -> String {
         .iter()
         .filter_map(|change| {
             let count = rows.iter().filter(|row| row.change == *change).count();
-            (count > 0).then(|| format!("{count} {}", change.word()))
+            (count > 0).then(|| format!("{count} {change}"))
         })
         .collect();
     format!("{}: {}.", if rows.len() == 1 { "Finding" } else { "Findings" }, text::list(&counted))
@@ -274,8 +279,8 @@ fn finding_rows(rows: &[Row]) -> Table {
     for row in rows {
         let share = |share: Option<f64>| Text::from(share.map_or_else(|| "-".to_owned(), number::percent));
         table.row([
-            ink(row.change.ink(), row.change.word()),
-            row.kind.into(),
+            ink(row.change.ink(), row.change.to_string()),
+            row.kind.name().into(),
             share(row.before),
             "->".into(),
             share(row.after),
@@ -286,11 +291,19 @@ fn finding_rows(rows: &[Row]) -> Table {
 }
 
 /// A figure of both recordings.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Figure")]
 struct Measure {
+    /// Which, with its unit last.
+    #[serde(rename = "name")]
     key: &'static str,
+    #[serde(skip)]
     what: &'static str,
+    /// Before.
     before: f64,
+    /// After.
     after: f64,
+    #[serde(skip)]
     is_share: bool,
 }
 
@@ -350,6 +363,33 @@ struct MatchedLock<'a> {
     name: String,
     before: Option<&'a LockFacts>,
     after: Option<&'a LockFacts>,
+}
+
+/// What became of a lock of either recording.
+#[derive(Serialize, JsonSchema)]
+struct LockChange {
+    /// How reports call it.
+    name: String,
+    /// Share of thread time spent waiting for it before.
+    before_share: Option<f64>,
+    /// And after.
+    after_share: Option<f64>,
+    /// Waits per second before.
+    before_waits_per_s: Option<f64>,
+    /// And after.
+    after_waits_per_s: Option<f64>,
+}
+
+impl LockChange {
+    fn new(old: &Facts, new: &Facts, lock: MatchedLock<'_>) -> LockChange {
+        LockChange {
+            name: lock.name,
+            before_share: lock.before.map(|known| lock_share(old, known)),
+            after_share: lock.after.map(|known| lock_share(new, known)),
+            before_waits_per_s: lock.before.map(|known| per_second(old, known.waits)),
+            after_waits_per_s: lock.after.map(|known| per_second(new, known.waits)),
+        }
+    }
 }
 
 fn matched_locks<'a>(before: &'a Facts, after: &'a Facts) -> Vec<MatchedLock<'a>> {
@@ -420,7 +460,8 @@ fn locks(before: &Facts, after: &Facts) -> Table {
 }
 
 /// Threads of the same name, added up.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[serde(into = "SumsRow")]
 struct Sums {
     threads: usize,
     life_ns: u64,
@@ -433,20 +474,42 @@ impl Sums {
     fn switches_per_s(self) -> f64 {
         if self.life_ns == 0 { 0.0 } else { self.switches as f64 * 1e9 / self.life_ns as f64 }
     }
+}
 
-    fn json(self) -> Value {
-        json!({
-            "threads": self.threads,
-            "cpu_share": share(self.cpu_ns, self.life_ns),
-            "lock_share": share(self.lock_ns, self.life_ns),
-            "switches_per_s": self.switches_per_s(),
-        })
+/// Sums of threads as shares and rates.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Sums")]
+struct SumsRow {
+    /// How many.
+    threads: usize,
+    /// Share of their lives on a CPU.
+    cpu_share: f64,
+    /// Share of their lives waiting for locks.
+    lock_share: f64,
+    /// Switches per second of each.
+    switches_per_s: f64,
+}
+
+impl From<Sums> for SumsRow {
+    fn from(sums: Sums) -> SumsRow {
+        SumsRow {
+            threads: sums.threads,
+            cpu_share: share(sums.cpu_ns, sums.life_ns),
+            lock_share: share(sums.lock_ns, sums.life_ns),
+            switches_per_s: sums.switches_per_s(),
+        }
     }
 }
 
+/// Threads of one name.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ThreadChange")]
 struct MatchedThreads {
+    /// The name.
     name: String,
+    /// Their sums before; null if there were none.
     before: Option<Sums>,
+    /// And after.
     after: Option<Sums>,
 }
 

@@ -1,7 +1,8 @@
 //! What this machine and user allow to record, for people and for programs.
 
-use holdup_record::doctor::{self, Container, Diagnosis, Probe, Tracefs, Trial};
-use serde_json::{Value, json};
+use holdup_record::doctor::{self, Container, Diagnosis, Probe};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::super::document::{Column, Document, Ink, Table, Text, ink};
 use crate::text;
@@ -85,61 +86,22 @@ fn grants(diagnosis: &Diagnosis) -> Vec<(&str, String)> {
     grants.into_iter().map(|(command, names)| (command, format!("adds {}", text::list(&names)))).collect()
 }
 
-/// The diagnosis as JSON, schema `holdup-doctor-1`.
-pub fn json(diagnosis: &Diagnosis) -> Value {
-    let abilities = diagnosis.abilities.iter().map(|ability| {
-        let missing = ability.missing.as_ref();
-        json!({
-            "seeing": ability.seeing.to_string(),
-            "adds": ability.seeing.adds(),
-            "works": ability.works(),
-            "why_not": missing.map(|missing| &missing.why),
-            "grant": missing.and_then(|missing| missing.grant.as_ref()),
-        })
-    });
-    json!({
-        "schema": "holdup-doctor-1",
-        "can_record": diagnosis.can_record(),
-        "abilities": abilities.collect::<Value>(),
-        "notes": diagnosis.notes,
-        "probe": probe(&diagnosis.probe),
-    })
+/// The diagnosis as JSON.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Rights to record")]
+pub struct Rights<'a> {
+    /// Name and version of this form.
+    #[schemars(extend("const" = "holdup-doctor-1"))]
+    schema: &'static str,
+    /// Whether holdup record works at all.
+    can_record: bool,
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
 }
 
-fn probe(probe: &Probe) -> Value {
-    let trials = probe.trials.iter().map(|(seeing, trial)| {
-        let (result, error) = match trial {
-            Trial::Works => ("works", None),
-            Trial::Refused(errno) => ("refused", Some(*errno)),
-            Trial::Unknown => ("unknown", None),
-        };
-        json!({ "seeing": seeing.to_string(), "result": result, "error_number": error })
-    });
-    json!({
-        "paranoid": probe.paranoid,
-        "uid": probe.uid,
-        "capabilities": format!("{:#x}", probe.capabilities),
-        "user_namespace": probe.user_namespace,
-        "pid_namespace": probe.pid_namespace,
-        "container": match probe.container {
-            Container::None => Value::Null,
-            Container::Docker => "docker".into(),
-            Container::Podman => "podman".into(),
-        },
-        "filtered": probe.filtered,
-        "kernel": probe.kernel,
-        "cpus": probe.cpus,
-        "tracefs": match probe.tracefs {
-            Tracefs::Absent => "absent",
-            Tracefs::Unreadable => "unreadable",
-            Tracefs::Readable => "readable",
-        },
-        "mlock_kib": probe.mlock_kib,
-        "memlock_bytes": probe.memlock_bytes,
-        "max_sample_hz": probe.max_sample_hz,
-        "kptr_restrict": probe.kptr_restrict,
-        "ptrace_scope": probe.ptrace_scope,
-        "hardware_counters": probe.pmu,
-        "trials": trials.collect::<Value>(),
-    })
+impl<'a> Rights<'a> {
+    /// The diagnosis in this form.
+    pub fn new(diagnosis: &'a Diagnosis) -> Rights<'a> {
+        Rights { schema: "holdup-doctor-1", can_record: diagnosis.can_record(), diagnosis }
+    }
 }

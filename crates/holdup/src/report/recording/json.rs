@@ -14,7 +14,7 @@ use crate::recording::name;
 /// Everything that a recording says: header, figures, findings with their sentences, problems.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "A recording of holdup")]
-pub struct Document<'a> {
+pub struct Report<'a> {
     /// Name and version of this form.
     #[schemars(extend("const" = "holdup-recording-1"))]
     schema: &'static str,
@@ -44,12 +44,12 @@ pub struct Document<'a> {
     yield_sites: Vec<Place<'a>>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> Report<'a> {
     /// The recording in this form.
-    pub fn new(recording: &'a Recording) -> Document<'a> {
+    pub fn new(recording: &'a Recording) -> Report<'a> {
         let report = &recording.report;
         let facts = &report.facts;
-        Document {
+        Report {
             schema: "holdup-recording-1",
             file: recording.path.to_string_lossy(),
             file_bytes: recording.file_bytes,

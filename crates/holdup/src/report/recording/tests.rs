@@ -74,7 +74,7 @@ fn odd_recordings_break_no_view() {
                 assert!(!text.contains("NaN") && !text.contains("inf "), "{name}: {text}");
             }
         }
-        assert!(serde_json::to_string(&json::Document::new(&recording)).is_ok());
+        assert!(serde_json::to_string(&json::Report::new(&recording)).is_ok());
     }
 }
 
@@ -130,7 +130,7 @@ fn a_recording_differs_from_itself_in_nothing() {
     let recording = specimen::held_up();
     let text = diff::view(&recording, &recording).terminal(&Style::default());
     assert!(text.starts_with("Findings: 5 same."), "{text}");
-    let value = diff::json(&recording, &recording);
+    let value = serde_json::to_value(diff::Comparison::new(&recording, &recording)).unwrap();
     assert!(value["findings"].as_array().unwrap().iter().all(|row| row["change"] == "same"), "{value}");
 }
 
