@@ -28,7 +28,7 @@ fn result(error: c_int) -> c_int {
 /// `mtx_init`.
 ///
 /// # Safety
-/// As that.
+/// `pointer` points to memory for a mutex, which no thread uses yet.
 pub unsafe extern "C" fn init(pointer: *mut Mutex, kind: c_int, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { hooks::initialise(pointer, site, || real::mtx_init(pointer, kind)) }
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn init(pointer: *mut Mutex, kind: c_int, site: usize) -> 
 /// `mtx_destroy`.
 ///
 /// # Safety
-/// As that.
+/// `pointer` points to an initialised mutex that no thread holds, waits for or uses again.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn mtx_destroy(pointer: *mut Mutex) {
     if let Some(served) = process::enter() {
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn mtx_destroy(pointer: *mut Mutex) {
 /// `mtx_lock`.
 ///
 /// # Safety
-/// As that.
+/// `pointer` points to an initialised mutex, which outlives the call.
 pub unsafe extern "C" fn lock(pointer: *mut Mutex, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     result(unsafe { hooks::lock_slow(pointer, site) })
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn lock(pointer: *mut Mutex, site: usize) -> c_int {
 /// `mtx_trylock`.
 ///
 /// # Safety
-/// As that.
+/// `pointer` points to an initialised mutex, which outlives the call.
 pub unsafe extern "C" fn trylock(pointer: *mut Mutex, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     result(unsafe { hooks::trylock(pointer, site) })
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn trylock(pointer: *mut Mutex, site: usize) -> c_int {
 /// `mtx_timedlock`.
 ///
 /// # Safety
-/// As that.
+/// `pointer` points to an initialised mutex and `until` to a time; both outlive the call.
 pub unsafe extern "C" fn timedlock(pointer: *mut Mutex, until: *const timespec, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     result(unsafe { hooks::timedlock(pointer, until, site) })
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn timedlock(pointer: *mut Mutex, until: *const timespec, 
 /// `mtx_unlock`.
 ///
 /// # Safety
-/// As that.
+/// `pointer` points to an initialised mutex, which outlives the call. The calling thread holds it.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn mtx_unlock(pointer: *mut Mutex) -> c_int {
     // SAFETY: the caller's promise.

@@ -50,7 +50,8 @@ fn finish(lent: Option<Lent>, result: c_int) -> c_int {
 /// `cnd_wait`.
 ///
 /// # Safety
-/// As that.
+/// `cond` and `mutex` point to an initialised condition variable and mutex, which outlive the call; the calling thread
+/// holds the mutex.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn cnd_wait(cond: *mut c_void, mutex: *mut Mutex) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
@@ -62,7 +63,8 @@ pub unsafe extern "C-unwind" fn cnd_wait(cond: *mut c_void, mutex: *mut Mutex) -
 /// `cnd_timedwait`.
 ///
 /// # Safety
-/// As that.
+/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call, and
+/// the calling thread holds the mutex.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn cnd_timedwait(
     cond: *mut c_void,
@@ -78,7 +80,8 @@ pub unsafe extern "C-unwind" fn cnd_timedwait(
 /// `pthread_cond_wait`.
 ///
 /// # Safety
-/// As that.
+/// `cond` and `mutex` point to an initialised condition variable and mutex, which outlive the call; the calling thread
+/// holds the mutex.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut Mutex) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
@@ -91,7 +94,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(cond: *mut pthread_cond_t, mut
 /// `pthread_cond_timedwait`.
 ///
 /// # Safety
-/// As that.
+/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call, and
+/// the calling thread holds the mutex.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     cond: *mut pthread_cond_t,
@@ -108,7 +112,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
 /// `pthread_cond_clockwait`.
 ///
 /// # Safety
-/// As that.
+/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call, and
+/// the calling thread holds the mutex.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     cond: *mut pthread_cond_t,

@@ -17,7 +17,7 @@ use super::{c11, hooks, passed};
 /// `pthread_mutex_lock`.
 ///
 /// # Safety
-/// As that.
+/// `mutex` points to an initialised mutex, which outlives the call.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut Mutex) -> c_int {
@@ -79,7 +79,8 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut Mutex) -> c_int {
 /// `pthread_mutex_unlock`.
 ///
 /// # Safety
-/// As that.
+/// `mutex` points to an initialised mutex, which outlives the call. The calling thread
+/// holds it, or it is of a kind that reports an error otherwise.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int {
@@ -129,7 +130,7 @@ macro_rules! with_site {
         $(#[$doc])*
         ///
         /// # Safety
-        /// As that.
+        /// The registers hold the arguments of the function of that name, and these fulfil what it asks of its caller.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub unsafe extern $abi fn $name() {

@@ -51,7 +51,7 @@ pub fn count_fallback(served: Served, why: Fallback) {
 /// `pthread_mutex_lock` where the shortest path does not serve.
 ///
 /// # Safety
-/// `mutex` points to a mutex.
+/// `pointer` points to an initialised mutex, which outlives the call.
 pub unsafe extern "C" fn lock_slow(pointer: *mut Mutex, site: usize) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
     let mutex = unsafe { &*pointer };
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn lock_slow(pointer: *mut Mutex, site: usize) -> c_int {
 /// `pthread_mutex_trylock`.
 ///
 /// # Safety
-/// `mutex` points to a mutex.
+/// `pointer` points to an initialised mutex, which outlives the call.
 pub unsafe extern "C" fn trylock(pointer: *mut Mutex, site: usize) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
     let mutex = unsafe { &*pointer };
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn trylock(pointer: *mut Mutex, site: usize) -> c_int {
 /// `pthread_mutex_timedlock`.
 ///
 /// # Safety
-/// `mutex` points to a mutex, `until` to a time.
+/// `pointer` points to an initialised mutex and `until` to a time; both outlive the call.
 pub unsafe extern "C" fn timedlock(pointer: *mut Mutex, until: *const timespec, site: usize) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
     let mutex = unsafe { &*pointer };
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn timedlock(pointer: *mut Mutex, until: *const timespec, 
 /// `pthread_mutex_clocklock`.
 ///
 /// # Safety
-/// `mutex` points to a mutex, `until` to a time.
+/// `pointer` points to an initialised mutex and `until` to a time; both outlive the call.
 pub unsafe extern "C" fn clocklock(
     pointer: *mut Mutex,
     clock: clockid_t,
@@ -161,7 +161,7 @@ unsafe fn lock_until(
 /// `pthread_mutex_unlock` where the shortest path does not serve.
 ///
 /// # Safety
-/// `mutex` points to a mutex.
+/// `pointer` points to an initialised mutex, which outlives the call.
 pub unsafe extern "C" fn unlock_slow(pointer: *mut Mutex, _site: usize) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
     let mutex = unsafe { &*pointer };
@@ -251,7 +251,7 @@ pub fn counted(served: Served, mutex: &Mutex, site: usize) {
 /// An acquisition by the shortest path, every sixteenth.
 ///
 /// # Safety
-/// The calling thread holds the mutex.
+/// `pointer` points to an initialised mutex that the calling thread holds.
 pub unsafe extern "C" fn lock_tick(pointer: *mut Mutex, site: usize) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
     let mutex = unsafe { &*pointer };
@@ -297,7 +297,8 @@ pub fn hold_ends(served: Served, mutex: &Mutex) {
 /// `pthread_mutex_init`.
 ///
 /// # Safety
-/// As that.
+/// `pointer` points to memory for a mutex, which no thread uses yet; `attributes` is null or points to initialised
+/// attributes.
 pub unsafe extern "C" fn init(
     pointer: *mut Mutex,
     attributes: *const pthread_mutexattr_t,
@@ -331,7 +332,7 @@ pub unsafe fn initialise(pointer: *mut Mutex, site: usize, real: impl FnOnce() -
 /// `pthread_mutex_destroy`.
 ///
 /// # Safety
-/// As that.
+/// `pointer` points to an initialised mutex that no other thread uses meanwhile, and none after a result of 0.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut Mutex) -> c_int {
     // SAFETY: the caller's promise.

@@ -9,7 +9,7 @@ use libc::{c_char, c_int, c_long, clockid_t, timespec};
 /// One system call, without the C library, which would set `errno`.
 ///
 /// # Safety
-/// As for the call.
+/// The arguments are as that system call requires.
 #[inline]
 pub unsafe fn call(number: c_long, args: [usize; 6]) -> isize {
     let result: isize;

@@ -138,7 +138,7 @@ macro_rules! read_write {
         $(#[$about])+
         ///
         /// # Safety
-        /// As that.
+        /// `lock` points to an initialised read-write lock and `until`, if there is one, to a time; both outlive the call.
         pub unsafe extern "C" fn $name(lock: *mut c_void, $($arg: $type,)* site: usize) -> c_int {
             let attempt = || {
                 // SAFETY: the caller's promise.
@@ -171,7 +171,7 @@ read_write! {
 /// `pthread_rwlock_tryrdlock`.
 ///
 /// # Safety
-/// As that.
+/// `lock` points to an initialised read-write lock, which outlives the call.
 pub unsafe extern "C" fn tryrdlock(lock: *mut c_void, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_tryrdlock(lock) })
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn tryrdlock(lock: *mut c_void, site: usize) -> c_int {
 /// `pthread_rwlock_trywrlock`.
 ///
 /// # Safety
-/// As that.
+/// `lock` points to an initialised read-write lock, which outlives the call.
 pub unsafe extern "C" fn trywrlock(lock: *mut c_void, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_trywrlock(lock) })
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn trywrlock(lock: *mut c_void, site: usize) -> c_int {
 /// `pthread_spin_lock`.
 ///
 /// # Safety
-/// As that.
+/// `lock` points to an initialised spin lock, which outlives the call.
 pub unsafe extern "C" fn spin_lock(lock: *mut c_void, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { pass(Kind::Spin, lock, site, || real::spin_trylock(lock), || real::spin_lock(lock)) }
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn spin_lock(lock: *mut c_void, site: usize) -> c_int {
 /// `pthread_spin_trylock`.
 ///
 /// # Safety
-/// As that.
+/// `lock` points to an initialised spin lock, which outlives the call.
 pub unsafe extern "C" fn spin_trylock(lock: *mut c_void, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     tried(Kind::Spin, lock, site, unsafe { real::spin_trylock(lock) })

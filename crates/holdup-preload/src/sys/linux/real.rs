@@ -61,7 +61,7 @@ macro_rules! real {
             $(#[$doc])*
             ///
             /// # Safety
-            /// As for the function of that name.
+            /// The arguments are as the function of that name requires.
             #[inline]
             pub unsafe fn $name($($arg: $type),*) $(-> $out)? {
                 let address = found::$name.address();
