@@ -14,7 +14,7 @@ use crate::text;
 /// Table and charts of a run, and the machine it was measured on.
 pub fn screen(run: &RunRecord, plots: &[Plot]) -> String {
     let style = output::style();
-    let mut text = report::table::run(run, &style);
+    let mut text = report::table::run(run).terminal(&style);
     for plot in plots {
         let _ = write!(text, "\n{}", report::chart::terminal(run, plot, &style));
     }

@@ -35,7 +35,7 @@ fn the_table_of_a_sweep_is_the_golden_one() {
     for (name, run) in
         [("full.txt", specimen::full()), ("deep.txt", specimen::deep()), ("single.txt", specimen::single())]
     {
-        let text = table::run(&run, &Style::default());
+        let text = table::run(&run).terminal(&Style::default());
         assert_fits(&text, 80);
         golden(name, &text);
     }
@@ -81,7 +81,7 @@ fn the_comparison_is_the_golden_one() {
 #[test]
 fn foreign_text_reaches_no_terminal_unclean() {
     let run = specimen::hostile();
-    let mut all = table::run(&run, &Style::default());
+    let mut all = table::run(&run).terminal(&Style::default());
     for plot in chart::default_plots(&run) {
         all.push_str(&chart::terminal(&run, &plot, &Style::default()));
     }
@@ -92,7 +92,7 @@ fn foreign_text_reaches_no_terminal_unclean() {
 #[test]
 fn a_narrow_terminal_cuts_no_name() {
     for run in [specimen::full(), specimen::deep()] {
-        let text = table::run(&run, &Style { width: 60, colour: false });
+        let text = table::run(&run).terminal(&Style { width: 60, colour: false });
         for cell in run.cells.iter().filter(|cell| cell.counted().next().is_some()) {
             assert!(text.contains(&cell.spec.lock));
         }
@@ -102,8 +102,8 @@ fn a_narrow_terminal_cuts_no_name() {
 #[test]
 fn colour_changes_nothing_but_colour() {
     let run = specimen::full();
-    let plain = table::run(&run, &Style::default());
-    let coloured = table::run(&run, &Style { width: 80, colour: true });
+    let plain = table::run(&run).terminal(&Style::default());
+    let coloured = table::run(&run).terminal(&Style { width: 80, colour: true });
     let mut stripped = String::new();
     let mut escape = false;
     for c in coloured.chars() {
@@ -123,7 +123,7 @@ fn colour_changes_nothing_but_colour() {
 fn an_empty_run_says_so() {
     let mut run = specimen::single();
     run.cells.clear();
-    assert_eq!(table::run(&run, &Style::default()), "The run has no cells.\n");
+    assert_eq!(table::run(&run).terminal(&Style::default()), "The run has no cells.\n");
     assert!(chart::default_plots(&run).is_empty());
 }
 
@@ -203,7 +203,7 @@ fn hostile_names_stay_text_on_the_page() {
 fn the_page_says_what_the_table_says() {
     let run = specimen::full();
     let page = html::page(&run, &chart::default_plots(&run), &[]);
-    let table = table::run(&run, &Style::default());
+    let table = table::run(&run).terminal(&Style::default());
     for figure in ["0.87 [0.85-0.90]", "41.4M", "13.6ns", "26.2 [25.1-26.4]"] {
         assert!(table.contains(figure) && page.contains(figure), "{figure}");
     }
@@ -256,7 +256,7 @@ fn long_names_stay_whole_and_lines_short() {
                 specimen.cell(lock, threads, 1e9, &[("hold", hold), ("latency", "on")]);
             }
         }
-        let text = table::run(specimen.run(), &Style::default());
+        let text = table::run(specimen.run()).terminal(&Style::default());
         assert_fits(&text, 80);
         for lock in long {
             assert!(text.matches(lock).count() >= 2, "{text}");
@@ -268,7 +268,7 @@ fn long_names_stay_whole_and_lines_short() {
 fn everything(run: &crate::results::RunRecord, width: usize) -> String {
     let style = Style { width, colour: true };
     let plots = chart::default_plots(run);
-    let mut all = table::run(run, &style);
+    let mut all = table::run(run).terminal(&style);
     for plot in &plots {
         all.push_str(&chart::terminal(run, plot, &style));
     }

@@ -2,17 +2,16 @@
 
 use maud::{Markup, Render, html};
 
-use super::table::{Column, Item, Row, Side, Table};
+use super::table::{Column, Fit, Item, Row, Side, Table};
 use super::{Block, Document, Ink, Text};
 
 impl Ink {
     /// The class in the pages' style sheet.
-    pub fn class(self) -> &'static str {
+    fn class(self) -> &'static str {
         match self {
-            Ink::Bold => "strong",
             Ink::Good => "good",
             Ink::Bad => "bad",
-            Ink::Faint | Ink::Line(_) => "faint",
+            Ink::Bold | Ink::Faint | Ink::Line(_) => "faint",
         }
     }
 }
@@ -22,6 +21,7 @@ impl Render for Text {
         html! {
             @for span in self.spans() {
                 @match span.ink {
+                    Some(Ink::Bold) => strong { (span.text) },
                     Some(ink) => span class=(ink.class()) { (span.text) },
                     None => (span.text),
                 }
@@ -41,6 +41,11 @@ impl Document {
             }
         }
     }
+
+    /// Fields, for a list that has others as well.
+    pub(crate) fn definitions(&self) -> Markup {
+        html! { @for block in &self.0 { (block) } }
+    }
 }
 
 impl Render for Block {
@@ -53,6 +58,7 @@ impl Render for Block {
                 Block::Field { label, value, .. } => { dt { (label) } dd { (value.inline()) } },
                 Block::Table(table) => (table),
                 Block::Indented(_, document) => div { (document.html()) },
+                Block::List(items) => ul class="plain" { @for item in items { li { (item) } } },
                 Block::Gap => {},
             }
         }
@@ -82,52 +88,73 @@ fn command(words: &[Text]) -> Markup {
 
 impl Render for Table {
     fn render(&self) -> Markup {
+        let before = |index: usize| self.items[..index].iter().rev().find_map(Item::row);
         html! {
             div class="scroll" tabindex="0" {
-                table {
+                table class=[self.has_heads().then_some("sortable")] aria-label=[(!self.name.is_empty()).then_some(self.name)] {
                     @if self.has_heads() {
-                        thead { tr { @for column in &self.columns { th class=[class(column)] { (column.title()) } } } }
+                        thead { tr { @for column in &self.columns { th class=[column.class()] { (column.title()) } } } }
                     }
-                    tbody { @for item in &self.items { (self.item(item)) } }
+                    tbody {
+                        @for (index, item) in self.items.iter().enumerate() {
+                            @match item {
+                                Item::Row(row) => (self.line(row, self.repeated(before(index), row))),
+                                Item::Group(title) => tr class="first" { th colspan=(self.columns.len()) { (title) } },
+                                Item::Gap => {},
+                            }
+                        }
+                    }
                 }
             }
         }
     }
 }
 
-fn class(column: &Column) -> Option<&'static str> {
-    (column.side == Side::Right).then_some("n")
-}
-
 impl Column {
+    fn class(&self) -> Option<&'static str> {
+        match (self.side, self.fit) {
+            (Side::Right, _) => Some("n"),
+            (Side::Left, Fit::Fixed) => Some("i"),
+            _ => None,
+        }
+    }
+
     fn title(&self) -> Markup {
-        let lines = self.head.iter().filter(|line| !line.is_empty());
-        html! { @for (index, line) in lines.enumerate() { @if index > 0 { " " } (line) } }
+        html! { @for (index, line) in self.head.iter().enumerate() { @if index > 0 { " " } (line) } }
     }
 }
 
 impl Table {
-    fn item(&self, item: &Item) -> Markup {
+    fn line(&self, row: &Row, repeated: usize) -> Markup {
+        let keys = self.columns.iter().take_while(|column| column.key).count();
+        let names = keys.max(1);
         html! {
-            @match item {
-                Item::Row(row) => tr { @for index in 0..row.cells.len() { (self.cell(row, index)) } },
-                Item::Group(title) => tr class="first" { th colspan=(self.columns.len()) { (title) } },
-                Item::Gap => {},
+            tr class=[(repeated + 1 < keys).then_some("first")] {
+                @for (index, column) in self.columns.iter().enumerate().take(row.cells.len()) {
+                    @if index < names {
+                        th class=[if index < repeated && index + 1 < keys { Some("faint") } else { column.class() }] {
+                            (self.cell(row, index))
+                        }
+                    } @else {
+                        td class=[column.class()] colspan=[self.span(row, index)] { (self.cell(row, index)) }
+                    }
+                }
             }
         }
     }
 
+    fn span(&self, row: &Row, index: usize) -> Option<usize> {
+        let last = index + 1 == row.cells.len() && row.cells.len() < self.columns.len();
+        last.then(|| self.columns.len() - index)
+    }
+
     /// The first cell on the left side bears what stands above and below the row: so rows can still be sorted.
     fn cell(&self, row: &Row, index: usize) -> Markup {
-        let last = index + 1 == row.cells.len();
-        let span = (last && row.cells.len() < self.columns.len()).then(|| self.columns.len() - index);
         let named = self.columns.iter().position(|column| column.side == Side::Left).unwrap_or(0) == index;
         html! {
-            td class=[class(&self.columns[index])] colspan=[span] {
-                @if let Some(above) = row.above.as_ref().filter(|_| named) { (above) " " }
-                (row.cells[index])
-                @if named { @for below in &row.below { br; small { (below) } } }
-            }
+            @if let Some(above) = row.above.as_ref().filter(|_| named) { (above) " " }
+            (row.cells[index])
+            @if named { @for below in &row.below { br; small { (below) } } }
         }
     }
 }

@@ -61,6 +61,7 @@ enum Block {
     },
     Table(Table),
     Indented(usize, Document),
+    List(Vec<Text>),
     /// An empty line.
     Gap,
 }
@@ -82,7 +83,13 @@ impl Document {
 
     /// The title of what follows, after an empty line.
     pub fn heading(&mut self, text: impl Into<Text>) {
-        self.0.push(Block::Heading(text.into().inked(Ink::Bold)));
+        self.0.push(Block::Heading(text.into()));
+    }
+
+    /// A heading, and the things that stand under it.
+    pub fn section<T: Into<Text>>(&mut self, title: impl Into<Text>, items: impl IntoIterator<Item = T>) {
+        self.heading(title);
+        self.0.push(Block::List(items.into_iter().map(Into::into).collect()));
     }
 
     /// Sentences.
@@ -122,6 +129,11 @@ impl Document {
         let mut document = Document::default();
         content(&mut document);
         self.0.push(Block::Indented(columns, document));
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// An empty line.

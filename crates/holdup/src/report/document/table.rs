@@ -9,7 +9,12 @@ pub struct Table {
     pub(super) items: Vec<Item>,
     /// Spaces between two columns.
     pub(super) gap: usize,
+    pub(super) name: &'static str,
+    pub(super) title: Title,
 }
+
+/// What the title over rows says of a key, by its heading and its value.
+type Title = fn(&str, &str) -> String;
 
 /// What a column's cells have in common.
 #[derive(Clone, Debug)]
@@ -19,6 +24,7 @@ pub struct Column {
     pub(super) side: Side,
     pub(super) fit: Fit,
     pub(super) at_least: usize,
+    pub(super) key: bool,
 }
 
 /// How a column is aligned.
@@ -28,9 +34,11 @@ pub(super) enum Side {
     Right,
 }
 
-/// What becomes of a cell on the left side that has no room.
+/// What becomes of a cell that has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
+    /// It keeps its room.
+    Fixed,
     /// It is cut in the middle.
     Cut,
     /// It stands alone on its line, whole; the rest of the row follows below.
@@ -58,13 +66,25 @@ pub struct Row {
 impl Column {
     /// Words, which give way where a row is too wide. A line break in the heading makes two lines of it.
     pub fn left(head: &str) -> Column {
-        let head = head.split('\n').map(Text::from).collect();
-        Column { head, side: Side::Left, fit: Fit::Cut, at_least: 0 }
+        Column { fit: Fit::Cut, ..Column::fixed(head) }
     }
 
     /// Numbers, which are never cut.
     pub fn right(head: &str) -> Column {
-        Column { side: Side::Right, ..Column::left(head) }
+        Column { side: Side::Right, ..Column::fixed(head) }
+    }
+
+    /// What stands on the left and is never cut, such as intervals.
+    pub fn fixed(head: &str) -> Column {
+        let head = head.split('\n').map(Text::from).collect();
+        Column { head, side: Side::Left, fit: Fit::Fixed, at_least: 0, key: false }
+    }
+
+    /// One of the first columns, by which rows belong together: what repeats the row before stays out, and on a terminal keys
+    /// that have no room, or are more than two, become titles over their rows.
+    #[must_use]
+    pub fn key(self) -> Column {
+        Column { key: true, ..self }
     }
 
     /// Cells that find no room stand on lines of their own.
@@ -89,7 +109,25 @@ impl Column {
 impl Table {
     /// A table without rows.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
-        Table { columns: columns.into_iter().collect(), items: Vec::new(), gap: 2 }
+        Table {
+            columns: columns.into_iter().collect(),
+            items: Vec::new(),
+            gap: 2,
+            name: "",
+            title: |head, value| format!("{head} {value}"),
+        }
+    }
+
+    /// What a page calls it.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Table {
+        Table { name, ..self }
+    }
+
+    /// What a title says of a key, by its heading and its value.
+    #[must_use]
+    pub fn titled(self, title: Title) -> Table {
+        Table { title, ..self }
     }
 
     /// So many spaces between two columns.
@@ -123,14 +161,27 @@ impl Table {
     }
 
     pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.items.iter().filter_map(|item| match item {
-            Item::Row(row) => Some(row),
-            _ => None,
-        })
+        self.items.iter().filter_map(Item::row)
+    }
+
+    /// How many of the row's keys are those of the row before.
+    pub(super) fn repeated(&self, before: Option<&Row>, row: &Row) -> usize {
+        let keys = self.columns.iter().take_while(|column| column.key).count();
+        let before = before.map(|before| before.cells.iter()).unwrap_or_default();
+        before.zip(&row.cells).take(keys).take_while(|(a, b)| a == b).count()
     }
 
     pub(super) fn has_heads(&self) -> bool {
         self.columns.iter().flat_map(|column| &column.head).any(|head| !head.is_empty())
+    }
+}
+
+impl Item {
+    pub(super) fn row(&self) -> Option<&Row> {
+        match self {
+            Item::Row(row) => Some(row),
+            _ => None,
+        }
     }
 }
 

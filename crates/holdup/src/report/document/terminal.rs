@@ -36,7 +36,7 @@ impl Block {
                 if !lines.is_empty() {
                     lines.push(String::new());
                 }
-                lines.extend(prose(text, style, width, 0));
+                lines.extend(prose(&text.clone().inked(Ink::Bold), style, width, 0));
             }
             Block::Line(text) => lines.push(paint(&text.cut(width), style)),
             Block::Command(words) => lines.extend(command(words, style, width)),
@@ -53,12 +53,21 @@ impl Block {
                 let inner = document.lines(style, width.saturating_sub(*columns));
                 lines.extend(inner.into_iter().map(|line| (indent.clone() + &line).trim_end().to_owned()));
             }
+            Block::List(items) => {
+                let item = |item: &Text| prose(item, style, width.saturating_sub(2), 2);
+                lines.extend(items.iter().flat_map(item).map(|line| "  ".to_owned() + &line));
+            }
             Block::Gap => lines.push(String::new()),
         }
     }
 }
 
-fn prose(text: &Text, style: &Style, width: usize, hang: usize) -> impl Iterator<Item = String> {
+fn prose<'s>(
+    text: &Text,
+    style: &'s Style,
+    width: usize,
+    hang: usize,
+) -> impl Iterator<Item = String> + use<'s> {
     let lines = text.wrapped(width.min(WIDEST_PROSE), hang);
     lines.into_iter().map(|line| paint(&line, style))
 }
@@ -103,9 +112,10 @@ fn aligned(text: &Text, width: usize, side: Side, style: &Style) -> String {
 
 impl Table {
     fn write(&self, lines: &mut Vec<String>, style: &Style, width: usize) {
-        let layout = self.layout(style, width);
+        let table = self.grouped(width);
+        let layout = table.layout(style, width);
         lines.extend(layout.head());
-        for item in &self.items {
+        for item in &table.items {
             match item {
                 Item::Row(row) => lines.extend(layout.row(row)),
                 Item::Group(title) => lines.extend(prose(title, style, width, 0)),
@@ -114,21 +124,62 @@ impl Table {
         }
     }
 
-    /// Columns as wide as their widest cell; where that is too wide, words give way and numbers do not, the widest words first.
-    pub(crate) fn layout<'a>(&'a self, style: &'a Style, width: usize) -> Layout<'a> {
-        let natural = |(index, column): (usize, &Column)| {
+    /// With titles in place of keys that have no room, gaps between groups of rows, and no key twice in a row.
+    fn grouped(&self, width: usize) -> Table {
+        let keys = self.columns.iter().take_while(|column| column.key).count();
+        let has_room = |titles: &usize| keys - titles <= 2 && self.total(&self.widths()[*titles..]) <= width;
+        let titles = (0..keys).find(has_room).unwrap_or(keys.saturating_sub(1));
+        let columns = self.columns[titles..].to_vec();
+        let mut table = Table { columns, items: Vec::new(), ..*self };
+        let mut before = None;
+        for item in &self.items {
+            let Item::Row(row) = item else {
+                table.items.push(item.clone());
+                continue;
+            };
+            let repeated = self.repeated(before, row);
+            if before.is_some() && repeated + 1 < keys {
+                table.items.push(Item::Gap);
+            }
+            if titles > 0 && (before.is_none() || repeated < titles) {
+                let words = self.columns.iter().zip(&row.cells).take(titles);
+                let words = words.map(|(column, cell)| (self.title)(&column.head[0].plain(), &cell.plain()));
+                table.group(words.collect::<Vec<_>>().join(", "));
+            }
+            let blank = |index| titles + index + 1 < keys && titles + index < repeated;
+            let cells = row.cells.iter().skip(titles).enumerate();
+            let cells = cells.map(|(index, cell)| if blank(index) { Text::default() } else { cell.clone() });
+            table.items.push(Item::Row(Row { cells: cells.collect(), ..row.clone() }));
+            before = Some(row);
+        }
+        table
+    }
+
+    /// Of each column the widest cell; a cell that has the rest of its line counts for none.
+    fn widths(&self) -> Vec<usize> {
+        let width = |(index, column): (usize, &Column)| {
             let spans = |row: &&Row| row.cells.len() == index + 1 && row.cells.len() < self.columns.len();
             let cells = self.rows().filter(|row| !spans(row)).filter_map(|row| row.cells.get(index));
             cells.chain(&column.head).map(Text::columns).max().unwrap_or(0).max(column.at_least)
         };
-        let mut widths: Vec<usize> = self.columns.iter().enumerate().map(natural).collect();
-        let total = widths.iter().sum::<usize>() + self.gap * widths.len().saturating_sub(1);
-        for _ in width..total {
+        self.columns.iter().enumerate().map(width).collect()
+    }
+
+    /// Empty columns take no room.
+    fn total(&self, widths: &[usize]) -> usize {
+        let filled = widths.iter().filter(|width| **width > 0);
+        filled.map(|width| width + self.gap).sum::<usize>().saturating_sub(self.gap)
+    }
+
+    /// Where a row is too wide, words give way and numbers do not, the widest words first.
+    pub(crate) fn layout<'a>(&'a self, style: &'a Style, width: usize) -> Layout<'a> {
+        let mut widths = self.widths();
+        for _ in width..self.total(&widths) {
             let gives = |index: &usize| {
                 let column = &self.columns[*index];
                 let head = column.head.iter().map(Text::columns).max().unwrap_or(0);
                 let least = if column.fit == Fit::Cut { LEAST_WIDTH } else { head };
-                column.side == Side::Left && widths[*index] > least
+                column.fit != Fit::Fixed && widths[*index] > least
             };
             let Some(widest) = (0..widths.len()).filter(gives).max_by_key(|index| widths[*index]) else {
                 break;
@@ -196,10 +247,8 @@ impl Layout<'_> {
                     lines.push(line + &paint(cell, self.style));
                     line = " ".repeat(at);
                 }
-                _ if column.side == Side::Left => {
-                    line.push_str(&aligned(&cell.cut(width), width, Side::Left, self.style));
-                }
-                _ => line.push_str(&aligned(cell, width, Side::Right, self.style)),
+                Fit::Cut => line.push_str(&aligned(&cell.cut(width), width, column.side, self.style)),
+                _ => line.push_str(&aligned(cell, width, column.side, self.style)),
             }
             start += width + self.table.gap;
         }

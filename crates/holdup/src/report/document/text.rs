@@ -81,6 +81,11 @@ impl Text {
         &self.0
     }
 
+    /// Without colours.
+    pub(super) fn plain(&self) -> String {
+        self.0.iter().map(|span| span.text.as_str()).collect()
+    }
+
     /// Columns that it takes on a terminal.
     pub(super) fn columns(&self) -> usize {
         self.0.iter().map(|span| text::columns(&span.text)).sum()
@@ -170,15 +175,11 @@ impl Text {
 mod tests {
     use super::*;
 
-    fn plain(text: &Text) -> String {
-        text.0.iter().map(|span| span.text.as_str()).collect()
-    }
-
     #[test]
     fn lines_break_at_spaces_and_words_keep_their_colours() {
         let text = Text::from("aa ") + ink(Ink::Bold, "bb cc") + "dd ee";
         let lines = text.wrapped(5, 1);
-        assert_eq!(lines.iter().map(plain).collect::<Vec<_>>(), ["aa bb", " ccdd", " ee"]);
+        assert_eq!(lines.iter().map(Text::plain).collect::<Vec<_>>(), ["aa bb", " ccdd", " ee"]);
         assert_eq!(lines[1].0[1], Span { text: "cc".to_owned(), ink: Some(Ink::Bold) });
         assert_eq!(lines[1].0[2], Span { text: "dd".to_owned(), ink: None });
         assert_eq!(Text::from("aa bbbbbbbbb cc").wrapped(5, 1).len(), 3, "a long word has its own line");
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn names_are_cut_in_the_middle() {
-        let cut = |text: &str, width| plain(&Text::from(text).cut(width));
+        let cut = |text: &str, width| Text::from(text).cut(width).plain();
         assert_eq!(cut("a-name-that-is-long", 12), "a-nam..-long");
         assert_eq!(cut("short", 5), "short");
         assert_eq!(cut("short", 0), "..");
@@ -196,6 +197,6 @@ mod tests {
 
     #[test]
     fn foreign_text_is_harmless() {
-        assert_eq!(plain(&Text::from("a\u{1b}[2J\nb\u{202e}")), "a<U+001B>[2J b<U+202E>");
+        assert_eq!(Text::from("a\u{1b}[2J\nb\u{202e}").plain(), "a<U+001B>[2J b<U+202E>");
     }
 }

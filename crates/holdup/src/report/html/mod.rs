@@ -1,42 +1,44 @@
 //! The HTML page of a run: charts, figures, claims; in the shell that all pages share ([`page`](super::page)).
 //!
-//! Foreign text enters only through [`escape`]; the page reads well without its script.
+//! The page reads well without its script.
 
 mod svg;
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-use super::page::{self, escape};
+use super::document::{Column, Ink, Table, Text, ink};
+use super::page;
 use super::series::{self, Drawing};
-use super::table::{self, Grid, GridRow};
-use super::{Ink, claims, figures, headline, number};
+use super::{claims, figures, headline, number, table};
 use crate::claim::{ClaimResult, Verdict};
 use crate::plot::Plot;
 use crate::results::{CellRecord, RunRecord};
 use svg::Look;
 
-/// Rows of a table that a page folds.
+/// Cells of a table that a page folds.
 const LONG_TABLE: usize = 32;
 
 /// The page of a run; with claims it opens with them.
 pub fn page(run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) -> String {
-    let title = headline(run, claims);
-    let mut out = page::open("run", &format!("holdup, run {}", run.id));
-    out.push_str(&svg::markers());
-    out.push_str(&page::header(
-        &format!("holdup, run {}, {}", run.id, number::utc(run.started_unix_s)),
-        &title,
-    ));
-    out.push_str("<main>\n");
-    if !claims.is_empty() {
-        claims_table(&mut out, claims);
-    }
-    sweeps(&mut out, run, plots, claims);
-    notes(&mut out, run);
-    environment(&mut out, run);
-    out.push_str("</main>\n");
-    out.push_str(page::CLOSE);
-    out
+    let about = format!("holdup, run {}, {}", run.id, number::utc(run.started_unix_s));
+    let notes = table::notes(run);
+    let seed = run.seed.to_string();
+    let facts = run.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let content = html! {
+        (svg::markers())
+        @if !claims.is_empty() {
+            section class="claims" { h2 { "Published claims and what was measured" } (claims_table(claims)) }
+        }
+        (sweeps(run, plots, claims))
+        @if !notes.is_empty() { section { h2 { "What to know about these figures" } (notes.html()) } }
+        section {
+            h2 { "Where and how" }
+            p { "This command repeats the run:" }
+            pre { code { (run.command) } }
+            (page::environment(facts.chain([("seed", seed.as_str())])))
+        }
+    };
+    page::whole("run", &format!("holdup, run {}", run.id), &about, &headline(run, claims), &content)
 }
 
 fn headline(run: &RunRecord, claims: &[ClaimResult]) -> String {
@@ -52,74 +54,66 @@ fn headline(run: &RunRecord, claims: &[ClaimResult]) -> String {
     }
 }
 
-fn claims_table(out: &mut String, claims: &[ClaimResult]) {
-    out.push_str(
-        "<section><h2>Published claims and what was measured</h2>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"claims sortable\" aria-label=\"Published claims\">\
-         <thead><tr><th>Id</th><th>Claim</th><th>Published</th><th>Measured</th><th>Verdict</th><th>Why</th></tr></thead><tbody>\n",
-    );
+fn claims_table(claims: &[ClaimResult]) -> Table {
+    let heads =
+        ["Id", "Claim", "Published", "Measured", "Verdict", "Why"].map(|head| Column::left(head).wrapped());
+    let mut table = Table::new(heads).named("Published claims");
     let mut experiment = None;
     for claim in claims {
         if experiment.replace(&claim.experiment) != Some(&claim.experiment) {
-            let _ = writeln!(
-                out,
-                "<tr class=\"first\"><th colspan=\"6\">{}</th></tr>",
-                escape(&claim.experiment)
-            );
+            table.group(&claim.experiment);
         }
-        let (sign, class) = match claim.verdict {
-            Verdict::Holds => ("\u{2713}", "good"),
-            Verdict::Differs => ("\u{2717}", "bad"),
-            Verdict::NotMeasurable => ("\u{2013}", "faint"),
+        let (sign, colour) = match claim.verdict {
+            Verdict::Holds => ("\u{2713}", Ink::Good),
+            Verdict::Differs => ("\u{2717}", Ink::Bad),
+            Verdict::NotMeasurable => ("\u{2013}", Ink::Faint),
         };
-        let _ = writeln!(
-            out,
-            "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"verdict {class}\">{sign} {}</td><td class=\"why\">{}</td></tr>",
-            escape(&claim.id),
-            escape(&claim.claim),
+        table.row([
+            Text::from(&claim.id),
+            Text::from(&claim.claim),
             if claim.published.is_empty() {
-                "<span class=\"faint\">shape only</span>".to_owned()
+                ink(Ink::Faint, "shape only")
             } else {
-                escape(&claim.published)
+                Text::from(&claim.published)
             },
-            escape(&claims::measured(claim)),
-            escape(&claims::verdict(claim)),
-            escape(&claim.why)
-        );
+            claims::measured(claim).into(),
+            ink(colour, format!("{sign} {}", claims::verdict(claim))),
+            ink(Ink::Faint, &claim.why),
+        ]);
     }
-    out.push_str("</tbody></table></div></section>\n");
+    table
 }
 
 /// Per sweep its sentence, its charts, its figures. Charts of no known sweep come last and say what they miss.
-fn sweeps(out: &mut String, run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) {
+fn sweeps(run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) -> Markup {
     let names = figures::sweeps(run);
     let mut looks = Looks(Vec::new());
-    for name in &names {
-        let cells: Vec<&CellRecord> = run.sweep(name).collect();
-        out.push_str("<section>");
-        if name.is_empty() && !claims.is_empty() {
-            out.push_str("<h2>What was measured</h2>\n");
-        }
-        if !name.is_empty() {
-            let _ = writeln!(
-                out,
-                "<h2>{}</h2>\n<p>{}</p>",
-                escape(name),
-                escape(&headline::of_sweep(run, &cells))
-            );
-        }
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(&table::context(run, &cells)));
-        let own = plots.iter().filter(|plot| plot.sweep == *name);
-        charts(out, run, own, &mut looks);
-        let grid = table::grid(run, &cells);
-        if !grid.rows.is_empty() {
-            all_figures(out, &grid, plots.iter().any(|plot| plot.sweep == *name));
-        }
-        out.push_str("</section>\n");
-    }
     let lost = plots.iter().filter(|plot| !names.contains(&plot.sweep.as_str()));
-    charts(out, run, lost, &mut looks);
-    for sentence in table::explained(run) {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(&sentence));
+    html! {
+        @for name in &names { (sweep(run, name, plots, !claims.is_empty(), &mut looks)) }
+        (charts(run, lost, &mut looks))
+        @for sentence in table::explained(run) { p class="note" { (sentence) } }
+    }
+}
+
+fn sweep(run: &RunRecord, name: &str, plots: &[Plot], has_claims: bool, looks: &mut Looks) -> Markup {
+    let cells: Vec<&CellRecord> = run.sweep(name).collect();
+    let own: Vec<&Plot> = plots.iter().filter(|plot| plot.sweep == name).collect();
+    let figures = table::of_sweep(run, &cells);
+    html! {
+        section {
+            @if name.is_empty() && has_claims { h2 { "What was measured" } }
+            @if !name.is_empty() { h2 { (name) } p { (headline::of_sweep(run, &cells)) } }
+            p class="note" { (table::context(run, &cells)) }
+            (charts(run, own.iter().copied(), looks))
+            // Long tables stay closed below their charts.
+            @if !own.is_empty() && cells.len() > LONG_TABLE {
+                details { summary { "All figures of " (number::counted(cells.len(), "cell")) } (figures.html()) }
+            } @else if !figures.is_empty() {
+                h3 { "All figures" }
+                (figures.html())
+            }
+        }
     }
 }
 
@@ -136,177 +130,68 @@ impl Looks {
     }
 }
 
-fn charts<'a>(out: &mut String, run: &RunRecord, plots: impl Iterator<Item = &'a Plot>, looks: &mut Looks) {
-    let mut open = false;
-    for plot in plots {
-        if !open {
-            out.push_str("<div class=\"charts\">\n");
-            open = true;
-        }
-        match series::draw(run, plot) {
-            Ok(drawing) => chart(out, &drawing, looks),
-            Err(why) => {
-                let _ = writeln!(
-                    out,
-                    "<figure><figcaption><strong>{}</strong><span>No chart. {}</span></figcaption></figure>",
-                    escape(&plot.title),
-                    escape(&why)
-                );
+fn charts<'a>(run: &RunRecord, plots: impl Iterator<Item = &'a Plot>, looks: &mut Looks) -> Markup {
+    let mut plots = plots.peekable();
+    html! {
+        @if plots.peek().is_some() {
+            div class="charts" {
+                @for plot in plots {
+                    @match series::draw(run, plot) {
+                        Ok(drawing) => (chart(&drawing, looks)),
+                        Err(why) => figure { figcaption { strong { (plot.title) } span { "No chart. " (why) } } },
+                    }
+                }
             }
         }
     }
-    if open {
-        out.push_str("</div>\n");
-    }
 }
 
-fn chart(out: &mut String, drawing: &Drawing, looks: &mut Looks) {
+fn chart(drawing: &Drawing, looks: &mut Looks) -> Markup {
     let own: Vec<Look> = drawing.lines.iter().map(|line| looks.of(&line.name)).collect();
-    let log = if drawing.y.log { ", logarithmic" } else { "" };
-    let _ = writeln!(
-        out,
-        "<figure><figcaption><strong>{}</strong><span>{}{log}</span></figcaption>",
-        escape(&drawing.title),
-        escape(&drawing.y_label)
-    );
     let label = format!("{}: {}. The figures are in the table below.", drawing.title, drawing.y_label);
-    let _ = writeln!(
-        out,
-        "<div class=\"plot\">{}<div class=\"tip\" role=\"status\"></div></div>",
-        svg::chart(drawing, &own, &label)
-    );
-    out.push_str("<ul class=\"legend\">");
-    for (line, look) in drawing.lines.iter().zip(&own) {
-        let _ = write!(
-            out,
-            "<li><button type=\"button\" aria-pressed=\"true\">{}{}</button></li>",
-            svg::swatch(*look, line.dashed),
-            escape(&line.name)
-        );
+    html! {
+        figure {
+            figcaption {
+                strong { (drawing.title) }
+                span { (drawing.y_label) @if drawing.y.log { ", logarithmic" } }
+            }
+            div class="plot" { (svg::chart(drawing, &own, &label)) div class="tip" role="status" {} }
+            ul class="legend" {
+                @for (line, look) in drawing.lines.iter().zip(&own) {
+                    li { button type="button" aria-pressed="true" { (svg::swatch(*look, line.dashed)) (line.name) } }
+                }
+            }
+            (figures_of_chart(drawing))
+        }
     }
-    out.push_str("</ul>\n");
-    figures_of_chart(out, drawing);
-    out.push_str("</figure>\n");
 }
 
 /// The exact values: a row per line, a column per x. The script reads them here too.
-fn figures_of_chart(out: &mut String, drawing: &Drawing) {
-    let _ = write!(
-        out,
-        "<details open><summary>Median [95% interval]</summary><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th>{}</th>",
-        escape(&drawing.x_label)
-    );
-    for (_, label) in &drawing.x.ticks {
-        let _ = write!(out, "<th class=\"i\">{}</th>", escape(label));
-    }
-    out.push_str("</tr></thead><tbody>\n");
-    for line in &drawing.lines {
-        let _ = write!(out, "<tr><th>{}</th>", escape(&line.name));
-        for (x, _) in &drawing.x.ticks {
-            let point = line.points.iter().find(|point| point.x == *x);
-            let value = point.map_or_else(String::new, |point| drawing.quantity.interval(&point.estimate));
-            let (median, interval) = value.split_at(value.find(" [").unwrap_or(value.len()));
-            let interval = match interval {
-                "" => String::new(),
-                interval => format!(" <small>{}</small>", escape(interval.trim())),
-            };
-            let _ = write!(out, "<td class=\"i\">{}{interval}</td>", escape(median));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div></details>\n");
-}
-
-fn all_figures(out: &mut String, grid: &Grid, has_charts: bool) {
-    // Long tables stay closed below their charts.
-    let folded = has_charts && grid.rows.len() > LONG_TABLE;
-    let cells = number::counted(grid.rows.len(), "cell");
-    let _ = match folded {
-        true => writeln!(out, "<details><summary>All figures of {cells}</summary>"),
-        false => writeln!(out, "<h3>All figures</h3>"),
+fn figures_of_chart(drawing: &Drawing) -> Markup {
+    let value = |line: &series::Line, x: f64| {
+        let point = line.points.iter().find(|point| point.x == x);
+        point.map_or_else(String::new, |point| drawing.quantity.interval(&point.estimate))
     };
-    out.push_str("<div class=\"scroll\" tabindex=\"0\"><table class=\"sortable\" aria-label=\"All figures\"><thead><tr>");
-    for factor in &grid.factors {
-        let _ = write!(out, "<th>{}</th>", escape(factor));
-    }
-    for head in &grid.head {
-        let _ = write!(out, "<th class=\"{}\">{}</th>", class_of_column(head), escape(head));
-    }
-    out.push_str("<th></th></tr></thead><tbody>\n");
-    let mut before: Option<&GridRow> = None;
-    for row in &grid.rows {
-        figures_row(out, grid, row, before);
-        before = Some(row);
-    }
-    out.push_str(if folded { "</tbody></table></div></details>\n" } else { "</tbody></table></div>\n" });
-}
-
-fn figures_row(out: &mut String, grid: &Grid, row: &GridRow, before: Option<&GridRow>) {
-    let last = row.values.len() - 1;
-    let first = before.is_none_or(|before| before.values[..last] != row.values[..last]);
-    out.push_str(if first && last > 0 { "<tr class=\"first\">" } else { "<tr>" });
-    for (i, value) in row.values.iter().enumerate() {
-        let same = i < last && before.is_some_and(|before| before.values[..=i] == row.values[..=i]);
-        let class = if same { " class=\"faint\"" } else { "" };
-        let _ = write!(out, "<th{class}>{}</th>", escape(value));
-    }
-    match &row.figures {
-        Err(why) => {
-            let _ = write!(out, "<td class=\"bad\" colspan=\"{}\">{}</td>", grid.head.len(), escape(why));
-        }
-        Ok(figures) => {
-            for ((figure, ink), head) in figures.iter().zip(&grid.head) {
-                let colour = match ink {
-                    Some(Ink::Good) => " good",
-                    Some(Ink::Bad) => " bad",
-                    Some(_) => " faint",
-                    None => "",
-                };
-                let _ =
-                    write!(out, "<td class=\"{}{colour}\">{}</td>", class_of_column(head), escape(figure));
+    html! {
+        details open {
+            summary { "Median [95% interval]" }
+            div class="scroll" tabindex="0" {
+                table {
+                    thead { tr { th { (drawing.x_label) } @for (_, label) in &drawing.x.ticks { th class="i" { (label) } } } }
+                    tbody {
+                        @for line in &drawing.lines {
+                            tr {
+                                th { (line.name) }
+                                @for (x, _) in &drawing.x.ticks {
+                                    @let value = value(line, *x);
+                                    @let (median, interval) = value.split_at(value.find(" [").unwrap_or(value.len()));
+                                    td class="i" { (median) @if !interval.is_empty() { " " small { (interval.trim()) } } }
+                                }
+                            }
+                        }
+                    }
+                }
             }
         }
     }
-    let _ = writeln!(out, "<td>{}</td></tr>", escape(row.mark));
-}
-
-/// Intervals are left-aligned, numbers right.
-fn class_of_column(head: &str) -> &'static str {
-    if head.starts_with("time vs") || head.starts_with("time per op") { "i" } else { "n" }
-}
-
-fn notes(out: &mut String, run: &RunRecord) {
-    let warnings = run.warnings.iter().map(|(code, why)| format!("{code}: {why}")).collect();
-    let sections = [
-        ("Failed", table::failed(run)),
-        ("Not possible on this machine", table::unsupported(run)),
-        ("Read with care", table::doubts(run)),
-        ("Warnings", warnings),
-    ];
-    if sections.iter().all(|(_, lines)| lines.is_empty()) {
-        return;
-    }
-    out.push_str("<section><h2>What to know about these figures</h2>\n");
-    for (title, lines) in sections.iter().filter(|(_, lines)| !lines.is_empty()) {
-        let _ = writeln!(out, "<h3>{title}</h3><ul class=\"plain\">");
-        for line in lines {
-            let _ = writeln!(out, "<li>{}</li>", escape(line));
-        }
-        out.push_str("</ul>\n");
-    }
-    out.push_str("</section>\n");
-}
-
-fn environment(out: &mut String, run: &RunRecord) {
-    let _ = writeln!(
-        out,
-        "<section><h2>Where and how</h2>\n<p>This command repeats the run:</p>\n<pre><code>{}</code></pre>",
-        escape(&run.command)
-    );
-    out.push_str("<table class=\"environment\"><tbody>\n");
-    let seed = [("seed".to_owned(), run.seed.to_string())];
-    for (name, value) in run.environment.iter().chain(&seed) {
-        let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escape(name), escape(value));
-    }
-    out.push_str("</tbody></table></section>\n");
 }

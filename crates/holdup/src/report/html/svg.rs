@@ -1,8 +1,7 @@
 //! A drawing as inline SVG: interval bands, lines, markers, axes; colours come from the page's style sheet.
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-use crate::report::page::escape;
 use crate::report::series::{Axis, Drawing, Line, Point, Quantity};
 
 const WIDTH: f64 = 640.0;
@@ -42,28 +41,29 @@ impl Look {
     pub fn of(line: usize) -> Look {
         Look { colour: line % COLOURS, marker: (line + line / COLOURS) % MARKERS.len() }
     }
+
+    fn variable(self) -> String {
+        format!("var(--c{})", self.colour)
+    }
 }
 
 /// The markers, once per page.
-pub fn markers() -> String {
-    let mut out =
-        "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>".to_owned();
-    for (i, path) in MARKERS.iter().enumerate() {
-        let _ = write!(out, "<path id=\"m{i}\" d=\"{path}\"/>");
+pub fn markers() -> Markup {
+    html! {
+        svg width="0" height="0" style="position:absolute" aria-hidden="true" {
+            defs { @for (i, path) in MARKERS.iter().enumerate() { path id={ "m" (i) } d=(path) {} } }
+        }
     }
-    out.push_str("</defs></svg>\n");
-    out
 }
 
 /// A piece of line with its marker, for the legend.
-pub fn swatch(look: Look, dashed: bool) -> String {
-    format!(
-        "<svg viewBox=\"0 0 34 14\" aria-hidden=\"true\"><path class=\"line{}\" d=\"M0 7H34\" stroke=\"var(--c{2})\"/>\
-         <use href=\"#m{}\" x=\"17\" y=\"7\" fill=\"var(--c{2})\"/></svg>",
-        if dashed { " dashed" } else { "" },
-        look.marker,
-        look.colour
-    )
+pub fn swatch(look: Look, dashed: bool) -> Markup {
+    html! {
+        svg viewBox="0 0 34 14" aria-hidden="true" {
+            path.line.dashed[dashed] d="M0 7H34" stroke=(look.variable()) {}
+            use href={ "#m" (look.marker) } x="17" y="7" fill=(look.variable()) {}
+        }
+    }
 }
 
 /// Maps values to the picture.
@@ -85,119 +85,94 @@ impl Frame<'_> {
 }
 
 /// The picture; `looks` has one entry per line.
-pub fn chart(drawing: &Drawing, looks: &[Look], label: &str) -> String {
+pub fn chart(drawing: &Drawing, looks: &[Look], label: &str) -> Markup {
     let widest = drawing.y.ticks.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
     let frame = Frame { left: 12.0 + CHARACTER * widest as f64, drawing };
-    let xs: Vec<String> =
-        drawing.x.ticks.iter().map(|(value, _)| format!("{:.1}", frame.x(*value))).collect();
-    let mut out = String::new();
-    let _ = write!(
-        out,
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" tabindex=\"0\" aria-label=\"{}\" data-xs=\"{}\">",
-        escape(label),
-        xs.join(" ")
-    );
-    axes(&mut out, &frame);
-    let _ = write!(out, "<path class=\"guide\" d=\"M0 {TOP}V{}\"/>", HEIGHT - BOTTOM);
-    for (index, (line, look)) in drawing.lines.iter().zip(looks).enumerate() {
-        one_line(&mut out, &frame, index, line, *look);
+    let xs: Vec<String> = drawing.x.ticks.iter().map(|(value, _)| tenth(frame.x(*value))).collect();
+    html! {
+        svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" tabindex="0" aria-label=(label) data-xs=(xs.join(" ")) {
+            (axes(&frame))
+            path class="guide" d={ "M0 " (TOP) "V" (HEIGHT - BOTTOM) } {}
+            @for (index, (line, look)) in drawing.lines.iter().zip(looks).enumerate() {
+                (one_line(&frame, index, line, *look))
+            }
+        }
     }
-    out.push_str("</svg>");
-    out
 }
 
-fn axes(out: &mut String, frame: &Frame) {
+/// With one digit behind the point: pixels need no more.
+fn tenth(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+fn axes(frame: &Frame) -> Markup {
     let (right, bottom) = (WIDTH - RIGHT + 4.0, HEIGHT - BOTTOM);
-    for (value, text) in &frame.drawing.y.ticks {
-        let y = frame.y(*value);
-        let _ = write!(
-            out,
-            "<path class=\"grid\" d=\"M{:.1} {y:.1}H{right}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            frame.left,
-            frame.left - 6.0,
-            y + 4.0,
-            escape(text)
-        );
+    let across = |y: f64| format!("M{:.1} {y:.1}H{right}", frame.left);
+    html! {
+        @for (value, text) in &frame.drawing.y.ticks {
+            @let y = frame.y(*value);
+            path class="grid" d=(across(y)) {}
+            text x=(tenth(frame.left - 6.0)) y=(tenth(y + 4.0)) text-anchor="end" { (text) }
+        }
+        @if matches!(frame.drawing.quantity, Quantity::Ratio) { path class="one" d=(across(frame.y(1.0))) {} }
+        path class="axis" d=(across(bottom)) {}
+        (x_labels(frame, &frame.drawing.x, bottom))
+        text x=(tenth((frame.left + right) / 2.0)) y=(tenth(HEIGHT - 8.0)) text-anchor="middle" {
+            (frame.drawing.x_label) @if frame.drawing.x.log { ", logarithmic" }
+        }
     }
-    if matches!(frame.drawing.quantity, Quantity::Ratio) {
-        let _ = write!(out, "<path class=\"one\" d=\"M{:.1} {:.1}H{right}\"/>", frame.left, frame.y(1.0));
-    }
-    let _ = write!(out, "<path class=\"axis\" d=\"M{:.1} {bottom}H{right}\"/>", frame.left);
-    x_labels(out, frame, &frame.drawing.x, bottom);
-    let log = if frame.drawing.x.log { ", logarithmic" } else { "" };
-    let _ = write!(
-        out,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}{log}</text>",
-        (frame.left + right) / 2.0,
-        HEIGHT - 8.0,
-        escape(&frame.drawing.x_label)
-    );
 }
 
 /// Labels that would run into the one before are left out; their ticks stay.
-fn x_labels(out: &mut String, frame: &Frame, axis: &Axis, bottom: f64) {
+fn x_labels(frame: &Frame, axis: &Axis, bottom: f64) -> Markup {
     let mut free_from = f64::MIN;
-    for (value, text) in &axis.ticks {
+    let label = |(value, text): &(f64, String)| {
         let (x, half) = (frame.x(*value), CHARACTER * text.chars().count() as f64 / 2.0);
-        let _ = write!(out, "<path class=\"axis\" d=\"M{x:.1} {bottom}v4\"/>");
         let (anchor, start, end) = match () {
             () if x + half > WIDTH => ("end", x - 2.0 * half, x),
             () if x - half < 0.0 => ("start", x, x + 2.0 * half),
             () => ("middle", x - half, x + half),
         };
-        if start >= free_from {
-            let _ = write!(
-                out,
-                "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-                bottom + 17.0,
-                escape(text)
-            );
-            free_from = end + 6.0;
+        let shown = start >= free_from;
+        free_from = if shown { end + 6.0 } else { free_from };
+        html! {
+            path class="axis" d={ "M" (tenth(x)) " " (bottom) "v4" } {}
+            @if shown { text x=(tenth(x)) y=(tenth(bottom + 17.0)) text-anchor=(anchor) { (text) } }
         }
-    }
+    };
+    let labels: Vec<Markup> = axis.ticks.iter().map(label).collect();
+    html! { @for label in labels { (label) } }
 }
 
-fn one_line(out: &mut String, frame: &Frame, index: usize, line: &Line, look: Look) {
-    let Look { colour, marker } = look;
-    let _ = write!(out, "<g data-line=\"{index}\">");
+fn one_line(frame: &Frame, index: usize, line: &Line, look: Look) -> Markup {
     let at = |point: &Point, value: f64| format!("{:.1} {:.1}", frame.x(point.x), frame.y(value));
     let sure = line.points.iter().any(|point| point.estimate.n > 1);
-    if let ([only], true) = (line.points.as_slice(), sure) {
-        let (low, high) = (frame.y(only.estimate.low), frame.y(only.estimate.high));
-        let x = frame.x(only.x);
-        let _ = write!(
-            out,
-            "<path class=\"whisker\" stroke=\"var(--c{colour})\" d=\"M{x:.1} {low:.1}V{high:.1}\"/>"
-        );
-    } else if sure {
-        let upper = line.points.iter().map(|point| at(point, point.estimate.high));
-        let lower = line.points.iter().rev().map(|point| at(point, point.estimate.low));
-        let path: Vec<String> = upper.chain(lower).collect();
-        let _ = write!(out, "<path class=\"band\" fill=\"var(--c{colour})\" d=\"M{}z\"/>", path.join("L"));
-    }
+    let upper = line.points.iter().map(|point| at(point, point.estimate.high));
+    let lower = line.points.iter().rev().map(|point| at(point, point.estimate.low));
+    let band: Vec<String> = upper.chain(lower).collect();
     let path: Vec<String> = line.points.iter().map(|point| at(point, point.estimate.median)).collect();
-    let dashed = if line.dashed { " dashed" } else { "" };
-    if path.len() > 1 {
-        let _ = write!(
-            out,
-            "<path class=\"line{dashed}\" stroke=\"var(--c{colour})\" d=\"M{}\"/>",
-            path.join("L")
-        );
+    let tick = |point: &Point| frame.drawing.x.ticks.iter().position(|(value, _)| *value == point.x);
+    html! {
+        g data-line=(index) {
+            @if sure && line.points.len() == 1 {
+                path class="whisker" stroke=(look.variable()) d={ "M" (band.join("L")) } {}
+            } @else if sure {
+                path class="band" fill=(look.variable()) d={ "M" (band.join("L")) "z" } {}
+            }
+            @if path.len() > 1 {
+                path.line.dashed[line.dashed] stroke=(look.variable()) d={ "M" (path.join("L")) } {}
+            }
+            @for point in &line.points {
+                use href={ "#m" (look.marker) } fill=(look.variable()) x=(tenth(frame.x(point.x)))
+                    y=(tenth(frame.y(point.estimate.median))) data-x=(tick(point).unwrap_or(0)) {
+                    title {
+                        (line.name) ", " (frame.drawing.x_label) " " (point.x_text) ": "
+                        (frame.drawing.quantity.interval(&point.estimate))
+                    }
+                }
+            }
+        }
     }
-    for point in &line.points {
-        let x = frame.drawing.x.ticks.iter().position(|(value, _)| *value == point.x).unwrap_or(0);
-        let _ = write!(
-            out,
-            "<use href=\"#m{marker}\" fill=\"var(--c{colour})\" x=\"{:.1}\" y=\"{:.1}\" data-x=\"{x}\"><title>{}, {} {}: {}</title></use>",
-            frame.x(point.x),
-            frame.y(point.estimate.median),
-            escape(&line.name),
-            escape(&frame.drawing.x_label),
-            escape(&point.x_text),
-            escape(&frame.drawing.quantity.interval(&point.estimate))
-        );
-    }
-    out.push_str("</g>");
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Pages for people: self-contained HTML files that need no server and no network.
 //!
 //! All pages share a shell: one style sheet and one script (built from `viewer/src`, see `cargo xtask viewer`), a theme switch,
-//! tables that sort. A content security policy in the page forbids every request. Foreign text enters as text only: through
-//! [`escape`] into markup, through [`json`] into data.
+//! tables that sort. A content security policy in the page forbids every request. Foreign text enters as text only: maud escapes
+//! it and [`visible`] shows what would hide in it; into data it comes through [`json`].
 
 mod findings;
 mod pack;
@@ -15,6 +15,7 @@ mod trial;
 
 use std::fmt::Write as _;
 
+use maud::{Markup, html};
 use serde::Serialize;
 
 use crate::text;
@@ -36,34 +37,48 @@ pub(crate) fn open(kind: &str, title: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{}</title>\n<style>\n{STYLE}</style>\n<script>\n{SCRIPT}</script>\n</head>\n<body class=\"{kind}\">\n",
-        escape(title)
+        visible(html! { (title) })
     );
     out
 }
 
 /// The page's own content up to its first section: what it is about in small letters, and its one sentence.
-pub(crate) fn header(about: &str, headline: &str) -> String {
-    format!(
-        "<header class=\"top\"><div><p class=\"eyebrow\">{}</p>\n<h1>{}</h1></div>\n\
-         <div class=\"switches\"><button type=\"button\" class=\"theme\" hidden>Theme</button></div></header>\n",
-        escape(about),
-        escape(headline)
-    )
+pub(crate) fn header(about: &str, headline: &str) -> Markup {
+    html! {
+        header class="top" {
+            div { p class="eyebrow" { (about) } h1 { (headline) } }
+            div class="switches" { button type="button" class="theme" hidden { "Theme" } }
+        }
+    }
+}
+
+/// A page that is made as a whole: its kind, the tab's name, what it is about, its one sentence, and the rest.
+pub(crate) fn whole(kind: &str, title: &str, about: &str, headline: &str, content: &Markup) -> String {
+    let body = html! { (header(about, headline)) main { (content) } };
+    open(kind, title) + &visible(body) + CLOSE
 }
 
 /// The end of every page.
 pub(crate) const CLOSE: &str = "</body>\n</html>\n";
 
-/// Foreign text made safe between tags and inside quoted attributes, with control characters visible.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text::clean(text).chars() {
+/// The names and values of the machine.
+pub(crate) fn environment<'a>(facts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Markup {
+    html! {
+        table class="environment" {
+            tbody { @for (name, value) in facts { tr { th { (name) } td { (value) } } } }
+        }
+    }
+}
+
+/// Markup, whose foreign text maud has escaped, with control characters visible as well.
+pub(crate) fn visible(markup: Markup) -> String {
+    let mut out = String::with_capacity(markup.0.len());
+    for c in markup.into_string().chars() {
         match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(' '),
+            c if c.is_control() || text::is_bidi(c) => {
+                let _ = write!(out, "&lt;U+{:04X}&gt;", u32::from(c));
+            }
             c => out.push(c),
         }
     }

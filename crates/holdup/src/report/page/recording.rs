@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Write};
 
 use holdup_analyze::{Problem, Report, Timeline};
 use holdup_trace::Tid;
+use maud::html;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use super::super::recording::{json as report_json, summary};
 use super::pack::{self, Column};
 use super::states::States;
 use super::track::{NO_WAKER, Track};
-use super::{CLOSE, escape, findings, header, open};
+use super::{CLOSE, findings, header, open, visible};
 use crate::export::{Directory, timeline};
 use crate::recording::Recording;
 use crate::recording::name;
@@ -36,21 +37,31 @@ pub fn recording(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
     let title = format!("{}: holdup", summary::program(facts));
     out.write_all(open("recording", &title).as_bytes())?;
-    out.write_all(header(&about(recording), &summary::headline(recording)).as_bytes())?;
-    writeln!(out, "<main>\n<p class=\"context\">{}</p>", escape(&summary::context(facts)))?;
-    out.write_all(findings::section(recording, &directory).as_bytes())?;
-    out.write_all(MOUNTS.as_bytes())?;
-    notes(recording, &mut out)?;
-    out.write_all(b"</main>\n")?;
+    let notes = summary::about(recording);
+    let readable = html! {
+        (header(&about(recording), &summary::headline(recording)))
+        main {
+            p class="context" { (summary::context(facts)) }
+            (findings::section(recording, &directory))
+            // Where the script puts the timeline and the tables; heights are fixed by the style sheet, so that nothing jumps.
+            section id="timeline" aria-label="Timeline" {
+                noscript { p class="note" { "The timeline and the tables need JavaScript." } }
+            }
+            section id="tables" aria-label="Tables" {}
+            @if !notes.is_empty() {
+                section id="about" {
+                    h2 { "About the recording" }
+                    ul class="plain" { @for sentence in notes { li { (sentence) } } }
+                }
+            }
+        }
+    };
+    out.write_all(visible(readable).as_bytes())?;
     element("report", &report_json::Report::new(recording), &mut out)?;
     tracks(report, kept, &directory, &mut out)?;
     out.write_all(CLOSE.as_bytes())?;
     out.flush()
 }
-
-/// Where the script puts the timeline and the tables; heights are fixed by the style sheet, so that nothing jumps.
-const MOUNTS: &str = "<section id=\"timeline\" aria-label=\"Timeline\"><noscript><p class=\"note\">The timeline and the tables need JavaScript.</p></noscript></section>\n\
-     <section id=\"tables\" aria-label=\"Tables\"></section>\n";
 
 /// The line above the headline.
 fn about(recording: &Recording) -> String {
@@ -62,18 +73,6 @@ fn about(recording: &Recording) -> String {
         true => format!("{file}, {when}"),
         false => format!("{file}, {when}: {command}"),
     }
-}
-
-fn notes(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
-    let sentences = summary::about(recording);
-    if sentences.is_empty() {
-        return Ok(());
-    }
-    out.write_all(b"<section id=\"about\"><h2>About the recording</h2>\n<ul class=\"plain\">\n")?;
-    for sentence in sentences {
-        writeln!(out, "<li>{}</li>", escape(&sentence))?;
-    }
-    out.write_all(b"</ul></section>\n")
 }
 
 fn element(id: &str, data: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {

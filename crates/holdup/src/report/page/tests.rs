@@ -6,7 +6,7 @@ use holdup_analyze::{Interval, Primitive, Reason, Report, State};
 
 use super::states::States;
 use super::track::{BUCKET_BYTES, Track};
-use super::{escape, json, recording};
+use super::{json, recording, visible};
 use crate::export::specimen;
 use crate::recording::Recording;
 
@@ -39,7 +39,9 @@ fn data_in_a_script_comes_back_as_it_was() {
     let text = json(&value).unwrap();
     assert!(!text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']));
     assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
-    assert_eq!(escape("<a b='c'>&\u{202e}"), "&lt;a b=&#39;c&#39;&gt;&amp;&lt;U+202E&gt;");
+    let markup = maud::html! { p title="<a b=\"c\">&\u{202e}" { ("<a b=\"c\">&\u{202e}") } };
+    let safe = "&lt;a b=&quot;c&quot;&gt;&amp;&lt;U+202E&gt;";
+    assert_eq!(visible(markup), format!("<p title=\"{safe}\">{safe}</p>"));
 }
 
 #[test]

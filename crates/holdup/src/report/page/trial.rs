@@ -1,9 +1,10 @@
 //! The page of a trial: the verdict, every remedy with its interval as a picture and in a table, what was served, what keeps the winner.
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
+use super::super::document::{Column, Table};
 use super::super::{number, trial as words};
-use super::{CLOSE, escape, header, open};
+use super::{environment as environment_table, whole};
 use crate::trial::keep::keep;
 use crate::trial::plan::{Standing, Verdict};
 use crate::trial::ratio::Ratio;
@@ -20,32 +21,33 @@ const ROOM: f64 = 42.0;
 /// The page.
 pub fn trial(subject: &Subject, rules: &Rules, trial: &Trial, environment: &[(String, String)]) -> String {
     let program = subject.tried().line();
-    let mut out = open("trial", "holdup try");
-    out.push_str(&header(&format!("holdup try: {program}"), &words::headline(subject, trial)));
-    out.push_str("<main>\n<section>\n");
     let ranked = ranked(trial);
-    picture(&mut out, trial, &ranked);
-    table(&mut out, subject, trial, &ranked);
-    out.push_str("</section>\n<section><h2>How it was found</h2>\n");
-    for paragraph in words::paragraphs(subject, rules, trial) {
-        let _ = writeln!(out, "<p>{}</p>", escape(&paragraph));
-    }
-    if let Verdict::Helps(at) = trial.verdict {
-        let keep = keep(&trial.tried[at].remedy, &subject.tried());
-        let _ = writeln!(
-            out,
-            "<p>This keeps it:</p>\n<pre><code class=\"command\">{}</code></pre>\n<p>{}</p>",
-            escape(&keep.line),
-            escape(&keep.permanent)
-        );
-    }
-    out.push_str("</section>\n<section><h2>Where</h2>\n<table class=\"environment\"><tbody>\n");
-    for (name, value) in environment {
-        let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escape(name), escape(value));
-    }
-    out.push_str("</tbody></table></section>\n</main>\n");
-    out.push_str(CLOSE);
-    out
+    let kept = match trial.verdict {
+        Verdict::Helps(at) => Some(keep(&trial.tried[at].remedy, &subject.tried())),
+        _ => None,
+    };
+    let content = html! {
+        section {
+            (picture(trial, &ranked))
+            h2 { "Every remedy" }
+            (table(subject, trial, &ranked))
+        }
+        section {
+            h2 { "How it was found" }
+            @for paragraph in words::paragraphs(subject, rules, trial) { p { (paragraph) } }
+            @if let Some(keep) = kept {
+                p { "This keeps it:" }
+                pre { code class="command" { (keep.line) } }
+                p { (keep.permanent) }
+            }
+        }
+        section {
+            h2 { "Where" }
+            (environment_table(environment.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
+        }
+    };
+    let headline = words::headline(subject, trial);
+    whole("trial", "holdup try", &format!("holdup try: {program}"), &headline, &content)
 }
 
 fn ratio(tried: &Tried) -> Option<Ratio> {
@@ -71,15 +73,12 @@ fn wins(trial: &Trial, tried: &Tried) -> bool {
 }
 
 /// A row per remedy: its ratio with its interval, on a logarithmic axis around one.
-fn picture(out: &mut String, trial: &Trial, ranked: &[&Tried]) {
+fn picture(trial: &Trial, ranked: &[&Tried]) -> Markup {
     let rows: Vec<(&Tried, Ratio)> = ranked
         .iter()
         .filter(|tried| tried.failure.is_none())
         .filter_map(|tried| Some((*tried, ratio(tried)?)))
         .collect();
-    if rows.is_empty() {
-        return;
-    }
     // Room for both directions, at least a tenth each.
     let most =
         rows.iter().flat_map(|(_, ratio)| [ratio.high.ln().abs(), ratio.low.ln().abs()]).fold(0.1, f64::max)
@@ -89,42 +88,40 @@ fn picture(out: &mut String, trial: &Trial, ranked: &[&Tried]) {
     let x =
         |value: f64| names + (WIDTH - names - 20.0) * (value.ln().clamp(-most, most) + most) / (2.0 * most);
     let height = ROW * rows.len() as f64 + 34.0;
-    let _ = writeln!(
-        out,
-        "<figure><figcaption><strong>Speed with each remedy</strong><span>times as good as it is, with 95% interval, logarithmic</span></figcaption>\
-         <div class=\"plot\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"Speed with each remedy; the figures are in the table below.\">"
-    );
     let bottom = height - 28.0;
-    for mark in marks(most, &x) {
-        let class = if mark == 1.0 { "axis" } else { "grid" };
-        let _ = writeln!(
-            out,
-            "<path class=\"{class}\" d=\"M{0:.1} 4V{bottom:.1}\"/><text x=\"{0:.1}\" y=\"{1:.1}\" text-anchor=\"middle\">{mark}x</text>",
-            x(mark),
-            bottom + 16.0
-        );
+    let tenth = |value: f64| format!("{value:.1}");
+    let colour = |ratio: &Ratio| match (ratio.low > 1.0, ratio.high < 1.0) {
+        (true, _) => "var(--good)",
+        (_, true) => "var(--bad)",
+        _ => "var(--soft)",
+    };
+    let label = "Speed with each remedy; the figures are in the table below.";
+    html! {
+        @if !rows.is_empty() {
+            figure {
+                figcaption {
+                    strong { "Speed with each remedy" }
+                    span { "times as good as it is, with 95% interval, logarithmic" }
+                }
+                div class="plot" {
+                    svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label=(label) {
+                        @for mark in marks(most, &x) {
+                            path class=(if mark == 1.0 { "axis" } else { "grid" }) d={ "M" (tenth(x(mark))) " 4V" (tenth(bottom)) } {}
+                            text x=(tenth(x(mark))) y=(tenth(bottom + 16.0)) text-anchor="middle" { (mark) "x" }
+                        }
+                        @for (row, (tried, ratio)) in rows.iter().enumerate() {
+                            @let y = ROW * row as f64 + 16.0;
+                            text x=(tenth(names - 12.0)) y=(tenth(y + 4.0)) text-anchor="end"
+                                font-weight=[wins(trial, tried).then_some("700")] { (shortened(&tried.remedy.name)) }
+                            path d={ "M" (tenth(x(ratio.low))) " " (tenth(y)) "H" (tenth(x(ratio.high))) }
+                                stroke=(colour(ratio)) stroke-width="3" {}
+                            circle cx=(tenth(x(ratio.ratio))) cy=(tenth(y)) r="5" fill=(colour(ratio)) {}
+                        }
+                    }
+                }
+            }
+        }
     }
-    for (row, (tried, ratio)) in rows.iter().enumerate() {
-        let y = ROW * row as f64 + 16.0;
-        let colour = match (ratio.low > 1.0, ratio.high < 1.0) {
-            (true, _) => "--good",
-            (_, true) => "--bad",
-            _ => "--soft",
-        };
-        let weight = if wins(trial, tried) { " font-weight=\"700\"" } else { "" };
-        let _ = writeln!(
-            out,
-            "<text x=\"{0:.1}\" y=\"{1:.1}\" text-anchor=\"end\"{weight}>{2}</text>\
-             <path d=\"M{3:.1} {y:.1}H{4:.1}\" stroke=\"var({colour})\" stroke-width=\"3\"/><circle cx=\"{5:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"var({colour})\"/>",
-            names - 12.0,
-            y + 4.0,
-            escape(&shortened(&tried.remedy.name)),
-            x(ratio.low),
-            x(ratio.high),
-            x(ratio.ratio)
-        );
-    }
-    out.push_str("</svg></div></figure>\n");
 }
 
 /// Marks of the axis, the roundest first to be chosen: each has room for its words.
@@ -147,32 +144,31 @@ fn shortened(name: &str) -> String {
     }
 }
 
-fn table(out: &mut String, subject: &Subject, trial: &Trial, ranked: &[&Tried]) {
-    out.push_str(
-        "<h2>Every remedy</h2>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"sortable\" aria-label=\"Every remedy\"><thead><tr><th>remedy</th><th class=\"n\">speed</th>\
-         <th>interval</th><th class=\"n\">CPU time</th><th class=\"n\">switches</th><th class=\"n\">runs</th><th>what became of it</th></tr></thead><tbody>\n",
-    );
+fn table(subject: &Subject, trial: &Trial, ranked: &[&Tried]) -> Table {
+    let mut table = Table::new([
+        Column::left("remedy"),
+        Column::right("speed"),
+        Column::left("interval"),
+        Column::right("CPU time"),
+        Column::right("switches"),
+        Column::right("runs"),
+        Column::left("what became of it"),
+    ])
+    .named("Every remedy");
     let base = match subject.metric {
         Some(_) => number::plain(trial.baseline.figure),
         None => number::time_ns(trial.baseline.figure * 1e9),
-    };
-    let mut row = |cells: [String; 7]| {
-        let [name, speed, interval, cpu, switches, runs, note] = cells.map(|cell| escape(&cell));
-        let _ = writeln!(
-            out,
-            "<tr><th>{name}</th><td class=\"n\">{speed}</td><td>{interval}</td><td class=\"n\">{cpu}</td><td class=\"n\">{switches}</td><td class=\"n\">{runs}</td><td>{note}</td></tr>"
-        );
     };
     let share =
         |value: Option<f64>| value.map_or_else(String::new, |value| format!("{}x", number::ratio(value)));
     for tried in ranked {
         let known = ratio(tried).filter(|_| tried.failure.is_none());
-        row([
+        let interval =
+            |ratio: Ratio| format!("{} to {}", number::ratio(ratio.low), number::ratio(ratio.high));
+        table.row([
             tried.remedy.name.clone(),
             share(known.map(|ratio| ratio.ratio)),
-            known.map_or_else(String::new, |ratio| {
-                format!("{} to {}", number::ratio(ratio.low), number::ratio(ratio.high))
-            }),
+            known.map_or_else(String::new, interval),
             share(tried.cpu),
             share(tried.switches),
             tried.runs.to_string(),
@@ -180,20 +176,13 @@ fn table(out: &mut String, subject: &Subject, trial: &Trial, ranked: &[&Tried]) 
         ]);
     }
     let baseline = &trial.baseline;
-    row([
-        "as it is".to_owned(),
-        "1x".to_owned(),
-        String::new(),
-        "1x".to_owned(),
-        "1x".to_owned(),
-        baseline.runs.to_string(),
-        format!(
-            "what the others are compared with: {base}, {} of CPU time, {} switches",
-            number::time_ns(baseline.cpu_s * 1e9),
-            number::count(baseline.switches)
-        ),
-    ]);
-    out.push_str("</tbody></table></div>\n");
+    let what = format!(
+        "what the others are compared with: {base}, {} of CPU time, {} switches",
+        number::time_ns(baseline.cpu_s * 1e9),
+        number::count(baseline.switches)
+    );
+    table.row(["as it is", "1x", "", "1x", "1x", &baseline.runs.to_string(), &what]);
+    table
 }
 
 fn note(trial: &Trial, tried: &Tried) -> String {

@@ -147,7 +147,13 @@ fn findings(screen: &mut Document, recording: &Recording) {
         let title = format!("{}. {}", index + 1, finding.kind.name());
         screen.hanging(3, ink(Ink::Bad, title) + format!(" {}: {}", words.subject, words.cost));
         if index < MOST_IN_FULL {
-            screen.indented(3, |inner| in_full(inner, index, &words));
+            screen.indented(3, |inner| {
+                // The first one's sentence is the headline.
+                if index > 0 {
+                    inner.field(LABEL, "what", |value| value.paragraph(&words.what));
+                }
+                inner.append(fields(&words, Some(MOST_EVIDENCE)));
+            });
         }
     }
     let hidden = findings.len().saturating_sub(MOST_IN_FULL + MOST_LINES);
@@ -156,23 +162,22 @@ fn findings(screen: &mut Document, recording: &Recording) {
     }
 }
 
-fn in_full(inner: &mut Document, index: usize, words: &Words) {
-    let mut field = |label, what: &str| inner.field(LABEL, label, |value| value.paragraph(what));
-    if index > 0 {
-        field("what", &words.what);
+/// What is known of a finding: the most telling pieces of evidence, or all of them.
+pub(crate) fn fields(words: &Words, most_evidence: Option<usize>) -> Document {
+    let mut fields = Document::default();
+    let evidence = &words.evidence[..most_evidence.unwrap_or(usize::MAX).min(words.evidence.len())];
+    for (label, what) in [
+        ("where", words.place.clone()),
+        ("holder", words.holder.clone()),
+        ("seen", Some(evidence.join(", ")).filter(|seen| !seen.is_empty())),
+        ("try", Some(words.cure.to_owned())),
+    ] {
+        if let Some(what) = what {
+            fields.field(LABEL, label, |value| value.paragraph(what));
+        }
     }
-    if let Some(place) = &words.place {
-        field("where", place);
-    }
-    if let Some(holder) = &words.holder {
-        field("holder", holder);
-    }
-    if !words.evidence.is_empty() {
-        let most = words.evidence.len().min(MOST_EVIDENCE);
-        field("seen", &words.evidence[..most].join(", "));
-    }
-    field("try", words.cure);
-    inner.field(LABEL, "test", |value| words.proof.show(value));
+    fields.field(LABEL, "test", |value| words.proof.show(value));
+    fields
 }
 
 /// What the reader must know to believe the figures, or to get better ones.
