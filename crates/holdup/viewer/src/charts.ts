@@ -18,7 +18,12 @@ class Chart {
   private readonly buttons: HTMLButtonElement[];
   private readonly xs: number[];
 
-  constructor(figure: HTMLElement, private readonly svg: SVGSVGElement, private readonly tip: HTMLElement, private readonly guide: SVGElement) {
+  constructor(
+    figure: HTMLElement,
+    private readonly svg: SVGSVGElement,
+    private readonly tip: HTMLElement,
+    private readonly guide: SVGElement,
+  ) {
     this.rows = [...figure.querySelectorAll<HTMLTableRowElement>("tbody tr")];
     this.heads = [...figure.querySelectorAll<HTMLTableCellElement>("thead th")];
     this.buttons = [...figure.querySelectorAll<HTMLButtonElement>(".legend button")];
@@ -56,7 +61,10 @@ class Chart {
       row.insertCell().textContent = press.textContent;
       row.insertCell().textContent = value;
     }
-    this.tip.replaceChildren(element("b", {}, `${this.heads[0]?.textContent ?? ""} ${this.heads[at + 1]?.textContent ?? ""}`), table);
+    this.tip.replaceChildren(
+      element("b", {}, `${this.heads[0]?.textContent ?? ""} ${this.heads[at + 1]?.textContent ?? ""}`),
+      table,
+    );
     this.guide.setAttribute("transform", `translate(${this.xs[at] ?? 0})`);
     this.tip.style.visibility = this.guide.style.visibility = "visible";
     const box = this.svg.getBoundingClientRect();
@@ -69,7 +77,9 @@ class Chart {
     const box = this.svg.getBoundingClientRect();
     const x = ((event.clientX - box.left) / box.width) * this.svg.viewBox.baseVal.width;
     let best = 0;
-    this.xs.forEach((place, i) => { if (Math.abs(place - x) < Math.abs((this.xs[best] ?? 0) - x)) best = i; });
+    this.xs.forEach((place, i) => {
+      if (Math.abs(place - x) < Math.abs((this.xs[best] ?? 0) - x)) best = i;
+    });
     this.show(best);
   }
 

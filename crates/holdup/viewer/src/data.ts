@@ -3,55 +3,125 @@
 
 export type Group = "running" | "runnable" | "lock" | "idle" | "blocked" | "lost";
 
-export interface StateRow { group: Group; label: string; cpu: number | null; lock: number | null }
+export interface StateRow {
+  group: Group;
+  label: string;
+  cpu: number | null;
+  lock: number | null;
+}
 
 export interface ThreadRow {
-  label: string; name: string; process: string;
+  label: string;
+  name: string;
+  process: string;
   /** Why its figures are too low, if they are. */
   problem: string | null;
-  born_ns: number; ended_ns: number; pieces: number; levels: number[];
+  born_ns: number;
+  ended_ns: number;
+  pieces: number;
+  levels: number[];
 }
 
 export interface View {
-  zero_ns: string; start_ns: number; end_ns: number;
-  states: StateRow[]; threads: ThreadRow[];
+  zero_ns: string;
+  start_ns: number;
+  end_ns: number;
+  states: StateRow[];
+  threads: ThreadRow[];
   lost: { count: number; from_ns: number; to_ns: number }[];
 }
 
 export interface Distribution {
-  count: number; sum_ns: number; min_ns: number; median_ns: number; p90_ns: number; p99_ns: number; max_ns: number;
+  count: number;
+  sum_ns: number;
+  min_ns: number;
+  median_ns: number;
+  p90_ns: number;
+  p99_ns: number;
+  max_ns: number;
 }
 
 export interface Frame {
-  function: string | null; module: string; offset: string; file: string | null; line: number | null; role: string;
+  function: string | null;
+  module: string;
+  offset: string;
+  file: string | null;
+  line: number | null;
+  role: string;
 }
 
 export interface ThreadReport {
-  tid: number; pid: number; name: string; born_ns: number; ended_ns: number; on_cpu_ns: number;
+  tid: number;
+  pid: number;
+  name: string;
+  born_ns: number;
+  ended_ns: number;
+  on_cpu_ns: number;
   off: { reason: string; idle: boolean; count: number; time_ns: number }[];
-  voluntary: number; involuntary: number; lock_wait_ns: number; wakes: number; migrations: number;
-  run_ns: Distribution; run_delay_ns: Distribution; user_samples: number; kernel_samples: number;
+  voluntary: number;
+  involuntary: number;
+  lock_wait_ns: number;
+  wakes: number;
+  migrations: number;
+  run_ns: Distribution;
+  run_delay_ns: Distribution;
+  user_samples: number;
+  kernel_samples: number;
 }
 
 export interface LockReport {
-  name: string; primitive: string; contention: boolean; waits: number; wait_ns: Distribution; refused_waits: number;
-  timeouts: number; wakes: number; wasted_wakes: number; max_waiters: number; contended_ns: number; address: string | null;
+  name: string;
+  primitive: string;
+  contention: boolean;
+  waits: number;
+  wait_ns: Distribution;
+  refused_waits: number;
+  timeouts: number;
+  wakes: number;
+  wasted_wakes: number;
+  max_waiters: number;
+  contended_ns: number;
+  address: string | null;
   wait_sites: { place: string | null; count: number; time_ns: number }[];
   longest: { tid: number; from_ns: number; to_ns: number }[];
 }
 
 export interface PairReport {
-  a: number; b: number; a_wakes_b: number; b_wakes_a: number; round_trips: number; run_ns: Distribution;
-  from_ns: number; to_ns: number;
+  a: number;
+  b: number;
+  a_wakes_b: number;
+  b_wakes_a: number;
+  round_trips: number;
+  run_ns: Distribution;
+  from_ns: number;
+  to_ns: number;
 }
 
-export interface Code { frame: Frame; hits: number; inclusive: number }
+export interface Code {
+  frame: Frame;
+  hits: number;
+  inclusive: number;
+}
 
 export interface Report {
-  headline: string; start_ns: number; end_ns: number;
-  totals: { events: number; lost: number; switches: number; on_cpu_ns: number; thread_ns: number; lock_wait_ns: number;
-    user_samples: number; kernel_samples: number | null };
-  threads: ThreadReport[]; locks: LockReport[]; pairs: PairReport[]; symbols: Code[]; modules: Code[];
+  headline: string;
+  start_ns: number;
+  end_ns: number;
+  totals: {
+    events: number;
+    lost: number;
+    switches: number;
+    on_cpu_ns: number;
+    thread_ns: number;
+    lock_wait_ns: number;
+    user_samples: number;
+    kernel_samples: number | null;
+  };
+  threads: ThreadReport[];
+  locks: LockReport[];
+  pairs: PairReport[];
+  symbols: Code[];
+  modules: Code[];
 }
 
 function text(id: string): string {

@@ -3,7 +3,9 @@
 type Child = Node | string;
 
 export function element<K extends keyof HTMLElementTagNameMap>(
-  tag: K, attributes: Record<string, string> = {}, ...children: Child[]
+  tag: K,
+  attributes: Record<string, string> = {},
+  ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);

@@ -14,7 +14,14 @@ export function plain(value: number): string {
 /** A large number with k, M, G or T behind it. */
 function scaled(value: number): string {
   const size = rounded(Math.abs(value));
-  const found = ([[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]] as const).find(([step]) => size >= step);
+  const found = (
+    [
+      [1e12, "T"],
+      [1e9, "G"],
+      [1e6, "M"],
+      [1e3, "k"],
+    ] as const
+  ).find(([step]) => size >= step);
   return found && size < 1e15 ? plain(value / found[0]) + found[1] : plain(value);
 }
 
@@ -26,7 +33,11 @@ export function count(value: number): string {
 export function time(ns: number): string {
   if (!Number.isFinite(ns)) return "n/a";
   const size = rounded(Math.abs(ns));
-  for (const [step, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "us"]] as const) {
+  for (const [step, unit] of [
+    [1e9, "s"],
+    [1e6, "ms"],
+    [1e3, "us"],
+  ] as const) {
     if (size >= step) return plain(ns / step) + unit;
   }
   if (size !== 0 && size < 0.01) return "<0.01ns";
@@ -66,11 +77,20 @@ function evenly(value: number): number {
 
 /** Control and bidirectional characters made visible: foreign text neither hides nor reorders anything. */
 export function clean(text: string): string {
-  return text.replace(/[\n\t]/g, " ").replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
-    (c) => `<U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`);
+  return text
+    .replace(/[\n\t]/g, " ")
+    .replace(
+      /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+      (c) => `<U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`,
+    );
 }
 
 /** The last part of a path. */
 export function base(path: string): string {
-  return clean(path.split("/").filter((part) => part !== "").pop() ?? path);
+  return clean(
+    path
+      .split("/")
+      .filter((part) => part !== "")
+      .pop() ?? path,
+  );
 }

@@ -37,7 +37,14 @@ function copyable(): void {
   for (const code of document.querySelectorAll<HTMLElement>("code.command")) {
     const press = element("button", { type: "button", class: "copy", title: "Copy the command" }, "copy");
     press.addEventListener("click", () => {
-      navigator.clipboard.writeText(code.textContent ?? "").then(() => { press.textContent = "copied"; }, () => { press.textContent = "cannot copy"; });
+      navigator.clipboard.writeText(code.textContent ?? "").then(
+        () => {
+          press.textContent = "copied";
+        },
+        () => {
+          press.textContent = "cannot copy";
+        },
+      );
     });
     code.after(" ", press);
   }
@@ -52,7 +59,13 @@ function recording(): void {
   const state = { timeline: null as Timeline | null, ready: false, openedMs: 0, readyMs: 0, format };
   window.holdup = state;
   if (!canInflate()) {
-    place.replaceChildren(element("p", { class: "note" }, "This browser is too old for the timeline: it needs one from 2023 or later. The findings above and the tables below work."));
+    place.replaceChildren(
+      element(
+        "p",
+        { class: "note" },
+        "This browser is too old for the timeline: it needs one from 2023 or later. The findings above and the tables below work.",
+      ),
+    );
     tables(below, report, view, null);
     return;
   }
@@ -62,12 +75,25 @@ function recording(): void {
   tables(below, report, view, line);
   for (const press of document.querySelectorAll<HTMLButtonElement>("button.moment")) {
     press.addEventListener("click", () => {
-      line.jump({ thread: Number(press.dataset["thread"]), from: Number(press.dataset["from"]), to: Number(press.dataset["to"]) });
+      line.jump({
+        thread: Number(press.dataset["thread"]),
+        from: Number(press.dataset["from"]),
+        to: Number(press.dataset["to"]),
+      });
     });
   }
   fromAddress(line);
-  const failed = (why: unknown) => place.append(element("p", { class: "bad" }, `The timeline cannot be read: ${String(why)}`));
-  tracks.load(() => { line.refresh(); if (!state.openedMs) state.openedMs = performance.now(); }).then(() => { state.ready = true; state.readyMs = performance.now(); }, failed);
+  const failed = (why: unknown) =>
+    place.append(element("p", { class: "bad" }, `The timeline cannot be read: ${String(why)}`));
+  tracks
+    .load(() => {
+      line.refresh();
+      if (!state.openedMs) state.openedMs = performance.now();
+    })
+    .then(() => {
+      state.ready = true;
+      state.readyMs = performance.now();
+    }, failed);
 }
 
 /** `#from=1200000000&to=1350000000`: a page can be opened at a place, in ns since the beginning; `a` and `b` are the markers. */

@@ -18,7 +18,13 @@ export function ticks(from: number, to: number, width: number): { step: number; 
   return { step, times };
 }
 
-export function drawOverlay(context: CanvasRenderingContext2D, line: Timeline, width: number, height: number, scroll: number): void {
+export function drawOverlay(
+  context: CanvasRenderingContext2D,
+  line: Timeline,
+  width: number,
+  height: number,
+  scroll: number,
+): void {
   const style = getComputedStyle(line.root);
   const colour = (name: string) => style.getPropertyValue(name);
   context.fillStyle = colour("--grid");
@@ -68,14 +74,21 @@ function lost(context: CanvasRenderingContext2D, line: Timeline, height: number,
     context.globalAlpha = 0.25;
     context.lineWidth = 1;
     context.beginPath();
-    for (let x = Math.floor((left - height) / 12) * 12; x < right; x += 12) { context.moveTo(x, height); context.lineTo(x + height, 0); }
+    for (let x = Math.floor((left - height) / 12) * 12; x < right; x += 12) {
+      context.moveTo(x, height);
+      context.lineTo(x + height, 0);
+    }
     context.stroke();
     context.restore();
   }
 }
 
 /** The pieces of the rows that are shown, unless a row has more of them than can be told apart. */
-function eachPiece(line: Timeline, top: Map<number, number>, visit: (exact: Exact, piece: number, thread: number, y: number) => void): void {
+function eachPiece(
+  line: Timeline,
+  top: Map<number, number>,
+  visit: (exact: Exact, piece: number, thread: number, y: number) => void,
+): void {
   for (const [thread, y] of top) {
     const exact = line.tracks.all[thread]?.exact;
     if (!exact) continue;
@@ -86,7 +99,13 @@ function eachPiece(line: Timeline, top: Map<number, number>, visit: (exact: Exac
 }
 
 /** What a stretch is, where there is room for it. */
-function words(context: CanvasRenderingContext2D, line: Timeline, width: number, top: Map<number, number>, colour: string): void {
+function words(
+  context: CanvasRenderingContext2D,
+  line: Timeline,
+  width: number,
+  top: Map<number, number>,
+  colour: string,
+): void {
   context.font = "10.5px system-ui, sans-serif";
   context.textBaseline = "middle";
   context.fillStyle = colour;
@@ -114,13 +133,19 @@ function arrows(context: CanvasRenderingContext2D, line: Timeline, top: Map<numb
     const to = top.get(woken);
     const from = top.get(waker - OUTSIDE - 1);
     if (to === undefined || from === undefined || from === to || time < line.from || time > line.to) return;
-    found.push([line.xOf(time), from + ROW / 2, to + (from < to ? 3 : ROW - 5), woken === line.selected || waker - OUTSIDE - 1 === line.selected]);
+    found.push([
+      line.xOf(time),
+      from + ROW / 2,
+      to + (from < to ? 3 : ROW - 5),
+      woken === line.selected || waker - OUTSIDE - 1 === line.selected,
+    ]);
   };
   eachPiece(line, top, (exact, piece, thread) => {
     const waker = exact.wakers[piece] as number;
     if (waker > OUTSIDE) add(exact.starts[piece] as number, waker, thread);
   });
-  for (const { time, waker, woken } of line.tracks.loose.length <= 100_000 ? line.tracks.loose : []) if (waker > OUTSIDE) add(time, waker, woken);
+  for (const { time, waker, woken } of line.tracks.loose.length <= 100_000 ? line.tracks.loose : [])
+    if (waker > OUTSIDE) add(time, waker, woken);
   if (found.length > MOST_ARROWS) return;
   context.strokeStyle = context.fillStyle = colour;
   context.lineWidth = 1;
@@ -149,5 +174,6 @@ function selection(context: CanvasRenderingContext2D, line: Timeline, height: nu
     context.fillRect(from, 0, to - from, height);
     context.globalAlpha = 1;
   }
-  for (const time of [line.a, line.b]) if (time !== null) context.fillRect(Math.round(line.xOf(time)) - 0.5, 0, 1.5, height);
+  for (const time of [line.a, line.b])
+    if (time !== null) context.fillRect(Math.round(line.xOf(time)) - 0.5, 0, 1.5, height);
 }

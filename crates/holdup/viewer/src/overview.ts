@@ -19,9 +19,17 @@ export class Overview {
       const span = line.to - line.from;
       line.show(middle - span / 2, middle + span / 2);
     };
-    this.canvas.addEventListener("pointerdown", (event) => { held = true; this.canvas.setPointerCapture(event.pointerId); go(event); });
-    this.canvas.addEventListener("pointermove", (event) => { if (held) go(event); });
-    this.canvas.addEventListener("pointerup", () => { held = false; });
+    this.canvas.addEventListener("pointerdown", (event) => {
+      held = true;
+      this.canvas.setPointerCapture(event.pointerId);
+      go(event);
+    });
+    this.canvas.addEventListener("pointermove", (event) => {
+      if (held) go(event);
+    });
+    this.canvas.addEventListener("pointerup", () => {
+      held = false;
+    });
   }
 
   forget(): void {
@@ -32,7 +40,10 @@ export class Overview {
     const width = Math.max(1, Math.round(this.canvas.clientWidth * ratio));
     const height = Math.round(HEIGHT * ratio);
     if (!this.picture || this.picture.width !== width) this.picture = this.draw(width, height);
-    if (this.canvas.width !== width) { this.canvas.width = width; this.canvas.height = height; }
+    if (this.canvas.width !== width) {
+      this.canvas.width = width;
+      this.canvas.height = height;
+    }
     const context = this.canvas.getContext("2d");
     if (!context) return;
     context.clearRect(0, 0, width, height);
@@ -47,7 +58,12 @@ export class Overview {
     context.globalAlpha = 1;
     context.strokeStyle = style.getPropertyValue("--accent");
     context.lineWidth = 2 * ratio;
-    context.strokeRect(x(this.line.from) + ratio, ratio, Math.max(3, x(this.line.to) - x(this.line.from)) - 2 * ratio, height - 2 * ratio);
+    context.strokeRect(
+      x(this.line.from) + ratio,
+      ratio,
+      Math.max(3, x(this.line.to) - x(this.line.from)) - 2 * ratio,
+      height - 2 * ratio,
+    );
   }
 
   private draw(width: number, height: number): HTMLCanvasElement {
@@ -61,7 +77,11 @@ export class Overview {
     this.add(running, waiting);
     const most = Math.max(1e-9, ...running.map((value, x) => value + (waiting[x] as number)));
     const style = getComputedStyle(this.line.root);
-    const colours = [style.getPropertyValue("--run0"), style.getPropertyValue("--lock0"), style.getPropertyValue("--bad")] as const;
+    const colours = [
+      style.getPropertyValue("--run0"),
+      style.getPropertyValue("--lock0"),
+      style.getPropertyValue("--bad"),
+    ] as const;
     for (let x = 0; x < width; x++) {
       const ran = ((running[x] as number) / most) * (height - 4);
       const waits = ((waiting[x] as number) / most) * (height - 4);

@@ -5,7 +5,14 @@ import type { View } from "./data";
 export type Rgb = readonly [number, number, number];
 
 export interface Palette {
-  paper: Rgb; running: Rgb[]; runnable: Rgb; idle: Rgb; blocked: Rgb; lost: Rgb; switch: Rgb; row: Rgb;
+  paper: Rgb;
+  running: Rgb[];
+  runnable: Rgb;
+  idle: Rgb;
+  blocked: Rgb;
+  lost: Rgb;
+  switch: Rgb;
+  row: Rgb;
   /** Per state, with waits for locks by lock. */
   states: Rgb[];
 }
@@ -39,7 +46,8 @@ export function variables(view: View): string[] {
   const ranked = ranks(view);
   return view.states.map((state) => {
     if (state.group === "running") return `--run${(state.cpu ?? 0) % RUN_COLOURS}`;
-    if (state.group === "lock") return lockColour(state.lock === null ? LOCK_COLOURS : ranked.get(state.lock) ?? LOCK_COLOURS);
+    if (state.group === "lock")
+      return lockColour(state.lock === null ? LOCK_COLOURS : (ranked.get(state.lock) ?? LOCK_COLOURS));
     return `--${state.group}`;
   });
 }
@@ -48,8 +56,18 @@ export function palette(view: View): Palette {
   const style = getComputedStyle(document.documentElement);
   const running = Array.from({ length: RUN_COLOURS }, (_, i) => rgb(style, `--run${i}`));
   const groups = {
-    runnable: rgb(style, "--runnable"), idle: rgb(style, "--idle"), blocked: rgb(style, "--blocked"), lost: rgb(style, "--lost"),
+    runnable: rgb(style, "--runnable"),
+    idle: rgb(style, "--idle"),
+    blocked: rgb(style, "--blocked"),
+    lost: rgb(style, "--lost"),
   };
   const states = variables(view).map((name) => rgb(style, name));
-  return { paper: rgb(style, "--paper"), row: rgb(style, "--lane"), running, ...groups, switch: rgb(style, "--switch"), states };
+  return {
+    paper: rgb(style, "--paper"),
+    row: rgb(style, "--lane"),
+    running,
+    ...groups,
+    switch: rgb(style, "--switch"),
+    states,
+  };
 }

@@ -5,7 +5,11 @@ import type { StateRow } from "./data";
 import type { Palette, Rgb } from "./palette";
 import { BUCKET_BYTES, pieceAt, type Exact, type Level, type Track, type Tracks } from "./tracks";
 
-export interface Lines { top: Uint32Array; middle: Uint32Array; strip: Uint32Array }
+export interface Lines {
+  top: Uint32Array;
+  middle: Uint32Array;
+  strip: Uint32Array;
+}
 
 export function lines(width: number): Lines {
   return { top: new Uint32Array(width), middle: new Uint32Array(width), strip: new Uint32Array(width) };
@@ -25,7 +29,11 @@ function mix(over: Rgb, share: number, under: Rgb): Rgb {
   return [at(0), at(1), at(2)];
 }
 
-export interface Window { from: number; to: number; width: number }
+export interface Window {
+  from: number;
+  to: number;
+  width: number;
+}
 
 export class Raster {
   private readonly running: boolean[];
@@ -37,8 +45,14 @@ export class Raster {
   private readonly greens: Uint32Array;
   private switches = new Uint32Array(0);
 
-  constructor(private readonly tracks: Tracks, private readonly colours: Palette, states: StateRow[], dim: ReadonlySet<number> | null) {
-    const tone = (colour: Rgb, index: number): Rgb => (dim && !dim.has(index) ? mix(colour, 0.18, colours.row) : colour);
+  constructor(
+    private readonly tracks: Tracks,
+    private readonly colours: Palette,
+    states: StateRow[],
+    dim: ReadonlySet<number> | null,
+  ) {
+    const tone = (colour: Rgb, index: number): Rgb =>
+      dim && !dim.has(index) ? mix(colour, 0.18, colours.row) : colour;
     const shades = colours.states.map(tone);
     this.running = states.map((state) => state.group === "running");
     this.tones = Float64Array.from(shades.flat());
@@ -47,7 +61,9 @@ export class Raster {
     this.flatTop = Uint32Array.from(tops.map(packed));
     this.flatMiddle = Uint32Array.from(shades.map(packed));
     this.empty = packed(colours.row);
-    this.greens = Uint32Array.from({ length: 256 }, (_, i) => (i === 0 ? this.empty : packed(mix(colours.switch, 0.25 + 0.75 * (i / 255), colours.row))));
+    this.greens = Uint32Array.from({ length: 256 }, (_, i) =>
+      i === 0 ? this.empty : packed(mix(colours.switch, 0.25 + 0.75 * (i / 255), colours.row)),
+    );
   }
 
   /** Draws a row; tells how many switches a pixel has on average, or -1 if only a summary was at hand. */
@@ -87,7 +103,14 @@ export class Raster {
       const first = Math.max(0, Math.floor((from - start) * perNs));
       const last = Math.min(level.buckets, Math.max(first + 1, Math.floor((to - start) * perNs)));
       if (first >= last) continue;
-      let running = 0, ready = 0, lock = 0, other = 0, changes = 0, red = 0, green = 0, blue = 0;
+      let running = 0,
+        ready = 0,
+        lock = 0,
+        other = 0,
+        changes = 0,
+        red = 0,
+        green = 0,
+        blue = 0;
       for (let bucket = first; bucket < last; bucket++) {
         const at = level.at + bucket * BUCKET_BYTES;
         const waits = bytes[at + 2] as number;
@@ -96,8 +119,10 @@ export class Raster {
         lock += waits;
         other += bytes[at + 3] as number;
         changes = Math.max(changes, bytes[at + 5] as number);
-        const colour = waits > 0 ? states[bytes[at + 4] as number] ?? blocked : blocked;
-        red += colour[0] * waits; green += colour[1] * waits; blue += colour[2] * waits;
+        const colour = waits > 0 ? (states[bytes[at + 4] as number] ?? blocked) : blocked;
+        red += colour[0] * waits;
+        green += colour[1] * waits;
+        blue += colour[2] * waits;
       }
       const all = 255 * (last - first);
       const known = Math.min(1, (running + ready + lock + other) / all);
@@ -118,7 +143,14 @@ export class Raster {
     const scale = window.width / (window.to - window.from);
     let piece = Math.max(0, pieceAt(track, window.from));
     let seen = 0;
-    let column = -1, red = 0, green = 0, blue = 0, tr = 0, tg = 0, tb = 0, filled = 0;
+    let column = -1,
+      red = 0,
+      green = 0,
+      blue = 0,
+      tr = 0,
+      tg = 0,
+      tb = 0,
+      filled = 0;
     const flush = () => {
       if (column < 0 || filled <= 0) return;
       const rest = Math.max(0, 1 - filled);
@@ -140,7 +172,10 @@ export class Raster {
       let at = from;
       while (at < to) {
         const x = at | 0;
-        if (x !== column) { flush(); column = x; }
+        if (x !== column) {
+          flush();
+          column = x;
+        }
         if (at === x && to >= x + 1) {
           // Whole pixels of one state.
           const whole = to | 0;
@@ -151,8 +186,12 @@ export class Raster {
         }
         const part = Math.min(to, x + 1) - at;
         const i = state * 3;
-        red += (tones[i] as number) * part; green += (tones[i + 1] as number) * part; blue += (tones[i + 2] as number) * part;
-        tr += (tops[i] as number) * part; tg += (tops[i + 1] as number) * part; tb += (tops[i + 2] as number) * part;
+        red += (tones[i] as number) * part;
+        green += (tones[i + 1] as number) * part;
+        blue += (tones[i + 2] as number) * part;
+        tr += (tops[i] as number) * part;
+        tg += (tops[i + 1] as number) * part;
+        tb += (tops[i + 2] as number) * part;
         filled += part;
         at = Math.min(to, x + 1);
       }

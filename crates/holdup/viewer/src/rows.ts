@@ -12,7 +12,13 @@ export function withoutNumber(name: string): string {
   return name.replace(/[0-9]+$/, "").replace(/[-_#:/ ]+$/, "");
 }
 
-export function arrange(view: View, report: Report, sort: Sort, grouping: Grouping, wanted: (index: number) => boolean): Row[] {
+export function arrange(
+  view: View,
+  report: Report,
+  sort: Sort,
+  grouping: Grouping,
+  wanted: (index: number) => boolean,
+): Row[] {
   const threads = view.threads.map((_, index) => index).filter(wanted);
   const figure = (index: number): number => {
     const thread = report.threads[index];
@@ -28,9 +34,10 @@ export function arrange(view: View, report: Report, sort: Sort, grouping: Groupi
   const groups = new Map<string, number[]>();
   for (const index of threads) {
     const row = view.threads[index];
-    const key = grouping === "process" ? row?.process ?? "" : withoutNumber(row?.name ?? "") || "(no name)";
+    const key = grouping === "process" ? (row?.process ?? "") : withoutNumber(row?.name ?? "") || "(no name)";
     const members = groups.get(key);
-    if (members) members.push(index); else groups.set(key, [index]);
+    if (members) members.push(index);
+    else groups.set(key, [index]);
   }
   return [...groups].flatMap(([label, members]): Row[] => [
     { kind: "group", label: `${label}: ${members.length === 1 ? "1 thread" : `${members.length} threads`}` },

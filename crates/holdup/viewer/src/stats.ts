@@ -3,10 +3,18 @@
 import type { View } from "./data";
 import { pieceAt, type Tracks } from "./tracks";
 
-export interface Wait { state: number; ns: number; count: number }
+export interface Wait {
+  state: number;
+  ns: number;
+  count: number;
+}
 
 export interface Stats {
-  from: number; to: number; switches: number; threads: number; onCpuNs: number;
+  from: number;
+  to: number;
+  switches: number;
+  threads: number;
+  onCpuNs: number;
   /** Runs that ended in the stretch, by the logarithm of their length. */
   runs: number[];
   waits: Wait[];
@@ -15,7 +23,14 @@ export interface Stats {
 /** How many pieces are added up before the page gets its turn. */
 const SLICE = 200_000;
 
-export async function sum(tracks: Tracks, view: View, threads: number[], from: number, to: number, stop: () => boolean): Promise<Stats | null> {
+export async function sum(
+  tracks: Tracks,
+  view: View,
+  threads: number[],
+  from: number,
+  to: number,
+  stop: () => boolean,
+): Promise<Stats | null> {
   const stats: Stats = { from, to, switches: 0, threads: threads.length, onCpuNs: 0, runs: [], waits: [] };
   const waits = view.states.map((_, state): Wait => ({ state, ns: 0, count: 0 }));
   const running = view.states.map((state) => state.group === "running");

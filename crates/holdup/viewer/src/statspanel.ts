@@ -44,26 +44,58 @@ export class StatsPanel {
       ["cpus", "CPUs busy", (stats.onCpuNs / (stats.to - stats.from)).toFixed(2)],
       ["threads", "threads", format.count(stats.threads)],
     ];
-    const list = element("dl", { class: "figures" }, ...figures.flatMap(([name, label, value]) => {
-      const exact: Record<string, string> = { switches: String(stats.switches), span: `${Math.round(stats.to - stats.from)} ns` };
-      return [element("dt", {}, label), element("dd", { "data-figure": name, ...(exact[name] ? { title: exact[name] } : {}) }, value)];
-    }));
+    const list = element(
+      "dl",
+      { class: "figures" },
+      ...figures.flatMap(([name, label, value]) => {
+        const exact: Record<string, string> = {
+          switches: String(stats.switches),
+          span: `${Math.round(stats.to - stats.from)} ns`,
+        };
+        return [
+          element("dt", {}, label),
+          element("dd", { "data-figure": name, ...(exact[name] ? { title: exact[name] } : {}) }, value),
+        ];
+      }),
+    );
     this.root.replaceChildren(
-      element("div", {}, element("h3", {}, what), list), element("div", {}, element("h3", {}, "Length of runs"), histogram(stats.runs)),
-      element("div", { class: "waits" }, element("h3", {}, "Off the CPU"), this.waits(stats)));
+      element("div", {}, element("h3", {}, what), list),
+      element("div", {}, element("h3", {}, "Length of runs"), histogram(stats.runs)),
+      element("div", { class: "waits" }, element("h3", {}, "Off the CPU"), this.waits(stats)),
+    );
   }
 
   private waits(stats: Stats): HTMLElement {
     const most = Math.max(1, ...stats.waits.map((wait) => wait.ns));
     const rest = stats.waits.slice(MOST_WAITS);
-    const more = rest.length === 0 ? [] : [element("li", { class: "rest" },
-      element("span", { class: "label" }, `and ${rest.length} more`), element("span", { class: "value" }, format.time(rest.reduce((ns, wait) => ns + wait.ns, 0))))];
-    return element("ol", {}, ...stats.waits.slice(0, MOST_WAITS).map((wait) => {
-      const state = this.line.view.states[wait.state];
-      return element("li", {},
-        element("i", { style: `width:${((wait.ns / most) * 100).toFixed(1)}%;background:var(${this.colours[wait.state] ?? "--blocked"})` }),
-        element("span", { class: "label", title: state?.label ?? "" }, state?.label ?? ""), element("span", { class: "value" }, `${format.time(wait.ns)}, ${format.count(wait.count)}\u00d7`));
-    }), ...more);
+    const more =
+      rest.length === 0
+        ? []
+        : [
+            element(
+              "li",
+              { class: "rest" },
+              element("span", { class: "label" }, `and ${rest.length} more`),
+              element("span", { class: "value" }, format.time(rest.reduce((ns, wait) => ns + wait.ns, 0))),
+            ),
+          ];
+    return element(
+      "ol",
+      {},
+      ...stats.waits.slice(0, MOST_WAITS).map((wait) => {
+        const state = this.line.view.states[wait.state];
+        return element(
+          "li",
+          {},
+          element("i", {
+            style: `width:${((wait.ns / most) * 100).toFixed(1)}%;background:var(${this.colours[wait.state] ?? "--blocked"})`,
+          }),
+          element("span", { class: "label", title: state?.label ?? "" }, state?.label ?? ""),
+          element("span", { class: "value" }, `${format.time(wait.ns)}, ${format.count(wait.count)}\u00d7`),
+        );
+      }),
+      ...more,
+    );
   }
 }
 
@@ -74,12 +106,21 @@ function histogram(runs: number[]): HTMLElement {
   const first = Math.max(0, (filled[0] as number) - 1);
   const last = (filled[filled.length - 1] as number) + 1;
   const most = Math.max(...filled.map((bin) => runs[bin] as number));
-  const bars = element("div", { class: "bars", role: "img", "aria-label": `Length of ${filled.reduce((all, bin) => all + (runs[bin] as number), 0)} runs` });
+  const bars = element("div", {
+    class: "bars",
+    role: "img",
+    "aria-label": `Length of ${filled.reduce((all, bin) => all + (runs[bin] as number), 0)} runs`,
+  });
   for (let bin = first; bin <= last; bin++) {
     const hits = runs[bin] ?? 0;
     const label = `${format.time(2 ** bin)} to ${format.time(2 ** (bin + 1))}: ${hits.toLocaleString("en")} runs`;
     bars.append(element("span", { title: label, style: `height:${hits ? Math.max(3, (hits / most) * 100) : 0}%` }));
   }
-  const axis = element("div", { class: "axis" }, element("span", {}, format.time(2 ** first)), element("span", {}, format.time(2 ** (last + 1))));
+  const axis = element(
+    "div",
+    { class: "axis" },
+    element("span", {}, format.time(2 ** first)),
+    element("span", {}, format.time(2 ** (last + 1))),
+  );
   return element("div", { class: "histogram" }, bars, axis);
 }

@@ -3,11 +3,19 @@
 const KEY = "holdup-theme";
 
 function stored(): string | null {
-  try { return localStorage.getItem(KEY); } catch { return null; }
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
 }
 
 function keep(theme: string): void {
-  try { localStorage.setItem(KEY, theme); } catch { /* A page from a file may have no storage: the choice lasts as long as the page. */ }
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    /* A page from a file may have no storage: the choice lasts as long as the page. */
+  }
 }
 
 export function isDark(): boolean {
@@ -38,9 +46,13 @@ export function toggleTheme(): void {
 export function lightOnPaper(): void {
   const root = document.documentElement;
   let chosen: string | undefined;
-  addEventListener("beforeprint", () => { chosen = root.dataset["theme"]; root.dataset["theme"] = "light"; });
+  addEventListener("beforeprint", () => {
+    chosen = root.dataset["theme"];
+    root.dataset["theme"] = "light";
+  });
   addEventListener("afterprint", () => {
-    if (chosen === undefined) delete root.dataset["theme"]; else root.dataset["theme"] = chosen;
+    if (chosen === undefined) delete root.dataset["theme"];
+    else root.dataset["theme"] = chosen;
   });
 }
 

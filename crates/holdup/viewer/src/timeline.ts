@@ -19,7 +19,11 @@ const RULER = 26;
 /** The least that a window shows, in ns. */
 const LEAST = 200;
 
-export interface Marked { from: number; to: number; thread: number }
+export interface Marked {
+  from: number;
+  to: number;
+  thread: number;
+}
 
 export class Timeline {
   rows: Row[] = [];
@@ -55,7 +59,11 @@ export class Timeline {
   private readonly scroller = element("div", { class: "scroller" });
   private readonly tip = element("div", { class: "tip", role: "status" });
   private readonly found = element("span", { class: "found", role: "status" });
-  private readonly search = element("input", { type: "search", placeholder: "Search threads and locks  /", "aria-label": "Search threads and locks" });
+  private readonly search = element("input", {
+    type: "search",
+    placeholder: "Search threads and locks  /",
+    "aria-label": "Search threads and locks",
+  });
   private readonly status = element("div", { class: "status", "aria-live": "off" });
   private readonly loading = element("span", { class: "loading" }, "reading the events \u2026");
   private readonly unprinted = element("p", { class: "unprinted note" });
@@ -63,7 +71,12 @@ export class Timeline {
   private readonly overview: Overview;
   private readonly panel: StatsPanel;
 
-  constructor(readonly root: HTMLElement, readonly view: View, readonly report: Report, readonly tracks: Tracks) {
+  constructor(
+    readonly root: HTMLElement,
+    readonly view: View,
+    readonly report: Report,
+    readonly tracks: Tracks,
+  ) {
     this.from = view.start_ns;
     this.to = view.end_ns;
     this.ranks = ranks(view);
@@ -75,7 +88,10 @@ export class Timeline {
     this.order();
     onTheme(() => this.recolour());
     new ResizeObserver(() => this.draw()).observe(this.lane);
-    this.scroller.addEventListener("scroll", () => { this.hideTip(); this.draw(); });
+    this.scroller.addEventListener("scroll", () => {
+      this.hideTip();
+      this.draw();
+    });
     addEventListener("beforeprint", () => this.printing(true));
     addEventListener("afterprint", () => this.printing(false));
   }
@@ -104,7 +120,8 @@ export class Timeline {
     this.recoloured();
     this.paint();
     const fit = Math.floor(this.scroller.clientHeight / ROW);
-    this.unprinted.textContent = fit < this.rows.length ? `${fit} of ${this.rows.length} rows are printed: those that were in view.` : "";
+    this.unprinted.textContent =
+      fit < this.rows.length ? `${fit} of ${this.rows.length} rows are printed: those that were in view.` : "";
   }
 
   /** Shows this stretch, within what there is. */
@@ -147,7 +164,10 @@ export class Timeline {
   /** Selects a thread, and brings eyes and keys to the timeline. */
   lead(thread: number): void {
     this.select(thread);
-    this.root.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    this.root.scrollIntoView({
+      block: "start",
+      behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+    });
     this.root.focus({ preventScroll: true });
   }
 
@@ -159,9 +179,11 @@ export class Timeline {
     if (row >= 0) {
       const top = row * ROW;
       const { scrollTop, clientHeight } = this.scroller;
-      if (top < scrollTop || top + ROW > scrollTop + clientHeight) this.scroller.scrollTop = Math.max(0, top - clientHeight / 2);
+      if (top < scrollTop || top + ROW > scrollTop + clientHeight)
+        this.scroller.scrollTop = Math.max(0, top - clientHeight / 2);
     }
-    for (const label of this.labels.children) label.setAttribute("aria-selected", String((label as HTMLElement).dataset["thread"] === String(thread)));
+    for (const label of this.labels.children)
+      label.setAttribute("aria-selected", String((label as HTMLElement).dataset["thread"] === String(thread)));
     this.draw();
   }
 
@@ -189,11 +211,19 @@ export class Timeline {
   find(query: string): void {
     this.query = query.trim().toLowerCase();
     if (this.search.value.trim().toLowerCase() !== this.query) this.search.value = query;
-    const hits = this.view.states.flatMap((state, index) => (this.query && state.label.toLowerCase().includes(this.query) ? [index] : []));
+    const hits = this.view.states.flatMap((state, index) =>
+      this.query && state.label.toLowerCase().includes(this.query) ? [index] : [],
+    );
     this.dim = hits.length > 0 ? new Set(hits) : null;
     this.order();
     const threads = this.threads().length;
-    this.found.textContent = this.query === "" ? "" : `${threads} of ${this.view.threads.length} threads` + (hits.length > 0 ? `; ${hits.length === 1 ? "1 kind of wait stands" : `${hits.length} kinds of waits stand`} out, Enter finds the next` : "");
+    this.found.textContent =
+      this.query === ""
+        ? ""
+        : `${threads} of ${this.view.threads.length} threads` +
+          (hits.length > 0
+            ? `; ${hits.length === 1 ? "1 kind of wait stands" : `${hits.length} kinds of waits stand`} out, Enter finds the next`
+            : "");
     this.recolour();
     this.panel.update();
   }
@@ -207,7 +237,11 @@ export class Timeline {
       const exact = this.tracks.all[thread]?.exact;
       if (!exact) continue;
       const middle = pieceAt(exact, at);
-      for (let piece = middle + (step > 0 ? 1 : -1), tries = 0; piece >= 0 && piece < exact.count && tries < 200_000; piece += step, tries++) {
+      for (
+        let piece = middle + (step > 0 ? 1 : -1), tries = 0;
+        piece >= 0 && piece < exact.count && tries < 200_000;
+        piece += step, tries++
+      ) {
         const state = exact.states[piece] as number;
         if (wanted ? !wanted.has(state) : this.view.states[state]?.group !== "running") continue;
         const from = exact.starts[piece] as number;
@@ -236,42 +270,80 @@ export class Timeline {
     return ((time - this.from) / (this.to - this.from)) * this.lane.clientWidth;
   }
 
-  setSort(sort: Sort): void { this.sort = sort; this.order(); this.draw(); }
+  setSort(sort: Sort): void {
+    this.sort = sort;
+    this.order();
+    this.draw();
+  }
 
-  setGrouping(grouping: Grouping): void { this.grouping = grouping; this.order(); this.draw(); }
+  setGrouping(grouping: Grouping): void {
+    this.grouping = grouping;
+    this.order();
+    this.draw();
+  }
 
   private build(): void {
     const tools = element("div", { class: "tools" });
     this.search.addEventListener("input", () => this.find(this.search.value));
     this.search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.next(event.shiftKey ? -1 : 1);
-      if (event.key === "Escape") { this.find(""); this.root.focus(); }
+      if (event.key === "Escape") {
+        this.find("");
+        this.root.focus();
+      }
       event.stopPropagation();
     });
-    const sorts: [string, string][] = [["order", "by start"], ["name", "by name"], ["cpu", "by CPU time"], ["lock", "by lock wait"], ["switches", "by switches"]];
-    const groups: [string, string][] = [["none", "no groups"], ["process", "by process"], ["name", "by name"]];
+    const sorts: [string, string][] = [
+      ["order", "by start"],
+      ["name", "by name"],
+      ["cpu", "by CPU time"],
+      ["lock", "by lock wait"],
+      ["switches", "by switches"],
+    ];
+    const groups: [string, string][] = [
+      ["none", "no groups"],
+      ["process", "by process"],
+      ["name", "by name"],
+    ];
     const arrows = element("input", { type: "checkbox", checked: "" });
-    arrows.addEventListener("change", () => { this.arrows = arrows.checked; this.draw(); });
+    arrows.addEventListener("change", () => {
+      this.arrows = arrows.checked;
+      this.draw();
+    });
     tools.append(
       this.search,
       choice("Sort", sorts, (value) => this.setSort(value as Sort)),
       choice("Group", groups, (value) => this.setGrouping(value as Grouping)),
       element("label", {}, arrows, " wake-up arrows"),
-      element("span", { class: "buttons" },
+      element(
+        "span",
+        { class: "buttons" },
         button("\u2212", "Zoom out (-)", () => this.zoom(2, (this.from + this.to) / 2)),
         button("+", "Zoom in (+)", () => this.zoom(0.5, (this.from + this.to) / 2)),
         button("All", "Show everything (0)", () => this.fit()),
         button("A\u2013B", "Show what is between the markers (Z)", () => this.zoomToSelection()),
-        button("Keys", "Keys and mouse (?)", () => this.keysDialog.showModal())),
+        button("Keys", "Keys and mouse (?)", () => this.keysDialog.showModal()),
+      ),
     );
     this.lane.append(this.base, this.over);
     this.inner.append(this.labels, this.lane);
     this.scroller.append(this.inner);
-    const head = element("div", { class: "head" }, element("div", { class: "corner" }, legend()), element("div", { class: "tops" }, this.overview.canvas, this.ruler));
+    const head = element(
+      "div",
+      { class: "head" },
+      element("div", { class: "corner" }, legend()),
+      element("div", { class: "tops" }, this.overview.canvas, this.ruler),
+    );
     this.root.tabIndex = 0;
     this.root.replaceChildren(
-      element("div", { class: "title" }, element("h2", {}, "Timeline"), this.found, this.loading), tools,
-      element("div", { class: "frame" }, head, this.scroller, this.status), this.unprinted, this.panel.root, this.tip, this.keysDialog);
+      element("div", { class: "title" }, element("h2", {}, "Timeline"), this.found, this.loading),
+      tools,
+      element("div", { class: "frame" }, head, this.scroller, this.status),
+      this.unprinted,
+      this.panel.root,
+      this.tip,
+      this.keysDialog,
+    );
     this.labels.addEventListener("click", (event) => {
       const label = (event.target as Element).closest<HTMLElement>("[data-thread]");
       if (label) this.select(Number(label.dataset["thread"]));
@@ -296,12 +368,25 @@ export class Timeline {
     const named = (index: number) => (this.view.threads[index]?.label ?? "").toLowerCase().includes(query);
     const any = query === "" || this.view.threads.some((_, index) => named(index));
     this.rows = arrange(this.view, this.report, this.sort, this.grouping, any ? named : () => this.dim !== null);
-    this.labels.replaceChildren(...this.rows.map((row) => {
-      if (row.kind === "group") return element("div", { class: "group", role: "presentation" }, row.label);
-      const { label = "", problem = null } = this.view.threads[row.index] ?? {};
-      const doubt = problem ? [element("span", { class: "doubt", "aria-label": problem }, "!")] : [];
-      return element("div", { class: "thread", role: "option", "data-thread": String(row.index), title: [label, ...(problem ? [problem] : [])].join("\n"), "aria-selected": String(row.index === this.selected) }, element("bdi", {}, label), ...doubt);
-    }));
+    this.labels.replaceChildren(
+      ...this.rows.map((row) => {
+        if (row.kind === "group") return element("div", { class: "group", role: "presentation" }, row.label);
+        const { label = "", problem = null } = this.view.threads[row.index] ?? {};
+        const doubt = problem ? [element("span", { class: "doubt", "aria-label": problem }, "!")] : [];
+        return element(
+          "div",
+          {
+            class: "thread",
+            role: "option",
+            "data-thread": String(row.index),
+            title: [label, ...(problem ? [problem] : [])].join("\n"),
+            "aria-selected": String(row.index === this.selected),
+          },
+          element("bdi", {}, label),
+          ...doubt,
+        );
+      }),
+    );
     this.inner.style.height = `${Math.max(1, this.rows.length) * ROW}px`;
     this.scroller.style.setProperty("--rows", String(Math.max(3, this.rows.length)));
   }
@@ -309,7 +394,10 @@ export class Timeline {
   draw(): void {
     if (this.dirty) return;
     this.dirty = true;
-    requestAnimationFrame(() => { this.dirty = false; this.paint(); });
+    requestAnimationFrame(() => {
+      this.dirty = false;
+      this.paint();
+    });
   }
 
   private paint(): void {
@@ -318,14 +406,18 @@ export class Timeline {
     const width = Math.max(1, Math.round(this.lane.clientWidth * ratio));
     const height = Math.max(1, Math.round(this.scroller.clientHeight * ratio));
     for (const canvas of [this.base, this.over]) {
-      if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
+      if (canvas.width !== width || canvas.height !== height) {
+        canvas.width = width;
+        canvas.height = height;
+      }
       canvas.style.height = `${this.scroller.clientHeight}px`;
     }
     this.paintRows(width, height, ratio);
     const context = this.over.getContext("2d");
     if (context) {
       // What is drawn for paper is kept as drawing, and a cleared stretch would clear the rows below it too: a new canvas does not.
-      if (printing) this.over.width = width; else context.clearRect(0, 0, width, height);
+      if (printing) this.over.width = width;
+      else context.clearRect(0, 0, width, height);
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       drawOverlay(context, this, this.lane.clientWidth, this.scroller.clientHeight, this.scroller.scrollTop);
     }
@@ -368,7 +460,10 @@ export class Timeline {
 
   private paintRuler(ratio: number): void {
     const width = this.lane.clientWidth;
-    if (this.ruler.width !== Math.round(width * ratio)) { this.ruler.width = Math.round(width * ratio); this.ruler.height = Math.round(RULER * ratio); }
+    if (this.ruler.width !== Math.round(width * ratio)) {
+      this.ruler.width = Math.round(width * ratio);
+      this.ruler.height = Math.round(RULER * ratio);
+    }
     const context = this.ruler.getContext("2d");
     if (!context) return;
     const style = getComputedStyle(this.root);
@@ -384,7 +479,10 @@ export class Timeline {
       const text = format.moment(time, step);
       if (x + 4 + context.measureText(text).width < width) context.fillText(text, x + 4, RULER / 2 - 1);
     }
-    for (const [name, time] of [["A", this.a], ["B", this.b]] as const) {
+    for (const [name, time] of [
+      ["A", this.a],
+      ["B", this.b],
+    ] as const) {
       if (time === null || time < this.from || time > this.to) continue;
       const x = this.xOf(time);
       context.fillStyle = style.getPropertyValue("--accent");
@@ -399,15 +497,27 @@ export class Timeline {
   /** The line below: markers and their difference, always. */
   private say(): void {
     const at = (time: number | null) => (time === null ? "not set" : format.moment(time));
-    const difference = this.a !== null && this.b !== null
-      ? `${format.time(Math.abs(this.b - this.a))} (${Math.abs(Math.round(this.b - this.a)).toLocaleString("en")} ns)` : "\u2013";
+    const difference =
+      this.a !== null && this.b !== null
+        ? `${format.time(Math.abs(this.b - this.a))} (${Math.abs(Math.round(this.b - this.a)).toLocaleString("en")} ns)`
+        : "\u2013";
     const parts: [string, string, string][] = [
-      ["shown", "shown", `${format.moment(this.from, (this.to - this.from) / 1000)} to ${format.moment(this.to, (this.to - this.from) / 1000)}, ${format.time(this.to - this.from)}`],
+      [
+        "shown",
+        "shown",
+        `${format.moment(this.from, (this.to - this.from) / 1000)} to ${format.moment(this.to, (this.to - this.from) / 1000)}, ${format.time(this.to - this.from)}`,
+      ],
       ["cursor", "cursor", at(this.cursor)],
-      ["a", "A", at(this.a)], ["b", "B", at(this.b)], ["difference", "B \u2212 A", difference],
+      ["a", "A", at(this.a)],
+      ["b", "B", at(this.b)],
+      ["difference", "B \u2212 A", difference],
     ];
     if (this.tracks.ready >= this.tracks.all.length) this.loading.remove();
-    this.status.replaceChildren(...parts.map(([name, label, value]) => element("span", { "data-part": name }, element("b", {}, label), ` ${value}`)));
+    this.status.replaceChildren(
+      ...parts.map(([name, label, value]) =>
+        element("span", { "data-part": name }, element("b", {}, label), ` ${value}`),
+      ),
+    );
   }
 
   private threadAt(y: number): number {
@@ -425,8 +535,13 @@ export class Timeline {
       const unit = event.deltaMode === 1 ? 16 : 1;
       const perPixel = (this.to - this.from) / Math.max(1, this.lane.clientWidth);
       const sideways = event.shiftKey ? event.deltaY + event.deltaX : event.deltaX;
-      if (Math.abs(sideways) > 0 && (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY))) this.pan(sideways * unit * perPixel);
-      else this.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY * unit)) * 0.006), this.timeAt(place(event, this.lane).x));
+      if (Math.abs(sideways) > 0 && (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)))
+        this.pan(sideways * unit * perPixel);
+      else
+        this.zoom(
+          Math.exp(Math.max(-60, Math.min(60, event.deltaY * unit)) * 0.006),
+          this.timeAt(place(event, this.lane).x),
+        );
     };
     this.lane.addEventListener("wheel", wheel, { passive: false });
     this.ruler.addEventListener("wheel", wheel, { passive: false });
@@ -438,7 +553,10 @@ export class Timeline {
       const near = (time: number | null) => time !== null && Math.abs(this.xOf(time) - x) < 8;
       const which = onRuler && near(this.a) && !near(this.b) ? "a" : "b";
       drag = { x, from: this.from, to: this.to, select: onRuler || event.shiftKey, moved: false, which };
-      if (drag.select && !(onRuler && (near(this.a) || near(this.b)))) { this.setMarker("a", this.timeAt(x)); this.setMarker("b", this.timeAt(x)); }
+      if (drag.select && !(onRuler && (near(this.a) || near(this.b)))) {
+        this.setMarker("a", this.timeAt(x));
+        this.setMarker("b", this.timeAt(x));
+      }
       (event.currentTarget as Element).setPointerCapture(event.pointerId);
       this.root.focus({ preventScroll: true });
     };
@@ -463,15 +581,26 @@ export class Timeline {
         const { x, y } = place(event, this.over);
         this.pick(this.threadAt(y), this.timeAt(x));
       }
-      if (drag && !drag.moved && drag.select) { this.a = this.b = null; this.marked = null; this.panel.update(); this.draw(); }
+      if (drag && !drag.moved && drag.select) {
+        this.a = this.b = null;
+        this.marked = null;
+        this.panel.update();
+        this.draw();
+      }
       drag = null;
     };
     for (const target of [this.lane, this.ruler] as HTMLElement[]) {
       target.addEventListener("pointerdown", (event) => down(event, target === this.ruler));
       target.addEventListener("pointermove", move);
       target.addEventListener("pointerup", up);
-      target.addEventListener("pointercancel", () => { drag = null; });
-      target.addEventListener("pointerleave", () => { this.cursor = null; this.hideTip(); this.draw(); });
+      target.addEventListener("pointercancel", () => {
+        drag = null;
+      });
+      target.addEventListener("pointerleave", () => {
+        this.cursor = null;
+        this.hideTip();
+        this.draw();
+      });
     }
     this.lane.addEventListener("dblclick", () => {
       if (!this.marked) return;
@@ -485,14 +614,21 @@ export class Timeline {
     this.marked = null;
     const exact = this.tracks.all[thread]?.exact;
     const piece = exact ? pieceAt(exact, time) : -1;
-    if (exact && piece >= 0 && piece < exact.count) this.marked = { thread, from: exact.starts[piece] as number, to: exact.starts[piece + 1] as number };
+    if (exact && piece >= 0 && piece < exact.count)
+      this.marked = { thread, from: exact.starts[piece] as number, to: exact.starts[piece + 1] as number };
     this.select(thread);
   }
 
   private hover(x: number, y: number, pageX: number, pageY: number): void {
     const thread = this.threadAt(y);
-    const content = thread < 0 ? null : describe(this, thread, this.timeAt(x), (this.to - this.from) / Math.max(1, this.lane.clientWidth));
-    if (!content) { this.hideTip(); return; }
+    const content =
+      thread < 0
+        ? null
+        : describe(this, thread, this.timeAt(x), (this.to - this.from) / Math.max(1, this.lane.clientWidth));
+    if (!content) {
+      this.hideTip();
+      return;
+    }
     this.tip.replaceChildren(...content);
     this.tip.style.visibility = "visible";
     const { offsetWidth: width, offsetHeight: height } = this.tip;
@@ -519,23 +655,48 @@ export class Timeline {
   private keys(): void {
     document.addEventListener("keydown", (event) => {
       const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || this.keysDialog.open) return;
+      if (
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) ||
+        this.keysDialog.open
+      )
+        return;
       const inside = this.root.contains(target) && target.tagName !== "BUTTON";
       const span = this.to - this.from;
       const centre = this.cursor ?? (this.from + this.to) / 2;
       const anywhere: Record<string, () => void> = {
-        "/": () => { this.search.focus(); this.search.select(); },
-        a: () => this.setMarker("a", centre), b: () => this.setMarker("b", centre),
-        "+": () => this.zoom(0.5, centre), "=": () => this.zoom(0.5, centre), "-": () => this.zoom(2, centre),
-        "0": () => this.fit(), z: () => this.zoomToSelection(),
-        n: () => this.next(1), p: () => this.next(-1), m: () => this.markersAroundMarked(),
+        "/": () => {
+          this.search.focus();
+          this.search.select();
+        },
+        a: () => this.setMarker("a", centre),
+        b: () => this.setMarker("b", centre),
+        "+": () => this.zoom(0.5, centre),
+        "=": () => this.zoom(0.5, centre),
+        "-": () => this.zoom(2, centre),
+        "0": () => this.fit(),
+        z: () => this.zoomToSelection(),
+        n: () => this.next(1),
+        p: () => this.next(-1),
+        m: () => this.markersAroundMarked(),
         "?": () => this.keysDialog.showModal(),
-        Escape: () => { this.a = this.b = null; this.marked = null; this.hideTip(); this.panel.update(); this.draw(); },
+        Escape: () => {
+          this.a = this.b = null;
+          this.marked = null;
+          this.hideTip();
+          this.panel.update();
+          this.draw();
+        },
       };
       const focused: Record<string, () => void> = {
-        ArrowLeft: () => this.pan(-span / (event.shiftKey ? 2 : 10)), ArrowRight: () => this.pan(span / (event.shiftKey ? 2 : 10)),
-        ArrowUp: () => this.step(-1), ArrowDown: () => this.step(1),
-        Home: () => this.show(this.view.start_ns, this.view.start_ns + span), End: () => this.show(this.view.end_ns - span, this.view.end_ns),
+        ArrowLeft: () => this.pan(-span / (event.shiftKey ? 2 : 10)),
+        ArrowRight: () => this.pan(span / (event.shiftKey ? 2 : 10)),
+        ArrowUp: () => this.step(-1),
+        ArrowDown: () => this.step(1),
+        Home: () => this.show(this.view.start_ns, this.view.start_ns + span),
+        End: () => this.show(this.view.end_ns - span, this.view.end_ns),
       };
       const act = anywhere[event.key] ?? (inside ? focused[event.key] : undefined);
       if (!act) return;
@@ -553,24 +714,50 @@ export class Timeline {
 }
 
 function legend(): HTMLElement {
-  const parts: [string, string][] = [["--run0", "runs"], ["--lock0", "lock wait"], ["--runnable", "runnable"], ["--blocked", "blocked"], ["--idle", "idle"], ["--switch", "switch"]];
-  return element("ul", { class: "key" }, ...parts.map(([colour, text]) => element("li", {}, element("i", { style: `background:var(${colour})` }), text)));
+  const parts: [string, string][] = [
+    ["--run0", "runs"],
+    ["--lock0", "lock wait"],
+    ["--runnable", "runnable"],
+    ["--blocked", "blocked"],
+    ["--idle", "idle"],
+    ["--switch", "switch"],
+  ];
+  return element(
+    "ul",
+    { class: "key" },
+    ...parts.map(([colour, text]) => element("li", {}, element("i", { style: `background:var(${colour})` }), text)),
+  );
 }
 
 /** All that keys and mouse do, over the page; Escape closes it. */
 function keyHelp(): HTMLDialogElement {
   const rows: [string, string][] = [
-    ["wheel, + \u2212", "zoom around the pointer, or the middle"], ["drag, shift+wheel, \u2190 \u2192", "pan; with shift, \u2190 \u2192 pan by half a window"],
-    ["Home  End", "the beginning, the end"], ["0", "show everything"],
+    ["wheel, + \u2212", "zoom around the pointer, or the middle"],
+    ["drag, shift+wheel, \u2190 \u2192", "pan; with shift, \u2190 \u2192 pan by half a window"],
+    ["Home  End", "the beginning, the end"],
+    ["0", "show everything"],
     ["\u2191 \u2193, click", "select a thread; a click selects the stretch too, a double click shows it"],
     ["N  P", "next and previous run of the selected thread, or hit of a search; tells what it is"],
-    ["A  B", "set a marker at the pointer, or in the middle"], ["M", "set both markers around the stretch that N, P or a click found"],
-    ["shift+drag, drag on the ruler", "set both markers"], ["Z", "show what is between the markers"], ["Esc", "remove the markers"],
-    ["/", "search threads and locks; Enter finds the next hit, Esc ends the search"], ["T", "light or dark"], ["?", "this list"],
+    ["A  B", "set a marker at the pointer, or in the middle"],
+    ["M", "set both markers around the stretch that N, P or a click found"],
+    ["shift+drag, drag on the ruler", "set both markers"],
+    ["Z", "show what is between the markers"],
+    ["Esc", "remove the markers"],
+    ["/", "search threads and locks; Enter finds the next hit, Esc ends the search"],
+    ["T", "light or dark"],
+    ["?", "this list"],
   ];
-  const dialog = element("dialog", { class: "keys", "aria-label": "Keys and mouse" }, element("h2", {}, "Keys and mouse"),
+  const dialog = element(
+    "dialog",
+    { class: "keys", "aria-label": "Keys and mouse" },
+    element("h2", {}, "Keys and mouse"),
     element("dl", {}, ...rows.flatMap(([keys, what]) => [element("dt", {}, keys), element("dd", {}, what)])),
-    element("p", { class: "note" }, "Arrow keys, Home and End work while the timeline has the focus. In the tables, Enter on a head sorts, on a name leads to the timeline."));
+    element(
+      "p",
+      { class: "note" },
+      "Arrow keys, Home and End work while the timeline has the focus. In the tables, Enter on a head sorts, on a name leads to the timeline.",
+    ),
+  );
   dialog.append(button("Close", "Close (Esc)", () => dialog.close()));
   return dialog;
 }

@@ -20,17 +20,22 @@ export function describe(line: Timeline, thread: number, time: number, pixel: nu
   const title = element("b", {}, row.problem ? `${row.label} !` : row.label);
   if (!exact) return [title, element("div", {}, "the events are still being read")];
   const piece = pieceAt(exact, time);
-  if (piece < 0 || piece >= exact.count) return [title, element("div", {}, time < row.born_ns ? "not started yet" : "ended")];
+  if (piece < 0 || piece >= exact.count)
+    return [title, element("div", {}, time < row.born_ns ? "not started yet" : "ended")];
   const last = pieceAt(exact, time + pixel);
   if (last - piece > 3) return [title, ...crowd(line, exact, piece, Math.min(last, exact.count - 1), pixel)];
   const from = exact.starts[piece] as number;
   const to = exact.starts[piece + 1] as number;
   const state = line.view.states[exact.states[piece] as number];
-  const facts: [string, string][] = [["from", format.moment(from)], ["lasts", format.time(to - from)]];
+  const facts: [string, string][] = [
+    ["from", format.moment(from)],
+    ["lasts", format.time(to - from)],
+  ];
   const here = waker(line, exact, piece);
   const after = waker(line, exact, piece + 1);
   if (here !== "") facts.push(["woken by", here]);
-  if (after !== "" && state?.group !== "running") facts.push([state?.group === "lock" ? "ended by (it released)" : "ended by", after]);
+  if (after !== "" && state?.group !== "running")
+    facts.push([state?.group === "lock" ? "ended by (it released)" : "ended by", after]);
   return [title, element("div", { class: "state" }, state?.label ?? ""), list(facts)];
 }
 
@@ -44,8 +49,15 @@ function crowd(line: Timeline, exact: Exact, first: number, last: number, pixel:
     if (line.view.states[state]?.group === "running") switches++;
   }
   const all = (exact.starts[last + 1] as number) - (exact.starts[first] as number);
-  const parts = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([state, ns]): [string, string] => [format.percent(ns / all), line.view.states[state]?.label ?? ""]);
-  return [element("div", { class: "state" }, `${format.count(switches)} switches in ${format.time(Math.max(all, pixel))}`), list(parts), element("div", { class: "more" }, "zoom in to see each")];
+  const parts = [...sums]
+    .sort((a, b) => b[1] - a[1])
+    .slice(0, 4)
+    .map(([state, ns]): [string, string] => [format.percent(ns / all), line.view.states[state]?.label ?? ""]);
+  return [
+    element("div", { class: "state" }, `${format.count(switches)} switches in ${format.time(Math.max(all, pixel))}`),
+    list(parts),
+    element("div", { class: "more" }, "zoom in to see each"),
+  ];
 }
 
 function list(facts: [string, string][]): HTMLElement {

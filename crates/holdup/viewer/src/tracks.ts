@@ -7,20 +7,39 @@ export const BUCKET_BYTES = 6;
 export const NO_WAKER = 0;
 export const OUTSIDE = 1;
 
-export interface Level { buckets: number; at: number }
+export interface Level {
+  buckets: number;
+  at: number;
+}
 
 /** What a thread did, exactly: piece i lasts from starts[i] to starts[i + 1]. */
-export interface Exact { count: number; starts: Float64Array; states: Uint16Array; wakers: Uint32Array }
+export interface Exact {
+  count: number;
+  starts: Float64Array;
+  states: Uint16Array;
+  wakers: Uint32Array;
+}
 
-export interface Track { index: number; row: ThreadRow; levels: Level[]; exact: Exact | null }
+export interface Track {
+  index: number;
+  row: ThreadRow;
+  levels: Level[];
+  exact: Exact | null;
+}
 
-export interface Loose { time: number; waker: number; woken: number }
+export interface Loose {
+  time: number;
+  waker: number;
+  woken: number;
+}
 
 class Numbers {
   private at = 0;
   constructor(private readonly bytes: Uint8Array) {}
 
-  get more(): boolean { return this.at < this.bytes.length; }
+  get more(): boolean {
+    return this.at < this.bytes.length;
+  }
 
   /** So many numbers as planes: how many bytes each has, then the lowest byte of all, then the next of all. */
   planes(count: number): Float64Array {
@@ -54,7 +73,10 @@ function byState(states: Uint16Array): { order: Uint32Array; counts: number[] } 
   for (const state of states) next[state] = (next[state] ?? 0) + 1;
   const counts = next.filter(() => true);
   let sum = 0;
-  next.forEach((many, state) => { next[state] = sum; sum += many; });
+  next.forEach((many, state) => {
+    next[state] = sum;
+    sum += many;
+  });
   const order = new Uint32Array(states.length);
   states.forEach((state, piece) => {
     const at = next[state] as number;
@@ -96,7 +118,8 @@ export function pieceAt(track: Exact, time: number): number {
   let high = track.count + 1;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((track.starts[middle] as number) <= time) low = middle + 1; else high = middle;
+    if ((track.starts[middle] as number) <= time) low = middle + 1;
+    else high = middle;
   }
   return low - 1;
 }
