@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::arch;
 use crate::spec::work::format_ns;
 use crate::sys;
@@ -93,11 +96,13 @@ fn cost_ns(read: impl Fn()) -> f64 {
 }
 
 /// What the machine did besides our worker while it ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Contamination {
     /// Share of the CPU capacity in the window that other processes used.
+    #[schemars(with = "Option<f64>")]
     pub background_share: f64,
     /// Share that the hypervisor took away.
+    #[schemars(with = "Option<f64>")]
     pub steal_share: f64,
 }
 

@@ -1,10 +1,15 @@
 //! What one run of one cell yields, and the text form in which a worker hands it to its parent.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
 
-/// The measured part of one run: warm-up, start and end of the worker process are outside. `None` is what the system does not
-/// count.
-#[derive(Clone, Debug, Default, PartialEq)]
+use schemars::JsonSchema;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// The measured part of one run: warm-up, start and end of the worker process are outside. Null is what the system does not count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Sample {
     /// From the release of the start barrier until the last thread finished.
     pub elapsed_ns: u64,
@@ -16,7 +21,7 @@ pub struct Sample {
     pub voluntary_switches: Option<u64>,
     /// Switches because the scheduler took the CPU away.
     pub involuntary_switches: Option<u64>,
-    /// Page faults without and with I/O.
+    /// Page faults without reading.
     pub minor_faults: Option<u64>,
     /// Page faults that had to read.
     pub major_faults: Option<u64>,
@@ -26,25 +31,31 @@ pub struct Sample {
     pub thread_finish_ns: Vec<u64>,
     /// Switches of each thread from its start to its finish, warm-up included, as the kernel counts them: what a recording of the
     /// worker must show for the threads `measure-0`, `measure-1` ... Empty where it does not count. The store does not keep it.
+    #[serde(skip)]
     pub thread_life_switches: Vec<u64>,
     /// Lock acquisitions by all threads (depth and nesting count each lock call; 0 with `--lock none`).
     pub acquisitions: u64,
     /// Calibrated time of one step of the work loop in this worker.
+    #[schemars(with = "Option<f64>")]
     pub unit_ns: f64,
     /// Work really done per operation inside the section, mean steps times `unit_ns`.
+    #[schemars(with = "Option<f64>")]
     pub hold_ns_mean: f64,
     /// Work really done per operation outside the section.
+    #[schemars(with = "Option<f64>")]
     pub gap_ns_mean: f64,
     /// Percentiles of the time to acquire, when asked for.
     pub latency: Option<Latency>,
     /// Hardware counters where the machine has them.
     pub counters: Option<Counters>,
     /// Figures that only one workload has: name (unit last), value.
+    #[serde(serialize_with = "by_name")]
+    #[schemars(with = "BTreeMap<String, f64>")]
     pub extra: Vec<(String, f64)>,
 }
 
 /// Acquire latency, from a histogram of sampled acquisitions.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Latency {
     /// Acquisitions that were timed.
     pub count: u64,
@@ -61,15 +72,18 @@ pub struct Latency {
     /// Longest wait seen among the timed ones.
     pub max_ns: u64,
     /// Sum of the timed ones: with `sampled_every` 1, all the time that threads spent to acquire. The store does not keep it.
+    #[serde(skip)]
     pub sum_ns: u64,
     /// Cost of the two clock reads around a timed acquisition.
+    #[schemars(with = "Option<f64>")]
     pub clock_ns: f64,
     /// Share of the run's CPU time that timing took.
+    #[schemars(with = "Option<f64>")]
     pub cost_share: f64,
 }
 
 /// Hardware counters summed over the measuring threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Counters {
     /// Core cycles.
     pub cycles: u64,
@@ -211,7 +225,7 @@ fn numbers<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
 }
 
 /// Why a run has no sample.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failure {
     /// The kind, for exit status and tables.
     pub kind: FailureKind,
@@ -220,7 +234,8 @@ pub struct Failure {
 }
 
 /// Kinds of failed runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// The workload's invariant did not hold at the end: the lock does not exclude.
     LostUpdate,
@@ -230,6 +245,24 @@ pub enum FailureKind {
     Crash,
     /// This machine or user cannot do what the cell asks for; not the lock's fault.
     Unsupported,
+}
+
+impl FailureKind {
+    /// The kind that is called so.
+    pub fn named(name: &str) -> Option<FailureKind> {
+        let name: StrDeserializer<'_, Error> = name.into_deserializer();
+        FailureKind::deserialize(name).ok()
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+fn by_name<S: Serializer>(figures: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(figures.iter().map(|(name, value)| (name, value)))
 }
 
 #[cfg(test)]

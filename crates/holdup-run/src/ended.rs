@@ -2,8 +2,11 @@
 
 use std::process::ExitStatus;
 
-/// Resources of a whole process, as the system accounts for them (wait4 on Linux); `None` is what it does not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Resources of a whole process, as the system accounts for them (wait4 on Linux); null for what it does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessUse {
     /// From start to end.
     pub elapsed_ns: u64,

@@ -5,17 +5,23 @@ use holdup_bench::sample::Sample;
 use holdup_bench::sample::{Failure, FailureKind};
 use holdup_bench::spec::Spec;
 use holdup_run::ProcessUse;
+use holdup_trace::json::{rows, shown};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 /// One run of a sweep, from the store or just measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunRecord {
-    /// Number in the store.
+    /// Number of the run in the store.
+    #[serde(rename = "run")]
     pub id: i64,
     /// Seconds since 1970, UTC, when it began.
     pub started_unix_s: i64,
     /// The command that repeats it.
     pub command: String,
-    /// Seed of the order and of every random draw.
+    /// Seed of the order and of every random draw, as decimal text: a reader that keeps numbers as doubles would round it.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "String")]
     pub seed: u64,
     /// The lock that others are compared with, if the sweep has one.
     pub baseline: Option<String>,
@@ -23,11 +29,16 @@ pub struct RunRecord {
     pub repeats: u32,
     /// Whether every planned run is there.
     pub complete: bool,
-    /// Names and values of [`holdup_bench::machine::describe`], with `holdup` and its version first.
+    /// The machine, in the order of reports, with `holdup` and its version first.
+    #[serde(serialize_with = "rows::<_, Fact, _>")]
+    #[schemars(with = "Vec<Fact>")]
     pub environment: Vec<(String, String)>,
-    /// Warnings as code and sentence.
+    /// What weakens the figures.
+    #[serde(serialize_with = "rows::<_, Warning, _>")]
+    #[schemars(with = "Vec<Warning>")]
     pub warnings: Vec<(String, String)>,
     /// The cells, in the order of the sweep.
+    #[serde(skip)]
     pub cells: Vec<CellRecord>,
 }
 
@@ -43,7 +54,7 @@ pub struct CellRecord {
 }
 
 /// One run of one cell.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SampleRecord {
     /// Which repetition.
     pub repeat: u32,
@@ -52,13 +63,65 @@ pub struct SampleRecord {
     /// Position in the whole run's order.
     pub order: u32,
     /// The sample, or why there is none.
+    #[serde(flatten, serialize_with = "shown::<_, Outcome<'_>, _>")]
+    #[schemars(flatten, with = "Outcome<'_>")]
     pub outcome: Result<Sample, Failure>,
     /// The whole worker process.
     pub process: ProcessUse,
     /// What else the machine did meanwhile.
+    #[serde(flatten)]
     pub contamination: Contamination,
     /// Rejected because of that; another run took its place if one could be had.
     pub rejected: bool,
+}
+
+/// A fact about machine or program.
+#[derive(Serialize, JsonSchema)]
+struct Fact {
+    /// Which.
+    name: String,
+    /// What it is.
+    value: String,
+}
+
+impl From<&(String, String)> for Fact {
+    fn from((name, value): &(String, String)) -> Fact {
+        Fact { name: name.clone(), value: value.clone() }
+    }
+}
+
+/// Something that weakens the figures.
+#[derive(Serialize, JsonSchema)]
+struct Warning {
+    /// What it is; stays the same between versions.
+    code: String,
+    /// The same for people.
+    message: String,
+}
+
+impl From<&(String, String)> for Warning {
+    fn from((code, message): &(String, String)) -> Warning {
+        Warning { code: code.clone(), message: message.clone() }
+    }
+}
+
+/// What came of a run: one of the two.
+#[derive(Serialize, JsonSchema)]
+struct Outcome<'a> {
+    /// Why there is no sample.
+    failure: Option<&'a Failure>,
+    /// The measured part of the run.
+    sample: Option<&'a Sample>,
+}
+
+impl<'a> From<&'a Result<Sample, Failure>> for Outcome<'a> {
+    fn from(outcome: &'a Result<Sample, Failure>) -> Outcome<'a> {
+        Outcome { failure: outcome.as_ref().err(), sample: outcome.as_ref().ok() }
+    }
+}
+
+fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
 }
 
 impl RunRecord {
@@ -111,6 +174,11 @@ impl CellRecord {
             .iter()
             .filter_map(|record| record.outcome.as_ref().ok().map(|sample| (record, sample)))
             .filter(move |(record, _)| none_clean || !record.rejected)
+    }
+
+    /// Whether the cell's figures come from this sample among others.
+    pub fn counts(&self, record: &SampleRecord) -> bool {
+        self.counted().any(|(counted, _)| std::ptr::eq(counted, record))
     }
 
     /// Whether not one finished sample is clean.

@@ -4,11 +4,14 @@
 //! 1993, section 13.3) with a fixed seed, so that the same samples always give the same figures. With five runs it is
 //! close to their whole range, and says no more than five runs can say.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::metric::Metric;
 use crate::results::CellRecord;
 
 /// A median with its 95% interval and the number of values behind it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
     /// The median.
     pub median: f64,

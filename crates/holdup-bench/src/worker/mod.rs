@@ -40,24 +40,11 @@ fn answer(words: &[String]) -> Result<String, Failure> {
 }
 
 fn failure_line(failure: &Failure) -> String {
-    let kind = match failure.kind {
-        FailureKind::LostUpdate => "lost-update",
-        FailureKind::Hang => "hang",
-        FailureKind::Crash => "crash",
-        FailureKind::Unsupported => "unsupported",
-    };
-    format!("failure {kind} {}\n", failure.detail.replace('\n', " "))
+    format!("failure {} {}\n", failure.kind, failure.detail.replace('\n', " "))
 }
 
 /// Reads a failure that a worker reported.
 pub fn read_failure(text: &str) -> Option<Failure> {
     let (kind, detail) = text.lines().next()?.strip_prefix("failure ")?.split_once(' ')?;
-    let kind = match kind {
-        "lost-update" => FailureKind::LostUpdate,
-        "hang" => FailureKind::Hang,
-        "crash" => FailureKind::Crash,
-        "unsupported" => FailureKind::Unsupported,
-        _ => return None,
-    };
-    Some(Failure { kind, detail: detail.to_owned() })
+    Some(Failure { kind: FailureKind::named(kind)?, detail: detail.to_owned() })
 }

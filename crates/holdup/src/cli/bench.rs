@@ -190,7 +190,7 @@ impl Options {
             show::page(path, run, &plots, &[], self.force)?;
         }
         if self.json {
-            return output::print(&show::json(run));
+            return output::print(&show::json(run)?);
         }
         output::print(&show::screen(run, charts_on_screen(run, &plots)))?;
         if !outcome.interrupted {

@@ -41,7 +41,7 @@ Examples:
 pub fn run(options: &Options) -> Result<Status, Error> {
     let store = options.store.open_existing()?;
     let record = store.load(store.find(&options.run)?)?;
-    let text = if options.csv { report::csv::run(&record) } else { show::json(&record) };
+    let text = if options.csv { report::csv::run(&record) } else { show::json(&record)? };
     match &options.output {
         Some(path) => output::write_file(path, &text, options.force)?,
         None => output::print(&text)?,

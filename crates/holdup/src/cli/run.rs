@@ -212,7 +212,7 @@ pub fn json(runs: &[(&RunRecord, &Vec<ClaimResult>)]) -> String {
         .iter()
         .map(|(record, claims)| {
             let claims: Vec<serde_json::Value> = claims.iter().map(claim_json).collect();
-            serde_json::json!({ "run": report::json::run(record), "claims": claims })
+            serde_json::json!({ "run": report::json::Run::new(record), "claims": claims })
         })
         .collect();
     let one_or_all = match <[_; 1]>::try_from(all) {

@@ -42,8 +42,11 @@ pub fn machine(run: &RunRecord) -> String {
 }
 
 /// The run as JSON, for programs.
-pub fn json(run: &RunRecord) -> String {
-    format!("{:#}\n", report::json::run(run))
+///
+/// # Errors
+/// A key is not text.
+pub fn json(run: &RunRecord) -> Result<String, Error> {
+    output::json(&report::json::Run::new(run))
 }
 
 /// Writes the page with charts.

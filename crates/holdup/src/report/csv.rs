@@ -9,7 +9,7 @@ use holdup_bench::sample::{Counters, Latency, Sample};
 use holdup_bench::spec::FACTORS;
 use holdup_run::ProcessUse;
 
-use super::{figures, json};
+use super::figures;
 use crate::metric::METRICS;
 use crate::results::{CellRecord, RunRecord, SampleRecord};
 use crate::stats;
@@ -85,10 +85,8 @@ fn columns(run: &RunRecord) -> Vec<Column> {
         column("block", |row| row.record.block.to_string()),
         column("order", |row| row.record.order.to_string()),
         column("rejected", |row| u8::from(row.record.rejected).to_string()),
-        column("counted", |row| u8::from(json::counts(row.cell, row.record)).to_string()),
-        column("failure_kind", |row| {
-            failure(row).map_or_else(String::new, |f| json::kind(f.kind).to_owned())
-        }),
+        column("counted", |row| u8::from(row.cell.counts(row.record)).to_string()),
+        column("failure_kind", |row| failure(row).map_or_else(String::new, |f| f.kind.to_string())),
         column("failure_detail", |row| failure(row).map_or_else(String::new, |f| text(&f.detail))),
     ]);
     columns.extend(raw());
@@ -192,7 +190,7 @@ fn failure<'a>(row: &Row<'a>) -> Option<&'a Failure> {
 
 /// The sample's time over that of the baseline's run beside it.
 fn ratio(row: &Row) -> Option<f64> {
-    if !json::counts(row.cell, row.record) {
+    if !row.cell.counts(row.record) {
         return None;
     }
     let alone = CellRecord {

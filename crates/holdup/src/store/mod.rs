@@ -320,18 +320,6 @@ impl Store {
     }
 }
 
-/// The name of a failure's kind in the store and in exports.
-pub fn failure_name(kind: FailureKind) -> &'static str {
-    FAILURES.iter().find(|(k, _)| *k == kind).map_or("crash", |(_, name)| name)
-}
-
-const FAILURES: [(FailureKind, &str); 4] = [
-    (FailureKind::LostUpdate, "lost-update"),
-    (FailureKind::Hang, "hang"),
-    (FailureKind::Crash, "crash"),
-    (FailureKind::Unsupported, "unsupported"),
-];
-
 /// How long a statement waits for another program's transaction.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -439,7 +427,7 @@ impl Store {
                 record.repeat,
                 record.block,
                 record.rejected,
-                failure.map(|failure| failure_name(failure.kind)),
+                failure.map(|failure| failure.kind.to_string()),
                 failure.map(|failure| &failure.detail),
                 of(Sample::ops),
                 of(|s| s.elapsed_ns),
@@ -598,7 +586,7 @@ fn sample_record(row: &Row<'_>) -> rusqlite::Result<SampleRecord> {
 
 fn outcome(row: &Row<'_>) -> rusqlite::Result<Result<Sample, Failure>> {
     if let Some(name) = row.get::<_, Option<String>>("failure")? {
-        let kind = FAILURES.iter().find(|(_, n)| *n == name).map_or(FailureKind::Crash, |(kind, _)| *kind);
+        let kind = FailureKind::named(&name).unwrap_or(FailureKind::Crash);
         return Ok(Err(Failure { kind, detail: row.get("failure_detail")? }));
     }
     let raw: String = row.get("raw")?;
