@@ -12,6 +12,9 @@ use std::process::{Command, ExitStatus, Stdio};
 const PACKAGE: &str = "holdup-preload";
 const FILE: &str = "libholdup_preload.so";
 
+/// What the library replaces before anything else.
+const EXPORT: &str = "pthread_mutex_lock";
+
 /// Packages of the workspace that end up in the library.
 const SOURCES: [&str; 2] = ["crates/holdup-preload", "crates/holdup-control"];
 
@@ -50,11 +53,11 @@ fn main() {
     fs::write(out().join("preload.rs"), text).expect("cargo gives a folder that can be written");
 }
 
-/// Whether programs of the target load libraries named in LD_PRELOAD and have the mutexes that the library knows.
+/// Whether programs of the target load libraries named in LD_PRELOAD and have the mutexes and the processor that the library is
+/// written for: the condition in its `sys/mod.rs`. For all other targets it is empty.
 fn can_be_preloaded() -> bool {
     let target = |key: &str| env::var(format!("CARGO_CFG_TARGET_{key}")).unwrap_or_default();
-    let known = ["x86_64", "aarch64"].contains(&target("ARCH").as_str());
-    target("OS") == "linux" && target("ENV") == "gnu" && known
+    target("OS") == "linux" && target("ENV") == "gnu" && target("ARCH") == "x86_64"
 }
 
 /// Builds the library and says where it is.
@@ -71,7 +74,20 @@ fn build(root: &Path) -> PathBuf {
         built,
         "the interposer cannot be built; 'cargo build --release -p {PACKAGE}' shows why, and its errors are above"
     );
-    folder.join(target).join("release").join(FILE)
+    let library = folder.join(target).join("release").join(FILE);
+    assert!(
+        replaces_locks(&library),
+        "{} has no {EXPORT}: the interposer is empty, and must not be a part of the program",
+        library.display()
+    );
+    library
+}
+
+/// Whether the names that the library exports have that of the function it is about.
+fn replaces_locks(library: &Path) -> bool {
+    let bytes = fs::read(library).expect("cargo has just built it");
+    let name = format!("\0{EXPORT}\0");
+    bytes.windows(name.len()).any(|there| there == name.as_bytes())
 }
 
 fn done(status: ExitStatus) -> bool {

@@ -12,8 +12,8 @@ include!(concat!(env!("OUT_DIR"), "/preload.rs"));
 const PREFIX: &str = "holdup-preload-";
 
 /// Why there is no library.
-pub const MISSING: &str = "this holdup cannot put other locks under a program: that needs Linux with the GNU C library (glibc) on x86-64 \
-     or ARM64, and a holdup built for it ('cargo install --path crates/holdup', target *-linux-gnu)";
+pub const MISSING: &str = "this holdup cannot put other locks under a program: that needs Linux with the GNU C library (glibc) on x86-64, \
+     and a holdup built for it ('cargo install --path crates/holdup', target x86_64-unknown-linux-gnu)";
 
 /// A folder of this user alone for files that live on between runs, in the first place that serves.
 ///
