@@ -16,7 +16,7 @@ const FILE: &str = "libholdup_preload.so";
 const EXPORT: &str = "pthread_mutex_lock";
 
 /// Packages of the workspace that end up in the library.
-const SOURCES: [&str; 2] = ["crates/holdup-preload", "crates/holdup-control"];
+const SOURCES: [&str; 3] = ["crates/holdup-preload", "crates/holdup-control", "crates/holdup-locks"];
 
 /// Settings of the outer build that would change the library.
 const FOREIGN: [&str; 7] = [

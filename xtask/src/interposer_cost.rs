@@ -21,10 +21,10 @@ const WAYS: &[Way] = &[
     Way { name: "sampled profile", words: &["--profile=sampled"], goal_ns: Some(4.0) },
     Way { name: "full profile", words: &["--profile=full"], goal_ns: None },
     Way { name: "spin-park:100", words: &["--lock", "spin-park:100"], goal_ns: Some(1.0) },
-    Way { name: "adaptive", words: &["--lock", "adaptive"], goal_ns: Some(1.0) },
+    Way { name: "spin-learn", words: &["--lock", "spin-learn"], goal_ns: Some(1.0) },
     Way { name: "ttas", words: &["--lock", "ttas"], goal_ns: Some(1.0) },
     Way { name: "capped:2", words: &["--lock", "capped:2"], goal_ns: Some(1.0) },
-    Way { name: "gate:1", words: &["--lock", "gate:1"], goal_ns: Some(1.0) },
+    Way { name: "throttle:1", words: &["--lock", "throttle:1"], goal_ns: Some(1.0) },
 ];
 
 /// Mutexes, rounds, threads, and what that is.

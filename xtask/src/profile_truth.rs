@@ -19,7 +19,7 @@ const CELLS: &[&str] = &[
 ];
 
 /// How locks are waited for meanwhile.
-const POLICIES: &[&str] = &["glibc", "spin-park", "gate:2"];
+const POLICIES: &[&str] = &["glibc", "spin-park", "throttle:2"];
 
 /// Checks every cell under every policy and prints the table; an error if a profile is off.
 pub fn run(_args: &[String]) -> Result<(), String> {

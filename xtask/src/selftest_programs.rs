@@ -47,14 +47,14 @@ enum Under {
 const UNDER: &[Under] = &[
     Under::Policy("glibc"),
     Under::Policy("spin-park:100"),
-    Under::Policy("adaptive"),
+    Under::Policy("spin-learn"),
     Under::Policy("ttas"),
     Under::Policy("capped:1"),
-    Under::Policy("gate:1"),
-    Under::Policy("gate:2"),
+    Under::Policy("throttle:1"),
+    Under::Policy("throttle:2"),
     Under::Flip,
     Under::WithJemalloc("glibc"),
-    Under::WithJemalloc("gate:1"),
+    Under::WithJemalloc("throttle:1"),
 ];
 
 const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";

@@ -26,11 +26,11 @@ const CASES: &[Case] = &[
         about: "sections of tens of ns: a gate or spin-park helps by 1.3 or more",
         source: "try_section.c",
         // One CPU alone helps such a program even more.
-        options: &["--locks", "spin-park,adaptive,ttas", "--gates", "1,2"],
+        options: &["--locks", "spin-park,spin-learn,ttas", "--gates", "1,2"],
         words: &["8", "200000", "40", "100"],
         is_right: |trial| {
             let winner = trial["winner"].as_str().unwrap_or("");
-            (winner.starts_with("gate") || winner.starts_with("spin-park"))
+            (winner.starts_with("throttle") || winner.starts_with("spin-park"))
                 && ratio(trial, winner).is_some_and(|(_, _, ratio)| ratio >= WORTH)
         },
     },
@@ -41,7 +41,7 @@ const CASES: &[Case] = &[
         words: &["8", "20000", "600", "1200"],
         is_right: |trial| {
             matches!(trial["verdict"].as_str(), Some("helps" | "nothing" | "noisy"))
-                && trial["winner"].as_str() != Some("gate:1")
+                && trial["winner"].as_str() != Some("throttle:1")
         },
     },
     Case {
@@ -49,14 +49,14 @@ const CASES: &[Case] = &[
         source: "try_assumes.c",
         options: &[],
         words: &["crash"],
-        is_right: |trial| failed(trial).any(|name| name.starts_with("gate")) && winner_is_live(trial),
+        is_right: |trial| failed(trial).any(|name| name.starts_with("throttle")) && winner_is_live(trial),
     },
     Case {
         about: "a gate hangs it: failed, and nothing that failed wins",
         source: "try_assumes.c",
         options: &[],
         words: &["hang"],
-        is_right: |trial| failed(trial).any(|name| name.starts_with("gate")) && winner_is_live(trial),
+        is_right: |trial| failed(trial).any(|name| name.starts_with("throttle")) && winner_is_live(trial),
     },
 ];
 

@@ -317,7 +317,7 @@ impl Place<'_> {
         for words in [
             "record -- cmd",
             "try -- cmd",
-            "with --lock adaptive -- cmd",
+            "with --lock spin-learn -- cmd",
             "selftest",
             "doctor",
             "demo",

@@ -20,7 +20,7 @@ pub const SETTINGS_FILE: &str = "settings";
 /// First bytes of both files.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"holdup\0c");
 /// Raised with every change of this file's types.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Processes with a file of figures; those beyond are served and leave none, for a program may start any number of them, and all
 /// their files would lie in memory.
@@ -48,13 +48,13 @@ pub enum Policy {
     /// Look at the word so many times (with a pause in between), then sleep.
     SpinPark(u32),
     /// Spins as long as that paid off lately, then sleeps.
-    Adaptive,
-    /// Test and test-and-set with growing pauses, then sleep.
+    SpinLearn,
+    /// Test and test-and-set with growing pauses, then gives the CPU away between two looks; never sleeps.
     Ttas,
     /// At most so many waiters spin, the others sleep.
     Capped(u32),
     /// At most so many threads hold or want the lock at the same time, the others sleep until one of them has had it.
-    Gate(u32),
+    Throttle(u32),
 }
 
 impl Policy {
@@ -63,10 +63,10 @@ impl Policy {
         let (kind, number) = match self {
             Policy::Glibc => (0, 0),
             Policy::SpinPark(spins) => (1, spins),
-            Policy::Adaptive => (2, 0),
+            Policy::SpinLearn => (2, 0),
             Policy::Ttas => (3, 0),
             Policy::Capped(spinners) => (4, spinners),
-            Policy::Gate(threads) => (5, threads),
+            Policy::Throttle(threads) => (5, threads),
         };
         kind | number.min(Self::MOST) << 8
     }
@@ -77,10 +77,10 @@ impl Policy {
         Some(match word & 0xff {
             0 => Policy::Glibc,
             1 => Policy::SpinPark(number),
-            2 => Policy::Adaptive,
+            2 => Policy::SpinLearn,
             3 => Policy::Ttas,
             4 => Policy::Capped(number),
-            5 => Policy::Gate(number),
+            5 => Policy::Throttle(number),
             _ => return None,
         })
     }
@@ -89,16 +89,16 @@ impl Policy {
     pub const MOST: u32 = (1 << 24) - 1;
 }
 
-/// As it stands on a command line: `glibc`, `spin-park:100`, `gate:1`.
+/// As it stands on a command line: `glibc`, `spin-park:100`, `throttle:1`.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Policy::Glibc => f.pad("glibc"),
             Policy::SpinPark(spins) => f.pad(&format!("spin-park:{spins}")),
-            Policy::Adaptive => f.pad("adaptive"),
+            Policy::SpinLearn => f.pad("spin-learn"),
             Policy::Ttas => f.pad("ttas"),
             Policy::Capped(spinners) => f.pad(&format!("capped:{spinners}")),
-            Policy::Gate(threads) => f.pad(&format!("gate:{threads}")),
+            Policy::Throttle(threads) => f.pad(&format!("throttle:{threads}")),
         }
     }
 }
@@ -264,9 +264,9 @@ pub struct ThreadSlot {
 #[repr(C)]
 pub struct Module {
     /// Where its first byte is.
-    pub base: u64,
-    /// Behind its last.
-    pub end: u64,
+    pub base: AtomicU64,
+    /// Behind its last; 0 while the entry is not ready.
+    pub end: AtomicU64,
     /// Its path, ended by 0.
     pub path: [u8; PATH],
 }
@@ -361,17 +361,17 @@ mod tests {
         let policies = [
             Policy::Glibc,
             Policy::SpinPark(100),
-            Policy::Adaptive,
+            Policy::SpinLearn,
             Policy::Ttas,
             Policy::Capped(2),
-            Policy::Gate(1),
+            Policy::Throttle(1),
         ];
         for policy in policies {
             assert_eq!(Policy::unpack(policy.pack()), Some(policy));
         }
         assert_eq!(Policy::Glibc.pack(), 0, "a file of zeros does as glibc does");
         assert_eq!(Policy::unpack(0xff), None);
-        assert_eq!(Policy::unpack(Policy::Gate(u32::MAX).pack()), Some(Policy::Gate(Policy::MOST)));
+        assert_eq!(Policy::unpack(Policy::Throttle(u32::MAX).pack()), Some(Policy::Throttle(Policy::MOST)));
     }
 
     #[test]

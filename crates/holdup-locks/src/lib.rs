@@ -132,6 +132,15 @@ pub type ReentrantMutex<L, T> = lock_api::ReentrantMutex<L, ThreadId, T>;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+/// The ways to wait of [`Futex`] and [`Ttas`] for a word that is not theirs. The interposer of holdup waits with them for the word in a
+/// mutex of glibc's, so a policy of `holdup try` and the lock here that bears its name are one algorithm. Not for others.
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod word {
+    pub use crate::lock::futex::{CONTENDED, LOCKED, UNLOCKED, spin, spin_then_sleep, take};
+    pub use crate::lock::ttas::spin_backing_off;
+}
+
 /// Knobs that models turn.
 #[cfg(loom)]
 #[doc(hidden)]

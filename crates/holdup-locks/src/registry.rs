@@ -1,5 +1,4 @@
-//! Every lock, once: the table that conformance tests, benchmarks, the preload library, the C interface and
-//! `holdup list locks` expand.
+//! Every lock, once: the table that conformance tests, benchmarks, the C interface and `holdup list locks` expand.
 //!
 //! Adding a lock is one file under `lock/` and one row here, or in `sys/rows.rs` for a lock that only one system has.
 

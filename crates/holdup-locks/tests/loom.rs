@@ -281,6 +281,8 @@ fn futex() {
     one_gives_up(2, 3, 1, Futex::new);
     one_gives_up(3, 2, 1, Futex::new);
     tries(Futex::new);
+    all_add(2, 3, 1, || Futex::with_spin(1));
+    one_gives_up(2, 2, 1, || Futex::with_spin(1));
 }
 
 /// On another system it sleeps by that system's means; its protocol is the same.

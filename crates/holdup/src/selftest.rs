@@ -111,7 +111,7 @@ impl Results {
 }
 
 impl Configuration {
-    /// As in a sentence: `natively`, `under gate:1`.
+    /// As in a sentence: `natively`, `under throttle:1`.
     pub fn phrase(&self) -> String {
         match self {
             Configuration::Native => "natively".to_owned(),
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn four_tries_take_every_way_of_measuring() {
         let seen: std::collections::HashSet<u32> =
-            (40..44).map(|seed| profile(seed, Policy::Gate(2)) as u32).collect();
+            (40..44).map(|seed| profile(seed, Policy::Throttle(2)) as u32).collect();
         assert_eq!(seen.len(), 4);
     }
 

@@ -170,7 +170,7 @@ fn what_cannot_be_tested_is_said() {
         says.iter().for_each(|word| assert!(err(&output).contains(word), "no '{word}' in {}", err(&output)));
     };
     refused(&["trylok"], &["'trylok'", "did you mean 'trylock'?", "holdup selftest --list"]);
-    refused(&["--policies", "gat:1"], &["--policies", "'gat'", "did you mean 'gate'?"]);
+    refused(&["--policies", "gat:1"], &["--policies", "'gat'", "did you mean 'throttle'?"]);
     refused(&["--policies", ""], &["--policies"]);
     refused(&["--limit", "0"], &["--limit"]);
     refused(&["--flip", "soon"], &["--flip", "'soon'"]);

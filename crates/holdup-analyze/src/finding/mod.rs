@@ -245,7 +245,7 @@ pub enum Cure {
 /// A `holdup` command that tests a cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Its words after `holdup`, before the program: `["try", "--remedy", "gate:2"]`.
+    /// Its words after `holdup`, before the program: `["try", "--remedy", "throttle:2"]`.
     pub words: Vec<String>,
     /// Whether the recorded program's command line follows after `--`.
     pub program: bool,

@@ -253,7 +253,7 @@ pub(super) fn record_again() -> Command {
 /// varied from outside.
 pub(super) fn try_locks(primitive: Primitive) -> Command {
     match primitive {
-        Primitive::Mutex => try_with("--locks spin-park,adaptive,ttas --gates 1,2"),
+        Primitive::Mutex => try_with("--locks spin-park,spin-learn,ttas --gates 1,2"),
         _ => try_with("--cpus all,1 --slices default,20ms"),
     }
 }

@@ -12,10 +12,12 @@
 //!    whether others sleep.
 //! 3. Whoever replaces `CONTENDED` by `UNLOCKED` wakes one. By 2 that one, when it takes the lock, keeps the word
 //!    contended for the next sleeper; so while the lock is free and somebody sleeps, a wake is under way.
-//! 4. A waiter that gives up has consumed no wake (the kernel reports time-out or wake, never both), or tries once more.
+//! 4. A waiter that gives up tries once more, and takes the lock as 2 says. So a wake that it consumed is not lost.
 //!
 //! # Memory orderings
 //! Acquire on every take, Release in `release`; the pair carries the section's writes (loom: `futex`).
+//!
+//! The functions of the module work on any word with these states: the interposer waits with them for glibc's.
 //!
 //! Source: Drepper, "Futexes Are Tricky" (2011), section 6, "Mutex, Take 2".
 //!
@@ -25,9 +27,61 @@
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{ANY, DeadlineNs, Wait, spin_hint, wait, wake};
 
-const UNLOCKED: u32 = 0;
-const LOCKED: u32 = 1;
-const CONTENDED: u32 = 2;
+/// Free.
+pub const UNLOCKED: u32 = 0;
+/// Held, nobody sleeps.
+pub const LOCKED: u32 = 1;
+/// Held, somebody may sleep.
+pub const CONTENDED: u32 = 2;
+
+/// Takes a free word, and leaves it `LOCKED` or `CONTENDED`.
+#[inline]
+pub fn take(word: &AtomicU32, taken: u32) -> bool {
+    word.compare_exchange(UNLOCKED, taken, Ordering::Acquire, Ordering::Relaxed).is_ok()
+}
+
+/// Looks so many times, with a pause before each, and takes the word once it is free.
+#[inline]
+pub fn spin(word: &AtomicU32, looks: u32, taken: u32) -> bool {
+    (0..looks).any(|_| {
+        spin_hint();
+        word.load(Ordering::Relaxed) == UNLOCKED && take(word, taken)
+    })
+}
+
+/// Takes a word that was found held: spins in the waiter's way, then marks the word and sleeps, again and again.
+///
+/// `spin` gets what the word becomes when it takes it. `sleep` sleeps while the word is `CONTENDED`.
+///
+/// # Errors
+/// What `sleep` gave up with; nothing was taken then.
+#[inline]
+pub fn spin_then_sleep<W, E>(
+    word: &AtomicU32,
+    waiter: &mut W,
+    spin: impl Fn(&W, u32) -> bool,
+    sleep: impl Fn(&mut W) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut taken = LOCKED;
+    while !spin(waiter, taken) {
+        // One who comes to sleepers need not mark the word; one who has slept takes over to remember the others (invariant 2).
+        let marked = taken == LOCKED && word.load(Ordering::Relaxed) == CONTENDED;
+        if !marked && mark(word) {
+            break;
+        }
+        if let Err(gave_up) = sleep(waiter) {
+            return if mark(word) { Ok(()) } else { Err(gave_up) };
+        }
+        taken = CONTENDED;
+    }
+    Ok(())
+}
+
+/// Makes the word `CONTENDED`; true if that took it.
+#[inline]
+fn mark(word: &AtomicU32) -> bool {
+    word.swap(CONTENDED, Ordering::Acquire) == UNLOCKED
+}
 
 /// Three states and a futex, barging: the protocol of glibc's normal mutex, and no more. 8 bytes.
 ///
@@ -66,7 +120,7 @@ impl Futex {
         Self::with_spin(0)
     }
 
-    /// A free lock that looks `spin` times, with a pause before each, and then sleeps.
+    /// A free lock that looks `spin` times, with a pause before each, and then sleeps; after each sleep it looks again.
     #[must_use]
     pub const fn with_spin(spin: u32) -> Self {
         Self { word: AtomicU32::new(UNLOCKED), spin }
@@ -85,31 +139,17 @@ impl Futex {
 
     #[cold]
     fn acquire_contended(&self, deadline: Option<DeadlineNs>) -> bool {
-        if self.spin() {
-            return true;
-        }
-        // Invariant 2: from here on the word says "contended", also when we take it.
-        while self.word.swap(CONTENDED, Ordering::Acquire) != UNLOCKED {
-            if wait(&self.word, CONTENDED, ANY, deadline) == Wait::TimedOut {
-                return self.word.swap(CONTENDED, Ordering::Acquire) == UNLOCKED;
-            }
-        }
-        true
-    }
-
-    fn spin(&self) -> bool {
-        for _ in 0..self.spin {
-            spin_hint();
-            if self.word.load(Ordering::Relaxed) == UNLOCKED && self.try_acquire() {
-                return true;
-            }
-        }
-        false
+        let look = |lock: &&Self, taken| spin(&lock.word, lock.spin, taken);
+        let sleep = |lock: &mut &Self| match wait(&lock.word, CONTENDED, ANY, deadline) {
+            Wait::TimedOut => Err(()),
+            Wait::Woken | Wait::Changed | Wait::Interrupted => Ok(()),
+        };
+        spin_then_sleep(&self.word, &mut &*self, look, sleep).is_ok()
     }
 
     #[inline]
     pub(super) fn try_acquire(&self) -> bool {
-        self.word.compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        take(&self.word, LOCKED)
     }
 
     #[inline]

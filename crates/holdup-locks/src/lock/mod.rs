@@ -9,7 +9,7 @@ pub(crate) mod misuse;
 mod tas;
 mod ticket;
 mod ticket_spin;
-mod ttas;
+pub(crate) mod ttas;
 
 #[cfg(feature = "std")]
 mod adaptive;
@@ -26,7 +26,7 @@ mod eventfd_sem;
 #[cfg(feature = "std")]
 mod fair;
 #[cfg(feature = "std")]
-mod futex;
+pub(crate) mod futex;
 #[cfg(feature = "std")]
 mod futex_pi;
 #[cfg(feature = "std")]

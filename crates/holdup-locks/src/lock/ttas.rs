@@ -62,6 +62,27 @@ mod sealed {
     }
 }
 
+/// Waits as `policy` says until the word is taken; or until `is_over` says so, which is asked before each pause: then false.
+///
+/// The word may be of another kind, as glibc's is, for which the interposer waits with [`CompareExchange`]: all that is asked of it is
+/// that 0 is free.
+#[inline]
+pub fn spin_backing_off<R: Rmw>(
+    word: &AtomicU32,
+    policy: SpinPolicy,
+    mut is_over: impl FnMut() -> bool,
+) -> bool {
+    let mut waiter = Waiter::new(policy);
+    while !is_over() {
+        waiter.pause();
+        let looks_free = policy.spin_on == SpinOn::Rmw || word.load(Ordering::Relaxed) == UNLOCKED;
+        if looks_free && R::take(word) {
+            return true;
+        }
+    }
+    false
+}
+
 /// Test-and-test-and-set: spins on a read, backs off at random, then gives the CPU away: the spin lock to use if one must be. 12 bytes.
 ///
 /// ```
@@ -113,31 +134,13 @@ impl<R: Rmw> Ttas<R> {
 
     #[cold]
     fn acquire_contended(&self) {
-        let mut waiter = Waiter::new(self.policy);
-        loop {
-            waiter.pause();
-            if self.looks_free() && R::take(&self.word) {
-                return;
-            }
-        }
+        spin_backing_off::<R>(&self.word, self.policy, || false);
     }
 
     #[cfg(feature = "std")]
     #[cold]
     pub(super) fn acquire_until(&self, deadline: crate::sys::DeadlineNs) -> bool {
-        let mut waiter = Waiter::new(self.policy);
-        while crate::sys::now_ns() < deadline {
-            waiter.pause();
-            if self.looks_free() && R::take(&self.word) {
-                return true;
-            }
-        }
-        false
-    }
-
-    #[inline]
-    fn looks_free(&self) -> bool {
-        self.policy.spin_on == SpinOn::Rmw || self.word.load(Ordering::Relaxed) == UNLOCKED
+        spin_backing_off::<R>(&self.word, self.policy, || crate::sys::now_ns() >= deadline)
     }
 
     #[inline]

@@ -187,7 +187,7 @@ fn trial(
     bar: &mut Bar,
 ) -> Result<(Rules, Trial), Error> {
     let asked = Asked {
-        locks: Some("spin-park:100,adaptive,ttas".to_owned()),
+        locks: Some("spin-park:100,spin-learn,ttas".to_owned()),
         gates: Some("1,2".to_owned()),
         ..Asked::default()
     };

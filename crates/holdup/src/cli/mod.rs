@@ -94,7 +94,7 @@ Examples:
   holdup record -- ./server       what do its threads wait for?
   holdup record -p 1234 --for 10s  the same for a running process
   holdup try -- ./prog -t 16      which fix helps, and how sure is that?
-  holdup with --lock adaptive -- ./server  keep a fix: run it with another lock
+  holdup with --lock spin-learn -- ./server  keep a fix: run with another lock
   holdup time -- make             time, switches and memory of any command
   holdup list locks               what can be measured
 

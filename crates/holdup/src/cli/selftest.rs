@@ -56,13 +56,13 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-const POLICIES: &str = "glibc,spin-park:100,adaptive,ttas,capped:1,gate:1,gate:2";
+const POLICIES: &str = "glibc,spin-park:100,spin-learn,ttas,capped:1,throttle:1,throttle:2";
 
 const EXAMPLES: &str = "\
 Examples:
   holdup selftest
   holdup selftest --list
-  holdup selftest --policies gate:1,gate:2 --repeat 20 cond-cancel fork-waiters
+  holdup selftest --policies throttle:1,throttle:2 --repeat 20 cond-cancel fork-waiters
   holdup selftest --library ./libmylocks.so
   LD_PRELOAD=libjemalloc.so.2 holdup selftest
   holdup selftest --flip 5ms -- ./my-tests      does my program work under it?

@@ -21,10 +21,10 @@ use crate::trial::search::{self, Problem, Rules, Watch};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Lock policies under its pthread mutexes: glibc, spin-park:N, adaptive, ttas, capped:N, gate:N
+    /// Lock policies under its pthread mutexes: glibc, spin-park:N, spin-learn, ttas, capped:N, throttle:N
     #[arg(long, value_name = "LIST")]
     locks: Option<String>,
-    /// Gates: at most this many threads hold or contend for a lock
+    /// Gates: at most this many threads hold or contend for a lock (the policies throttle:N)
     #[arg(long, value_name = "LIST")]
     gates: Option<String>,
     /// Numbers of CPUs to use, such as all,1,2
@@ -96,7 +96,7 @@ pub struct Options {
 const EXAMPLES: &str = "\
 Examples:
   holdup try -- ./server-bench --threads 16      locks, gates, fewer CPUs
-  holdup try --locks adaptive,ttas --gates 1,2 --cpus all,1 -- ./prog
+  holdup try --locks spin-learn,ttas --gates 1,2 --cpus all,1 -- ./prog
   holdup try --vary N=8,4,2,1 -- ./prog -t {N}   any argument; 8 is now
   holdup try --metric 'ops/sec: ([0-9.]+)' --higher -- ./bench --seconds 5
   holdup try --server 'memcached -u root -t 4 -p {port}' --ready tcp:{port} \\
@@ -271,7 +271,7 @@ pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
             (needed_s * 1.5).ceil()
         )),
         Problem::NoRemedy => Error::Argument(
-            "nothing to try: every value given is what the program has anyway; give others, as in --cpus 1 or --locks adaptive"
+            "nothing to try: every value given is what the program has anyway; give others, as in --cpus 1 or --locks spin-learn"
                 .to_owned(),
         ),
     }

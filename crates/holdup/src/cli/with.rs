@@ -21,10 +21,10 @@ use crate::report::interposed::{self, Run};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// How threads wait for every lock: glibc, spin-park:N, adaptive, ttas, capped:N or gate:N [default: glibc]
+    /// How threads wait for every lock: glibc, spin-park:N, spin-learn, ttas, capped:N or throttle:N [default: glibc]
     #[arg(long, value_name = "POLICY", value_parser = policy::parse)]
     lock: Option<Policy>,
-    /// At most this many threads hold or contend for a lock at once: short for --lock gate:N
+    /// At most this many threads hold or contend for a lock at once: short for --lock throttle:N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Policy::MOST)))]
     gate: Option<u32>,
     /// Another policy for the locks of this name: a variable, a function that makes or takes them, or FILE:LINE; may be repeated
@@ -70,8 +70,8 @@ enum Measured {
 const EXAMPLES: &str = "\
 Examples:
   holdup with --lock spin-park -- ./server   look 100 times before sleeping
-  holdup with --lock gate:2 -- ./server      two threads at a lock, others sleep
-  holdup with --lock-for 'g_cache_lock=gate:2' -- ./server   that lock alone
+  holdup with --lock throttle:2 -- ./server  two threads at a lock, others sleep
+  holdup with --lock-for 'g_cache_lock=throttle:2' -- ./server  that lock alone
   holdup with --profile -- ./server          which locks cost what, and where
   holdup with --profile=full --json locks.json -- ./server
 
@@ -164,10 +164,10 @@ fn chosen(options: &Options) -> Result<Policy, Error> {
     match (options.lock, options.gate) {
         (None, None) => Ok(Policy::Glibc),
         (Some(policy), None) => Ok(policy),
-        (None | Some(Policy::Glibc), Some(threads)) => Ok(Policy::Gate(threads)),
+        (None | Some(Policy::Glibc), Some(threads)) => Ok(Policy::Throttle(threads)),
         (Some(policy), Some(threads)) => Err(Error::Argument(format!(
             "--lock {policy} --gate {threads}: a lock has one policy at a time; give --lock {policy} or --gate {threads}, and \
-             --lock-for 'NAME=gate:{threads}' for a gate at single locks"
+             --lock-for 'NAME=throttle:{threads}' for a gate at single locks"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! Policies as they stand on a command line: `glibc`, `spin-park:100`, `adaptive`, `ttas`, `capped:2`, `gate:1`.
+//! Policies as they stand on a command line: `glibc`, `spin-park:100`, `spin-learn`, `ttas`, `capped:2`, `throttle:1`.
 
 use holdup_control::Policy;
 
@@ -29,15 +29,15 @@ pub const CHOICES: &[Choice] = &[
         make: Policy::SpinPark,
     },
     Choice {
-        name: "adaptive",
+        name: "spin-learn",
         number: None,
         about: "spin as long as that paid off lately, then sleep",
-        make: |_| Policy::Adaptive,
+        make: |_| Policy::SpinLearn,
     },
     Choice {
         name: "ttas",
         number: None,
-        about: "spin with growing pauses, then sleep",
+        about: "spin with growing pauses, then give the CPU away between two looks; never sleep",
         make: |_| Policy::Ttas,
     },
     Choice {
@@ -47,15 +47,17 @@ pub const CHOICES: &[Choice] = &[
         make: Policy::Capped,
     },
     Choice {
-        name: "gate",
+        name: "throttle",
         number: Some(("threads", 1)),
         about: "at most so many threads hold or want a lock, the others sleep",
-        make: Policy::Gate,
+        make: Policy::Throttle,
     },
 ];
 
-/// Other names for the same: what other tables of holdup call the C library's mutex.
-const ALIASES: &[(&str, &str)] = &[("pthread", "glibc"), ("none", "glibc")];
+/// Other names for the same: what other tables of holdup call the C library's mutex; and former names, which now are only those of a
+/// lock and a technique of holdup-locks that work in another way.
+const ALIASES: &[(&str, &str)] =
+    &[("pthread", "glibc"), ("none", "glibc"), ("adaptive", "spin-learn"), ("gate", "throttle")];
 
 /// Reads a policy: a name and, for those that have one, a number behind a colon.
 ///
@@ -66,7 +68,7 @@ pub fn parse(text: &str) -> Result<Policy, String> {
         Some((name, number)) => (name, Some(number)),
         None => (text, None),
     };
-    let name = ALIASES.iter().find(|(alias, _)| *alias == given).map_or(given, |(_, name)| name);
+    let name = meant(given);
     let choice = CHOICES.iter().find(|choice| choice.name == name).ok_or_else(|| unknown(given))?;
     let number = match (choice.number, number) {
         (None, None) => 0,
@@ -81,7 +83,7 @@ pub fn parse(text: &str) -> Result<Policy, String> {
     Ok((choice.make)(number))
 }
 
-/// Every policy as it is written, for messages: `glibc, spin-park:N, adaptive, ttas, capped:N, gate:N`.
+/// Every policy as it is written, for messages: `glibc, spin-park:N, spin-learn, ttas, capped:N, throttle:N`.
 pub fn list() -> String {
     let form = |choice: &Choice| match choice.number {
         Some(_) => format!("{}:N", choice.name),
@@ -90,9 +92,15 @@ pub fn list() -> String {
     CHOICES.iter().map(form).collect::<Vec<_>>().join(", ")
 }
 
+/// The name that an alias stands for.
+fn meant(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+}
+
 fn unknown(name: &str) -> String {
-    let nearest = super::nearest(name, CHOICES.iter().map(|choice| choice.name));
-    let hint = nearest.map_or_else(String::new, |nearest| format!("did you mean '{nearest}'? "));
+    let names = CHOICES.iter().map(|choice| choice.name).chain(ALIASES.iter().map(|(alias, _)| *alias));
+    let nearest = super::nearest(name, names);
+    let hint = nearest.map_or_else(String::new, |nearest| format!("did you mean '{}'? ", meant(nearest)));
     format!("there is no lock policy '{name}'; {hint}there are {}", list())
 }
 
@@ -107,17 +115,33 @@ mod tests {
             assert_eq!(parse(&policy.to_string()), Ok(policy));
         }
         assert_eq!(parse("spin-park"), Ok(Policy::SpinPark(100)));
-        assert_eq!(parse("gate:3"), Ok(Policy::Gate(3)));
+        assert_eq!(parse("throttle:3"), Ok(Policy::Throttle(3)));
         assert_eq!(parse("pthread"), Ok(Policy::Glibc));
+    }
+
+    #[test]
+    fn former_names_are_understood() {
+        assert_eq!(parse("adaptive"), Ok(Policy::SpinLearn));
+        assert_eq!(parse("gate:2"), Ok(Policy::Throttle(2)));
+        assert_eq!(parse("gate"), Ok(Policy::Throttle(1)));
+    }
+
+    #[test]
+    fn a_policy_has_the_name_of_a_lock_only_if_it_is_the_same_algorithm() {
+        let same = ["ttas"];
+        for choice in CHOICES.iter().filter(|choice| !same.contains(&choice.name)) {
+            assert!(holdup_locks::LOCKS.iter().all(|lock| lock.name != choice.name), "{}", choice.name);
+        }
     }
 
     #[test]
     fn what_cannot_be_is_explained() {
         for (text, says) in [
-            ("adaptiv", "did you mean 'adaptive'?"),
+            ("adaptiv", "did you mean 'spin-learn'?"),
+            ("throtle", "did you mean 'throttle'?"),
             ("xyzzyxyzzy", "there are glibc, spin-park:N"),
-            ("gate:0", "at least 1"),
-            ("gate:", "'gate:1'"),
+            ("throttle:0", "at least 1"),
+            ("gate:", "'throttle:1'"),
             ("spin-park:-3", "'spin-park:100'"),
             ("capped:99999999", "at least 1"),
             ("ttas:5", "takes no number"),

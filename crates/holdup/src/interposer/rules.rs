@@ -25,7 +25,7 @@ pub struct Wish {
 /// # Errors
 /// There is no `=`, no name, or no such policy.
 pub fn parse(text: &str) -> Result<Wish, String> {
-    let expected = "give NAME=POLICY, as in 'g_cache_lock=gate:2' or 'cache.c:42=spin-park'";
+    let expected = "give NAME=POLICY, as in 'g_cache_lock=throttle:2' or 'cache.c:42=spin-park'";
     let (name, policy) =
         text.rsplit_once('=').ok_or_else(|| format!("'{text}' names no policy; {expected}"))?;
     if name.trim().is_empty() {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_wish_is_a_name_and_a_policy() {
         let wish = |name: &str, policy| Ok(Wish { name: name.to_owned(), policy });
-        assert_eq!(parse("g_lock=gate:2"), wish("g_lock", Policy::Gate(2)));
+        assert_eq!(parse("g_lock=throttle:2"), wish("g_lock", Policy::Throttle(2)));
         assert_eq!(parse("Pool::operator== = ttas"), wish("Pool::operator==", Policy::Ttas));
         assert_eq!(parse("cache.c:42=glibc"), wish("cache.c:42", Policy::Glibc));
         for (text, says) in [("g_lock", "NAME=POLICY"), ("=ttas", "names no lock"), ("a=tas", "'ttas'")] {

@@ -72,7 +72,7 @@ mod tests {
     fn fields_stand_where_the_interposer_reads_them() {
         let rule = Rule {
             kind: control::RULE_OBJECT,
-            policy: Policy::Gate(2),
+            policy: Policy::Throttle(2),
             module: Some("/lib/x.so".into()),
             start: 0x1122_3344_5566,
             len: 40,
@@ -95,7 +95,7 @@ mod tests {
         // Behind the count of processes, which they write themselves.
         assert_eq!(&file[36..46], b"memcached\0");
         let rules = (36 + control::PATH).next_multiple_of(8);
-        assert_eq!((word(rules), word(rules + 4)), (control::RULE_OBJECT, Policy::Gate(2).pack()));
+        assert_eq!((word(rules), word(rules + 4)), (control::RULE_OBJECT, Policy::Throttle(2).pack()));
         assert_eq!(file[rules + 8..rules + 16], 0x1122_3344_5566_u64.to_ne_bytes());
         assert_eq!(&file[rules + 24..rules + 34], b"/lib/x.so\0");
         assert_eq!(file[rules + size_of::<control::Rule>() + 24], 0, "the program itself has no path");

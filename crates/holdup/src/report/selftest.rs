@@ -62,8 +62,9 @@ fn heading(configuration: &Configuration) -> [String; 2] {
         Configuration::Native => ["native".to_owned(), String::new()],
         Configuration::Policy(policy) => {
             let name = policy.to_string();
-            let (kind, number) = name.split_once(':').unwrap_or((&name, ""));
-            [kind.to_owned(), number.to_owned()]
+            let hyphen = name.find('-').map_or(name.len(), |at| at + 1);
+            let (first, second) = name.split_once(':').unwrap_or_else(|| name.split_at(hyphen));
+            [first.to_owned(), second.to_owned()]
         }
         Configuration::Flip(_, every) => ["flip".to_owned(), span(*every)],
         Configuration::Library(_) => ["library".to_owned(), String::new()],
@@ -257,11 +258,11 @@ mod tests {
         let policies = [
             Policy::Glibc,
             Policy::SpinPark(100),
-            Policy::Adaptive,
+            Policy::SpinLearn,
             Policy::Ttas,
             Policy::Capped(1),
-            Policy::Gate(1),
-            Policy::Gate(2),
+            Policy::Throttle(1),
+            Policy::Throttle(2),
         ];
         let mut configurations = vec![Configuration::Native];
         configurations.extend(policies.map(Configuration::Policy));

@@ -283,7 +283,7 @@ fn advice(trial: &Trial) -> Option<String> {
 fn cure(change: &Change) -> &'static str {
     use holdup_control::Policy;
     match change {
-        Change::Lock(Policy::Gate(_)) => {
+        Change::Lock(Policy::Throttle(_)) => {
             "more threads want the same short section than help it: let fewer in at a time (a gate), or make the section shorter."
         }
         Change::Lock(_) => {

@@ -154,7 +154,7 @@ mod tests {
         fn run_for(&mut self, time: Duration) -> bool {
             self.now += time;
             let age_s = self.now.duration_since(self.began).as_secs_f64();
-            let gain = if self.policy == Policy::Gate(1) { 1.4 } else { 1.0 };
+            let gain = if self.policy == Policy::Throttle(1) { 1.4 } else { 1.0 };
             let noise = 0.9 + 0.2 * self.random.f64();
             self.acquisitions += 1e6 * gain * noise / (1.0 + 0.1 * age_s) * time.as_secs_f64();
             self.now.duration_since(self.began) < self.ends_after
@@ -175,7 +175,7 @@ mod tests {
     fn turns_within_a_process_show_what_a_policy_gains_and_what_is_noise() {
         let mut process = made(Duration::from_secs(30));
         let deadline = process.now + Duration::from_secs(20);
-        let policies = [Policy::Gate(1), Policy::Ttas];
+        let policies = [Policy::Throttle(1), Policy::Ttas];
         let mut flips = Flips::new(2);
         measure(&mut process, &policies, &mut flips, deadline, &mut fastrand::Rng::with_seed(1));
         assert!(flips.is_decisive() && flips.is_enough(), "{flips:?}");

@@ -82,7 +82,7 @@ mod tests {
         let words = ["./a b", "-t", "{N}"].map(std::ffi::OsString::from).to_vec();
         let program = Program::new(words, vec![("N".to_owned(), "4".to_owned())]).unwrap();
         let of = |change| keep(&Remedy { name: String::new(), change }, &program).line;
-        assert_eq!(of(Change::Lock(Policy::Gate(1))), "holdup with --lock gate:1 -- './a b' -t 4");
+        assert_eq!(of(Change::Lock(Policy::Throttle(1))), "holdup with --lock throttle:1 -- './a b' -t 4");
         assert_eq!(of(Change::Cpus(vec![0, 1, 2, 5])), "taskset -c 0-2,5 './a b' -t 4");
         assert_eq!(of(Change::SliceNs(20_000_000)), "holdup with --slice 20ms -- './a b' -t 4");
         assert_eq!(of(Change::Batch), "chrt --batch 0 './a b' -t 4");

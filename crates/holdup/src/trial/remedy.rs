@@ -11,7 +11,7 @@ use crate::interposer::policy;
 /// One remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
-    /// As tables show it: `gate:1`, `1 CPU`, `slice 20ms`, `N=4`.
+    /// As tables show it: `throttle:1`, `1 CPU`, `slice 20ms`, `N=4`.
     pub name: String,
     /// What it changes.
     pub change: Change,
@@ -69,7 +69,7 @@ impl Asked {
     fn usual(cpus: usize) -> Asked {
         let gates = if cpus > 2 { format!("1,2,{cpus}") } else { "1,2".to_owned() };
         Asked {
-            locks: Some("spin-park:100,adaptive,ttas,capped:1".to_owned()),
+            locks: Some("spin-park:100,spin-learn,ttas,capped:1".to_owned()),
             gates: Some(gates),
             cpus: (cpus > 1).then(|| "1".to_owned()),
             ..Asked::default()
@@ -170,7 +170,7 @@ fn locks(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
 
 fn gates(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     let words = list(asked.gates.as_deref()).filter(|word| *word != "none");
-    words.map(|word| lock("--gates", &format!("gate:{word}"))).collect()
+    words.map(|word| lock("--gates", &format!("throttle:{word}"))).collect()
 }
 
 fn lock(option: &str, word: &str) -> Result<Remedy, String> {
@@ -298,10 +298,10 @@ mod tests {
             vary: vec!["N=4,8".to_owned()],
         };
         let expected = [
-            "adaptive",
+            "spin-learn",
             "ttas",
-            "gate:1",
-            "gate:2",
+            "throttle:1",
+            "throttle:2",
             "1 CPU",
             "2 CPUs",
             "slice 20ms",
@@ -319,8 +319,16 @@ mod tests {
 
     #[test]
     fn without_a_wish_locks_gates_and_fewer_cpus_are_tried() {
-        let expected =
-            ["spin-park:100", "adaptive", "ttas", "capped:1", "gate:1", "gate:2", "gate:3", "1 CPU"];
+        let expected = [
+            "spin-park:100",
+            "spin-learn",
+            "ttas",
+            "capped:1",
+            "throttle:1",
+            "throttle:2",
+            "throttle:3",
+            "1 CPU",
+        ];
         assert_eq!(names(&Asked::default()), expected);
         let one_cpu = remedies(&Asked::default(), &[0]).unwrap();
         assert!(one_cpu.iter().all(|remedy| remedy.name != "1 CPU"), "that is how it is anyway");
@@ -330,7 +338,7 @@ mod tests {
     fn what_makes_no_sense_is_named_with_what_can_be_given() {
         let why = |asked: Asked| remedies(&asked, &[0, 1]).unwrap_err();
         for (asked, says) in [
-            (Asked { locks: some("adaptiv"), ..Asked::default() }, "did you mean 'adaptive'"),
+            (Asked { locks: some("adaptiv"), ..Asked::default() }, "did you mean 'spin-learn'"),
             (Asked { gates: some("0"), ..Asked::default() }, "--gates"),
             (Asked { cpus: some("3"), ..Asked::default() }, "from 1 to 2"),
             (Asked { slices: some("1s"), ..Asked::default() }, "100us to 100ms"),

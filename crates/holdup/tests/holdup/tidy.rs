@@ -10,7 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("holdup-locks", &[]),
     ("holdup-control", &[]),
     ("holdup-capi", &["holdup-locks"]),
-    ("holdup-preload", &["holdup-control"]),
+    ("holdup-preload", &["holdup-control", "holdup-locks"]),
     ("holdup-bench", &["holdup-locks"]),
     ("holdup-run", &[]),
     ("holdup-record", &["holdup-trace"]),

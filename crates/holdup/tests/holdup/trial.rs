@@ -33,7 +33,7 @@ fn wrong_input_gets_one_message_with_what_works() {
     try_(&place, "--locks adaptiv", &["true"]).with(2).says(&[
         "--locks",
         "'adaptiv'",
-        "did you mean 'adaptive'",
+        "did you mean 'spin-learn'",
     ]);
     try_(&place, "--locks mcs", &["true"]).with(2).says(&["'mcs'", "spin-park:N"]);
     try_(&place, "--gates 0", &["true"]).with(2).says(&["--gates"]);
@@ -70,7 +70,7 @@ fn remedies_that_break_the_program_are_reported_as_failed() {
     // With a gate alone the search is over when it fails.
     let of = |how: &str, options: &str| {
         let ended = try_(&place, &format!("--gates 1 {options}"), &[program, how]).with(0);
-        ended.shows(&["No remedy works", "gate:1", "Coverage: 3 acquisitions"])
+        ended.shows(&["No remedy works", "throttle:1", "Coverage: 3 acquisitions"])
     };
     of("crash", "").shows(&["failed: crashed", "SIGABRT"]);
     of("status", "").shows(&["failed: exit status 3 in place of 0"]);
@@ -104,7 +104,7 @@ fn an_argument_that_saves_work_wins_and_its_line_is_given() {
 fn a_program_without_pthread_locks_is_told_so() {
     let place = Place::new();
     let ended = try_(&place, "--locks adaptive --gates 1", &["sleep", "0.01"]).with(0);
-    ended.shows(&["No remedy works", "adaptive, gate:1", "0 pthread locks", "--cpus or --vary"]);
+    ended.shows(&["No remedy works", "spin-learn, throttle:1", "0 pthread locks", "--cpus or --vary"]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn changes(options: &[&str], expected: &[(&str, &str)]) {
 
 #[test]
 fn a_variable_changes_that_lock_alone() {
-    changes(&["--lock-for", "g_cache_lock=gate:2"], &[("g_cache_lock", "gate:2")]);
+    changes(&["--lock-for", "g_cache_lock=throttle:2"], &[("g_cache_lock", "throttle:2")]);
     changes(&["--lock-for", "s_pools=capped:2"], &[("s_pools[1].lock", "capped:2")]);
 }
 
@@ -42,10 +42,10 @@ fn a_member_is_told_from_its_neighbours() {
 #[test]
 fn code_stands_for_the_locks_that_it_makes_or_takes_first() {
     changes(&["--lock-for", "make_heap_lock=spin-park:7"], &[("lock made in make_heap_lock", "spin-park:7")]);
-    changes(&["--lock-for", "log_line=adaptive"], &[("g_log_lock", "adaptive")]);
+    changes(&["--lock-for", "log_line=adaptive"], &[("g_log_lock", "spin-learn")]);
     let source = include_str!("../../../../fixtures/interposer/three_locks.c");
     let line = 1 + source.lines().position(|line| line.contains("pthread_mutex_lock(&g_log_lock)")).unwrap();
-    changes(&["--lock-for", &format!("three_locks.c:{line}=gate:3")], &[("g_log_lock", "gate:3")]);
+    changes(&["--lock-for", &format!("three_locks.c:{line}=throttle:3")], &[("g_log_lock", "throttle:3")]);
 }
 
 #[test]
@@ -55,13 +55,13 @@ fn the_first_wish_that_fits_decides() {
             "--lock",
             "ttas",
             "--lock-for",
-            "g_log_lock=gate:1",
+            "g_log_lock=throttle:1",
             "--lock-for",
             "log_line=adaptive",
             "--lock-for",
             "g_cache_lock=glibc",
         ],
-        &[("g_cache_lock", "glibc"), ("g_log_lock", "gate:1")],
+        &[("g_cache_lock", "glibc"), ("g_log_lock", "throttle:1")],
     );
 }
 
@@ -73,10 +73,10 @@ fn names_of_cpp_are_written_as_in_its_sources() {
         ("s_stock_lock", "shop::s_stock_lock"),
         ("shop::Till::ring", "lock taken in held"),
     ] {
-        let options = ["--profile=full", "--lock-for", &format!("{name}=gate:2")];
+        let options = ["--profile=full", "--lock-for", &format!("{name}=throttle:2")];
         let (_, json) = With::new().json(&options, &[&program]);
         let lock = lock(&json, lock_name);
-        assert_eq!(lock["policy"], "gate:2", "{name}: {json}");
+        assert_eq!(lock["policy"], "throttle:2", "{name}: {json}");
         assert_eq!(ruled(&json).len(), 1, "{name}: {json}");
     }
 }
@@ -105,16 +105,16 @@ fn locks_of_libraries_are_known() {
     let path = format!("-Wl,-rpath,{}", folder.display());
     let Some(program) = build::program("caller.c", &[&search, &path, "-llocks"]) else { return };
     let (ended, json) = With::new()
-        .json(&["--profile=count", "--lock-for", "g_cache_lock=gate:2"], &[text(&program), "2", "300"]);
+        .json(&["--profile=count", "--lock-for", "g_cache_lock=throttle:2"], &[text(&program), "2", "300"]);
     assert_eq!(ended.out, "600 600 600 600\n");
-    assert_eq!(ruled(&json), [("g_cache_lock".to_owned(), "gate:2".to_owned())]);
+    assert_eq!(ruled(&json), [("g_cache_lock".to_owned(), "throttle:2".to_owned())]);
 }
 
 #[test]
 fn an_unknown_name_gets_the_nearest() {
     let Some(program) = build::program("three_locks.c", &[]) else { return };
     let refused = |name: &str, says: &[&str]| {
-        let ended = With::new().run(&["--lock-for", &format!("{name}=gate:2")], &[&program]).with(2);
+        let ended = With::new().run(&["--lock-for", &format!("{name}=throttle:2")], &[&program]).with(2);
         assert!(ended.out.is_empty(), "{}", ended.out);
         ended.says(says);
     };

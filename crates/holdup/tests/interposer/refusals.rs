@@ -13,12 +13,12 @@ fn refused(options: &[&str], program: &[&str], code: i32, says: &[&str]) -> Ende
 
 #[test]
 fn wrong_options_are_explained() {
-    refused(&["--lock", "adaptve"], &["true"], 2, &["'adaptve'", "did you mean 'adaptive'?"]);
-    refused(&["--lock", "gate:0"], &["true"], 2, &["'gate:0'", "at least 1"]);
+    refused(&["--lock", "adaptve"], &["true"], 2, &["'adaptve'", "did you mean 'spin-learn'?"]);
+    refused(&["--lock", "throttle:0"], &["true"], 2, &["'throttle:0'", "at least 1"]);
     refused(&["--gate", "0"], &["true"], 2, &["--gate"]);
-    refused(&["--lock", "adaptive", "--gate", "2"], &["true"], 2, &["one policy at a time", "--gate 2"]);
+    refused(&["--lock", "spin-learn", "--gate", "2"], &["true"], 2, &["one policy at a time", "--gate 2"]);
     refused(&["--lock-for", "g_lock"], &["true"], 2, &["NAME=POLICY"]);
-    refused(&["--lock-for", "g_lock=gat"], &["true"], 2, &["'gate'"]);
+    refused(&["--lock-for", "g_lock=gat"], &["true"], 2, &["'throttle'"]);
     refused(&["--profile=all"], &["true"], 2, &["full"]);
     refused(&[], &[], 2, &["PROGRAM"]);
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use super::{Ended, With, build, is_possible, text};
 
 /// What all policies must leave as it is.
-const POLICIES: [&str; 6] = ["glibc", "spin-park:50", "adaptive", "ttas", "capped:1", "gate:1"];
+const POLICIES: [&str; 6] = ["glibc", "spin-park:50", "spin-learn", "ttas", "capped:1", "throttle:1"];
 
 #[test]
 fn the_result_is_the_same_under_every_policy() {
@@ -24,7 +24,7 @@ fn a_gate_has_a_name_of_its_own() {
     With::new()
         .run(&["--gate", "2"], &[text(&program), "2", "10"])
         .with(0)
-        .says(&["gate:2: 80 acquisitions"]);
+        .says(&["throttle:2: 80 acquisitions"]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn only_the_named_program_is_served() {
 #[test]
 fn a_program_without_pthread_mutexes_is_told_so_with_what_else_there_is() {
     let Some(program) = build::program("own_futex.c", &[]) else { return };
-    let ended = With::new().run(&["--lock", "gate:1"], &[text(&program)]).with(0);
+    let ended = With::new().run(&["--lock", "throttle:1"], &[text(&program)]).with(0);
     ended.says(&["0 managed locks", "takes no pthread mutex", "holdup record", "--cpus", "--vary", "slept"]);
 }
 

@@ -75,6 +75,7 @@ pub fn make_figures(folder: &Folder, settings: &Settings, state: u32) -> Option<
         (&raw mut (*figures).program).write(program);
         (&raw mut (*figures).profile).write(settings.profile);
         (*figures).state.store(state, Ordering::Relaxed);
+        // ORDERING: Release, for holdup, which reads the file while the process runs: with the mark, all else is there.
         (*figures).magic.store(MAGIC, Ordering::Release);
     }
     Some(figures)

@@ -345,8 +345,3 @@ pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut Mutex) -> c_int {
     }
     result
 }
-
-/// Marks a mutex whose release must look for spinners.
-pub fn mark_capped(mutex: &Mutex) {
-    mutex.capped.store(1, Ordering::Relaxed);
-}

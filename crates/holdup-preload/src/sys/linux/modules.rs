@@ -6,7 +6,7 @@ use std::mem::transmute;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use holdup_control::{self as control, Figures, MODULES, Module, PATH};
+use holdup_control::{self as control, Figures, MODULES, PATH};
 
 use super::process::Process;
 
@@ -60,9 +60,10 @@ fn has_find_object(version: &[u8]) -> bool {
 /// Enters the module of an address into the figures, if it has one that is not there yet.
 pub fn know(process: &'static Process, address: u64) {
     let figures = process.figures();
-    let known = figures.modules[..(figures.modules_len.load(Ordering::Acquire) as usize).min(MODULES)]
-        .iter()
-        .any(|module| (module.base..module.end).contains(&address));
+    let len = (figures.modules_len.load(Ordering::Relaxed) as usize).min(MODULES);
+    let known = figures.modules[..len].iter().any(|module| {
+        (module.base.load(Ordering::Relaxed)..module.end.load(Ordering::Relaxed)).contains(&address)
+    });
     if !known && address != 0 {
         enter(ptr::from_ref(figures).cast_mut(), address);
     }
@@ -81,9 +82,14 @@ fn enter(figures: *mut Figures, address: u64) {
     } else {
         control::path_bytes(place.name)
     };
-    let module = Module { base: place.base as u64, end: place.end as u64, path: name };
-    // SAFETY: nobody else has this entry.
-    unsafe { (&raw mut (*figures).modules[at as usize]).write(module) };
+    // SAFETY: nobody else writes this entry, and of others none reads its name.
+    unsafe {
+        let module = &raw mut (*figures).modules[at as usize];
+        (&raw mut (*module).path).write(name);
+        (*module).base.store(place.base as u64, Ordering::Relaxed);
+        // While this is 0, the entry holds no address.
+        (*module).end.store(place.end as u64, Ordering::Relaxed);
+    }
 }
 
 /// Whether an address lies within a range of a module, which is named as the loader does, or not at all for the program.

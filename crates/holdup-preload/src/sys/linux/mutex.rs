@@ -7,24 +7,28 @@
 //! | 8, 12, 16 | `__owner`, `__nusers`, `__kind` | as glibc |
 //! | 20 | `__spins`, of adaptive mutexes | acquisitions |
 //! | 22 | `__elision`, of elided mutexes | marks |
-//! | 24 | `__list`, of robust and priority mutexes | record, place of initialisation, average of spins, gate |
+//! | 24 | `__list`, of robust and priority mutexes | record, place of initialisation, average of spins, `throttle` |
 //!
 //! What an uncontended operation touches lies within the first 24 bytes, so that it needs no other cache line than glibc's
 //! functions do. Should code that is bound to glibc's own functions lock an adaptive mutex, the two sides disturb each other's
 //! count and estimate, which are no more than that.
 //!
 //! All bytes that are used here are zero in every static initialiser and after `pthread_mutex_init`.
+//!
+//! # Memory orderings
+//! The word is taken with Acquire and freed with Release, here, in glibc, and by the instructions of `fast`: the pair carries what
+//! the holder wrote. All else in the mutex is Relaxed: it is the holder's alone (`owner`, `users`, `tally`, `marks`), or advice
+//! that may be late (`spins`, `gate`). Where more is asked for, the comment ORDERING says why. Every access to a field has
+//! the field's own width.
 
-use std::sync::atomic::{AtomicI16, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI16, AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use holdup_control::Fallback;
+use holdup_locks::word;
 
-/// Free.
-pub const FREE: u32 = 0;
-/// Held, and nobody sleeps.
-pub const HELD: u32 = 1;
-/// Held, and somebody may sleep on the word.
-pub const WAITED: u32 = 2;
+/// The word's states: free; held, and nobody sleeps; held, and somebody may sleep on the word. They are glibc's, and those of `Futex` in
+/// holdup-locks.
+pub use holdup_locks::word::{CONTENDED as WAITED, LOCKED as HELD, UNLOCKED as FREE};
 
 /// `PTHREAD_MUTEX_RECURSIVE`.
 pub const RECURSIVE: i32 = 1;
@@ -52,7 +56,7 @@ pub const MARK_TIMED: u8 = 1;
 pub struct Mutex {
     /// `__lock`.
     pub word: AtomicU32,
-    /// `__count` of a recursive mutex, else waiters that spin (with the process's generation, see `wait::Spinners`).
+    /// `__count` of a recursive mutex, else see `capped`.
     pub count: AtomicU32,
     /// `__owner`.
     pub owner: AtomicU32,
@@ -74,7 +78,7 @@ pub struct Mutex {
     pub spins: AtomicI16,
     /// Room.
     pub unused: AtomicU16,
-    /// See the gate.
+    /// See `throttle`.
     pub gate: AtomicU32,
     /// Changed by those who wake a thread before the gate.
     pub turn: AtomicU32,
@@ -92,15 +96,7 @@ impl Mutex {
     /// Takes the mutex if it is free.
     #[inline]
     pub fn try_acquire(&self) -> bool {
-        self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-
-    /// The word and `count` as one, for operations that need both at one time.
-    #[inline]
-    pub fn word_and_count(&self) -> &AtomicU64 {
-        // SAFETY: both fields lie one after the other at the start of the structure, which glibc aligns to eight bytes.
-        // Atomic accesses of both sizes to the same bytes are what x86-64 defines.
-        unsafe { &*std::ptr::from_ref(self).cast::<AtomicU64>() }
+        word::take(&self.word, HELD)
     }
 }
 

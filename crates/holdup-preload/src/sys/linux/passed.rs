@@ -119,6 +119,7 @@ fn record_of(served: Served, kind: Kind, lock: *mut c_void, site: usize) -> Opti
         match entry.address.compare_exchange(0, address, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {
                 let at = record::make(served.process, address, kind.record(), 0, site);
+                // ORDERING: Release, with the Acquire below: it carries the record's fields that are no atomics.
                 entry.record.store(at as u32 + 1, Ordering::Release);
                 return Some(record::at_place(served.process, at).of_many());
             }

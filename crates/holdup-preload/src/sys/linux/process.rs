@@ -28,6 +28,8 @@ const SERVES: u32 = 3;
 /// The process is the child of a fork and has no figures of its own yet.
 const FORKED: u32 = 4;
 
+/// Its stores are Release and its loads Acquire where `PROCESS` and the real functions are used afterwards, which the one thread that
+/// starts has written before. x86-64 orders both by itself, so no test here can fail.
 static STATE: AtomicU32 = AtomicU32::new(NEW);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static PROCESS: Once<Process> = Once(UnsafeCell::new(MaybeUninit::uninit()));
@@ -139,10 +141,16 @@ impl Process {
     }
 }
 
-/// How many forks lie between this process and the one that was started.
+/// A word in a mutex whose upper bits, from `shift`, are the process's generation (how many forks lie between it and the one that was
+/// started); an empty one if it is of another, for the threads that it tells of did not survive the fork.
 #[inline]
-pub fn generation() -> u32 {
-    GENERATION.load(Ordering::Relaxed)
+pub fn of_generation(word: u32, shift: u32) -> u32 {
+    empty_unless(word, shift, GENERATION.load(Ordering::Relaxed) << shift)
+}
+
+#[inline]
+fn empty_unless(word: u32, shift: u32, generation: u32) -> u32 {
+    if word >> shift << shift == generation { word } else { generation }
 }
 
 /// The figures, once there are some.
@@ -434,6 +442,14 @@ mod arranged {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_of_another_generation_is_empty() {
+        let word = empty_unless(0x1005, 13, 0);
+        assert_eq!(word, 0x1005);
+        assert_eq!(empty_unless(word, 13, 3 << 13), 3 << 13);
+        assert_eq!(empty_unless(3 << 13 | 7, 13, 3 << 13), 3 << 13 | 7);
+    }
 
     #[test]
     fn the_last_part_of_a_path() {

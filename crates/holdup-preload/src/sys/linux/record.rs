@@ -1,4 +1,9 @@
 //! Records of locks in the figures: which one a mutex has, what goes into it.
+//!
+//! # Memory orderings
+//! A thread fills in a record, which is nobody else's yet, and then puts its number into the mutex with Release; every other takes the
+//! number from there with Acquire, which carries the record's fields that are no atomics. x86-64 orders both by itself, so no test
+//! here can fail. Figures are Relaxed: each counts for itself.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -66,7 +71,7 @@ pub fn settle(process: &'static Process, mutex: &Mutex) {
 /// The process ends: what the records do not count yet is added, of the mutexes that still are where they were.
 pub fn settle_all(process: &'static Process) {
     let figures = process.figures();
-    let len = figures.locks_len.load(Ordering::Acquire) as usize;
+    let len = figures.locks_len.load(Ordering::Relaxed) as usize;
     for (at, lock) in figures.locks[..len.min(LOCKS - 1)].iter().enumerate() {
         let mut mutex = MaybeUninit::<Mutex>::uninit();
         let size = size_of::<Mutex>();
@@ -169,6 +174,7 @@ pub fn make(process: &'static Process, address: u64, kind: u32, init_site: u64, 
     lock.policy.store(own.unwrap_or(FOLLOWS), Ordering::Relaxed);
     lock.wait.scale.store(1, Ordering::Relaxed);
     lock.hold.scale.store(process.hold_scale(), Ordering::Relaxed);
+    // ORDERING: Release, for holdup, which reads the file while the process runs: a record with an address has its other fields.
     lock.addr.store(address, Ordering::Release);
     at as usize
 }

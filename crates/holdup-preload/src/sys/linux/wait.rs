@@ -1,34 +1,27 @@
-//! How to wait for a mutex that is held: glibc's protocol on the word, and the policies that differ in what comes before the sleep.
+//! How to wait for a mutex that is held: the policies.
+//!
+//! `glibc` and `spin-park` are the lock `Futex` of holdup-locks, `ttas` is its `Ttas<CompareExchange>`: the same functions, here on
+//! glibc's word. `spin-learn`, `capped` and `throttle` sleep as `Futex` does, and have no namesake there.
 
 use std::ffi::c_int;
-use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdup_control::Policy;
+use holdup_locks::{CompareExchange, SpinPolicy, word};
 use libc::{clockid_t, timespec};
 
 use super::hooks::{self, Served};
 use super::kernel::{self, Until, Woken};
-use super::mutex::{ADAPTIVE, FREE, HELD, Mutex, RECURSIVE, WAITED};
+use super::mutex::{ADAPTIVE, FREE, Mutex, RECURSIVE, WAITED};
 use super::record::{self, Record};
-use super::{clock, gate, process};
+use super::{capped, clock, throttle};
 
-/// Most pauses that `adaptive` makes, as glibc's default.
-const ADAPTIVE_MOST: i32 = 100;
-/// Pauses between two looks of `ttas`: doubled from the first to the last.
-const TTAS_FIRST: u32 = 1;
-const TTAS_LAST: u32 = 32;
-/// Looks of `ttas`.
-const TTAS_LOOKS: u32 = 10;
-/// Pauses of a thread that has its place under `capped` or behind a gate.
+/// Most pauses that `spin-learn` makes, as glibc's default for adaptive mutexes.
+const LEARNED_MOST: i32 = 100;
+/// Looks of a thread that has its place under `capped` or `throttle`.
 pub const PLACED_SPINS: u32 = 100;
-/// After so many wakes that were left to a spinner, one is made all the same.
-const SKIPS: u32 = 32;
-/// `count` under `capped`: in its lowest bits the waiters that spin, then whether a wake is owed, then the process's generation,
-/// since the spinners of a parent do not survive a fork.
-const SPINNERS: u32 = 0x7f;
-const OWED: u32 = 0x80;
-const GENERATION_SHIFT: u32 = 8;
+/// Looks of `ttas` from one that asks whether the wait is over to the next.
+const LOOKS_BETWEEN: u32 = 16;
 
 /// One wait for one mutex.
 pub struct Wait<'a> {
@@ -42,8 +35,6 @@ pub struct Wait<'a> {
     deadline: Option<Deadline>,
     /// Whether it slept.
     pub slept: bool,
-    /// What the word becomes when the wait takes the mutex: `WAITED` once others may sleep that nobody else knows of.
-    taken: u32,
 }
 
 /// Waits until the mutex is ours, or until the moment has come, if there is one; the errors are those of `pthread_mutex_timedlock`, and
@@ -96,7 +87,7 @@ impl Deadline {
 impl<'a> Wait<'a> {
     fn begin(served: Served, mutex: &'a Mutex, kind: c_int, deadline: Option<Deadline>, site: usize) -> Self {
         let record = record::of(served.process, mutex, site);
-        Wait { served, mutex, record, kind, deadline, slept: false, taken: HELD }
+        Wait { served, mutex, record, kind, deadline, slept: false }
     }
 
     /// The mutex is ours.
@@ -121,53 +112,52 @@ impl<'a> Wait<'a> {
     }
 
     fn by_policy(&mut self) -> Result<(), c_int> {
-        match self.policy() {
-            Policy::Glibc if self.kind != ADAPTIVE => self.park(|_| false),
-            Policy::SpinPark(spins) => self.park(|wait| wait.spin(spins)),
-            Policy::Glibc | Policy::Adaptive => self.park(Self::spin_adaptively),
-            Policy::Ttas => self.park(Self::spin_backing_off),
-            Policy::Capped(_) if self.kind == RECURSIVE => self.park(|wait| wait.spin(PLACED_SPINS)),
-            Policy::Capped(most) => self.park(|wait| wait.spin_capped(most)),
-            Policy::Gate(most) => gate::lock(self, most),
+        loop {
+            return match self.policy() {
+                Policy::Glibc if self.kind != ADAPTIVE => self.spin_park(0),
+                Policy::SpinPark(looks) => self.spin_park(looks),
+                Policy::Glibc | Policy::SpinLearn => self.park(Self::spin_as_learned),
+                Policy::Ttas => match self.spin_backing_off() {
+                    Ok(false) => continue,
+                    ended => ended.map(drop),
+                },
+                Policy::Capped(_) if self.kind == RECURSIVE => self.spin_park(PLACED_SPINS),
+                Policy::Capped(most) => self.park(|wait, taken| capped::spin(wait.mutex, most, taken)),
+                Policy::Throttle(most) => throttle::lock(self, most),
+            };
         }
     }
 
     /// Takes the mutex if it is free.
     #[inline]
     pub fn try_take(&self) -> bool {
-        self.mutex.word.load(Ordering::Relaxed) == FREE
-            && self
-                .mutex
-                .word
-                .compare_exchange(FREE, self.taken, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+        self.mutex.word.load(Ordering::Relaxed) == FREE && self.mutex.try_acquire()
     }
 
-    /// Tries in the given way, then sleeps on the word; again and again, until the mutex is ours.
-    pub fn park(&mut self, try_for_a_while: impl Fn(&Self) -> bool) -> Result<(), c_int> {
-        loop {
-            if try_for_a_while(self) {
-                return Ok(());
-            }
-            // As glibc: one who comes to sleepers need not mark the word, one who was woken must, or take it.
-            let marked = !self.slept && self.mutex.word.load(Ordering::Relaxed) == WAITED;
-            if !marked && self.mutex.word.swap(WAITED, Ordering::Acquire) == FREE {
-                return Ok(());
-            }
-            let before = self.mutex.tally.load(Ordering::Relaxed);
-            let until = match self.deadline {
-                Some(Deadline { clock, moment }) => Until::Moment(clock, moment),
-                None => self.watchdog(),
-            };
-            match self.sleep_on(&self.mutex.word, WAITED, until) {
-                Woken::TimedOut if self.deadline.is_some() => return Err(libc::ETIMEDOUT),
-                Woken::TimedOut => self.watch(before),
-                Woken::Invalid if self.deadline.is_some() => return Err(libc::EINVAL),
-                Woken::BySomebody | Woken::Changed | Woken::Invalid => {}
-            }
-            // Others may sleep on the word, and with the wake came the duty to remember them.
-            self.taken = WAITED;
+    /// As `Futex::with_spin`: looks so many times before it sleeps.
+    pub fn spin_park(&mut self, looks: u32) -> Result<(), c_int> {
+        self.park(|wait, taken| word::spin(&wait.mutex.word, looks, taken))
+    }
+
+    /// As `Futex`, but for the spinning before each sleep.
+    fn park(&mut self, spin: impl Fn(&Self, u32) -> bool) -> Result<(), c_int> {
+        word::spin_then_sleep(&self.mutex.word, self, spin, Self::sleep)
+    }
+
+    /// Sleeps on the word, until the deadline if there is one.
+    fn sleep(&mut self) -> Result<(), c_int> {
+        let before = self.mutex.tally.load(Ordering::Relaxed);
+        let until = match self.deadline {
+            Some(Deadline { clock, moment }) => Until::Moment(clock, moment),
+            None => self.watchdog(),
+        };
+        match self.sleep_on(&self.mutex.word, WAITED, until) {
+            Woken::TimedOut if self.deadline.is_some() => return Err(libc::ETIMEDOUT),
+            Woken::TimedOut => self.watch(before),
+            Woken::Invalid if self.deadline.is_some() => return Err(libc::EINVAL),
+            Woken::BySomebody | Woken::Changed | Woken::Invalid => {}
         }
+        Ok(())
     }
 
     /// Nanoseconds that are left; a wait without a deadline has them without end.
@@ -191,86 +181,47 @@ impl<'a> Wait<'a> {
         woken
     }
 
-    fn spin(&self, spins: u32) -> bool {
-        for _ in 0..spins {
-            spin_loop();
-            if self.try_take() {
-                return true;
+    /// As `Ttas`, which never sleeps: so it looks itself whether time is up, another policy holds (then false), or the watchdog is due.
+    fn spin_backing_off(&self) -> Result<bool, c_int> {
+        let mut looks = 0;
+        let mut since = (self.mutex.tally.load(Ordering::Relaxed), kernel::now_ns());
+        let is_over = || {
+            looks += 1;
+            looks % LOOKS_BETWEEN == 0 && {
+                self.watch_spinning(&mut since);
+                self.policy() != Policy::Ttas || self.left_ns() == 0
             }
+        };
+        let taken = word::spin_backing_off::<CompareExchange>(&self.mutex.word, SpinPolicy::DEFAULT, is_over);
+        if !taken && self.left_ns() == 0 { Err(libc::ETIMEDOUT) } else { Ok(taken) }
+    }
+
+    /// As `watch`, for one who has spun since a moment, at which the tally was this.
+    fn watch_spinning(&self, (tally, since_ns): &mut (u16, u64)) {
+        let Until::Ns(patience_ns) = self.watchdog() else { return };
+        let now_ns = kernel::now_ns();
+        if now_ns - *since_ns >= patience_ns {
+            self.watch(*tally);
+            (*tally, *since_ns) = (self.mutex.tally.load(Ordering::Relaxed), now_ns);
         }
-        false
     }
 
     /// As glibc's adaptive mutexes: twice the running average of the spins that were of use lately.
-    fn spin_adaptively(&self) -> bool {
+    fn spin_as_learned(&self, taken: u32) -> bool {
         let average = i32::from(self.mutex.spins.load(Ordering::Relaxed));
-        let most = ADAPTIVE_MOST.min(average * 2 + 10);
+        let most = LEARNED_MOST.min(average * 2 + 10);
         let mut spins = 0;
         let taken = loop {
             if spins >= most {
                 break false;
             }
             spins += 1;
-            spin_loop();
-            if self.try_take() {
+            if word::spin(&self.mutex.word, 1, taken) {
                 break true;
             }
         };
         self.mutex.spins.store((average + (spins - average) / 8) as i16, Ordering::Relaxed);
         taken
-    }
-
-    fn spin_backing_off(&self) -> bool {
-        let mut pauses = TTAS_FIRST;
-        for _ in 0..TTAS_LOOKS {
-            for _ in 0..pauses {
-                spin_loop();
-            }
-            if self.try_take() {
-                return true;
-            }
-            pauses = (pauses * 2).min(TTAS_LAST);
-        }
-        false
-    }
-
-    /// Spins if fewer than so many do.
-    ///
-    /// A release may leave waking a sleeper to those who spin, and then says so in `count` (see [`release`]). Whoever takes the
-    /// mutex while spinning takes it as `WAITED` then, so that his release wakes; whoever gives up looks at the word once more,
-    /// with the swap of `park`, which marks it `WAITED` in any case.
-    fn spin_capped(&self, most: u32) -> bool {
-        hooks::mark_capped(self.mutex);
-        let generation = process::generation() << GENERATION_SHIFT;
-        let count = &self.mutex.count;
-        let most = most.min(SPINNERS);
-        let enter = count.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |count| {
-            let count = if count & !(SPINNERS | OWED) == generation { count } else { generation };
-            (count & SPINNERS < most).then_some(count + 1)
-        });
-        if enter.is_err() {
-            return false;
-        }
-        for _ in 0..PLACED_SPINS {
-            spin_loop();
-            if self.mutex.word.load(Ordering::Relaxed) == FREE && self.take_from_spin() {
-                return true;
-            }
-        }
-        count.fetch_sub(1, Ordering::SeqCst);
-        false
-    }
-
-    /// Takes the mutex if it is free, with the duty to wake if that is owed, and is no spinner any more.
-    fn take_from_spin(&self) -> bool {
-        let both = self.mutex.word_and_count();
-        let take = both.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |old| {
-            let (word, count) = (old as u32, (old >> 32) as u32);
-            let taken = if count & OWED != 0 { WAITED } else { self.taken };
-            let count = (count & !OWED) - 1;
-            (word == FREE).then_some(u64::from(count) << 32 | u64::from(taken))
-        });
-        take.is_ok()
     }
 
     /// How long to sleep before the watchdog looks.
@@ -295,25 +246,9 @@ impl<'a> Wait<'a> {
 
 /// Releases a mutex and wakes one of its waiters, if any sleeps and nobody awake has taken over to wake it.
 pub fn release(served: Served, mutex: &Mutex, kind: c_int) -> c_int {
-    if mutex.capped.load(Ordering::Relaxed) == 0 || kind == RECURSIVE {
-        if mutex.word.swap(FREE, Ordering::Release) >= WAITED {
-            return hooks::wake(mutex);
-        }
-        return 0;
-    }
-    // The number of spinners must be that of the moment of the release, and afterwards the mutex may be gone: so both at once.
-    let skips = served.thread.skipped_wakes.get();
-    let mut skipped = false;
-    let generation = process::generation();
-    let release = |old: u64| {
-        let (word, count) = (old as u32, (old >> 32) as u32);
-        let spins = count >> GENERATION_SHIFT == generation && count & SPINNERS > 0;
-        skipped = word >= WAITED && spins && skips < SKIPS;
-        Some(u64::from(if skipped { count | OWED } else { count }) << 32 | u64::from(FREE))
-    };
-    let old = mutex.word_and_count().fetch_update(Ordering::SeqCst, Ordering::Relaxed, release);
-    served.thread.skipped_wakes.set(if skipped { skips + 1 } else { 0 });
-    if !skipped && old.is_ok_and(|old| old as u32 >= WAITED) {
+    let looks_for_spinners = mutex.capped.load(Ordering::Relaxed) != 0 && kind != RECURSIVE;
+    let must_wake = looks_for_spinners && capped::leave_wake(served.thread, mutex);
+    if mutex.word.swap(FREE, Ordering::Release) >= WAITED || must_wake {
         return hooks::wake(mutex);
     }
     0

@@ -231,13 +231,13 @@ mod tests {
     #[test]
     fn the_lock_that_costs_most_comes_first_and_no_line_is_too_wide() {
         let mut ruled = lock_named("g_second", 4000);
-        ruled.figures.policy = Some(Policy::Gate(2));
+        ruled.figures.policy = Some(Policy::Throttle(2));
         let of =
             named(Profile::Full, vec![lock_named("g_third", 3000), ruled, lock_named("g_first", 5_000_000)]);
         let text = profile(&of, 2).terminal(&Style::default());
         let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
         assert!(at("g_first") < at("g_second") && at("g_second") < at("g_third"), "{text}");
-        assert!(text.contains("by rule gate:2") && text.contains("1 lock more"), "{text}");
+        assert!(text.contains("by rule throttle:2") && text.contains("1 lock more"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 

@@ -1,5 +1,8 @@
-//! A gate before each mutex: a counting throttle (as Hart proposed in 1998 for transactions). At most so many threads hold the
-//! mutex or wait for it in the usual way; the others sleep before the gate, where no release needs to wake them.
+//! `throttle`: a gate before each mutex, as Hart proposed in 1998 for transactions. At most so many threads hold the mutex or wait for
+//! it in the usual way; the others sleep before the gate, where no release needs to wake them.
+//!
+//! The gates of holdup-locks (`Gate`, `Gated`) count holders too, keep those outside in order, and let each in after a bounded
+//! number of turns. None of this can be done on glibc's word, which glibc takes and frees at times without a look at the gate.
 //!
 //! The holder needs no place: whoever takes a free mutex at the first try never sees the gate, so an uncontended mutex costs
 //! what it always does, nobody can hold a place while he waits for something else, and a thread that waits for a condition has
@@ -22,7 +25,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use holdup_control::Policy;
 
 use super::kernel::{self, Until, Woken};
-use super::process;
+use super::process::of_generation;
 use super::wait::{PLACED_SPINS, Wait};
 
 /// Before the first look of a lookout.
@@ -48,6 +51,8 @@ pub fn lock(wait: &mut Wait, most: u32) -> Result<(), c_int> {
     let mut is_lookout = false;
     let mut looks = 0;
     loop {
+        // ORDERING: Acquire, with the Release in `pass_on`: who sees that it is somebody else's turn finds no lookout in `gate`, and
+        // becomes it. x86-64 orders both by itself, so no test here can fail.
         let seen = wait.mutex.turn.load(Ordering::Acquire);
         is_lookout = is_lookout || become_lookout(gate);
         if wait.try_take() {
@@ -62,10 +67,10 @@ pub fn lock(wait: &mut Wait, most: u32) -> Result<(), c_int> {
             pass_on(wait, is_lookout);
             return Err(libc::ETIMEDOUT);
         }
-        if looks >= PATIENCE || !matches!(wait.policy(), Policy::Gate(now) if now == most) {
+        if looks >= PATIENCE || !matches!(wait.policy(), Policy::Throttle(now) if now == most) {
             // Through without a place, or another policy holds by now.
             pass_on(wait, is_lookout);
-            return wait.park(|wait| wait.spin_placed());
+            return wait.spin_park(PLACED_SPINS);
         }
         let (ns, look) =
             if is_lookout { (LOOK_NS << looks.min(PATIENCE), 1) } else { (DOZE_NS, PATIENCE / 2) };
@@ -80,9 +85,9 @@ pub fn lock(wait: &mut Wait, most: u32) -> Result<(), c_int> {
 
 /// Waits in the usual way, and gives the place back.
 fn wait_with_place(wait: &mut Wait) -> Result<(), c_int> {
-    let waited = wait.park(|wait| wait.spin_placed());
+    let waited = wait.spin_park(PLACED_SPINS);
     let left = wait.mutex.gate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-        let word = of_generation(word, process::generation());
+        let word = of_generation(word, GENERATION_SHIFT);
         (word & PLACES != 0).then(|| word - 1)
     });
     debug_assert!(left.is_ok(), "a place was taken and is given back once");
@@ -93,7 +98,7 @@ fn wait_with_place(wait: &mut Wait) -> Result<(), c_int> {
 fn enter(gate: &AtomicU32, most: u32) -> bool {
     let places = most.saturating_sub(1).min(PLACES);
     gate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-        let word = of_generation(word, process::generation());
+        let word = of_generation(word, GENERATION_SHIFT);
         (word & PLACES < places).then(|| word + 1)
     })
     .is_ok()
@@ -101,7 +106,7 @@ fn enter(gate: &AtomicU32, most: u32) -> bool {
 
 fn become_lookout(gate: &AtomicU32) -> bool {
     gate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-        let word = of_generation(word, process::generation());
+        let word = of_generation(word, GENERATION_SHIFT);
         (word & LOOKOUT == 0).then_some(word | LOOKOUT)
     })
     .is_ok()
@@ -113,24 +118,10 @@ fn pass_on(wait: &Wait, is_lookout: bool) {
         return;
     }
     wait.mutex.gate.fetch_and(!LOOKOUT, Ordering::Relaxed);
+    // ORDERING: Release, with the Acquire in `lock`, which says why.
     wait.mutex.turn.fetch_add(1, Ordering::Release);
     kernel::wake_one(&raw const wait.mutex.turn);
     wait.served.process.figures().futex_wakes.fetch_add(1, Ordering::Relaxed);
-}
-
-/// The word, or an empty one if it is of another generation.
-fn of_generation(word: u32, generation: u32) -> u32 {
-    let generation = generation << GENERATION_SHIFT;
-    if word >> GENERATION_SHIFT << GENERATION_SHIFT == generation { word } else { generation }
-}
-
-impl Wait<'_> {
-    fn spin_placed(&self) -> bool {
-        (0..PLACED_SPINS).any(|_| {
-            std::hint::spin_loop();
-            self.try_take()
-        })
-    }
 }
 
 #[cfg(test)]
@@ -154,13 +145,5 @@ mod tests {
         assert!(!become_lookout(&gate));
         assert!(enter(&gate, 2), "which takes no place");
         assert_eq!(gate.load(Ordering::Relaxed), LOOKOUT | 1);
-    }
-
-    #[test]
-    fn a_word_of_another_generation_is_empty() {
-        let word = of_generation(LOOKOUT | 5, 0);
-        assert_eq!(word, LOOKOUT | 5);
-        assert_eq!(of_generation(word, 3), 3 << GENERATION_SHIFT);
-        assert_eq!(of_generation(3 << GENERATION_SHIFT | 7, 3), 3 << GENERATION_SHIFT | 7);
     }
 }

@@ -2,6 +2,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]
 
+mod side_by_side;
+
 use std::fs;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
@@ -17,12 +19,12 @@ use holdup_control::{
 const POLICIES: [Policy; 8] = [
     Policy::Glibc,
     Policy::SpinPark(50),
-    Policy::Adaptive,
+    Policy::SpinLearn,
     Policy::Ttas,
     Policy::Capped(1),
     Policy::Capped(2),
-    Policy::Gate(1),
-    Policy::Gate(2),
+    Policy::Throttle(1),
+    Policy::Throttle(2),
 ];
 
 fn set(bytes: &mut [u8], offset: usize, value: &[u8]) {
@@ -187,7 +189,7 @@ fn under_every_policy(words: &[&str]) {
             "{policy:?}"
         );
     }
-    Control::new(Policy::Gate(1), Profile::Sampled).check(words);
+    Control::new(Policy::Throttle(1), Profile::Sampled).check(words);
     Control::new(Policy::Capped(1), Profile::Full).check(words);
 }
 
@@ -292,17 +294,17 @@ fn without_settings_nothing_is_touched() {
 #[test]
 fn settings_of_another_version_are_not_believed() {
     let next = (VERSION + 1).to_ne_bytes();
-    let control = Control::new(Policy::Gate(1), Profile::Full).with(offset_of!(Settings, version), &next);
+    let control = Control::new(Policy::Throttle(1), Profile::Full).with(offset_of!(Settings, version), &next);
     assert!(control.check(&["exclusion"]).is_empty());
 }
 
 #[test]
 fn another_program_is_left_alone() {
-    let control = Control::new(Policy::Gate(1), Profile::Full);
+    let control = Control::new(Policy::Throttle(1), Profile::Full);
     let seen = control.with(offset_of!(Settings, program), b"nginx\0").check(&["exclusion"]);
     assert_eq!(seen[0].state(), STATE_OTHER);
     assert!(seen[0].0.len() < 4096, "and gets no large file");
-    let control = Control::new(Policy::Gate(1), Profile::Full);
+    let control = Control::new(Policy::Throttle(1), Profile::Full);
     let seen = control.with(offset_of!(Settings, program), b"preload_checks\0").check(&["one"]);
     assert_eq!(seen[0].state(), STATE_SERVES);
 }
@@ -340,10 +342,11 @@ fn a_wait_is_told_with_its_place() {
         let seen = &Control::new(policy, Profile::Full).check(&["held"])[0];
         assert_eq!(seen.acquisitions(), 2);
         assert_eq!(seen.threads(offset_of!(ThreadSlot, contended)), 1, "{policy:?}");
-        assert_eq!(seen.threads(offset_of!(ThreadSlot, slept)), 1);
+        let sleeps = policy != Policy::Ttas;
+        assert_eq!(seen.threads(offset_of!(ThreadSlot, slept)), u64::from(sleeps));
         assert_eq!(seen.all(offset_of!(LockRecord, contended)), 1);
         assert_eq!(seen.all(offset_of!(LockRecord, waiters)) as u32, 0);
-        assert!(seen.u64(offset_of!(Figures, futex_waits)) > 0);
+        assert_eq!(seen.u64(offset_of!(Figures, futex_waits)) > 0, sleeps);
         let wait_ns = seen.all(offset_of!(LockRecord, wait.ns));
         assert!(wait_ns > 10_000_000, "{wait_ns}");
         assert_eq!(seen.all(offset_of!(LockRecord, wait.count)), 1);
@@ -366,7 +369,7 @@ fn in_program(seen: &Seen, address: u64) -> bool {
 
 #[test]
 fn other_kinds_are_left_to_glibc_and_counted() {
-    let seen = Control::new(Policy::Gate(1), Profile::Count).check(&["others"]);
+    let seen = Control::new(Policy::Throttle(1), Profile::Count).check(&["others"]);
     let sum = |why| seen.iter().map(|seen| seen.fallbacks(why)).sum::<u64>();
     assert_eq!(sum(Fallback::Shared), 20_000);
     assert_eq!(sum(Fallback::Robust), 2, "the one that died and the one that found it");
@@ -390,7 +393,9 @@ fn read_write_and_spin_locks_are_counted() {
 
 #[test]
 fn the_watchdog_sets_a_stuck_lock_back() {
-    for policy in [Policy::SpinPark(10), Policy::Ttas, Policy::Capped(1), Policy::Gate(1), Policy::Gate(2)] {
+    for policy in
+        [Policy::SpinPark(10), Policy::Ttas, Policy::Capped(1), Policy::Throttle(1), Policy::Throttle(2)]
+    {
         let control = Control::new(policy, Profile::Off);
         let seen =
             &control.with(offset_of!(Settings, watchdog_ms), &100u32.to_ne_bytes()).check(&["stuck"])[0];
@@ -399,7 +404,7 @@ fn the_watchdog_sets_a_stuck_lock_back() {
         let own = seen.lock(0, offset_of!(LockRecord, policy)) as u32;
         assert_eq!(Policy::unpack(own), Some(Policy::Glibc));
     }
-    let seen = &Control::new(Policy::Gate(1), Profile::Off).check(&["stuck"])[0];
+    let seen = &Control::new(Policy::Throttle(1), Profile::Off).check(&["stuck"])[0];
     assert_eq!(seen.u64(offset_of!(Figures, watchdog_trips)), 0, "unless it is off");
 }
 
@@ -423,12 +428,12 @@ fn a_rule_is_for_its_lock_alone() {
     let seen = &Control::new(Policy::Glibc, Profile::Off)
         .with(offset_of!(Settings, rules_len), &1u32.to_ne_bytes())
         .with(rule + offset_of!(Rule, kind), &RULE_OBJECT.to_ne_bytes())
-        .with(rule + offset_of!(Rule, policy), &Policy::Gate(2).pack().to_ne_bytes())
+        .with(rule + offset_of!(Rule, policy), &Policy::Throttle(2).pack().to_ne_bytes())
         .with(rule + offset_of!(Rule, start), &offset.to_ne_bytes())
         .with(rule + offset_of!(Rule, len), &40u64.to_ne_bytes())
         .check(&["rules"])[0];
     let mut own: Vec<u32> =
         (0..seen.locks()).map(|at| seen.lock(at, offset_of!(LockRecord, policy)) as u32).collect();
     own.sort_unstable();
-    assert_eq!(own, [Policy::Gate(2).pack(), u32::MAX]);
+    assert_eq!(own, [Policy::Throttle(2).pack(), u32::MAX]);
 }
