@@ -6,6 +6,7 @@
 mod build;
 mod header;
 mod judge;
+mod matrix;
 mod page;
 
 use std::path::{Path, PathBuf};
@@ -15,9 +16,10 @@ use serde_json::Value;
 
 use crate::recording::{Bench, is_root, median, output};
 use crate::run::root;
-use build::{Built, Variant};
+use build::Built;
 use header::Program;
 use judge::Row;
+use matrix::{User, Variant};
 
 /// A recorder or a program that takes longer hangs.
 const LIMIT_S: &str = "60";
@@ -36,32 +38,6 @@ struct Options {
     with_cures: bool,
     is_list: bool,
     write: Option<String>,
-}
-
-/// Who records.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum User {
-    Root,
-    Ordinary,
-}
-
-impl User {
-    fn name(self) -> &'static str {
-        match self {
-            User::Root => "root",
-            User::Ordinary => "user",
-        }
-    }
-
-    /// A command as this user. Whoever is no root can only be an ordinary user.
-    fn command(self, program: &Path) -> Command {
-        if self == User::Root || !is_root() {
-            return Command::new(program);
-        }
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(program);
-        command
-    }
 }
 
 /// Records the corpus, prints the tables, and fails if a goal is missed.

@@ -262,14 +262,6 @@ pub struct Missing {
     pub grant: Option<String>,
 }
 
-/// Looks at this machine, user and process, and tries each ability; `None` where holdup cannot record at all.
-///
-/// On the first time on a kernel, this leaves a process behind for some seconds that closes what was tried.
-pub fn examine() -> Option<Diagnosis> {
-    let probe = crate::sys::probe()?;
-    Some(Diagnosis { abilities: judge(&probe), notes: notes(&probe), probe })
-}
-
 /// What follows from the facts, for each kind in the order of [`Seeing::ALL`].
 pub fn judge(probe: &Probe) -> Vec<Ability> {
     let ability = |seeing| Ability { seeing, missing: missing(seeing, probe) };
@@ -478,7 +470,7 @@ const USUAL_MLOCK_KIB: u64 = 516;
 /// Events of a default recording, for each CPU.
 const EVENTS_PER_CPU: u64 = 48;
 
-fn notes(probe: &Probe) -> Vec<String> {
+pub(crate) fn notes(probe: &Probe) -> Vec<String> {
     let mut notes = Vec::new();
     let locks = probe.has(CAP_IPC_LOCK) || probe.may_monitor();
     if let Some(kib) = probe.mlock_kib.filter(|kib| *kib < USUAL_MLOCK_KIB && !locks) {
@@ -660,7 +652,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_examined() {
-        let Some(diagnosis) = examine() else {
+        let Some(diagnosis) = crate::examine() else {
             eprintln!("skipped: this system cannot record");
             return;
         };

@@ -5,39 +5,9 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use super::header::{Language, Program};
+use super::matrix::Variant;
 use crate::recording::output;
 use crate::run::{root, target_folder};
-
-/// One way to build a program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
-    /// With debug information.
-    Plain,
-    /// Without names of its own.
-    Stripped,
-    /// With names that tell nothing: the macro NAME of truth.h.
-    Neutral,
-    /// Linked statically with musl.
-    Musl,
-}
-
-impl Variant {
-    pub fn name(self) -> &'static str {
-        match self {
-            Variant::Plain => "plain",
-            Variant::Stripped => "stripped",
-            Variant::Neutral => "neutral",
-            Variant::Musl => "musl",
-        }
-    }
-
-    pub fn parse(word: &str) -> Result<Variant, String> {
-        let all = [Variant::Plain, Variant::Stripped, Variant::Neutral, Variant::Musl];
-        all.into_iter()
-            .find(|variant| variant.name() == word.trim())
-            .ok_or_else(|| format!("'{word}' is no variant"))
-    }
-}
 
 /// A program that can run.
 pub struct Built {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use regex_lite::Regex;
 
-use super::build::Variant;
+use super::matrix::Variant;
 
 /// A program of the corpus.
 pub struct Program {

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::User;
-use super::build::Variant;
 use super::header::{Program, Truth};
+use super::matrix::{User, Variant};
 
 /// Of all first findings, those of healthy programs too.
 const LEAST_RIGHT: f64 = 0.95;

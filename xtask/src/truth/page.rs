@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::User;
-use super::build::Variant;
 use super::judge::{Row, count};
+use super::matrix::{User, Variant};
 
 /// The head of the lines.
 pub const HEAD: &str = "program                     build    as   truth                            said first           right share bound gain  names";

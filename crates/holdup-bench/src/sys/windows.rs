@@ -10,9 +10,6 @@ use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use windows_sys::Wdk::System::SystemInformation::{
-    NtQuerySystemInformation, SystemProcessorPerformanceInformation,
-};
 use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, GetCurrentThread, GetProcessAffinityMask, GetThreadPriority, GetThreadTimes, INFINITE,
@@ -20,13 +17,13 @@ use windows_sys::Win32::System::Threading::{
     THREAD_PRIORITY_HIGHEST, THREAD_PRIORITY_IDLE, THREAD_PRIORITY_LOWEST, THREAD_PRIORITY_NORMAL,
     WaitOnAddress, WakeByAddressAll, WakeByAddressSingle,
 };
-use windows_sys::Win32::System::WindowsProgramming::SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION;
 
-use super::{CpuTimes, PARENT, Usage};
+use super::{PARENT, Usage};
 
 pub mod facts;
 
 pub use super::absent::{counters, pthread};
+pub use facts::cpu_times;
 
 /// What stands in most programs, and what was measured in 1998.
 pub const USUAL_LOCK: &str = "critical-section";
@@ -168,34 +165,4 @@ impl Drop for Hogs {
             let _ = hog.wait();
         }
     }
-}
-
-/// What these CPUs did since boot. What a hypervisor took, Windows does not tell. Under Wine there is no telling either what a worker
-/// itself used: its server works for it, and nobody keeps its account when it has ended.
-pub fn cpu_times(cpus: &[u32]) -> Option<CpuTimes> {
-    if facts::translated_by().is_some() {
-        return None;
-    }
-    const TICK_NS: u64 = 15_625_000;
-    let mut all = [SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION::default(); usize::BITS as usize];
-    let mut filled = 0;
-    // SAFETY: writes at most as many bytes as the array has, and says how many.
-    let status = unsafe {
-        NtQuerySystemInformation(
-            SystemProcessorPerformanceInformation,
-            all.as_mut_ptr().cast(),
-            size_of_val(&all) as u32,
-            &raw mut filled,
-        )
-    };
-    let known = filled as usize / size_of::<SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION>();
-    if status < 0 {
-        return None;
-    }
-    let mut times = CpuTimes { resolution_ns: TICK_NS * cpus.len() as u64, ..CpuTimes::default() };
-    for &cpu in cpus {
-        let cpu = all[..known].get(cpu as usize)?;
-        times.idle_ns += u64::try_from(cpu.IdleTime).ok()? * 100;
-    }
-    Some(times)
 }

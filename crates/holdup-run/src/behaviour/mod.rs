@@ -4,6 +4,7 @@
 //! hangs or crashes. Natively all of them hold; a library put under them (`LD_PRELOAD`) must not change that. The programs are
 //! Linux code and live behind [`sys`]; adding one: its function there and a row of its table.
 
+mod program;
 mod sys;
 
 use std::ffi::OsString;
@@ -11,20 +12,10 @@ use std::io;
 use std::time::Duration;
 
 use crate::ended;
-use crate::program::{OwnProgram, run_for};
+pub use program::Behaviour;
+use program::{FAILS, HOLDS, NOT_LOADED};
 
-/// One behaviour.
-#[derive(Clone, Copy, Debug)]
-pub struct Behaviour {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// What must hold.
-    pub holds: &'static str,
-    /// How an interposer gets it wrong.
-    pub wrong: &'static str,
-    /// The program: returns if the behaviour holds, else ends the process with the reason.
-    body: fn(u64),
-}
+use crate::program::{OwnProgram, run_for};
 
 /// All behaviours, the plainest first; none on systems without the C library that they are about.
 pub fn all() -> &'static [Behaviour] {
@@ -55,13 +46,6 @@ pub struct Run {
 
 /// The environment variable that names the library which must be in the process: a loader that cannot preload one goes on without.
 pub const LIBRARY: &str = "HOLDUP_BEHAVIOUR_LIBRARY";
-
-/// The last line of a program whose behaviour holds: a process that ends early with status 0 has not shown anything.
-const HOLDS: &str = "holds";
-/// Before the reason of one whose behaviour does not hold.
-const FAILS: &str = "fails: ";
-/// Before the reason of one that has not got its library.
-const NOT_LOADED: &str = "not loaded: ";
 
 /// Tries one behaviour in a fresh process with these variables added to its environment.
 ///

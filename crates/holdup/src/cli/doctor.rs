@@ -25,7 +25,7 @@ trial, which can take some seconds in the background.";
 /// # Errors
 /// This system cannot record at all.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    let Some(diagnosis) = holdup_record::doctor::examine() else {
+    let Some(diagnosis) = holdup_record::examine() else {
         return Err(Error::Argument(
             "recording needs Linux; 'holdup report' shows recordings made there".to_owned(),
         ));

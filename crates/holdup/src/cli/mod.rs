@@ -20,6 +20,7 @@ mod reproduce;
 mod run;
 mod selftest;
 mod show;
+mod status;
 mod stop;
 mod time;
 mod timemutex;
@@ -33,35 +34,7 @@ use clap::{CommandFactory as _, Parser};
 use crate::runner;
 
 pub use error::Error;
-
-/// First argument of a process that tries one behaviour of locks for `holdup selftest`; not for users.
-pub const BEHAVIOUR: &str = "__behaviour";
-
-/// How a command ended; `main` makes the exit status of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// All is well.
-    Success,
-    /// The sweep ended, with cells whose lock failed.
-    CellsFailed,
-    /// The user stopped it.
-    Interrupted,
-    /// The exit status of the command that was run.
-    Child(u8),
-}
-
-impl Status {
-    /// The exit status.
-    pub fn code(self) -> u8 {
-        const SIGINT: u8 = 2;
-        match self {
-            Status::Success => 0,
-            Status::CellsFailed => 1,
-            Status::Interrupted => 128 + SIGINT,
-            Status::Child(status) => status,
-        }
-    }
-}
+pub use status::Status;
 
 /// What the user asked for.
 #[derive(Debug)]
@@ -175,7 +148,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some(runner::WORKER) => return Ok(Request::Worker(words())),
         Some(demo::WORKER) => return Ok(Request::Sell(words())),
-        Some(BEHAVIOUR) => return Ok(Request::Behaviour(words())),
+        Some(selftest::BEHAVIOUR) => return Ok(Request::Behaviour(words())),
         _ => {}
     }
     match Arguments::try_parse_from(arguments) {

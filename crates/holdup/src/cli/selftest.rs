@@ -12,10 +12,13 @@ use holdup_run::behaviour::{self, Behaviour};
 
 use super::factors::nearest;
 use super::with::refused;
-use super::{BEHAVIOUR, Error, Status, output, progress};
+use super::{Error, Status, output, progress};
 use crate::interposer::{policy, program};
 use crate::report;
 use crate::selftest::{self, Configuration, Plan, SelftestError};
+
+/// First argument of a process that tries one behaviour of locks; not for users.
+pub const BEHAVIOUR: &str = "__behaviour";
 
 /// Checks 21 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy keeps changing.
 #[derive(Debug, clap::Args)]

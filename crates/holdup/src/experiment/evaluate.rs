@@ -14,50 +14,12 @@ use std::collections::BTreeMap;
 use holdup_bench::sample::FailureKind;
 
 use super::expr::{ABOUT, Arithmetic, Call, Comparison, Expr, Function, Selection, place_on_axis};
+use super::machine::Machine;
 use super::sentence::{Sentence, brief, with_interval};
 use super::{Claim, Experiment};
 use crate::claim::{ClaimResult, Verdict};
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{Estimate, median, paired_ratios};
-
-/// What a claim may need to know of the machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// CPUs that the program may use.
-    pub cpus: u32,
-    /// Whether hardware counters can be read.
-    pub counters: bool,
-    /// Instruction set, as Rust names it.
-    pub arch: String,
-}
-
-impl Machine {
-    /// This machine.
-    pub fn here() -> Machine {
-        let counters = holdup_bench::machine::describe()
-            .iter()
-            .any(|(name, value)| *name == "counters" && has_counters(value));
-        Machine { cpus: cpus_here(), counters, arch: std::env::consts::ARCH.to_owned() }
-    }
-
-    /// The machine of a stored run; what its description lacks is taken from this one.
-    pub fn of_run(run: &RunRecord) -> Machine {
-        Machine {
-            cpus: run.cpus().unwrap_or_else(cpus_here),
-            counters: run.environment.iter().any(|(name, value)| name == "counters" && has_counters(value)),
-            arch: std::env::consts::ARCH.to_owned(),
-        }
-    }
-}
-
-fn cpus_here() -> u32 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
-}
-
-/// The description says `n/a` and why where there are none.
-fn has_counters(fact: &str) -> bool {
-    !fact.starts_with("n/a")
-}
 
 /// Figures of the machine: name and value.
 type Probed = Vec<(&'static str, f64)>;

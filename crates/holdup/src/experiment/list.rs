@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::evaluate::Machine;
 use super::file::FileError;
+use super::machine::Machine;
 use crate::text;
 
 /// Columns of a list.

@@ -3,12 +3,15 @@
 use holdup_bench::machine::Contamination;
 use holdup_bench::sample::Sample;
 use holdup_bench::sample::{Failure, FailureKind};
+use holdup_bench::spec::Spec;
 use holdup_run::ProcessUse;
 
-use super::evaluate::{Machine, evaluate};
-use super::expr::Unit;
+use super::evaluate::evaluate;
+use super::expr::{Expr, Unit};
+use super::machine::Machine;
 use super::*;
 use crate::claim::{ClaimResult, Verdict};
+use crate::plan::Plan;
 use crate::results::{CellRecord, RunRecord, SampleRecord};
 
 /// Every row of the sources' claims.

@@ -9,7 +9,30 @@ use std::path::{Path, PathBuf};
 use holdup_control::{self as control, BUCKETS, Policy};
 use holdup_trace::{LockFigures, Spread};
 
-use super::{Process, sys};
+use super::sys;
+
+/// What one process did so far.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its program.
+    pub program: PathBuf,
+    /// One of the `STATE_` constants of [`holdup_control`].
+    pub state: u32,
+    /// Acquisitions of locks that are served.
+    pub acquisitions: u64,
+    /// Those that did not succeed at the first try.
+    pub contended: u64,
+    /// Those that slept.
+    pub slept: u64,
+    /// Acquisitions of locks that are left to glibc, by `holdup_control::Fallback`.
+    pub fallbacks: [u64; 8],
+    /// Futex calls of the interposer that slept.
+    pub futex_waits: u64,
+    /// Locks that the watchdog set back.
+    pub watchdog_trips: u64,
+}
 
 /// All that one process did.
 #[derive(Clone, Debug, Default)]

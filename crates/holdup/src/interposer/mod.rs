@@ -15,51 +15,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use holdup_control::{ENV, PROCESSES, Policy, Profile, SETTINGS_FILE};
+use holdup_control::{ENV, PROCESSES, Policy, SETTINGS_FILE};
 
-pub use figures::Figures;
-
-/// What an interposed run is to do.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// How threads wait for all locks without a rule.
-    pub policy: Policy,
-    /// What is measured.
-    pub profile: Profile,
-    /// A lock with waiters that was not acquired for so many milliseconds goes back to glibc's policy; 0 for never.
-    pub watchdog_ms: u32,
-    /// Policies of single locks, resolved to places.
-    pub rules: Vec<Rule>,
-    /// The last part of the path of the only program to serve; `None` for all that it starts.
-    pub program: Option<String>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            policy: Policy::Glibc,
-            profile: Profile::Off,
-            watchdog_ms: 0,
-            rules: Vec::new(),
-            program: None,
-        }
-    }
-}
-
-/// A policy for the locks of one place, as in [`holdup_control::Rule`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// One of the constants of [`holdup_control`].
-    pub kind: u32,
-    /// The policy.
-    pub policy: Policy,
-    /// The module; `None` for the program itself.
-    pub module: Option<PathBuf>,
-    /// First offset in the module.
-    pub start: u64,
-    /// Bytes.
-    pub len: u64,
-}
+pub use figures::{Figures, Process};
+pub use settings::{Rule, Settings};
 
 /// The folder of one interposed run, removed when it is dropped.
 #[derive(Debug)]
@@ -67,29 +26,6 @@ pub struct Control {
     folder: PathBuf,
     library: PathBuf,
     settings: File,
-}
-
-/// What one process did so far.
-#[derive(Clone, Debug, Default)]
-pub struct Process {
-    /// Its number.
-    pub pid: u32,
-    /// Its program.
-    pub program: PathBuf,
-    /// One of the `STATE_` constants of [`holdup_control`].
-    pub state: u32,
-    /// Acquisitions of locks that are served.
-    pub acquisitions: u64,
-    /// Those that did not succeed at the first try.
-    pub contended: u64,
-    /// Those that slept.
-    pub slept: u64,
-    /// Acquisitions of locks that are left to glibc, by `holdup_control::Fallback`.
-    pub fallbacks: [u64; 8],
-    /// Futex calls of the interposer that slept.
-    pub futex_waits: u64,
-    /// Locks that the watchdog set back.
-    pub watchdog_trips: u64,
 }
 
 impl Control {

@@ -1,12 +1,54 @@
 //! The file of settings, byte by byte: this program has no unsafe code, so it writes fields at their offsets.
 
 use std::mem::{offset_of, size_of};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use holdup_control::{self as control, Policy};
+use holdup_control::{self as control, Policy, Profile};
 
-use super::{Rule, Settings, sys};
+use super::sys;
+
+/// What an interposed run is to do.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How threads wait for all locks without a rule.
+    pub policy: Policy,
+    /// What is measured.
+    pub profile: Profile,
+    /// A lock with waiters that was not acquired for so many milliseconds goes back to glibc's policy; 0 for never.
+    pub watchdog_ms: u32,
+    /// Policies of single locks, resolved to places.
+    pub rules: Vec<Rule>,
+    /// The last part of the path of the only program to serve; `None` for all that it starts.
+    pub program: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            policy: Policy::Glibc,
+            profile: Profile::Off,
+            watchdog_ms: 0,
+            rules: Vec::new(),
+            program: None,
+        }
+    }
+}
+
+/// A policy for the locks of one place, as in [`holdup_control::Rule`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// One of the constants of [`holdup_control`].
+    pub kind: u32,
+    /// The policy.
+    pub policy: Policy,
+    /// The module; `None` for the program itself.
+    pub module: Option<PathBuf>,
+    /// First offset in the module.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+}
 
 /// Where the policy of all locks without a rule is.
 pub const POLICY_AT: u64 = offset_of!(control::Settings, policy) as u64;

@@ -22,6 +22,7 @@
 
 mod error;
 mod header;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -34,14 +35,10 @@ use holdup_run::ProcessUse;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 
 pub use error::StoreError;
+pub use version::{APPLICATION_ID, VERSION};
 
 use crate::plan::{Plan, Task};
 use crate::results::{CellRecord, RunRecord, SampleRecord};
-
-/// `hold` in ASCII: the header's mark of our files.
-pub const APPLICATION_ID: u32 = 0x686f_6c64;
-/// Version of the schema.
-pub const VERSION: u32 = 1;
 
 /// An open store.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The program as its users meet it: real processes, real files, exit statuses and messages.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]
 
+mod circles;
 mod docs;
 mod experiments;
 mod input;

@@ -1,7 +1,7 @@
 // What lies over the rows: grid, words in long stretches, wake-up arrows, markers, the marked stretch, lost events.
 
 import { OUTSIDE, piecesIn, type Exact } from "./tracks";
-import { ROW, type Timeline } from "./timeline";
+import { ROW, type Shown } from "./shown";
 
 /** Arrows that are drawn at most; more would hide the rows. */
 const MOST_ARROWS = 400;
@@ -20,7 +20,7 @@ export function ticks(from: number, to: number, width: number): { step: number; 
 
 export function drawOverlay(
   context: CanvasRenderingContext2D,
-  line: Timeline,
+  line: Shown,
   width: number,
   height: number,
   scroll: number,
@@ -61,7 +61,7 @@ export function drawOverlay(
 }
 
 /** Hatched from the first to the last lost event: figures of that time are too low. */
-function lost(context: CanvasRenderingContext2D, line: Timeline, height: number, colour: string): void {
+function lost(context: CanvasRenderingContext2D, line: Shown, height: number, colour: string): void {
   for (const { from_ns: from, to_ns: to } of line.view.lost) {
     const left = Math.max(-10, line.xOf(from));
     const right = Math.min(context.canvas.width, Math.max(line.xOf(to), line.xOf(from) + 2));
@@ -85,7 +85,7 @@ function lost(context: CanvasRenderingContext2D, line: Timeline, height: number,
 
 /** The pieces of the rows that are shown, unless a row has more of them than can be told apart. */
 function eachPiece(
-  line: Timeline,
+  line: Shown,
   top: Map<number, number>,
   visit: (exact: Exact, piece: number, thread: number, y: number) => void,
 ): void {
@@ -101,7 +101,7 @@ function eachPiece(
 /** What a stretch is, where there is room for it. */
 function words(
   context: CanvasRenderingContext2D,
-  line: Timeline,
+  line: Shown,
   width: number,
   top: Map<number, number>,
   colour: string,
@@ -127,7 +127,7 @@ function words(
 }
 
 /** From who woke to who was woken. */
-function arrows(context: CanvasRenderingContext2D, line: Timeline, top: Map<number, number>, colour: string): void {
+function arrows(context: CanvasRenderingContext2D, line: Shown, top: Map<number, number>, colour: string): void {
   const found: [number, number, number, boolean][] = [];
   const add = (time: number, waker: number, woken: number) => {
     const to = top.get(woken);
@@ -165,7 +165,7 @@ function arrows(context: CanvasRenderingContext2D, line: Timeline, top: Map<numb
   context.globalAlpha = 1;
 }
 
-function selection(context: CanvasRenderingContext2D, line: Timeline, height: number, colour: string): void {
+function selection(context: CanvasRenderingContext2D, line: Shown, height: number, colour: string): void {
   context.fillStyle = colour;
   const between = line.selection();
   if (between) {

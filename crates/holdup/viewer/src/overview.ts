@@ -1,7 +1,7 @@
 // The whole recording in one strip: how many threads ran and how many waited for locks, and which part is shown below.
 
 import { element } from "./dom";
-import type { Timeline } from "./timeline";
+import type { Shown } from "./shown";
 import { BUCKET_BYTES } from "./tracks";
 
 const HEIGHT = 36;
@@ -10,7 +10,7 @@ export class Overview {
   readonly canvas = element("canvas", { class: "overview", title: "The whole recording: drag to move the window" });
   private picture: HTMLCanvasElement | null = null;
 
-  constructor(private readonly line: Timeline) {
+  constructor(private readonly line: Shown) {
     let held = false;
     const go = (event: PointerEvent) => {
       const box = this.canvas.getBoundingClientRect();

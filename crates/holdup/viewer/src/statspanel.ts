@@ -4,7 +4,7 @@ import { element } from "./dom";
 import * as format from "./format";
 import { variables } from "./palette";
 import { sum, type Stats } from "./stats";
-import type { Timeline } from "./timeline";
+import type { Shown } from "./shown";
 
 /** How long the window must rest before its figures are added up, in ms. */
 const REST = 120;
@@ -16,7 +16,7 @@ export class StatsPanel {
   private turn = 0;
   private readonly colours: string[];
 
-  constructor(private readonly line: Timeline) {
+  constructor(private readonly line: Shown) {
     this.colours = variables(line.view);
   }
 

@@ -8,24 +8,17 @@ import { drawOverlay, ticks } from "./overlay";
 import { palette, ranks, type Palette } from "./palette";
 import { Raster, lines, packed, type Lines } from "./raster";
 import { arrange, type Grouping, type Row, type Sort } from "./rows";
+import { ROW, type Marked, type Shown } from "./shown";
 import { StatsPanel } from "./statspanel";
 import { onTheme } from "./theme";
 import { describe } from "./tip";
 import { pieceAt, type Tracks } from "./tracks";
 
-/** Height of a row in CSS pixels; the style sheet knows it too. */
-export const ROW = 24;
 const RULER = 26;
 /** The least that a window shows, in ns. */
 const LEAST = 200;
 
-export interface Marked {
-  from: number;
-  to: number;
-  thread: number;
-}
-
-export class Timeline {
+export class Timeline implements Shown {
   rows: Row[] = [];
   from: number;
   to: number;

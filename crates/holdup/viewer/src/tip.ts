@@ -2,18 +2,18 @@
 
 import { element } from "./dom";
 import * as format from "./format";
-import type { Timeline } from "./timeline";
+import type { Shown } from "./shown";
 import { NO_WAKER, OUTSIDE, pieceAt, type Exact } from "./tracks";
 
 /** Who made the thread runnable at the beginning of a piece, in words; nothing if nobody is known. */
-export function waker(line: Timeline, exact: Exact, piece: number): string {
+export function waker(line: Shown, exact: Exact, piece: number): string {
   const number = exact.wakers[piece] ?? NO_WAKER;
   if (number === NO_WAKER) return "";
   if (number === OUTSIDE) return "a thread outside the recording";
   return line.view.threads[number - OUTSIDE - 1]?.label ?? "";
 }
 
-export function describe(line: Timeline, thread: number, time: number, pixel: number): Node[] | null {
+export function describe(line: Shown, thread: number, time: number, pixel: number): Node[] | null {
   const exact = line.tracks.all[thread]?.exact;
   const row = line.view.threads[thread];
   if (!row) return null;
@@ -40,7 +40,7 @@ export function describe(line: Timeline, thread: number, time: number, pixel: nu
 }
 
 /** Too much for a pixel: its sums. */
-function crowd(line: Timeline, exact: Exact, first: number, last: number, pixel: number): Node[] {
+function crowd(line: Shown, exact: Exact, first: number, last: number, pixel: number): Node[] {
   const sums = new Map<number, number>();
   let switches = 0;
   for (let piece = first; piece <= last; piece++) {

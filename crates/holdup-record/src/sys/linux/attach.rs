@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 use super::assemble::Assembler;
 use super::decode::{self, Record};
 use super::drain::{Recording, Scribe};
+use super::frame::{More, finish, header, manner, specs, watched};
 use super::merge::Merge;
 use super::perf::Linux;
 use super::plan::Begin;
@@ -16,7 +17,7 @@ use super::session::{OpenError, Session};
 use super::snapshot;
 use super::target::Process;
 use super::watch::Outlook;
-use super::{More, blocked, finish, header, machine, manner, refusal, specs, watched};
+use super::{blocked, machine, refusal};
 use crate::{Error, Options, Outcome};
 
 /// Records a process until it ends, the time is over, or the user stops it.

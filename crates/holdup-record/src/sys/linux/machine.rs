@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use holdup_trace::Machine;
 
-use super::target::timeval_ns;
-
 /// The recording's clock.
 pub fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
@@ -33,6 +31,11 @@ pub fn own_cpu_ns() -> u64 {
         usage
     };
     timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime)
+}
+
+/// A time as getrusage gives it, in nanoseconds.
+pub fn timeval_ns(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
 /// Waits until one of the descriptors has something or the time is over; which ones have.

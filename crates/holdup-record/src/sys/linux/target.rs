@@ -9,6 +9,7 @@ use std::thread;
 
 use std::ffi::OsString;
 
+use super::machine::timeval_ns;
 use super::snapshot;
 use crate::Error;
 
@@ -193,11 +194,6 @@ impl Process {
             kernel_ns: timeval_ns(usage.ru_stime),
         })
     }
-}
-
-/// A time as getrusage gives it, in nanoseconds.
-pub fn timeval_ns(time: libc::timeval) -> u64 {
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
 /// Whether a thread still runs: neither gone nor dead and waited for.

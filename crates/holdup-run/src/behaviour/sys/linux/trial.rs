@@ -11,7 +11,7 @@ pub const WHILE: Duration = Duration::from_millis(60);
 
 /// Ends the process and says why. Other threads may hold what an orderly end would need, and after a fork nothing else is safe.
 pub fn fail(why: impl Display) -> ! {
-    let line = format!("{}{why}\n", crate::behaviour::FAILS);
+    let line = format!("{}{why}\n", crate::behaviour::program::FAILS);
     // SAFETY: the buffer is as long as said. _exit ends the process without touching any state.
     unsafe {
         libc::write(libc::STDOUT_FILENO, line.as_ptr().cast(), line.len());

@@ -1,0 +1,45 @@
+//! What to record.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to record, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whom.
+    pub target: Target,
+    /// The file to write; it must not exist.
+    pub output: PathBuf,
+    /// End after this time (the target goes on if it was attached to, and is waited for if it was started).
+    pub limit: Option<Duration>,
+    /// CPU samples per second and CPU; 0 for none.
+    pub sample_hz: u32,
+    /// Bytes of user stack to look at per stack: a multiple of 8, at most 4096; 0 for frame-pointer chains alone.
+    pub stack_bytes: u32,
+    /// Size of the buffer of each CPU in KiB, a power of two; `None` for what the rights allow.
+    pub buffer_kib: Option<u32>,
+    /// How much to ask for.
+    pub detail: Detail,
+    /// What a command gets into its environment besides the recorder's own.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Whom to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Start this command: program and arguments.
+    Command(Vec<OsString>),
+    /// Attach to this process and all its threads.
+    Process(u32),
+}
+
+/// How much to ask the kernel for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// What an ordinary user gets at perf_event_paranoid=2, even if more is allowed.
+    User,
+    /// All that the rights allow at the default's cost.
+    #[default]
+    Allowed,
+}

@@ -1,0 +1,68 @@
+//! What came of a recording.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use holdup_trace::{Ending, Header};
+
+/// What was recorded.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The file's header.
+    pub header: Header,
+    /// Its ending.
+    pub ending: Ending,
+    /// Events written.
+    pub events: u64,
+    /// Size of the file.
+    pub bytes: u64,
+    /// What the user should know: rights that were missing, buffers that were smaller than wanted, sentences without a full stop.
+    pub notes: Vec<String>,
+}
+
+/// Why nothing, or not all, was recorded.
+#[derive(Debug)]
+pub enum Error {
+    /// The system cannot record.
+    Unsupported,
+    /// A sentence: what is so, what is needed, and the command that grants the least of it.
+    Refused(String),
+    /// The command cannot be started.
+    Command {
+        /// As given.
+        name: String,
+        /// The system's reason.
+        why: std::io::Error,
+    },
+    /// There is no such process.
+    NoProcess(u32),
+    /// The output file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The system's reason.
+        why: std::io::Error,
+    },
+    /// A call of the kernel failed that should not.
+    Call {
+        /// Its name and what it was for.
+        call: &'static str,
+        /// The system's reason.
+        why: std::io::Error,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Unsupported => f.write_str("recording needs Linux; reports of recordings work here"),
+            Error::Refused(text) => f.write_str(text),
+            Error::Command { name, why } => write!(f, "cannot start '{name}': {why}"),
+            Error::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            Error::File { path, why } => write!(f, "cannot write '{}': {why}", path.display()),
+            Error::Call { call, why } => write!(f, "{call}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,78 @@
+//! Recording a command from its first instruction on.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use holdup_trace::{Event, Header, NO_CPU, Pid, Tid, What};
+
+use super::assemble::Assembler;
+use super::drain::{Recording, Scribe, Watched};
+use super::frame::{More, finish, header, manner, specs, watched};
+use super::merge::Merge;
+use super::perf::Linux;
+use super::plan::{Begin, Spec};
+use super::session::Session;
+use super::watch::Outlook;
+use super::{machine, refusal, target};
+use crate::{Error, Options, Outcome};
+
+/// Records it, to its end or until it is to stop.
+pub fn record_command(
+    options: &Options,
+    command: &[OsString],
+    file: File,
+    stop: &AtomicBool,
+    more: &More<'_>,
+) -> Result<Outcome, Error> {
+    let cpus = machine::online_cpus();
+    let (specs, _ids) = specs(options)?;
+    // The command is made before the recorder changes anything that it would inherit: limits, slices.
+    let waiting = target::prepare(command, &options.environment)?;
+    machine::raise_open_files();
+    let pid = waiting.pid;
+    let mut assembler = Assembler::new(&cpus);
+    match open_command(options, &cpus, specs, pid, file, &mut assembler) {
+        Ok((session, header, sink)) => {
+            let process = waiting.go()?;
+            let deadline = options.limit.map(|limit| Instant::now() + limit);
+            let recording = Recording { session, process: &process, stop, deadline };
+            let scribe = Scribe::new(assembler, Merge::new(cpus.len()), sink);
+            finish(&options.output, recording, scribe, header, more)
+        }
+        Err(error) => {
+            waiting.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// Opens the events of a process that will become the command, and begins the file.
+fn open_command(
+    options: &Options,
+    cpus: &[u16],
+    specs: Vec<Spec>,
+    pid: u32,
+    file: File,
+    assembler: &mut Assembler,
+) -> Result<(Session<Linux>, Header, Watched), Error> {
+    let open = || {
+        let mut session =
+            Session::new(Linux, cpus, specs, manner(options, Begin::OnExec), options.buffer_kib)?;
+        session.open_everybody(&mut |id, kind| assembler.know(id, kind))?;
+        session.open(pid, &mut |id, kind| assembler.know(id, kind))?;
+        Ok(session)
+    };
+    let mut session = open().map_err(|error| refusal::of(error, pid))?;
+    assembler.await_execution(pid);
+    let outlook = Outlook::open(pid, &[pid], cpus, true);
+    let header = header(options, &session, &outlook, cpus, pid);
+    session.notes.extend_from_slice(&outlook.notes);
+    let failed = |why| Error::File { path: options.output.clone(), why };
+    let mut sink = watched(file, &header, outlook).map_err(failed)?;
+    let started = What::Started { pid: Pid(pid), parent: None };
+    let started = Event { time_ns: header.began_ns, tid: Tid(pid), cpu: NO_CPU, what: started };
+    assembler.outside(&started, &mut sink).map_err(failed)?;
+    Ok((session, header, sink))
+}

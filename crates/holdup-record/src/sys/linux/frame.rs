@@ -1,0 +1,152 @@
+//! How a recording begins and ends, be it of a command or of a process that ran already.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use holdup_trace::{Ending, Event, Grade, Header, Writer};
+
+use super::assemble::Kind;
+use super::drain::{self, Finish, Recording, Scribe, Watched};
+use super::ids::{self, Ids};
+use super::perf::Linux;
+use super::plan::{self, Begin, Manner, Spec};
+use super::session::Session;
+use super::target::{Ended, Process};
+use super::watch::{Outlook, Watch};
+use super::{machine, refusal, signals};
+use crate::{Error, Options, Outcome, Target};
+
+/// Events that are known at the end, dated with the time given.
+pub type More<'a> = dyn Fn(u64) -> Vec<Event> + Sync + 'a;
+
+pub fn watched(file: File, header: &Header, outlook: Outlook) -> io::Result<Watched> {
+    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(outlook.counters, header) })
+}
+
+/// Runs a recording to its end and closes its file.
+pub fn finish(
+    output: &Path,
+    mut recording: Recording<'_, Linux>,
+    scribe: Scribe,
+    header: Header,
+    more: &More<'_>,
+) -> Result<Outcome, Error> {
+    let (finish, scribe) = drain::run(&mut recording, scribe);
+    let Recording { session, process, stop, .. } = recording;
+    let Scribe { mut assembler, mut sink, .. } = scribe;
+    let mut notes = session.notes.clone();
+    drop(session);
+    notes.extend(left_note(&finish));
+    let mut ending = ending(finish.reason, finish.ended, assembler.lost());
+    // If the file takes no more, these are missing as well.
+    let _ = more(ending.ended_ns).iter().try_for_each(|event| assembler.outside(event, &mut sink));
+    // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
+    let _ = sink.writer.finish(&ending);
+    let bytes = fs::metadata(output).map_or(0, |data| data.len());
+    // The file is whole before the wait for a command that outlives its recording: that may take long.
+    if process.is_child() && finish.ended.is_none() {
+        match wait_for(process, stop) {
+            Some(ended) => set_ended(&mut ending, ended),
+            None => notes.push(format!("the command goes on as process {}", process.pid)),
+        }
+    }
+    Ok(Outcome { header, ending, events: assembler.events(), bytes, notes })
+}
+
+/// Waits for a command that outlives its recording; `None` if the user does not want to.
+fn wait_for(process: &Process, stop: &AtomicBool) -> Option<Ended> {
+    while !stop.load(Ordering::Relaxed) {
+        if machine::poll(&[process.descriptor()], Duration::from_millis(100)).contains(&true) {
+            return process.ended(true);
+        }
+    }
+    signals::pass_on(process);
+    process.ended(false)
+}
+
+fn left_note(finish: &Finish) -> Option<String> {
+    (finish.ended.is_some() && finish.left > 0)
+        .then(|| format!("{} threads of processes that the command left behind go on", finish.left))
+}
+
+fn ending(reason: String, ended: Option<Ended>, lost: u64) -> Ending {
+    let mut ending = Ending {
+        ended_ns: machine::now_ns(),
+        reason,
+        lost,
+        recorder_cpu_ns: machine::own_cpu_ns(),
+        ..Ending::default()
+    };
+    if let Some(ended) = ended {
+        set_ended(&mut ending, ended);
+    }
+    ending
+}
+
+fn set_ended(ending: &mut Ending, ended: Ended) {
+    ending.status = Some(ended.status);
+    ending.voluntary = Some(ended.voluntary);
+    ending.involuntary = Some(ended.involuntary);
+    ending.user_ns = Some(ended.user_ns);
+    ending.kernel_ns = Some(ended.kernel_ns);
+}
+
+pub fn manner(options: &Options, begin: Begin) -> Manner {
+    Manner { begin, stack_bytes: options.stack_bytes, build_ids: true }
+}
+
+/// What is asked of the kernel, and what keeps its tracepoints cheap to close.
+pub fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
+    let ids = ids::find(&plan::tracepoints()).map_err(refusal::of_discovery)?;
+    let foreign_numbers = !machine::in_first_pid_namespace();
+    let specs = plan::plan(options, foreign_numbers, |name| ids.get(name).map(u64::from));
+    Ok((specs, ids))
+}
+
+pub fn header(
+    options: &Options,
+    session: &Session<Linux>,
+    outlook: &Outlook,
+    cpus: &[u16],
+    pid: u32,
+) -> Header {
+    let command = match &options.target {
+        Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        Target::Process(_) => Vec::new(),
+    };
+    let samples = session.has(|spec| spec.kind == Kind::Sample);
+    Header {
+        producer: format!("holdup {}", env!("CARGO_PKG_VERSION")),
+        began_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        began_ns: machine::now_ns(),
+        machine: machine::facts(cpus.len()),
+        target: holdup_trace::Target {
+            attached: matches!(options.target, Target::Process(_)),
+            command,
+            pids: vec![pid],
+        },
+        grade: Grade { hardware: outlook.counters.is_some(), lock_words: outlook.words, ..grade(session) },
+        sample_period_ns: if samples { 1_000_000_000 / u64::from(options.sample_hz.max(1)) } else { 0 },
+        stack_bytes: options.stack_bytes,
+        futex_zero_period: plan::ZERO_PERIOD,
+    }
+}
+
+fn grade(session: &Session<Linux>) -> Grade {
+    let has = |kind| session.has(|spec| spec.kind == kind);
+    Grade {
+        switches: true,
+        switch_reasons: has(Kind::Switch),
+        wakings: has(Kind::Waking),
+        foreign_wakings: has(Kind::Waking),
+        futexes: has(Kind::FutexWait) && has(Kind::FutexReturn),
+        calls: has(Kind::Call),
+        samples: has(Kind::Sample),
+        kernel: session.has(|spec| spec.kind == Kind::Sample && spec.kernel),
+        faults: has(Kind::MajorFault),
+        ..Grade::default()
+    }
+}

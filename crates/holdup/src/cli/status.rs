@@ -1,0 +1,27 @@
+//! How commands end.
+
+/// How a command ended; `main` makes the exit status of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// All is well.
+    Success,
+    /// The sweep ended, with cells whose lock failed.
+    CellsFailed,
+    /// The user stopped it.
+    Interrupted,
+    /// The exit status of the command that was run.
+    Child(u8),
+}
+
+impl Status {
+    /// The exit status.
+    pub fn code(self) -> u8 {
+        const SIGINT: u8 = 2;
+        match self {
+            Status::Success => 0,
+            Status::CellsFailed => 1,
+            Status::Interrupted => 128 + SIGINT,
+            Status::Child(status) => status,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What marks a file as a store of ours, and of which format.
+
+/// `hold` in ASCII: the header's mark of our files.
+pub const APPLICATION_ID: u32 = 0x686f_6c64;
+
+/// Version of the schema.
+pub const VERSION: u32 = 1;
