@@ -125,8 +125,13 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "truth",
-        help: "record programs whose fault is known, and compare what is said first (--quick: 2 minutes; all: see --help)",
+        help: "record programs whose fault is known, and compare what is said first (10 minutes; --quick: 2)",
         run: truth::run,
+    },
+    Command {
+        name: "truth-programs",
+        help: "install and record Debian's programs, and print what is said first beside what is true (root; 5 minutes)",
+        run: truth::programs::run,
     },
     Command {
         name: "record-cost",

@@ -40,12 +40,22 @@ const NEEDS: &[Need] = &[
 /// Wine's loader for 64-bit programs; Debian keeps it off the path.
 const WINE: &[&str] = &["wine64", "/usr/lib/wine/wine64"];
 
-/// Programs of other projects, which only `cargo xtask selftest-programs` runs.
+/// What only checks beyond CI run: programs of other projects, compilers of other languages.
 const MORE: &[Need] = &[
     Need { programs: &["memcached"], package: "memcached", why: "selftest-programs" },
     Need { programs: &["redis-server"], package: "redis-server", why: "selftest-programs" },
     Need { programs: &["sysbench"], package: "sysbench", why: "selftest-programs" },
     Need { programs: &["pigz"], package: "pigz", why: "selftest-programs" },
+    Need { programs: &["musl-gcc"], package: "musl-tools", why: "truth: static programs" },
+    Need { programs: &["go"], package: "golang-go", why: "truth: programs in Go" },
+    Need { programs: &["javac"], package: "default-jdk-headless", why: "truth: programs in Java" },
+    Need { programs: &["node"], package: "nodejs", why: "truth: programs in JavaScript" },
+    Need { programs: &["ruby"], package: "ruby", why: "truth: programs in Ruby" },
+    Need {
+        programs: &["/usr/include/tbb/parallel_for.h"],
+        package: "libtbb-dev",
+        why: "truth: programs on TBB",
+    },
     Need {
         programs: &["/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"],
         package: "libjemalloc2",
@@ -88,7 +98,19 @@ fn install(missing: &[&Need]) -> Result<(), String> {
     for need in missing {
         eprintln!("not here: {:<22} for {}", need.package, need.why);
     }
-    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    install_packages(&missing.iter().map(|need| need.package).collect::<Vec<_>>())
+}
+
+/// Installs those of these packages that are missing, or says why it cannot.
+pub fn install_packages(packages: &[&str]) -> Result<(), String> {
+    let is_missing = |package: &str| {
+        let status = Command::new("dpkg").args(["--status", package]).output();
+        !status.is_ok_and(|output| output.status.success())
+    };
+    let packages: Vec<&str> = packages.iter().copied().filter(|package| is_missing(package)).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
     let list = packages.join(" ");
     if found(&["apt-get"]).is_none() {
         return Err(format!(

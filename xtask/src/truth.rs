@@ -8,6 +8,7 @@ mod header;
 mod judge;
 mod matrix;
 mod page;
+pub mod programs;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -76,6 +76,9 @@ impl Row {
         self.share = first["share"].as_f64().or_else(|| first["severity_share"].as_f64());
         self.bound = first["bound"].as_f64();
         self.account = account(&report["account"]);
+        // A process has the program's name, cut to 15 characters: it is no sign that the subject is named.
+        let comm = &self.program[..self.program.len().min(15)];
+        let told: Vec<String> = names(first).iter().map(|name| name.replace(comm, "")).collect();
         self.note = names(first).first().cloned().unwrap_or_default();
         let Truth::Fault { kinds, subject, share } = truth else {
             self.is_right = self.said == "nothing";
@@ -83,7 +86,7 @@ impl Row {
         };
         self.is_right = kinds.contains(&self.said);
         if let (Some(subject), Variant::Plain) = (subject, self.variant) {
-            let is_named = names(first).iter().any(|name| subject.is_match(name));
+            let is_named = told.iter().any(|name| subject.is_match(name));
             self.is_named = Some(is_named);
             self.is_right &= is_named;
         }
