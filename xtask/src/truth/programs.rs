@@ -37,7 +37,7 @@ enum Runs {
     Server { server: &'static str, is_up: &'static str, load: &'static str },
 }
 
-const TEXT: &str = "[ -f text ] || seq 1 8000000 | sed 's/7/seven/g' > text";
+const TEXT: &str = "[ -f text ] || seq 1 4000000 | sed 's/7/seven/g' > text";
 const LINES: &str = "[ -f lines ] || seq 1 4000000 | awk '{ print ($1 * 7919) % 4000037, $1 }' > lines";
 /// A database of its own, made once.
 const DATABASE: &str = "[ -d data ] || mariadb-install-db --no-defaults --user=root --auth-root-authentication-method=normal \
@@ -79,7 +79,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "7z -mmt2",
         packages: &["p7zip-full"],
-        prepare: "[ -f text ] || seq 1 8000000 | sed 's/7/seven/g' > text; rm -f text.7z",
+        prepare: "[ -f text ] || seq 1 4000000 | sed 's/7/seven/g' > text; rm -f text.7z",
         runs: Runs::Command("7z a -bd -mmt2 -mx3 text.7z text"),
         truth: "healthy: it computes",
     },
@@ -94,14 +94,14 @@ const PROGRAMS: &[Program] = &[
         name: "convert -blur (OpenMP)",
         packages: &["imagemagick"],
         prepare: "true",
-        runs: Runs::Command("convert -size 1800x1800 xc:gray +noise Random -blur 0x12 blurred.png"),
+        runs: Runs::Command("convert -size 1200x1200 xc:gray +noise Random -blur 0x12 blurred.png"),
         truth: "serial phase: noise and PNG in one thread, the blur in all",
     },
     Program {
         name: "kccachetest wicked",
         packages: &["kyotocabinet-utils"],
         prepare: "true",
-        runs: Runs::Command("kccachetest wicked -th 4 -it 2 -capcnt 10000 200000"),
+        runs: Runs::Command("kccachetest wicked -th 4 -it 2 -capcnt 10000 150000"),
         truth: "hot lock: slot locks taken by spinning with sched_yield",
     },
     Program {
@@ -133,7 +133,7 @@ const PROGRAMS: &[Program] = &[
         prepare: "mkdir -p logs; printf 'events {}\\nhttp { access_log off; server { listen 127.0.0.1:18473; location / { return 200 hello; } } }\\n' > nginx.conf",
         runs: Runs::Server {
             server: "exec nginx -p $PWD -c $PWD/nginx.conf -e $PWD/error.log -g 'daemon off; master_process off; pid nginx.pid;'",
-            is_up: "wrk -t1 -c1 -d0.1s http://127.0.0.1:18473/",
+            is_up: "wrk -t1 -c1 -d1s http://127.0.0.1:18473/",
             load: "wrk -t1 -c16 -d6s http://127.0.0.1:18473/",
         },
         truth: "healthy: one worker that computes and waits for the network",
@@ -179,7 +179,7 @@ const PROGRAMS: &[Program] = &[
         name: "dd oflag=sync",
         packages: &["coreutils"],
         prepare: "true",
-        runs: Runs::Command("dd if=/dev/zero of=zeros bs=4k count=1500 oflag=sync"),
+        runs: Runs::Command("dd if=/dev/zero of=zeros bs=4k count=600 oflag=sync"),
         truth: "I/O: every write waits for the disk",
     },
     Program {
