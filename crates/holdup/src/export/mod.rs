@@ -13,6 +13,8 @@ use std::io;
 
 use holdup_analyze::{Facts, Finding, Reason, Report, State, Timeline};
 use holdup_trace::{NO_CPU, Tid};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::recording::name;
 
@@ -36,7 +38,8 @@ pub(crate) enum Label {
 }
 
 /// The colour groups of intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Group {
     Running,
     Runnable,

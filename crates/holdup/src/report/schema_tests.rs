@@ -171,3 +171,50 @@ fn the_document_names_every_column() {
         from += place.unwrap_or_else(|| panic!("{column} is not in its place in docs/export.md"));
     }
 }
+
+/// A schema as a type of TypeScript.
+fn typescript(schema: &Value) -> String {
+    let union = |any: &[Value]| any.iter().map(typescript).collect::<Vec<_>>().join(" | ");
+    if let Some(name) = schema["$ref"].as_str() {
+        return name.trim_start_matches("#/$defs/").to_owned();
+    }
+    if let Some(any) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
+        return union(any);
+    }
+    if let Some(literals) = schema["enum"].as_array() {
+        return literals.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+    }
+    match (&schema["const"], &schema["type"]) {
+        (Value::Null, Value::Array(types)) => {
+            union(&types.iter().map(|one| serde_json::json!({ "type": one })).collect::<Vec<_>>())
+        }
+        (Value::Null, kind) => match kind.as_str().unwrap() {
+            "integer" => "number".to_owned(),
+            "array" => format!("{}[]", typescript(&schema["items"])),
+            "object" => match schema["properties"].as_object() {
+                Some(properties) => {
+                    let fields = properties.iter().map(|(key, one)| format!("{key}: {}", typescript(one)));
+                    format!("{{ {} }}", fields.collect::<Vec<_>>().join("; "))
+                }
+                None => format!("Record<string, {}>", typescript(&schema["additionalProperties"])),
+            },
+            simple => simple.to_owned(),
+        },
+        (literal, _) => literal.to_string(),
+    }
+}
+
+#[test]
+fn the_types_of_the_page_are_those_of_its_data() {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    generator.subschema_for::<super::recording::json::Report<'_>>();
+    generator.subschema_for::<super::page::View>();
+    let types = generator
+        .definitions()
+        .iter()
+        .map(|(name, one)| format!("export type {name} = {};\n", typescript(one)));
+    let text = "// What a recording's page carries. Generated from the program's own types by a test, with HOLDUP_BLESS=1.\n\n"
+        .to_owned()
+        + &types.collect::<String>();
+    matches_file(&PathBuf::from("viewer/report.ts"), &text);
+}

@@ -1,7 +1,8 @@
 // The script of every page: the theme, sortable tables, charts that answer, and on a recording's page the timeline.
 
 import { charts } from "./charts";
-import { canInflate, json, type Report, type View } from "./data";
+import { canInflate, json } from "./data";
+import type { Report, View } from "../report";
 import { element } from "./dom";
 import * as format from "./format";
 import { makeSortable } from "./table";

@@ -1,6 +1,6 @@
 // Colours come from the style sheet, so that a theme is one list of variables; the timeline needs them as numbers.
 
-import type { View } from "./data";
+import type { View } from "../report";
 
 export type Rgb = readonly [number, number, number];
 

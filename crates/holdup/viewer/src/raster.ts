@@ -1,7 +1,7 @@
 // One row of the timeline as three lines of pixels: what ran (top), everything (middle), switches (strip below).
 // Each pixel is the mixture of what happened in its time, so that zooming out blurs but hides nothing.
 
-import type { StateRow } from "./data";
+import type { StateRow } from "../report";
 import type { Palette, Rgb } from "./palette";
 import { BUCKET_BYTES, pieceAt, type Exact, type Level, type Track, type Tracks } from "./tracks";
 

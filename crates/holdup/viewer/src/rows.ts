@@ -1,6 +1,6 @@
 // Which threads are shown, in which order, under which headings.
 
-import type { Report, View } from "./data";
+import type { Report, View } from "../report";
 
 export type Sort = "order" | "name" | "cpu" | "lock" | "switches";
 export type Grouping = "none" | "process" | "name";

@@ -1,6 +1,6 @@
 // What a timeline shows at the moment, for the parts that draw it and tell of it.
 
-import type { View } from "./data";
+import type { View } from "../report";
 import type { Row } from "./rows";
 import type { Tracks } from "./tracks";
 

@@ -1,6 +1,6 @@
 // What happened in a stretch of time, over the threads that are shown. Works in slices, so that the page stays smooth.
 
-import type { View } from "./data";
+import type { View } from "../report";
 import { pieceAt, type Tracks } from "./tracks";
 
 export interface Wait {

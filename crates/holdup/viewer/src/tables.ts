@@ -1,6 +1,6 @@
 // The tables of a recording: locks, threads, pairs, functions, binaries. Every figure comes from the JSON report.
 
-import type { Code, LockReport, PairReport, Report, ThreadReport, View } from "./data";
+import type { Code, Lock, Pair, Report, ThreadFacts, View } from "../report";
 import { element } from "./dom";
 import * as format from "./format";
 import { lockColour, ranks } from "./palette";
@@ -34,18 +34,18 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
   });
   const byTid = new Map(report.threads.map((thread, index) => [thread.tid, index]));
   const label = (tid: number) => view.threads[byTid.get(tid) ?? -1]?.label ?? `thread ${tid}`;
-  const life = (thread: ThreadReport) => Math.max(1, thread.ended_ns - thread.born_ns);
+  const life = (thread: ThreadFacts) => Math.max(1, thread.ended_ns - thread.born_ns);
   const index = new Map(report.threads.map((thread, at) => [thread, at]));
-  const row = (thread: ThreadReport) => view.threads[index.get(thread) ?? -1];
+  const row = (thread: ThreadFacts) => view.threads[index.get(thread) ?? -1];
   const since = (time: number) => time - Number(view.zero_ns);
 
   const ranked = ranks(view);
-  const colour = (lock: LockReport) => {
+  const colour = (lock: Lock) => {
     const rank = ranked.get(report.locks.indexOf(lock));
     return rank === undefined ? null : lockColour(rank);
   };
 
-  const locks = new Table<LockReport>(
+  const locks = new Table<Lock>(
     "Locks",
     report.locks,
     [
@@ -74,7 +74,7 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
     },
   );
 
-  const threads = new Table<ThreadReport>(
+  const threads = new Table<ThreadFacts>(
     "Threads",
     report.threads,
     [
@@ -101,7 +101,7 @@ export function tables(root: HTMLElement, report: Report, view: View, line: Time
     { empty: "No thread ran.", pick: (thread) => line?.lead(index.get(thread) ?? -1) },
   );
 
-  const pairs = new Table<PairReport>(
+  const pairs = new Table<Pair>(
     "Pairs",
     report.pairs,
     [

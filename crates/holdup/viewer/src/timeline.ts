@@ -1,6 +1,6 @@
 // The timeline: rows of threads against time, zoom and pan, two markers, and what is under the pointer.
 
-import type { Report, View } from "./data";
+import type { Report, View } from "../report";
 import { button, choice, element } from "./dom";
 import * as format from "./format";
 import { Overview } from "./overview";

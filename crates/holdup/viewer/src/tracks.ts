@@ -1,6 +1,7 @@
 // A thread's row: summaries at several levels, and exactly what it did when, as columns.
 
-import { blob, type ThreadRow, type View } from "./data";
+import { blob } from "./data";
+import type { ThreadRow, View } from "../report";
 
 /** As in track.rs: running, runnable, lock, blocked, the state off CPU, and the switches as a logarithm. */
 export const BUCKET_BYTES = 6;

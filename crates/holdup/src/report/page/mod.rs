@@ -16,5 +16,7 @@ mod trial;
 
 use frame::json;
 pub(crate) use frame::{CLOSE, environment, header, open, visible, whole};
+#[cfg(test)]
+pub(super) use recording::View;
 pub use recording::recording;
 pub use trial::trial;

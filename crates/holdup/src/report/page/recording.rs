@@ -1,20 +1,20 @@
 //! The page of a recording: findings, the timeline, tables.
 //!
 //! Its figures are the JSON report itself (`report --json`), so that they cannot differ; beside it stand the names as reports
-//! say them and the timeline's columns. viewer/src/data.ts reads what is written here.
+//! say them and the timeline's columns. The types of viewer/report.ts are generated from what is written here.
 
 use std::io::{self, BufWriter, Write};
 
 use holdup_analyze::{Problem, Report, Timeline};
 use holdup_trace::Tid;
 use maud::html;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::super::number;
 use super::super::recording::{json as report_json, summary};
 use super::pack::{self, Column};
-use super::states::States;
+use super::states::{StateRow, States};
 use super::track::{NO_WAKER, Track};
 use super::{CLOSE, findings, header, open, visible};
 use crate::export::{Directory, timeline};
@@ -102,7 +102,7 @@ fn tracks(
     let mut tracks: Vec<Track> = rows.map(|row| Track::new(row, zero_ns, &mut states)).collect();
     let loose = wakes(kept, directory, zero_ns, &mut tracks);
     let mut summaries = Vec::new();
-    let threads: Vec<Value> = tracks
+    let threads = tracks
         .iter()
         .enumerate()
         .map(|(index, track)| {
@@ -110,18 +110,12 @@ fn tracks(
             for buckets in &levels {
                 summaries.extend(track.summary(*buckets, start_ns, end_ns, &states));
             }
-            thread(report, index, track, &levels, zero_ns)
+            ThreadRow::new(report, index, track, levels, zero_ns)
         })
         .collect();
-    let lost: Vec<Value> = report.problems.iter().filter_map(|problem| lost(problem, zero_ns)).collect();
-    let view = json!({
-        "zero_ns": zero_ns.to_string(),
-        "start_ns": start_ns,
-        "end_ns": end_ns,
-        "states": states.table(facts),
-        "threads": threads,
-        "lost": lost,
-    });
+    let lost = report.problems.iter().filter_map(|problem| Lost::new(problem, zero_ns)).collect();
+    let zero_ns = zero_ns.to_string();
+    let view = View { zero_ns, start_ns, end_ns, states: states.table(facts), threads, lost };
     element("view", &view, out)?;
     blob("summaries", &summaries, out)?;
     for (index, track) in tracks.iter().enumerate() {
@@ -130,33 +124,85 @@ fn tracks(
     blob("wakes", &loose, out)
 }
 
-fn thread(report: &Report, index: usize, track: &Track, levels: &[u64], zero_ns: u64) -> Value {
-    let facts = &report.facts;
-    let thread = &facts.threads[index];
-    let weakens =
-        |problem: &&Problem| matches!(problem, Problem::SwitchesDiffer { tid, .. } if *tid == thread.tid);
-    let problem = report.problems.iter().find(weakens).map(|problem| summary::problem(facts, problem));
-    let process = facts.processes.iter().find(|process| process.pid == thread.pid);
-    json!({
-        "label": name::thread_in(facts, thread),
-        "name": text::clean(name::thread_name(facts, thread)),
-        "problem": problem,
-        "process": format!("{} ({})", text::clean(process.map_or("", |process| &process.name)), thread.pid.0),
-        "born_ns": thread.born_ns.saturating_sub(zero_ns),
-        "ended_ns": thread.ended_ns.saturating_sub(zero_ns),
-        "pieces": track.pieces.len(),
-        "levels": levels,
-    })
+/// What describes the timeline. Times count from its zero.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct View {
+    /// The zero on the machine's monotonic clock, as text: it may not fit a double.
+    zero_ns: String,
+    /// First moment.
+    start_ns: u64,
+    /// Last moment.
+    end_ns: u64,
+    /// The kinds of states that threads were in, by number.
+    states: Vec<StateRow>,
+    /// The threads, as in the report.
+    threads: Vec<ThreadRow>,
+    /// Where events were lost.
+    lost: Vec<Lost>,
 }
 
-fn lost(problem: &Problem, zero_ns: u64) -> Option<Value> {
-    match problem {
-        Problem::Lost { count, from_ns, to_ns, .. } => Some(json!({
-            "count": count,
-            "from_ns": from_ns.saturating_sub(zero_ns),
-            "to_ns": to_ns.saturating_sub(zero_ns),
-        })),
-        _ => None,
+/// A thread of the timeline.
+#[derive(Serialize, JsonSchema)]
+struct ThreadRow {
+    /// Its name and number.
+    label: String,
+    /// Its name.
+    name: String,
+    /// Why its figures are too low, if they are.
+    problem: Option<String>,
+    /// Its process, with the number.
+    process: String,
+    /// First moment.
+    born_ns: u64,
+    /// Last moment.
+    ended_ns: u64,
+    /// Pieces of its track.
+    pieces: usize,
+    /// Buckets of each of its summaries.
+    levels: Vec<u64>,
+}
+
+impl ThreadRow {
+    fn new(report: &Report, index: usize, track: &Track, levels: Vec<u64>, zero_ns: u64) -> ThreadRow {
+        let facts = &report.facts;
+        let thread = &facts.threads[index];
+        let weakens =
+            |problem: &&Problem| matches!(problem, Problem::SwitchesDiffer { tid, .. } if *tid == thread.tid);
+        let problem = report.problems.iter().find(weakens).map(|problem| summary::problem(facts, problem));
+        let process = facts.processes.iter().find(|process| process.pid == thread.pid);
+        ThreadRow {
+            label: name::thread_in(facts, thread),
+            name: text::clean(name::thread_name(facts, thread)),
+            problem,
+            process: format!(
+                "{} ({})",
+                text::clean(process.map_or("", |process| &process.name)),
+                thread.pid.0
+            ),
+            born_ns: thread.born_ns.saturating_sub(zero_ns),
+            ended_ns: thread.ended_ns.saturating_sub(zero_ns),
+            pieces: track.pieces.len(),
+            levels,
+        }
+    }
+}
+
+/// A stretch in which events were lost.
+#[derive(Serialize, JsonSchema)]
+struct Lost {
+    /// How many.
+    count: u64,
+    /// From.
+    from_ns: u64,
+    /// To.
+    to_ns: u64,
+}
+
+impl Lost {
+    fn new(problem: &Problem, zero_ns: u64) -> Option<Lost> {
+        let Problem::Lost { count, from_ns, to_ns, .. } = problem else { return None };
+        let since = |ns: u64| ns.saturating_sub(zero_ns);
+        Some(Lost { count: *count, from_ns: since(*from_ns), to_ns: since(*to_ns) })
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use holdup_analyze::{Facts, State};
 use holdup_trace::NO_CPU;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::export::{Group, Label};
 
@@ -30,7 +31,7 @@ impl States {
     }
 
     /// For the page: group, words, and the CPU or the lock.
-    pub(super) fn table(&self, facts: &Facts) -> Value {
+    pub(super) fn table(&self, facts: &Facts) -> Vec<StateRow> {
         let row = |state: &State| {
             let (cpu, lock) = match *state {
                 State::Running { cpu } if cpu != NO_CPU => (Some(cpu), None),
@@ -39,20 +40,21 @@ impl States {
                 }
                 _ => (None, None),
             };
-            json!({ "group": key(Group::of(*state)), "label": Label::of(*state).text(facts), "cpu": cpu, "lock": lock })
+            StateRow { group: Group::of(*state), label: Label::of(*state).text(facts), cpu, lock }
         };
         self.states.iter().map(row).collect()
     }
 }
 
-/// The group's key in the page.
-fn key(group: Group) -> &'static str {
-    match group {
-        Group::Running => "running",
-        Group::Runnable => "runnable",
-        Group::Lock => "lock",
-        Group::Idle => "idle",
-        Group::Blocked => "blocked",
-        Group::Lost => "lost",
-    }
+/// A kind of state.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct StateRow {
+    /// How it is drawn.
+    group: Group,
+    /// In words.
+    label: String,
+    /// On which CPU the thread runs, where that is known.
+    cpu: Option<u16>,
+    /// The index of the lock that it waits for.
+    lock: Option<u32>,
 }
