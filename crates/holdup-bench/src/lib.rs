@@ -14,6 +14,7 @@ mod lock;
 pub mod machine;
 pub mod sample;
 pub mod spec;
+pub mod suggest;
 mod sys;
 pub mod worker;
 mod workload;

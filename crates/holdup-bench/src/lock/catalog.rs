@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::table::for_each;
+use crate::suggest::did_you_mean;
 use crate::sys;
 
 /// What `holdup list locks` shows of one lock.
@@ -44,12 +45,9 @@ pub fn check_name(text: &str) -> Result<&'static str, String> {
             "there is no lock '{text}' here, only on {system}; 'holdup list locks' shows what there is"
         ));
     }
-    let nearest = all().iter().map(|entry| (distance(text, entry.name), entry.name)).min();
-    let hint = match nearest {
-        Some((distance, name)) if distance <= name.len() / 2 => format!("did you mean '{name}'? "),
-        _ => String::new(),
-    };
-    Err(format!("there is no lock '{text}'; {hint}'holdup list locks' shows them"))
+    let hint = did_you_mean(text, all().iter().map(|entry| entry.name));
+    let end = if hint.is_empty() { ";" } else { "" };
+    Err(format!("there is no lock '{text}'{hint}{end} 'holdup list locks' shows them all"))
 }
 
 /// Locks that only one system has, and which.
@@ -106,21 +104,6 @@ impl LockEntry {
             _ => false,
         }
     }
-}
-
-/// How many letters must change to make one word the other (Levenshtein).
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, letter) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 /// Family names of `holdup_locks`, as lists show them.

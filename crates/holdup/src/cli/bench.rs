@@ -194,7 +194,7 @@ impl Options {
         }
         output::print(&show::screen(run, charts_on_screen(run, &plots)))?;
         if !outcome.interrupted {
-            output::print(&show::advice(&advice::next(run, cpus(run))))?;
+            output::show(&show::advice(&advice::next(run, cpus(run))))?;
             output::print(&self.closing(run))?;
         }
         Ok(())

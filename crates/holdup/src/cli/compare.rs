@@ -34,6 +34,6 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let store = options.store.open_existing()?;
     let old = store.load(store.find(&options.old)?)?;
     let new = store.load(store.find(&options.new)?)?;
-    output::print(&report::compare::table(&report::compare::runs(&old, &new), &output::style()))?;
+    output::show(&report::compare::view(&report::compare::runs(&old, &new)))?;
     Ok(Status::Success)
 }

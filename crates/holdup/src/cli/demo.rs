@@ -12,9 +12,9 @@ use holdup_record::Detail;
 use super::try_::Bar;
 use super::{Error, Status, output, stop, try_};
 use crate::recording::{self, Recording, Window};
+use crate::report::document::{Document, Ink, ink};
 use crate::report::recording::{sentences, summary};
-use crate::report::{Style, number, trial as shown};
-use crate::text;
+use crate::report::{number, trial as shown};
 use crate::trial::figure::Metric;
 use crate::trial::keep;
 use crate::trial::plan::Verdict;
@@ -59,12 +59,11 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let exe = std::env::current_exe().map_err(|why| {
         Error::Argument(format!("cannot find this program's own file to start it again: {why}"))
     })?;
-    let style = output::style();
     let mut bar = Bar::new();
-    output::print(&opening(&style))?;
+    output::show(&opening())?;
     bar.now("recording", 0.0);
-    let told = finding(&exe, stop, &style);
-    bar.hide(|| output::print(&told))?;
+    let told = finding(&exe, stop);
+    bar.hide(|| output::show(&told))?;
     if stop.load(Ordering::Relaxed) {
         return Ok(Status::Interrupted);
     }
@@ -72,20 +71,15 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let tried = trial(&subject, options.seed, stop, &mut bar);
     bar.finish();
     let (rules, trial) = tried?;
-    output::print(&cures(&subject, &rules, &trial, &style))?;
+    output::show(&cures(&subject, &rules, &trial))?;
     Ok(if stop.load(Ordering::Relaxed) { Status::Interrupted } else { Status::Success })
 }
 
-fn paragraph(what: &str, style: &Style) -> String {
-    format!("{}\n", text::wrap(what, style.width, 0))
-}
-
-fn opening(style: &Style) -> String {
-    let what = format!(
+fn opening() -> Document {
+    Document::from(format!(
         "{NAME}, a program inside holdup: {SELLERS} threads sell tickets on {}, and every sale takes one lock for some 50 ns.",
         number::counted(holdup_run::allowed_cpus().len(), "CPU")
-    );
-    paragraph(&what, style)
+    ))
 }
 
 fn words(exe: &Path) -> Vec<OsString> {
@@ -93,21 +87,21 @@ fn words(exe: &Path) -> Vec<OsString> {
 }
 
 /// What a recording says, or why there is none.
-fn finding(exe: &Path, stop: &AtomicBool, style: &Style) -> String {
-    let title = title(1, "What holds it up?", "holdup record -- ./ticket-office", style);
-    let said = match recorded(exe, stop) {
-        Ok(recording) => seen(&recording, style),
-        Err(why) => paragraph(
-            &format!("Nothing could be recorded here: {why}. 'holdup doctor' says what would allow it."),
-            style,
-        ),
-    };
-    format!("{title}{said}")
+fn finding(exe: &Path, stop: &AtomicBool) -> Document {
+    let mut told = Document::default();
+    title(&mut told, 1, "What holds it up?", "holdup record -- ./ticket-office");
+    match recorded(exe, stop) {
+        Ok(recording) => seen(&mut told, &recording),
+        Err(why) => told.paragraph(format!(
+            "Nothing could be recorded here: {why}. 'holdup doctor' says what would allow it."
+        )),
+    }
+    told
 }
 
-fn title(number: u32, question: &str, command: &str, style: &Style) -> String {
-    let question = style.paint(crate::report::Ink::Bold, &format!("{number}. {question}"));
-    format!("\n{question}  $ {command}\n")
+fn title(told: &mut Document, number: u32, question: &str, command: &str) {
+    told.gap();
+    told.line(ink(Ink::Bold, format!("{number}. {question}")) + "  $ " + command);
 }
 
 fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
@@ -139,32 +133,30 @@ fn folder() -> std::io::Result<PathBuf> {
 }
 
 /// The worst finding; and the worst about a lock, if that is another one: locks are what the cures are for.
-fn seen(recording: &Recording, style: &Style) -> String {
+fn seen(told: &mut Document, recording: &Recording) {
     let findings = &recording.report.findings;
     let Some(worst) = findings.first() else {
-        return paragraph(&summary::headline(recording), style)
-            + &paragraph(
-                "On a machine with idle CPUs, threads hardly ever wait for the lock; other programs that use all CPUs hide it too.",
-                style,
-            );
+        told.paragraph(summary::headline(recording));
+        told.paragraph(
+            "On a machine with idle CPUs the lock is hardly ever waited for; other programs that use all CPUs hide it too.",
+        );
+        return;
     };
     let is_about_a_lock = |finding: &&Finding| {
         finding.subjects.iter().any(|subject| matches!(subject, holdup_analyze::Subject::Lock { .. }))
     };
     let lock = findings.iter().find(is_about_a_lock).filter(|lock| !std::ptr::eq(*lock, worst));
-    std::iter::once(worst).chain(lock).map(|finding| shown_finding(recording, finding, style)).collect()
-}
-
-fn shown_finding(recording: &Recording, finding: &Finding, style: &Style) -> String {
-    let words = sentences::of(recording, finding);
-    let evidence: Vec<&str> = words.evidence.iter().take(4).map(String::as_str).collect();
-    let lines = [("seen", evidence.join(", ")), ("try", words.cure.to_owned())];
-    let mut out = paragraph(&words.what, style);
-    for (label, what) in lines.into_iter().filter(|(_, what)| !what.is_empty()) {
-        let wrapped = text::wrap(&what, style.width - 8, 0).replace('\n', "\n        ");
-        out.push_str(&format!("  {} {wrapped}\n", text::left(label, 5)));
+    for finding in std::iter::once(worst).chain(lock) {
+        let words = sentences::of(recording, finding);
+        let evidence: Vec<&str> = words.evidence.iter().take(4).map(String::as_str).collect();
+        told.paragraph(&words.what);
+        told.indented(2, |inner| {
+            if !evidence.is_empty() {
+                inner.field(5, "seen", |value| value.paragraph(evidence.join(", ")));
+            }
+            inner.field(5, "try", |value| value.paragraph(words.cure));
+        });
     }
-    out
 }
 
 fn subject(exe: &Path) -> Result<Subject, Error> {
@@ -206,13 +198,19 @@ fn trial(
 }
 
 /// The trial, and what to do with one's own program.
-fn cures(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {
-    let mut out = title(2, "Which fix helps?", "holdup try -- ./ticket-office", style);
-    out.push_str(&shown::result(subject, rules, trial, style));
+fn cures(subject: &Subject, rules: &Rules, trial: &Trial) -> Document {
+    let mut told = Document::default();
+    title(&mut told, 2, "Which cure helps?", "holdup try -- ./ticket-office");
+    told.append(shown::result(subject, rules, trial));
     if let Verdict::Helps(at) = trial.verdict {
         let own = Program::with_values(vec![format!("./{NAME}").into()], Vec::new());
-        out.push_str(&title(3, "Keep it:", &keep::keep(&trial.tried[at].remedy, &own).line, style));
+        title(&mut told, 3, "Keep it:", &keep::keep(&trial.tried[at].remedy, &own).line);
     }
-    out.push_str("\nYour own program:\n  holdup record -- PROGRAM ...   what holds it up\n  holdup try -- PROGRAM ...      which fix helps, or that none does\n");
-    out
+    told.gap();
+    told.paragraph("Your own program:");
+    told.indented(2, |inner| {
+        inner.line("holdup record -- PROGRAM ...   what holds it up");
+        inner.line("holdup try -- PROGRAM ...      which cure helps, or that none does");
+    });
+    told
 }

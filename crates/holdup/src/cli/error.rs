@@ -20,13 +20,6 @@ pub enum Error {
     Help(Result<(), io::Error>),
     /// A factor does not take a value.
     Factor(FactorError),
-    /// No lock has this name.
-    UnknownLock {
-        /// The name as given.
-        name: String,
-        /// The name that looks most like it.
-        nearest: Option<&'static str>,
-    },
     /// An argument is not what it must be.
     Argument(String),
     /// The store cannot serve.
@@ -84,15 +77,6 @@ impl fmt::Display for Error {
             }
             Error::Factor(why @ FactorError::Value { .. }) => {
                 write!(f, "{why}; 'holdup list factors' shows every factor and its values")
-            }
-            Error::UnknownLock { name, nearest: Some(nearest) } => {
-                write!(
-                    f,
-                    "there is no lock '{name}'; did you mean '{nearest}'? 'holdup list locks' shows them all"
-                )
-            }
-            Error::UnknownLock { name, nearest: None } => {
-                write!(f, "there is no lock '{name}'; 'holdup list locks' shows them all")
             }
             Error::Argument(text) | Error::Unmeasured(text) => f.write_str(text),
             Error::Store(why) => why.fmt(f),

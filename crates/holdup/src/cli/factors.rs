@@ -44,26 +44,7 @@ pub fn axis(name: &str, text: &str) -> Result<(&'static str, Vec<String>), Error
 /// # Errors
 /// There is none.
 pub fn check_lock(name: &str) -> Result<(), Error> {
-    let locks = holdup_bench::locks::all();
-    if locks.iter().any(|lock| lock.name == name) {
-        return Ok(());
-    }
-    let nearest = nearest(name, locks.iter().map(|lock| lock.name));
-    Err(Error::UnknownLock { name: name.to_owned(), nearest })
-}
-
-/// The word most like `name`, if any is like it at all: few letters differ, or it is the beginning.
-pub fn nearest<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    const ALIKE: f64 = 0.6;
-    const BEGINNING: usize = 3;
-    words
-        .map(|word| match name.len() >= BEGINNING && word.starts_with(name) {
-            true => (ALIKE, word),
-            false => (strsim::normalized_damerau_levenshtein(name, word), word),
-        })
-        .filter(|(alike, _)| *alike >= ALIKE)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, word)| word)
+    holdup_bench::locks::check_name(name).map(|_| ()).map_err(Error::Argument)
 }
 
 impl FromArgMatches for FactorFlags {
@@ -102,20 +83,5 @@ fn flag(factor: &'static Factor) -> Arg {
     match factor.switch {
         true => arg.num_args(0..=1).default_missing_value("on").require_equals(true),
         false => arg.allow_hyphen_values(true),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_misspelled_lock_gets_a_suggestion_and_nonsense_none() {
-        let names = ["none", "pthread", "ticket"];
-        assert_eq!(nearest("ptread", names.into_iter()), Some("pthread"));
-        assert_eq!(nearest("tiket", names.into_iter()), Some("ticket"));
-        assert_eq!(nearest("pth", names.into_iter()), Some("pthread"));
-        assert_eq!(nearest("xyz", names.into_iter()), None);
-        assert_eq!(nearest("broken-pthread-mutex", names.into_iter()), None);
     }
 }

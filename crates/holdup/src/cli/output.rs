@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Error;
 use crate::report::Style;
 use crate::report::document::Document;
+use crate::text;
 
 /// Columns where no terminal says how wide it is.
 pub const WIDTH: usize = 80;
@@ -68,14 +69,16 @@ pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Tells the user what went wrong.
+/// Tells the user what went wrong. Names of files, locks and keys in it may come from anywhere: nothing in them reaches the
+/// terminal but text.
 pub fn complain(error: &Error) {
-    match error {
+    let said = match error {
         // clap has already laid out its message in lines.
-        Error::Usage(text) => note(text.trim_end()),
-        Error::Help(_) => {}
-        error => note(format_args!("holdup: {error}")),
-    }
+        Error::Usage(text) => text.trim_end().to_owned(),
+        Error::Help(_) => return,
+        error => format!("holdup: {error}"),
+    };
+    said.split('\n').for_each(|line| note(text::clean(line)));
 }
 
 /// Writes a file of results; one that exists is only replaced with `force`.

@@ -132,8 +132,8 @@ impl Options {
             let runs: Vec<_> = all.iter().map(|one| (&one.outcome.record, &one.claims)).collect();
             return output::print(&json(&runs));
         }
-        let mut text = report::claims::table(&claims, &output::style());
-        text.extend(all.first().map(|one| show::machine(&one.outcome.record)));
+        let mut text = report::claims::table(&claims).terminal(&output::style());
+        text.extend(all.first().map(|one| show::machine(&one.outcome.record).terminal(&output::style())));
         text.push_str(&self.next(all, &claims));
         output::print(&text)
     }

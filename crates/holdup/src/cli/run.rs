@@ -202,7 +202,7 @@ pub fn screen(experiment: &Experiment, record: &RunRecord, claims: &[ClaimResult
     let mut text = show::screen(record, &plots);
     if !claims.is_empty() {
         text.push('\n');
-        text.push_str(&report::claims::table(claims, &output::style()));
+        text.push_str(&report::claims::table(claims).terminal(&output::style()));
     }
     text + &format!("\nThe same again, in the same order:\n  {}\n", record.command)
 }

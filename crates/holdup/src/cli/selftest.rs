@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use holdup_bench::suggest::did_you_mean;
 use holdup_bench::work::parse_ns;
 use holdup_control::Policy;
 use holdup_run::OwnProgram;
 use holdup_run::behaviour::{self, Behaviour};
 
-use super::factors::nearest;
 use super::with::refused;
 use super::{Error, Status, output, progress};
 use crate::interposer::{policy, program};
 use crate::report;
+use crate::report::document::Document;
 use crate::selftest::{self, Configuration, Plan, SelftestError};
 
 /// First argument of a process that tries one behaviour of locks; not for users.
@@ -104,7 +105,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let results = results.map_err(|why| explain(why, options.library.as_deref()))?;
     output::print(&match options.json {
         true => format!("{:#}\n", report::selftest::json(&results)),
-        false => report::selftest::screen(&results, &output::style()) + &library.unwrap_or_default(),
+        false => report::selftest::screen(&results).terminal(&output::style()) + &library.unwrap_or_default(),
     })?;
     Ok(if results.all_hold() { Status::Success } else { Status::CellsFailed })
 }
@@ -174,8 +175,7 @@ fn time(flag: &str, text: &str) -> Result<Duration, Error> {
 fn named(name: &str) -> Result<&'static Behaviour, Error> {
     let all = behaviour::all();
     all.iter().find(|one| one.name == name).ok_or_else(|| {
-        let nearest = nearest(name, all.iter().map(|one| one.name));
-        let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?"));
+        let hint = did_you_mean(name, all.iter().map(|one| one.name));
         Error::Argument(format!(
             "there is no behaviour '{name}'{hint} 'holdup selftest --list' shows them all"
         ))
@@ -214,7 +214,7 @@ fn replaced(path: &Path) -> Result<String, Error> {
             some(&missing)
         ),
     };
-    Ok(format!("\n{}\n", crate::text::wrap(&sentence, output::WIDTH, 0)))
+    Ok(format!("\n{}", Document::from(sentence).terminal(&output::style())))
 }
 
 /// The first of these, and how many more.

@@ -8,8 +8,8 @@ use crate::advice::Advice;
 use crate::claim::ClaimResult;
 use crate::plot::Plot;
 use crate::report;
+use crate::report::document::Document;
 use crate::results::RunRecord;
-use crate::text;
 
 /// Table and charts of a run, and the machine it was measured on.
 pub fn screen(run: &RunRecord, plots: &[Plot]) -> String {
@@ -18,14 +18,14 @@ pub fn screen(run: &RunRecord, plots: &[Plot]) -> String {
     for plot in plots {
         let _ = write!(text, "\n{}", report::chart::terminal(run, plot, &style));
     }
-    text + &machine(run)
+    text + &machine(run).terminal(&style)
 }
 
 /// No figure without its environment: what matters most of it, in a sentence. The page and the exports have all of it.
-pub fn machine(run: &RunRecord) -> String {
+pub fn machine(run: &RunRecord) -> Document {
     let fact = |name: &str| {
-        let value = run.environment.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
-        value.filter(|value| !value.starts_with("n/a")).map(text::clean)
+        let value = run.environment.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
+        value.filter(|value| !value.starts_with("n/a"))
     };
     let cpus = run.cpus().map(|n| report::number::counted(n as usize, "CPU"));
     let guest = fact("virtualised").filter(|yes| yes == "yes").map(|_| "in a virtual machine".to_owned());
@@ -33,12 +33,12 @@ pub fn machine(run: &RunRecord) -> String {
     let clock = fact("clock_source").map(|clock| format!("clock {clock}"));
     let facts: Vec<String> =
         [fact("cpu"), cpus, guest, fact("kernel"), fact("libc"), clock, load].into_iter().flatten().collect();
-    match facts.is_empty() {
-        true => String::new(),
-        false => {
-            format!("\n{}\n", text::wrap(&format!("Measured on {}.", facts.join(", ")), output::WIDTH, 2))
-        }
+    let mut machine = Document::default();
+    if !facts.is_empty() {
+        machine.gap();
+        machine.hanging(2, format!("Measured on {}.", facts.join(", ")));
     }
+    machine
 }
 
 /// The run as JSON, for programs.
@@ -66,13 +66,17 @@ pub fn page(
 }
 
 /// What to try next.
-pub fn advice(advice: &[Advice]) -> String {
-    if advice.is_empty() {
-        return String::new();
+pub fn advice(advice: &[Advice]) -> Document {
+    let mut next = Document::default();
+    if !advice.is_empty() {
+        next.gap();
+        next.paragraph("What to try next");
     }
-    let mut out = String::from("\nWhat to try next\n");
     for Advice { why, command } in advice {
-        let _ = writeln!(out, "  {}\n    {command}", text::wrap(why, output::WIDTH - 2, 2));
+        next.indented(2, |inner| {
+            inner.paragraph(why);
+            inner.indented(2, |inner| inner.command([command]));
+        });
     }
-    out
+    next
 }

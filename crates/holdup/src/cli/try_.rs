@@ -141,11 +141,12 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     if options.json {
         output::print(&json)?;
     } else {
-        let mut screen = shown::screen(&subject, &rules, &trial, &output::style());
+        let mut screen = shown::screen(&subject, &rules, &trial);
         if let Some(path) = kept {
-            screen.push_str(&format!("\nRaw samples: {}\n", path.display()));
+            screen.gap();
+            screen.line(format!("Raw samples: {}", path.display()));
         }
-        output::print(&screen)?;
+        output::show(&screen)?;
     }
     Ok(if stop.load(Ordering::Relaxed) { Status::Interrupted } else { Status::Success })
 }

@@ -139,7 +139,7 @@ fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
     if options.profile.is_some() {
         show(named.into_iter().flatten().collect(), options.limit, &style);
     }
-    output::note(interposed::coverage(run, &style).trim_end());
+    output::note(interposed::coverage(run).terminal(&style).trim_end());
     Ok(())
 }
 

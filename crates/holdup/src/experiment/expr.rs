@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use holdup_bench::spec::{FACTORS, Factor, Spec};
+use holdup_bench::suggest::did_you_mean;
 
 use crate::metric::{METRICS, Metric};
 
@@ -396,21 +397,6 @@ pub fn parse_number(text: &str, scope: Scope<'_>) -> Result<Expr, ExprError> {
         true => Err(ExprError::new(0, "this compares; a number is needed here")),
         false => Ok(expr),
     }
-}
-
-/// The nearest of these names, if one is near enough to be what was meant.
-pub fn nearest<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    among
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().min(name.len()) / 3)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// `; did you mean 'x'?`, or nothing.
-pub fn did_you_mean<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(name, among).map_or_else(String::new, |near| format!("; did you mean '{near}'?"))
 }
 
 impl Expr {

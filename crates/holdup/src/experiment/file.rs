@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use holdup_bench::locks;
 use holdup_bench::spec::{FACTORS, Factor, Spec};
+use holdup_bench::suggest::did_you_mean;
 use holdup_bench::work::parse_ns;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::expr::{
-    ExprError, Scope, Series, SweepCells, did_you_mean, parse_condition, parse_number, series_value,
-};
+use super::expr::{ExprError, Scope, Series, SweepCells, parse_condition, parse_number, series_value};
 use super::sentence::Sentence;
 use super::{Claim, DeclaredSweep, Experiment, Needs};
 use crate::metric::{METRICS, Metric};

@@ -111,14 +111,6 @@ impl Drop for Control {
     }
 }
 
-/// The name of most likeness, if any is like it at all.
-pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |candidate: &str| strsim::normalized_damerau_levenshtein(name, candidate);
-    let near = names.into_iter().map(|candidate| (likeness(candidate), candidate));
-    let best = near.filter(|(likeness, _)| *likeness >= 0.5).max_by(|a, b| a.0.total_cmp(&b.0));
-    best.map(|(_, name)| name)
-}
-
 /// What names of the folders of runs begin with; the number of holdup's process follows.
 const RUN: &str = "run-";
 
@@ -160,11 +152,5 @@ mod tests {
         assert_eq!(list("libjemalloc.so.2"), "/a/lib.so:libjemalloc.so.2");
         assert_eq!(list(" /x.so:/y.so  libz.so:"), "/a/lib.so:/x.so:/y.so:libz.so");
         assert_eq!(list("/b/holdup-preload-00ff.so:/x.so"), "/a/lib.so:/x.so");
-    }
-
-    #[test]
-    fn the_nearest_name_is_like_it() {
-        assert_eq!(nearest("adaptve", ["glibc", "adaptive"]), Some("adaptive"));
-        assert_eq!(nearest("qqqq", ["glibc", "adaptive"]), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Policies as they stand on a command line: `glibc`, `spin-park:100`, `spin-learn`, `ttas`, `capped:2`, `throttle:1`.
 
+use holdup_bench::suggest::nearest;
 use holdup_control::Policy;
 
 /// A policy that can be chosen.
@@ -99,8 +100,10 @@ fn meant(name: &str) -> &str {
 
 fn unknown(name: &str) -> String {
     let names = CHOICES.iter().map(|choice| choice.name).chain(ALIASES.iter().map(|(alias, _)| *alias));
-    let nearest = super::nearest(name, names);
-    let hint = nearest.map_or_else(String::new, |nearest| format!("did you mean '{}'? ", meant(nearest)));
+    let hint = match nearest(name, names) {
+        Some(nearest) => format!("did you mean '{}'? ", meant(nearest)),
+        None => String::new(),
+    };
     format!("there is no lock policy '{name}'; {hint}there are {}", list())
 }
 

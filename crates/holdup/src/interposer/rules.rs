@@ -8,7 +8,9 @@ use holdup_control::{Policy, RULE_INIT, RULE_OBJECT, RULE_SITE, RULES};
 use holdup_trace::Header;
 
 use super::program::Program;
-use super::{Rule, nearest, policy};
+use holdup_bench::suggest::nearest;
+
+use super::{Rule, policy};
 use crate::recording::binaries::Binaries;
 
 /// What the user asked for one lock, or a few of one name.

@@ -2,32 +2,45 @@
 
 use std::fmt::Write as _;
 
-use super::{Ink, Style, number};
+use super::document::{Document, Ink, Text, ink};
+use super::number;
 use crate::claim::{ClaimResult, Verdict};
 use crate::text;
 
-/// Widest label of a claim's lines.
-const LABEL: usize = 9;
-
 /// One paragraph per claim, counts at the end.
-pub fn table(claims: &[ClaimResult], style: &Style) -> String {
-    let mut out = String::new();
-    let mut experiment: Option<&str> = None;
+pub fn table(claims: &[ClaimResult]) -> Document {
+    let mut all = Document::default();
+    let mut experiment = None;
     for claim in claims {
-        if experiment != Some(&claim.experiment) {
-            if experiment.is_some() {
-                out.push('\n');
-            }
-            let _ = writeln!(out, "{}", style.paint(Ink::Bold, &text::clean(&claim.experiment)));
-            experiment = Some(&claim.experiment);
+        if experiment.replace(&claim.experiment) != Some(&claim.experiment) {
+            all.heading(&claim.experiment);
         }
-        one(&mut out, claim, style);
+        all.field(4, &claim.id, |value| value.paragraph(&claim.claim));
+        all.indented(5, |inner| one(inner, claim));
     }
     if !claims.is_empty() {
-        out.push('\n');
+        all.gap();
     }
-    let _ = writeln!(out, "{}", text::wrap(&summary(claims), style.width, 2));
-    out
+    all.hanging(2, summary(claims));
+    all
+}
+
+fn one(inner: &mut Document, claim: &ClaimResult) {
+    let colour = match claim.verdict {
+        Verdict::Holds => Ink::Good,
+        Verdict::Differs => Ink::Bad,
+        Verdict::NotMeasurable => Ink::Faint,
+    };
+    for (label, words) in [
+        ("published", Text::from(&claim.published)),
+        ("measured", measured(claim).into()),
+        ("verdict", ink(colour, verdict(claim))),
+        ("why", Text::from(&claim.why)),
+    ] {
+        if !words.is_empty() {
+            inner.field(10, label, |value| value.paragraph(words));
+        }
+    }
 }
 
 /// How many claims hold, differ, cannot be measured here, and which of them are close.
@@ -64,39 +77,4 @@ pub fn measured(claim: &ClaimResult) -> String {
         }
         _ => words,
     }
-}
-
-fn one(out: &mut String, claim: &ClaimResult, style: &Style) {
-    let ink = match claim.verdict {
-        Verdict::Holds => Ink::Good,
-        Verdict::Differs => Ink::Bad,
-        Verdict::NotMeasurable => Ink::Faint,
-    };
-    let said = text::wrap(&text::clean(&claim.claim), style.width.saturating_sub(5).max(20), 0);
-    let mut id = text::clean(&claim.id);
-    // An id that is longer than those of the sources has a line of its own.
-    if text::columns(&id) > 4 {
-        let _ = writeln!(out, "{id}");
-        id.clear();
-    }
-    for part in said.lines() {
-        let _ = writeln!(out, "{} {part}", text::left(&id, 4));
-        id.clear();
-    }
-    let mut line = |label: &str, words: &str, ink: Option<Ink>| {
-        if words.is_empty() {
-            return;
-        }
-        let indent = 5 + LABEL + 2;
-        let words = text::wrap(words, style.width.saturating_sub(indent).max(20), 0);
-        for (i, part) in words.lines().enumerate() {
-            let label = if i == 0 { label } else { "" };
-            let part = ink.map_or_else(|| part.to_owned(), |ink| style.paint(ink, part));
-            let _ = writeln!(out, "     {}  {part}", text::left(label, LABEL));
-        }
-    };
-    line("published", &text::clean(&claim.published), None);
-    line("measured", &measured(claim), None);
-    line("verdict", &verdict(claim), Some(ink));
-    line("why", &text::clean(&claim.why), None);
 }

@@ -1,11 +1,10 @@
 //! Two runs side by side: the same cells, measured at different times or on different machines.
 
-use std::fmt::Write as _;
-
 use holdup_bench::spec::{FACTORS, Spec};
 
+use super::document::{Column, Document, Ink, Table, Text, ink};
 use super::figures::{self, Difference};
-use super::{Ink, Style, number};
+use super::number;
 use crate::metric::Metric;
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
@@ -61,31 +60,8 @@ pub fn unpaired_ratio(over: &CellRecord, under: &CellRecord, metric: &Metric) ->
     let values = |cell: &CellRecord| -> Vec<f64> {
         cell.counted().filter_map(|(_, sample)| metric.of(sample)).collect()
     };
-    ratio_of_medians(&values(over), &values(under))
+    stats::ratio_of_medians(&values(over), &values(under))
 }
-
-/// The ratio of two medians with a 95% percentile bootstrap interval of two independent samples (Efron and Tibshirani,
-/// "An Introduction to the Bootstrap", 1993, section 8.3), seeded: the same values always give the same interval.
-pub fn ratio_of_medians(over: &[f64], under: &[f64]) -> Option<Estimate> {
-    let quotient = |over: f64, under: f64| (under != 0.0).then(|| over / under);
-    let median = quotient(stats::median(over)?, stats::median(under)?)?;
-    let n = over.len().min(under.len());
-    if n < 2 {
-        return Some(Estimate { median, low: median, high: median, n });
-    }
-    let mut random = fastrand::Rng::with_seed(BOOTSTRAP_SEED);
-    let mut draw = |values: &[f64]| {
-        let drawn: Vec<f64> = values.iter().map(|_| values[random.usize(..values.len())]).collect();
-        stats::median(&drawn)
-    };
-    let mut ratios: Vec<f64> = (0..RESAMPLES).filter_map(|_| quotient(draw(over)?, draw(under)?)).collect();
-    ratios.sort_unstable_by(f64::total_cmp);
-    let at = |share: f64| ratios.get(((ratios.len().max(1) - 1) as f64 * share).round() as usize).copied();
-    Some(Estimate { median, low: at(0.025)?, high: at(0.975)?, n })
-}
-
-const RESAMPLES: usize = 2000;
-const BOOTSTRAP_SEED: u64 = 0x2545_F491_4F6C_DD1D;
 
 /// Compares two runs: the cells that both have, matched by sweep and every factor.
 pub fn runs(before: &RunRecord, after: &RunRecord) -> Comparison {
@@ -171,42 +147,34 @@ fn environment(before: &RunRecord, after: &RunRecord) -> Vec<(String, String, St
 /// Facts that are never the same twice and say nothing about the machine.
 const VOLATILE: &[&str] = &["load_before", "clock_ns", "clock_system_call_ns", "time_stamp_ns"];
 
-/// The comparison as text.
-pub fn table(comparison: &Comparison, style: &Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", style.paint(Ink::Bold, &text::wrap(&headline(comparison), style.width, 0)));
+/// The comparison for people.
+pub fn view(comparison: &Comparison) -> Document {
+    let mut view = Document::default();
+    view.headline(headline(comparison));
     let run = |(id, when): (i64, i64)| format!("run {id} ({})", number::utc(when));
-    let runs = format!(
+    view.paragraph(format!(
         "Time per operation in {} against {}; below 1 = the second is faster. The runs were measured at different times, so \
          drift of the machine is not taken out.",
         run(comparison.before),
         run(comparison.after)
-    );
-    let _ = writeln!(out, "{}", text::wrap(&runs, style.width, 0));
+    ));
     if !comparison.rows.is_empty() {
-        out.push('\n');
-        rows(&mut out, comparison, style);
+        view.gap();
+        view.table(rows(comparison));
     }
-    let mut section = |title: &str, lines: Vec<String>| {
-        if !lines.is_empty() {
-            let _ = writeln!(out, "\n{title}");
-            for line in lines {
-                let _ = writeln!(out, "  {}", text::wrap(&line, style.width.saturating_sub(2), 4));
-            }
-        }
-    };
     let environment = comparison.environment.iter();
-    section(
-        "What else is different",
-        environment
-            .map(|(name, before, after)| {
-                format!("{}: {} -> {}", text::clean(name), text::clean(before), text::clean(after))
-            })
-            .collect(),
-    );
-    section(&format!("Only run {} has figures for", comparison.before.0), names(&comparison.only_before));
-    section(&format!("Only run {} has figures for", comparison.after.0), names(&comparison.only_after));
-    out
+    let environment = environment.map(|(name, before, after)| format!("{name}: {before} -> {after}"));
+    let only = |run: i64| format!("Only run {run} has figures for");
+    for (title, lines) in [
+        ("What else is different".to_owned(), environment.collect()),
+        (only(comparison.before.0), names(&comparison.only_before)),
+        (only(comparison.after.0), names(&comparison.only_after)),
+    ] {
+        if !lines.is_empty() {
+            view.section(title, lines);
+        }
+    }
+    view
 }
 
 /// How many cells changed, and which changed most.
@@ -234,51 +202,30 @@ fn headline(comparison: &Comparison) -> String {
     )
 }
 
-fn rows(out: &mut String, comparison: &Comparison, style: &Style) {
-    let rows = &comparison.rows;
-    let names: Vec<String> = rows.iter().map(|row| cell_name(&row.sweep, &row.spec, rows)).collect();
-    let heads = [format!("run {}", comparison.before.0), format!("run {}", comparison.after.0)];
-    let time = |estimate: &Estimate| number::time_ns(estimate.median);
-    let ratios: Vec<String> = rows.iter().map(|row| number::ratio_interval(&row.ratio)).collect();
-    let widest = |texts: &[String]| texts.iter().map(|text| text::columns(text)).max().unwrap_or(0);
-    let times = 7.max(heads.iter().map(|head| head.len()).max().unwrap_or(0));
-    let (ratio_width, verdict_width) = (widest(&ratios).max("ratio".len()), "no difference shown".len());
-    let figures = times * 2 + ratio_width + verdict_width + 8;
-    let name_width = widest(&names).min(style.width.saturating_sub(figures).max(12)).max("cell".len());
-    let head = format!(
-        "{}  {}  {}  {}  verdict",
-        text::left("cell", name_width),
-        text::right(&heads[0], times),
-        text::right(&heads[1], times),
-        text::left("ratio", ratio_width)
-    );
-    let _ = writeln!(out, "{}", style.paint(Ink::Faint, &head));
-    for ((row, name), ratio) in rows.iter().zip(&names).zip(&ratios) {
-        let lines = text::wrap(name, name_width, 0);
-        let mut lines: Vec<&str> = lines.lines().collect();
-        let last = lines.pop().unwrap_or_default();
-        for line in lines {
-            let _ = writeln!(out, "{line}");
-        }
-        let mut last = text::left(last, name_width);
-        if text::columns(&last) > name_width {
-            let _ = writeln!(out, "{last}");
-            last = " ".repeat(name_width);
-        }
-        let ink = match row.verdict {
+fn rows(comparison: &Comparison) -> Table {
+    let run = |id: i64| Column::right(&format!("run {id}"));
+    let mut table = Table::new([
+        Column::left("cell").wrapped(),
+        run(comparison.before.0),
+        run(comparison.after.0),
+        Column::fixed("ratio"),
+        Column::fixed("verdict"),
+    ]);
+    for row in &comparison.rows {
+        let colour = match row.verdict {
             Change::Faster => Ink::Good,
             Change::Slower => Ink::Bad,
             Change::NotShown => Ink::Faint,
         };
-        let _ = writeln!(
-            out,
-            "{last}  {}  {}  {}  {}",
-            text::right(&time(&row.before_ns), times),
-            text::right(&time(&row.after_ns), times),
-            text::left(ratio, ratio_width),
-            style.paint(ink, &row.verdict.to_string())
-        );
+        table.row([
+            Text::from(cell_name(&row.sweep, &row.spec, &comparison.rows)),
+            number::time_ns(row.before_ns.median).into(),
+            number::time_ns(row.after_ns.median).into(),
+            number::ratio_interval(&row.ratio).into(),
+            ink(colour, row.verdict.to_string()),
+        ]);
     }
+    table
 }
 
 /// What tells a cell from the others that both runs have.
@@ -347,15 +294,16 @@ mod tests {
 
     #[test]
     fn two_runs_each_decide_nothing() {
-        let ratio = ratio_of_medians(&[1.0, 1.1], &[2.0, 2.1]).unwrap();
+        let ratio = stats::ratio_of_medians(&[1.0, 1.1], &[2.0, 2.1]).unwrap();
         assert_eq!((Difference::of(&ratio), ratio.n), (Difference::TooFew, 2));
-        assert_eq!(ratio_of_medians(&[], &[1.0]), None);
-        assert_eq!(ratio_of_medians(&[1.0], &[0.0]), None);
+        assert_eq!(stats::ratio_of_medians(&[], &[1.0]), None);
+        assert_eq!(stats::ratio_of_medians(&[1.0], &[0.0]), None);
     }
 
     #[test]
     fn the_interval_of_a_clear_difference_excludes_one() {
-        let ratio = ratio_of_medians(&[1.0, 1.1, 1.05, 0.95, 1.0], &[2.0, 2.1, 1.9, 2.05, 2.0]).unwrap();
+        let ratio =
+            stats::ratio_of_medians(&[1.0, 1.1, 1.05, 0.95, 1.0], &[2.0, 2.1, 1.9, 2.05, 2.0]).unwrap();
         assert!(ratio.low > 0.4 && ratio.median == 0.5 && ratio.high < 0.6, "{ratio:?}");
         assert_eq!(Difference::of(&ratio), Difference::Below);
     }

@@ -107,9 +107,24 @@ pub fn percent(share: f64) -> String {
     if share > 0.0 && share < 0.005 { "<1%".to_owned() } else { format!("{:.0}%", share * 100.0) }
 }
 
-/// Words for a count: `1 run`, `5 runs`.
+/// Words for a count: `1 run`, `5 runs`, `2 processes`.
 pub fn counted(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+    format!("{n} {}", plural(n as u64, noun))
+}
+
+/// The same with a count that may be large: `12.3k switches`.
+pub fn counted_roughly(n: u64, noun: &str) -> String {
+    format!("{} {}", count(n as f64), plural(n, noun))
+}
+
+fn plural(n: u64, noun: &str) -> String {
+    let hisses = ["s", "x", "ch", "sh"].iter().any(|end| noun.ends_with(end));
+    let ending = match n {
+        1 => "",
+        _ if hisses => "es",
+        _ => "s",
+    };
+    format!("{noun}{ending}")
 }
 
 /// Seconds since 1970 as a UTC date and time: `2026-01-31 08:05:00 UTC`.
@@ -203,6 +218,15 @@ mod tests {
         ] {
             assert_eq!(time_ns(ns), text);
         }
+    }
+
+    #[test]
+    fn counts_have_their_plural() {
+        assert_eq!(
+            [counted(1, "run"), counted(0, "run"), counted(2, "process")],
+            ["1 run", "0 runs", "2 processes"]
+        );
+        assert_eq!([1, 12_345].map(|n| counted_roughly(n, "switch")), ["1 switch", "12.3k switches"]);
     }
 
     #[test]

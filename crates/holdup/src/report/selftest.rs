@@ -1,24 +1,25 @@
 //! What `holdup selftest` found: a matrix of behaviours and configurations, the reasons below; or all of it as JSON.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
-use super::{Ink, Style, number};
+use super::document::{Column, Document, Ink, Table, Text, ink};
+use super::number;
 use crate::interposer::Process;
 use crate::selftest::{Cell, Configuration, Failure, Results, span};
-use crate::text;
+use crate::shell;
 
 /// Failures that are told in full.
 const MOST_TOLD: usize = 10;
 
 /// Headline, matrix, reasons.
-pub fn screen(results: &Results, style: &Style) -> String {
-    let mut out = text::wrap(&headline(results), style.width, 0) + "\n";
-    out = style.paint(Ink::Bold, out.trim_end()) + "\n" + &style.paint(Ink::Faint, &effort(results)) + "\n";
-    matrix(&mut out, results, style);
-    reasons(&mut out, results, style);
-    out
+pub fn screen(results: &Results) -> Document {
+    let mut screen = Document::default();
+    screen.headline(headline(results));
+    screen.paragraph(ink(Ink::Faint, effort(results)));
+    screen.gap();
+    screen.table(matrix(results));
+    reasons(&mut screen, results);
+    screen
 }
 
 fn headline(results: &Results) -> String {
@@ -57,129 +58,99 @@ fn effort(results: &Results) -> String {
 }
 
 /// Two lines of heading for each configuration.
-fn heading(configuration: &Configuration) -> [String; 2] {
+fn heading(configuration: &Configuration) -> String {
     match configuration {
-        Configuration::Native => ["native".to_owned(), String::new()],
+        Configuration::Native => "native\n".to_owned(),
         Configuration::Policy(policy) => {
             let name = policy.to_string();
             let hyphen = name.find('-').map_or(name.len(), |at| at + 1);
             let (first, second) = name.split_once(':').unwrap_or_else(|| name.split_at(hyphen));
-            [first.to_owned(), second.to_owned()]
+            format!("{first}\n{second}")
         }
-        Configuration::Flip(_, every) => ["flip".to_owned(), span(*every)],
-        Configuration::Library(_) => ["library".to_owned(), String::new()],
+        Configuration::Flip(_, every) => format!("flip\n{}", span(*every)),
+        Configuration::Library(_) => "library\n".to_owned(),
     }
 }
 
-fn mark(cell: &Cell) -> (&'static str, Ink) {
+fn mark(cell: &Cell) -> Text {
     match &cell.failure {
-        Some((_, Failure::Hangs)) => ("hang", Ink::Bad),
-        Some((_, Failure::Fails(_))) => ("FAIL", Ink::Bad),
-        None if cell.tries == 0 => ("n/a", Ink::Faint),
-        None => ("ok", Ink::Good),
+        Some((_, Failure::Hangs)) => ink(Ink::Bad, "hang"),
+        Some((_, Failure::Fails(_))) => ink(Ink::Bad, "FAIL"),
+        None if cell.tries == 0 => ink(Ink::Faint, "n/a"),
+        None => ink(Ink::Good, "ok"),
     }
 }
 
-fn matrix(out: &mut String, results: &Results, style: &Style) {
-    let names = results.plan.behaviours.iter().map(|one| one.name.len()).max().unwrap_or(0);
-    let headings: Vec<[String; 2]> = results.plan.configurations.iter().map(heading).collect();
-    let width =
-        |column: &usize| headings[*column].iter().map(|line| text::columns(line)).max().unwrap_or(0).max(4);
-    for block in blocks(headings.len(), style.width.saturating_sub(names), width) {
-        out.push('\n');
-        for line in [0, 1] {
-            let titles = block
-                .iter()
-                .map(|column| " ".to_owned() + &text::right(&headings[*column][line], width(column)));
-            let titles = " ".repeat(names) + &titles.collect::<String>();
-            if !titles.trim().is_empty() {
-                let _ = writeln!(out, "{}", titles.trim_end());
-            }
-        }
-        for (behaviour, row) in results.plan.behaviours.iter().zip(&results.cells) {
-            out.push_str(&text::left(behaviour.name, names));
-            for column in &block {
-                let (mark, ink) = mark(&row[*column]);
-                let _ = write!(out, " {}", text::right(&style.paint(ink, mark), width(column)));
-            }
-            out.push('\n');
-        }
-    }
-}
-
-/// Columns side by side as long as there is room; at least one.
-fn blocks(columns: usize, room: usize, width: impl Fn(&usize) -> usize) -> Vec<Vec<usize>> {
-    let mut blocks: Vec<Vec<usize>> = Vec::new();
-    let mut left = 0;
-    for column in 0..columns {
-        let needs = width(&column) + 1;
-        match blocks.last_mut() {
-            Some(block) if needs <= left => block.push(column),
-            _ => {
-                blocks.push(vec![column]);
-                left = room;
-            }
-        }
-        left = left.saturating_sub(needs);
-    }
-    blocks
-}
-
-fn reasons(out: &mut String, results: &Results, style: &Style) {
+fn matrix(results: &Results) -> Table {
     let plan = &results.plan;
-    let mut failures = 0;
+    let columns = plan.configurations.iter().map(|one| Column::right(&heading(one)).at_least(4));
+    let mut table = Table::new([Column::fixed("")].into_iter().chain(columns)).gap(1).in_blocks();
     for (behaviour, row) in plan.behaviours.iter().zip(&results.cells) {
-        for (configuration, cell) in plan.configurations.iter().zip(row) {
-            let Some((seed, failure)) = &cell.failure else { continue };
-            failures += 1;
-            if failures > MOST_TOLD {
-                continue;
-            }
-            let why = match failure {
-                Failure::Hangs => format!("no end within {}", span(plan.limit)),
-                Failure::Fails(why) => text::clean(why),
-            };
-            let times = if cell.tries > 1 {
-                format!(" ({} of {} runs)", cell.tries - cell.held, cell.tries)
-            } else {
-                String::new()
-            };
-            let line = format!("{} {}: {why}{times}", behaviour.name, configuration.phrase());
-            let _ = writeln!(out, "\n{}", style.paint(Ink::Bad, &text::wrap(&line, style.width, 2)));
-            let explanation = match configuration {
-                Configuration::Native => format!("must hold: {}", behaviour.holds),
-                _ => format!("must hold: {}; when it does not, often {}", behaviour.holds, behaviour.wrong),
-            };
-            let _ = writeln!(out, "  {}", text::wrap(&explanation, style.width - 2, 2));
-            let _ = writeln!(out, "  again: {}", again(configuration, behaviour.name, *seed));
-        }
+        table.row([Text::from(behaviour.name)].into_iter().chain(row.iter().map(mark)));
     }
-    if failures > MOST_TOLD {
-        let _ = writeln!(out, "\n{} more; 'holdup selftest --json' has all reasons", failures - MOST_TOLD);
+    table
+}
+
+fn reasons(screen: &mut Document, results: &Results) {
+    let plan = &results.plan;
+    let tried = |row| plan.configurations.iter().zip(row);
+    let rows = plan.behaviours.iter().zip(&results.cells);
+    let cells = rows.flat_map(|(behaviour, row)| tried(row).map(move |(how, cell)| (behaviour, how, cell)));
+    let failed =
+        cells.filter_map(|(behaviour, how, cell)| Some((behaviour, how, cell, cell.failure.as_ref()?)));
+    let failed: Vec<_> = failed.collect();
+    for (behaviour, how, cell, (seed, failure)) in failed.iter().take(MOST_TOLD) {
+        let why = match failure {
+            Failure::Hangs => format!("no end within {}", span(plan.limit)),
+            Failure::Fails(why) => why.clone(),
+        };
+        let times = match cell.tries {
+            0 | 1 => String::new(),
+            tries => format!(" ({} of {tries} runs)", tries - cell.held),
+        };
+        let explanation = match how {
+            Configuration::Native => format!("must hold: {}", behaviour.holds),
+            _ => format!("must hold: {}; when it does not, often {}", behaviour.holds, behaviour.wrong),
+        };
+        screen.gap();
+        screen.hanging(2, ink(Ink::Bad, format!("{} {}: {why}{times}", behaviour.name, how.phrase())));
+        screen.indented(2, |inner| {
+            inner.paragraph(explanation);
+            inner.field(6, "again:", |value| value.command(again(how, behaviour.name, *seed)));
+        });
+    }
+    if failed.len() > MOST_TOLD {
+        screen.gap();
+        screen.paragraph(format!(
+            "{} more; 'holdup selftest --json' has all reasons",
+            failed.len() - MOST_TOLD
+        ));
     }
 }
 
-/// The command that tries the same once more.
-fn again(configuration: &Configuration, behaviour: &str, seed: u64) -> String {
-    let how = match configuration {
-        Configuration::Native => "--native".to_owned(),
-        Configuration::Policy(policy) => format!("--policies {policy} --flip 0"),
+/// The command that tries the same once more, where it may be broken.
+fn again(configuration: &Configuration, behaviour: &str, seed: u64) -> Vec<String> {
+    let mut command = vec!["holdup selftest".to_owned()];
+    match configuration {
+        Configuration::Native => command.push("--native".to_owned()),
+        Configuration::Policy(policy) => command.push(format!("--policies {policy} --flip 0")),
         Configuration::Flip(policies, every) => {
             let policies: Vec<String> = policies.iter().map(ToString::to_string).collect();
-            format!("--policies {} --flip {}", policies.join(","), span(*every))
+            command.push(format!("--policies {}", policies.join(",")));
+            command.push(format!("--flip {}", span(*every)));
         }
-        Configuration::Library(path) => format!("--library '{}'", path.display()),
-    };
-    format!("holdup selftest {how} --seed {seed} {behaviour}")
+        Configuration::Library(path) => {
+            command.push(format!("--library {}", shell::quoted(&path.to_string_lossy())));
+        }
+    }
+    command.extend([format!("--seed {seed}"), behaviour.to_owned()]);
+    command
 }
 
 /// What became of a program while policies took turns.
 pub fn flipped(flips: u64, processes: &[Process]) -> String {
     let sum = |one: fn(&Process) -> u64| processes.iter().map(one).sum::<u64>();
-    let processes = match processes.len() {
-        1 => "1 process".to_owned(),
-        count => format!("{count} processes"),
-    };
+    let processes = number::counted(processes.len(), "process");
     format!(
         "holdup: the policy was set {flips} times; {} acquisitions in {processes} were served, {} of them contended, {} slept; \
          {} were left to the C library",
@@ -208,7 +179,7 @@ pub fn json(results: &Results) -> Value {
             "tries": cell.tries,
             "held": cell.held,
             "failed_seed": cell.failure.as_ref().map(|(seed, _)| seed),
-            "again": cell.failure.as_ref().map(|(seed, _)| again(configuration, behaviour, *seed)),
+            "again": cell.failure.as_ref().map(|(seed, _)| again(configuration, behaviour, *seed).join(" ")),
             "elapsed_ns": cell.elapsed.as_nanos() as u64,
             "acquisitions_seen": cell.served,
         })
@@ -252,6 +223,7 @@ mod tests {
     use holdup_run::behaviour;
 
     use super::*;
+    use crate::report::Style;
     use crate::selftest::Plan;
 
     fn results(cells: impl Fn(usize, usize) -> Cell) -> Results {
@@ -285,7 +257,7 @@ mod tests {
     #[test]
     fn the_matrix_fits_on_one_screen() {
         let results = results(|_, _| held());
-        let screen = screen(&results, &Style::default());
+        let screen = screen(&results).terminal(&Style::default());
         assert!(
             screen.starts_with(
                 "21 behaviours of locks hold natively and under 8 configurations.\n189 runs in 9 s, seed 3\n"
@@ -305,9 +277,9 @@ mod tests {
             (6, 8) => failed(Failure::Hangs),
             _ => held(),
         });
-        let screen = screen(&results, &Style::default());
+        let screen = screen(&results).terminal(&Style::default());
         assert!(screen.starts_with("2 of 21 behaviours"), "{screen}");
-        assert!(screen.lines().all(|line| line.len() <= 80 || line.contains("again: ")), "{screen}");
+        assert!(screen.lines().all(|line| line.len() <= 80 || line.contains("--policies ")), "{screen}");
         let ways = [
             "trylock under spin-park:100: two threads\n",
             "again: holdup selftest --policies spin-park:100 --flip 0 --seed 3 trylock\n",
@@ -325,17 +297,11 @@ mod tests {
             (1, _) => Cell::default(),
             _ => held(),
         });
-        let screen = screen(&results, &Style::default());
+        let screen = screen(&results).terminal(&Style::default());
         assert!(
             screen.starts_with("1 of 21 behaviours does not hold on this machine even natively"),
             "{screen}"
         );
         assert_eq!(screen.matches(" n/a").count(), 8);
-    }
-
-    #[test]
-    fn configurations_that_do_not_fit_stand_below() {
-        assert_eq!(blocks(5, 20, |_| 7), [vec![0, 1], vec![2, 3], vec![4]]);
-        assert_eq!(blocks(1, 2, |_| 7), [vec![0]]);
     }
 }

@@ -55,7 +55,7 @@ fn the_terminal_charts_are_the_golden_ones() {
 
 #[test]
 fn the_table_of_claims_is_the_golden_one() {
-    let text = claims::table(&specimen::claims(), &Style::default());
+    let text = claims::table(&specimen::claims()).terminal(&Style::default());
     assert_fits(&text, 80);
     golden("claims.txt", &text);
 }
@@ -73,7 +73,7 @@ fn the_comparison_is_the_golden_one() {
             sample.elapsed_ns *= 2;
         }
     }
-    let text = compare::table(&compare::runs(&before, &after), &Style::default());
+    let text = compare::view(&compare::runs(&before, &after)).terminal(&Style::default());
     assert_fits(&text, 80);
     golden("compare.txt", &text);
 }
@@ -85,7 +85,7 @@ fn foreign_text_reaches_no_terminal_unclean() {
     for plot in chart::default_plots(&run) {
         all.push_str(&chart::terminal(&run, &plot, &Style::default()));
     }
-    all.push_str(&compare::table(&compare::runs(&run, &specimen::full()), &Style::default()));
+    all.push_str(&compare::view(&compare::runs(&run, &specimen::full())).terminal(&Style::default()));
     assert!(!all.contains(['\u{1b}', '\u{202e}', '\u{0}', '\r']), "{all}");
 }
 
@@ -272,8 +272,8 @@ fn everything(run: &crate::results::RunRecord, width: usize) -> String {
     for plot in &plots {
         all.push_str(&chart::terminal(run, plot, &style));
     }
-    all.push_str(&compare::table(&compare::runs(run, &specimen::single()), &style));
-    all.push_str(&claims::table(&specimen::claims(), &style));
+    all.push_str(&compare::view(&compare::runs(run, &specimen::single())).terminal(&style));
+    all.push_str(&claims::table(&specimen::claims()).terminal(&style));
     all.push_str(&super::csv::run(run));
     all.push_str(&serde_json::to_string(&super::json::Run::new(run)).unwrap());
     all.push_str(&html::page(run, &plots, &[]));

@@ -9,27 +9,40 @@ use crate::trial::remedy::Change;
 use crate::trial::run::{Failure, Subject};
 use crate::trial::search::{Rules, Trial, Tried};
 
-use super::{Ink, Style, number};
+use super::document::{Column, Document, Ink, Table, Text, ink};
+use super::number::{self, counted_roughly as counted};
 
-/// All of it, as text.
-pub fn screen(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {
-    let mut out = style.paint(Ink::Bold, &text::wrap(&headline(subject, trial), style.width, 0));
-    out.push_str("\n\n");
-    out.push_str(&table(subject, trial, style));
+/// All of it.
+pub fn screen(subject: &Subject, rules: &Rules, trial: &Trial) -> Document {
+    let mut screen = Document::default();
+    screen.headline(headline(subject, trial));
+    screen.gap();
+    screen.table(table(subject, trial));
     for paragraph in paragraphs(subject, rules, trial) {
-        out.push('\n');
-        out.push_str(&text::wrap(&paragraph, style.width, 0));
-        out.push('\n');
+        screen.gap();
+        screen.paragraph(paragraph);
     }
-    out.push_str(&keeping(subject, trial));
-    out
+    if let Verdict::Helps(at) = trial.verdict {
+        let keep = keep(&trial.tried[at].remedy, &subject.tried());
+        screen.gap();
+        screen.paragraph("Keep it:");
+        screen.indented(2, |inner| {
+            inner.command([keep.line]);
+            inner.paragraph(keep.permanent);
+        });
+    }
+    screen
 }
 
 /// Verdict, ranking and how they were found: what a demonstration needs.
-pub fn result(subject: &Subject, rules: &Rules, trial: &Trial, style: &Style) -> String {
-    let headline = style.paint(Ink::Bold, &text::wrap(&headline(subject, trial), style.width, 0));
-    let method = text::wrap(&method(subject, rules, trial), style.width, 0);
-    format!("{headline}\n\n{}\n{method}\n", table(subject, trial, style))
+pub fn result(subject: &Subject, rules: &Rules, trial: &Trial) -> Document {
+    let mut result = Document::default();
+    result.headline(headline(subject, trial));
+    result.gap();
+    result.table(table(subject, trial));
+    result.gap();
+    result.paragraph(method(subject, rules, trial));
+    result
 }
 
 /// The verdict in a sentence.
@@ -76,112 +89,99 @@ fn most_missed(trial: &Trial) -> Option<f64> {
 }
 
 /// The ranking.
-fn table(subject: &Subject, trial: &Trial, style: &Style) -> String {
-    let mut ranked: Vec<&Tried> = trial.tried.iter().filter(|tried| tried.failure.is_none()).collect();
+fn table(subject: &Subject, trial: &Trial) -> Table {
+    let mut table = Table::new([
+        Column::left("remedy").whole(),
+        Column::right("speed"),
+        Column::fixed("interval"),
+        Column::right("CPU time"),
+        Column::right("switches"),
+        Column::right("runs"),
+        Column::fixed(""),
+    ]);
     let value = |tried: &Tried| tried.ratio.or(tried.flipped).map_or(f64::NEG_INFINITY, |ratio| ratio.ratio);
+    let mut ranked: Vec<&Tried> = trial.tried.iter().filter(|tried| tried.failure.is_none()).collect();
     ranked.sort_by(|a, b| value(b).total_cmp(&value(a)));
-    let width = trial.tried.iter().map(|tried| text::columns(&name(tried))).max().unwrap_or(0).clamp(9, 26);
-    let mut out =
-        format!("{}    speed  interval       CPU time  switches  runs\n", text::left("remedy", width));
-    let mut base_shown = false;
-    for tried in ranked {
-        if !base_shown && value(tried) < 1.0 {
-            out.push_str(&baseline_row(subject, trial, width));
-            base_shown = true;
-        }
-        out.push_str(&row(tried, trial, width, style));
+    let (better, worse) = ranked.split_at(ranked.partition_point(|tried| value(tried) >= 1.0));
+    for tried in better {
+        table.row(row(tried, trial));
     }
-    if !base_shown {
-        out.push_str(&baseline_row(subject, trial, width));
+    table.row(baseline_row(subject, trial));
+    for tried in worse {
+        table.row(row(tried, trial));
     }
-    out.push_str(&failures(trial, width, style));
-    out
+    failures(&mut table, trial);
+    table
 }
 
-fn name(tried: &Tried) -> String {
-    text::clean(&tried.remedy.name)
-}
-
-fn row(tried: &Tried, trial: &Trial, width: usize, style: &Style) -> String {
-    let (ratio, within) = match (tried.ratio, tried.flipped) {
-        (Some(ratio), _) => (Some(ratio), false),
-        (None, flipped) => (flipped, true),
+fn row(tried: &Tried, trial: &Trial) -> Vec<Text> {
+    let name = Text::from(&tried.remedy.name);
+    let Some(ratio) = tried.ratio.or(tried.flipped) else {
+        return vec![name, "-".into(), "not decided".into()];
     };
-    let Some(ratio) = ratio else {
-        return format!("{}        -  not decided\n", text::left(&name(tried), width));
-    };
-    let bracket = format!("[{}-{}]", number::ratio(ratio.low), number::ratio(ratio.high));
     let mark = match ratio {
         _ if trial.verdict == Verdict::Helps(position(trial, tried)) => "*",
         Ratio { low, high, .. } if low <= 1.0 && 1.0 <= high => "=",
         _ => " ",
     };
-    let share = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number::ratio);
-    let note = match (within, tried.confirmed, tried.standing) {
-        (true, ..) => "  in one process",
-        (_, true, _) => "  confirmed",
-        (_, _, Standing::Dropped) => "  dropped",
+    let note = match (tried.confirmed, tried.standing) {
+        _ if tried.ratio.is_none() => "in one process",
+        (true, _) => "confirmed",
+        (_, Standing::Dropped) => "dropped",
         _ => "",
     };
-    let speed = number::ratio(ratio.ratio);
-    let speed = if ratio.low > 1.0 { style.paint(Ink::Good, &speed) } else { speed };
-    format!(
-        "{}  {mark} {}  {}  {}  {}  {}{note}\n",
-        text::left(&name(tried), width),
-        text::right(&speed, 5),
-        text::left(&bracket, 13),
-        text::right(&share(tried.cpu), 8),
-        text::right(&share(tried.switches), 8),
-        text::right(&tried.runs.to_string(), 4),
-    )
+    let share = |value: Option<f64>| Text::from(value.map_or_else(|| "-".to_owned(), number::ratio));
+    let speed = Text::from(text::right(&number::ratio(ratio.ratio), 5));
+    vec![
+        name,
+        Text::from(mark) + " " + if ratio.low > 1.0 { speed.inked(Ink::Good) } else { speed },
+        format!("[{}-{}]", number::ratio(ratio.low), number::ratio(ratio.high)).into(),
+        share(tried.cpu),
+        share(tried.switches),
+        tried.runs.to_string().into(),
+        note.into(),
+    ]
 }
 
 fn position(trial: &Trial, tried: &Tried) -> usize {
     trial.tried.iter().position(|other| std::ptr::eq(other, tried)).unwrap_or(usize::MAX)
 }
 
-fn baseline_row(subject: &Subject, trial: &Trial, width: usize) -> String {
-    let figure = match subject.metric {
-        Some(_) => number::plain(trial.baseline.figure),
-        None => number::time_ns(trial.baseline.figure * 1e9),
-    };
-    format!(
-        "{}        1  {}  {}  {}  {}\n",
-        text::left("as it is", width),
-        text::left(&figure, 13),
-        text::right(&number::time_ns(trial.baseline.cpu_s * 1e9), 8),
-        text::right(&number::count(trial.baseline.switches), 8),
-        text::right(&trial.baseline.runs.to_string(), 4),
-    )
+fn baseline_row(subject: &Subject, trial: &Trial) -> [String; 6] {
+    [
+        "as it is".to_owned(),
+        "1".to_owned(),
+        match subject.metric {
+            Some(_) => number::plain(trial.baseline.figure),
+            None => number::time_ns(trial.baseline.figure * 1e9),
+        },
+        number::time_ns(trial.baseline.cpu_s * 1e9),
+        number::count(trial.baseline.switches),
+        trial.baseline.runs.to_string(),
+    ]
 }
 
 /// Remedies that failed for one reason share a row.
-fn failures(trial: &Trial, width: usize, style: &Style) -> String {
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+fn failures(table: &mut Table, trial: &Trial) {
+    let mut reasons: Vec<(Text, Vec<&str>)> = Vec::new();
     for (tried, failure) in trial.tried.iter().filter_map(|tried| Some((tried, tried.failure.as_ref()?))) {
-        let label = if matches!(failure, Failure::Unavailable(_)) { "not tried" } else { "failed" };
-        let reason = format!("{label}: {}", failure.to_string().lines().next().unwrap_or_default());
+        let (label, colour) = match failure {
+            Failure::Unavailable(_) => ("not tried", Ink::Faint),
+            _ => ("failed", Ink::Bad),
+        };
+        let why = failure.to_string();
+        let reason = ink(colour, format!("{label}: {}", why.lines().next().unwrap_or_default()));
         match reasons.iter_mut().find(|(other, _)| *other == reason) {
-            Some((_, names)) => names.push(name(tried)),
-            None => reasons.push((reason, vec![name(tried)])),
+            Some((_, names)) => names.push(&tried.remedy.name),
+            None => reasons.push((reason, vec![&tried.remedy.name])),
         }
     }
-    reasons.iter().map(|(reason, names)| failed_rows(&text::clean(reason), names, width, style)).collect()
-}
-
-fn failed_rows(reason: &str, names: &[String], width: usize, style: &Style) -> String {
-    let paint =
-        |text: &str| style.paint(if reason.starts_with("failed") { Ink::Bad } else { Ink::Faint }, text);
-    if let [name] = names {
-        let indent = " ".repeat(width + 2);
-        let wrapped = text::wrap(reason, style.width.saturating_sub(width + 2), 0);
-        let lines: Vec<String> = wrapped.lines().map(paint).collect();
-        return format!("{}  {}\n", text::left(name, width), lines.join(&format!("\n{indent}")));
+    for (reason, names) in reasons {
+        match names[..] {
+            [name] => table.row([name.into(), reason]),
+            _ => table.row([names.join(", ")]).below(reason),
+        };
     }
-    let names = text::wrap(&names.join(", "), style.width, 0);
-    let lines: Vec<String> =
-        text::wrap(reason, style.width - 4, 0).lines().map(|line| format!("    {}\n", paint(line))).collect();
-    format!("{names}\n{}", lines.concat())
 }
 
 /// What stands below the table.
@@ -224,8 +224,6 @@ fn method(subject: &Subject, rules: &Rules, trial: &Trial) -> String {
 
 /// What the interposer serves.
 pub fn coverage(coverage: &Coverage) -> String {
-    let counted =
-        |n: u64, noun: &str| format!("{} {noun}{}", number::count(n as f64), if n == 1 { "" } else { "s" });
     let waits = counted(coverage.futex_waits, "wait");
     let left = match coverage.left_to_glibc {
         0 => String::new(),
@@ -236,17 +234,14 @@ pub fn coverage(coverage: &Coverage) -> String {
     let others = match (coverage.futex_waits_recorded, coverage.share()) {
         (Some(all), Some(share)) if share < 0.5 => format!(
             " A recording saw {}, most of them for what no lock policy reaches (condition variables, Rust std, parking_lot, Go, semaphores).",
-            counted(all, "wait on futexes").replace("futexess", "futexes")
+            counted(all, "futex wait")
         ),
         _ => String::new(),
     };
     if coverage.acquisitions == 0 {
         let what = match coverage.futex_waits_recorded {
             Some(all) => format!("0 pthread locks, {} on a futex", counted(all, "wait")),
-            None => format!(
-                "0 pthread locks, {}",
-                counted(coverage.voluntary_switches, "voluntary switch").replace("switchs", "switches")
-            ),
+            None => format!("0 pthread locks, {}", counted(coverage.voluntary_switches, "voluntary switch")),
         };
         return format!(
             "Coverage: {what}: its locks cannot be served. Try --cpus or --vary, and see 'holdup record'."
@@ -297,11 +292,4 @@ fn cure(change: &Change) -> &'static str {
         Change::Environment(..) => "keep this setting of its environment.",
         Change::Argument(..) => "keep this argument.",
     }
-}
-
-fn keeping(subject: &Subject, trial: &Trial) -> String {
-    let Verdict::Helps(at) = trial.verdict else { return String::new() };
-    let keep = keep(&trial.tried[at].remedy, &subject.tried());
-    let permanent = text::wrap(&text::clean(&keep.permanent), 78, 2);
-    format!("\nKeep it:\n  {}\n  {permanent}\n", text::clean(&keep.line))
 }

@@ -21,6 +21,20 @@ fn an_unknown_lock_suggests_the_nearest() {
 }
 
 #[test]
+fn a_name_in_an_error_sends_nothing_to_the_terminal() {
+    for words in [
+        "report \u{1b}[2J\u{202e}.holdup",
+        "bench --lock \u{1b}[2J\u{202e}",
+        "run \u{1b}[2J\u{202e}.toml",
+        "\u{1b}[2J\u{202e}",
+        "record -- ./\u{1b}[2J\u{202e}",
+    ] {
+        let ended = Place::new().run(words).says(&["<U+202E>"]);
+        assert!(!ended.err.contains(['\u{1b}', '\u{202e}']), "{words:?}: {:?}", ended.err);
+    }
+}
+
+#[test]
 fn a_wrong_factor_value_names_the_factor_and_what_it_takes() {
     refused("bench --threads 0", &["--threads", "'0'", "between 1 and 1024"]);
     refused("bench --threads 1..0", &["--threads", "not a range"]);

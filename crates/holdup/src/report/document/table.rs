@@ -11,6 +11,7 @@ pub struct Table {
     pub(super) gap: usize,
     pub(super) name: &'static str,
     pub(super) title: Title,
+    pub(super) in_blocks: bool,
 }
 
 /// What the title over rows says of a key, by its heading and its value.
@@ -115,6 +116,7 @@ impl Table {
             gap: 2,
             name: "",
             title: |head, value| format!("{head} {value}"),
+            in_blocks: false,
         }
     }
 
@@ -134,6 +136,12 @@ impl Table {
     #[must_use]
     pub fn gap(self, gap: usize) -> Table {
         Table { gap, ..self }
+    }
+
+    /// Columns that have no room stand below, beside the first column once more.
+    #[must_use]
+    pub fn in_blocks(self) -> Table {
+        Table { in_blocks: true, ..self }
     }
 
     /// Adds a row.

@@ -41,10 +41,25 @@ impl Block {
             Block::Line(text) => lines.push(paint(&text.cut(width), style)),
             Block::Command(words) => lines.extend(command(words, style, width)),
             Block::Field { label, width: columns, value } => {
-                let mut label = aligned(label, *columns, Side::Left, style) + " ";
                 let indent = " ".repeat(columns + 1);
+                let mut label = match label.columns() > *columns {
+                    // One that is longer than its like has a line of its own.
+                    true => {
+                        lines.push(paint(label, style));
+                        indent.clone()
+                    }
+                    false => aligned(label, *columns, Side::Left, style) + " ",
+                };
                 for line in value.lines(style, width.saturating_sub(columns + 1)) {
                     lines.push(std::mem::replace(&mut label, indent.clone()) + &line);
+                }
+            }
+            Block::Table(table) if table.in_blocks => {
+                for (index, block) in table.blocks(width).iter().enumerate() {
+                    if index > 0 {
+                        lines.push(String::new());
+                    }
+                    block.write(lines, style, width);
                 }
             }
             Block::Table(table) => table.write(lines, style, width),
@@ -155,6 +170,33 @@ impl Table {
         table
     }
 
+    /// Columns side by side as long as there is room, at least one beside the first.
+    fn blocks(&self, width: usize) -> Vec<Table> {
+        let widths = self.widths();
+        let mut blocks: Vec<Vec<usize>> = Vec::new();
+        let mut left = 0;
+        for column in 1..widths.len() {
+            let needs = widths[column] + self.gap;
+            match blocks.last_mut() {
+                Some(block) if needs <= left => block.push(column),
+                _ => {
+                    blocks.push(vec![0, column]);
+                    left = width.saturating_sub(widths[0]);
+                }
+            }
+            left = left.saturating_sub(needs);
+        }
+        let of = |block: &Vec<usize>| {
+            let columns = block.iter().map(|column| self.columns[*column].clone());
+            let mut table = Table { items: Vec::new(), columns: columns.collect(), ..*self };
+            for row in self.rows() {
+                table.row(block.iter().map(|column| row.cells[*column].clone()));
+            }
+            table
+        };
+        blocks.iter().map(of).collect()
+    }
+
     /// Of each column the widest cell; a cell that has the rest of its line counts for none.
     fn widths(&self) -> Vec<usize> {
         let width = |(index, column): (usize, &Column)| {
@@ -240,7 +282,12 @@ impl Layout<'_> {
                 _ if spans || column.fit == Fit::Wrapped => {
                     let room = if spans { self.width.saturating_sub(start) } else { width };
                     let mut parts = cell.wrapped(room, 0).into_iter();
-                    line.push_str(&paint(&parts.next().unwrap_or_default(), self.style));
+                    let first = parts.next().unwrap_or_default();
+                    line.push_str(&aligned(&first, width, column.side, self.style));
+                    // A word that has no room has its line to itself.
+                    if first.columns() > width && index + 1 < row.cells.len() {
+                        lines.push(std::mem::replace(&mut line, " ".repeat(at)));
+                    }
                     lower.extend(parts.map(|part| " ".repeat(start) + &paint(&part, self.style)));
                 }
                 Fit::Whole if cell.columns() > width => {
@@ -292,6 +339,16 @@ mod tests {
             printed(table, 14),
             "name   n  why\na-name-that-is-long\n       1  it\n          was\n          so\nb      failed:\n       nobody\n       knows\n       why\n"
         );
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_stand_below() {
+        let heads = ["a", "b", "c", "d", "e"].map(|head| Column::right(head).at_least(7));
+        let table = |n| Table::new([Column::left("")].into_iter().chain(heads[..n].iter().cloned())).gap(1);
+        let blocks = |n, width| -> Vec<usize> {
+            table(n).blocks(width).iter().map(|block| block.columns.len() - 1).collect()
+        };
+        assert_eq!((blocks(5, 20), blocks(1, 2)), (vec![2, 2, 1], vec![1]));
     }
 
     #[test]

@@ -55,9 +55,10 @@ fn headline(run: &RunRecord, claims: &[ClaimResult]) -> String {
 }
 
 fn claims_table(claims: &[ClaimResult]) -> Table {
-    let heads =
-        ["Id", "Claim", "Published", "Measured", "Verdict", "Why"].map(|head| Column::left(head).wrapped());
-    let mut table = Table::new(heads).named("Published claims");
+    let words = |head| Column::left(head).wrapped();
+    let heads = ["Id", "Claim", "Published", "Measured"].map(words);
+    let mut table = Table::new(heads.into_iter().chain([Column::fixed("Verdict"), words("Why")]))
+        .named("Published claims");
     let mut experiment = None;
     for claim in claims {
         if experiment.replace(&claim.experiment) != Some(&claim.experiment) {

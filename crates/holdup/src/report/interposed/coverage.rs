@@ -3,7 +3,8 @@
 use holdup_control::{Fallback, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
 use holdup_run::Finished;
 
-use super::super::{Ink, Style, number};
+use super::super::document::{Document, Ink, ink};
+use super::super::number;
 use super::Run;
 use crate::interposer::Process;
 use crate::text;
@@ -130,8 +131,7 @@ impl Coverage {
 
     /// What a user must know before any figure: nothing was served, or not everywhere.
     pub fn warnings(&self) -> Vec<String> {
-        let processes =
-            |count: usize| if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
+        let processes = |count: usize| number::counted(count, "process");
         let mut warnings = Vec::new();
         if self.layout > 0 {
             warnings.push(format!(
@@ -152,10 +152,8 @@ impl Coverage {
             });
         }
         if self.watchdog_trips > 0 {
-            let (locks, had) = match self.watchdog_trips {
-                1 => ("1 lock".to_owned(), "it had"),
-                many => (format!("{} locks", number::count(many as f64)), "they had"),
-            };
+            let locks = number::counted_roughly(self.watchdog_trips, "lock");
+            let had = if self.watchdog_trips == 1 { "it had" } else { "they had" };
             warnings.push(format!(
                 "the watchdog gave {locks} back to glibc: {had} waiters but no acquisition for longer than --watchdog; 'holdup with \
                  --profile' names them, and '--lock-for NAME=glibc' leaves one alone from the start"
@@ -174,28 +172,24 @@ fn is_mutex(kind: Fallback) -> bool {
 }
 
 /// What the run did, in a few lines.
-pub fn coverage(run: &Run<'_>, style: &Style) -> String {
+pub fn coverage(run: &Run<'_>) -> Document {
     let coverage = Coverage::of(run.figures.iter().map(|figures| &figures.process), Some(run.finished));
-    let mut out = String::new();
+    let mut said = Document::default();
     for warning in coverage.warnings() {
-        push(&mut out, style, &style.paint(Ink::Bad, &format!("holdup: {warning}")));
+        said.hanging(8, ink(Ink::Bad, format!("holdup: {warning}")));
     }
     if run.uncounted > 0 {
         let counted = holdup_control::PROCESSES;
         let more = number::count(f64::from(run.uncounted));
-        push(
-            &mut out,
-            style,
-            &format!("holdup: {more} more processes took part; the first {counted} are counted"),
-        );
+        said.hanging(8, format!("holdup: {more} more processes took part; the first {counted} are counted"));
     }
     if coverage.acquisitions == 0 {
-        push(&mut out, style, &nothing(&coverage));
+        said.hanging(8, nothing(&coverage));
     } else {
-        push(&mut out, style, &headline(run, &coverage));
-        push(&mut out, style, &format!("holdup: {}", coverage.sentence()));
+        said.hanging(8, headline(run, &coverage));
+        said.hanging(8, format!("holdup: {}", coverage.sentence()));
     }
-    out
+    said
 }
 
 fn headline(run: &Run<'_>, coverage: &Coverage) -> String {
@@ -239,11 +233,6 @@ fn nothing(coverage: &Coverage) -> String {
     format!(
         "holdup: 0 managed locks: {left}.{slept} 'holdup record' shows what they wait for; 'holdup try --cpus' and '--vary' try other cures."
     )
-}
-
-fn push(out: &mut String, style: &Style, line: &str) {
-    out.push_str(&text::wrap(line, style.width, 8));
-    out.push('\n');
 }
 
 #[cfg(test)]
