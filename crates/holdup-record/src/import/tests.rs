@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use holdup_trace::{Event, Mapping, OffCpu, Pid, Reader, Stack, Stacks, Tid, What};
 
+use std::io;
+
 use super::*;
 
 /// Two threads that hand a turn to each other, recorded with `perf record -k CLOCK_MONOTONIC -g --switch-events -e

@@ -15,7 +15,6 @@ const KNOWN: &[&str] = &[
     "crates/holdup-analyze/src/finding/mod.rs",
     "crates/holdup-preload/src/sys/linux/process.rs",
     "crates/holdup-preload/src/sys/linux/wait.rs",
-    "crates/holdup-record/src/import/mod.rs",
 ];
 
 type ModulePath = Vec<String>;
