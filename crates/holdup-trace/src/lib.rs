@@ -4,12 +4,14 @@
 //! The crate opens no file and knows no operating system: it writes to an [`std::io::Write`] and reads from bytes.
 #![forbid(unsafe_code)]
 
+mod call;
 mod event;
 mod file;
 mod header;
 pub mod json;
 mod stack;
 
+pub use call::{BLOCKING_CALLS, BlockingCall, CallKind, Numbering};
 pub use event::{
     Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread,
     ThreadUsage, Tid, What,

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::mem;
 
 use holdup_trace::{
-    CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, NO_CPU, OffCpu, Pid, Stack,
-    StackId, Target, Tid, What, Writer,
+    BLOCKING_CALLS, CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, NO_CPU,
+    Numbering, OffCpu, Pid, Stack, StackId, Target, Tid, What, Writer,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -110,55 +110,24 @@ enum Meaning {
 struct Meanings {
     by_id: FxHashMap<u64, Meaning>,
     formats: FxHashMap<u64, Format>,
-    /// The numbers of the machine, as far as they are known here.
-    futex_nr: Option<u64>,
-    blocking: Vec<u64>,
+    numbering: Numbering,
 }
-
-/// System calls that block by their nature: as tracepoints name them, their numbers on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl)
-/// and in the generic table (include/uapi/asm-generic/unistd.h), where they are there.
-const BLOCKING: &[(&str, u64, Option<u64>)] = &[
-    ("sched_yield", 24, Some(124)),
-    ("nanosleep", 35, Some(101)),
-    ("clock_nanosleep", 230, Some(115)),
-    ("epoll_wait", 232, None),
-    ("epoll_pwait", 281, Some(22)),
-    ("epoll_pwait2", 441, Some(441)),
-    ("poll", 7, None),
-    ("ppoll", 271, Some(73)),
-    ("select", 23, None),
-    ("pselect6", 270, Some(72)),
-    ("fsync", 74, Some(82)),
-    ("fdatasync", 75, Some(83)),
-    ("msync", 26, Some(227)),
-    ("wait4", 61, Some(260)),
-    ("waitid", 247, Some(95)),
-    ("accept", 43, Some(202)),
-    ("accept4", 288, Some(242)),
-    ("pause", 34, None),
-    ("rt_sigtimedwait", 128, Some(137)),
-    ("futex_waitv", 449, Some(449)),
-    ("futex_wait", 455, Some(455)),
-];
 
 impl Meanings {
     fn of(file: &File<'_>) -> Self {
         let formats = file.feature(Feature::TracingData).map(formats).unwrap_or_default();
         let by_id = formats.iter().filter_map(|(id, format)| Some((*id, meaning(format)?))).collect();
-        let calls = BLOCKING.iter();
-        let (futex_nr, blocking) = match file.text(Feature::Arch).as_deref() {
-            Some("x86_64") => (Some(202), calls.map(|(_, nr, _)| *nr).collect()),
-            Some("aarch64" | "riscv64" | "loongarch64") => {
-                (Some(98), calls.filter_map(|(_, _, generic)| *generic).collect())
-            }
-            _ => (None, Vec::new()),
-        };
-        Meanings { by_id, formats, futex_nr, blocking }
+        let numbering = Numbering::of(file.text(Feature::Arch).as_deref().unwrap_or_default());
+        Meanings { by_id, formats, numbering }
     }
 
     fn of_attr(&self, attr: &Attr) -> Option<&Meaning> {
         (attr.kind == Attr::TRACEPOINT).then(|| self.by_id.get(&attr.config)).flatten()
     }
+}
+
+fn call_number(nr: u64) -> Option<CallNumber> {
+    u16::try_from(nr).ok().map(CallNumber)
 }
 
 fn meaning(format: &Format) -> Option<Meaning> {
@@ -180,11 +149,7 @@ fn meaning(format: &Format) -> Option<Meaning> {
         ("syscalls", "sys_exit_futex") => Meaning::FutexExit { ret: field("ret")? },
         ("raw_syscalls", "sys_enter") => Meaning::AnyEnter { nr: field("id")?, args: field("args")? },
         ("raw_syscalls", "sys_exit") => Meaning::AnyExit { nr: field("id")?, ret: field("ret")? },
-        ("syscalls", name)
-            if name
-                .strip_prefix("sys_enter_")
-                .is_some_and(|name| BLOCKING.iter().any(|(call, ..)| *call == name)) =>
-        {
+        ("syscalls", name) if BLOCKING_CALLS.iter().any(|call| call.tracepoint == name) => {
             Meaning::Call { nr: field("__syscall_nr").or_else(|| field("nr"))? }
         }
         _ => return None,
@@ -486,28 +451,27 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
             },
             Meaning::AnyEnter { nr, args } => {
                 let arg = |at| args.element(sample.raw, at, 8, order);
-                let Some(nr) = of(nr) else { return Ok(()) };
-                if Some(nr) == meanings.futex_nr {
+                let Some(nr) = of(nr).and_then(call_number) else { return Ok(()) };
+                if Some(nr) == meanings.numbering.futex() {
                     match (arg(0), arg(1), arg(2)) {
                         (Some(addr), Some(op), Some(value)) => self.futex_enter(sample, raw, addr, op, value),
                         _ => Ok(()),
                     }
-                } else if meanings.blocking.contains(&nr) {
+                } else if meanings.numbering.blocking(nr).is_some() {
                     self.call(sample, raw, nr)
                 } else {
                     Ok(())
                 }
             }
-            Meaning::AnyExit { nr, ret } => match signed(ret) {
-                Some(ret) if meanings.futex_nr.is_some() && of(nr) == meanings.futex_nr => {
+            Meaning::AnyExit { nr, ret } => match (of(nr).and_then(call_number), signed(ret)) {
+                (nr @ Some(_), Some(ret)) if nr == meanings.numbering.futex() => {
                     self.futex_exit(sample, raw, ret)
                 }
                 _ => Ok(()),
             },
-            Meaning::Call { nr } => match of(nr) {
-                Some(nr) => self.call(sample, raw, nr),
-                None => Ok(()),
-            },
+            Meaning::Call { nr } => {
+                of(nr).and_then(call_number).map_or(Ok(()), |nr| self.call(sample, raw, nr))
+            }
         }
     }
 
@@ -622,12 +586,11 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         self.emit(&sample.stamp, tid, What::FutexReturn { op, addr, ret, stack })
     }
 
-    fn call(&mut self, sample: &Sample<'_>, raw: &Raw<'_>, nr: u64) -> std::io::Result<()> {
-        let Ok(nr) = u16::try_from(nr) else { return Ok(()) };
+    fn call(&mut self, sample: &Sample<'_>, raw: &Raw<'_>, nr: CallNumber) -> std::io::Result<()> {
         let tid = sample.stamp.tid.unwrap_or(0);
         self.meet(&sample.stamp, tid, sample.stamp.pid)?;
         let stack = self.stack(raw, sample);
-        self.emit(&sample.stamp, tid, What::Call { nr: CallNumber(nr), stack })
+        self.emit(&sample.stamp, tid, What::Call { nr, stack })
     }
 
     fn comm(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {

@@ -1,6 +1,6 @@
 //! Which events are asked of the kernel, and how each is described to it. Nothing here calls the kernel.
 
-use holdup_trace::CallNumber;
+use holdup_trace::{BLOCKING_CALLS, BlockingCall, CallNumber, Numbering};
 use perf_event_open_sys::bindings as perf;
 
 use super::assemble::Kind;
@@ -67,66 +67,14 @@ pub struct Manner {
     pub build_ids: bool,
 }
 
-/// System calls that block by their nature, the commonest first.
-///
-/// Where the rights allow it, one event of the tracepoint that all calls share sees them, and not one for each: at every switch,
-/// Linux looks at every event that a thread has, for as many CPUs as there are. With two CPUs, one event for each of eleven calls
-/// costs 0.7 us per switch; the shared one costs 0.1 us at every call that the program makes.
-#[cfg(target_arch = "x86_64")]
-const CALLS: &[libc::c_long] = &[
-    libc::SYS_epoll_wait,
-    libc::SYS_epoll_pwait,
-    libc::SYS_poll,
-    libc::SYS_sched_yield,
-    libc::SYS_clock_nanosleep,
-    libc::SYS_nanosleep,
-    libc::SYS_ppoll,
-    libc::SYS_select,
-    libc::SYS_pselect6,
-    libc::SYS_epoll_pwait2,
-    libc::SYS_fsync,
-    libc::SYS_fdatasync,
-    libc::SYS_sync_file_range,
-    libc::SYS_msync,
-    libc::SYS_accept4,
-    libc::SYS_accept,
-    libc::SYS_wait4,
-    libc::SYS_waitid,
-    libc::SYS_io_getevents,
-    libc::SYS_io_uring_enter,
-    libc::SYS_rt_sigtimedwait,
-    libc::SYS_rt_sigsuspend,
-    libc::SYS_pause,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_msgrcv,
-    libc::SYS_mq_timedreceive,
-    libc::SYS_flock,
-    libc::SYS_futex_waitv,
-];
-/// System calls that block by their nature: not known for this machine.
-#[cfg(not(target_arch = "x86_64"))]
-const CALLS: &[libc::c_long] = &[];
+/// How this machine numbers system calls. Only x86-64 is recorded so far.
+const NUMBERING: Numbering =
+    if cfg!(target_arch = "x86_64") { Numbering::X86_64 } else { Numbering::Unknown };
 
-/// The calls that have an event each where the shared one is not allowed (it counts as one of the kernel): those that C, C++, Rust
-/// and Go programs use most.
-#[cfg(target_arch = "x86_64")]
-const CALLS_OF_USERS: &[(&str, libc::c_long)] = &[
-    ("sys_enter_sched_yield", libc::SYS_sched_yield),
-    ("sys_enter_nanosleep", libc::SYS_nanosleep),
-    ("sys_enter_clock_nanosleep", libc::SYS_clock_nanosleep),
-    ("sys_enter_epoll_wait", libc::SYS_epoll_wait),
-    ("sys_enter_epoll_pwait", libc::SYS_epoll_pwait),
-    ("sys_enter_poll", libc::SYS_poll),
-    ("sys_enter_pselect6", libc::SYS_pselect6),
-    ("sys_enter_fsync", libc::SYS_fsync),
-    ("sys_enter_fdatasync", libc::SYS_fdatasync),
-    ("sys_enter_wait4", libc::SYS_wait4),
-    ("sys_enter_accept4", libc::SYS_accept4),
-];
-/// Calls that have an event each: not known for this machine.
-#[cfg(not(target_arch = "x86_64"))]
-const CALLS_OF_USERS: &[(&str, libc::c_long)] = &[];
+/// The calls that have an event each where the shared one is not allowed (it counts as one of the kernel): the usual ones.
+fn calls_of_users() -> impl Iterator<Item = &'static BlockingCall> {
+    BLOCKING_CALLS.iter().filter(|call| call.is_usual && call.number(NUMBERING).is_some())
+}
 
 const FUTEX: [&str; 2] = ["sys_enter_futex", "sys_exit_futex"];
 const SCHEDULER: [&str; 2] = ["sched_switch", "sched_waking"];
@@ -138,14 +86,14 @@ pub fn tracepoints() -> Vec<&'static str> {
         .into_iter()
         .chain(SCHEDULER)
         .chain([ANY_CALL])
-        .chain(CALLS_OF_USERS.iter().map(|(name, _)| *name))
+        .chain(calls_of_users().map(|call| call.tracepoint))
         .collect()
 }
 
 /// Whether a recording that has all these events shows every such call, whatever the rights.
 pub fn has_event(nr: CallNumber, futexes: bool, calls: bool) -> bool {
-    let nr = libc::c_long::from(nr.0);
-    (futexes && nr == libc::SYS_futex) || (calls && CALLS_OF_USERS.iter().any(|(_, known)| *known == nr))
+    (futexes && NUMBERING.futex() == Some(nr))
+        || (calls && NUMBERING.blocking(nr).is_some_and(|call| call.is_usual))
 }
 
 /// One in so many futex calls that return 0 is recorded: nearly all are waits that were woken, of which the switches tell; the
@@ -183,18 +131,25 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
         }));
     }
     // The first that opens makes the others needless: see `Session::open`.
-    if let Some(id) = id(ANY_CALL).filter(|_| rights && !CALLS.is_empty()) {
+    if let Some(id) = id(ANY_CALL).filter(|_| rights && NUMBERING != Numbering::Unknown) {
         let shared = tracepoint(Kind::Call, id, Need::Extra);
         specs.push(Spec { kernel: true, filter: Some(of_calls()), ..shared });
     }
-    let own = CALLS_OF_USERS.iter().filter_map(|(name, _)| id(name));
+    let own = calls_of_users().filter_map(|call| id(call.tracepoint));
     specs.extend(own.map(|id| tracepoint(Kind::Call, id, Need::Extra)));
     specs
 }
 
-/// The filter that lets the calls of [`CALLS`] pass.
+/// The filter that lets calls pass that block by their nature.
+///
+/// Where the rights allow it, one event of the tracepoint that all calls share sees them, and not one for each: at every switch,
+/// Linux looks at every event that a thread has, for as many CPUs as there are. With two CPUs, one event for each of eleven calls
+/// costs 0.7 us per switch; the shared one costs 0.1 us at every call that the program makes.
 fn of_calls() -> String {
-    let calls: Vec<String> = CALLS.iter().map(|number| format!("id == {number}")).collect();
+    let calls: Vec<String> = BLOCKING_CALLS
+        .iter()
+        .filter_map(|call| Some(format!("id == {}", call.number(NUMBERING)?.0)))
+        .collect();
     calls.join(" || ")
 }
 
