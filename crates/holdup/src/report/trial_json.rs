@@ -1,5 +1,7 @@
-//! A trial as JSON: everything, raw samples too. `docs/trial-json.md` describes it.
+//! A trial as JSON: everything, raw samples too. docs/holdup-trial-1.schema.json, which is
+//! generated from it, describes every key.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::trial::coverage::Coverage;
@@ -10,48 +12,80 @@ use crate::trial::ratio::Ratio;
 use crate::trial::run::Subject;
 use crate::trial::search::{Baseline, Rules, Run, Trial, Tried};
 
-/// Keys may be added under one name; a key that changes its meaning gets a new one.
-const SCHEMA: &str = "holdup-trial-1";
-
-#[derive(Serialize)]
-struct Document<'a> {
+/// A trial.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "A trial of holdup")]
+pub(super) struct Document<'a> {
+    /// Name and version of this form.
+    #[schemars(extend("const" = "holdup-trial-1"))]
     schema: &'static str,
+    /// What remedies were put under, as a shell reads it; of a server with `PORT` for its port.
     program: String,
+    /// The load of a server; null without one.
     load: Option<String>,
+    /// The number that is compared; null for elapsed time.
     metric: Option<Figure<'a>>,
+    /// Seed of the order.
     seed: u64,
+    /// What was allowed.
     budget_s: f64,
+    /// What it took.
     spent_s: f64,
+    /// helps, nothing, noisy, all_failed or stopped.
     verdict: &'static str,
+    /// The remedy that helps.
     winner: Option<&'a str>,
+    /// The line that keeps it.
     keep: Option<String>,
+    /// Medians of the program as it is.
     baseline: Baseline,
+    /// The program as it is against itself, run against run.
     noise: Option<Ratio>,
+    /// The same within one process.
     noise_in_process: Option<Ratio>,
+    /// Counts of one run with locks that do as glibc's.
     coverage: Option<&'a Coverage>,
+    /// The remedies, and what came of each.
     remedies: Vec<Remedy<'a>>,
+    /// Every paired run.
     runs: &'a [Run],
+    /// Turns within one process.
     windows: Option<&'a Flips>,
+    /// Version and machine: pairs of name and value.
     environment: Vec<(String, String)>,
 }
 
-#[derive(Serialize)]
+/// A number that the program prints.
+#[derive(Serialize, JsonSchema)]
 struct Figure<'a> {
+    /// How it is found in the output.
     expression: &'a str,
+    /// Whether more of it is better.
     higher_is_better: bool,
 }
 
-#[derive(Serialize)]
+/// A remedy, and what came of it.
+#[derive(Serialize, JsonSchema)]
 struct Remedy<'a> {
+    /// What it is called.
     name: &'a str,
+    /// Where it stands.
     standing: Standing,
+    /// Why it failed.
     failure: Option<String>,
+    /// The end of what it wrote.
     last_words: Option<&'a str>,
+    /// How many times as good it makes the program, run against run.
     ratio: Option<Ratio>,
+    /// The same within one process.
     ratio_in_process: Option<Ratio>,
+    /// Whether its ratio comes from runs that had no part in choosing it.
     confirmed: bool,
+    /// CPU time over that of the program as it is.
     cpu_ratio: Option<f64>,
+    /// Switches, likewise.
     switches_ratio: Option<f64>,
+    /// Runs behind it.
     runs: usize,
 }
 
@@ -70,7 +104,7 @@ pub fn text(
         Verdict::Stopped => ("stopped", None),
     };
     let document = Document {
-        schema: SCHEMA,
+        schema: "holdup-trial-1",
         program: subject.tried().line(),
         load: subject.server.as_ref().map(|_| subject.program.line()),
         metric: subject

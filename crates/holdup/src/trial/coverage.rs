@@ -1,12 +1,13 @@
 //! What of a program's locking the interposer can serve.
 
 use holdup_control::{STATE_LAYOUT, STATE_RIVAL, STATE_SERVES};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::run::Sample;
 
 /// Counts of one run with locks that do as glibc's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Coverage {
     /// Processes that loaded the interposer.
     pub processes: usize,

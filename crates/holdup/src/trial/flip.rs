@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use holdup_control::Policy;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ratio::Ratio;
@@ -21,7 +22,7 @@ const PAIRS: [usize; 3] = [5, 8, 40];
 const PRECISE: f64 = 0.03;
 
 /// The windows of each policy against the C library's.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Flips {
     /// For each policy, and at the end for the C library's against itself: the logarithm of each pair's ratio.
     pub logs: Vec<Vec<f64>>,

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ratio::{Ratio, Spread, student_quantile};
@@ -32,7 +33,7 @@ const SCREENING: std::ops::RangeInclusive<usize> = 2..=20;
 const SCREENING_SHARE: f64 = 0.5;
 
 /// What is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
     /// The program as it is.
@@ -55,7 +56,7 @@ pub struct Step {
 }
 
 /// Where a remedy stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// It can still win.
@@ -67,7 +68,7 @@ pub enum Standing {
 }
 
 /// What a search found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "verdict", content = "remedy")]
 pub enum Verdict {
     /// This remedy helps.

@@ -3,10 +3,11 @@
 //! The mean and not the median, because a program that is fast in one run and slow in the next under the same conditions has
 //! a median that jumps between the two; the logarithm, because twice as fast and half as fast are equally far from one.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A ratio with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Ratio {
     /// The geometric mean of the pairs' ratios.
     pub ratio: f64,

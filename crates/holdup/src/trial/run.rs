@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use holdup_control::Policy;
 use holdup_run::{Outcome, Started};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::figure::Metric;
@@ -74,7 +75,7 @@ impl Expected {
 }
 
 /// What a run took.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Sample {
     /// From start to end.
     pub elapsed_s: f64,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use holdup_control::Policy;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::coverage::Coverage;
@@ -44,7 +45,7 @@ impl Watch for Nobody {
 }
 
 /// One run, as it is kept.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Run {
     /// Runs of one block are compared with each other.
     pub block: usize,
@@ -109,7 +110,7 @@ pub struct Trial {
 }
 
 /// Medians of the program as it is.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Baseline {
     /// The number that is compared: seconds, or what it printed.
     pub figure: f64,

@@ -84,6 +84,8 @@ fn an_argument_that_saves_work_wins_and_its_line_is_given() {
     let seconds = "--vary S=0.2,0.01 --seed 3 --json";
     let ended = try_(&place, seconds, &["sleep", "{S}"]).with(0);
     let json: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let schema = include_str!("../../../../docs/holdup-trial-1.schema.json").parse().unwrap();
+    jsonschema::validate(&schema, &json).unwrap_or_else(|why| panic!("{}: {why}", why.instance_path()));
     assert_eq!((json["verdict"].as_str(), json["winner"].as_str()), (Some("helps"), Some("S=0.01")));
     assert_eq!(json["keep"], "sleep 0.01");
     assert_eq!((json["schema"].as_str(), json["seed"].as_u64()), (Some("holdup-trial-1"), Some(3)));
