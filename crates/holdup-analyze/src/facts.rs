@@ -70,6 +70,12 @@ pub struct Facts {
     /// Running totals, the last of each, summed over CPUs; one that was not recorded is absent.
     #[schemars(transform = named_by_counter)]
     pub counters: BTreeMap<Counter, u64>,
+    /// The time of all threads by state.
+    pub account: Account,
+    /// Waits, each followed to what it came from, most time first.
+    pub blame: Vec<Blame>,
+    /// What the elapsed time is made of.
+    pub path: Path,
 }
 
 impl Facts {
@@ -159,6 +165,8 @@ pub struct ThreadFacts {
     pub exited: bool,
     /// CPU time.
     pub on_cpu_ns: u64,
+    /// Its life by state.
+    pub account: Account,
     /// Time off CPU by reason, and how often.
     #[serde(serialize_with = "rows::<_, OffPart, _>")]
     #[schemars(with = "Vec<OffPart>")]
@@ -207,6 +215,218 @@ pub struct OffTime {
     pub ns: u64,
 }
 
+/// What a thread's time goes to. Of a thread's life, the times of all states add up to the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AccountState {
+    /// It runs the program's code, or the kernel's for it.
+    Running,
+    /// It runs, but only waits: in a loop, or giving the CPU away again and again.
+    Spinning,
+    /// It could run, and other threads of the program have the CPUs.
+    CpuOwn,
+    /// It could run, and other programs have its CPU.
+    CpuOther,
+    /// It waits for a lock.
+    Lock,
+    /// It waits for something to do: on a condition variable, a semaphore, a channel, in poll.
+    Work,
+    /// It waits for other threads to come as far, or to end; or for a child process.
+    Barrier,
+    /// It waits for a device.
+    Io,
+    /// It waits for memory: a page from a device, or the address space that another thread changes.
+    Memory,
+    /// It waits for time to pass.
+    Sleep,
+    /// It is not known what it waits for.
+    Unknown,
+}
+
+impl AccountState {
+    /// How many there are.
+    pub const COUNT: usize = 11;
+
+    /// All, in the order of the account.
+    pub const ALL: [AccountState; AccountState::COUNT] = [
+        AccountState::Running,
+        AccountState::Spinning,
+        AccountState::CpuOwn,
+        AccountState::CpuOther,
+        AccountState::Lock,
+        AccountState::Work,
+        AccountState::Barrier,
+        AccountState::Io,
+        AccountState::Memory,
+        AccountState::Sleep,
+        AccountState::Unknown,
+    ];
+
+    /// Its name in files: `waiting-for-lock`.
+    pub fn name(self) -> &'static str {
+        match self {
+            AccountState::Running => "running",
+            AccountState::Spinning => "spinning",
+            AccountState::CpuOwn => "waiting_for_cpu",
+            AccountState::CpuOther => "displaced",
+            AccountState::Lock => "waiting_for_lock",
+            AccountState::Work => "waiting_for_work",
+            AccountState::Barrier => "waiting_for_threads",
+            AccountState::Io => "waiting_for_io",
+            AccountState::Memory => "waiting_for_memory",
+            AccountState::Sleep => "sleeping",
+            AccountState::Unknown => "unknown",
+        }
+    }
+
+    /// What time off the CPU for this reason counts for.
+    pub fn of(reason: Reason) -> AccountState {
+        use Primitive::{Barrier, Join, Once};
+        match reason {
+            Reason::Futex(primitive) if primitive.is_contention() => AccountState::Lock,
+            Reason::Futex(Barrier | Join | Once) | Reason::Child => AccountState::Barrier,
+            Reason::Futex(_) | Reason::Poll | Reason::Peer => AccountState::Work,
+            Reason::Sleep => AccountState::Sleep,
+            Reason::Io => AccountState::Io,
+            Reason::PageFault | Reason::Memory => AccountState::Memory,
+            Reason::Preempted | Reason::Starting => AccountState::CpuOwn,
+            Reason::Displaced => AccountState::CpuOther,
+            Reason::Yielded => AccountState::Spinning,
+            Reason::OtherCall | Reason::Unknown => AccountState::Unknown,
+        }
+    }
+
+    /// Whether the thread is off the CPU and cannot run before something happens.
+    pub fn is_wait(self) -> bool {
+        !matches!(
+            self,
+            AccountState::Running | AccountState::Spinning | AccountState::CpuOwn | AccountState::CpuOther
+        )
+    }
+}
+
+/// Time by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// In the order of [`AccountState::ALL`].
+    pub ns: [u64; AccountState::COUNT],
+}
+
+impl Account {
+    /// The time in one state.
+    pub fn of(&self, state: AccountState) -> u64 {
+        self.ns[state as usize]
+    }
+
+    /// All of it.
+    pub fn total_ns(&self) -> u64 {
+        self.ns.iter().sum()
+    }
+
+    /// The share of one state.
+    pub fn share(&self, state: AccountState) -> f64 {
+        match self.total_ns() {
+            0 => 0.0,
+            total => self.of(state) as f64 / total as f64,
+        }
+    }
+}
+
+/// What a wait ends in, if each waker is followed to what it did meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Leaf {
+    /// A thread ran.
+    Running,
+    /// A thread gave its CPU away again and again.
+    Yielding,
+    /// A thread could run and did not get a CPU that others of the program had.
+    Cpu,
+    /// Other programs had its CPU.
+    OtherPrograms,
+    /// A thread waited for a device.
+    Io,
+    /// A thread waited for memory.
+    Memory,
+    /// A thread slept, or a timeout passed.
+    Sleep,
+    /// Somebody outside the program had to do something.
+    Outside,
+    /// Not known.
+    Unknown,
+}
+
+impl Leaf {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Leaf::Running => "running",
+            Leaf::Yielding => "yielding",
+            Leaf::Cpu => "waiting_for_cpu",
+            Leaf::OtherPrograms => "displaced",
+            Leaf::Io => "io",
+            Leaf::Memory => "memory",
+            Leaf::Sleep => "sleeping",
+            Leaf::Outside => "outside",
+            Leaf::Unknown => "unknown",
+        }
+    }
+}
+
+/// A branch of the blame tree: threads wait for something, and what that came from.
+#[derive(Clone, Debug)]
+pub struct Blame {
+    /// Who waits.
+    pub waiter: Tid,
+    /// For which lock or other futex: index in [`Facts::locks`]; `None` for what is no futex.
+    pub lock: Option<usize>,
+    /// What its waker waited for in turn, if it did: index in [`Facts::locks`].
+    pub via: Option<usize>,
+    /// What the chain ended in.
+    pub leaf: Leaf,
+    /// Whose doing that was; `Tid(0)` if nobody's that is known.
+    pub thread: Tid,
+    /// Where that thread left the CPU, or where it runs mostly.
+    pub site: Option<Site>,
+    /// How long.
+    pub ns: u64,
+}
+
+/// What the elapsed time is made of, walked backwards from its end.
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    /// Its pieces by what and whose they are, longest first.
+    pub parts: Vec<PathPart>,
+    /// By lock (index in [`Facts::locks`]): how long the path ran elsewhere because a thread of it waited for that.
+    pub locks: Vec<(usize, u64)>,
+    /// Each piece in order of time, if a timeline was asked for.
+    pub pieces: Vec<PathPiece>,
+}
+
+/// A sum of the path.
+#[derive(Clone, Debug)]
+pub struct PathPart {
+    /// What.
+    pub leaf: Leaf,
+    /// Which thread.
+    pub thread: Tid,
+    /// Where it left the CPU, or where it runs mostly.
+    pub site: Option<Site>,
+    /// How long.
+    pub ns: u64,
+}
+
+/// A piece of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathPiece {
+    /// From.
+    pub from_ns: u64,
+    /// To.
+    pub to_ns: u64,
+    /// What.
+    pub leaf: Leaf,
+    /// Which thread.
+    pub thread: Tid,
+}
+
 /// Why a thread was off CPU; a wait on a futex by what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -222,6 +442,10 @@ pub enum Reason {
     Child,
     /// Reading a page from a device.
     PageFault,
+    /// Waiting for the address space, which other threads of the process change (mmap, munmap, page faults).
+    Memory,
+    /// Waiting for what another thread or process sends: a pipe, a socket, a terminal, a message queue.
+    Peer,
     /// It could run, but another thread of the target had its CPU.
     Preempted,
     /// It could run, but for most of the time its CPU was not with the target: other programs had it, or the hypervisor.
@@ -245,7 +469,7 @@ impl Reason {
     pub fn is_idle(self) -> bool {
         match self {
             Reason::Futex(primitive) => !primitive.is_contention(),
-            Reason::Sleep | Reason::Poll | Reason::Child => true,
+            Reason::Sleep | Reason::Poll | Reason::Child | Reason::Peer => true,
             _ => false,
         }
     }
@@ -285,6 +509,10 @@ pub enum Primitive {
     Join,
     /// A one-time initialisation.
     Once,
+    /// The lock that an interpreter runs its threads under: Python's, Ruby's.
+    InterpreterLock,
+    /// A semaphore that threads have one at a time.
+    SemaphoreLock,
     /// A futex that nothing is known about.
     #[default]
     #[serde(rename = "futex")]
@@ -295,7 +523,18 @@ impl Primitive {
     /// Whether a wait means that another thread is in the way; `false` for waits that a program makes when it has nothing to do.
     pub fn is_contention(self) -> bool {
         use Primitive::*;
-        matches!(self, Mutex | PiMutex | RustMutex | ParkingLotMutex | OtherLock | RwLock | Libc)
+        matches!(
+            self,
+            Mutex
+                | PiMutex
+                | RustMutex
+                | ParkingLotMutex
+                | OtherLock
+                | RwLock
+                | Libc
+                | InterpreterLock
+                | SemaphoreLock
+        )
     }
 }
 

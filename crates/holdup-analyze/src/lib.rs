@@ -17,8 +17,9 @@ mod timeline;
 
 pub use analysis::{Analysis, Options, Report};
 pub use facts::{
-    Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, LockFacts, LockName, OffTime,
-    PairFacts, Primitive, ProcessFacts, Reason, Site, ThreadFacts, Totals, Wakings,
+    Account, AccountState, Blame, Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass,
+    Leaf, LockFacts, LockName, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts,
+    Reason, Site, ThreadFacts, Totals, Wakings,
 };
 pub use finding::{Command, Cure, Evidence, Finding, Kind, Moment, Subject, Unit, vocabulary};
 pub use histogram::Histogram;

@@ -12,7 +12,7 @@ use super::cpus::Cpus;
 use super::lock::{Group, Lock, Place, Spot, Wait};
 use super::pairs::{HandOver, Pairs};
 use super::tally::Tally;
-use super::thread::{Doing, Mark, NONE, OUTSIDE, Past, Pending, Plain, State, Thread};
+use super::thread::{Doing, Mark, NONE, OUTSIDE, Past, Pending, Plain, State, TIMEOUT, Thread};
 use crate::Options;
 use crate::names::{Names, SpaceId};
 
@@ -338,6 +338,7 @@ impl Engine {
         }
         let ti = self.add_thread(tid, pid, parent.is_some(), now);
         if let Some(parent) = parent.and_then(|tid| self.index.get(&tid)) {
+            self.threads[ti as usize].parent = Some(*parent);
             self.threads[ti as usize].priority = self.threads[*parent as usize].priority;
             // The kernel hands the name down; a new one comes as an event.
             self.threads[ti as usize].name = self.threads[*parent as usize].name.clone();
@@ -601,6 +602,7 @@ impl Engine {
         let (from, stack) = (thread.since, thread.stack);
         let length = now.saturating_sub(from);
         thread.remember(Past { from, to: now, doing, stack });
+        thread.log.push(from, now, doing, stack, woken.unwrap_or((NONE, now)));
         let time = match doing {
             Doing::Plain(plain) => &mut thread.plain[plain as usize],
             Doing::Block(block) => thread.blocks.at(block),
@@ -626,6 +628,7 @@ impl Engine {
         }
         let from = thread.since;
         thread.remember(Past { from, to: now, doing: Doing::Plain(plain), stack: NONE });
+        thread.log.push(from, now, Doing::Plain(plain), NONE, (NONE, now));
         thread.since = now;
     }
 
@@ -663,6 +666,7 @@ impl Engine {
         let length = since.saturating_sub(thread.since);
         if length > 0 {
             let plain = if let Doing::Plain(plain) = doing { plain } else { Plain::Unknown };
+            thread.log.push(thread.since, since, Doing::Plain(plain), NONE, (NONE, since));
             let time = &mut thread.plain[plain as usize];
             time.count += 1;
             time.ns += length;
@@ -750,7 +754,8 @@ impl Engine {
         let Spot { lock, op, place, .. } = self.spots[spot as usize];
         let only = &mut self.locks[lock as usize].only_waiter;
         *only = if *only == NONE || *only == ti { ti } else { OUTSIDE };
-        if *only != ti || op.command() != FutexOp::WAIT || place.stack == NONE {
+        let plain = matches!(op.command(), FutexOp::WAIT | FutexOp::WAIT_BITSET);
+        if *only != ti || !plain || place.stack == NONE {
             return NONE;
         }
         let next = self.groups.len() as u32;
@@ -859,6 +864,10 @@ impl Engine {
 
     /// All about a wait is known: what its holder did meanwhile.
     fn settle(&mut self, lock: u32, wait: Wait) {
+        let waker = wait.waker.or(wait.unwoken.then_some((TIMEOUT, wait.to)));
+        if let Some(waker) = waker {
+            self.threads[wait.thread as usize].log.set_waker(wait.from, waker);
+        }
         for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
             self.settle_in(group, lock, &wait);
         }

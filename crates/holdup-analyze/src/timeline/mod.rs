@@ -1,9 +1,12 @@
 //! Threads over time: a state machine that takes events and keeps who ran, who waited for what, and who woke whom.
 
+mod behaviour;
 mod calls;
+mod chains;
 mod cpus;
 mod engine;
 mod lock;
+mod log;
 mod naming;
 mod pairs;
 mod problems;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use holdup_trace::{Ending, StackId, Tid};
 use rustc_hash::FxHashMap;
 
+use super::behaviour::{self, Behaviour};
+use super::chains::{self, Chains};
 use super::engine::Engine;
 use super::lock::{Group, Place, keep_longest};
 use super::naming::Naming;
@@ -13,8 +15,8 @@ use super::tally::Tally;
 use super::thread::{Doing, NONE, Plain, State as ThreadState, Thread};
 use super::{Interval, SampleAt, State, Timeline};
 use crate::facts::{
-    Code, Facts, Holder, Hotspot, LockFacts, LockName, OffTime, PairFacts, Primitive, ProcessFacts, Reason,
-    Site, ThreadFacts,
+    Account, Blame, Code, Facts, Holder, Hotspot, Leaf, LockFacts, LockName, OffTime,
+    PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts,
 };
 use crate::names::{Frame, Role, SpaceId};
 use crate::{Histogram, Problem};
@@ -25,6 +27,10 @@ const NAMED_PLACES: usize = 256;
 const SITES: usize = 16;
 /// Addresses without any wait that are listed because of wasted wakes.
 const WASTED_ONLY: usize = 16;
+/// Rows of the blame that are told.
+const NAMED_ROWS: usize = 4_000;
+/// Fewer waits on words of the threads' own are no queue.
+const OWN_WORD_WAITS: usize = 20;
 /// Words of one object (the parts of a condition variable, say) are within so many bytes.
 const OBJECT_BYTES: u64 = 16;
 
@@ -52,6 +58,7 @@ pub(crate) fn sum_up(
     facts.yield_sites = sums.sites(&engine.yields, |count| (*count, 0));
     facts.switch_sites = sums.switch_sites();
     sums.codes(facts);
+    sums.chains(facts);
     facts.pairs = sums.pairs(&engine);
     let timeline = engine.keep.then(|| sums.timeline());
     let mut problems = super::problems::all(&engine, facts);
@@ -140,6 +147,7 @@ impl<'a> Sums<'a> {
                     || (primitive.is_contention() && trail.iter().any(is_parking_lot)));
             self.primitives.push((primitive, own_word));
         }
+        self.judge_by_behaviour();
         // A stack that could not be named waits for what the others wait for at the same address.
         let mut best: FxHashMap<u32, (u64, Primitive)> = FxHashMap::default();
         for (spot, (primitive, _)) in engine.spots.iter().zip(&self.primitives) {
@@ -152,6 +160,65 @@ impl<'a> Sums<'a> {
         for (spot, known) in engine.spots.iter().zip(&mut self.primitives) {
             if known.0 == Primitive::Unknown {
                 known.0 = best.get(&spot.lock).map_or(Primitive::Unknown, |(_, primitive)| *primitive);
+            }
+        }
+    }
+
+    /// What threads do with a futex says more than what its functions are called.
+    fn judge_by_behaviour(&mut self) {
+        let engine = self.engine;
+        let told = |primitive: Primitive| {
+            use Primitive::*;
+            matches!(primitive, Semaphore | Condvar | Park | OtherLock | GoRuntime | Unknown)
+        };
+        let primitives = std::mem::take(&mut self.primitives);
+        let object = |spot: u32| {
+            let (primitive, own_word) = primitives[spot as usize];
+            let at = &engine.spots[spot as usize];
+            let lock = &engine.locks[at.lock as usize];
+            // A condition variable of glibc has two words, side by side.
+            let addr = if primitive == Primitive::Condvar { lock.addr & !7 } else { lock.addr };
+            (told(primitive) && !own_word).then_some((lock.space, addr, primitive))
+        };
+        let objects = behaviour::gather(engine, object);
+        let roles: FxHashMap<_, _> =
+            objects.iter().map(|(key, waits)| (*key, behaviour::of(engine, waits))).collect();
+        let mut judged = primitives.clone();
+        for (spot, known) in (0..).zip(&mut judged) {
+            let Some(role) = object(spot).and_then(|key| roles.get(&key)) else { continue };
+            let trail = self.trail(engine.spots[spot as usize].place);
+            known.0 = by_behaviour(known.0, *role, &trail);
+        }
+        self.primitives = judged;
+        self.judge_own_words();
+    }
+
+    /// Threads that each wait on a word of their own may stand in one queue for all that: those of parking_lot, of Java. Then they
+    /// wait at the same place, and wake each other.
+    fn judge_own_words(&mut self) {
+        use Primitive::{Condvar, Park, Unknown};
+        let engine = self.engine;
+        let mut keys = Vec::new();
+        for (spot, (primitive, own_word)) in (0..).zip(&self.primitives.clone()) {
+            let may = !own_word && matches!(primitive, Park | Unknown | Condvar);
+            let place = engine.spots[spot as usize].place;
+            let key = (may && behaviour::is_own_word(engine, spot)).then(|| {
+                let trail = self.trail(place);
+                behaviour::callers(place, &trail)
+            });
+            keys.push(key);
+        }
+        let queues = behaviour::gather(engine, |spot| keys[spot as usize]);
+        let locks: Vec<behaviour::Callers> = queues
+            .iter()
+            .filter(|(_, waits)| {
+                waits.len() >= OWN_WORD_WAITS && behaviour::of(engine, waits) == Behaviour::Lock
+            })
+            .map(|(key, _)| *key)
+            .collect();
+        for (key, known) in keys.iter().zip(&mut self.primitives) {
+            if key.is_some_and(|key| locks.contains(&key)) {
+                *known = (Primitive::OtherLock, true);
             }
         }
     }
@@ -554,6 +621,91 @@ impl<'a> Sums<'a> {
         counts.into_facts(facts);
     }
 
+    // The account, the blame and the path.
+
+    fn chains(&mut self, facts: &mut Facts) {
+        let known =
+            Known { primitives: &self.primitives, reasons: &self.reasons, lock_of_spot: &self.lock_of_spot };
+        let chains = chains::follow(self.engine, &known, facts.start_ns, facts.end_ns);
+        self.accounts(&chains, facts);
+        facts.blame = self.blame(&chains, facts);
+        facts.path = self.path(&chains, facts);
+    }
+
+    fn accounts(&self, chains: &Chains, facts: &mut Facts) {
+        let kept =
+            self.engine.threads.iter().zip(&chains.accounts).filter(|(thread, _)| self.is_kept(thread));
+        for (thread, (_, ns)) in facts.threads.iter_mut().zip(kept) {
+            thread.account = Account { ns: *ns };
+            for (sum, ns) in facts.account.ns.iter_mut().zip(ns) {
+                *sum += ns;
+            }
+        }
+    }
+
+    fn blame(&mut self, chains: &Chains, facts: &Facts) -> Vec<Blame> {
+        let mut rows: Vec<(chains::Row, u64)> = chains.blame.iter().map(|(row, ns)| (*row, *ns)).collect();
+        rows.sort_by_key(|(row, ns)| (std::cmp::Reverse(*ns), *row));
+        let all: u64 = rows.iter().map(|(_, ns)| ns).sum();
+        let mut told = 0;
+        let index = |lock: u32| (lock != NONE).then_some(lock as usize);
+        let mut list = Vec::new();
+        for (row, ns) in rows {
+            // What is left cannot show up.
+            if told >= all - all / 500 || list.len() >= NAMED_ROWS {
+                break;
+            }
+            told += ns;
+            list.push(Blame {
+                waiter: self.tid(row.waiter),
+                lock: index(row.lock),
+                via: index(row.via),
+                leaf: row.end.leaf,
+                thread: self.tid(row.end.thread),
+                site: self.end_site(row.end, ns, facts),
+                ns,
+            });
+        }
+        list
+    }
+
+    /// Where a thread left the CPU; of one that ran, where it ran mostly.
+    fn end_site(&mut self, end: chains::End, ns: u64, facts: &Facts) -> Option<Site> {
+        let trail = self.trail(end.place);
+        if !trail.is_empty() {
+            return Some(Site { trail: trail.to_vec(), count: 0, ns });
+        }
+        let thread = facts.thread(self.tid(end.thread)).filter(|_| end.leaf == Leaf::Running)?;
+        thread.hot_sites.first().cloned()
+    }
+
+    fn path(&mut self, chains: &Chains, facts: &Facts) -> Path {
+        let mut sums: FxHashMap<chains::End, u64> = FxHashMap::default();
+        for piece in &chains.path {
+            *sums.entry(piece.end).or_default() += piece.to - piece.from;
+        }
+        let mut parts: Vec<(chains::End, u64)> = sums.into_iter().collect();
+        parts.sort_by_key(|(end, ns)| (std::cmp::Reverse(*ns), *end));
+        parts.truncate(NAMED_PLACES);
+        let mut locks: Vec<(usize, u64)> =
+            chains.path_locks.iter().map(|(lock, ns)| (*lock as usize, *ns)).collect();
+        locks.sort_by_key(|(lock, ns)| (std::cmp::Reverse(*ns), *lock));
+        let pieces = chains.path.iter().rev().filter(|_| self.engine.keep).map(|piece| PathPiece {
+            from_ns: piece.from,
+            to_ns: piece.to,
+            leaf: piece.end.leaf,
+            thread: self.tid(piece.end.thread),
+        });
+        let pieces = pieces.collect();
+        let part = |(end, ns): (chains::End, u64)| PathPart {
+            leaf: end.leaf,
+            thread: self.tid(end.thread),
+            site: self.end_site(end, ns, facts),
+            ns,
+        };
+        Path { parts: parts.into_iter().map(part).collect(), locks, pieces }
+    }
+
     // Pairs.
 
     fn pairs(&mut self, engine: &Engine) -> Vec<PairFacts> {
@@ -640,6 +792,58 @@ impl<'a> Sums<'a> {
             _ => State::Off { reason: self.reason(doing), lock: None },
         }
     }
+}
+
+/// What the chains ask for.
+struct Known<'a> {
+    primitives: &'a [(Primitive, bool)],
+    reasons: &'a [Reason],
+    lock_of_spot: &'a [u32],
+}
+
+impl chains::Meaning for Known<'_> {
+    fn reason(&self, doing: Doing) -> Reason {
+        match doing {
+            Doing::Futex(spot) => Reason::Futex(self.primitives[spot as usize].0),
+            Doing::Block(block) => self.reasons[block as usize],
+            Doing::Plain(plain) => plain.reason(),
+            Doing::Running(_) | Doing::Ready => Reason::Unknown,
+        }
+    }
+
+    fn lock(&self, doing: Doing) -> u32 {
+        match doing {
+            Doing::Futex(spot) => self.lock_of_spot[spot as usize],
+            _ => NONE,
+        }
+    }
+}
+
+/// What a futex is, if threads do this with it. Where a name is certain, it stays.
+fn by_behaviour(primitive: Primitive, role: Behaviour, trail: &[Frame]) -> Primitive {
+    use Primitive::*;
+    match (primitive, role) {
+        (Condvar | OtherLock | Unknown, Behaviour::Lock) if is_of_interpreter(trail) => InterpreterLock,
+        (Unknown | OtherLock | GoRuntime | Condvar | Park, Behaviour::Lock) => OtherLock,
+        (Semaphore, Behaviour::Lock) => SemaphoreLock,
+        (OtherLock, Behaviour::Queue | Behaviour::Turn | Behaviour::Timer) => Unknown,
+        (OtherLock | Unknown | Condvar | Semaphore, Behaviour::Barrier) => Barrier,
+        (OtherLock | Unknown, Behaviour::Join) => Join,
+        (primitive, _) => primitive,
+    }
+}
+
+/// Whether a call path leads through the part of an interpreter that takes its lock.
+fn is_of_interpreter(trail: &[Frame]) -> bool {
+    const PARTS: &[&str] =
+        &["take_gil", "PyEval_RestoreThread", "PyEval_AcquireThread", "_PyEval_", "gvl_", "thread_sched_"];
+    const PROGRAMS: &[&str] = &["python", "libpython", "ruby", "libruby"];
+    trail.iter().any(|frame| {
+        let file = frame.module.rsplit('/').next().unwrap_or_default();
+        let named =
+            frame.function.as_deref().is_some_and(|name| PARTS.iter().any(|part| name.contains(part)));
+        named || PROGRAMS.iter().any(|program| file.starts_with(program))
+    })
 }
 
 /// Sums of a lock that still need names.
@@ -870,6 +1074,23 @@ fn function_name(frame: &Frame) -> String {
 
 /// Functions of the kernel that tell why a thread blocks; the first row that fits any frame counts.
 const KERNEL_REASONS: &[(Reason, &[&str])] = &[
+    (
+        Reason::Memory,
+        &[
+            "mmap_lock",
+            "lock_mm_and_find_vma",
+            "lock_vma",
+            "vma_start_write",
+            "vm_mmap_pgoff",
+            "vm_munmap",
+            "do_munmap",
+            "sys_munmap",
+            "sys_mprotect",
+            "do_madvise",
+            "sys_brk",
+            "sys_mremap",
+        ],
+    ),
     (Reason::PageFault, &["handle_mm_fault", "do_user_addr_fault", "exc_page_fault"]),
     (Reason::Futex(Primitive::Unknown), &["futex_wait", "futex_lock_pi"]),
     (Reason::Sleep, &["do_nanosleep", "hrtimer_nanosleep"]),
@@ -889,5 +1110,30 @@ const KERNEL_REASONS: &[(Reason, &[&str])] = &[
         ],
     ),
     (Reason::Child, &["do_wait", "kernel_wait4", "kernel_waitid"]),
+    (
+        Reason::Peer,
+        &[
+            "pipe_read",
+            "pipe_write",
+            "anon_pipe_",
+            "unix_stream",
+            "unix_dgram",
+            "sk_wait_data",
+            "sock_alloc_send",
+            "tcp_recvmsg",
+            "tcp_sendmsg",
+            "inet_csk_accept",
+            "inet_wait_for_connect",
+            "skb_wait_for_more",
+            "skb_recv",
+            "n_tty_",
+            "tty_read",
+            "eventfd_read",
+            "do_msgrcv",
+            "do_mq_",
+            "wait_for_partner",
+            "fifo_open",
+        ],
+    ),
     (Reason::Io, &["io_schedule", "folio_wait", "wait_on_page", "vfs_fsync", "jbd2_", "blk_mq"]),
 ];

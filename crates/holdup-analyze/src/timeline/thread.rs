@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use holdup_trace::{Pid, ThreadUsage, Tid};
 
 use super::calls::CallKind;
+use super::log::Log;
 use super::tally::Tally;
 use crate::Histogram;
 use crate::facts::{OffTime, Reason};
@@ -15,6 +16,9 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A waker that is not among the recorded threads.
 pub(super) const OUTSIDE: u32 = u32::MAX - 1;
+
+/// Nobody woke it: the wait's time was over, or a signal ended it.
+pub(super) const TIMEOUT: u32 = u32::MAX - 2;
 
 /// How many intervals of a thread's past are kept for the question what it did while it held a lock.
 const PAST: usize = 64;
@@ -135,6 +139,8 @@ pub(super) struct Thread {
     pub tid: Tid,
     pub pid: Pid,
     pub forked: bool,
+    /// Who started it: index of the thread.
+    pub parent: Option<u32>,
     pub name: String,
     pub born: u64,
     /// Its last event.
@@ -192,6 +198,8 @@ pub(super) struct Thread {
     pub usage_switches: (u64, u64),
 
     pub past: VecDeque<Past>,
+    /// Every stretch off the CPU.
+    pub log: Log,
     pub marks: Vec<Mark>,
 }
 
@@ -201,6 +209,7 @@ impl Thread {
             tid,
             pid,
             forked,
+            parent: None,
             name: String::new(),
             born: now,
             last: now,
@@ -239,6 +248,7 @@ impl Thread {
             usage: None,
             usage_switches: (0, 0),
             past: VecDeque::new(),
+            log: Log::default(),
             marks: Vec::new(),
         }
     }
@@ -275,6 +285,7 @@ impl Thread {
         let since = old.since.max(now);
         let mark = self.doing_of(&old).map(|doing| Mark { from: since, doing });
         *self = Thread {
+            parent: old.parent,
             name: old.name,
             born: old.born.max(now),
             last: old.last.max(now),

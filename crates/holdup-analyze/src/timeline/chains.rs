@@ -1,0 +1,300 @@
+//! What ends up holding threads up: the account of every thread's time, each wait followed to what its waker did meanwhile, and the
+//! path that the elapsed time is made of.
+//!
+//! **The chain** of a wait (cascaded blame: Zhou and others, OSDI'18): from its beginning to the wake, time is what the waker did
+//! then. Where the waker waited too, its waker is followed, on and on, until something is reached that is no wait for a thread:
+//! code that runs, a CPU that it did not get, a device, memory, a sleep, the outside.
+//!
+//! **The path** (critical path: Yang and Miller, 1988): backwards from the end, on the thread that ended last; where a thread was
+//! woken, on with who woke it. While the path runs elsewhere because a thread of it waited for something, that thing is on the
+//! path: without it, this is what could go (critical lock analysis: Chen and Stenström, 2012).
+
+use rustc_hash::FxHashMap;
+
+use super::engine::Engine;
+use super::lock::Place;
+use super::log::{Stay, is_thread};
+use super::thread::{Doing, NONE, OUTSIDE, TIMEOUT, Thread};
+use crate::facts::{AccountState as State, Leaf, Reason};
+
+/// Chains end here at the latest.
+const DEEPEST: usize = 10;
+/// So many waits are followed; of more, every second, every third, and so on.
+const FOLLOWED: u64 = 200_000;
+/// So many steps at most are made for all waits.
+const MOST_STEPS: u64 = 60_000_000;
+
+/// What a stretch off the CPU means; comes from names.
+pub(super) trait Meaning {
+    fn reason(&self, doing: Doing) -> Reason;
+    /// Index of the lock in the facts; [`NONE`] if it is none.
+    fn lock(&self, doing: Doing) -> u32;
+}
+
+/// What a chain ended in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct End {
+    pub leaf: Leaf,
+    /// Whose doing it was; [`NONE`] if nobody's.
+    pub thread: u32,
+    /// Where that one left the CPU.
+    pub place: Place,
+}
+
+/// A row of the blame: who waits for what, through what, and what that ended in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Row {
+    pub waiter: u32,
+    /// What it waits for: a lock of the facts, or [`NONE`] for a wait that is not on a futex.
+    pub lock: u32,
+    /// What its waker waited for in turn, if it did.
+    pub via: u32,
+    pub end: End,
+}
+
+/// A piece of the path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub from: u64,
+    pub to: u64,
+    pub end: End,
+}
+
+/// Everything at once.
+#[derive(Debug, Default)]
+pub(super) struct Chains {
+    /// By thread: time by state.
+    pub accounts: Vec<[u64; State::COUNT]>,
+    pub blame: FxHashMap<Row, u64>,
+    /// Backwards in time.
+    pub path: Vec<Piece>,
+    /// Time of the path that ran elsewhere because one of it waited for this lock.
+    pub path_locks: FxHashMap<u32, u64>,
+}
+
+pub(super) struct Walker<'a, M> {
+    engine: &'a Engine,
+    meaning: &'a M,
+    steps: u64,
+}
+
+pub(super) fn follow<M: Meaning>(engine: &Engine, meaning: &M, from: u64, to: u64) -> Chains {
+    let mut walker = Walker { engine, meaning, steps: 0 };
+    let mut chains = Chains {
+        accounts: engine.threads.iter().map(|thread| walker.account(thread)).collect(),
+        ..Chains::default()
+    };
+    walker.blame(&mut chains);
+    walker.path(&mut chains, from, to);
+    chains
+}
+
+impl<M: Meaning> Walker<'_, M> {
+    // The account.
+
+    fn account(&self, thread: &Thread) -> [u64; State::COUNT] {
+        let mut account = [0; State::COUNT];
+        let mut off = 0;
+        for stay in thread.log.stays() {
+            let length = stay.to - stay.from;
+            off += length;
+            let state = self.state(stay.doing());
+            let ready = if state.is_wait() { stay.to - stay.woken() } else { 0 };
+            account[state as usize] += length - ready;
+            account[State::CpuOwn as usize] += ready;
+        }
+        let life = thread.last.saturating_sub(thread.born);
+        account[State::Running as usize] += life.saturating_sub(off);
+        account
+    }
+
+    fn state(&self, doing: Doing) -> State {
+        State::of(self.meaning.reason(doing))
+    }
+
+    // The blame.
+
+    fn blame(&mut self, chains: &mut Chains) {
+        let all: u64 = self.engine.threads.iter().map(|thread| thread.log.stays().len() as u64).sum();
+        let stride = all.div_ceil(FOLLOWED).max(1);
+        for (waiter, thread) in (0..).zip(&self.engine.threads) {
+            let mut sampled: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+            let mut rows: FxHashMap<Row, u64> = FxHashMap::default();
+            for (index, stay) in (0_u64..).zip(thread.log.stays()) {
+                let doing = stay.doing();
+                if !self.state(doing).is_wait() {
+                    continue;
+                }
+                let lock = self.meaning.lock(doing);
+                let length = stay.woken() - stay.from;
+                let sums = sampled.entry(lock).or_default();
+                sums.0 += length;
+                if !index.is_multiple_of(stride) || self.steps > MOST_STEPS {
+                    continue;
+                }
+                sums.1 += length;
+                self.follow_wait(stay, waiter, &mut |via, end, ns| {
+                    *rows.entry(Row { waiter, lock, via, end }).or_default() += ns;
+                });
+            }
+            for (row, ns) in rows {
+                let (all, seen) = sampled[&row.lock];
+                let ns = if seen == 0 { 0 } else { (ns as f64 * all as f64 / seen as f64) as u64 };
+                *chains.blame.entry(row).or_default() += ns;
+            }
+        }
+    }
+
+    fn follow_wait(&mut self, stay: &Stay, waiter: u32, sink: &mut dyn FnMut(u32, End, u64)) {
+        let (from, to) = (stay.from, stay.woken());
+        match stay.waker {
+            waker if is_thread(waker) && waker != waiter => self.did(waker, from, to, NONE, 1, sink),
+            _ => sink(NONE, self.own_end(stay, waiter), to - from),
+        }
+    }
+
+    /// What a wait that no thread ended stands for.
+    fn own_end(&self, stay: &Stay, thread: u32) -> End {
+        let place = Place { space: self.engine.threads[thread as usize].space, stack: stay.stack };
+        let leaf = match self.meaning.reason(stay.doing()) {
+            Reason::Io => Leaf::Io,
+            Reason::PageFault | Reason::Memory => Leaf::Memory,
+            Reason::Sleep => Leaf::Sleep,
+            Reason::Yielded => Leaf::Yielding,
+            Reason::Preempted => Leaf::Cpu,
+            Reason::Displaced => Leaf::OtherPrograms,
+            Reason::Poll | Reason::Child | Reason::Peer => Leaf::Outside,
+            Reason::Futex(_) if stay.waker == TIMEOUT => Leaf::Sleep,
+            Reason::Futex(_) | Reason::OtherCall if stay.waker == OUTSIDE => Leaf::Outside,
+            Reason::Futex(_) | Reason::OtherCall | Reason::Starting | Reason::Unknown => Leaf::Unknown,
+        };
+        End { leaf, thread, place }
+    }
+
+    /// What a thread did from one moment to another.
+    fn did(
+        &mut self,
+        thread: u32,
+        from: u64,
+        to: u64,
+        via: u32,
+        depth: usize,
+        sink: &mut dyn FnMut(u32, End, u64),
+    ) {
+        let engine = self.engine;
+        let life = &engine.threads[thread as usize];
+        let nowhere = Place { space: life.space, stack: NONE };
+        let ran = End { leaf: Leaf::Running, thread, place: nowhere };
+        let mut at = from;
+        if life.born > from {
+            let unborn = life.born.min(to);
+            sink(via, End { leaf: Leaf::Running, thread: NONE, place: nowhere }, unborn - from);
+            at = unborn;
+        }
+        for stay in life.log.within(at, to) {
+            self.steps += 1;
+            if stay.from > at {
+                sink(via, ran, stay.from - at);
+                at = stay.from;
+            }
+            let woken = stay.woken().min(to);
+            if woken > at {
+                let waits = self.state(stay.doing()).is_wait();
+                match stay.waker {
+                    waker if waits && is_thread(waker) && waker != thread && depth < DEEPEST => {
+                        let lock = self.meaning.lock(stay.doing());
+                        let via = if via == NONE { lock } else { via };
+                        self.did(waker, at, woken, via, depth + 1, sink);
+                    }
+                    _ => sink(via, self.own_end(stay, thread), woken - at),
+                }
+                at = woken;
+            }
+            let end = stay.to.min(to);
+            if end > at {
+                sink(via, End { leaf: Leaf::Cpu, thread, place: nowhere }, end - at);
+                at = end;
+            }
+        }
+        if to > at {
+            sink(via, ran, to - at);
+        }
+    }
+
+    // The path.
+
+    fn path(&mut self, chains: &mut Chains, start: u64, end: u64) {
+        let ends = (0_u32..).zip(&self.engine.threads).filter(|(_, thread)| thread.last > start);
+        let Some((mut thread, _)) =
+            ends.max_by_key(|(index, thread)| (thread.last, std::cmp::Reverse(*index)))
+        else {
+            return;
+        };
+        let mut at = end.min(self.engine.threads[thread as usize].last);
+        // Locks that the path left a thread for, until when.
+        let mut waited: Vec<(u32, u64)> = Vec::new();
+        let most = 2 * self.engine.threads.iter().map(|thread| thread.log.stays().len() + 2).sum::<usize>();
+        for _ in 0..most {
+            if at <= start {
+                break;
+            }
+            let life = &self.engine.threads[thread as usize];
+            let nowhere = Place { space: life.space, stack: NONE };
+            let Some((_, stay)) = life.log.before(at).filter(|(_, stay)| stay.to > start) else {
+                let born = life.born.clamp(start, at);
+                piece(chains, &mut waited, born, at, End { leaf: Leaf::Running, thread, place: nowhere });
+                at = born;
+                match self.parent(thread).filter(|_| born > start) {
+                    Some(parent) => thread = parent,
+                    None => break,
+                }
+                continue;
+            };
+            if stay.to < at {
+                piece(chains, &mut waited, stay.to, at, End { leaf: Leaf::Running, thread, place: nowhere });
+                at = stay.to;
+            }
+            let waits = self.state(stay.doing()).is_wait();
+            let woken = if waits { stay.woken().min(at) } else { at };
+            let lost = End { leaf: Leaf::Cpu, thread, place: nowhere };
+            piece(chains, &mut waited, woken.max(start), at, lost);
+            at = woken;
+            if waits && is_thread(stay.waker) && stay.waker != thread {
+                let lock = self.meaning.lock(stay.doing());
+                if lock != NONE {
+                    waited.push((lock, stay.from));
+                }
+                thread = stay.waker;
+                continue;
+            }
+            let from = stay.from.max(start);
+            piece(chains, &mut waited, from, at, self.own_end(stay, thread));
+            at = from;
+        }
+    }
+
+    /// Who started a thread, as far as it is known: the first thread of its process.
+    fn parent(&self, thread: u32) -> Option<u32> {
+        let life = &self.engine.threads[thread as usize];
+        life.parent.filter(|parent| *parent != thread && is_thread(*parent))
+    }
+}
+
+/// One more piece, earlier than those before.
+fn piece(chains: &mut Chains, waited: &mut Vec<(u32, u64)>, from: u64, to: u64, end: End) {
+    if to <= from {
+        return;
+    }
+    let mut told: Vec<u32> = Vec::new();
+    for (lock, until) in waited.iter() {
+        if !told.contains(lock) {
+            *chains.path_locks.entry(*lock).or_default() += to - from.max(*until).min(to);
+            told.push(*lock);
+        }
+    }
+    waited.retain(|(_, until)| *until < from);
+    match chains.path.last_mut() {
+        Some(last) if last.end == end && last.from == to => last.from = from,
+        _ => chains.path.push(Piece { from, to, end }),
+    }
+}

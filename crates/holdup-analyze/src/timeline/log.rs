@@ -1,0 +1,132 @@
+//! Every stretch that a thread spent off the CPU, in little room: what the account, the blame and the path are told from.
+//!
+//! Between two stretches the thread ran. A stretch whose beginning or end is not known is one of unknown reason.
+
+use super::thread::{Doing, NONE, Plain};
+
+/// A stretch off the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stay {
+    pub from: u64,
+    /// When it ran again.
+    pub to: u64,
+    doing: u32,
+    /// Where it left the CPU; [`NONE`] if that is not known.
+    pub stack: u32,
+    /// The index of the thread that woke it, or one of the values that are none.
+    pub waker: u32,
+    /// How long before `to` it was woken.
+    delay: u32,
+}
+
+const TAG: u32 = 30;
+const INDEX: u32 = (1 << TAG) - 1;
+const FUTEX: u32 = 1;
+const BLOCK: u32 = 2;
+
+impl Stay {
+    pub(super) fn new(from: u64, to: u64, doing: Doing, stack: u32, (waker, at): (u32, u64)) -> Stay {
+        let packed = match doing {
+            Doing::Plain(plain) => plain as u32,
+            Doing::Running(_) | Doing::Ready => Plain::Unknown as u32,
+            Doing::Futex(spot) => FUTEX << TAG | spot & INDEX,
+            Doing::Block(block) => BLOCK << TAG | block & INDEX,
+        };
+        let mut stay = Stay { from, to, doing: packed, stack, waker, delay: 0 };
+        stay.set_waker((waker, at));
+        stay
+    }
+
+    pub(super) fn doing(&self) -> Doing {
+        match self.doing >> TAG {
+            FUTEX => Doing::Futex(self.doing & INDEX),
+            BLOCK => Doing::Block(self.doing & INDEX),
+            _ => Doing::Plain(Plain::ALL.get(self.doing as usize).copied().unwrap_or(Plain::Unknown)),
+        }
+    }
+
+    /// When it was woken; the end, if that is not known.
+    pub(super) fn woken(&self) -> u64 {
+        self.to.saturating_sub(self.delay.into()).max(self.from)
+    }
+
+    fn set_waker(&mut self, (waker, at): (u32, u64)) {
+        self.waker = waker;
+        self.delay = u32::try_from(self.to.saturating_sub(at)).unwrap_or(u32::MAX);
+    }
+}
+
+/// The stretches of one thread, in order of time, without overlap.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Log {
+    stays: Vec<Stay>,
+}
+
+impl Log {
+    pub(super) fn push(&mut self, from: u64, to: u64, doing: Doing, stack: u32, waker: (u32, u64)) {
+        if to > from {
+            self.stays.push(Stay::new(from, to, doing, stack, waker));
+        }
+    }
+
+    /// The one that began then was ended by this thread.
+    pub(super) fn set_waker(&mut self, from: u64, waker: (u32, u64)) {
+        let lately = self.stays.iter_mut().rev().take_while(|stay| stay.from >= from);
+        if let Some(stay) = lately.last().filter(|stay| stay.from == from) {
+            stay.set_waker(waker);
+        }
+    }
+
+    pub(super) fn stays(&self) -> &[Stay] {
+        &self.stays
+    }
+
+    /// The stretches that end after `from` and begin before `to`.
+    pub(super) fn within(&self, from: u64, to: u64) -> &[Stay] {
+        let first = self.stays.partition_point(|stay| stay.to <= from);
+        let rest = &self.stays[first..];
+        // Most windows hold few.
+        let len = match rest.get(16) {
+            Some(stay) if stay.from < to => rest.partition_point(|stay| stay.from < to),
+            _ => rest.iter().take_while(|stay| stay.from < to).count(),
+        };
+        &rest[..len]
+    }
+
+    /// The last stretch that begins before this moment.
+    pub(super) fn before(&self, at: u64) -> Option<(usize, &Stay)> {
+        let after = self.stays.partition_point(|stay| stay.from < at);
+        after.checked_sub(1).map(|index| (index, &self.stays[index]))
+    }
+}
+
+/// Whether this is the index of a thread.
+pub(super) fn is_thread(waker: u32) -> bool {
+    waker < super::thread::TIMEOUT && waker != NONE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::thread::TIMEOUT;
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let mut log = Log::default();
+        let doings =
+            [Doing::Futex(7), Doing::Block(3), Doing::Plain(Plain::Sleep), Doing::Plain(Plain::Unknown)];
+        for (at, doing) in (0..).zip(doings) {
+            log.push(at * 100, at * 100 + 50, doing, 9, (NONE, at * 100 + 50));
+        }
+        log.push(500, 500, Doing::Ready, 9, (NONE, 500));
+        assert_eq!(log.stays().iter().map(Stay::doing).collect::<Vec<_>>(), doings);
+        log.set_waker(100, (2, 130));
+        assert_eq!((log.stays()[1].waker, log.stays()[1].woken()), (2, 130));
+        log.set_waker(101, (2, 130));
+        assert_eq!(log.within(120, 210).len(), 2);
+        assert_eq!(log.within(150, 200).len(), 0);
+        assert_eq!(log.before(201).map(|(at, _)| at), Some(2));
+        assert_eq!(log.before(0), None);
+        assert!(is_thread(2) && !is_thread(NONE) && !is_thread(TIMEOUT));
+    }
+}
