@@ -70,11 +70,14 @@ pub struct Facts {
     /// Running totals, the last of each, summed over CPUs; one that was not recorded is absent.
     #[schemars(transform = named_by_counter)]
     pub counters: BTreeMap<Counter, u64>,
-    /// The time of all threads by state.
+    /// The time of all threads by state, as shares that add up to 1.
+    #[schemars(with = "BTreeMap<String, f64>")]
     pub account: Account,
     /// Waits, each followed to what it came from, most time first.
+    #[serde(skip)]
     pub blame: Vec<Blame>,
     /// What the elapsed time is made of.
+    #[serde(skip)]
     pub path: Path,
 }
 
@@ -165,7 +168,8 @@ pub struct ThreadFacts {
     pub exited: bool,
     /// CPU time.
     pub on_cpu_ns: u64,
-    /// Its life by state.
+    /// Its life by state, as shares that add up to 1.
+    #[schemars(with = "BTreeMap<String, f64>")]
     pub account: Account,
     /// Time off CPU by reason, and how often.
     #[serde(serialize_with = "rows::<_, OffPart, _>")]
@@ -331,8 +335,15 @@ impl Account {
     }
 }
 
+impl Serialize for Account {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(AccountState::ALL.map(|state| (state.name(), self.share(state))))
+    }
+}
+
 /// What a wait ends in, if each waker is followed to what it did meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Leaf {
     /// A thread ran.
     Running,
@@ -352,23 +363,6 @@ pub enum Leaf {
     Outside,
     /// Not known.
     Unknown,
-}
-
-impl Leaf {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Leaf::Running => "running",
-            Leaf::Yielding => "yielding",
-            Leaf::Cpu => "waiting_for_cpu",
-            Leaf::OtherPrograms => "displaced",
-            Leaf::Io => "io",
-            Leaf::Memory => "memory",
-            Leaf::Sleep => "sleeping",
-            Leaf::Outside => "outside",
-            Leaf::Unknown => "unknown",
-        }
-    }
 }
 
 /// A branch of the blame tree: threads wait for something, and what that came from.

@@ -9,7 +9,7 @@ use holdup_trace::Tid;
 
 use super::weigh::{lock_of, threads_of, value};
 use super::{Finding, Kind};
-use crate::facts::{Facts, LockFacts};
+use crate::facts::{Facts, LockFacts, Reason, Site};
 use crate::names::Role;
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
@@ -62,6 +62,56 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SpinWaste, Kind::ExcessiveSwitching, yields),
     (Kind::SpinWaste, Kind::KernelHeavy, yields),
     (Kind::Oversubscription, Kind::ExcessiveSwitching, switches_are_involuntary),
+    // Threads that give the CPU away want it for nothing.
+    (Kind::YieldStorm, Kind::SpinWaste, always),
+    (Kind::YieldStorm, Kind::Oversubscription, always),
+    (Kind::YieldStorm, Kind::ExcessiveSwitching, always),
+    (Kind::YieldStorm, Kind::KernelHeavy, always),
+    (Kind::LockConvoy, Kind::YieldStorm, is_in_a_lock),
+    (Kind::HotLock, Kind::YieldStorm, is_in_a_lock),
+    (Kind::SleepingHolder, Kind::YieldStorm, always),
+    // What waits for a device, for memory or for a clock switches much and is in the kernel.
+    (Kind::SleepingHolder, Kind::IoBound, holder_does_io),
+    (Kind::IoBound, Kind::ExcessiveSwitching, always),
+    (Kind::IoBound, Kind::KernelHeavy, always),
+    (Kind::IoBound, Kind::SlowStage, costs_more),
+    (Kind::MemoryLock, Kind::PageFaults, always),
+    (Kind::MemoryLock, Kind::ExcessiveSwitching, always),
+    (Kind::MemoryLock, Kind::KernelHeavy, always),
+    (Kind::PageFaults, Kind::KernelHeavy, always),
+    (Kind::Allocator, Kind::ExcessiveSwitching, always),
+    (Kind::Allocator, Kind::KernelHeavy, always),
+    (Kind::Allocator, Kind::WastedWakeups, always),
+    (Kind::Allocator, Kind::HotAtomic, is_in_a_lock),
+    (Kind::Allocator, Kind::SpinWaste, is_in_a_lock),
+    (Kind::Polling, Kind::ExcessiveSwitching, always),
+    (Kind::Polling, Kind::KernelHeavy, always),
+    // One thread that the others wait for.
+    (Kind::Imbalance, Kind::SerialPhase, does_the_same_work),
+    (Kind::SerialPhase, Kind::Imbalance, always),
+    (Kind::SerialPhase, Kind::SlowStage, costs_more),
+    (Kind::SlowStage, Kind::SerialPhase, costs_more),
+    (Kind::SlowStage, Kind::Imbalance, always),
+    (Kind::SlowStage, Kind::ExcessiveSwitching, always),
+    (Kind::SlowStage, Kind::PingPong, always),
+    (Kind::SmallPool, Kind::SlowStage, always),
+    (Kind::SmallPool, Kind::SerialPhase, always),
+    (Kind::SmallPool, Kind::ExcessiveSwitching, always),
+    (Kind::SmallPool, Kind::PingPong, always),
+    (Kind::Starvation, Kind::HotLock, same_lock),
+    (Kind::Starvation, Kind::LockConvoy, same_lock),
+    (Kind::Starvation, Kind::SleepingHolder, same_lock),
+    // Whatever the threads of an interpreter do, they take turns.
+    (Kind::InterpreterLock, Kind::HotLock, costs_more),
+    (Kind::InterpreterLock, Kind::LockConvoy, costs_more),
+    (Kind::InterpreterLock, Kind::ExcessiveSwitching, always),
+    (Kind::InterpreterLock, Kind::KernelHeavy, always),
+    (Kind::InterpreterLock, Kind::WastedWakeups, always),
+    (Kind::InterpreterLock, Kind::PingPong, always),
+    (Kind::InterpreterLock, Kind::ThunderingHerd, always),
+    (Kind::InterpreterLock, Kind::SlowStage, always),
+    (Kind::InterpreterLock, Kind::SerialPhase, always),
+    (Kind::InterpreterLock, Kind::Oversubscription, always),
     // Calls for nothing and switches are what the kernel is busy with.
     (Kind::WastedWakeups, Kind::HotAtomic, is_in_a_lock),
     (Kind::WastedWakeups, Kind::KernelHeavy, always),
@@ -110,6 +160,28 @@ fn holder_was_preempted(facts: &Facts, convoy: &Finding, sleeper: &Finding) -> b
 
 fn only_preempted(_: &Facts, _: &Finding, sleeper: &Finding) -> bool {
     value(sleeper, "holders_off_share") < value(sleeper, "holders_preempted_share")
+}
+
+fn costs_more(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    cause.severity >= effect.severity
+}
+
+/// Holders of the lock wait for devices.
+fn holder_does_io(facts: &Facts, sleeper: &Finding, _: &Finding) -> bool {
+    let doing = lock(facts, sleeper).map(|lock| &lock.holder_doing);
+    doing.is_some_and(|doing| {
+        let off: u64 = doing.off.values().sum();
+        doing.off.get(&Reason::Io).is_some_and(|io| io * 2 >= off)
+    })
+}
+
+/// The busiest thread runs what the others run as well: it has more of the same, not something of its own.
+fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
+    let Some(busiest) = threads_of(imbalance).next().and_then(|tid| facts.thread(tid)) else { return false };
+    let function = |site: &Site| site.caller().and_then(|frame| frame.function.clone());
+    let Some(top) = busiest.hot_sites.first().and_then(function) else { return true };
+    let others = facts.threads.iter().filter(|thread| thread.tid != busiest.tid && thread.pid == busiest.pid);
+    others.flat_map(|thread| &thread.hot_sites).filter_map(function).any(|name| name == top)
 }
 
 /// The inversions are a good part of all that was waited for the lock.

@@ -99,6 +99,7 @@ fn finding(facts: &Facts, group: &Group) -> Finding {
     let threads = threads(group);
     Finding {
         kind: Kind::HotAtomic,
+        bound: 1.0,
         severity: samples_share,
         subjects: worst.map(|spot| subject(spot)).into_iter().collect(),
         place: worst.map(|spot| weigh::site_of(spot)),

@@ -30,7 +30,7 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
-pub(super) const LEAST_WAITS: u64 = 20;
+pub(super) const LEAST_WAITS: u64 = 5;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 
@@ -52,6 +52,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
     let spinnable = holding.running >= 0.5 && lock.wait_ns.median_ns() <= SPINNABLE_WAIT_NS;
     Finding {
         kind: Kind::HotLock,
+        bound: 1.0,
         severity: wait_share,
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wait_sites.first().cloned(),

@@ -72,6 +72,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
     let wait_share = weigh::wait_share(facts, lock);
     Finding {
         kind: Kind::LockConvoy,
+        bound: 1.0,
         severity: wait_share,
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wait_sites.first().cloned(),

@@ -3,21 +3,33 @@
 //! A rule is a pure function from [`Facts`] to findings. Its file begins with signs, thresholds and how it can be wrong, as
 //! docs/findings.md tells them to users. A finding is data; its sentences are made by the program that prints it.
 
+mod allocator;
 mod excessive_switching;
 mod explain;
 mod hot_atomic;
 mod hot_lock;
 mod imbalance;
+mod interpreter_lock;
+mod io_bound;
 mod kernel_heavy;
 mod lock_convoy;
+mod memory_lock;
 mod oversubscription;
+mod page_faults;
 mod ping_pong;
+mod polling;
 mod priority_inversion;
+mod serial_phase;
 mod sleeping_holder;
+mod slow_stage;
+mod small_pool;
 mod spin_waste;
+mod stages;
+mod starvation;
 mod thundering_herd;
 mod wasted_wakeups;
 mod weigh;
+mod yield_storm;
 
 use holdup_trace::{Pid, Tid};
 use schemars::JsonSchema;
@@ -31,10 +43,11 @@ use weigh::MS;
 pub struct Finding {
     /// Which kind.
     pub kind: Kind,
-    /// Share of the threads' working time (their lives less what they idled by design) or of CPU time, as the kind's page says,
-    /// that this costs, 0 to 1: the order of findings.
+    /// Share of the elapsed time that would go if the cause went, 0 to 1, as far as it can be told: the order of findings.
     #[serde(rename = "severity_share")]
     pub severity: f64,
+    /// By how much the program could get faster at most without the cause: 1.45 for at most 1.45 times as fast.
+    pub bound: f64,
     /// Whom and what it is about.
     #[serde(skip)]
     pub subjects: Vec<Subject>,
@@ -83,11 +96,33 @@ pub enum Kind {
     Imbalance,
     /// A lower-priority holder, preempted, delays a higher one.
     PriorityInversion,
+    /// Elapsed time is spent waiting for devices.
+    IoBound,
+    /// Threads of a process wait for its address space.
+    MemoryLock,
+    /// CPU time goes to pages that are touched for the first time, or threads wait for pages.
+    PageFaults,
+    /// Threads wait for each other in malloc and free.
+    Allocator,
+    /// One thread waits far longer than its like.
+    Starvation,
+    /// Others wait while one works alone.
+    SerialPhase,
+    /// A pipeline's stage that the others wait for.
+    SlowStage,
+    /// Callers queue behind a few workers that wait elsewhere.
+    SmallPool,
+    /// Short sleeps in a loop.
+    Polling,
+    /// `sched_yield` in a loop.
+    YieldStorm,
+    /// Threads take turns at an interpreter's lock.
+    InterpreterLock,
 }
 
 impl Kind {
     /// All, in the order of docs/findings.md.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 24] = [
         Kind::LockConvoy,
         Kind::HotLock,
         Kind::SleepingHolder,
@@ -101,6 +136,17 @@ impl Kind {
         Kind::WastedWakeups,
         Kind::Imbalance,
         Kind::PriorityInversion,
+        Kind::IoBound,
+        Kind::MemoryLock,
+        Kind::PageFaults,
+        Kind::Allocator,
+        Kind::Starvation,
+        Kind::SerialPhase,
+        Kind::SlowStage,
+        Kind::SmallPool,
+        Kind::Polling,
+        Kind::YieldStorm,
+        Kind::InterpreterLock,
     ];
 
     /// Whether the severity is a share of CPU time; otherwise it is one of the threads' working time.
@@ -115,6 +161,8 @@ impl Kind {
                 | HotAtomic
                 | KernelHeavy
                 | WastedWakeups
+                | PageFaults
+                | YieldStorm
         )
     }
 
@@ -134,6 +182,17 @@ impl Kind {
             Kind::WastedWakeups => "wasted-wakeups",
             Kind::Imbalance => "imbalance",
             Kind::PriorityInversion => "priority-inversion",
+            Kind::IoBound => "io-bound",
+            Kind::MemoryLock => "memory-lock",
+            Kind::PageFaults => "page-faults",
+            Kind::Allocator => "allocator",
+            Kind::Starvation => "starvation",
+            Kind::SerialPhase => "serial-phase",
+            Kind::SlowStage => "slow-stage",
+            Kind::SmallPool => "small-pool",
+            Kind::Polling => "polling",
+            Kind::YieldStorm => "yield-storm",
+            Kind::InterpreterLock => "interpreter-lock",
         }
     }
 }
@@ -240,6 +299,26 @@ pub enum Cure {
     InheritPriority,
     /// Larger work units between switches.
     CoarserWork,
+    /// Write and sync less often, in larger pieces, or beside the work.
+    FasterIo,
+    /// Map and unmap less often, keep memory.
+    FewerMappings,
+    /// Larger pages, memory used again.
+    LargerPages,
+    /// Another allocator, more arenas, fewer allocations.
+    OtherAllocator,
+    /// A lock that serves in turn, or lets writers in first.
+    FairLock,
+    /// Divide what one thread does alone.
+    DivideSerialPart,
+    /// More threads for the stage, or less work in it.
+    WidenStage,
+    /// More workers, or calls that do not block them.
+    MoreWorkers,
+    /// Wait to be woken.
+    WaitInsteadOfPolling,
+    /// Processes, or work that runs outside the interpreter.
+    LeaveInterpreter,
 }
 
 /// A `holdup` command that tests a cure.
@@ -273,13 +352,41 @@ const RULES: &[Rule] = &[
     wasted_wakeups::RULE,
     imbalance::RULE,
     priority_inversion::RULE,
+    io_bound::RULE,
+    memory_lock::RULE,
+    page_faults::RULE,
+    allocator::RULE,
+    starvation::RULE,
+    serial_phase::RULE,
+    slow_stage::RULE,
+    small_pool::RULE,
+    polling::RULE,
+    yield_storm::RULE,
+    interpreter_lock::RULE,
 ];
 
 /// A shorter recording shows how a program starts, not how it works: nothing is judged.
 const SHORTEST_SPAN_NS: u64 = 50 * MS;
 
 /// What costs less is not worth a line.
-const LEAST_SEVERITY: f64 = 0.02;
+const LEAST_SEVERITY: f64 = 0.05;
+
+impl Finding {
+    /// One that says nothing yet but its kind and what to do.
+    fn new(kind: Kind, cure: Cure, proof: Command) -> Finding {
+        Finding {
+            kind,
+            severity: 0.0,
+            bound: 1.0,
+            subjects: Vec::new(),
+            place: None,
+            evidence: Vec::new(),
+            moments: Vec::new(),
+            cure,
+            proof,
+        }
+    }
+}
 
 /// Everything that holds threads up, worst first. A finding that another explains (the switches of a convoy, say) is left out:
 /// see [`explain`].
@@ -287,10 +394,20 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     if facts.span_ns() < SHORTEST_SPAN_NS {
         return Vec::new();
     }
-    let found = RULES.iter().flat_map(|rule| (rule.judge)(facts));
+    let slack = weigh::slack(facts).unwrap_or(1.0);
+    let found = RULES.iter().flat_map(|rule| (rule.judge)(facts)).map(|finding| within(slack, finding));
     let mut findings: Vec<Finding> = found.filter(|finding| finding.severity >= LEAST_SEVERITY).collect();
     findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
     explain::leave_out_consequences(facts, findings)
+}
+
+/// No cure of waiting wins more than what the CPUs have left; and what would go bounds the gain.
+fn within(slack: f64, mut finding: Finding) -> Finding {
+    if !finding.kind.costs_cpu_time() {
+        finding.severity = finding.severity.min(slack);
+    }
+    finding.bound = 1.0 / (1.0 - finding.severity.clamp(0.0, 0.99));
+    finding
 }
 
 /// Every kind with the names of the numbers that its findings may show, in the order of docs/findings.md.

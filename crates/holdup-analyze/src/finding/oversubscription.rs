@@ -6,12 +6,16 @@
 //!   other threads of the program, and lives through at least a fifth of the recording. The time for which other programs had its
 //!   CPU is taken off its life. A tree of single-threaded processes (a build) is its user's choice;
 //! - others of the program have the CPUs of these threads for at least [`LEAST_DELAY_SHARE`] of the time that all threads had or wanted one;
-//! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work.
+//! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work;
+//! - it costs something: at least [`LEAST_COST`] of the threads' working time is waited for lock holders that are preempted, or
+//!   spent spinning. Threads that only compute and share nothing lose nothing by taking turns.
 //!
 //! The place is the function of the program in which the hungry threads have most CPU samples.
 //!
-//! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. Threads that only compute and share nothing lose little by taking turns: the time without a CPU is not all
-//! lost, it is the latency of each. It costs where threads hold locks, spin, or keep their data in caches. Compare before changing.
+//! The severity is that cost.
+//!
+//! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. What taking turns costs in
+//! caches is not seen: `holdup try --vary` shows it.
 
 use super::weigh::{self, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -20,7 +24,7 @@ use crate::facts::{Facts, ProcessFacts, ThreadFacts};
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Oversubscription,
     judge,
-    evidence: &["delay_share", "over_share", "hungry_threads", "cpus", "preemptions_per_s"],
+    evidence: &["cost_share", "delay_share", "over_share", "hungry_threads", "cpus", "preemptions_per_s"],
 };
 
 pub(super) const LEAST_OVER_SHARE: f64 = 0.25;
@@ -28,14 +32,25 @@ pub(super) const LEAST_DELAY_SHARE: f64 = 0.25;
 pub(super) const HUNGRY_SHARE: f64 = 0.5;
 pub(super) const LEAST_LIFE_SHARE: f64 = 0.2;
 pub(super) const LEAST_PREEMPTIONS: u64 = 20;
+pub(super) const LEAST_COST: f64 = 0.05;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let cpus = facts.header.machine.cpus as usize;
-    if cpus == 0 || over_share(facts, cpus) < LEAST_OVER_SHARE {
+    if cpus == 0 || over_share(facts, cpus) < LEAST_OVER_SHARE || cost_share(facts) < LEAST_COST {
         return Vec::new();
     }
     let processes = facts.processes.iter().filter(|process| is_over(facts, process, cpus));
     processes.map(|process| finding(facts, process, cpus)).collect()
+}
+
+/// What taking turns costs: waits for holders that wait for a CPU, and spinning while somebody else should run.
+fn cost_share(facts: &Facts) -> f64 {
+    let waits: f64 = weigh::contended(facts)
+        .map(|(_, lock)| weigh::wait_share(facts, lock) * weigh::holding(lock).preempted)
+        .sum();
+    let spin =
+        weigh::share(super::spin_waste::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts);
+    waits.max(weigh::of_work(facts, spin)).min(1.0)
 }
 
 fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {
@@ -77,10 +92,12 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
     let preemptions: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).count).sum();
     Finding {
         kind: Kind::Oversubscription,
-        severity: delay_share,
+        bound: 1.0,
+        severity: cost_share(facts),
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
         place: weigh::hottest(hungry(facts, process)),
         evidence: vec![
+            part("cost_share", cost_share(facts)),
             part("delay_share", delay_share),
             part("over_share", over_share(facts, cpus)),
             count("hungry_threads", hungry(facts, process).count() as u64),

@@ -35,6 +35,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
     let inverted_share = weigh::share(lock.inversions.ns, weigh::work_ns(facts)).min(1.0);
     Finding {
         kind: Kind::PriorityInversion,
+        bound: 1.0,
         severity: inverted_share,
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),

@@ -33,7 +33,7 @@ pub(super) const RULE: Rule = Rule {
     ],
 };
 
-pub(super) const LEAST_WAITS: u64 = 5;
+pub(super) const LEAST_WAITS: u64 = 3;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_OFF_SHARE: f64 = 0.5;
@@ -55,6 +55,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
     let (cure, proof) = cure(lock, holding);
     Finding {
         kind: Kind::SleepingHolder,
+        bound: 1.0,
         severity: wait_share,
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned(),

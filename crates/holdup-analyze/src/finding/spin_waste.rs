@@ -1,37 +1,32 @@
-//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks, in storms of `sched_yield`.
+//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks. (`sched_yield` is yield-storm.)
 //!
 //! Signs and thresholds:
 //! - at least [`LEAST_SAMPLES`] CPU samples in spinning code, standing for at least [`LEAST_SPAN_SHARE`] of the recording's length:
 //!   a runtime that spins briefly before it sleeps is not blamed;
 //! - at least [`LEAST_SHARE`] of all CPU samples. Spinning code is a function of [`SPINNERS`], or one in which at least
 //!   [`LEAST_PAUSE_SHARE`] of the samples are right behind a `pause`: then all its samples count, for the loop around the `pause`
-//!   spins too. Elsewhere only those behind the `pause`;
-//! - or yields: at least [`LEAST_YIELDS`], and at 0.5 us each at least [`LEAST_SHARE`] of the CPU time.
+//!   spins too. Elsewhere only those behind the `pause`.
 //!
-//! The severity is a share of CPU time.
+//! The severity is the share of the threads' working time. Samples of an ordinary user are of user code alone: the time in the kernel
+//! is taken off, where it is known.
 //!
 //! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others, 1991); try
 //! before changing. Loops that spin on a plain read without `pause` look like any other loop and are not found.
 
 use std::collections::BTreeMap;
 
-use super::weigh::{self, CALL_NS, MS, count, part, rate};
+use super::weigh::{self, count, part};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, HotspotClass, LockName, Site};
 use crate::names::Frame;
 
-pub(super) const RULE: Rule = Rule {
-    kind: Kind::SpinWaste,
-    judge,
-    evidence: &["spin_share", "spin_samples", "spin_cpus", "yields_per_s", "yields"],
-};
+pub(super) const RULE: Rule =
+    Rule { kind: Kind::SpinWaste, judge, evidence: &["spin_share", "spin_samples", "spin_cpus"] };
 
 pub(super) const LEAST_SAMPLES: u64 = 50;
 pub(super) const LEAST_SHARE: f64 = 0.1;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.05;
 pub(super) const LEAST_PAUSE_SHARE: f64 = 0.25;
-pub(super) const LEAST_YIELDS: u64 = 5_000;
-const LEAST_YIELD_NS: u64 = 10 * MS;
 
 /// Functions that do nothing but wait on a CPU: of glibc, the Go runtime, MySQL, PostgreSQL, parking_lot and Rust's std.
 const SPINNERS: &[&str] = &[
@@ -48,7 +43,7 @@ const SPINNERS: &[&str] = &[
 ];
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    samples(facts).or_else(|| yields(facts)).into_iter().collect()
+    samples(facts).into_iter().collect()
 }
 
 /// Samples in spinning code, by function.
@@ -70,7 +65,8 @@ fn samples(facts: &Facts) -> Option<Finding> {
     let place = place(facts, frame);
     let variable = variable(facts, frame);
     let subject = variable.map_or_else(|| Subject::Function(key(frame)), Subject::Variable);
-    Some(finding(facts, spin_share, Some(place), Some(subject), evidence))
+    let severity = weigh::of_work(facts, spin_share * weigh::sampled_share(facts));
+    Some(finding(facts, severity, Some(place), Some(subject), evidence))
 }
 
 /// The call path into the spinning function: of its instructions that were sampled, the one with most samples.
@@ -117,22 +113,9 @@ fn key(frame: &Frame) -> String {
     }
 }
 
-/// Calls of `sched_yield`.
-fn yields(facts: &Facts) -> Option<Finding> {
-    let yields: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
-    let yield_ns = yields * CALL_NS;
-    let spin_share = weigh::share(yield_ns, weigh::cpu_ns(facts)).min(1.0);
-    if yields < LEAST_YIELDS || yield_ns < LEAST_YIELD_NS || spin_share < LEAST_SHARE {
-        return None;
-    }
-    let evidence = vec![
-        rate("yields_per_s", weigh::per_s(yields, facts.span_ns())),
-        part("spin_share", spin_share),
-        count("yields", yields),
-    ];
-    let place = facts.yield_sites.first().cloned();
-    let subject = place.as_ref().and_then(Site::caller).map(|frame| Subject::Function(key(frame)));
-    Some(finding(facts, spin_share, place, subject, evidence))
+/// Samples in spinning code.
+pub(super) fn hits(facts: &Facts) -> u64 {
+    spinning(facts).values().map(|(_, hits)| hits).sum()
 }
 
 fn finding(
@@ -145,6 +128,7 @@ fn finding(
     let threads = facts.threads.iter().filter(|thread| thread.on_cpu_ns > 0).count().clamp(1, 64);
     Finding {
         kind: Kind::SpinWaste,
+        bound: 1.0,
         severity,
         subjects: subject.into_iter().collect(),
         place,

@@ -49,6 +49,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
     let needless_ns = lock.herds.back_to_sleep * SWITCH_NS;
     Finding {
         kind: Kind::ThunderingHerd,
+        bound: 1.0,
         severity: weigh::share(needless_ns, weigh::cpu_ns(facts)).min(1.0),
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),

@@ -121,6 +121,7 @@ fn finding(
     ];
     Finding {
         kind: Kind::WastedWakeups,
+        bound: 1.0,
         severity: cpu_share(facts, calls),
         subjects: subject.into_iter().collect(),
         place,

@@ -3,7 +3,10 @@
 use holdup_trace::Tid;
 
 use super::{Command, Evidence, Finding, Moment, Subject, Unit};
-use crate::facts::{Facts, Hotspot, LockFacts, OffTime, Primitive, Reason, Site, ThreadFacts};
+use crate::facts::{
+    Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, OffTime, Primitive, Reason, Site,
+    ThreadFacts,
+};
 
 /// A microsecond in nanoseconds.
 pub(super) const US: u64 = 1_000;
@@ -34,11 +37,138 @@ pub(super) fn work_ns(facts: &Facts) -> u64 {
     (waits + preempted_ns).max(facts.span_ns())
 }
 
+/// The time that threads had something to do, waits for each other included: the denominator where waiting for work is to blame as
+/// well. Waits that end outside the program, or in a thread that only lets time pass, are not part of it.
+pub(super) fn demand_ns(facts: &Facts) -> u64 {
+    let own = |account: &Account| {
+        account.of(AccountState::Running)
+            + account.of(AccountState::Spinning)
+            + account.of(AccountState::CpuOwn)
+    };
+    let busy: u64 = facts.threads.iter().map(|thread| own(&thread.account)).sum();
+    let waits: u64 = facts.blame.iter().filter(|row| is_demand(facts, row)).map(|row| row.ns).sum();
+    (busy + waits).max(facts.span_ns())
+}
+
+/// Whether a wait comes from what the program does.
+fn is_demand(facts: &Facts, row: &Blame) -> bool {
+    match row.leaf {
+        Leaf::Running | Leaf::Yielding | Leaf::Cpu | Leaf::Io | Leaf::Memory => true,
+        Leaf::Sleep => is_for_lock(facts, row),
+        Leaf::OtherPrograms | Leaf::Outside | Leaf::Unknown => false,
+    }
+}
+
+/// Whether a branch of the blame is a wait for a lock.
+pub(super) fn is_for_lock(facts: &Facts, row: &Blame) -> bool {
+    row.lock.and_then(|lock| facts.locks.get(lock)).is_some_and(|lock| lock.primitive.is_contention())
+}
+
+/// The part of the CPUs' time that the program had no use for, or wasted: no cure of waiting can win more. `None` if that is not known.
+pub(super) fn slack(facts: &Facts) -> Option<f64> {
+    let cpus = u64::from(facts.header.machine.cpus);
+    let others: u64 = facts.threads.iter().map(displaced_ns).sum();
+    let capacity_ns = (facts.span_ns() * cpus).saturating_sub(others);
+    if capacity_ns == 0 {
+        return None;
+    }
+    let user_ns = user_ns(facts)?;
+    let all = samples(facts).max(1);
+    let working = 1.0 - share(super::spin_waste::hits(facts), all).min(1.0);
+    Some((1.0 - user_ns as f64 * working / capacity_ns as f64).clamp(0.0, 1.0))
+}
+
+/// CPU time outside the kernel, where it is known.
+fn user_ns(facts: &Facts) -> Option<u64> {
+    let cpu_ns = cpu_ns(facts);
+    if let Some(kernel) = facts.totals.kernel_samples.filter(|_| samples(facts) >= 100) {
+        return Some(cpu_ns - (cpu_ns as f64 * share(kernel, samples(facts)).min(1.0)) as u64);
+    }
+    let ending = facts.ending.as_ref()?;
+    let (user_ns, kernel_ns) = (ending.user_ns?, ending.kernel_ns?);
+    (user_ns + kernel_ns > 0).then(|| (cpu_ns as f64 * share(user_ns, user_ns + kernel_ns)) as u64)
+}
+
+/// The part of the CPU time that samples stand for: without rights, none is taken in the kernel.
+pub(super) fn sampled_share(facts: &Facts) -> f64 {
+    match facts.totals.kernel_samples {
+        Some(_) => 1.0,
+        None => user_ns(facts).map_or(1.0, |user_ns| share(user_ns, cpu_ns(facts)).min(1.0)),
+    }
+}
+
+/// A share of CPU time as a share of the threads' working time.
+pub(super) fn of_work(facts: &Facts, cpu_share: f64) -> f64 {
+    cpu_share * share(cpu_ns(facts), work_ns(facts)).min(1.0)
+}
+
+/// Whether the path says what the elapsed time is made of: the program ended, and mostly had something to do.
+pub(super) fn path_tells(facts: &Facts) -> bool {
+    let busy =
+        |leaf: Leaf| matches!(leaf, Leaf::Running | Leaf::Yielding | Leaf::Cpu | Leaf::Io | Leaf::Memory);
+    let busy_ns: u64 = facts.path.parts.iter().filter(|part| busy(part.leaf)).map(|part| part.ns).sum();
+    let ended = facts.threads.iter().any(|thread| thread.exited && thread.tid.0 == thread.pid.0);
+    ended && busy_ns * 2 >= facts.span_ns()
+}
+
+/// What share of the elapsed time is on the path in this way; of the demand if the path does not tell.
+pub(super) fn elapsed_share(facts: &Facts, leaf: Leaf) -> f64 {
+    if path_tells(facts) {
+        let ns: u64 = facts.path.parts.iter().filter(|part| part.leaf == leaf).map(|part| part.ns).sum();
+        return share(ns, facts.span_ns()).min(1.0);
+    }
+    let ns: u64 = facts.blame.iter().filter(|row| row.leaf == leaf).map(|row| row.ns).sum();
+    share(ns, demand_ns(facts)).min(1.0)
+}
+
+/// The place that most time of such waits comes from, with the thread that is there.
+pub(super) fn worst_site(facts: &Facts, is: impl Fn(&Blame) -> bool) -> Option<(Tid, Site)> {
+    let mut sums: Vec<(Tid, Site, u64)> = Vec::new();
+    let function = |site: &Site| site.caller().map(|frame| (frame.module.clone(), frame.function.clone()));
+    for row in facts.blame.iter().filter(|row| is(row)) {
+        let Some(site) = &row.site else { continue };
+        match sums.iter_mut().find(|(_, known, _)| function(known) == function(site)) {
+            Some(known) => known.2 += row.ns,
+            None => sums.push((row.thread, site.clone(), row.ns)),
+        }
+    }
+    let (tid, site, ns) = sums.into_iter().max_by_key(|(_, _, ns)| *ns)?;
+    Some((tid, Site { ns, ..site }))
+}
+
+/// A lock that threads wait for because they allocate memory.
+pub(super) fn is_allocator(lock: &LockFacts) -> bool {
+    const PARTS: &[&str] = &[
+        "malloc",
+        "calloc",
+        "realloc",
+        "free",
+        "cfree",
+        "memalign",
+        "posix_memalign",
+        "aligned_alloc",
+        "valloc",
+    ];
+    let name = |function: &str| {
+        let plain = function.trim_start_matches('_');
+        let plain = plain.strip_prefix("libc_").or_else(|| plain.strip_prefix("int_")).unwrap_or(plain);
+        PARTS.contains(&plain)
+            || plain.starts_with("operator new")
+            || plain.starts_with("operator delete")
+            || ["je_", "arena_get", "sysmalloc", "tcache_"].iter().any(|start| plain.starts_with(start))
+    };
+    let in_library = |site: &Site| {
+        let own = site.trail.iter().take_while(|frame| frame.role != crate::names::Role::Program);
+        own.filter_map(|frame| frame.function.as_deref()).any(name)
+    };
+    lock.primitive == Primitive::Libc && lock.wait_sites.first().is_some_and(in_library)
+}
+
 /// A thread's waits for locks and devices.
 fn waiting_ns(thread: &ThreadFacts) -> u64 {
     let is_work = |reason: &Reason| match reason {
         Reason::Futex(primitive) => primitive.is_contention(),
-        Reason::Io | Reason::PageFault => true,
+        Reason::Io | Reason::PageFault | Reason::Memory => true,
         _ => false,
     };
     thread.off.iter().filter(|(reason, _)| is_work(reason)).map(|(_, off)| off.ns).sum()
@@ -87,9 +217,13 @@ pub(super) fn samples(facts: &Facts) -> u64 {
     facts.totals.user_samples + facts.totals.kernel_samples.unwrap_or(0)
 }
 
-/// The locks whose waits mean that another thread is in the way, with their index.
+/// The locks whose waits mean that another thread is in the way, with their index; without those of allocators and interpreters,
+/// which have a kind of their own.
 pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFacts)> {
-    facts.locks.iter().enumerate().filter(|(_, lock)| lock.primitive.is_contention() && is_mutual(lock))
+    facts.locks.iter().enumerate().filter(|(_, lock)| {
+        let own_kind = lock.primitive == Primitive::InterpreterLock || is_allocator(lock);
+        lock.primitive.is_contention() && !own_kind && is_mutual(lock)
+    })
 }
 
 /// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those who end
@@ -116,9 +250,9 @@ pub(super) fn wait_share(facts: &Facts, lock: &LockFacts) -> f64 {
 pub(super) struct Holding {
     /// It ran.
     pub running: f64,
-    /// It had left the CPU by itself: sleep, I/O, page fault, any wait but one for another lock.
+    /// It had left the CPU by itself: sleep, I/O, page fault, yield, any wait but one for another lock.
     pub asleep: f64,
-    /// It was preempted, or had yielded.
+    /// It was preempted.
     pub preempted: f64,
     /// Other programs had its CPU.
     pub displaced: f64,
@@ -134,7 +268,7 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
     Holding {
         running: share(doing.running_ns, all),
         asleep: share(sum(is_asleep), all),
-        preempted: share(sum(|reason| matches!(reason, Reason::Preempted | Reason::Yielded)), all),
+        preempted: share(sum(|reason| *reason == Reason::Preempted), all),
         displaced: share(sum(|reason| *reason == Reason::Displaced), all),
     }
 }
@@ -142,7 +276,7 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
 fn is_asleep(reason: &Reason) -> bool {
     match reason {
         Reason::Futex(primitive) => !primitive.is_contention(),
-        Reason::Preempted | Reason::Displaced | Reason::Yielded | Reason::Starting | Reason::Unknown => false,
+        Reason::Preempted | Reason::Displaced | Reason::Starting | Reason::Unknown => false,
         _ => true,
     }
 }

@@ -15,8 +15,8 @@ use super::tally::Tally;
 use super::thread::{Doing, NONE, Plain, State as ThreadState, Thread};
 use super::{Interval, SampleAt, State, Timeline};
 use crate::facts::{
-    Account, Blame, Code, Facts, Holder, Hotspot, Leaf, LockFacts, LockName, OffTime,
-    PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts,
+    Account, Blame, Code, Facts, Holder, Hotspot, Leaf, LockFacts, LockName, OffTime, PairFacts, Path,
+    PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts,
 };
 use crate::names::{Frame, Role, SpaceId};
 use crate::{Histogram, Problem};

@@ -1,0 +1,56 @@
+//! interpreter-lock: threads take turns at the lock that their interpreter runs under, so that more threads make nothing faster.
+//!
+//! Signs and thresholds, per lock of an interpreter (Python's global interpreter lock, Ruby's):
+//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all.
+//!
+//! The lock is known by the functions that take it; where these have no names, by how threads of an interpreter behave: those who
+//! wake also wait, and have it one at a time. Waits of 5 ms that time out and are made again (so the interpreter asks the holder to
+//! let go) count as waiting.
+//!
+//! How it can be wrong: extensions in C that release the lock are not held up by it; their threads do not wait here.
+
+use super::weigh::{self, MS, count, ns, part, rate};
+use super::{Cure, Finding, Kind, Rule};
+use crate::facts::{Facts, LockFacts, Primitive};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::InterpreterLock,
+    judge,
+    evidence: &["wait_share", "waits_per_s", "wait_ns_median", "max_waiters", "holders_running_share"],
+};
+
+pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
+pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let locks = facts.locks.iter().enumerate();
+    let of_interpreters = locks.filter(|(_, lock)| lock.primitive == Primitive::InterpreterLock);
+    let worst = of_interpreters.max_by_key(|(_, lock)| lock.wait_ns.sum_ns());
+    worst
+        .filter(|(_, lock)| is_hot(facts, lock))
+        .map(|(index, lock)| finding(facts, index, lock))
+        .into_iter()
+        .collect()
+}
+
+fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {
+    lock.wait_ns.sum_ns() >= LEAST_WAIT_NS && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
+}
+
+fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+    let wait_share = weigh::wait_share(facts, lock);
+    Finding {
+        severity: wait_share,
+        subjects: vec![weigh::lock_subject(index, lock)],
+        place: lock.wait_sites.first().cloned(),
+        evidence: vec![
+            part("wait_share", wait_share),
+            rate("waits_per_s", weigh::per_s(lock.waits, facts.span_ns())),
+            ns("wait_ns_median", lock.wait_ns.median_ns()),
+            count("max_waiters", u64::from(lock.max_waiters)),
+            part("holders_running_share", weigh::holding(lock).running),
+        ],
+        moments: weigh::longest(lock),
+        ..Finding::new(Kind::InterpreterLock, Cure::LeaveInterpreter, weigh::record_again())
+    }
+}

@@ -1,0 +1,61 @@
+//! page-faults: the CPU time goes to pages that are touched for the first time, or threads wait for pages from a device.
+//!
+//! Signs and thresholds:
+//! - at least [`LEAST_SAMPLES`] CPU samples below the kernel's page-fault handler, and [`LEAST_SHARE`] of all samples; or
+//! - waits for pages from a device take [`LEAST_SHARE`] of the threads' working time.
+//!
+//! The place is where most of them happen.
+//!
+//! How it can be wrong: without the rights to sample the kernel, only faults that wait for a device are seen. A program that fills
+//! fresh memory once must take its faults; larger pages make them fewer.
+
+use super::weigh::{self, MS, count, part};
+use super::{Cure, Finding, Kind, Rule, Subject};
+use crate::facts::{Facts, Leaf, Reason, Site};
+
+pub(super) const RULE: Rule =
+    Rule { kind: Kind::PageFaults, judge, evidence: &["fault_share", "fault_samples", "device_share"] };
+
+pub(super) const LEAST_SAMPLES: u64 = 50;
+pub(super) const LEAST_SHARE: f64 = 0.2;
+const LEAST_NS: u64 = 20 * MS;
+
+/// Functions of the kernel that a fault enters by.
+const HANDLERS: &[&str] =
+    &["asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"];
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let handler =
+        |code: &&crate::Code| code.frame.function.as_deref().is_some_and(|name| HANDLERS.contains(&name));
+    let hits = facts.symbols.iter().filter(handler).map(|code| code.inclusive).max().unwrap_or(0);
+    let fault_share = weigh::share(hits, weigh::samples(facts)).min(1.0);
+    let device_ns: u64 = facts
+        .threads
+        .iter()
+        .filter_map(|thread| thread.off.get(&Reason::PageFault))
+        .map(|time| time.ns)
+        .sum();
+    let device_share = weigh::share(device_ns, weigh::work_ns(facts)).min(1.0);
+    let sampled = hits >= LEAST_SAMPLES && fault_share >= LEAST_SHARE;
+    let waits = device_ns >= LEAST_NS && device_share >= LEAST_SHARE;
+    if !sampled && !waits {
+        return Vec::new();
+    }
+    let place = match waits {
+        true => weigh::worst_site(facts, |row| row.leaf == Leaf::Memory).map(|(_, site)| site),
+        false => facts.kernel_sites.first().cloned(),
+    };
+    let function = place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_ref());
+    let subject = function.map(|function| Subject::Function(function.to_string()));
+    vec![Finding {
+        severity: if waits { device_share } else { weigh::of_work(facts, fault_share) },
+        subjects: subject.into_iter().collect(),
+        place,
+        evidence: vec![
+            part("fault_share", fault_share),
+            count("fault_samples", hits),
+            part("device_share", device_share),
+        ],
+        ..Finding::new(Kind::PageFaults, Cure::LargerPages, weigh::record_again())
+    }]
+}

@@ -1,0 +1,69 @@
+//! slow-stage: one thread of a pipeline is always busy, and the others wait for it: for what it makes, or for it to take what they made.
+//!
+//! Signs and thresholds:
+//! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
+//! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
+//! - where it mostly sleeps or waits for a device or the outside, it must get its work from others: a thread that makes one thing
+//!   every second by the clock holds nobody up.
+//!
+//! The severity is what the others waited, as a share of their lives, but not more than what the CPUs have left.
+//!
+//! How it can be wrong: threads that wait for a thread because there is nothing else to do (a shell that waits for a job) look alike.
+
+use super::stages::{self, Limiter};
+use super::weigh::{self, MS, count, ns, part};
+use super::{Cure, Finding, Kind, Rule};
+use crate::facts::{AccountState, Facts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::SlowStage,
+    judge,
+    evidence: &["waited_share", "busy_share", "running_share", "blocked_share", "waiters", "waited_ns"],
+};
+
+pub(super) const MOST_IDLE: f64 = 0.2;
+pub(super) const LEAST_WAITED: f64 = 0.3;
+const LEAST_NS: u64 = 20 * MS;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let limiters = stages::limiters(facts);
+    limiters.iter().find_map(|one| finding(facts, one)).into_iter().collect()
+}
+
+fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
+    let thread = facts.thread(limiter.tid)?;
+    let waited_ns = limiter.work_ns + limiter.blocked_ns;
+    let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &limiter.waiters)).min(1.0);
+    let idle = stages::idle_share(thread);
+    let by_clock = limiter.blocked_ns > limiter.work_ns && !stages::is_fed(facts, limiter.tid);
+    let is_slow = weigh::share(thread.life_ns(), facts.span_ns()) >= 0.5
+        && idle <= MOST_IDLE
+        && waited_share >= LEAST_WAITED
+        && waited_ns >= LEAST_NS
+        && waited_ns > limiter.together_ns
+        && !by_clock;
+    if !is_slow {
+        return None;
+    }
+    let account = &thread.account;
+    let blocked = account.share(AccountState::Sleep) + account.share(AccountState::Io);
+    let place = match limiter.blocked_ns > limiter.work_ns {
+        true => weigh::worst_site(facts, |row| row.thread == limiter.tid && row.waiter != limiter.tid)
+            .map(|(_, site)| site),
+        false => None,
+    };
+    Some(Finding {
+        severity: waited_share,
+        subjects: vec![weigh::thread_subject(facts, limiter.tid)],
+        place: place.or_else(|| thread.hot_sites.first().cloned()),
+        evidence: vec![
+            part("waited_share", waited_share),
+            part("busy_share", 1.0 - idle),
+            part("running_share", account.share(AccountState::Running)),
+            part("blocked_share", blocked),
+            count("waiters", limiter.waiters.len() as u64),
+            ns("waited_ns", waited_ns),
+        ],
+        ..Finding::new(Kind::SlowStage, Cure::WidenStage, weigh::record_again())
+    })
+}

@@ -1,0 +1,79 @@
+//! Who waits for whom to do something: what the kinds about uneven work (serial-phase, slow-stage, small-pool) are told by.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdup_trace::Tid;
+
+use super::weigh;
+use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, ThreadFacts};
+
+/// A thread that others wait for, without its having a lock that they want.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limiter {
+    pub tid: Tid,
+    /// What others waited while it ran, or wanted a CPU: at barriers, for threads to end, and for work that is handed to all at once.
+    pub together_ns: u64,
+    /// The same, for work that comes one by one.
+    pub work_ns: u64,
+    /// What they waited for work while it was asleep, in I/O, or waiting for the outside.
+    pub blocked_ns: u64,
+    /// Who waited.
+    pub waiters: BTreeSet<Tid>,
+}
+
+/// All of them, the worst first.
+pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
+    let mut all: BTreeMap<Tid, Limiter> = BTreeMap::new();
+    for row in facts.blame.iter().filter(|row| is_for_work(facts, row)) {
+        let limiter = all.entry(row.thread).or_default();
+        limiter.tid = row.thread;
+        let lock = row.lock.and_then(|lock| facts.locks.get(lock));
+        match row.leaf {
+            Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory if lock.is_some_and(is_together) => {
+                limiter.together_ns += row.ns;
+            }
+            Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory => limiter.work_ns += row.ns,
+            _ => limiter.blocked_ns += row.ns,
+        }
+        limiter.waiters.insert(row.waiter);
+    }
+    let mut list: Vec<Limiter> = all.into_values().collect();
+    list.sort_by_key(|one| std::cmp::Reverse(one.together_ns + one.work_ns + one.blocked_ns));
+    list
+}
+
+/// A wait for another thread of the program that is no wait for a lock, by a thread that has work of its own.
+fn is_for_work(facts: &Facts, row: &Blame) -> bool {
+    let known = row.thread.0 != 0 && row.thread != row.waiter;
+    let waiter = facts.thread(row.waiter);
+    known && !weigh::is_for_lock(facts, row) && waiter.is_some_and(|thread| !is_joiner(thread))
+}
+
+/// A thread that does nothing but wait for the others to end.
+fn is_joiner(thread: &ThreadFacts) -> bool {
+    let account = &thread.account;
+    account.share(AccountState::Barrier) >= 0.8 && account.share(AccountState::Running) < 0.1
+}
+
+/// Whether all who wait are let go together.
+fn is_together(lock: &LockFacts) -> bool {
+    let herd = lock.herds.calls > 0 && lock.herds.woken * 2 >= lock.waits;
+    matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once) || herd
+}
+
+/// Whether a thread gets its work from others: some thread of the program has ended a wait of its own for work.
+pub(super) fn is_fed(facts: &Facts, tid: Tid) -> bool {
+    facts.blame.iter().any(|row| {
+        row.waiter == tid && row.thread.0 != 0 && row.thread != tid && !weigh::is_for_lock(facts, row)
+    })
+}
+
+/// The share of a thread's life in which it had nothing to do.
+pub(super) fn idle_share(thread: &ThreadFacts) -> f64 {
+    thread.account.share(AccountState::Work) + thread.account.share(AccountState::Barrier)
+}
+
+/// The lives of these threads together.
+pub(super) fn lives_ns(facts: &Facts, threads: &BTreeSet<Tid>) -> u64 {
+    threads.iter().filter_map(|tid| facts.thread(*tid)).map(ThreadFacts::life_ns).sum()
+}

@@ -1,0 +1,67 @@
+//! starvation: one thread waits for a lock far longer than its like: others have it again and again meanwhile.
+//!
+//! Signs and thresholds, per lock:
+//! - one wait of at least [`LEAST_NS`] and [`LEAST_SPAN_SHARE`] of the recording;
+//! - other threads of the process ran for at least half of that time, and none of them waited for the lock for a tenth as long: they
+//!   got it. Of a reader-writer lock that readers share, their waits are none at all;
+//! - the thread that ended the wait did not sleep for most of it: else it is a sleeping holder.
+//!
+//! How it can be wrong: a wait for a lock that is held for a whole phase looks the same. The call path of the holder shows it.
+
+use super::weigh::{self, MS, count, ns, part};
+use super::{Cure, Finding, Kind, Moment, Rule};
+use crate::facts::{Facts, LockFacts, Primitive};
+use holdup_trace::Tid;
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::Starvation,
+    judge,
+    evidence: &["longest_share", "wait_ns_longest", "others_wait_ns_longest", "waits"],
+};
+
+pub(super) const LEAST_NS: u64 = 100 * MS;
+pub(super) const LEAST_SPAN_SHARE: f64 = 0.2;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    weigh::contended(facts).filter_map(|(index, lock)| finding(facts, index, lock)).collect()
+}
+
+fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
+    let (tid, from_ns, to_ns) = *lock.longest.first()?;
+    let length = to_ns - from_ns;
+    let longest_share = weigh::share(length, facts.span_ns());
+    let others = lock.longest.iter().filter(|(other, ..)| *other != tid);
+    let others_ns = others.map(|(_, from, to)| to - from).max().unwrap_or(0);
+    let holding = weigh::holding(lock);
+    let held = holding.asleep >= 0.5 && lock.primitive != Primitive::RwLock;
+    if length < LEAST_NS || longest_share < LEAST_SPAN_SHARE || others_ns * 10 > length || held {
+        return None;
+    }
+    let ran: u64 = facts
+        .threads
+        .iter()
+        .filter(|thread| thread.pid == lock.pid && thread.tid != tid)
+        .map(|thread| thread.on_cpu_ns)
+        .sum();
+    // What others need to have the lock all the while.
+    let shared = lock.primitive == Primitive::RwLock || lock.waits >= 20;
+    (ran * 10 >= length && shared).then(|| starved(facts, index, lock, (tid, from_ns, to_ns), others_ns))
+}
+
+fn starved(facts: &Facts, index: usize, lock: &LockFacts, wait: (Tid, u64, u64), others_ns: u64) -> Finding {
+    let (tid, from_ns, to_ns) = wait;
+    let longest_share = weigh::share(to_ns - from_ns, facts.span_ns());
+    Finding {
+        severity: longest_share,
+        subjects: vec![weigh::lock_subject(index, lock), weigh::thread_subject(facts, tid)],
+        place: lock.wait_sites.first().cloned(),
+        evidence: vec![
+            part("longest_share", longest_share),
+            ns("wait_ns_longest", to_ns - from_ns),
+            ns("others_wait_ns_longest", others_ns),
+            count("waits", lock.waits),
+        ],
+        moments: vec![Moment { tid, from_ns, to_ns }],
+        ..Finding::new(Kind::Starvation, Cure::FairLock, weigh::record_again())
+    }
+}

@@ -1,0 +1,67 @@
+//! yield-storm: threads give the CPU away again and again while they wait: `sched_yield` in a loop is waiting, not sharing.
+//!
+//! Signs and thresholds:
+//! - at least [`LEAST_YIELDS`] calls, and [`LEAST_PER_S`] a second of the recording;
+//! - they cost at least [`LEAST_SHARE`] of the CPU time: by CPU samples below `sched_yield` where the kernel could be sampled, otherwise
+//!   by the calls themselves at [`YIELD_NS`] each, which is what one takes that finds nobody else to run.
+//!
+//! The place is the caller of most of them. The severity is the share of the threads' working time.
+//!
+//! How it can be wrong: the cost of a call is an estimate for an ordinary user. A loop that yields while it polls something that
+//! takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle CPUs.
+
+use super::weigh::{self, count, part, rate};
+use super::{Cure, Finding, Kind, Rule, Subject};
+use crate::facts::{Facts, Site};
+
+pub(super) const RULE: Rule =
+    Rule { kind: Kind::YieldStorm, judge, evidence: &["yield_share", "yields_per_s", "yields", "sites"] };
+
+pub(super) const LEAST_YIELDS: u64 = 2_000;
+pub(super) const LEAST_PER_S: f64 = 2_000.0;
+pub(super) const LEAST_SHARE: f64 = 0.05;
+pub(super) const YIELD_NS: u64 = 1_000;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let yields: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
+    let per_s = weigh::per_s(yields, facts.span_ns());
+    let cpu_share = cpu_share(facts, yields);
+    if yields < LEAST_YIELDS || per_s < LEAST_PER_S || cpu_share < LEAST_SHARE {
+        return Vec::new();
+    }
+    let place = facts.yield_sites.first().cloned();
+    let function = place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_ref());
+    let subject = function.map(|function| Subject::Function(function.to_string()));
+    let threads = facts.threads.iter().filter(|thread| thread.on_cpu_ns > 0).count().clamp(1, 64);
+    vec![Finding {
+        severity: weigh::of_work(facts, cpu_share),
+        subjects: subject.into_iter().collect(),
+        place,
+        evidence: vec![
+            part("yield_share", cpu_share),
+            rate("yields_per_s", per_s),
+            count("yields", yields),
+            count("sites", facts.yield_sites.len() as u64),
+        ],
+        ..Finding::new(
+            Kind::YieldStorm,
+            Cure::ParkInsteadOfSpin,
+            weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}")),
+        )
+    }]
+}
+
+fn cpu_share(facts: &Facts, yields: u64) -> f64 {
+    let called: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
+    let estimate = weigh::share(yields.min(called) * YIELD_NS, weigh::cpu_ns(facts)).min(1.0);
+    let yielding = |code: &&crate::Code| code.frame.function.as_deref().is_some_and(is_yield);
+    let sampled = facts.symbols.iter().filter(yielding).map(|code| code.inclusive).max().unwrap_or(0);
+    match facts.totals.kernel_samples {
+        Some(_) => weigh::share(sampled, weigh::samples(facts)).max(estimate.min(0.5)),
+        None => estimate,
+    }
+}
+
+fn is_yield(function: &str) -> bool {
+    function.ends_with("sched_yield")
+}
