@@ -2,6 +2,7 @@
 
 use holdup_trace::{Ending, Event, Header, Stacks, What};
 
+use crate::doubt::{self, Doubt};
 use crate::facts::Facts;
 use crate::finding::{self, Finding};
 use crate::names::{Modules, Names, Resolver};
@@ -26,6 +27,8 @@ pub struct Report {
     pub facts: Facts,
     /// What holds threads up, worst first; empty for a healthy program.
     pub findings: Vec<Finding>,
+    /// What could have hidden findings: with any of these, no findings are no all-clear.
+    pub doubts: Vec<Doubt>,
     /// What is wrong with the recording itself.
     pub problems: Vec<Problem>,
     /// Intervals, if they were asked for.
@@ -69,6 +72,7 @@ impl Analysis {
     pub(crate) fn finish_named(mut self, ending: Option<&Ending>, naming: &mut dyn Naming) -> Report {
         let rest = sum_up(self.engine, ending, &mut self.facts, naming);
         let findings = finding::all(&self.facts);
-        Report { facts: self.facts, findings, problems: rest.problems, timeline: rest.timeline }
+        let doubts = doubt::all(&self.facts);
+        Report { facts: self.facts, findings, doubts, problems: rest.problems, timeline: rest.timeline }
     }
 }

@@ -380,6 +380,8 @@ pub struct Blame {
     pub thread: Tid,
     /// Where that thread left the CPU, or where it runs mostly.
     pub site: Option<Site>,
+    /// The file, pipe or socket that it was found blocked on.
+    pub file: Option<String>,
     /// How long.
     pub ns: u64,
 }
@@ -404,6 +406,8 @@ pub struct PathPart {
     pub thread: Tid,
     /// Where it left the CPU, or where it runs mostly.
     pub site: Option<Site>,
+    /// The file, pipe or socket that it was found blocked on.
+    pub file: Option<String>,
     /// How long.
     pub ns: u64,
 }

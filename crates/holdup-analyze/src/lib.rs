@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod doubt;
 mod facts;
 mod finding;
 mod histogram;
@@ -16,6 +17,7 @@ pub mod schedule;
 mod timeline;
 
 pub use analysis::{Analysis, Options, Report};
+pub use doubt::Doubt;
 pub use facts::{
     Account, AccountState, Blame, Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass,
     Leaf, LockFacts, LockName, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts,

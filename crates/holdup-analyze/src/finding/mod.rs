@@ -35,8 +35,8 @@ use holdup_trace::{Pid, Tid};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::doubt::SHORTEST_SPAN_NS;
 use crate::facts::{Facts, LockName, Primitive, Site};
-use weigh::MS;
 
 /// One thing that holds threads up. What is skipped in JSON is put into words by the program.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -364,9 +364,6 @@ const RULES: &[Rule] = &[
     yield_storm::RULE,
     interpreter_lock::RULE,
 ];
-
-/// A shorter recording shows how a program starts, not how it works: nothing is judged.
-const SHORTEST_SPAN_NS: u64 = 50 * MS;
 
 /// What costs less is not worth a line.
 const LEAST_SEVERITY: f64 = 0.05;

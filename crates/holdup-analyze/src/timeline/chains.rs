@@ -39,6 +39,8 @@ pub(super) struct End {
     pub thread: u32,
     /// Where that one left the CPU.
     pub place: Place,
+    /// What it was found blocked in: index in the engine's table; [`NONE`] if nothing tells.
+    pub found: u32,
 }
 
 /// A row of the blame: who waits for what, through what, and what that ended in.
@@ -168,7 +170,11 @@ impl<M: Meaning> Walker<'_, M> {
             Reason::Futex(_) | Reason::OtherCall if stay.waker == OUTSIDE => Leaf::Outside,
             Reason::Futex(_) | Reason::OtherCall | Reason::Starting | Reason::Unknown => Leaf::Unknown,
         };
-        End { leaf, thread, place }
+        let found = match stay.doing() {
+            Doing::Block(block) => self.engine.blocks[block as usize].found,
+            _ => NONE,
+        };
+        End { leaf, thread, place, found }
     }
 
     /// What a thread did from one moment to another.
@@ -184,11 +190,11 @@ impl<M: Meaning> Walker<'_, M> {
         let engine = self.engine;
         let life = &engine.threads[thread as usize];
         let nowhere = Place { space: life.space, stack: NONE };
-        let ran = End { leaf: Leaf::Running, thread, place: nowhere };
+        let ran = End { leaf: Leaf::Running, thread, place: nowhere, found: NONE };
         let mut at = from;
         if life.born > from {
             let unborn = life.born.min(to);
-            sink(via, End { leaf: Leaf::Running, thread: NONE, place: nowhere }, unborn - from);
+            sink(via, End { leaf: Leaf::Running, thread: NONE, place: nowhere, found: NONE }, unborn - from);
             at = unborn;
         }
         for stay in life.log.within(at, to) {
@@ -212,7 +218,7 @@ impl<M: Meaning> Walker<'_, M> {
             }
             let end = stay.to.min(to);
             if end > at {
-                sink(via, End { leaf: Leaf::Cpu, thread, place: nowhere }, end - at);
+                sink(via, End { leaf: Leaf::Cpu, thread, place: nowhere, found: NONE }, end - at);
                 at = end;
             }
         }
@@ -242,7 +248,13 @@ impl<M: Meaning> Walker<'_, M> {
             let nowhere = Place { space: life.space, stack: NONE };
             let Some((_, stay)) = life.log.before(at).filter(|(_, stay)| stay.to > start) else {
                 let born = life.born.clamp(start, at);
-                piece(chains, &mut waited, born, at, End { leaf: Leaf::Running, thread, place: nowhere });
+                piece(
+                    chains,
+                    &mut waited,
+                    born,
+                    at,
+                    End { leaf: Leaf::Running, thread, place: nowhere, found: NONE },
+                );
                 at = born;
                 match self.parent(thread).filter(|_| born > start) {
                     Some(parent) => thread = parent,
@@ -251,12 +263,18 @@ impl<M: Meaning> Walker<'_, M> {
                 continue;
             };
             if stay.to < at {
-                piece(chains, &mut waited, stay.to, at, End { leaf: Leaf::Running, thread, place: nowhere });
+                piece(
+                    chains,
+                    &mut waited,
+                    stay.to,
+                    at,
+                    End { leaf: Leaf::Running, thread, place: nowhere, found: NONE },
+                );
                 at = stay.to;
             }
             let waits = self.state(stay.doing()).is_wait();
             let woken = if waits { stay.woken().min(at) } else { at };
-            let lost = End { leaf: Leaf::Cpu, thread, place: nowhere };
+            let lost = End { leaf: Leaf::Cpu, thread, place: nowhere, found: NONE };
             piece(chains, &mut waited, woken.max(start), at, lost);
             at = woken;
             if waits && is_thread(stay.waker) && stay.waker != thread {

@@ -3,17 +3,20 @@
 //! Time never runs backwards for a thread: an event that is older than the thread's last counts as simultaneous with it. What a
 //! thread does between two events that do not fit together is unknown, never guessed: see [`Engine::lose_track`].
 
-use holdup_trace::{CallNumber, Event, FutexOp, Grade, Header, NO_CPU, OffCpu, Pid, StackId, Tid, What};
+use holdup_trace::{
+    Blocked, CallNumber, Event, FutexOp, Grade, Header, NO_CPU, OffCpu, Pid, StackId, Tid, What,
+};
 use rustc_hash::FxHashMap;
 
 use super::Wake;
 use super::calls::{CallKind, Calls};
 use super::cpus::Cpus;
-use super::lock::{Group, Lock, Place, Spot, Wait};
+use super::lock::{Block, Group, Lock, Place, Spot, Wait};
 use super::pairs::{HandOver, Pairs};
 use super::tally::Tally;
 use super::thread::{Doing, Mark, NONE, OUTSIDE, Past, Pending, Plain, State, TIMEOUT, Thread};
 use crate::Options;
+use crate::facts::Reason;
 use crate::names::{Names, SpaceId};
 
 /// A woken thread may be seen to run before the call that woke it is seen to return, by so much.
@@ -74,8 +77,11 @@ pub(crate) struct Engine {
     place_groups: FxHashMap<Place, u32>,
     pub(super) spots: Vec<Spot>,
     spot_index: FxHashMap<(u32, u32, u32), u32>,
-    pub(super) blocks: Vec<(Place, bool)>,
-    block_index: FxHashMap<(Place, bool), u32>,
+    pub(super) blocks: Vec<Block>,
+    block_index: FxHashMap<Block, u32>,
+    /// What threads were found blocked in, each once: why, and the file.
+    pub(super) found: Vec<(Reason, Option<Box<str>>)>,
+    found_index: FxHashMap<(Reason, Option<Box<str>>), u32>,
     /// Locks whose waiters were moved to other addresses.
     moved: Vec<u32>,
     pub(super) pairs: Pairs,
@@ -121,6 +127,8 @@ impl Engine {
             spot_index: FxHashMap::default(),
             blocks: Vec::new(),
             block_index: FxHashMap::default(),
+            found: Vec::new(),
+            found_index: FxHashMap::default(),
             moved: Vec::new(),
             pairs: Pairs::default(),
             silent_out: None,
@@ -197,14 +205,15 @@ impl Engine {
             What::Waking { target, stack } => {
                 self.waking(event.tid, *target, number(*stack), now, event.cpu, names);
             }
-            _ => self.feed_of_thread(event, now),
+            _ => self.feed_of_thread(event, now, names),
         }
     }
 
-    fn feed_of_thread(&mut self, event: &Event, now: u64) {
+    fn feed_of_thread(&mut self, event: &Event, now: u64, names: &Names) {
         let Some(ti) = self.thread(event.tid, now) else { return };
         match &event.what {
             What::Exited => self.exited(ti, now),
+            What::Blocked(found) => self.found_blocked(ti, now, found, names),
             What::Named { name, exec } => {
                 let thread = &mut self.threads[ti as usize];
                 thread.name = name.to_string();
@@ -584,12 +593,66 @@ impl Engine {
             return (Doing::Plain(if deep { Plain::Io } else { Plain::OtherCall }), NONE);
         };
         let place = Place { space: self.space(ti, names), stack: stack.0 };
+        (Doing::Block(self.block(Block { place, deep, found: NONE })), stack.0)
+    }
+
+    fn block(&mut self, block: Block) -> u32 {
         let next = self.blocks.len() as u32;
-        let block = *self.block_index.entry((place, deep)).or_insert(next);
-        if block == next {
-            self.blocks.push((place, deep));
+        let index = *self.block_index.entry(block).or_insert(next);
+        if index == next {
+            self.blocks.push(block);
         }
-        (Doing::Block(block), stack.0)
+        index
+    }
+
+    /// A look from outside found the thread blocked: it says what an ordinary user's events do not.
+    fn found_blocked(&mut self, ti: u32, now: u64, found: &Blocked, names: &Names) {
+        let thread = &self.threads[ti as usize];
+        let State::Off(doing) = thread.state else { return };
+        let (place, deep) = match doing {
+            Doing::Block(block) => (self.blocks[block as usize].place, self.blocks[block as usize].deep),
+            Doing::Plain(Plain::OtherCall | Plain::Io | Plain::PageFault) => {
+                (Place { space: thread.space, stack: thread.stack }, found.deep)
+            }
+            _ => return,
+        };
+        if now < thread.since || thread.woken.is_some_and(|(_, at)| at <= now) {
+            return;
+        }
+        let Some(reason) = self.calls.reason(found) else { return };
+        let key = (reason, found.file.clone());
+        let next = self.found.len() as u32;
+        let known = *self.found_index.entry(key.clone()).or_insert(next);
+        if known == next {
+            self.found.push(key);
+        }
+        let space = self.space(ti, names);
+        let block = self.block(Block { place: Place { space, ..place }, deep, found: known });
+        let bare = self.block(Block { place: Place { space, stack: NONE }, deep, found: known });
+        let thread = &mut self.threads[ti as usize];
+        *thread.found.at(bare) += 1;
+        thread.state = State::Off(Doing::Block(block));
+        if let Some(mark) = thread.marks.last_mut().filter(|mark| mark.doing == doing) {
+            mark.doing = Doing::Block(block);
+        }
+    }
+
+    /// Stretches in calls that nobody looked into are like those of the thread that were, if those are mostly of one kind.
+    fn spread_found(&mut self, ti: u32) {
+        let thread = &mut self.threads[ti as usize];
+        let all: u64 = thread.found.iter().map(|(_, hits)| hits).sum();
+        let Some((block, hits)) = thread.found.iter().max_by_key(|(_, hits)| *hits).copied() else { return };
+        if hits * 3 < all * 2 {
+            return;
+        }
+        let other = std::mem::take(&mut thread.plain[Plain::OtherCall as usize]);
+        let time = thread.blocks.at(block);
+        time.count += other.count;
+        time.ns += other.ns;
+        thread.log.replace(Doing::Plain(Plain::OtherCall), Doing::Block(block));
+        for mark in thread.marks.iter_mut().filter(|mark| mark.doing == Doing::Plain(Plain::OtherCall)) {
+            mark.doing = Doing::Block(block);
+        }
     }
 
     /// Adds up a time off the CPU. `whole` is false if its end is not known to be now.
@@ -1277,6 +1340,7 @@ impl Engine {
         self.cpus.advance(end);
         for ti in 0..self.threads.len() as u32 {
             self.close_thread(ti, end);
+            self.spread_found(ti);
         }
         for lock in 0..self.locks.len() as u32 {
             while let Some(wait) = self.locks[lock as usize].ended.pop_front() {

@@ -17,6 +17,16 @@ pub(super) struct Place {
     pub stack: u32,
 }
 
+/// What a thread blocks in, if no call that is recorded by name tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Block {
+    pub place: Place,
+    /// Signals cannot interrupt it.
+    pub deep: bool,
+    /// What a look from outside found: index in the engine's table; [`NONE`] if there was none.
+    pub found: u32,
+}
+
 /// One address that threads wait on: the queue and the calls that woke lately.
 #[derive(Debug)]
 pub(super) struct Lock {

@@ -24,15 +24,18 @@ const INDEX: u32 = (1 << TAG) - 1;
 const FUTEX: u32 = 1;
 const BLOCK: u32 = 2;
 
+fn packed(doing: Doing) -> u32 {
+    match doing {
+        Doing::Plain(plain) => plain as u32,
+        Doing::Running(_) | Doing::Ready => Plain::Unknown as u32,
+        Doing::Futex(spot) => FUTEX << TAG | spot & INDEX,
+        Doing::Block(block) => BLOCK << TAG | block & INDEX,
+    }
+}
+
 impl Stay {
     pub(super) fn new(from: u64, to: u64, doing: Doing, stack: u32, (waker, at): (u32, u64)) -> Stay {
-        let packed = match doing {
-            Doing::Plain(plain) => plain as u32,
-            Doing::Running(_) | Doing::Ready => Plain::Unknown as u32,
-            Doing::Futex(spot) => FUTEX << TAG | spot & INDEX,
-            Doing::Block(block) => BLOCK << TAG | block & INDEX,
-        };
-        let mut stay = Stay { from, to, doing: packed, stack, waker, delay: 0 };
+        let mut stay = Stay { from, to, doing: packed(doing), stack, waker, delay: 0 };
         stay.set_waker((waker, at));
         stay
     }
@@ -75,6 +78,12 @@ impl Log {
         if let Some(stay) = lately.last().filter(|stay| stay.from == from) {
             stay.set_waker(waker);
         }
+    }
+
+    /// What was taken for the one is the other.
+    pub(super) fn replace(&mut self, one: Doing, other: Doing) {
+        let (one, other) = (packed(one), packed(other));
+        self.stays.iter_mut().filter(|stay| stay.doing == one).for_each(|stay| stay.doing = other);
     }
 
     pub(super) fn stays(&self) -> &[Stay] {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::behaviour::{self, Behaviour};
 use super::chains::{self, Chains};
 use super::engine::Engine;
-use super::lock::{Group, Place, keep_longest};
+use super::lock::{Block, Group, Place, keep_longest};
 use super::naming::Naming;
 use super::tally::Tally;
 use super::thread::{Doing, NONE, Plain, State as ThreadState, Thread};
@@ -108,7 +108,7 @@ impl<'a> Sums<'a> {
             units: Vec::new(),
             lock_of_spot,
         };
-        sums.reasons = engine.blocks.iter().map(|(place, deep)| sums.block_reason(*place, *deep)).collect();
+        sums.reasons = engine.blocks.iter().map(|block| sums.block_reason(*block)).collect();
         sums
     }
 
@@ -123,15 +123,16 @@ impl<'a> Sums<'a> {
         self.engine.threads.get(ti as usize).map_or(Tid(0), |thread| thread.tid)
     }
 
-    /// What the kernel part of a stack says about why the thread blocked.
-    fn block_reason(&mut self, place: Place, deep: bool) -> Reason {
-        let trail = self.trail(place);
+    /// What the kernel part of a stack says about why the thread blocked, or what a look from outside found.
+    fn block_reason(&mut self, block: Block) -> Reason {
+        let trail = self.trail(block.place);
         let in_kernel = trail.iter().filter(|frame| matches!(frame.role, Role::Kernel | Role::Scheduler));
         let functions: Vec<&str> = in_kernel.filter_map(|frame| frame.function.as_deref()).collect();
         let known = KERNEL_REASONS.iter().find(|(_, names)| {
             functions.iter().any(|function| names.iter().any(|name| function.contains(name)))
         });
-        let unknown = if deep { Reason::Io } else { Reason::OtherCall };
+        let found = self.engine.found.get(block.found as usize).map(|(reason, _)| *reason);
+        let unknown = found.unwrap_or(if block.deep { Reason::Io } else { Reason::OtherCall });
         known.map_or(unknown, |(reason, _)| *reason)
     }
 
@@ -663,6 +664,7 @@ impl<'a> Sums<'a> {
                 leaf: row.end.leaf,
                 thread: self.tid(row.end.thread),
                 site: self.end_site(row.end, ns, facts),
+                file: self.end_file(row.end),
                 ns,
             });
         }
@@ -677,6 +679,12 @@ impl<'a> Sums<'a> {
         }
         let thread = facts.thread(self.tid(end.thread)).filter(|_| end.leaf == Leaf::Running)?;
         thread.hot_sites.first().cloned()
+    }
+
+    /// The file that a thread was found blocked on.
+    fn end_file(&self, end: chains::End) -> Option<String> {
+        let (_, file) = self.engine.found.get(end.found as usize)?;
+        file.as_deref().map(str::to_owned)
     }
 
     fn path(&mut self, chains: &Chains, facts: &Facts) -> Path {
@@ -701,6 +709,7 @@ impl<'a> Sums<'a> {
             leaf: end.leaf,
             thread: self.tid(end.thread),
             site: self.end_site(end, ns, facts),
+            file: self.end_file(end),
             ns,
         };
         Path { parts: parts.into_iter().map(part).collect(), locks, pieces }

@@ -91,7 +91,7 @@ impl Plain {
             CallKind::Poll => Plain::Poll,
             CallKind::Io => Plain::Io,
             CallKind::Child => Plain::Child,
-            CallKind::Yield | CallKind::Other => Plain::OtherCall,
+            _ => Plain::OtherCall,
         }
     }
 }
@@ -200,6 +200,8 @@ pub(super) struct Thread {
     pub past: VecDeque<Past>,
     /// Every stretch off the CPU.
     pub log: Log,
+    /// How often it was found blocked in what, by block.
+    pub found: Tally<u32, u64>,
     pub marks: Vec<Mark>,
 }
 
@@ -249,6 +251,7 @@ impl Thread {
             usage_switches: (0, 0),
             past: VecDeque::new(),
             log: Log::default(),
+            found: Tally::default(),
             marks: Vec::new(),
         }
     }

@@ -10,7 +10,7 @@ use crate::recording::{self, Recording, Window};
 use crate::report::Style;
 use crate::report::document::Document;
 use crate::report::page;
-use crate::report::recording::{code, finding, json, locks, pairs, summary, switches, threads};
+use crate::report::recording::{account, code, finding, json, locks, pairs, summary, switches, threads};
 use crate::shell;
 
 /// Shows what a recording says: what holds the program's threads up, worst first, with the place and a fix; or that nothing does.
@@ -22,6 +22,12 @@ pub struct Options {
     /// Everything about the finding with this number: evidence, call paths, moments
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     finding: Option<u32>,
+    /// What threads wait for, and what that came from in the end: each wait followed from waker to waker
+    #[arg(long)]
+    blame: bool,
+    /// What the elapsed time is made of: the critical path
+    #[arg(long)]
+    path: bool,
     /// Where each thread's time goes
     #[arg(long)]
     threads: bool,
@@ -59,7 +65,9 @@ pub struct Options {
     #[arg(long, value_name = "OUT")]
     firefox: Option<PathBuf>,
     /// Print everything as JSON; docs/recording-json.md describes it
-    #[arg(long, conflicts_with_all = ["finding", "threads", "locks", "pairs", "symbols", "modules", "switches", "limit"])]
+    #[arg(long, conflicts_with_all = [
+        "finding", "blame", "path", "threads", "locks", "pairs", "symbols", "modules", "switches", "limit",
+    ])]
     json: bool,
 }
 
@@ -68,6 +76,7 @@ Examples:
   holdup report                            the newest recording in this folder
   holdup report server.holdup --finding 1  everything about the first finding
   holdup report server.holdup --locks --threads
+  holdup report server.holdup --blame --path
   holdup report server.holdup --switches --from 1.20s --to 1.35s
   holdup report server.holdup --html server.html
   holdup report server.holdup --perfetto server.pftrace
@@ -188,6 +197,12 @@ fn views(options: &Options, recording: &Recording, limit: usize) -> Result<Vec<D
     let mut views = Vec::new();
     if let Some(number) = options.finding {
         views.push(one_finding(recording, number)?);
+    }
+    if options.blame {
+        views.push(account::blame(facts, limit));
+    }
+    if options.path {
+        views.push(account::path(facts, limit));
     }
     if options.threads {
         views.push(threads::table(facts, limit));

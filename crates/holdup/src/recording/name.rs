@@ -66,6 +66,8 @@ pub fn primitive(primitive: Primitive) -> &'static str {
         Primitive::Park => "park",
         Primitive::Join => "join",
         Primitive::Once => "once",
+        Primitive::InterpreterLock => "interpreter lock",
+        Primitive::SemaphoreLock => "semaphore as lock",
         Primitive::Unknown => "futex",
     }
 }
@@ -80,6 +82,8 @@ pub fn reason(reason: Reason) -> String {
         Reason::Io => "waits for I/O".to_owned(),
         Reason::Child => "waits for a child".to_owned(),
         Reason::PageFault => "page fault".to_owned(),
+        Reason::Memory => "waits for the address space".to_owned(),
+        Reason::Peer => "waits for the other end".to_owned(),
         Reason::Preempted => "preempted".to_owned(),
         Reason::Displaced => "displaced by others".to_owned(),
         Reason::Yielded => "yields".to_owned(),

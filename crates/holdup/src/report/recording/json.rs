@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use holdup_analyze::{Facts, Finding, Hotspot, LockFacts, PairFacts, Problem, Site, Subject};
+use holdup_analyze::{Blame, Facts, Finding, Hotspot, Leaf, LockFacts, PairFacts, Problem, Site, Subject};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,6 +36,10 @@ pub struct Report<'a> {
     damage: Vec<Damage<'a>>,
     /// What threads waited for on futexes, most time lost first; waits by design are among them.
     locks: Vec<Lock<'a>>,
+    /// Waits, each followed from waker to waker to what it came from, most time first.
+    blame: Vec<Branch<'a>>,
+    /// What the elapsed time is made of: the critical path by what and whose it is, longest first.
+    path: Vec<PathPart<'a>>,
     /// Threads that woke each other, most round trips first.
     pairs: Vec<Pair<'a>>,
     /// Instructions where samples pile up, most first.
@@ -60,6 +64,8 @@ impl<'a> Report<'a> {
             problems: report.problems.iter().map(|problem| Weakness::new(facts, problem)).collect(),
             damage: recording.damage.iter().map(|one| Damage { at_byte: one.at, why: &one.why }).collect(),
             locks: facts.locks.iter().map(Lock::new).collect(),
+            blame: facts.blame.iter().map(Branch::new).collect(),
+            path: facts.path.parts.iter().map(PathPart::new).collect(),
             pairs: facts.pairs.iter().map(|facts| Pair { facts, sites: places(&facts.sites) }).collect(),
             hotspots: facts.hotspots.iter().map(Spot::new).collect(),
             yield_sites: places(&facts.yield_sites),
@@ -122,6 +128,69 @@ impl About {
             Subject::Function(_) => ("function", None),
         };
         About { kind, number, name: name::subject(facts, subject) }
+    }
+}
+
+/// A wait, and what it came from.
+#[derive(Serialize, JsonSchema)]
+struct Branch<'a> {
+    /// Number of the thread that waits.
+    waiter: u32,
+    /// Index in locks of what it waits for; null for what is no futex.
+    lock: Option<usize>,
+    /// Index in locks of what its waker waited for in turn.
+    via: Option<usize>,
+    /// What the chain ended in.
+    leaf: Leaf,
+    /// Number of the thread whose doing that was; 0 if nobody's that is known.
+    thread: u32,
+    /// Where that thread left the CPU, or where it runs mostly.
+    place: Option<Place<'a>>,
+    /// The file, pipe or socket that it was found blocked on.
+    file: Option<&'a str>,
+    /// How long in all.
+    time_ns: u64,
+}
+
+impl<'a> Branch<'a> {
+    fn new(row: &'a Blame) -> Branch<'a> {
+        Branch {
+            waiter: row.waiter.0,
+            lock: row.lock,
+            via: row.via,
+            leaf: row.leaf,
+            thread: row.thread.0,
+            place: row.site.as_ref().map(Place::new),
+            file: row.file.as_deref(),
+            time_ns: row.ns,
+        }
+    }
+}
+
+/// A sum of the critical path.
+#[derive(Serialize, JsonSchema)]
+struct PathPart<'a> {
+    /// What.
+    leaf: Leaf,
+    /// Number of the thread.
+    thread: u32,
+    /// Where it left the CPU, or where it runs mostly.
+    place: Option<Place<'a>>,
+    /// The file, pipe or socket that it was found blocked on.
+    file: Option<&'a str>,
+    /// How long in all.
+    time_ns: u64,
+}
+
+impl<'a> PathPart<'a> {
+    fn new(part: &'a holdup_analyze::PathPart) -> PathPart<'a> {
+        PathPart {
+            leaf: part.leaf,
+            thread: part.thread.0,
+            place: part.site.as_ref().map(Place::new),
+            file: part.file.as_deref(),
+            time_ns: part.ns,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Like the rest of [`report`](super), every function is pure: the same recording gives the same text.
 
+pub mod account;
 pub mod code;
 pub mod diff;
 pub mod doctor;

@@ -136,7 +136,83 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "The holder of {subject} has a low priority and is preempted while threads of higher priority wait{}.",
             inversions(facts, finding)
         ),
+        Kind::IoBound => format!("{much} of the elapsed time is waiting for I/O: {}.", io(facts, finding)),
+        Kind::MemoryLock => format!(
+            "Threads wait for the address space of {subject}, which mmap, munmap and page faults change, for {much} of their working time."
+        ),
+        Kind::PageFaults => format!("{much} of the working time goes to page faults{}.", under(finding)),
+        Kind::Allocator => format!(
+            "Threads wait for each other in malloc and free for {much} of their working time{}.",
+            arenas(finding)
+        ),
+        Kind::Starvation => format!(
+            "One thread waits {} for {}, while others have it again and again.",
+            value(finding, "wait_ns_longest").map(number::time_ns).unwrap_or_default(),
+            lock(facts, finding).map_or_else(|| subject.to_owned(), name::lock)
+        ),
+        Kind::SerialPhase => format!(
+            "One thread works alone for {} of the time while {} wait for it: {subject}{}.",
+            value(finding, "alone_share").map(number::percent).unwrap_or_default(),
+            others(finding, "waiters", "other thread"),
+            under(finding)
+        ),
+        Kind::SlowStage => format!(
+            "{subject} limits the rest: {} wait for it {} of their time, and it is busy for {} of its own{}.",
+            others(finding, "waiters", "thread"),
+            value(finding, "waited_share").map(number::percent).unwrap_or_default(),
+            value(finding, "busy_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
+        Kind::SmallPool => format!(
+            "{} queue behind {}, which mostly wait themselves{}.",
+            others(finding, "callers", "thread"),
+            others(finding, "workers", "worker"),
+            under(finding)
+        ),
+        Kind::Polling => format!(
+            "{subject} polls every {}: it sleeps and looks again{}.",
+            value(finding, "period_ns").map(number::time_ns).unwrap_or_default(),
+            under(finding)
+        ),
+        Kind::YieldStorm => format!(
+            "Threads give the CPU away {} times a second while they wait, in {subject}: {much} of the working time.",
+            value(finding, "yields_per_s").map(|rate| number::count(rate.round())).unwrap_or_default()
+        ),
+        Kind::InterpreterLock => format!(
+            "Threads take turns at the interpreter's lock, for {much} of their working time: more threads make it no faster."
+        ),
     }
+}
+
+/// ` in parse_row table.c:12`, where the place is known.
+fn under(finding: &Finding) -> String {
+    finding.place.as_ref().and_then(name::caller).map(|place| format!(", in {place}")).unwrap_or_default()
+}
+
+/// `3 threads`, by the evidence of this name.
+fn others(finding: &Finding, key: &str, noun: &str) -> String {
+    number::counted(value(finding, key).unwrap_or(0.0) as usize, noun)
+}
+
+/// `, in 8 arenas`.
+fn arenas(finding: &Finding) -> String {
+    match value(finding, "arenas").unwrap_or(0.0) as usize {
+        0 | 1 => String::new(),
+        arenas => format!(", in {}", number::counted(arenas, "arena")),
+    }
+}
+
+/// `fdatasync of /var/log/app in flush_log log.c:7`.
+fn io(facts: &Facts, finding: &Finding) -> String {
+    let call = finding.subjects.iter().find_map(|subject| match subject {
+        Subject::Function(function) => Some(text::clean(function)),
+        _ => None,
+    });
+    let rows = facts.blame.iter().filter(|row| row.leaf == holdup_analyze::Leaf::Io);
+    let file =
+        rows.filter_map(|row| row.file.as_deref()).next().map(|file| format!(" of {}", text::clean(file)));
+    let call = call.unwrap_or_else(|| "a device".to_owned());
+    format!("{call}{}{}", file.unwrap_or_default(), under(finding))
 }
 
 /// `, 8.1k round trips a second, running 3us each`.
@@ -313,6 +389,8 @@ pub fn off(reason: Reason) -> &'static str {
         Reason::Io => "waiting for I/O",
         Reason::Child => "waiting for a child process",
         Reason::PageFault => "in a page fault",
+        Reason::Memory => "waiting for the address space",
+        Reason::Peer => "waiting for the other end of a pipe or socket",
         Reason::Preempted => "preempted",
         Reason::Displaced => "displaced by other programs",
         Reason::Yielded => "yielding",
@@ -340,10 +418,11 @@ pub fn holders(doing: &HolderDoing) -> Vec<String> {
 
 fn cost(finding: &Finding) -> String {
     let much = number::percent(finding.severity);
-    match finding.kind.costs_cpu_time() {
-        true => format!("{much} of CPU time"),
-        false => format!("{much} of working time"),
-    }
+    let of = match finding.kind.costs_cpu_time() {
+        true => "of CPU time",
+        false => "of working time",
+    };
+    format!("{much} {of}, at most {}x to gain", number::ratio(finding.bound))
 }
 
 /// A number of the evidence by its key.
@@ -401,6 +480,30 @@ fn cure(cure: Cure) -> &'static str {
             "Use a mutex with priority inheritance, or give the holder the waiters' priority."
         }
         Cure::CoarserWork => "Do more work between two waits: larger pieces per hand-over.",
+        Cure::FasterIo => {
+            "Write and sync less often and in larger pieces, let one sync serve many, or do it beside the work."
+        }
+        Cure::FewerMappings => {
+            "Map once and keep it: larger and fewer mappings, memory given back less often, or processes in place of threads."
+        }
+        Cure::LargerPages => {
+            "Use memory again in place of fresh memory, touch it once ahead, or use huge pages."
+        }
+        Cure::OtherAllocator => {
+            "Allocate less in the hot path, give threads their own arenas, or link another allocator (jemalloc, mimalloc)."
+        }
+        Cure::FairLock => "Use a lock that serves in turn; of reader-writer locks, one that lets writers in.",
+        Cure::DivideSerialPart => {
+            "Divide what the one thread does alone, or let it overlap with the others' work."
+        }
+        Cure::WidenStage => "Give the stage more threads, take work from it, or hand over in larger pieces.",
+        Cure::MoreWorkers => "Give the pool more workers, or make their calls ones that do not block them.",
+        Cure::WaitInsteadOfPolling => {
+            "Wait to be woken: a condition variable, an eventfd, or a blocking call in place of the sleep."
+        }
+        Cure::LeaveInterpreter => {
+            "Use processes, do the heavy part in code that releases the lock, or run an interpreter without it."
+        }
     }
 }
 

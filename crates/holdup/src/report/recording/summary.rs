@@ -1,9 +1,10 @@
 //! The first screen of a recording: what holds the program up, worst first, or that nothing does; then what to believe of it.
 
-use holdup_analyze::{Facts, Kind, Primitive, Problem, Role, Site};
+use holdup_analyze::{Doubt, Facts, Kind, Primitive, Problem, Role, Site};
 
 use super::super::document::{Column, Document, Ink, Table, ink};
 use super::super::number;
+use super::account;
 use super::sentences::{self, Words};
 use super::{per_second, share};
 use crate::recording::Recording;
@@ -29,8 +30,19 @@ pub fn screen(recording: &Recording) -> Document {
     let mut screen = Document::default();
     screen.headline(headline(recording));
     screen.paragraph(context(facts));
+    screen.append(account::lines(facts));
     if report.findings.is_empty() && !facts.threads.is_empty() {
-        screen.paragraph(looked_at(facts));
+        match report.doubts.as_slice() {
+            [] => {
+                if let Some(mostly) = account::mostly(facts) {
+                    screen.paragraph(mostly);
+                }
+                screen.paragraph(looked_at(facts));
+            }
+            doubts => {
+                doubts.iter().skip(1).for_each(|doubt| screen.paragraph(format!("Also, {}.", doubted(doubt))))
+            }
+        }
     }
     findings(&mut screen, recording);
     let about = about(recording);
@@ -51,7 +63,31 @@ pub fn headline(recording: &Recording) -> String {
         None if facts.threads.is_empty() => {
             format!("No thread of {} ran while it was recorded.", program(facts))
         }
-        None => format!("Nothing holds {} up: no findings.", program(facts)),
+        None => match recording.report.doubts.first() {
+            Some(doubt) => format!("No findings, but that is no all-clear: {}.", doubted(doubt)),
+            None => format!("Nothing holds {} up: no findings.", program(facts)),
+        },
+    }
+}
+
+/// Why no findings mean little.
+fn doubted(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::NothingRan => "no thread of the program was seen to run".to_owned(),
+        Doubt::TooShort { span_ns } => {
+            format!("the recording is only {} long, too short to judge", number::time_ns(*span_ns as f64))
+        }
+        Doubt::Unknown { share } => {
+            format!("what its threads do is not known for {} of their time", number::percent(*share))
+        }
+        Doubt::Lost { count, of } => {
+            format!("{} of {} events were lost", number::count(*count as f64), number::count(*of as f64))
+        }
+        Doubt::Switches { recorded, counted } => format!(
+            "{} switches were recorded, the kernel counted {}",
+            number::count(*recorded as f64),
+            number::count(*counted as f64)
+        ),
     }
 }
 

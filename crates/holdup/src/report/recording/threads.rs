@@ -32,7 +32,7 @@ pub fn parts(thread: &ThreadFacts) -> Parts {
             Reason::Futex(what) if what.is_contention() => &mut parts.lock_ns,
             reason if reason.is_idle() => &mut parts.idle_ns,
             Reason::Preempted | Reason::Displaced | Reason::Yielded => &mut parts.ready_ns,
-            Reason::Io | Reason::PageFault => &mut parts.io_ns,
+            Reason::Io | Reason::PageFault | Reason::Memory => &mut parts.io_ns,
             _ => &mut parts.other_ns,
         };
         *part += off.ns;

@@ -1,0 +1,242 @@
+//! Where all time goes: the account of all threads, what waits come from (the blame), and what the elapsed time is made of (the path).
+
+use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf};
+
+use super::super::document::{Column, Document, Table};
+use super::super::number;
+use super::{more, share};
+use crate::recording::name;
+use crate::text;
+
+/// Columns of the bar.
+const BAR: usize = 40;
+
+/// States below this share are not named.
+const LEAST_NAMED: f64 = 0.005;
+
+/// Each state's character in bars, and its words.
+const WORDS: [(AccountState, char, &str); AccountState::COUNT] = [
+    (AccountState::Running, '#', "running"),
+    (AccountState::Spinning, 'y', "yielding"),
+    (AccountState::CpuOwn, '~', "waiting for a CPU"),
+    (AccountState::CpuOther, '-', "displaced by other programs"),
+    (AccountState::Lock, '=', "waiting for locks"),
+    (AccountState::Work, '.', "waiting for work"),
+    (AccountState::Barrier, '|', "waiting for threads to come or end"),
+    (AccountState::Io, 'o', "waiting for I/O"),
+    (AccountState::Memory, 'm', "waiting for memory"),
+    (AccountState::Sleep, 'z', "sleeping"),
+    (AccountState::Unknown, '?', "not known"),
+];
+
+/// The account as a bar and a line, with the largest wait by name.
+pub fn lines(facts: &Facts) -> Document {
+    let mut out = Document::default();
+    if facts.account.total_ns() == 0 {
+        return out;
+    }
+    out.field(5, "time", |value| {
+        value.line(format!("[{}]", bar(&facts.account)));
+        value.paragraph(words(&facts.account));
+        if let Some(wait) = largest_wait(facts) {
+            value.paragraph(format!("Most of the waiting: {wait}."));
+        }
+    });
+    out
+}
+
+/// One character for each part of the time.
+fn bar(account: &Account) -> String {
+    let mut bar = String::new();
+    let mut told = 0.0;
+    for (state, character, _) in WORDS {
+        told += account.share(state);
+        let until = (told * BAR as f64).round() as usize;
+        while bar.len() < until.min(BAR) {
+            bar.push(character);
+        }
+    }
+    bar
+}
+
+fn words(account: &Account) -> String {
+    let mut parts: Vec<(f64, char, &str)> = WORDS
+        .iter()
+        .map(|(state, character, words)| (account.share(*state), *character, *words))
+        .filter(|(share, ..)| *share >= LEAST_NAMED)
+        .collect();
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|(share, character, words)| format!("{character} {words} {}", number::percent(*share)))
+        .collect();
+    parts.join(", ")
+}
+
+/// `31% of thread time for g_queue <- feeder (123) runs parse_row table.c:12`.
+fn largest_wait(facts: &Facts) -> Option<String> {
+    let mut sums: Vec<(Option<usize>, Leaf, u64)> = Vec::new();
+    for row in &facts.blame {
+        match sums
+            .iter_mut()
+            .find(|(lock, leaf, _)| *lock == row.lock && (row.lock.is_some() || *leaf == row.leaf))
+        {
+            Some((_, _, ns)) => *ns += row.ns,
+            None => sums.push((row.lock, row.leaf, row.ns)),
+        }
+    }
+    let (lock, leaf, ns) = sums.into_iter().max_by_key(|(_, _, ns)| *ns)?;
+    let row = facts.blame.iter().find(|row| row.lock == lock && (lock.is_some() || row.leaf == leaf))?;
+    let much = number::percent(share(ns, facts.account.total_ns()));
+    Some(format!("{much} of thread time, {}", branch(facts, row)))
+}
+
+/// A branch of the blame in words: `for g_lock <- logger (12) waits for I/O (/var/log/app) in flush log.c:3`.
+fn branch(facts: &Facts, row: &Blame) -> String {
+    let mut chain = Vec::new();
+    if let Some(lock) = row.lock.and_then(|lock| facts.locks.get(lock)) {
+        chain.push(format!("on {}", name::lock(lock)));
+    }
+    if let Some(lock) = row.via.and_then(|via| facts.locks.get(via)) {
+        chain.push(format!("on {}", name::lock(lock)));
+    }
+    let at = row.site.as_ref().and_then(name::caller).map(|place| format!(" in {place}")).unwrap_or_default();
+    let file = row.file.as_deref().map(|file| format!(" ({})", text::clean(file))).unwrap_or_default();
+    let what = leaf(row.leaf);
+    let own = row.thread == row.waiter && chain.is_empty();
+    chain.push(match own || row.thread.0 == 0 {
+        true => format!("{what}{file}{at}"),
+        false => format!("{} {what}{file}{at}", name::thread(facts, row.thread)),
+    });
+    chain.join(" <- ")
+}
+
+/// What somebody does who is waited for, in the end.
+fn leaf(leaf: Leaf) -> &'static str {
+    match leaf {
+        Leaf::Running => "running",
+        Leaf::Yielding => "yielding",
+        Leaf::Cpu => "waiting for a CPU",
+        Leaf::OtherPrograms => "displaced by other programs",
+        Leaf::Io => "waiting for I/O",
+        Leaf::Memory => "waiting for memory",
+        Leaf::Sleep => "sleeping",
+        Leaf::Outside => "waiting for the outside",
+        Leaf::Unknown => "for a reason that is not known",
+    }
+}
+
+/// The blame: waits by what they came from, most time first.
+pub fn blame(facts: &Facts, limit: usize) -> Document {
+    if facts.blame.is_empty() {
+        return Document::from("No thread waited for anything that is known.");
+    }
+    let all = facts.account.total_ns();
+    let mut rows: Vec<(String, u64, Vec<holdup_trace::Tid>)> = Vec::new();
+    for row in &facts.blame {
+        let words = branch(facts, row);
+        match rows.iter_mut().find(|(known, ..)| *known == words) {
+            Some((_, ns, waiters)) => {
+                *ns += row.ns;
+                if !waiters.contains(&row.waiter) {
+                    waiters.push(row.waiter);
+                }
+            }
+            None => rows.push((words, row.ns, vec![row.waiter])),
+        }
+    }
+    rows.sort_by_key(|(_, ns, _)| std::cmp::Reverse(*ns));
+    let mut table = Table::new([
+        Column::right("of thread time"),
+        Column::right("time"),
+        Column::left("who waits"),
+        Column::left("for what, and what that came from"),
+    ]);
+    for (words, ns, waiters) in rows.iter().take(limit) {
+        let who = match waiters.as_slice() {
+            [one] => name::thread(facts, *one),
+            many => number::counted(many.len(), "thread"),
+        };
+        table.row([number::percent(share(*ns, all)), number::time_ns(*ns as f64), who, words.clone()]);
+    }
+    let mut view = Document::default();
+    view.table(table);
+    more(&mut view, rows.len(), limit, "branch");
+    view.gap();
+    view.paragraph(
+        "Each wait is followed to what its waker did meanwhile, on and on, until something is reached that is no wait for a thread",
+    );
+    view
+}
+
+/// The path: what the elapsed time is made of.
+pub fn path(facts: &Facts, limit: usize) -> Document {
+    if facts.path.parts.is_empty() {
+        return Document::from("There is no path: no thread was seen to end or to run.");
+    }
+    let mut table = Table::new([
+        Column::right("of elapsed time"),
+        Column::right("time"),
+        Column::left("thread"),
+        Column::left("what"),
+    ]);
+    for part in facts.path.parts.iter().take(limit) {
+        let at =
+            part.site.as_ref().and_then(name::caller).map(|place| format!(" in {place}")).unwrap_or_default();
+        let file = part.file.as_deref().map(|file| format!(" ({})", text::clean(file))).unwrap_or_default();
+        table.row([
+            number::percent(share(part.ns, facts.span_ns())),
+            number::time_ns(part.ns as f64),
+            name::thread(facts, part.thread),
+            format!("{}{file}{at}", leaf(part.leaf)),
+        ]);
+    }
+    let mut view = Document::default();
+    view.table(table);
+    more(&mut view, facts.path.parts.len(), limit, "part");
+    let locks: Vec<String> = facts
+        .path
+        .locks
+        .iter()
+        .take(3)
+        .filter_map(|(lock, ns)| {
+            let lock = facts.locks.get(*lock)?;
+            Some(format!("{} ({})", name::lock(lock), number::percent(share(*ns, facts.span_ns()))))
+        })
+        .collect();
+    view.gap();
+    if !locks.is_empty() {
+        view.paragraph(format!("Waits that the path goes around: {}.", text::list(&locks)));
+    }
+    view.paragraph(
+        "Walked backwards from the end of the thread that ended last, over each wake-up to who woke it: nothing else made the run as \
+         long as it is",
+    );
+    view
+}
+
+/// What threads of a program without findings mostly wait for: `its threads wait for work 93% of the time`.
+pub fn mostly(facts: &Facts) -> Option<String> {
+    let (state, _, words) = WORDS
+        .iter()
+        .filter(|(state, ..)| state.is_wait())
+        .max_by_key(|(state, ..)| facts.account.of(*state))?;
+    let much = facts.account.share(*state);
+    (much >= 0.5).then(|| format!("Its threads are {words} {} of the time.", number::percent(much)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_it_says_and_each_state_has_its_character() {
+        let mut account = Account::default();
+        account.ns[AccountState::Running as usize] = 1;
+        account.ns[AccountState::Lock as usize] = 2;
+        account.ns[AccountState::Unknown as usize] = 1;
+        assert_eq!(bar(&account), format!("{}{}{}", "#".repeat(10), "=".repeat(20), "?".repeat(10)));
+        assert_eq!(words(&account), "= waiting for locks 50%, # running 25%, ? not known 25%");
+        assert_eq!(WORDS.map(|(state, ..)| state), AccountState::ALL);
+    }
+}
