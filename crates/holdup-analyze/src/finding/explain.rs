@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use holdup_trace::Tid;
 
-use super::weigh::{lock_of, threads_of, value};
+use super::weigh::{allocates, lock_of, threads_of, value};
 use super::{Finding, Kind};
 use crate::facts::{Facts, LockFacts, Reason, Site};
 use crate::names::Role;
@@ -82,8 +82,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::Allocator, Kind::ExcessiveSwitching, always),
     (Kind::Allocator, Kind::KernelHeavy, always),
     (Kind::Allocator, Kind::WastedWakeups, always),
-    (Kind::Allocator, Kind::HotAtomic, is_in_a_lock),
-    (Kind::Allocator, Kind::SpinWaste, is_in_a_lock),
+    (Kind::Allocator, Kind::HotAtomic, is_in_the_allocator),
+    (Kind::Allocator, Kind::SpinWaste, is_in_the_allocator),
     (Kind::Polling, Kind::ExcessiveSwitching, always),
     (Kind::Polling, Kind::KernelHeavy, always),
     // One thread that the others wait for.
@@ -191,6 +191,11 @@ fn inverts_most(facts: &Facts, inversion: &Finding, effect: &Finding) -> bool {
 
 fn is_in_a_lock(_: &Facts, _: &Finding, effect: &Finding) -> bool {
     effect.place.as_ref().and_then(|site| site.trail.first()).is_some_and(|frame| frame.role == Role::Lock)
+}
+
+fn is_in_the_allocator(_: &Facts, _: &Finding, effect: &Finding) -> bool {
+    let frames = effect.place.iter().flat_map(|site| &site.trail).take(6);
+    frames.filter_map(|frame| frame.function.as_deref()).any(allocates)
 }
 
 fn waits_are_switches(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {

@@ -48,13 +48,19 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn groups(facts: &Facts) -> Vec<Group<'_>> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-    for spot in facts.hotspots.iter().filter(|spot| spot.class == HotspotClass::Atomic) {
+    let atomic = |spot: &&Hotspot| spot.class == HotspotClass::Atomic && !is_of_arena(spot);
+    for spot in facts.hotspots.iter().filter(atomic) {
         let group = groups.entry(key(spot)).or_default();
         group.spots.push(spot);
         group.hits += spot.hits;
         spot.threads.iter().for_each(|(tid, hits)| *group.threads.entry(*tid).or_default() += hits);
     }
     groups.into_values().collect()
+}
+
+/// Threads that allocate from arenas of their own run the same instruction on different locks.
+fn is_of_arena(spot: &Hotspot) -> bool {
+    spot.variable.is_none() && spot.frame.function.as_deref().is_some_and(weigh::allocates)
 }
 
 fn key(spot: &Hotspot) -> String {

@@ -3,8 +3,8 @@
 //! Signs and thresholds:
 //! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
 //! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
-//! - where it mostly sleeps or waits for a device or the outside, it must get its work from others: a thread that makes one thing
-//!   every second by the clock holds nobody up.
+//! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever wait for it: a thread
+//!   that makes one thing every second by the clock holds nobody up, and neither does one that asks and then thinks.
 //!
 //! The severity is what the others waited, as a share of their lives, but not more than what the CPUs have left.
 //!
@@ -35,7 +35,8 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     let waited_ns = limiter.work_ns + limiter.blocked_ns;
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &limiter.waiters)).min(1.0);
     let idle = stages::idle_share(thread);
-    let by_clock = limiter.blocked_ns > limiter.work_ns && !stages::is_fed(facts, limiter.tid);
+    let fed = stages::is_fed(facts, limiter.tid) && stages::has_backlog(thread);
+    let by_clock = limiter.blocked_ns > limiter.work_ns && !fed;
     let is_slow = weigh::share(thread.life_ns(), facts.span_ns()) >= 0.5
         && idle <= MOST_IDLE
         && waited_share >= LEAST_WAITED

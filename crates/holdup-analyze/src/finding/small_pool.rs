@@ -63,6 +63,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn is_worker(facts: &Facts, one: &Limiter) -> bool {
-    let idle = facts.thread(one.tid).map_or(1.0, stages::idle_share);
-    idle <= MOST_IDLE && stages::is_fed(facts, one.tid)
+    facts.thread(one.tid).is_some_and(|thread| {
+        stages::idle_share(thread) <= MOST_IDLE
+            && stages::is_fed(facts, one.tid)
+            && stages::has_backlog(thread)
+    })
 }

@@ -29,6 +29,7 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
         limiter.tid = row.thread;
         let lock = row.lock.and_then(|lock| facts.locks.get(lock));
         match row.leaf {
+            Leaf::OtherPrograms => continue,
             Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory if lock.is_some_and(is_together) => {
                 limiter.together_ns += row.ns;
             }
@@ -66,6 +67,20 @@ pub(super) fn is_fed(facts: &Facts, tid: Tid) -> bool {
     facts.blame.iter().any(|row| {
         row.waiter == tid && row.thread.0 != 0 && row.thread != tid && !weigh::is_for_lock(facts, row)
     })
+}
+
+/// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever waits for some in
+/// between. Who asks, waits for the answer and then thinks for a while holds nobody up.
+pub(super) fn has_backlog(thread: &ThreadFacts) -> bool {
+    let (mut blocked, mut waits) = (0, 0);
+    for (reason, time) in &thread.off {
+        match AccountState::of(*reason) {
+            AccountState::Work => waits += time.count,
+            AccountState::Sleep | AccountState::Io | AccountState::Memory => blocked += time.count,
+            _ => {}
+        }
+    }
+    waits * 3 <= blocked
 }
 
 /// The share of a thread's life in which it had nothing to do.

@@ -106,16 +106,21 @@ pub(super) fn of_work(facts: &Facts, cpu_share: f64) -> f64 {
 pub(super) fn path_tells(facts: &Facts) -> bool {
     let busy =
         |leaf: Leaf| matches!(leaf, Leaf::Running | Leaf::Yielding | Leaf::Cpu | Leaf::Io | Leaf::Memory);
-    let busy_ns: u64 = facts.path.parts.iter().filter(|part| busy(part.leaf)).map(|part| part.ns).sum();
+    let others = |leaf: Leaf| leaf == Leaf::OtherPrograms;
+    let sum = |is: &dyn Fn(Leaf) -> bool| {
+        facts.path.parts.iter().filter(|part| is(part.leaf)).map(|part| part.ns).sum::<u64>()
+    };
     let ended = facts.threads.iter().any(|thread| thread.exited && thread.tid.0 == thread.pid.0);
-    ended && busy_ns * 2 >= facts.span_ns()
+    ended && sum(&busy) * 2 >= facts.span_ns().saturating_sub(sum(&others))
 }
 
 /// What share of the elapsed time is on the path in this way; of the demand if the path does not tell.
 pub(super) fn elapsed_share(facts: &Facts, leaf: Leaf) -> f64 {
     if path_tells(facts) {
-        let ns: u64 = facts.path.parts.iter().filter(|part| part.leaf == leaf).map(|part| part.ns).sum();
-        return share(ns, facts.span_ns()).min(1.0);
+        let of = |leaf: Leaf| {
+            facts.path.parts.iter().filter(move |part| part.leaf == leaf).map(|part| part.ns).sum::<u64>()
+        };
+        return share(of(leaf), facts.span_ns().saturating_sub(of(Leaf::OtherPrograms))).min(1.0);
     }
     let ns: u64 = facts.blame.iter().filter(|row| row.leaf == leaf).map(|row| row.ns).sum();
     share(ns, demand_ns(facts)).min(1.0)
@@ -138,7 +143,16 @@ pub(super) fn worst_site(facts: &Facts, is: impl Fn(&Blame) -> bool) -> Option<(
 
 /// A lock that threads wait for because they allocate memory.
 pub(super) fn is_allocator(lock: &LockFacts) -> bool {
-    const PARTS: &[&str] = &[
+    let in_library = |site: &Site| {
+        let own = site.trail.iter().take_while(|frame| frame.role != crate::names::Role::Program);
+        own.filter_map(|frame| frame.function.as_deref()).any(allocates)
+    };
+    lock.primitive == Primitive::Libc && lock.wait_sites.first().is_some_and(in_library)
+}
+
+/// Whether a function gives or takes memory.
+pub(super) fn allocates(function: &str) -> bool {
+    const NAMES: &[&str] = &[
         "malloc",
         "calloc",
         "realloc",
@@ -149,19 +163,10 @@ pub(super) fn is_allocator(lock: &LockFacts) -> bool {
         "aligned_alloc",
         "valloc",
     ];
-    let name = |function: &str| {
-        let plain = function.trim_start_matches('_');
-        let plain = plain.strip_prefix("libc_").or_else(|| plain.strip_prefix("int_")).unwrap_or(plain);
-        PARTS.contains(&plain)
-            || plain.starts_with("operator new")
-            || plain.starts_with("operator delete")
-            || ["je_", "arena_get", "sysmalloc", "tcache_"].iter().any(|start| plain.starts_with(start))
-    };
-    let in_library = |site: &Site| {
-        let own = site.trail.iter().take_while(|frame| frame.role != crate::names::Role::Program);
-        own.filter_map(|frame| frame.function.as_deref()).any(name)
-    };
-    lock.primitive == Primitive::Libc && lock.wait_sites.first().is_some_and(in_library)
+    const STARTS: &[&str] = &["operator new", "operator delete", "je_", "arena_get", "sysmalloc", "tcache_"];
+    let plain = function.trim_start_matches('_');
+    let plain = plain.strip_prefix("libc_").or_else(|| plain.strip_prefix("int_")).unwrap_or(plain);
+    NAMES.contains(&plain) || STARTS.iter().any(|start| plain.starts_with(start))
 }
 
 /// A thread's waits for locks and devices.

@@ -163,8 +163,31 @@ fn alternates(known: &[Waited]) -> bool {
     turns * 20 >= pairs.len() * 19 && at_once * 10 >= pairs.len() * 8
 }
 
+/// Whether most who are woken wake another before they wait again.
+pub(super) fn is_passed_on(waits: &[Waited]) -> bool {
+    let (_, passed_on) = holds(waits);
+    passed_on * 2 >= waits.len()
+}
+
 /// Whether threads have the thing one at a time, from the return of a wait to the next wake. `None` if that is hardly seen.
 fn held_alone(waits: &[Waited]) -> Option<bool> {
+    let (mut holds, passed_on) = holds(waits);
+    // Who is woken for work hardly ever wakes another before it waits again.
+    if holds.len() < 3 || passed_on * 8 < waits.len() {
+        return (waits.len() >= 3 * LEAST_WAITS).then_some(false);
+    }
+    holds.sort_unstable();
+    let (mut sum, mut covered, mut end) = (0, 0, 0);
+    for (from, to) in holds {
+        sum += to - from;
+        covered += to.saturating_sub(from.max(end));
+        end = end.max(to);
+    }
+    Some((sum - covered) as f64 <= MOST_OVERLAP * sum.max(1) as f64)
+}
+
+/// From the return of each wait to the thread's next wake, if it wakes before it waits again; and how many these are.
+fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
     let mut of_thread: FxHashMap<u32, (Vec<(u64, u64)>, Vec<u64>)> = FxHashMap::default();
     for wait in waits {
         of_thread.entry(wait.thread).or_default().0.push((wait.from, wait.to));
@@ -185,18 +208,7 @@ fn held_alone(waits: &[Waited]) -> Option<bool> {
             }
         }
     }
-    // Who is woken for work hardly ever wakes another before it waits again.
-    if holds.len() < 3 || passed_on * 8 < waits.len() {
-        return (waits.len() >= 3 * LEAST_WAITS).then_some(false);
-    }
-    holds.sort_unstable();
-    let (mut sum, mut covered, mut end) = (0, 0, 0);
-    for (from, to) in holds {
-        sum += to - from;
-        covered += to.saturating_sub(from.max(end));
-        end = end.max(to);
-    }
-    Some((sum - covered) as f64 <= MOST_OVERLAP * sum.max(1) as f64)
+    (holds, passed_on)
 }
 
 /// What tells waits on words of the threads' own apart: the innermost part of the call path.

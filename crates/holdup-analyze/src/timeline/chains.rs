@@ -103,7 +103,8 @@ impl<M: Meaning> Walker<'_, M> {
             let state = self.state(stay.doing());
             let ready = if state.is_wait() { stay.to - stay.woken() } else { 0 };
             account[state as usize] += length - ready;
-            account[State::CpuOwn as usize] += ready;
+            let waits_for = if stay.is_displaced() { State::CpuOther } else { State::CpuOwn };
+            account[waits_for as usize] += ready;
         }
         let life = thread.last.saturating_sub(thread.born);
         account[State::Running as usize] += life.saturating_sub(off);
@@ -218,7 +219,7 @@ impl<M: Meaning> Walker<'_, M> {
             }
             let end = stay.to.min(to);
             if end > at {
-                sink(via, End { leaf: Leaf::Cpu, thread, place: nowhere, found: NONE }, end - at);
+                sink(via, End { leaf: wait_for_cpu(stay), thread, place: nowhere, found: NONE }, end - at);
                 at = end;
             }
         }
@@ -274,7 +275,7 @@ impl<M: Meaning> Walker<'_, M> {
             }
             let waits = self.state(stay.doing()).is_wait();
             let woken = if waits { stay.woken().min(at) } else { at };
-            let lost = End { leaf: Leaf::Cpu, thread, place: nowhere, found: NONE };
+            let lost = End { leaf: wait_for_cpu(stay), thread, place: nowhere, found: NONE };
             piece(chains, &mut waited, woken.max(start), at, lost);
             at = woken;
             if waits && is_thread(stay.waker) && stay.waker != thread {
@@ -296,6 +297,11 @@ impl<M: Meaning> Walker<'_, M> {
         let life = &self.engine.threads[thread as usize];
         life.parent.filter(|parent| *parent != thread && is_thread(*parent))
     }
+}
+
+/// What keeps a woken thread from running.
+fn wait_for_cpu(stay: &Stay) -> Leaf {
+    if stay.is_displaced() { Leaf::OtherPrograms } else { Leaf::Cpu }
 }
 
 /// One more piece, earlier than those before.

@@ -27,6 +27,8 @@ const FORGET_NS: u64 = 200_000_000;
 const MOST_ENDED: usize = 64;
 /// Two threads hand over without a recorded wake if one leaves the CPU and the other gets one within this time.
 const IN_TURN_NS: u64 = 100_000;
+/// A woken thread that no other program is in the way of runs within this time.
+const LONG_DELAY_NS: u64 = 300_000;
 /// A woken thread that takes the waker's CPU does so within this time.
 const DISPLACE_NS: u64 = 50_000;
 /// A thread that was woken with others and waits again after running no longer than this was woken for nothing.
@@ -424,10 +426,10 @@ impl Engine {
         self.begin_run(ti, now, cpu, true);
     }
 
-    /// A thread that could run did not, and gets a CPU now. The target's own threads kept it off its CPU, or other programs did:
+    /// A thread that was preempted gets a CPU now. The target's own threads kept it off its CPU, or other programs did:
     /// whoever had the CPU for most of the time.
     fn whose_turn(&mut self, ti: u32, doing: Doing, now: u64) -> Doing {
-        if !matches!(doing, Doing::Plain(Plain::Preempted | Plain::Yielded)) {
+        if doing != Doing::Plain(Plain::Preempted) {
             return doing;
         }
         let thread = &mut self.threads[ti as usize];
@@ -666,6 +668,16 @@ impl Engine {
         let length = now.saturating_sub(from);
         thread.remember(Past { from, to: now, doing, stack });
         thread.log.push(from, now, doing, stack, woken.unwrap_or((NONE, now)));
+        if let Some((_, at)) = woken {
+            // Who had the CPU since the wake: the program's own threads, or others.
+            let delay = now.saturating_sub(at);
+            let (cpu, before) = (thread.cpu, thread.cpu_busy_ns);
+            let busy = self.cpus.at(cpu).map_or(delay, |cpu| cpu.busy_ns(now).saturating_sub(before));
+            if delay >= LONG_DELAY_NS && busy.saturating_mul(2) < delay {
+                self.threads[ti as usize].log.displaced();
+            }
+        }
+        let thread = &mut self.threads[ti as usize];
         let time = match doing {
             Doing::Plain(plain) => &mut thread.plain[plain as usize],
             Doing::Block(block) => thread.blocks.at(block),
@@ -1197,7 +1209,10 @@ impl Engine {
         let at = now.max(thread.since);
         let by = waker.unwrap_or(OUTSIDE);
         thread.woken = Some((by, at));
+        let home = thread.cpu;
         let queue = thread.queue;
+        let busy = self.cpus.at(home).map_or(0, |cpu| cpu.busy_ns(at));
+        self.threads[woken as usize].cpu_busy_ns = busy;
         self.set_active(woken, at, true);
         if queue != NONE {
             let lock = &mut self.locks[queue as usize];

@@ -15,9 +15,11 @@ pub(super) struct Stay {
     pub stack: u32,
     /// The index of the thread that woke it, or one of the values that are none.
     pub waker: u32,
-    /// How long before `to` it was woken.
+    /// How long before `to` it was woken; the highest bit says that other programs had its CPU meanwhile.
     delay: u32,
 }
+
+const BY_OTHERS: u32 = 1 << 31;
 
 const TAG: u32 = 30;
 const INDEX: u32 = (1 << TAG) - 1;
@@ -50,12 +52,18 @@ impl Stay {
 
     /// When it was woken; the end, if that is not known.
     pub(super) fn woken(&self) -> u64 {
-        self.to.saturating_sub(self.delay.into()).max(self.from)
+        self.to.saturating_sub((self.delay & !BY_OTHERS).into()).max(self.from)
+    }
+
+    /// Whether other programs had its CPU from the wake on.
+    pub(super) fn is_displaced(&self) -> bool {
+        self.delay & BY_OTHERS != 0
     }
 
     fn set_waker(&mut self, (waker, at): (u32, u64)) {
         self.waker = waker;
-        self.delay = u32::try_from(self.to.saturating_sub(at)).unwrap_or(u32::MAX);
+        let delay = self.to.saturating_sub(at).min((BY_OTHERS - 1).into()) as u32;
+        self.delay = delay | self.delay & BY_OTHERS;
     }
 }
 
@@ -70,6 +78,11 @@ impl Log {
         if to > from {
             self.stays.push(Stay::new(from, to, doing, stack, waker));
         }
+    }
+
+    /// After the last wake, other programs had the CPU.
+    pub(super) fn displaced(&mut self) {
+        self.stays.iter_mut().last().into_iter().for_each(|stay| stay.delay |= BY_OTHERS);
     }
 
     /// The one that began then was ended by this thread.

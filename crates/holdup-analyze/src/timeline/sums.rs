@@ -203,17 +203,21 @@ impl<'a> Sums<'a> {
         for (spot, (primitive, own_word)) in (0..).zip(&self.primitives.clone()) {
             let may = !own_word && matches!(primitive, Park | Unknown | Condvar);
             let place = engine.spots[spot as usize].place;
-            let key = (may && behaviour::is_own_word(engine, spot)).then(|| {
-                let trail = self.trail(place);
-                behaviour::callers(place, &trail)
-            });
-            keys.push(key);
+            let trail =
+                if may && behaviour::is_own_word(engine, spot) { self.trail(place) } else { Arc::from([]) };
+            // Go's own threads park one after the other and wake each other on, without any lock.
+            let of_go =
+                |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("runtime."));
+            let keeps = !trail.is_empty() && !trail.iter().any(of_go);
+            keys.push(keeps.then(|| behaviour::callers(place, &trail)));
         }
         let queues = behaviour::gather(engine, |spot| keys[spot as usize]);
         let locks: Vec<behaviour::Callers> = queues
             .iter()
             .filter(|(_, waits)| {
-                waits.len() >= OWN_WORD_WAITS && behaviour::of(engine, waits) == Behaviour::Lock
+                waits.len() >= OWN_WORD_WAITS
+                    && behaviour::is_passed_on(waits)
+                    && behaviour::of(engine, waits) == Behaviour::Lock
             })
             .map(|(key, _)| *key)
             .collect();
