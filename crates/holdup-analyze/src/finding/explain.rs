@@ -88,7 +88,9 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::Polling, Kind::KernelHeavy, always),
     // One thread that the others wait for.
     (Kind::Imbalance, Kind::SerialPhase, does_the_same_work),
-    (Kind::SerialPhase, Kind::Imbalance, always),
+    (Kind::SerialPhase, Kind::Imbalance, does_work_of_its_own),
+    (Kind::ThunderingHerd, Kind::SerialPhase, always),
+    (Kind::ThunderingHerd, Kind::SlowStage, always),
     (Kind::SerialPhase, Kind::SlowStage, costs_more),
     (Kind::SlowStage, Kind::SerialPhase, costs_more),
     (Kind::SlowStage, Kind::Imbalance, always),
@@ -163,7 +165,7 @@ fn only_preempted(_: &Facts, _: &Finding, sleeper: &Finding) -> bool {
 }
 
 fn costs_more(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
-    cause.severity >= effect.severity
+    (cause.severity, effect.kind) > (effect.severity, cause.kind)
 }
 
 /// Holders of the lock wait for devices.
@@ -182,6 +184,10 @@ fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
     let Some(top) = busiest.hot_sites.first().and_then(function) else { return true };
     let others = facts.threads.iter().filter(|thread| thread.tid != busiest.tid && thread.pid == busiest.pid);
     others.flat_map(|thread| &thread.hot_sites).filter_map(function).any(|name| name == top)
+}
+
+fn does_work_of_its_own(facts: &Facts, serial: &Finding, imbalance: &Finding) -> bool {
+    !does_the_same_work(facts, imbalance, serial)
 }
 
 /// The inversions are a good part of all that was waited for the lock.

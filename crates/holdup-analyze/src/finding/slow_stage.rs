@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: &["waited_share", "busy_share", "running_share", "blocked_share", "waiters", "waited_ns"],
 };
 
-pub(super) const MOST_IDLE: f64 = 0.2;
+pub(super) const MOST_IDLE: f64 = 0.12;
 pub(super) const LEAST_WAITED: f64 = 0.3;
 const LEAST_NS: u64 = 20 * MS;
 
