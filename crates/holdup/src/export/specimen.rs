@@ -113,6 +113,7 @@ fn trail(function: &str, role: Role) -> Arc<[Frame]> {
 
 fn finding() -> Finding {
     Finding {
+        bound: 1.0,
         kind: Kind::HotLock,
         severity: 0.5,
         subjects: vec![Subject::Thread { tid: Tid(501), name: HOSTILE.to_owned() }],

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdup_analyze::{
-    Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, Herds, Histogram, Holder, HolderDoing,
-    Hotspot, HotspotClass, Interval, Kind, LockFacts, LockName, Moment, OffTime, PairFacts, Primitive,
-    Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject, ThreadFacts, Timeline, Totals, Unit,
-    Wake, Wakings,
+    Account, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, Herds, Histogram, Holder,
+    HolderDoing, Hotspot, HotspotClass, Interval, Kind, LockFacts, LockName, Moment, OffTime, PairFacts,
+    Path, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject, ThreadFacts,
+    Timeline, Totals, Unit, Wake, Wakings,
 };
 use holdup_trace::{
     CallNumber, Counter, Damage, Ending, Grade, Header, LockFigures, Machine, Pid, Spread, Target,
@@ -200,6 +200,7 @@ fn work_queue() -> LockFacts {
 fn finding(kind: Kind, severity: f64, subjects: Vec<Subject>, cure: Cure) -> Finding {
     let words = ["bench", "--lock", "pthread,adaptive", "--threads", "4"].map(str::to_owned).to_vec();
     Finding {
+        bound: 1.0 / (1.0 - severity),
         kind,
         severity,
         subjects,
@@ -344,7 +345,7 @@ fn header() -> Header {
 }
 
 fn recording(facts: Facts, findings: Vec<Finding>, problems: Vec<Problem>) -> Recording {
-    let report = Report { facts, findings, problems, timeline: Some(timeline()) };
+    let report = Report { facts, findings, problems, timeline: Some(timeline()), ..Report::default() };
     Recording {
         path: PathBuf::from("server-20260101-080000.holdup"),
         file_bytes: 1_234_567,
@@ -391,6 +392,9 @@ pub fn held_up() -> Recording {
         inclusive: hits + 500,
     };
     let facts = Facts {
+        account: Account::default(),
+        blame: Vec::new(),
+        path: Path::default(),
         header: header(),
         ending: Some(Ending {
             ended_ns: BEGAN_NS + 10_000 * MS,
