@@ -180,10 +180,15 @@ fn holder_does_io(facts: &Facts, sleeper: &Finding, _: &Finding) -> bool {
 /// The busiest thread runs what the others run as well: it has more of the same, not something of its own.
 fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
     let Some(busiest) = threads_of(imbalance).next().and_then(|tid| facts.thread(tid)) else { return false };
-    let function = |site: &Site| site.caller().and_then(|frame| frame.function.clone());
-    let Some(top) = busiest.hot_sites.first().and_then(function) else { return true };
     let others = facts.threads.iter().filter(|thread| thread.tid != busiest.tid && thread.pid == busiest.pid);
-    others.flat_map(|thread| &thread.hot_sites).filter_map(function).any(|name| name == top)
+    let known: BTreeSet<_> = others.flat_map(|thread| &thread.hot_sites).flat_map(functions).collect();
+    busiest.hot_sites.first().is_none_or(|site| functions(site).all(|function| known.contains(&function)))
+}
+
+/// The program's own functions on a call path.
+fn functions(site: &Site) -> impl Iterator<Item = std::sync::Arc<str>> {
+    let own = site.trail.iter().filter(|frame| frame.role == Role::Program);
+    own.filter_map(|frame| frame.function.clone())
 }
 
 fn does_work_of_its_own(facts: &Facts, serial: &Finding, imbalance: &Finding) -> bool {

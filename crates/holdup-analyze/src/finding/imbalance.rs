@@ -6,6 +6,7 @@
 //!   of the recording;
 //! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and had or wanted a CPU for at least
 //!   [`LEAST_BUSY_SHARE`] of that stretch: it sets the pace;
+//! - the median one did at least 1/[`LEAST_WORK`] of what the busiest did: threads that have nothing to do are not its like;
 //! - the others wait for it: for at least [`LEAST_WAIT_SHARE`] of the stretch on average they waited at a barrier (or on a condition
 //!   variable or semaphore that the busiest one signals), or had ended while another thread waited for the end of the last.
 //!
@@ -33,6 +34,8 @@ pub(super) const LEAST_WINDOW_NS: u64 = 100 * MS;
 pub(super) const LEAST_RATIO: u64 = 3;
 pub(super) const LEAST_BUSY_SHARE: f64 = 0.5;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.3;
+/// The median thread does at least one in so many parts of what the busiest does.
+pub(super) const LEAST_WORK: u64 = 200;
 
 /// Threads that are alike.
 struct Group<'a> {
@@ -62,6 +65,11 @@ impl<'a> Group<'a> {
         self.threads[self.threads.len() / 2].on_cpu_ns
     }
 
+    /// At least half of the others do something: idle threads of a pool are no workers that come short.
+    fn most_work(&self) -> bool {
+        self.median_ns() * LEAST_WORK >= self.busiest().on_cpu_ns
+    }
+
     fn mean_ns(&self) -> u64 {
         self.threads.iter().map(|thread| thread.on_cpu_ns).sum::<u64>() / self.threads.len() as u64
     }
@@ -85,6 +93,7 @@ fn is_uneven(facts: &Facts, group: &Group) -> bool {
     let busiest_ns = group.busiest().on_cpu_ns;
     group.window_ns() >= LEAST_WINDOW_NS.max(facts.span_ns() / 2)
         && busiest_ns >= LEAST_RATIO * group.median_ns()
+        && group.most_work()
         && weigh::share(weigh::wanted_ns(group.busiest()), group.window_ns()) >= LEAST_BUSY_SHARE
         && waiting_share(facts, group) >= LEAST_WAIT_SHARE
 }

@@ -2,6 +2,7 @@
 //!
 //! Signs and thresholds, per thread:
 //! - at least [`LEAST_SLEEPS`] sleeps of at most [`LONGEST_SLEEP_NS`] on average, together at least [`LEAST_SHARE`] of its life;
+//! - or as many waits for a condition that end by their timeout, four of five of all its waits there;
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
 //! The place is where it sleeps. The severity is the share of the elapsed time that it polls, at most [`MOST_SEVERITY`]: what it
@@ -11,7 +12,7 @@
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, Leaf, Reason, ThreadFacts};
+use crate::facts::{Facts, Leaf, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Polling,
@@ -21,47 +22,62 @@ pub(super) const RULE: Rule = Rule {
 
 pub(super) const LEAST_SLEEPS: u64 = 200;
 pub(super) const LONGEST_SLEEP_NS: u64 = 2 * MS;
-pub(super) const LONGEST_RUN_NS: u64 = 30 * US;
+pub(super) const LONGEST_RUN_NS: u64 = 100 * US;
 pub(super) const LEAST_SHARE: f64 = 0.5;
-pub(super) const MOST_RUN: f64 = 0.25;
+pub(super) const MOST_RUN: f64 = 0.4;
 pub(super) const MOST_SEVERITY: f64 = 0.3;
 
+/// A thread that polls: how often, and how long it slept in between in all.
+struct Poller<'a> {
+    thread: &'a ThreadFacts,
+    times: u64,
+    slept_ns: u64,
+    /// Where it waits; for a sleep, the blame knows.
+    place: Option<Site>,
+}
+
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let polling: Vec<&ThreadFacts> = facts.threads.iter().filter(|thread| polls(thread)).collect();
-    let Some(worst) = polling.iter().copied().max_by_key(|thread| sleeps(thread).0) else {
-        return Vec::new();
-    };
-    let (times, slept_ns) = sleeps(worst);
-    let share = weigh::share(slept_ns, facts.span_ns()).min(1.0);
+    let sleepers = facts.threads.iter().filter_map(|thread| {
+        let time = thread.off.get(&Reason::Sleep)?;
+        Some(Poller { thread, times: time.count, slept_ns: time.ns, place: None })
+    });
+    let timed = facts
+        .locks
+        .iter()
+        .filter(|lock| lock.timeouts * 5 >= lock.waits * 4 && !lock.primitive.is_contention());
+    let waiters = timed.flat_map(|lock| {
+        lock.waiters.iter().filter_map(|(tid, time)| {
+            let place = lock.wait_sites.first().cloned();
+            Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place })
+        })
+    });
+    let polling: Vec<Poller> = sleepers.chain(waiters).filter(polls).collect();
+    let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
+    let (thread, tid) = (worst.thread, worst.thread.tid);
+    let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
+    let sleeps = || weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == tid);
     vec![Finding {
         severity: share.min(MOST_SEVERITY),
-        subjects: vec![weigh::thread_subject(facts, worst.tid)],
-        place: weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == worst.tid)
-            .map(|(_, site)| site),
+        subjects: vec![weigh::thread_subject(facts, tid)],
+        place: worst.place.clone().or_else(|| sleeps().map(|(_, site)| site)),
         evidence: vec![
             part("sleep_share", share),
-            rate("polls_per_s", weigh::per_s(times, facts.span_ns())),
-            ns("period_ns", worst.life_ns() / times.max(1)),
-            ns("run_ns_median", worst.run_ns.median_ns()),
+            rate("polls_per_s", weigh::per_s(worst.times, facts.span_ns())),
+            ns("period_ns", thread.life_ns() / worst.times.max(1)),
+            ns("run_ns_median", thread.run_ns.median_ns()),
             count("threads", polling.len() as u64),
-            count("polls", times),
+            count("polls", worst.times),
         ],
         ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
     }]
 }
 
-/// How often and how long a thread slept.
-fn sleeps(thread: &ThreadFacts) -> (u64, u64) {
-    thread.off.get(&Reason::Sleep).map_or((0, 0), |time| (time.count, time.ns))
-}
-
-fn polls(thread: &ThreadFacts) -> bool {
-    let (times, slept_ns) = sleeps(thread);
-    let run_ns = thread.run_ns.median_ns();
+fn polls(poller: &Poller) -> bool {
+    let Poller { thread, times, slept_ns, .. } = *poller;
     times >= LEAST_SLEEPS
         && slept_ns / times <= LONGEST_SLEEP_NS
         && weigh::share(slept_ns, thread.life_ns()) >= LEAST_SHARE
-        && run_ns <= LONGEST_RUN_NS
+        && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4
 }

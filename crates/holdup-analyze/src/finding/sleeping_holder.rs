@@ -16,7 +16,7 @@
 
 use super::weigh::{self, Holding, MS, count, ns, part, rate};
 use super::{Command, Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, LockFacts};
+use crate::facts::{Facts, LockFacts, Site};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SleepingHolder,
@@ -44,9 +44,18 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         lock.waits >= LEAST_WAITS
             && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
-            && holding.asleep + holding.preempted >= LEAST_OFF_SHARE
+            && (holding.asleep + holding.preempted >= LEAST_OFF_SHARE || yields_inside(facts, lock).is_some())
     });
     held.map(|(index, lock)| finding(facts, index, lock)).collect()
+}
+
+/// Where holders give the CPU away with the lock: in the function that takes it, at least once for each two waits. A yield that finds
+/// nobody to run is no time off the CPU.
+fn yields_inside(facts: &Facts, lock: &LockFacts) -> Option<Site> {
+    let function = |site: &Site| site.caller().and_then(|frame| frame.function.clone());
+    let takes = function(lock.wait_sites.first()?)?;
+    let site = facts.yield_sites.first().filter(|site| function(site).as_ref() == Some(&takes))?;
+    (site.count * 2 >= lock.waits).then(|| site.clone())
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
@@ -58,7 +67,12 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
         bound: 1.0,
         severity: wait_share,
         subjects: vec![weigh::lock_subject(index, lock)],
-        place: lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned(),
+        place: yields_inside(facts, lock).or(lock
+            .holder_doing
+            .off_sites
+            .first()
+            .or(lock.wait_sites.first())
+            .cloned()),
         evidence: vec![
             part("wait_share", wait_share),
             part("holders_off_share", holding.asleep),

@@ -3,6 +3,7 @@
 //! Signs and thresholds:
 //! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
 //! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
+//! - the critical path is with that thread for at least [`LEAST_PATH`] of the elapsed time, where the path tells;
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever wait for it: a thread
 //!   that makes one thing every second by the clock holds nobody up, and neither does one that asks and then thinks.
 //!
@@ -23,6 +24,7 @@ pub(super) const RULE: Rule = Rule {
 
 pub(super) const MOST_IDLE: f64 = 0.12;
 pub(super) const LEAST_WAITED: f64 = 0.3;
+pub(super) const LEAST_PATH: f64 = 0.5;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -42,6 +44,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         && waited_share >= LEAST_WAITED
         && waited_ns >= LEAST_NS
         && waited_ns > limiter.together_ns
+        && weigh::path_share(facts, |tid| tid == limiter.tid).is_none_or(|share| share >= LEAST_PATH)
         && !by_clock;
     if !is_slow {
         return None;

@@ -6,6 +6,9 @@
 //! - the workers are idle for at most [`MOST_IDLE`] of their lives, get their work from other threads, and what the callers wait for is
 //!   mostly not their running.
 //!
+//! Or several threads wait for a semaphore that they release themselves, for [`LEAST_WAITED`] of their lives, and those who have it mostly
+//! sleep or wait: few places, as of a pool of connections.
+//!
 //! The place is where the workers are while the callers wait.
 //!
 //! How it can be wrong: a limit on how many calls go on at once may be what the other side asks for.
@@ -17,7 +20,7 @@ use holdup_trace::Tid;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::Facts;
+use crate::facts::{Facts, LockFacts, Primitive};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
@@ -30,6 +33,11 @@ pub(super) const LEAST_WAITED: f64 = 0.3;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
+    let places: Vec<Finding> =
+        facts.locks.iter().enumerate().filter_map(|(index, lock)| few_places(facts, index, lock)).collect();
+    if !places.is_empty() {
+        return places;
+    }
     let limiters = stages::limiters(facts);
     let workers: Vec<&Limiter> = limiters.iter().filter(|one| is_worker(facts, one)).collect();
     let own: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
@@ -60,6 +68,39 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
     }]
+}
+
+/// A semaphore that lets a few threads in at a time, which mostly wait for something else there: connections, say.
+fn few_places(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
+    let waits_here = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
+    let woken: u64 = lock.holders.iter().map(|holder| holder.count).sum();
+    let mutual: u64 = lock.holders.iter().filter(|one| waits_here(one.tid)).map(|one| one.count).sum();
+    let callers: BTreeSet<Tid> = lock.waiters.iter().map(|(tid, _)| *tid).collect();
+    let waited_ns = lock.wait_ns.sum_ns();
+    let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);
+    let holding = weigh::holding(lock);
+    let may = matches!(lock.primitive, Primitive::Semaphore | Primitive::Unknown | Primitive::Condvar);
+    let few = may
+        && callers.len() >= 3
+        && lock.waits >= 10
+        && mutual * 5 >= woken * 4
+        && waited_share >= LEAST_WAITED
+        && waited_ns >= LEAST_NS
+        && holding.asleep >= 0.5;
+    few.then(|| Finding {
+        severity: waited_share,
+        subjects: vec![weigh::lock_subject(index, lock)],
+        place: lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned(),
+        evidence: vec![
+            part("waited_share", waited_share),
+            count("workers", (callers.len() as u64).saturating_sub(lock.max_waiters.into())),
+            count("callers", callers.len() as u64),
+            part("blocked_share", holding.asleep),
+            ns("waited_ns", waited_ns),
+        ],
+        moments: weigh::longest(lock),
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+    })
 }
 
 fn is_worker(facts: &Facts, one: &Limiter) -> bool {

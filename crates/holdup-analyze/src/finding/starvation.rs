@@ -2,7 +2,7 @@
 //!
 //! Signs and thresholds, per lock:
 //! - one wait of at least [`LEAST_NS`] and [`LEAST_SPAN_SHARE`] of the recording;
-//! - other threads of the process ran for at least half of that time, and none of them waited for the lock for a tenth as long: they
+//! - other threads of the process ran for at least a tenth as long (a hundredth, of a lock that readers share), and none of them waited for the lock for a tenth as long: they
 //!   got it. Of a reader-writer lock that readers share, their waits are none at all;
 //! - the thread that ended the wait did not sleep for most of it: else it is a sleeping holder.
 //!
@@ -45,7 +45,8 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
         .sum();
     // What others need to have the lock all the while.
     let shared = lock.primitive == Primitive::RwLock || lock.waits >= 20;
-    (ran * 10 >= length && shared).then(|| starved(facts, index, lock, (tid, from_ns, to_ns), others_ns))
+    let least = if lock.primitive == Primitive::RwLock { length / 100 } else { length / 10 };
+    (ran >= least && shared).then(|| starved(facts, index, lock, (tid, from_ns, to_ns), others_ns))
 }
 
 fn starved(facts: &Facts, index: usize, lock: &LockFacts, wait: (Tid, u64, u64), others_ns: u64) -> Finding {

@@ -915,7 +915,7 @@ fn starvation_at_its_thresholds() {
         &[
             ("the wait is too short", |facts| facts.locks[0].longest[0].2 = S + 199 * MS),
             ("others wait as well", |facts| facts.locks[0].longest[1].2 = S + 21 * MS),
-            ("others hardly run", |facts| busy(facts, 9 * MS)),
+            ("others hardly run", |facts| busy(facts, MS)),
             ("nobody shares it, and few wait", |facts| facts.locks[0].primitive = Primitive::Mutex),
         ],
     );
@@ -1026,7 +1026,7 @@ fn polling_at_its_thresholds() {
             ("sleeps are too few", |facts| off(facts, 1, Reason::Sleep, 199, 500 * MS)),
             ("sleeps are too long", |facts| off(facts, 1, Reason::Sleep, 249, 500 * MS)),
             ("it hardly sleeps", |facts| off(facts, 1, Reason::Sleep, 250, 499 * MS)),
-            ("it works in between", |facts| facts.threads[1].run_ns = histogram(250, 40 * US)),
+            ("it works in between", |facts| facts.threads[1].run_ns = histogram(250, 120 * US)),
             ("it waits for other things", |facts| facts.threads[1].voluntary = 313),
         ],
     );

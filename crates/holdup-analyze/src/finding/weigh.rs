@@ -114,6 +114,19 @@ pub(super) fn path_tells(facts: &Facts) -> bool {
     ended && sum(&busy) * 2 >= facts.span_ns().saturating_sub(sum(&others))
 }
 
+/// The share of the elapsed time in which the path is with these threads. `None` if it does not tell: a program whose first thread
+/// sleeps or waits for the outside until it is over runs for as long as that takes.
+pub(super) fn path_share(facts: &Facts, is: impl Fn(Tid) -> bool) -> Option<f64> {
+    let by_clock = |leaf: Leaf| matches!(leaf, Leaf::Sleep | Leaf::Outside | Leaf::Unknown);
+    let is_first = |tid: Tid| facts.processes.iter().any(|process| process.pid.0 == tid.0);
+    let idle = facts.path.parts.iter().filter(|part| by_clock(part.leaf) && is_first(part.thread));
+    if facts.path.parts.is_empty() || idle.map(|part| part.ns).sum::<u64>() * 2 >= facts.span_ns() {
+        return None;
+    }
+    let on = facts.path.parts.iter().filter(|part| is(part.thread)).map(|part| part.ns).sum();
+    Some(share(on, facts.span_ns()))
+}
+
 /// What share of the elapsed time is on the path in this way; of the demand if the path does not tell.
 pub(super) fn elapsed_share(facts: &Facts, leaf: Leaf) -> f64 {
     if path_tells(facts) {

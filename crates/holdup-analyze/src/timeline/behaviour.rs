@@ -40,7 +40,7 @@ pub(super) enum Behaviour {
 /// Of a futex that is waited on more often, a stretch of time with about so many waits is looked at.
 const MOST_WAITS: usize = 8_192;
 /// Fewer waits whose end is known tell nothing.
-const LEAST_WAITS: usize = 5;
+const LEAST_WAITS: usize = 4;
 /// Most waits are ended by threads that wait there too.
 const LEAST_MUTUAL: f64 = 0.6;
 /// Stretches of different holders may overlap by so much: a wake is recorded when its call returns.

@@ -1036,6 +1036,9 @@ impl Engine {
         let ended = &mut self.locks[lock as usize].ended;
         let Some(wait) = ended.iter_mut().rev().find(|wait| wait.thread == ti) else { return };
         wait.unwoken = matches!(ret, EINTR | ETIMEDOUT);
+        if wait.unwoken {
+            self.threads[ti as usize].log.set_waker(wait.from, (TIMEOUT, wait.to));
+        }
         let groups = [wait.group, wait.place_group];
         for group in groups.into_iter().filter(|group| *group != NONE && ret == ETIMEDOUT) {
             self.groups[group as usize].timeouts += 1;
@@ -1207,6 +1210,13 @@ impl Engine {
             return;
         }
         let at = now.max(thread.since);
+        // A device or a timer wakes by an interrupt: whoever runs just then has nothing to do with it.
+        let by_interrupt = match doing {
+            Doing::Plain(Plain::Sleep | Plain::Io | Plain::PageFault) => true,
+            Doing::Block(block) => self.blocks[block as usize].deep,
+            _ => false,
+        };
+        let waker = waker.filter(|_| !by_interrupt);
         let by = waker.unwrap_or(OUTSIDE);
         thread.woken = Some((by, at));
         let home = thread.cpu;

@@ -30,7 +30,7 @@ const WASTED_ONLY: usize = 16;
 /// Rows of the blame that are told.
 const NAMED_ROWS: usize = 4_000;
 /// Fewer waits on words of the threads' own are no queue.
-const OWN_WORD_WAITS: usize = 20;
+const OWN_WORD_WAITS: usize = 4;
 /// Words of one object (the parts of a condition variable, say) are within so many bytes.
 const OBJECT_BYTES: u64 = 16;
 

@@ -71,8 +71,9 @@ Examples:
   holdup time -- make             time, switches and memory of any command
   holdup list locks               what can be measured
 
-Exit status: 0 success, 1 a measured lock failed, 2 the input is wrong, 130
-stopped with Ctrl-C; 'time', 'record' and 'with' exit as their program does.";
+Exit status: 0 success, 1 a measured lock failed, 2 the input is wrong, 3 a
+report found nothing but is no all-clear, 130 stopped with Ctrl-C; 'time',
+'record' and 'with' exit as their program does.";
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]

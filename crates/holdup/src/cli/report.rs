@@ -106,7 +106,8 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     }
     let limit = options.limit.map(|limit| limit as usize);
     let mut views = views(options, &recording, limit.unwrap_or(ROWS))?;
-    if views.is_empty() && !options.switches && exports.is_empty() {
+    let asks_for_verdict = views.is_empty() && !options.switches && exports.is_empty();
+    if asks_for_verdict {
         views.push(summary::screen(&recording));
     }
     let style = output::style();
@@ -115,7 +116,9 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     if options.switches {
         list_switches(&recording, limit.unwrap_or(usize::MAX), &style, !views.is_empty())?;
     }
-    Ok(Status::Success)
+    // No findings are a success only if there is nothing that could have hidden some.
+    let is_unclear = recording.report.findings.is_empty() && !recording.report.doubts.is_empty();
+    Ok(if asks_for_verdict && is_unclear { Status::Unclear } else { Status::Success })
 }
 
 /// A file for another viewer.

@@ -7,6 +7,8 @@ pub enum Status {
     Success,
     /// The sweep ended, with cells whose lock failed.
     CellsFailed,
+    /// Nothing was found, but what was recorded does not bear an all-clear.
+    Unclear,
     /// The user stopped it.
     Interrupted,
     /// The exit status of the command that was run.
@@ -20,6 +22,7 @@ impl Status {
         match self {
             Status::Success => 0,
             Status::CellsFailed => 1,
+            Status::Unclear => 3,
             Status::Interrupted => 128 + SIGINT,
             Status::Child(status) => status,
         }

@@ -30,6 +30,8 @@ pub struct Report<'a> {
     facts: &'a Facts,
     /// What holds threads up, worst first.
     findings: Vec<Found<'a>>,
+    /// Why no findings would be no all-clear, a sentence each.
+    doubts: Vec<String>,
     /// What weakens the figures.
     problems: Vec<Weakness<'a>>,
     /// Parts of the file that cannot be read.
@@ -61,6 +63,7 @@ impl<'a> Report<'a> {
             counted_switches: summary::counted_switches(facts),
             facts,
             findings: report.findings.iter().map(|finding| Found::new(recording, finding)).collect(),
+            doubts: report.doubts.iter().map(summary::doubted).collect(),
             problems: report.problems.iter().map(|problem| Weakness::new(facts, problem)).collect(),
             damage: recording.damage.iter().map(|one| Damage { at_byte: one.at, why: &one.why }).collect(),
             locks: facts.locks.iter().map(Lock::new).collect(),

@@ -71,7 +71,7 @@ pub fn headline(recording: &Recording) -> String {
 }
 
 /// Why no findings mean little.
-fn doubted(doubt: &Doubt) -> String {
+pub(super) fn doubted(doubt: &Doubt) -> String {
     match doubt {
         Doubt::NothingRan => "no thread of the program was seen to run".to_owned(),
         Doubt::TooShort { span_ns } => {
