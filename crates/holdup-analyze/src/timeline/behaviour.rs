@@ -165,15 +165,15 @@ fn alternates(known: &[Waited]) -> bool {
 
 /// Whether most who are woken wake another before they wait again.
 pub(super) fn is_passed_on(waits: &[Waited]) -> bool {
-    let (_, passed_on) = holds(waits);
-    passed_on * 2 >= waits.len()
+    let (holds, lost) = holds(waits);
+    holds.len() * 2 >= waits.len() - lost
 }
 
 /// Whether threads have the thing one at a time, from the return of a wait to the next wake. `None` if that is hardly seen.
 fn held_alone(waits: &[Waited]) -> Option<bool> {
-    let (mut holds, passed_on) = holds(waits);
+    let (mut holds, lost) = holds(waits);
     // Who is woken for work hardly ever wakes another before it waits again.
-    if holds.len() < 3 || passed_on * 8 < waits.len() {
+    if holds.len() < 3 || holds.len() * 8 < waits.len() - lost {
         return (waits.len() >= 3 * LEAST_WAITS).then_some(false);
     }
     holds.sort_unstable();
@@ -186,7 +186,8 @@ fn held_alone(waits: &[Waited]) -> Option<bool> {
     Some((sum - covered) as f64 <= MOST_OVERLAP * sum.max(1) as f64)
 }
 
-/// From the return of each wait to the thread's next wake, if it wakes before it waits again; and how many these are.
+/// From the return of each wait to the thread's next wake, if it wakes before it waits again; and how many waits were in vain: the
+/// thread waits again at once, for another took what it was woken for.
 fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
     let mut of_thread: FxHashMap<u32, (Vec<(u64, u64)>, Vec<u64>)> = FxHashMap::default();
     for wait in waits {
@@ -196,7 +197,7 @@ fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
         }
     }
     let mut holds: Vec<(u64, u64)> = Vec::new();
-    let mut passed_on = 0;
+    let mut lost = 0;
     for (own, wakes) in of_thread.values() {
         for (index, (_, to)) in own.iter().enumerate() {
             let next_wait = own.get(index + 1).map_or(u64::MAX, |(from, _)| *from);
@@ -204,11 +205,12 @@ fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
             if let Some(at) = wakes.get(next_wake).filter(|at| **at <= next_wait.saturating_add(ONE_CALL_NS))
             {
                 holds.push((*to, *at));
-                passed_on += 1;
+            } else if next_wait.saturating_sub(*to) <= AT_ONCE_NS {
+                lost += 1;
             }
         }
     }
-    (holds, passed_on)
+    (holds, lost)
 }
 
 /// What tells waits on words of the threads' own apart: the innermost part of the call path.

@@ -41,6 +41,8 @@ impl Calls {
             (CallKind::Io, _) => Reason::Io,
             (CallKind::Yield, _) => Reason::Yielded,
             _ if on_device => Reason::Io,
+            // A new thread gets the recorder's events: what recording costs is no doing of the program's.
+            (_, Some(Purpose::Start)) => Reason::Displaced,
             (_, Some(Purpose::Memory)) => Reason::Memory,
             (_, Some(Purpose::Transfer)) if by_peer || wchan.contains("pipe") => Reason::Peer,
             (_, Some(Purpose::Transfer)) if file.is_some() || found.deep => Reason::Io,
@@ -63,6 +65,8 @@ impl Calls {
 /// What calls are for that do not block by their nature, but were found to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
+    /// Starts or ends a thread.
+    Start,
     /// Changes the address space.
     Memory,
     /// Reads or writes what its descriptor stands for.
@@ -77,6 +81,8 @@ const DEVICE: &[&str] = &["io_schedule", "folio_wait", "wait_on_", "blk_mq", "jb
 const PEERS: &[&str] = &["pipe:", "socket:", "anon_inode:", "/dev/pts", "/dev/tty"];
 
 const X86_64: &[(Purpose, &[u16])] = &[
+    // clone, exit, exit_group, clone3
+    (Purpose::Start, &[56, 60, 231, 435]),
     // mmap, mprotect, munmap, brk, mremap, madvise
     (Purpose::Memory, &[9, 10, 11, 12, 25, 28]),
     // read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2, splice, sendfile, copy_file_range
@@ -88,6 +94,8 @@ const X86_64: &[(Purpose, &[u16])] = &[
 
 /// The numbering that newer architectures share.
 const GENERIC: &[(Purpose, &[u16])] = &[
+    // clone, exit, exit_group, clone3
+    (Purpose::Start, &[220, 93, 94, 435]),
     // brk, munmap, mremap, mmap, mprotect, madvise
     (Purpose::Memory, &[214, 215, 216, 222, 226, 233]),
     // read, write, readv, writev, pread64, pwrite64, preadv, pwritev, sendfile, splice, copy_file_range

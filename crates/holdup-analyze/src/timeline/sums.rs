@@ -132,7 +132,10 @@ impl<'a> Sums<'a> {
             functions.iter().any(|function| names.iter().any(|name| function.contains(name)))
         });
         let found = self.engine.found.get(block.found as usize).map(|(reason, _)| *reason);
-        let unknown = found.unwrap_or(if block.deep { Reason::Io } else { Reason::OtherCall });
+        // Without the kernel's part of the stack, whoever cannot be interrupted waits for a device, as far as one can tell.
+        let on_file = functions.is_empty()
+            || functions.iter().any(|function| FILES.iter().any(|name| function.contains(name)));
+        let unknown = found.unwrap_or(if block.deep && on_file { Reason::Io } else { Reason::OtherCall });
         known.map_or(unknown, |(reason, _)| *reason)
     }
 
@@ -1085,8 +1088,19 @@ fn function_name(frame: &Frame) -> String {
     }
 }
 
+/// Parts of the names of functions that have to do with files.
+const FILES: &[&str] = &[
+    "ext4", "xfs", "btrfs", "f2fs", "fuse", "nfs", "ovl_", "iomap", "_bio", "blk", "folio", "vfs_", "fsync",
+    "inode",
+];
+
 /// Functions of the kernel that tell why a thread blocks; the first row that fits any frame counts.
 const KERNEL_REASONS: &[(Reason, &[&str])] = &[
+    // What recording costs the program, whose new threads get events of their own, is no doing of the program's.
+    (
+        Reason::Displaced,
+        &["perf_event_init_task", "perf_event_alloc", "perf_event_exit_task", "inherit_event"],
+    ),
     (
         Reason::Memory,
         &[
