@@ -13,10 +13,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::doing::{Doing, NONE, TIMEOUT};
 use super::engine::Engine;
 use super::lock::Place;
 use super::log::is_thread;
-use super::thread::{Doing, NONE, TIMEOUT};
 
 /// What threads do with a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,11 @@
 
 use rustc_hash::FxHashMap;
 
+use super::doing::{Doing, NONE, OUTSIDE, TIMEOUT};
 use super::engine::Engine;
 use super::lock::Place;
 use super::log::{Stay, is_thread};
-use super::thread::{Doing, NONE, OUTSIDE, TIMEOUT, Thread};
+use super::thread::Thread;
 use crate::facts::{AccountState as State, Leaf, Reason};
 
 /// Chains end here at the latest.

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use holdup_trace::{FutexOp, LockFigures};
 
+use super::doing::{Doing, NONE};
 use super::tally::Tally;
-use super::thread::{Doing, NONE};
 use crate::Histogram;
 use crate::facts::{Herds, OffTime};
 use crate::names::SpaceId;

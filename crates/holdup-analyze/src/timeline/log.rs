@@ -2,7 +2,7 @@
 //!
 //! Between two stretches the thread ran. A stretch whose beginning or end is not known is one of unknown reason.
 
-use super::thread::{Doing, NONE, Plain};
+use super::doing::{Doing, NONE, Plain, TIMEOUT};
 
 /// A stretch off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,12 +124,11 @@ impl Log {
 
 /// Whether this is the index of a thread.
 pub(super) fn is_thread(waker: u32) -> bool {
-    waker < super::thread::TIMEOUT && waker != NONE
+    waker < TIMEOUT && waker != NONE
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::thread::TIMEOUT;
     use super::*;
 
     #[test]

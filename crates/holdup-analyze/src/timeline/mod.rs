@@ -4,6 +4,7 @@ mod behaviour;
 mod calls;
 mod chains;
 mod cpus;
+mod doing;
 mod engine;
 mod lock;
 mod log;

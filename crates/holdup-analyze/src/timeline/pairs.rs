@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::doing::NONE;
 use super::lock::Place;
-use super::thread::NONE;
 use crate::Histogram;
 use crate::facts::Wakings;
 

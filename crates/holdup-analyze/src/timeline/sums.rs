@@ -8,11 +8,12 @@ use rustc_hash::FxHashMap;
 
 use super::behaviour::{self, Behaviour};
 use super::chains::{self, Chains};
+use super::doing::{Doing, NONE, Plain};
 use super::engine::Engine;
 use super::lock::{Block, Group, Place, keep_longest};
 use super::naming::Naming;
 use super::tally::Tally;
-use super::thread::{Doing, NONE, Plain, State as ThreadState, Thread};
+use super::thread::{State as ThreadState, Thread};
 use super::{Interval, SampleAt, State, Timeline};
 use crate::facts::{
     Account, Blame, Code, Facts, Holder, Hotspot, Leaf, LockFacts, LockName, OffTime, PairFacts, Path,

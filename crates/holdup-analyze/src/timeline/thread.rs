@@ -5,96 +5,15 @@ use std::collections::VecDeque;
 use holdup_trace::{Pid, ThreadUsage, Tid};
 
 use super::calls::CallKind;
+use super::doing::{Doing, NONE, Plain};
 use super::log::Log;
 use super::tally::Tally;
 use crate::Histogram;
-use crate::facts::{OffTime, Reason};
+use crate::facts::OffTime;
 use crate::names::SpaceId;
-
-/// No lock, no group, no thread.
-pub(super) const NONE: u32 = u32::MAX;
-
-/// A waker that is not among the recorded threads.
-pub(super) const OUTSIDE: u32 = u32::MAX - 1;
-
-/// Nobody woke it: the wait's time was over, or a signal ended it.
-pub(super) const TIMEOUT: u32 = u32::MAX - 2;
 
 /// How many intervals of a thread's past are kept for the question what it did while it held a lock.
 const PAST: usize = 64;
-
-/// What a thread does, as far as it can be told before the names are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Doing {
-    /// It runs on this CPU.
-    Running(u16),
-    /// It waits on a futex: index of the spot.
-    Futex(u32),
-    /// It blocked, and the stack of the switch may tell for what: index in the table of blocks.
-    Block(u32),
-    /// Anything that needs no names.
-    Plain(Plain),
-    /// It was woken (or is new) and waits for a CPU.
-    Ready,
-}
-
-/// Reasons that need no names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Plain {
-    Sleep,
-    Poll,
-    Io,
-    Child,
-    PageFault,
-    Preempted,
-    Displaced,
-    Yielded,
-    OtherCall,
-    Starting,
-    Unknown,
-}
-
-impl Plain {
-    pub(super) const ALL: [Plain; 11] = [
-        Plain::Sleep,
-        Plain::Poll,
-        Plain::Io,
-        Plain::Child,
-        Plain::PageFault,
-        Plain::Preempted,
-        Plain::Displaced,
-        Plain::Yielded,
-        Plain::OtherCall,
-        Plain::Starting,
-        Plain::Unknown,
-    ];
-
-    pub(super) fn reason(self) -> Reason {
-        match self {
-            Plain::Sleep => Reason::Sleep,
-            Plain::Poll => Reason::Poll,
-            Plain::Io => Reason::Io,
-            Plain::Child => Reason::Child,
-            Plain::PageFault => Reason::PageFault,
-            Plain::Preempted => Reason::Preempted,
-            Plain::Displaced => Reason::Displaced,
-            Plain::Yielded => Reason::Yielded,
-            Plain::OtherCall => Reason::OtherCall,
-            Plain::Starting => Reason::Starting,
-            Plain::Unknown => Reason::Unknown,
-        }
-    }
-
-    pub(super) fn of(kind: CallKind) -> Plain {
-        match kind {
-            CallKind::Sleep => Plain::Sleep,
-            CallKind::Poll => Plain::Poll,
-            CallKind::Io => Plain::Io,
-            CallKind::Child => Plain::Child,
-            _ => Plain::OtherCall,
-        }
-    }
-}
 
 /// Where a thread is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,9 @@ const BAR: usize = 40;
 /// States below this share are not named.
 const LEAST_NAMED: f64 = 0.005;
 
+/// What the words of most states begin with.
+const WAIT: &str = "waiting for ";
+
 /// Each state's character in bars, and its words.
 const WORDS: [(AccountState, char, &str); AccountState::COUNT] = [
     (AccountState::Running, '#', "running"),
@@ -59,6 +62,7 @@ fn bar(account: &Account) -> String {
     bar
 }
 
+/// `# running 35%; waiting for . work 42%, = locks 21%`.
 fn words(account: &Account) -> String {
     let mut parts: Vec<(f64, char, &str)> = WORDS
         .iter()
@@ -66,11 +70,20 @@ fn words(account: &Account) -> String {
         .filter(|(share, ..)| *share >= LEAST_NAMED)
         .collect();
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let parts: Vec<String> = parts
-        .iter()
-        .map(|(share, character, words)| format!("{character} {words} {}", number::percent(*share)))
-        .collect();
-    parts.join(", ")
+    let (mut plain, mut waits) = (Vec::new(), Vec::new());
+    for (share, character, words) in parts {
+        let (list, words) = match words.strip_prefix(WAIT) {
+            Some(what) => (&mut waits, what),
+            None => (&mut plain, words),
+        };
+        list.push(format!("{character} {words} {}", number::percent(share)));
+    }
+    let mut lists = vec![plain.join(", ")];
+    if !waits.is_empty() {
+        lists.push(format!("{WAIT}{}", waits.join(", ")));
+    }
+    lists.retain(|list| !list.is_empty());
+    lists.join("; ")
 }
 
 /// `31% of thread time for g_queue <- feeder (123) runs parse_row table.c:12`.
@@ -150,7 +163,7 @@ pub fn blame(facts: &Facts, limit: usize) -> Document {
         Column::right("of thread time"),
         Column::right("time"),
         Column::left("who waits"),
-        Column::left("for what, and what that came from"),
+        Column::left("for what, and what that came from").wrapped(),
     ]);
     for (words, ns, waiters) in rows.iter().take(limit) {
         let who = match waiters.as_slice() {
@@ -164,7 +177,7 @@ pub fn blame(facts: &Facts, limit: usize) -> Document {
     more(&mut view, rows.len(), limit, "branch");
     view.gap();
     view.paragraph(
-        "Each wait is followed to what its waker did meanwhile, on and on, until something is reached that is no wait for a thread",
+        "Each wait is followed to what its waker did meanwhile, on and on, until something is reached that is no wait for a thread.",
     );
     view
 }
@@ -210,7 +223,7 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
     }
     view.paragraph(
         "Walked backwards from the end of the thread that ended last, over each wake-up to who woke it: nothing else made the run as \
-         long as it is",
+         long as it is.",
     );
     view
 }
@@ -236,7 +249,7 @@ mod tests {
         account.ns[AccountState::Lock as usize] = 2;
         account.ns[AccountState::Unknown as usize] = 1;
         assert_eq!(bar(&account), format!("{}{}{}", "#".repeat(10), "=".repeat(20), "?".repeat(10)));
-        assert_eq!(words(&account), "= waiting for locks 50%, # running 25%, ? not known 25%");
+        assert_eq!(words(&account), "# running 25%, ? not known 25%; waiting for = locks 50%");
         assert_eq!(WORDS.map(|(state, ..)| state), AccountState::ALL);
     }
 }

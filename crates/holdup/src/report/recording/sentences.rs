@@ -422,7 +422,7 @@ fn cost(finding: &Finding) -> String {
         true => "of CPU time",
         false => "of working time",
     };
-    format!("{much} {of}, at most {}x to gain", number::ratio(finding.bound))
+    format!("{much} {of}, at most {}x", number::ratio(finding.bound))
 }
 
 /// A number of the evidence by its key.

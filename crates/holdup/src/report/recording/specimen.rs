@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdup_analyze::{
-    Account, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, Herds, Histogram, Holder,
-    HolderDoing, Hotspot, HotspotClass, Interval, Kind, LockFacts, LockName, Moment, OffTime, PairFacts,
-    Path, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject, ThreadFacts,
-    Timeline, Totals, Unit, Wake, Wakings,
+    Account, AccountState, Blame, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, Herds,
+    Histogram, Holder, HolderDoing, Hotspot, HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, Moment,
+    OffTime, PairFacts, Path, PathPart, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State,
+    Subject, ThreadFacts, Timeline, Totals, Unit, Wake, Wakings,
 };
 use holdup_trace::{
     CallNumber, Counter, Damage, Ending, Grade, Header, LockFigures, Machine, Pid, Spread, Target,
@@ -259,7 +259,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 13] = [
+    const CURES: [Cure; 23] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -273,6 +273,16 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::Rebalance,
         Cure::InheritPriority,
         Cure::CoarserWork,
+        Cure::FasterIo,
+        Cure::FewerMappings,
+        Cure::LargerPages,
+        Cure::OtherAllocator,
+        Cure::FairLock,
+        Cure::DivideSerialPart,
+        Cure::WidenStage,
+        Cure::MoreWorkers,
+        Cure::WaitInsteadOfPolling,
+        Cure::LeaveInterpreter,
     ];
     let subjects = |kind| match kind {
         Kind::PingPong => vec![thread_subject(702, "worker-1"), thread_subject(705, "logger")],
@@ -281,10 +291,16 @@ pub fn every_kind() -> Vec<Finding> {
         Kind::HotAtomic => {
             vec![Subject::Variable(LockName::Symbol { name: "hits_total".to_owned(), offset: 0 })]
         }
-        Kind::Imbalance => vec![thread_subject(702, "worker-1")],
+        Kind::Imbalance | Kind::SerialPhase | Kind::SlowStage | Kind::Polling => {
+            vec![thread_subject(702, "worker-1")]
+        }
         _ => vec![cache_subject()],
     };
-    Kind::ALL.iter().zip(CURES).map(|(kind, cure)| finding(*kind, 0.25, subjects(*kind), cure)).collect()
+    Kind::ALL
+        .iter()
+        .zip(CURES.into_iter().cycle())
+        .map(|(kind, cure)| finding(*kind, 0.25, subjects(*kind), cure))
+        .collect()
 }
 
 fn timeline() -> Timeline {
@@ -375,6 +391,68 @@ fn totals(threads: &[ThreadFacts]) -> Totals {
     }
 }
 
+fn account(parts: &[(AccountState, u64)]) -> Account {
+    let mut account = Account::default();
+    parts.iter().for_each(|(state, ms)| account.ns[*state as usize] = ms * MS);
+    account
+}
+
+/// The disk that the log is on holds up its writer, who has the lock that the workers want.
+fn blame() -> Vec<Blame> {
+    let flush = Site {
+        trail: vec![frame("flush_log", Some(("/src/server/log.c", 17)), "/usr/bin/server", Role::Program)],
+        count: 12,
+        ns: 900 * MS,
+    };
+    let branch = |waiter, lock, via, leaf, thread, ms| Blame {
+        waiter: Tid(waiter),
+        lock,
+        via,
+        leaf,
+        thread: Tid(thread),
+        site: None,
+        file: None,
+        ns: ms * MS,
+    };
+    let running = |waiter, ms| Blame {
+        site: Some(locking(120_000, ms * MS)),
+        ..branch(waiter, Some(0), None, Leaf::Running, 704, ms)
+    };
+    let on_disk = |waiter, ms| Blame {
+        site: Some(flush.clone()),
+        file: Some("/var/log/server.log".to_owned()),
+        ..branch(waiter, Some(0), Some(1), Leaf::Io, 705, ms)
+    };
+    vec![
+        branch(700, None, None, Leaf::Outside, 0, 9_990),
+        running(702, 4_800),
+        running(703, 4_700),
+        on_disk(702, 400),
+        on_disk(703, 300),
+        branch(704, Some(2), None, Leaf::Cpu, 702, 100),
+    ]
+}
+
+fn path() -> Path {
+    let part = |leaf, thread, site, file: Option<&str>, ms| PathPart {
+        leaf,
+        thread: Tid(thread),
+        site,
+        file: file.map(str::to_owned),
+        ns: ms * MS,
+    };
+    Path {
+        parts: vec![
+            part(Leaf::Running, 704, Some(locking(128_000, 0)), None, 6_900),
+            part(Leaf::Cpu, 704, None, None, 2_100),
+            part(Leaf::Io, 705, None, Some("/var/log/server.log"), 990),
+            part(Leaf::Unknown, 700, None, None, 10),
+        ],
+        locks: vec![(0, 4_100 * MS), (2, 300 * MS)],
+        pieces: vec![],
+    }
+}
+
 /// A server whose threads wait for each other, with something of everything.
 pub fn held_up() -> Recording {
     let mutex = Reason::Futex(Primitive::Mutex);
@@ -392,9 +470,16 @@ pub fn held_up() -> Recording {
         inclusive: hits + 500,
     };
     let facts = Facts {
-        account: Account::default(),
-        blame: Vec::new(),
-        path: Path::default(),
+        account: account(&[
+            (AccountState::Running, 17_300),
+            (AccountState::CpuOwn, 300),
+            (AccountState::Lock, 10_300),
+            (AccountState::Work, 20_990),
+            (AccountState::Io, 1_100),
+            (AccountState::Unknown, 10),
+        ]),
+        blame: blame(),
+        path: path(),
         header: header(),
         ending: Some(Ending {
             ended_ns: BEGAN_NS + 10_000 * MS,
@@ -504,6 +589,7 @@ pub fn healthy() -> Recording {
         processes: vec![ProcessFacts { pid: Pid(800), name: "server".to_owned(), program: None, threads: 3 }],
         threads,
         locks: vec![work_queue()],
+        account: account(&[(AccountState::Running, 15_910), (AccountState::Work, 14_090)]),
         ..Facts::default()
     };
     recording(facts, vec![], vec![])

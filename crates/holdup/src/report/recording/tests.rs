@@ -7,7 +7,7 @@ use holdup_analyze::Facts;
 use super::super::Style;
 use super::super::tests::{assert_fits, golden};
 use super::{
-    code, diff, doctor, finding, json, locks, pairs, sentences, specimen, summary, switches, threads,
+    account, code, diff, doctor, finding, json, locks, pairs, sentences, specimen, summary, switches, threads,
 };
 use crate::recording::Recording;
 use crate::text;
@@ -30,6 +30,8 @@ fn views(recording: &Recording, style: &Style) -> Vec<(&'static str, String)> {
     let facts = &recording.report.facts;
     vec![
         ("summary", summary::screen(recording).terminal(style)),
+        ("blame", account::blame(facts, ROWS).terminal(style)),
+        ("path", account::path(facts, ROWS).terminal(style)),
         ("threads", threads::table(facts, ROWS).terminal(style)),
         ("locks", locks::table(facts, ROWS).terminal(style)),
         ("pairs", pairs::table(facts, ROWS).terminal(style)),
@@ -109,7 +111,7 @@ fn every_kind_and_every_cure_has_its_own_words() {
         whats.insert(words.what);
         cures.insert(words.cure);
     }
-    assert_eq!((whats.len(), cures.len()), (13, 13));
+    assert_eq!((whats.len(), cures.len()), (24, 23));
 }
 
 #[test]
