@@ -134,8 +134,9 @@ impl<'a> Sums<'a> {
         });
         let found = self.engine.found.get(block.found as usize).map(|(reason, _)| *reason);
         // Without the kernel's part of the stack, whoever cannot be interrupted waits for a device, as far as one can tell.
-        let on_file = functions.is_empty()
-            || functions.iter().any(|function| FILES.iter().any(|name| function.contains(name)));
+        let nameless = !trail.iter().any(|frame| frame.role == Role::Kernel && frame.function.is_some());
+        let on_file =
+            nameless || functions.iter().any(|function| FILES.iter().any(|name| function.contains(name)));
         let unknown = found.unwrap_or(if block.deep && on_file { Reason::Io } else { Reason::OtherCall });
         known.map_or(unknown, |(reason, _)| *reason)
     }
