@@ -210,13 +210,12 @@ impl<'a> Sums<'a> {
             let place = engine.spots[spot as usize].place;
             let trail =
                 if may && behaviour::is_own_word(engine, spot) { self.trail(place) } else { Arc::from([]) };
-            // Go's own threads park one after the other and wake each other on, without any lock.
-            let of_go =
-                |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("runtime."));
-            let keeps = !trail.is_empty() && !trail.iter().any(of_go);
-            keys.push(keeps.then(|| behaviour::callers(place, &trail)));
+            let keeps = !trail.is_empty() && !trail.iter().any(is_of_executor);
+            let lock =
+                if is_of_interpreter(&trail) { Primitive::InterpreterLock } else { Primitive::OtherLock };
+            keys.push(keeps.then(|| (behaviour::callers(place, &trail), lock)));
         }
-        let queues = behaviour::gather(engine, |spot| keys[spot as usize]);
+        let queues = behaviour::gather(engine, |spot| keys[spot as usize].map(|(key, _)| key));
         let locks: Vec<behaviour::Callers> = queues
             .iter()
             .filter(|(_, waits)| {
@@ -227,8 +226,8 @@ impl<'a> Sums<'a> {
             .map(|(key, _)| *key)
             .collect();
         for (key, known) in keys.iter().zip(&mut self.primitives) {
-            if key.is_some_and(|key| locks.contains(&key)) {
-                *known = (Primitive::OtherLock, true);
+            if let Some((_, lock)) = key.filter(|(key, _)| locks.contains(key)) {
+                *known = (lock, true);
             }
         }
     }
@@ -849,6 +848,13 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, trail: &[Frame]) -> Primi
         (OtherLock | Unknown, Behaviour::Join) => Join,
         (primitive, _) => primitive,
     }
+}
+
+/// Whether threads wait here for tasks: those of an executor park one after the other and wake each other on, without any lock.
+fn is_of_executor(frame: &Frame) -> bool {
+    const STARTS: &[&str] =
+        &["runtime.", "tokio::", "rayon_core::", "crossbeam_", "async_executor::", "futures_executor::"];
+    frame.function.as_deref().is_some_and(|name| STARTS.iter().any(|start| name.starts_with(start)))
 }
 
 /// Whether a call path leads through the part of an interpreter that takes its lock.
