@@ -2,7 +2,7 @@
 //!
 //! Signs and thresholds, per lock without priority inheritance:
 //! - at least [`LEAST_INVERSIONS`] waits during which the holder had the lower priority and was preempted;
-//! - for at least [`LEAST_NS`] in all, and 2% of the threads' working time.
+//! - for at least [`LEAST_NS`] in all.
 //!
 //! The place is where the holder releases the lock: that tells which section it is. The severity is the time that holders were preempted while one of higher priority waited.
 //!
