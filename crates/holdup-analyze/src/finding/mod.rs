@@ -368,6 +368,16 @@ const RULES: &[Rule] = &[
 /// What costs less is not worth a line.
 const LEAST_SEVERITY: f64 = 0.05;
 
+/// The same for kinds whose blame is shared by all who wait for work: a little of that is in every pool and pipeline.
+const LEAST_SHARED: f64 = 0.1;
+
+fn least(kind: Kind) -> f64 {
+    match kind {
+        Kind::SerialPhase | Kind::SlowStage | Kind::SmallPool => LEAST_SHARED,
+        _ => LEAST_SEVERITY,
+    }
+}
+
 impl Finding {
     /// One that says nothing yet but its kind and what to do.
     fn new(kind: Kind, cure: Cure, proof: Command) -> Finding {
@@ -393,7 +403,8 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     }
     let slack = weigh::slack(facts).unwrap_or(1.0);
     let found = RULES.iter().flat_map(|rule| (rule.judge)(facts)).map(|finding| within(slack, finding));
-    let mut findings: Vec<Finding> = found.filter(|finding| finding.severity >= LEAST_SEVERITY).collect();
+    let mut findings: Vec<Finding> =
+        found.filter(|finding| finding.severity >= least(finding.kind)).collect();
     findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
     explain::leave_out_consequences(facts, findings)
 }
