@@ -32,7 +32,7 @@ pub(super) const LEAST_DELAY_SHARE: f64 = 0.25;
 pub(super) const HUNGRY_SHARE: f64 = 0.5;
 pub(super) const LEAST_LIFE_SHARE: f64 = 0.2;
 pub(super) const LEAST_PREEMPTIONS: u64 = 20;
-pub(super) const LEAST_COST: f64 = 0.05;
+pub(super) const LEAST_COST: f64 = 0.1;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let cpus = facts.header.machine.cpus as usize;

@@ -378,7 +378,7 @@ fn crowd() -> Facts {
     busy(&mut facts, 375 * MS);
     (1..5).for_each(|index| off(&mut facts, index, Reason::Preempted, 5, 125 * MS));
     facts.totals.runnable_ns = vec![0, 0, 0, S - S / 4, S / 4, 0];
-    spin_for(&mut facts, 100);
+    spin_for(&mut facts, 134);
     facts
 }
 
@@ -416,7 +416,7 @@ fn oversubscription_at_its_thresholds() {
                 off(facts, 4, Reason::Displaced, 5, 125 * MS);
             }),
             ("taking turns costs nothing", |facts| facts.hotspots.clear()),
-            ("taking turns costs little", |facts| spin_for(facts, 49)),
+            ("taking turns costs little", |facts| spin_for(facts, 133)),
             ("each is a process", |facts| {
                 (1..5).for_each(|index| facts.threads[index].pid = Pid(200 + index as u32));
             }),
@@ -434,7 +434,7 @@ fn too_many_threads_are_too_many_on_a_busy_machine_too() {
         off(&mut facts, index, Reason::Displaced, 5, 700 * MS);
     });
     facts.totals.runnable_ns = vec![0, 0, 0, 0, S, 0];
-    spin_for(&mut facts, 200);
+    spin_for(&mut facts, 300);
     assert_eq!(judge(Kind::Oversubscription, &facts).len(), 1);
     (1..5).for_each(|index| off(&mut facts, index, Reason::Displaced, 5, 500 * MS));
     assert!(judge(Kind::Oversubscription, &facts).is_empty(), "they mostly wait for something else");
