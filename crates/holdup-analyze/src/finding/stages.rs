@@ -62,10 +62,18 @@ fn is_together(lock: &LockFacts) -> bool {
     matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once) || herd
 }
 
-/// Whether a thread gets its work from others: some thread of the program has ended a wait of its own for work.
+/// Whether a thread gets its work from others: some thread of the program has ended a wait of its own for work. That its threads
+/// have ended is no work.
 pub(super) fn is_fed(facts: &Facts, tid: Tid) -> bool {
+    let is_end = |row: &Blame| {
+        row.lock.and_then(|lock| facts.locks.get(lock)).is_some_and(|lock| lock.primitive == Primitive::Join)
+    };
     facts.blame.iter().any(|row| {
-        row.waiter == tid && row.thread.0 != 0 && row.thread != tid && !weigh::is_for_lock(facts, row)
+        row.waiter == tid
+            && row.thread.0 != 0
+            && row.thread != tid
+            && !weigh::is_for_lock(facts, row)
+            && !is_end(row)
     })
 }
 

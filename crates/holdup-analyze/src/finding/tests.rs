@@ -1001,6 +1001,11 @@ fn small_pool_at_its_thresholds() {
                 facts.blame[..2].iter_mut().for_each(|row| row.leaf = Leaf::Running);
             }),
             ("nobody gives them work", |facts| facts.blame[2].thread = Tid(0)),
+            ("they only wait for others to end", |facts| {
+                let ending = LockFacts { primitive: Primitive::Join, ..LockFacts::default() };
+                facts.locks.push(ending);
+                facts.blame[2].lock = Some(facts.locks.len() - 1);
+            }),
             ("they wait for work each time", |facts| {
                 off(facts, 0, Reason::Futex(Primitive::Condvar), 11, 10 * MS);
             }),

@@ -189,16 +189,21 @@ fn held_alone(waits: &[Waited]) -> Option<bool> {
 /// From the return of each wait to the thread's next wake, if it wakes before it waits again; and how many waits were in vain: the
 /// thread waits again at once, for another took what it was woken for.
 fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
-    let mut of_thread: FxHashMap<u32, (Vec<(u64, u64)>, Vec<u64>)> = FxHashMap::default();
+    #[derive(Default)]
+    struct Deeds {
+        waits: Vec<(u64, u64)>,
+        wakes: Vec<u64>,
+    }
+    let mut of_thread: FxHashMap<u32, Deeds> = FxHashMap::default();
     for wait in waits {
-        of_thread.entry(wait.thread).or_default().0.push((wait.from, wait.to));
+        of_thread.entry(wait.thread).or_default().waits.push((wait.from, wait.to));
         if is_thread(wait.waker) {
-            of_thread.entry(wait.waker).or_default().1.push(wait.at);
+            of_thread.entry(wait.waker).or_default().wakes.push(wait.at);
         }
     }
     let mut holds: Vec<(u64, u64)> = Vec::new();
     let mut lost = 0;
-    for (own, wakes) in of_thread.values() {
+    for Deeds { waits: own, wakes } in of_thread.values() {
         for (index, (_, to)) in own.iter().enumerate() {
             let next_wait = own.get(index + 1).map_or(u64::MAX, |(from, _)| *from);
             let next_wake = wakes.partition_point(|at| at <= to);

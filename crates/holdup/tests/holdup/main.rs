@@ -41,6 +41,8 @@ impl Place {
             .current_dir(self.0.path())
             .env("XDG_DATA_HOME", self.0.path())
             .env("HOME", self.0.path())
+            // Where tracefs cannot be read, the recorder remembers the kernel's numbers: of all folders, once.
+            .env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
             .env_remove("NO_COLOR");
         command
     }

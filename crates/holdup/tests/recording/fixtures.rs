@@ -32,7 +32,6 @@ fixtures! {
     excessive_switching: "excessive_switching.c",
     ping_pong: "ping_pong.c",
     ping_pong_on_one_cpu: "ping_pong_one_cpu.c",
-    oversubscription: "oversubscription.c",
     thundering_herd: "thundering_herd.c",
     spin_waste: "spin_waste.c",
     spin_waste_in_libc: "spin_waste_libc.c",
@@ -43,6 +42,7 @@ fixtures! {
     imbalance: "imbalance.c",
     priority_inversion: "priority_inversion.c",
     healthy_cpu_bound: "healthy_cpu_bound.c",
+    healthy_taking_turns: "healthy_taking_turns.c",
     healthy_worker_pool: "healthy_worker_pool.c",
     healthy_pipeline: "healthy_pipeline.c",
     healthy_io_bound: "healthy_io_bound.c",
@@ -116,10 +116,17 @@ fn every_program_is_tested() {
     assert_eq!(files, tested);
 }
 
+/// Here, or in the labelled corpus that `cargo xtask truth` records.
 #[test]
 fn every_kind_has_a_program() {
-    let kinds: Vec<_> =
+    let mut kinds: Vec<_> =
         TESTED.iter().filter_map(|file| Expectation::of(&build::sources().join(file)).kind).collect();
+    for entry in fs::read_dir(build::sources().join("../truth")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        let label = text.lines().find_map(|line| line.split_once("truth: kind="));
+        let label = label.and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default();
+        kinds.extend(label.split('|').map(str::to_owned));
+    }
     for kind in holdup_analyze::Kind::ALL {
         assert!(kinds.iter().any(|name| name == kind.name()), "no program shows {}", kind.name());
     }

@@ -21,7 +21,7 @@ fn a_perf_sched_recording_gives_the_same_top_finding() {
     if !place.holdup(&["import", "--help"]).output().unwrap().status.success() {
         return skip("this holdup has no import");
     }
-    for file in ["ping_pong.c", "oversubscription.c"] {
+    for file in ["ping_pong.c", "excessive_switching.c"] {
         let Ok(program) = build::program(file, Frames::None) else {
             return skip("there is no C compiler");
         };
