@@ -12,7 +12,7 @@
 
 use super::weigh::{self, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Site};
+use crate::facts::{AccountState, Facts, Site};
 
 pub(super) const RULE: Rule =
     Rule { kind: Kind::YieldStorm, judge, evidence: &["yield_share", "yields_per_s", "yields", "sites"] };
@@ -34,7 +34,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let subject = function.map(|function| Subject::Function(function.to_string()));
     let threads = facts.threads.iter().filter(|thread| thread.on_cpu_ns > 0).count().clamp(1, 64);
     vec![Finding {
-        severity: weigh::of_work(facts, cpu_share),
+        severity: severity(facts, cpu_share),
         subjects: subject.into_iter().collect(),
         place,
         evidence: vec![
@@ -49,6 +49,12 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}")),
         )
     }]
+}
+
+/// The calls, and the time for which others had the CPU that was given away.
+fn severity(facts: &Facts, cpu_share: f64) -> f64 {
+    let given = weigh::share(facts.account.of(AccountState::Spinning), weigh::work_ns(facts));
+    (given + weigh::of_work(facts, cpu_share)).min(1.0)
 }
 
 fn cpu_share(facts: &Facts, yields: u64) -> f64 {

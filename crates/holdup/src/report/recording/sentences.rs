@@ -418,7 +418,8 @@ pub fn holders(doing: &HolderDoing) -> Vec<String> {
 
 fn cost(finding: &Finding) -> String {
     let much = number::percent(finding.severity);
-    let of = match finding.kind.costs_cpu_time() {
+    let of_work = matches!(finding.kind, Kind::SpinWaste | Kind::PageFaults | Kind::YieldStorm);
+    let of = match finding.kind.costs_cpu_time() && !of_work {
         true => "of CPU time",
         false => "of working time",
     };
