@@ -5,6 +5,8 @@
 //! - or as many waits for a condition that end by their timeout, four of five of all its waits there;
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
+//! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace.
+//!
 //! The place is where it sleeps. The severity is the share of the elapsed time that it polls, at most [`MOST_SEVERITY`]: what it
 //! costs is half a period for whatever it waits for, and the CPU time of its looks.
 //!
@@ -80,4 +82,5 @@ fn polls(poller: &Poller) -> bool {
         && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4
+        && thread.wakes * 2 < times
 }

@@ -62,19 +62,22 @@ fn is_together(lock: &LockFacts) -> bool {
     matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once) || herd
 }
 
-/// Whether a thread gets its work from others: some thread of the program has ended a wait of its own for work. That its threads
-/// have ended is no work.
+/// Whether a thread gets its work from others: for at least a thousandth of its life it waited for what other threads of the program
+/// did. That its threads have ended is no work, and what other programs took of the CPUs makes none.
 pub(super) fn is_fed(facts: &Facts, tid: Tid) -> bool {
     let is_end = |row: &Blame| {
         row.lock.and_then(|lock| facts.locks.get(lock)).is_some_and(|lock| lock.primitive == Primitive::Join)
     };
-    facts.blame.iter().any(|row| {
+    let feeds = |row: &&Blame| {
         row.waiter == tid
             && row.thread.0 != 0
             && row.thread != tid
+            && row.leaf != Leaf::OtherPrograms
             && !weigh::is_for_lock(facts, row)
             && !is_end(row)
-    })
+    };
+    let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
+    waited_ns > 0 && waited_ns * 1_000 >= facts.thread(tid).map_or(0, ThreadFacts::life_ns)
 }
 
 /// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever waits for some in

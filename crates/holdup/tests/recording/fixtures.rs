@@ -45,7 +45,7 @@ fixtures! {
     healthy_taking_turns: "healthy_taking_turns.c",
     healthy_worker_pool: "healthy_worker_pool.c",
     healthy_pipeline: "healthy_pipeline.c",
-    healthy_io_bound: "healthy_io_bound.c",
+    io_bound: "io_bound.c",
     healthy_single_thread: "healthy_single_thread.c",
     healthy_channels_of_rust: "rust_channel.rs",
 }
