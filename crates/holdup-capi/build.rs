@@ -169,18 +169,18 @@ fn main() {
     }
 }
 
-/// The version of the binary interface: the major one, and before 1.0 the minor one too. `xtask install` names its links alike.
+/// The version of the binary interface: the major one, and before 1.0 the minor one too. `xtask install` names its
+/// links alike.
 fn interface() -> String {
-    let part =
-        |name: &str| std::env::var(format!("CARGO_PKG_VERSION_{name}")).expect("cargo sets the version");
+    let part = |name: &str| std::env::var(format!("CARGO_PKG_VERSION_{name}")).expect("cargo sets the version");
     match part("MAJOR").as_str() {
         "0" => format!("0.{}", part("MINOR")),
         major => major.to_owned(),
     }
 }
 
-/// Every lock that has a row here and in the registry; a test demands one here for each there. The registry is that of the machine
-/// that compiles, so a library for another system is without the objects of this one's kernel.
+/// Every lock that has a row here and in the registry; a test demands one here for each there. The registry is that of
+/// the machine that compiles, so a library for another system is without the objects of this one's kernel.
 fn rows() -> impl Iterator<Item = (&'static Row, &'static LockInfo)> {
     let here = is_for("linux");
     ROWS.iter()
@@ -208,11 +208,8 @@ fn functions(row: &Row, lock: &LockInfo) -> String {
             _ => {}
         }
     }
-    let order = if lock.fifo {
-        "Threads get it in the order of their arrival."
-    } else {
-        "The order of waiters is not kept."
-    };
+    let order =
+        if lock.fifo { "Threads get it in the order of their arrival." } else { "The order of waiters is not kept." };
     let init: Vec<String> = row.init[..row.words].iter().map(u64::to_string).collect();
     let text = text
         .replace("$ID", &id(row))

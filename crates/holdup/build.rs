@@ -1,8 +1,8 @@
 //! Builds the interposer for the system that the program is built for, so that one file has all of it.
 //!
-//! The library is a package of this workspace, built by a cargo of its own into a folder of its own: it is always optimised,
-//! and what the outer build was asked for (sanitizers, `--cfg loom`, clippy, another panic strategy) must not reach the
-//! inside of other people's programs.
+//! The library is a package of this workspace, built by a cargo of its own into a folder of its own: it is always
+//! optimised, and what the outer build was asked for (sanitizers, `--cfg loom`, clippy, another panic strategy) must
+//! not reach the inside of other people's programs.
 
 use std::env;
 use std::fs;
@@ -47,14 +47,13 @@ fn main() {
         Some(path) => format!("Some(include_bytes!({path:?}))"),
         None => "None".to_owned(),
     };
-    let text = format!(
-        "/// The interposer, where the system has one.\npub const LIBRARY: Option<&[u8]> = {library};\n"
-    );
+    let text =
+        format!("/// The interposer, where the system has one.\npub const LIBRARY: Option<&[u8]> = {library};\n");
     fs::write(out().join("preload.rs"), text).expect("cargo gives a folder that can be written");
 }
 
-/// Whether programs of the target load libraries named in LD_PRELOAD and have the mutexes and the processor that the library is
-/// written for: the condition in its `sys/mod.rs`. For all other targets it is empty.
+/// Whether programs of the target load libraries named in LD_PRELOAD and have the mutexes and the processor that the
+/// library is written for: the condition in its `sys/mod.rs`. For all other targets it is empty.
 fn can_be_preloaded() -> bool {
     let target = |key: &str| env::var(format!("CARGO_CFG_TARGET_{key}")).unwrap_or_default();
     target("OS") == "linux" && target("ENV") == "gnu" && target("ARCH") == "x86_64"

@@ -1,8 +1,10 @@
-//! The public interface of `holdup-locks` as text, one item a line: `crates/holdup-locks/api.txt`, which CI holds against the code.
+//! The public interface of `holdup-locks` as text, one item a line: `crates/holdup-locks/api.txt`, which CI holds
+//! against the code.
 //!
-//! The text comes from rustdoc's JSON. That output is unstable, so a nightly rustdoc could change it any day; here the pinned
-//! toolchain of `rust-toolchain.toml` writes it (`RUSTC_BOOTSTRAP=1` allows it to), and the exact version of the crate `public-api`
-//! in `xtask/Cargo.toml` reads that format. Both change only when somebody raises the toolchain: see CONTRIBUTING.md.
+//! The text comes from rustdoc's JSON. That output is unstable, so a nightly rustdoc could change it any day; here the
+//! pinned toolchain of `rust-toolchain.toml` writes it (`RUSTC_BOOTSTRAP=1` allows it to), and the exact version of the
+//! crate `public-api` in `xtask/Cargo.toml` reads that format. Both change only when somebody raises the toolchain: see
+//! CONTRIBUTING.md.
 
 use crate::run::{self, cargo};
 use std::collections::BTreeSet;
@@ -55,15 +57,20 @@ fn interface() -> Result<String, String> {
     let api = public_api::Builder::from_rustdoc_json(target.join("doc/holdup_locks.json"))
         .omit_blanket_impls(true)
         .build()
-        .map_err(|why| format!("cannot read rustdoc's JSON: {why}; after a change of the toolchain, xtask/Cargo.toml needs the version of public-api that reads its format"))?;
+        .map_err(|why| {
+            format!(
+                "cannot read rustdoc's JSON: {why}; after a change of the toolchain, xtask/Cargo.toml \
+            needs the version of public-api that reads its format"
+            )
+        })?;
     let lines: Vec<String> = api.items().map(ToString::to_string).filter(|item| matters(item)).collect();
     Ok(lines.join("\n") + "\n")
 }
 
-/// Of the traits that the compiler implements by itself, users rely on `Send` and `Sync`; the others would only make noise.
+/// Of the traits that the compiler implements by itself, users rely on `Send` and `Sync`; the others would only make
+/// noise.
 fn matters(item: &str) -> bool {
-    let by_itself =
-        ["core::marker::Freeze", "core::marker::Unpin", "core::marker::UnsafeUnpin", "UnwindSafe"];
+    let by_itself = ["core::marker::Freeze", "core::marker::Unpin", "core::marker::UnsafeUnpin", "UnwindSafe"];
     !(item.starts_with("impl") && by_itself.iter().any(|name| item.contains(&format!("{name} for"))))
 }
 
@@ -107,7 +114,8 @@ fn summary(difference: &Difference) -> String {
 
 fn complaint(difference: &Difference) -> String {
     format!(
-        "the public interface of holdup-locks is not the accepted one\n{}{}{}\nIf that is meant: run 'cargo xtask api', commit {ACCEPTED}, and say it in CHANGELOG.md.",
+        "the public interface of holdup-locks is not the accepted one\n{}{}{}\nIf that is meant: run 'cargo xtask \
+         api', commit {ACCEPTED}, and say it in CHANGELOG.md.",
         listed('-', &difference.removed),
         listed('+', &difference.added),
         difference.step(),

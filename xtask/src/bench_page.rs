@@ -38,12 +38,11 @@ const PAGES: &[Page] = &[
     },
 ];
 
-/// Measures and writes `docs/benchmarks/PAGE-NAME.md`. The name is the first argument, for example `epyc-2cpu`; a second one
-/// picks a single page. The raw runs stay in `target/bench-page.db`.
+/// Measures and writes `docs/benchmarks/PAGE-NAME.md`. The name is the first argument, for example `epyc-2cpu`; a
+/// second one picks a single page. The raw runs stay in `target/bench-page.db`.
 pub fn write(args: &[String]) -> Result<(), String> {
     let machine = machine(args, "bench-page")?;
-    let wanted: Vec<&Page> =
-        PAGES.iter().filter(|page| args.get(1).is_none_or(|name| name == page.name)).collect();
+    let wanted: Vec<&Page> = PAGES.iter().filter(|page| args.get(1).is_none_or(|name| name == page.name)).collect();
     if wanted.is_empty() {
         return Err("the pages are peers, claims and techniques".to_owned());
     }
@@ -59,7 +58,8 @@ pub fn write(args: &[String]) -> Result<(), String> {
 
 fn page_text(page: &Page, machine: &str, report: &str) -> String {
     format!(
-        "# {}: {machine}\n\nWritten by `cargo xtask bench-page {machine} {}`, which runs `{}`. {}\n\n```text\n{}\n```\n",
+        "# {}: {machine}\n\nWritten by `cargo xtask bench-page {machine} {}`, which runs `{}`. \
+         {}\n\n```text\n{}\n```\n",
         page.title,
         page.name,
         page.command.join(" "),

@@ -9,7 +9,8 @@ const VERSION: &str = "0.20.2";
 
 /// Builds cargo-deny under `target/` if it is not there (a minute, once), and runs it.
 ///
-/// Where it cannot be had, for example without a network, the check is skipped and says so; with `CI` set that is a failure.
+/// Where it cannot be had, for example without a network, the check is skipped and says so; with `CI` set that is a
+/// failure.
 pub fn check() -> Result<(), String> {
     let tools = target("tools");
     // In a debug build without its features (git, advisories): a third of the time. It does nothing if it is installed.

@@ -1,11 +1,12 @@
 //! Measured figures in the documentation: taken from the benchmark page, written where the docs cite them, and checked.
 //!
 //! `cargo xtask figures` reads the page of the peers and rewrites
-//! * the line that begins with `Measured: ` in the docs of every lock and of `TableMap` (`crates/holdup-locks/src`), and
+//! * the line that begins with `Measured: ` in the docs of every lock and of `TableMap` (`crates/holdup-locks/src`),
+//!   and
 //! * the table between the markers in `docs/which-lock.md`.
 //!
-//! A test holds both against the page, and every other ratio in `docs/which-lock.md` against the pages that it cites. So a page that is
-//! measured anew cannot leave old figures behind.
+//! A test holds both against the page, and every other ratio in `docs/which-lock.md` against the pages that it cites.
+//! So a page that is measured anew cannot leave old figures behind.
 
 use crate::run;
 use std::fmt::Write as _;
@@ -69,8 +70,7 @@ fn read(file: &Path) -> Result<String, String> {
 }
 
 fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries =
-        std::fs::read_dir(folder).map_err(|why| format!("cannot read {}: {why}", folder.display()))?;
+    let entries = std::fs::read_dir(folder).map_err(|why| format!("cannot read {}: {why}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
     files.sort();
@@ -131,10 +131,8 @@ impl Page {
 
     /// The sentence of a lock's type.
     fn of_lock(&self, lock: &str) -> String {
-        let found: Vec<String> = LOADS
-            .iter()
-            .filter_map(|load| self.find(load, lock).map(|row| format!("{load} {}", row.ratio)))
-            .collect();
+        let found: Vec<String> =
+            LOADS.iter().filter_map(|load| self.find(load, lock).map(|row| format!("{load} {}", row.ratio))).collect();
         match found.is_empty() {
             true => "not in the [table](crate#measured).".to_owned(),
             false => format!("{} of pthread's time ([table](crate#measured)).", found.join(", ")),
@@ -150,7 +148,8 @@ impl Page {
         let (half, tenth) = ratios(measured, "lock").ok_or_else(missing)?;
         let (half_dashmap, tenth_dashmap) = ratios(measured, "dashmap").ok_or_else(missing)?;
         Ok(format!(
-            "with 50% and 10% updates {half} and {tenth} times as fast as one lock around a map, {half_dashmap} and {tenth_dashmap} times as dashmap."
+            "with 50% and 10% updates {half} and {tenth} times as fast as one lock around a map, {half_dashmap} and \
+             {tenth_dashmap} times as dashmap."
         ))
     }
 
@@ -234,10 +233,7 @@ spin-ttas           829    3.89 [3.80-3.96]  2.41ms     0ns     0.616  0.32
     #[test]
     fn only_the_measured_line_is_replaced() {
         let text = "/// A lock.\n    /// Measured: old\n/// End, not Measured: this.\n";
-        assert_eq!(
-            with_measured(text, "new"),
-            "/// A lock.\n    /// Measured: new\n/// End, not Measured: this.\n"
-        );
+        assert_eq!(with_measured(text, "new"), "/// A lock.\n    /// Measured: new\n/// End, not Measured: this.\n");
     }
 
     #[test]
@@ -283,12 +279,12 @@ spin-ttas           829    3.89 [3.80-3.96]  2.41ms     0ns     0.616  0.32
         });
         let ratios: Vec<&str> = ratios.collect();
         assert!(ratios.len() >= 5, "the guide's ratios were not found");
-        let stands =
-            |ratio: &str| pages.contains(&format!("{ratio}x")) || pages.contains(&format!(" {ratio} ["));
+        let stands = |ratio: &str| pages.contains(&format!("{ratio}x")) || pages.contains(&format!(" {ratio} ["));
         let strays: Vec<&&str> = ratios.iter().filter(|ratio| !stands(ratio)).collect();
         assert!(
             strays.is_empty(),
-            "these ratios of {GUIDE} stand in no page that it cites (measured anew? then change them by hand): {strays:?}"
+            "these ratios of {GUIDE} stand in no page that it cites (measured anew? then change them by hand): \
+             {strays:?}"
         );
     }
 }

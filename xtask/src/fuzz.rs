@@ -7,9 +7,9 @@ const DEFAULT_SECONDS: &str = "60";
 const READERS: [(&str, &str); 2] =
     [("holdup-trace", "file::tests::fuzz"), ("holdup-record", "import::tests::damaged_files_never_panic")];
 
-/// Runs the fuzz test of every reader in release, each for the seconds that the first argument says. The first line of output of
-/// that of our own format is the seed, which `HOLDUP_FUZZ_SEED` repeats; that of the import tries the same files in every run
-/// and names the one that fails.
+/// Runs the fuzz test of every reader in release, each for the seconds that the first argument says. The first line of
+/// output of that of our own format is the seed, which `HOLDUP_FUZZ_SEED` repeats; that of the import tries the same
+/// files in every run and names the one that fails.
 pub fn run(args: &[String]) -> Result<(), String> {
     let seconds = args.first().map_or(DEFAULT_SECONDS, String::as_str);
     if seconds.parse::<u64>().is_err() {

@@ -65,8 +65,7 @@ impl Options {
             let value = value.or_else(|| args.next().cloned()).filter(|value| !value.is_empty());
             *slot = Some(value.ok_or_else(|| format!("{name} needs a folder after it\n\n{USAGE}"))?);
         }
-        let prefix =
-            prefix.ok_or_else(|| format!("--prefix is missing: where shall the library go?\n\n{USAGE}"))?;
+        let prefix = prefix.ok_or_else(|| format!("--prefix is missing: where shall the library go?\n\n{USAGE}"))?;
         if !prefix.starts_with('/') {
             return Err(format!(
                 "--prefix is '{prefix}', which is not absolute; programs must find it from anywhere: give \
@@ -75,9 +74,7 @@ impl Options {
         }
         let libdir = libdir.unwrap_or_else(|| "lib".to_owned());
         if libdir.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err(format!(
-                "--libdir is '{libdir}'; it must be a folder below the prefix, such as lib64"
-            ));
+            return Err(format!("--libdir is '{libdir}'; it must be a folder below the prefix, such as lib64"));
         }
         let trimmed = prefix.trim_end_matches('/');
         Ok(Options {
@@ -126,10 +123,7 @@ impl Options {
         let (name, libs) = if is_static {
             ("holdup-locks-static", format!("Libs: ${{libdir}}/{LIBRARY}.a {SYSTEM_LIBRARIES}"))
         } else {
-            (
-                "holdup-locks",
-                format!("Libs: -L${{libdir}} -lholdup_locks_c\nLibs.private: {SYSTEM_LIBRARIES}"),
-            )
+            ("holdup-locks", format!("Libs: -L${{libdir}} -lholdup_locks_c\nLibs.private: {SYSTEM_LIBRARIES}"))
         };
         format!(
             "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\nName: {name}\n\
@@ -243,9 +237,7 @@ fn artifacts(report: &str) -> Vec<PathBuf> {
     report
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| {
-            message["reason"] == "compiler-artifact" && message["target"]["name"] == "holdup_locks_c"
-        })
+        .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == "holdup_locks_c")
         .filter_map(|message| message["filenames"].as_array().cloned())
         .flatten()
         .filter_map(|file| file.as_str().map(PathBuf::from))
@@ -282,10 +274,7 @@ fn make_room(file: &Path) -> Result<(), String> {
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> String {
-    format!(
-        "cannot {what} {}: {error}; choose a --prefix that you may write to, such as $HOME/.local",
-        path.display()
-    )
+    format!("cannot {what} {}: {error}; choose a --prefix that you may write to, such as $HOME/.local", path.display())
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What the interposer costs a mutex that nobody else wants, beside glibc's own functions in the same process: a page per machine.
+//! What the interposer costs a mutex that nobody else wants, beside glibc's own functions in the same process: a page
+//! per machine.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -37,8 +38,8 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("1000000", "60", "one", "1,048,576 mutexes, a program with one thread"),
 ];
 
-/// Measures and writes `docs/benchmarks/interposer-NAME.md`: the first argument is the machine's name, the second how often each
-/// program runs (9).
+/// Measures and writes `docs/benchmarks/interposer-NAME.md`: the first argument is the machine's name, the second how
+/// often each program runs (9).
 pub fn write(args: &[String]) -> Result<(), String> {
     let machine = machine(args, "interposer-cost")?;
     let runs: usize = match args.get(1) {
@@ -107,12 +108,7 @@ fn table(page: &mut String, about: &str, costs: &[Vec<(f64, f64)>]) {
             None => ("–".to_owned(), "–"),
             Some(goal_ns) => (format!("{goal_ns:+.1}"), verdict(low, high, goal_ns)),
         };
-        let _ = writeln!(
-            page,
-            "| {} | {:+.2} | {low:+.2} to {high:+.2} | {goal} | {met} |",
-            way.name,
-            median(&more)
-        );
+        let _ = writeln!(page, "| {} | {:+.2} | {low:+.2} to {high:+.2} | {goal} | {met} |", way.name, median(&more));
     }
     page.push('\n');
 }

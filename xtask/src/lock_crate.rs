@@ -1,5 +1,5 @@
-//! What the lock crate promises to its users beside working: complete documentation, small feature sets, both versions of `lock_api`,
-//! and an interface that does not change unnoticed.
+//! What the lock crate promises to its users beside working: complete documentation, small feature sets, both versions
+//! of `lock_api`, and an interface that does not change unnoticed.
 
 use crate::api;
 use crate::run::{Step, cargo};
@@ -29,8 +29,7 @@ fn feature_sets() -> Result<(), String> {
     cargo(&["clippy", "--package", "holdup-locks", "--features", "lock_api_04", "--all-targets"])
         .args(&["--", "-D", "warnings"])
         .run()?;
-    cargo(&["test", "--package", "holdup-locks", "--features", "lock_api_04", "--test", "lock_api_04"])
-        .run()?;
+    cargo(&["test", "--package", "holdup-locks", "--features", "lock_api_04", "--test", "lock_api_04"]).run()?;
     // The pinned toolchain's: rustup reads rust-toolchain.toml here. It does nothing if the target is there.
     Step::new("rustup", &["target", "add", BARE]).run()?;
     for features in [&[][..], &["--features", "lock_api_04"]] {

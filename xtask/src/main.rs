@@ -65,7 +65,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "proofs",
-        help: "loom, conformance, mutations, TSan and Miri with many seeds, as a table (proofs PART... for some of them)",
+        help: "loom, conformance, mutations, TSan and Miri with many seeds, as a table (proofs PART... for some of \
+            them)",
         run: proofs::run,
     },
     Command {
@@ -93,14 +94,11 @@ const COMMANDS: &[Command] = &[
         help: "build the C and C++ library and install it with headers, pkg-config and CMake files (--prefix DIR)",
         run: install::run,
     },
-    Command {
-        name: "headers",
-        help: "write holdup.h anew from the sources of holdup-capi",
-        run: |_| headers(),
-    },
+    Command { name: "headers", help: "write holdup.h anew from the sources of holdup-capi", run: |_| headers() },
     Command {
         name: "bench-page",
-        help: "measure the peers, the published claims and the techniques, and write docs/benchmarks/ for this machine (20 minutes)",
+        help: "measure the peers, the published claims and the techniques, and write docs/benchmarks/ for this \
+            machine (20 minutes)",
         run: bench_page::write,
     },
     Command {
@@ -120,7 +118,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "try-truth",
-        help: "search cures of programs whose cure is known, and of one that needs none (20 times, or those given; 6 minutes)",
+        help: "search cures of programs whose cure is known, and of one that needs none (20 times, or those given; 6 \
+            minutes)",
         run: try_truth::run,
     },
     Command {
@@ -130,17 +129,20 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "truth-programs",
-        help: "install and record Debian's programs, and print what is said first beside what is true (root; 5 minutes)",
+        help: "install and record Debian's programs, and print what is said first beside what is true (root; 5 \
+            minutes)",
         run: truth::programs::run,
     },
     Command {
         name: "record-cost",
-        help: "measure what recording costs, ours beside perf, and write docs/benchmarks/ for this machine (10 minutes)",
+        help: "measure what recording costs, ours beside perf, and write docs/benchmarks/ for this machine (10 \
+            minutes)",
         run: record_cost::write,
     },
     Command {
         name: "interposer-cost",
-        help: "measure what the interposer costs beside glibc, and write docs/benchmarks/ for this machine (10 minutes)",
+        help: "measure what the interposer costs beside glibc, and write docs/benchmarks/ for this machine (10 \
+            minutes)",
         run: interposer_cost::write,
     },
     Command {
@@ -175,16 +177,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "selftest-programs",
-        help: "memcached, redis, sysbench, pigz, python, git and databases under every policy, with a small load (5 minutes)",
+        help: "memcached, redis, sysbench, pigz, python, git and databases under every policy, with a small load (5 \
+            minutes)",
         run: selftest_programs::run,
     },
 ];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let Some(command) =
-        COMMANDS.iter().find(|command| Some(command.name) == args.first().map(String::as_str))
-    else {
+    let Some(command) = COMMANDS.iter().find(|command| Some(command.name) == args.first().map(String::as_str)) else {
         eprintln!("usage: cargo xtask COMMAND\n");
         for command in COMMANDS {
             eprintln!("  {:<18}{}", command.name, command.help);
@@ -217,7 +218,5 @@ fn ci() -> Result<(), String> {
 
 /// The test that finds a stale header writes it when it is told to.
 fn headers() -> Result<(), String> {
-    cargo(&["test", "--package", "holdup-capi", "--test", "capi", "header::"])
-        .env("HOLDUP_WRITE_HEADERS", "1")
-        .run()
+    cargo(&["test", "--package", "holdup-capi", "--test", "capi", "header::"]).env("HOLDUP_WRITE_HEADERS", "1").run()
 }

@@ -9,7 +9,8 @@ use crate::recording::{Bench, output};
 /// Waits in the profile against the bench's own account.
 const OFF: f64 = 0.05;
 
-/// Cells of the bench. The holds are so long that the bench times every acquisition, and waits are most of what it takes to acquire.
+/// Cells of the bench. The holds are so long that the bench times every acquisition, and waits are most of what it
+/// takes to acquire.
 const CELLS: &[&str] = &[
     "threads=2 hold=100us gap=20us",
     "threads=4 hold=50us gap=50us",
@@ -41,14 +42,8 @@ pub fn run(_args: &[String]) -> Result<(), String> {
 fn check(bench: &Bench, cell: &str, policy: &str) -> Result<bool, String> {
     let file = bench.fresh("profile.json");
     let mut command = Command::new(&bench.holdup);
-    command
-        .args(["with", "--profile=full", "--lock", policy, "--json"])
-        .arg(&file)
-        .arg("--")
-        .arg(&bench.holdup);
-    command
-        .args(["__worker", "lock=pthread", "workload=free-list", "duration=3s", "latency=on"])
-        .args(cell.split(' '));
+    command.args(["with", "--profile=full", "--lock", policy, "--json"]).arg(&file).arg("--").arg(&bench.holdup);
+    command.args(["__worker", "lock=pthread", "workload=free-list", "duration=3s", "latency=on"]).args(cell.split(' '));
     let said = output(&mut command)?;
     let said = String::from_utf8_lossy(&said.stdout);
     let text = std::fs::read_to_string(&file).map_err(|why| format!("{}: {why}", file.display()))?;

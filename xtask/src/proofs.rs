@@ -65,8 +65,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 fn options(args: &[String]) -> Result<Options, String> {
-    let mut options =
-        Options { parts: Vec::new(), seeds: 16, time: Duration::from_secs(60 * 60), only: String::new() };
+    let mut options = Options { parts: Vec::new(), seeds: 16, time: Duration::from_secs(60 * 60), only: String::new() };
     let mut words = args.iter();
     while let Some(word) = words.next() {
         match word.as_str() {

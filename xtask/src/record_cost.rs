@@ -52,8 +52,7 @@ enum Tool {
     PerfChains,
 }
 
-const TOOLS: &[Tool] =
-    &[Tool::Ours, Tool::OursAsNobody, Tool::OursOfUserDetail, Tool::PerfSched, Tool::PerfChains];
+const TOOLS: &[Tool] = &[Tool::Ours, Tool::OursAsNobody, Tool::OursOfUserDetail, Tool::PerfSched, Tool::PerfChains];
 
 impl Tool {
     fn name(self) -> &'static str {
@@ -90,14 +89,9 @@ impl Tool {
             Tool::Ours | Tool::OursAsNobody => command.args(["record", "--no-report", "-o"]),
             Tool::OursOfUserDetail => command.args(["record", "--no-report", "--detail", "user", "-o"]),
             Tool::PerfSched => command.args(["sched", "record", "-o"]),
-            Tool::PerfChains => command.args([
-                "record",
-                "-e",
-                "sched:sched_switch,sched:sched_wakeup",
-                "--call-graph",
-                "fp",
-                "-o",
-            ]),
+            Tool::PerfChains => {
+                command.args(["record", "-e", "sched:sched_switch,sched:sched_wakeup", "--call-graph", "fp", "-o"])
+            }
         };
         command.arg(file).arg("--").current_dir(&bench.folder);
         command
@@ -122,7 +116,8 @@ struct Cost {
     lost: u64,
 }
 
-/// Measures and writes `docs/benchmarks/recorder-NAME.md`: the first argument is the machine's name, the second the pairs (9).
+/// Measures and writes `docs/benchmarks/recorder-NAME.md`: the first argument is the machine's name, the second the
+/// pairs (9).
 pub fn write(args: &[String]) -> Result<(), String> {
     let machine = machine(args, "record-cost")?;
     let pairs: usize = match args.get(1) {
@@ -165,13 +160,7 @@ fn measure(
     tools: &[Tool],
     pairs: usize,
 ) -> Result<Vec<Cost>, String> {
-    let none = || Cost {
-        ratios: vec![],
-        switches: vec![],
-        ns_per_switch: vec![],
-        bytes_per_switch: vec![],
-        lost: 0,
-    };
+    let none = || Cost { ratios: vec![], switches: vec![], ns_per_switch: vec![], bytes_per_switch: vec![], lost: 0 };
     let mut costs: Vec<Cost> = tools.iter().map(|_| none()).collect();
     let plain = || inner(Command::new(program).args(workload.words));
     for pair in 0..pairs {

@@ -9,8 +9,7 @@ use crate::recording::Bench;
 pub fn run(args: &[String]) -> Result<(), String> {
     let number = |index: usize| args.get(index).map(|word| word.parse::<u64>().map_err(|_| word.clone()));
     let times = number(0).unwrap_or(Ok(50)).map_err(|word| format!("'{word}' is not a number of times"))?;
-    let clock =
-        || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| u64::from(time.subsec_nanos()));
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| u64::from(time.subsec_nanos()));
     let seed = number(1).unwrap_or_else(|| Ok(clock())).map_err(|word| format!("'{word}' is not a seed"))?;
     println!("again: cargo xtask record-faults {times} {seed}");
     let bench = Bench::new("record-faults")?;

@@ -1,4 +1,5 @@
-//! Does a recording say what happened? Runs of the bench know what they did; the kernel keeps an account; perf watches the same run.
+//! Does a recording say what happened? Runs of the bench know what they did; the kernel keeps an account; perf watches
+//! the same run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -36,7 +37,8 @@ struct Row {
     cell: &'static str,
     /// Worst thread: recorded switches against the kernel's count.
     switches: f64,
-    /// Recorded time in lock waits against the bench's, and the top lock's part of the recorded; `None` if locks hardly mattered.
+    /// Recorded time in lock waits against the bench's, and the top lock's part of the recorded; `None` if locks hardly
+    /// mattered.
     waits: Option<(f64, f64)>,
     /// Worst thread: CPU time against the kernel's own account.
     cpu: f64,
@@ -51,12 +53,14 @@ struct Perf {
     switches: f64,
     /// Worst thread: CPU time.
     cpu: f64,
-    /// CPUs that went idle and, for all that perf has seen, never came back: there the time that a CPU idled counts as that of the next thread.
+    /// CPUs that went idle and, for all that perf has seen, never came back: there the time that a CPU idled counts as
+    /// that of the next thread.
     never_left_idle: Vec<usize>,
 }
 
 impl Row {
-    /// Where the kernel does not tell when a CPU leaves idleness, nobody's CPU time can be right: it is shown, not judged.
+    /// Where the kernel does not tell when a CPU leaves idleness, nobody's CPU time can be right: it is shown, not
+    /// judged.
     fn is_cpu_known(&self) -> bool {
         self.perf.as_ref().is_none_or(|perf| perf.never_left_idle.is_empty())
     }
@@ -112,8 +116,7 @@ fn line([cell, rest @ ..]: &[String; 7], verdict: &str) {
 
 fn print(row: &Row) {
     let percent = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{:.2}%", value * 100.0));
-    let noted =
-        |value: Option<f64>| percent(value) + if row.is_cpu_known() || value.is_none() { "" } else { " (a)" };
+    let noted = |value: Option<f64>| percent(value) + if row.is_cpu_known() || value.is_none() { "" } else { " (a)" };
     let verdict = if row.is_right() { "right" } else { "OFF" };
     let lost = if row.lost > 0 { format!(", {} events lost", row.lost) } else { String::new() };
     line(
@@ -247,8 +250,7 @@ fn never_left_idle(data: &Path) -> Result<Vec<usize>, String> {
     let mut command = Command::new("perf");
     let script = output(command.args(["script", "-F", "cpu,event,trace", "-i"]).arg(data))?;
     let mut idle: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-    for line in String::from_utf8_lossy(&script.stdout).lines().filter(|line| line.contains("sched_switch:"))
-    {
+    for line in String::from_utf8_lossy(&script.stdout).lines().filter(|line| line.contains("sched_switch:")) {
         let cpu = line.trim_start().strip_prefix('[').and_then(|line| line.split_once(']'));
         let Some(Ok(cpu)) = cpu.map(|(cpu, _)| cpu.parse()) else { continue };
         let (into, out) = idle.entry(cpu).or_default();

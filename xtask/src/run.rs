@@ -68,8 +68,7 @@ impl Step {
     /// Runs it; the error repeats the command.
     pub fn run(mut self) -> Result<(), String> {
         eprintln!("$ {}", self.text);
-        let status =
-            self.command.status().map_err(|error| format!("cannot start '{}': {error}", self.text))?;
+        let status = self.command.status().map_err(|error| format!("cannot start '{}': {error}", self.text))?;
         if status.success() { Ok(()) } else { Err(format!("'{}' ended with {status}", self.text)) }
     }
 
@@ -84,8 +83,7 @@ impl Step {
         if !output.status.success() {
             return Err(format!("'{}' ended with {}", self.text, output.status));
         }
-        String::from_utf8(output.stdout)
-            .map_err(|_| format!("'{}' printed something that is not UTF-8", self.text))
+        String::from_utf8(output.stdout).map_err(|_| format!("'{}' printed something that is not UTF-8", self.text))
     }
 }
 
@@ -104,10 +102,7 @@ mod tests {
         assert_eq!(named(&["epyc-2cpu", "peers"]).as_deref(), Ok("epyc-2cpu"));
         for wrong in ["--help", "-x", "", "a/b"] {
             let why = named(&[wrong]).unwrap_err();
-            assert!(
-                why.contains(&format!("'{wrong}'")) && why.contains("cargo xtask bench-page epyc-2cpu"),
-                "{why}"
-            );
+            assert!(why.contains(&format!("'{wrong}'")) && why.contains("cargo xtask bench-page epyc-2cpu"), "{why}");
         }
         assert!(named(&[]).unwrap_err().starts_with("name this machine"));
     }

@@ -1,4 +1,5 @@
-//! The distribution's own programs under every policy: started, given a small load, checked for right results, stopped cleanly.
+//! The distribution's own programs under every policy: started, given a small load, checked for right results, stopped
+//! cleanly.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -72,10 +73,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let mut failures = Vec::new();
     for program in PROGRAMS.iter().filter(|one| args.is_empty() || args.iter().any(|name| name == one.name)) {
         if let Some(missing) = program.needs.iter().find(|name| find(name).is_none()) {
-            println!(
-                "{:<10} not tried: there is no {missing} (apt-get install {})",
-                program.name, program.packages
-            );
+            println!("{:<10} not tried: there is no {missing} (apt-get install {})", program.name, program.packages);
             continue;
         }
         for under in UNDER {
@@ -89,10 +87,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
             let seconds = began.elapsed().as_secs_f64();
             let phrase = under.phrase();
             match result {
-                Ok(Some(served)) => println!(
-                    "{:<10} {phrase:<28} ok   {seconds:5.1} s {served:>9} acquisitions",
-                    program.name
-                ),
+                Ok(Some(served)) => {
+                    println!("{:<10} {phrase:<28} ok   {seconds:5.1} s {served:>9} acquisitions", program.name)
+                }
                 Ok(None) => println!("{:<10} {phrase:<28} ok   {seconds:5.1} s", program.name),
                 Err(why) => {
                     println!("{:<10} {phrase:<28} FAIL {seconds:5.1} s: {why}", program.name);
@@ -119,11 +116,7 @@ fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
     // The distribution's python, not that of a version manager.
-    ["/usr/bin".into()]
-        .into_iter()
-        .chain(folders)
-        .map(|folder: PathBuf| folder.join(name))
-        .find(|file| file.is_file())
+    ["/usr/bin".into()].into_iter().chain(folders).map(|folder: PathBuf| folder.join(name)).find(|file| file.is_file())
 }
 
 /// Where one program runs under one thing.
@@ -188,8 +181,7 @@ impl Place {
         for number in 0..self.commands.load(Ordering::Relaxed) {
             let path = self.file(&format!("figures-{number}.json"));
             let text = std::fs::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
-            let json: Value =
-                serde_json::from_slice(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+            let json: Value = serde_json::from_slice(&text).map_err(|why| format!("{}: {why}", path.display()))?;
             let processes = json["processes"].as_array().into_iter().flatten();
             served += processes.filter_map(|one| one["acquisitions"].as_u64()).sum::<u64>();
         }
@@ -230,8 +222,7 @@ impl Running {
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
-        let [stdout, stderr] =
-            streams.map(|stream| stream.and_then(|thread| thread.join().ok()).unwrap_or_default());
+        let [stdout, stderr] = streams.map(|stream| stream.and_then(|thread| thread.join().ok()).unwrap_or_default());
         let output = Output { status, stdout, stderr };
         if status.success() {
             return Ok(output);
@@ -289,9 +280,8 @@ fn io<T>(result: std::io::Result<T>) -> Result<T, String> {
 
 /// Compressed with four threads; gzip, with nothing under it, must give back the same bytes.
 fn pigz(place: &Place) -> Result<(), String> {
-    let text: Vec<u8> = (0..600_000_u32)
-        .flat_map(|n| format!("{} ", n.wrapping_mul(2_654_435_761) >> 7).into_bytes())
-        .collect();
+    let text: Vec<u8> =
+        (0..600_000_u32).flat_map(|n| format!("{} ", n.wrapping_mul(2_654_435_761) >> 7).into_bytes()).collect();
     io(std::fs::write(place.file("text"), &text))?;
     done(place.command("pigz").args(["-k", "-p", "4", "-b", "128", "text"]))?;
     let back = done(place.native("gzip").args(["-dc", "text.gz"]))?;
@@ -326,8 +316,7 @@ fn git(place: &Place) -> Result<(), String> {
     git(&["fsck", "--full", "--strict"])?;
     git(&["clone", "-q", "--no-local", ".", "../clone"])?;
     let ours = done(place.native("git").args(["rev-parse", "HEAD^{tree}"]).current_dir(&repository))?;
-    let theirs =
-        done(place.native("git").args(["rev-parse", "HEAD^{tree}"]).current_dir(place.file("clone")))?;
+    let theirs = done(place.native("git").args(["rev-parse", "HEAD^{tree}"]).current_dir(place.file("clone")))?;
     same("the clone's tree", theirs.stdout, ours.stdout)
 }
 
@@ -340,15 +329,8 @@ fn sysbench(place: &Place) -> Result<(), String> {
     };
     let mutex = ["mutex", "--threads=8", "--mutex-num=2", "--mutex-locks=20000", "--mutex-loops=50", "run"];
     same("events of the mutex test", events(&done(place.command("sysbench").args(mutex))?)?, 8)?;
-    let threads = [
-        "threads",
-        "--threads=8",
-        "--thread-locks=2",
-        "--thread-yields=20",
-        "--events=3000",
-        "--time=50",
-        "run",
-    ];
+    let threads =
+        ["threads", "--threads=8", "--thread-locks=2", "--thread-yields=20", "--events=3000", "--time=50", "run"];
     same("events of the threads test", events(&done(place.command("sysbench").args(threads))?)?, 3000)
 }
 
@@ -400,9 +382,7 @@ fn clients(count: u32, act: impl Fn(u32) -> Result<(), String> + Sync) -> Result
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().map_err(|_| "a client panicked".to_owned())?)
+        threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a client panicked".to_owned())?)
     })
 }
 
@@ -463,11 +443,7 @@ fn redis(place: &Place) -> Result<(), String> {
             same("a value", line.read()?, n.to_string())?;
             line.ask("INCR n\r\n")?;
             if n == TIMES / 2 && index == 0 {
-                same(
-                    "the answer to BGSAVE",
-                    line.ask("BGSAVE\r\n")?,
-                    "+Background saving started".to_owned(),
-                )?;
+                same("the answer to BGSAVE", line.ask("BGSAVE\r\n")?, "+Background saving started".to_owned())?;
             }
         }
         Ok(())
@@ -503,46 +479,30 @@ fn mariadb(place: &Place) -> Result<(), String> {
         std::thread::sleep(Duration::from_millis(100));
     }
     let sql = |text: &str| {
-        let words = [
-            "--no-defaults",
-            "-uroot",
-            "--batch",
-            "--skip-column-names",
-            "--delimiter=//",
-            &socket,
-            "-e",
-            text,
-        ];
+        let words =
+            ["--no-defaults", "-uroot", "--batch", "--skip-column-names", "--delimiter=//", &socket, "-e", text];
         done(place.native("mariadb").args(words))
             .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     sql(
-        "DROP DATABASE IF EXISTS h // CREATE DATABASE h // CREATE TABLE h.c (n INT) ENGINE=InnoDB // INSERT INTO h.c VALUES (0)",
+        "DROP DATABASE IF EXISTS h // CREATE DATABASE h // CREATE TABLE h.c (n INT) ENGINE=InnoDB // INSERT INTO h.c \
+         VALUES (0)",
     )?;
     let raise = format!(
-        "BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; WHILE i < {TIMES} DO UPDATE h.c SET n = n + 1; SET i = i + 1; END WHILE; END"
+        "BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; WHILE i < {TIMES} DO UPDATE h.c SET n = n + 1; SET i = i + 1; END \
+         WHILE; END"
     );
     clients(4, |_| sql(&raise).map(drop))?;
     same("the counter", sql("SELECT n FROM h.c")?, (4 * TIMES).to_string())?;
     let bench = |what: &str| {
         let name = place.file("socket");
         let mut command = place.native("sysbench");
-        command.args([
-            "oltp_read_write",
-            "--db-driver=mysql",
-            "--mysql-user=root",
-            "--mysql-db=h",
-            "--tables=2",
-        ]);
+        command.args(["oltp_read_write", "--db-driver=mysql", "--mysql-user=root", "--mysql-db=h", "--tables=2"]);
         command.args(["--table-size=1000", "--threads=8", "--time=2", what]);
         done(command.arg(format!("--mysql-socket={}", name.display())))
     };
     bench("prepare")?;
     bench("run")?;
-    same(
-        "the check of the tables",
-        sql("CHECK TABLE h.sbtest1, h.sbtest2, h.c EXTENDED")?.matches("\tOK").count(),
-        3,
-    )?;
+    same("the check of the tables", sql("CHECK TABLE h.sbtest1, h.sbtest2, h.c EXTENDED")?.matches("\tOK").count(), 3)?;
     server.stop()
 }

@@ -1,8 +1,8 @@
 //! What the tests need besides cargo, and how it comes onto the machine.
 //!
-//! One table says which program serves which tests and which Debian package has it. `cargo xtask ci` looks through it first, and
-//! installs what is missing where it may: as root, where there is apt-get. Elsewhere it says what to install. A test that misses a
-//! program skips itself and says so, unless `CI` is set.
+//! One table says which program serves which tests and which Debian package has it. `cargo xtask ci` looks through it
+//! first, and installs what is missing where it may: as root, where there is apt-get. Elsewhere it says what to
+//! install. A test that misses a program skips itself and says so, unless `CI` is set.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,11 +51,7 @@ const MORE: &[Need] = &[
     Need { programs: &["javac"], package: "default-jdk-headless", why: "truth: programs in Java" },
     Need { programs: &["node"], package: "nodejs", why: "truth: programs in JavaScript" },
     Need { programs: &["ruby"], package: "ruby", why: "truth: programs in Ruby" },
-    Need {
-        programs: &["/usr/include/tbb/parallel_for.h"],
-        package: "libtbb-dev",
-        why: "truth: programs on TBB",
-    },
+    Need { programs: &["/usr/include/tbb/parallel_for.h"], package: "libtbb-dev", why: "truth: programs on TBB" },
     Need {
         programs: &["/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"],
         package: "libjemalloc2",
@@ -141,8 +137,7 @@ impl Need {
 /// The first of these programs that is there.
 pub fn found(programs: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let place =
-        |name: &&str| std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists());
+    let place = |name: &&str| std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists());
     // A path of its own stays as it is when it is joined.
     programs.iter().find_map(|name| if name.starts_with('/') { here(name) } else { place(name) })
 }

@@ -1,7 +1,8 @@
-//! Is the first finding right on programs whose fault is known by construction, and is there none where nothing is at fault?
+//! Is the first finding right on programs whose fault is known by construction, and is there none where nothing is at
+//! fault?
 //!
-//! `fixtures/truth/` holds the programs; each says its truth in its header ([`header`]). Each is built ([`build`]), recorded, and
-//! what the report says first is compared with the truth ([`judge`]); the tables are made in [`page`].
+//! `fixtures/truth/` holds the programs; each says its truth in its header ([`header`]). Each is built ([`build`]),
+//! recorded, and what the report says first is compared with the truth ([`judge`]); the tables are made in [`page`].
 
 mod build;
 mod header;
@@ -76,8 +77,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     println!("\n{}", page::totals(&rows, &skipped));
     if let Some(machine) = &options.write {
         let path = root().join(format!("docs/benchmarks/truth-{machine}.md"));
-        std::fs::write(&path, page::document(&rows, &skipped))
-            .map_err(|why| format!("{}: {why}", path.display()))?;
+        std::fs::write(&path, page::document(&rows, &skipped)).map_err(|why| format!("{}: {why}", path.display()))?;
         println!("wrote {}", path.display());
     }
     judge::goals(&rows)
@@ -109,8 +109,7 @@ impl Options {
                 "--cures" => options.with_cures = true,
                 "--list" => options.is_list = true,
                 "--write" => {
-                    options.write =
-                        Some(crate::run::machine(&[value()?.clone()], "truth --write")?.to_owned());
+                    options.write = Some(crate::run::machine(&[value()?.clone()], "truth --write")?.to_owned());
                 }
                 _ => return Err(format!("'{word}' is no option; {USAGE}")),
             }
@@ -131,13 +130,7 @@ impl Options {
 }
 
 /// Records one run and reads its report.
-fn record(
-    bench: &Bench,
-    program: &Program,
-    built: &Built,
-    variant: Variant,
-    user: User,
-) -> Result<Value, String> {
+fn record(bench: &Bench, program: &Program, built: &Built, variant: Variant, user: User) -> Result<Value, String> {
     let file = bench.fresh(&format!("{}-{}-{}.holdup", program.name, variant.name(), user.name()));
     let mut command = user.command(Path::new("timeout"));
     command.args(["--kill-after=5", LIMIT_S]).arg(&bench.holdup).arg("record").arg("-o").arg(&file).arg("--");

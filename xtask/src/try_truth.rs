@@ -112,9 +112,7 @@ fn remedies(trial: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn failed(trial: &Value) -> impl Iterator<Item = &str> {
-    remedies(trial)
-        .filter(|remedy| remedy["standing"] == "failed")
-        .filter_map(|remedy| remedy["name"].as_str())
+    remedies(trial).filter(|remedy| remedy["standing"] == "failed").filter_map(|remedy| remedy["name"].as_str())
 }
 
 fn winner_is_live(trial: &Value) -> bool {

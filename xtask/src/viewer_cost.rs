@@ -1,4 +1,5 @@
-//! What a page of five million switches costs: its size, how long it takes to open, how many frames a second it pans and zooms with.
+//! What a page of five million switches costs: its size, how long it takes to open, how many frames a second it pans
+//! and zooms with.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -56,8 +57,9 @@ struct Figures {
     frames: Vec<f64>,
 }
 
-/// Records, writes pages, opens them, and writes `docs/benchmarks/viewer-NAME.md`: the first argument is the machine's name, the
-/// second a recording to use for the large page instead of a new one. Where sysbench is, many threads are recorded as well.
+/// Records, writes pages, opens them, and writes `docs/benchmarks/viewer-NAME.md`: the first argument is the machine's
+/// name, the second a recording to use for the large page instead of a new one. Where sysbench is, many threads are
+/// recorded as well.
 pub fn write(arguments: &[String]) -> Result<(), String> {
     let machine = machine(arguments, "viewer-cost")?;
     let bench = Bench::new("viewer-cost")?;
@@ -98,13 +100,7 @@ fn cpus() -> usize {
 
 fn record(bench: &Bench, name: &str, words: &[&str]) -> Result<PathBuf, String> {
     let file = bench.fresh(&format!("{name}.holdup"));
-    output(
-        Command::new(&bench.holdup)
-            .args(["record", "--buffer", "65536", "-o"])
-            .arg(&file)
-            .arg("--")
-            .args(words),
-    )?;
+    output(Command::new(&bench.holdup).args(["record", "--buffer", "65536", "-o"]).arg(&file).arg("--").args(words))?;
     Ok(file)
 }
 
@@ -133,8 +129,7 @@ fn measure(bench: &Bench, program: &str, what: &'static str, file: &Path) -> Res
         what,
         recorded_bytes: size(file)?,
         switches: report["totals"]["switches"].as_u64().unwrap_or(0),
-        seconds: (report["end_ns"].as_f64().unwrap_or(0.0) - report["start_ns"].as_f64().unwrap_or(0.0))
-            / 1e9,
+        seconds: (report["end_ns"].as_f64().unwrap_or(0.0) - report["start_ns"].as_f64().unwrap_or(0.0)) / 1e9,
         written_s,
         page_bytes: size(&html)?,
         shown_ms: median(&shown),

@@ -33,27 +33,16 @@ const VIEWS: &[(&str, &str)] = &[
 const TAB: &str = "window.tab = (name) => { [...document.querySelectorAll('[role=tab]')].find((one) => one.textContent.startsWith(name)).click(); \
                    document.getElementById('tables').scrollIntoView(); }";
 
-/// Results to look at: the name of the page, and the words behind `holdup`; they are quick, for their figures do not matter.
+/// Results to look at: the name of the page, and the words behind `holdup`; they are quick, for their figures do not
+/// matter.
 const RESULTS: &[(&str, &[&str])] = &[
-    (
-        "bench",
-        &[
-            "bench",
-            "--lock",
-            "pthread,none,adaptive,ttas",
-            "--threads",
-            "1,2,4",
-            "--repeat",
-            "3",
-            "--no-reject",
-        ],
-    ),
+    ("bench", &["bench", "--lock", "pthread,none,adaptive,ttas", "--threads", "1,2,4", "--repeat", "3", "--no-reject"]),
     ("claims", &["reproduce", "intel", "--quick", "--repeat", "3", "--no-reject"]),
     ("try", &["try", "--budget", "20s", "--vary", "N=0.3,0.28,0.2,0.1"]),
 ];
 
-/// Makes a page of each kind and takes its pictures, in every width and both themes, and on paper; they go to target/viewer-shots,
-/// two of them to docs/images.
+/// Makes a page of each kind and takes its pictures, in every width and both themes, and on paper; they go to
+/// target/viewer-shots, two of them to docs/images.
 pub fn write(_: &[String]) -> Result<(), String> {
     let bench = Bench::new("viewer-shots")?;
     let program = browser::find().ok_or("there is no Chromium; HOLDUP_CHROMIUM names one")?;
@@ -137,9 +126,7 @@ fn shoot(browser: &mut Browser, file: &Path) -> Result<(), String> {
 
 /// Figures of a selection come when the window rests, and a way to a moment takes a while.
 fn rest(browser: &mut Browser) -> Result<(), String> {
-    browser
-        .eval("new Promise((resume) => setTimeout(() => requestAnimationFrame(() => resume(0)), 700))")
-        .map(drop)
+    browser.eval("new Promise((resume) => setTimeout(() => requestAnimationFrame(() => resume(0)), 700))").map(drop)
 }
 
 fn keep(file: &Path, bytes: &[u8]) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! The Windows build, and its tests under Wine.
 //!
-//! Everything runs in a Wine prefix of its own under the target folder. Nothing here looks at a time: Wine's are Wine's.
+//! Everything runs in a Wine prefix of its own under the target folder. Nothing here looks at a time: Wine's are
+//! Wine's.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +13,8 @@ use crate::setup;
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// Packages whose sources mean something on Windows: holdup-record imports and says that it cannot record; holdup-preload is Linux's.
+/// Packages whose sources mean something on Windows: holdup-record imports and says that it cannot record;
+/// holdup-preload is Linux's.
 const PACKAGES: &[&str] = &[
     "holdup-locks",
     "holdup-bench",
@@ -68,15 +70,11 @@ fn windows(args: &[&str]) -> Step {
 
 fn lints() -> Result<(), String> {
     let packages: Vec<&str> = PACKAGES.iter().flat_map(|name| ["--package", name]).collect();
-    windows(&["clippy", "--quiet", "--no-deps", "--all-targets"])
-        .args(&packages)
-        .args(&["--", "-D", "warnings"])
-        .run()
+    windows(&["clippy", "--quiet", "--no-deps", "--all-targets"]).args(&packages).args(&["--", "-D", "warnings"]).run()
 }
 
 fn locks(wine: &Wine) -> Result<(), String> {
-    let tests =
-        ["test", "--package", "holdup-locks", "--lib", "--test", "conformance", "--test", "techniques"];
+    let tests = ["test", "--package", "holdup-locks", "--lib", "--test", "conformance", "--test", "techniques"];
     wine.around(windows(&tests)).run()?;
     wine.around(windows(&["test", "--package", "holdup-bench", "--lib"])).run()
 }
@@ -131,11 +129,7 @@ impl Wine {
         }
         let library = library.display().to_string();
         let compiler = "x86_64-w64-mingw32-gcc";
-        Step::new(
-            compiler,
-            &["-O1", "-shared", "-o", &library, "fixtures/wine/bcryptprimitives.c", "-ladvapi32"],
-        )
-        .run()
+        Step::new(compiler, &["-O1", "-shared", "-o", &library, "fixtures/wine/bcryptprimitives.c", "-ladvapi32"]).run()
     }
 
     /// Ends the processes of this prefix, and of no other.
@@ -171,9 +165,7 @@ impl Ran {
     fn ends_with(self, code: i32) -> Result<Ran, String> {
         match self.code == Some(code) {
             true => Ok(self),
-            false => {
-                Err(format!("'{}' ended with {:?}, not {code}:\n{}", self.command, self.code, self.text))
-            }
+            false => Err(format!("'{}' ended with {:?}, not {code}:\n{}", self.command, self.code, self.text)),
         }
     }
 
@@ -226,9 +218,7 @@ impl Place<'_> {
                 Some(_) => {}
             }
         }
-        for own in
-            ["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore"]
-        {
+        for own in ["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore"] {
             if !locks.iter().any(|lock| lock == own) {
                 return Err(format!("'holdup list locks' lacks {own}: {locks:?}"));
             }
@@ -245,13 +235,8 @@ impl Place<'_> {
         let run = self.holdup(&format!(
             "bench --lock {list} --threads 2 --duration 10ms --repeat 1 --seed 1 --html page.html {STORE}"
         ))?;
-        run.ends_with(0)?.says(&[
-            "translated: measured under Wine",
-            "critical-section",
-            "these times are Wine's",
-        ])?;
-        let page = std::fs::read_to_string(self.folder.join("page.html"))
-            .map_err(|why| format!("page.html: {why}"))?;
+        run.ends_with(0)?.says(&["translated: measured under Wine", "critical-section", "these times are Wine's"])?;
+        let page = std::fs::read_to_string(self.folder.join("page.html")).map_err(|why| format!("page.html: {why}"))?;
         if !page.contains("measured under Wine") {
             return Err("the page does not say that Wine's times are Wine's".to_owned());
         }
@@ -267,13 +252,9 @@ impl Place<'_> {
 
     /// The objects of 1998 themselves.
     fn time_mutex(&self) -> Result<(), String> {
-        for (which, object) in [
-            (1, "critical-section"),
-            (2, "critical-section"),
-            (3, "win-mutex"),
-            (4, "win-event"),
-            (5, "win-semaphore"),
-        ] {
+        for (which, object) in
+            [(1, "critical-section"), (2, "critical-section"), (3, "win-mutex"), (4, "win-event"), (5, "win-semaphore")]
+        {
             let ran = self.holdup(&format!("timemutex {which} 1 1 4 --iterations 500"))?;
             ran.ends_with(0)?.says(&[&format!("({object})"), "switches n/a", "these times are Wine's"])?;
         }
@@ -314,15 +295,9 @@ impl Place<'_> {
     }
 
     fn refusals(&self) -> Result<(), String> {
-        for words in [
-            "record -- cmd",
-            "try -- cmd",
-            "with --lock spin-learn -- cmd",
-            "selftest",
-            "doctor",
-            "demo",
-            "run peers",
-        ] {
+        for words in
+            ["record -- cmd", "try -- cmd", "with --lock spin-learn -- cmd", "selftest", "doctor", "demo", "run peers"]
+        {
             self.holdup(words)?.ends_with(2)?.says(&["inux"])?;
         }
         Ok(())
@@ -342,8 +317,7 @@ fn cells_are_fine(json: &str, locks: &[String]) -> Result<(), String> {
         let samples = cell["samples"].as_array().ok_or_else(|| format!("a cell without samples: {cell}"))?;
         let good = |sample: &Value| {
             let measured = &sample["sample"];
-            measured["elapsed_ns"].as_u64().is_some_and(|ns| ns > 0)
-                && measured["voluntary_switches"].is_null()
+            measured["elapsed_ns"].as_u64().is_some_and(|ns| ns > 0) && measured["voluntary_switches"].is_null()
         };
         if samples.is_empty() || !samples.iter().all(good) {
             let failures: Vec<&Value> = samples.iter().map(|sample| &sample["failure"]).collect();

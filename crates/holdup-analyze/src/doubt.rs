@@ -1,7 +1,8 @@
 //! Why a recording without findings is no all-clear: silence must be earned.
 //!
-//! "No findings" means something only if what threads did is known: of their time at most a tenth may be unknown, no more than a
-//! hundredth of the events lost, about as many switches recorded as the kernel counted, and the program must have run for a moment.
+//! "No findings" means something only if what threads did is known: of their time at most a tenth may be unknown, no
+//! more than a hundredth of the events lost, about as many switches recorded as the kernel counted, and the program
+//! must have run for a moment.
 
 use crate::facts::{AccountState, Facts};
 

@@ -1,10 +1,10 @@
 //! What a recording says once it is added up: the numbers that findings judge and reports show.
 //!
-//! Every duration is in nanoseconds, every figure covers the recording from [`Facts::start_ns`] to [`Facts::end_ns`] unless it
-//! says otherwise. A figure that was not recorded at this grade is `None`, never zero.
+//! Every duration is in nanoseconds, every figure covers the recording from [`Facts::start_ns`] to [`Facts::end_ns`]
+//! unless it says otherwise. A figure that was not recorded at this grade is `None`, never zero.
 //!
-//! Their JSON and its schema are derived here: a key is a field's name, its description the field's comment. What is skipped is
-//! either not reported, or named by the program, which knows how places are called.
+//! Their JSON and its schema are derived here: a key is a field's name, its description the field's comment. What is
+//! skipped is either not reported, or named by the program, which knows how places are called.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,8 @@ pub struct Facts {
     /// Where threads left the CPU because of each other (waits on a futex of any kind, yields), most often first.
     #[serde(skip)]
     pub switch_sites: Vec<Site>,
-    /// CPU samples in the kernel by the function of the program that called it, most first; without the kernel's own frames.
+    /// CPU samples in the kernel by the function of the program that called it, most first; without the kernel's own
+    /// frames.
     #[serde(skip)]
     pub kernel_sites: Vec<Site>,
     /// The part of these in the kernel's futex code.
@@ -114,7 +115,8 @@ pub struct Totals {
     pub run_ns: Histogram,
     /// Time between being made runnable and running, where it is known.
     pub run_delay_ns: Histogram,
-    /// Time during which so many threads were running or runnable: entry n for exactly n, the last for that many and more.
+    /// Time during which so many threads were running or runnable: entry n for exactly n, the last for that many and
+    /// more.
     pub runnable_ns: Vec<u64>,
     /// CPU samples in user code.
     pub user_samples: u64,
@@ -301,10 +303,7 @@ impl AccountState {
 
     /// Whether the thread is off the CPU and cannot run before something happens.
     pub fn is_wait(self) -> bool {
-        !matches!(
-            self,
-            AccountState::Running | AccountState::Spinning | AccountState::CpuOwn | AccountState::CpuOther
-        )
+        !matches!(self, AccountState::Running | AccountState::Spinning | AccountState::CpuOwn | AccountState::CpuOther)
     }
 }
 
@@ -446,7 +445,8 @@ pub enum Reason {
     Peer,
     /// It could run, but another thread of the target had its CPU.
     Preempted,
-    /// It could run, but for most of the time its CPU was not with the target: other programs had it, or the hypervisor.
+    /// It could run, but for most of the time its CPU was not with the target: other programs had it, or the
+    /// hypervisor.
     Displaced,
     /// It gave the CPU away (`sched_yield`).
     Yielded,
@@ -456,8 +456,8 @@ pub enum Reason {
     Starting,
     /// It left for a reason that is not known (events were lost).
     Unknown,
-    /// Waiting for what a futex stands for. Stands last because serde wants what has no word of its own there; its number keeps
-    /// it first in order.
+    /// Waiting for what a futex stands for. Stands last because serde wants what has no word of its own there; its
+    /// number keeps it first in order.
     #[serde(untagged)]
     Futex(Primitive) = 0,
 }
@@ -518,20 +518,13 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    /// Whether a wait means that another thread is in the way; `false` for waits that a program makes when it has nothing to do.
+    /// Whether a wait means that another thread is in the way; `false` for waits that a program makes when it has
+    /// nothing to do.
     pub fn is_contention(self) -> bool {
         use Primitive::*;
         matches!(
             self,
-            Mutex
-                | PiMutex
-                | RustMutex
-                | ParkingLotMutex
-                | OtherLock
-                | RwLock
-                | Libc
-                | InterpreterLock
-                | SemaphoreLock
+            Mutex | PiMutex | RustMutex | ParkingLotMutex | OtherLock | RwLock | Libc | InterpreterLock | SemaphoreLock
         )
     }
 }
@@ -541,8 +534,8 @@ impl Primitive {
 pub struct LockFacts {
     /// Which process it is in.
     pub pid: Pid,
-    /// Its address; null where the futex is not the lock (parking_lot parks each thread on a word of its own): there the lock is
-    /// known by where it is taken.
+    /// Its address; null where the futex is not the lock (parking_lot parks each thread on a word of its own): there
+    /// the lock is known by where it is taken.
     #[serde(rename = "address", serialize_with = "optional::<_, Hex, _>")]
     #[schemars(with = "Option<Hex>")]
     pub addr: Option<u64>,
@@ -570,8 +563,8 @@ pub struct LockFacts {
     #[serde(serialize_with = "rows::<_, Holder, _>")]
     #[schemars(with = "Vec<Holder>")]
     pub waiters: Vec<(Tid, OffTime)>,
-    /// Threads that ended waits (the former holders), with how often and how long the waits were, most time first; thread 0 stands
-    /// for those that were not recorded.
+    /// Threads that ended waits (the former holders), with how often and how long the waits were, most time first;
+    /// thread 0 stands for those that were not recorded.
     pub holders: Vec<Holder>,
     /// Where it is waited for, most time first.
     #[serde(skip)]
@@ -634,7 +627,8 @@ pub struct Holder {
     pub ns: u64,
 }
 
-/// What holders did between the later of (the wait's beginning, the holder's own last wait for the lock) and the release.
+/// What holders did between the later of (the wait's beginning, the holder's own last wait for the lock) and the
+/// release.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct HolderDoing {
     /// Time that holders ran while others waited.
@@ -679,7 +673,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// The innermost frame of the program itself: the function that called `lock`. The innermost of all if there is none.
+    /// The innermost frame of the program itself: the function that called `lock`. The innermost of all if there is
+    /// none.
     pub fn caller(&self) -> Option<&Frame> {
         self.trail.iter().find(|frame| frame.role == crate::Role::Program).or(self.trail.first())
     }

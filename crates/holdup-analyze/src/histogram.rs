@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Counts of durations in buckets whose width is at most an eighth of their value: percentiles are exact to 12.5%, sums, means,
-/// smallest and largest exactly.
+/// Counts of durations in buckets whose width is at most an eighth of their value: percentiles are exact to 12.5%,
+/// sums, means, smallest and largest exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "Distribution")]
 pub struct Histogram {

@@ -1,8 +1,9 @@
 //! From a recording to who holds whom up.
 //!
-//! Events go in one by one ([`Analysis::feed`]), what they mean comes out ([`Report`]): facts about threads, locks, pairs and
-//! code, findings in order of what they cost, and problems of the recording itself. The crate is pure: it reads no clock, opens no
-//! file, starts no thread and never fails. Bytes of binaries come from the caller through [`Modules`].
+//! Events go in one by one ([`Analysis::feed`]), what they mean comes out ([`Report`]): facts about threads, locks,
+//! pairs and code, findings in order of what they cost, and problems of the recording itself. The crate is pure: it
+//! reads no clock, opens no file, starts no thread and never fails. Bytes of binaries come from the caller through
+//! [`Modules`].
 #![forbid(unsafe_code)]
 
 mod analysis;
@@ -19,9 +20,9 @@ mod timeline;
 pub use analysis::{Analysis, Options, Report};
 pub use doubt::Doubt;
 pub use facts::{
-    Account, AccountState, Blame, Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass,
-    Leaf, LockFacts, LockName, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts,
-    Reason, Site, ThreadFacts, Totals, Wakings,
+    Account, AccountState, Blame, Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf,
+    LockFacts, LockName, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site,
+    ThreadFacts, Totals, Wakings,
 };
 pub use finding::{Command, Cure, Evidence, Finding, Kind, Moment, Subject, Unit, vocabulary};
 pub use histogram::Histogram;

@@ -7,8 +7,9 @@
 //! B: ##mmmm####M#####
 //! ```
 //!
-//! One line per thread, one character per tick. A thread exists from its first character to its last; spaces before and after
-//! are time in which it does not. Lines of equal length end with the recording, shorter ones by the thread's exit.
+//! One line per thread, one character per tick. A thread exists from its first character to its last; spaces before and
+//! after are time in which it does not. Lines of equal length end with the recording, shorter ones by the thread's
+//! exit.
 //!
 //! | character | the thread |
 //! |---|---|
@@ -45,8 +46,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdup_trace::{
-    CallNumber, Ending, Event, FutexOp, Grade, Header, Machine, NO_CPU, OffCpu, Pid, Stack, StackId, Stacks,
-    Target, ThreadUsage, Tid, What,
+    CallNumber, Ending, Event, FutexOp, Grade, Header, Machine, NO_CPU, OffCpu, Pid, Stack, StackId, Stacks, Target,
+    ThreadUsage, Tid, What,
 };
 
 use crate::facts::{LockName, Primitive};
@@ -378,9 +379,7 @@ impl Drawing {
         }
         let cell = match meaning.split_once(' ') {
             Some(("refused", on)) => Cell::Run(Act { refused: on.chars().next(), ..Act::default() }),
-            Some(("timeout", on)) => {
-                Cell::Wait { futex: on.chars().next().unwrap_or_default(), timeout: true }
-            }
+            Some(("timeout", on)) => Cell::Wait { futex: on.chars().next().unwrap_or_default(), timeout: true },
             Some(("in", function)) => {
                 let kernel = function.ends_with(", kernel");
                 self.run_in.push((function.trim_end_matches(", kernel").to_owned(), kernel));
@@ -509,10 +508,8 @@ impl Player {
         };
         let futexes = drawing.futexes.clone();
         let count = threads.len();
-        let usage = threads
-            .iter()
-            .map(|thread| ThreadUsage { priority: thread.priority, ..ThreadUsage::default() })
-            .collect();
+        let usage =
+            threads.iter().map(|thread| ThreadUsage { priority: thread.priority, ..ThreadUsage::default() }).collect();
         Player {
             drawing,
             schedule: Schedule { header, tick_ns, threads, futexes, ..Schedule::default() },
@@ -606,9 +603,7 @@ impl Player {
             let allowed = after == Cell::Ready || after.runs();
             if !allowed {
                 let name = &self.schedule.threads[thread].name;
-                return Err(format!(
-                    "thread {name} goes from one wait to another at tick {tick} and never runs"
-                ));
+                return Err(format!("thread {name} goes from one wait to another at tick {tick} and never runs"));
             }
         }
         Ok(())
@@ -644,11 +639,8 @@ impl Player {
 
     fn futex_wait(&mut self, thread: usize, futex: char, tick: usize) {
         let kind = self.schedule.futexes[&futex].kind();
-        let stack = Some(self.stack(
-            &[],
-            &[(kind.wait, Role::Lock), (&format!("take_{futex}"), Role::Program)],
-            thread,
-        ));
+        let stack =
+            Some(self.stack(&[], &[(kind.wait, Role::Lock), (&format!("take_{futex}"), Role::Program)], thread));
         let addr = self.futex_addr(futex, thread);
         let what = What::FutexWait { op: FutexOp(kind.wait_op), addr, value: 2, stack };
         self.emit(Phase::Enter, thread, tick, what);
@@ -870,10 +862,7 @@ mod tests {
         )
         .unwrap();
         let a = of(&schedule, "A");
-        assert!(
-            a.iter()
-                .any(|(t, what)| *t == 2 && matches!(what, What::SwitchOut { off: OffCpu::Runnable, .. }))
-        );
+        assert!(a.iter().any(|(t, what)| *t == 2 && matches!(what, What::SwitchOut { off: OffCpu::Runnable, .. })));
         assert!(a.iter().any(|(t, what)| *t == 5 && matches!(what, What::Call { nr: CallNumber(24), .. })));
         let b = of(&schedule, "B");
         assert!(matches!(b[0], (2, What::Started { parent: Some(Tid(101)), .. })));

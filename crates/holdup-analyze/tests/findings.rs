@@ -72,8 +72,7 @@ fn batches_are_no_ping_pong() {
 #[test]
 fn four_threads_in_a_ring_switch_too_often() {
     let threads = [("A", "#", "#Tsss"), ("B", "#", "t#Utt"), ("C", "#", "uu#Vu"), ("D", "#", "Svvv#")];
-    let report =
-        report("tick 20us\ns = semaphore\nt = semaphore\nu = semaphore\nv = semaphore", &threads, 500);
+    let report = report("tick 20us\ns = semaphore\nt = semaphore\nu = semaphore\nv = semaphore", &threads, 500);
     assert_eq!(kinds(&report), [Kind::ExcessiveSwitching]);
 }
 
@@ -166,12 +165,7 @@ fn healthy_programs_have_no_findings() {
             100,
         ),
         ("a pipeline with batches", "tick 1ms", &[("A", "#", "####C#####"), ("B", "#", "#ccc######")], 50),
-        (
-            "a lock that is rarely in the way",
-            "tick 100us",
-            &[("A", "", &rare(true)), ("B", "", &rare(false))],
-            10,
-        ),
+        ("a lock that is rarely in the way", "tick 100us", &[("A", "", &rare(true)), ("B", "", &rare(false))], 10),
         ("a convoy of ten milliseconds", "tick 50us", &[("A", "#", "##Mm"), ("B", "#", "Mm##")], 50),
     ];
     for (name, head, threads, times) in shapes {

@@ -5,8 +5,7 @@ use holdup_analyze::{Kind, vocabulary};
 const PAGE: &str = include_str!("../../../docs/findings.md");
 
 /// What the sections of every kind have.
-const PARTS: &[&str] =
-    &["**Signs and thresholds.**", "**How it can be wrong.**", "**Cure.**", "**Proof.**", "```"];
+const PARTS: &[&str] = &["**Signs and thresholds.**", "**How it can be wrong.**", "**Cure.**", "**Proof.**", "```"];
 
 /// Headings and texts of the sections.
 fn sections() -> Vec<(&'static str, &'static str)> {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use holdup_analyze::schedule::Schedule;
 use holdup_analyze::{Analysis, Facts, NoModules, Options, Problem, Report};
 use holdup_trace::{
-    CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, OffCpu, Pid, Stack,
-    StackId, Stacks, ThreadUsage, Tid, What,
+    CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, OffCpu, Pid, Stack, StackId, Stacks,
+    ThreadUsage, Tid, What,
 };
 use proptest::prelude::*;
 
@@ -26,7 +26,8 @@ fn check(report: &Report) {
     }
 }
 
-/// Runs of one thread: what it does, and for how many ticks. Every other run is on a CPU, so that it is a possible life.
+/// Runs of one thread: what it does, and for how many ticks. Every other run is on a CPU, so that it is a possible
+/// life.
 fn life() -> impl Strategy<Value = String> {
     let off = prop_oneof![
         Just('~'),

@@ -54,8 +54,7 @@ fn c_ns(program: &Path) -> Result<f64, String> {
 }
 
 fn ours_ns(workload: &str) -> Result<f64, String> {
-    let words =
-        ["lock=none", "threads=1", &format!("workload={workload}"), &format!("iterations={ITERATIONS}")];
+    let words = ["lock=none", "threads=1", &format!("workload={workload}"), &format!("iterations={ITERATIONS}")];
     let spec = Spec::from_words(words).map_err(|error| error.to_string())?;
     let sample = holdup_bench::measure(&spec).map_err(|failure| failure.detail)?;
     Ok(sample.elapsed_ns as f64 / sample.ops() as f64)

@@ -11,8 +11,8 @@ pub const HAS_X86: bool = cfg!(target_arch = "x86_64");
 pub fn compare_exchange_8b(word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
     let (mut low, mut high) = (old as u32, (old >> 32) as u32);
     let swapped: u8;
-    // SAFETY: the address is a valid, aligned 64-bit word that is only accessed atomically. rbx, which the compiler keeps for
-    // itself, is put back before the block ends; the other registers are named.
+    // SAFETY: the address is a valid, aligned 64-bit word that is only accessed atomically. rbx, which the compiler
+    // keeps for itself, is put back before the block ends; the other registers are named.
     unsafe {
         std::arch::asm!(
             "xchg {new_low}, rbx",

@@ -1,5 +1,5 @@
-//! A small program with a lock problem, for those who have none at hand: eight threads sell tickets, and each sale takes one lock
-//! for some tens of nanoseconds.
+//! A small program with a lock problem, for those who have none at hand: eight threads sell tickets, and each sale
+//! takes one lock for some tens of nanoseconds.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -26,9 +26,7 @@ pub fn sell(words: &[String]) -> String {
     std::thread::scope(|scope| {
         for seller in 0..SELLERS {
             // A thread that cannot be had sells nothing.
-            let _ = std::thread::Builder::new()
-                .name(format!("seller-{seller}"))
-                .spawn_scoped(scope, sell_tickets);
+            let _ = std::thread::Builder::new().name(format!("seller-{seller}")).spawn_scoped(scope, sell_tickets);
         }
         std::thread::sleep(time);
         CLOSED.store(true, Ordering::Relaxed);

@@ -9,14 +9,12 @@ use crate::arch;
 use crate::spec::work::format_ns;
 use crate::sys;
 
-/// Names and values that describe the machine, in the order in which reports show them: `cpu`, `cpus_online`, `cpus_allowed`,
-/// `kernel`, `governor`, `virtualised`, `load_before`, `clock_source`, `clock_ns`, `libc`, `counters`, `slice` ...
-/// A fact that cannot be had has the value `n/a` with the reason.
+/// Names and values that describe the machine, in the order in which reports show them: `cpu`, `cpus_online`,
+/// `cpus_allowed`, `kernel`, `governor`, `virtualised`, `load_before`, `clock_source`, `clock_ns`, `libc`, `counters`,
+/// `slice` ... A fact that cannot be had has the value `n/a` with the reason.
 pub fn describe() -> Vec<(&'static str, String)> {
     let or_why = |fact: Result<String, String>| fact.unwrap_or_else(|why| format!("n/a ({why})"));
-    let ns = |cost: Option<f64>| {
-        cost.map_or_else(|| "n/a (not on this system)".to_owned(), |ns| format!("{ns:.1}"))
-    };
+    let ns = |cost: Option<f64>| cost.map_or_else(|| "n/a (not on this system)".to_owned(), |ns| format!("{ns:.1}"));
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let allowed = sys::allowed_cpus().iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let clocks = clock_costs();
@@ -27,10 +25,7 @@ pub fn describe() -> Vec<(&'static str, String)> {
         ("kernel", or_why(sys::facts::kernel())),
         ("translated_by", translated_by().unwrap_or_else(|| "nothing".to_owned())),
         ("governor", or_why(sys::facts::governor())),
-        (
-            "virtualised",
-            or_why(arch::is_virtual().map(yes).ok_or_else(|| "the processor does not say".to_owned())),
-        ),
+        ("virtualised", or_why(arch::is_virtual().map(yes).ok_or_else(|| "the processor does not say".to_owned()))),
         ("load_before", or_why(sys::facts::load())),
         ("clock_source", or_why(sys::facts::clock_source())),
         ("clock_ns", ns(Some(clocks.clock_ns))),
@@ -136,12 +131,7 @@ impl Window {
 ///
 /// Idle time is precise but told in ticks of 10 ms per CPU; a figure below that is no evidence of anybody, so the
 /// resolution is taken off.
-fn contamination(
-    before: sys::CpuTimes,
-    after: sys::CpuTimes,
-    capacity_ns: f64,
-    own_ns: f64,
-) -> Contamination {
+fn contamination(before: sys::CpuTimes, after: sys::CpuTimes, capacity_ns: f64, own_ns: f64) -> Contamination {
     let idle_ns = after.idle_ns.saturating_sub(before.idle_ns) as f64;
     let steal_ns = after.steal_ns.saturating_sub(before.steal_ns) as f64;
     let others_ns = capacity_ns - idle_ns - steal_ns - own_ns - after.resolution_ns as f64;
@@ -164,10 +154,7 @@ mod tests {
         let share = |idle, steal, own| contamination(after(0, 0), after(idle, steal), 1e9, own);
         assert_eq!(share(500_000_000, 0, 480e6), Contamination::default());
         let busy = share(100_000_000, 80_000_000, 300e6);
-        assert!(
-            (busy.background_share - 0.5).abs() < 1e-9 && (busy.steal_share - 0.08).abs() < 1e-9,
-            "{busy:?}"
-        );
+        assert!((busy.background_share - 0.5).abs() < 1e-9 && (busy.steal_share - 0.08).abs() < 1e-9, "{busy:?}");
         let less = share(990_000_000, 0, 300e6);
         assert_eq!(less.background_share, 0.0, "rounding is no negative background");
     }
@@ -185,8 +172,6 @@ mod tests {
     fn clock_reads_cost_something() {
         let costs = clock_costs();
         assert!(costs.clock_ns > 0.0);
-        assert!(
-            costs.system_call_ns.is_none_or(|ns| ns > 0.0) && costs.time_stamp_ns.is_none_or(|ns| ns > 0.0)
-        );
+        assert!(costs.system_call_ns.is_none_or(|ns| ns > 0.0) && costs.time_stamp_ns.is_none_or(|ns| ns > 0.0));
     }
 }

@@ -8,7 +8,8 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The measured part of one run: warm-up, start and end of the worker process are outside. Null is what the system does not count.
+/// The measured part of one run: warm-up, start and end of the worker process are outside. Null is what the system does
+/// not count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Sample {
     /// From the release of the start barrier until the last thread finished.
@@ -29,8 +30,9 @@ pub struct Sample {
     pub thread_ops: Vec<u64>,
     /// When each thread finished, counted from the start: early finishers show here.
     pub thread_finish_ns: Vec<u64>,
-    /// Switches of each thread from its start to its finish, warm-up included, as the kernel counts them: what a recording of the
-    /// worker must show for the threads `measure-0`, `measure-1` ... Empty where it does not count. The store does not keep it.
+    /// Switches of each thread from its start to its finish, warm-up included, as the kernel counts them: what a
+    /// recording of the worker must show for the threads `measure-0`, `measure-1` ... Empty where it does not count.
+    /// The store does not keep it.
     #[serde(skip)]
     pub thread_life_switches: Vec<u64>,
     /// Lock acquisitions by all threads (depth and nesting count each lock call; 0 with `--lock none`).
@@ -71,7 +73,8 @@ pub struct Latency {
     pub p999_ns: u64,
     /// Longest wait seen among the timed ones.
     pub max_ns: u64,
-    /// Sum of the timed ones: with `sampled_every` 1, all the time that threads spent to acquire. The store does not keep it.
+    /// Sum of the timed ones: with `sampled_every` 1, all the time that threads spent to acquire. The store does not
+    /// keep it.
     #[serde(skip)]
     pub sum_ns: u64,
     /// Cost of the two clock reads around a timed acquisition.
@@ -186,11 +189,9 @@ impl Sample {
             "thread_finish_ns" => self.thread_finish_ns = numbers(rest)?,
             "thread_life_switches" => self.thread_life_switches = numbers(rest)?,
             "latency_ns" => {
-                let [count, sampled_every, p50_ns, p90_ns, p99_ns, p999_ns, max_ns] =
-                    numbers(rest)?.try_into().ok()?;
+                let [count, sampled_every, p50_ns, p90_ns, p99_ns, p999_ns, max_ns] = numbers(rest)?.try_into().ok()?;
                 let latency = self.latency.get_or_insert_default();
-                *latency =
-                    Latency { count, sampled_every, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, ..*latency };
+                *latency = Latency { count, sampled_every, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, ..*latency };
             }
             "latency_sum_ns" => self.latency.get_or_insert_default().sum_ns = one()?,
             "latency_cost" => {
@@ -297,10 +298,7 @@ mod tests {
 
     #[test]
     fn broken_text_names_its_line() {
-        assert_eq!(
-            Sample::from_text("elapsed_ns x"),
-            Err("unreadable sample line 'elapsed_ns x'".to_owned())
-        );
+        assert_eq!(Sample::from_text("elapsed_ns x"), Err("unreadable sample line 'elapsed_ns x'".to_owned()));
         assert!(Sample::from_text("what 1").is_err());
         assert!(Sample::from_text("").is_err());
     }

@@ -48,9 +48,8 @@ fn small_workloads_do_what_was_asked() {
 
 #[test]
 fn every_lock_counts_right() {
-    for entry in locks::all()
-        .iter()
-        .filter(|entry| !entry.is_map() && !entry.name.starts_with("broken") && entry.name != "none")
+    for entry in
+        locks::all().iter().filter(|entry| !entry.is_map() && !entry.name.starts_with("broken") && entry.name != "none")
     {
         for words in ["iterations=500", "iterations=300 depth=2 nest=2"] {
             let words = format!("lock={} workload=counter threads=2 {words}", entry.name);
@@ -147,7 +146,8 @@ fn db_splits_its_iterations_and_checks_its_updates() {
     for table in ["one", "7", "entry"] {
         for lock in ["adaptive", "pthread", "none"] {
             let words = format!(
-                "lock={lock} workload=db table={table} entries=20 threads=3 iterations=1001 read=0 update=5units mix=40:60"
+                "lock={lock} workload=db table={table} entries=20 threads=3 iterations=1001 read=0 update=5units \
+                 mix=40:60"
             );
             let sample = sample(&words);
             assert_eq!(sample.thread_ops, [334, 334, 333], "{words}");
@@ -167,8 +167,7 @@ fn parallel_for_claims_every_index_once() {
     }
     for counter in counters {
         for chunk in [1, 64] {
-            let words =
-                format!("workload=parallel-for counter={counter} chunk={chunk} threads=3 iterations=10001");
+            let words = format!("workload=parallel-for counter={counter} chunk={chunk} threads=3 iterations=10001");
             let sample = sample(&words);
             assert_eq!(sample.ops(), 10_001, "{words}");
             let claims = if counter == "mutex" { 10_001_u64.div_ceil(chunk)..=u64::MAX } else { 0..=0 };
@@ -179,9 +178,7 @@ fn parallel_for_claims_every_index_once() {
 
 #[test]
 fn packets_come_back_as_often_as_they_went() {
-    for words in
-        ["threads=1", "threads=2", "threads=4 batch=7", "threads=2 lock=adaptive hold=1us gap=exp:1us"]
-    {
+    for words in ["threads=1", "threads=2", "threads=4 batch=7", "threads=2 lock=adaptive hold=1us gap=exp:1us"] {
         let sample = sample(&format!("workload=ping-pong iterations=500 {words}"));
         assert!(sample.thread_ops.iter().all(|&ops| ops == 500), "{words}: {sample:?}");
         assert!(extra(&sample, "round_trips_per_s").unwrap() > 0.0);

@@ -113,10 +113,10 @@
 /**
  * A fixed number of locks for any number of objects: a key, such as an object's address, picks its lock.
  *
- * The same key always meets the same lock; two keys share one with probability 1 in the number of locks. So a million objects need
- * no million locks, and an object can be freed safely, because its lock does not live in it. Because keys share locks, **never
- * lock a second key while holding one**: take several at once with holdup_table_lock_many. The locks are holdup_adaptive_t, on
- * cache lines of their own: 128 bytes each.
+ * The same key always meets the same lock; two keys share one with probability 1 in the number of locks. So a million
+ * objects need no million locks, and an object can be freed safely, because its lock does not live in it. Because keys
+ * share locks, **never lock a second key while holding one**: take several at once with holdup_table_lock_many. The
+ * locks are holdup_adaptive_t, on cache lines of their own: 128 bytes each.
  */
 typedef struct holdup_table_t holdup_table_t;
 
@@ -325,9 +325,10 @@ typedef struct holdup_pipe_t {
 /**
  * Lets at most N threads be active; the others sleep in the kernel, first come, first served.
  *
- * For programs that slow down when too many threads want one lock: put the gate around the whole of a thread's work. Cost: about
- * as much as a lock while it is open, a sleep and a wake-up when it is full. Not for short sections, and never to be entered
- * while holding a lock that those inside need. Initialise it with HOLDUP_GATE_INIT(N) or holdup_gate_init.
+ * For programs that slow down when too many threads want one lock: put the gate around the whole of a thread's work.
+ * Cost: about as much as a lock while it is open, a sleep and a wake-up when it is full. Not for short sections, and
+ * never to be entered while holding a lock that those inside need. Initialise it with HOLDUP_GATE_INIT(N) or
+ * holdup_gate_init.
  */
 typedef struct holdup_gate_t {
   uint64_t opaque[3];
@@ -346,8 +347,8 @@ typedef struct HOLDUP_ALIGNED(128) holdup_counter_t {
 /**
  * Claims on a range of indices: every index exactly once, by whichever thread asks. 256 bytes.
  *
- * For parallel loops. A claim carries no data: what the bodies write reaches others through the join at the loop's end. Not for
- * bodies of equal, known length: split those up front. Initialise it with holdup_chunks_init_fixed or
+ * For parallel loops. A claim carries no data: what the bodies write reaches others through the join at the loop's
+ * end. Not for bodies of equal, known length: split those up front. Initialise it with holdup_chunks_init_fixed or
  * holdup_chunks_init_guided; it needs no end.
  */
 typedef struct HOLDUP_ALIGNED(128) holdup_chunks_t {
@@ -1185,7 +1186,8 @@ struct holdup_table_t *holdup_table_create(size_t locks) HOLDUP_NOEXCEPT;
 /**
  * Ends a table whose locks are free, and frees its memory; NULL does nothing.
  *
- * Wait until every other thread's last unlock has returned. A library with checks prints a message and aborts if a lock is held.
+ * Wait until every other thread's last unlock has returned. A library with checks prints a message and aborts if a
+ * lock is held.
  */
 void holdup_table_destroy(struct holdup_table_t *table) HOLDUP_NOEXCEPT;
 
@@ -1200,7 +1202,8 @@ size_t holdup_table_locks(const struct holdup_table_t *table) HOLDUP_NOEXCEPT;
 uint64_t holdup_key_of(const void *object) HOLDUP_NOEXCEPT;
 
 /**
- * Returns the key of `size` bytes, such as a name: a hash of them, the same in every run. Cost: about 2 ns and 1 ns per 8 bytes.
+ * Returns the key of `size` bytes, such as a name: a hash of them, the same in every run. Cost: about 2 ns and 1 ns
+ * per 8 bytes.
  *
  * Not for keys that an attacker chooses to collide.
  */
@@ -1212,7 +1215,8 @@ uint64_t holdup_key_of_bytes(const void *bytes, size_t size) HOLDUP_NOEXCEPT;
 size_t holdup_table_slot(const struct holdup_table_t *table, uint64_t key) HOLDUP_NOEXCEPT;
 
 /**
- * Returns where a lock of the table is, by its number from holdup_table_slot: for tools, such as ThreadSanitizer's annotations.
+ * Returns where a lock of the table is, by its number from holdup_table_slot: for tools, such as ThreadSanitizer's
+ * annotations.
  *
  * The lock may be used as a holdup_adaptive_t there, but not destroyed.
  */
@@ -1221,8 +1225,8 @@ void *holdup_table_address(const struct holdup_table_t *table, size_t slot) HOLD
 /**
  * Waits for the key's lock. Never fails. Cost: that of holdup_adaptive_lock.
  *
- * A thread that holds this lock already, by this key or another that shares it, waits for ever; a library with checks prints a
- * message and aborts.
+ * A thread that holds this lock already, by this key or another that shares it, waits for ever; a library with checks
+ * prints a message and aborts.
  */
 void holdup_table_lock(struct holdup_table_t *table, uint64_t key) HOLDUP_NOEXCEPT;
 
@@ -1246,8 +1250,9 @@ void holdup_table_unlock(struct holdup_table_t *table, uint64_t key) HOLDUP_NOEX
 /**
  * Waits for the locks of `count` keys, each lock once, in an order that cannot deadlock with other such calls.
  *
- * `slots` is room for `count` numbers; the numbers of the locks taken are written there. Returns how many those are: `count` less
- * the keys that share a lock. Give both to holdup_table_unlock_many. It allocates nothing; cost: the locks, and a sort.
+ * `slots` is room for `count` numbers; the numbers of the locks taken are written there. Returns how many those are:
+ * `count` less the keys that share a lock. Give both to holdup_table_unlock_many. It allocates nothing; cost: the
+ * locks, and a sort.
  */
 size_t holdup_table_lock_many(struct holdup_table_t *table, const uint64_t *keys, size_t count, size_t *slots) HOLDUP_NOEXCEPT;
 
@@ -1288,8 +1293,8 @@ bool holdup_gate_try_enter(struct holdup_gate_t *gate) HOLDUP_NOEXCEPT;
 /**
  * Gives the caller's place back, to the thread that has waited longest if any does. Never fails.
  *
- * Cost: an atomic add and a load, and a system call if somebody waits. What the caller wrote is seen by those who come in later.
- * A library with checks prints a message and aborts if nobody is inside.
+ * Cost: an atomic add and a load, and a system call if somebody waits. What the caller wrote is seen by those who come
+ * in later. A library with checks prints a message and aborts if nobody is inside.
  */
 void holdup_gate_leave(struct holdup_gate_t *gate) HOLDUP_NOEXCEPT;
 
@@ -1323,20 +1328,22 @@ void holdup_counter_add(struct holdup_counter_t *counter, int64_t amount) HOLDUP
 int64_t holdup_counter_sum(const struct holdup_counter_t *counter) HOLDUP_NOEXCEPT;
 
 /**
- * Sets the counter to zero and returns what it held; an addition that happens meanwhile is counted once, here or later.
+ * Sets the counter to zero and returns what it held; an addition that happens meanwhile is counted once, here or
+ * later.
  */
 int64_t holdup_counter_take(struct holdup_counter_t *counter) HOLDUP_NOEXCEPT;
 
 /**
- * Prepares claims of `chunk` indices each on `begin` to `end - 1`; the last is shorter. 0 is taken as 1, a reversed range is empty.
+ * Prepares claims of `chunk` indices each on `begin` to `end - 1`; the last is shorter. 0 is taken as 1, a reversed
+ * range is empty.
  *
  * Choose chunks that work for a microsecond at least.
  */
 void holdup_chunks_init_fixed(struct holdup_chunks_t *chunks, uint64_t begin, uint64_t end, uint64_t chunk) HOLDUP_NOEXCEPT;
 
 /**
- * Prepares claims on `begin` to `end - 1`, each a `threads`-th of what is left, at least `min_chunk`: large at first, small at
- * the end, so that threads finish together. 0 threads and a smallest chunk of 0 are taken as 1.
+ * Prepares claims on `begin` to `end - 1`, each a `threads`-th of what is left, at least `min_chunk`: large at first,
+ * small at the end, so that threads finish together. 0 threads and a smallest chunk of 0 are taken as 1.
  */
 void holdup_chunks_init_guided(struct holdup_chunks_t *chunks, uint64_t begin, uint64_t end, uint32_t threads, uint64_t min_chunk) HOLDUP_NOEXCEPT;
 
@@ -1344,7 +1351,8 @@ void holdup_chunks_init_guided(struct holdup_chunks_t *chunks, uint64_t begin, u
  * Claims the next chunk: the indices from `*begin` to `*end - 1` are the caller's alone.
  *
  * Returns false, and writes nothing, when every index is claimed. Never waits. Cost: one atomic add (fixed) or one
- * compare-exchange (guided) on a line that all threads share: 5 ns alone, 100 ns and more when another CPU had the line.
+ * compare-exchange (guided) on a line that all threads share: 5 ns alone, 100 ns and more when another CPU had the
+ * line.
  */
 bool holdup_chunks_next(struct holdup_chunks_t *chunks, uint64_t *begin, uint64_t *end) HOLDUP_NOEXCEPT;
 

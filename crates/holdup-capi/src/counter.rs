@@ -34,7 +34,8 @@ pub unsafe extern "C" fn holdup_counter_sum(counter: *const holdup_counter_t) ->
     unsafe { counter_of(counter) }.sum()
 }
 
-/// Sets the counter to zero and returns what it held; an addition that happens meanwhile is counted once, here or later.
+/// Sets the counter to zero and returns what it held; an addition that happens meanwhile is counted once, here or
+/// later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn holdup_counter_take(counter: *mut holdup_counter_t) -> i64 {
     // SAFETY: the caller hands over an initialised counter.

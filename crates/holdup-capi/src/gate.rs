@@ -4,18 +4,17 @@ use holdup_locks::technique::Gate;
 
 /// Lets at most N threads be active; the others sleep in the kernel, first come, first served.
 ///
-/// For programs that slow down when too many threads want one lock: put the gate around the whole of a thread's work. Cost: about
-/// as much as a lock while it is open, a sleep and a wake-up when it is full. Not for short sections, and never to be entered
-/// while holding a lock that those inside need. Initialise it with HOLDUP_GATE_INIT(N) or holdup_gate_init.
+/// For programs that slow down when too many threads want one lock: put the gate around the whole of a thread's work.
+/// Cost: about as much as a lock while it is open, a sleep and a wake-up when it is full. Not for short sections, and
+/// never to be entered while holding a lock that those inside need. Initialise it with HOLDUP_GATE_INIT(N) or
+/// holdup_gate_init.
 #[repr(C)]
 pub struct holdup_gate_t {
     opaque: [u64; 3],
 }
 
 const _: () = {
-    assert!(
-        size_of::<Gate>() == size_of::<holdup_gate_t>() && align_of::<Gate>() == align_of::<holdup_gate_t>()
-    );
+    assert!(size_of::<Gate>() == size_of::<holdup_gate_t>() && align_of::<Gate>() == align_of::<holdup_gate_t>());
     // SAFETY: the sizes are equal, a gate has no padding, and every bit pattern is three words.
     let words: [u64; 3] = unsafe { core::mem::transmute(Gate::new(7)) };
     assert!(words[0] == 0 && words[1] == 7 && words[2] == 7, "HOLDUP_GATE_INIT is not what Gate::new makes");
@@ -48,8 +47,8 @@ pub unsafe extern "C" fn holdup_gate_try_enter(gate: *mut holdup_gate_t) -> bool
 
 /// Gives the caller's place back, to the thread that has waited longest if any does. Never fails.
 ///
-/// Cost: an atomic add and a load, and a system call if somebody waits. What the caller wrote is seen by those who come in later.
-/// A library with checks prints a message and aborts if nobody is inside.
+/// Cost: an atomic add and a load, and a system call if somebody waits. What the caller wrote is seen by those who come
+/// in later. A library with checks prints a message and aborts if nobody is inside.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn holdup_gate_leave(gate: *mut holdup_gate_t) {
     // SAFETY: the caller hands over an initialised gate.

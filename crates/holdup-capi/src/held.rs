@@ -1,7 +1,7 @@
 //! A lock as C holds it: the Rust lock, and behind it the state of its present acquisition if it has one.
 //!
-//! Invariant: `state` is written after an acquisition and read before its release, by the holder; so the lock itself guards it.
-//! Only the CLH locks have a state (their queue node); for the others the field has no size and no code.
+//! Invariant: `state` is written after an acquisition and read before its release, by the holder; so the lock itself
+//! guards it. Only the CLH locks have a state (their queue node); for the others the field has no size and no code.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -109,15 +109,9 @@ pub(crate) fn error_number(created: Result<(), SysError>) -> c_int {
 
 /// Stops the build if the C type has no room for the lock, or too weak an alignment.
 pub(crate) const fn fits<L: RawMutex, C>() {
-    assert!(
-        mem::size_of::<Held<L>>() <= mem::size_of::<C>(),
-        "the C type is too small: raise its words in build.rs"
-    );
+    assert!(mem::size_of::<Held<L>>() <= mem::size_of::<C>(), "the C type is too small: raise its words in build.rs");
     assert!(mem::align_of::<Held<L>>() <= mem::align_of::<C>(), "the C type is aligned too weakly");
-    assert!(
-        mem::size_of::<usize>() == 8 && cfg!(target_endian = "little"),
-        "C types are for 64 bits, little-endian"
-    );
+    assert!(mem::size_of::<usize>() == 8 && cfg!(target_endian = "little"), "C types are for 64 bits, little-endian");
 }
 
 /// Whether a free lock is these words. Zeros are compared by the tests in C, as padding cannot be read here.

@@ -10,10 +10,10 @@ use crate::held::Held;
 
 /// A fixed number of locks for any number of objects: a key, such as an object's address, picks its lock.
 ///
-/// The same key always meets the same lock; two keys share one with probability 1 in the number of locks. So a million objects need
-/// no million locks, and an object can be freed safely, because its lock does not live in it. Because keys share locks, **never
-/// lock a second key while holding one**: take several at once with holdup_table_lock_many. The locks are holdup_adaptive_t, on
-/// cache lines of their own: 128 bytes each.
+/// The same key always meets the same lock; two keys share one with probability 1 in the number of locks. So a million
+/// objects need no million locks, and an object can be freed safely, because its lock does not live in it. Because keys
+/// share locks, **never lock a second key while holding one**: take several at once with holdup_table_lock_many. The
+/// locks are holdup_adaptive_t, on cache lines of their own: 128 bytes each.
 pub struct holdup_table_t {
     slots: Box<[Slot]>,
 }
@@ -43,7 +43,8 @@ pub extern "C" fn holdup_table_create(locks: usize) -> *mut holdup_table_t {
 
 /// Ends a table whose locks are free, and frees its memory; NULL does nothing.
 ///
-/// Wait until every other thread's last unlock has returned. A library with checks prints a message and aborts if a lock is held.
+/// Wait until every other thread's last unlock has returned. A library with checks prints a message and aborts if a
+/// lock is held.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn holdup_table_destroy(table: *mut holdup_table_t) {
     if table.is_null() {
@@ -72,7 +73,8 @@ pub extern "C" fn holdup_key_of(object: *const core::ffi::c_void) -> u64 {
     object.addr() as u64
 }
 
-/// Returns the key of `size` bytes, such as a name: a hash of them, the same in every run. Cost: about 2 ns and 1 ns per 8 bytes.
+/// Returns the key of `size` bytes, such as a name: a hash of them, the same in every run. Cost: about 2 ns and 1 ns
+/// per 8 bytes.
 ///
 /// Not for keys that an attacker chooses to collide.
 #[unsafe(no_mangle)]
@@ -94,14 +96,12 @@ pub unsafe extern "C" fn holdup_table_slot(table: *const holdup_table_t, key: u6
     unsafe { &*table }.slot_of(key)
 }
 
-/// Returns where a lock of the table is, by its number from holdup_table_slot: for tools, such as ThreadSanitizer's annotations.
+/// Returns where a lock of the table is, by its number from holdup_table_slot: for tools, such as ThreadSanitizer's
+/// annotations.
 ///
 /// The lock may be used as a holdup_adaptive_t there, but not destroyed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn holdup_table_address(
-    table: *const holdup_table_t,
-    slot: usize,
-) -> *mut core::ffi::c_void {
+pub unsafe extern "C" fn holdup_table_address(table: *const holdup_table_t, slot: usize) -> *mut core::ffi::c_void {
     // SAFETY: the caller hands over a table.
     let slots = unsafe { &(*table).slots };
     debug_assert!(slot < slots.len(), "holdup-locks: lock table at {table:p} has no lock {slot}");
@@ -110,8 +110,8 @@ pub unsafe extern "C" fn holdup_table_address(
 
 /// Waits for the key's lock. Never fails. Cost: that of holdup_adaptive_lock.
 ///
-/// A thread that holds this lock already, by this key or another that shares it, waits for ever; a library with checks prints a
-/// message and aborts.
+/// A thread that holds this lock already, by this key or another that shares it, waits for ever; a library with checks
+/// prints a message and aborts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn holdup_table_lock(table: *mut holdup_table_t, key: u64) {
     // SAFETY: the caller hands over a table.
@@ -129,11 +129,7 @@ pub unsafe extern "C" fn holdup_table_try_lock(table: *mut holdup_table_t, key: 
 ///
 /// Returns true if the caller holds it now, false if the time has run out.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn holdup_table_try_lock_for_ns(
-    table: *mut holdup_table_t,
-    key: u64,
-    timeout_ns: u64,
-) -> bool {
+pub unsafe extern "C" fn holdup_table_try_lock_for_ns(table: *mut holdup_table_t, key: u64, timeout_ns: u64) -> bool {
     // SAFETY: the caller hands over a table.
     unsafe { &*table }.slot(key).try_lock_for(timeout_ns)
 }
@@ -147,8 +143,9 @@ pub unsafe extern "C" fn holdup_table_unlock(table: *mut holdup_table_t, key: u6
 
 /// Waits for the locks of `count` keys, each lock once, in an order that cannot deadlock with other such calls.
 ///
-/// `slots` is room for `count` numbers; the numbers of the locks taken are written there. Returns how many those are: `count` less
-/// the keys that share a lock. Give both to holdup_table_unlock_many. It allocates nothing; cost: the locks, and a sort.
+/// `slots` is room for `count` numbers; the numbers of the locks taken are written there. Returns how many those are:
+/// `count` less the keys that share a lock. Give both to holdup_table_unlock_many. It allocates nothing; cost: the
+/// locks, and a sort.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn holdup_table_lock_many(
     table: *mut holdup_table_t,
@@ -174,11 +171,7 @@ pub unsafe extern "C" fn holdup_table_lock_many(
 
 /// Releases the locks that holdup_table_lock_many took: the `count` that it returned, and the numbers that it wrote.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn holdup_table_unlock_many(
-    table: *mut holdup_table_t,
-    slots: *const usize,
-    count: usize,
-) {
+pub unsafe extern "C" fn holdup_table_unlock_many(table: *mut holdup_table_t, slots: *const usize, count: usize) {
     if count == 0 {
         return;
     }

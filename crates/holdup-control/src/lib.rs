@@ -1,13 +1,15 @@
-//! What an interposed program and the holdup outside share: settings one way, figures the other, both as files in one folder.
+//! What an interposed program and the holdup outside share: settings one way, figures the other, both as files in one
+//! folder.
 //!
-//! The folder is private to the user and lies in memory (tmpfs). Its name is in the environment variable [`ENV`]. Holdup writes
-//! the file [`SETTINGS_FILE`] ([`Settings`]), which every interposed process maps and reads at any time: a changed
-//! [`Settings::policy`] works at once. Every interposed process makes a file of its own, named by its process number
-//! ([`Figures`]), and maps it; holdup reads it while the process runs and afterwards.
+//! The folder is private to the user and lies in memory (tmpfs). Its name is in the environment variable [`ENV`].
+//! Holdup writes the file [`SETTINGS_FILE`] ([`Settings`]), which every interposed process maps and reads at any time:
+//! a changed [`Settings::policy`] works at once. Every interposed process makes a file of its own, named by its process
+//! number ([`Figures`]), and maps it; holdup reads it while the process runs and afterwards.
 //!
 //! Everything here is plain memory in the machine's own byte order: both sides come from the same build, and say so in
-//! [`Settings::version`]. The interposer casts its mapping to these types; holdup, which has no unsafe code, reads and writes
-//! bytes at the offsets of their fields (`std::mem::offset_of!`). Fields that are written while others read are atomics.
+//! [`Settings::version`]. The interposer casts its mapping to these types; holdup, which has no unsafe code, reads and
+//! writes bytes at the offsets of their fields (`std::mem::offset_of!`). Fields that are written while others read are
+//! atomics.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -22,8 +24,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"holdup\0c");
 /// Raised with every change of this file's types.
 pub const VERSION: u32 = 3;
 
-/// Processes with a file of figures; those beyond are served and leave none, for a program may start any number of them, and all
-/// their files would lie in memory.
+/// Processes with a file of figures; those beyond are served and leave none, for a program may start any number of
+/// them, and all their files would lie in memory.
 pub const PROCESSES: u32 = 512;
 /// Most rules for single locks.
 pub const RULES: usize = 64;
@@ -40,7 +42,8 @@ pub const BUCKETS: usize = 40;
 /// Bytes of a path; longer ones are cut off at their beginning, for their end tells more.
 pub const PATH: usize = 240;
 
-/// How threads wait for a lock. All policies keep glibc's own protocol on the lock's word, so they can be exchanged at any time.
+/// How threads wait for a lock. All policies keep glibc's own protocol on the lock's word, so they can be exchanged at
+/// any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Policy {
     /// As glibc does: one try, then sleep.
@@ -137,7 +140,8 @@ pub struct Settings {
     pub rules_len: u32,
     /// Processes that were served so far, counted by themselves.
     pub processes: AtomicU32,
-    /// The last part of the path of the program to serve, ended by 0; empty for every one. Others run as if not interposed.
+    /// The last part of the path of the program to serve, ended by 0; empty for every one. Others run as if not
+    /// interposed.
     pub program: [u8; PATH],
     /// The rules; the first that fits a lock decides.
     pub rules: [Rule; RULES],

@@ -1,8 +1,10 @@
-//! Every lock beside glibc's pthread mutex, in pairs: the median ratio of time per operation, and how even the shares are.
+//! Every lock beside glibc's pthread mutex, in pairs: the median ratio of time per operation, and how even the shares
+//! are.
 //!
-//! `cargo bench -p holdup-locks --bench pair -- [LOCK,..] [SCENE,..] [PAIRS]`; a ratio below 1 means faster than pthread.
-//! Each figure is the median over adjacent runs of both, so that drift of the machine hits both alike. A parked thread keeps
-//! glibc on its multi-threaded path. This is the quick look for whoever tunes a lock; `holdup bench` is the laboratory.
+//! `cargo bench -p holdup-locks --bench pair -- [LOCK,..] [SCENE,..] [PAIRS]`; a ratio below 1 means faster than
+//! pthread. Each figure is the median over adjacent runs of both, so that drift of the machine hits both alike. A
+//! parked thread keeps glibc on its multi-threaded path. This is the quick look for whoever tunes a lock;
+//! `holdup bench` is the laboratory.
 #![allow(unsafe_code, reason = "raw locks are driven through their unsafe interface")]
 
 #[cfg(target_os = "linux")]
@@ -40,20 +42,8 @@ mod linux {
         Scene { name: "0.1/0.5", threads: 2, hold_ns: 100.0, gap_ns: 500.0, run: Duration::from_millis(2) },
         Scene { name: "1/1", threads: 2, hold_ns: 1000.0, gap_ns: 1000.0, run: Duration::from_millis(2) },
         Scene { name: "8on2", threads: 8, hold_ns: 100.0, gap_ns: 500.0, run: Duration::from_millis(200) },
-        Scene {
-            name: "starve2",
-            threads: 2,
-            hold_ns: 300_000.0,
-            gap_ns: 0.0,
-            run: Duration::from_millis(400),
-        },
-        Scene {
-            name: "starve8",
-            threads: 8,
-            hold_ns: 300_000.0,
-            gap_ns: 0.0,
-            run: Duration::from_millis(1000),
-        },
+        Scene { name: "starve2", threads: 2, hold_ns: 300_000.0, gap_ns: 0.0, run: Duration::from_millis(400) },
+        Scene { name: "starve8", threads: 8, hold_ns: 300_000.0, gap_ns: 0.0, run: Duration::from_millis(1000) },
     ];
 
     struct Pthread(UnsafeCell<libc::pthread_mutex_t>);
@@ -229,12 +219,12 @@ mod linux {
             println!("{name:12} {:10} every sample was disturbed by other work on this machine", scene.name);
             return;
         }
-        let of =
-            |samples: &[Sample], field: fn(&Sample) -> f64| samples.iter().map(field).collect::<Vec<_>>();
+        let of = |samples: &[Sample], field: fn(&Sample) -> f64| samples.iter().map(field).collect::<Vec<_>>();
         let base_ns = of(&base, |sample| sample.op_ns);
         let ours_ns = of(&ours, |sample| sample.op_ns);
         println!(
-            "{name:12} {:10} {:7.2}  jain {:.3}  {:9.1} [{:.1} {:.1}] n {}   pthread jain {:.3} {:9.1} [{:.1} {:.1}] n {}",
+            "{name:12} {:10} {:7.2}  jain {:.3}  {:9.1} [{:.1} {:.1}] n {}   pthread jain {:.3} {:9.1} [{:.1} {:.1}] \
+             n {}",
             scene.name,
             median(ours_ns.clone()) / median(base_ns.clone()),
             median(of(&ours, |sample| sample.jain)),
@@ -261,8 +251,7 @@ mod linux {
     }
 
     pub fn run() {
-        let arguments: Vec<String> =
-            std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+        let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
         let chosen = |place: usize, name: &str| match arguments.get(place).map(String::as_str) {
             None | Some("all") => true,
             Some(list) => list.split(',').any(|wanted| wanted == name),

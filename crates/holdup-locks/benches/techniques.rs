@@ -1,18 +1,18 @@
 //! The techniques beside their peers: ratios of paired, interleaved runs.
 //!
-//! `cargo bench -p holdup-locks --bench techniques [-- [ROUNDS] [FILTER]]` prints, per technique, how many times as fast
-//! as the baseline each candidate was: the median of the rounds' own ratios with its 95% interval (by order statistics: no
-//! assumption about their distribution). All candidates of a block run once per round, in an order that changes, so that a
-//! machine that speeds up or slows down does so for all of them.
+//! `cargo bench -p holdup-locks --bench techniques [-- [ROUNDS] [FILTER]]` prints, per technique, how many times as
+//! fast as the baseline each candidate was: the median of the rounds' own ratios with its 95% interval (by order
+//! statistics: no assumption about their distribution). All candidates of a block run once per round, in an order that
+//! changes, so that a machine that speeds up or slows down does so for all of them.
 //!
-//! Two threads run on a processor each (on Linux; left alone they would share one for the first milliseconds), and a run counts
-//! only if neither had to wait for its processor for more than 15% of the time (Linux says so in /proc/thread-self/schedstat;
-//! elsewhere every run counts): on a machine that is busy with other work the two would take turns, and a lock that nobody
-//! contends is no test. The table says how many pairs were left. Where more threads run than there are processors, waiting is
-//! part of the matter and every run counts.
+//! Two threads run on a processor each (on Linux; left alone they would share one for the first milliseconds), and a
+//! run counts only if neither had to wait for its processor for more than 15% of the time (Linux says so in
+//! /proc/thread-self/schedstat; elsewhere every run counts): on a machine that is busy with other work the two would
+//! take turns, and a lock that nobody contends is no test. The table says how many pairs were left. Where more threads
+//! run than there are processors, waiting is part of the matter and every run counts.
 //!
-//! The names of a map say its hasher: `default` is what the type takes when one names none, `sip` is std's `RandomState`,
-//! `fold` ours.
+//! The names of a map say its hasher: `default` is what the type takes when one names none, `sip` is std's
+//! `RandomState`, `fold` ours.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -21,9 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, RwLock};
 use std::time::Instant;
 
-use holdup_locks::technique::{
-    Chunks, DefaultLock, FoldState, Gate, Gated, LockTable, ShardedCounter, TableMap, mix,
-};
+use holdup_locks::technique::{Chunks, DefaultLock, FoldState, Gate, Gated, LockTable, ShardedCounter, TableMap, mix};
 use holdup_locks::{Adaptive, Futex, TicketSpin, Ttas};
 
 const THREADS: usize = 2;
@@ -100,8 +98,7 @@ fn print_row(name: &str, base: &[Option<f64>], own: &[Option<f64>], operations: 
         return;
     }
     let ns = median(&sorted(own.iter().flatten().copied().collect())) * 1e9 / operations as f64;
-    let interval =
-        interval(&ratios).map_or("too few pairs".to_owned(), |(low, high)| format!("[{low:.2}-{high:.2}]"));
+    let interval = interval(&ratios).map_or("too few pairs".to_owned(), |(low, high)| format!("[{low:.2}-{high:.2}]"));
     println!("  {name:<28} {:>7.2}  {interval:<14} {ns:>8.1} {runs:>8}", median(&ratios));
 }
 
@@ -169,8 +166,7 @@ fn timed(threads: usize, seed: u64, body: impl Fn(usize, u64) + Sync) -> Sample 
             })
             .collect();
         barrier.wait();
-        let spans: Vec<_> =
-            handles.into_iter().map(|handle| handle.join().expect("a body panicked")).collect();
+        let spans: Vec<_> = handles.into_iter().map(|handle| handle.join().expect("a body panicked")).collect();
         let first = spans.iter().map(|span| span.0).min().expect("there are threads");
         let last = spans.iter().map(|span| span.1).max().expect("there are threads");
         let seconds = (last - first).as_secs_f64();
@@ -339,8 +335,7 @@ fn alone(name: &'static str, work: impl Fn(u64) + Sync + 'static) -> Candidate {
 fn counters() -> Vec<Candidate> {
     static ONE: AtomicU64 = AtomicU64::new(0);
     static SHARDED: ShardedCounter = ShardedCounter::new();
-    let each =
-        |add: fn()| move |seed| timed(THREADS, seed, |_, _| (0..SIMPLE_OPERATIONS).for_each(|_| add()));
+    let each = |add: fn()| move |seed| timed(THREADS, seed, |_, _| (0..SIMPLE_OPERATIONS).for_each(|_| add()));
     vec![
         candidate("one AtomicU64", each(|| _ = black_box(ONE.fetch_add(1, Ordering::Relaxed)))),
         candidate("ShardedCounter", each(|| SHARDED.add(1))),

@@ -1,4 +1,5 @@
-//! A cache that eight threads share: every page is rendered once, whoever asks first, and can be thrown out at any time.
+//! A cache that eight threads share: every page is rendered once, whoever asks first, and can be thrown out at any
+//! time.
 //!
 //! `cargo run -p holdup-locks --example cache`
 

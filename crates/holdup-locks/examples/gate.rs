@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Per batch of work: a thread sleeps at the gate, not in the lock.
 static GATE: Gate = Gate::new(2);
-/// Per acquisition: at most two threads spin for the lock, the others sleep. A lock in strict order would collapse here without.
+/// Per acquisition: at most two threads spin for the lock, the others sleep. A lock in strict order would collapse here
+/// without.
 static STOCK: Mutex<Gated<TicketSpin, 2>, u64> = Mutex::new(0);
 
 static INSIDE: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,5 @@
-//! Everything here is made by a constant, so it can be a `static`: no lazy initialisation, no allocation, no order of start-up.
+//! Everything here is made by a constant, so it can be a `static`: no lazy initialisation, no allocation, no order of
+//! start-up.
 //!
 //! `cargo run -p holdup-locks --example statics`
 

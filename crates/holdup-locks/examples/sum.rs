@@ -6,7 +6,8 @@ use holdup_locks::technique::{Chunks, ShardedCounter};
 
 const END: u64 = 1_000_000;
 
-/// Adds up the multiples of 3 or 5 below `END` with `threads` threads; returns the sum and how many chunks were claimed.
+/// Adds up the multiples of 3 or 5 below `END` with `threads` threads; returns the sum and how many chunks were
+/// claimed.
 fn sum(threads: usize) -> (i64, i64) {
     let numbers = Chunks::guided(0..END, threads, 1_000);
     let total = ShardedCounter::<16>::new();

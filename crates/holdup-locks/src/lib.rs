@@ -25,19 +25,22 @@
 //! | a counter that every thread adds to | [`ShardedCounter`](technique::ShardedCounter) |
 //! | a parallel loop that fights for its next index | [`Chunks`](technique::Chunks) |
 //!
-//! Often the better cure is no lock at all: a shorter section, fewer threads, work in larger pieces. docs/which-lock.md in the
-//! repository starts from the symptom and says how to prove the cure. The other locks are for comparison and study; [`LOCKS`] lists all.
+//! Often the better cure is no lock at all: a shorter section, fewer threads, work in larger pieces. docs/which-lock.md
+//! in the repository starts from the symptom and says how to prove the cure. The other locks are for comparison and
+//! study; [`LOCKS`] lists all.
 //!
 //! # What they share
 //!
-//! All locks are made by a constant (`Mutex::new` in a `static`), fit in 40 bytes, and may be used by threads that anybody created.
-//! Only [`Clh`] and [`ClhSpin`] (a node per thread and depth) and Windows' [`CriticalSection`] allocate. None is poisoned: a panic inside a
-//! section releases the lock as its guard drops, and the data is what the section left. None is meant to be mapped into several
-//! processes; the kernel's objects ([`EventFd`] and its like), once used, exclude across a `fork`.
+//! All locks are made by a constant (`Mutex::new` in a `static`), fit in 40 bytes, and may be used by threads that
+//! anybody created. Only [`Clh`] and [`ClhSpin`] (a node per thread and depth) and Windows' [`CriticalSection`]
+//! allocate. None is poisoned: a panic inside a section releases the lock as its guard drops, and the data is what the
+//! section left. None is meant to be mapped into several processes; the kernel's objects ([`EventFd`] and its like),
+//! once used, exclude across a `fork`.
 //!
-//! A guard stays on the thread that took it. Debug builds panic, naming the lock, its address and its holder, when the holder takes a lock
-//! again that is not recursive, when a lock is released twice or by another thread, and when it is dropped while held. Release builds do
-//! not check (a lock that is taken twice waits for ever), and sizes are the same in both.
+//! A guard stays on the thread that took it. Debug builds panic, naming the lock, its address and its holder, when the
+//! holder takes a lock again that is not recursive, when a lock is released twice or by another thread, and when it is
+//! dropped while held. Release builds do not check (a lock that is taken twice waits for ever), and sizes are the same
+//! in both.
 //!
 //! # Which traits
 //!
@@ -54,18 +57,19 @@
 //!
 //! * Locks of another system than the one that runs are there, and work as [`Futex`]; their `create` says so.
 //! * `RawMutexTimed` needs `std`. A lock without it cannot take a waiter out of its queue.
-//! * `RawMutexFair` (`MutexGuard::bump`, `unlock_fair`) is there where a release hands the lock to the first waiter, always. [`Adaptive`]
-//!   is not among them: it bounds waiting by time and hands over only once a waiter has slept for a millisecond, so a `bump` could not promise
-//!   what the trait says.
+//! * `RawMutexFair` (`MutexGuard::bump`, `unlock_fair`) is there where a release hands the lock to the first waiter,
+//!   always. [`Adaptive`] is not among them: it bounds waiting by time and hands over only once a waiter has slept for
+//!   a millisecond, so a `bump` could not promise what the trait says.
 //! * [`ThreadId`] is `GetThreadId` for both versions, so that [`ReentrantMutex`] exists for every lock.
-//! * No read-write lock is here: for sections as short as a lock should have, counting readers costs as much as excluding them. The page named
-//!   below has [`TableMap`](technique::TableMap) (`table-map`) beside a map in a reader-writer lock (`map-rwlock`).
+//! * No read-write lock is here: for sections as short as a lock should have, counting readers costs as much as
+//!   excluding them. The page named below has [`TableMap`](technique::TableMap) (`table-map`) beside a map in a
+//!   reader-writer lock (`map-rwlock`).
 //!
 //! # Measured
 //!
-//! The pages of the locks cite docs/benchmarks/peers-epyc-2cpu.md: the time of an operation as a ratio to glibc's mutex measured next
-//! to it, below 1 is faster, `=` where the interval shows no difference. The machine was a virtual one with two CPUs: read them as shapes, and
-//! run `holdup bench` on yours.
+//! The pages of the locks cite docs/benchmarks/peers-epyc-2cpu.md: the time of an operation as a ratio to glibc's mutex
+//! measured next to it, below 1 is faster, `=` where the interval shows no difference. The machine was a virtual one
+//! with two CPUs: read them as shapes, and run `holdup bench` on yours.
 //!
 //! | load | threads | inside | outside |
 //! |---|---|---|---|
@@ -76,15 +80,13 @@
 //! | crowded | 8 | 100 ns | 500 ns |
 //!
 //! # Features
-//! * `std` (default): everything. Without it: [`Tas`], [`Ttas`], [`Ticket`], [`TicketSpin`] and [`McsSpin`], untimed, and
-//!   "giving the CPU away" is a pause. They need compare-and-swap on 32 bits and on pointers.
-//! * `lock_api_04`: the stateless locks (all but the CLH pair) implement lock_api 0.4's traits as well, for crates that have not moved to 0.5.
+//! * `std` (default): everything. Without it: [`Tas`], [`Ttas`], [`Ticket`], [`TicketSpin`] and [`McsSpin`], untimed,
+//!   and "giving the CPU away" is a pause. They need compare-and-swap on 32 bits and on pointers.
+//! * `lock_api_04`: the stateless locks (all but the CLH pair) implement lock_api 0.4's traits as well, for crates that
+//!   have not moved to 0.5.
 #![cfg_attr(
     not(feature = "std"),
-    allow(
-        rustdoc::broken_intra_doc_links,
-        reason = "without std the docs still name the locks that need it"
-    )
+    allow(rustdoc::broken_intra_doc_links, reason = "without std the docs still name the locks that need it")
 )]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![allow(
@@ -132,8 +134,9 @@ pub type ReentrantMutex<L, T> = lock_api::ReentrantMutex<L, ThreadId, T>;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-/// The ways to wait of [`Futex`] and [`Ttas`] for a word that is not theirs. The interposer of holdup waits with them for the word in a
-/// mutex of glibc's, so a policy of `holdup try` and the lock here that bears its name are one algorithm. Not for others.
+/// The ways to wait of [`Futex`] and [`Ttas`] for a word that is not theirs. The interposer of holdup waits with them
+/// for the word in a mutex of glibc's, so a policy of `holdup try` and the lock here that bears its name are one
+/// algorithm. Not for others.
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod word {

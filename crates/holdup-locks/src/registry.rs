@@ -40,8 +40,9 @@ pub struct LockInfo {
 
 /// Calls `callback!` once with every lock's row.
 ///
-/// A row is `{ name, "name", $crate::Type, Family, timed: yes|no, fifo: yes|no, oversubscribable: yes|no, "summary", "source" }`, and
-/// the callback gets `[ ctx ] rows...`, where `ctx` is whatever stood after the callback's name.
+/// A row is
+/// `{ name, "name", $crate::Type, Family, timed: yes|no, fifo: yes|no, oversubscribable: yes|no, "summary", "source" }`,
+/// and the callback gets `[ ctx ] rows...`, where `ctx` is whatever stood after the callback's name.
 ///
 /// ```
 /// macro_rules! count {
@@ -58,11 +59,13 @@ macro_rules! for_each_lock {
             { ttas, "ttas", $crate::Ttas, Spin, timed: yes, fifo: no, oversubscribable: yes,
                 "test-and-test-and-set: spins on a read, backs off", "Anderson 1990, section 3; Intel 2009" }
             { ticket, "ticket", $crate::Ticket, Spin, timed: no, fifo: yes, oversubscribable: yes,
-                "ticket lock: proportional back-off, then gives the CPU away", "Mellor-Crummey & Scott 1991, section 2.2" }
+                "ticket lock: proportional back-off, then gives the CPU away", "Mellor-Crummey & Scott 1991, section \
+                 2.2" }
             { ticket_spin, "ticket-spin", $crate::TicketSpin, Spin, timed: no, fifo: yes, oversubscribable: no,
                 "ticket lock, pure spinning, for study", "Mellor-Crummey & Scott 1991, section 2.2" }
             { mcs, "mcs", $crate::Mcs, Queue, timed: no, fifo: no, oversubscribable: yes,
-                "queue whose head competes with newcomers; spins, then sleeps", "Mellor-Crummey & Scott 1991, section 2.4; Linux qspinlock" }
+                "queue whose head competes with newcomers; spins, then sleeps", "Mellor-Crummey & Scott 1991, section \
+                 2.4; Linux qspinlock" }
             { mcs_spin, "mcs-spin", $crate::McsSpin, Queue, timed: no, fifo: yes, oversubscribable: no,
                 "MCS queue lock, pure spinning, for study", "Mellor-Crummey & Scott 1991, section 2.4; K42 variant" }
             { clh, "clh", $crate::Clh, Queue, timed: no, fifo: yes, oversubscribable: yes,

@@ -196,8 +196,7 @@ fn waiting_is_bounded<L: RawMutex + Sync>() {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) && Instant::now() < gave_up {
                     let mut value = mutex.lock();
-                    *value +=
-                        (0..if cfg!(miri) { 1 } else { 20_000 }).map(std::hint::black_box).count() as u64;
+                    *value += (0..if cfg!(miri) { 1 } else { 20_000 }).map(std::hint::black_box).count() as u64;
                 }
             });
         }
@@ -241,10 +240,7 @@ mod process {
         assert_eq!(counter.value.into_inner(), 2);
     }
 
-    fn without_descriptors<L: RawMutex + Sync>(
-        create: fn(&L) -> Result<(), holdup_locks::SysError>,
-        call: &str,
-    ) {
+    fn without_descriptors<L: RawMutex + Sync>(create: fn(&L) -> Result<(), holdup_locks::SysError>, call: &str) {
         assert!(in_child(|| {
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: setrlimit reads one rlimit; it concerns the child alone.
@@ -539,8 +535,7 @@ mod misuse {
                 // SAFETY: misuse on purpose: the debug check stops it before it does harm.
                 message(|| unsafe { lock.unlock({ stolen }.0) })
             };
-            let stranger =
-                std::thread::Builder::new().name("stranger".to_owned()).spawn_scoped(scope, stranger);
+            let stranger = std::thread::Builder::new().name("stranger".to_owned()).spawn_scoped(scope, stranger);
             stranger.expect("a thread starts").join().expect("its panic was caught")
         });
         let what = ["released by thread", "(\"stranger\")", "which does not hold it: thread", "does"];

@@ -238,8 +238,9 @@ fn with_patience(patience_ns: u64, run: impl FnOnce()) {
 const NEVER: u64 = u64::MAX;
 const AT_ONCE: u64 = 0;
 
-/// Not `Exchange`: loom keeps a partial modification order in which a failed exchange (it stores "locked" over "locked") may
-/// seem to follow the holder's later plain store of "unlocked", which coherence forbids. The model then spins for ever.
+/// Not `Exchange`: loom keeps a partial modification order in which a failed exchange (it stores "locked" over
+/// "locked") may seem to follow the holder's later plain store of "unlocked", which coherence forbids. The model then
+/// spins for ever.
 #[test]
 fn ttas() {
     all_add(2, 2, 2, Ttas::<CompareExchange>::default);

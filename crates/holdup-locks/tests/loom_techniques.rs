@@ -1,8 +1,8 @@
 //! Every schedule of small scenes: gate, gated lock, lock table, map, counter and chunks under loom's model checker.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p holdup-locks --release --test loom_techniques`. loom reports a lost wake-up as a
-//! deadlock, and a missing exclusion or ordering as a causality violation of the cell that it should have guarded. What
-//! threads share is touched once before they start, because the seam makes loom's atomics at first use.
+//! `RUSTFLAGS="--cfg loom" cargo test -p holdup-locks --release --test loom_techniques`. loom reports a lost wake-up as
+//! a deadlock, and a missing exclusion or ordering as a causality violation of the cell that it should have guarded.
+//! What threads share is touched once before they start, because the seam makes loom's atomics at first use.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "loom's cells are read and written through raw pointers")]
 

@@ -60,7 +60,8 @@ fn wait_until(condition: impl Fn() -> bool) {
 // ---- hash distribution
 
 /// Checks that `slots` spread over `bins` as chance would: the chi-square statistic has the mean `bins - 1` and twice
-/// that as variance, and six standard deviations above are as good as never. The share of pairs that meet is 1 in `bins`.
+/// that as variance, and six standard deviations above are as good as never. The share of pairs that meet is 1 in
+/// `bins`.
 fn assert_spread(what: &str, bins: usize, slots: impl IntoIterator<Item = usize>) {
     let mut counts = vec![0u64; bins];
     slots.into_iter().for_each(|slot| counts[slot] += 1);
@@ -69,10 +70,7 @@ fn assert_spread(what: &str, bins: usize, slots: impl IntoIterator<Item = usize>
     let chi_square: f64 = counts.iter().map(|&count| (count as f64 - expected).powi(2) / expected).sum();
     let freedom = bins as f64 - 1.0;
     let bound = freedom + 6.0 * (2.0 * freedom).sqrt();
-    assert!(
-        chi_square < bound,
-        "{what}: chi-square {chi_square:.0}, at most {bound:.0} expected of {keys} keys"
-    );
+    assert!(chi_square < bound, "{what}: chi-square {chi_square:.0}, at most {bound:.0} expected of {keys} keys");
 
     let meetings: f64 = counts.iter().map(|&count| (count * count.saturating_sub(1)) as f64).sum();
     let share = meetings / (keys * (keys - 1.0)) * bins as f64;
@@ -247,8 +245,7 @@ fn nested_lock_on_one_slot_is_named_in_debug_builds() {
     let table: LockTable<DefaultLock> = LockTable::new();
     let (first, second) = colliding_keys(&table);
     let guard = table.lock(first);
-    let panic =
-        catch_unwind(AssertUnwindSafe(|| drop(table.lock(second)))).expect_err("it would wait for itself");
+    let panic = catch_unwind(AssertUnwindSafe(|| drop(table.lock(second)))).expect_err("it would wait for itself");
     let message = panic.downcast_ref::<String>().expect("a formatted message");
     assert!(message.contains("lock_many"), "{message}");
     assert!(message.contains(&format!("slot {}", table.slot_of(first))), "{message}");
@@ -780,14 +777,8 @@ fn chunks_claim_every_index_once() {
 #[test]
 fn chunks_stay_whole_at_the_ends_of_u64() {
     let max = u64::MAX;
-    let cases = [
-        (max - 10, max, 3),
-        (max - 10, max, max),
-        (0, max, max / 3),
-        (0, max, max),
-        (max, max, 1),
-        (1, max, 1 << 62),
-    ];
+    let cases =
+        [(max - 10, max, 3), (max - 10, max, max), (0, max, max / 3), (0, max, max), (max, max, 1), (1, max, 1 << 62)];
     for (start, end, chunk) in cases {
         assert_tiles(&Chunks::fixed(start..end, chunk), start, end);
         assert_tiles(&Chunks::guided(start..end, 3, chunk), start, end);

@@ -15,9 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let output = arguments.remove(0);
     let (target, limit) = match arguments.first().map(String::as_str) {
-        Some("-p") => {
-            (Target::Process(arguments[1].parse()?), Some(Duration::from_secs_f64(arguments[2].parse()?)))
-        }
+        Some("-p") => (Target::Process(arguments[1].parse()?), Some(Duration::from_secs_f64(arguments[2].parse()?))),
         _ => (Target::Command(arguments.into_iter().map(Into::into).collect()), None),
     };
     let options = Options {
@@ -36,8 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = std::fs::read(&output)?;
     let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut stacks = Stacks::new();
-    let summary = Reader::open(&bytes)?
-        .read(&mut stacks, &mut |event| *counts.entry(name(&event.what)).or_default() += 1);
+    let summary =
+        Reader::open(&bytes)?.read(&mut stacks, &mut |event| *counts.entry(name(&event.what)).or_default() += 1);
     println!("{counts:#?}\n{} stacks, damage: {:?}", stacks.len(), summary.damage);
     Ok(())
 }

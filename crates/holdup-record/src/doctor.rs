@@ -1,4 +1,5 @@
-//! What this machine and this user allow to record, what each missing right would add, and the least command that grants it.
+//! What this machine and this user allow to record, what each missing right would add, and the least command that
+//! grants it.
 //!
 //! [`examine`] looks and tries; [`judge`] decides, from data alone. Nothing here prints.
 
@@ -188,19 +189,13 @@ impl Seeing {
     pub fn adds(self) -> &'static str {
         match self {
             Seeing::Switches => "when each thread runs and when not, and whether it was preempted",
-            Seeing::Futexes => {
-                "which lock a thread waits for, how long, where in the program, and who wakes it"
-            }
+            Seeing::Futexes => "which lock a thread waits for, how long, where in the program, and who wakes it",
             Seeing::Samples => "where the CPU time goes in the program",
             Seeing::Kernel => "where the CPU time goes in the kernel",
             Seeing::Reasons => "for every switch the reason and the place, and for every wake-up the waker",
-            Seeing::ForeignWakings => {
-                "wake-ups by processes that are not recorded (else: 'woken from outside')"
-            }
+            Seeing::ForeignWakings => "wake-ups by processes that are not recorded (else: 'woken from outside')",
             Seeing::Hardware => "instructions per cycle and cache misses",
-            Seeing::LockWords => {
-                "how long locks are held, and by whom, in a process that was running already"
-            }
+            Seeing::LockWords => "how long locks are held, and by whom, in a process that was running already",
         }
     }
 }
@@ -247,8 +242,7 @@ struct AbilityRow {
 impl From<Ability> for AbilityRow {
     fn from(ability: Ability) -> AbilityRow {
         let works = ability.works();
-        let (why_not, grant) =
-            ability.missing.map_or((None, None), |missing| (Some(missing.why), missing.grant));
+        let (why_not, grant) = ability.missing.map_or((None, None), |missing| (Some(missing.why), missing.grant));
         AbilityRow { seeing: ability.seeing, adds: ability.seeing.adds(), works, why_not, grant }
     }
 }
@@ -268,7 +262,8 @@ pub fn judge(probe: &Probe) -> Vec<Ability> {
     Seeing::ALL.into_iter().map(ability).collect()
 }
 
-/// What to say when the kernel refuses `what` with this error number: what is so, what is needed, and the least command.
+/// What to say when the kernel refuses `what` with this error number: what is so, what is needed, and the least
+/// command.
 pub fn refusal(what: Seeing, errno: i32, probe: &Probe) -> String {
     let missing = refused(what, errno, probe);
     match missing.grant {
@@ -323,8 +318,7 @@ impl Probe {
 
     /// The capability that is made for this: its own one only since Linux 5.8.
     fn capability(&self) -> &'static str {
-        let mut numbers =
-            self.kernel.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
         let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         if version < (5, 8) && version != (0, 0) { "cap_sys_admin" } else { "cap_perfmon" }
     }
@@ -363,8 +357,7 @@ fn lock_words(probe: &Probe) -> Option<Missing> {
     }
     Some(match scope {
         1 => Missing {
-            why: "kernel.yama.ptrace_scope is 1: only memory of processes that holdup started may be read"
-                .into(),
+            why: "kernel.yama.ptrace_scope is 1: only memory of processes that holdup started may be read".into(),
             grant: Some("sudo sysctl kernel.yama.ptrace_scope=0".into()),
         },
         2 => Missing {
@@ -373,7 +366,8 @@ fn lock_words(probe: &Probe) -> Option<Missing> {
         },
         _ => Missing {
             why: format!(
-                "kernel.yama.ptrace_scope is {scope}: nobody may read another process's memory until the machine is started anew"
+                "kernel.yama.ptrace_scope is {scope}: nobody may read another process's memory until the machine is \
+                 started anew"
             ),
             grant: None,
         },
@@ -400,19 +394,16 @@ fn refused(seeing: Seeing, errno: i32, probe: &Probe) -> Missing {
         ENOSYS if !probe.filtered => {
             Missing { why: "this kernel was built without performance events".into(), grant: None }
         }
-        ENOENT | ENODEV | EOPNOTSUPP if seeing == Seeing::Hardware => Missing {
-            why: "this machine shows no hardware counters, as most virtual machines do".into(),
-            grant: None,
-        },
+        ENOENT | ENODEV | EOPNOTSUPP if seeing == Seeing::Hardware => {
+            Missing { why: "this machine shows no hardware counters, as most virtual machines do".into(), grant: None }
+        }
         EMFILE => Missing {
             why: "this process may not open more files, and every event is one".into(),
             grant: Some("sudo prlimit --nofile=1048576 --pid $$".into()),
         },
         EPERM | EACCES | ENOSYS => forbidden(seeing, probe),
         errno => Missing {
-            why: format!(
-                "the kernel refuses events for {seeing} with error {errno}, which says nothing about rights"
-            ),
+            why: format!("the kernel refuses events for {seeing} with error {errno}, which says nothing about rights"),
             grant: None,
         },
     }
@@ -429,8 +420,7 @@ fn forbidden(seeing: Seeing, probe: &Probe) -> Missing {
     if highest > 0 {
         // A container cannot change it.
         let whose = if container { " (a setting of the host)" } else { "" };
-        let why =
-            format!("kernel.perf_event_paranoid is {level}{whose}, and {seeing} need {highest} or less");
+        let why = format!("kernel.perf_event_paranoid is {level}{whose}, and {seeing} need {highest} or less");
         return Missing { why, grant: Some(format!("sudo sysctl kernel.perf_event_paranoid={highest}")) };
     }
     let capability = probe.capability();
@@ -449,7 +439,8 @@ fn behind_a_filter(seeing: Seeing, probe: &Probe) -> Missing {
     if !probe.filtered {
         return Missing {
             why: format!(
-                "the kernel refuses events for {seeing} although kernel.perf_event_paranoid is {}: a security module (SELinux, lockdown) forbids it",
+                "the kernel refuses events for {seeing} although kernel.perf_event_paranoid is {}: a security module \
+                 (SELinux, lockdown) forbids it",
                 probe.level()
             ),
             grant: None,
@@ -489,16 +480,15 @@ pub(crate) fn notes(probe: &Probe) -> Vec<String> {
     }
     if let Some(hz) = probe.max_sample_hz.filter(|hz| *hz < 1000) {
         notes.push(format!(
-            "the kernel allows {hz} samples per second; `sudo sysctl kernel.perf_event_max_sample_rate=4000` allows more"
+            "the kernel allows {hz} samples per second; `sudo sysctl kernel.perf_event_max_sample_rate=4000` allows \
+             more"
         ));
     }
     if probe.kptr_restrict.is_some_and(|level| level > 0) && !probe.may_monitor() {
         notes.push("names of kernel functions are hidden from ordinary users (kernel.kptr_restrict)".into());
     }
     if probe.pid_namespace {
-        notes.push(
-            "this is a namespace of processes of its own: only processes inside it can be recorded".into(),
-        );
+        notes.push("this is a namespace of processes of its own: only processes inside it can be recorded".into());
     }
     notes
 }
@@ -548,9 +538,7 @@ mod tests {
         let base = vec![Switches, Futexes, Samples, LockWords];
         let with_kernel = vec![Switches, Futexes, Samples, Kernel, LockWords];
         let all = vec![Switches, Futexes, Samples, Kernel, Reasons, ForeignWakings, LockWords];
-        for (level, expected) in
-            [(4, vec![LockWords]), (3, vec![LockWords]), (2, base), (1, with_kernel.clone())]
-        {
+        for (level, expected) in [(4, vec![LockWords]), (3, vec![LockWords]), (2, base), (1, with_kernel.clone())] {
             assert_eq!(works(&kernel(level, 0)), expected, "{level}");
         }
         assert_eq!(works(&kernel(0, 0)), with_kernel);
@@ -586,10 +574,7 @@ mod tests {
         assert_eq!(grant(&probe, Seeing::Futexes), Some("docker run --cap-add PERFMON ...".into()));
         assert_eq!(grant(&probe, Seeing::Reasons), Some("docker run --cap-add PERFMON ...".into()));
         let text = refusal(Seeing::Switches, EPERM, &probe);
-        assert!(
-            text.contains("seccomp") && text.ends_with("run `docker run --cap-add PERFMON ...`"),
-            "{text}"
-        );
+        assert!(text.contains("seccomp") && text.ends_with("run `docker run --cap-add PERFMON ...`"), "{text}");
         probe.container = Container::Podman;
         assert_eq!(grant(&probe, Seeing::Futexes), Some("podman run --cap-add PERFMON ...".into()));
     }

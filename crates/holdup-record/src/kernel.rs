@@ -1,4 +1,5 @@
-//! Numbers of the kernel's records and tracepoints that a ring and a file of perf have alike (linux/perf_event.h, linux/sched.h).
+//! Numbers of the kernel's records and tracepoints that a ring and a file of perf have alike (linux/perf_event.h,
+//! linux/sched.h).
 
 use holdup_trace::OffCpu;
 

@@ -19,12 +19,14 @@ pub use outcome::{Error, Outcome};
 /// Records until the target ends, the limit is over, or `stop` becomes true.
 ///
 /// # Errors
-/// Nothing could be recorded. What was written before an error in the middle is kept and closed with the error as its reason.
+/// Nothing could be recorded. What was written before an error in the middle is kept and closed with the error as its
+/// reason.
 pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
     record_with(options, stop, &|_| Vec::new())
 }
 
-/// Lets SIGTERM and SIGHUP set `stop` as well, each unless it is ignored. A command that a recording has started gets them too.
+/// Lets SIGTERM and SIGHUP set `stop` as well, each unless it is ignored. A command that a recording has started gets
+/// them too.
 pub fn stop_at_signals(stop: &'static AtomicBool) {
     sys::signals::listen(stop);
 }
@@ -34,8 +36,8 @@ pub fn stopped_by() -> Option<u8> {
     sys::signals::heard().and_then(|(signal, _)| u8::try_from(signal).ok())
 }
 
-/// Records like [`record`]. Before the file is closed, `more` is asked for events that the caller knows of, to be dated with the
-/// time that it is given.
+/// Records like [`record`]. Before the file is closed, `more` is asked for events that the caller knows of, to be dated
+/// with the time that it is given.
 ///
 /// # Errors
 /// As [`record`].

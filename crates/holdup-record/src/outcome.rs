@@ -16,7 +16,8 @@ pub struct Outcome {
     pub events: u64,
     /// Size of the file.
     pub bytes: u64,
-    /// What the user should know: rights that were missing, buffers that were smaller than wanted, sentences without a full stop.
+    /// What the user should know: rights that were missing, buffers that were smaller than wanted, sentences without a
+    /// full stop.
     pub notes: Vec<String>,
 }
 

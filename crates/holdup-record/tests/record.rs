@@ -99,10 +99,7 @@ fn a_program_that_ends_at_once_is_recorded_from_its_first_instruction() {
     assert_eq!(recorded.outcome.ending.lost, 0);
     assert!(recorded.outcome.header.grade.switches && recorded.outcome.header.grade.futexes);
     assert_eq!((recorded.started(), recorded.exited()), (1, 1));
-    assert_eq!(
-        recorded.count(|what| matches!(what, What::Named { name, exec: true } if &**name == "true")),
-        1
-    );
+    assert_eq!(recorded.count(|what| matches!(what, What::Named { name, exec: true } if &**name == "true")), 1);
     let mapped = |path: &str| {
         recorded.count(|what| matches!(what, What::Mapped(map) if map.path.ends_with(path) && map.len > 0))
     };
@@ -225,10 +222,7 @@ fn two_threads_in_turn_show_every_wake_and_every_wait_with_its_place() {
     let Some(recorded) = recorded(&options(target, folder.path())) else { return };
     assert_eq!(recorded.outcome.ending.lost, 0);
     assert_eq!((recorded.started(), recorded.exited()), (3, 3));
-    assert_eq!(
-        recorded.count(|what| matches!(what, What::Named { name, exec: false } if &**name == "pong")),
-        1
-    );
+    assert_eq!(recorded.count(|what| matches!(what, What::Named { name, exec: false } if &**name == "pong")), 1);
     // Each of the 2,000 turns ends in one call that wakes; of those that wake nobody, only some are recorded.
     let wakes = |what: &What| matches!(what, What::FutexReturn { op, ret, .. } if op.command() == FutexOp::WAKE && op.is_private() && *ret > 0);
     let woke = recorded.count(wakes);
@@ -241,9 +235,7 @@ fn two_threads_in_turn_show_every_wake_and_every_wait_with_its_place() {
         .events
         .iter()
         .filter_map(|event| match event.what {
-            What::FutexWait { op, addr, .. } if op.command() == FutexOp::WAIT && op.is_private() => {
-                Some(addr)
-            }
+            What::FutexWait { op, addr, .. } if op.command() == FutexOp::WAIT && op.is_private() => Some(addr),
             _ => None,
         })
         .collect();
@@ -337,13 +329,9 @@ fn a_busy_process_is_attached_to_without_losses_and_with_what_its_idle_threads_w
     child.wait().unwrap();
     let Some(recorded) = recorded else { return };
     let began_ns = recorded.outcome.header.began_ns;
-    assert!(
-        recorded.events.iter().all(|event| event.time_ns >= began_ns),
-        "nothing from before the beginning"
-    );
+    assert!(recorded.events.iter().all(|event| event.time_ns >= began_ns), "nothing from before the beginning");
     let early = |event: &&Event| event.time_ns < began_ns + 50_000_000;
-    let lost =
-        recorded.events.iter().filter(early).filter(|event| matches!(event.what, What::Lost { .. })).count();
+    let lost = recorded.events.iter().filter(early).filter(|event| matches!(event.what, What::Lost { .. })).count();
     assert_eq!(lost, 0, "nothing is lost while it begins");
     let mut idle = std::collections::BTreeMap::<u64, usize>::new();
     for event in recorded.events.iter().filter(|event| event.time_ns == began_ns) {
@@ -493,9 +481,8 @@ fn what_no_event_tells_of_is_found_by_looks_with_the_file() {
         let Some(recorded) = recorded(&options) else { return };
         assert_eq!(recorded.outcome.ending.status, Some(0));
         let found = |nr: u16, is_file: &dyn Fn(&str) -> bool| {
-            let is_wanted = |found: &Blocked| {
-                found.nr == Some(CallNumber(nr)) && found.file.as_deref().is_some_and(is_file)
-            };
+            let is_wanted =
+                |found: &Blocked| found.nr == Some(CallNumber(nr)) && found.file.as_deref().is_some_and(is_file);
             let events = recorded.events.iter();
             let tids = events.filter(|event| matches!(&event.what, What::Blocked(found) if is_wanted(found)));
             tids.map(|event| event.tid).collect::<Vec<_>>()

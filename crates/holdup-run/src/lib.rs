@@ -1,7 +1,8 @@
-//! Programs as processes: started under the conditions that were asked for, watched, and ended with all that they started.
+//! Programs as processes: started under the conditions that were asked for, watched, and ended with all that they
+//! started.
 //!
-//! They are users' programs, or this program again in another role: the laboratory's worker, and the conformance programs of
-//! [`behaviour`]. Nothing here knows what a program is run for; it says how it ended and what it used.
+//! They are users' programs, or this program again in another role: the laboratory's worker, and the conformance
+//! programs of [`behaviour`]. Nothing here knows what a program is run for; it says how it ended and what it used.
 
 pub mod behaviour;
 mod conditions;

@@ -97,8 +97,8 @@ impl Started {
     }
 }
 
-/// Runs a program without input until it ends, or until its time is up; then it is killed. Says how it ended, and whether in time.
-/// Nobody wakes while it runs and writes nothing.
+/// Runs a program without input until it ends, or until its time is up; then it is killed. Says how it ended, and
+/// whether in time. Nobody wakes while it runs and writes nothing.
 ///
 /// # Errors
 /// It cannot be started or watched.
@@ -116,8 +116,8 @@ pub fn time(command: &mut Command) -> io::Result<Finished> {
     sys::time(command)
 }
 
-/// As [`time`], under other conditions; meanwhile the signals that end, reload or ask a program go to the command, and this process
-/// lives on. Only for one command at a time.
+/// As [`time`], under other conditions; meanwhile the signals that end, reload or ask a program go to the command, and
+/// this process lives on. Only for one command at a time.
 ///
 /// # Errors
 /// It could not be started, or not under these conditions, or the system cannot tell what it used.

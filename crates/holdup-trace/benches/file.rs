@@ -1,22 +1,20 @@
 //! Size and speed of recordings: bytes per event and per switch, events per second, written and read.
 //!
-//! `cargo bench -p holdup-trace --bench file -- [MILLIONS]`. The recording is of eight threads that pass three locks around on four
-//! CPUs, four events per switch, one of them with a stack, and a CPU sample now and then; flushed every 100 ms as the recorder does.
-//! Runs alternate and the medians count, so that the machine's drift hits all alike.
+//! `cargo bench -p holdup-trace --bench file -- [MILLIONS]`. The recording is of eight threads that pass three locks
+//! around on four CPUs, four events per switch, one of them with a stack, and a CPU sample now and then; flushed every
+//! 100 ms as the recorder does. Runs alternate and the medians count, so that the machine's drift hits all alike.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use holdup_trace::{
-    Ending, Event, FutexOp, Header, OffCpu, Reader, Registers, Stack, StackId, Stacks, Tid, What, Word,
-    Writer,
+    Ending, Event, FutexOp, Header, OffCpu, Reader, Registers, Stack, StackId, Stacks, Tid, What, Word, Writer,
 };
 
 const ROUNDS: usize = 5;
 const STACKS: u64 = 60;
 /// Switches per second of the made-up program: a chunk every 100 ms has 2,000 of them, or all that fit.
-const PACES: [(&str, u64); 3] =
-    [("2k switches/s", 500_000), ("20k switches/s", 50_000), ("700k switches/s", 1_400)];
+const PACES: [(&str, u64); 3] = [("2k switches/s", 500_000), ("20k switches/s", 50_000), ("700k switches/s", 1_400)];
 
 struct Random(u64);
 

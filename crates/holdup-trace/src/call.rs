@@ -1,4 +1,5 @@
-//! System calls that block by their nature: one table for those who record them, import them, and say what they wait for.
+//! System calls that block by their nature: one table for those who record them, import them, and say what they wait
+//! for.
 
 use crate::CallNumber;
 
@@ -135,9 +136,8 @@ mod tests {
 
     #[test]
     fn each_machine_has_its_numbers() {
-        let kinds = |arch| {
-            [24, 124, 35, 101].map(|nr| Numbering::of(arch).blocking(CallNumber(nr)).map(|call| call.kind))
-        };
+        let kinds =
+            |arch| [24, 124, 35, 101].map(|nr| Numbering::of(arch).blocking(CallNumber(nr)).map(|call| call.kind));
         use CallKind::*;
         assert_eq!(kinds("x86_64"), [Some(Yield), None, Some(Sleep), None]);
         assert_eq!(kinds("aarch64"), [None, Some(Yield), None, Some(Sleep)]);
@@ -147,8 +147,7 @@ mod tests {
     #[test]
     fn no_number_means_two_calls() {
         for numbering in [Numbering::X86_64, Numbering::Generic] {
-            let mut numbers: Vec<_> =
-                BLOCKING_CALLS.iter().filter_map(|call| call.number(numbering)).collect();
+            let mut numbers: Vec<_> = BLOCKING_CALLS.iter().filter_map(|call| call.number(numbering)).collect();
             let count = numbers.len();
             numbers.sort_unstable();
             numbers.dedup();

@@ -50,7 +50,8 @@ pub enum What {
         /// Where the waker was.
         stack: Option<StackId>,
     },
-    /// The thread asks the kernel to wait on a futex. No sleep may follow: the kernel returns at once if the value differs.
+    /// The thread asks the kernel to wait on a futex. No sleep may follow: the kernel returns at once if the value
+    /// differs.
     FutexWait {
         /// The operation with its flags.
         op: FutexOp,
@@ -61,10 +62,11 @@ pub enum What {
         /// Where it was.
         stack: Option<StackId>,
     },
-    /// A futex call returned. Of calls that wait, those that timed out, were interrupted or failed are recorded, but for those
-    /// that found the value changed (they are the waits that no switch follows); that a wait was woken, its switches tell. Of
-    /// calls that wake, all that woke somebody, and one in [`Header::futex_zero_period`](crate::Header::futex_zero_period) of
-    /// those that woke nobody. An importer may have more of them.
+    /// A futex call returned. Of calls that wait, those that timed out, were interrupted or failed are recorded, but
+    /// for those that found the value changed (they are the waits that no switch follows); that a wait was woken, its
+    /// switches tell. Of calls that wake, all that woke somebody, and one in
+    /// [`Header::futex_zero_period`](crate::Header::futex_zero_period) of those that woke nobody. An importer may have
+    /// more of them.
     FutexReturn {
         /// The operation with its flags.
         op: FutexOp,
@@ -75,14 +77,16 @@ pub enum What {
         /// Where it was; recorded for calls that woke somebody.
         stack: Option<StackId>,
     },
-    /// The thread enters another system call that blocks by its nature (sleep, poll, fsync, yield ...). Its return is not recorded.
+    /// The thread enters another system call that blocks by its nature (sleep, poll, fsync, yield ...). Its return is
+    /// not recorded.
     Call {
         /// The number of the system call, of the machine named in the header.
         nr: CallNumber,
         /// Where it was.
         stack: Option<StackId>,
     },
-    /// The thread was found running, by a timer of [`Header::sample_period_ns`](crate::Header::sample_period_ns) on its CPU.
+    /// The thread was found running, by a timer of [`Header::sample_period_ns`](crate::Header::sample_period_ns) on its
+    /// CPU.
     Sample {
         /// Where it was.
         stack: StackId,
@@ -112,7 +116,8 @@ pub enum What {
     },
     /// A file was mapped executable into the process of the thread.
     Mapped(Box<Mapping>),
-    /// Events of this CPU were lost before this one, since the last event of the same CPU; of all CPUs if it is [`NO_CPU`].
+    /// Events of this CPU were lost before this one, since the last event of the same CPU; of all CPUs if it is
+    /// [`NO_CPU`].
     Lost {
         /// How many, as far as the kernel counted.
         count: u64,
@@ -137,10 +142,10 @@ pub enum What {
     Usage(Box<ThreadUsage>),
     /// What an interposer in the process of the thread counted for a lock until now.
     LockFigures(Box<LockFigures>),
-    /// The thread was found blocked, by a look at /proc from outside. The look takes a moment, in which the thread may have woken: it
-    /// is about the time off the CPU that its own time lies in, if there is one. Looks that find what the last one found are
-    /// recorded again only if the thread ran between them. Calls that the recorder sees anyway are not told again, but for those
-    /// whose file is worth knowing.
+    /// The thread was found blocked, by a look at /proc from outside. The look takes a moment, in which the thread may
+    /// have woken: it is about the time off the CPU that its own time lies in, if there is one. Looks that find what
+    /// the last one found are recorded again only if the thread ran between them. Calls that the recorder sees anyway
+    /// are not told again, but for those whose file is worth knowing.
     Blocked(Box<Blocked>),
 }
 
@@ -159,7 +164,8 @@ pub struct Blocked {
     pub addr: u64,
 }
 
-/// What an interposed process counted for one of its locks. Counts are exact; of durations, a part may have been measured.
+/// What an interposed process counted for one of its locks. Counts are exact; of durations, a part may have been
+/// measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LockFigures {
     /// The address of the lock, which is that of its futex.
@@ -288,12 +294,7 @@ impl FutexOp {
     pub fn waits(self) -> bool {
         matches!(
             self.command(),
-            Self::WAIT
-                | Self::WAIT_BITSET
-                | Self::LOCK_PI
-                | Self::LOCK_PI2
-                | Self::WAIT_REQUEUE_PI
-                | Self::WAITV
+            Self::WAIT | Self::WAIT_BITSET | Self::LOCK_PI | Self::LOCK_PI2 | Self::WAIT_REQUEUE_PI | Self::WAITV
         )
     }
 

@@ -109,7 +109,8 @@ pub struct Ending {
     pub lost: u64,
     /// CPU time that the recorder used.
     pub recorder_cpu_ns: u64,
-    /// Voluntary context switches of a command that was started and all its children that were waited for, as the kernel counted.
+    /// Voluntary context switches of a command that was started and all its children that were waited for, as the
+    /// kernel counted.
     pub voluntary: Option<u64>,
     /// Involuntary ones of the same.
     pub involuntary: Option<u64>,

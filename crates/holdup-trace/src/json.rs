@@ -1,5 +1,5 @@
-//! What results have in common where their JSON differs from their fields: maps and pairs as rows, addresses as text. For
-//! `#[serde(serialize_with)]`, with the same form in `#[schemars(with)]`.
+//! What results have in common where their JSON differs from their fields: maps and pairs as rows, addresses as text.
+//! For `#[serde(serialize_with)]`, with the same form in `#[schemars(with)]`.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};

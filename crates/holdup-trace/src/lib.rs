@@ -1,7 +1,8 @@
 //! The waist of holdup: what a recording can say ([`Event`]), about whom, and the file that keeps it.
 //!
-//! Producers (`holdup-record`, importers, a simulator) state facts in this vocabulary; only `holdup-analyze` interprets them.
-//! The crate opens no file and knows no operating system: it writes to an [`std::io::Write`] and reads from bytes.
+//! Producers (`holdup-record`, importers, a simulator) state facts in this vocabulary; only `holdup-analyze` interprets
+//! them. The crate opens no file and knows no operating system: it writes to an [`std::io::Write`] and reads from
+//! bytes.
 #![forbid(unsafe_code)]
 
 mod call;
@@ -13,8 +14,8 @@ mod stack;
 
 pub use call::{BLOCKING_CALLS, BlockingCall, CallKind, Numbering};
 pub use event::{
-    Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread,
-    ThreadUsage, Tid, What,
+    Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, ThreadUsage, Tid,
+    What,
 };
 pub use file::{Damage, OpenError, Reader, Summary, Writer};
 pub use header::{Ending, Grade, Header, Machine, Target};

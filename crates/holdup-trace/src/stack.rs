@@ -1,10 +1,11 @@
 //! Where a thread was: what is kept of its stack, and the table that keeps each stack once.
 //!
-//! A frame-pointer chain from the kernel loses the caller of every function that was built without frame pointers, which is
-//! exactly the caller of `pthread_mutex_lock`. So the recorder keeps the top of the user stack as well. Not byte by byte: a word
-//! is kept only if it can matter to an unwinder, that is, if it points into executable code (a return address) or into the stack
-//! itself (a saved frame pointer), the latter relative to the stack pointer. All other words are dropped. So equal call paths give
-//! equal [`Stack`]s whatever the data, whichever the thread; a recording holds each once; and no data of the program leaves it.
+//! A frame-pointer chain from the kernel loses the caller of every function that was built without frame pointers,
+//! which is exactly the caller of `pthread_mutex_lock`. So the recorder keeps the top of the user stack as well. Not
+//! byte by byte: a word is kept only if it can matter to an unwinder, that is, if it points into executable code (a
+//! return address) or into the stack itself (a saved frame pointer), the latter relative to the stack pointer. All
+//! other words are dropped. So equal call paths give equal [`Stack`]s whatever the data, whichever the thread; a
+//! recording holds each once; and no data of the program leaves it.
 
 use std::hash::BuildHasher;
 
@@ -20,11 +21,13 @@ pub struct StackId(pub u32);
 pub struct Stack {
     /// Kernel part, innermost first; empty where the rights did not allow it.
     pub kernel: Vec<u64>,
-    /// User part as the kernel walked it by frame pointers, innermost first: instruction pointer, then return addresses.
+    /// User part as the kernel walked it by frame pointers, innermost first: instruction pointer, then return
+    /// addresses.
     pub user: Vec<u64>,
     /// Registers to unwind from; `None` if only the chain is known.
     pub registers: Option<Registers>,
-    /// The top of the user stack: offset of a word from the stack pointer in units of 8 bytes (ascending), and the word.
+    /// The top of the user stack: offset of a word from the stack pointer in units of 8 bytes (ascending), and the
+    /// word.
     pub words: Vec<(u16, Word)>,
     /// How many words from the stack pointer on were looked at: a word below this and not in `words` was neither.
     pub depth: u16,

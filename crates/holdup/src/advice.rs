@@ -29,8 +29,7 @@ const MOST: usize = 3;
 
 /// What to try next on a machine with so many CPUs, most telling first.
 pub fn next(run: &RunRecord, cpus: u32) -> Vec<Advice> {
-    let all =
-        [failed(run), collapsed(run, cpus), tight_loop(run), unfair(run, cpus), kernel(run), undecided(run)];
+    let all = [failed(run), collapsed(run, cpus), tight_loop(run), unfair(run, cpus), kernel(run), undecided(run)];
     let mut advice: Vec<Advice> = all.into_iter().flatten().collect();
     advice.truncate(MOST);
     advice
@@ -39,14 +38,9 @@ pub fn next(run: &RunRecord, cpus: u32) -> Vec<Advice> {
 fn failed(run: &RunRecord) -> Option<Advice> {
     let cell = run.cells.iter().find(|cell| cell.failure().is_some() && !cell.unsupported())?;
     Some(Advice {
-        why: format!(
-            "{} failed with {} threads; this measures that cell alone",
-            cell.spec.lock, cell.spec.threads
-        ),
-        command: command(
-            &cell.spec,
-            &[("lock", &cell.spec.lock), ("threads", &cell.spec.threads.to_string())],
-        ) + " --baseline off",
+        why: format!("{} failed with {} threads; this measures that cell alone", cell.spec.lock, cell.spec.threads),
+        command: command(&cell.spec, &[("lock", &cell.spec.lock), ("threads", &cell.spec.threads.to_string())])
+            + " --baseline off",
     })
 }
 
@@ -110,9 +104,7 @@ fn unfair(run: &RunRecord, cpus: u32) -> Option<Advice> {
     let (index, cell) = run
         .cells
         .iter()
-        .filter(|cell| {
-            (2..=cpus).contains(&cell.spec.threads) && cell.spec.lock != "none" && !cell.spec.latency
-        })
+        .filter(|cell| (2..=cpus).contains(&cell.spec.threads) && cell.spec.lock != "none" && !cell.spec.latency)
         .filter_map(|cell| Some((stats::of_cell(cell, jain)?.median, cell)))
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
     (index < UNFAIR).then(|| Advice {
@@ -120,19 +112,16 @@ fn unfair(run: &RunRecord, cpus: u32) -> Option<Advice> {
             "{} served its {} threads unevenly (Jain {index:.2}); how long do the others wait?",
             cell.spec.lock, cell.spec.threads
         ),
-        command: command(
-            &cell.spec,
-            &[("lock", &cell.spec.lock), ("threads", &cell.spec.threads.to_string())],
-        ) + " --latency",
+        command: command(&cell.spec, &[("lock", &cell.spec.lock), ("threads", &cell.spec.threads.to_string())])
+            + " --latency",
     })
 }
 
 fn kernel(run: &RunRecord) -> Option<Advice> {
     let share = Metric::named("kernel_share")?;
     // A lock of the kernel's own is there by design.
-    let kernels_own = |name: &str| {
-        holdup_bench::locks::all().iter().any(|lock| lock.name == name && lock.family == "kernel")
-    };
+    let kernels_own =
+        |name: &str| holdup_bench::locks::all().iter().any(|lock| lock.name == name && lock.family == "kernel");
     let (found, cell) = run
         .cells
         .iter()
@@ -163,10 +152,8 @@ fn undecided(run: &RunRecord) -> Option<Advice> {
         .iter()
         .filter(|cell| cell.spec.lock != baseline)
         .filter_map(|cell| {
-            let under = run
-                .cells
-                .iter()
-                .find(|other| other.spec.lock == baseline && other.matches_but_for(cell, &["lock"]))?;
+            let under =
+                run.cells.iter().find(|other| other.spec.lock == baseline && other.matches_but_for(cell, &["lock"]))?;
             stats::paired_ratio(cell, under, time)
         })
         .collect();
@@ -204,8 +191,7 @@ fn values(run: &RunRecord, name: &str) -> String {
 fn command(spec: &Spec, changes: &[(&str, &str)]) -> String {
     let mut factors: BTreeMap<&str, String> = spec.changed().into_iter().collect();
     factors.extend(changes.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    let flags =
-        holdup_bench::spec::FACTORS.iter().filter_map(|factor| flag(factor, factors.get(factor.name)?));
+    let flags = holdup_bench::spec::FACTORS.iter().filter_map(|factor| flag(factor, factors.get(factor.name)?));
     std::iter::once("holdup bench".to_owned()).chain(flags).collect::<Vec<_>>().join(" ")
 }
 

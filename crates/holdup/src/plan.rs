@@ -1,7 +1,7 @@
 //! Which runs a sweep consists of, and in which order they are measured.
 //!
-//! Cells that differ only in their lock form a group; one repetition of a group is a *block*: its runs are measured next
-//! to each other in shuffled order with the baseline among them, so that ratios inside a block pair neighbours.
+//! Cells that differ only in their lock form a group; one repetition of a group is a *block*: its runs are measured
+//! next to each other in shuffled order with the baseline among them, so that ratios inside a block pair neighbours.
 
 use holdup_bench::spec::{Factor, FactorError, Spec};
 
@@ -175,8 +175,7 @@ mod tests {
     use super::*;
 
     fn sweep(axes: &[(&str, &str)]) -> Sweep {
-        let mut sweep =
-            Sweep { name: String::new(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 3 };
+        let mut sweep = Sweep { name: String::new(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 3 };
         for (name, text) in axes {
             sweep.axis(name, text).unwrap();
         }
@@ -185,8 +184,7 @@ mod tests {
 
     #[test]
     fn the_cross_product_has_every_combination_once() {
-        let cells =
-            sweep(&[("lock", "none,pthread"), ("threads", "1,2"), ("hold", "0,100ns,1us")]).cells().unwrap();
+        let cells = sweep(&[("lock", "none,pthread"), ("threads", "1,2"), ("hold", "0,100ns,1us")]).cells().unwrap();
         assert_eq!(cells.len(), 12);
         assert!(cells.iter().enumerate().all(|(i, cell)| !cells[..i].contains(cell)));
     }

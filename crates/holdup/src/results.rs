@@ -19,7 +19,8 @@ pub struct RunRecord {
     pub started_unix_s: i64,
     /// The command that repeats it.
     pub command: String,
-    /// Seed of the order and of every random draw, as decimal text: a reader that keeps numbers as doubles would round it.
+    /// Seed of the order and of every random draw, as decimal text: a reader that keeps numbers as doubles would round
+    /// it.
     #[serde(serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub seed: u64,
@@ -212,9 +213,7 @@ mod tests {
 
     #[test]
     fn cpus_are_counted_from_their_list() {
-        for (list, count) in
-            [("0,1", Some(2)), ("3", Some(1)), ("0-3,8", Some(5)), ("n/a (no)", None), ("3-1", None)]
-        {
+        for (list, count) in [("0,1", Some(2)), ("3", Some(1)), ("0-3,8", Some(5)), ("n/a (no)", None), ("3-1", None)] {
             let mut specimen = Specimen::new(None, 1);
             specimen.run().environment = vec![("cpus_allowed".to_owned(), list.to_owned())];
             assert_eq!(specimen.run().cpus(), count, "{list}");

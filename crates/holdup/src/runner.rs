@@ -23,8 +23,8 @@ use worker::Run;
 /// First argument of a worker process; not for users.
 pub const WORKER: &str = "__worker";
 
-/// A run is rejected when the hypervisor took more than this share of the machine while it ran: pairs of neighbouring runs
-/// agreed within their usual spread below it.
+/// A run is rejected when the hypervisor took more than this share of the machine while it ran: pairs of neighbouring
+/// runs agreed within their usual spread below it.
 pub const STEAL_LIMIT: f64 = 0.05;
 /// A run is rejected when other processes used more than this share of the machine while it ran.
 pub const BACKGROUND_LIMIT: f64 = 0.10;
@@ -32,7 +32,8 @@ pub const BACKGROUND_LIMIT: f64 = 0.10;
 pub const RERUNS_PER_TASK: u32 = 3;
 /// All re-runs together may take this share of the planned time.
 pub const RERUN_TIME_SHARE: f64 = 0.5;
-/// Where more than this share of all runs so far was rejected, the machine is busy for good, and re-runs are no cleaner.
+/// Where more than this share of all runs so far was rejected, the machine is busy for good, and re-runs are no
+/// cleaner.
 pub const HOPELESS_SHARE: f64 = 0.8;
 /// Runs from which on that share says something.
 const RUNS_TO_DESPAIR: u64 = 10;
@@ -147,7 +148,8 @@ impl fmt::Display for RunError {
             RunError::Store(why) => why.fmt(f),
             RunError::NoWorker { run, why } => write!(
                 f,
-                "cannot start a worker process: {why}. What was measured is kept as run {run}; --resume {run} measures the rest"
+                "cannot start a worker process: {why}. What was measured is kept as run {run}; --resume {run} \
+                 measures the rest"
             ),
             RunError::Complete { run } => write!(
                 f,
@@ -241,8 +243,7 @@ fn sweep(
 fn close(store: &mut Store, id: i64, complete: bool) -> Result<RunRecord, StoreError> {
     let mut record = store.load(id)?;
     let optimised = !cfg!(debug_assertions);
-    record.warnings =
-        warning::of(&record, optimised).iter().map(|w| (w.code().to_owned(), w.to_string())).collect();
+    record.warnings = warning::of(&record, optimised).iter().map(|w| (w.code().to_owned(), w.to_string())).collect();
     record.complete = complete;
     store.finish(id, complete, &record.warnings)?;
     Ok(record)
@@ -383,8 +384,8 @@ impl Course {
         let mean_ns = self.spent_ns as f64 / self.measurements.max(1) as f64;
         let planned_ns = mean_ns * self.plan.tasks.len() as f64;
         let rejected: u32 = self.rejected.iter().sum();
-        let hopeless = self.measurements >= RUNS_TO_DESPAIR
-            && f64::from(rejected) > self.measurements as f64 * HOPELESS_SHARE;
+        let hopeless =
+            self.measurements >= RUNS_TO_DESPAIR && f64::from(rejected) > self.measurements as f64 * HOPELESS_SHARE;
         let affordable = self.rejected_ns as f64 <= planned_ns * RERUN_TIME_SHARE;
         self.rejected[task] <= RERUNS_PER_TASK && affordable && !hopeless
     }

@@ -75,7 +75,8 @@ pub enum Failure {
 pub struct Results {
     /// What was tried.
     pub plan: Plan,
-    /// One row for each behaviour, one cell for each configuration. A behaviour that does not hold natively is not tried further.
+    /// One row for each behaviour, one cell for each configuration. A behaviour that does not hold natively is not
+    /// tried further.
     pub cells: Vec<Vec<Cell>>,
     /// How long it took.
     pub elapsed: Duration,
@@ -209,8 +210,7 @@ pub fn run(
     let (first, then): (Vec<Try>, Vec<Try>) = tries(plan).into_iter().partition(native);
     let batch = Batch { plan, program, watch, all };
     batch.run(first, 0, &mut cells)?;
-    let holds_natively: Vec<bool> =
-        cells.iter().map(|row| row.iter().all(|cell| cell.failure.is_none())).collect();
+    let holds_natively: Vec<bool> = cells.iter().map(|row| row.iter().all(|cell| cell.failure.is_none())).collect();
     let then: Vec<Try> = then.into_iter().filter(|one| holds_natively[one.row]).collect();
     batch.run(then, plan.behaviours.len() * plan.repeat as usize, &mut cells)?;
     Ok(Results { plan: plan.clone(), cells, elapsed: began.elapsed() })
@@ -221,11 +221,7 @@ fn tries(plan: &Plan) -> Vec<Try> {
     let mut tries = Vec::new();
     for column in 0..plan.configurations.len() {
         for row in 0..plan.behaviours.len() {
-            tries.extend((0..u64::from(plan.repeat)).map(|n| Try {
-                row,
-                column,
-                seed: plan.seed.wrapping_add(n),
-            }));
+            tries.extend((0..u64::from(plan.repeat)).map(|n| Try { row, column, seed: plan.seed.wrapping_add(n) }));
         }
     }
     tries
@@ -240,7 +236,8 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Two at a time where there are two CPUs: much of a behaviour's time is waiting. The first that cannot be tried ends it.
+    /// Two at a time where there are two CPUs: much of a behaviour's time is waiting. The first that cannot be tried
+    /// ends it.
     fn run(&self, tries: Vec<Try>, done: usize, cells: &mut [Vec<Cell>]) -> Result<(), SelftestError> {
         let jobs = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(4));
         let queue = Mutex::new((VecDeque::from(tries), done));
@@ -269,8 +266,7 @@ impl Batch<'_> {
                 (queue.0.pop_front(), queue.1 - 1)
             };
             let Some(next) = next else { return };
-            let (behaviour, configuration) =
-                (self.plan.behaviours[next.row], &self.plan.configurations[next.column]);
+            let (behaviour, configuration) = (self.plan.behaviours[next.row], &self.plan.configurations[next.column]);
             (self.watch)(done, self.all, &format!("{} {}", behaviour.name, configuration.phrase()));
             // The receiver has gone when another try ended everything.
             if sender.send((next, self.attempt(behaviour, configuration, next.seed))).is_err() {
@@ -286,8 +282,7 @@ impl Batch<'_> {
             Configuration::Policy(policy) => (vec![*policy], None),
             Configuration::Flip(policies, every) => (policies.clone(), Some(*every)),
         };
-        let settings =
-            Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
+        let settings = Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
         let control = Control::create(&settings)?;
         let tried = match every {
             None => self.plainly(behaviour, seed, &with_library(control.environment())),
@@ -359,14 +354,14 @@ fn flipping<R>(
         });
         let result = act();
         over.store(true, Ordering::Relaxed);
-        let ended = flipper
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the thread that changes the policy ended")));
+        let ended =
+            flipper.join().unwrap_or_else(|_| Err(io::Error::other("the thread that changes the policy ended")));
         Ok((result, ended?))
     })
 }
 
-/// What is measured is another way through the interposer's code: each seed and policy takes one, the next seed the next.
+/// What is measured is another way through the interposer's code: each seed and policy takes one, the next seed the
+/// next.
 fn profile(seed: u64, policy: Policy) -> Profile {
     let profiles = [Profile::Off, Profile::Count, Profile::Sampled, Profile::Full];
     profiles[(seed.wrapping_add(u64::from(policy.pack())) % 4) as usize]
@@ -407,12 +402,10 @@ pub struct Flipped {
 /// # Errors
 /// The interposer cannot be put under it.
 pub fn flip(command: &mut Command, policies: &[Policy], every: Duration, seed: u64) -> io::Result<Flipped> {
-    let settings =
-        Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
+    let settings = Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
     let control = Control::create(&settings)?;
     command.envs(control.environment());
-    let (ended, flips) =
-        flipping(&control, policies, every, || holdup_run::forward(command, &Conditions::default()))?;
+    let (ended, flips) = flipping(&control, policies, every, || holdup_run::forward(command, &Conditions::default()))?;
     Ok(Flipped { ended, flips, processes: control.processes()? })
 }
 
@@ -428,8 +421,7 @@ fn preloaded(path: &std::path::Path) -> Vec<(OsString, OsString)> {
 
 /// The process is to make sure that the first library of the list is there.
 fn with_library(mut environment: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
-    let list =
-        environment.iter().find(|(name, _)| name == "LD_PRELOAD").map(|(_, list)| list.to_string_lossy());
+    let list = environment.iter().find(|(name, _)| name == "LD_PRELOAD").map(|(_, list)| list.to_string_lossy());
     let first = list.and_then(|list| list.split([':', ' ']).next().map(OsString::from));
     environment.extend(first.map(|first| (behaviour::LIBRARY.into(), first)));
     environment

@@ -1,8 +1,8 @@
 //! Medians, bootstrap intervals and paired ratios.
 //!
-//! Every interval is a 95% percentile bootstrap of the median (Efron and Tibshirani, "An Introduction to the Bootstrap",
-//! 1993, section 13.3) with a fixed seed, so that the same samples always give the same figures. With five runs it is
-//! close to their whole range, and says no more than five runs can say.
+//! Every interval is a 95% percentile bootstrap of the median (Efron and Tibshirani, "An Introduction to the
+//! Bootstrap", 1993, section 13.3) with a fixed seed, so that the same samples always give the same figures. With five
+//! runs it is close to their whole range, and says no more than five runs can say.
 
 use fastrand::Rng;
 use schemars::JsonSchema;
@@ -42,8 +42,8 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { median, low, high, n: values.len() })
 }
 
-/// The ratio of two medians with its interval, of two independent samples (Efron and Tibshirani, section 8.3); `None` where there
-/// is none.
+/// The ratio of two medians with its interval, of two independent samples (Efron and Tibshirani, section 8.3); `None`
+/// where there is none.
 pub fn ratio_of_medians(over: &[f64], under: &[f64]) -> Option<Estimate> {
     let quotient = |over: f64, under: f64| (under != 0.0).then(|| over / under);
     let median = quotient(median(over)?, median(under)?)?;
@@ -81,8 +81,8 @@ pub fn of_cell(cell: &CellRecord, metric: &Metric) -> Option<Estimate> {
 }
 
 /// How many times `over` is `under`, pairing samples of one block so that drift of the machine hits both alike.
-/// Where a block has several samples of `under`, the one nearest in order is taken. Blocks without a partner are left out;
-/// when no block has both, there is no ratio.
+/// Where a block has several samples of `under`, the one nearest in order is taken. Blocks without a partner are left
+/// out; when no block has both, there is no ratio.
 pub fn paired_ratio(over: &CellRecord, under: &CellRecord, metric: &Metric) -> Option<Estimate> {
     estimate(&paired_ratios(over, under, metric))
 }

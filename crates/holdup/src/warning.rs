@@ -115,9 +115,7 @@ pub fn of(run: &RunRecord, optimised: bool) -> Vec<Warning> {
 /// What a figure measured under a stand-in of the system is worth, in a sentence.
 pub fn translated(by: &str) -> String {
     let name = by.split(' ').next().unwrap_or(by);
-    format!(
-        "measured under {by}: these times are {name}'s, and say nothing about the system that it stands for"
-    )
+    format!("measured under {by}: these times are {name}'s, and say nothing about the system that it stands for")
 }
 
 fn translated_by(run: &RunRecord) -> Option<String> {
@@ -176,11 +174,8 @@ fn keep_worst(worst: &mut Vec<Warning>, new: Warning) {
 }
 
 fn latency_cost(run: &RunRecord) -> Option<Warning> {
-    let shares = run
-        .cells
-        .iter()
-        .flat_map(|cell| cell.counted())
-        .filter_map(|(_, s)| Some(s.latency.as_ref()?.cost_share));
+    let shares =
+        run.cells.iter().flat_map(|cell| cell.counted()).filter_map(|(_, s)| Some(s.latency.as_ref()?.cost_share));
     let share = shares.fold(0.0, f64::max);
     (share > LATENCY_TOLERANCE).then_some(Warning::LatencyCost { share })
 }

@@ -37,20 +37,14 @@ fn main() -> ExitCode {
 }
 
 const TESTS: &[(&str, fn())] = &[
-    (
-        "a_good_cell_gives_a_sample_and_the_process_accounts",
-        a_good_cell_gives_a_sample_and_the_process_accounts,
-    ),
+    ("a_good_cell_gives_a_sample_and_the_process_accounts", a_good_cell_gives_a_sample_and_the_process_accounts),
     ("a_cell_that_this_machine_cannot_do_is_unsupported", a_cell_that_this_machine_cannot_do_is_unsupported),
     ("a_worker_that_does_not_end_is_killed_and_reaped", a_worker_that_does_not_end_is_killed_and_reaped),
     ("a_report_without_its_end_is_a_crash", a_report_without_its_end_is_a_crash),
     ("competing_processes_are_gone_afterwards", competing_processes_are_gone_afterwards),
     ("nobody_outlives_a_parent_that_was_killed", nobody_outlives_a_parent_that_was_killed),
     ("a_missing_program_is_an_error", a_missing_program_is_an_error),
-    (
-        "a_lock_that_does_not_exclude_is_found_in_every_workload",
-        broken::a_lock_that_does_not_exclude_is_found,
-    ),
+    ("a_lock_that_does_not_exclude_is_found_in_every_workload", broken::a_lock_that_does_not_exclude_is_found),
     ("a_lock_that_is_never_released_is_a_hang", broken::a_lock_that_is_never_released_is_a_hang),
     ("a_lock_that_aborts_is_a_crash_with_its_last_words", broken::a_lock_that_aborts_is_a_crash),
     ("a_lock_that_panics_is_a_crash_with_its_message", broken::a_lock_that_panics_is_a_crash),
@@ -64,8 +58,7 @@ fn run_tests(args: &[String]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut failed = 0;
-    for (name, test) in
-        TESTS.iter().filter(|(name, _)| filters.is_empty() || filters.iter().any(|f| name.contains(*f)))
+    for (name, test) in TESTS.iter().filter(|(name, _)| filters.is_empty() || filters.iter().any(|f| name.contains(*f)))
     {
         let good = std::panic::catch_unwind(test).is_ok();
         println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
@@ -121,8 +114,7 @@ fn a_report_without_its_end_is_a_crash() {
 }
 
 fn competing_processes_are_gone_afterwards() {
-    let sample =
-        run_as("__worker", "lock=std background=on iterations=2000 threads=2", PLENTY).outcome.unwrap();
+    let sample = run_as("__worker", "lock=std background=on iterations=2000 threads=2", PLENTY).outcome.unwrap();
     assert_eq!(sample.ops(), 4000);
     assert_eq!(running(), 1, "only this test itself");
 }
@@ -188,16 +180,14 @@ mod broken {
     }
 
     pub fn a_lock_that_aborts_is_a_crash() {
-        let failure =
-            run_as("__worker", "lock=broken-crash threads=2 duration=200ms", PLENTY).outcome.unwrap_err();
+        let failure = run_as("__worker", "lock=broken-crash threads=2 duration=200ms", PLENTY).outcome.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Crash);
         assert!(failure.detail.contains("SIGABRT"), "{}", failure.detail);
         assert!(failure.detail.contains("the end, as promised"), "{}", failure.detail);
     }
 
     pub fn a_lock_that_panics_is_a_crash() {
-        let failure =
-            run_as("__worker", "lock=broken-panic threads=2 duration=200ms", PLENTY).outcome.unwrap_err();
+        let failure = run_as("__worker", "lock=broken-panic threads=2 duration=200ms", PLENTY).outcome.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Crash);
         assert!(failure.detail.contains("broken-panic: as promised"), "{}", failure.detail);
     }

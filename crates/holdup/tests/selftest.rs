@@ -1,4 +1,5 @@
-//! `holdup selftest`: all behaviours hold natively and under a right interposer, and each is failed by one that is wrong about it.
+//! `holdup selftest`: all behaviours hold natively and under a right interposer, and each is failed by one that is
+//! wrong about it.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]
 
 use std::path::{Path, PathBuf};
@@ -54,9 +55,7 @@ fn every_behaviour_holds_natively() {
     assert_eq!(output.status.code(), Some(0), "{}", out(&output));
     let outcomes = outcomes(&output);
     assert_eq!(outcomes.len(), 21);
-    assert!(
-        outcomes.iter().all(|(_, configuration, outcome)| configuration == "native" && outcome == "holds")
-    );
+    assert!(outcomes.iter().all(|(_, configuration, outcome)| configuration == "native" && outcome == "holds"));
 }
 
 /// Natively, under seven policies, and while they take turns.
@@ -98,14 +97,8 @@ fn an_interposer_that_only_passes_calls_on_is_right() {
     let output = selftest(&["--library", library.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", out(&output));
     let text = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        text.starts_with("21 behaviours of locks hold natively and under right.so. 42 runs in"),
-        "{text}"
-    );
-    assert!(
-        text.contains("replaces 3 of 41 functions; the C library itself serves pthread_mutex_init,"),
-        "{text}"
-    );
+    assert!(text.starts_with("21 behaviours of locks hold natively and under right.so. 42 runs in"), "{text}");
+    assert!(text.contains("replaces 3 of 41 functions; the C library itself serves pthread_mutex_init,"), "{text}");
     assert!(text.contains("pthread_cond_wait and 30 more"), "{text}");
 }
 
@@ -151,9 +144,7 @@ fn a_lock_beside_the_mutex_is_caught_by_those_who_look_at_the_mutex() {
         Err(why) => return println!("skipped: {why}"),
     };
     let names = ["lock", "trylock", "process-shared", "fork-held", "destroy-held", "deepbind", "early"];
-    let output = selftest(
-        &[&["--library", library.to_str().unwrap(), "--limit", "4s", "--json"], &names[..]].concat(),
-    );
+    let output = selftest(&[&["--library", library.to_str().unwrap(), "--limit", "4s", "--json"], &names[..]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     for (name, configuration, outcome) in outcomes(&output) {
         let should_hold = configuration == "native" || name == "lock";
@@ -183,8 +174,7 @@ fn what_cannot_be_tested_is_said() {
 #[test]
 fn a_library_that_replaces_nothing_is_no_interposer() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let libgcc =
-        maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("libgcc_s")));
+    let libgcc = maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("libgcc_s")));
     let Some(libgcc) = libgcc else { return println!("skipped: this test has no library but the C library") };
     let output = selftest(&["--library", libgcc, "lock"]);
     assert_eq!(output.status.code(), Some(2), "{}", out(&output));

@@ -1,4 +1,5 @@
-//! A name for the state of the viewer's sources: `cargo xtask viewer` writes it beside the bundle, a test makes it again.
+//! A name for the state of the viewer's sources: `cargo xtask viewer` writes it beside the bundle, a test makes it
+//! again.
 
 use std::fs;
 use std::io;
@@ -11,9 +12,7 @@ pub const FILE: &str = "dist/hashes.txt";
 pub fn lines(viewer: &Path) -> io::Result<String> {
     let mut sources = Vec::new();
     collect(&viewer.join("src"), &mut sources)?;
-    sources.extend(
-        ["build.mjs", "package.json", "package-lock.json", "tsconfig.json"].map(|name| viewer.join(name)),
-    );
+    sources.extend(["build.mjs", "package.json", "package-lock.json", "tsconfig.json"].map(|name| viewer.join(name)));
     let bundle = ["viewer.css", "viewer.js"].map(|name| viewer.join("dist").join(name)).to_vec();
     Ok(format!("sources {}\nbundle {}\n", of(viewer, sources)?, of(viewer, bundle)?))
 }

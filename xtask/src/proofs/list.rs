@@ -1,6 +1,7 @@
 //! The mutation list: what it says, and whether it still fits the sources.
 //!
-//! The checks here are part of `cargo test`: they read text only. Running the mutations is `cargo xtask proofs mutations`.
+//! The checks here are part of `cargo test`: they read text only. Running the mutations is
+//! `cargo xtask proofs mutations`.
 
 use crate::run::root;
 use std::path::{Path, PathBuf};
@@ -84,9 +85,8 @@ impl Mutation {
             Some(name) => (true, name),
             None => (false, self.test.as_str()),
         };
-        let (target, path) = name
-            .split_once("::")
-            .ok_or_else(|| format!("'{}' in {LIST} is no test: write TARGET::PATH", self.test))?;
+        let (target, path) =
+            name.split_once("::").ok_or_else(|| format!("'{}' in {LIST} is no test: write TARGET::PATH", self.test))?;
         Ok(Test { miri, target: target.to_owned(), path: path.to_owned() })
     }
 }
@@ -174,8 +174,7 @@ mod tests {
         for (file, text) in sources() {
             let touched = touched(&mutations, &file, &text);
             for (at, _) in text.match_indices("// ORDERING:") {
-                let statement =
-                    at..text[at..].match_indices('\n').nth(5).map_or(text.len(), |(end, _)| at + end);
+                let statement = at..text[at..].match_indices('\n').nth(5).map_or(text.len(), |(end, _)| at + end);
                 assert!(
                     touched.iter().any(|range| range.start < statement.end && statement.start < range.end),
                     "{file}:{}: no entry of {LIST} breaks what this comment justifies",
@@ -193,12 +192,8 @@ mod tests {
                 let prefix = name.trim_end_matches('*');
                 let kills = mutations.iter().any(|mutation| {
                     let test = mutation.test().expect("read checks it");
-                    let hit =
-                        if name.ends_with('*') { test.path.starts_with(prefix) } else { test.path == name };
-                    mutation.file == file
-                        && mutation.survives.is_none()
-                        && test.target.starts_with("loom")
-                        && hit
+                    let hit = if name.ends_with('*') { test.path.starts_with(prefix) } else { test.path == name };
+                    mutation.file == file && mutation.survives.is_none() && test.target.starts_with("loom") && hit
                 });
                 assert!(kills, "{file} names the model '{name}', but no entry of {LIST} is caught by it");
             }

@@ -1,7 +1,8 @@
 //! Breaks a copy of the lock crate in one place at a time and demands that the named test fails.
 //!
-//! The copy lies in the target folder with its own builds, so nothing here touches the sources. A mutant that does not build,
-//! a test that does not exist and a hang that was not announced are failures of the list, not successes of the test.
+//! The copy lies in the target folder with its own builds, so nothing here touches the sources. A mutant that does not
+//! build, a test that does not exist and a hang that was not announced are failures of the list, not successes of the
+//! test.
 
 use super::list::{self, Mutation, Test};
 use crate::run;
@@ -27,8 +28,7 @@ enum Outcome {
 
 /// Runs the list, or what `only` picks from it; says how many were caught.
 pub fn run(only: &str) -> Result<String, String> {
-    let mutations: Vec<Mutation> =
-        list::read()?.into_iter().filter(|mutation| mutation.is_about(only)).collect();
+    let mutations: Vec<Mutation> = list::read()?.into_iter().filter(|mutation| mutation.is_about(only)).collect();
     if mutations.is_empty() {
         return Err(format!("no mutation is about '{only}': look into {}", list::LIST));
     }
@@ -70,9 +70,7 @@ impl Mutation {
             (Outcome::Hung, None) if self.hangs => Ok("caught  "),
             (Outcome::Passed, Some(_)) => Ok("survives"),
             (Outcome::Passed, None) => Err(format!("SURVIVES {}", self.test)),
-            (Outcome::Hung, _) => {
-                Err(format!("HANGS for {LIMIT_S} s, and the list does not say hangs = true"))
-            }
+            (Outcome::Hung, _) => Err(format!("HANGS for {LIMIT_S} s, and the list does not say hangs = true")),
             (Outcome::Failed, Some(_)) => Err("CAUGHT, but the list says that it survives".to_owned()),
         }
     }
@@ -101,8 +99,7 @@ impl Tree {
     /// Every test that the list names passes while nothing is broken.
     fn passes_unbroken(&self, mutations: &[Mutation]) -> Result<(), String> {
         let tests = mutations.iter().map(Mutation::test).collect::<Result<BTreeSet<Test>, String>>()?;
-        let groups: BTreeSet<(bool, &str)> =
-            tests.iter().map(|test| (test.miri, test.target.as_str())).collect();
+        let groups: BTreeSet<(bool, &str)> = tests.iter().map(|test| (test.miri, test.target.as_str())).collect();
         for (miri, target) in groups {
             let own = tests.iter().filter(|test| (test.miri, test.target.as_str()) == (miri, target));
             let paths: Vec<&str> = own.map(|test| test.path.as_str()).collect();
@@ -111,9 +108,7 @@ impl Tree {
             match self.test(miri, target, &paths, LIMIT_BUILD_S)? {
                 Outcome::Passed => {}
                 outcome => {
-                    return Err(format!(
-                        "nothing is broken, but of {target}'s tests one {outcome:?}: {paths:?}"
-                    ));
+                    return Err(format!("nothing is broken, but of {target}'s tests one {outcome:?}: {paths:?}"));
                 }
             }
         }
@@ -149,9 +144,7 @@ impl Tree {
         // Miri prints one summary per seed.
         let ran = said.contains(&format!("running {} test", paths.len()));
         match output.status.code() {
-            _ if !ran => {
-                Err(format!("THE TESTS {paths:?} DO NOT RUN: {}", String::from_utf8_lossy(&output.stderr)))
-            }
+            _ if !ran => Err(format!("THE TESTS {paths:?} DO NOT RUN: {}", String::from_utf8_lossy(&output.stderr))),
             Some(0) => Ok(Outcome::Passed),
             Some(124 | 137) => Ok(Outcome::Hung),
             _ => Ok(Outcome::Failed),
@@ -213,8 +206,7 @@ fn alone(manifest: &str) -> Result<String, String> {
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
-    let entries =
-        std::fs::read_dir(from).map_err(|error| format!("cannot list {}: {error}", from.display()))?;
+    let entries = std::fs::read_dir(from).map_err(|error| format!("cannot list {}: {error}", from.display()))?;
     for entry in entries {
         let entry = entry.map_err(|error| format!("cannot list {}: {error}", from.display()))?;
         let (path, copy) = (entry.path(), to.join(entry.file_name()));

@@ -23,9 +23,7 @@ pub fn build(program: &Program, variant: Variant) -> Result<Built, String> {
     let source = &program.source;
     let script = |names: &[&str]| Ok(Built { words: vec![interpreter(names)?, source.clone()] });
     match program.language {
-        Language::C => {
-            native(program, variant, if variant == Variant::Musl { "musl-gcc" } else { "gcc" }, binary)
-        }
+        Language::C => native(program, variant, if variant == Variant::Musl { "musl-gcc" } else { "gcc" }, binary),
         Language::Cpp => native(program, variant, "g++", binary),
         Language::Rust => rust(program, variant, &folder),
         Language::Go => go(program, variant, binary),
@@ -58,10 +56,7 @@ fn native(program: &Program, variant: Variant, compiler: &str, binary: PathBuf) 
 fn rust(program: &Program, variant: Variant, folder: &Path) -> Result<Built, String> {
     let mut command = Command::new("cargo");
     command.args(["build", "--quiet", "--release", "--bin", &program.name]);
-    command
-        .current_dir(root().join("fixtures/truth/rust"))
-        .env_remove("RUSTUP_TOOLCHAIN")
-        .env_remove("CARGO");
+    command.current_dir(root().join("fixtures/truth/rust")).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     command.arg("--target-dir").arg(folder.join("cargo"));
     command.env("CARGO_PROFILE_RELEASE_STRIP", if variant == Variant::Stripped { "symbols" } else { "none" });
     output(&mut command)?;

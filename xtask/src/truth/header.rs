@@ -9,9 +9,10 @@
 //! variants: plain,stripped
 //! ```
 //!
-//! `kind` lists what an expert would accept as the first finding, the best first. `subject` is a regular expression that must match
-//! in the first finding's subjects or place. `share` is the severity in percent: what part of the elapsed time would go if the
-//! cause went. With `cure` the variable CURE=1 removes the fault, and nothing else. `quick` puts it into the subset for CI.
+//! `kind` lists what an expert would accept as the first finding, the best first. `subject` is a regular expression
+//! that must match in the first finding's subjects or place. `share` is the severity in percent: what part of the
+//! elapsed time would go if the cause went. With `cure` the variable CURE=1 removes the fault, and nothing else.
+//! `quick` puts it into the subset for CI.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -100,9 +101,7 @@ impl Program {
             truth: Truth::parse(&words).map_err(|why| format!("{}: {why}", source.display()))?,
             has_cure: words.contains(&"cure"),
             is_quick: words.contains(&"quick"),
-            flags: line("flags")
-                .map(|flags| flags.split_whitespace().map(str::to_owned).collect())
-                .unwrap_or_default(),
+            flags: line("flags").map(|flags| flags.split_whitespace().map(str::to_owned).collect()).unwrap_or_default(),
             name,
             source,
             language,
@@ -186,8 +185,7 @@ mod tests {
 
     #[test]
     fn a_truth_is_strict() {
-        let parse =
-            |text: &str| Truth::parse(&text.split(' ').collect::<Vec<_>>()).map(|truth| truth.to_string());
+        let parse = |text: &str| Truth::parse(&text.split(' ').collect::<Vec<_>>()).map(|truth| truth.to_string());
         assert_eq!(parse("healthy quick").as_deref(), Ok("healthy"));
         assert_eq!(parse("kind=a|b subject=x share=1..2 cure").as_deref(), Ok("a|b x"));
         for wrong in ["", "kind=a shares=1..2", "kind=a share=3", "kind=a subject=("] {

@@ -7,7 +7,8 @@ use super::matrix::{User, Variant};
 
 /// Of all first findings, those of healthy programs too.
 const LEAST_RIGHT: f64 = 0.95;
-/// Of the bounds of the gain, those that the cure did not beat; of the cures of findings of 10% or more, those that gained.
+/// Of the bounds of the gain, those that the cure did not beat; of the cures of findings of 10% or more, those that
+/// gained.
 const LEAST_BOUND: f64 = 0.9;
 /// Runs differ by so much from one to the next.
 const NOISE: f64 = 0.05;
@@ -123,8 +124,8 @@ impl Row {
     }
 }
 
-/// Names that a finding tells: its subjects, its sentence, the functions of its place. Paths of files are left out, as those have the
-/// name of the program in them.
+/// Names that a finding tells: its subjects, its sentence, the functions of its place. Paths of files are left out, as
+/// those have the name of the program in them.
 fn names(finding: &Value) -> Vec<String> {
     let mut names = Vec::new();
     for key in ["subjects", "place", "what"] {
@@ -138,8 +139,7 @@ fn collect(value: &Value, names: &mut Vec<String>) {
         Value::String(text) => names.push(text.clone()),
         Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
         Value::Object(values) => {
-            let told =
-                values.iter().filter(|(key, _)| !["file", "module", "kind", "role"].contains(&key.as_str()));
+            let told = values.iter().filter(|(key, _)| !["file", "module", "kind", "role"].contains(&key.as_str()));
             told.for_each(|(_, value)| collect(value, names));
         }
         _ => {}
@@ -168,16 +168,8 @@ pub fn goals(rows: &[Row]) -> Result<(), String> {
         }
     };
     least("first finding right", count(&rows, |row| Some(row.is_right)), LEAST_RIGHT);
-    least(
-        "not accused falsely",
-        count(&rows, |row| (row.best == "healthy").then(|| !row.is_accusation())),
-        1.0,
-    );
-    least(
-        "not cleared falsely",
-        count(&rows, |row| (row.best != "healthy").then(|| !row.is_all_clear())),
-        1.0,
-    );
+    least("not accused falsely", count(&rows, |row| (row.best == "healthy").then(|| !row.is_accusation())), 1.0);
+    least("not cleared falsely", count(&rows, |row| (row.best != "healthy").then(|| !row.is_all_clear())), 1.0);
     least("bound not below the gain", count(&rows, Row::is_bound_right), LEAST_BOUND);
     least("cure gains", count(&rows, Row::is_cure_right), LEAST_BOUND);
     least("account adds up", count(&rows, Row::is_account_right), 1.0);

@@ -30,9 +30,7 @@ impl Variant {
 
     pub fn parse(word: &str) -> Result<Variant, String> {
         let all = [Variant::Plain, Variant::Stripped, Variant::Neutral, Variant::Musl];
-        all.into_iter()
-            .find(|variant| variant.name() == word.trim())
-            .ok_or_else(|| format!("'{word}' is no variant"))
+        all.into_iter().find(|variant| variant.name() == word.trim()).ok_or_else(|| format!("'{word}' is no variant"))
     }
 }
 

@@ -7,7 +7,8 @@ use super::judge::{Row, count};
 use super::matrix::{User, Variant};
 
 /// The head of the lines.
-pub const HEAD: &str = "program                     build    as   truth                            said first           right share bound gain  names";
+pub const HEAD: &str = "program                     build    as   truth                            said \
+    first           right share bound gain  names";
 
 /// A recording's line.
 pub fn line(row: &Row) -> String {
@@ -30,11 +31,7 @@ fn verdict(row: &Row) -> &'static str {
     match (row.is_right, row.is_named) {
         (true, _) => "yes",
         (false, Some(false))
-            if row
-                .truth
-                .split(' ')
-                .next()
-                .is_some_and(|kinds| kinds.split('|').any(|kind| kind == row.said)) =>
+            if row.truth.split(' ').next().is_some_and(|kinds| kinds.split('|').any(|kind| kind == row.said)) =>
         {
             "name"
         }
@@ -88,11 +85,8 @@ pub fn totals(rows: &[Row], skipped: &[String]) -> String {
     }
     let _ = writeln!(text, "\nTruth (rows) and what was said first (columns), all builds and users:\n");
     text.push_str(&confusion(rows));
-    let _ = writeln!(
-        text,
-        "\nSkipped: {}.",
-        if skipped.is_empty() { "nothing".to_owned() } else { skipped.join("; ") }
-    );
+    let _ =
+        writeln!(text, "\nSkipped: {}.", if skipped.is_empty() { "nothing".to_owned() } else { skipped.join("; ") });
     text
 }
 
@@ -129,7 +123,10 @@ pub fn document(rows: &[Row], skipped: &[String]) -> String {
          three runs each.\n\n",
     );
     text.push_str(&totals(rows, skipped));
-    text.push_str("\n| program | build | as | truth | said first | right | share | bound | gain |\n|---|---|---|---|---|---|---:|---:|---:|\n");
+    text.push_str(
+        "\n| program | build | as | truth | said first | right | share | bound | gain \
+        |\n|---|---|---|---|---|---|---:|---:|---:|\n",
+    );
     for row in rows {
         let _ = writeln!(
             text,

@@ -1,7 +1,8 @@
 //! Debian's programs: what is said of them first, beside what is true of them.
 //!
-//! Truth here is no label that a machine compares: it comes from perf, from the program's own figures or from how it is built, and stands
-//! beside what was said for a reader to judge. Servers listen on a socket or port of this machine only, and end by their process id.
+//! Truth here is no label that a machine compares: it comes from perf, from the program's own figures or from how it is
+//! built, and stands beside what was said for a reader to judge. Servers listen on a socket or port of this machine
+//! only, and end by their process id.
 
 use std::fs::File;
 use std::path::Path;
@@ -44,8 +45,7 @@ const DATABASE: &str = "[ -d data ] || mariadb-install-db --no-defaults --user=r
                         --skip-test-db --datadir=$PWD/data > install.log 2>&1";
 const MARIADB: &str = "exec mariadbd --no-defaults --user=root --skip-networking --innodb-buffer-pool-size=64M \
                        --socket=$PWD/socket --pid-file=$PWD/pid --datadir=$PWD/data";
-const MARIADB_UP: &str =
-    "mariadb --no-defaults -uroot --socket=$PWD/socket -e 'CREATE DATABASE IF NOT EXISTS h'";
+const MARIADB_UP: &str = "mariadb --no-defaults -uroot --socket=$PWD/socket -e 'CREATE DATABASE IF NOT EXISTS h'";
 
 const PROGRAMS: &[Program] = &[
     Program {
@@ -130,9 +130,11 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "nginx + wrk",
         packages: &["nginx-light", "wrk"],
-        prepare: "mkdir -p logs; printf 'events {}\\nhttp { access_log off; server { listen 127.0.0.1:18473; location / { return 200 hello; } } }\\n' > nginx.conf",
+        prepare: "mkdir -p logs; printf 'events {}\\nhttp \
+            { access_log off; server { listen 127.0.0.1:18473; location / { return 200 hello; } } }\\n' > nginx.conf",
         runs: Runs::Server {
-            server: "exec nginx -p $PWD -c $PWD/nginx.conf -e $PWD/error.log -g 'daemon off; master_process off; pid nginx.pid;'",
+            server: "exec nginx -p $PWD -c $PWD/nginx.conf -e $PWD/error.log -g 'daemon off; master_process off; pid \
+                nginx.pid;'",
             is_up: "wrk -t1 -c1 -d1s http://127.0.0.1:18473/",
             load: "wrk -t1 -c16 -d6s http://127.0.0.1:18473/",
         },
@@ -171,7 +173,8 @@ const PROGRAMS: &[Program] = &[
         packages: &["fio"],
         prepare: "true",
         runs: Runs::Command(
-            "fio --name=f --directory=. --size=4M --bs=4k --rw=randwrite --fsync=1 --thread --numjobs=4 --runtime=4 --time_based",
+            "fio --name=f --directory=. --size=4M --bs=4k --rw=randwrite --fsync=1 --thread --numjobs=4 --runtime=4 \
+             --time_based",
         ),
         truth: "I/O: fsync after every write",
     },
@@ -187,7 +190,8 @@ const PROGRAMS: &[Program] = &[
         packages: &["python3"],
         prepare: "true",
         runs: Runs::Command(
-            "/usr/bin/python3 -c \"import threading as t; w = lambda: sum(i * i for i in range(9000000)); l = [t.Thread(target=w) for _ in range(4)]; [x.start() for x in l]; [x.join() for x in l]\"",
+            "/usr/bin/python3 -c \"import threading as t; w = lambda: sum(i * i for i in range(9000000)); l = \
+             [t.Thread(target=w) for _ in range(4)]; [x.start() for x in l]; [x.join() for x in l]\"",
         ),
         truth: "interpreter lock: four threads compute in turn",
     },
@@ -209,14 +213,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
             "--only" => only.extend(value()?.split(',').map(str::to_owned)),
             "--user" => user = User::Ordinary,
             "--write" => {
-                machine =
-                    Some(crate::run::machine(&[value()?.clone()], "truth-programs --write")?.to_owned());
+                machine = Some(crate::run::machine(&[value()?.clone()], "truth-programs --write")?.to_owned());
             }
             _ => return Err(format!("'{word}' is no option; {USAGE}")),
         }
     }
-    let wanted =
-        |program: &&Program| only.is_empty() || only.iter().any(|part| program.name.contains(part.as_str()));
+    let wanted = |program: &&Program| only.is_empty() || only.iter().any(|part| program.name.contains(part.as_str()));
     let programs: Vec<&Program> = PROGRAMS.iter().filter(wanted).collect();
     let packages: Vec<&str> = programs.iter().flat_map(|program| program.packages).copied().collect();
     if is_root() {
@@ -253,15 +255,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
 impl Program {
     fn record(&self, bench: &Bench, user: User) -> Result<Value, String> {
         shell(&bench.folder, self.prepare)?;
-        let name: String =
-            self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let name: String = self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let file = bench.fresh(&format!("{name}.holdup"));
         let mut record = user.command(Path::new("timeout"));
-        record
-            .args(["--kill-after=5", "60"])
-            .arg(&bench.holdup)
-            .args(["record", "--no-report", "-o"])
-            .arg(&file);
+        record.args(["--kill-after=5", "60"]).arg(&bench.holdup).args(["record", "--no-report", "-o"]).arg(&file);
         record.current_dir(&bench.folder);
         match &self.runs {
             Runs::Command(command) => {

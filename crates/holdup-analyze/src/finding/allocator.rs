@@ -3,10 +3,11 @@
 //! Signs and thresholds: the locks of all arenas of a process together
 //! - are waited for during at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all.
 //!
-//! A lock belongs to the allocator if threads wait for it below malloc, free and their like. All arenas make one finding: which of
-//! them a thread meets is an accident.
+//! A lock belongs to the allocator if threads wait for it below malloc, free and their like. All arenas make one
+//! finding: which of them a thread meets is an accident.
 //!
-//! How it can be wrong: a static, stripped program has no names to tell its allocator by; its locks then show as hot locks.
+//! How it can be wrong: a static, stripped program has no names to tell its allocator by; its locks then show as hot
+//! locks.
 
 use super::weigh::{self, MS, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -27,8 +28,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             let arenas: Vec<(usize, &LockFacts)> =
                 locks.filter(|(_, lock)| lock.pid == process.pid && weigh::is_allocator(lock)).collect();
             let wait_ns: u64 = arenas.iter().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
-            let wait_share =
-                arenas.iter().map(|(_, lock)| weigh::wait_share(facts, lock)).sum::<f64>().min(1.0);
+            let wait_share = arenas.iter().map(|(_, lock)| weigh::wait_share(facts, lock)).sum::<f64>().min(1.0);
             if wait_ns < LEAST_WAIT_NS || wait_share < LEAST_WAIT_SHARE {
                 return None;
             }

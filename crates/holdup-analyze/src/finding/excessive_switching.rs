@@ -1,22 +1,23 @@
 //! excessive-switching: threads are switched far more often than time slices would do it.
 //!
-//! A thread that runs to the end of a 100 ms quantum gives 10 switches a second, the ideal that the Windows CE team counts from
-//! (2007); a switch every 50 us is 2,000 times that. Linux slices of 3 to 4 ms give some 300 a second: 30 times the ideal is what
-//! a busy machine does by itself.
+//! A thread that runs to the end of a 100 ms quantum gives 10 switches a second, the ideal that the Windows CE team
+//! counts from (2007); a switch every 50 us is 2,000 times that. Linux slices of 3 to 4 ms give some 300 a second: 30
+//! times the ideal is what a busy machine does by itself.
 //!
 //! Signs and thresholds:
-//! - counted are switches that the program's threads cause each other: futex waits of all kinds, preemption, yields. Sleeping for
-//!   devices, descriptors, children or a time is what a program that serves the outside does, and is left out;
-//! - at least [`LEAST_SWITCHES`] of them, and [`LEAST_PER_S`] a second of the recording; together the threads had or wanted a CPU for
-//!   at least [`LEAST_WANTED_SHARE`] of it: a pool that gets a small job now and then is not blamed;
-//! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us: switching then
-//!   takes more than 2% of the time, by an estimate of 5 us each.
+//! - counted are switches that the program's threads cause each other: futex waits of all kinds, preemption, yields.
+//!   Sleeping for devices, descriptors, children or a time is what a program that serves the outside does, and is left
+//!   out;
+//! - at least [`LEAST_SWITCHES`] of them, and [`LEAST_PER_S`] a second of the recording; together the threads had or
+//!   wanted a CPU for at least [`LEAST_WANTED_SHARE`] of it: a pool that gets a small job now and then is not blamed;
+//! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us:
+//!   switching then takes more than 2% of the time, by an estimate of 5 us each.
 //!
-//! The place is where threads most often left the CPU by waits on a futex and yields. The severity is that estimate, as a share of
-//! CPU time. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
+//! The place is where threads most often left the CPU by waits on a futex and yields. The severity is that estimate, as
+//! a share of CPU time. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
 //!
-//! How it can be wrong: the cost of a switch is an estimate. Where hand-overs are the point of the program and its latency is what
-//! counts, short runs are right.
+//! How it can be wrong: the cost of a switch is an estimate. Where hand-overs are the point of the program and its
+//! latency is what counts, short runs are right.
 
 use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -25,14 +26,7 @@ use crate::facts::{Facts, Reason, ThreadFacts};
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ExcessiveSwitching,
     judge,
-    evidence: &[
-        "switches_per_s",
-        "times_the_ideal",
-        "run_ns_mean",
-        "run_ns_median",
-        "involuntary_share",
-        "switches",
-    ],
+    evidence: &["switches_per_s", "times_the_ideal", "run_ns_mean", "run_ns_median", "involuntary_share", "switches"],
 };
 
 pub(super) const LEAST_SWITCHES: u64 = 1_000;

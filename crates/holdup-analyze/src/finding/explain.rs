@@ -1,7 +1,7 @@
 //! Which finding explains which: a cause is printed, its consequences are not.
 //!
-//! Each row of [`TABLE`] says that a finding of the first kind explains one of the second, if the two are related as the row's
-//! third part says. Explanations chain: what is itself explained still explains.
+//! Each row of [`TABLE`] says that a finding of the first kind explains one of the second, if the two are related as
+//! the row's third part says. Explanations chain: what is itself explained still explains.
 
 use std::collections::BTreeSet;
 
@@ -129,12 +129,7 @@ pub(super) fn leave_out_consequences(facts: &Facts, findings: Vec<Finding>) -> V
             findings.iter().enumerate().any(|(other, cause)| other != at && explains(facts, cause, effect))
         })
         .collect();
-    findings
-        .into_iter()
-        .zip(explained)
-        .filter(|(_, explained)| !explained)
-        .map(|(finding, _)| finding)
-        .collect()
+    findings.into_iter().zip(explained).filter(|(_, explained)| !explained).map(|(finding, _)| finding).collect()
 }
 
 fn explains(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
@@ -156,8 +151,7 @@ fn holder_left_by_itself(facts: &Facts, sleeper: &Finding, convoy: &Finding) -> 
 }
 
 fn holder_was_preempted(facts: &Facts, convoy: &Finding, sleeper: &Finding) -> bool {
-    same_lock(facts, convoy, sleeper)
-        && value(sleeper, "holders_off_share") < value(sleeper, "holders_preempted_share")
+    same_lock(facts, convoy, sleeper) && value(sleeper, "holders_off_share") < value(sleeper, "holders_preempted_share")
 }
 
 fn only_preempted(_: &Facts, _: &Finding, sleeper: &Finding) -> bool {
@@ -245,9 +239,7 @@ fn herd_waits_for_lock(facts: &Facts, herd: &Finding, effect: &Finding) -> bool 
 }
 
 fn pair_is_of_herd(facts: &Facts, herd: &Finding, pair: &Finding) -> bool {
-    let woken = |tid: Tid| {
-        lock(facts, herd).is_some_and(|lock| lock.waiters.iter().any(|(waiter, _)| *waiter == tid))
-    };
+    let woken = |tid: Tid| lock(facts, herd).is_some_and(|lock| lock.waiters.iter().any(|(waiter, _)| *waiter == tid));
     threads_of(pair).any(woken)
 }
 

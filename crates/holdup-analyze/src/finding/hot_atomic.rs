@@ -1,19 +1,19 @@
-//! hot-atomic: several threads change one variable with atomic instructions, and its cache line travels between their CPUs. A
-//! shared counter alone can sink a parallel loop (Kraus, 2014).
+//! hot-atomic: several threads change one variable with atomic instructions, and its cache line travels between their
+//! CPUs. A shared counter alone can sink a parallel loop (Kraus, 2014).
 //!
-//! A timer finds a CPU that waits for a cache line right behind the instruction that waits. Signs and thresholds, per variable, or
-//! per function where the instruction does not name one:
+//! A timer finds a CPU that waits for a cache line right behind the instruction that waits. Signs and thresholds, per
+//! variable, or per function where the instruction does not name one:
 //! - at least [`LEAST_HITS`] samples right behind `lock`-prefixed instructions (or `xchg` with memory);
-//! - at least [`LEAST_FUNCTION_SHARE`] of their function's samples. Measured: 90% for a counter shared by two threads, 39% for one
-//!   of each thread's own in the same tight loop;
+//! - at least [`LEAST_FUNCTION_SHARE`] of their function's samples. Measured: 90% for a counter shared by two threads,
+//!   39% for one of each thread's own in the same tight loop;
 //! - at least [`LEAST_SHARE`] of all CPU samples;
 //! - at least two threads with [`LEAST_THREAD_SHARE`] of the hits each.
 //!
 //! The severity is a share of CPU time.
 //!
-//! How it can be wrong: threads may run the same instruction on variables of their own; then it costs what an atomic instruction
-//! costs without contention, some 20 cycles, and the samples of a loop that does nothing else may still gather behind it. The
-//! instruction of a lock is reported only if no finding about a lock explains it.
+//! How it can be wrong: threads may run the same instruction on variables of their own; then it costs what an atomic
+//! instruction costs without contention, some 20 cycles, and the samples of a loop that does nothing else may still
+//! gather behind it. The instruction of a lock is reported only if no finding about a lock explains it.
 
 use std::collections::BTreeMap;
 

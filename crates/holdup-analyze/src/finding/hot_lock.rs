@@ -2,13 +2,14 @@
 //!
 //! Signs and thresholds, per lock:
 //! - at least [`LEAST_WAITS`] waits that slept, [`LEAST_WAIT_NS`] in all: fewer are an accident, not a habit;
-//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time: below, even a perfect cure is lost in the noise.
+//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time: below, even a perfect cure is lost in the
+//!   noise.
 //!
-//! The finding says what holders did meanwhile: if they ran, the section is too long or too popular; if not, another kind
-//! (sleeping-holder, priority-inversion) tells more and is reported in place of this one. So is lock-convoy.
+//! The finding says what holders did meanwhile: if they ran, the section is too long or too popular; if not, another
+//! kind (sleeping-holder, priority-inversion) tells more and is reported in place of this one. So is lock-convoy.
 //!
-//! How it can be wrong: a futex of the program's own make may be an event rather than a lock. It counts as a lock only if those who
-//! wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
+//! How it can be wrong: a futex of the program's own make may be an event rather than a lock. It counts as a lock only
+//! if those who wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};

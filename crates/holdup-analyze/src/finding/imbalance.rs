@@ -1,19 +1,23 @@
-//! imbalance: one of several like threads does far more than the others, which wait for it at a barrier or have long ended.
+//! imbalance: one of several like threads does far more than the others, which wait for it at a barrier or have long
+//! ended.
 //!
-//! Signs and thresholds, per group of threads of a process whose names are equal but for digits (without the first thread, which
-//! often bears the same name):
-//! - at least [`LEAST_THREADS`] threads; from the first one's birth to the last one's end is at least [`LEAST_WINDOW_NS`] and half
-//!   of the recording;
-//! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and had or wanted a CPU for at least
-//!   [`LEAST_BUSY_SHARE`] of that stretch: it sets the pace;
-//! - the median one did at least 1/[`LEAST_WORK`] of what the busiest did: threads that have nothing to do are not its like;
-//! - the others wait for it: for at least [`LEAST_WAIT_SHARE`] of the stretch on average they waited at a barrier (or on a condition
-//!   variable or semaphore that the busiest one signals), or had ended while another thread waited for the end of the last.
+//! Signs and thresholds, per group of threads of a process whose names are equal but for digits (without the first
+//! thread, which often bears the same name):
+//! - at least [`LEAST_THREADS`] threads; from the first one's birth to the last one's end is at least
+//!   [`LEAST_WINDOW_NS`] and half of the recording;
+//! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and had or wanted a CPU for at
+//!   least [`LEAST_BUSY_SHARE`] of that stretch: it sets the pace;
+//! - the median one did at least 1/[`LEAST_WORK`] of what the busiest did: threads that have nothing to do are not its
+//!   like;
+//! - the others wait for it: for at least [`LEAST_WAIT_SHARE`] of the stretch on average they waited at a barrier (or
+//!   on a condition variable or semaphore that the busiest one signals), or had ended while another thread waited for
+//!   the end of the last.
 //!
-//! The place is the function of the program in which the busiest thread has most CPU samples. The severity is the share of the recording by which even work would shorten it.
+//! The place is the function of the program in which the busiest thread has most CPU samples. The severity is the share
+//! of the recording by which even work would shorten it.
 //!
-//! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed: there it is
-//! not the busiest thread that wakes the others.
+//! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed:
+//! there it is not the busiest thread that wakes the others.
 
 use std::collections::BTreeMap;
 

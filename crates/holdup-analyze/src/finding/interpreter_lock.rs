@@ -1,11 +1,12 @@
-//! interpreter-lock: threads take turns at the lock that their interpreter runs under, so that more threads make nothing faster.
+//! interpreter-lock: threads take turns at the lock that their interpreter runs under, so that more threads make
+//! nothing faster.
 //!
 //! Signs and thresholds, per lock of an interpreter (Python's global interpreter lock, Ruby's):
 //! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all.
 //!
-//! The lock is known by the functions that take it; where these have no names, by how threads of an interpreter behave: those who
-//! wake also wait, and have it one at a time. Waits of 5 ms that time out and are made again (so the interpreter asks the holder to
-//! let go) count as waiting.
+//! The lock is known by the functions that take it; where these have no names, by how threads of an interpreter behave:
+//! those who wake also wait, and have it one at a time. Waits of 5 ms that time out and are made again (so the
+//! interpreter asks the holder to let go) count as waiting.
 //!
 //! How it can be wrong: extensions in C that release the lock are not held up by it; their threads do not wait here.
 
@@ -26,11 +27,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let locks = facts.locks.iter().enumerate();
     let of_interpreters = locks.filter(|(_, lock)| lock.primitive == Primitive::InterpreterLock);
     let worst = of_interpreters.max_by_key(|(_, lock)| lock.wait_ns.sum_ns());
-    worst
-        .filter(|(_, lock)| is_hot(facts, lock))
-        .map(|(index, lock)| finding(facts, index, lock))
-        .into_iter()
-        .collect()
+    worst.filter(|(_, lock)| is_hot(facts, lock)).map(|(index, lock)| finding(facts, index, lock)).into_iter().collect()
 }
 
 fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {

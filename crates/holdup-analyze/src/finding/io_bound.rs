@@ -1,25 +1,23 @@
-//! io-bound: what the program takes is mostly time in which a device works for it: its own waits, and those of threads that wait
-//! for one that waits for the device.
+//! io-bound: what the program takes is mostly time in which a device works for it: its own waits, and those of threads
+//! that wait for one that waits for the device.
 //!
 //! Signs and thresholds:
-//! - at least [`LEAST_SHARE`] of the elapsed time (by the critical path where the program ends and is mostly busy, otherwise of the
-//!   time that its threads had something to do), [`LEAST_NS`] in all.
+//! - at least [`LEAST_SHARE`] of the elapsed time (by the critical path where the program ends and is mostly busy,
+//!   otherwise of the time that its threads had something to do), [`LEAST_NS`] in all.
 //!
-//! The place is the call that most of it comes from. `fsync` and its like are named as such: one that serves several threads is a
-//! group commit.
+//! The place is the call that most of it comes from. `fsync` and its like are named as such: one that serves several
+//! threads is a group commit.
 //!
-//! How it can be wrong: for an ordinary user, calls that are not recorded by name are known only as far as looks at /proc met
-//! them. A program that does nothing but copy files is as it must be; the finding then says what a faster device would bring.
+//! How it can be wrong: for an ordinary user, calls that are not recorded by name are known only as far as looks at
+//! /proc met them. A program that does nothing but copy files is as it must be; the finding then says what a faster
+//! device would bring.
 
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, Leaf, Reason, Site};
 
-pub(super) const RULE: Rule = Rule {
-    kind: Kind::IoBound,
-    judge,
-    evidence: &["io_share", "io_ns", "waits", "wait_ns_mean", "others_wait_share"],
-};
+pub(super) const RULE: Rule =
+    Rule { kind: Kind::IoBound, judge, evidence: &["io_share", "io_ns", "waits", "wait_ns_mean", "others_wait_share"] };
 
 pub(super) const LEAST_SHARE: f64 = 0.2;
 pub(super) const LEAST_NS: u64 = 20 * MS;
@@ -31,12 +29,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if io_share < LEAST_SHARE || io_ns < LEAST_NS {
         return Vec::new();
     }
-    let others: u64 = facts
-        .blame
-        .iter()
-        .filter(|row| row.leaf == Leaf::Io && row.waiter != row.thread)
-        .map(|row| row.ns)
-        .sum();
+    let others: u64 =
+        facts.blame.iter().filter(|row| row.leaf == Leaf::Io && row.waiter != row.thread).map(|row| row.ns).sum();
     let worst = weigh::worst_site(facts, |row| row.leaf == Leaf::Io);
     let mut subjects = Vec::new();
     if let Some(function) = worst.as_ref().and_then(|(_, site)| call(site)) {

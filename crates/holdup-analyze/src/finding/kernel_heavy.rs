@@ -1,19 +1,20 @@
 //! kernel-heavy: most CPU time of a multithreaded program goes to the kernel, and not to switching.
 //!
 //! Signs and thresholds:
-//! - the kernel's share of CPU time is at least [`LEAST_SHARE`]: from CPU samples where at least [`LEAST_SAMPLES`] could be taken in
-//!   the kernel too, otherwise from what the kernel counted for the threads or for the command;
-//! - that is at least [`LEAST_KERNEL_NS`], and its threads want as much as one CPU for [`LEAST_SPAN_SHARE`] of the recording: a mostly
-//!   idle program spends what little it uses in the kernel, and so does one that starts;
-//! - at least two threads of one process have a tenth of the CPU time each, and wanted a CPU for longer than they waited for devices,
-//!   descriptors and other processes: a program that mostly waits for the outside has nothing to gain here. Single-threaded programs that copy files, and trees of
-//!   processes that do little but start, are as they must be.
+//! - the kernel's share of CPU time is at least [`LEAST_SHARE`]: from CPU samples where at least [`LEAST_SAMPLES`]
+//!   could be taken in the kernel too, otherwise from what the kernel counted for the threads or for the command;
+//! - that is at least [`LEAST_KERNEL_NS`], and its threads want as much as one CPU for [`LEAST_SPAN_SHARE`] of the
+//!   recording: a mostly idle program spends what little it uses in the kernel, and so does one that starts;
+//! - at least two threads of one process have a tenth of the CPU time each, and wanted a CPU for longer than they
+//!   waited for devices, descriptors and other processes: a program that mostly waits for the outside has nothing to
+//!   gain here. Single-threaded programs that copy files, and trees of processes that do little but start, are as they
+//!   must be.
 //!
-//! The place is the function of the program below which most samples in the kernel were taken; where none could be taken, the one
-//! with most samples of the threads that use the kernel. The severity is a share of CPU time.
+//! The place is the function of the program below which most samples in the kernel were taken; where none could be
+//! taken, the one with most samples of the threads that use the kernel. The severity is a share of CPU time.
 //!
-//! How it can be wrong: a network server may rightly live in the kernel. Any kind that names a cause of system calls (locks, pairs,
-//! herds, yields, wasted wakes, switching) replaces this one.
+//! How it can be wrong: a network server may rightly live in the kernel. Any kind that names a cause of system calls
+//! (locks, pairs, herds, yields, wasted wakes, switching) replaces this one.
 
 use super::weigh::{self, MS, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -69,7 +70,8 @@ fn from_samples(facts: &Facts) -> Option<Split> {
     (all >= LEAST_SAMPLES).then(|| Split { kernel_ns, all_ns: all * facts.header.sample_period_ns })
 }
 
-/// Only where the threads that were read used most of the CPU time; those born and gone between two readings are missing.
+/// Only where the threads that were read used most of the CPU time; those born and gone between two readings are
+/// missing.
 fn from_usage(facts: &Facts) -> Option<Split> {
     let mut sum = Split { kernel_ns: 0, all_ns: 0 };
     for (first, last) in facts.threads.iter().filter_map(|thread| thread.usage) {

@@ -1,19 +1,19 @@
-//! lock-convoy: threads take one lock in turn, each waiting asleep for it nearly every time, so that every short section costs a
-//! switch and a wake-up.
+//! lock-convoy: threads take one lock in turn, each waiting asleep for it nearly every time, so that every short
+//! section costs a switch and a wake-up.
 //!
 //! Signs and thresholds, per lock:
 //! - at least [`LEAST_WAITS`] waits that slept, which no start-up makes;
 //! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time;
-//! - at least [`LEAST_SWITCH_SHARE`] of the times that the waiters left the CPU to wait were for this lock: most of their runs end
-//!   here, so most acquisitions end in a switch;
-//! - the median run before a wait is at most [`LONGEST_RUN_NS`], the short runs that the Windows CE team (2007) saw in a system that
-//!   did little but switch. With longer runs the switches hardly matter and the lock is merely hot;
-//! - that run is at most [`MOST_HANDOVERS`] times the median hand-over (with two threads nobody else is in the queue, and the wait
-//!   itself stands for it): threads do little but pass the lock on.
+//! - at least [`LEAST_SWITCH_SHARE`] of the times that the waiters left the CPU to wait were for this lock: most of
+//!   their runs end here, so most acquisitions end in a switch;
+//! - the median run before a wait is at most [`LONGEST_RUN_NS`], the short runs that the Windows CE team (2007) saw in
+//!   a system that did little but switch. With longer runs the switches hardly matter and the lock is merely hot;
+//! - that run is at most [`MOST_HANDOVERS`] times the median hand-over (with two threads nobody else is in the queue,
+//!   and the wait itself stands for it): threads do little but pass the lock on.
 //!
-//! How it can be wrong: acquisitions that do not wait are invisible here, so a lock that is taken a thousand times per wait looks
-//! the same if runs are short for another reason. `holdup with --profile` counts them. A holder that sleeps under the lock gives
-//! the same picture; where that is seen, sleeping-holder is reported in its place.
+//! How it can be wrong: acquisitions that do not wait are invisible here, so a lock that is taken a thousand times per
+//! wait looks the same if runs are short for another reason. `holdup with --profile` counts them. A holder that sleeps
+//! under the lock gives the same picture; where that is seen, sleeping-holder is reported in its place.
 
 use super::weigh::{self, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};

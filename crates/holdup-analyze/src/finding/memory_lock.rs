@@ -1,10 +1,11 @@
-//! memory-lock: threads of one process wait for its address space, which one of them changes: mmap, munmap, mprotect, and the page
-//! faults of others wait for each other behind one lock of the kernel.
+//! memory-lock: threads of one process wait for its address space, which one of them changes: mmap, munmap, mprotect,
+//! and the page faults of others wait for each other behind one lock of the kernel.
 //!
 //! Signs and thresholds, per process:
 //! - waits for the address space take at least [`LEAST_SHARE`] of the threads' working time, [`LEAST_NS`] in all.
 //!
-//! They are known by the kernel's part of a stack, where rights allow to see it; for an ordinary user by looks at /proc.
+//! They are known by the kernel's part of a stack, where rights allow to see it; for an ordinary user by looks at
+//! /proc.
 //!
 //! How it can be wrong: an allocator that gives memory back at every free shows here; the place names it.
 

@@ -1,7 +1,8 @@
 //! What holds threads up: one file per kind of finding, one row each in [`RULES`].
 //!
-//! A rule is a pure function from [`Facts`] to findings. Its file begins with signs, thresholds and how it can be wrong, as
-//! docs/findings.md tells them to users. A finding is data; its sentences are made by the program that prints it.
+//! A rule is a pure function from [`Facts`] to findings. Its file begins with signs, thresholds and how it can be
+//! wrong, as docs/findings.md tells them to users. A finding is data; its sentences are made by the program that prints
+//! it.
 
 mod allocator;
 mod excessive_switching;
@@ -43,7 +44,8 @@ use crate::facts::{Facts, LockName, Primitive, Site};
 pub struct Finding {
     /// Which kind.
     pub kind: Kind,
-    /// Share of the elapsed time that would go if the cause went, 0 to 1, as far as it can be told: the order of findings.
+    /// Share of the elapsed time that would go if the cause went, 0 to 1, as far as it can be told: the order of
+    /// findings.
     #[serde(rename = "severity_share")]
     pub severity: f64,
     /// By how much the program could get faster at most without the cause: 1.45 for at most 1.45 times as fast.
@@ -234,7 +236,8 @@ pub enum Subject {
 /// A number with a name and a unit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Evidence {
-    /// What is counted or measured, in `snake_case` with the unit last: the key in JSON. docs/findings.md explains each.
+    /// What is counted or measured, in `snake_case` with the unit last: the key in JSON. docs/findings.md explains
+    /// each.
     pub name: &'static str,
     /// How much.
     pub value: f64,
@@ -395,16 +398,15 @@ impl Finding {
     }
 }
 
-/// Everything that holds threads up, worst first. A finding that another explains (the switches of a convoy, say) is left out:
-/// see [`explain`].
+/// Everything that holds threads up, worst first. A finding that another explains (the switches of a convoy, say) is
+/// left out: see [`explain`].
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     if facts.span_ns() < SHORTEST_SPAN_NS {
         return Vec::new();
     }
     let slack = weigh::slack(facts).unwrap_or(1.0);
     let found = RULES.iter().flat_map(|rule| (rule.judge)(facts)).map(|finding| within(slack, finding));
-    let mut findings: Vec<Finding> =
-        found.filter(|finding| finding.severity >= least(finding.kind)).collect();
+    let mut findings: Vec<Finding> = found.filter(|finding| finding.severity >= least(finding.kind)).collect();
     findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
     explain::leave_out_consequences(facts, findings)
 }

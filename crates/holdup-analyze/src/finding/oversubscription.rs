@@ -1,21 +1,24 @@
 //! oversubscription: more threads of one process want to run than there are CPUs for them, all the time.
 //!
 //! Signs and thresholds:
-//! - more threads are running or runnable than the program has CPUs during at least [`LEAST_OVER_SHARE`] of the recording;
-//! - in one process more threads than CPUs are hungry: each spends at least [`HUNGRY_SHARE`] of its life on a CPU or preempted by
-//!   other threads of the program, and lives through at least a fifth of the recording. The time for which other programs had its
-//!   CPU is taken off its life. A tree of single-threaded processes (a build) is its user's choice;
-//! - others of the program have the CPUs of these threads for at least [`LEAST_DELAY_SHARE`] of the time that all threads had or wanted one;
+//! - more threads are running or runnable than the program has CPUs during at least [`LEAST_OVER_SHARE`] of the
+//!   recording;
+//! - in one process more threads than CPUs are hungry: each spends at least [`HUNGRY_SHARE`] of its life on a CPU or
+//!   preempted by other threads of the program, and lives through at least a fifth of the recording. The time for which
+//!   other programs had its CPU is taken off its life. A tree of single-threaded processes (a build) is its user's
+//!   choice;
+//! - others of the program have the CPUs of these threads for at least [`LEAST_DELAY_SHARE`] of the time that all
+//!   threads had or wanted one;
 //! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work;
-//! - it costs something: at least [`LEAST_COST`] of the threads' working time is waited for lock holders that are preempted, or
-//!   spent spinning. Threads that only compute and share nothing lose nothing by taking turns.
+//! - it costs something: at least [`LEAST_COST`] of the threads' working time is waited for lock holders that are
+//!   preempted, or spent spinning. Threads that only compute and share nothing lose nothing by taking turns.
 //!
 //! The place is the function of the program in which the hungry threads have most CPU samples.
 //!
 //! The severity is that cost.
 //!
-//! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. What taking turns costs in
-//! caches is not seen: `holdup try --vary` shows it.
+//! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. What taking
+//! turns costs in caches is not seen: `holdup try --vary` shows it.
 
 use super::weigh::{self, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -45,20 +48,16 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 /// What taking turns costs: waits for holders that wait for a CPU, and spinning while somebody else should run.
 fn cost_share(facts: &Facts) -> f64 {
-    let waits: f64 = weigh::contended(facts)
-        .map(|(_, lock)| weigh::wait_share(facts, lock) * weigh::holding(lock).preempted)
-        .sum();
-    let spin =
-        weigh::share(super::spin_waste::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts);
+    let waits: f64 =
+        weigh::contended(facts).map(|(_, lock)| weigh::wait_share(facts, lock) * weigh::holding(lock).preempted).sum();
+    let spin = weigh::share(super::spin_waste::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts);
     waits.max(weigh::of_work(facts, spin)).min(1.0)
 }
 
 fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {
     let preemptions: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).count).sum();
     let hungry_threads = hungry(facts, process).count();
-    hungry_threads > cpus
-        && delay_share(facts, process) >= LEAST_DELAY_SHARE
-        && preemptions >= LEAST_PREEMPTIONS
+    hungry_threads > cpus && delay_share(facts, process) >= LEAST_DELAY_SHARE && preemptions >= LEAST_PREEMPTIONS
 }
 
 /// How long more threads wanted to run than there are CPUs.

@@ -1,13 +1,15 @@
-//! page-faults: the CPU time goes to pages that are touched for the first time, or threads wait for pages from a device.
+//! page-faults: the CPU time goes to pages that are touched for the first time, or threads wait for pages from a
+//! device.
 //!
 //! Signs and thresholds:
-//! - at least [`LEAST_SAMPLES`] CPU samples below the kernel's page-fault handler, and [`LEAST_SHARE`] of all samples; or
+//! - at least [`LEAST_SAMPLES`] CPU samples below the kernel's page-fault handler, and [`LEAST_SHARE`] of all samples;
+//!   or
 //! - waits for pages from a device take [`LEAST_SHARE`] of the threads' working time.
 //!
 //! The place is where most of them happen.
 //!
-//! How it can be wrong: without the rights to sample the kernel, only faults that wait for a device are seen. A program that fills
-//! fresh memory once must take its faults; larger pages make them fewer.
+//! How it can be wrong: without the rights to sample the kernel, only faults that wait for a device are seen. A program
+//! that fills fresh memory once must take its faults; larger pages make them fewer.
 
 use super::weigh::{self, MS, count, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -25,16 +27,11 @@ const HANDLERS: &[&str] =
     &["asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"];
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let handler =
-        |code: &&crate::Code| code.frame.function.as_deref().is_some_and(|name| HANDLERS.contains(&name));
+    let handler = |code: &&crate::Code| code.frame.function.as_deref().is_some_and(|name| HANDLERS.contains(&name));
     let hits = facts.symbols.iter().filter(handler).map(|code| code.inclusive).max().unwrap_or(0);
     let fault_share = weigh::share(hits, weigh::samples(facts)).min(1.0);
-    let device_ns: u64 = facts
-        .threads
-        .iter()
-        .filter_map(|thread| thread.off.get(&Reason::PageFault))
-        .map(|time| time.ns)
-        .sum();
+    let device_ns: u64 =
+        facts.threads.iter().filter_map(|thread| thread.off.get(&Reason::PageFault)).map(|time| time.ns).sum();
     let device_share = weigh::share(device_ns, weigh::work_ns(facts)).min(1.0);
     let sampled = hits >= LEAST_SAMPLES && fault_share >= LEAST_SHARE;
     let waits = device_ns >= LEAST_NS && device_share >= LEAST_SHARE;

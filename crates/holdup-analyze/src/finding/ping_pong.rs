@@ -1,21 +1,24 @@
-//! ping-pong: two threads wake each other in turn, so that neither gets far alone and every piece of work costs two switches.
+//! ping-pong: two threads wake each other in turn, so that neither gets far alone and every piece of work costs two
+//! switches.
 //!
-//! Signs (the Windows CE team's, 2007: short runs, the same pattern repeating between the same pair) and thresholds, per pair:
+//! Signs (the Windows CE team's, 2007: short runs, the same pattern repeating between the same pair) and thresholds,
+//! per pair:
 //! - at least [`LEAST_TRIPS`] round trips, over at least [`LEAST_WINDOW_NS`];
 //! - at least [`LEAST_TRIPS_PER_S`] round trips a second while they last;
 //! - the median stay on a CPU is at most [`LONGEST_RUN_NS`] for either thread: switching takes at least 5% of that;
-//! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to round trips: they do little else. In
-//!   a ring of threads each wakes only the next.
+//! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to round trips: they do
+//!   little else. In a ring of threads each wakes only the next.
 //!
-//! On one CPU the woken thread may take it from its waker at once and sleep again before that goes on: then only one of the two
-//! wakes the other, and is preempted instead of sleeping. That the CPU is given back counts as the way back.
+//! On one CPU the woken thread may take it from its waker at once and sleep again before that goes on: then only one of
+//! the two wakes the other, and is preempted instead of sleeping. That the CPU is given back counts as the way back.
 //!
-//! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The severity is the
-//! estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by side comes
-//! on top.
+//! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The
+//! severity is the estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by
+//! side comes on top.
 //!
-//! How it can be wrong: two threads that contend for a lock also wake each other in turn; where the waits are for a lock, the lock
-//! is reported. A request that has to be answered before the next can be asked leaves no choice but to do both in one thread.
+//! How it can be wrong: two threads that contend for a lock also wake each other in turn; where the waits are for a
+//! lock, the lock is reported. A request that has to be answered before the next can be asked leaves no choice but to
+//! do both in one thread.
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Moment, Rule};
@@ -68,7 +71,8 @@ fn run_ns(facts: &Facts, pair: &PairFacts) -> u64 {
     median_ns(pair.a).max(median_ns(pair.b))
 }
 
-/// How many of the two threads' voluntary switches belong to round trips: two each, or one where one of the two is preempted.
+/// How many of the two threads' voluntary switches belong to round trips: two each, or one where one of the two is
+/// preempted.
 fn switch_share(facts: &Facts, pair: &PairFacts) -> f64 {
     let threads = [pair.a, pair.b].into_iter().filter_map(|tid| facts.thread(tid));
     let switches: u64 = threads.map(|thread| thread.voluntary).sum();

@@ -1,14 +1,15 @@
 //! polling: a thread looks again and again whether something has happened, and sleeps for a moment in between.
 //!
 //! Signs and thresholds, per thread:
-//! - at least [`LEAST_SLEEPS`] sleeps of at most [`LONGEST_SLEEP_NS`] on average, together at least [`LEAST_SHARE`] of its life;
+//! - at least [`LEAST_SLEEPS`] sleeps of at most [`LONGEST_SLEEP_NS`] on average, together at least [`LEAST_SHARE`] of
+//!   its life;
 //! - or as many waits for a condition that end by their timeout, four of five of all its waits there;
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
 //! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace.
 //!
-//! The place is where it sleeps. The severity is the share of the elapsed time that it polls, at most [`MOST_SEVERITY`]: what it
-//! costs is half a period for whatever it waits for, and the CPU time of its looks.
+//! The place is where it sleeps. The severity is the share of the elapsed time that it polls, at most
+//! [`MOST_SEVERITY`]: what it costs is half a period for whatever it waits for, and the CPU time of its looks.
 //!
 //! How it can be wrong: a thread that does a little work every millisecond by design looks alike.
 
@@ -43,10 +44,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         let time = thread.off.get(&Reason::Sleep)?;
         Some(Poller { thread, times: time.count, slept_ns: time.ns, place: None })
     });
-    let timed = facts
-        .locks
-        .iter()
-        .filter(|lock| lock.timeouts * 5 >= lock.waits * 4 && !lock.primitive.is_contention());
+    let timed =
+        facts.locks.iter().filter(|lock| lock.timeouts * 5 >= lock.waits * 4 && !lock.primitive.is_contention());
     let waiters = timed.flat_map(|lock| {
         lock.waiters.iter().filter_map(|(tid, time)| {
             let place = lock.wait_sites.first().cloned();

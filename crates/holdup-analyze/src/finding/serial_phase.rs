@@ -1,10 +1,11 @@
-//! serial-phase: one thread works alone for a good part of the time, and the others wait until it is done (Amdahl, 1967).
+//! serial-phase: one thread works alone for a good part of the time, and the others wait until it is done (Amdahl,
+//! 1967).
 //!
 //! Signs and thresholds:
 //! - exactly one thread runs or could run for at least [`LEAST_ALONE_SHARE`] of the recording, and at least two do for
 //!   [`LEAST_PARALLEL_SHARE`]: the program is parallel at times;
-//! - the others wait for that thread meanwhile: at a barrier, for its end, or for work that it hands to all of them at once; what they
-//!   wait for it is at least [`LEAST_WAITED`] of that time, each on average.
+//! - the others wait for that thread meanwhile: at a barrier, for its end, or for work that it hands to all of them at
+//!   once; what they wait for it is at least [`LEAST_WAITED`] of that time, each on average.
 //!
 //! - the critical path is with that thread for at least half as long, where the path tells.
 //!

@@ -1,18 +1,18 @@
-//! sleeping-holder: threads wait for a lock whose holder is off CPU: asleep, in I/O, in a page fault, in another blocking call,
-//! or preempted.
+//! sleeping-holder: threads wait for a lock whose holder is off CPU: asleep, in I/O, in a page fault, in another
+//! blocking call, or preempted.
 //!
 //! Signs and thresholds, per lock:
 //! - at least [`LEAST_WAITS`] waits, [`LEAST_WAIT_NS`] in all, and [`LEAST_WAIT_SHARE`] of the threads' working time;
-//! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_OFF_SHARE`] was off CPU. A
-//!   holder that waited for another lock does not count: that lock is the one to look at. Preemption counts if other
-//!   threads of the program had the holder's CPU: what other programs take is not its fault.
+//! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_OFF_SHARE`] was off
+//!   CPU. A holder that waited for another lock does not count: that lock is the one to look at. Preemption counts if
+//!   other threads of the program had the holder's CPU: what other programs take is not its fault.
 //!
 //! The place is where the holder left the CPU with the lock held, not where the others wait.
 //!
-//! How it can be wrong: the holder is the thread that ended the wait, known to have held the lock since its own last wait for it. A
-//! thread that takes the lock late, after sleeping without it, cannot be told from one that slept with it, if it never waited for
-//! it. The call path of the place shows which it was. Preempted holders are reported here only where neither oversubscription nor
-//! priorities explain them.
+//! How it can be wrong: the holder is the thread that ended the wait, known to have held the lock since its own last
+//! wait for it. A thread that takes the lock late, after sleeping without it, cannot be told from one that slept with
+//! it, if it never waited for it. The call path of the place shows which it was. Preempted holders are reported here
+//! only where neither oversubscription nor priorities explain them.
 
 use super::weigh::{self, Holding, MS, count, ns, part, rate};
 use super::{Command, Cure, Finding, Kind, Rule};
@@ -49,8 +49,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     held.map(|(index, lock)| finding(facts, index, lock)).collect()
 }
 
-/// Where holders give the CPU away with the lock: in the function that takes it, at least once for each two waits. A yield that finds
-/// nobody to run is no time off the CPU.
+/// Where holders give the CPU away with the lock: in the function that takes it, at least once for each two waits. A
+/// yield that finds nobody to run is no time off the CPU.
 fn yields_inside(facts: &Facts, lock: &LockFacts) -> Option<Site> {
     let function = |site: &Site| site.caller().and_then(|frame| frame.function.clone());
     let takes = function(lock.wait_sites.first()?)?;
@@ -67,12 +67,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
         bound: 1.0,
         severity: wait_share,
         subjects: vec![weigh::lock_subject(index, lock)],
-        place: yields_inside(facts, lock).or(lock
-            .holder_doing
-            .off_sites
-            .first()
-            .or(lock.wait_sites.first())
-            .cloned()),
+        place: yields_inside(facts, lock).or(lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned()),
         evidence: vec![
             part("wait_share", wait_share),
             part("holders_off_share", holding.asleep),

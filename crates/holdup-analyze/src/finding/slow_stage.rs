@@ -1,15 +1,18 @@
-//! slow-stage: one thread of a pipeline is always busy, and the others wait for it: for what it makes, or for it to take what they made.
+//! slow-stage: one thread of a pipeline is always busy, and the others wait for it: for what it makes, or for it to
+//! take what they made.
 //!
 //! Signs and thresholds:
 //! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
 //! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
 //! - the critical path is with that thread for at least [`LEAST_PATH`] of the elapsed time, where the path tells;
-//! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever wait for it: a thread
-//!   that makes one thing every second by the clock holds nobody up, and neither does one that asks and then thinks.
+//! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
+//!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
+//!   asks and then thinks.
 //!
 //! The severity is what the others waited, as a share of their lives, but not more than what the CPUs have left.
 //!
-//! How it can be wrong: threads that wait for a thread because there is nothing else to do (a shell that waits for a job) look alike.
+//! How it can be wrong: threads that wait for a thread because there is nothing else to do (a shell that waits for a
+//! job) look alike.
 
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
@@ -52,8 +55,9 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     let account = &thread.account;
     let blocked = account.share(AccountState::Sleep) + account.share(AccountState::Io);
     let place = match limiter.blocked_ns > limiter.work_ns {
-        true => weigh::worst_site(facts, |row| row.thread == limiter.tid && row.waiter != limiter.tid)
-            .map(|(_, site)| site),
+        true => {
+            weigh::worst_site(facts, |row| row.thread == limiter.tid && row.waiter != limiter.tid).map(|(_, site)| site)
+        }
         false => None,
     };
     Some(Finding {

@@ -1,13 +1,14 @@
-//! small-pool: callers queue behind a few workers, which are never idle and mostly wait for something themselves: a remote call, a
-//! device, a sleep. More workers would let more of these waits go on at once.
+//! small-pool: callers queue behind a few workers, which are never idle and mostly wait for something themselves: a
+//! remote call, a device, a sleep. More workers would let more of these waits go on at once.
 //!
 //! Signs and thresholds:
-//! - several threads wait for work to be done by others, for at least [`LEAST_WAITED`] of their lives; they are more than those;
-//! - the workers are idle for at most [`MOST_IDLE`] of their lives, get their work from other threads, and what the callers wait for is
-//!   mostly not their running.
+//! - several threads wait for work to be done by others, for at least [`LEAST_WAITED`] of their lives; they are more
+//!   than those;
+//! - the workers are idle for at most [`MOST_IDLE`] of their lives, get their work from other threads, and what the
+//!   callers wait for is mostly not their running.
 //!
-//! Or several threads wait for a semaphore that they release themselves, for [`LEAST_WAITED`] of their lives, and those who have it mostly
-//! sleep or wait: few places, as of a pool of connections.
+//! Or several threads wait for a semaphore that they release themselves, for [`LEAST_WAITED`] of their lives, and those
+//! who have it mostly sleep or wait: few places, as of a pool of connections.
 //!
 //! The place is where the workers are while the callers wait.
 //!
@@ -105,8 +106,6 @@ fn few_places(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> 
 
 fn is_worker(facts: &Facts, one: &Limiter) -> bool {
     facts.thread(one.tid).is_some_and(|thread| {
-        stages::idle_share(thread) <= MOST_IDLE
-            && stages::is_fed(facts, one.tid)
-            && stages::has_backlog(thread)
+        stages::idle_share(thread) <= MOST_IDLE && stages::is_fed(facts, one.tid) && stages::has_backlog(thread)
     })
 }

@@ -1,17 +1,19 @@
-//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks. (`sched_yield` is yield-storm.)
+//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks. (`sched_yield` is
+//! yield-storm.)
 //!
 //! Signs and thresholds:
-//! - at least [`LEAST_SAMPLES`] CPU samples in spinning code, standing for at least [`LEAST_SPAN_SHARE`] of the recording's length:
-//!   a runtime that spins briefly before it sleeps is not blamed;
+//! - at least [`LEAST_SAMPLES`] CPU samples in spinning code, standing for at least [`LEAST_SPAN_SHARE`] of the
+//!   recording's length: a runtime that spins briefly before it sleeps is not blamed;
 //! - at least [`LEAST_SHARE`] of all CPU samples. Spinning code is a function of [`SPINNERS`], or one in which at least
-//!   [`LEAST_PAUSE_SHARE`] of the samples are right behind a `pause`: then all its samples count, for the loop around the `pause`
-//!   spins too. Elsewhere only those behind the `pause`.
+//!   [`LEAST_PAUSE_SHARE`] of the samples are right behind a `pause`: then all its samples count, for the loop around
+//!   the `pause` spins too. Elsewhere only those behind the `pause`.
 //!
-//! The severity is the share of the threads' working time. Samples of an ordinary user are of user code alone: the time in the kernel
-//! is taken off, where it is known.
+//! The severity is the share of the threads' working time. Samples of an ordinary user are of user code alone: the time
+//! in the kernel is taken off, where it is known.
 //!
-//! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others, 1991); try
-//! before changing. Loops that spin on a plain read without `pause` look like any other loop and are not found.
+//! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others,
+//! 1991); try before changing. Loops that spin on a plain read without `pause` look like any other loop and are not
+//! found.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +30,8 @@ pub(super) const LEAST_SHARE: f64 = 0.1;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.05;
 pub(super) const LEAST_PAUSE_SHARE: f64 = 0.25;
 
-/// Functions that do nothing but wait on a CPU: of glibc, the Go runtime, MySQL, PostgreSQL, parking_lot and Rust's std.
+/// Functions that do nothing but wait on a CPU: of glibc, the Go runtime, MySQL, PostgreSQL, parking_lot and Rust's
+/// std.
 const SPINNERS: &[&str] = &[
     "pthread_spin_lock",
     "__pthread_spin_lock",
@@ -57,11 +60,8 @@ fn samples(facts: &Facts) -> Option<Finding> {
     if hits < LEAST_SAMPLES || spin_share < LEAST_SHARE || spin_cpus < LEAST_SPAN_SHARE {
         return None;
     }
-    let evidence = vec![
-        part("spin_share", spin_share),
-        count("spin_samples", hits),
-        super::weigh::ratio("spin_cpus", spin_cpus),
-    ];
+    let evidence =
+        vec![part("spin_share", spin_share), count("spin_samples", hits), super::weigh::ratio("spin_cpus", spin_cpus)];
     let place = place(facts, frame);
     let variable = variable(facts, frame);
     let subject = variable.map_or_else(|| Subject::Function(key(frame)), Subject::Variable);

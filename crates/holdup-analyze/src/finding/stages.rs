@@ -1,4 +1,5 @@
-//! Who waits for whom to do something: what the kinds about uneven work (serial-phase, slow-stage, small-pool) are told by.
+//! Who waits for whom to do something: what the kinds about uneven work (serial-phase, slow-stage, small-pool) are told
+//! by.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,8 @@ use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Threa
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limiter {
     pub tid: Tid,
-    /// What others waited while it ran, or wanted a CPU: at barriers, for threads to end, and for work that is handed to all at once.
+    /// What others waited while it ran, or wanted a CPU: at barriers, for threads to end, and for work that is handed
+    /// to all at once.
     pub together_ns: u64,
     /// The same, for work that comes one by one.
     pub work_ns: u64,
@@ -62,8 +64,8 @@ fn is_together(lock: &LockFacts) -> bool {
     matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once) || herd
 }
 
-/// Whether a thread gets its work from others: for at least a thousandth of its life it waited for what other threads of the program
-/// did. That its threads have ended is no work, and what other programs took of the CPUs makes none.
+/// Whether a thread gets its work from others: for at least a thousandth of its life it waited for what other threads
+/// of the program did. That its threads have ended is no work, and what other programs took of the CPUs makes none.
 pub(super) fn is_fed(facts: &Facts, tid: Tid) -> bool {
     let is_end = |row: &Blame| {
         row.lock.and_then(|lock| facts.locks.get(lock)).is_some_and(|lock| lock.primitive == Primitive::Join)
@@ -80,8 +82,8 @@ pub(super) fn is_fed(facts: &Facts, tid: Tid) -> bool {
     waited_ns > 0 && waited_ns * 1_000 >= facts.thread(tid).map_or(0, ThreadFacts::life_ns)
 }
 
-/// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever waits for some in
-/// between. Who asks, waits for the answer and then thinks for a while holds nobody up.
+/// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever
+/// waits for some in between. Who asks, waits for the answer and then thinks for a while holds nobody up.
 pub(super) fn has_backlog(thread: &ThreadFacts) -> bool {
     let (mut blocked, mut waits) = (0, 0);
     for (reason, time) in &thread.off {

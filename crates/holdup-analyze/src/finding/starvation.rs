@@ -2,11 +2,13 @@
 //!
 //! Signs and thresholds, per lock:
 //! - one wait of at least [`LEAST_NS`] and [`LEAST_SPAN_SHARE`] of the recording;
-//! - other threads of the process ran for at least a tenth as long (a hundredth, of a lock that readers share), and none of them waited for the lock for a tenth as long: they
-//!   got it. Of a reader-writer lock that readers share, their waits are none at all;
+//! - other threads of the process ran for at least a tenth as long (a hundredth, of a lock that readers share), and
+//!   none of them waited for the lock for a tenth as long: they got it. Of a reader-writer lock that readers share,
+//!   their waits are none at all;
 //! - the thread that ended the wait did not sleep for most of it: else it is a sleeping holder.
 //!
-//! How it can be wrong: a wait for a lock that is held for a whole phase looks the same. The call path of the holder shows it.
+//! How it can be wrong: a wait for a lock that is held for a whole phase looks the same. The call path of the holder
+//! shows it.
 
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Moment, Rule};

@@ -9,8 +9,8 @@ use super::weigh::{MS, S, US};
 use super::*;
 use crate::Histogram;
 use crate::facts::{
-    AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts,
-    OffTime, PairFacts, ProcessFacts, Reason, ThreadFacts, Wakings,
+    AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, OffTime,
+    PairFacts, ProcessFacts, Reason, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, Role};
 
@@ -44,8 +44,7 @@ fn quiet(threads: u32) -> Facts {
     let mut facts = Facts { start_ns: S, end_ns: 2 * S, ..Facts::default() };
     facts.header.machine.cpus = 4;
     facts.header.sample_period_ns = MS;
-    facts.header.grade =
-        Grade { switches: true, futexes: true, calls: true, samples: true, ..Grade::default() };
+    facts.header.grade = Grade { switches: true, futexes: true, calls: true, samples: true, ..Grade::default() };
     facts.ending = Some(Ending { ended_ns: 2 * S, ..Ending::default() });
     let threads = (0..threads).map(|index| ThreadFacts {
         tid: Tid(PID + index),
@@ -56,12 +55,8 @@ fn quiet(threads: u32) -> Facts {
         ..ThreadFacts::default()
     });
     facts.threads = threads.collect();
-    facts.processes = vec![ProcessFacts {
-        pid: Pid(PID),
-        name: "program".into(),
-        program: None,
-        threads: facts.threads.len(),
-    }];
+    facts.processes =
+        vec![ProcessFacts { pid: Pid(PID), name: "program".into(), program: None, threads: facts.threads.len() }];
     facts.cpus = vec![CpuFacts { busy_ns: S / 2, ..CpuFacts::default() }; 4];
     facts.totals.runnable_ns = vec![S, 0, 0, 0, 0, 0];
     facts
@@ -255,8 +250,7 @@ fn sleeping_holder_at_its_thresholds() {
             ("holders mostly ran", |facts| facts.locks[0].holder_doing.running_ns = 21 * MS),
             ("it is not known what holders did", |facts| facts.locks[0].holder_doing.unknown_ns = 6 * MS),
             ("holders waited for another lock", |facts| {
-                facts.locks[0].holder_doing.off =
-                    BTreeMap::from([(Reason::Futex(Primitive::Mutex), 25 * MS)]);
+                facts.locks[0].holder_doing.off = BTreeMap::from([(Reason::Futex(Primitive::Mutex), 25 * MS)]);
             }),
         ],
     );
@@ -607,9 +601,7 @@ fn kernel_heavy_at_its_thresholds() {
             ("it is less than half", |facts| facts.totals.user_samples = 81),
             ("it is little time", |facts| facts.header.sample_period_ns = MS - 1),
             ("the program mostly idles", |facts| facts.end_ns = 2 * S + MS),
-            ("one thread does it", |facts| {
-                (facts.threads[1].on_cpu_ns, facts.threads[2].on_cpu_ns) = (S, 99 * MS)
-            }),
+            ("one thread does it", |facts| (facts.threads[1].on_cpu_ns, facts.threads[2].on_cpu_ns) = (S, 99 * MS)),
             ("they mostly wait for devices", |facts| off(facts, 2, Reason::Io, 9, 126 * MS)),
             ("each thread is a process", |facts| facts.threads[2].pid = Pid(101)),
         ],
@@ -782,16 +774,7 @@ const BASES: &[Base] = &[
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.
 fn blamed(waiter: u32, lock: Option<usize>, leaf: Leaf, thread: u32, ns: u64) -> Blame {
     let site = Some(site("step"));
-    Blame {
-        waiter: Tid(PID + waiter),
-        lock,
-        via: None,
-        leaf,
-        thread: Tid(PID + thread),
-        site,
-        file: None,
-        ns,
-    }
+    Blame { waiter: Tid(PID + waiter), lock, via: None, leaf, thread: Tid(PID + thread), site, file: None, ns }
 }
 
 fn spent(facts: &mut Facts, index: usize, state: AccountState, ns: u64) {
@@ -872,11 +855,8 @@ fn allocating() -> Facts {
     mutex(&mut facts, 30, MS);
     for lock in &mut facts.locks {
         lock.primitive = Primitive::Libc;
-        lock.wait_sites = vec![Site {
-            trail: vec![frame("malloc", Role::Runtime), frame("parse", Role::Program)],
-            count: 30,
-            ns: 1,
-        }];
+        lock.wait_sites =
+            vec![Site { trail: vec![frame("malloc", Role::Runtime), frame("parse", Role::Program)], count: 30, ns: 1 }];
     }
     facts
 }
@@ -926,8 +906,7 @@ fn alone() -> Facts {
     let mut facts = quiet(3);
     facts.locks.push(LockFacts { pid: Pid(PID), primitive: Primitive::Barrier, ..LockFacts::default() });
     facts.totals.runnable_ns = vec![S - 500 * MS, 400 * MS, 100 * MS];
-    facts.blame =
-        vec![blamed(1, Some(0), Leaf::Running, 0, 160 * MS), blamed(2, Some(0), Leaf::Running, 0, 160 * MS)];
+    facts.blame = vec![blamed(1, Some(0), Leaf::Running, 0, 160 * MS), blamed(2, Some(0), Leaf::Running, 0, 160 * MS)];
     facts
 }
 
@@ -1088,9 +1067,7 @@ fn units_of_evidence_agree_with_their_names() {
                 Unit::PerSecond => name.ends_with("_per_s"),
                 Unit::Ns => name.contains("_ns"),
                 Unit::Share => name.ends_with("_share") && evidence.value <= 1.0,
-                Unit::Count | Unit::Ratio => {
-                    !["_per_s", "_ns", "_share"].iter().any(|unit| name.ends_with(unit))
-                }
+                Unit::Count | Unit::Ratio => !["_per_s", "_ns", "_share"].iter().any(|unit| name.ends_with(unit)),
             };
             assert!(fits, "{}: {evidence:?}", kind.name());
         }
@@ -1239,8 +1216,7 @@ mod explained {
     /// A finding about lock 0, and threads 1 and 2.
     fn finding(kind: Kind, values: &[(&'static str, f64)]) -> Finding {
         let thread = |n: u32| Subject::Thread { tid: Tid(PID + n), name: String::new() };
-        let lock =
-            Subject::Lock { index: 0, name: LockName::Address, addr: None, primitive: Primitive::Mutex };
+        let lock = Subject::Lock { index: 0, name: LockName::Address, addr: None, primitive: Primitive::Mutex };
         Finding {
             bound: 1.0,
             kind,

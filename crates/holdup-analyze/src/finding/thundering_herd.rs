@@ -1,16 +1,18 @@
-//! thundering-herd: one wake-up releases many threads, of which one finds work and the others go straight back to sleep.
+//! thundering-herd: one wake-up releases many threads, of which one finds work and the others go straight back to
+//! sleep.
 //!
 //! Signs and thresholds, per futex:
 //! - at least [`LEAST_CALLS`] calls that woke several at once, [`LEAST_WOKEN`] threads each on average;
 //! - at least [`LEAST_BACK_SHARE`] of the woken wait again within their first run, without 50 us of anything else;
-//! - at least [`LEAST_BACK_PER_S`] of them a second: an idle program that once in a while wakes all its threads harms nobody.
+//! - at least [`LEAST_BACK_PER_S`] of them a second: an idle program that once in a while wakes all its threads harms
+//!   nobody.
 //!
 //! The severity is a share of CPU time, estimated at 5 us for each of them.
 //!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
 //!
-//! How it can be wrong: threads that were all given work of less than 50 us also go straight back to sleep; then the work is too
-//! fine, which is no better.
+//! How it can be wrong: threads that were all given work of less than 50 us also go straight back to sleep; then the
+//! work is too fine, which is no better.
 
 use super::weigh::{self, SWITCH_NS, count, part, rate, ratio};
 use super::{Cure, Finding, Kind, Rule};

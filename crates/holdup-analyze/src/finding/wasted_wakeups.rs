@@ -1,16 +1,16 @@
-//! wasted-wakeups: system calls for a lock that do nothing: wakes when nobody sleeps, waits that the kernel sends back because the
-//! value has changed meanwhile.
+//! wasted-wakeups: system calls for a lock that do nothing: wakes when nobody sleeps, waits that the kernel sends back
+//! because the value has changed meanwhile.
 //!
 //! Signs and thresholds, per futex, or for the program where no single one reaches them:
 //! - at least [`LEAST_WASTED`] such calls, and as many a second;
 //! - at least [`LEAST_RATIO`] for each call that did something;
-//! - at 0.5 us each at least [`LEAST_SHARE`] of the CPU time. Measured: one convoy of four threads made 148,190 wakes and 89,128
-//!   waits that were sent back, for 358 real sleeps.
+//! - at 0.5 us each at least [`LEAST_SHARE`] of the CPU time. Measured: one convoy of four threads made 148,190 wakes
+//!   and 89,128 waits that were sent back, for 358 real sleeps.
 //!
 //! The severity is that estimate, a share of CPU time.
 //!
-//! How it can be wrong: the cost of a call is an estimate. Waits that are sent back are mostly counted, not recorded one by one; the
-//! count then belongs to the program, not to a lock.
+//! How it can be wrong: the cost of a call is an estimate. Waits that are sent back are mostly counted, not recorded
+//! one by one; the count then belongs to the program, not to a lock.
 
 use holdup_trace::Counter;
 
@@ -22,14 +22,7 @@ use crate::names::Role;
 pub(super) const RULE: Rule = Rule {
     kind: Kind::WastedWakeups,
     judge,
-    evidence: &[
-        "wasted_calls_per_s",
-        "wasted_share",
-        "wasted_wakes",
-        "refused_waits",
-        "useful_calls",
-        "cpu_share",
-    ],
+    evidence: &["wasted_calls_per_s", "wasted_share", "wasted_wakes", "refused_waits", "useful_calls", "cpu_share"],
 };
 
 pub(super) const LEAST_WASTED: u64 = 5_000;
@@ -55,26 +48,20 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let found: Vec<Finding> = locks
         .filter(|(_, _, calls)| is_waste(facts, *calls))
         .map(|(index, lock, calls)| {
-            finding(
-                facts,
-                calls,
-                Some(weigh::lock_subject(index, lock)),
-                place(facts, Some(lock)),
-                lock.primitive,
-            )
+            finding(facts, calls, Some(weigh::lock_subject(index, lock)), place(facts, Some(lock)), lock.primitive)
         })
         .collect();
     if !found.is_empty() {
         return found;
     }
     let calls = of_program(facts);
-    let whole =
-        is_waste(facts, calls).then(|| finding(facts, calls, None, place(facts, None), Primitive::Unknown));
+    let whole = is_waste(facts, calls).then(|| finding(facts, calls, None, place(facts, None), Primitive::Unknown));
     whole.into_iter().collect()
 }
 
-/// Where the calls are made. Those that do nothing are counted without their call paths, so it is where the lock is released or
-/// waited for, else where samples found the kernel in its futex code, else where they found threads in a function that calls it.
+/// Where the calls are made. Those that do nothing are counted without their call paths, so it is where the lock is
+/// released or waited for, else where samples found the kernel in its futex code, else where they found threads in a
+/// function that calls it.
 fn place(facts: &Facts, lock: Option<&LockFacts>) -> Option<Site> {
     let of_lock = lock.and_then(|lock| lock.wake_sites.first().or(lock.wait_sites.first()));
     let calls = |site: &&Site| site.trail.first().is_some_and(|frame| frame.role != Role::Program);

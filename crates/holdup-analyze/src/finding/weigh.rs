@@ -4,8 +4,7 @@ use holdup_trace::Tid;
 
 use super::{Command, Evidence, Finding, Moment, Subject, Unit};
 use crate::facts::{
-    Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, OffTime, Primitive, Reason, Site,
-    ThreadFacts,
+    Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, OffTime, Primitive, Reason, Site, ThreadFacts,
 };
 
 /// A microsecond in nanoseconds.
@@ -17,8 +16,9 @@ pub(super) const MS: u64 = 1_000_000;
 /// A second in nanoseconds.
 pub(super) const S: u64 = 1_000_000_000;
 
-/// What a switch costs beside the work: the system call, the scheduler, the wake-up of the other, and caches that are cold
-/// afterwards. Two to ten microseconds on today's machines; only estimates of severity use it, and no rule shows it as measured.
+/// What a switch costs beside the work: the system call, the scheduler, the wake-up of the other, and caches that are
+/// cold afterwards. Two to ten microseconds on today's machines; only estimates of severity use it, and no rule shows
+/// it as measured.
 pub(super) const SWITCH_NS: u64 = 5 * US;
 
 /// What a system call costs that does nothing: 0.2 to 1 us.
@@ -27,23 +27,22 @@ pub(super) const CALL_NS: u64 = 500;
 /// Most moments that a finding names.
 const MOST_MOMENTS: usize = 8;
 
-/// The time that the threads were there to work, the denominator of the severities of waiting: CPU time, waits for locks and
-/// devices, and time without a CPU for want of CPUs, but not what they idled by design (condition variables, poll, sleep, join) nor
-/// in calls that are not known. At least the length of the recording, so that in an idle program a trifle is not half of next to
-/// nothing. What other programs on the machine took is not counted: it says nothing about this one.
+/// The time that the threads were there to work, the denominator of the severities of waiting: CPU time, waits for
+/// locks and devices, and time without a CPU for want of CPUs, but not what they idled by design (condition variables,
+/// poll, sleep, join) nor in calls that are not known. At least the length of the recording, so that in an idle program
+/// a trifle is not half of next to nothing. What other programs on the machine took is not counted: it says nothing
+/// about this one.
 pub(super) fn work_ns(facts: &Facts) -> u64 {
     let waits: u64 = facts.threads.iter().map(|thread| thread.on_cpu_ns + waiting_ns(thread)).sum();
     let preempted_ns: u64 = facts.threads.iter().map(|thread| preempted(thread).ns).sum();
     (waits + preempted_ns).max(facts.span_ns())
 }
 
-/// The time that threads had something to do, waits for each other included: the denominator where waiting for work is to blame as
-/// well. Waits that end outside the program, or in a thread that only lets time pass, are not part of it.
+/// The time that threads had something to do, waits for each other included: the denominator where waiting for work is
+/// to blame as well. Waits that end outside the program, or in a thread that only lets time pass, are not part of it.
 pub(super) fn demand_ns(facts: &Facts) -> u64 {
     let own = |account: &Account| {
-        account.of(AccountState::Running)
-            + account.of(AccountState::Spinning)
-            + account.of(AccountState::CpuOwn)
+        account.of(AccountState::Running) + account.of(AccountState::Spinning) + account.of(AccountState::CpuOwn)
     };
     let busy: u64 = facts.threads.iter().map(|thread| own(&thread.account)).sum();
     let waits: u64 = facts.blame.iter().filter(|row| is_demand(facts, row)).map(|row| row.ns).sum();
@@ -64,7 +63,8 @@ pub(super) fn is_for_lock(facts: &Facts, row: &Blame) -> bool {
     row.lock.and_then(|lock| facts.locks.get(lock)).is_some_and(|lock| lock.primitive.is_contention())
 }
 
-/// The part of the CPUs' time that the program had no use for, or wasted: no cure of waiting can win more. `None` if that is not known.
+/// The part of the CPUs' time that the program had no use for, or wasted: no cure of waiting can win more. `None` if
+/// that is not known.
 pub(super) fn slack(facts: &Facts) -> Option<f64> {
     let cpus = u64::from(facts.header.machine.cpus);
     let others: u64 = facts.threads.iter().map(displaced_ns).sum();
@@ -104,8 +104,7 @@ pub(super) fn of_work(facts: &Facts, cpu_share: f64) -> f64 {
 
 /// Whether the path says what the elapsed time is made of: the program ended, and mostly had something to do.
 pub(super) fn path_tells(facts: &Facts) -> bool {
-    let busy =
-        |leaf: Leaf| matches!(leaf, Leaf::Running | Leaf::Yielding | Leaf::Cpu | Leaf::Io | Leaf::Memory);
+    let busy = |leaf: Leaf| matches!(leaf, Leaf::Running | Leaf::Yielding | Leaf::Cpu | Leaf::Io | Leaf::Memory);
     let others = |leaf: Leaf| leaf == Leaf::OtherPrograms;
     let sum = |is: &dyn Fn(Leaf) -> bool| {
         facts.path.parts.iter().filter(|part| is(part.leaf)).map(|part| part.ns).sum::<u64>()
@@ -114,8 +113,8 @@ pub(super) fn path_tells(facts: &Facts) -> bool {
     ended && sum(&busy) * 2 >= facts.span_ns().saturating_sub(sum(&others))
 }
 
-/// The share of the elapsed time in which the path is with these threads. `None` if it does not tell: a program whose first thread
-/// sleeps or waits for the outside until it is over runs for as long as that takes.
+/// The share of the elapsed time in which the path is with these threads. `None` if it does not tell: a program whose
+/// first thread sleeps or waits for the outside until it is over runs for as long as that takes.
 pub(super) fn path_share(facts: &Facts, is: impl Fn(Tid) -> bool) -> Option<f64> {
     let by_clock = |leaf: Leaf| matches!(leaf, Leaf::Sleep | Leaf::Outside | Leaf::Unknown);
     let is_first = |tid: Tid| facts.processes.iter().any(|process| process.pid.0 == tid.0);
@@ -130,9 +129,8 @@ pub(super) fn path_share(facts: &Facts, is: impl Fn(Tid) -> bool) -> Option<f64>
 /// What share of the elapsed time is on the path in this way; of the demand if the path does not tell.
 pub(super) fn elapsed_share(facts: &Facts, leaf: Leaf) -> f64 {
     if path_tells(facts) {
-        let of = |leaf: Leaf| {
-            facts.path.parts.iter().filter(move |part| part.leaf == leaf).map(|part| part.ns).sum::<u64>()
-        };
+        let of =
+            |leaf: Leaf| facts.path.parts.iter().filter(move |part| part.leaf == leaf).map(|part| part.ns).sum::<u64>();
         return share(of(leaf), facts.span_ns().saturating_sub(of(Leaf::OtherPrograms))).min(1.0);
     }
     let ns: u64 = facts.blame.iter().filter(|row| row.leaf == leaf).map(|row| row.ns).sum();
@@ -165,17 +163,8 @@ pub(super) fn is_allocator(lock: &LockFacts) -> bool {
 
 /// Whether a function gives or takes memory.
 pub(super) fn allocates(function: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "malloc",
-        "calloc",
-        "realloc",
-        "free",
-        "cfree",
-        "memalign",
-        "posix_memalign",
-        "aligned_alloc",
-        "valloc",
-    ];
+    const NAMES: &[&str] =
+        &["malloc", "calloc", "realloc", "free", "cfree", "memalign", "posix_memalign", "aligned_alloc", "valloc"];
     const STARTS: &[&str] = &["operator new", "operator delete", "je_", "arena_get", "sysmalloc", "tcache_"];
     let plain = function.trim_start_matches('_');
     let plain = plain.strip_prefix("libc_").or_else(|| plain.strip_prefix("int_")).unwrap_or(plain);
@@ -197,8 +186,8 @@ pub(super) fn wanted_ns(thread: &ThreadFacts) -> u64 {
     thread.on_cpu_ns + preempted(thread).ns
 }
 
-/// How often and how long a thread could run and others of the program did. What other programs took is not counted: no change of
-/// this one would win it back.
+/// How often and how long a thread could run and others of the program did. What other programs took is not counted: no
+/// change of this one would win it back.
 pub(super) fn preempted(thread: &ThreadFacts) -> OffTime {
     let of = |reason: Reason| thread.off.get(&reason).copied().unwrap_or_default();
     let (taken, given) = (of(Reason::Preempted), of(Reason::Yielded));
@@ -235,8 +224,8 @@ pub(super) fn samples(facts: &Facts) -> u64 {
     facts.totals.user_samples + facts.totals.kernel_samples.unwrap_or(0)
 }
 
-/// The locks whose waits mean that another thread is in the way, with their index; without those of allocators and interpreters,
-/// which have a kind of their own.
+/// The locks whose waits mean that another thread is in the way, with their index; without those of allocators and
+/// interpreters, which have a kind of their own.
 pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFacts)> {
     facts.locks.iter().enumerate().filter(|(_, lock)| {
         let own_kind = lock.primitive == Primitive::InterpreterLock || is_allocator(lock);
@@ -244,8 +233,8 @@ pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFact
     })
 }
 
-/// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those who end
-/// waits also wait.
+/// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those
+/// who end waits also wait.
 fn is_mutual(lock: &LockFacts) -> bool {
     if lock.primitive != Primitive::OtherLock {
         return true;
@@ -256,8 +245,8 @@ fn is_mutual(lock: &LockFacts) -> bool {
     all > 0 && mutual * 2 >= all
 }
 
-/// Waits of a lock as a share of the working time, without the part for which other programs had the holder's CPU: no change of
-/// the program would win that back.
+/// Waits of a lock as a share of the working time, without the part for which other programs had the holder's CPU: no
+/// change of the program would win that back.
 pub(super) fn wait_share(facts: &Facts, lock: &LockFacts) -> f64 {
     let own = 1.0 - holding(lock).displaced;
     (share(lock.wait_ns.sum_ns(), work_ns(facts)) * own).min(1.0)
@@ -279,9 +268,8 @@ pub(super) struct Holding {
 /// What holders of a lock did while others waited.
 pub(super) fn holding(lock: &LockFacts) -> Holding {
     let doing = &lock.holder_doing;
-    let sum = |is: fn(&Reason) -> bool| -> u64 {
-        doing.off.iter().filter(|(reason, _)| is(reason)).map(|(_, ns)| *ns).sum()
-    };
+    let sum =
+        |is: fn(&Reason) -> bool| -> u64 { doing.off.iter().filter(|(reason, _)| is(reason)).map(|(_, ns)| *ns).sum() };
     let all = doing.running_ns + doing.unknown_ns + sum(|_| true);
     Holding {
         running: share(doing.running_ns, all),
@@ -333,8 +321,7 @@ pub(super) fn site_of(spot: &Hotspot) -> Site {
 
 /// The longest waits of a lock as moments.
 pub(super) fn longest(lock: &LockFacts) -> Vec<Moment> {
-    let moment =
-        |(tid, from_ns, to_ns): &(Tid, u64, u64)| Moment { tid: *tid, from_ns: *from_ns, to_ns: *to_ns };
+    let moment = |(tid, from_ns, to_ns): &(Tid, u64, u64)| Moment { tid: *tid, from_ns: *from_ns, to_ns: *to_ns };
     lock.longest.iter().take(MOST_MOMENTS).map(moment).collect()
 }
 
@@ -401,8 +388,8 @@ pub(super) fn record_again() -> Command {
     Command { words: vec!["record".to_owned()], program: true }
 }
 
-/// Tries the cures of a contended lock: other locks and gates where they can be put under the program, otherwise what can be
-/// varied from outside.
+/// Tries the cures of a contended lock: other locks and gates where they can be put under the program, otherwise what
+/// can be varied from outside.
 pub(super) fn try_locks(primitive: Primitive) -> Command {
     match primitive {
         Primitive::Mutex => try_with("--locks spin-park,spin-learn,ttas --gates 1,2"),

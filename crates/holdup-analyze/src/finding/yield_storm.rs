@@ -1,14 +1,17 @@
-//! yield-storm: threads give the CPU away again and again while they wait: `sched_yield` in a loop is waiting, not sharing.
+//! yield-storm: threads give the CPU away again and again while they wait: `sched_yield` in a loop is waiting, not
+//! sharing.
 //!
 //! Signs and thresholds:
 //! - at least [`LEAST_YIELDS`] calls, and [`LEAST_PER_S`] a second of the recording;
-//! - they cost at least [`LEAST_SHARE`] of the CPU time: by CPU samples below `sched_yield` where the kernel could be sampled, otherwise
-//!   by the calls themselves at [`YIELD_NS`] each, which is what one takes that finds nobody else to run.
+//! - they cost at least [`LEAST_SHARE`] of the CPU time: by CPU samples below `sched_yield` where the kernel could be
+//!   sampled, otherwise by the calls themselves at [`YIELD_NS`] each, which is what one takes that finds nobody else to
+//!   run.
 //!
 //! The place is the caller of most of them. The severity is the share of the threads' working time.
 //!
-//! How it can be wrong: the cost of a call is an estimate for an ordinary user. A loop that yields while it polls something that
-//! takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle CPUs.
+//! How it can be wrong: the cost of a call is an estimate for an ordinary user. A loop that yields while it polls
+//! something that takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle
+//! CPUs.
 
 use super::weigh::{self, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};

@@ -52,8 +52,9 @@ impl<'a> Catalog<'a> {
         Some(Catalog { binary, first })
     }
 
-    /// What a name stands for: a variable (`g_lock`, `cache::g_lock`), a member (`g_cache.lock`, `s_buckets[5].lock`), a function,
-    /// or a line (`cache.c:42`). All functions and variables of that name, variables alone if there are any.
+    /// What a name stands for: a variable (`g_lock`, `cache::g_lock`), a member (`g_cache.lock`, `s_buckets[5].lock`),
+    /// a function, or a line (`cache.c:42`). All functions and variables of that name, variables alone if there are
+    /// any.
     pub fn find(&self, name: &str) -> Vec<Stretch> {
         let variables = self.binary.variables().iter().filter(|symbol| is_called(symbol, name));
         let mut found: Vec<Stretch> =
@@ -91,23 +92,19 @@ impl<'a> Catalog<'a> {
         let at = name.find(['.', '['])?;
         let (variable, path) = name.split_at(at);
         let symbol = *self.binary.variables().iter().find(|symbol| is_called(symbol, variable))?;
-        let is_at = |offset: u64| {
-            self.binary.member(symbol, offset).is_some_and(|(found, left)| found == path && left == 0)
-        };
+        let is_at =
+            |offset: u64| self.binary.member(symbol, offset).is_some_and(|(found, left)| found == path && left == 0);
         let within = |offset: &u64| *offset < symbol.size.min(MOST_MEMBER_BYTES);
         let mut places = (0..).step_by(ALIGNMENT as usize).take_while(within);
         let start = places.find(|offset| is_at(*offset))?;
-        let inside =
-            |offset: &u64| self.binary.member(symbol, *offset).is_some_and(|(found, _)| found == path);
+        let inside = |offset: &u64| self.binary.member(symbol, *offset).is_some_and(|(found, _)| found == path);
         let end = places.take_while(inside).last().unwrap_or(start) + ALIGNMENT;
         Some(self.stretch(Meaning::Variable, symbol.address + start, end - start))
     }
 
     /// The code of `file:line`, also where it was inlined.
     fn line(&self, name: &str) -> Vec<Stretch> {
-        let Some((file, line)) =
-            name.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)))
-        else {
+        let Some((file, line)) = name.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))) else {
             return Vec::new();
         };
         let wanted = Wanted { file, line };
@@ -154,8 +151,8 @@ struct Wanted<'n> {
 }
 
 impl Wanted<'_> {
-    /// First address and length of each stretch of code that comes from the line. What the line calls may be inlined there, so
-    /// that its rows are of another file and line: rows near those of the file are looked at more closely.
+    /// First address and length of each stretch of code that comes from the line. What the line calls may be inlined
+    /// there, so that its rows are of another file and line: rows near those of the file are looked at more closely.
     fn ranges<R: Reader>(&self, context: &Context<R>) -> Vec<(u64, u64)> {
         let Ok(rows) = context.find_location_range(0, u64::MAX) else { return Vec::new() };
         let rows: Vec<(u64, u64, Option<u32>)> = rows
@@ -176,9 +173,8 @@ impl Wanted<'_> {
     fn is_inlined<R: Reader>(&self, context: &Context<R>, address: u64) -> bool {
         let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { return false };
         while let Ok(Some(frame)) = frames.next() {
-            let here = |location: &addr2line::Location<'_>| {
-                location.line == Some(self.line) && self.is_file(location.file)
-            };
+            let here =
+                |location: &addr2line::Location<'_>| location.line == Some(self.line) && self.is_file(location.file);
             if frame.location.as_ref().is_some_and(here) {
                 return true;
             }
@@ -188,9 +184,8 @@ impl Wanted<'_> {
 
     /// Whether the path of a source ends so.
     fn is_file(&self, path: Option<&str>) -> bool {
-        let ends = |path: &str| {
-            path.strip_suffix(self.file).is_some_and(|before| before.is_empty() || before.ends_with('/'))
-        };
+        let ends =
+            |path: &str| path.strip_suffix(self.file).is_some_and(|before| before.is_empty() || before.ends_with('/'));
         path.is_some_and(ends)
     }
 }

@@ -1,4 +1,5 @@
-//! Names as people write them: demangled, without hashes, parameters, suffixes of compilers, and endless template arguments.
+//! Names as people write them: demangled, without hashes, parameters, suffixes of compilers, and endless template
+//! arguments.
 
 /// Longest list of template or generic arguments that is kept.
 const MAX_ARGUMENTS: usize = 48;
@@ -13,7 +14,8 @@ pub(super) fn demangle(raw: &str) -> String {
     truncate(shorten_arguments(&name))
 }
 
-/// Strips a symbol's version (`@@GLIBC_2.2.5`) and what compilers add to copies of a function (`.isra.0`, `.cold`, `.llvm.123`).
+/// Strips a symbol's version (`@@GLIBC_2.2.5`) and what compilers add to copies of a function (`.isra.0`, `.cold`,
+/// `.llvm.123`).
 fn without_suffix(raw: &str) -> &str {
     const SUFFIXES: [&str; 8] =
         [".isra.", ".part.", ".constprop.", ".cold", ".llvm.", ".lto_priv.", ".localalias", ".abi0"];
@@ -48,7 +50,8 @@ fn cpp(raw: &str) -> Option<String> {
     symbol.demangle_with_options(&options).ok()
 }
 
-/// Replaces long lists of arguments by `<...>`: `std::map<int, std::vector<...> >` and the like tell less than they hide.
+/// Replaces long lists of arguments by `<...>`: `std::map<int, std::vector<...> >` and the like tell less than they
+/// hide.
 fn shorten_arguments(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;

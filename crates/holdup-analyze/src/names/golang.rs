@@ -1,4 +1,5 @@
-//! Functions of stripped Go binaries: the runtime keeps a table of its own (`.gopclntab`), for it must print stack traces.
+//! Functions of stripped Go binaries: the runtime keeps a table of its own (`.gopclntab`), for it must print stack
+//! traces.
 
 use object::read::{File, Object, ObjectSection};
 

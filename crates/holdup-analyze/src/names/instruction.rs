@@ -1,13 +1,13 @@
 //! What the processor was doing where a sample was taken: instructions that threads hold each other up with.
 //!
-//! A timer's sample names the instruction that would have run next, so the one that took the time is the one before it. That is
-//! found by decoding from the function's start, for instructions of x86 have no fixed length.
+//! A timer's sample names the instruction that would have run next, so the one that took the time is the one before it.
+//! That is found by decoding from the function's start, for instructions of x86 have no fixed length.
 
 use std::collections::BTreeMap;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register,
+    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register,
 };
 
 use super::Frame;
@@ -78,7 +78,8 @@ fn x86_follows_call(binary: &Binary<'_>, address: u64) -> bool {
     before[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(indirect)
 }
 
-/// The function of another file that the call before an address calls: through a stub of the linker, or through its slot itself.
+/// The function of another file that the call before an address calls: through a stub of the linker, or through its
+/// slot itself.
 pub(super) fn imported_callee<'a>(binary: &Binary<'a>, address: u64) -> Option<&'a str> {
     if binary.machine() != Machine::X86_64 {
         return None;
@@ -136,7 +137,8 @@ fn text(instruction: &Instruction) -> String {
     out
 }
 
-/// Whether it locks memory that other threads can see. An instruction on the top of the stack is a memory fence in disguise.
+/// Whether it locks memory that other threads can see. An instruction on the top of the stack is a memory fence in
+/// disguise.
 fn is_atomic(instruction: &Instruction) -> bool {
     let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
@@ -167,8 +169,8 @@ fn decoded(binary: &Binary<'_>, start: u64, ip: u64) -> Vec<Instruction> {
     all.split_off(all.len().saturating_sub(TRACE))
 }
 
-/// Where no symbol tells the function's start: wherever decoding begins, it falls into step after a few instructions, so what
-/// most beginnings agree on is right.
+/// Where no symbol tells the function's start: wherever decoding begins, it falls into step after a few instructions,
+/// so what most beginnings agree on is right.
 fn guessed(binary: &Binary<'_>, ip: u64) -> Vec<Instruction> {
     let mut votes: BTreeMap<u64, (usize, Vec<Instruction>)> = BTreeMap::new();
     for back in 16..=64 {
@@ -215,8 +217,8 @@ fn pause(before: &[Instruction], behind: &[Instruction]) -> Option<Instruction> 
     around().any(loops).then_some(pause)
 }
 
-/// The fixed address that the loop around a pause looks at: of the instructions between the loop's beginning and the branch back to
-/// it, the first that names one.
+/// The fixed address that the loop around a pause looks at: of the instructions between the loop's beginning and the
+/// branch back to it, the first that names one.
 fn watched(pause: &Instruction, behind: &[Instruction], before: &[Instruction]) -> Option<u64> {
     let is_back = |branch: &&Instruction| {
         let jump = branch.is_jcc_short_or_near() || branch.is_jmp_short_or_near();
@@ -228,7 +230,8 @@ fn watched(pause: &Instruction, behind: &[Instruction], before: &[Instruction]) 
     inside.find(|i| i.is_ip_rel_memory_operand()).map(Instruction::ip_rel_memory_address)
 }
 
-/// The fixed address that an instruction works on: relative to itself, absolute, or loaded into its register shortly before.
+/// The fixed address that an instruction works on: relative to itself, absolute, or loaded into its register shortly
+/// before.
 fn operand(instruction: &Instruction, before: &[Instruction]) -> Option<u64> {
     if matches!(instruction.segment_prefix(), Register::FS | Register::GS) {
         return None;
@@ -292,8 +295,7 @@ mod arm {
     }
 
     pub(super) fn suspicious(word: u32) -> Option<(&'static str, HotspotClass)> {
-        const ADD_AND_LIKE: [&str; 8] =
-            ["ldadd", "ldclr", "ldeor", "ldset", "ldsmax", "ldsmin", "ldumax", "ldumin"];
+        const ADD_AND_LIKE: [&str; 8] = ["ldadd", "ldclr", "ldeor", "ldset", "ldsmax", "ldsmin", "ldumax", "ldumin"];
         if word & 0x3f20_8c00 == 0x3820_0000 {
             return Some((ADD_AND_LIKE[(word >> 12 & 7) as usize], HotspotClass::Atomic));
         }

@@ -3,10 +3,9 @@
 //! The way into a type ends where a lock begins, for nobody knows a lock by its inner parts.
 
 use gimli::{
-    AttributeValue, DW_AT_abstract_origin, DW_AT_byte_size, DW_AT_count, DW_AT_data_member_location,
-    DW_AT_location, DW_AT_name, DW_AT_specification, DW_AT_type, DW_AT_upper_bound, DebugInfoOffset,
-    DebuggingInformationEntry, DwAt, Dwarf, EndianArcSlice, EndianSlice, Operation, Reader, RunTimeEndian,
-    Section, Unit, UnitOffset, constants as dw,
+    AttributeValue, DW_AT_abstract_origin, DW_AT_byte_size, DW_AT_count, DW_AT_data_member_location, DW_AT_location,
+    DW_AT_name, DW_AT_specification, DW_AT_type, DW_AT_upper_bound, DebugInfoOffset, DebuggingInformationEntry, DwAt,
+    Dwarf, EndianArcSlice, EndianSlice, Operation, Reader, RunTimeEndian, Section, Unit, UnitOffset, constants as dw,
 };
 use object::read::File;
 use rustc_hash::FxHashMap;
@@ -165,10 +164,9 @@ impl<R: Reader<Offset = usize>> Index<R> {
             return None;
         }
         match entry.tag() {
-            dw::DW_TAG_typedef
-            | dw::DW_TAG_const_type
-            | dw::DW_TAG_volatile_type
-            | dw::DW_TAG_restrict_type => Some((self.reference(at, &entry, DW_AT_type)?, offset)),
+            dw::DW_TAG_typedef | dw::DW_TAG_const_type | dw::DW_TAG_volatile_type | dw::DW_TAG_restrict_type => {
+                Some((self.reference(at, &entry, DW_AT_type)?, offset))
+            }
             dw::DW_TAG_structure_type | dw::DW_TAG_class_type => self.member((at, place), offset, path),
             dw::DW_TAG_array_type => {
                 let element = self.reference(at, &entry, DW_AT_type)?;

@@ -34,7 +34,8 @@ pub use spaces::SpaceId;
 
 /// Gives the bytes of binaries, as mapped or read by the caller.
 pub trait Modules {
-    /// The file that was mapped from `path`; if `build_id` is given, the caller may offer one with that id from elsewhere.
+    /// The file that was mapped from `path`; if `build_id` is given, the caller may offer one with that id from
+    /// elsewhere.
     fn file(&self, path: &str, build_id: Option<&[u8]>) -> Option<&[u8]>;
 
     /// The separate debug file of a binary, found by its build id or debug link.
@@ -92,7 +93,8 @@ pub struct Frame {
 pub enum Role {
     /// The program's own, or a library's that is not listed below.
     Program,
-    /// The implementation of a lock or of another way to wait: libc's, libstdc++'s, Rust's std, parking_lot's, the Go runtime's.
+    /// The implementation of a lock or of another way to wait: libc's, libstdc++'s, Rust's std, parking_lot's, the Go
+    /// runtime's.
     Lock,
     /// Other parts of libc, the language's runtime, start-up code of threads.
     Runtime,

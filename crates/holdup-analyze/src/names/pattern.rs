@@ -1,7 +1,7 @@
 //! How the tables of roles and primitives name functions.
 //!
-//! A pattern is a name in which a star stands for anything. It is compared with a name of which the decoration is gone (see
-//! [`plain`]), so one row stands for `pthread_mutex_lock`, `__GI___pthread_mutex_lock` and so on.
+//! A pattern is a name in which a star stands for anything. It is compared with a name of which the decoration is gone
+//! (see [`plain`]), so one row stands for `pthread_mutex_lock`, `__GI___pthread_mutex_lock` and so on.
 
 use std::borrow::Cow;
 
@@ -24,13 +24,11 @@ pub(super) fn fits(pattern: &str, name: &str) -> bool {
     rest.ends_with(pattern)
 }
 
-/// A demangled name without what differs between builds: leading underscores and `GI_` of C, inline namespaces of C++, the
-/// brackets of `<T as Trait>::method`, whose type is what counts.
+/// A demangled name without what differs between builds: leading underscores and `GI_` of C, inline namespaces of C++,
+/// the brackets of `<T as Trait>::method`, whose type is what counts.
 pub(super) fn plain(name: &str) -> Cow<'_, str> {
     if let Some(qualified) = name.strip_prefix('<') {
-        return Cow::Borrowed(
-            qualified.trim_start_matches(['<', '&', '*', '(', '[']).trim_start_matches("mut "),
-        );
+        return Cow::Borrowed(qualified.trim_start_matches(['<', '&', '*', '(', '[']).trim_start_matches("mut "));
     }
     if name.contains("::") {
         return without_inline_namespaces(name);

@@ -1,8 +1,9 @@
 //! What a futex stands for, from the call path of a thread that waits on it.
 //!
-//! Libraries are built in layers, so the path is read from the innermost frame outward, as long as it is a library's. A row of
-//! [`RULES`] that is firm decides. One that is soft (threads are parked, condition variables are waited on, inside other things)
-//! may be refined by what lies further out; one that is weak only counts if nothing better is found.
+//! Libraries are built in layers, so the path is read from the innermost frame outward, as long as it is a library's. A
+//! row of [`RULES`] that is firm decides. One that is soft (threads are parked, condition variables are waited on,
+//! inside other things) may be refined by what lies further out; one that is weak only counts if nothing better is
+//! found.
 
 use holdup_trace::FutexOp;
 
@@ -220,8 +221,7 @@ fn by_library<'f>(library: impl Iterator<Item = &'f Frame>) -> Option<Primitive>
     let mut weak = None;
     for frame in library {
         let Some(hint) = frame.function.as_deref().and_then(hint) else {
-            weak =
-                weak.or(is_inside_libc(frame).then_some(Libc)).or(is_inside_openmp(frame).then_some(Barrier));
+            weak = weak.or(is_inside_libc(frame).then_some(Libc)).or(is_inside_openmp(frame).then_some(Barrier));
             continue;
         };
         match (soft, hint) {
@@ -235,7 +235,8 @@ fn by_library<'f>(library: impl Iterator<Item = &'f Frame>) -> Option<Primitive>
     soft.or(weak)
 }
 
-/// Whether it is a function of libc that does not wait by its nature: where that waits, it waits for a lock inside libc.
+/// Whether it is a function of libc that does not wait by its nature: where that waits, it waits for a lock inside
+/// libc.
 fn is_inside_libc(frame: &Frame) -> bool {
     let starts = ["start_thread", "clone*", "*libc_start_*"];
     let libc = frame.module.rsplit('/').next().is_some_and(|file| file.starts_with("libc."));
@@ -268,15 +269,15 @@ fn hint(function: &str) -> Option<Hint> {
     RULES.iter().find(|(pattern, _)| fits(pattern, &name)).map(|(_, hint)| *hint)
 }
 
-/// The kernel wakes whoever joins a thread on a word that is not private, which hardly anything else uses. It tells joining
-/// apart where libc's own names are hidden.
+/// The kernel wakes whoever joins a thread on a word that is not private, which hardly anything else uses. It tells
+/// joining apart where libc's own names are hidden.
 fn joins<'f>(op: FutexOp, mut library: impl Iterator<Item = &'f Frame>) -> bool {
     let shared = op.command() == FutexOp::WAIT_BITSET && op.is_realtime() && !op.is_private();
     shared && library.all(|frame| frame.function.is_none() || frame.role == Role::Runtime)
 }
 
-/// A lock that the program brought itself: nothing but the names of its functions tells. A function without a name in between
-/// may be a library's way to wait: then they tell nothing.
+/// A lock that the program brought itself: nothing but the names of its functions tells. A function without a name in
+/// between may be a library's way to wait: then they tell nothing.
 fn by_own_names<'f>(
     mut library: impl Iterator<Item = &'f Frame>,
     user: impl Iterator<Item = &'f Frame>,
@@ -285,8 +286,7 @@ fn by_own_names<'f>(
         return None;
     }
     let own = user.filter(|frame| frame.role == Role::Program).take(OWN_FUNCTIONS);
-    own.filter_map(|frame| frame.function.as_deref())
-        .find_map(|name| words(name).find_map(|word| by_word(&word)))
+    own.filter_map(|frame| frame.function.as_deref()).find_map(|name| words(name).find_map(|word| by_word(&word)))
 }
 
 fn by_word(word: &str) -> Option<Primitive> {
@@ -376,10 +376,7 @@ mod tests {
             ("__lll_lock_wait < worker", Mutex),
             ("__lll_lock_wait < __pthread_mutex_cond_lock < pthread_cond_wait < worker", Mutex),
             ("__futex_abstimed_wait_common < pthread_cond_wait@@GLIBC_2.3.2 < worker", Condvar),
-            (
-                "__futex_abstimed_wait_common < pthread_cond_wait < std::condition_variable::wait < queue",
-                Condvar,
-            ),
+            ("__futex_abstimed_wait_common < pthread_cond_wait < std::condition_variable::wait < queue", Condvar),
             ("__futex_abstimed_wait_common < pthread_rwlock_wrlock < f", RwLock),
             ("__futex_abstimed_wait_common < __pthread_clockjoin_ex < std::thread::join < main", Join),
             ("__new_sem_wait_slow64 < sem_wait < f", Semaphore),
@@ -392,7 +389,8 @@ mod tests {
             ("__timedwait < pthread_mutex_timedlock < f", Mutex),
             ("__lock < fputs < f", Libc),
             (
-                "syscall < std::__atomic_futex_unsigned_base::_M_futex_wait_until < std::__future_base::_State_baseV2::wait < f",
+                "syscall < std::__atomic_futex_unsigned_base::_M_futex_wait_until < \
+                 std::__future_base::_State_baseV2::wait < f",
                 Park,
             ),
             (
@@ -400,40 +398,24 @@ mod tests {
                 RustMutex,
             ),
             (
-                "std::sys::pal::unix::futex::futex_wait < std::sys::sync::condvar::futex::Condvar::wait < std::sync::barrier::Barrier::wait < f",
+                "std::sys::pal::unix::futex::futex_wait < std::sys::sync::condvar::futex::Condvar::wait < \
+                 std::sync::barrier::Barrier::wait < f",
                 Barrier,
             ),
-            (
-                "std::sys::pal::unix::futex::futex_wait < std::sys::sync::condvar::futex::Condvar::wait < f",
-                Condvar,
-            ),
-            (
-                "std::sys::pal::unix::futex::futex_wait < std::thread::park < std::thread::scoped::scope < f",
-                Join,
-            ),
+            ("std::sys::pal::unix::futex::futex_wait < std::sys::sync::condvar::futex::Condvar::wait < f", Condvar),
+            ("std::sys::pal::unix::futex::futex_wait < std::thread::park < std::thread::scoped::scope < f", Join),
             ("std::thread::park < std::sync::mpmc::list::Channel<T>::recv < f", Park),
             ("std::thread::park < my_executor", Park),
             (
-                "syscall < parking_lot_core::thread_parker::imp::ThreadParker::futex_wait < parking_lot_core::parking_lot::park < parking_lot::raw_mutex::RawMutex::lock_slow < f",
+                "syscall < parking_lot_core::thread_parker::imp::ThreadParker::futex_wait < \
+                 parking_lot_core::parking_lot::park < parking_lot::raw_mutex::RawMutex::lock_slow < f",
                 ParkingLotMutex,
             ),
-            (
-                "parking_lot_core::parking_lot::park < parking_lot::condvar::Condvar::wait_until_internal < f",
-                Condvar,
-            ),
+            ("parking_lot_core::parking_lot::park < parking_lot::condvar::Condvar::wait_until_internal < f", Condvar),
             ("runtime.futex < runtime.futexsleep < runtime.lock2 < runtime.schedule", GoRuntime),
-            (
-                "runtime.futex < runtime.futexsleep < runtime.notesleep < runtime.stopm < runtime.schedule",
-                Park,
-            ),
-            (
-                "syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::CondVar::WaitCommon < f",
-                Condvar,
-            ),
-            (
-                "syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::Mutex::LockSlow < f",
-                OtherLock,
-            ),
+            ("runtime.futex < runtime.futexsleep < runtime.notesleep < runtime.stopm < runtime.schedule", Park),
+            ("syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::CondVar::WaitCommon < f", Condvar),
+            ("syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::Mutex::LockSlow < f", OtherLock),
             ("syscall < my_lock < worker", OtherLock),
             ("syscall < TicketLock::acquireSlow < worker", OtherLock),
             ("syscall < eventcount_sleep < worker", Unknown),

@@ -57,8 +57,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The call path of a stack: kernel part, then user part unwound from the words and spliced on the chain, innermost first,
-    /// with inlined frames. Cached by (space, stack).
+    /// The call path of a stack: kernel part, then user part unwound from the words and spliced on the chain, innermost
+    /// first, with inlined frames. Cached by (space, stack).
     pub(crate) fn trail(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]> {
         if let Some(trail) = self.trails.get(&(space, stack)) {
             return trail.clone();
@@ -131,9 +131,7 @@ impl<'a> Resolver<'a> {
         for (index, state) in self.files.iter().enumerate() {
             let path = || self.names.file(FileId(index as u32)).path.to_string();
             let problem = match &state.loaded {
-                Some(Loaded::Unreadable) if state.hits > 0 => {
-                    Problem::Unreadable { path: path(), hits: state.hits }
-                }
+                Some(Loaded::Unreadable) if state.hits > 0 => Problem::Unreadable { path: path(), hits: state.hits },
                 Some(Loaded::Replaced) if state.hits > 0 => Problem::Replaced { path: path() },
                 Some(Loaded::Ready(_)) if state.without_line > 0 => {
                     Problem::NoLines { path: path(), hits: state.without_line }
@@ -229,8 +227,8 @@ impl<'a> Resolver<'a> {
         frames.extend(named.iter().map(|frame| Frame { address, ..frame.clone() }));
     }
 
-    /// Names a nameless function of another file after the function that its caller imports: the functions that wait in a
-    /// stripped libc often have taken the place of the one that the program called (`sem_wait`, `pthread_join`).
+    /// Names a nameless function of another file after the function that its caller imports: the functions that wait in
+    /// a stripped libc often have taken the place of the one that the program called (`sem_wait`, `pthread_join`).
     fn name_callee(&mut self, space: SpaceId, return_address: u64, callee: Option<&mut Frame>) {
         let Some(callee) = callee.filter(|frame| frame.function.is_none()) else { return };
         let Some(region) = self.names.region(space, return_address.wrapping_sub(1)) else { return };
@@ -262,8 +260,7 @@ impl<'a> Resolver<'a> {
         let last = places.len() - 1;
         for (at, place) in places.into_iter().enumerate() {
             // The symbol's name says more than the debug information's, and is the one that other tools print.
-            let raw =
-                if at == last { symbol.or(place.function.as_deref()) } else { place.function.as_deref() };
+            let raw = if at == last { symbol.or(place.function.as_deref()) } else { place.function.as_deref() };
             let function = raw.map(|raw| intern(&mut self.strings, &demangle(raw)));
             let role = roles::of(function.as_deref(), &path, place.file.as_deref());
             frames.push(Frame {

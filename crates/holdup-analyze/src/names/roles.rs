@@ -236,8 +236,7 @@ const LOCK: &[&str] = &[
 ];
 
 /// Names that are only locks as they stand: without the underscores they would be anybody's.
-const LOCK_AS_WRITTEN: &[&str] =
-    &["__lock", "__unlock", "__wait", "__wake", "__tl_lock", "__tl_sync", "__lockfile"];
+const LOCK_AS_WRITTEN: &[&str] = &["__lock", "__unlock", "__wait", "__wake", "__tl_lock", "__tl_sync", "__lockfile"];
 
 /// The rest of libraries and languages: start-up, memory, containers.
 const RUNTIME: &[&str] = &[
@@ -363,8 +362,8 @@ const SYSTEM_FILES: &[&str] = &[
     "[vsyscall]",
 ];
 
-/// Parts of the paths of sources that belong to a language's library, and the parts where that waits. Functions that a compiler
-/// instantiated in the program are known by these, whatever they are called.
+/// Parts of the paths of sources that belong to a language's library, and the parts where that waits. Functions that a
+/// compiler instantiated in the program are known by these, whatever they are called.
 const LIBRARY_SOURCES: &[&str] = &[
     "/usr/include/*",
     "*/include/c++/*",
@@ -528,11 +527,7 @@ mod tests {
         for (name, source, role) in [
             ("lock_guard", "/usr/include/c++/12/bits/std_mutex.h", Role::Lock),
             ("get", "/usr/include/c++/12/bits/unique_ptr.h", Role::Runtime),
-            (
-                "<mine::Rows as Iterator>::fold",
-                "/rustc/59807616e1/library/core/src/iter/mod.rs",
-                Role::Runtime,
-            ),
+            ("<mine::Rows as Iterator>::fold", "/rustc/59807616e1/library/core/src/iter/mod.rs", Role::Runtime),
             ("lock", "/rustc/59807616e1/library/std/src/sync/poison/mutex.rs", Role::Lock),
             ("lock", "/home/me/src/lock.c", Role::Program),
             ("main.main", "/home/me/go/src/main/main.go", Role::Program),

@@ -212,8 +212,7 @@ fn insert(regions: &mut Vec<Region>, new: Region) {
     let left = overlapped.first().filter(|old| old.start < new.start);
     let left = left.map(|old| Region { end: new.start, ..*old });
     let right = overlapped.last().filter(|old| old.end > new.end);
-    let right =
-        right.map(|old| Region { start: new.end, offset: old.offset + (new.end - old.start), ..*old });
+    let right = right.map(|old| Region { start: new.end, offset: old.offset + (new.end - old.start), ..*old });
     let fresh = left.into_iter().chain([new]).chain(right).collect::<Vec<_>>();
     regions.splice(from..to.max(from), fresh);
 }
@@ -227,8 +226,7 @@ mod tests {
     }
 
     fn map(pid: u32, start: u64, len: u64, path: &str) -> Event {
-        let mapping =
-            Mapping { pid: Pid(pid), start, len, offset: 0x1000, path: path.into(), build_id: None };
+        let mapping = Mapping { pid: Pid(pid), start, len, offset: 0x1000, path: path.into(), build_id: None };
         event(pid, What::Mapped(Box::new(mapping)))
     }
 
@@ -272,8 +270,7 @@ mod tests {
 
     #[test]
     fn the_newer_of_overlapping_mappings_wins() {
-        let names =
-            names(&[map(1, 0x1000, 0x9000, "a"), map(1, 0x3000, 0x1000, "b"), map(1, 0x9000, 0x4000, "c")]);
+        let names = names(&[map(1, 0x1000, 0x9000, "a"), map(1, 0x3000, 0x1000, "b"), map(1, 0x9000, 0x4000, "c")]);
         let path = |address| at(&names, 1, address);
         assert_eq!(path(0x2fff), Some(("a".into(), 0x2fff)));
         assert_eq!(path(0x3000), Some(("b".into(), 0x1000)));

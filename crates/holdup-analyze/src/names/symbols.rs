@@ -1,4 +1,5 @@
-//! A binary's own words about itself: segments, functions and variables, from the bytes of an ELF file and its debug file.
+//! A binary's own words about itself: segments, functions and variables, from the bytes of an ELF file and its debug
+//! file.
 
 use std::cell::OnceCell;
 
@@ -102,8 +103,8 @@ impl<'a> Binary<'a> {
         }
     }
 
-    /// What to add to an address of the file to get one of the process. The mapping is matched with the segment that holds
-    /// code: the pages at the seams belong to two segments, so its offset alone would be ambiguous.
+    /// What to add to an address of the file to get one of the process. The mapping is matched with the segment that
+    /// holds code: the pages at the seams belong to two segments, so its offset alone would be ambiguous.
     pub(super) fn bias(&self, region: Region) -> Option<u64> {
         let covers = |segment: &&Segment| {
             region.offset < segment.offset.saturating_add(segment.file_size)
@@ -126,9 +127,7 @@ impl<'a> Binary<'a> {
 
     /// Whether an address of the file is in memory that it maps.
     pub(super) fn maps(&self, address: u64) -> bool {
-        self.segments
-            .iter()
-            .any(|segment| address >= segment.address && address - segment.address < segment.size)
+        self.segments.iter().any(|segment| address >= segment.address && address - segment.address < segment.size)
     }
 
     /// At most `len` bytes of the file at an address, as loaded.
@@ -210,8 +209,7 @@ impl<'a> Binary<'a> {
     }
 
     fn read_imports(&self) -> FxHashMap<u64, &'a str> {
-        let (Some(relocations), Some(symbols)) =
-            (self.file.dynamic_relocations(), self.file.dynamic_symbol_table())
+        let (Some(relocations), Some(symbols)) = (self.file.dynamic_relocations(), self.file.dynamic_symbol_table())
         else {
             return FxHashMap::default();
         };
@@ -281,13 +279,7 @@ fn variable_symbol<'a>(file: &File<'a>, symbol: &object::read::Symbol<'a, '_>) -
     let rank = rank(name, symbol.is_global());
     // A debug file keeps the headers of sections that it has no bytes of, so the index means the same in both.
     file.section_by_index(symbol.section_index()?).ok()?;
-    Some(Symbol {
-        address,
-        size: symbol.size(),
-        name,
-        section_end: address.saturating_add(symbol.size()),
-        rank,
-    })
+    Some(Symbol { address, size: symbol.size(), name, section_end: address.saturating_add(symbol.size()), rank })
 }
 
 /// Of the names of one address, the exported one with the fewest underscores in front is what people know it by.
@@ -319,8 +311,9 @@ fn sorted(mut symbols: Vec<Symbol<'_>>) -> Vec<Symbol<'_>> {
     symbols
 }
 
-/// The symbol whose extent an address is in. Where the file gives no size (assembly), it extends to the next symbol or the
-/// section's end. Nothing is named after a neighbour: in a stripped library that would be a wrong name for most of its code.
+/// The symbol whose extent an address is in. Where the file gives no size (assembly), it extends to the next symbol or
+/// the section's end. Nothing is named after a neighbour: in a stripped library that would be a wrong name for most of
+/// its code.
 fn find<'a>(symbols: &[Symbol<'a>], address: u64) -> Option<Symbol<'a>> {
     let behind = symbols.partition_point(|symbol| symbol.address <= address);
     // An alias or a smaller symbol may lie within a larger one.
@@ -359,8 +352,7 @@ fn debug_file<'a>(path: &str, file: &File<'a>, modules: &'a dyn Modules) -> Opti
         return None;
     }
     let debug = File::parse(modules.debug_file(path, build_id, link)?).ok()?;
-    let fits = build_id
-        .is_none_or(|id| debug.build_id().ok().flatten().is_none_or(|other| same_id(id, Some(other))));
+    let fits = build_id.is_none_or(|id| debug.build_id().ok().flatten().is_none_or(|other| same_id(id, Some(other))));
     fits.then_some(debug)
 }
 

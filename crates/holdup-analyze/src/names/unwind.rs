@@ -1,16 +1,16 @@
 //! Call paths of the user part: unwound from the words that were kept, then joined with the chain of frame pointers.
 //!
-//! Neither source is whole. The unwound path is exact from the innermost frame on, but ends where the kept words end. The chain
-//! goes to the thread's first function, but loses the caller of every function without a frame pointer: the caller of
-//! `pthread_mutex_lock`, say. The rule that joins them:
+//! Neither source is whole. The unwound path is exact from the innermost frame on, but ends where the kept words end.
+//! The chain goes to the thread's first function, but loses the caller of every function without a frame pointer: the
+//! caller of `pthread_mutex_lock`, say. The rule that joins them:
 //!
 //! 1. The unwound path is cut at the first address that is not in executable memory.
-//! 2. The chain is cut at the first address that is not in executable memory, or (if the binary can be read) does not follow a
-//!    call: a program that uses the frame pointer for other things leads the kernel astray.
-//! 3. The deepest unwound frame that the chain knows too is where they meet; an address that recursion repeats is counted.
-//!    If they share nothing but the instruction pointer, they meet there.
-//! 4. All of the unwound path comes first, then what the chain has below the meeting point. That is right also when the unwound
-//!    path goes on below it: it has all frames as far as it goes, so whatever the chain has more lies deeper.
+//! 2. The chain is cut at the first address that is not in executable memory, or (if the binary can be read) does not
+//!    follow a call: a program that uses the frame pointer for other things leads the kernel astray.
+//! 3. The deepest unwound frame that the chain knows too is where they meet; an address that recursion repeats is
+//!    counted. If they share nothing but the instruction pointer, they meet there.
+//! 4. All of the unwound path comes first, then what the chain has below the meeting point. That is right also when the
+//!    unwound path goes on below it: it has all frames as far as it goes, so whatever the chain has more lies deeper.
 
 use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
@@ -106,7 +106,8 @@ fn collect<U: Unwinder>(
     path
 }
 
-/// The kept stack as memory. A word that was dropped was data, which reads as 0; below what was looked at nothing is known.
+/// The kept stack as memory. A word that was dropped was data, which reads as 0; below what was looked at nothing is
+/// known.
 fn read(stack: &Stack, address: u64) -> Option<u64> {
     let offset = address.checked_sub(STACK_BASE).filter(|offset| offset % 8 == 0)?;
     let index = u16::try_from(offset / 8).ok().filter(|index| *index < stack.depth)?;
@@ -148,8 +149,8 @@ fn sections<'a>(binary: &Binary<'a>, base: u64) -> ExplicitModuleSectionInfo<&'a
     }
 }
 
-/// Joins an unwound path and a chain by the rule at the top of this file. `executable` says whether an address can be code,
-/// `returns` whether one can be a return address.
+/// Joins an unwound path and a chain by the rule at the top of this file. `executable` says whether an address can be
+/// code, `returns` whether one can be a return address.
 pub(super) fn splice(
     unwound: &[u64],
     chain: &[u64],
@@ -178,8 +179,7 @@ fn meeting(path: &[u64], chain: &[u64]) -> usize {
     let known = path.iter().enumerate().skip(1).rev();
     let met = known.filter_map(|(at, address)| {
         let repeats = path[1..=at].iter().filter(|other| *other == address).count();
-        let mut places =
-            chain.iter().enumerate().skip(1).filter(|(_, other)| *other == address).map(|(at, _)| at);
+        let mut places = chain.iter().enumerate().skip(1).filter(|(_, other)| *other == address).map(|(at, _)| at);
         let last = places.clone().next_back();
         places.nth(repeats - 1).or(last)
     });
@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn the_lost_caller_comes_back() {
-        // ___lll_lock_wait (1) < pthread_mutex_lock (2) < registry (3) < worker (4) < start_thread (5): the chain lost 2 and 3.
+        // ___lll_lock_wait (1) < pthread_mutex_lock (2) < registry (3) < worker (4) < start_thread (5): the chain lost
+        // 2 and 3.
         assert_eq!(joined(&[1, 2, 3, 4], &[1, 4, 5]), [1, 2, 3, 4, 5]);
         assert_eq!(joined(&[1, 2, 3], &[1, 4, 5]), [1, 2, 3, 4, 5], "they share only the innermost frame");
         assert_eq!(
@@ -232,8 +233,7 @@ mod tests {
 
     #[test]
     fn dropped_words_read_as_zero_and_the_unknown_as_nothing() {
-        let stack =
-            Stack { words: vec![(1, Word::Code(42)), (3, Word::Stack(-8))], depth: 4, ..Stack::default() };
+        let stack = Stack { words: vec![(1, Word::Code(42)), (3, Word::Stack(-8))], depth: 4, ..Stack::default() };
         let at = |offset: u64| read(&stack, STACK_BASE + offset);
         assert_eq!([at(0), at(8), at(16), at(24)], [Some(0), Some(42), Some(0), Some(STACK_BASE - 8)]);
         assert_eq!((at(32), at(4), read(&stack, STACK_BASE - 8)), (None, None, None));

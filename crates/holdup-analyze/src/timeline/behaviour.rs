@@ -2,11 +2,12 @@
 //!
 //! From the waits at one address, with who ended each, a role follows:
 //!
-//! - **lock**: those who wake also wait, and between its return from a wait and its next wake each thread has it alone: these
-//!   stretches of different threads exclude each other;
+//! - **lock**: those who wake also wait, and between its return from a wait and its next wake each thread has it alone:
+//!   these stretches of different threads exclude each other;
 //! - **barrier**: one wake ends all waits, and those who wake also wait;
 //! - **turn**: two threads in strict alternation, each waiting as soon as it has woken the other;
-//! - **queue**: wakers do not wait there, or what look like holders work side by side (work stealing, a limit on how many);
+//! - **queue**: wakers do not wait there, or what look like holders work side by side (work stealing, a limit on how
+//!   many);
 //! - **join**: the one wait ends as a thread ends; **timer**: waits end by their timeout.
 //!
 //! A few waits tell nothing: then the name decides.
@@ -156,9 +157,7 @@ fn alternates(known: &[Waited]) -> bool {
     let turns = pairs.clone().filter(|pair| pair[1].waker == pair[0].thread).count();
     let at_once = pairs
         .clone()
-        .filter(|pair| {
-            pair[1].thread == pair[0].waker && pair[1].from.saturating_sub(pair[0].at) <= AT_ONCE_NS
-        })
+        .filter(|pair| pair[1].thread == pair[0].waker && pair[1].from.saturating_sub(pair[0].at) <= AT_ONCE_NS)
         .count();
     turns * 20 >= pairs.len() * 19 && at_once * 10 >= pairs.len() * 8
 }
@@ -169,7 +168,8 @@ pub(super) fn is_passed_on(waits: &[Waited]) -> bool {
     holds.len() * 2 >= waits.len() - lost
 }
 
-/// Whether threads have the thing one at a time, from the return of a wait to the next wake. `None` if that is hardly seen.
+/// Whether threads have the thing one at a time, from the return of a wait to the next wake. `None` if that is hardly
+/// seen.
 fn held_alone(waits: &[Waited]) -> Option<bool> {
     let (mut holds, lost) = holds(waits);
     // Who is woken for work hardly ever wakes another before it waits again.
@@ -186,8 +186,8 @@ fn held_alone(waits: &[Waited]) -> Option<bool> {
     Some((sum - covered) as f64 <= MOST_OVERLAP * sum.max(1) as f64)
 }
 
-/// From the return of each wait to the thread's next wake, if it wakes before it waits again; and how many waits were in vain: the
-/// thread waits again at once, for another took what it was woken for.
+/// From the return of each wait to the thread's next wake, if it wakes before it waits again; and how many waits were
+/// in vain: the thread waits again at once, for another took what it was woken for.
 fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
     #[derive(Default)]
     struct Deeds {
@@ -207,8 +207,7 @@ fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
         for (index, (_, to)) in own.iter().enumerate() {
             let next_wait = own.get(index + 1).map_or(u64::MAX, |(from, _)| *from);
             let next_wake = wakes.partition_point(|at| at <= to);
-            if let Some(at) = wakes.get(next_wake).filter(|at| **at <= next_wait.saturating_add(ONE_CALL_NS))
-            {
+            if let Some(at) = wakes.get(next_wake).filter(|at| **at <= next_wait.saturating_add(ONE_CALL_NS)) {
                 holds.push((*to, *at));
             } else if next_wait.saturating_sub(*to) <= AT_ONCE_NS {
                 lost += 1;
@@ -233,9 +232,8 @@ pub(super) fn callers(place: Place, trail: &[crate::Frame]) -> Callers {
     use std::hash::{BuildHasher, Hash, Hasher};
     const FRAMES: usize = 6;
     let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
-    let user = trail
-        .iter()
-        .filter(|frame| !matches!(frame.role, crate::names::Role::Kernel | crate::names::Role::Scheduler));
+    let user =
+        trail.iter().filter(|frame| !matches!(frame.role, crate::names::Role::Kernel | crate::names::Role::Scheduler));
     for frame in user.take(FRAMES) {
         match &frame.function {
             Some(function) => (&frame.module, function).hash(&mut hasher),

@@ -20,8 +20,8 @@ impl Calls {
         self.0.blocking(nr).map_or(CallKind::Other, |call| call.kind)
     }
 
-    /// What a thread waits for that was found blocked: the call it is in, the kernel's function, and what its descriptor is.
-    /// `None` if other events tell of it.
+    /// What a thread waits for that was found blocked: the call it is in, the kernel's function, and what its
+    /// descriptor is. `None` if other events tell of it.
     pub(super) fn reason(self, found: &Blocked) -> Option<Reason> {
         let wchan = found.wchan.as_deref().unwrap_or_default();
         let on_device = DEVICE.iter().any(|function| wchan.starts_with(function));
@@ -85,10 +85,11 @@ const X86_64: &[(Purpose, &[u16])] = &[
     (Purpose::Start, &[56, 60, 231, 435]),
     // mmap, mprotect, munmap, brk, mremap, madvise
     (Purpose::Memory, &[9, 10, 11, 12, 25, 28]),
-    // read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2, splice, sendfile, copy_file_range
+    // read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2, splice, sendfile,
+    // copy_file_range
     (Purpose::Transfer, &[0, 1, 17, 18, 19, 20, 295, 296, 327, 328, 275, 40, 326]),
-    // connect, sendto, recvfrom, sendmsg, recvmsg, recvmmsg, semop, semtimedop, msgsnd, msgrcv, fcntl, flock, mq_timedsend,
-    // mq_timedreceive
+    // connect, sendto, recvfrom, sendmsg, recvmsg, recvmmsg, semop, semtimedop, msgsnd, msgrcv, fcntl, flock,
+    // mq_timedsend, mq_timedreceive
     (Purpose::Peer, &[42, 44, 45, 46, 47, 299, 65, 220, 69, 70, 72, 73, 242, 243]),
 ];
 
@@ -100,7 +101,8 @@ const GENERIC: &[(Purpose, &[u16])] = &[
     (Purpose::Memory, &[214, 215, 216, 222, 226, 233]),
     // read, write, readv, writev, pread64, pwrite64, preadv, pwritev, sendfile, splice, copy_file_range
     (Purpose::Transfer, &[63, 64, 65, 66, 67, 68, 69, 70, 71, 76, 285]),
-    // connect, sendto, recvfrom, sendmsg, recvmsg, semtimedop, semop, msgrcv, msgsnd, fcntl, flock, mq_timedsend, mq_timedreceive
+    // connect, sendto, recvfrom, sendmsg, recvmsg, semtimedop, semop, msgrcv, msgsnd, fcntl, flock, mq_timedsend,
+    // mq_timedreceive
     (Purpose::Peer, &[203, 206, 207, 211, 212, 192, 193, 188, 189, 25, 32, 182, 183]),
 ];
 

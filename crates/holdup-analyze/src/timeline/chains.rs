@@ -1,13 +1,13 @@
-//! What ends up holding threads up: the account of every thread's time, each wait followed to what its waker did meanwhile, and the
-//! path that the elapsed time is made of.
+//! What ends up holding threads up: the account of every thread's time, each wait followed to what its waker did
+//! meanwhile, and the path that the elapsed time is made of.
 //!
-//! **The chain** of a wait (cascaded blame: Zhou and others, OSDI'18): from its beginning to the wake, time is what the waker did
-//! then. Where the waker waited too, its waker is followed, on and on, until something is reached that is no wait for a thread:
-//! code that runs, a CPU that it did not get, a device, memory, a sleep, the outside.
+//! **The chain** of a wait (cascaded blame: Zhou and others, OSDI'18): from its beginning to the wake, time is what the
+//! waker did then. Where the waker waited too, its waker is followed, on and on, until something is reached that is no
+//! wait for a thread: code that runs, a CPU that it did not get, a device, memory, a sleep, the outside.
 //!
-//! **The path** (critical path: Yang and Miller, 1988): backwards from the end, on the thread that ended last; where a thread was
-//! woken, on with who woke it. While the path runs elsewhere because a thread of it waited for something, that thing is on the
-//! path: without it, this is what could go (critical lock analysis: Chen and Stenström, 2012).
+//! **The path** (critical path: Yang and Miller, 1988): backwards from the end, on the thread that ended last; where a
+//! thread was woken, on with who woke it. While the path runs elsewhere because a thread of it waited for something,
+//! that thing is on the path: without it, this is what could go (critical lock analysis: Chen and Stenström, 2012).
 
 use rustc_hash::FxHashMap;
 
@@ -83,10 +83,8 @@ pub(super) struct Walker<'a, M> {
 
 pub(super) fn follow<M: Meaning>(engine: &Engine, meaning: &M, from: u64, to: u64) -> Chains {
     let mut walker = Walker { engine, meaning, steps: 0 };
-    let mut chains = Chains {
-        accounts: engine.threads.iter().map(|thread| walker.account(thread)).collect(),
-        ..Chains::default()
-    };
+    let mut chains =
+        Chains { accounts: engine.threads.iter().map(|thread| walker.account(thread)).collect(), ..Chains::default() };
     walker.blame(&mut chains);
     walker.path(&mut chains, from, to);
     chains
@@ -180,15 +178,7 @@ impl<M: Meaning> Walker<'_, M> {
     }
 
     /// What a thread did from one moment to another.
-    fn did(
-        &mut self,
-        thread: u32,
-        from: u64,
-        to: u64,
-        via: u32,
-        depth: usize,
-        sink: &mut dyn FnMut(u32, End, u64),
-    ) {
+    fn did(&mut self, thread: u32, from: u64, to: u64, via: u32, depth: usize, sink: &mut dyn FnMut(u32, End, u64)) {
         let engine = self.engine;
         let life = &engine.threads[thread as usize];
         let nowhere = Place { space: life.space, stack: NONE };
@@ -233,9 +223,7 @@ impl<M: Meaning> Walker<'_, M> {
 
     fn path(&mut self, chains: &mut Chains, start: u64, end: u64) {
         let ends = (0_u32..).zip(&self.engine.threads).filter(|(_, thread)| thread.last > start);
-        let Some((mut thread, _)) =
-            ends.max_by_key(|(index, thread)| (thread.last, std::cmp::Reverse(*index)))
-        else {
+        let Some((mut thread, _)) = ends.max_by_key(|(index, thread)| (thread.last, std::cmp::Reverse(*index))) else {
             return;
         };
         let mut at = end.min(self.engine.threads[thread as usize].last);
@@ -250,13 +238,7 @@ impl<M: Meaning> Walker<'_, M> {
             let nowhere = Place { space: life.space, stack: NONE };
             let Some((_, stay)) = life.log.before(at).filter(|(_, stay)| stay.to > start) else {
                 let born = life.born.clamp(start, at);
-                piece(
-                    chains,
-                    &mut waited,
-                    born,
-                    at,
-                    End { leaf: Leaf::Running, thread, place: nowhere, found: NONE },
-                );
+                piece(chains, &mut waited, born, at, End { leaf: Leaf::Running, thread, place: nowhere, found: NONE });
                 at = born;
                 match self.parent(thread).filter(|_| born > start) {
                     Some(parent) => thread = parent,

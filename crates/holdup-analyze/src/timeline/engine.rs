@@ -1,11 +1,10 @@
 //! The state machine: takes one event after another and adds up.
 //!
-//! Time never runs backwards for a thread: an event that is older than the thread's last counts as simultaneous with it. What a
-//! thread does between two events that do not fit together is unknown, never guessed: see [`Engine::lose_track`].
+//! Time never runs backwards for a thread: an event that is older than the thread's last counts as simultaneous with
+//! it. What a thread does between two events that do not fit together is unknown, never guessed: see
+//! [`Engine::lose_track`].
 
-use holdup_trace::{
-    Blocked, CallNumber, Event, FutexOp, Grade, Header, NO_CPU, OffCpu, Pid, StackId, Tid, What,
-};
+use holdup_trace::{Blocked, CallNumber, Event, FutexOp, Grade, Header, NO_CPU, OffCpu, Pid, StackId, Tid, What};
 use rustc_hash::FxHashMap;
 
 use super::Wake;
@@ -435,10 +434,7 @@ impl Engine {
         }
         let thread = &mut self.threads[ti as usize];
         let length = now.saturating_sub(thread.since);
-        let busy = self
-            .cpus
-            .at(thread.cpu)
-            .map_or(length, |cpu| cpu.busy_ns(now).saturating_sub(thread.cpu_busy_ns));
+        let busy = self.cpus.at(thread.cpu).map_or(length, |cpu| cpu.busy_ns(now).saturating_sub(thread.cpu_busy_ns));
         if busy.saturating_mul(2) >= length {
             return doing;
         }
@@ -479,7 +475,8 @@ impl Engine {
         let now = now.max(thread.last);
         match thread.state {
             State::Running => {}
-            // It was running already when the recording began, or nothing was lost and its first switch was not recorded.
+            // It was running already when the recording began, or nothing was lost and its first switch was not
+            // recorded.
             State::New if !thread.forked => {
                 let born = thread.born;
                 self.begin_run(ti, born, cpu, false);
@@ -498,15 +495,7 @@ impl Engine {
         now
     }
 
-    fn switch_out(
-        &mut self,
-        ti: u32,
-        now: u64,
-        cpu: u16,
-        off: OffCpu,
-        stack: Option<StackId>,
-        names: &Names,
-    ) {
+    fn switch_out(&mut self, ti: u32, now: u64, cpu: u16, off: OffCpu, stack: Option<StackId>, names: &Names) {
         if self.threads[ti as usize].state == State::Ended {
             return;
         }
@@ -640,7 +629,8 @@ impl Engine {
         }
     }
 
-    /// Stretches in calls that nobody looked into are like those of the thread that were, if those are mostly of one kind.
+    /// Stretches in calls that nobody looked into are like those of the thread that were, if those are mostly of one
+    /// kind.
     fn spread_found(&mut self, ti: u32) {
         let thread = &mut self.threads[ti as usize];
         let all: u64 = thread.found.iter().map(|(_, hits)| hits).sum();
@@ -919,7 +909,8 @@ impl Engine {
         }
     }
 
-    /// A wait whose waker was not found in time. If one that waits still was thought to be woken before, it was this one instead.
+    /// A wait whose waker was not found in time. If one that waits still was thought to be woken before, it was this
+    /// one instead.
     pub(super) fn settle_late(&mut self, lock: u32, mut wait: Wait) {
         if wait.waker.is_some() {
             return;
@@ -977,16 +968,7 @@ impl Engine {
     // Wakes.
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one event")]
-    fn futex_return(
-        &mut self,
-        ti: u32,
-        now: u64,
-        op: FutexOp,
-        addr: u64,
-        ret: i32,
-        stack: u32,
-        names: &Names,
-    ) {
+    fn futex_return(&mut self, ti: u32, now: u64, op: FutexOp, addr: u64, ret: i32, stack: u32, names: &Names) {
         if op.waits() {
             return self.wait_returned(ti, ret);
         }
@@ -1046,13 +1028,12 @@ impl Engine {
         }
     }
 
-    /// Finds whom a call woke, first among those who ran already, then in the order of the queue. Returns how many, and in which
-    /// group.
+    /// Finds whom a call woke, first among those who ran already, then in the order of the queue. Returns how many, and
+    /// in which group.
     fn wake(&mut self, ti: u32, lock: u32, now: u64, wants: u32, place: Place) -> (u32, u32) {
         let mut found = (0, NONE);
         while found.0 < wants {
-            let next =
-                self.wake_ended(ti, lock, now, place).or_else(|| self.wake_waiting(ti, lock, now, place));
+            let next = self.wake_ended(ti, lock, now, place).or_else(|| self.wake_waiting(ti, lock, now, place));
             let next = next.or_else(|| self.wake_moved(ti, lock, now, place));
             let Some((group, thread)) = next else { break };
             found = (found.0 + 1, group);
@@ -1264,8 +1245,7 @@ impl Engine {
     fn given_back(&mut self, ti: u32, doing: Doing, now: u64) {
         let thread = &self.threads[ti as usize];
         let (woken, at) = thread.last_woke;
-        let displaced =
-            doing == Doing::Plain(Plain::Preempted) && thread.since.saturating_sub(at) <= DISPLACE_NS;
+        let displaced = doing == Doing::Plain(Plain::Preempted) && thread.since.saturating_sub(at) <= DISPLACE_NS;
         if woken != NONE && displaced && thread.since >= at {
             self.give_back(ti, woken, now);
         }
@@ -1286,7 +1266,8 @@ impl Engine {
         thread.last_woke = (NONE, 0);
     }
 
-    /// A thread blocks in a call that says nothing: who ran just before it, without a reason that is known, may be whom it woke.
+    /// A thread blocks in a call that says nothing: who ran just before it, without a reason that is known, may be whom
+    /// it woke.
     fn block_in_turn(&mut self, ti: u32, now: u64, names: &Names) {
         self.threads[ti as usize].silent_blocks += 1;
         if self.grade.wakings {
@@ -1350,7 +1331,8 @@ impl Engine {
         let words = &mut self.locks[lock as usize].words;
         words.0 += 1;
         words.1 += u64::from(word != 0);
-        // 2 is "held, and others wait" of glibc and Rust; the highest bit says the same for locks with priority inheritance.
+        // 2 is "held, and others wait" of glibc and Rust; the highest bit says the same for locks with priority
+        // inheritance.
         words.2 += u64::from(word == 2 || word & 0x8000_0000 != 0);
     }
 
@@ -1398,8 +1380,8 @@ fn number(stack: Option<StackId>) -> u32 {
     stack.map_or(NONE, |stack| stack.0)
 }
 
-/// Divides the time of a holder among what it did. Its own wait for the same lock ends the look back. Returns how long it was
-/// preempted.
+/// Divides the time of a holder among what it did. Its own wait for the same lock ends the look back. Returns how long
+/// it was preempted.
 fn split(group: &mut Group, thread: &Thread, spots: &[Spot], lock: u32, from: u64, to: u64) -> u64 {
     let state = match thread.state {
         State::Running => Some(Doing::Running(thread.cpu)),

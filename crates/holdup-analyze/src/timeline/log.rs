@@ -1,4 +1,5 @@
-//! Every stretch that a thread spent off the CPU, in little room: what the account, the blame and the path are told from.
+//! Every stretch that a thread spent off the CPU, in little room: what the account, the blame and the path are told
+//! from.
 //!
 //! Between two stretches the thread ran. A stretch whose beginning or end is not known is one of unknown reason.
 
@@ -134,8 +135,7 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out() {
         let mut log = Log::default();
-        let doings =
-            [Doing::Futex(7), Doing::Block(3), Doing::Plain(Plain::Sleep), Doing::Plain(Plain::Unknown)];
+        let doings = [Doing::Futex(7), Doing::Block(3), Doing::Plain(Plain::Sleep), Doing::Plain(Plain::Unknown)];
         for (at, doing) in (0..).zip(doings) {
             log.push(at * 100, at * 100 + 50, doing, 9, (NONE, at * 100 + 50));
         }

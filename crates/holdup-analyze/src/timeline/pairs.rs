@@ -56,7 +56,8 @@ impl Pairs {
         self.map.entry(key).or_default().add(hand);
     }
 
-    /// The woken thread took the CPU of the one that woke it, blocked, and gave it back: a round trip without a second wake.
+    /// The woken thread took the CPU of the one that woke it, blocked, and gave it back: a round trip without a second
+    /// wake.
     pub(super) fn give_back(&mut self, a: u32, b: u32) {
         if let Some(pair) = self.map.get_mut(&(a.min(b), a.max(b), false)) {
             pair.round_trips += 1;
@@ -64,7 +65,8 @@ impl Pairs {
         }
     }
 
-    /// Tells where the last hand-over between two was: the kernel's wake-up may bear no stack, but the call that made it does.
+    /// Tells where the last hand-over between two was: the kernel's wake-up may bear no stack, but the call that made
+    /// it does.
     pub(super) fn place(&mut self, from: u32, to: u32, place: Place) {
         if let Some(pair) = self.map.get_mut(&(from.min(to), from.max(to), false)) {
             pair.at_place(place);

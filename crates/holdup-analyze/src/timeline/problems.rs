@@ -51,9 +51,8 @@ fn displaced(facts: &Facts) -> Option<Problem> {
 /// Where the kernel counted other switches than were recorded between the first and the last reading of a thread.
 fn switches(engine: &Engine) -> Vec<Problem> {
     let counts: Vec<(Tid, u64, u64)> = engine.threads.iter().filter_map(counted).collect();
-    let (recorded, counted) = counts
-        .iter()
-        .fold((0, 0), |sum: (u64, u64), (_, r, c)| (sum.0.saturating_add(*r), sum.1.saturating_add(*c)));
+    let (recorded, counted) =
+        counts.iter().fold((0, 0), |sum: (u64, u64), (_, r, c)| (sum.0.saturating_add(*r), sum.1.saturating_add(*c)));
     let slack = SLACK * counts.len() as u64;
     let mut problems = Vec::new();
     if differ(recorded, counted, slack) {
@@ -63,11 +62,7 @@ fn switches(engine: &Engine) -> Vec<Problem> {
         counts.iter().filter(|(_, recorded, counted)| differ(*recorded, *counted, 16 * SLACK)).collect();
     single.sort_by_key(|(tid, recorded, counted)| (std::cmp::Reverse(recorded.abs_diff(*counted)), *tid));
     let named = single.into_iter().take(NAMED);
-    problems.extend(named.map(|&(tid, recorded, counted)| Problem::SwitchesDiffer {
-        tid,
-        recorded,
-        counted,
-    }));
+    problems.extend(named.map(|&(tid, recorded, counted)| Problem::SwitchesDiffer { tid, recorded, counted }));
     problems
 }
 

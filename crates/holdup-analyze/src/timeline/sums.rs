@@ -16,8 +16,8 @@ use super::tally::Tally;
 use super::thread::{State as ThreadState, Thread};
 use super::{Interval, SampleAt, State, Timeline};
 use crate::facts::{
-    Account, Blame, Code, Facts, Holder, Hotspot, Leaf, LockFacts, LockName, OffTime, PairFacts, Path,
-    PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts,
+    Account, Blame, Code, Facts, Holder, Hotspot, Leaf, LockFacts, LockName, OffTime, PairFacts, Path, PathPart,
+    PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts,
 };
 use crate::names::{Frame, Role, SpaceId};
 use crate::{Histogram, Problem};
@@ -42,12 +42,7 @@ pub(crate) struct Rest {
 }
 
 /// Ends the recording and tells everything.
-pub(crate) fn sum_up(
-    mut engine: Engine,
-    ending: Option<&Ending>,
-    facts: &mut Facts,
-    naming: &mut dyn Naming,
-) -> Rest {
+pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Facts, naming: &mut dyn Naming) -> Rest {
     facts.end_ns = engine.close(ending.map(|ending| ending.ended_ns));
     facts.start_ns = start_ns(&engine, facts);
     facts.ending = ending.cloned();
@@ -101,14 +96,8 @@ struct Sums<'a> {
 impl<'a> Sums<'a> {
     fn new(engine: &'a Engine, naming: &'a mut dyn Naming) -> Sums<'a> {
         let lock_of_spot = vec![NONE; engine.spots.len()];
-        let mut sums = Sums {
-            engine,
-            naming,
-            primitives: Vec::new(),
-            reasons: Vec::new(),
-            units: Vec::new(),
-            lock_of_spot,
-        };
+        let mut sums =
+            Sums { engine, naming, primitives: Vec::new(), reasons: Vec::new(), units: Vec::new(), lock_of_spot };
         sums.reasons = engine.blocks.iter().map(|block| sums.block_reason(*block)).collect();
         sums
     }
@@ -129,14 +118,14 @@ impl<'a> Sums<'a> {
         let trail = self.trail(block.place);
         let in_kernel = trail.iter().filter(|frame| matches!(frame.role, Role::Kernel | Role::Scheduler));
         let functions: Vec<&str> = in_kernel.filter_map(|frame| frame.function.as_deref()).collect();
-        let known = KERNEL_REASONS.iter().find(|(_, names)| {
-            functions.iter().any(|function| names.iter().any(|name| function.contains(name)))
-        });
+        let known = KERNEL_REASONS
+            .iter()
+            .find(|(_, names)| functions.iter().any(|function| names.iter().any(|name| function.contains(name))));
         let found = self.engine.found.get(block.found as usize).map(|(reason, _)| *reason);
-        // Without the kernel's part of the stack, whoever cannot be interrupted waits for a device, as far as one can tell.
+        // Without the kernel's part of the stack, whoever cannot be interrupted waits for a device, as far as one can
+        // tell.
         let nameless = !trail.iter().any(|frame| frame.role == Role::Kernel && frame.function.is_some());
-        let on_file =
-            nameless || functions.iter().any(|function| FILES.iter().any(|name| function.contains(name)));
+        let on_file = nameless || functions.iter().any(|function| FILES.iter().any(|name| function.contains(name)));
         let unknown = found.unwrap_or(if block.deep && on_file { Reason::Io } else { Reason::OtherCall });
         known.map_or(unknown, |(reason, _)| *reason)
     }
@@ -187,8 +176,7 @@ impl<'a> Sums<'a> {
             (told(primitive) && !own_word).then_some((lock.space, addr, primitive))
         };
         let objects = behaviour::gather(engine, object);
-        let roles: FxHashMap<_, _> =
-            objects.iter().map(|(key, waits)| (*key, behaviour::of(engine, waits))).collect();
+        let roles: FxHashMap<_, _> = objects.iter().map(|(key, waits)| (*key, behaviour::of(engine, waits))).collect();
         let mut judged = primitives.clone();
         for (spot, known) in (0..).zip(&mut judged) {
             let Some(role) = object(spot).and_then(|key| roles.get(&key)) else { continue };
@@ -199,8 +187,8 @@ impl<'a> Sums<'a> {
         self.judge_own_words();
     }
 
-    /// Threads that each wait on a word of their own may stand in one queue for all that: those of parking_lot, of Java. Then they
-    /// wait at the same place, and wake each other.
+    /// Threads that each wait on a word of their own may stand in one queue for all that: those of parking_lot, of
+    /// Java. Then they wait at the same place, and wake each other.
     fn judge_own_words(&mut self) {
         use Primitive::{Condvar, Park, Unknown};
         let engine = self.engine;
@@ -208,11 +196,9 @@ impl<'a> Sums<'a> {
         for (spot, (primitive, own_word)) in (0..).zip(&self.primitives.clone()) {
             let may = !own_word && matches!(primitive, Park | Unknown | Condvar);
             let place = engine.spots[spot as usize].place;
-            let trail =
-                if may && behaviour::is_own_word(engine, spot) { self.trail(place) } else { Arc::from([]) };
+            let trail = if may && behaviour::is_own_word(engine, spot) { self.trail(place) } else { Arc::from([]) };
             let keeps = !trail.is_empty() && !trail.iter().any(is_of_executor);
-            let lock =
-                if is_of_interpreter(&trail) { Primitive::InterpreterLock } else { Primitive::OtherLock };
+            let lock = if is_of_interpreter(&trail) { Primitive::InterpreterLock } else { Primitive::OtherLock };
             keys.push(keeps.then(|| (behaviour::callers(place, &trail), lock)));
         }
         let queues = behaviour::gather(engine, |spot| keys[spot as usize].map(|(key, _)| key));
@@ -340,8 +326,7 @@ impl<'a> Sums<'a> {
         let locks = (0..).zip(&self.engine.locks).filter(|(_, lock)| lock.wasted > 0);
         let listed: Vec<u32> = self.units.iter().flat_map(|unit| unit.locks.iter().copied()).collect();
         let listed: rustc_hash::FxHashSet<u32> = listed.into_iter().collect();
-        let mut rest: Vec<u32> =
-            locks.map(|(index, _)| index).filter(|index| !listed.contains(index)).collect();
+        let mut rest: Vec<u32> = locks.map(|(index, _)| index).filter(|index| !listed.contains(index)).collect();
         rest.sort_by_key(|index| std::cmp::Reverse(self.engine.locks[*index as usize].wasted));
         for index in rest.into_iter().take(WASTED_ONLY) {
             let lock = &self.engine.locks[index as usize];
@@ -472,11 +457,7 @@ impl<'a> Sums<'a> {
     // Places.
 
     /// Sites of places, heaviest first: by time, then by count. Places with the same call path are one.
-    fn sites<V: Default>(
-        &mut self,
-        places: &Tally<Place, V>,
-        weight: impl Fn(&V) -> (u64, u64),
-    ) -> Vec<Site> {
+    fn sites<V: Default>(&mut self, places: &Tally<Place, V>, weight: impl Fn(&V) -> (u64, u64)) -> Vec<Site> {
         let mut list: Vec<(Place, u64, u64)> = places
             .iter()
             .filter(|(place, _)| place.stack != NONE)
@@ -530,9 +511,7 @@ impl<'a> Sums<'a> {
             }
         }
         let all = self.engine.threads.iter().zip(&futex_times);
-        all.filter(|(thread, _)| self.is_kept(thread))
-            .map(|(thread, times)| self.thread(thread, times))
-            .collect()
+        all.filter(|(thread, _)| self.is_kept(thread)).map(|(thread, times)| self.thread(thread, times)).collect()
     }
 
     /// Threads that ended before the window are not told of.
@@ -633,8 +612,7 @@ impl<'a> Sums<'a> {
     // The account, the blame and the path.
 
     fn chains(&mut self, facts: &mut Facts) {
-        let known =
-            Known { primitives: &self.primitives, reasons: &self.reasons, lock_of_spot: &self.lock_of_spot };
+        let known = Known { primitives: &self.primitives, reasons: &self.reasons, lock_of_spot: &self.lock_of_spot };
         let chains = chains::follow(self.engine, &known, facts.start_ns, facts.end_ns);
         self.accounts(&chains, facts);
         facts.blame = self.blame(&chains, facts);
@@ -642,8 +620,7 @@ impl<'a> Sums<'a> {
     }
 
     fn accounts(&self, chains: &Chains, facts: &mut Facts) {
-        let kept =
-            self.engine.threads.iter().zip(&chains.accounts).filter(|(thread, _)| self.is_kept(thread));
+        let kept = self.engine.threads.iter().zip(&chains.accounts).filter(|(thread, _)| self.is_kept(thread));
         for (thread, (_, ns)) in facts.threads.iter_mut().zip(kept) {
             thread.account = Account { ns: *ns };
             for (sum, ns) in facts.account.ns.iter_mut().zip(ns) {
@@ -703,8 +680,7 @@ impl<'a> Sums<'a> {
         let mut parts: Vec<(chains::End, u64)> = sums.into_iter().collect();
         parts.sort_by_key(|(end, ns)| (std::cmp::Reverse(*ns), *end));
         parts.truncate(NAMED_PLACES);
-        let mut locks: Vec<(usize, u64)> =
-            chains.path_locks.iter().map(|(lock, ns)| (*lock as usize, *ns)).collect();
+        let mut locks: Vec<(usize, u64)> = chains.path_locks.iter().map(|(lock, ns)| (*lock as usize, *ns)).collect();
         locks.sort_by_key(|(lock, ns)| (std::cmp::Reverse(*ns), *lock));
         let pieces = chains.path.iter().rev().filter(|_| self.engine.keep).map(|piece| PathPiece {
             from_ns: piece.from,
@@ -850,7 +826,8 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, trail: &[Frame]) -> Primi
     }
 }
 
-/// Whether threads wait here for tasks: those of an executor park one after the other and wake each other on, without any lock.
+/// Whether threads wait here for tasks: those of an executor park one after the other and wake each other on, without
+/// any lock.
 fn is_of_executor(frame: &Frame) -> bool {
     const STARTS: &[&str] =
         &["runtime.", "tokio::", "rayon_core::", "crossbeam_", "async_executor::", "futures_executor::"];
@@ -864,8 +841,7 @@ fn is_of_interpreter(trail: &[Frame]) -> bool {
     const PROGRAMS: &[&str] = &["python", "libpython", "ruby", "libruby"];
     trail.iter().any(|frame| {
         let file = frame.module.rsplit('/').next().unwrap_or_default();
-        let named =
-            frame.function.as_deref().is_some_and(|name| PARTS.iter().any(|part| name.contains(part)));
+        let named = frame.function.as_deref().is_some_and(|name| PARTS.iter().any(|part| name.contains(part)));
         named || PROGRAMS.iter().any(|program| file.starts_with(program))
     })
 }
@@ -936,8 +912,7 @@ impl Codes {
                 seen.push(key);
             }
             if !seen_modules.contains(&&frame.module) {
-                let of_module =
-                    Frame { function: None, file: None, line: None, inlined: false, ..frame.clone() };
+                let of_module = Frame { function: None, file: None, line: None, inlined: false, ..frame.clone() };
                 let code = Code { frame: of_module, hits: 0, inclusive: 0 };
                 let code = self.modules.entry(frame.module.clone()).or_insert(code);
                 code.hits += own;
@@ -983,16 +958,14 @@ impl Codes {
 
     fn into_facts(self, facts: &mut Facts) {
         let period_ns = facts.header.sample_period_ns;
-        let named =
-            |(spot, callers): (Hotspot, Callers)| Hotspot { sites: callers.into_sites(period_ns), ..spot };
+        let named = |(spot, callers): (Hotspot, Callers)| Hotspot { sites: callers.into_sites(period_ns), ..spot };
         let mut spots: Vec<Hotspot> = self.spots.into_values().map(named).collect();
         for spot in &mut spots {
             let key = (spot.frame.module.clone(), function_name(&spot.frame));
             spot.function_hits = self.symbols.get(&key).map_or(spot.hits, |code| code.hits.max(spot.hits));
             spot.threads.sort_by_key(|(tid, hits)| (std::cmp::Reverse(*hits), *tid));
         }
-        spots
-            .sort_by_key(|spot| (std::cmp::Reverse(spot.hits), spot.frame.module.clone(), spot.frame.offset));
+        spots.sort_by_key(|spot| (std::cmp::Reverse(spot.hits), spot.frame.module.clone(), spot.frame.offset));
         facts.hotspots = spots;
         facts.symbols = ordered(self.symbols.into_values());
         facts.modules = ordered(self.modules.into_values());
@@ -1097,18 +1070,13 @@ fn function_name(frame: &Frame) -> String {
 }
 
 /// Parts of the names of functions that have to do with files.
-const FILES: &[&str] = &[
-    "ext4", "xfs", "btrfs", "f2fs", "fuse", "nfs", "ovl_", "iomap", "_bio", "blk", "folio", "vfs_", "fsync",
-    "inode",
-];
+const FILES: &[&str] =
+    &["ext4", "xfs", "btrfs", "f2fs", "fuse", "nfs", "ovl_", "iomap", "_bio", "blk", "folio", "vfs_", "fsync", "inode"];
 
 /// Functions of the kernel that tell why a thread blocks; the first row that fits any frame counts.
 const KERNEL_REASONS: &[(Reason, &[&str])] = &[
     // What recording costs the program, whose new threads get events of their own, is no doing of the program's.
-    (
-        Reason::Displaced,
-        &["perf_event_init_task", "perf_event_alloc", "perf_event_exit_task", "inherit_event"],
-    ),
+    (Reason::Displaced, &["perf_event_init_task", "perf_event_alloc", "perf_event_exit_task", "inherit_event"]),
     (
         Reason::Memory,
         &[

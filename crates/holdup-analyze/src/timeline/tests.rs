@@ -140,7 +140,8 @@ fn a_holder_that_sleeps() {
 
 #[test]
 fn what_a_thread_did_before_it_held_the_lock_is_not_the_holders() {
-    // A releases at 5 and wakes B; C, which slept until then, takes the lock, holds it, and wakes D, which waits since 2.
+    // A releases at 5 and wakes B; C, which slept until then, takes the lock, holds it, and wakes D, which waits
+    // since 2.
     let (schedule, report) = report(
         "A: #####M########
          B: #mmmm#########
@@ -318,8 +319,7 @@ fn a_window_clips() {
          B: ##mmmm###########",
     )
     .unwrap();
-    let options =
-        Options { timeline: true, from_ns: Some(schedule.time_ns(4)), to_ns: Some(schedule.time_ns(13)) };
+    let options = Options { timeline: true, from_ns: Some(schedule.time_ns(4)), to_ns: Some(schedule.time_ns(13)) };
     let report = schedule.analyze_with(options);
     check_lives(&report.facts);
     assert_eq!((report.facts.start_ns, report.facts.end_ns), (schedule.time_ns(4), schedule.time_ns(13)));
@@ -345,19 +345,12 @@ fn a_timeline_shows_what_was_drawn() {
     let timeline = report.timeline.unwrap();
     let row: Vec<(u64, u64, State)> = timeline.threads[1]
         .iter()
-        .map(|interval| {
-            ((interval.from_ns - START_NS) / MS, (interval.to_ns - START_NS) / MS, interval.state)
-        })
+        .map(|interval| ((interval.from_ns - START_NS) / MS, (interval.to_ns - START_NS) / MS, interval.state))
         .collect();
     let wait = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(0) };
     assert_eq!(
         row,
-        [
-            (0, 1, State::Running { cpu: 1 }),
-            (1, 3, wait),
-            (3, 5, State::Runnable),
-            (5, 6, State::Running { cpu: 1 })
-        ]
+        [(0, 1, State::Running { cpu: 1 }), (1, 3, wait), (3, 5, State::Runnable), (5, 6, State::Running { cpu: 1 })]
     );
     assert_eq!(timeline.wakes.len(), 1);
     let thread = report.facts.thread(schedule.tid("B")).unwrap();

@@ -68,10 +68,7 @@ const OF_ONE_SYSTEM: [(&str, &[&str]); 2] = [
             "pthread-rwlock",
         ],
     ),
-    (
-        "Windows",
-        &["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore"],
-    ),
+    ("Windows", &["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore"]),
 ];
 
 /// The system that has a lock of this name, where this one has not.
@@ -204,8 +201,7 @@ mod tests {
         assert!(why.contains(exists_only_on(elsewhere).unwrap()), "{why}");
         assert_eq!(check_name(usual()), Ok(usual()));
         // A list that names none of a system's own locks would let them pass for locks of all.
-        let of_one_system =
-            |entry: &&LockEntry| OF_ONE_SYSTEM.iter().any(|(_, names)| names.contains(&entry.name));
+        let of_one_system = |entry: &&LockEntry| OF_ONE_SYSTEM.iter().any(|(_, names)| names.contains(&entry.name));
         let own = all().iter().filter(of_one_system).count();
         assert!(OF_ONE_SYSTEM.iter().any(|(_, names)| names.len() == own), "{own}");
     }

@@ -35,8 +35,8 @@ pub trait BenchLock: Sync + Send + Sized {
     /// False for the lock that does not synchronise at all: workloads then check nothing.
     const EXCLUDES: bool = true;
 
-    /// What the wrapper adds to an uncontended acquisition, if this is a lock that had to be wrapped to be recursive. Such
-    /// locks only serve the workloads that take a lock more than once.
+    /// What the wrapper adds to an uncontended acquisition, if this is a lock that had to be wrapped to be recursive.
+    /// Such locks only serve the workloads that take a lock more than once.
     fn wrapper_ns(_: &Spec) -> Option<f64> {
         None
     }
@@ -177,7 +177,8 @@ impl<L: Ours> BenchLock for RawRecursive<L> {
     }
 }
 
-/// A peer made recursive by the same protocol as `holdup_locks::Recursive`, which only takes locks of its own interface.
+/// A peer made recursive by the same protocol as `holdup_locks::Recursive`, which only takes locks of its own
+/// interface.
 pub struct Reentrant<L> {
     inner: L,
     /// The number of the thread that holds `inner`; 0 is nobody. Written only by the holder, so a thread reads its own

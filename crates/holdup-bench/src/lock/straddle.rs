@@ -8,8 +8,8 @@ use crate::spec::Spec;
 
 /// A test-and-set lock whose word may lie anywhere, also across two cache lines.
 ///
-/// An exchange across two lines locks the whole memory system on many processors ("split lock"), and a kernel may slow it
-/// down or end the process for it: that is what the experiment shows.
+/// An exchange across two lines locks the whole memory system on many processors ("split lock"), and a kernel may slow
+/// it down or end the process for it: that is what the experiment shows.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Straddle(UnsafeCell<[u8; 4]>);

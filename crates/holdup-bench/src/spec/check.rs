@@ -35,12 +35,10 @@ pub fn check_sense(spec: &Spec) -> Result<(), String> {
 /// One sentence: what is missing and what works.
 pub fn check_machine(spec: &Spec) -> Result<(), String> {
     cpus(spec)?;
-    let x86_only = spec.lock == "straddle"
-        || (spec.workload == Workload::ParallelFor && spec.counter == CounterKind::CmpXchg8b);
+    let x86_only =
+        spec.lock == "straddle" || (spec.workload == Workload::ParallelFor && spec.counter == CounterKind::CmpXchg8b);
     if x86_only && !arch::HAS_X86 {
-        return Err(
-            "lock straddle and counter cmpxchg8b need an x86-64 processor; tas and cas-loop work".to_owned()
-        );
+        return Err("lock straddle and counter cmpxchg8b need an x86-64 processor; tas and cas-loop work".to_owned());
     }
     Ok(())
 }
@@ -78,20 +76,15 @@ fn lock_and_options(spec: &Spec, entry: &locks::LockEntry) -> Result<(), String>
     ];
     match given.iter().find(|(factor, given)| *given && !entry.takes(factor)) {
         None => Ok(()),
-        Some((factor, _)) => Err(format!(
-            "lock '{}' has no --{factor}; it works with {}",
-            spec.lock,
-            names(|entry| entry.takes(factor))
-        )),
+        Some((factor, _)) => {
+            Err(format!("lock '{}' has no --{factor}; it works with {}", spec.lock, names(|entry| entry.takes(factor))))
+        }
     }
 }
 
 /// Factors of the small workloads' loop, which the others do not have.
 fn sections(spec: &Spec) -> Result<(), String> {
-    let small = matches!(
-        spec.workload,
-        Workload::Empty | Workload::Counter | Workload::FreeList | Workload::ThreadId
-    );
+    let small = matches!(spec.workload, Workload::Empty | Workload::Counter | Workload::FreeList | Workload::ThreadId);
     let default = Spec::default();
     let given = [
         ("depth", spec.depth > 1),
@@ -110,11 +103,8 @@ fn sections(spec: &Spec) -> Result<(), String> {
     }
     if !spec.hold.is_none() && matches!(spec.workload, Workload::Db | Workload::Map) {
         return Err(match spec.workload {
-            Workload::Db => {
-                "--hold does nothing in db: --read and --update are the work under the lock".to_owned()
-            }
-            _ => "--hold does nothing in map: a map's sections are its own; --gap is the work between them"
-                .to_owned(),
+            Workload::Db => "--hold does nothing in db: --read and --update are the work under the lock".to_owned(),
+            _ => "--hold does nothing in map: a map's sections are its own; --gap is the work between them".to_owned(),
         });
     }
     Ok(())
@@ -130,7 +120,10 @@ fn gates(spec: &Spec) -> Result<(), String> {
     }
     // More active threads than threads are all of them, as in 1998; fewer would leave one of a pair outside for ever.
     if spec.workload == Workload::PingPong && spec.threads > 1 && active < spec.threads {
-        return Err("--active would keep one thread of a pair out while the other waits for it; leave it out for ping-pong".to_owned());
+        return Err(
+            "--active would keep one thread of a pair out while the other waits for it; leave it out for ping-pong"
+                .to_owned(),
+        );
     }
     Ok(())
 }

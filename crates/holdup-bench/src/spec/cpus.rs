@@ -13,15 +13,12 @@ pub fn cpus(spec: &Spec) -> Result<Vec<u32>, String> {
     let most = allowed.len();
     match &spec.cpus {
         Cpus::All => Ok(allowed),
-        Cpus::Count(count) if *count as usize > most => Err(format!(
-            "--cpus {count}: this process may use {most} CPUs (cpu:{}), so 1 to {most} work",
-            list()
-        )),
+        Cpus::Count(count) if *count as usize > most => {
+            Err(format!("--cpus {count}: this process may use {most} CPUs (cpu:{}), so 1 to {most} work", list()))
+        }
         Cpus::Count(count) => Ok(allowed[..*count as usize].to_vec()),
         Cpus::Set(set) => match set.iter().find(|cpu| !allowed.contains(cpu)) {
-            Some(cpu) => {
-                Err(format!("--cpus names CPU {cpu}, which this process may not use; cpu:{} works", list()))
-            }
+            Some(cpu) => Err(format!("--cpus names CPU {cpu}, which this process may not use; cpu:{} works", list())),
             None => Ok(set.clone()),
         },
     }

@@ -293,10 +293,7 @@ impl std::error::Error for FactorError {}
 impl Factor {
     /// The factor of this name.
     pub fn named(name: &str) -> Result<&'static Factor, FactorError> {
-        FACTORS
-            .iter()
-            .find(|factor| factor.name == name)
-            .ok_or_else(|| FactorError::Unknown { name: name.to_owned() })
+        FACTORS.iter().find(|factor| factor.name == name).ok_or_else(|| FactorError::Unknown { name: name.to_owned() })
     }
 
     /// The factor's value in a cell, as text that [`Spec::set`] reads back.
@@ -360,8 +357,7 @@ impl Spec {
     pub fn from_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Spec, FactorError> {
         let mut spec = Spec::default();
         for word in words {
-            let (name, value) =
-                word.split_once('=').ok_or_else(|| FactorError::Unknown { name: word.to_owned() })?;
+            let (name, value) = word.split_once('=').ok_or_else(|| FactorError::Unknown { name: word.to_owned() })?;
             spec.set(name, value)?;
         }
         Ok(spec)
@@ -690,8 +686,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
 ];
 const GATES: &[(&str, GateKind)] = &[("thread", GateKind::Thread), ("acquire", GateKind::Acquire)];
 const SWITCH: &[(&str, bool)] = &[("off", false), ("on", true)];
-const SHARES: &[(&str, Share)] =
-    &[("none", Share::None), ("data", Share::Data), ("neighbour", Share::Neighbour)];
+const SHARES: &[(&str, Share)] = &[("none", Share::None), ("data", Share::Data), ("neighbour", Share::Neighbour)];
 const BACKOFFS: &[(&str, Backoff)] =
     &[("none", Backoff::None), ("count", Backoff::Count), ("exp", Backoff::Exponential)];
 const SPIN_ONS: &[(&str, SpinOn)] = &[("read", SpinOn::Read), ("rmw", SpinOn::Rmw)];
@@ -716,11 +711,8 @@ impl Workload {
 
 impl Pause {
     fn parse(text: &str) -> Result<Pause, String> {
-        let wrong = || {
-            format!(
-                "'{text}' is not one of never, holding, released, both; a sleep is written holding:sleep:50us"
-            )
-        };
+        let wrong =
+            || format!("'{text}' is not one of never, holding, released, both; a sleep is written holding:sleep:50us");
         let (place, sleep_ns) = match text.split_once(":sleep:") {
             Some((place, time)) => (place, Some(span_ns(time)?)),
             None => (text, None),
@@ -751,8 +743,7 @@ impl Pause {
 
 impl Cpus {
     fn parse(text: &str) -> Result<Cpus, String> {
-        let wrong =
-            || format!("'{text}' is not a number of CPUs; write all, a count such as 2, or which: cpu:0+2");
+        let wrong = || format!("'{text}' is not a number of CPUs; write all, a count such as 2, or which: cpu:0+2");
         if text == "all" {
             return Ok(Cpus::All);
         }
@@ -813,11 +804,7 @@ fn whole<T: TryFrom<u64>>(text: &str, low: u64, high: u64) -> Result<T, String> 
         .ok_or_else(|| format!("'{text}' is not a whole number between {low} and {high}"))
 }
 
-fn optional<T>(
-    text: &str,
-    none: &str,
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> Result<Option<T>, String> {
+fn optional<T>(text: &str, none: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
     if text == none {
         return Ok(None);
     }
@@ -830,18 +817,13 @@ fn or_word<T: ToString>(value: &Option<T>, none: &str) -> String {
 
 fn span_ns(text: &str) -> Result<u64, String> {
     let ns = parse_ns(text)?;
-    if (1.0..=3.6e12).contains(&ns) {
-        Ok(ns as u64)
-    } else {
-        Err(format!("'{text}' is not between 1ns and 1h"))
-    }
+    if (1.0..=3.6e12).contains(&ns) { Ok(ns as u64) } else { Err(format!("'{text}' is not between 1ns and 1h")) }
 }
 
 fn parse_mix(text: &str) -> Result<u32, String> {
     let wrong = || format!("'{text}' is not a mix; write reads:updates in percent, for example 90:10");
     let (reads, updates) = text.split_once(':').ok_or_else(wrong)?;
-    let (reads, updates): (u32, u32) =
-        (reads.parse().map_err(|_| wrong())?, updates.parse().map_err(|_| wrong())?);
+    let (reads, updates): (u32, u32) = (reads.parse().map_err(|_| wrong())?, updates.parse().map_err(|_| wrong())?);
     if reads.checked_add(updates) == Some(100) { Ok(reads) } else { Err(wrong()) }
 }
 
@@ -862,8 +844,7 @@ fn expand_range(text: &str) -> Result<Vec<u64>, String> {
         return Err(wrong());
     }
     let next = |n: &u64| if doubling { n.checked_mul(step) } else { n.checked_add(step) };
-    let values: Vec<u64> =
-        std::iter::successors(Some(low), next).take_while(|n| *n <= high).take(MOST + 1).collect();
+    let values: Vec<u64> = std::iter::successors(Some(low), next).take_while(|n| *n <= high).take(MOST + 1).collect();
     if values.len() > MOST { Err(format!("'{text}' has more than {MOST} values")) } else { Ok(values) }
 }
 
@@ -924,8 +905,7 @@ mod tests {
 
     #[test]
     fn a_wrong_value_names_the_factor_and_what_it_takes() {
-        let error =
-            |name: &str, text: &str| Factor::named(name).unwrap().expand(text).unwrap_err().to_string();
+        let error = |name: &str, text: &str| Factor::named(name).unwrap().expand(text).unwrap_err().to_string();
         assert_eq!(error("threads", "0"), "--threads: '0' is not a whole number between 1 and 1024");
         assert_eq!(
             error("threads", "4..2"),

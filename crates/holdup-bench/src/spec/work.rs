@@ -104,9 +104,7 @@ impl Amount {
         }
         match (Amount::parse(text)?, like) {
             (low @ Amount::Ns(_), Amount::Ns(_)) | (low @ Amount::Units(_), Amount::Units(_)) => Ok(low),
-            _ => {
-                Err(format!("'{text}' and the range's other end have different units; use one unit for both"))
-            }
+            _ => Err(format!("'{text}' and the range's other end have different units; use one unit for both")),
         }
     }
 }
@@ -129,13 +127,7 @@ pub fn parse_ns(text: &str) -> Result<f64, String> {
     }
     let (number, scale) =
         SCALES.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale))).ok_or_else(wrong)?;
-    number
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|n| n.is_finite() && *n >= 0.0)
-        .map(|n| n * scale)
-        .ok_or_else(wrong)
+    number.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0).map(|n| n * scale).ok_or_else(wrong)
 }
 
 /// Writes a span of time in the largest unit that keeps it exact, such that [`parse_ns`] reads it back.
@@ -152,9 +144,7 @@ pub fn format_ns(ns: f64) -> String {
 }
 
 fn expected(text: &str) -> String {
-    format!(
-        "'{text}' is not an amount of work; write for example 0, 100ns, 1us, 20units, uniform:0..1us or exp:500ns"
-    )
+    format!("'{text}' is not an amount of work; write for example 0, 100ns, 1us, 20units, uniform:0..1us or exp:500ns")
 }
 
 #[cfg(test)]
@@ -163,25 +153,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for text in [
-            "0",
-            "100ns",
-            "1.5us",
-            "20ms",
-            "2s",
-            "20units",
-            "uniform:0..1us",
-            "uniform:100ns..1us",
-            "exp:500ns",
-        ] {
+        for text in
+            ["0", "100ns", "1.5us", "20ms", "2s", "20units", "uniform:0..1us", "uniform:100ns..1us", "exp:500ns"]
+        {
             let work = Work::parse(text).unwrap();
             assert_eq!(work.to_string(), text);
             assert_eq!(Work::parse(&work.to_string()), Ok(work));
         }
-        assert_eq!(
-            Work::parse("uniform:0..10units").unwrap(),
-            Work::Uniform(Amount::Units(0.0), Amount::Units(10.0))
-        );
+        assert_eq!(Work::parse("uniform:0..10units").unwrap(), Work::Uniform(Amount::Units(0.0), Amount::Units(10.0)));
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub fn thread_usage() -> Usage {
     };
     let (user_ns, kernel_ns) = (timeval_ns(usage.ru_utime), timeval_ns(usage.ru_stime));
     let exact_ns = clock_ns(libc::CLOCK_THREAD_CPUTIME_ID);
-    // What the clock has and the split has not yet is the time since the last tick: it ran in user mode, up to this call.
+    // What the clock has and the split has not yet is the time since the last tick: it ran in user mode, up to this
+    // call.
     Usage {
         user_ns: (user_ns + exact_ns.saturating_sub(user_ns + kernel_ns)),
         kernel_ns,
@@ -134,15 +135,10 @@ pub fn wait_on(word: &AtomicU32, value: u32, limit: Option<Duration>) {
         tv_nsec: limit.subsec_nanos() as libc::c_long,
     });
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word is a valid aligned u32 for as long as the borrow; the time is null or lives until the call returns.
+    // SAFETY: the word is a valid aligned u32 for as long as the borrow; the time is null or lives until the call
+    // returns.
     unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-            value,
-            time,
-        );
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, value, time);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Windows: threads, processes and the machine, by Win32 and, for what Win32 does not tell, by ntdll.
 //!
-//! Not to be had here, and said so: context switches per thread, time slices, hardware counters, time taken by a hypervisor, and
-//! page faults with I/O apart from those without. Only the first processor group (64 CPUs) is used.
+//! Not to be had here, and said so: context switches per thread, time slices, hardware counters, time taken by a
+//! hypervisor, and page faults with I/O apart from those without. Only the first processor group (64 CPUs) is used.
 
 use std::ffi::c_void;
 use std::io;
@@ -14,8 +14,8 @@ use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, GetCurrentThread, GetProcessAffinityMask, GetThreadPriority, GetThreadTimes, INFINITE,
     SetThreadAffinityMask, SetThreadPriority, THREAD_PRIORITY_ABOVE_NORMAL, THREAD_PRIORITY_BELOW_NORMAL,
-    THREAD_PRIORITY_HIGHEST, THREAD_PRIORITY_IDLE, THREAD_PRIORITY_LOWEST, THREAD_PRIORITY_NORMAL,
-    WaitOnAddress, WakeByAddressAll, WakeByAddressSingle,
+    THREAD_PRIORITY_HIGHEST, THREAD_PRIORITY_IDLE, THREAD_PRIORITY_LOWEST, THREAD_PRIORITY_NORMAL, WaitOnAddress,
+    WakeByAddressAll, WakeByAddressSingle,
 };
 
 use super::{PARENT, Usage};
@@ -69,8 +69,8 @@ pub fn bind_thread(cpus: &[u32]) -> io::Result<()> {
     check(i32::from(before != 0))
 }
 
-/// Priorities as nice values, worst first. The steps of [`set_thread_nice`] are those that Unix programs take for lower and
-/// higher.
+/// Priorities as nice values, worst first. The steps of [`set_thread_nice`] are those that Unix programs take for lower
+/// and higher.
 const PRIORITIES: [(i32, i32); 6] = [
     (15, THREAD_PRIORITY_IDLE),
     (10, THREAD_PRIORITY_LOWEST),

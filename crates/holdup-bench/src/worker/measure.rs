@@ -19,18 +19,15 @@ pub fn measure(spec: &Spec) -> Result<Sample, Failure> {
     let unit_ns = burn::unit_ns();
     let cpus = spec::cpus(spec).map_err(unsupported)?;
     let nice = sys::thread_nice() + if spec.background { LOWER_PRIORITY } else { 0 };
-    let context =
-        Context { spec, unit_ns, hold: Draw::of(spec.hold, unit_ns), gap: Draw::of(spec.gap, unit_ns), nice };
+    let context = Context { spec, unit_ns, hold: Draw::of(spec.hold, unit_ns), gap: Draw::of(spec.gap, unit_ns), nice };
     // Forks: before there is a second thread.
     let hogs = if spec.background { sys::Hogs::start(&cpus).map(Some) } else { Ok(None) };
     let hogs = hogs.map_err(|e| unsupported(format!("no process could be started to compete: {e}")))?;
     // The conductor of the threads runs where they run.
-    sys::bind_thread(&cpus)
-        .map_err(|e| unsupported(format!("the worker cannot be bound to CPUs {cpus:?}: {e}")))?;
+    sys::bind_thread(&cpus).map_err(|e| unsupported(format!("the worker cannot be bound to CPUs {cpus:?}: {e}")))?;
     let plan = plan(spec, &cpus, nice);
     let result = if spec.workload == Workload::Map {
-        let task = workload::map::build(&context)
-            .ok_or_else(|| unsupported(format!("'{}' is no map", spec.lock)))?;
+        let task = workload::map::build(&context).ok_or_else(|| unsupported(format!("'{}' is no map", spec.lock)))?;
         finish(&context, &plan, task.as_ref())
     } else {
         let lock = if spec.depth == 0 { "none" } else { &spec.lock };
@@ -114,10 +111,7 @@ fn plan(spec: &Spec, cpus: &[u32], nice: i32) -> Plan {
         gate: spec.active.filter(|active| spec.gate == GateKind::Thread && *active < spec.threads),
         latency: spec.latency,
         check: spec.threads > 1
-            && matches!(
-                spec.workload,
-                Workload::Empty | Workload::Counter | Workload::FreeList | Workload::ThreadId
-            ),
+            && matches!(spec.workload, Workload::Empty | Workload::Counter | Workload::FreeList | Workload::ThreadId),
     }
 }
 

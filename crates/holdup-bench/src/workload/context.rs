@@ -48,12 +48,7 @@ pub fn equal(what: &str, found: u64, expected: u64) -> Result<(), Lost> {
         return Ok(());
     }
     let lost = expected.abs_diff(found);
-    Err((
-        lost,
-        format!(
-            "{what}: {found} where {expected} are right, so {lost} updates met: the lock does not exclude"
-        ),
-    ))
+    Err((lost, format!("{what}: {found} where {expected} are right, so {lost} updates met: the lock does not exclude")))
 }
 
 /// Does so many steps of work.

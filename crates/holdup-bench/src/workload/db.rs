@@ -58,8 +58,8 @@ pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Tas
     }))
 }
 
-/// Which lock of a table of so many is a key's: the choice of `holdup_locks::technique::LockTable`, whose size is part of its
-/// type, for a size that is only known now.
+/// Which lock of a table of so many is a key's: the choice of `holdup_locks::technique::LockTable`, whose size is part
+/// of its type, for a size that is only known now.
 fn slot_of(key: u64, slots: usize) -> usize {
     ((u128::from(mix(key)) * slots as u128) >> 64) as usize
 }

@@ -21,8 +21,8 @@ pub trait Task: Sync {
     /// Called after the stop flag was set, for tasks whose threads may sleep.
     fn stop(&self) {}
 
-    /// Called between the phases, while all threads rest: checks the invariant of the phase that ended and makes ready for
-    /// the next. `Err` says what was lost.
+    /// Called between the phases, while all threads rest: checks the invariant of the phase that ended and makes ready
+    /// for the next. `Err` says what was lost.
     fn settle(&self, phase: &Phase<'_>) -> Result<(), String>;
 
     /// Figures that only this workload has.
@@ -131,7 +131,8 @@ pub struct Raw {
     pub tallies: Vec<Tally>,
     /// What each thread used.
     pub usages: Vec<Usage>,
-    /// Switches of each thread from its start to its finish, warm-up included; empty where the system does not count them.
+    /// Switches of each thread from its start to its finish, warm-up included; empty where the system does not count
+    /// them.
     pub life_switches: Vec<u64>,
     /// Hardware counters, if every thread had them.
     pub counters: Option<Counters>,
@@ -166,10 +167,7 @@ pub fn drive(plan: &Plan, task: &dyn Task) -> Result<Raw, Failure> {
                 .spawn_scoped(scope, move || thread_main(index, plan, task, shared));
             if let Err(error) = started {
                 shared.abort();
-                return Err(unsupported(format!(
-                    "thread {} of {threads} could not start: {error}",
-                    index + 1
-                )));
+                return Err(unsupported(format!("thread {} of {threads} could not start: {error}", index + 1)));
             }
         }
         let result = conduct(plan, task, &shared);
@@ -386,12 +384,11 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
         report.usage = used;
         report.life_switches = life.switches();
         report.finish_ns = finish_ns;
-        report.counters =
-            counters.as_mut().and_then(sys::counters::Group::read).zip(counted).map(|(b, a)| Counters {
-                cycles: b.cycles - a.cycles,
-                instructions: b.instructions - a.instructions,
-                cache_misses: b.cache_misses - a.cache_misses,
-            });
+        report.counters = counters.as_mut().and_then(sys::counters::Group::read).zip(counted).map(|(b, a)| Counters {
+            cycles: b.cycles - a.cycles,
+            instructions: b.instructions - a.instructions,
+            cache_misses: b.cache_misses - a.cache_misses,
+        });
         timing = match kind {
             // Of CPU time, not of elapsed time: what timing costs is a share of that.
             PhaseKind::WarmUp => plan.latency.then(|| {
@@ -423,8 +420,7 @@ fn set_up(index: usize, plan: &Plan) -> Result<(), String> {
     let cpus = &plan.cpus[index];
     sys::bind_thread(cpus).map_err(|e| format!("thread {index} cannot be bound to CPUs {cpus:?}: {e}"))?;
     if let Some(nice) = plan.nice {
-        sys::set_thread_nice(nice)
-            .map_err(|e| format!("thread {index} cannot have nice value {nice}: {e}"))?;
+        sys::set_thread_nice(nice).map_err(|e| format!("thread {index} cannot have nice value {nice}: {e}"))?;
     }
     if let Some(slice_ns) = plan.slice_ns {
         sys::set_slice(slice_ns)?;

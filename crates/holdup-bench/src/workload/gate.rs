@@ -7,8 +7,8 @@ use lock_api::RawMutex as _;
 #[derive(Debug)]
 pub struct Anybody;
 
-// SAFETY: it gives nobody access to anything: it is private, no data is put behind it, and `Gated` itself relies on its own
-// places only ("the places only delay").
+// SAFETY: it gives nobody access to anything: it is private, no data is put behind it, and `Gated` itself relies on its
+// own places only ("the places only delay").
 unsafe impl lock_api::RawMutex for Anybody {
     const INIT: Self = Anybody;
     type Guard = ();

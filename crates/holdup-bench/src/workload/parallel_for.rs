@@ -120,8 +120,8 @@ impl Indices {
         (at(index), at(index + 1))
     }
 
-    /// The sum and number of all indices done must be those of the range that was claimed; `locked` is where the counter
-    /// under the lock stands.
+    /// The sum and number of all indices done must be those of the range that was claimed; `locked` is where the
+    /// counter under the lock stands.
     fn check(&self, phase: &Phase<'_>, locked: u64) -> Result<(), Lost> {
         let end = phase.limit;
         let ops = phase.tallies.iter().map(|tally| tally.ops).sum();

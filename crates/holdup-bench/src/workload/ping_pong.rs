@@ -154,8 +154,8 @@ impl<L: BenchLock> Task for PingPong<L> {
 
     fn extra(&self, raw: &Raw) -> Vec<(String, f64)> {
         let trips: u64 = raw.tallies.iter().map(|tally| tally.sum).sum();
-        let packets: u64 = raw.tallies.iter().map(|tally| tally.ops).sum::<u64>()
-            / if self.pairs.is_empty() { 1 } else { 2 };
+        let packets: u64 =
+            raw.tallies.iter().map(|tally| tally.ops).sum::<u64>() / if self.pairs.is_empty() { 1 } else { 2 };
         let cpu_ns: u64 = raw.usages.iter().map(|usage| usage.user_ns + usage.kernel_ns).sum();
         let switches: Option<u64> = raw.usages.iter().map(crate::sys::Usage::switches).sum();
         let per_s = 1e9 / raw.elapsed_ns.max(1) as f64;

@@ -62,15 +62,14 @@ impl<L> Placed<L> {
         let (size, align) = (size_of::<L>(), align_of::<L>());
         if !offset.is_multiple_of(align) {
             return Err(format!(
-                "offset {offset} is not possible: this lock must lie at a multiple of {align}; the lock 'straddle' may lie anywhere"
+                "offset {offset} is not possible: this lock must lie at a multiple of {align}; the lock 'straddle' \
+                 may lie anywhere"
             ));
         }
         let data_at = match share {
             Share::None => FAR + (offset + size).next_multiple_of(BLOCK),
             Share::Data | Share::Neighbour => beside(offset, size).ok_or_else(|| {
-                format!(
-                    "at offset {offset} the lock ({size} bytes) leaves no room in its cache line to share"
-                )
+                format!("at offset {offset} the lock ({size} bytes) leaves no room in its cache line to share")
             })?,
         };
         let bytes = (data_at + size_of::<Data>()).max(offset + size).next_multiple_of(BLOCK) + BLOCK;
@@ -78,9 +77,9 @@ impl<L> Placed<L> {
         // SAFETY: the layout is not empty, `bytes` is at least one block.
         let raw = unsafe { alloc_zeroed(layout) };
         let Some(block) = NonNull::new(raw) else { handle_alloc_error(layout) };
-        // SAFETY: both places lie inside the block (`bytes` covers the farther end of each) and are aligned: `offset` is
-        // a multiple of L's alignment and the block's start is too; `data_at` is a multiple of 8. They do not overlap:
-        // `beside` and FAR keep clear of `offset..offset + size`.
+        // SAFETY: both places lie inside the block (`bytes` covers the farther end of each) and are aligned: `offset`
+        // is a multiple of L's alignment and the block's start is too; `data_at` is a multiple of 8. They do not
+        // overlap: `beside` and FAR keep clear of `offset..offset + size`.
         let (lock_at, data) = unsafe { (block.add(offset).cast::<L>(), block.add(data_at).cast::<Data>()) };
         // SAFETY: valid, aligned, unshared memory, see above.
         unsafe {

@@ -135,8 +135,7 @@ impl FreeList {
         let mut at = data.word.load(Relaxed);
         let mut listed = 0;
         while at != 0 {
-            let damaged =
-                |what: &str| (1, format!("the free list {what} node {at}: the lock does not exclude"));
+            let damaged = |what: &str| (1, format!("the free list {what} node {at}: the lock does not exclude"));
             let mark = seen.get_mut(at as usize).ok_or_else(|| damaged("points to the missing"))?;
             if std::mem::replace(mark, true) {
                 return Err(damaged("has twice the"));

@@ -29,8 +29,7 @@ impl Timing {
     /// Timing for a thread whose operations take about this long.
     pub fn for_op_time(op_ns: f64, index: usize) -> Timing {
         let mut timing = Timing {
-            histogram: Histogram::new_with_bounds(1, LONGEST_NS, 2)
-                .expect("the bounds are constants that it takes"),
+            histogram: Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("the bounds are constants that it takes"),
             random: Random::stream(index as u64 ^ 0x71E5),
             countdown: 1,
             every: 1,
@@ -88,7 +87,8 @@ impl Timing {
 
     /// Both threads' times.
     pub fn merged(mut self, other: Timing) -> Timing {
-        // Equal bounds, so it cannot fail; should it, the percentiles are those of fewer threads, and the count says so.
+        // Equal bounds, so it cannot fail; should it, the percentiles are those of fewer threads, and the count says
+        // so.
         let _ = self.histogram.add(&other.histogram);
         self.every = self.every.max(other.every);
         self.sum_ns += other.sum_ns;

@@ -1,4 +1,5 @@
-//! The example programs beside the commands of `holdup` that do the same: parameters, counts and invariants agree; times are not compared.
+//! The example programs beside the commands of `holdup` that do the same: parameters, counts and invariants agree;
+//! times are not compared.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,9 +27,7 @@ fn example(name: &str, args: &[&str]) -> Output {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        EXAMPLES
-            .iter()
-            .for_each(|(example, _)| drop(built(COMPILERS[0], Mode::Plain, example, folder.path())));
+        EXAMPLES.iter().for_each(|(example, _)| drop(built(COMPILERS[0], Mode::Plain, example, folder.path())));
         folder
     });
     let found = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -127,23 +126,14 @@ fn examples_do_as_many_operations_as_the_bench() {
             &["adaptive", "3", "1001"][..],
             "--workload free-list --lock adaptive --threads 3 --iterations 1001",
         ),
-        (
-            "free_list",
-            &["eventfd", "2", "500"],
-            "--workload free-list --lock eventfd --threads 2 --iterations 500",
-        ),
+        ("free_list", &["eventfd", "2", "500"], "--workload free-list --lock eventfd --threads 2 --iterations 500"),
         ("counter", &["3", "700"], "--workload counter --lock adaptive --threads 3 --iterations 700"),
-        (
-            "gate",
-            &["5", "2", "400"],
-            "--workload counter --lock adaptive --threads 5 --active 2 --iterations 400",
-        ),
+        ("gate", &["5", "2", "400"], "--workload counter --lock adaptive --threads 5 --active 2 --iterations 400"),
     ] {
         let said = example(name, args);
         assert!(said.status.success(), "{name}: {}", text(&said));
         let said = String::from_utf8(said.stdout).unwrap();
-        let operations =
-            said.lines().find_map(|line| line.strip_prefix("operations ")).expect("a line of operations");
+        let operations = said.lines().find_map(|line| line.strip_prefix("operations ")).expect("a line of operations");
         let (measured, _) = bench(cell);
         assert_eq!(operations.trim().parse::<u64>().unwrap(), measured, "{name} {args:?}");
     }
@@ -164,8 +154,7 @@ fn lock_table_updates_what_the_bench_updates() {
                 "--workload db --lock adaptive --table {table} --entries 60 --iterations 301 --threads {threads}"
             ));
             assert_eq!(operations, 301);
-            let line =
-                format!("NumThreads   {threads}  {what}: {operations} operations, {updates} updates\n");
+            let line = format!("NumThreads   {threads}  {what}: {operations} operations, {updates} updates\n");
             assert!(said.contains(&line), "'{line}' is not in:\n{said}");
         }
     }
@@ -174,9 +163,8 @@ fn lock_table_updates_what_the_bench_updates() {
 /// Operations of all threads, and the updates among them, of one run of the bench.
 fn bench(cell: &str) -> (u64, u64) {
     let args: Vec<&str> = cell.split(' ').collect();
-    let output = holdup(
-        &[&["bench"], &args[..], &["--repeat", "1", "--baseline", "off", "--no-store", "--json"]].concat(),
-    );
+    let output =
+        holdup(&[&["bench"], &args[..], &["--repeat", "1", "--baseline", "off", "--no-store", "--json"]].concat());
     assert!(output.status.success(), "{cell}: {}", text(&output));
     let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let sample = &run["cells"][0]["samples"][0]["sample"];
@@ -203,9 +191,6 @@ fn holdup(args: &[&str]) -> Output {
 /// Every line, those of times up to their name.
 fn lines_without_times(output: &Output) -> Vec<String> {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let is_time =
-        |line: &str| ["real", "user", "kernel", "switches"].iter().any(|name| line.starts_with(name));
-    said.lines()
-        .map(|line| if is_time(line) { line.split(' ').next().unwrap() } else { line }.to_owned())
-        .collect()
+    let is_time = |line: &str| ["real", "user", "kernel", "switches"].iter().any(|name| line.starts_with(name));
+    said.lines().map(|line| if is_time(line) { line.split(' ').next().unwrap() } else { line }.to_owned()).collect()
 }

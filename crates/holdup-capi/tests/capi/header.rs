@@ -281,8 +281,8 @@ static inline bool holdup_tsan_$ID_try_lock_for_ns(holdup_$ID_t *lock, uint64_t 
 #define holdup_$ID_try_lock_for_ns holdup_tsan_$ID_try_lock_for_ns
 ";
 
-/// A leaver's writes are seen by those who come in. That says a little too much (those who came in before it did not see them): a race
-/// inside a gate for more than one can be missed, and none is invented.
+/// A leaver's writes are seen by those who come in. That says a little too much (those who came in before it did not
+/// see them): a race inside a gate for more than one can be missed, and none is invented.
 const TSAN_GATE: &str = r"
 static inline void holdup_tsan_gate_enter(holdup_gate_t *gate) HOLDUP_NOEXCEPT {
   holdup_gate_enter(gate);

@@ -21,8 +21,7 @@ fn the_tree_is_complete() {
     let target = |link: &str| std::fs::read_link(lib.join(link)).unwrap().to_str().unwrap().to_owned();
     assert_eq!(target("libholdup_locks_c.so"), soname);
     assert_eq!(target(&soname), format!("libholdup_locks_c.so.{VERSION}"));
-    for file in ["include/holdup.h", "include/holdup.hpp", "include/holdup_tsan.h", "lib/libholdup_locks_c.a"]
-    {
+    for file in ["include/holdup.h", "include/holdup.hpp", "include/holdup_tsan.h", "lib/libholdup_locks_c.a"] {
         assert!(prefix().join(file).is_file(), "{file}");
     }
     // A library that links the whole of Rust's standard library would be many times this.
@@ -34,8 +33,7 @@ fn the_tree_is_complete() {
 fn packagers_can_stage_and_name_the_folder_of_libraries() {
     let stage = tempfile::tempdir().unwrap();
     let stage_path = stage.path().to_str().unwrap();
-    let output =
-        xtask_install(&["--prefix=/opt/holdup", "--destdir", stage_path, "--libdir", "lib/x86_64-linux-gnu"]);
+    let output = xtask_install(&["--prefix=/opt/holdup", "--destdir", stage_path, "--libdir", "lib/x86_64-linux-gnu"]);
     assert!(output.status.success(), "{}", text(&output));
     let lib = stage.path().join("opt/holdup/lib/x86_64-linux-gnu");
     let pc = std::fs::read_to_string(lib.join("pkgconfig/holdup-locks.pc")).unwrap();

@@ -1,4 +1,5 @@
-//! The C and C++ interface, tested as its users meet it: headers, an installed library, programs compiled by gcc and clang.
+//! The C and C++ interface, tested as its users meet it: headers, an installed library, programs compiled by gcc and
+//! clang.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]
 
 mod examples;

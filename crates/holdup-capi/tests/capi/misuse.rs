@@ -12,8 +12,7 @@ fn every_misuse_of_every_lock_is_named() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let program =
-        compile(COMPILERS[0], Mode::Plain, "tests/programs/misuse.c", checked_prefix(), folder.path());
+    let program = compile(COMPILERS[0], Mode::Plain, "tests/programs/misuse.c", checked_prefix(), folder.path());
     let ends = |what: &str, way: &str, says: &[&str]| {
         let output = run(&program, &[what, way]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -43,17 +43,13 @@ fn cpp_conforms_with_clang() {
 #[test]
 fn the_programs_know_every_lock_of_the_registry() {
     let read = |file: &str| std::fs::read_to_string(source(file)).unwrap();
-    let (c, cpp, header) = (
-        read("tests/programs/conformance.c"),
-        read("tests/programs/conformance.cpp"),
-        read("include/holdup.hpp"),
-    );
+    let (c, cpp, header) =
+        (read("tests/programs/conformance.c"), read("tests/programs/conformance.cpp"), read("include/holdup.hpp"));
     for lock in holdup_locks::LOCKS {
         let id = lock.name.replace('-', "_");
         assert!(c.contains(&format!("X({id}, ")), "{id} is missing in conformance.c");
         assert!(header.contains(&format!("using {id} = ")), "{id} is missing in holdup.hpp");
-        let tested =
-            cpp.contains(&format!("holdup::{id}()")) || cpp.contains(&format!("holdup::{id} static_"));
+        let tested = cpp.contains(&format!("holdup::{id}()")) || cpp.contains(&format!("holdup::{id} static_"));
         assert!(tested || lock.name == "adaptive", "{id} is missing in conformance.cpp");
     }
 }
@@ -106,20 +102,17 @@ fn an_uncontended_lock_is_one_call() {
         return;
     }
     let library = prefix().join("lib/libholdup_locks_c.so");
-    let output = std::process::Command::new("objdump")
-        .args(["-d", "--no-show-raw-insn"])
-        .arg(library)
-        .output()
-        .unwrap();
+    let output =
+        std::process::Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(library).output().unwrap();
     let listing = String::from_utf8(output.stdout).unwrap();
     for function in ["adaptive_lock", "adaptive_unlock", "adaptive_try_lock", "mcs_lock", "counter_add"] {
         let mark = format!("<holdup_{function}>:\n");
         let (_, body) = listing.split_once(&mark).unwrap_or_else(|| panic!("no {function}"));
         let body = body.split("\n\n").next().unwrap();
-        let atomic =
-            body.find("lock ").or_else(|| body.find("xchg ")).unwrap_or_else(|| panic!("{function}: {body}"));
+        let atomic = body.find("lock ").or_else(|| body.find("xchg ")).unwrap_or_else(|| panic!("{function}: {body}"));
         let calls = body[..atomic].matches("call ").count();
-        // A thread's number, which picks the counter's cell, is thread-local storage: the shared library asks for its place.
+        // A thread's number, which picks the counter's cell, is thread-local storage: the shared library asks for its
+        // place.
         let allowed = usize::from(function == "counter_add");
         assert!(calls <= allowed, "{function} calls before it has tried: {body}");
     }
@@ -165,11 +158,7 @@ fn headers_compile_without_a_warning() {
                         .arg(source)
                         .output()
                         .unwrap();
-                    assert!(
-                        output.status.success(),
-                        "{program} -std={standard} {options:?}: {}",
-                        text(&output)
-                    );
+                    assert!(output.status.success(), "{program} -std={standard} {options:?}: {}", text(&output));
                 }
             }
         }

@@ -11,8 +11,7 @@ pub struct Compiler {
     pub cpp: &'static str,
 }
 
-pub const COMPILERS: [Compiler; 2] =
-    [Compiler { c: "gcc", cpp: "g++" }, Compiler { c: "clang", cpp: "clang++" }];
+pub const COMPILERS: [Compiler; 2] = [Compiler { c: "gcc", cpp: "g++" }, Compiler { c: "clang", cpp: "clang++" }];
 
 /// How a program is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +69,8 @@ pub fn xtask_install(args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Whether these programs are here. Without one a test says so and passes, but in CI, where the project's own setup installs them.
+/// Whether these programs are here. Without one a test says so and passes, but in CI, where the project's own setup
+/// installs them.
 pub fn has(programs: &[&str]) -> bool {
     let missing: Vec<_> =
         programs.iter().filter(|program| Command::new(program).arg("--version").output().is_err()).collect();
@@ -81,7 +81,8 @@ pub fn has(programs: &[&str]) -> bool {
     missing.is_empty()
 }
 
-/// Whether this compiler has what this way of compiling needs: the sanitizers' libraries may come in packages of their own.
+/// Whether this compiler has what this way of compiling needs: the sanitizers' libraries may come in packages of their
+/// own.
 pub fn can(compiler: Compiler, mode: Mode) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("empty.c");
@@ -112,18 +113,10 @@ pub fn compile(compiler: Compiler, mode: Mode, file: &str, prefix: &Path, to: &P
 }
 
 /// The same with more options.
-pub fn compile_with(
-    options: &[&str],
-    compiler: Compiler,
-    mode: Mode,
-    file: &str,
-    prefix: &Path,
-    to: &Path,
-) -> PathBuf {
+pub fn compile_with(options: &[&str], compiler: Compiler, mode: Mode, file: &str, prefix: &Path, to: &Path) -> PathBuf {
     let (program, standard) =
         if file.ends_with(".c") { (compiler.c, "-std=c99") } else { (compiler.cpp, "-std=c++17") };
-    let out =
-        to.join(format!("{program}-{mode:?}-{}", Path::new(file).file_stem().unwrap().to_str().unwrap()));
+    let out = to.join(format!("{program}-{mode:?}-{}", Path::new(file).file_stem().unwrap().to_str().unwrap()));
     let output = Command::new(program)
         .arg(standard)
         .args(WARNINGS)
@@ -143,9 +136,8 @@ pub fn compile_with(
 
 /// Runs a program that must come to its end.
 pub fn run(program: &Path, args: &[&str]) -> Output {
-    let start = |before: &[&str]| {
-        Command::new("timeout").arg(LIMIT).args(before).arg(program).args(args).output().unwrap()
-    };
+    let start =
+        |before: &[&str]| Command::new("timeout").arg(LIMIT).args(before).arg(program).args(args).output().unwrap();
     let output = start(&[]);
     // Where addresses are more random than this ThreadSanitizer expects, it can only run without that.
     if String::from_utf8_lossy(&output.stderr).contains("unexpected memory mapping") {
@@ -163,10 +155,5 @@ pub fn succeed(program: &Path, args: &[&str]) -> String {
 
 /// All that a program said, for messages.
 pub fn text(output: &Output) -> String {
-    format!(
-        "{}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
+    format!("{}\n{}{}", output.status, String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

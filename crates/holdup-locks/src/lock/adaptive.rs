@@ -8,7 +8,8 @@
 //! | 2 | `AWAKE` | one waiter is awake and will take the lock or say that it sleeps: nobody need be woken |
 //! | 3.. | `STARVING` × n | n waiters have waited too long; while n > 0 only they may take the lock |
 //!
-//! `spin` is the learned number of pauses after which waiters got the lock (an average that moves by 1/8), or a fixed count.
+//! `spin` is the learned number of pauses after which waiters got the lock (an average that moves by 1/8), or a fixed
+//! count.
 //!
 //! ```text
 //!  newcomer ──CAS 0→LOCKED──► holder            (free, nobody starves)
@@ -18,23 +19,25 @@
 //! ```
 //!
 //! # Invariants
-//! 1. Only a compare-exchange that found `LOCKED` clear sets it; so there is at most one holder. Only the holder clears it.
+//! 1. Only a compare-exchange that found `LOCKED` clear sets it; so there is at most one holder. Only the holder clears
+//!    it.
 //! 2. While `STARVING` > 0, only a thread that is counted in it sets `LOCKED`, and leaves the count in the same step.
-//! 3. A thread sleeps only after a step that left `PARKED` set, on exactly that value, and that step found `LOCKED` set or
-//!    `STARVING` > 0.
-//! 4. `AWAKE` is set by a spinner for itself, once it sees that somebody sleeps, or by a releaser for the waiter it wakes
-//!    (who learns it from `Woken`). Its owner clears it in the step in which it takes the lock, announces its sleep, or gives
-//!    up; a releaser whose wake found nobody clears it itself.
-//! 5. A releaser that clears `PARKED` wakes one. A thread that has consumed a wake sets `PARKED` again in its next step.
+//! 3. A thread sleeps only after a step that left `PARKED` set, on exactly that value, and that step found `LOCKED` set
+//!    or `STARVING` > 0.
+//! 4. `AWAKE` is set by a spinner for itself, once it sees that somebody sleeps, or by a releaser for the waiter it
+//!    wakes (who learns it from `Woken`). Its owner clears it in the step in which it takes the lock, announces its
+//!    sleep, or gives up; a releaser whose wake found nobody clears it itself.
+//! 5. A releaser that clears `PARKED` wakes one. A thread that has consumed a wake sets `PARKED` again in its next
+//!    step.
 //! 6. A waiter that gives up while the lock is free *takes it instead* if it may. So giving up never leaves a free lock
 //!    whose wake-up it has consumed or whose `STARVING` count kept others out.
 //!
 //! No wake-up is lost: let the lock be free while somebody sleeps, for good. The last release saw either
-//! `PARKED` (3, 5) or a wake under way (5). (a) `STARVING` > 0: the releaser woke a starving sleeper, or each of them is
-//! awake; a starving thread that is awake finds the lock free and takes it (2) or gives up by taking it (6).
-//! (b) `AWAKE` set: its owner is awake, finds the lock free and takes it, or sleeps, which 3 forbids.
-//! (c) neither: the releaser's compare-exchange set `AWAKE` and woke one, or failed because somebody took the lock, whose
-//! release is then the last one. Each case contradicts "free for good". loom explores it: `adaptive*` in tests/loom.rs.
+//! `PARKED` (3, 5) or a wake under way (5). (a) `STARVING` > 0: the releaser woke a starving sleeper, or each of them
+//! is awake; a starving thread that is awake finds the lock free and takes it (2) or gives up by taking it (6). (b)
+//! `AWAKE` set: its owner is awake, finds the lock free and takes it, or sleeps, which 3 forbids. (c) neither: the
+//! releaser's compare-exchange set `AWAKE` and woke one, or failed because somebody took the lock, whose release is
+//! then the last one. Each case contradicts "free for good". loom explores it: `adaptive*` in tests/loom.rs.
 //!
 //! # Memory orderings
 //! Every take is Acquire; its partner is the Release `fetch_sub` in `release`. All later changes of `state` are
@@ -42,11 +45,13 @@
 //!
 //! # Fairness
 //! A thread sleeps at most `PATIENCE_NS` before it counts as starving; then newcomers queue behind it and each release
-//! wakes a starving sleeper in the kernel's order. Two threads that hold for 300 us and re-acquire at once get equal shares.
+//! wakes a starving sleeper in the kernel's order. Two threads that hold for 300 us and re-acquire at once get equal
+//! shares.
 //!
-//! Sources: spin then park, competitively: Karlin, Li, Manasse & Owicki, "Empirical studies of competitive spinning for a
-//! shared-memory multiprocessor", SOSP 1991; the wake-up throttle and the two modes: the idea of Go's sync.Mutex (2016) and of
-//! eventual fairness in WebKit's WTF::Lock (Pizlo, 2016); learning the count: glibc's PTHREAD_MUTEX_ADAPTIVE_NP.
+//! Sources: spin then park, competitively: Karlin, Li, Manasse & Owicki, "Empirical studies of competitive spinning for
+//! a shared-memory multiprocessor", SOSP 1991; the wake-up throttle and the two modes: the idea of Go's sync.Mutex
+//! (2016) and of eventual fairness in WebKit's WTF::Lock (Pizlo, 2016); learning the count: glibc's
+//! PTHREAD_MUTEX_ADAPTIVE_NP.
 
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{DeadlineNs, Wait, now_ns, spin_hint, wait, wake};
@@ -69,8 +74,8 @@ const FIXED: u32 = 1 << 31;
 const SPIN_MIN: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 const SPIN_MAX: u32 = if cfg!(any(loom, miri)) { 2 } else { 600 };
 const SPIN_AT_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
-/// The first and the longest run of pauses between two looks at the word. A look takes the line from the holder, who will
-/// soon need it; so the first comes late enough for the holder to pass through many short sections in between.
+/// The first and the longest run of pauses between two looks at the word. A look takes the line from the holder, who
+/// will soon need it; so the first comes late enough for the holder to pass through many short sections in between.
 const PAUSES_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
 const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 
@@ -94,18 +99,19 @@ const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 ///
 /// Measured: uncontended 0.86, tight 0.35, short 0.93, even 0.56, crowded 0.91 of pthread's time ([table](crate#measured)).
 ///
-/// Newcomers may take a free lock before sleepers do, which keeps it fast; a waiter that has slept for a millisecond is served
-/// before all newcomers, so two threads that hold for 300 us and re-acquire at once get equal shares.
+/// Newcomers may take a free lock before sleepers do, which keeps it fast; a waiter that has slept for a millisecond is
+/// served before all newcomers, so two threads that hold for 300 us and re-acquire at once get equal shares.
 ///
 /// # When not to use it
 /// * Strict order of arrival: [`Fair`](crate::Fair).
 /// * Waiters of different real-time priorities: [`FutexPi`](crate::FutexPi).
 /// * Between processes: the sleepers are found by an address of this process.
-/// * A child that was forked while others waited finds their marks in its copy. A lock that nobody held or awaited is usable there.
+/// * A child that was forked while others waited finds their marks in its copy. A lock that nobody held or awaited is
+///   usable there.
 ///
 /// # Source
-/// Spin then park, competitively: Karlin, Li, Manasse & Owicki, SOSP 1991. Eventual fairness: the idea of Go's `sync.Mutex` (2016) and
-/// WebKit's `WTF::Lock` (Pizlo, 2016).
+/// Spin then park, competitively: Karlin, Li, Manasse & Owicki, SOSP 1991. Eventual fairness: the idea of Go's
+/// `sync.Mutex` (2016) and WebKit's `WTF::Lock` (Pizlo, 2016).
 #[repr(C)] // C programs initialise it.
 pub struct Adaptive {
     state: AtomicU32,
@@ -146,7 +152,8 @@ impl Adaptive {
 
     /// A free lock that spins for `pauses` pauses, always; 0 means that it sleeps at once.
     ///
-    /// What `InitializeCriticalSectionAndSpinCount` offers. Learning is the better choice unless a measurement says otherwise.
+    /// What `InitializeCriticalSectionAndSpinCount` offers. Learning is the better choice unless a measurement says
+    /// otherwise.
     ///
     /// ```
     /// use holdup_locks::{Adaptive, Mutex};
@@ -336,7 +343,8 @@ impl Adaptive {
         }
     }
 
-    /// The wake found nobody, so `AWAKE` is ours to clear; returns the state left, in which somebody may sleep meanwhile.
+    /// The wake found nobody, so `AWAKE` is ours to clear; returns the state left, in which somebody may sleep
+    /// meanwhile.
     fn keep_or_drop_awake(&self) -> u32 {
         self.state.fetch_and(!AWAKE, Ordering::Relaxed) & !AWAKE
     }

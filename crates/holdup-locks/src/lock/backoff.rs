@@ -44,8 +44,8 @@ pub enum Backoff {
 /// assert!(COUNTED.limit > 0);
 /// ```
 ///
-/// Without back-off a spin lock collapses once threads outnumber CPUs. Change the default only with a measurement in hand:
-/// `holdup bench --lock ttas --backoff none,count,exp --threads 2,8`.
+/// Without back-off a spin lock collapses once threads outnumber CPUs. Change the default only with a measurement in
+/// hand: `holdup bench --lock ttas --backoff none,count,exp --threads 2,8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)] // C programs initialise it.
 pub struct SpinPolicy {
@@ -59,8 +59,7 @@ pub struct SpinPolicy {
 
 impl SpinPolicy {
     /// Read, exponential back-off: the default of `Ttas`.
-    pub const DEFAULT: Self =
-        Self { spin_on: SpinOn::Read, backoff: Backoff::Exponential, limit: EXPONENTIAL_LIMIT };
+    pub const DEFAULT: Self = Self { spin_on: SpinOn::Read, backoff: Backoff::Exponential, limit: EXPONENTIAL_LIMIT };
 
     /// This policy with another back-off and that back-off's default limit.
     #[must_use]

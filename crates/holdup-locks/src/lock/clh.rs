@@ -1,9 +1,9 @@
 //! The CLH queue lock whose waiters spin a little, then sleep. First come, first served.
 //!
 //! States, picture, invariants, orderings and sources are those of [`ClhSpin`](crate::ClhSpin), plus:
-//! 4. No wake is lost: a waiter announces its sleep by `HELD` → `ASLEEP` on the node that it watches and sleeps only while
-//!    the word says so; the releaser exchanges the word and wakes if it found `ASLEEP`. The watcher owns the node from then
-//!    on, so the wake goes by address alone.
+//! 4. No wake is lost: a waiter announces its sleep by `HELD` → `ASLEEP` on the node that it watches and sleeps only
+//!    while the word says so; the releaser exchanges the word and wakes if it found `ASLEEP`. The watcher owns the node
+//!    from then on, so the wake goes by address alone.
 
 use super::clh_spin::{ClhNode, Queue};
 
@@ -21,14 +21,15 @@ const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 /// ```
 ///
 /// # Cost
-/// One exchange to take, one compare-exchange to release, two accesses to thread-local storage. A thread allocates one node of 64 bytes
-/// per depth of locks that it holds, and recycles it.
+/// One exchange to take, one compare-exchange to release, two accesses to thread-local storage. A thread allocates one
+/// node of 64 bytes per depth of locks that it holds, and recycles it.
 ///
 /// Measured: uncontended 0.92, tight 3.68, short 1.48, even 1.43, crowded 24.2 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
-/// Where order does not matter: use [`Adaptive`](crate::Adaptive). With more threads than CPUs each turn costs a context switch. Not
-/// where allocation is forbidden. No timed variant, and no lock_api 0.4: the guard carries the node.
+/// Where order does not matter: use [`Adaptive`](crate::Adaptive). With more threads than CPUs each turn costs a
+/// context switch. Not where allocation is forbidden. No timed variant, and no lock_api 0.4: the guard carries the
+/// node.
 ///
 /// # Source
 /// Craig, U. of Washington TR 93-02-02 (1993), section 3; Magnusson, Landin & Hagersten, IPPS 1994.

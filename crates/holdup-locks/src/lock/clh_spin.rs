@@ -12,20 +12,21 @@
 //!
 //! Invariants:
 //! 1. `tail` is exchanged by each arrival once, so the arrivals stand in one order.
-//! 2. A node is watched by one thread: the arrival that drew it from `tail`. Its owner lets go of it in `release`, either by
-//!    taking it out of `tail` (nobody drew it: it stays the owner's) or by `RELEASED` (from then on it is the watcher's).
+//! 2. A node is watched by one thread: the arrival that drew it from `tail`. Its owner lets go of it in `release`,
+//!    either by taking it out of `tail` (nobody drew it: it stays the owner's) or by `RELEASED` (from then on it is the
+//!    watcher's).
 //! 3. A node has one owner at any time, who may reuse or free it.
 //!
 //! # Memory orderings
 //! Release in the exchange of `state` and in the compare-exchange that empties `tail`; Acquire in the watch and in the
 //! exchange of `tail`: they carry the section's writes (loom: `clh*`).
 //!
-//! Sources: Craig, "Building FIFO and priority-queuing spin locks from atomic swap", U. of Washington TR 93-02-02 (1993),
-//! section 3; Magnusson, Landin & Hagersten, IPPS 1994. An empty `tail` in place of the dummy node: so that a free lock owns
-//! no memory and its initial value is a constant.
+//! Sources: Craig, "Building FIFO and priority-queuing spin locks from atomic swap", U. of Washington TR 93-02-02
+//! (1993), section 3; Magnusson, Landin & Hagersten, IPPS 1994. An empty `tail` in place of the dummy node: so that a
+//! free lock owns no memory and its initial value is a constant.
 //!
-//! Nodes come from the thread's pool: allocated at the thread's first contended depth, then recycled, freed when it ends. The
-//! guard carries the node, so a guard that is forgotten leaks it and nothing else.
+//! Nodes come from the thread's pool: allocated at the thread's first contended depth, then recycled, freed when it
+//! ends. The guard carries the node, so a guard that is forgotten leaks it and nothing else.
 
 use crate::sys::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::sys::{ANY, spin_hint, wait, wake_address};
@@ -51,7 +52,8 @@ pub struct ClhNode(NonNull<Node>, PhantomData<Node>);
 // SAFETY: a shared reference to a guard's node gives access to nothing.
 unsafe impl Sync for ClhNode {}
 
-/// The queue that [`ClhSpin`] and [`Clh`](crate::Clh) share; `SPINS` looks before a waiter sleeps, `u32::MAX` for never.
+/// The queue that [`ClhSpin`] and [`Clh`](crate::Clh) share; `SPINS` looks before a waiter sleeps, `u32::MAX` for
+/// never.
 pub(super) struct Queue<const SPINS: u32> {
     tail: AtomicPtr<Node>,
 }
@@ -86,8 +88,7 @@ impl<const SPINS: u32> Queue<SPINS> {
             return None;
         }
         let node = pool::take();
-        match self.tail.compare_exchange(ptr::null_mut(), node.as_ptr(), Ordering::AcqRel, Ordering::Relaxed)
-        {
+        match self.tail.compare_exchange(ptr::null_mut(), node.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => Some(ClhNode(node, PhantomData)),
             Err(_) => {
                 pool::give(node);
@@ -99,11 +100,7 @@ impl<const SPINS: u32> Queue<SPINS> {
     #[inline]
     pub(super) fn release(&self, node: ClhNode) {
         let node = node.0;
-        if self
-            .tail
-            .compare_exchange(node.as_ptr(), ptr::null_mut(), Ordering::Release, Ordering::Relaxed)
-            .is_ok()
-        {
+        if self.tail.compare_exchange(node.as_ptr(), ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok() {
             // Nobody drew it: it stays ours (invariant 2).
             pool::give(node);
         } else {
@@ -236,8 +233,8 @@ mod pool {
 /// Measured: uncontended 0.91, tight 1.42, crowded 55.6 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
-/// Wherever threads may outnumber CPUs: use [`Clh`](crate::Clh), [`Mcs`](crate::Mcs) or [`Adaptive`](crate::Adaptive). No timed variant,
-/// and no lock_api 0.4.
+/// Wherever threads may outnumber CPUs: use [`Clh`](crate::Clh), [`Mcs`](crate::Mcs) or [`Adaptive`](crate::Adaptive).
+/// No timed variant, and no lock_api 0.4.
 ///
 /// # Source
 /// Craig, U. of Washington TR 93-02-02 (1993), section 3; Magnusson, Landin & Hagersten, IPPS 1994.

@@ -7,15 +7,16 @@
 //! | owner, recursion 2 and more | entered again by its owner through [`CriticalSection::enter`] |
 //!
 //! Invariants: those of kernel.rs, and
-//! 1. The system admits one owner at a time. The section must not move and has no constant initial value, so it is made at first
-//!    use in memory of its own: this lock allocates its 40 bytes once, and frees them when it is dropped.
-//! 2. As a `RawMutex` it is not recursive, though the object is: an entry that finds the recursion above 1 is the owner's own
-//!    second one, and leaves again at once. `try_lock` then fails; `lock`, which could only wait for itself, panics.
+//! 1. The system admits one owner at a time. The section must not move and has no constant initial value, so it is made
+//!    at first use in memory of its own: this lock allocates its 40 bytes once, and frees them when it is dropped.
+//! 2. As a `RawMutex` it is not recursive, though the object is: an entry that finds the recursion above 1 is the
+//!    owner's own second one, and leaves again at once. `try_lock` then fails; `lock`, which could only wait for
+//!    itself, panics.
 //! 3. Only the owner's thread leaves; hence the guard cannot be sent to another thread.
 //!
 //! # Memory orderings
-//! Entering acquires and leaving releases, by the system's contract. The recursion is read by the owner, who alone writes it; the owner
-//! is read Relaxed, as a hint. `mutual_exclusion` in tests/conformance.rs holds it, under Wine.
+//! Entering acquires and leaving releases, by the system's contract. The recursion is read by the owner, who alone
+//! writes it; the owner is read Relaxed, as a hint. `mutual_exclusion` in tests/conformance.rs holds it, under Wine.
 //!
 //! Source: Win32, InitializeCriticalSectionAndSpinCount; the first way of Hart (1998).
 
@@ -23,13 +24,11 @@ use super::kernel::{Kind, Object, object_ends};
 use crate::sys::{SysError, win32};
 
 const NAME: &str = "critical-section";
-const KIND: Kind = Kind {
-    call: "InitializeCriticalSectionAndSpinCount",
-    make: win32::section_new,
-    free: win32::section_free,
-};
+const KIND: Kind =
+    Kind { call: "InitializeCriticalSectionAndSpinCount", make: win32::section_new, free: win32::section_free };
 
-/// The lock of Windows programs, `CRITICAL_SECTION`, with an optional spin count. 24 bytes, and 40 allocated at first use.
+/// The lock of Windows programs, `CRITICAL_SECTION`, with an optional spin count. 24 bytes, and 40 allocated at first
+/// use.
 ///
 /// ```
 /// use holdup_locks::{Mutex, CriticalSection};
@@ -45,11 +44,12 @@ const KIND: Kind = Kind {
 /// Measured: not in the [table](crate#measured).
 ///
 /// # When not to use it
-/// Where turns matter: newcomers may pass waiters, so it starves as `Futex` does; use [`Adaptive`](crate::Adaptive) or [`Fair`](crate::Fair). Where allocation is
-/// forbidden.
+/// Where turns matter: newcomers may pass waiters, so it starves as `Futex` does; use [`Adaptive`](crate::Adaptive) or
+/// [`Fair`](crate::Fair). Where allocation is forbidden.
 ///
 /// # Errors
-/// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex); [`CriticalSection::create`] tells.
+/// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex);
+/// [`CriticalSection::create`] tells.
 ///
 /// # Source
 /// Win32, InitializeCriticalSectionAndSpinCount; the first way of Hart (1998).

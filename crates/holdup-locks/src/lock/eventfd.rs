@@ -1,7 +1,7 @@
 //! An auto-reset event: an `eventfd` that is 1 when the lock is free; reading resets it.
 //!
-//! Always in the kernel: taking and releasing are one system call each, also when nobody else wants the lock. That is the
-//! kind of lock that the Win32 mutex is; the difference to a lock in user space is what it is here to show.
+//! Always in the kernel: taking and releasing are one system call each, also when nobody else wants the lock. That is
+//! the kind of lock that the Win32 mutex is; the difference to a lock in user space is what it is here to show.
 //!
 //! | state | meaning |
 //! |---|---|
@@ -34,18 +34,19 @@ token_lock! {
     /// ```
     ///
     /// # Cost
-    /// One system call to take and one to release, whether anybody waits or not, and a file descriptor from first use until it is dropped.
+    /// One system call to take and one to release, whether anybody waits or not, and a file descriptor from first use
+    /// until it is dropped.
     ///
     /// Measured: uncontended 43.1, tight 17.1 of pthread's time ([table](crate#measured)).
     ///
     /// # When not to use it
-    /// Whenever a lock in user space will do: [`Adaptive`](crate::Adaptive) makes system calls only to sleep and to wake. It is here because
-    /// the Win32 mutex is of this kind, and for a lock that a child shares with its parent,
-    /// if it was used before the fork.
+    /// Whenever a lock in user space will do: [`Adaptive`](crate::Adaptive) makes system calls only to sleep and to
+    /// wake. It is here because the Win32 mutex is of this kind, and for a lock that a child shares with its parent, if
+    /// it was used before the fork.
     ///
     /// # Errors
-    /// If the object cannot be made (too many open files), the lock silently works as [`Futex`](crate::Futex); [`EventFd::create`] tells. Before
-    /// Linux 5.8 `try_lock` and the timed tries never succeed.
+    /// If the object cannot be made (too many open files), the lock silently works as [`Futex`](crate::Futex);
+    /// [`EventFd::create`] tells. Before Linux 5.8 `try_lock` and the timed tries never succeed.
     ///
     /// # Source
     /// eventfd(2); the auto-reset event of Win32, with which Hart (1998) compares mutexes.

@@ -12,10 +12,10 @@
 //! ```
 //!
 //! Invariants: those of [`McsSpin`](crate::McsSpin) 1 to 3, and
-//! 4. The lock is never free while somebody waits: `release` gives it to the first of the queue. So nobody barges and every
-//!    waiter is served after at most those who came before it.
-//! 5. No wake is lost: a waiter announces its sleep by `WAITING` → `ASLEEP` and sleeps only while the word says `ASLEEP`;
-//!    the granter exchanges the word and wakes if it found `ASLEEP`.
+//! 4. The lock is never free while somebody waits: `release` gives it to the first of the queue. So nobody barges and
+//!    every waiter is served after at most those who came before it.
+//! 5. No wake is lost: a waiter announces its sleep by `WAITING` → `ASLEEP` and sleeps only while the word says
+//!    `ASLEEP`; the granter exchanges the word and wakes if it found `ASLEEP`.
 //!
 //! # Memory orderings
 //! Release in the granter's exchange of `state` and in the compare-exchange that frees `tail`; Acquire where the waiter
@@ -57,25 +57,25 @@ const HELD: *mut Node = ptr::without_provenance_mut(1);
 /// ```
 ///
 /// # Cost
-/// One compare-exchange each way when free. Contended, each hand-over waits for one given thread to run: with more threads than CPUs
-/// that is a context switch per acquisition.
+/// One compare-exchange each way when free. Contended, each hand-over waits for one given thread to run: with more
+/// threads than CPUs that is a context switch per acquisition.
 ///
 /// Measured: uncontended 0.87, tight 7.85, short 1.51, even 1.41, crowded 29.0 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
-/// Where throughput matters more than order: [`Adaptive`](crate::Adaptive) lets nobody starve either, at a fraction of the price. No
-/// timed variant: a sleeper in the middle of the queue cannot step out.
+/// Where throughput matters more than order: [`Adaptive`](crate::Adaptive) lets nobody starve either, at a fraction of
+/// the price. No timed variant: a sleeper in the middle of the queue cannot step out.
 ///
 /// # Source
-/// The queue is that of [`McsSpin`](crate::McsSpin); spin then park as in Scott & Scherer, "Scalable queue-based spin locks with
-/// timeout", PPoPP 2001, section 1.
+/// The queue is that of [`McsSpin`](crate::McsSpin); spin then park as in Scott & Scherer, "Scalable queue-based spin
+/// locks with timeout", PPoPP 2001, section 1.
 pub struct Fair {
     tail: AtomicPtr<Node>,
     next: AtomicPtr<Node>,
 }
 
-// SAFETY: the pointers lead to nodes whose shared fields are atomics and whose lifetime the invariants guard; nothing in
-// the lock belongs to one thread.
+// SAFETY: the pointers lead to nodes whose shared fields are atomics and whose lifetime the invariants guard; nothing
+// in the lock belongs to one thread.
 unsafe impl Send for Fair {}
 // SAFETY: as above.
 unsafe impl Sync for Fair {}

@@ -21,8 +21,9 @@
 //!
 //! Source: Drepper, "Futexes Are Tricky" (2011), section 6, "Mutex, Take 2".
 //!
-//! Barging: a newcomer may take the lock before a woken waiter does. That is fast and starves: a thread that re-acquires
-//! at once keeps the lock (Jain index 0.5 of two threads that hold for 300 us). Where turns matter use `Adaptive` or `Fair`.
+//! Barging: a newcomer may take the lock before a woken waiter does. That is fast and starves: a thread that
+//! re-acquires at once keeps the lock (Jain index 0.5 of two threads that hold for 300 us). Where turns matter use
+//! `Adaptive` or `Fair`.
 
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{ANY, DeadlineNs, Wait, spin_hint, wait, wake};
@@ -64,7 +65,8 @@ pub fn spin_then_sleep<W, E>(
 ) -> Result<(), E> {
     let mut taken = LOCKED;
     while !spin(waiter, taken) {
-        // One who comes to sleepers need not mark the word; one who has slept takes over to remember the others (invariant 2).
+        // One who comes to sleepers need not mark the word; one who has slept takes over to remember the others
+        // (invariant 2).
         let marked = taken == LOCKED && word.load(Ordering::Relaxed) == CONTENDED;
         if !marked && mark(word) {
             break;
@@ -103,8 +105,8 @@ fn mark(word: &AtomicU32) -> bool {
 /// Measured: uncontended 0.89, tight =0.83, short 0.95, even =0.95, crowded 0.95 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
-/// Where turns matter. A newcomer may take the lock before a woken waiter does, so a thread that re-acquires at once keeps it: use
-/// [`Adaptive`](crate::Adaptive). Its use is comparison, and being simple.
+/// Where turns matter. A newcomer may take the lock before a woken waiter does, so a thread that re-acquires at once
+/// keeps it: use [`Adaptive`](crate::Adaptive). Its use is comparison, and being simple.
 ///
 /// # Source
 /// Drepper, "Futexes Are Tricky" (2011), section 6, "Mutex, Take 2".

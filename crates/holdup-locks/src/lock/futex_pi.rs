@@ -1,7 +1,7 @@
 //! A futex that the kernel owns: it knows the holder, lends it its waiters' priority, and hands over to the highest.
 //!
-//! Always in the kernel: also the free lock is taken and released by system call, so that its price can be compared with the
-//! other kernel objects. (glibc's PTHREAD_PRIO_INHERIT takes the free lock in user space.)
+//! Always in the kernel: also the free lock is taken and released by system call, so that its price can be compared
+//! with the other kernel objects. (glibc's PTHREAD_PRIO_INHERIT takes the free lock in user space.)
 //!
 //! | word, written by the kernel | meaning |
 //! |---|---|
@@ -45,12 +45,13 @@ const FREE: u32 = 0;
 /// Measured: uncontended 46.9 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
-/// Unless threads of different real-time priorities share the lock. glibc's `PTHREAD_PRIO_INHERIT` takes the free lock in user space and
-/// is the cheaper choice where it is at hand. The guard stays on its thread. A timed try needs Linux 5.14 to sleep; before, it polls.
+/// Unless threads of different real-time priorities share the lock. glibc's `PTHREAD_PRIO_INHERIT` takes the free lock
+/// in user space and is the cheaper choice where it is at hand. The guard stays on its thread. A timed try needs Linux
+/// 5.14 to sleep; before, it polls.
 ///
 /// # Panics
-/// Locking it twice on one thread panics in every build, because the kernel notices. Where the kernel has no such futexes the lock
-/// works as [`Futex`](crate::Futex), without inheritance: [`FutexPi::create`] tells.
+/// Locking it twice on one thread panics in every build, because the kernel notices. Where the kernel has no such
+/// futexes the lock works as [`Futex`](crate::Futex), without inheritance: [`FutexPi::create`] tells.
 ///
 /// # Source
 /// futex(2), "Priority-inheritance futexes"; Sha, Rajkumar & Lehoczky, IEEE ToC 1990, section 3.

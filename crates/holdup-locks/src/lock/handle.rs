@@ -1,7 +1,7 @@
 //! What the locks that are a token in a Win32 object share: `win-event` and `win-semaphore`.
 //!
-//! Whoever takes the token out holds the lock and puts it back. The objects cannot be asked whether they are set without taking
-//! them, so a flag beside the handle says whether the lock is held.
+//! Whoever takes the token out holds the lock and puts it back. The objects cannot be asked whether they are set
+//! without taking them, so a flag beside the handle says whether the lock is held.
 //!
 //! ORDERING: the flag is written by the holder alone and is a hint to everybody else: Relaxed.
 

@@ -1,4 +1,5 @@
-//! What the always-in-the-kernel locks share: a kernel object made at first use, and what happens when it cannot be made.
+//! What the always-in-the-kernel locks share: a kernel object made at first use, and what happens when it cannot be
+//! made.
 //!
 //! | `slot` | meaning |
 //! |---|---|
@@ -8,9 +9,9 @@
 //!
 //! Invariants:
 //! 1. `slot` leaves 0 once, by a compare-exchange; so all threads agree for ever on one object, or on there being none.
-//! 2. A lock without an object works as a [`Futex`] instead: `lock` cannot report an error, and must not panic because some
-//!    limit of the system is reached. Whoever must know, such as a benchmark, calls the lock's `create` before and gets the
-//!    error.
+//! 2. A lock without an object works as a [`Futex`] instead: `lock` cannot report an error, and must not panic because
+//!    some limit of the system is reached. Whoever must know, such as a benchmark, calls the lock's `create` before and
+//!    gets the error.
 //!
 //! ORDERING: Release publishes a made object, Acquire finds it. The object's own system calls order the sections.
 
@@ -106,7 +107,8 @@ impl Object {
     }
 }
 
-/// `object_ends!(Type)`: how a lock with a field `object` of the file's `KIND` begins and ends: free, and with the object given back.
+/// `object_ends!(Type)`: how a lock with a field `object` of the file's `KIND` begins and ends: free, and with the
+/// object given back.
 macro_rules! object_ends {
     ($lock:ident) => {
         impl Drop for $lock {
@@ -127,8 +129,9 @@ macro_rules! object_ends {
 }
 pub(super) use object_ends;
 
-/// A lock that is a token in a kernel object: whoever takes it out holds the lock and puts it back. `call`, `make` and `free`
-/// are those of its [`Kind`]; `take` sleeps, `try` does not, `give` puts back; `readable` is the descriptor that a timed try polls.
+/// A lock that is a token in a kernel object: whoever takes it out holds the lock and puts it back. `call`, `make` and
+/// `free` are those of its [`Kind`]; `take` sleeps, `try` does not, `give` puts back; `readable` is the descriptor that
+/// a timed try polls.
 macro_rules! token_lock {
     (
         $(#[$about:meta])* $lock:ident, $name:literal,

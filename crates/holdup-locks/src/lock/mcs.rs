@@ -1,4 +1,5 @@
-//! A queue lock that does not collapse: an MCS queue of waiters, of which only the head competes for the lock word, with newcomers.
+//! A queue lock that does not collapse: an MCS queue of waiters, of which only the head competes for the lock word,
+//! with newcomers.
 //!
 //! | bits of `word` | name | meaning |
 //! |---|---|---|
@@ -21,28 +22,30 @@
 //!
 //! Strict first-come-first-served hand-over costs a context switch per turn once threads outnumber CPUs. Here a running
 //! newcomer may take a free lock, so the lock keeps moving while sleepers wake; the queue decides who competes next and
-//! keeps everybody else off the word's line; `RESERVED` bounds how often the head can lose. A newcomer that meets a holder
-//! spins once before it joins a queue: behind sleepers it would sleep too, and the CPUs would idle while they wake one by
-//! one (8 threads on 2 CPUs, sections of 100 ns: 1.7 times the time). One at a time does, so the line has two watchers.
+//! keeps everybody else off the word's line; `RESERVED` bounds how often the head can lose. A newcomer that meets a
+//! holder spins once before it joins a queue: behind sleepers it would sleep too, and the CPUs would idle while they
+//! wake one by one (8 threads on 2 CPUs, sections of 100 ns: 1.7 times the time). One at a time does, so the line has
+//! two watchers.
 //!
 //! # Invariants
 //! 1. Only a compare-exchange that found `LOCKED` clear sets it. With `RESERVED` set only the head's does.
-//! 2. There is at most one head: the first arrival in an empty queue, then whoever the leaving head names. A head leaves
-//!    only as holder, so the word's bits 1 and 2 and the field `head` are written by the head or the holder alone. Bit 3 is written by
-//!    the newcomer that set it; everybody else keeps it.
-//! 3. `ASLEEP_HEAD` set means that `head` points to the head's node, whose state is `ASLEEP`, or `HEAD` if it was named in
-//!    its sleep. The node lives until its thread holds the lock; so the holder may read it.
-//! 4. A release clears `ASLEEP_HEAD`, then sets that node's state to `HEAD`, then clears `LOCKED` (again from the start if the
-//!    head slept anew in between), and wakes last. A head that is about to sleep sees either `HEAD` or the wake. So a free lock
-//!    has an awake head, or one with a wake on the way, or no queue.
-//! 5. A node deeper in the queue wakes only as head (3, 4): it cannot be forgotten, because the leaving head either finds it
-//!    awake (`WAITING` → `HEAD`) or sets `ASLEEP_HEAD` for it.
+//! 2. There is at most one head: the first arrival in an empty queue, then whoever the leaving head names. A head
+//!    leaves only as holder, so the word's bits 1 and 2 and the field `head` are written by the head or the holder
+//!    alone. Bit 3 is written by the newcomer that set it; everybody else keeps it.
+//! 3. `ASLEEP_HEAD` set means that `head` points to the head's node, whose state is `ASLEEP`, or `HEAD` if it was named
+//!    in its sleep. The node lives until its thread holds the lock; so the holder may read it.
+//! 4. A release clears `ASLEEP_HEAD`, then sets that node's state to `HEAD`, then clears `LOCKED` (again from the start
+//!    if the head slept anew in between), and wakes last. A head that is about to sleep sees either `HEAD` or the wake.
+//!    So a free lock has an awake head, or one with a wake on the way, or no queue.
+//! 5. A node deeper in the queue wakes only as head (3, 4): it cannot be forgotten, because the leaving head either
+//!    finds it awake (`WAITING` → `HEAD`) or sets `ASLEEP_HEAD` for it.
 //!
 //! # Memory orderings
-//! Every take is Acquire, every release of `LOCKED` is Release; the pair carries the section's writes. `head` is written before
-//! a Release on `word` and read after an Acquire of it. Links are stored with Release and read with Acquire, so that a node is
-//! seen initialised (loom: `mcs*`). A thread that becomes head awake, or by finding the queue empty, Acquires what the old head
-//! Released (in `state` or `tail`), so that its `head` is the later one. A wake itself carries nothing: the woken competes.
+//! Every take is Acquire, every release of `LOCKED` is Release; the pair carries the section's writes. `head` is
+//! written before a Release on `word` and read after an Acquire of it. Links are stored with Release and read with
+//! Acquire, so that a node is seen initialised (loom: `mcs*`). A thread that becomes head awake, or by finding the
+//! queue empty, Acquires what the old head Released (in `state` or `tail`), so that its `head` is the later one. A wake
+//! itself carries nothing: the woken competes.
 //!
 //! Sources: Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4 (the queue); a word that newcomers and the queue's head
 //! compete for, and a hand-over after repeated loss: the Linux kernel's qspinlock and mutex (Long, 2013 to 2016).
@@ -75,7 +78,8 @@ struct Node {
     state: AtomicU32,
 }
 
-/// A queue lock that does not collapse: the queue's head and one newcomer spin, the others stay off the lock's line. 24 bytes.
+/// A queue lock that does not collapse: the queue's head and one newcomer spin, the others stay off the lock's line. 24
+/// bytes.
 ///
 /// ```
 /// use holdup_locks::{Mcs, Mutex};
@@ -90,25 +94,27 @@ struct Node {
 /// ```
 ///
 /// # Cost
-/// One compare-exchange each way when free; the waiters' nodes lie on their stacks. A head that has lost for a millisecond gets the next turn.
+/// One compare-exchange each way when free; the waiters' nodes lie on their stacks. A head that has lost for a
+/// millisecond gets the next turn.
 ///
 /// Measured: uncontended 0.86, tight 0.45, short 0.91, even 0.53, crowded 0.96 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
-/// Its place is many waiters on many CPUs, which no machine has shown here yet; on few CPUs [`Adaptive`](crate::Adaptive) does as
-/// well or better. Not first come, first served ([`Fair`](crate::Fair), [`Clh`](crate::Clh) are). No timed variant.
+/// Its place is many waiters on many CPUs, which no machine has shown here yet; on few CPUs
+/// [`Adaptive`](crate::Adaptive) does as well or better. Not first come, first served ([`Fair`](crate::Fair),
+/// [`Clh`](crate::Clh) are). No timed variant.
 ///
 /// # Source
-/// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4 (the queue); a word for which newcomers and the head compete: the Linux
-/// kernel's qspinlock and mutex (Long, 2013 to 2016).
+/// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4 (the queue); a word for which newcomers and the head compete: the
+/// Linux kernel's qspinlock and mutex (Long, 2013 to 2016).
 pub struct Mcs {
     word: AtomicU32,
     tail: AtomicPtr<Node>,
     head: AtomicPtr<Node>,
 }
 
-// SAFETY: the pointers lead to nodes whose shared fields are atomics and whose lifetime the invariants guard; nothing in
-// the lock belongs to one thread.
+// SAFETY: the pointers lead to nodes whose shared fields are atomics and whose lifetime the invariants guard; nothing
+// in the lock belongs to one thread.
 unsafe impl Send for Mcs {}
 // SAFETY: as above.
 unsafe impl Sync for Mcs {}
@@ -117,11 +123,7 @@ impl Mcs {
     /// A free lock.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            word: AtomicU32::new(0),
-            tail: AtomicPtr::new(ptr::null_mut()),
-            head: AtomicPtr::new(ptr::null_mut()),
-        }
+        Self { word: AtomicU32::new(0), tail: AtomicPtr::new(ptr::null_mut()), head: AtomicPtr::new(ptr::null_mut()) }
     }
 
     #[inline]
@@ -170,7 +172,8 @@ impl Mcs {
         let this = ptr::from_ref(&node).cast_mut();
         let before = self.tail.swap(this, Ordering::AcqRel);
         if !before.is_null() {
-            // SAFETY: `before` is in `tail` until we replace it, and its owner then waits for this link before it leaves.
+            // SAFETY: `before` is in `tail` until we replace it, and its owner then waits for this link before it
+            // leaves.
             unsafe { &*before }.next.store(this, Ordering::Release);
             await_head(&node.state);
         }
@@ -178,7 +181,8 @@ impl Mcs {
         self.name_next_head(&node, this);
     }
 
-    /// As the one newcomer that may: spins for the word before it joins a queue, whose head may be on its way from sleep.
+    /// As the one newcomer that may: spins for the word before it joins a queue, whose head may be on its way from
+    /// sleep.
     fn spin_before_queue(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
         // Looked at first: a crowd of newcomers must not write to the line.
@@ -258,15 +262,13 @@ impl Mcs {
     fn name_next_head(&self, node: &Node, this: *mut Node) {
         let mut next = node.next.load(Ordering::Acquire);
         if next.is_null() {
-            if self.tail.compare_exchange(this, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
-            {
+            if self.tail.compare_exchange(this, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok() {
                 return;
             }
             next = await_link(&node.next);
         }
         // SAFETY: `next` is in the queue, and only a head leaves it; it is not the head before the exchange below.
-        let before =
-            unsafe { &(*next).state }.compare_exchange(WAITING, HEAD, Ordering::Release, Ordering::Relaxed);
+        let before = unsafe { &(*next).state }.compare_exchange(WAITING, HEAD, Ordering::Release, Ordering::Relaxed);
         if before.is_err() {
             // It sleeps. Our own release wakes it: waking it now would only make it watch us.
             self.head.store(next, Ordering::Relaxed);
@@ -303,8 +305,8 @@ impl Mcs {
         self.word.fetch_and(!ASLEEP_HEAD, Ordering::Relaxed);
         // SAFETY: invariant 3: ASLEEP_HEAD was set and we hold the lock, so the head's node lives.
         let state = unsafe { &(*head).state };
-        // An exchange, not a store: parking reads the word by a read-modify-write under loom, whose modification order is only
-        // partial between that and a plain store.
+        // An exchange, not a store: parking reads the word by a read-modify-write under loom, whose modification order
+        // is only partial between that and a plain store.
         state.swap(HEAD, Ordering::Relaxed);
         ptr::from_ref(state)
     }

@@ -11,20 +11,20 @@
 //!  lock.tail ─────────────────────────▲
 //! ```
 //!
-//! `lock.next` is the holder's successor; it means something only to the holder and to the one arrival that found `HELD`.
-//! A waiter that is granted the lock moves its own successor there, so its node need not outlive `acquire`.
+//! `lock.next` is the holder's successor; it means something only to the holder and to the one arrival that found
+//! `HELD`. A waiter that is granted the lock moves its own successor there, so its node need not outlive `acquire`.
 //!
 //! Invariants:
 //! 1. `tail` is exchanged by each arrival once; the arrivals thus stand in one order.
-//! 2. A node is written by its owner, by the one arrival that drew it as predecessor (`next`), and by the one holder that
-//!    grants it (`granted`). After the grant nobody but the owner touches it.
-//! 3. The owner leaves only when granted and when no arrival can still draw its node: it either knows its successor (which
-//!    has written `next`, its last access) or has taken its node out of `tail`.
+//! 2. A node is written by its owner, by the one arrival that drew it as predecessor (`next`), and by the one holder
+//!    that grants it (`granted`). After the grant nobody but the owner touches it.
+//! 3. The owner leaves only when granted and when no arrival can still draw its node: it either knows its successor
+//!    (which has written `next`, its last access) or has taken its node out of `tail`.
 //!
 //! # Memory orderings
 //! Release in `grant` and in the compare-exchange that frees `tail`, Acquire in the wait and in the exchange of `tail`:
-//! they carry the section's writes (loom: `mcs_spin`). Links are stored with Release and read with Acquire, so that a node
-//! is seen initialised.
+//! they carry the section's writes (loom: `mcs_spin`). Links are stored with Release and read with Acquire, so that a
+//! node is seen initialised.
 //!
 //! Sources: Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4; the variant with the standard interface: Auslander,
 //! Edelsohn, Krieger, Rosenburg & Wisniewski for the K42 system, as in Scott, "Shared-Memory Synchronization" (2013),
@@ -53,24 +53,25 @@ const HELD: *mut Node = ptr::without_provenance_mut(1);
 /// ```
 ///
 /// # Cost
-/// One compare-exchange each way when free; each waiter spins on its own line. Needs no operating system, so it is there without `std`.
+/// One compare-exchange each way when free; each waiter spins on its own line. Needs no operating system, so it is
+/// there without `std`.
 ///
 /// Measured: uncontended 0.86, tight 2.59, crowded 45.0 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
-/// Wherever threads may outnumber CPUs or be preempted: the one whose turn it is may be switched out while all others burn their time
-/// slices. Use [`Mcs`](crate::Mcs). No timed variant.
+/// Wherever threads may outnumber CPUs or be preempted: the one whose turn it is may be switched out while all others
+/// burn their time slices. Use [`Mcs`](crate::Mcs). No timed variant.
 ///
 /// # Source
-/// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4; the variant without an argument: K42, as in Scott, "Shared-Memory
-/// Synchronization" (2013), figure 4.14.
+/// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.4; the variant without an argument: K42, as in Scott,
+/// "Shared-Memory Synchronization" (2013), figure 4.14.
 pub struct McsSpin {
     tail: AtomicPtr<Node>,
     next: AtomicPtr<Node>,
 }
 
-// SAFETY: the pointers lead to nodes whose shared fields are atomics and whose lifetime invariants 2 and 3 guard; nothing
-// in the lock belongs to one thread.
+// SAFETY: the pointers lead to nodes whose shared fields are atomics and whose lifetime invariants 2 and 3 guard;
+// nothing in the lock belongs to one thread.
 unsafe impl Send for McsSpin {}
 // SAFETY: as above.
 unsafe impl Sync for McsSpin {}
@@ -137,8 +138,7 @@ impl McsSpin {
     fn release(&self) {
         let successor = self.next.load(Ordering::Acquire);
         if successor.is_null() {
-            if self.tail.compare_exchange(HELD, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
-            {
+            if self.tail.compare_exchange(HELD, ptr::null_mut(), Ordering::Release, Ordering::Relaxed).is_ok() {
                 return;
             }
             return grant(await_link(&self.next));

@@ -1,19 +1,20 @@
-//! What debug builds check: a lock that is taken again by its holder, released by a stranger, released twice, or dropped
-//! while it is held ends in a panic that names the lock, its address and, where known, its holder.
+//! What debug builds check: a lock that is taken again by its holder, released by a stranger, released twice, or
+//! dropped while it is held ends in a panic that names the lock, its address and, where known, its holder.
 //!
-//! Who holds what stands in a table beside the locks, keyed by address, so that a lock's size and layout are the same in
-//! every build. An entry is one word: the address, which ends in two zero bits, above the holder's thread number.
+//! Who holds what stands in a table beside the locks, keyed by address, so that a lock's size and layout are the same
+//! in every build. An entry is one word: the address, which ends in two zero bits, above the holder's thread number.
 //!
 //! Invariants:
-//! 1. Only a lock's holder writes entries with its address: it enters itself after it has taken the lock and strikes itself
-//!    out before it releases. So an entry with the reader's own number is never stale, and for the holder there is no other.
-//! 2. A lock without an entry is never reported as somebody's: the table may be full, the lock may have moved since, the
-//!    number may not fit. Then only the lock's own word decides: what is free cannot be released.
+//! 1. Only a lock's holder writes entries with its address: it enters itself after it has taken the lock and strikes
+//!    itself out before it releases. So an entry with the reader's own number is never stale, and for the holder there
+//!    is no other.
+//! 2. A lock without an entry is never reported as somebody's: the table may be full, the lock may have moved since,
+//!    the number may not fit. Then only the lock's own word decides: what is free cannot be released.
 //! 3. No lock guards the table: a forked child finds it whole.
 //!
 //! # Memory orderings
-//! All Relaxed. By 1 a thread needs only its own writes and those that happened before it took the lock; and anything stronger
-//! would lend the locks under Miri and ThreadSanitizer an order that they do not have.
+//! All Relaxed. By 1 a thread needs only its own writes and those that happened before it took the lock; and anything
+//! stronger would lend the locks under Miri and ThreadSanitizer an order that they do not have.
 //!
 //! A guard therefore stays on its thread (`GuardNoSend`), also where the algorithm would let another thread release: an
 //! eventfd is an event for anybody, but the lock made of it has one holder.
@@ -29,10 +30,7 @@ pub(crate) fn before_lock<L: RawMutex>(lock: &L) {
     if holders::of(lock) == Some(holders::own_number()) && lock.is_locked() {
         report(
             lock,
-            format_args!(
-                "taken again by {}, which holds it already and would wait for itself",
-                holders::me()
-            ),
+            format_args!("taken again by {}, which holds it already and would wait for itself", holders::me()),
         );
     }
     let _ = lock;
@@ -77,10 +75,9 @@ fn check_release<L: RawMutex>(lock: &L) {
     #[cfg(all(feature = "std", not(loom)))]
     match holders::of(lock) {
         Some(number) if number == holders::own_number() => return holders::strike(lock),
-        Some(number) if lock.is_locked() => report(
-            lock,
-            format_args!("released by {}, which does not hold it: thread {number} does", holders::me()),
-        ),
+        Some(number) if lock.is_locked() => {
+            report(lock, format_args!("released by {}, which does not hold it: thread {number} does", holders::me()))
+        }
         _ => {}
     }
     if !lock.is_locked() {
@@ -178,8 +175,7 @@ mod holders {
             return slot.store(entry, Ordering::Relaxed);
         }
         // If all are taken the lock stays without an entry (invariant 2).
-        let _ = window(key)
-            .find(|slot| slot.compare_exchange(0, entry, Ordering::Relaxed, Ordering::Relaxed).is_ok());
+        let _ = window(key).find(|slot| slot.compare_exchange(0, entry, Ordering::Relaxed, Ordering::Relaxed).is_ok());
     }
 
     /// Removes the entry of `lock`, if there is one.
@@ -202,8 +198,6 @@ mod holders {
     }
 
     fn find(key: u64) -> Option<(&'static AtomicU64, u64)> {
-        window(key)
-            .map(|slot| (slot, slot.load(Ordering::Relaxed)))
-            .find(|&(_, entry)| entry >> NUMBER_BITS == key)
+        window(key).map(|slot| (slot, slot.load(Ordering::Relaxed))).find(|&(_, entry)| entry >> NUMBER_BITS == key)
     }
 }

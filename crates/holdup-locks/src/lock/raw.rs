@@ -111,8 +111,8 @@ macro_rules! raw_mutex_timed {
     };
 }
 
-/// `raw_mutex_fair!(Type)`: implements `RawMutexFair` for a lock whose every release hands over to the first waiter; with `both:`
-/// also that of lock_api 0.4.
+/// `raw_mutex_fair!(Type)`: implements `RawMutexFair` for a lock whose every release hands over to the first waiter;
+/// with `both:` also that of lock_api 0.4.
 macro_rules! raw_mutex_fair {
     ($lock:ty) => {
         // SAFETY: `unlock` serves the first of the queue and lets nobody steal the lock, so it is the fair unlock.

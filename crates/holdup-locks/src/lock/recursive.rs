@@ -6,8 +6,8 @@
 //! | thread number | n ≥ 1 | held by that thread, taken n times |
 //!
 //! Invariants:
-//! 1. `owner` is written only by the thread that holds the inner lock: its own number after taking, 0 before releasing. So a
-//!    thread reads its own number there if and only if it holds the lock, however stale the value is otherwise.
+//! 1. `owner` is written only by the thread that holds the inner lock: its own number after taking, 0 before releasing.
+//!    So a thread reads its own number there if and only if it holds the lock, however stale the value is otherwise.
 //! 2. `depth` and `guard` are accessed only by the holder.
 //! 3. The inner lock is taken once, at depth 0 → 1, and released once, at 1 → 0.
 //!
@@ -43,15 +43,15 @@ const NOBODY: u32 = 0;
 /// assert!(!TREE.is_locked());
 /// ```
 ///
-/// It holds no data and does not implement `RawMutex`: a `Mutex` on it would hand out two `&mut` to the same value. For data use
-/// [`ReentrantMutex`](crate::ReentrantMutex), whose guards share.
+/// It holds no data and does not implement `RawMutex`: a `Mutex` on it would hand out two `&mut` to the same value. For
+/// data use [`ReentrantMutex`](crate::ReentrantMutex), whose guards share.
 ///
 /// # Cost
 /// The inner lock and one access to thread-local storage; each further level is an increment.
 ///
 /// # When not to use it
-/// Wherever the code can be arranged so that the lock is taken once: a function that runs under the lock of its caller cannot know
-/// what state the caller left half done.
+/// Wherever the code can be arranged so that the lock is taken once: a function that runs under the lock of its caller
+/// cannot know what state the caller left half done.
 ///
 /// # Panics
 /// A release by a thread that does not hold the lock panics in debug builds. The 2^32nd level panics.
@@ -65,11 +65,11 @@ pub struct Recursive<L: RawMutex> {
     guard: UnsafeCell<Option<L::Guard>>,
 }
 
-// SAFETY: `depth` and `guard` are accessed only by the thread that holds `inner` (invariant 2), which orders these accesses.
-// A guard that must stay on its thread does: the thread that took it is the one that gives it back.
+// SAFETY: `depth` and `guard` are accessed only by the thread that holds `inner` (invariant 2), which orders these
+// accesses. A guard that must stay on its thread does: the thread that took it is the one that gives it back.
 unsafe impl<L: RawMutex + Sync> Sync for Recursive<L> {}
-// SAFETY: moving the lock moves no acquisition: a guard inside is used again only by its own thread, or dropped with the
-// lock, which `RawMutex` requires to be safe.
+// SAFETY: moving the lock moves no acquisition: a guard inside is used again only by its own thread, or dropped with
+// the lock, which `RawMutex` requires to be safe.
 unsafe impl<L: RawMutex + Send> Send for Recursive<L> {}
 
 impl<L: RawMutex> Recursive<L> {
@@ -220,7 +220,8 @@ impl<L: RawMutex> Drop for RecursiveGuard<'_, L> {
     }
 }
 
-/// The thread number, as `lock_api::ReentrantMutex` asks for it: of lock_api 0.5, and of 0.4 with the feature `lock_api_04`.
+/// The thread number, as `lock_api::ReentrantMutex` asks for it: of lock_api 0.5, and of 0.4 with the feature
+/// `lock_api_04`.
 ///
 /// Cost: one access to thread-local storage. A forked child's thread keeps its number.
 pub struct ThreadId;

@@ -6,9 +6,10 @@
 //! | else | yes, a moment later | held; or released and about to wake one |
 //!
 //! Invariants:
-//! 1. The system admits one writer at a time; `held` is written by the holder alone. The lock cannot be asked whether it is held, so
-//!    `held` says it.
-//! 2. Only the thread that took it releases it, as the system demands; hence the guard cannot be sent to another thread.
+//! 1. The system admits one writer at a time; `held` is written by the holder alone. The lock cannot be asked whether
+//!    it is held, so `held` says it.
+//! 2. Only the thread that took it releases it, as the system demands; hence the guard cannot be sent to another
+//!    thread.
 //! 3. Where there is no SRWLOCK the lock is a `Futex`, always and for every thread.
 //!
 //! # Memory orderings
@@ -40,7 +41,8 @@ use crate::sys::{SysError, win32};
 /// Where turns matter: newcomers may pass waiters, so it starves as `Futex` does. No timed try.
 ///
 /// # Errors
-/// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex); [`SrwLock::create`] tells.
+/// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex);
+/// [`SrwLock::create`] tells.
 ///
 /// # Source
 /// Win32, AcquireSRWLockExclusive, since Windows Vista.

@@ -42,8 +42,8 @@ const KIND: Kind = Kind { call: "semget", make: kernel::sem_new, free: kernel::s
 /// Measured: not in the [table](crate#measured).
 ///
 /// # When not to use it
-/// Unless a process that dies must leave the lock free for a forked relative. Sets outlive processes that are killed (`ipcs -s` lists
-/// them), and a system has few.
+/// Unless a process that dies must leave the lock free for a forked relative. Sets outlive processes that are killed
+/// (`ipcs -s` lists them), and a system has few.
 ///
 /// # Errors
 /// If no semaphore can be made the lock silently works as [`Futex`](crate::Futex); [`SysvSem::create`] tells.
@@ -95,10 +95,7 @@ impl SysvSem {
 
     fn acquire_until(&self, deadline: DeadlineNs) -> bool {
         match self.semaphore() {
-            Ok(set) => {
-                kernel::sem_take(set, Some(deadline)).unwrap_or_else(|error| broken(NAME, error))
-                    == Taken::Yes
-            }
+            Ok(set) => kernel::sem_take(set, Some(deadline)).unwrap_or_else(|error| broken(NAME, error)) == Taken::Yes,
             Err(_) => self.object.stand_in.acquire_until(deadline),
         }
     }

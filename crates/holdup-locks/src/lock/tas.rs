@@ -22,13 +22,14 @@ const POLICY: SpinPolicy = SpinPolicy::DEFAULT.with_spin_on(SpinOn::Rmw);
 /// ```
 ///
 /// # Cost
-/// One atomic operation to take, one plain store to release. Each look of a waiter takes the line exclusively, also from the holder.
+/// One atomic operation to take, one plain store to release. Each look of a waiter takes the line exclusively, also
+/// from the holder.
 ///
 /// Measured: uncontended 0.45, tight 0.28 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
-/// With more than a few contenders, around sections that sleep, or where fairness matters; see [`Ttas`](crate::Ttas). Here for
-/// comparison.
+/// With more than a few contenders, around sections that sleep, or where fairness matters; see [`Ttas`](crate::Ttas).
+/// Here for comparison.
 ///
 /// # Source
 /// Anderson, "The performance of spin lock alternatives", IEEE TPDS 1990, section 2.

@@ -9,23 +9,24 @@
 //!  serving 7 ── held by 7     8, 9, 10 wait     next 11
 //! ```
 //!
-//! Both words lie in one aligned 8-byte unit, hence in one cache line: an arrival that draws its number has fetched what
-//! it will wait for.
+//! Both words lie in one aligned 8-byte unit, hence in one cache line: an arrival that draws its number has fetched
+//! what it will wait for.
 //!
 //! Invariants:
 //! 1. Every number is drawn once (`fetch_add`, or a compare-exchange in `try_acquire`), so one thread waits for each.
 //! 2. Only the holder moves `serving`, by one; so holders follow each other in the order of their numbers.
-//! 3. `serving` never passes `next`. `try_acquire` relies on it: `next` still equal to the `serving` it read before means
-//!    that the lock was free at that moment. (Both wrap; the argument fails only if 2^32 acquisitions pass in between.)
+//! 3. `serving` never passes `next`. `try_acquire` relies on it: `next` still equal to the `serving` it read before
+//!    means that the lock was free at that moment. (Both wrap; the argument fails only if 2^32 acquisitions pass in
+//!    between.)
 //!
 //! # Memory orderings
 //! The Release store to `serving` in `release` is read with Acquire in `acquire` and `try_acquire` and carries the
 //! section's writes (loom: `ticket`). Drawing is Relaxed: a number orders nothing but the queue.
 //!
 //! Waiting is proportional to the distance (Mellor-Crummey & Scott, ACM TOCS 1991, section 2.2: "ticket lock with
-//! proportional backoff"). A waiter that is far from its turn, or has looked often, gives the CPU away: the thread whose
-//! turn it is may need it. A lock that hands over in strict order still pays a context switch per turn once threads
-//! outnumber CPUs; `Mcs` and `Adaptive` do not.
+//! proportional backoff"). A waiter that is far from its turn, or has looked often, gives the CPU away: the thread
+//! whose turn it is may need it. A lock that hands over in strict order still pays a context switch per turn once
+//! threads outnumber CPUs; `Mcs` and `Adaptive` do not.
 
 use crate::sys::atomic::{AtomicU32, Ordering};
 use crate::sys::{spin_hint, yield_now};
@@ -54,7 +55,8 @@ const PATIENCE: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 ///
 /// # When not to use it
 /// With more threads than CPUs: strict order then costs a context switch per turn; [`Mcs`](crate::Mcs) and
-/// [`Adaptive`](crate::Adaptive) do without. Around sections that sleep. No timed variant: a drawn number cannot be given back.
+/// [`Adaptive`](crate::Adaptive) do without. Around sections that sleep. No timed variant: a drawn number cannot be
+/// given back.
 ///
 /// # Source
 /// Mellor-Crummey & Scott, ACM TOCS 1991, section 2.2.
@@ -98,9 +100,7 @@ impl Ticket {
     #[inline]
     fn try_acquire(&self) -> bool {
         let serving = self.serving.load(Ordering::Acquire);
-        self.next
-            .compare_exchange(serving, serving.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        self.next.compare_exchange(serving, serving.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     #[inline]

@@ -12,11 +12,11 @@
 //!
 //! # Memory orderings
 //! `acquire` and `try_acquire` take with Acquire; its partner is the Release store in `release`, which carries the
-//! section's writes (test: `mutual_exclusion` in tests/conformance.rs, and loom's `ttas`). The spin reads are Relaxed: they
-//! decide only whether to try.
+//! section's writes (test: `mutual_exclusion` in tests/conformance.rs, and loom's `ttas`). The spin reads are Relaxed:
+//! they decide only whether to try.
 //!
-//! Sources: Rudolph & Segall, "Dynamic decentralized cache schemes", ISCA 1984, section 4; Anderson, "The performance of
-//! spin lock alternatives", IEEE TPDS 1990, section 3; Intel, "Implementing Scalable Atomic Locks", 2009.
+//! Sources: Rudolph & Segall, "Dynamic decentralized cache schemes", ISCA 1984, section 4; Anderson, "The performance
+//! of spin lock alternatives", IEEE TPDS 1990, section 3; Intel, "Implementing Scalable Atomic Locks", 2009.
 
 use super::backoff::{SpinOn, SpinPolicy, Waiter};
 use crate::sys::atomic::{AtomicU32, Ordering};
@@ -62,16 +62,13 @@ mod sealed {
     }
 }
 
-/// Waits as `policy` says until the word is taken; or until `is_over` says so, which is asked before each pause: then false.
+/// Waits as `policy` says until the word is taken; or until `is_over` says so, which is asked before each pause: then
+/// false.
 ///
-/// The word may be of another kind, as glibc's is, for which the interposer waits with [`CompareExchange`]: all that is asked of it is
-/// that 0 is free.
+/// The word may be of another kind, as glibc's is, for which the interposer waits with [`CompareExchange`]: all that is
+/// asked of it is that 0 is free.
 #[inline]
-pub fn spin_backing_off<R: Rmw>(
-    word: &AtomicU32,
-    policy: SpinPolicy,
-    mut is_over: impl FnMut() -> bool,
-) -> bool {
+pub fn spin_backing_off<R: Rmw>(word: &AtomicU32, policy: SpinPolicy, mut is_over: impl FnMut() -> bool) -> bool {
     let mut waiter = Waiter::new(policy);
     while !is_over() {
         waiter.pause();
@@ -83,7 +80,8 @@ pub fn spin_backing_off<R: Rmw>(
     false
 }
 
-/// Test-and-test-and-set: spins on a read, backs off at random, then gives the CPU away: the spin lock to use if one must be. 12 bytes.
+/// Test-and-test-and-set: spins on a read, backs off at random, then gives the CPU away: the spin lock to use if one
+/// must be. 12 bytes.
 ///
 /// ```
 /// use holdup_locks::{Backoff, CompareExchange, Mutex, SpinPolicy, Ttas};
@@ -98,19 +96,20 @@ pub fn spin_backing_off<R: Rmw>(
 /// ```
 ///
 /// # Cost
-/// One atomic operation to take, one plain store to release: about half of what a lock costs that must find out on release whether
-/// anybody sleeps.
+/// One atomic operation to take, one plain store to release: about half of what a lock costs that must find out on
+/// release whether anybody sleeps.
 ///
 /// Measured: uncontended 0.45, tight 0.26, short 0.91, even 0.49, crowded 0.91 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// * Sections that sleep, do I/O or last longer than a few microseconds: waiters burn CPU time and never sleep.
-/// * Where anybody must get through: the thread nearest to the line wins, again and again. In the starvation probe it is
-///   among the least fair.
+/// * Where anybody must get through: the thread nearest to the line wins, again and again. In the starvation probe it
+///   is among the least fair.
 /// * Threads of different real-time priorities on one CPU: the waiter may keep the holder from running, for ever.
 ///
 /// # Source
-/// Rudolph & Segall, ISCA 1984, section 4; Anderson, IEEE TPDS 1990, section 3; Intel, "Implementing Scalable Atomic Locks", 2009.
+/// Rudolph & Segall, ISCA 1984, section 4; Anderson, IEEE TPDS 1990, section 3; Intel, "Implementing Scalable Atomic
+/// Locks", 2009.
 #[repr(C)] // C programs initialise it.
 pub struct Ttas<R: Rmw = Exchange> {
     word: AtomicU32,

@@ -11,12 +11,12 @@
 //! 2. A waiter sleeps only on `CONTENDED`, and a thread that has waited takes the lock as `CONTENDED`: it cannot know
 //!    whether others sleep.
 //! 3. Whoever replaces `CONTENDED` by `UNLOCKED` wakes one, who by 2 keeps the word contended for the next.
-//! 4. `WaitOnAddress` does not say why it returned, so every return is followed by a try; a waiter that gives up has tried once more
-//!    after its last sleep, so a wake that it may have consumed is not lost.
+//! 4. `WaitOnAddress` does not say why it returned, so every return is followed by a try; a waiter that gives up has
+//!    tried once more after its last sleep, so a wake that it may have consumed is not lost.
 //!
 //! # Memory orderings
-//! Acquire on every take, Release in `release`; the pair carries the section's writes (loom: `wait_on_address`, which sleeps by
-//! the model's own means). `mutual_exclusion` in tests/conformance.rs holds it under Wine.
+//! Acquire on every take, Release in `release`; the pair carries the section's writes (loom: `wait_on_address`, which
+//! sleeps by the model's own means). `mutual_exclusion` in tests/conformance.rs holds it under Wine.
 //!
 //! Source: Win32, WaitOnAddress, since Windows 8; Drepper, "Futexes Are Tricky" (2011), section 6.
 
@@ -27,7 +27,8 @@ const UNLOCKED: u32 = 0;
 const LOCKED: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// Three-state mutex on `WaitOnAddress`, barging: what a program on Windows writes in the place of a futex mutex. 4 bytes.
+/// Three-state mutex on `WaitOnAddress`, barging: what a program on Windows writes in the place of a futex mutex. 4
+/// bytes.
 ///
 /// ```
 /// use holdup_locks::{Mutex, WaitOnAddress};
@@ -38,7 +39,8 @@ const CONTENDED: u32 = 2;
 /// ```
 ///
 /// # Cost
-/// A compare-exchange and an exchange when free. It sleeps on the word itself, where `Futex` on Windows keeps a table of waiters in between.
+/// A compare-exchange and an exchange when free. It sleeps on the word itself, where `Futex` on Windows keeps a table
+/// of waiters in between.
 ///
 /// Measured: not in the [table](crate#measured).
 ///

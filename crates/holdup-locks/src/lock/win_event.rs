@@ -15,8 +15,8 @@
 //! The system calls are full barriers on both sides; nothing of ours orders the section. `mutual_exclusion` in
 //! tests/conformance.rs holds it, under Wine.
 //!
-//! Source: Win32, CreateEvent, SetEvent; compared with the mutex by Hart (1998), who found it marginally faster: there is no
-//! owner to keep.
+//! Source: Win32, CreateEvent, SetEvent; compared with the mutex by Hart (1998), who found it marginally faster: there
+//! is no owner to keep.
 
 use super::handle::handle_lock;
 use super::kernel::{Kind, Object, broken};
@@ -40,10 +40,12 @@ handle_lock! {
     /// Measured: not in the [table](crate#measured).
     ///
     /// # When not to use it
-    /// Between threads of one process every lock in user space is the better choice; this one is here to show the difference.
+    /// Between threads of one process every lock in user space is the better choice; this one is here to show the
+    /// difference.
     ///
     /// # Errors
-    /// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex); [`WinEvent::create`] tells.
+    /// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex);
+    /// [`WinEvent::create`] tells.
     ///
     /// # Source
     /// Win32, CreateEvent, SetEvent; Hart (1998) found it marginally faster than the mutex: there is no owner to keep.

@@ -10,15 +10,17 @@
 //!
 //! Invariants: those of kernel.rs, and
 //! 1. The kernel admits one owner at a time; `depth` is written by the owner alone.
-//! 2. As a `RawMutex` it is not recursive, though the object is: a take that finds `depth` above 0 is the owner's own second
-//!    one, and gives its level back at once. `try_lock` then fails; `lock`, which could only wait for itself, panics.
+//! 2. As a `RawMutex` it is not recursive, though the object is: a take that finds `depth` above 0 is the owner's own
+//!    second one, and gives its level back at once. `try_lock` then fails; `lock`, which could only wait for itself,
+//!    panics.
 //! 3. Only the owner's thread releases; hence the guard cannot be sent to another thread.
-//! 4. A thread that ends while it owns the mutex abandons it: the next one has it, at depth 1. Nobody else can be in the
-//!    section then, as the guard could not leave its thread.
+//! 4. A thread that ends while it owns the mutex abandons it: the next one has it, at depth 1. Nobody else can be in
+//!    the section then, as the guard could not leave its thread.
 //!
 //! # Memory orderings
-//! The system calls are full barriers on both sides; nothing of ours orders the section. `depth` is Relaxed: its writers are
-//! ordered by the mutex, and to others it is a hint. `mutual_exclusion` in tests/conformance.rs holds it, under Wine.
+//! The system calls are full barriers on both sides; nothing of ours orders the section. `depth` is Relaxed: its
+//! writers are ordered by the mutex, and to others it is a hint. `mutual_exclusion` in tests/conformance.rs holds it,
+//! under Wine.
 //!
 //! Source: Win32, CreateMutex, ReleaseMutex; the third way of Hart (1998).
 
@@ -45,11 +47,12 @@ const KIND: Kind = Kind { call: "CreateMutexW", make: win32::mutex_new, free: wi
 /// Measured: not in the [table](crate#measured).
 ///
 /// # When not to use it
-/// Between threads of one process: every lock in user space is the better choice. It is for programs whose threads take it recursively as Win32's is
-/// ([`WinMutex::enter`]), and for comparison.
+/// Between threads of one process: every lock in user space is the better choice. It is for programs whose threads take
+/// it recursively as Win32's is ([`WinMutex::enter`]), and for comparison.
 ///
 /// # Errors
-/// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex); [`WinMutex::create`] tells.
+/// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex);
+/// [`WinMutex::create`] tells.
 ///
 /// # Source
 /// Win32, CreateMutex, ReleaseMutex; the third way of Hart (1998).
@@ -118,7 +121,8 @@ impl WinMutex {
     fn give(&self, object: u64) {
         let depth = self.depth.load(Ordering::Relaxed);
         debug_assert!(depth != 0, "holdup-locks: {NAME} lock released while free");
-        // Before the kernel gives it on: the next owner writes too. A stranger, whom only the kernel can tell, puts it back.
+        // Before the kernel gives it on: the next owner writes too. A stranger, whom only the kernel can tell, puts it
+        // back.
         self.depth.store(depth.wrapping_sub(1), Ordering::Relaxed);
         match win32::mutex_give(object) {
             Ok(()) => {}

@@ -8,7 +8,8 @@
 //! | 0 | held; waiters sleep in the kernel |
 //!
 //! Invariants: those of kernel.rs, and
-//! 1. Only the holder adds one, to a count that is 0; so one wait succeeds per release. The kernel refuses a second one.
+//! 1. Only the holder adds one, to a count that is 0; so one wait succeeds per release. The kernel refuses a second
+//!    one.
 //! 2. The kernel takes and gives under its own lock; a lost wake-up would be the kernel's.
 //!
 //! # Memory orderings
@@ -39,10 +40,12 @@ handle_lock! {
     /// Measured: not in the [table](crate#measured).
     ///
     /// # When not to use it
-    /// For mutual exclusion in programs: what a semaphore can do more (counts above one, other processes) a lock does not need. Here for comparison.
+    /// For mutual exclusion in programs: what a semaphore can do more (counts above one, other processes) a lock does
+    /// not need. Here for comparison.
     ///
     /// # Errors
-    /// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex); [`WinSemaphore::create`] tells.
+    /// Where this cannot be had (another system, no handle left), the lock silently works as [`Futex`](crate::Futex);
+    /// [`WinSemaphore::create`] tells.
     ///
     /// # Source
     /// Win32, CreateSemaphore, ReleaseSemaphore; compared with the mutex by Hart (1998).

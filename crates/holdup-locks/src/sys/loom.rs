@@ -85,8 +85,8 @@ pub(super) fn now_ns() -> u64 {
 
 /// loom's atomics made at first use, because a lock's `INIT` is a constant and loom's constructors are not.
 ///
-/// Making one counts as an exclusive access, so it must happen before threads share the atomic: `make_atomics!` does it for
-/// a lock's fields, and whoever builds a queue node names its fields there too.
+/// Making one counts as an exclusive access, so it must happen before threads share the atomic: `make_atomics!` does it
+/// for a lock's fields, and whoever builds a queue node names its fields there too.
 pub(super) mod atomic {
     #[allow(unused_imports, reason = "the same names as core's")]
     pub use ::loom::sync::atomic::fence;

@@ -1,4 +1,5 @@
-//! The rows of the registry that only one system has: that system's kernel objects, and the locks that it gives to programs.
+//! The rows of the registry that only one system has: that system's kernel objects, and the locks that it gives to
+//! programs.
 //!
 //! Their types exist everywhere, so that programs compile everywhere; on another system they work as `Futex`, and their
 //! `create` says so. `for_each_lock!` hands its rows on to the macro here, which adds these.

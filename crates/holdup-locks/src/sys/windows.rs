@@ -1,8 +1,9 @@
 //! Windows: parking on `WaitOnAddress`, the performance counter as clock, and the Win32 objects.
 //!
-//! `WaitOnAddress` wakes without a reason, counts nobody and knows no bitset. So a waiter stands in a table keyed by the
-//! address it waits for, and sleeps on a word of its own: the parking contract's exact outcomes come from the table, and the
-//! kernel's call only sends to sleep and wakes. The lock `wait-on-address` sleeps on its word without the table.
+//! `WaitOnAddress` wakes without a reason, counts nobody and knows no bitset. So a waiter stands in a table keyed by
+//! the address it waits for, and sleeps on a word of its own: the parking contract's exact outcomes come from the
+//! table, and the kernel's call only sends to sleep and wakes. The lock `wait-on-address` sleeps on its word without
+//! the table.
 
 pub(crate) mod object;
 
@@ -61,7 +62,8 @@ impl Bucket {
         }
     }
 
-    /// Takes out of the list whom `keep` refuses. `keep` may end the waiter that it refuses: it is not touched afterwards.
+    /// Takes out of the list whom `keep` refuses. `keep` may end the waiter that it refuses: it is not touched
+    /// afterwards.
     fn retain(&mut self, mut keep: impl FnMut(&Waiter) -> bool) {
         let mut kept: *const Waiter = ptr::null();
         let mut here = self.first;

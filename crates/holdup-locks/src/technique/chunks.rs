@@ -17,8 +17,8 @@
 //! Invariants:
 //! 1. A claim moves `position` forward by one atomic read-modify-write, so two claims never overlap.
 //! 2. `start + offset` is formed only for `offset < len`, so nothing overflows, whatever the range.
-//! 3. `fixed`: once `position >= claims` is seen, no thread adds again; at most one overshoot per thread is possible, and
-//!    wrapping around would take 2^64 claims.
+//! 3. `fixed`: once `position >= claims` is seen, no thread adds again; at most one overshoot per thread is possible,
+//!    and wrapping around would take 2^64 claims.
 //!
 //! Memory orderings: everything is `Relaxed`. A claim says who works on an index and carries no data; what the bodies
 //! write reaches others through the join at the end of the loop. Exactly-once needs only the atomicity of the
@@ -54,15 +54,17 @@ use crate::sys::atomic::{AtomicU64, Ordering};
 /// ```
 ///
 /// # Cost
-/// One load and one fetch-add (fixed) or compare-exchange (guided) per chunk, on a line that all threads share: the price of a
-/// travelling line, some 100 ns where another CPU had it. Choose chunks that work for a microsecond at least.
+/// One load and one fetch-add (fixed) or compare-exchange (guided) per chunk, on a line that all threads share: the
+/// price of a travelling line, some 100 ns where another CPU had it. Choose chunks that work for a microsecond at
+/// least.
 ///
 /// # When not to use it
-/// Bodies of equal, known length on idle CPUs: split the range once, up front, at no cost. Nested parallelism or work that makes
-/// more work: a work-stealing pool.
+/// Bodies of equal, known length on idle CPUs: split the range once, up front, at no cost. Nested parallelism or work
+/// that makes more work: a work-stealing pool.
 ///
 /// # Source
-/// Polychronopoulos & Kuck, "Guided self-scheduling", IEEE Transactions on Computers C-36(12), 1987, section III; Kraus (2014).
+/// Polychronopoulos & Kuck, "Guided self-scheduling", IEEE Transactions on Computers C-36(12), 1987, section III; Kraus
+/// (2014).
 pub struct Chunks {
     /// Alone on its line: the fields below are read by every claim and must not move with it.
     position: CachePadded<AtomicU64>,
@@ -137,12 +139,7 @@ impl Chunks {
                 return None;
             }
             let chunk = left.div_ceil(threads).max(min_chunk).min(left);
-            match self.position.compare_exchange_weak(
-                offset,
-                offset + chunk,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
+            match self.position.compare_exchange_weak(offset, offset + chunk, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(self.range_at(offset, chunk)),
                 Err(seen) => offset = seen,
             }

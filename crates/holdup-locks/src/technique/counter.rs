@@ -34,8 +34,9 @@ use crate::sys::thread_id;
 /// ```
 ///
 /// # Cost
-/// `add` is one fetch-add on a line that stays with its CPU (wait-free on CPUs with an atomic add) and one access to thread-local storage; one
-/// shared counter's line travels as soon as two threads use it. `sum` reads `N` lines. `N` times 128 bytes: 8 KiB by default.
+/// `add` is one fetch-add on a line that stays with its CPU (wait-free on CPUs with an atomic add) and one access to
+/// thread-local storage; one shared counter's line travels as soon as two threads use it. `sum` reads `N` lines. `N`
+/// times 128 bytes: 8 KiB by default.
 ///
 /// # When not to use it
 /// * The sum is read as often as it is written.
@@ -62,7 +63,8 @@ impl<const N: usize> ShardedCounter<N> {
         self.cell().fetch_add(amount.cast_unsigned(), Ordering::Relaxed);
     }
 
-    /// Subtracts `amount`, wrapping on overflow. A cell may go below zero, as when one thread adds and another subtracts.
+    /// Subtracts `amount`, wrapping on overflow. A cell may go below zero, as when one thread adds and another
+    /// subtracts.
     #[inline]
     pub fn sub(&self, amount: i64) {
         self.cell().fetch_sub(amount.cast_unsigned(), Ordering::Relaxed);

@@ -11,19 +11,21 @@
 //! | `bell` | counts rings; sleepers sleep on it, each under the bit `ticket % 32` |
 //!
 //! Invariants:
-//! 1. A thread passes when its ticket is below `admitted`. So at most `limit` are inside, and who came first passes first.
+//! 1. A thread passes when its ticket is below `admitted`. So at most `limit` are inside, and who came first passes
+//!    first.
 //! 2. `admitted - limit` is the number of passes given back, whatever `set_limit` does: both move by the same amount.
-//! 3. A sleeper read the bell *before* it found its ticket too high; who raises `admitted` rings the bell *after*. So either
-//!    the bell changed, and the sleep does not begin, or the ring finds the sleeper. No wake-up is lost.
+//! 3. A sleeper read the bell *before* it found its ticket too high; who raises `admitted` rings the bell *after*. So
+//!    either the bell changed, and the sleep does not begin, or the ring finds the sleeper. No wake-up is lost.
 //! 4. Nobody rings when nobody waits: a pass given back finds `tickets <= admitted` and stays in user space.
 //! 5. Both counters have 64 bits and never wrap in practice: a thread may be switched out for any time between its
 //!    ticket and its pass.
 //!
-//! Memory orderings: `tickets` and `admitted` are `SeqCst` in `enter` and `leave`: each writes one and then reads the other
-//! (store buffering), and at least one of the two must see the other's write, or a thread sleeps for ever: the loom test
-//! `gate_loses_no_wake_up` fails when both reads are weakened. The add to `admitted` in `leave` is also the release, and the
-//! read in `enter` the acquire, that carry what the leaver did inside to the next one: `gate_carries_data` (loom). The bell's
-//! add is `Release` and its load `Acquire` for invariant 3: `gate_loses_no_wake_up`.
+//! Memory orderings: `tickets` and `admitted` are `SeqCst` in `enter` and `leave`: each writes one and then reads the
+//! other (store buffering), and at least one of the two must see the other's write, or a thread sleeps for ever: the
+//! loom test `gate_loses_no_wake_up` fails when both reads are weakened. The add to `admitted` in `leave` is also the
+//! release, and the read in `enter` the acquire, that carry what the leaver did inside to the next one:
+//! `gate_carries_data` (loom). The bell's add is `Release` and its load `Acquire` for invariant 3:
+//! `gate_loses_no_wake_up`.
 //!
 //! Cost and when not to use it: see [`Gate`].
 
@@ -52,13 +54,14 @@ use crate::sys::{ANY, wait, wake};
 /// ```
 ///
 /// # Cost
-/// Two atomic adds and two loads for `enter` and leaving together when the gate is open, about as much as a mutex; a sleep and a wake-up
-/// in the kernel, several microseconds, when it is full.
+/// Two atomic adds and two loads for `enter` and leaving together when the gate is open, about as much as a mutex; a
+/// sleep and a wake-up in the kernel, several microseconds, when it is full.
 ///
 /// # When not to use it
 /// * Around work shorter than that sleep: take [`Gated`](super::Gated), which does not put a thread to sleep each time.
 /// * Where a pass is taken while holding a lock that those inside need: they would wait for you, and you for them.
-/// * Around work that blocks for long: its place stays taken. A thread that enters twice takes two places and can wait for itself.
+/// * Around work that blocks for long: its place stays taken. A thread that enters twice takes two places and can wait
+///   for itself.
 /// * As a first cure: as many threads as CPUs and a queue of work do the same for nothing.
 ///
 /// # Source
@@ -97,8 +100,7 @@ impl Gate {
         let mut ticket = self.tickets.load(Ordering::Relaxed);
         // The load of `admitted` decides: if the limit sinks before the exchange, this thread came in before that.
         while may_pass(ticket, self.admitted.load(Ordering::Acquire)) {
-            match self.tickets.compare_exchange_weak(ticket, ticket + 1, Ordering::Relaxed, Ordering::Relaxed)
-            {
+            match self.tickets.compare_exchange_weak(ticket, ticket + 1, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(Pass { gate: self, stays_on_its_thread: PhantomData }),
                 Err(seen) => ticket = seen,
             }
@@ -137,7 +139,8 @@ impl Gate {
     ///
     /// # Safety
     ///
-    /// The calling thread is inside by a pass that it gave to [`core::mem::forget`], and has not given this place back yet.
+    /// The calling thread is inside by a pass that it gave to [`core::mem::forget`], and has not given this place back
+    /// yet.
     #[inline]
     pub unsafe fn leave_forgotten(&self) {
         self.leave_raw();

@@ -32,13 +32,13 @@
 //!    thread with `k` others before it in the line gets its place after at most `(k + 1) * TURN` places were given
 //!    back, not counting those given back while a hand-over waits for its new owner to run; with `ACTIVE` = 1 there are
 //!    none, and the bound holds for the lock itself. With more, the inner lock decides among `ACTIVE` threads, and the
-//!    whole is as fair as that lock is for so few. One gap: a front admitted at the very moment the next thread joins may
-//!    clear `WAITS`; the joiner sets it again as soon as it runs, and its turns count from there.
+//!    whole is as fair as that lock is for so few. One gap: a front admitted at the very moment the next thread joins
+//!    may clear `WAITS`; the joiner sets it again as soon as it runs, and its turns count from there.
 //!
-//! Memory orderings: an exchange that takes a place is `Acquire`, one that gives it back `Release`: with `ACTIVE` = 1 they
-//! would carry the data even without the inner lock. The bell's add is `Release` and its load `Acquire`, so that a front
-//! that hears a ring also sees why (invariant 4); loom runs read-modify-writes in order and cannot show this one missing.
-//! Tests: `gated_bounds_waiting`, `gated_gives_everyone_a_share`, and of the transitions `gated::tests`; loom:
+//! Memory orderings: an exchange that takes a place is `Acquire`, one that gives it back `Release`: with `ACTIVE` = 1
+//! they would carry the data even without the inner lock. The bell's add is `Release` and its load `Acquire`, so that a
+//! front that hears a ring also sees why (invariant 4); loom runs read-modify-writes in order and cannot show this one
+//! missing. Tests: `gated_bounds_waiting`, `gated_gives_everyone_a_share`, and of the transitions `gated::tests`; loom:
 //! `gated_excludes_and_wakes` (fails without `RUNG`), `gated_hands_over`, `gated_keeps_its_line_moving`.
 //!
 //! Cost and when not to use it: see [`Gated`].
@@ -78,9 +78,9 @@ const SPINS: u32 = if cfg!(loom) { 0 } else { 40 };
 /// ```
 ///
 /// # Cost
-/// Two compare-exchanges on top of the inner lock, which about doubles the price of a fast one. 32 bytes and the inner lock. No system call
-/// unless somebody sleeps; with one place and sleepers, one wake-up each time the front has slept, and one switch every `TURN`
-/// acquisitions.
+/// Two compare-exchanges on top of the inner lock, which about doubles the price of a fast one. 32 bytes and the inner
+/// lock. No system call unless somebody sleeps; with one place and sleepers, one wake-up each time the front has slept,
+/// and one switch every `TURN` acquisitions.
 ///
 /// # When not to use it
 /// * In front of a lock that keeps its spinners few by itself ([`Adaptive`](crate::Adaptive)): a gate only costs there.
@@ -105,8 +105,8 @@ pub struct GatedState<S> {
 }
 
 impl<L, const ACTIVE: u32, const TURN: u32> Gated<L, ACTIVE, TURN> {
-    /// An inner lock without any state keeps nobody out: then this is the gate alone, which several threads pass at once, and there
-    /// is no holder to check.
+    /// An inner lock without any state keeps nobody out: then this is the gate alone, which several threads pass at
+    /// once, and there is no holder to check.
     const EXCLUDES: bool = size_of::<L>() != 0;
 
     /// How many threads sleep in the line or are about to; a moment's value.
@@ -119,8 +119,7 @@ impl<L, const ACTIVE: u32, const TURN: u32> Gated<L, ACTIVE, TURN> {
     fn try_take_place(&self) -> bool {
         let mut places = self.places.load(Ordering::Relaxed);
         while places & TAKEN < ACTIVE {
-            match self.places.compare_exchange_weak(places, places + 1, Ordering::Acquire, Ordering::Relaxed)
-            {
+            match self.places.compare_exchange_weak(places, places + 1, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(seen) => places = seen,
             }
@@ -343,11 +342,7 @@ mod tests {
         let (handed, rung) = Scene::given_back(twice + 1);
         assert!(rung);
         assert_eq!(handed, 2 | WAITS | HANDED, "the place stays taken");
-        assert_eq!(
-            Scene::given_back(handed),
-            (1 | WAITS | HANDED, false),
-            "a hand-over is awaited before the next"
-        );
+        assert_eq!(Scene::given_back(handed), (1 | WAITS | HANDED, false), "a hand-over is awaited before the next");
         assert_eq!(Scene::seen_by_front(handed, false), (2, true));
     }
 

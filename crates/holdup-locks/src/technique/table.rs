@@ -1,7 +1,7 @@
 //! A fixed table of locks for any number of objects: a key picks its lock by hash.
 //!
-//! What: `N` locks, each alone on its cache lines. An address (or any 64-bit key) is hashed to one of them. The same key
-//! always meets the same lock; two different keys share one with probability `1/N`. A million entries need no
+//! What: `N` locks, each alone on its cache lines. An address (or any 64-bit key) is hashed to one of them. The same
+//! key always meets the same lock; two different keys share one with probability `1/N`. A million entries need no
 //! million locks, and an entry can be deleted safely, because its lock does not live inside it (Emmons, 2001).
 //!
 //! ```text
@@ -46,10 +46,10 @@ use super::{CachePadded, Slot, mix};
 /// That of the lock; the hash hides behind its first atomic instruction. 128 bytes per slot, 32 KiB for 256.
 ///
 /// # When not to use it
-/// Few long-lived objects are better off with a lock each. And **two keys may share a slot**: `table.lock(b)` while holding the guard of
-/// `table.lock(a)` waits for itself once in `N` pairs of keys, and two threads that nest in different orders can wait for each other.
-/// Users of striped locks have met this in production (google/guava issue 2653). Take both at once with
-/// [`lock_many`](LockTable::lock_many).
+/// Few long-lived objects are better off with a lock each. And **two keys may share a slot**: `table.lock(b)` while
+/// holding the guard of `table.lock(a)` waits for itself once in `N` pairs of keys, and two threads that nest in
+/// different orders can wait for each other. Users of striped locks have met this in production (google/guava issue
+/// 2653). Take both at once with [`lock_many`](LockTable::lock_many).
 ///
 /// # Panics
 /// Debug builds notice that a thread would wait for itself, and panic with a message that says so.
@@ -72,7 +72,8 @@ impl<L: RawMutex, const N: usize> LockTable<L, N> {
     ///
     /// # Panics
     ///
-    /// In debug builds, when this thread already holds the key's slot, by this key or another: it would wait for itself.
+    /// In debug builds, when this thread already holds the key's slot, by this key or another: it would wait for
+    /// itself.
     #[inline]
     #[track_caller]
     pub fn lock(&self, key: u64) -> TableGuard<'_, L> {

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdup_control::{
-    ENV, Fallback, Figures, LockRecord, MAGIC, Policy, Profile, RULE_OBJECT, Rule, SETTINGS_FILE,
-    STATE_OTHER, STATE_SERVES, Settings, ThreadSlot, VERSION,
+    ENV, Fallback, Figures, LockRecord, MAGIC, Policy, Profile, RULE_OBJECT, Rule, SETTINGS_FILE, STATE_OTHER,
+    STATE_SERVES, Settings, ThreadSlot, VERSION,
 };
 
 const POLICIES: [Policy; 8] = [
@@ -48,12 +48,7 @@ fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/interposer");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut command = Command::new("gcc");
-    command
-        .args(["-O1", "-g", "-Wall", "-pthread"])
-        .args(flags)
-        .arg(folder.join(source))
-        .arg("-o")
-        .arg(&program);
+    command.args(["-O1", "-g", "-Wall", "-pthread"]).args(flags).arg(folder.join(source)).arg("-o").arg(&program);
     assert!(command.status().expect("gcc compiles the fixtures").success(), "{source}");
     program
 }
@@ -122,10 +117,7 @@ impl Control {
 
     fn seen(&self) -> Vec<Seen> {
         let files = fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().path());
-        files
-            .filter(|path| !path.ends_with(SETTINGS_FILE))
-            .map(|path| Seen(fs::read(path).unwrap()))
-            .collect()
+        files.filter(|path| !path.ends_with(SETTINGS_FILE)).map(|path| Seen(fs::read(path).unwrap())).collect()
     }
 }
 
@@ -184,10 +176,7 @@ impl Seen {
 fn under_every_policy(words: &[&str]) {
     for policy in POLICIES {
         let seen = Control::new(policy, Profile::Off).check(words);
-        assert!(
-            seen.iter().any(|seen| seen.state() == STATE_SERVES && seen.acquisitions() > 0),
-            "{policy:?}"
-        );
+        assert!(seen.iter().any(|seen| seen.state() == STATE_SERVES && seen.acquisitions() > 0), "{policy:?}");
     }
     Control::new(Policy::Throttle(1), Profile::Sampled).check(words);
     Control::new(Policy::Capped(1), Profile::Full).check(words);
@@ -253,8 +242,7 @@ fn policies_change_while_threads_wait() {
             if let Some(status) = child.try_wait().unwrap() {
                 break status;
             }
-            control
-                .write(offset_of!(Settings, policy), &POLICIES[turn % POLICIES.len()].pack().to_ne_bytes());
+            control.write(offset_of!(Settings, policy), &POLICIES[turn % POLICIES.len()].pack().to_ne_bytes());
             turn += 1;
             std::thread::sleep(std::time::Duration::from_millis(2));
         };
@@ -393,12 +381,9 @@ fn read_write_and_spin_locks_are_counted() {
 
 #[test]
 fn the_watchdog_sets_a_stuck_lock_back() {
-    for policy in
-        [Policy::SpinPark(10), Policy::Ttas, Policy::Capped(1), Policy::Throttle(1), Policy::Throttle(2)]
-    {
+    for policy in [Policy::SpinPark(10), Policy::Ttas, Policy::Capped(1), Policy::Throttle(1), Policy::Throttle(2)] {
         let control = Control::new(policy, Profile::Off);
-        let seen =
-            &control.with(offset_of!(Settings, watchdog_ms), &100u32.to_ne_bytes()).check(&["stuck"])[0];
+        let seen = &control.with(offset_of!(Settings, watchdog_ms), &100u32.to_ne_bytes()).check(&["stuck"])[0];
         assert_eq!(seen.u64(offset_of!(Figures, watchdog_trips)), 1, "{policy:?}");
         assert_eq!(seen.lock(0, offset_of!(LockRecord, tripped)) as u32, 1);
         let own = seen.lock(0, offset_of!(LockRecord, policy)) as u32;
@@ -414,8 +399,8 @@ fn locks_beyond_the_records_share_the_last() {
     assert_eq!(seen.acquisitions(), 20_100);
     assert_eq!(seen.locks(), holdup_control::LOCKS - 1);
     let last = holdup_control::LOCKS - 1;
-    let counted = seen.all(offset_of!(LockRecord, acquisitions))
-        + seen.lock(last, offset_of!(LockRecord, acquisitions));
+    let counted =
+        seen.all(offset_of!(LockRecord, acquisitions)) + seen.lock(last, offset_of!(LockRecord, acquisitions));
     assert!(counted > 8000 && counted <= 20_100, "{counted}");
     assert_eq!(seen.u64(offset_of!(Figures, locks_beyond)), 20_001 - last as u64);
 }
@@ -432,8 +417,7 @@ fn a_rule_is_for_its_lock_alone() {
         .with(rule + offset_of!(Rule, start), &offset.to_ne_bytes())
         .with(rule + offset_of!(Rule, len), &40u64.to_ne_bytes())
         .check(&["rules"])[0];
-    let mut own: Vec<u32> =
-        (0..seen.locks()).map(|at| seen.lock(at, offset_of!(LockRecord, policy)) as u32).collect();
+    let mut own: Vec<u32> = (0..seen.locks()).map(|at| seen.lock(at, offset_of!(LockRecord, policy)) as u32).collect();
     own.sort_unstable();
     assert_eq!(own, [Policy::Throttle(2).pack(), u32::MAX]);
 }

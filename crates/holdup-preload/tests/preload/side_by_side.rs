@@ -1,5 +1,5 @@
-//! A policy that is a lock of holdup-locks waits as that lock does: both go through the same scenes, and what is seen of a waiter, and of
-//! the word, must be the same.
+//! A policy that is a lock of holdup-locks waits as that lock does: both go through the same scenes, and what is seen
+//! of a waiter, and of the word, must be the same.
 #![allow(unsafe_code, reason = "locks are driven through their unsafe interfaces")]
 
 use std::cell::UnsafeCell;
@@ -143,7 +143,8 @@ fn scenes<S: Side>(side: &S) -> String {
     seen + &format!("; free: word {}", side.word())
 }
 
-/// What the waiter does once it has made up its mind: it sleeps, or it has run for longer than anybody spins who means to sleep.
+/// What the waiter does once it has made up its mind: it sleeps, or it has run for longer than anybody spins who means
+/// to sleep.
 fn settled(thread: &AtomicU32) -> &'static str {
     const DECIDED_NS: u64 = 5_000_000;
     loop {

@@ -136,8 +136,7 @@ impl<'a> File<'a> {
         let (attrs, data, _types) = (section(&mut header)?, section(&mut header)?, section(&mut header)?);
         let flags: Vec<u64> = (0..4).map_while(|_| header.u64()).collect();
         let attrs = attributes(bytes, attrs, attr_size, order)?;
-        let ids =
-            attrs.iter().enumerate().flat_map(|(at, (_, ids))| ids.iter().map(move |id| (*id, at))).collect();
+        let ids = attrs.iter().enumerate().flat_map(|(at, (_, ids))| ids.iter().map(move |id| (*id, at))).collect();
         let records_at = usize::try_from(data.0).ok().filter(|at| *at <= bytes.len())?;
         // perf writes the length of the records last: 0 means that it was killed.
         let end = data.0.checked_add(data.1).and_then(|end| usize::try_from(end).ok());
@@ -209,13 +208,9 @@ fn attribute(bytes: &[u8], order: Order) -> Option<Attr> {
     })
 }
 
-/// The sections behind the records: a table of places, one for each bit that is set. Those outside the file are left out.
-fn features(
-    bytes: &[u8],
-    table: usize,
-    set: impl Iterator<Item = u32>,
-    order: Order,
-) -> BTreeMap<u32, &[u8]> {
+/// The sections behind the records: a table of places, one for each bit that is set. Those outside the file are left
+/// out.
+fn features(bytes: &[u8], table: usize, set: impl Iterator<Item = u32>, order: Order) -> BTreeMap<u32, &[u8]> {
     let mut table = Bytes::new(bytes.get(table..).unwrap_or_default(), order);
     set.filter_map(|bit| {
         let place = (table.u64()?, table.u64()?);

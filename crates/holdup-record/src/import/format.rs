@@ -1,4 +1,5 @@
-//! The formats of tracepoints, as the file itself brings them: where each field lies in a raw record differs from kernel to kernel.
+//! The formats of tracepoints, as the file itself brings them: where each field lies in a raw record differs from
+//! kernel to kernel.
 
 use rustc_hash::FxHashMap;
 

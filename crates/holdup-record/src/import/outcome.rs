@@ -52,10 +52,12 @@ impl fmt::Display for ImportError {
                 write!(f, "this is no perf.data file but {what}")
             }
             ImportError::Foreign { looks_like: None } => f.write_str(
-                "this is no perf.data file: it should begin with PERFILE2; `perf sched record -o perf.data COMMAND` makes one",
+                "this is no perf.data file: it should begin with PERFILE2; `perf sched record -o perf.data COMMAND` \
+                 makes one",
             ),
             ImportError::Pipe => f.write_str(
-                "this perf.data was written into a pipe; `perf inject -i FILE -o perf.data` turns it into one that can be read",
+                "this perf.data was written into a pipe; `perf inject -i FILE -o perf.data` turns it into one that \
+                 can be read",
             ),
             ImportError::Compressed => f.write_str(
                 "the records of this perf.data are compressed; `perf inject -i FILE -o perf.data` unpacks them, \

@@ -1,4 +1,5 @@
-//! Which threads of a perf.data file are shown: perf records whole machines, and few people want to read about all of one.
+//! Which threads of a perf.data file are shown: perf records whole machines, and few people want to read about all of
+//! one.
 
 use rustc_hash::FxHashSet;
 
@@ -32,7 +33,8 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// The threads of a file that belong to a scope; `None` if all do. `order` has time and place of the file's records.
+    /// The threads of a file that belong to a scope; `None` if all do. `order` has time and place of the file's
+    /// records.
     pub fn of(file: &File<'_>, scope: &Scope, order: &[(u64, usize)]) -> Result<Option<Self>, ImportError> {
         let tasks: Vec<Task> = order.iter().filter_map(|(_, at)| Task::read(file, *at)).collect();
         let roots = match scope {
@@ -56,8 +58,7 @@ impl Threads {
                 tids.insert(task.tid);
             }
         }
-        let others: FxHashSet<u32> =
-            tasks.iter().map(|task| task.pid).filter(|pid| !pids.contains(pid)).collect();
+        let others: FxHashSet<u32> = tasks.iter().map(|task| task.pid).filter(|pid| !pids.contains(pid)).collect();
         Ok(Some(Threads { roots, are_a_command: *scope == Scope::Command, others: others.len(), tids }))
     }
 

@@ -24,8 +24,7 @@ fn imported(file: &[u8]) -> (Imported, Vec<Event>, Stacks) {
     let mut recording = Vec::new();
     let imported = import(file, &Scope::All, &mut recording).unwrap();
     let (mut stacks, mut events) = (Stacks::new(), Vec::new());
-    let summary =
-        Reader::open(&recording).unwrap().read(&mut stacks, &mut |event| events.push(event.clone()));
+    let summary = Reader::open(&recording).unwrap().read(&mut stacks, &mut |event| events.push(event.clone()));
     assert_eq!((&summary.damage[..], summary.ending.as_ref()), (&[][..], Some(&imported.ending)));
     assert_eq!((imported.events, imported.bytes), (events.len() as u64, recording.len() as u64));
     assert!(events.is_sorted_by_key(|event| event.time_ns));
@@ -39,10 +38,7 @@ fn count(events: &[Event], is: impl Fn(&What) -> bool) -> usize {
 #[test]
 fn a_file_of_perf_gives_what_perf_script_shows() {
     let (imported, events, stacks) = imported(PING_PONG);
-    assert_eq!(
-        count(&events, |what| matches!(what, What::SwitchIn | What::SwitchOut { .. })),
-        SWITCH_RECORDS
-    );
+    assert_eq!(count(&events, |what| matches!(what, What::SwitchIn | What::SwitchOut { .. })), SWITCH_RECORDS);
     assert_eq!(count(&events, |what| matches!(what, What::Waking { .. })), SCHED_WAKING);
     assert_eq!(count(&events, |what| matches!(what, What::FutexReturn { .. })), FUTEX_RETURNS);
     assert_eq!(count(&events, |what| matches!(what, What::Sample { .. })), CPU_CLOCK);
@@ -103,11 +99,8 @@ impl Maker {
     }
 
     fn push(&mut self, kind: u64, misc: u64, body: &[u8]) {
-        let header = [
-            self.n::<4>(kind).to_vec(),
-            self.n::<2>(misc).to_vec(),
-            self.n::<2>(8 + body.len() as u64).to_vec(),
-        ];
+        let header =
+            [self.n::<4>(kind).to_vec(), self.n::<2>(misc).to_vec(), self.n::<2>(8 + body.len() as u64).to_vec()];
         self.records.extend(header.concat());
         self.records.extend(body);
     }
@@ -206,8 +199,7 @@ impl Maker {
         let table_at = data_at + self.records.len() as u64;
         let tracing = self.tracing_data();
         let magic = if self.big { b"2ELIFREP" } else { b"PERFILE2" };
-        let header =
-            [104, ATTR, attrs_at, 2 * ATTR, data_at, self.records.len() as u64, 0, 0, 1 << 1, 0, 0, 0];
+        let header = [104, ATTR, attrs_at, 2 * ATTR, data_at, self.records.len() as u64, 0, 0, 1 << 1, 0, 0, 0];
         [
             magic.to_vec(),
             header.map(|n| self.n::<8>(n)).concat(),
@@ -288,8 +280,7 @@ fn fields_are_found_by_the_file_s_own_formats_in_either_byte_order() {
             (3000, 8, 0, out(OffCpu::Runnable)),
             (3100, 8, 0, What::Exited),
         ];
-        let expected: Vec<_> =
-            expected.iter().map(|(time, tid, cpu, what)| (*time, *tid, *cpu, what)).collect();
+        let expected: Vec<_> = expected.iter().map(|(time, tid, cpu, what)| (*time, *tid, *cpu, what)).collect();
         assert_eq!(shown, expected, "big-endian: {big}");
         assert_eq!(imported.ending.lost, 42);
         let grade = imported.header.grade;
@@ -322,8 +313,7 @@ fn the_threads_of_a_process_are_picked_out() {
         _ => None,
     });
     let pid = pid.unwrap();
-    let started =
-        |tid: Tid| events.iter().any(|event| event.tid == tid && matches!(event.what, What::Started { .. }));
+    let started = |tid: Tid| events.iter().any(|event| event.tid == tid && matches!(event.what, What::Started { .. }));
     let leaves = |what: &What| matches!(*what, What::Waking { target, .. } if !started(target));
     let staying = events.len() - count(&events, leaves);
     let import = |pid| import(PING_PONG, &Scope::Processes(vec![pid]), Vec::new());
@@ -362,10 +352,7 @@ fn a_file_that_ends_anywhere_gives_what_is_whole_or_an_error() {
     let mut killed = PING_PONG.to_vec();
     killed[48..56].fill(0);
     let (imported, events, _) = imported(&killed);
-    assert_eq!(
-        count(&events, |what| matches!(what, What::SwitchIn | What::SwitchOut { .. })),
-        SWITCH_RECORDS
-    );
+    assert_eq!(count(&events, |what| matches!(what, What::SwitchIn | What::SwitchOut { .. })), SWITCH_RECORDS);
     assert!(imported.notes.iter().any(|note| note.contains("cut off")));
     assert!(!imported.header.grade.futexes && imported.header.grade.switches);
 }

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::mem;
 
 use holdup_trace::{
-    BLOCKING_CALLS, CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, NO_CPU,
-    Numbering, OffCpu, Pid, Stack, StackId, Target, Tid, What, Writer,
+    BLOCKING_CALLS, CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, NO_CPU, Numbering,
+    OffCpu, Pid, Stack, StackId, Target, Tid, What, Writer,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -210,14 +210,7 @@ impl Survey {
         Ok(survey)
     }
 
-    fn count(
-        &mut self,
-        file: &File<'_>,
-        meanings: &Meanings,
-        attr: &Attr,
-        raw: &Raw<'_>,
-        chains: &mut Chains,
-    ) {
+    fn count(&mut self, file: &File<'_>, meanings: &Meanings, attr: &Attr, raw: &Raw<'_>, chains: &mut Chains) {
         if matches!(raw.kind, kind::SWITCH | kind::SWITCH_CPU_WIDE) {
             self.switch_records += 1;
             self.whole_cpus |= raw.kind == kind::SWITCH_CPU_WIDE;
@@ -255,8 +248,7 @@ impl Survey {
     }
 
     fn shows_anything(&self) -> bool {
-        let figures =
-            [self.switches, self.switch_records, self.wakings, self.wakeups, self.futex_enters, self.samples];
+        let figures = [self.switches, self.switch_records, self.wakings, self.wakeups, self.futex_enters, self.samples];
         figures.iter().any(|figure| *figure > 0)
     }
 
@@ -288,9 +280,8 @@ impl Chains {
     fn are_whole(mut self) -> bool {
         self.switches.sort_by_key(|(cpu, time, ..)| (*cpu, *time));
         let pairs = self.switches.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-        let (all, fitting) = pairs.fold((0_u64, 0_u64), |(all, fitting), pair| {
-            (all + 1, fitting + u64::from(pair[0].3 == pair[1].2))
-        });
+        let (all, fitting) =
+            pairs.fold((0_u64, 0_u64), |(all, fitting), pair| (all + 1, fitting + u64::from(pair[0].3 == pair[1].2)));
         all > 0 && fitting * 10 >= all * 9
     }
 }
@@ -399,13 +390,7 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
     }
 
     /// The same for a thread that a tracepoint names, whose name comes with it.
-    fn meet_named(
-        &mut self,
-        stamp: &Stamp,
-        tid: u32,
-        pid: Option<u32>,
-        name: Option<Box<str>>,
-    ) -> std::io::Result<()> {
+    fn meet_named(&mut self, stamp: &Stamp, tid: u32, pid: Option<u32>, name: Option<Box<str>>) -> std::io::Result<()> {
         if tid == 0 || tid > i32::MAX as u32 || self.known.contains(&tid) {
             return Ok(());
         }
@@ -464,14 +449,10 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
                 }
             }
             Meaning::AnyExit { nr, ret } => match (of(nr).and_then(call_number), signed(ret)) {
-                (nr @ Some(_), Some(ret)) if nr == meanings.numbering.futex() => {
-                    self.futex_exit(sample, raw, ret)
-                }
+                (nr @ Some(_), Some(ret)) if nr == meanings.numbering.futex() => self.futex_exit(sample, raw, ret),
                 _ => Ok(()),
             },
-            Meaning::Call { nr } => {
-                of(nr).and_then(call_number).map_or(Ok(()), |nr| self.call(sample, raw, nr))
-            }
+            Meaning::Call { nr } => of(nr).and_then(call_number).map_or(Ok(()), |nr| self.call(sample, raw, nr)),
         }
     }
 
@@ -638,9 +619,8 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let (pid, tid) = (body.u32()?, body.u32()?);
         let (start, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
         let path = lossy(body.text());
-        (raw.misc & misc::MMAP_DATA == 0).then(|| {
-            self.mapped(stamp, tid, Mapping { pid: Pid(pid), start, len, offset, path, build_id: None })
-        })
+        (raw.misc & misc::MMAP_DATA == 0)
+            .then(|| self.mapped(stamp, tid, Mapping { pid: Pid(pid), start, len, offset, path, build_id: None }))
     }
 
     fn mmap2(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {
@@ -650,9 +630,8 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         let (start, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
         // Either the length of a build id, padding and the id, or device and inode.
         let file_id = body.take(24)?;
-        let build_id = (raw.misc & misc::MMAP_BUILD_ID != 0)
-            .then(|| file_id.get(4..4 + usize::from(file_id[0])))
-            .flatten();
+        let build_id =
+            (raw.misc & misc::MMAP_BUILD_ID != 0).then(|| file_id.get(4..4 + usize::from(file_id[0]))).flatten();
         let (protection, _flags) = (body.u32()?, body.u32()?);
         let path = lossy(body.text());
         let build_id = build_id.map(Box::from);
@@ -787,7 +766,8 @@ fn grade(survey: &Survey) -> Grade {
 fn seen(survey: &Survey, scope: &Scope, threads: Option<&Threads>) -> Option<String> {
     match (scope, threads) {
         (Scope::Command, Some(threads)) if threads.others > 0 => Some(format!(
-            "shown are the command that perf ran (process {}) and its children; --all shows the {} other processes of the file, too",
+            "shown are the command that perf ran (process {}) and its children; --all shows the {} other processes of \
+             the file, too",
             threads.roots[0], threads.others
         )),
         (Scope::Command, None) if survey.whole_cpus => Some(
@@ -802,10 +782,8 @@ fn notes(file: &File<'_>, meanings: &Meanings, survey: &Survey) -> Vec<String> {
     let mut notes = Vec::new();
     let left_over = record::left_over(file);
     if file.cut {
-        notes.push(
-            "the file is cut off: names of events and build ids are missing, and the last records may be"
-                .into(),
-        );
+        notes
+            .push("the file is cut off: names of events and build ids are missing, and the last records may be".into());
     } else if left_over > 0 {
         notes.push(format!("{left_over} bytes at the end of the records are damaged and were left out"));
     }
@@ -828,7 +806,8 @@ fn notes(file: &File<'_>, meanings: &Meanings, survey: &Survey) -> Vec<String> {
     }
     if survey.sampled {
         notes.push(
-            "only some of the tracepoints' events were recorded, as `perf record -F` and -c do; without them it records all"
+            "only some of the tracepoints' events were recorded, as `perf record -F` and -c do; without them it \
+             records all"
                 .into(),
         );
     }

@@ -1,8 +1,8 @@
 //! What programs may rely on when they use the C library's locks: one small program per behaviour.
 //!
-//! They are conformance programs for lock interposers. Each runs in a process of its own, because an interposer that is wrong
-//! hangs or crashes. Natively all of them hold; a library put under them (`LD_PRELOAD`) must not change that. The programs are
-//! Linux code and live behind [`sys`]; adding one: its function there and a row of its table.
+//! They are conformance programs for lock interposers. Each runs in a process of its own, because an interposer that is
+//! wrong hangs or crashes. Natively all of them hold; a library put under them (`LD_PRELOAD`) must not change that. The
+//! programs are Linux code and live behind [`sys`]; adding one: its function there and a row of its table.
 
 mod program;
 mod sys;
@@ -44,7 +44,8 @@ pub struct Run {
     pub elapsed: Duration,
 }
 
-/// The environment variable that names the library which must be in the process: a loader that cannot preload one goes on without.
+/// The environment variable that names the library which must be in the process: a loader that cannot preload one goes
+/// on without.
 pub const LIBRARY: &str = "HOLDUP_BEHAVIOUR_LIBRARY";
 
 /// Tries one behaviour in a fresh process with these variables added to its environment.

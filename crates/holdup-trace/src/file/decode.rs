@@ -4,8 +4,8 @@ use super::bytes::{Corrupt, Cursor};
 use super::layout::{blocked, kind, tag};
 use super::stack_code::StackDecoder;
 use crate::{
-    Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, Stack,
-    StackId, Stacks, ThreadUsage, Tid, What,
+    Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, Stack, StackId,
+    Stacks, ThreadUsage, Tid, What,
 };
 
 /// Reads chunks of events. It is kept from chunk to chunk for its memory alone.
@@ -66,12 +66,7 @@ impl Decoder {
         (given, outcome)
     }
 
-    fn events(
-        &mut self,
-        bytes: &[u8],
-        table: &mut Stacks,
-        sink: &mut dyn FnMut(&Event),
-    ) -> Result<(), Corrupt> {
+    fn events(&mut self, bytes: &[u8], table: &mut Stacks, sink: &mut dyn FnMut(&Event)) -> Result<(), Corrupt> {
         self.clear();
         let mut from = Cursor::new(bytes);
         self.event.time_ns = from.varint()?;

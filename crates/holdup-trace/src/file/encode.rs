@@ -6,11 +6,12 @@ use super::bytes::{put_bytes, put_varint, put_zigzag};
 use super::layout::{MAX_STRING_BYTES, blocked, kind, tag};
 use super::stack_code::StackEncoder;
 use crate::{
-    Blocked, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, StackId, Stacks,
-    ThreadUsage, Tid, What,
+    Blocked, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, StackId, Stacks, ThreadUsage, Tid,
+    What,
 };
 
-/// A chunk of events under way. Threads, futexes and stacks are told where they first occur in it, and named by number from then on.
+/// A chunk of events under way. Threads, futexes and stacks are told where they first occur in it, and named by number
+/// from then on.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     bytes: Vec<u8>,
@@ -291,8 +292,7 @@ fn put_lock_figures(body: &mut Vec<u8>, figures: &LockFigures) -> u8 {
         put_varint(body, number);
     }
     for spread in [wait, hold] {
-        let numbers =
-            [spread.count, spread.scale, spread.sum_ns, spread.p50_ns, spread.p99_ns, spread.max_ns];
+        let numbers = [spread.count, spread.scale, spread.sum_ns, spread.p50_ns, spread.p99_ns, spread.max_ns];
         numbers.into_iter().for_each(|number| put_varint(body, number));
     }
     kind::LOCK_FIGURES

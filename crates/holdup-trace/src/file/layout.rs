@@ -1,4 +1,5 @@
-//! The outer form of a file: beginning, chunk headers, and the numbers of everything. docs/trace-format.md describes it in words.
+//! The outer form of a file: beginning, chunk headers, and the numbers of everything. docs/trace-format.md describes it
+//! in words.
 
 use super::OpenError;
 use super::bytes::Corrupt;
@@ -52,8 +53,8 @@ pub(super) mod tag {
     pub(in super::super) const STACK: u8 = 0x80;
 }
 
-/// Kinds of events. Below [`kind::FIRST_LONG`] their form is fixed for good; from there on each carries its length, so that a
-/// reader passes over what it does not know.
+/// Kinds of events. Below [`kind::FIRST_LONG`] their form is fixed for good; from there on each carries its length, so
+/// that a reader passes over what it does not know.
 pub(super) mod kind {
     pub(in super::super) const SWITCH_IN: u8 = 1;
     pub(in super::super) const OFF_RUNNABLE: u8 = 2;

@@ -49,7 +49,8 @@ pub struct Damage {
 /// Why bytes are not a recording that this version can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// They do not begin as a recording does; what they look like instead, where it is known (perf.data, gzip, ELF ...).
+    /// They do not begin as a recording does; what they look like instead, where it is known (perf.data, gzip, ELF
+    /// ...).
     Foreign {
         /// What they look like.
         looks_like: Option<&'static str>,
@@ -74,9 +75,7 @@ impl fmt::Display for OpenError {
                 write!(f, "this is {what}, not a holdup recording")
             }
             OpenError::Foreign { looks_like: None } => f.write_str("this is not a holdup recording"),
-            OpenError::Short => {
-                f.write_str("the recording ends within its header: nothing can be read from it")
-            }
+            OpenError::Short => f.write_str("the recording ends within its header: nothing can be read from it"),
             OpenError::Damaged => f.write_str("the header of the recording is damaged"),
             OpenError::Newer { version, known } => {
                 write!(f, "the recording has format {version}, this holdup reads up to {known}")

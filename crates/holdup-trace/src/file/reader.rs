@@ -1,18 +1,17 @@
-//! Reading a recording from bytes that nobody vouches for: no bytes make it panic, none make it take more than a fixed multiple of
-//! their own length in time or memory.
+//! Reading a recording from bytes that nobody vouches for: no bytes make it panic, none make it take more than a fixed
+//! multiple of their own length in time or memory.
 
 use super::bytes::Corrupt;
 use super::decode::Decoder;
 use super::foreign::looks_like;
-use super::layout::{
-    CHUNK_HEADER_BYTES, ChunkHeader, MAGIC, MARKER, PROLOGUE_BYTES, check_prologue, chunk_kind,
-};
+use super::layout::{CHUNK_HEADER_BYTES, ChunkHeader, MAGIC, MARKER, PROLOGUE_BYTES, check_prologue, chunk_kind};
 use super::{Damage, OpenError, Summary};
 use crate::{Ending, Event, Header, NO_CPU, Stacks, Tid, What};
 
 /// How many damaged places are told one by one.
 const MAX_DAMAGE: usize = 100;
-/// Addresses and words that stacks may have, for each byte of the file and for any file. Real recordings stay far below.
+/// Addresses and words that stacks may have, for each byte of the file and for any file. Real recordings stay far
+/// below.
 const STACK_BUDGET_PER_BYTE: u64 = 32;
 const STACK_BUDGET: u64 = 4 << 20;
 
@@ -55,9 +54,10 @@ impl<'a> Reader<'a> {
         &self.header
     }
 
-    /// Gives every event to `sink`, in order of the file; their stacks are put into `stacks`, under numbers of that table, before the
-    /// events that name them. What cannot be read is passed over and reported, and `sink` gets a [`What::Lost`] of
-    /// [`NO_CPU`] in its place: at the latest moment of what is missing, or as near as is known, with a count of at least 1.
+    /// Gives every event to `sink`, in order of the file; their stacks are put into `stacks`, under numbers of that
+    /// table, before the events that name them. What cannot be read is passed over and reported, and `sink` gets a
+    /// [`What::Lost`] of [`NO_CPU`] in its place: at the latest moment of what is missing, or as near as is known, with
+    /// a count of at least 1.
     pub fn read(&self, stacks: &mut Stacks, sink: &mut dyn FnMut(&Event)) -> Summary {
         let budget = STACK_BUDGET + STACK_BUDGET_PER_BYTE * self.bytes.len() as u64;
         let pass = Pass {
@@ -140,9 +140,7 @@ impl Pass<'_> {
         match chunk.kind {
             chunk_kind::EVENTS => self.events(chunk, stored, stacks, sink),
             chunk_kind::ENDING => self.ending(chunk, stored),
-            unknown => {
-                self.damage(&format!("has a chunk of kind {unknown}, which this holdup does not know"))
-            }
+            unknown => self.damage(&format!("has a chunk of kind {unknown}, which this holdup does not know")),
         }
         self.at = end;
     }
@@ -158,13 +156,7 @@ impl Pass<'_> {
         }
     }
 
-    fn events(
-        &mut self,
-        chunk: &ChunkHeader,
-        stored: &[u8],
-        stacks: &mut Stacks,
-        sink: &mut dyn FnMut(&Event),
-    ) {
+    fn events(&mut self, chunk: &ChunkHeader, stored: &[u8], stacks: &mut Stacks, sink: &mut dyn FnMut(&Event)) {
         if std::mem::take(&mut self.gap) {
             self.lost(chunk.first_ns, 1, sink);
         }
@@ -205,9 +197,7 @@ impl Pass<'_> {
             }
             Ok(()) if told > given => {
                 let unknown = told - given;
-                self.damage(&format!(
-                    "has events of kinds that this holdup does not know ({unknown} of them)"
-                ));
+                self.damage(&format!("has events of kinds that this holdup does not know ({unknown} of them)"));
             }
             Ok(()) => {}
         }

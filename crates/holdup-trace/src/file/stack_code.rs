@@ -1,5 +1,5 @@
-//! Stacks as bytes. Addresses recur within a chunk, in chains as well as in words, so each is written once and then named by its
-//! number; equal parts of stacks become equal bytes, which the compressor finds.
+//! Stacks as bytes. Addresses recur within a chunk, in chains as well as in words, so each is written once and then
+//! named by its number; equal parts of stacks become equal bytes, which the compressor finds.
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +10,8 @@ use crate::{Registers, Stack, Word};
 const HAS_REGISTERS: u8 = 1;
 const FP_IN_STACK: u8 = 2;
 
-/// Addresses of a chunk by number, for a writer. Kernel and user addresses are far apart: each side has a table of its own.
+/// Addresses of a chunk by number, for a writer. Kernel and user addresses are far apart: each side has a table of its
+/// own.
 #[derive(Debug, Default)]
 struct AddressBook {
     numbers: FxHashMap<u64, u64>,
@@ -139,11 +140,7 @@ impl StackDecoder {
     }
 
     fn take_word(&mut self, from: &mut Cursor<'_>, in_stack: bool) -> Result<Word, Corrupt> {
-        if in_stack {
-            Ok(Word::Stack(from.i32()?))
-        } else {
-            Ok(Word::Code(take_address(from, &mut self.user)?))
-        }
+        if in_stack { Ok(Word::Stack(from.i32()?)) } else { Ok(Word::Code(take_address(from, &mut self.user)?)) }
     }
 }
 

@@ -50,8 +50,8 @@ impl<W: Write> Writer<W> {
         self.stacks.intern(stack)
     }
 
-    /// Adds an event. Events come in order of time as well as the producer can: one that is earlier than the one before is kept,
-    /// at the cost of a few bytes.
+    /// Adds an event. Events come in order of time as well as the producer can: one that is earlier than the one before
+    /// is kept, at the cost of a few bytes.
     ///
     /// # Errors
     /// A chunk was full and `out` does not take it: its events are lost, and writing can go on.

@@ -65,9 +65,7 @@ fn an_unfair_lock_gets_its_latency_measured() {
     }
     let commands = commands(&mut run);
     assert!(
-        commands
-            .iter()
-            .any(|command| command.ends_with("--lock ttas --threads 2 --hold 100ns --gap 500ns --latency")),
+        commands.iter().any(|command| command.ends_with("--lock ttas --threads 2 --hold 100ns --gap 500ns --latency")),
         "{commands:?}"
     );
 }

@@ -23,8 +23,8 @@ use crate::store::NewRun;
 pub struct Options {
     #[command(flatten)]
     factors: FactorFlags,
-    /// Lock to compare the others with; 'none' is the bare loop, 'off' makes no comparison [default: pthread, on Windows
-    /// critical-section, if it can do what you ask for]
+    /// Lock to compare the others with; 'none' is the bare loop, 'off' makes no comparison [default: pthread, on
+    /// Windows critical-section, if it can do what you ask for]
     #[arg(long, value_name = "LOCK", help_heading = "Measuring")]
     baseline: Option<String>,
     /// Runs per combination
@@ -106,9 +106,7 @@ impl Options {
 
     fn resume(&self, run: &str) -> Result<Outcome, Error> {
         if !self.factors.given.is_empty() {
-            return Err(Error::Argument(
-                "--resume continues a run with its own factors; give none with it".to_owned(),
-            ));
+            return Err(Error::Argument("--resume continues a run with its own factors; give none with it".to_owned()));
         }
         let mut store = self.measuring.open_store()?;
         let id = if run.is_empty() { store.last_incomplete()? } else { store.find(run)? };
@@ -230,7 +228,8 @@ fn check_size(sweep: &Sweep) -> Result<(), Error> {
     )))
 }
 
-/// A sweep of which no cell can be measured anywhere is a mistake; where some can, the others are reported with their reason.
+/// A sweep of which no cell can be measured anywhere is a mistake; where some can, the others are reported with their
+/// reason.
 fn makes_sense(cells: &[Spec]) -> Result<(), Error> {
     let mut reasons = cells.iter().map(holdup_bench::check_sense);
     match reasons.next() {
@@ -242,20 +241,16 @@ fn makes_sense(cells: &[Spec]) -> Result<(), Error> {
 /// The lock that most programs have, if it can do what every cell asks for.
 fn usual_baseline(cells: &[Spec]) -> Option<String> {
     let can = |lock: &str| {
-        cells
-            .iter()
-            .all(|cell| holdup_bench::check_sense(&Spec { lock: lock.to_owned(), ..cell.clone() }).is_ok())
+        cells.iter().all(|cell| holdup_bench::check_sense(&Spec { lock: lock.to_owned(), ..cell.clone() }).is_ok())
     };
     [holdup_bench::locks::usual(), "map-mutex"].into_iter().find(|lock| can(lock)).map(str::to_owned)
 }
 
-/// Those of the main locks that can do what is asked; where that is none of them (maps, reader-writer locks, options that
-/// few locks have), all that can.
+/// Those of the main locks that can do what is asked; where that is none of them (maps, reader-writer locks, options
+/// that few locks have), all that can.
 fn main_locks(cells: &[Spec]) -> Vec<String> {
     let can = |lock: &str| {
-        cells
-            .iter()
-            .any(|cell| holdup_bench::check_sense(&Spec { lock: lock.to_owned(), ..cell.clone() }).is_ok())
+        cells.iter().any(|cell| holdup_bench::check_sense(&Spec { lock: lock.to_owned(), ..cell.clone() }).is_ok())
     };
     let main: Vec<&str> = MAIN_LOCKS.into_iter().filter(|lock| can(lock)).collect();
     let locks = match main.iter().any(|lock| *lock != "none") {
@@ -286,12 +281,7 @@ mod tests {
     }
 
     fn values(sweep: &Sweep, name: &str) -> Vec<String> {
-        sweep
-            .axes
-            .iter()
-            .find(|(factor, _)| *factor == name)
-            .map(|(_, values)| values.clone())
-            .unwrap_or_default()
+        sweep.axes.iter().find(|(factor, _)| *factor == name).map(|(_, values)| values.clone()).unwrap_or_default()
     }
 
     #[test]
@@ -309,10 +299,7 @@ mod tests {
     #[test]
     fn what_the_user_names_is_taken_as_it_is() {
         let sweep = sweep("--lock adaptive --threads 3 --hold 0,1us --baseline none").unwrap();
-        assert_eq!(
-            (values(&sweep, "lock"), values(&sweep, "threads")),
-            (vec!["adaptive".into()], vec!["3".into()])
-        );
+        assert_eq!((values(&sweep, "lock"), values(&sweep, "threads")), (vec!["adaptive".into()], vec!["3".into()]));
         assert_eq!(values(&sweep, "duration"), Vec::<String>::new());
         assert_eq!(sweep.baseline.as_deref(), Some("none"));
     }

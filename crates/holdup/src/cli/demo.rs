@@ -1,4 +1,5 @@
-//! `holdup demo`: a built-in program with a lock problem is recorded and cured, so that one sees in a minute what holdup does.
+//! `holdup demo`: a built-in program with a lock problem is recorded and cured, so that one sees in a minute what
+//! holdup does.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,8 +27,8 @@ use crate::trial::search::{self, Rules, Trial, Watch as _};
 /// First argument of the program that the demo looks at; not for users.
 pub const WORKER: &str = "__sell-tickets";
 
-/// Shows on a built-in program what holdup does: records it, says what holds it up, tries fixes, and says which one helps.
-/// Takes less than a minute and leaves nothing behind.
+/// Shows on a built-in program what holdup does: records it, says what holds it up, tries fixes, and says which one
+/// helps. Takes less than a minute and leaves nothing behind.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -56,9 +57,8 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         return Err(Error::Argument(why.to_owned()));
     }
     let stop = stop::asked()?;
-    let exe = std::env::current_exe().map_err(|why| {
-        Error::Argument(format!("cannot find this program's own file to start it again: {why}"))
-    })?;
+    let exe = std::env::current_exe()
+        .map_err(|why| Error::Argument(format!("cannot find this program's own file to start it again: {why}")))?;
     let mut bar = Bar::new();
     output::show(&opening())?;
     bar.now("recording", 0.0);
@@ -77,7 +77,8 @@ pub fn run(options: &Options) -> Result<Status, Error> {
 
 fn opening() -> Document {
     Document::from(format!(
-        "{NAME}, a program inside holdup: {SELLERS} threads sell tickets on {}, and every sale takes one lock for some 50 ns.",
+        "{NAME}, a program inside holdup: {SELLERS} threads sell tickets on {}, and every sale takes one lock for \
+         some 50 ns.",
         number::counted(holdup_run::allowed_cpus().len(), "CPU")
     ))
 }
@@ -92,9 +93,9 @@ fn finding(exe: &Path, stop: &AtomicBool) -> Document {
     title(&mut told, 1, "What holds it up?", "holdup record -- ./ticket-office");
     match recorded(exe, stop) {
         Ok(recording) => seen(&mut told, &recording),
-        Err(why) => told.paragraph(format!(
-            "Nothing could be recorded here: {why}. 'holdup doctor' says what would allow it."
-        )),
+        Err(why) => {
+            told.paragraph(format!("Nothing could be recorded here: {why}. 'holdup doctor' says what would allow it."))
+        }
     }
     told
 }
@@ -120,8 +121,7 @@ fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
         environment: Vec::new(),
     };
     let done = holdup_record::record(&options, stop).map_err(|why| why.to_string());
-    let opened =
-        done.and_then(|_| recording::open(&file, Window::default(), false).map_err(|why| why.to_string()));
+    let opened = done.and_then(|_| recording::open(&file, Window::default(), false).map_err(|why| why.to_string()));
     // The folder is ours alone; what cannot be removed is one file among other temporary ones.
     let _ = std::fs::remove_dir_all(&folder);
     opened
@@ -138,7 +138,8 @@ fn seen(told: &mut Document, recording: &Recording) {
     let Some(worst) = findings.first() else {
         told.paragraph(summary::headline(recording));
         told.paragraph(
-            "On a machine with idle CPUs the lock is hardly ever waited for; other programs that use all CPUs hide it too.",
+            "On a machine with idle CPUs the lock is hardly ever waited for; other programs that use all CPUs hide it \
+             too.",
         );
         return;
     };
@@ -162,22 +163,10 @@ fn seen(told: &mut Document, recording: &Recording) {
 fn subject(exe: &Path) -> Result<Subject, Error> {
     let program = Program::with_values(words(exe), Vec::new());
     let metric = Metric::new("([0-9]+) tickets/s", true).map_err(Error::Argument)?;
-    Ok(Subject {
-        program,
-        server: None,
-        metric: Some(metric),
-        same_output: false,
-        input: None,
-        name: Some(NAME),
-    })
+    Ok(Subject { program, server: None, metric: Some(metric), same_output: false, input: None, name: Some(NAME) })
 }
 
-fn trial(
-    subject: &Subject,
-    seed: Option<u64>,
-    stop: &AtomicBool,
-    bar: &mut Bar,
-) -> Result<(Rules, Trial), Error> {
+fn trial(subject: &Subject, seed: Option<u64>, stop: &AtomicBool, bar: &mut Bar) -> Result<(Rules, Trial), Error> {
     let asked = Asked {
         locks: Some("spin-park:100,spin-learn,ttas".to_owned()),
         gates: Some("1,2".to_owned()),

@@ -3,7 +3,8 @@
 use super::{Error, Status, output};
 use crate::report::recording::doctor;
 
-/// Says what this machine and user can record, what each missing right would add, and the command that grants the least of it.
+/// Says what this machine and user can record, what each missing right would add, and the command that grants the least
+/// of it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -26,9 +27,7 @@ trial, which can take some seconds in the background.";
 /// This system cannot record at all.
 pub fn run(options: &Options) -> Result<Status, Error> {
     let Some(diagnosis) = holdup_record::examine() else {
-        return Err(Error::Argument(
-            "recording needs Linux; 'holdup report' shows recordings made there".to_owned(),
-        ));
+        return Err(Error::Argument("recording needs Linux; 'holdup report' shows recordings made there".to_owned()));
     };
     match options.json {
         true => output::print(&output::json(&doctor::Rights::new(&diagnosis))?)?,

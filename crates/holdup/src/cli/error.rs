@@ -87,11 +87,7 @@ impl fmt::Display for Error {
                 write!(f, "{} exists; give --force to replace it, or another name", path.display())
             }
             Error::RecordingExists(path) => {
-                write!(
-                    f,
-                    "{} exists, and holdup overwrites no recording; give another name with -o",
-                    path.display()
-                )
+                write!(f, "{} exists, and holdup overwrites no recording; give another name with -o", path.display())
             }
             Error::ExportExists(path) => {
                 write!(f, "{} exists, and holdup does not replace it; give another name", path.display())
@@ -101,10 +97,7 @@ impl fmt::Display for Error {
                 f.write_str(&program::not_there(name))
             }
             Error::Command { name, why } if why.kind() == io::ErrorKind::PermissionDenied => {
-                write!(
-                    f,
-                    "{name}: cannot be executed ({why}); give a program, or make it one with 'chmod +x'"
-                )
+                write!(f, "{name}: cannot be executed ({why}); give a program, or make it one with 'chmod +x'")
             }
             Error::Command { name, why } => write!(f, "{name}: cannot be started: {why}"),
         }

@@ -77,9 +77,7 @@ fn flag(factor: &'static Factor) -> Arg {
         .long(factor.name)
         .value_name("VALUES")
         .help(format!("{} [{}; default {}]", factor.help, factor.values, factor.default_value()))
-        .help_heading(
-            "Factors (one value, a list such as 1,2,4, or where numbers are taken a range such as 1..8)",
-        );
+        .help_heading("Factors (one value, a list such as 1,2,4, or where numbers are taken a range such as 1..8)");
     match factor.switch {
         true => arg.num_args(0..=1).default_missing_value("on").require_equals(true),
         false => arg.allow_hyphen_values(true),

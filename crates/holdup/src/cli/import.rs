@@ -13,7 +13,8 @@ use crate::report::recording::summary;
 use crate::shell;
 use crate::text;
 
-/// Turns a perf.data file (of 'perf sched record', or of 'perf record' with scheduler or futex events) into a recording, and shows it.
+/// Turns a perf.data file (of 'perf sched record', or of 'perf record' with scheduler or futex events) into a
+/// recording, and shows it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -110,9 +111,7 @@ fn of_input(why: RecordingError) -> Error {
             Error::Argument(format!("{}: no such file; {wanted}", shown(&path)))
         }
         RecordingError::NoFile(path) => Error::Argument(format!("{}: is no file; {wanted}", shown(&path))),
-        RecordingError::Empty(path) => {
-            Error::Argument(format!("{}: the file is empty; {wanted}", shown(&path)))
-        }
+        RecordingError::Empty(path) => Error::Argument(format!("{}: the file is empty; {wanted}", shown(&path))),
         other => Error::Recording(other),
     }
 }

@@ -25,7 +25,8 @@ pub struct Measuring {
     /// Seed of the order and of every random draw [default: a new one, which is printed]
     #[arg(long, allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// Time limit of one run, such as 30s; a run that takes longer has failed [default: 10s and 20 times what you ask for]
+    /// Time limit of one run, such as 30s; a run that takes longer has failed [default: 10s and 20 times what you ask
+    /// for]
     #[arg(long, value_name = "TIME")]
     limit: Option<String>,
     /// Keep runs even if something else used the machine (default: reject and repeat them, at most half as long again)
@@ -62,9 +63,7 @@ impl StoreFile {
 
     /// The option that names the file in a command for the user, with a space before it; empty for the default.
     pub fn option(&self) -> String {
-        self.store
-            .as_ref()
-            .map_or_else(String::new, |path| format!(" --store {}", quoted(&path.to_string_lossy())))
+        self.store.as_ref().map_or_else(String::new, |path| format!(" --store {}", quoted(&path.to_string_lossy())))
     }
 }
 
@@ -94,8 +93,7 @@ impl Measuring {
 
     /// Options that repeat a command likewise, with a space before each.
     pub fn repeat_options(&self) -> String {
-        let limit =
-            self.limit.as_ref().map_or_else(String::new, |limit| format!(" --limit {}", quoted(limit)));
+        let limit = self.limit.as_ref().map_or_else(String::new, |limit| format!(" --limit {}", quoted(limit)));
         format!("{limit}{}", if self.no_reject { " --no-reject" } else { "" })
     }
 
@@ -171,9 +169,8 @@ pub fn environment() -> Vec<(String, String)> {
 /// # Errors
 /// The system does not tell which file this program is.
 pub fn workers() -> Result<Processes, Error> {
-    Processes::of_this_program().map_err(|why| {
-        Error::Argument(format!("cannot find this program's own file to start workers: {why}"))
-    })
+    Processes::of_this_program()
+        .map_err(|why| Error::Argument(format!("cannot find this program's own file to start workers: {why}")))
 }
 
 /// Set by Ctrl-C.

@@ -80,8 +80,8 @@ report found nothing but is no all-clear, 130 stopped with Ctrl-C; 'time',
 pub enum Command {
     /// Measure locks under chosen conditions
     ///
-    /// Every combination of the factors' values is a cell. Each cell is measured several times, next to the baseline, in random
-    /// order and each time in a process of its own. Every sample is kept in the store.
+    /// Every combination of the factors' values is a cell. Each cell is measured several times, next to the baseline,
+    /// in random order and each time in a process of its own. Every sample is kept in the store.
     Bench(bench::Options),
     /// Measure an experiment file: its sweeps, charts and claims
     Run(run::Options),
@@ -89,24 +89,24 @@ pub enum Command {
     Reproduce(reproduce::Options),
     /// Run the 1998 program TimeMutex, with its arguments and checks
     ///
-    /// NUMTHREADS threads each repeat 1,000,000 times: take a lock DEPTH times, perhaps yield, use CPU time, release it DEPTH
-    /// times, perhaps yield. It shows elapsed, user and kernel time, and context switches of one run.
+    /// NUMTHREADS threads each repeat 1,000,000 times: take a lock DEPTH times, perhaps yield, use CPU time, release it
+    /// DEPTH times, perhaps yield. It shows elapsed, user and kernel time, and context switches of one run.
     #[command(name = "timemutex")]
     TimeMutex(timemutex::Options),
     /// Measure time, context switches, page faults and peak memory of a command
     ///
-    /// The kernel counts the command and the children that it waited for. The exit status is the command's: 128 plus the number
-    /// of a signal, 127 for a command that does not exist, 126 for one that cannot be started.
+    /// The kernel counts the command and the children that it waited for. The exit status is the command's: 128 plus
+    /// the number of a signal, 127 for a command that does not exist, 126 for one that cannot be started.
     Time(time::Options),
     /// Record what a program's threads wait for, started or running; no root needed
     ///
-    /// Records switches, lock waits with call paths, and CPU samples in a file for 'holdup report'. The exit status is the
-    /// program's.
+    /// Records switches, lock waits with call paths, and CPU samples in a file for 'holdup report'. The exit status is
+    /// the program's.
     Record(record::Options),
     /// Find which fix helps a program: other locks, gates, fewer CPUs, arguments
     ///
-    /// The program runs unchanged and under each remedy, in randomised paired runs, until it is decided what helps. "Nothing
-    /// helps" and "too noisy to tell" are answers too.
+    /// The program runs unchanged and under each remedy, in randomised paired runs, until it is decided what helps.
+    /// "Nothing helps" and "too noisy to tell" are answers too.
     Try(Box<try_::Options>),
     /// Show on a built-in program, in less than a minute, what holds it up and which fix helps
     Demo(demo::Options),
@@ -120,8 +120,8 @@ pub enum Command {
     Doctor(doctor::Options),
     /// Run a program with another lock under its pthread mutexes, or with a profile of them
     ///
-    /// The program is not changed: a library that is loaded with it decides how its threads wait. It keeps its input, output,
-    /// signals and exit status; the report goes to stderr.
+    /// The program is not changed: a library that is loaded with it decides how its threads wait. It keeps its input,
+    /// output, signals and exit status; the report goes to stderr.
     With(with::Options),
     /// Check that locks keep their promises here, natively and under holdup's interposer
     Selftest(selftest::Options),
@@ -135,7 +135,8 @@ pub enum Command {
     Compare(compare::Options),
     /// Write a run as CSV or JSON
     ///
-    /// CSV has one row per sample and units in the header; JSON has everything: factors, samples, environment, warnings.
+    /// CSV has one row per sample and units in the header; JSON has everything: factors, samples, environment,
+    /// warnings.
     Export(export::Options),
 }
 
@@ -180,9 +181,7 @@ fn usage(why: &clap::Error) -> String {
 pub fn run(request: Request) -> Result<Status, Error> {
     match request {
         Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
-        Request::Behaviour(words) => {
-            Ok(Status::Child(u8::from(holdup_run::behaviour::behaviour_main(&words) != 0)))
-        }
+        Request::Behaviour(words) => Ok(Status::Child(u8::from(holdup_run::behaviour::behaviour_main(&words) != 0))),
         Request::Sell(words) => output::print(&holdup_bench::demo::sell(&words)).map(|()| Status::Success),
         Request::Command(Command::Bench(options)) => bench::run(&options),
         Request::Command(Command::Run(options)) => run::run(&options),

@@ -69,8 +69,8 @@ pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Tells the user what went wrong. Names of files, locks and keys in it may come from anywhere: nothing in them reaches the
-/// terminal but text.
+/// Tells the user what went wrong. Names of files, locks and keys in it may come from anywhere: nothing in them reaches
+/// the terminal but text.
 pub fn complain(error: &Error) {
     let said = match error {
         // clap has already laid out its message in lines.

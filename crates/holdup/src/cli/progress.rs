@@ -17,8 +17,7 @@ pub struct Bar {
 impl Bar {
     /// A bar for a terminal, or nothing for anything else.
     pub fn new() -> Bar {
-        let bar =
-            if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
         Bar { bar, again: 0 }
     }
 }
@@ -58,8 +57,7 @@ pub struct Line(ProgressBar);
 impl Line {
     /// A line for a terminal, or nothing for anything else.
     pub fn new() -> Line {
-        let bar =
-            if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}");
         bar.set_style(style.expect("the template is well formed"));
         Line(bar)

@@ -15,7 +15,8 @@ use crate::recording::{self, EXTENSION};
 use crate::report::number;
 use crate::text;
 
-/// Records what a program's threads do (switches, lock waits, CPU samples), and says what holds them up. It needs no root.
+/// Records what a program's threads do (switches, lock waits, CPU samples), and says what holds them up. It needs no
+/// root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -28,7 +29,8 @@ pub struct Options {
     /// CPU samples per second and CPU; 0 for none
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
     rate: u32,
-    /// Bytes of user stack to search for the caller of a lock: a multiple of 8, at most 4096; 0 for frame pointers alone
+    /// Bytes of user stack to search for the caller of a lock: a multiple of 8, at most 4096; 0 for frame pointers
+    /// alone
     #[arg(long, value_name = "N", default_value_t = 1024)]
     stack_bytes: u32,
     /// Size of each CPU's buffer in KiB, a power of two [default: as much as this user may have]
@@ -37,7 +39,8 @@ pub struct Options {
     /// How much to record
     #[arg(long, value_enum, default_value_t = Asked::Allowed)]
     detail: Asked,
-    /// Also count what every pthread mutex does: acquisitions, contention, waits and holds (by an interposer in the program)
+    /// Also count what every pthread mutex does: acquisitions, contention, waits and holds (by an interposer in the
+    /// program)
     #[arg(long, conflicts_with = "pid")]
     locks: bool,
     /// Only record; show nothing. 'holdup report' shows it later
@@ -115,16 +118,13 @@ fn figures(control: &Control, time_ns: u64) -> Vec<Event> {
         let known = process.locks.iter().filter(|lock| lock.addr != 0);
         known.map(move |lock| (tid, lock.summary()))
     });
-    let event =
-        |(tid, figures)| Event { time_ns, tid, cpu: NO_CPU, what: What::LockFigures(Box::new(figures)) };
+    let event = |(tid, figures)| Event { time_ns, tid, cpu: NO_CPU, what: What::LockFigures(Box::new(figures)) };
     locks.map(event).collect()
 }
 
 fn status(outcome: &Outcome, stopped: bool) -> Status {
     match outcome.ending.status {
-        _ if stopped => {
-            holdup_record::stopped_by().map_or(Status::Interrupted, |signal| Status::Child(128 + signal))
-        }
+        _ if stopped => holdup_record::stopped_by().map_or(Status::Interrupted, |signal| Status::Child(128 + signal)),
         Some(code) => Status::Child(u8::try_from(code).unwrap_or(u8::MAX)),
         None => Status::Success,
     }
@@ -150,9 +150,9 @@ fn show(options: &Options, path: &Path) {
 
 fn target(options: &Options) -> Result<Target, Error> {
     match options.pid {
-        Some(0) => Err(Error::Argument(
-            "--pid 0: there is no process 0; 'pgrep NAME' finds a program's number".to_owned(),
-        )),
+        Some(0) => {
+            Err(Error::Argument("--pid 0: there is no process 0; 'pgrep NAME' finds a program's number".to_owned()))
+        }
         Some(pid) => match options.command.first() {
             None => Ok(Target::Process(pid)),
             Some(word) => Err(Error::Argument(one_target(pid, &word.to_string_lossy()))),
@@ -165,9 +165,7 @@ fn target(options: &Options) -> Result<Target, Error> {
 fn one_target(pid: u32, word: &str) -> String {
     match word.starts_with('-') {
         true => program::not_there(word),
-        false => format!(
-            "--pid {pid} and the program '{word}': give the process to attach to or the program to start"
-        ),
+        false => format!("--pid {pid} and the program '{word}': give the process to attach to or the program to start"),
     }
 }
 
@@ -249,10 +247,7 @@ fn announce(options: &Options) {
         Some(limit) => format!("for {limit}; Ctrl-C ends it before"),
         None => "until it ends or Ctrl-C".to_owned(),
     };
-    output::note(format_args!(
-        "holdup: recording {} (process {pid}) {how_long}",
-        name_of(&Target::Process(pid))
-    ));
+    output::note(format_args!("holdup: recording {} (process {pid}) {how_long}", name_of(&Target::Process(pid))));
 }
 
 fn recorded(path: &Path, outcome: &Outcome) -> String {

@@ -13,7 +13,8 @@ use crate::report::page;
 use crate::report::recording::{account, code, finding, json, locks, pairs, summary, switches, threads};
 use crate::shell;
 
-/// Shows what a recording says: what holds the program's threads up, worst first, with the place and a fix; or that nothing does.
+/// Shows what a recording says: what holds the program's threads up, worst first, with the place and a fix; or that
+/// nothing does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -130,8 +131,7 @@ struct Export<'a> {
 
 /// The files that were asked for. None of them may exist, before anything is read.
 fn exports(options: &Options) -> Result<Vec<Export<'_>>, Error> {
-    let html =
-        options.html.as_deref().map(|path| Export { path, write: page::recording, viewer: "any browser" });
+    let html = options.html.as_deref().map(|path| Export { path, write: page::recording, viewer: "any browser" });
     let perfetto = options.perfetto.as_deref().map(|path| Export {
         path,
         write: |recording, out| export::perfetto::write(&recording.report, out),
@@ -239,12 +239,7 @@ fn one_finding(recording: &Recording, number: u32) -> Result<Document, Error> {
 }
 
 /// A list that can be millions of lines long: written as it is made.
-fn list_switches(
-    recording: &Recording,
-    limit: usize,
-    style: &Style,
-    after_others: bool,
-) -> Result<(), Error> {
+fn list_switches(recording: &Recording, limit: usize, style: &Style, after_others: bool) -> Result<(), Error> {
     let mut stdout = io::BufWriter::new(io::stdout().lock());
     let mut write = |line: &str| stdout.write_all(line.as_bytes());
     let separated = if after_others { write("\n") } else { Ok(()) };

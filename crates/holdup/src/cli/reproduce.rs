@@ -11,8 +11,8 @@ use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
 
-/// Measures published experiments on this machine and shows each claim: what was published, what was measured, and whether
-/// it holds or differs, and why.
+/// Measures published experiments on this machine and shows each claim: what was published, what was measured, and
+/// whether it holds or differs, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Options {
@@ -83,16 +83,13 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     options.results.check()?;
     if options.measuring.resume.is_some() {
         return Err(Error::Argument(
-            "an experiment that was stopped continues with 'holdup run --resume'; 'reproduce' begins anew"
-                .to_owned(),
+            "an experiment that was stopped continues with 'holdup run --resume'; 'reproduce' begins anew".to_owned(),
         ));
     }
     let mut chosen = Vec::new();
     for (path, text) in embedded() {
         let experiment = file::parse(path, text)?;
-        if experiment.name == options.which.name()
-            || (options.which == Which::All && experiment.name != "peers")
-        {
+        if experiment.name == options.which.name() || (options.which == Which::All && experiment.name != "peers") {
             chosen.push((experiment, text));
         }
     }
@@ -150,15 +147,11 @@ impl Options {
             );
         }
         if let (Some(one), true) = (all.first(), self.measuring.keeps()) {
-            let command =
-                format!("holdup export {} --csv{}", one.outcome.record.id, self.measuring.store_option());
+            let command = format!("holdup export {} --csv{}", one.outcome.record.id, self.measuring.store_option());
             line("See every sample behind a claim:", &command);
         }
         if self.results.html.is_none() {
-            line(
-                "See the curves:",
-                &format!("holdup reproduce {} --quick --html page.html", self.which.name()),
-            );
+            line("See the curves:", &format!("holdup reproduce {} --quick --html page.html", self.which.name()));
         }
         if claims.iter().any(|claim| claim.verdict == Verdict::Differs) {
             line("See what a claim that differs depends on:", "holdup list factors");

@@ -89,8 +89,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
             announce(std::slice::from_ref(&experiment), &options.amount);
             let mut store = options.measuring.open_store()?;
             let command = format!("holdup run {}", quoted(&path));
-            let outcome =
-                measure(&experiment, &text, &command, &options.amount, &options.measuring, &mut store)?;
+            let outcome = measure(&experiment, &text, &command, &options.amount, &options.measuring, &mut store)?;
             (experiment, outcome)
         }
         (run, _) => resume(&options.measuring, run.as_deref().unwrap_or_default())?,
@@ -224,9 +223,8 @@ pub fn json(runs: &[(&RunRecord, &Vec<ClaimResult>)]) -> String {
 }
 
 fn claim_json(claim: &ClaimResult) -> serde_json::Value {
-    let figure = claim
-        .figure
-        .map(|e| serde_json::json!({ "median": e.median, "low": e.low, "high": e.high, "n": e.n }));
+    let figure =
+        claim.figure.map(|e| serde_json::json!({ "median": e.median, "low": e.low, "high": e.high, "n": e.n }));
     serde_json::json!({
         "id": claim.id,
         "experiment": claim.experiment,

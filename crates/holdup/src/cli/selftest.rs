@@ -21,7 +21,8 @@ use crate::selftest::{self, Configuration, Plan, SelftestError};
 /// First argument of a process that tries one behaviour of locks; not for users.
 pub const BEHAVIOUR: &str = "__behaviour";
 
-/// Checks 21 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy keeps changing.
+/// Checks 21 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy keeps
+/// changing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -142,8 +143,7 @@ fn configurations(options: &Options) -> Result<Vec<Configuration>, Error> {
 }
 
 fn policies(options: &Options) -> Result<Vec<Policy>, Error> {
-    let parse =
-        |name: &str| policy::parse(name.trim()).map_err(|why| Error::Argument(format!("--policies: {why}")));
+    let parse = |name: &str| policy::parse(name.trim()).map_err(|why| Error::Argument(format!("--policies: {why}")));
     options.policies.split(',').map(parse).collect()
 }
 
@@ -153,8 +153,7 @@ fn run_program(options: &Options, name: &OsStr, arguments: &[OsString]) -> Resul
     let flip = time("--flip", &options.flip)?;
     if flip.is_zero() {
         return Err(Error::Argument(
-            "--flip 0: to run a program under one policy, use 'holdup with --lock POLICY -- PROGRAM'"
-                .to_owned(),
+            "--flip 0: to run a program under one policy, use 'holdup with --lock POLICY -- PROGRAM'".to_owned(),
         ));
     }
     let mut command = Command::new(name);
@@ -176,9 +175,7 @@ fn named(name: &str) -> Result<&'static Behaviour, Error> {
     let all = behaviour::all();
     all.iter().find(|one| one.name == name).ok_or_else(|| {
         let hint = did_you_mean(name, all.iter().map(|one| one.name));
-        Error::Argument(format!(
-            "there is no behaviour '{name}'{hint} 'holdup selftest --list' shows them all"
-        ))
+        Error::Argument(format!("there is no behaviour '{name}'{hint} 'holdup selftest --list' shows them all"))
     })
 }
 
@@ -203,8 +200,7 @@ fn replaced(path: &Path) -> Result<String, Error> {
     if replaced.is_empty() {
         return Err(nothing("it replaces none of the functions that programs lock with".to_owned()));
     }
-    let missing: Vec<&str> =
-        selftest::FUNCTIONS.iter().copied().filter(|name| !replaced.contains(name)).collect();
+    let missing: Vec<&str> = selftest::FUNCTIONS.iter().copied().filter(|name| !replaced.contains(name)).collect();
     let sentence = match missing.is_empty() {
         true => format!("The library replaces all {} functions.", selftest::FUNCTIONS.len()),
         false => format!(

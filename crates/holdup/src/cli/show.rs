@@ -53,13 +53,7 @@ pub fn json(run: &RunRecord) -> Result<String, Error> {
 ///
 /// # Errors
 /// The file exists and is not to be replaced, or cannot be written.
-pub fn page(
-    path: &Path,
-    run: &RunRecord,
-    plots: &[Plot],
-    claims: &[ClaimResult],
-    force: bool,
-) -> Result<(), Error> {
+pub fn page(path: &Path, run: &RunRecord, plots: &[Plot], claims: &[ClaimResult], force: bool) -> Result<(), Error> {
     output::write_file(path, &report::html::page(run, plots, claims), force)?;
     output::note(format_args!("holdup: {} shows it with charts", path.display()));
     Ok(())

@@ -6,8 +6,8 @@ use holdup_run::ProcessUse;
 
 use super::{Error, Status, output};
 
-/// Runs a command and says what it cost: real, user and kernel time, context switches, page faults, peak memory. Exits as
-/// the command does (128 plus the number of a signal, 127 if there is no such command, 126 if it cannot run).
+/// Runs a command and says what it cost: real, user and kernel time, context switches, page faults, peak memory. Exits
+/// as the command does (128 plus the number of a signal, 127 if there is no such command, 126 if it cannot run).
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -28,10 +28,10 @@ The figures go to stderr, so the command's own output is unchanged.";
 /// # Errors
 /// The command cannot be started.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    // Ctrl-C is for the command; we stay and report. Without a handler we end with it, which loses no more than the report.
+    // Ctrl-C is for the command; we stay and report. Without a handler we end with it, which loses no more than the
+    // report.
     let _ = ctrlc::set_handler(|| {});
-    let (name, arguments) =
-        options.command.split_first().ok_or_else(|| Error::Argument("no command".to_owned()))?;
+    let (name, arguments) = options.command.split_first().ok_or_else(|| Error::Argument("no command".to_owned()))?;
     let mut command = std::process::Command::new(name);
     command.args(arguments);
     let finished = holdup_run::time(&mut command)

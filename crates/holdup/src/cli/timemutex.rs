@@ -12,8 +12,9 @@ use super::time::{switches, translated_note};
 use super::{Error, Status, measure, output};
 use crate::runner::{Workers, default_limit};
 
-/// Runs the program TimeMutex of 1998: N threads each repeat 1,000,000 times: take a lock Depth times, perhaps yield, use CPU
-/// time, release it Depth times, perhaps yield. Shows elapsed, user and kernel time, and context switches of one run.
+/// Runs the program TimeMutex of 1998: N threads each repeat 1,000,000 times: take a lock Depth times, perhaps yield,
+/// use CPU time, release it Depth times, perhaps yield. Shows elapsed, user and kernel time, and context switches of
+/// one run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct Options {
@@ -31,7 +32,8 @@ pub struct Options {
     /// 0 never yield, 1 while holding, 2 after releasing, 3 both; anything else is 0
     #[arg(value_name = "SLEEPPOINTS", default_value_t = 0)]
     sleep_points: i64,
-    /// Threads that may be active at once; the others wait before their loop; limited to 1..NUMTHREADS [default: NUMTHREADS]
+    /// Threads that may be active at once; the others wait before their loop; limited to 1..NUMTHREADS [default:
+    /// NUMTHREADS]
     #[arg(value_name = "NUMTHACTIVE")]
     active: Option<i64>,
     /// Iterations of each thread
@@ -131,8 +133,7 @@ const SLEEP_POINTS: [(&str, &str); 4] = [
 
 impl Asked {
     fn read(options: &Options) -> Result<Asked, Error> {
-        let wrong =
-            |text: String| Err(Error::Argument(format!("{text}; 'holdup timemutex --help' explains")));
+        let wrong = |text: String| Err(Error::Argument(format!("{text}; 'holdup timemutex --help' explains")));
         let Some(way) = WAYS.iter().find(|way| way.which == options.which) else {
             return wrong(format!(
                 "WHICH is {}; it must be 1 (critical section), 2 (two nested ones), 3 (kernel mutex), 4 (event) or 5 \
@@ -146,8 +147,7 @@ impl Asked {
         if !(0..=MOST_DEPTH).contains(&options.depth) {
             return wrong(format!("DEPTH is {}; it must be 0 to {MOST_DEPTH}", options.depth));
         }
-        let Some(delay) = u64::try_from(options.delay).ok().filter(|delay| *delay <= u64::from(u32::MAX))
-        else {
+        let Some(delay) = u64::try_from(options.delay).ok().filter(|delay| *delay <= u64::from(u32::MAX)) else {
             return wrong(format!("DELAY is {}; it must be 0 or more, below 2^32", options.delay));
         };
         let mut asked = Asked {
@@ -174,8 +174,7 @@ impl Asked {
         let active = options.active.unwrap_or(self.threads);
         self.active = active.clamp(1, self.threads);
         if self.active != active {
-            self.changed
-                .push(format!("NUMTHACTIVE {active} is not 1 to {}: taken as {}", self.threads, self.active));
+            self.changed.push(format!("NUMTHACTIVE {active} is not 1 to {}: taken as {}", self.threads, self.active));
         }
     }
 
@@ -199,11 +198,7 @@ impl Asked {
     }
 
     fn pause(&self) -> (&'static str, &'static str) {
-        usize::try_from(self.sleep_points)
-            .ok()
-            .and_then(|n| SLEEP_POINTS.get(n))
-            .copied()
-            .unwrap_or(SLEEP_POINTS[0])
+        usize::try_from(self.sleep_points).ok().and_then(|n| SLEEP_POINTS.get(n)).copied().unwrap_or(SLEEP_POINTS[0])
     }
 
     fn describe(&self) -> String {
@@ -211,8 +206,7 @@ impl Asked {
         let what = if self.depth == 0 { "no lock: the baseline" } else { self.way.lock() };
         let _ = writeln!(text, "Which        {}  {} ({what})", self.way.which, self.way.then);
         let _ = writeln!(text, "Depth        {}", self.depth);
-        let _ =
-            writeln!(text, "Delay        {}  0 to {} work steps", self.delay, self.delay * STEPS_PER_DELAY);
+        let _ = writeln!(text, "Delay        {}  0 to {} work steps", self.delay, self.delay * STEPS_PER_DELAY);
         let _ = writeln!(text, "NumThreads   {}  {} iterations each", self.threads, self.iterations);
         let _ = writeln!(text, "SleepPoints  {}  {}", self.sleep_points, self.pause().1);
         let _ = writeln!(text, "NumThActive  {}", self.active);
@@ -287,16 +281,11 @@ mod tests {
 
     #[test]
     fn what_1998_corrected_is_corrected_and_said() {
-        for (arguments, sleep_points, active, changes) in [
-            (&[1, 1, 0, 4, 9, 4][..], 0, 4, 1),
-            (&[1, 1, 0, 4, -1, 0], 0, 1, 2),
-            (&[1, 1, 0, 4, 2, 99], 2, 4, 1),
-        ] {
+        for (arguments, sleep_points, active, changes) in
+            [(&[1, 1, 0, 4, 9, 4][..], 0, 4, 1), (&[1, 1, 0, 4, -1, 0], 0, 1, 2), (&[1, 1, 0, 4, 2, 99], 2, 4, 1)]
+        {
             let asked = asked(arguments).unwrap();
-            assert_eq!(
-                (asked.sleep_points, asked.active, asked.changed.len()),
-                (sleep_points, active, changes)
-            );
+            assert_eq!((asked.sleep_points, asked.active, asked.changed.len()), (sleep_points, active, changes));
         }
     }
 

@@ -16,8 +16,8 @@ use crate::trial::remedy::{self, Asked};
 use crate::trial::run::{Failure, Real, Subject};
 use crate::trial::search::{self, Problem, Rules, Watch};
 
-/// Runs a program unchanged and under remedies (other locks, gates, fewer CPUs, arguments ...), in randomised paired runs,
-/// until it is decided which of them helps, by how much and how surely.
+/// Runs a program unchanged and under remedies (other locks, gates, fewer CPUs, arguments ...), in randomised paired
+/// runs, until it is decided which of them helps, by how much and how surely.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -45,8 +45,8 @@ pub struct Options {
     /// Values for {NAME} in its arguments; the first is the present one
     #[arg(long, value_name = "NAME=A,B")]
     vary: Vec<String>,
-    /// Compare a number that it prints instead of its elapsed time, as a program that runs for a fixed time needs: a regular
-    /// expression whose first group is the number
+    /// Compare a number that it prints instead of its elapsed time, as a program that runs for a fixed time needs: a
+    /// regular expression whose first group is the number
     #[arg(long, value_name = "REGEX")]
     metric: Option<String>,
     /// More of the metric is better
@@ -130,8 +130,8 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     bar.finish();
     let trial = tried.map_err(|problem| refused(&problem, &subject, stop.load(Ordering::Relaxed)))?;
     // What was measured is safe before anything is said about it.
-    let json = trial_json::text(&subject, &rules, &trial, measure::environment())
-        .map_err(|why| Error::Output(why.into()))?;
+    let json =
+        trial_json::text(&subject, &rules, &trial, measure::environment()).map_err(|why| Error::Output(why.into()))?;
     let kept = keep(options, &subject, &json)?;
     if let Some(path) = &options.html {
         let environment = measure::environment();
@@ -210,14 +210,7 @@ fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
     for program in std::iter::once(&program).chain(server.as_ref().map(|server| &server.program)) {
         check_there(program)?;
     }
-    Ok(Subject {
-        program,
-        server,
-        metric,
-        same_output: options.same_output,
-        input: options.input.clone(),
-        name: None,
-    })
+    Ok(Subject { program, server, metric, same_output: options.same_output, input: options.input.clone(), name: None })
 }
 
 /// A program that is not there is told at once, as a shell does.
@@ -257,22 +250,24 @@ pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
             Error::Unmeasured("stopped before the first run had ended".to_owned())
         }
         Problem::Baseline(Failure::Start(text), 0) => Error::Unmeasured(text.clone()),
-        Problem::Baseline(failure, 0) => Error::Unmeasured(format!(
-            "the program fails as it is, without a remedy: {line}\n{}",
-            explained(failure)
-        )),
+        Problem::Baseline(failure, 0) => {
+            Error::Unmeasured(format!("the program fails as it is, without a remedy: {line}\n{}", explained(failure)))
+        }
         Problem::Baseline(failure, runs) => Error::Unmeasured(format!(
-            "the program as it is ran at first, but failed in run {runs}: {line}\n{}; what fails now and then cannot be compared",
+            "the program as it is ran at first, but failed in run {runs}: {line}\n{}; what fails now and then cannot \
+             be compared",
             explained(failure)
         )),
         Problem::Budget { run_s, needed_s } => Error::Argument(format!(
-            "--budget is too small: one run takes {}, and no answer needs less than {}; give --budget {}s, fewer remedies, or a shorter run",
+            "--budget is too small: one run takes {}, and no answer needs less than {}; give --budget {}s, fewer \
+             remedies, or a shorter run",
             number::time_ns(run_s * 1e9),
             number::time_ns(needed_s * 1e9),
             (needed_s * 1.5).ceil()
         )),
         Problem::NoRemedy => Error::Argument(
-            "nothing to try: every value given is what the program has anyway; give others, as in --cpus 1 or --locks spin-learn"
+            "nothing to try: every value given is what the program has anyway; give others, as in --cpus 1 or --locks \
+             spin-learn"
                 .to_owned(),
         ),
     }

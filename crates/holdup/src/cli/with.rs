@@ -1,4 +1,5 @@
-//! `holdup with`: a program under another lock, or with a profile of its locks; it runs as ever, and says at its end what that did.
+//! `holdup with`: a program under another lock, or with a profile of its locks; it runs as ever, and says at its end
+//! what that did.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,8 +17,8 @@ use crate::interposer::{Control, Figures, Settings, policy};
 use crate::report::Style;
 use crate::report::interposed::{self, Run};
 
-/// Runs a program with another lock under its pthread mutexes, or with a profile of them. The program itself is not changed:
-/// a library that is loaded with it decides how its threads wait.
+/// Runs a program with another lock under its pthread mutexes, or with a profile of them. The program itself is not
+/// changed: a library that is loaded with it decides how its threads wait.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -27,7 +28,8 @@ pub struct Options {
     /// At most this many threads hold or contend for a lock at once: short for --lock throttle:N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Policy::MOST)))]
     gate: Option<u32>,
-    /// Another policy for the locks of this name: a variable, a function that makes or takes them, or FILE:LINE; may be repeated
+    /// Another policy for the locks of this name: a variable, a function that makes or takes them, or FILE:LINE; may be
+    /// repeated
     #[arg(long, value_name = "NAME=POLICY", value_parser = rules::parse)]
     lock_for: Vec<Wish>,
     /// A lock that has waiters but is not acquired for this long returns to glibc's policy; 0 for never
@@ -86,8 +88,7 @@ programs keep their own locks. The report counts what it served.";
 pub fn run(options: &Options) -> Result<Status, Error> {
     let policy = chosen(options)?;
     let conditions = conditions(options)?;
-    if let Some(path) = options.json.as_ref().filter(|path| !options.force && path.symlink_metadata().is_ok())
-    {
+    if let Some(path) = options.json.as_ref().filter(|path| !options.force && path.symlink_metadata().is_ok()) {
         return Err(Error::FileExists(path.clone()));
     }
     if options.slice.is_some() && !options.touches_locks() {
@@ -112,7 +113,8 @@ impl Options {
     }
 }
 
-/// What the program runs under but for its locks; tried on a thread of our own, for the program could not say why it does not start.
+/// What the program runs under but for its locks; tried on a thread of our own, for the program could not say why it
+/// does not start.
 fn conditions(options: &Options) -> Result<Conditions, Error> {
     let Some(text) = &options.slice else { return Ok(Conditions::default()) };
     let refuse = |why: String| Error::Argument(format!("--slice {text}: {why}"));
@@ -192,8 +194,7 @@ fn start(
     environment: Vec<(OsString, OsString)>,
     conditions: &Conditions,
 ) -> Result<Finished, Error> {
-    let (name, arguments) =
-        options.command.split_first().ok_or_else(|| Error::Argument("no program".to_owned()))?;
+    let (name, arguments) = options.command.split_first().ok_or_else(|| Error::Argument("no program".to_owned()))?;
     let mut command = Command::new(name);
     command.args(arguments).envs(environment);
     holdup_run::forward(&mut command, conditions)

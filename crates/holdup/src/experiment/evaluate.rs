@@ -1,13 +1,14 @@
 //! Claims held against what was measured: a verdict, the figures that decided, and one sentence why.
 //!
-//! Every figure is a function of the runs of its cells, so its interval comes from evaluating it again over runs that are
-//! drawn with replacement (a percentile bootstrap as in [`crate::stats`]), and an interval passes through any arithmetic
-//! without rules of its own. Figures of one expression are drawn independently of each other; neighbouring runs are
-//! positively correlated, so a difference or quotient of two cells gets too wide an interval rather than too narrow.
+//! Every figure is a function of the runs of its cells, so its interval comes from evaluating it again over runs that
+//! are drawn with replacement (a percentile bootstrap as in [`crate::stats`]), and an interval passes through any
+//! arithmetic without rules of its own. Figures of one expression are drawn independently of each other; neighbouring
+//! runs are positively correlated, so a difference or quotient of two cells gets too wide an interval rather than too
+//! narrow.
 //!
-//! A comparison is *clear* when 95% of the draws agree with the medians and its sides are further apart than the claim's
-//! margin. A verdict that hangs on a comparison that is not clear is marked close, and so is one over a cell of which every
-//! run was rejected because other programs used the machine.
+//! A comparison is *clear* when 95% of the draws agree with the medians and its sides are further apart than the
+//! claim's margin. A verdict that hangs on a comparison that is not clear is marked close, and so is one over a cell of
+//! which every run was rejected because other programs used the machine.
 
 use std::collections::BTreeMap;
 
@@ -43,8 +44,7 @@ fn probed(run: &RunRecord, machine: &Machine) -> Probed {
     for (name, fact) in CLOCKS {
         let text = run.environment.iter().find(|(known, _)| known == fact).map(|(_, value)| value.as_str());
         // The description writes 'n/a' and the reason where there is no figure.
-        let number =
-            text.and_then(|text| text.split_whitespace().next()?.trim_end_matches("ns").parse().ok());
+        let number = text.and_then(|text| text.split_whitespace().next()?.trim_end_matches("ns").parse().ok());
         probed.extend(number.map(|value: f64| (name, value)));
     }
     probed
@@ -123,8 +123,7 @@ impl Facts<'_> {
     fn disturbed(&self, expr: &Expr) -> bool {
         let selections = expr.selections();
         self.run.cells.iter().any(|cell| {
-            cell.only_rejected()
-                && selections.iter().any(|selection| selection.takes(&cell.sweep, &cell.spec))
+            cell.only_rejected() && selections.iter().any(|selection| selection.takes(&cell.sweep, &cell.spec))
         })
     }
 
@@ -175,11 +174,9 @@ impl Facts<'_> {
             Expr::Number(value) => Figure::Number(*value),
             Expr::Probe(name) => Figure::Number(self.probe(name)?),
             Expr::Call(call) => Figure::Cells(self.cells(call)?),
-            Expr::Negate(inner) => Figure::Arithmetic(
-                Arithmetic::Subtract,
-                Box::new(Figure::Number(0.0)),
-                Box::new(self.figure(inner)?),
-            ),
+            Expr::Negate(inner) => {
+                Figure::Arithmetic(Arithmetic::Subtract, Box::new(Figure::Number(0.0)), Box::new(self.figure(inner)?))
+            }
             Expr::Arithmetic(operation, left, right) => {
                 Figure::Arithmetic(*operation, Box::new(self.figure(left)?), Box::new(self.figure(right)?))
             }
@@ -215,13 +212,10 @@ impl Facts<'_> {
             }
             (Function::SlowRuns | Function::FastRuns, [of], _, _) => {
                 let cell = self.cell(of)?;
-                let time = |sample: &holdup_bench::sample::Sample| {
-                    sample.elapsed_ns as f64 / sample.ops().max(1) as f64
-                };
-                let pairs: Vec<(f64, f64)> = cell
-                    .counted()
-                    .filter_map(|(_, sample)| Some((time(sample), call.metric.0.of(sample)?)))
-                    .collect();
+                let time =
+                    |sample: &holdup_bench::sample::Sample| sample.elapsed_ns as f64 / sample.ops().max(1) as f64;
+                let pairs: Vec<(f64, f64)> =
+                    cell.counted().filter_map(|(_, sample)| Some((time(sample), call.metric.0.of(sample)?))).collect();
                 let (times, figures) = pairs.into_iter().unzip();
                 cells.runs = vec![times, figures];
             }
@@ -282,17 +276,17 @@ fn undefined() -> Missing {
 }
 
 fn unpaired(over: &CellRecord, under: &CellRecord, call: &Call) -> Missing {
-    let zero = [over, under].iter().any(|cell| {
-        cell.counted().all(|(_, sample)| call.metric.0.of(sample).is_none_or(|value| value == 0.0))
-    });
+    let zero = [over, under]
+        .iter()
+        .any(|cell| cell.counted().all(|(_, sample)| call.metric.0.of(sample).is_none_or(|value| value == 0.0)));
     Missing(match zero {
         true => format!("{} is zero or has no value here, so there is no ratio.", call.metric.0.name),
         false => "No two neighbouring runs of the pair have both finished.".to_owned(),
     })
 }
 
-/// A cell's figure in each round: repetition after repetition all cells are measured once, in a new order. A cell that has
-/// several runs in a round is there with its last.
+/// A cell's figure in each round: repetition after repetition all cells are measured once, in a new order. A cell that
+/// has several runs in a round is there with its last.
 fn rounds(cell: &CellRecord, call: &Call) -> BTreeMap<u32, f64> {
     cell.counted().filter_map(|(record, sample)| Some((record.repeat, call.metric.0.of(sample)?))).collect()
 }

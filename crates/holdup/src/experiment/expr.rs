@@ -114,8 +114,7 @@ pub struct Selection {
 impl Selection {
     /// Whether a cell belongs to it.
     pub fn takes(&self, sweep: &str, spec: &Spec) -> bool {
-        self.sweep == sweep
-            && self.fixed.iter().all(|(name, value)| spec.get(name).is_ok_and(|has| has == *value))
+        self.sweep == sweep && self.fixed.iter().all(|(name, value)| spec.get(name).is_ok_and(|has| has == *value))
     }
 
     /// The same cells, narrowed to one more value.
@@ -476,9 +475,7 @@ fn unit_of(operation: Arithmetic, left: &Expr, right: &Expr) -> Unit {
         (Arithmetic::Multiply, Unit::Plain, b) if matches!(left, Expr::Number(_)) => b,
         (Arithmetic::Multiply, a, _) if matches!(right, Expr::Number(_)) => a,
         (Arithmetic::Divide, a, _) if matches!(right, Expr::Number(_)) => a,
-        (Arithmetic::Subtract, _, Unit::Share | Unit::Times) if matches!(left, Expr::Number(_)) => {
-            Unit::Share
-        }
+        (Arithmetic::Subtract, _, Unit::Share | Unit::Times) if matches!(left, Expr::Number(_)) => Unit::Share,
         _ => Unit::Plain,
     }
 }
@@ -646,13 +643,13 @@ impl<'a> Reader<'a> {
     fn number(&mut self) -> Result<Expr, ExprError> {
         let at = self.at;
         let digits = self.take(|c| c.is_ascii_digit() || c == '.');
-        let value: f64 =
-            digits.parse().map_err(|_| ExprError::new(at, format!("'{digits}' is not a number")))?;
+        let value: f64 = digits.parse().map_err(|_| ExprError::new(at, format!("'{digits}' is not a number")))?;
         if self.text[self.at..].starts_with(|c: char| c.is_ascii_alphanumeric()) {
             return Err(ExprError::new(
                 at,
                 format!(
-                    "'{digits}{}' has a unit; figures are in the unit that their name ends with, so write a plain number",
+                    "'{digits}{}' has a unit; figures are in the unit that their name ends with, so write a plain \
+                     number",
                     self.rest_word()
                 ),
             ));
@@ -718,8 +715,7 @@ impl<'a> Reader<'a> {
         let (mut words, conditions) = self.arguments()?;
         let row = FUNCTIONS.iter().find(|row| row.name == name);
         let mut metric = Metric::named(name);
-        let Some(form) = row.map(|row| row.form).or(metric.map(|_| "METRIC(series @ factor=value, ...)"))
-        else {
+        let Some(form) = row.map(|row| row.form).or(metric.map(|_| "METRIC(series @ factor=value, ...)")) else {
             return Err(unknown_function(name, at));
         };
         let wanted = row.map_or(1, FunctionRow::words);
@@ -738,8 +734,7 @@ impl<'a> Reader<'a> {
         if words.len() != wanted {
             return Err(ExprError::new(at, format!("'{name}' is written {form}")));
         }
-        let mut call =
-            Call { function: Function::Median, metric, cells: Vec::new(), along: None, between: None };
+        let mut call = Call { function: Function::Median, metric, cells: Vec::new(), along: None, between: None };
         if let Some(row) = row {
             call.function = row.function;
             self.bind_along(row, &words, &mut call)?;
@@ -791,32 +786,21 @@ impl<'a> Reader<'a> {
     }
 
     /// The factor and values of a function that looks along a factor.
-    fn bind_along(
-        &self,
-        row: &FunctionRow,
-        words: &[(&str, usize)],
-        call: &mut Call,
-    ) -> Result<(), ExprError> {
+    fn bind_along(&self, row: &FunctionRow, words: &[(&str, usize)], call: &mut Call) -> Result<(), ExprError> {
         if !row.along {
             return Ok(());
         }
         let (name, at) = words[row.operands];
         call.along = Some(factor(name, at)?.name);
         if row.between {
-            let value = |(text, at): (&str, usize)| {
-                canonical(name, text, self.scope).map_err(|why| ExprError::new(at, why))
-            };
+            let value =
+                |(text, at): (&str, usize)| canonical(name, text, self.scope).map_err(|why| ExprError::new(at, why));
             call.between = Some((value(words[row.operands + 1])?, value(words[row.operands + 2])?));
         }
         Ok(())
     }
 
-    fn selection(
-        &self,
-        word: &str,
-        at: usize,
-        conditions: &[(&str, &str, usize)],
-    ) -> Result<Selection, ExprError> {
+    fn selection(&self, word: &str, at: usize, conditions: &[(&str, &str, usize)]) -> Result<Selection, ExprError> {
         let (sweep, series) = self.sweep_and_series(word, at)?;
         let mut selection = Selection { sweep: sweep.to_owned(), fixed: series };
         for (name, value, at) in conditions {
@@ -829,13 +813,8 @@ impl<'a> Reader<'a> {
 
     /// `sweep.series`, `series` in the claim's sweep, or a sweep whose cells the conditions tell apart.
     #[expect(clippy::type_complexity, reason = "a sweep's name and factor values, used once")]
-    fn sweep_and_series(
-        &self,
-        word: &str,
-        at: usize,
-    ) -> Result<(&'a str, Vec<(&'static str, String)>), ExprError> {
-        let named =
-            |name: &str| self.scope.sweeps.iter().find(|sweep| sweep.name == name).map(|s| s.name.as_str());
+    fn sweep_and_series(&self, word: &str, at: usize) -> Result<(&'a str, Vec<(&'static str, String)>), ExprError> {
+        let named = |name: &str| self.scope.sweeps.iter().find(|sweep| sweep.name == name).map(|s| s.name.as_str());
         if let Some((sweep, series)) = word.split_once('.') {
             let found = named(sweep).ok_or_else(|| {
                 let near = did_you_mean(sweep, self.scope.sweeps.iter().map(|s| s.name.as_str()));
@@ -852,10 +831,7 @@ impl<'a> Reader<'a> {
             _ => None,
         };
         let sweep = self.scope.sweep.or(only).ok_or_else(|| {
-            ExprError::new(
-                at,
-                format!("this file has several sweeps: write SWEEP.{word}, or give the claim a sweep"),
-            )
+            ExprError::new(at, format!("this file has several sweeps: write SWEEP.{word}, or give the claim a sweep"))
         })?;
         Ok((sweep, series))
     }
@@ -885,14 +861,14 @@ impl<'a> Reader<'a> {
                 continue;
             };
             for (cells, mode) in [(&sweep.full, ""), (&sweep.quick, " with --quick")] {
-                check_selection(selection, call, cells, mode, least_values)
-                    .map_err(|why| ExprError::new(at, why))?;
+                check_selection(selection, call, cells, mode, least_values).map_err(|why| ExprError::new(at, why))?;
             }
         }
         if call.function == Function::Ratio && !differ_only_in_lock(&call.cells) {
             return Err(ExprError::new(
                 at,
-                "'ratio' pairs neighbouring runs, so its two series may differ only in their lock; divide two figures instead",
+                "'ratio' pairs neighbouring runs, so its two series may differ only in their lock; divide two figures \
+                 instead",
             ));
         }
         Ok(())
@@ -971,8 +947,7 @@ fn is_value(c: char) -> bool {
 }
 
 fn unknown_function(name: &str, at: usize) -> ExprError {
-    let among =
-        METRICS.iter().map(|m| m.name).chain(FUNCTIONS.iter().map(|f| f.name)).chain(["min", "max", "probe"]);
+    let among = METRICS.iter().map(|m| m.name).chain(FUNCTIONS.iter().map(|f| f.name)).chain(["min", "max", "probe"]);
     ExprError::new(at, format!("there is no figure or function '{name}'{}", did_you_mean(name, among)))
 }
 
@@ -1042,10 +1017,8 @@ fn one_cell(
     if taken.is_empty() {
         return Err(nothing_there(selection, cells, mode));
     }
-    let open: Vec<&Factor> = FACTORS
-        .iter()
-        .filter(|factor| Some(factor.name) != along && values_of(factor, &taken).len() > 1)
-        .collect();
+    let open: Vec<&Factor> =
+        FACTORS.iter().filter(|factor| Some(factor.name) != along && values_of(factor, &taken).len() > 1).collect();
     if let Some(factor) = open.first() {
         let values = values_of(factor, &taken);
         return Err(format!(

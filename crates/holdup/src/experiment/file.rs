@@ -89,10 +89,9 @@ pub fn parse(path: &str, text: &str) -> Result<Experiment, FileError> {
 /// `system` is for experiments whose locks only one system has.
 fn check_system(head: &Table<'_>) -> Result<(), FileError> {
     match head.text("system")? {
-        Some((system, value)) if system != std::env::consts::OS => Err(head.error_at(
-            value,
-            format!("this experiment needs {system}, and this is {}", std::env::consts::OS),
-        )),
+        Some((system, value)) if system != std::env::consts::OS => {
+            Err(head.error_at(value, format!("this experiment needs {system}, and this is {}", std::env::consts::OS)))
+        }
         _ => Ok(()),
     }
 }
@@ -221,8 +220,7 @@ impl<'a> Table<'a> {
     /// The tables of `[[key]]`.
     fn tables(&self, key: &str) -> Result<Vec<Table<'a>>, FileError> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
-        let wrong =
-            |value: &Value<'_>| self.error_at(value, format!("write each {key} as a table under [[{key}]]"));
+        let wrong = |value: &Value<'_>| self.error_at(value, format!("write each {key} as a table under [[{key}]]"));
         let DeValue::Array(values) = value.get_ref() else { return Err(wrong(value)) };
         values
             .iter()
@@ -251,24 +249,19 @@ fn list_unless(near: &str, known: &[&str]) -> String {
     if near.is_empty() { format!("; it has {}", known.join(", ")) } else { String::new() }
 }
 
-/// `[series]`: names that stand for a lock (`mutex = "futex-pi"`, or of a list the first that this system has) or for several values (`{ counter = "xadd" }`).
+/// `[series]`: names that stand for a lock (`mutex = "futex-pi"`, or of a list the first that this system has) or for
+/// several values (`{ counter = "xadd" }`).
 fn read_series(root: &Table<'_>) -> Result<Vec<Series>, FileError> {
     let Some(table) = root.table("series", "[series]".to_owned())? else { return Ok(Vec::new()) };
     let mut series = Vec::new();
     for (name, span, value) in table.entries() {
         if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
-            return Err(table
-                .source
-                .error(Some(span), format!("'{name}' may have letters, digits, - and _ only")));
+            return Err(table.source.error(Some(span), format!("'{name}' may have letters, digits, - and _ only")));
         }
         let fixed = match value.get_ref() {
             DeValue::Table(values) => {
-                let values = Table {
-                    source: table.source,
-                    what: format!("series '{name}'"),
-                    span: value.span(),
-                    table: values,
-                };
+                let values =
+                    Table { source: table.source, what: format!("series '{name}'"), span: value.span(), table: values };
                 one_value_each(&values)?
             }
             DeValue::Array(locks) => {
@@ -293,10 +286,7 @@ fn lock_of_this_system<'a>(
     };
     let found = locks.iter().find(|lock| !elsewhere(lock));
     found.ok_or_else(|| {
-        table.error_at(
-            list,
-            "this system has none of these locks; end the list with one that all have".to_owned(),
-        )
+        table.error_at(list, "this system has none of these locks; end the list with one that all have".to_owned())
     })
 }
 
@@ -310,11 +300,7 @@ fn one_value_each(table: &Table<'_>) -> Result<Vec<(&'static str, String)>, File
         .collect()
 }
 
-fn one_value(
-    table: &Table<'_>,
-    name: &'static str,
-    value: &Value<'_>,
-) -> Result<(&'static str, String), FileError> {
+fn one_value(table: &Table<'_>, name: &'static str, value: &Value<'_>) -> Result<(&'static str, String), FileError> {
     let values = axis(table, name, value, &[])?;
     match values.as_slice() {
         [one] => {
@@ -322,19 +308,12 @@ fn one_value(
             let text = spec.set(name, one).and_then(|()| spec.get(name));
             text.map(|text| (name, text)).map_err(|error| table.error_at(value, error.to_string()))
         }
-        _ => {
-            Err(table.error_at(value, format!("one value of {name} is expected here, not {}", values.len())))
-        }
+        _ => Err(table.error_at(value, format!("one value of {name} is expected here, not {}", values.len()))),
     }
 }
 
 /// The factor of a key; `others` are the keys that are none.
-fn factor(
-    table: &Table<'_>,
-    key: &str,
-    span: Range<usize>,
-    others: &[&str],
-) -> Result<&'static Factor, FileError> {
+fn factor(table: &Table<'_>, key: &str, span: Range<usize>, others: &[&str]) -> Result<&'static Factor, FileError> {
     Factor::named(key).map_err(|_| {
         let near = did_you_mean(key, FACTORS.iter().map(|factor| factor.name).chain(others.iter().copied()));
         let help = match near.as_str() {
@@ -346,12 +325,7 @@ fn factor(
 }
 
 /// The values of one factor: text as on the command line, a number, true or false, or a list of these.
-fn axis(
-    table: &Table<'_>,
-    name: &'static str,
-    value: &Value<'_>,
-    series: &[Series],
-) -> Result<Vec<String>, FileError> {
+fn axis(table: &Table<'_>, name: &'static str, value: &Value<'_>, series: &[Series]) -> Result<Vec<String>, FileError> {
     let factor = Factor::named(name).map_err(|error| table.error_at(value, error.to_string()))?;
     let text = match value.get_ref() {
         DeValue::Array(values) => {
@@ -378,10 +352,7 @@ fn axis(
         let near = match name {
             "lock" => did_you_mean(
                 text.trim(),
-                holdup_bench::locks::all()
-                    .iter()
-                    .map(|l| l.name)
-                    .chain(series.iter().map(|s| s.name.as_str())),
+                holdup_bench::locks::all().iter().map(|l| l.name).chain(series.iter().map(|s| s.name.as_str())),
             ),
             _ => String::new(),
         };
@@ -447,12 +418,7 @@ fn read_sweep(table: &Table<'_>, name: String, series: &[Series]) -> Result<Decl
 }
 
 /// Sets repeats and factors of a sweep from a table; `others` are keys that are read elsewhere.
-fn overlay(
-    table: &Table<'_>,
-    sweep: &mut Sweep,
-    series: &[Series],
-    others: &[&str],
-) -> Result<(), FileError> {
+fn overlay(table: &Table<'_>, sweep: &mut Sweep, series: &[Series], others: &[&str]) -> Result<(), FileError> {
     if let Some(repeats) = table.whole("repeats", 1, 1000)? {
         sweep.repeats = repeats;
     }
@@ -600,12 +566,7 @@ fn read_claims(root: &Table<'_>, series: &[Series], cells: &[SweepCells]) -> Res
     Ok(claims)
 }
 
-fn read_claim(
-    table: &Table<'_>,
-    id: String,
-    series: &[Series],
-    cells: &[SweepCells],
-) -> Result<Claim, FileError> {
+fn read_claim(table: &Table<'_>, id: String, series: &[Series], cells: &[SweepCells]) -> Result<Claim, FileError> {
     let sweep = table.text("sweep")?;
     if let Some((name, at)) = &sweep
         && !cells.iter().any(|cells| cells.name == *name)
@@ -646,10 +607,7 @@ fn read_claim(
     })
 }
 
-fn read_figures(
-    table: &Table<'_>,
-    scope: Scope<'_>,
-) -> Result<BTreeMap<String, super::expr::Expr>, FileError> {
+fn read_figures(table: &Table<'_>, scope: Scope<'_>) -> Result<BTreeMap<String, super::expr::Expr>, FileError> {
     let mut figures = BTreeMap::new();
     let Some(named) = table.table("figures", format!("figures of {}", table.what))? else {
         return Ok(figures);
@@ -658,8 +616,7 @@ fn read_figures(
         let (text, at) = match value.get_ref() {
             DeValue::String(text) => (text.to_string(), value),
             other => {
-                return Err(named
-                    .error_at(value, format!("a figure is an expression in quotes, not {}", kind(other))));
+                return Err(named.error_at(value, format!("a figure is an expression in quotes, not {}", kind(other))));
             }
         };
         let figure = parse_number(&text, scope);

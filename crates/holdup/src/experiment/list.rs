@@ -21,13 +21,7 @@ pub fn experiments() -> Result<String, FileError> {
         let _ = writeln!(out, "{:<10} {}", experiment.name, experiment.title);
         let _ = writeln!(out, "{:<10} {}", "", experiment.source);
         let claims = experiment.claims.len();
-        let _ = writeln!(
-            out,
-            "{:<10} {claims} claims; takes {}, with --quick {}\n",
-            "",
-            minutes(false),
-            minutes(true)
-        );
+        let _ = writeln!(out, "{:<10} {claims} claims; takes {}, with --quick {}\n", "", minutes(false), minutes(true));
     }
     out.push_str("Measure one and hold its claims against today: holdup reproduce hart --quick\n");
     out.push_str("The goals of our own locks:                    holdup run peers --quick\n");

@@ -16,9 +16,8 @@ pub struct Machine {
 impl Machine {
     /// This machine.
     pub fn here() -> Machine {
-        let counters = holdup_bench::machine::describe()
-            .iter()
-            .any(|(name, value)| *name == "counters" && has_counters(value));
+        let counters =
+            holdup_bench::machine::describe().iter().any(|(name, value)| *name == "counters" && has_counters(value));
         Machine { cpus: cpus_here(), counters, arch: std::env::consts::ARCH.to_owned() }
     }
 

@@ -31,8 +31,8 @@ pub fn carried(name: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The published experiments, in the order of their years, and last the peers: our goals. Those that need another system are
-/// left out.
+/// The published experiments, in the order of their years, and last the peers: our goals. Those that need another
+/// system are left out.
 pub fn all() -> Result<Vec<Experiment>, FileError> {
     embedded().map(|(path, text)| file::parse(path, text)).collect()
 }

@@ -83,12 +83,8 @@ struct Scale {
 impl Scale {
     fn of(value: f64, unit: Unit) -> Scale {
         let time = |from: &[(f64, &str)]| {
-            let (divisor, name) = from
-                .iter()
-                .find(|(scale, _)| value.abs() >= *scale)
-                .or(from.last())
-                .copied()
-                .unwrap_or((1.0, ""));
+            let (divisor, name) =
+                from.iter().find(|(scale, _)| value.abs() >= *scale).or(from.last()).copied().unwrap_or((1.0, ""));
             Scale { divisor, suffix: format!(" {name}"), whole: false }
         };
         match unit {

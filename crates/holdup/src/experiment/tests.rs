@@ -1,4 +1,5 @@
-//! The carried experiments load and are complete; claims over made-up runs get the right verdicts; no file makes it panic.
+//! The carried experiments load and are complete; claims over made-up runs get the right verdicts; no file makes it
+//! panic.
 
 use holdup_bench::machine::Contamination;
 use holdup_bench::sample::Sample;
@@ -16,9 +17,8 @@ use crate::results::{CellRecord, RunRecord, SampleRecord};
 
 /// Every row of the sources' claims.
 const ROWS: [&str; 34] = [
-    "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H10", "H11", "H12", "H13", "H14", "H15", "I1",
-    "I2", "I3", "I4", "I5", "I6", "I7", "I8", "E1", "E2", "E3", "E4", "K1", "K2", "K3", "K4", "S1", "S2",
-    "S3",
+    "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H10", "H11", "H12", "H13", "H14", "H15", "I1", "I2", "I3",
+    "I4", "I5", "I6", "I7", "I8", "E1", "E2", "E3", "E4", "K1", "K2", "K3", "K4", "S1", "S2", "S3",
 ];
 
 fn machine(cpus: u32) -> Machine {
@@ -28,8 +28,7 @@ fn machine(cpus: u32) -> Machine {
 #[test]
 fn every_claim_of_the_sources_is_declared_exactly_once() {
     let experiments = published().unwrap_or_else(|error| panic!("{error}"));
-    let declared: Vec<&str> =
-        experiments.iter().flat_map(|e| &e.claims).map(|claim| claim.id.as_str()).collect();
+    let declared: Vec<&str> = experiments.iter().flat_map(|e| &e.claims).map(|claim| claim.id.as_str()).collect();
     for row in ROWS {
         assert_eq!(declared.iter().filter(|id| **id == row).count(), 1, "{row}");
     }
@@ -44,10 +43,7 @@ fn all_published_experiments_end_within_eleven_minutes_with_quick() {
     for experiment in &experiments {
         let (n, more) = experiment.planned(true, None, &machine(2));
         let (full_n, full) = experiment.planned(false, None, &machine(2));
-        println!(
-            "{:<10} quick {n:>5} runs {more:>7.0?}, full {full_n:>5} runs {full:>7.0?}",
-            experiment.name
-        );
+        println!("{:<10} quick {n:>5} runs {more:>7.0?}, full {full_n:>5} runs {full:>7.0?}", experiment.name);
         assert!(n > 0 && full > more);
         (runs, time) = (runs + n, time + more);
     }
@@ -85,8 +81,7 @@ why_differs = "no"
 
 /// An experiment with one claim of this check.
 fn with_claim(check: &str, show: &str, more: &str) -> Result<Experiment, file::FileError> {
-    let claim =
-        format!("[[claim]]\nid = 'X'\nsweep = 't'\ncheck = '{check}'\nshow = '{show}'\n{more}{WORDS}");
+    let claim = format!("[[claim]]\nid = 'X'\nsweep = 't'\ncheck = '{check}'\nshow = '{show}'\n{more}{WORDS}");
     file::parse("small.toml", &format!("{FILE}\n{claim}"))
 }
 
@@ -165,11 +160,7 @@ fn claims_over_made_up_runs_get_the_right_verdicts() {
         ("run_spread(mutex @ threads=2) < 1.3", Verdict::Holds, false),
         ("slow_runs(mutex @ threads=2) > fast_runs(mutex @ threads=2)", Verdict::Holds, true),
         ("not jain(mutex @ threads=2) < 0.5", Verdict::Holds, false),
-        (
-            "time_per_op_ns(mutex @ threads=2) > 100 or time_per_op_ns(none @ threads=2) > 5",
-            Verdict::Holds,
-            false,
-        ),
+        ("time_per_op_ns(mutex @ threads=2) > 100 or time_per_op_ns(none @ threads=2) > 5", Verdict::Holds, false),
         ("max(1, 3) - min(2, 4) * 2 == -(1)", Verdict::Holds, false),
         ("1 + 2 * 3 == 7 and (1 + 2) * 3 == 9 and 50% == 0.5", Verdict::Holds, false),
         ("probe(cpus) == 2", Verdict::Holds, false),
@@ -187,9 +178,7 @@ fn what_slows_a_whole_round_is_no_spread_over_a_factor() {
         let disturbed = if repeat == 4 && spec.threads == 2 { 5.0 } else { 1.0 };
         sample(10.0 * f64::from(1 + repeat % 2) * disturbed, spec.threads)
     };
-    for check in
-        ["spread(mutex, threads) < 1.05", "bend(mutex, threads) < 5%", "growth(mutex, threads, 1, 4) ~ 1"]
-    {
+    for check in ["spread(mutex, threads) < 1.05", "bend(mutex, threads) < 5%", "growth(mutex, threads, 1, 4) ~ 1"] {
         let result = verdict(check, drifting);
         assert_eq!((result.verdict, result.close), (Verdict::Holds, check.starts_with("spread")), "{check}");
     }
@@ -228,9 +217,7 @@ fn a_verdict_over_disturbed_runs_alone_is_close() {
 fn what_was_not_measured_says_why() {
     let broken = |spec: &Spec, _: u32| match spec.lock.as_str() {
         "none" => sample(10.0, spec.threads),
-        _ => {
-            Err(Failure { kind: FailureKind::Unsupported, detail: "this kernel has no such lock".to_owned() })
-        }
+        _ => Err(Failure { kind: FailureKind::Unsupported, detail: "this kernel has no such lock".to_owned() }),
     };
     let result = verdict("ratio(mutex, none @ threads=1) > 1", broken);
     assert_eq!(result.verdict, Verdict::NotMeasurable);
@@ -277,7 +264,8 @@ fn the_cost_of_clocks_comes_from_the_run_s_description() {
 
 #[test]
 fn units_follow_the_arithmetic() {
-    let show = "{ratio(mutex, none @ threads=1)} {time_per_op_ns(mutex @ threads=1)} {time_per_op_ns(mutex @ threads=2) / time_per_op_ns(mutex @ threads=1)} {1 - bend(mutex, threads)}";
+    let show = "{ratio(mutex, none @ threads=1)} {time_per_op_ns(mutex @ threads=1)} \
+        {time_per_op_ns(mutex @ threads=2) / time_per_op_ns(mutex @ threads=1)} {1 - bend(mutex, threads)}";
     let experiment = with_claim("1 < 2", show, "").unwrap();
     let units: Vec<Unit> = experiment.claims[0].show.figures().map(Expr::unit).collect();
     assert_eq!(units, [Unit::Times, Unit::Of("ns"), Unit::Times, Unit::Share]);
@@ -298,10 +286,7 @@ fn an_expression_that_names_what_is_not_there_is_refused_with_its_place() {
         ("ratio(mutex, none) > 2", "'t' leaves threads open (1, 2, 4); add for example @ threads=1"),
         ("ratio(mutex, none @ thread=1) > 2", "there is no factor 'thread'; did you mean 'threads'?"),
         ("ratio(mutex, none @ threads=x) > 2", "'x' is not a whole number"),
-        (
-            "ratoi(mutex, none @ threads=1) > 2",
-            "there is no figure or function 'ratoi'; did you mean 'ratio'?",
-        ),
+        ("ratoi(mutex, none @ threads=1) > 2", "there is no figure or function 'ratoi'; did you mean 'ratio'?"),
         ("ratio(jian, mutex, none @ threads=1) > 2", "there is no figure 'jian'; did you mean 'jain'?"),
         ("ratio(mutex, wide.mutex @ threads=4) > 2", "may differ only in their lock"),
         ("u.mutex > 2", "'u' is no figure of this claim"),
@@ -309,10 +294,7 @@ fn an_expression_that_names_what_is_not_there_is_refused_with_its_place() {
         ("ratio(mutex, none @ threads=1)", "this is a number; a check compares"),
         ("ratio(mutex, none @ threads=1 > 2", "expected ',', '@' or ')' and found '>'"),
         ("ratio(mutex @ threads=1) > 2", "'ratio' is written ratio([METRIC,] a, b @ ...)"),
-        (
-            "linear(mutex, lock @ threads=1) > 2",
-            "sweep 't' has too few values of lock (1), and this function needs 3",
-        ),
+        ("linear(mutex, lock @ threads=1) > 2", "sweep 't' has too few values of lock (1), and this function needs 3"),
         ("growth(mutex, threads, 1, 8) > 2", "sweep 't' has no threads=8"),
         ("1 < 2 < 3", "'<' is not expected here"),
         ("1 and 2 > 1", "'and' and 'or' join two comparisons"),
@@ -353,10 +335,7 @@ fn a_file_s_mistakes_name_line_column_and_key() {
         ("[experiment\n".to_owned(), "f.toml:1:"),
         (String::new(), "f.toml:1:1: this file lacks [experiment]"),
         ("[experiment]\ntitle = 't'\n".to_owned(), "f.toml:1:1: [experiment] lacks 'name = \"...\"'"),
-        (
-            format!("{head}titel = 'x'\n"),
-            "f.toml:4:1: [experiment] has no key 'titel'; did you mean 'title'?",
-        ),
+        (format!("{head}titel = 'x'\n"), "f.toml:4:1: [experiment] has no key 'titel'; did you mean 'title'?"),
         (format!("{head}[[sweeep]]\n"), "f.toml:4:3: this file has no key 'sweeep'; did you mean 'sweep'?"),
         (format!("{head}[sweep]\nname = 'a'\n"), "write each sweep as a table under [[sweep]]"),
         (
@@ -369,31 +348,24 @@ fn a_file_s_mistakes_name_line_column_and_key() {
         ),
         (format!("{head}[[sweep]]\nname = 'a'\nlock = 'pthred'\n"), "did you mean 'pthread'?"),
         (format!("{head}[[sweep]]\nname = 'a'\nthreads = 1.5\n"), "threads takes 1..1024, not a number"),
-        (
-            format!("{head}[[sweep]]\nname = 'a'\nrepeats = 0\n"),
-            "'repeats' is a whole number between 1 and 1000",
-        ),
+        (format!("{head}[[sweep]]\nname = 'a'\nrepeats = 0\n"), "'repeats' is a whole number between 1 and 1000"),
         (
             format!("{head}[[sweep]]\nname = 'a'\nquick = {{ thread = 1 }}\n"),
             "quick of sweep 'a' has no factor or key 'thread'",
         ),
-        (
-            format!("{head}[[sweep]]\nname = 'a'\n[[sweep]]\nname = 'a'\n"),
-            "f.toml:7:8: there are two sweeps 'a'",
-        ),
+        (format!("{head}[[sweep]]\nname = 'a'\n[[sweep]]\nname = 'a'\n"), "f.toml:7:8: there are two sweeps 'a'"),
         (
             format!("{head}[[sweep]]\nname = 'a'\nthreads = '1..1024'\ndepth = '0..64'\n"),
             "sweep 'a' has more than 4096 cells",
         ),
         (
-            format!(
-                "{head}[[sweep]]\nname = 'a'\n[[plot]]\ntitle = 'p'\nsweep = 'b'\nx = 'threads'\ny = 'jain'\n"
-            ),
+            format!("{head}[[sweep]]\nname = 'a'\n[[plot]]\ntitle = 'p'\nsweep = 'b'\nx = 'threads'\ny = 'jain'\n"),
             "f.toml:8:9: 'b' is not a sweep of this file",
         ),
         (
             format!(
-                "{head}[[sweep]]\nname = 'a'\nthreads = 1\n[[plot]]\ntitle = 'p'\nsweep = 'a'\nx = 'threads'\ny = 'jane'\n"
+                "{head}[[sweep]]\nname = 'a'\nthreads = 1\n[[plot]]\ntitle = 'p'\nsweep = 'a'\nx = 'threads'\ny = \
+                 'jane'\n"
             ),
             "there is no figure 'jane'; did you mean 'jain'?",
         ),
@@ -401,10 +373,7 @@ fn a_file_s_mistakes_name_line_column_and_key() {
             format!("{head}[[sweep]]\nname = 'a'\n[[claim]]\nid = 'A'\nclam = 'c'\n"),
             "f.toml:8:1: claim A has no key 'clam'; did you mean 'claim'?",
         ),
-        (
-            format!("{head}[[sweep]]\nname = 'a'\n[[claim]]\nid = 'A'\nclaim = 'c'\n"),
-            "claim A lacks 'check = \"...\"'",
-        ),
+        (format!("{head}[[sweep]]\nname = 'a'\n[[claim]]\nid = 'A'\nclaim = 'c'\n"), "claim A lacks 'check = \"...\"'"),
     ];
     for (text, expected) in cases {
         let error = error(&text);
@@ -415,10 +384,8 @@ fn a_file_s_mistakes_name_line_column_and_key() {
 #[test]
 fn no_mutation_of_a_file_makes_the_parser_panic() {
     let mut random = fastrand::Rng::with_seed(0x0040_1d09);
-    let scraps = [
-        "[", "]", "{", "}", "'", "\"", "\"\"\"", "=", "@", "(", ")", "..", ",", "\n", "é", "1e999", "-", "#",
-        "[[",
-    ];
+    let scraps =
+        ["[", "]", "{", "}", "'", "\"", "\"\"\"", "=", "@", "(", ")", "..", ",", "\n", "é", "1e999", "-", "#", "[["];
     let mut refused = 0;
     for round in 0..400 {
         let (path, text) = EMBEDDED[round % EMBEDDED.len()];

@@ -84,14 +84,12 @@ impl Label {
 }
 
 impl Group {
-    const ALL: [Group; 6] =
-        [Group::Running, Group::Runnable, Group::Lock, Group::Idle, Group::Blocked, Group::Lost];
+    const ALL: [Group; 6] = [Group::Running, Group::Runnable, Group::Lock, Group::Idle, Group::Blocked, Group::Lost];
 
     pub(crate) fn of(state: State) -> Group {
         match state {
             State::Running { .. } => Group::Running,
-            State::Runnable
-            | State::Off { reason: Reason::Preempted | Reason::Displaced | Reason::Yielded, .. } => {
+            State::Runnable | State::Off { reason: Reason::Preempted | Reason::Displaced | Reason::Yielded, .. } => {
                 Group::Runnable
             }
             State::Off { reason: Reason::Futex(what), .. } if what.is_contention() => Group::Lock,
@@ -141,8 +139,7 @@ impl<'a> Directory<'a> {
 
 /// What a finding is about: `hot-lock: g_cache_lock`.
 fn headline(facts: &Facts, finding: &Finding) -> String {
-    let subjects: Vec<String> =
-        finding.subjects.iter().map(|subject| name::subject(facts, subject)).collect();
+    let subjects: Vec<String> = finding.subjects.iter().map(|subject| name::subject(facts, subject)).collect();
     match subjects.as_slice() {
         [] => finding.kind.name().to_owned(),
         known => format!("{}: {}", finding.kind.name(), known.join(", ")),

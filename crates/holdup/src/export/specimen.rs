@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdup_analyze::{
-    Command, Cure, Facts, Finding, Frame, Interval, Kind, LockFacts, LockName, Moment, Primitive,
-    ProcessFacts, Reason, Report, Role, SampleAt, State, Subject, ThreadFacts, Timeline, Wake,
+    Command, Cure, Facts, Finding, Frame, Interval, Kind, LockFacts, LockName, Moment, Primitive, ProcessFacts, Reason,
+    Report, Role, SampleAt, State, Subject, ThreadFacts, Timeline, Wake,
 };
 use holdup_trace::{Header, Pid, Target, Tid};
 
@@ -15,12 +15,7 @@ pub(crate) const HOSTILE: &str = "a\"b\\c\u{0}\u{1b}[31m\n\u{202e}d</script>\u{2
 
 /// Two threads of one process that hand one lock to each other, `rounds` times.
 pub(crate) fn report(rounds: u64) -> Report {
-    Report {
-        facts: facts(rounds),
-        findings: vec![finding()],
-        timeline: Some(timeline(rounds)),
-        ..Report::default()
-    }
+    Report { facts: facts(rounds), findings: vec![finding()], timeline: Some(timeline(rounds)), ..Report::default() }
 }
 
 fn facts(rounds: u64) -> Facts {
@@ -41,11 +36,7 @@ fn facts(rounds: u64) -> Facts {
             began_ns: BEGAN_NS,
             began_unix_s: 1_790_000_000,
             sample_period_ns: 1_000_000,
-            target: Target {
-                command: vec!["./x".to_owned(), HOSTILE.to_owned()],
-                pids: vec![500],
-                attached: false,
-            },
+            target: Target { command: vec!["./x".to_owned(), HOSTILE.to_owned()], pids: vec![500], attached: false },
             ..Header::default()
         },
         start_ns: BEGAN_NS,

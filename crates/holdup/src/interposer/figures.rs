@@ -1,5 +1,5 @@
-//! The file of one process, read byte by byte. The process may run on, have been killed in the middle of a word, or be of
-//! another holdup: nothing in the file is believed without a look.
+//! The file of one process, read byte by byte. The process may run on, have been killed in the middle of a word, or be
+//! of another holdup: nothing in the file is believed without a look.
 
 use std::fs::File;
 use std::io;
@@ -165,8 +165,8 @@ impl Durations {
         }
     }
 
-    /// The duration that this share of them does not exceed. Buckets double in width: within one, durations are taken as
-    /// spread evenly, and none is longer than the longest.
+    /// The duration that this share of them does not exceed. Buckets double in width: within one, durations are taken
+    /// as spread evenly, and none is longer than the longest.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let all: u64 = self.buckets.iter().map(|count| u64::from(*count)).sum();
         if all == 0 {
@@ -218,8 +218,7 @@ pub fn read(path: &Path) -> io::Result<Option<Figures>> {
     let Some(process) = process(&file, &head) else { return Ok(None) };
     let modules = part(&file, &head, &MODULES).unwrap_or_default();
     let locks = part(&file, &head, &LOCKS).unwrap_or_default();
-    let mut locks: Vec<Lock> =
-        locks.chunks_exact(LOCKS.size).filter_map(|bytes| lock(Bytes(bytes))).collect();
+    let mut locks: Vec<Lock> = locks.chunks_exact(LOCKS.size).filter_map(|bytes| lock(Bytes(bytes))).collect();
     let locks_beyond = head.u64(offset_of!(control::Figures, locks_beyond));
     if locks_beyond > 0 {
         let own: u64 = locks.iter().filter(|lock| lock.is_mutex()).map(|lock| lock.acquisitions).sum();
@@ -280,7 +279,8 @@ impl Head {
         Bytes(&self.0).u64(at)
     }
 
-    /// How many records of an array are in use; never more than it has, and none in the short file of a process that is not served.
+    /// How many records of an array are in use; never more than it has, and none in the short file of a process that is
+    /// not served.
     fn count(&self, array: &Array) -> usize {
         let whole = self.size() == size_of::<control::Figures>() as u64;
         if whole { (self.u32(array.len_at) as usize).min(array.most) } else { 0 }
@@ -515,11 +515,7 @@ pub(crate) mod tests {
             bad[len..len + 4].copy_from_slice(&u32::MAX.to_ne_bytes());
         }
         let figures = parse(&bad).unwrap();
-        assert_eq!(
-            (figures.locks.len(), figures.modules.len()),
-            (1, 1),
-            "records that are not ready are none"
-        );
+        assert_eq!((figures.locks.len(), figures.modules.len()), (1, 1), "records that are not ready are none");
         assert_eq!(figures.threads as usize, control::THREADS);
     }
 

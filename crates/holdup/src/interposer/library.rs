@@ -38,7 +38,8 @@ pub fn file() -> io::Result<PathBuf> {
     let bytes = LIBRARY.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, MISSING))?;
     let serves = |root: &Path| sys::allows_programs(root) && can_be_listed(root);
     let folder = folder(serves).map_err(|why| {
-        let text = "no folder for the library, in which files may be executed and whose path has neither space nor colon";
+        let text =
+            "no folder for the library, in which files may be executed and whose path has neither space nor colon";
         io::Error::new(why.kind(), format!("{text} (set XDG_RUNTIME_DIR or TMPDIR to one): {why}"))
     })?;
     place(&folder, bytes)

@@ -1,5 +1,5 @@
-//! Putting other locks under a program: the library that is shipped inside this binary, and the folder through which the two
-//! talk ([`holdup_control`]).
+//! Putting other locks under a program: the library that is shipped inside this binary, and the folder through which
+//! the two talk ([`holdup_control`]).
 
 pub mod figures;
 mod library;
@@ -48,7 +48,8 @@ impl Control {
         }
     }
 
-    /// What to add to the environment of the program: `LD_PRELOAD` with the library before what is there already, and the folder.
+    /// What to add to the environment of the program: `LD_PRELOAD` with the library before what is there already, and
+    /// the folder.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let preload = preload_list(&self.library, std::env::var_os("LD_PRELOAD").as_deref());
         vec![("LD_PRELOAD".into(), preload), (ENV.into(), self.folder.clone().into())]
@@ -124,8 +125,7 @@ fn run_folder(folder: &Path) -> io::Result<PathBuf> {
         }
     }
     let path = folder.join(format!("{RUN}{}-{:08x}", std::process::id(), fastrand::u32(..)));
-    sys::make_folder(&path)
-        .map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))?;
+    sys::make_folder(&path).map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))?;
     Ok(path)
 }
 

@@ -1,4 +1,5 @@
-//! What the locks of an interposed process are called, and where they are taken: its figures with names in place of addresses.
+//! What the locks of an interposed process are called, and where they are taken: its figures with names in place of
+//! addresses.
 
 use std::path::PathBuf;
 
@@ -66,8 +67,8 @@ fn name(lock: &Lock, places: &mut Places<'_>) -> NamedLock {
     }
 }
 
-/// The function that made a call which returns to this address: the innermost that is the program's own, for the lock classes of
-/// C++ are inlined around the call.
+/// The function that made a call which returns to this address: the innermost that is the program's own, for the lock
+/// classes of C++ are inlined around the call.
 fn caller(places: &mut Places<'_>, return_address: u64) -> Option<Frame> {
     if return_address == 0 {
         return None;

@@ -17,12 +17,7 @@ pub struct Choice {
 
 /// All of them, the one that changes nothing first.
 pub const CHOICES: &[Choice] = &[
-    Choice {
-        name: "glibc",
-        number: None,
-        about: "as without holdup: one try, then sleep",
-        make: |_| Policy::Glibc,
-    },
+    Choice { name: "glibc", number: None, about: "as without holdup: one try, then sleep", make: |_| Policy::Glibc },
     Choice {
         name: "spin-park",
         number: Some(("looks", 100)),
@@ -55,8 +50,8 @@ pub const CHOICES: &[Choice] = &[
     },
 ];
 
-/// Other names for the same: what other tables of holdup call the C library's mutex; and former names, which now are only those of a
-/// lock and a technique of holdup-locks that work in another way.
+/// Other names for the same: what other tables of holdup call the C library's mutex; and former names, which now are
+/// only those of a lock and a technique of holdup-locks that work in another way.
 const ALIASES: &[(&str, &str)] =
     &[("pthread", "glibc"), ("none", "glibc"), ("adaptive", "spin-learn"), ("gate", "throttle")];
 
@@ -75,11 +70,11 @@ pub fn parse(text: &str) -> Result<Policy, String> {
         (None, None) => 0,
         (Some((_, default)), None) => default,
         (None, Some(_)) => return Err(format!("'{text}': '{name}' takes no number")),
-        (Some((what, default)), Some(digits)) => {
-            digits.parse().ok().filter(|number| (1..=Policy::MOST).contains(number)).ok_or_else(|| {
-                format!("'{text}': give a number of {what} of at least 1, as in '{name}:{default}'")
-            })?
-        }
+        (Some((what, default)), Some(digits)) => digits
+            .parse()
+            .ok()
+            .filter(|number| (1..=Policy::MOST).contains(number))
+            .ok_or_else(|| format!("'{text}': give a number of {what} of at least 1, as in '{name}:{default}'"))?,
     };
     Ok((choice.make)(number))
 }

@@ -73,11 +73,10 @@ pub fn not_there(name: &str) -> String {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let other = "'holdup record' shows what its threads wait for, and 'holdup try --cpus' or '--vary' try other cures";
+        let other =
+            "'holdup record' shows what its threads wait for, and 'holdup try --cpus' or '--vary' try other cures";
         match self {
-            Refusal::Start { name, why } if why.kind() == io::ErrorKind::NotFound => {
-                f.write_str(&not_there(name))
-            }
+            Refusal::Start { name, why } if why.kind() == io::ErrorKind::NotFound => f.write_str(&not_there(name)),
             Refusal::Start { name, why } => write!(f, "{name}: cannot be started: {why}"),
             Refusal::Static(path) => write!(
                 f,
@@ -113,8 +112,7 @@ impl fmt::Display for Refusal {
 pub fn find(command: &[OsString]) -> Result<Program, Refusal> {
     let library = library::LIBRARY.ok_or(Refusal::Unsupported)?;
     let name = command.first().map(OsString::as_os_str).unwrap_or_default();
-    let path =
-        in_path(name).map_err(|why| Refusal::Start { name: name.to_string_lossy().into_owned(), why })?;
+    let path = in_path(name).map_err(|why| Refusal::Start { name: name.to_string_lossy().into_owned(), why })?;
     let mut binary = path.clone();
     let mut arguments: Vec<OsString> = command.iter().skip(1).cloned().collect();
     for _ in 0..MAX_SCRIPTS {
@@ -138,7 +136,8 @@ pub fn find(command: &[OsString]) -> Result<Program, Refusal> {
     Ok(Program { path, binary, loader: None })
 }
 
-/// The command that `env` starts, whose locks are the ones that count; `None` if it is not there or hidden behind options.
+/// The command that `env` starts, whose locks are the ones that count; `None` if it is not there or hidden behind
+/// options.
 fn launched<'a>(binary: &Path, arguments: &'a [OsString]) -> Option<&'a [OsString]> {
     if binary.file_name() != Some(OsStr::new("env")) {
         return None;
@@ -179,10 +178,7 @@ fn executable(path: &Path) -> io::Result<PathBuf> {
         return refuse("it is no file; give a program".to_owned());
     }
     if !sys::is_executable(path) {
-        return refuse(format!(
-            "it may not be executed; make it a program with 'chmod +x {}'",
-            path.display()
-        ));
+        return refuse(format!("it may not be executed; make it a program with 'chmod +x {}'", path.display()));
     }
     Ok(path.to_owned())
 }

@@ -1,4 +1,5 @@
-//! `--lock-for 'NAME=POLICY'`: from the name of a lock in a program's sources to the place where the interposer meets it.
+//! `--lock-for 'NAME=POLICY'`: from the name of a lock in a program's sources to the place where the interposer meets
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -28,8 +29,7 @@ pub struct Wish {
 /// There is no `=`, no name, or no such policy.
 pub fn parse(text: &str) -> Result<Wish, String> {
     let expected = "give NAME=POLICY, as in 'g_cache_lock=throttle:2' or 'cache.c:42=spin-park'";
-    let (name, policy) =
-        text.rsplit_once('=').ok_or_else(|| format!("'{text}' names no policy; {expected}"))?;
+    let (name, policy) = text.rsplit_once('=').ok_or_else(|| format!("'{text}' names no policy; {expected}"))?;
     if name.trim().is_empty() {
         return Err(format!("'{text}' names no lock; {expected}"));
     }
@@ -71,8 +71,7 @@ struct Module<'a> {
 impl<'a> Module<'a> {
     /// The program, then its libraries in the order in which the loader searches them for symbols.
     fn all(program: &Program, binaries: &'a Binaries) -> Vec<Module<'a>> {
-        let own =
-            std::iter::once((None, program.binary.canonicalize().unwrap_or_else(|_| program.binary.clone())));
+        let own = std::iter::once((None, program.binary.canonicalize().unwrap_or_else(|_| program.binary.clone())));
         let libraries = libraries(program).into_iter().map(|path| (Some(path.clone()), path));
         let read = |(path, file): (Option<PathBuf>, PathBuf)| {
             Some(Module { catalog: Catalog::of(file.to_str()?, binaries)?, path, file })
@@ -116,16 +115,11 @@ fn rules_of(wish: &Wish, modules: &[Module<'_>]) -> Option<Vec<Rule>> {
     })
 }
 
-/// A variable is where the lock lies. Code is where it is initialised, or first taken: known by return addresses, which lie
-/// behind their calls.
+/// A variable is where the lock lies. Code is where it is initialised, or first taken: known by return addresses, which
+/// lie behind their calls.
 fn rules_at(stretch: &Stretch, policy: Policy, module: Option<&Path>) -> Vec<Rule> {
-    let rule = |kind: u32, start: u64| Rule {
-        kind,
-        policy,
-        module: module.map(Path::to_owned),
-        start,
-        len: stretch.len,
-    };
+    let rule =
+        |kind: u32, start: u64| Rule { kind, policy, module: module.map(Path::to_owned), start, len: stretch.len };
     match stretch.meaning {
         Meaning::Variable => vec![rule(RULE_OBJECT, stretch.offset)],
         Meaning::Code => {
@@ -137,23 +131,22 @@ fn rules_at(stretch: &Stretch, policy: Policy, module: Option<&Path>) -> Vec<Rul
 
 fn unknown(name: &str, program: &Program, modules: &[Module<'_>]) -> String {
     let Some(own) = modules.first() else {
-        return format!(
-            "--lock-for '{name}': the program's file cannot be read, so that no name of it is known"
-        );
+        return format!("--lock-for '{name}': the program's file cannot be read, so that no name of it is known");
     };
-    let names: Vec<String> = modules
-        .iter()
-        .filter(|module| !module.is_system())
-        .flat_map(|module| module.catalog.names())
-        .collect();
+    let names: Vec<String> =
+        modules.iter().filter(|module| !module.is_system()).flat_map(|module| module.catalog.names()).collect();
     let hint = match nearest(name, names.iter().map(String::as_str)) {
         Some(nearest) => format!("did you mean '{nearest}'?"),
         None if program.path != program.binary => {
             format!("{} is a script, run by that; name the program that it starts", program.path.display())
         }
-        None if names.is_empty() => "the program has no symbols: use one that is not stripped, or install its debug symbols".to_owned(),
+        None if names.is_empty() => "the program has no symbols: use one that is not stripped, or install its debug \
+            symbols"
+            .to_owned(),
         None if is_line(name) && !modules.iter().any(|module| module.catalog.has_lines()) => {
-            "the program has no debug information, so that only names of variables and functions are known (compile with -g)".to_owned()
+            "the program has no debug information, so that only names of variables and functions are known (compile \
+             with -g)"
+                .to_owned()
         }
         None => "'holdup with --profile' shows the names of its locks".to_owned(),
     };
@@ -188,8 +181,7 @@ mod tests {
     fn the_loaders_list_is_read() {
         let list = "\tlinux-vdso.so.1 (0x7fff)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f00)\n\
                     \tliba.so => /opt/my libs/liba.so (0x7f01)\n\tlibgone.so => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x7f02)\n";
-        let expected =
-            ["/lib/x86_64-linux-gnu/libc.so.6", "/opt/my libs/liba.so", "/lib64/ld-linux-x86-64.so.2"];
+        let expected = ["/lib/x86_64-linux-gnu/libc.so.6", "/opt/my libs/liba.so", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(paths(list), expected.map(PathBuf::from));
     }
 
@@ -197,8 +189,7 @@ mod tests {
     fn code_is_met_behind_its_calls() {
         let stretch = Stretch { meaning: Meaning::Code, offset: 0x100, len: 0x20 };
         let rules = rules_at(&stretch, Policy::Ttas, None);
-        let kinds: Vec<(u32, u64, u64)> =
-            rules.iter().map(|rule| (rule.kind, rule.start, rule.len)).collect();
+        let kinds: Vec<(u32, u64, u64)> = rules.iter().map(|rule| (rule.kind, rule.start, rule.len)).collect();
         assert_eq!(kinds, [(RULE_INIT, 0x101, 0x20), (RULE_SITE, 0x101, 0x20)]);
     }
 

@@ -25,13 +25,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings {
-            policy: Policy::Glibc,
-            profile: Profile::Off,
-            watchdog_ms: 0,
-            rules: Vec::new(),
-            program: None,
-        }
+        Settings { policy: Policy::Glibc, profile: Profile::Off, watchdog_ms: 0, rules: Vec::new(), program: None }
     }
 }
 

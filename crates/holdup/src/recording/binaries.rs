@@ -1,7 +1,8 @@
 //! Supplies the analysis with binaries, their debug files and the kernel's symbols, from this machine's files alone.
 //!
-//! A file is only given if its build id is the recorded one, or none was recorded: names from another build would be wrong
-//! names. Without a build id, a file that was written after the recording ended is not the one that ran. Nothing is fetched from a network; what debuginfod's client has fetched before is found in its cache.
+//! A file is only given if its build id is the recorded one, or none was recorded: names from another build would be
+//! wrong names. Without a build id, a file that was written after the recording ended is not the one that ran. Nothing
+//! is fetched from a network; what debuginfod's client has fetched before is found in its cache.
 
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
@@ -53,9 +54,8 @@ impl Binaries {
         Binaries {
             pids: header.target.pids.clone(),
             machine,
-            ended_unix_s: ending.map(|ending| {
-                header.began_unix_s + ending.ended_ns.saturating_sub(header.began_ns) / 1_000_000_000
-            }),
+            ended_unix_s: ending
+                .map(|ending| header.began_unix_s + ending.ended_ns.saturating_sub(header.began_ns) / 1_000_000_000),
             caches,
             files: Loaded::default(),
             kernel: OnceCell::new(),
@@ -83,8 +83,7 @@ impl Modules for Binaries {
         if !path.starts_with('/') {
             return None;
         }
-        let asked =
-            Asked { kind: Kind::Binary, path: path.to_owned(), build_id: build_id.map(<[u8]>::to_vec) };
+        let asked = Asked { kind: Kind::Binary, path: path.to_owned(), build_id: build_id.map(<[u8]>::to_vec) };
         self.load(asked, || {
             let mut candidates = binary_paths(path, &self.pids);
             if let Some(id) = build_id {
@@ -96,11 +95,8 @@ impl Modules for Binaries {
 
     fn debug_file(&self, path: &str, build_id: Option<&[u8]>, debug_link: Option<&[u8]>) -> Option<&[u8]> {
         let link = debug_link.and_then(plain_name);
-        let asked = Asked {
-            kind: Kind::Debug(link.clone()),
-            path: path.to_owned(),
-            build_id: build_id.map(<[u8]>::to_vec),
-        };
+        let asked =
+            Asked { kind: Kind::Debug(link.clone()), path: path.to_owned(), build_id: build_id.map(<[u8]>::to_vec) };
         self.load(asked, || debug_paths(path, build_id, link.as_deref(), &self.caches))
     }
 
@@ -110,14 +106,12 @@ impl Modules for Binaries {
 }
 
 impl Machine {
-    /// Whether addresses of the recording's kernel mean today what they meant then: same release, and no boot in between, as
-    /// each boot places the kernel anew.
+    /// Whether addresses of the recording's kernel mean today what they meant then: same release, and no boot in
+    /// between, as each boot places the kernel anew.
     fn runs_now(&self) -> bool {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let booted = std::fs::read_to_string("/proc/stat").ok().as_deref().and_then(boot_time);
-        self.wanted
-            && release.trim() == self.kernel
-            && booted.is_some_and(|booted| booted <= self.began_unix_s)
+        self.wanted && release.trim() == self.kernel && booted.is_some_and(|booted| booted <= self.began_unix_s)
     }
 }
 
@@ -127,11 +121,7 @@ fn boot_time(stat: &str) -> Option<u64> {
 }
 
 /// The first of the candidates that is the right file; whether others were there that are not.
-fn first_match(
-    candidates: &[PathBuf],
-    build_id: Option<&[u8]>,
-    ended_unix_s: Option<u64>,
-) -> (Option<Vec<u8>>, bool) {
+fn first_match(candidates: &[PathBuf], build_id: Option<&[u8]>, ended_unix_s: Option<u64>) -> (Option<Vec<u8>>, bool) {
     let mut others = false;
     for path in candidates {
         let Some(bytes) = read(path) else { continue };
@@ -167,8 +157,7 @@ fn has_build_id(bytes: &[u8], wanted: &[u8]) -> bool {
     let file = object::File::parse(bytes).ok();
     let found = file.as_ref().and_then(|file| file.build_id().ok().flatten());
     // The kernel tells build ids in 20 bytes, shorter ones with zeros behind.
-    found
-        .is_some_and(|found| wanted.starts_with(found) && wanted[found.len()..].iter().all(|byte| *byte == 0))
+    found.is_some_and(|found| wanted.starts_with(found) && wanted[found.len()..].iter().all(|byte| *byte == 0))
 }
 
 /// Where a mapped binary may be: at its path, or at its path as its process sees it.
@@ -315,11 +304,7 @@ mod tests {
             "/usr/lib/debug/usr/bin/server.debug",
         ];
         assert_eq!(paths, expected.map(PathBuf::from));
-        assert_eq!(
-            debug_paths("/usr/bin/server", None, Some("server"), &[]).len(),
-            2,
-            "not the binary itself"
-        );
+        assert_eq!(debug_paths("/usr/bin/server", None, Some("server"), &[]).len(), 2, "not the binary itself");
         assert!(debug_paths("/usr/bin/server", None, None, &caches).is_empty());
     }
 

@@ -75,7 +75,8 @@ impl fmt::Display for RecordingError {
         match self {
             RecordingError::File { path, why } if why.kind() == io::ErrorKind::NotFound => write!(
                 f,
-                "{}: no such file; 'holdup record -- PROGRAM' makes a recording, and 'holdup report' alone shows the newest one here",
+                "{}: no such file; 'holdup record -- PROGRAM' makes a recording, and 'holdup report' alone shows the \
+                 newest one here",
                 path.display()
             ),
             RecordingError::File { path, why } if why.kind() == io::ErrorKind::PermissionDenied => write!(
@@ -88,16 +89,13 @@ impl fmt::Display for RecordingError {
                 write!(f, "{}: is no file; give a recording, a file made by 'holdup record'", path.display())
             }
             RecordingError::Empty(path) => {
-                write!(
-                    f,
-                    "{}: the file is empty; 'holdup record -- PROGRAM' makes a recording",
-                    path.display()
-                )
+                write!(f, "{}: the file is empty; 'holdup record -- PROGRAM' makes a recording", path.display())
             }
             RecordingError::Open { path, why } => open_failed(f, path, why),
             RecordingError::None(folder) => write!(
                 f,
-                "{}: no recording (*.{EXTENSION}) here; 'holdup record -- PROGRAM' or 'holdup record -p PID --for 10s' makes one",
+                "{}: no recording (*.{EXTENSION}) here; 'holdup record -- PROGRAM' or 'holdup record -p PID --for \
+                 10s' makes one",
                 folder.display()
             ),
             RecordingError::Window { from_ns, span_ns } => {
@@ -158,13 +156,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, RecordingError> {
 }
 
 /// The analysed recording, and its last moment whatever the window.
-fn analysed(
-    path: &Path,
-    bytes: &[u8],
-    reader: &Reader<'_>,
-    window: Window,
-    timeline: bool,
-) -> (Recording, u64) {
+fn analysed(path: &Path, bytes: &[u8], reader: &Reader<'_>, window: Window, timeline: bool) -> (Recording, u64) {
     let header = reader.header();
     let moment = |since_ns: u64| header.began_ns.saturating_add(since_ns);
     let options = Options { timeline, from_ns: window.from_ns.map(moment), to_ns: window.to_ns.map(moment) };

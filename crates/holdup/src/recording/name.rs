@@ -1,8 +1,6 @@
 //! What locks, threads, functions and places are called, everywhere alike.
 
-use holdup_analyze::{
-    Facts, Frame, LockFacts, LockName, Primitive, Reason, Role, Site, Subject, ThreadFacts,
-};
+use holdup_analyze::{Facts, Frame, LockFacts, LockName, Primitive, Reason, Role, Site, Subject, ThreadFacts};
 use holdup_trace::Tid;
 
 use crate::text;
@@ -129,9 +127,7 @@ pub fn thread_name<'a>(facts: &'a Facts, thread: &'a ThreadFacts) -> &'a str {
 
 /// The name without its number: `worker-3` and `worker-4` do the same work.
 pub fn without_number(name: &str) -> String {
-    name.trim_end_matches(|c: char| c.is_ascii_digit())
-        .trim_end_matches(['-', '_', '#', ':', '/', ' '])
-        .to_owned()
+    name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['-', '_', '#', ':', '/', ' ']).to_owned()
 }
 
 /// Where: `registry_lookup mutex4.c:15`, `registry_lookup`, `mutex4+0x1234`.
@@ -179,7 +175,8 @@ pub fn role(role: Role) -> &'static str {
     }
 }
 
-/// A function's name as short as it stays recognisable: without parameters, then without what stands between angle brackets, then cut.
+/// A function's name as short as it stays recognisable: without parameters, then without what stands between angle
+/// brackets, then cut.
 pub fn function(name: &str) -> String {
     let name = text::clean(name);
     if name.chars().count() <= FUNCTION_WIDTH {
@@ -192,7 +189,8 @@ pub fn function(name: &str) -> String {
     text::cut(&without_generics(&bare), FUNCTION_WIDTH)
 }
 
-/// `f<a>(b, c) const` as `f<a>`; a parenthesis inside angle brackets or at the beginning, as of `(anonymous namespace)`, stays.
+/// `f<a>(b, c) const` as `f<a>`; a parenthesis inside angle brackets or at the beginning, as of
+/// `(anonymous namespace)`, stays.
 fn without_parameters(name: &str) -> String {
     let mut depth = 0usize;
     for (index, c) in name.char_indices() {

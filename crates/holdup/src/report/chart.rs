@@ -75,8 +75,7 @@ impl Canvas {
     /// Dots from point to point; every other one is left out where the line is dashed.
     fn stroke(&mut self, from: (f64, f64), to: (f64, f64), line: usize, dashed: bool) {
         let (width, height) = ((self.columns * 2 - 1) as f64, (ROWS * 4 - 1) as f64);
-        let steps =
-            ((to.0 - from.0).abs() * width).max((to.1 - from.1).abs() * height).ceil().max(1.0) as usize;
+        let steps = ((to.0 - from.0).abs() * width).max((to.1 - from.1).abs() * height).ceil().max(1.0) as usize;
         for step in (0..=steps).filter(|step| !dashed || step % 4 < 2) {
             let along = step as f64 / steps as f64;
             let x = (from.0 + (to.0 - from.0) * along) * width;
@@ -233,11 +232,11 @@ fn series_of(varied: &[&str], x: &str) -> Vec<String> {
     varied.iter().filter(|factor| **factor != x).map(|factor| (*factor).to_owned()).collect()
 }
 
-/// The varied factor that is a number in every cell and takes most values; the one named first wins a tie, threads above all.
+/// The varied factor that is a number in every cell and takes most values; the one named first wins a tie, threads
+/// above all.
 fn best_axis(cells: &[&CellRecord], varied: &[&'static str]) -> Option<&'static str> {
     let values = |factor: &str| figures::groups(cells, &[factor]).len();
-    let numeric =
-        |factor: &str| cells.iter().all(|cell| figures::place(&figures::value(&cell.spec, factor)).is_some());
+    let numeric = |factor: &str| cells.iter().all(|cell| figures::place(&figures::value(&cell.spec, factor)).is_some());
     let mut axes: Vec<&'static str> = varied.iter().copied().filter(|f| *f != "lock" && numeric(f)).collect();
     axes.sort_by_key(|factor| (std::cmp::Reverse(values(factor)), *factor != "threads"));
     axes.first().copied()

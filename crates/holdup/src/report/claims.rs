@@ -46,8 +46,7 @@ fn one(inner: &mut Document, claim: &ClaimResult) {
 /// How many claims hold, differ, cannot be measured here, and which of them are close.
 pub fn summary(claims: &[ClaimResult]) -> String {
     let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-    let close: Vec<String> =
-        claims.iter().filter(|claim| claim.close).map(|claim| text::clean(&claim.id)).collect();
+    let close: Vec<String> = claims.iter().filter(|claim| claim.close).map(|claim| text::clean(&claim.id)).collect();
     let verb = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let mut words = format!(
         "Of {}, {}, {} and {} not measurable here.",

@@ -55,11 +55,11 @@ pub enum Change {
     NotShown,
 }
 
-/// How many times `over`'s median is `under`'s, for samples that have no partner: both sides are resampled on their own.
+/// How many times `over`'s median is `under`'s, for samples that have no partner: both sides are resampled on their
+/// own.
 pub fn unpaired_ratio(over: &CellRecord, under: &CellRecord, metric: &Metric) -> Option<Estimate> {
-    let values = |cell: &CellRecord| -> Vec<f64> {
-        cell.counted().filter_map(|(_, sample)| metric.of(sample)).collect()
-    };
+    let values =
+        |cell: &CellRecord| -> Vec<f64> { cell.counted().filter_map(|(_, sample)| metric.of(sample)).collect() };
     stats::ratio_of_medians(&values(over), &values(under))
 }
 
@@ -123,13 +123,9 @@ fn alone(run: &RunRecord, other: &RunRecord) -> Vec<(String, Spec)> {
 /// Facts that differ, with `-` where a run does not know one.
 fn environment(before: &RunRecord, after: &RunRecord) -> Vec<(String, String, String)> {
     let read = |run: &RunRecord, name: &str| {
-        run.environment
-            .iter()
-            .find(|(known, _)| known == name)
-            .map_or_else(|| "-".to_owned(), |(_, v)| v.clone())
+        run.environment.iter().find(|(known, _)| known == name).map_or_else(|| "-".to_owned(), |(_, v)| v.clone())
     };
-    let mut names: Vec<&String> =
-        before.environment.iter().chain(&after.environment).map(|(name, _)| name).collect();
+    let mut names: Vec<&String> = before.environment.iter().chain(&after.environment).map(|(name, _)| name).collect();
     let mut seen = Vec::new();
     names.retain(|name| {
         !VOLATILE.contains(&name.as_str()) && !seen.contains(name) && {
@@ -248,8 +244,7 @@ fn names(cells: &[(String, Spec)]) -> Vec<String> {
     cells
         .iter()
         .map(|(sweep, spec)| {
-            let mut words =
-                vec![text::clean(&spec.lock), figures::describe("threads", &spec.threads.to_string())];
+            let mut words = vec![text::clean(&spec.lock), figures::describe("threads", &spec.threads.to_string())];
             let changed = spec.changed();
             let others = changed.iter().filter(|(name, _)| !["lock", "threads"].contains(name));
             words.extend(others.map(|(name, value)| figures::describe(name, &text::clean(value))));
@@ -284,8 +279,7 @@ mod tests {
         after.cell("std", 2, 50.0, &[("hold", "1us")]);
         after.run().environment[4].1 = "6.19.0".to_owned();
         let comparison = runs(before.run(), after.run());
-        let verdicts: Vec<(u32, Change)> =
-            comparison.rows.iter().map(|row| (row.spec.threads, row.verdict)).collect();
+        let verdicts: Vec<(u32, Change)> = comparison.rows.iter().map(|row| (row.spec.threads, row.verdict)).collect();
         assert_eq!(verdicts, [(2, Change::Faster), (4, Change::Slower)]);
         assert_eq!(comparison.only_before.len(), 1);
         assert_eq!(comparison.only_after[0].1.get("hold").unwrap(), "1us");
@@ -302,8 +296,7 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_clear_difference_excludes_one() {
-        let ratio =
-            stats::ratio_of_medians(&[1.0, 1.1, 1.05, 0.95, 1.0], &[2.0, 2.1, 1.9, 2.05, 2.0]).unwrap();
+        let ratio = stats::ratio_of_medians(&[1.0, 1.1, 1.05, 0.95, 1.0], &[2.0, 2.1, 1.9, 2.05, 2.0]).unwrap();
         assert!(ratio.low > 0.4 && ratio.median == 0.5 && ratio.high < 0.6, "{ratio:?}");
         assert_eq!(Difference::of(&ratio), Difference::Below);
     }

@@ -1,8 +1,8 @@
 //! A run as CSV: one row per sample, units in the column names, safe to open in a spreadsheet.
 //!
 //! Columns, in this order and only ever added to at the end of their group: where the sample belongs, every factor, how
-//! the run went, the raw sample, the metrics, the worker process, the machine meanwhile, then the figures that only some
-//! workloads have (`extra_` and their name, in alphabetical order). docs/export.md describes each.
+//! the run went, the raw sample, the metrics, the worker process, the machine meanwhile, then the figures that only
+//! some workloads have (`extra_` and their name, in alphabetical order). docs/export.md describes each.
 
 use holdup_bench::sample::Failure;
 use holdup_bench::sample::{Counters, Latency, Sample};
@@ -51,9 +51,7 @@ fn column(name: &str, value: impl Fn(&Row) -> String + 'static) -> Column {
 
 /// A column that is empty where the run has no sample.
 fn of_sample(name: &str, value: impl Fn(&Sample) -> Option<f64> + 'static) -> Column {
-    column(name, move |row| {
-        row.record.outcome.as_ref().ok().and_then(&value).map_or_else(String::new, number)
-    })
+    column(name, move |row| row.record.outcome.as_ref().ok().and_then(&value).map_or_else(String::new, number))
 }
 
 fn of_latency(name: &str, value: fn(&Latency) -> f64) -> Column {
@@ -111,9 +109,7 @@ fn columns(run: &RunRecord) -> Vec<Column> {
     ]);
     columns.extend(extra_names(run).into_iter().map(|name| {
         let header = format!("extra_{name}");
-        of_sample(&header, move |sample| {
-            sample.extra.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
-        })
+        of_sample(&header, move |sample| sample.extra.iter().find(|(n, _)| *n == name).map(|(_, value)| *value))
     }));
     columns
 }
@@ -175,10 +171,8 @@ fn spread(name: &str, values: fn(&Sample) -> &Vec<u64>) -> [Column; 3] {
 }
 
 fn extra_names(run: &RunRecord) -> Vec<String> {
-    let samples =
-        run.cells.iter().flat_map(|cell| &cell.samples).filter_map(|record| record.outcome.as_ref().ok());
-    let mut names: Vec<String> =
-        samples.flat_map(|sample| &sample.extra).map(|(name, _)| name.clone()).collect();
+    let samples = run.cells.iter().flat_map(|cell| &cell.samples).filter_map(|record| record.outcome.as_ref().ok());
+    let mut names: Vec<String> = samples.flat_map(|sample| &sample.extra).map(|(name, _)| name.clone()).collect();
     names.sort();
     names.dedup();
     names
@@ -193,11 +187,8 @@ fn ratio(row: &Row) -> Option<f64> {
     if !row.cell.counts(row.record) {
         return None;
     }
-    let alone = CellRecord {
-        samples: vec![row.record.clone()],
-        sweep: row.cell.sweep.clone(),
-        spec: row.cell.spec.clone(),
-    };
+    let alone =
+        CellRecord { samples: vec![row.record.clone()], sweep: row.cell.sweep.clone(), spec: row.cell.spec.clone() };
     let baseline = figures::baseline_of(row.run, row.cell)?;
     stats::paired_ratios(&alone, baseline, figures::time()).first().copied()
 }

@@ -59,7 +59,8 @@ pub fn sweeps(run: &RunRecord) -> Vec<&str> {
     names
 }
 
-/// The cell that this one is compared with: same sweep, same factors, the baseline's lock. `None` for the baseline itself.
+/// The cell that this one is compared with: same sweep, same factors, the baseline's lock. `None` for the baseline
+/// itself.
 pub fn baseline_of<'a>(run: &'a RunRecord, cell: &CellRecord) -> Option<&'a CellRecord> {
     let baseline = run.baseline.as_deref()?;
     if cell.spec.lock == baseline {
@@ -134,7 +135,8 @@ pub fn groups<'a>(cells: &[&'a CellRecord], factors: &[&str]) -> Vec<Group<'a>> 
     groups
 }
 
-/// What tells this cell from the others of its sweep, such as `lock ticket, threads 8`; the lock alone where nothing does.
+/// What tells this cell from the others of its sweep, such as `lock ticket, threads 8`; the lock alone where nothing
+/// does.
 pub fn name_of(run: &RunRecord, cell: &CellRecord) -> String {
     let cells: Vec<&CellRecord> = run.sweep(&cell.sweep).collect();
     let mut factors = varied(&cells);

@@ -27,8 +27,7 @@ pub fn of_sweep(run: &RunRecord, cells: &[&CellRecord]) -> String {
     let factors: Vec<&str> = figures::varied(cells).into_iter().filter(|factor| *factor != "lock").collect();
     let groups = figures::groups(cells, &factors);
     let races: Vec<Race> = groups.iter().filter_map(|group| Race::of(run, group, &factors)).collect();
-    let sentence =
-        if races.is_empty() { plain(cells, &factors) } else { of_races(run, &races, groups.len()) };
+    let sentence = if races.is_empty() { plain(cells, &factors) } else { of_races(run, &races, groups.len()) };
     let disturbed = cells.iter().filter(|cell| cell.only_rejected()).count();
     if disturbed * 2 <= finished {
         return sentence;
@@ -82,11 +81,7 @@ impl Race {
             .map(|(cell, _)| text::clean(&cell.spec.lock))
             .collect();
         Some(Race {
-            place: factors
-                .iter()
-                .zip(&group.values)
-                .map(|(factor, value)| figures::describe(factor, value))
-                .collect(),
+            place: factors.iter().zip(&group.values).map(|(factor, value)| figures::describe(factor, value)).collect(),
             level: front.len() == contenders.len(),
             undecidable: contenders[1..].iter().all(|(cell, _)| against(cell) == Difference::TooFew),
             front,
@@ -101,8 +96,7 @@ impl Race {
 impl Race {
     /// Whether the same locks are in front, in whichever order.
     fn same_outcome(&self, other: &Race) -> bool {
-        let same =
-            self.front.len() == other.front.len() && self.front.iter().all(|lock| other.front.contains(lock));
+        let same = self.front.len() == other.front.len() && self.front.iter().all(|lock| other.front.contains(lock));
         (self.level && other.level) || (!self.level && !other.level && same)
     }
 }
@@ -134,8 +128,7 @@ fn of_races(run: &RunRecord, races: &[Race], groups: usize) -> String {
     if phrases.len() > MOST_PHRASES {
         return tally(run, races);
     }
-    let sentence: Vec<String> =
-        phrases.iter().map(|phrase| phrase.words(run, groups > 1, phrases.len() > 1)).collect();
+    let sentence: Vec<String> = phrases.iter().map(|phrase| phrase.words(run, groups > 1, phrases.len() > 1)).collect();
     capital(&format!("{}.", sentence.join("; ")))
 }
 
@@ -188,10 +181,8 @@ impl Phrase<'_> {
     fn margin(&self, run: &RunRecord) -> String {
         let mut words = String::new();
         let ratios: Vec<f64> = self.races.iter().filter_map(|race| race.ratio).collect();
-        let baseline = run
-            .baseline
-            .as_deref()
-            .filter(|baseline| !self.races[0].front.iter().any(|lock| lock == baseline));
+        let baseline =
+            run.baseline.as_deref().filter(|baseline| !self.races[0].front.iter().any(|lock| lock == baseline));
         if let (Some(baseline), Some(low), Some(high)) =
             (baseline, ratios.iter().copied().reduce(f64::min), ratios.iter().copied().reduce(f64::max))
         {
@@ -216,8 +207,7 @@ fn tally(run: &RunRecord, races: &[Race]) -> String {
         }
     }
     wins.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let words: Vec<String> =
-        wins.iter().take(MOST_PHRASES).map(|(lock, count)| format!("{lock} in {count}")).collect();
+    let words: Vec<String> = wins.iter().take(MOST_PHRASES).map(|(lock, count)| format!("{lock} in {count}")).collect();
     let level = races.iter().filter(|race| race.level).count();
     let mut sentence = format!(
         "No lock is fastest everywhere: of {}, {} lead (alone or level with others)",
@@ -228,8 +218,7 @@ fn tally(run: &RunRecord, races: &[Race]) -> String {
         let _ = write!(sentence, "; in {level} no difference is shown");
     }
     let ratios = races.iter().filter_map(|race| Some((race, race.ratio?)));
-    if let (Some((race, ratio)), Some(baseline)) =
-        (ratios.min_by(|a, b| a.1.total_cmp(&b.1)), run.baseline.as_deref())
+    if let (Some((race, ratio)), Some(baseline)) = (ratios.min_by(|a, b| a.1.total_cmp(&b.1)), run.baseline.as_deref())
     {
         let _ = write!(
             sentence,
@@ -250,10 +239,8 @@ fn plain(cells: &[&CellRecord], factors: &[&str]) -> String {
     let figures: Vec<(&CellRecord, f64)> =
         cells.iter().filter_map(|cell| Some((*cell, stats::of_cell(cell, speed)?.median))).collect();
     let place = |cell: &CellRecord| {
-        let words: Vec<String> = factors
-            .iter()
-            .map(|factor| figures::describe(factor, &figures::value(&cell.spec, factor)))
-            .collect();
+        let words: Vec<String> =
+            factors.iter().map(|factor| figures::describe(factor, &figures::value(&cell.spec, factor))).collect();
         words.join(", ")
     };
     let (Some(first), Some(last)) = (figures.first(), figures.last()) else {

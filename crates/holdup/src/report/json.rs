@@ -62,8 +62,7 @@ struct Cell<'a> {
 
 impl<'a> Cell<'a> {
     fn new(run: &RunRecord, cell: &'a CellRecord) -> Cell<'a> {
-        let estimates =
-            METRICS.iter().filter_map(|metric| Some((metric.name, stats::of_cell(cell, metric)?)));
+        let estimates = METRICS.iter().filter_map(|metric| Some((metric.name, stats::of_cell(cell, metric)?)));
         Cell {
             sweep: &cell.sweep,
             factors: FACTORS.iter().map(|factor| (factor.name, factor.get(&cell.spec))).collect(),
@@ -71,11 +70,7 @@ impl<'a> Cell<'a> {
             only_rejected: cell.only_rejected(),
             estimates: estimates.collect(),
             time_ratio_to_baseline: figures::time_ratio(run, cell),
-            samples: cell
-                .samples
-                .iter()
-                .map(|record| Sample { record, counted: cell.counts(record) })
-                .collect(),
+            samples: cell.samples.iter().map(|record| Sample { record, counted: cell.counts(record) }).collect(),
         }
     }
 }

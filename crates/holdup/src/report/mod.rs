@@ -1,7 +1,7 @@
 //! What people read: tables, charts, exports, comparisons and the HTML page, made from a run's record.
 //!
-//! Every function here is pure: the same record gives the same text. Figures come from [`crate::stats`] alone, by way of
-//! [`figures`], so that the terminal, the page and the exports cannot disagree.
+//! Every function here is pure: the same record gives the same text. Figures come from [`crate::stats`] alone, by way
+//! of [`figures`], so that the terminal, the page and the exports cannot disagree.
 
 pub mod chart;
 pub mod claims;

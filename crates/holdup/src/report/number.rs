@@ -186,14 +186,9 @@ mod tests {
 
     #[test]
     fn numbers_keep_three_digits() {
-        for (value, text) in [
-            (0.0, "0"),
-            (0.01234, "0.0123"),
-            (8.1, "8.10"),
-            (9.996, "10.0"),
-            (412.4, "412"),
-            (12345.0, "12300"),
-        ] {
+        for (value, text) in
+            [(0.0, "0"), (0.01234, "0.0123"), (8.1, "8.10"), (9.996, "10.0"), (412.4, "412"), (12345.0, "12300")]
+        {
             assert_eq!(plain(value), text);
         }
         for (value, text) in
@@ -222,10 +217,7 @@ mod tests {
 
     #[test]
     fn counts_have_their_plural() {
-        assert_eq!(
-            [counted(1, "run"), counted(0, "run"), counted(2, "process")],
-            ["1 run", "0 runs", "2 processes"]
-        );
+        assert_eq!([counted(1, "run"), counted(0, "run"), counted(2, "process")], ["1 run", "0 runs", "2 processes"]);
         assert_eq!([1, 12_345].map(|n| counted_roughly(n, "switch")), ["1 switch", "12.3k switches"]);
     }
 

@@ -1,5 +1,5 @@
-//! Documents against their schemas, and committed schemas against the definitions that they are generated from; the columns
-//! of CSV against docs/export.md.
+//! Documents against their schemas, and committed schemas against the definitions that they are generated from; the
+//! columns of CSV against docs/export.md.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,7 +22,8 @@ fn document(name: &str) -> String {
 
 /// The schema of a document from its definition: what serde writes, described by the comments.
 fn schema<T: JsonSchema>() -> Value {
-    // A format only names Rust's type; what a reader fills in for an absent key is of no use to who never leaves one out.
+    // A format only names Rust's type; what a reader fills in for an absent key is of no use to who never leaves one
+    // out.
     let plain = RecursiveTransform(|schema: &mut Schema| {
         schema.remove("format");
         schema.remove("default");
@@ -66,7 +67,8 @@ fn one_definition_per_line(schema: &Value) -> String {
     format!("{{\n{},\n\"$defs\":{{\n{definitions}\n}}}}\n", lines(&root).join(",\n"))
 }
 
-/// The schema with other keys than it names forbidden or allowed everywhere: documents may get new keys, but not unnoticed.
+/// The schema with other keys than it names forbidden or allowed everywhere: documents may get new keys, but not
+/// unnoticed.
 fn with_other_keys(schema: &Value, allowed: bool) -> Value {
     let mut changed = schema.clone();
     let mut left = vec![&mut changed];
@@ -120,16 +122,9 @@ fn named(schema: &Value) -> BTreeSet<String> {
     while let Some((at, value)) = left.pop() {
         let keys = value.get("properties").and_then(Value::as_object).into_iter().flatten();
         named.extend(keys.map(|(key, _)| format!("{at}/{key}")));
+        left.extend(value.as_object().into_iter().flatten().map(|(key, inner)| (format!("{at}/{key}"), inner)));
         left.extend(
-            value.as_object().into_iter().flatten().map(|(key, inner)| (format!("{at}/{key}"), inner)),
-        );
-        left.extend(
-            value
-                .as_array()
-                .into_iter()
-                .flatten()
-                .enumerate()
-                .map(|(index, inner)| (format!("{at}/{index}"), inner)),
+            value.as_array().into_iter().flatten().enumerate().map(|(index, inner)| (format!("{at}/{index}"), inner)),
         );
     }
     named
@@ -224,12 +219,10 @@ fn the_types_of_the_page_are_those_of_its_data() {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     generator.subschema_for::<super::recording::json::Report<'_>>();
     generator.subschema_for::<super::page::View>();
-    let types = generator
-        .definitions()
-        .iter()
-        .map(|(name, one)| format!("export type {name} = {};\n", typescript(one)));
-    let text = "// What a recording's page carries. Generated from the program's own types by a test, with HOLDUP_BLESS=1.\n\n"
-        .to_owned()
-        + &types.collect::<String>();
+    let types =
+        generator.definitions().iter().map(|(name, one)| format!("export type {name} = {};\n", typescript(one)));
+    let text =
+        "// What a recording's page carries. Generated from the program's own types by a test, with HOLDUP_BLESS=1.\n\n"
+            .to_owned() + &types.collect::<String>();
     matches_file(&PathBuf::from("viewer/report.ts"), &text);
 }

@@ -26,8 +26,7 @@ fn headline(results: &Results) -> String {
     let plan = &results.plan;
     let behaviours = number::counted(plan.behaviours.len(), "behaviour");
     let native = plan.configurations.iter().position(|one| *one == Configuration::Native);
-    let failed_natively =
-        native.map_or(0, |column| results.cells.iter().filter(|row| !row[column].holds()).count());
+    let failed_natively = native.map_or(0, |column| results.cells.iter().filter(|row| !row[column].holds()).count());
     if failed_natively > 0 {
         return format!(
             "{failed_natively} of {behaviours} {} not hold on this machine even natively: it, its C library or its load is \
@@ -96,8 +95,7 @@ fn reasons(screen: &mut Document, results: &Results) {
     let tried = |row| plan.configurations.iter().zip(row);
     let rows = plan.behaviours.iter().zip(&results.cells);
     let cells = rows.flat_map(|(behaviour, row)| tried(row).map(move |(how, cell)| (behaviour, how, cell)));
-    let failed =
-        cells.filter_map(|(behaviour, how, cell)| Some((behaviour, how, cell, cell.failure.as_ref()?)));
+    let failed = cells.filter_map(|(behaviour, how, cell)| Some((behaviour, how, cell, cell.failure.as_ref()?)));
     let failed: Vec<_> = failed.collect();
     for (behaviour, how, cell, (seed, failure)) in failed.iter().take(MOST_TOLD) {
         let why = match failure {
@@ -121,10 +119,7 @@ fn reasons(screen: &mut Document, results: &Results) {
     }
     if failed.len() > MOST_TOLD {
         screen.gap();
-        screen.paragraph(format!(
-            "{} more; 'holdup selftest --json' has all reasons",
-            failed.len() - MOST_TOLD
-        ));
+        screen.paragraph(format!("{} more; 'holdup selftest --json' has all reasons", failed.len() - MOST_TOLD));
     }
 }
 
@@ -187,10 +182,7 @@ pub fn json(results: &Results) -> Value {
     let rows = plan.behaviours.iter().zip(&results.cells);
     let cells: Vec<Value> = rows
         .flat_map(|(behaviour, row)| {
-            plan.configurations
-                .iter()
-                .zip(row)
-                .map(|(configuration, one)| cell(behaviour.name, configuration, one))
+            plan.configurations.iter().zip(row).map(|(configuration, one)| cell(behaviour.name, configuration, one))
         })
         .collect();
     json!({
@@ -298,10 +290,7 @@ mod tests {
             _ => held(),
         });
         let screen = screen(&results).terminal(&Style::default());
-        assert!(
-            screen.starts_with("1 of 21 behaviours does not hold on this machine even natively"),
-            "{screen}"
-        );
+        assert!(screen.starts_with("1 of 21 behaviours does not hold on this machine even natively"), "{screen}");
         assert_eq!(screen.matches(" n/a").count(), 8);
     }
 }

@@ -107,8 +107,8 @@ impl Quantity {
 }
 
 impl Axis {
-    /// Where the value stands, from 0 at the start to 1 at the end. On a logarithmic axis what is not positive stands at
-    /// the start.
+    /// Where the value stands, from 0 at the start to 1 at the end. On a logarithmic axis what is not positive stands
+    /// at the start.
     pub fn place(&self, value: f64) -> f64 {
         let (low, high, value) = match self.log {
             true => (self.low.ln(), self.high.ln(), value.max(self.low).ln()),
@@ -123,8 +123,7 @@ impl Axis {
 /// # Errors
 /// One sentence that says why there is nothing to draw.
 pub fn draw<'a>(run: &'a RunRecord, plot: &Plot) -> Result<Drawing<'a>, String> {
-    let metric =
-        Metric::named(&plot.y).ok_or_else(|| format!("There is no metric '{}'.", text::clean(&plot.y)))?;
+    let metric = Metric::named(&plot.y).ok_or_else(|| format!("There is no metric '{}'.", text::clean(&plot.y)))?;
     let cells: Vec<&CellRecord> = run
         .cells
         .iter()
@@ -158,9 +157,10 @@ pub fn draw<'a>(run: &'a RunRecord, plot: &Plot) -> Result<Drawing<'a>, String> 
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         if !points.is_empty() {
             let name = line_name(&factors, &group.values, first);
-            let dashed = group.cells.iter().any(|cell| {
-                plot.dashed.iter().any(|(factor, value)| figures::value(&cell.spec, factor) == *value)
-            });
+            let dashed = group
+                .cells
+                .iter()
+                .any(|cell| plot.dashed.iter().any(|(factor, value)| figures::value(&cell.spec, factor) == *value));
             lines.push(Line { name, dashed, points });
         }
     }
@@ -297,8 +297,7 @@ fn x_axis(plot: &Plot, xs: &Positions) -> Axis {
     let values: Vec<f64> = xs.places.iter().map(|(_, place)| *place).collect();
     let (low, high) = ends(values.iter().copied());
     let positive = low > 0.0;
-    let log =
-        xs.to_scale && positive && high > low && (plot.log_x || high / low > LOG_FROM || doubling(&values));
+    let log = xs.to_scale && positive && high > low && (plot.log_x || high / low > LOG_FROM || doubling(&values));
     let label = |text: &str, place: f64| match xs.wordy() {
         true => short(&number::scaled(place)),
         false => text::clean(text),
@@ -322,8 +321,8 @@ fn y_axis(plot: &Plot, lines: &[Line], quantity: Quantity) -> Axis {
     if positive.0.is_finite() && (plot.log_y || positive.1 / positive.0 > LOG_FROM) {
         // A single wild run must not squeeze the lines: intervals are cut a decade beyond the medians.
         let (least, high) = (least.max(positive.0 / 10.0), high.min(positive.1 * 10.0));
-        // What is zero has no place on a logarithmic axis, and what is tiny would leave no room for the rest; both stand
-        // on the floor, which is labelled so.
+        // What is zero has no place on a logarithmic axis, and what is tiny would leave no room for the rest; both
+        // stand on the floor, which is labelled so.
         let tiny = positive.1 / MOST_SPREAD;
         return match () {
             () if positive.0 < tiny => log_axis(tiny, high, Some("less"), quantity),

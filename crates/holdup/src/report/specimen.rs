@@ -45,13 +45,7 @@ impl Specimen {
     }
 
     /// Adds a cell of so much time per operation; further factors as name and value.
-    pub fn cell(
-        &mut self,
-        lock: &str,
-        threads: u32,
-        time_ns: f64,
-        factors: &[(&str, &str)],
-    ) -> &mut CellRecord {
+    pub fn cell(&mut self, lock: &str, threads: u32, time_ns: f64, factors: &[(&str, &str)]) -> &mut CellRecord {
         let mut spec = Spec { lock: lock.to_owned(), threads, ..Spec::default() };
         for (name, value) in factors {
             spec.set(name, value).unwrap();
@@ -176,8 +170,7 @@ pub fn full() -> RunRecord {
     }
     run.warnings.push((
         "load".to_owned(),
-        "The load average was 1.7 on 2 CPUs before the run; other programs may have slowed it down."
-            .to_owned(),
+        "The load average was 1.7 on 2 CPUs before the run; other programs may have slowed it down.".to_owned(),
     ));
     run.clone()
 }
@@ -199,8 +192,7 @@ pub fn deep() -> RunRecord {
     let run = specimen.run();
     for sample in run.cells.iter_mut().flat_map(|cell| &mut cell.samples) {
         if let Ok(sample) = &mut sample.outcome {
-            sample.counters =
-                Some(Counters { cycles: 600_000_000, instructions: 900_000_000, cache_misses: 4_200 });
+            sample.counters = Some(Counters { cycles: 600_000_000, instructions: 900_000_000, cache_misses: 4_200 });
             sample.extra.push(("round_trips_per_s".to_owned(), 1234.5));
         }
     }
@@ -249,7 +241,8 @@ pub fn claims() -> Vec<ClaimResult> {
             "I1",
             "intel-2009",
             [
-                "On one thread the always-in-kernel lock costs several times the critical section's time on the free list.",
+                "On one thread the always-in-kernel lock costs several times the critical section's time on the free \
+                 list.",
                 "5.2x",
                 "21.4x",
                 "The whole interval lies above 2, the threshold of the claim.",

@@ -70,12 +70,12 @@ pub fn context(run: &RunRecord, cells: &[&CellRecord]) -> String {
     });
     let amount = amount.or_else(|| default_amount(cells)).unwrap_or_default();
     let all = if words.is_empty() { String::new() } else { format!("{}; ", words.join(", ")) };
-    let machine =
-        run.cpus().map(|cpus| format!(", on {}", number::counted(cpus as usize, "CPU"))).unwrap_or_default();
+    let machine = run.cpus().map(|cpus| format!(", on {}", number::counted(cpus as usize, "CPU"))).unwrap_or_default();
     format!("All cells: {all}{}{amount} per cell{machine}.", number::counted(repeats(run, cells), "run"))
 }
 
-/// Runs per cell of these cells: the sweeps of an experiment may differ. Before anything was measured, what was asked for.
+/// Runs per cell of these cells: the sweeps of an experiment may differ. Before anything was measured, what was asked
+/// for.
 fn repeats(run: &RunRecord, cells: &[&CellRecord]) -> usize {
     let measured = |cell: &CellRecord| cell.samples.iter().map(|sample| sample.repeat as usize + 1).max();
     cells.iter().filter_map(|cell| measured(cell)).max().unwrap_or(run.repeats as usize)
@@ -101,8 +101,7 @@ fn figure(head: &str, cell: impl Fn(&CellRecord) -> String + 'static) -> Figure 
 /// A column with a metric's median.
 fn median(head: &str, metric: &'static str, format: fn(f64) -> String) -> Figure {
     figure(head, move |cell| {
-        stats::of_cell(cell, figures::named(metric))
-            .map_or_else(|| "-".to_owned(), |estimate| format(estimate.median))
+        stats::of_cell(cell, figures::named(metric)).map_or_else(|| "-".to_owned(), |estimate| format(estimate.median))
     })
 }
 
@@ -113,8 +112,7 @@ pub(crate) fn of_sweep(run: &RunRecord, cells: &[&CellRecord]) -> Document {
     if !cells.iter().any(measured) {
         return tables;
     }
-    let shown: Vec<&CellRecord> =
-        cells.iter().copied().filter(|cell| measured(cell) || has_failed(cell)).collect();
+    let shown: Vec<&CellRecord> = cells.iter().copied().filter(|cell| measured(cell) || has_failed(cell)).collect();
     let mut factors = figures::varied(cells);
     if factors.is_empty() {
         factors.push("lock");
@@ -136,8 +134,7 @@ fn table(factors: &[&'static str], shown: &[&CellRecord], figures: Vec<Figure>) 
     let heads = figures.iter().map(|figure| figure.column.clone());
     let mut table = Table::new(keys.chain(heads).chain([Column::fixed("")])).titled(figures::describe);
     for cell in shown {
-        let mut row: Vec<Text> =
-            factors.iter().map(|factor| figures::value(&cell.spec, factor).into()).collect();
+        let mut row: Vec<Text> = factors.iter().map(|factor| figures::value(&cell.spec, factor).into()).collect();
         match cell.failure().filter(|_| cell.counted().next().is_none()) {
             Some(why) => row.push(ink(Ink::Bad, format!("failed: {}", failure_word(why.kind)))),
             None => {
@@ -177,8 +174,7 @@ fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Figur
     // The ratios are worked out here, so that the closure borrows nothing.
     let ratios: Vec<(Spec, Option<Estimate>)> =
         cells.iter().map(|cell| (cell.spec.clone(), figures::time_ratio(run, cell))).collect();
-    let digits =
-        ratios.iter().filter_map(|(_, ratio)| Some(number::ratio((*ratio)?.median).len())).max().unwrap_or(4);
+    let digits = ratios.iter().filter_map(|(_, ratio)| Some(number::ratio((*ratio)?.median).len())).max().unwrap_or(4);
     let name = text::clean(baseline);
     let own = baseline.to_owned();
     let cell = move |cell: &CellRecord| {
@@ -240,8 +236,7 @@ fn of_latency(
     read: impl Fn(&holdup_bench::sample::Latency) -> f64,
     format: fn(f64) -> String,
 ) -> String {
-    let values: Vec<f64> =
-        cell.counted().filter_map(|(_, sample)| sample.latency.as_ref().map(&read)).collect();
+    let values: Vec<f64> = cell.counted().filter_map(|(_, sample)| sample.latency.as_ref().map(&read)).collect();
     stats::median(&values).map_or_else(|| "-".to_owned(), format)
 }
 
@@ -280,9 +275,7 @@ pub fn explained(run: &RunRecord) -> Vec<String> {
         false => "switches: n/a, this system does not count context switches".to_owned(),
     });
     if shown().any(|cell| cell.spec.threads > 1) {
-        words.push(
-            "Jain: 1 = all threads did the same number of operations, 1/threads = one did all".to_owned(),
-        );
+        words.push("Jain: 1 = all threads did the same number of operations, 1/threads = one did all".to_owned());
     }
     words
 }
@@ -353,9 +346,7 @@ fn unsupported(run: &RunRecord) -> Vec<String> {
 fn doubts(run: &RunRecord) -> Vec<String> {
     let mut doubts = Vec::new();
     if !run.complete {
-        doubts.push(
-            "The run is not complete: it was stopped before every planned run was measured.".to_owned(),
-        );
+        doubts.push("The run is not complete: it was stopped before every planned run was measured.".to_owned());
     }
     let rejected = run.rejected();
     if rejected > 0 {
@@ -378,24 +369,16 @@ fn doubts(run: &RunRecord) -> Vec<String> {
     };
     let disturbed = names(&mut run.cells.iter().filter(|cell| cell.only_rejected()));
     if disturbed.len() == run.cells.len() && !disturbed.is_empty() {
-        doubts
-            .push("! every run of every cell was disturbed; the figures are shown all the same.".to_owned());
+        doubts.push("! every run of every cell was disturbed; the figures are shown all the same.".to_owned());
     } else if !disturbed.is_empty() {
-        doubts.push(format!(
-            "! every run was disturbed; the figures are shown all the same: {}.",
-            some(&disturbed)
-        ));
+        doubts.push(format!("! every run was disturbed; the figures are shown all the same: {}.", some(&disturbed)));
     }
     let few = names(&mut run.cells.iter().filter(|cell| {
         let n = cell.counted().count();
         n > 0 && n < run.repeats as usize
     }));
     if !few.is_empty() {
-        doubts.push(format!(
-            "Fewer than {} count for: {}.",
-            number::counted(run.repeats as usize, "run"),
-            some(&few)
-        ));
+        doubts.push(format!("Fewer than {} count for: {}.", number::counted(run.repeats as usize, "run"), some(&few)));
     }
     if run.baseline.is_some() && (run.repeats as usize) < figures::RUNS_FOR_INTERVAL {
         doubts.push(format!(

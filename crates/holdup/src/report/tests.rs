@@ -191,9 +191,7 @@ fn hostile_names_stay_text_on_the_page() {
     plots.push(crate::plot::Plot { title: "<b>&\"'".to_owned(), ..crate::plot::Plot::default() });
     let page = html::page(&run, &plots, &[]);
     assert_balanced(&page);
-    for raw in
-        ["<img", "<script>alert", "<b>", "</td>&", "\u{202e}", "\u{1b}", "\u{0}", "\u{2028}", "<code>:"]
-    {
+    for raw in ["<img", "<script>alert", "<b>", "</td>&", "\u{202e}", "\u{1b}", "\u{0}", "\u{2028}", "<code>:"] {
         assert!(!page.contains(raw), "{raw:?}");
     }
     assert!(page.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&lt;U+202E&gt;"));
@@ -224,17 +222,12 @@ fn the_headline_says_who_leads_and_when_nothing_is_decided() {
         }
         specimen.run().clone()
     };
-    assert!(
-        headline(&two(50.0, 5)).starts_with("std is fastest at both settings (0."),
-        "{}",
-        headline(&two(50.0, 5))
-    );
+    assert!(headline(&two(50.0, 5)).starts_with("std is fastest at both settings (0."), "{}", headline(&two(50.0, 5)));
     assert_eq!(headline(&two(200.0, 5)), "pthread is fastest at both settings.");
     assert!(headline(&two(100.0, 5)).starts_with("No lock is shown to be faster"));
     assert!(headline(&two(50.0, 2)).starts_with("Too few runs count"), "two runs decide nothing");
     let mut unfair = two(50.0, 5);
-    let samples =
-        unfair.cells.iter_mut().filter(|cell| cell.spec.lock == "std").flat_map(|cell| &mut cell.samples);
+    let samples = unfair.cells.iter_mut().filter(|cell| cell.spec.lock == "std").flat_map(|cell| &mut cell.samples);
     for sample in samples.filter_map(|record| record.outcome.as_mut().ok()) {
         let all = sample.ops();
         sample.thread_ops.fill(0);

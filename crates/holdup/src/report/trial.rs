@@ -1,4 +1,5 @@
-//! A trial as people read it: what helps and by how much, the ranking, what was served, and the line that keeps the winner.
+//! A trial as people read it: what helps and by how much, the ranking, what was served, and the line that keeps the
+//! winner.
 
 use crate::text;
 use crate::trial::coverage::Coverage;
@@ -59,8 +60,7 @@ pub fn headline(subject: &Subject, trial: &Trial) -> String {
         },
         Verdict::Noisy => format!(
             "Too noisy to tell: {name}'s runs scatter so much that a gain up to {} could hide in them.",
-            most_missed(trial)
-                .map_or_else(|| "any size".to_owned(), |most| format!("{}x", number::ratio(most)))
+            most_missed(trial).map_or_else(|| "any size".to_owned(), |most| format!("{}x", number::ratio(most)))
         ),
         Verdict::AllFailed => format!("No remedy works with {name}: each one failed or cannot be had."),
         Verdict::Stopped => "Stopped before it was decided; what was seen so far:".to_owned(),
@@ -208,7 +208,8 @@ fn method(subject: &Subject, rules: &Rules, trial: &Trial) -> String {
                 .flipped_noise
                 .map_or_else(String::new, |noise| format!(" (glibc against itself: {})", interval(&noise)));
             format!(
-                "Lock policies took turns of {} ms within one process{itself}; the best of them and all other remedies then ran against the program as it is, paired and shuffled",
+                "Lock policies took turns of {} ms within one process{itself}; the best of them and all other \
+                 remedies then ran against the program as it is, paired and shuffled",
                 flips.window_ms
             )
         }
@@ -233,7 +234,8 @@ pub fn coverage(coverage: &Coverage) -> String {
     };
     let others = match (coverage.futex_waits_recorded, coverage.share()) {
         (Some(all), Some(share)) if share < 0.5 => format!(
-            " A recording saw {}, most of them for what no lock policy reaches (condition variables, Rust std, parking_lot, Go, semaphores).",
+            " A recording saw {}, most of them for what no lock policy reaches (condition variables, Rust std, \
+             parking_lot, Go, semaphores).",
             counted(all, "futex wait")
         ),
         _ => String::new(),
@@ -243,12 +245,11 @@ pub fn coverage(coverage: &Coverage) -> String {
             Some(all) => format!("0 pthread locks, {} on a futex", counted(all, "wait")),
             None => format!("0 pthread locks, {}", counted(coverage.voluntary_switches, "voluntary switch")),
         };
-        return format!(
-            "Coverage: {what}: its locks cannot be served. Try --cpus or --vary, and see 'holdup record'."
-        );
+        return format!("Coverage: {what}: its locks cannot be served. Try --cpus or --vary, and see 'holdup record'.");
     }
     format!(
-        "Coverage: {} of pthread mutexes served, {} of them contended, {waits} asleep for them among {} voluntary switches.{left}{others}",
+        "Coverage: {} of pthread mutexes served, {} of them contended, {waits} asleep for them among {} voluntary \
+         switches.{left}{others}",
         counted(coverage.acquisitions, "acquisition"),
         number::percent(coverage.contended as f64 / coverage.acquisitions as f64),
         number::count(coverage.voluntary_switches as f64)
@@ -260,14 +261,16 @@ fn advice(trial: &Trial) -> Option<String> {
     let text = match trial.verdict {
         Verdict::Helps(at) => cure(&trial.tried[at].remedy.change).to_owned(),
         Verdict::Nothing => {
-            "Leave it alone: what was tried is not what holds this program up. 'holdup record' shows where its time goes."
+            "Leave it alone: what was tried is not what holds this program up. 'holdup record' shows where its time \
+             goes."
                 .to_owned()
         }
         Verdict::Noisy => {
             "Give a larger --budget, make each run longer, or keep the machine quiet; then try again.".to_owned()
         }
         Verdict::AllFailed => {
-            "Other remedies: --cpus, --vary N=1,2,4 with {N} among the arguments; 'holdup record' shows what it waits for."
+            "Other remedies: --cpus, --vary N=1,2,4 with {N} among the arguments; 'holdup record' shows what it waits \
+             for."
                 .to_owned()
         }
         Verdict::Stopped => return None,
@@ -279,14 +282,13 @@ fn cure(change: &Change) -> &'static str {
     use holdup_control::Policy;
     match change {
         Change::Lock(Policy::Throttle(_)) => {
-            "more threads want the same short section than help it: let fewer in at a time (a gate), or make the section shorter."
+            "more threads want the same short section than help it: let fewer in at a time (a gate), or make the \
+             section shorter."
         }
         Change::Lock(_) => {
             "its sections are shorter than a sleep: threads that look again before they sleep save the switches."
         }
-        Change::Cpus(_) => {
-            "its threads hinder each other more than they help: give it fewer CPUs, or fewer threads."
-        }
+        Change::Cpus(_) => "its threads hinder each other more than they help: give it fewer CPUs, or fewer threads.",
         Change::SliceNs(_) => "how long its threads run at a time matters: keep the slice.",
         Change::Batch => "its threads are switched too often: keep the batch policy.",
         Change::Environment(..) => "keep this setting of its environment.",

@@ -40,8 +40,7 @@ fn failed(kind: FailureKind) -> Run {
 
 /// Locks none and pthread, threads 1 and 2, three times each: 12 runs.
 fn new_run(reject: bool) -> NewRun {
-    let mut sweep =
-        Sweep { name: String::new(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 3 };
+    let mut sweep = Sweep { name: String::new(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 3 };
     sweep.axis("lock", "none,pthread").unwrap();
     sweep.axis("threads", "1,2").unwrap();
     NewRun {
@@ -59,8 +58,7 @@ fn new_run(reject: bool) -> NewRun {
 fn go(answer: impl FnMut(usize, &Spec) -> io::Result<Run>) -> (Outcome, usize) {
     let mut store = Store::in_memory().unwrap();
     let mut workers = Scripted { answer, calls: 0 };
-    let outcome =
-        run(&mut store, &new_run(true), &mut workers, &mut Nobody, &AtomicBool::new(false)).unwrap();
+    let outcome = run(&mut store, &new_run(true), &mut workers, &mut Nobody, &AtomicBool::new(false)).unwrap();
     (outcome, workers.calls)
 }
 
@@ -99,8 +97,7 @@ fn a_machine_that_stays_noisy_costs_half_as_much_time_again_and_a_warning() {
 fn noise_is_not_rejected_when_the_user_says_so() {
     let mut store = Store::in_memory().unwrap();
     let mut workers = Scripted { answer: |_, _: &Spec| Ok(noisy()), calls: 0 };
-    let outcome =
-        run(&mut store, &new_run(false), &mut workers, &mut Nobody, &AtomicBool::new(false)).unwrap();
+    let outcome = run(&mut store, &new_run(false), &mut workers, &mut Nobody, &AtomicBool::new(false)).unwrap();
     assert_eq!((workers.calls, outcome.record.rejected()), (12, 0));
 }
 
@@ -126,8 +123,7 @@ fn what_the_machine_cannot_do_is_no_failure_of_the_sweep() {
 
 #[test]
 fn a_failed_baseline_is_warned_of() {
-    let (outcome, _) =
-        go(|_, spec| Ok(if spec.lock == "pthread" { failed(FailureKind::Hang) } else { good() }));
+    let (outcome, _) = go(|_, spec| Ok(if spec.lock == "pthread" { failed(FailureKind::Hang) } else { good() }));
     assert!(codes(&outcome).contains(&"baseline-failed"));
 }
 
@@ -199,8 +195,7 @@ fn a_short_run_is_not_judged_by_one_tick() {
 
 #[test]
 fn the_limit_grows_with_what_is_asked() {
-    let limit =
-        |words: &[&str]| default_limit(&Spec::from_words(words.iter().copied()).unwrap()).as_secs_f64();
+    let limit = |words: &[&str]| default_limit(&Spec::from_words(words.iter().copied()).unwrap()).as_secs_f64();
     assert!((13.9..15.0).contains(&limit(&["duration=200ms"])));
     assert!(limit(&["iterations=1000000", "threads=4"]) > 60.0);
     assert!(limit(&["duration=200ms", "hold=1s", "threads=8"]) > 100.0);

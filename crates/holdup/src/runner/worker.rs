@@ -38,8 +38,7 @@ pub fn run(program: &OwnProgram, spec: &Spec, limit: Duration) -> io::Result<Run
 
 fn hang(limit: Duration) -> Failure {
     let limit_s = limit.as_secs_f64();
-    let detail =
-        format!("no end within {limit_s} s: a thread waits for ever, or the time limit is too short");
+    let detail = format!("no end within {limit_s} s: a thread waits for ever, or the time limit is too short");
     Failure { kind: FailureKind::Hang, detail }
 }
 
@@ -54,8 +53,6 @@ fn outcome(ended: &Outcome) -> Result<Sample, Failure> {
         Some(text) if ended.status.success() => {
             Sample::from_text(text).map_err(|why| crash(format!("its report makes no sense: {why}")))
         }
-        Some(text) => {
-            Err(worker::read_failure(text).unwrap_or_else(|| crash(format!("{}{last_words}", ended.status))))
-        }
+        Some(text) => Err(worker::read_failure(text).unwrap_or_else(|| crash(format!("{}{last_words}", ended.status)))),
     }
 }

@@ -89,10 +89,9 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StoreError::NoDataFolder => write!(
-                f,
-                "neither XDG_DATA_HOME nor HOME names a folder for the store; name a file with --store FILE"
-            ),
+            StoreError::NoDataFolder => {
+                write!(f, "neither XDG_DATA_HOME nor HOME names a folder for the store; name a file with --store FILE")
+            }
             StoreError::Missing { path } => write!(
                 f,
                 "there is no store at {} yet; 'holdup bench' makes one, --store FILE names another",
@@ -120,11 +119,7 @@ impl fmt::Display for StoreError {
                 path.display()
             ),
             StoreError::Io { path, why } => {
-                write!(
-                    f,
-                    "cannot use the store {}: {why}. Name another file with --store FILE",
-                    path.display()
-                )
+                write!(f, "cannot use the store {}: {why}. Name another file with --store FILE", path.display())
             }
             StoreError::NoSuchRun { path, run } => write!(
                 f,
@@ -138,7 +133,8 @@ impl fmt::Display for StoreError {
             ),
             StoreError::MeasuredTwice { run } => write!(
                 f,
-                "another holdup is measuring run {run} too; let it finish, then 'holdup bench --resume {run}' if need be"
+                "another holdup is measuring run {run} too; let it finish, then 'holdup bench --resume {run}' if need \
+                 be"
             ),
         }
     }

@@ -56,8 +56,8 @@ fn judge(path: &Path, header: &[u8], length: u64) -> Result<Found, StoreError> {
     if version > VERSION {
         return Err(StoreError::Newer { path, version });
     }
-    // The page count holds when the two counters agree; a file shorter than that lost its end, unless the end still is in
-    // the journal of a program that was killed, or that runs just now.
+    // The page count holds when the two counters agree; a file shorter than that lost its end, unless the end still is
+    // in the journal of a program that was killed, or that runs just now.
     let counted = word(header, CHANGE_COUNTER) == word(header, VALID_FOR) && !has_journal(&path);
     let wanted = u64::from(word(header, PAGES)) * page_size(header);
     if counted && length < wanted {

@@ -13,8 +13,8 @@
 //!
 //! Invariants:
 //! 1. The file is ours when its header says so (`application_id`), and readable when its `user_version` is not newer
-//!    than [`VERSION`]. Both are read from the header's bytes before SQLite sees the file: what is not ours stays as it is,
-//!    down to the last byte, and no journal appears beside it.
+//!    than [`VERSION`]. Both are read from the header's bytes before SQLite sees the file: what is not ours stays as it
+//!    is, down to the last byte, and no journal appears beside it.
 //! 2. A sample is one transaction, written as soon as it is measured. A killed program loses the run in work, no more.
 //! 3. The plan is stored before the first sample. What is missing is the difference of the two: resuming needs no other
 //!    state, and an index refuses a second sample where one already counts.
@@ -185,12 +185,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub fn finish(
-        &mut self,
-        run: i64,
-        complete: bool,
-        warnings: &[(String, String)],
-    ) -> Result<(), StoreError> {
+    pub fn finish(&mut self, run: i64, complete: bool, warnings: &[(String, String)]) -> Result<(), StoreError> {
         let path = self.path.clone();
         self.update_run(run, complete, warnings).map_err(|why| StoreError::sqlite(&path, &why))
     }
@@ -203,15 +198,10 @@ impl Store {
         let mut record = self
             .read(|c| c.query_row("SELECT * FROM run WHERE id = ?1", [run], run_record).optional())?
             .ok_or_else(|| StoreError::NoSuchRun { path: self.path.clone(), run: run.to_string() })?;
-        record.environment =
-            self.pairs("SELECT name, value FROM environment WHERE run = ?1 ORDER BY position", run)?;
-        record.warnings =
-            self.pairs("SELECT code, text FROM warning WHERE run = ?1 ORDER BY position", run)?;
-        record.cells = self
-            .cells(run)?
-            .into_iter()
-            .map(|(sweep, spec)| CellRecord { sweep, spec, samples: Vec::new() })
-            .collect();
+        record.environment = self.pairs("SELECT name, value FROM environment WHERE run = ?1 ORDER BY position", run)?;
+        record.warnings = self.pairs("SELECT code, text FROM warning WHERE run = ?1 ORDER BY position", run)?;
+        record.cells =
+            self.cells(run)?.into_iter().map(|(sweep, spec)| CellRecord { sweep, spec, samples: Vec::new() }).collect();
         for (cell, sample) in self.samples(run)? {
             let cell = record.cells.get_mut(cell).ok_or_else(|| self.damaged("a sample without a cell"))?;
             cell.samples.push(sample);
@@ -227,9 +217,7 @@ impl Store {
         let seed = self.column::<i64>("SELECT seed FROM run WHERE id = ?1", run)?.cast_unsigned();
         let tasks = self.read(|c| {
             c.prepare("SELECT cell, repeat, block FROM task WHERE run = ?1 ORDER BY position")?
-                .query_map([run], |row| {
-                    Ok(Task { cell: row.get(0)?, repeat: row.get(1)?, block: row.get(2)? })
-                })?
+                .query_map([run], |row| Ok(Task { cell: row.get(0)?, repeat: row.get(1)?, block: row.get(2)? }))?
                 .collect()
         })?;
         Ok(Plan { cells: self.cells(run)?, tasks, seed })
@@ -298,9 +286,7 @@ impl Store {
             "last" => self.read(|c| c.query_row("SELECT max(id) FROM run", [], |row| row.get(0)))?,
             _ => {
                 let id: i64 = text.parse().map_err(|_| missing())?;
-                self.read(|c| {
-                    c.query_row("SELECT id FROM run WHERE id = ?1", [id], |row| row.get(0)).optional()
-                })?
+                self.read(|c| c.query_row("SELECT id FROM run WHERE id = ?1", [id], |row| row.get(0)).optional())?
             }
         };
         found.ok_or_else(missing)
@@ -334,8 +320,8 @@ impl Store {
         Ok(Store { connection, path: path.to_owned() })
     }
 
-    /// In one exclusive transaction, so that of two programs that start together one makes the tables and the other finds
-    /// them. The file is not in WAL mode yet: its header carries our mark from the first commit on.
+    /// In one exclusive transaction, so that of two programs that start together one makes the tables and the other
+    /// finds them. The file is not in WAL mode yet: its header carries our mark from the first commit on.
     fn create_schema(&mut self) -> Result<(), StoreError> {
         let path = self.path.clone();
         let create = |connection: &mut Connection| {
@@ -355,8 +341,7 @@ impl Store {
 
     /// Looks through the file's structure before anything is written to it.
     fn check_pages(&self) -> Result<(), StoreError> {
-        let verdict: String =
-            self.read(|c| c.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)))?;
+        let verdict: String = self.read(|c| c.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)))?;
         if verdict == "ok" { Ok(()) } else { Err(self.damaged(&verdict)) }
     }
 
@@ -368,10 +353,7 @@ impl Store {
         loop {
             let switched = self.connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
             match switched {
-                Err(why)
-                    if why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
-                        && !left.is_zero() =>
-                {
+                Err(why) if why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && !left.is_zero() => {
                     std::thread::sleep(PAUSE);
                     left = left.saturating_sub(PAUSE);
                 }
@@ -447,12 +429,7 @@ impl Store {
             .map(|_| ())
     }
 
-    fn update_run(
-        &mut self,
-        run: i64,
-        complete: bool,
-        warnings: &[(String, String)],
-    ) -> rusqlite::Result<()> {
+    fn update_run(&mut self, run: i64, complete: bool, warnings: &[(String, String)]) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute("DELETE FROM warning WHERE run = ?1", [run])?;
         insert_pairs(&transaction, "INSERT INTO warning VALUES (?1, ?2, ?3, ?4)", run, warnings)?;
@@ -469,8 +446,7 @@ impl Store {
 
     /// A lock of an old run may be gone from the registry; its results are still worth reading.
     fn spec(&self, words: &str) -> Result<Spec, StoreError> {
-        let (lock, others): (Vec<&str>, Vec<&str>) =
-            words.split(' ').partition(|word| word.starts_with("lock="));
+        let (lock, others): (Vec<&str>, Vec<&str>) = words.split(' ').partition(|word| word.starts_with("lock="));
         let mut spec = Spec::from_words(others).map_err(|why| self.damaged(&why.to_string()))?;
         if let Some(name) = lock.first().and_then(|word| word.strip_prefix("lock=")) {
             spec.lock = name.to_owned();
@@ -508,12 +484,7 @@ fn user_version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-fn insert_pairs(
-    connection: &Connection,
-    sql: &str,
-    run: i64,
-    pairs: &[(String, String)],
-) -> rusqlite::Result<()> {
+fn insert_pairs(connection: &Connection, sql: &str, run: i64, pairs: &[(String, String)]) -> rusqlite::Result<()> {
     let mut insert = connection.prepare(sql)?;
     for (position, (first, second)) in pairs.iter().enumerate() {
         insert.execute(params![run, position, first, second])?;
@@ -525,15 +496,7 @@ fn insert_plan(connection: &Connection, run: i64, plan: &Plan) -> rusqlite::Resu
     let mut insert = connection.prepare("INSERT INTO cell VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
     for (position, (sweep, spec)) in plan.cells.iter().enumerate() {
         let words = spec.to_words().join(" ");
-        insert.execute(params![
-            run,
-            position,
-            sweep,
-            spec.lock,
-            spec.workload.name(),
-            spec.threads,
-            words
-        ])?;
+        insert.execute(params![run, position, sweep, spec.lock, spec.workload.name(), spec.threads, words])?;
     }
     let mut insert = connection.prepare("INSERT INTO task VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for (position, task) in plan.tasks.iter().enumerate() {

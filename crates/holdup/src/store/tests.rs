@@ -5,8 +5,7 @@ use crate::plan::Sweep;
 use holdup_bench::sample::{Counters, Latency};
 
 fn plan() -> Plan {
-    let mut sweep =
-        Sweep { name: "s".to_owned(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 2 };
+    let mut sweep = Sweep { name: "s".to_owned(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 2 };
     sweep.axis("lock", "none,pthread").unwrap();
     sweep.axis("threads", "1,2").unwrap();
     sweep.axis("hold", "uniform:0..1us").unwrap();
@@ -21,10 +20,7 @@ fn new_run() -> NewRun {
         repeats: 2,
         options: RunOptions { reject: false, limit: Some(Duration::from_millis(1500)) },
         definition: Some("title = 'x'".to_owned()),
-        environment: vec![
-            ("holdup".to_owned(), "0.1.0".to_owned()),
-            ("cpu".to_owned(), "it's fast".to_owned()),
-        ],
+        environment: vec![("holdup".to_owned(), "0.1.0".to_owned()), ("cpu".to_owned(), "it's fast".to_owned())],
         plan: plan(),
     }
 }
@@ -91,10 +87,7 @@ fn a_rejected_sample_and_its_replacement_are_both_kept() {
     store.add_sample(run, cell, &SampleRecord { rejected: true, ..measured(0, Ok(sample())) }).unwrap();
     store.add_sample(run, cell, &measured(0, Ok(sample()))).unwrap();
     let again = store.add_sample(run, cell, &measured(0, Ok(sample())));
-    assert!(
-        matches!(again, Err(StoreError::MeasuredTwice { .. })),
-        "another program resumes the same run: {again:?}"
-    );
+    assert!(matches!(again, Err(StoreError::MeasuredTwice { .. })), "another program resumes the same run: {again:?}");
     let record = store.load(run).unwrap();
     assert_eq!(record.cells[cell].samples.len(), 2);
     assert_eq!(record.cells[cell].counted().count(), 1);

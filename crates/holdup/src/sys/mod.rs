@@ -6,9 +6,7 @@ use std::path::PathBuf;
 /// Why cures cannot be tried on programs here, if they cannot.
 pub fn no_trials() -> Option<&'static str> {
     let here = cfg!(target_os = "linux");
-    (!here).then_some(
-        "recording programs and trying cures on them needs Linux; 'holdup bench' compares locks here too",
-    )
+    (!here).then_some("recording programs and trying cures on them needs Linux; 'holdup bench' compares locks here too")
 }
 
 /// The folder for a user's data, or `None` when the environment names neither it nor a home.
@@ -35,10 +33,7 @@ mod tests {
     #[test]
     fn the_data_folder_follows_the_environment() {
         assert_eq!(with(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/a")]), Some("/data".into()));
-        assert_eq!(
-            with(&[("XDG_DATA_HOME", "data"), ("HOME", "/home/a")]),
-            Some("/home/a/.local/share".into())
-        );
+        assert_eq!(with(&[("XDG_DATA_HOME", "data"), ("HOME", "/home/a")]), Some("/home/a/.local/share".into()));
         assert_eq!(with(&[("HOME", "")]), None);
     }
 }

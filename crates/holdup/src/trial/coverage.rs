@@ -53,8 +53,7 @@ impl Coverage {
     pub fn refusal(&self) -> Option<String> {
         match self {
             _ if self.processes == 0 => Some(
-                "the program did not load the interposer: it is static, or runs with privileges of its own"
-                    .to_owned(),
+                "the program did not load the interposer: it is static, or runs with privileges of its own".to_owned(),
             ),
             _ if self.served == 0 && self.rival => {
                 Some("another interposer of the same functions (a sanitizer?) was there before".to_owned())

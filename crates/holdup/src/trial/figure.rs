@@ -17,7 +17,10 @@ impl Metric {
     /// It is no regular expression.
     pub fn new(expression: &str, higher: bool) -> Result<Metric, String> {
         let regex = Regex::new(expression).map_err(|why| {
-            format!("--metric '{expression}': {why}; give a regular expression, as in --metric 'ops/sec: ([0-9.]+)' --higher")
+            format!(
+                "--metric '{expression}': {why}; give a regular expression, as in --metric 'ops/sec: ([0-9.]+)' \
+                --higher"
+            )
         })?;
         Ok(Metric { regex, higher })
     }

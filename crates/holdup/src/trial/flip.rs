@@ -1,9 +1,11 @@
-//! Policies that take turns within one process: all of them keep the same lock word, so that they can be exchanged at any time.
+//! Policies that take turns within one process: all of them keep the same lock word, so that they can be exchanged at
+//! any time.
 //!
-//! Time is cut into windows; each window has one policy, and its first part, in which threads still wait as the policy before had
-//! it, does not count. Four windows in the order A B B A are a pair: what drifts evenly hits both. Progress is the number of
-//! acquisitions of all locks that are served. So acquisitions are compared, not finished work, and windows influence each other a
-//! little: this chooses whom to run against the program as it is, and does not decide by itself.
+//! Time is cut into windows; each window has one policy, and its first part, in which threads still wait as the policy
+//! before had it, does not count. Four windows in the order A B B A are a pair: what drifts evenly hits both. Progress
+//! is the number of acquisitions of all locks that are served. So acquisitions are compared, not finished work, and
+//! windows influence each other a little: this chooses whom to run against the program as it is, and does not decide by
+//! itself.
 
 use std::time::{Duration, Instant};
 
@@ -55,8 +57,7 @@ impl Flips {
 
     /// Whether more windows would change nothing.
     pub fn is_enough(&self) -> bool {
-        let precise =
-            |logs: &Vec<f64>| Ratio::of(logs, 0.05).is_some_and(|ratio| ratio.half_width() <= PRECISE);
+        let precise = |logs: &Vec<f64>| Ratio::of(logs, 0.05).is_some_and(|ratio| ratio.half_width() <= PRECISE);
         self.fewest() >= PAIRS[2] || (self.fewest() >= PAIRS[1] && self.logs.iter().all(precise))
     }
 
@@ -108,8 +109,7 @@ fn pair(process: &mut dyn Process, policy: Policy, policy_first: bool) -> Option
     // Progress per second of the policy's windows, and of the others.
     let mut rates = [0.0, 0.0];
     for policys_turn in [policy_first, !policy_first, !policy_first, policy_first] {
-        rates[usize::from(!policys_turn)] +=
-            window(process, if policys_turn { policy } else { Policy::Glibc })?;
+        rates[usize::from(!policys_turn)] += window(process, if policys_turn { policy } else { Policy::Glibc })?;
     }
     process.set(Policy::Glibc);
     let [of_policy, of_glibc] = rates;
@@ -182,10 +182,7 @@ mod tests {
         assert!(flips.is_decisive() && flips.is_enough(), "{flips:?}");
         let (gate, ttas, noise) = (flips.ratio(0).unwrap(), flips.ratio(1).unwrap(), flips.noise().unwrap());
         assert!(gate.low <= 1.4 && 1.4 <= gate.high && gate.half_width() < 0.05, "{gate:?}");
-        assert!(
-            ttas.low < 1.02 && ttas.high > 0.98 && noise.low < 1.02 && noise.high > 0.98,
-            "{ttas:?} {noise:?}"
-        );
+        assert!(ttas.low < 1.02 && ttas.high > 0.98 && noise.low < 1.02 && noise.high > 0.98, "{ttas:?} {noise:?}");
     }
 
     #[test]

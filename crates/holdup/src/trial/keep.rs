@@ -25,7 +25,8 @@ pub fn keep(remedy: &Remedy, program: &Program) -> Keep {
         ),
         Change::Cpus(cpus) => {
             let list = ranges(cpus);
-            let permanent = format!("For a service: CPUAffinity={list} in its unit; in a container: cpuset-cpus={list}.");
+            let permanent =
+                format!("For a service: CPUAffinity={list} in its unit; in a container: cpuset-cpus={list}.");
             (format!("taskset -c {list} {line}"), permanent)
         }
         Change::SliceNs(ns) => (
@@ -33,10 +34,9 @@ pub fn keep(remedy: &Remedy, program: &Program) -> Keep {
             "The program can set it for itself: sched_setattr with sched_runtime as the slice (Linux 6.12 and later)."
                 .to_owned(),
         ),
-        Change::Batch => (
-            format!("chrt --batch 0 {line}"),
-            "For a service: CPUSchedulingPolicy=batch in its unit.".to_owned(),
-        ),
+        Change::Batch => {
+            (format!("chrt --batch 0 {line}"), "For a service: CPUSchedulingPolicy=batch in its unit.".to_owned())
+        }
         Change::Environment(name, value) => {
             let setting = format!("{name}={}", quoted(value));
             (format!("env {setting} {line}"), format!("For a service: Environment={setting} in its unit."))

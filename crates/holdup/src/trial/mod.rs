@@ -1,7 +1,8 @@
 //! Trials: a program as it is against the same program under remedies, until it is decided which one helps.
 //!
-//! [`remedy`] says what can be tried, [`run`] what a run is and how it ends (`real` makes one), [`plan`] decides which run comes
-//! next and when it is over, [`search`] puts them together. Statistics are pure: tests drive them with programs that are made up.
+//! [`remedy`] says what can be tried, [`run`] what a run is and how it ends (`real` makes one), [`plan`] decides which
+//! run comes next and when it is over, [`search`] puts them together. Statistics are pure: tests drive them with
+//! programs that are made up.
 
 pub mod coverage;
 pub mod figure;

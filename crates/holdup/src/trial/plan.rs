@@ -1,12 +1,14 @@
 //! Which run comes next, and when the search is over: paired blocks in random order, in two parts.
 //!
-//! *Screening*: each block runs the program as it is twice (the second time as control: whatever it shows is noise) and once under
-//! every remedy that can still win. A remedy that fails, or whose interval shows that it cannot be worth while, is dropped.
-//! *Confirming*: the one or two best run again in blocks of their own, and only these runs, which had no part in the choice, decide.
-//! They are looked at three times at most, and the chance to be wrong is divided among candidates and looks (Bonferroni), so that
-//! a whole search announces a remedy that does not help in at most [`ALPHA`] of all cases.
+//! *Screening*: each block runs the program as it is twice (the second time as control: whatever it shows is noise) and
+//! once under every remedy that can still win. A remedy that fails, or whose interval shows that it cannot be worth
+//! while, is dropped. *Confirming*: the one or two best run again in blocks of their own, and only these runs, which
+//! had no part in the choice, decide. They are looked at three times at most, and the chance to be wrong is divided
+//! among candidates and looks (Bonferroni), so that a whole search announces a remedy that does not help in at most
+//! [`ALPHA`] of all cases.
 //!
-//! Nothing here runs anything or reads a clock: [`Search::next_step`] says what to run, [`Search::tell`] takes what came of it.
+//! Nothing here runs anything or reads a clock: [`Search::next_step`] says what to run, [`Search::tell`] takes what
+//! came of it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +23,8 @@ pub const ALPHA: f64 = 0.025;
 pub const LEAST_GAIN: f64 = 1.03;
 /// As long as so much could have been missed, the runs were too noisy to tell.
 pub const LEAST_PRECISION: f64 = 1.25;
-/// Blocks of confirmation after which it is looked whether they decide; the last one where the budget ends, if that is earlier.
+/// Blocks of confirmation after which it is looked whether they decide; the last one where the budget ends, if that is
+/// earlier.
 const LOOKS: [usize; 3] = [5, 15, 50];
 /// Most remedies that are confirmed.
 const CANDIDATES: usize = 2;
@@ -107,8 +110,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Among so many remedies, of which some failed before; `budget_s` seconds of runs at most. Where no choice is left, there is
-    /// nothing to screen.
+    /// Among so many remedies, of which some failed before; `budget_s` seconds of runs at most. Where no choice is
+    /// left, there is nothing to screen.
     pub fn new(standings: Vec<Standing>, budget_s: f64, seed: u64) -> Search {
         let live: Vec<usize> = (0..standings.len()).filter(|at| standings[*at] == Standing::Live).collect();
         let confirming = live.len() <= CANDIDATES;
@@ -254,8 +257,7 @@ impl Search {
         let decided = ratios.len() <= CANDIDATES || ratios.iter().all(|(_, ratio)| ratio.low > 1.0);
         let share = if decided { 0.0 } else { SCREENING_SHARE };
         // What the least confirmation takes is not for screening.
-        let reserve_s =
-            self.last_block_s / self.last_block_runs as f64 * (LOOKS[0] * (CANDIDATES + 2)) as f64;
+        let reserve_s = self.last_block_s / self.last_block_runs as f64 * (LOOKS[0] * (CANDIDATES + 2)) as f64;
         let ends_s = (self.budget_s * share).min(self.budget_s - reserve_s);
         let time_is_up = self.spent_s + self.last_block_s > ends_s;
         if ratios.is_empty() {
@@ -323,9 +325,7 @@ impl Search {
             Some(ratio) => ratio.high > LEAST_PRECISION,
             None => self.standings[remedy] == Standing::Live,
         };
-        let open = (0..self.standings.len())
-            .filter(|remedy| self.standings[*remedy] == Standing::Live)
-            .any(could_help);
+        let open = (0..self.standings.len()).filter(|remedy| self.standings[*remedy] == Standing::Live).any(could_help);
         if open { Verdict::Noisy } else { Verdict::Nothing }
     }
 
@@ -339,7 +339,8 @@ impl Search {
         live.filter_map(|remedy| Some((remedy, self.screened(Arm::Remedy(remedy))?))).collect()
     }
 
-    /// An arm's ratio in the screening, with the scatter of all arms together: few blocks tell little about each one's own.
+    /// An arm's ratio in the screening, with the scatter of all arms together: few blocks tell little about each one's
+    /// own.
     fn screened(&self, arm: Arm) -> Option<Ratio> {
         let spread = Spread::of(&self.logs(arm, false))?;
         let arms = (0..self.standings.len()).map(Arm::Remedy);
@@ -356,13 +357,11 @@ impl Search {
         Some(Ratio::around(&spread, pooled, freedom, 0.05))
     }
 
-    /// The logarithms of an arm's ratios to the baseline of its block; to the mean of both baselines, unless it is one itself.
+    /// The logarithms of an arm's ratios to the baseline of its block; to the mean of both baselines, unless it is one
+    /// itself.
     fn logs(&self, arm: Arm, confirms: bool) -> Vec<f64> {
-        let blocks = if confirms {
-            self.confirms_from..self.block + 1
-        } else {
-            0..self.confirms_from.min(self.block + 1)
-        };
+        let blocks =
+            if confirms { self.confirms_from..self.block + 1 } else { 0..self.confirms_from.min(self.block + 1) };
         blocks
             .filter_map(|block| {
                 let of = |arm: Arm| self.logs.get(&(arm, block)).copied();

@@ -82,8 +82,7 @@ impl Program {
 
     fn filled(&self, word: &OsString) -> OsString {
         let Some(text) = word.to_str().filter(|text| text.contains('{')) else { return word.clone() };
-        let fill =
-            |text: String, (name, value): &(String, String)| text.replace(&format!("{{{name}}}"), value);
+        let fill = |text: String, (name, value): &(String, String)| text.replace(&format!("{{{name}}}"), value);
         self.values.iter().fold(text.to_owned(), fill).into()
     }
 }
@@ -102,8 +101,7 @@ fn split(text: &str) -> Result<Vec<OsString>, String> {
                 word.get_or_insert_default();
             }
             (None | Some('"'), '\\') => {
-                let next =
-                    chars.next().ok_or_else(|| format!("'{text}': nothing follows the last backslash"))?;
+                let next = chars.next().ok_or_else(|| format!("'{text}': nothing follows the last backslash"))?;
                 word.get_or_insert_default().push(next);
             }
             (None, c) if c.is_whitespace() => words.extend(word.take()),
@@ -115,9 +113,7 @@ fn split(text: &str) -> Result<Vec<OsString>, String> {
     }
     words.extend(word);
     if words.is_empty() {
-        return Err(
-            "the server's command is empty; give one, as in --server 'memcached -p {port}'".to_owned()
-        );
+        return Err("the server's command is empty; give one, as in --server 'memcached -p {port}'".to_owned());
     }
     Ok(words.into_iter().map(OsString::from).collect())
 }
@@ -152,7 +148,8 @@ impl Ready {
             }
             Some(("output", words)) if !words.is_empty() => Ok(Ready::Output(words.to_owned())),
             _ => Err(format!(
-                "--ready: '{text}': give tcp:{{port}} (serves when the port accepts connections) or output:TEXT (when it prints the text)"
+                "--ready: '{text}': give tcp:{{port}} (serves when the port accepts connections) or output:TEXT (when \
+                 it prints the text)"
             )),
         }
     }

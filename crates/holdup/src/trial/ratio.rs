@@ -1,7 +1,8 @@
 //! Ratios of paired runs: the mean of their logarithms, with Student's interval.
 //!
-//! The mean and not the median, because a program that is fast in one run and slow in the next under the same conditions has
-//! a median that jumps between the two; the logarithm, because twice as fast and half as fast are equally far from one.
+//! The mean and not the median, because a program that is fast in one run and slow in the next under the same
+//! conditions has a median that jumps between the two; the logarithm, because twice as fast and half as fast are
+//! equally far from one.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +21,8 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Of these logarithms of ratios, with an interval that misses the true mean in `alpha` of all cases; `None` for fewer than two.
+    /// Of these logarithms of ratios, with an interval that misses the true mean in `alpha` of all cases; `None` for
+    /// fewer than two.
     pub fn of(logs: &[f64], alpha: f64) -> Option<Ratio> {
         let spread = Spread::of(logs)?;
         let deviation = (spread.squares / (spread.n - 1) as f64).sqrt();
@@ -84,8 +86,8 @@ pub fn student_quantile(share: f64, freedom: usize) -> f64 {
     high
 }
 
-/// The share of Student's distribution below a positive value: the finite sums for whole degrees of freedom (Abramowitz and
-/// Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4).
+/// The share of Student's distribution below a positive value: the finite sums for whole degrees of freedom (Abramowitz
+/// and Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4).
 fn student_share(value: f64, freedom: usize) -> f64 {
     let angle = (value / (freedom.max(1) as f64).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();

@@ -44,13 +44,7 @@ impl Runner for Real<'_> {
         waits::recorded(self, limit)
     }
 
-    fn flip(
-        &mut self,
-        policies: &[Policy],
-        expected: &Expected,
-        limit: Duration,
-        seed: u64,
-    ) -> Option<Flips> {
+    fn flip(&mut self, policies: &[Policy], expected: &Expected, limit: Duration, seed: u64) -> Option<Flips> {
         // A policy that breaks the program is found when it runs alone.
         turns::take(self, policies, expected.limit, limit, seed).ok()
     }

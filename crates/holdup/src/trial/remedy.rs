@@ -59,10 +59,7 @@ impl Asked {
     /// Whether nothing was asked for in particular.
     pub fn is_empty(&self) -> bool {
         let lists = [&self.locks, &self.gates, &self.cpus, &self.slices, &self.arenas];
-        lists.iter().all(|list| list.is_none())
-            && !self.batch
-            && self.environment.is_empty()
-            && self.vary.is_empty()
+        lists.iter().all(|list| list.is_none()) && !self.batch && self.environment.is_empty() && self.vary.is_empty()
     }
 
     /// What is tried when nothing was asked for in particular.
@@ -182,13 +179,12 @@ fn cpus(asked: &Asked, allowed: &[u32]) -> Result<Vec<Remedy>, String> {
     let words = list(asked.cpus.as_deref()).filter(|word| *word != "all");
     words
         .map(|word| {
-            let count =
-                word.parse().ok().filter(|count| (1..=allowed.len()).contains(count)).ok_or_else(|| {
-                    format!(
-                        "--cpus: '{word}': give numbers from 1 to {}, which this machine allows, or 'all'",
-                        allowed.len()
-                    )
-                })?;
+            let count = word.parse().ok().filter(|count| (1..=allowed.len()).contains(count)).ok_or_else(|| {
+                format!(
+                    "--cpus: '{word}': give numbers from 1 to {}, which this machine allows, or 'all'",
+                    allowed.len()
+                )
+            })?;
             let name = if count == 1 { "1 CPU".to_owned() } else { format!("{count} CPUs") };
             Ok(Remedy::new(name, Change::Cpus(allowed[..count].to_vec())))
         })
@@ -232,9 +228,9 @@ fn environment(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     for text in &asked.environment {
         let (name, values) = named_list("--env", text, "OMP_WAIT_POLICY=active,passive")?;
         remedies.extend(
-            values.into_iter().map(|value| {
-                Remedy::new(format!("{name}={value}"), Change::Environment(name.clone(), value))
-            }),
+            values
+                .into_iter()
+                .map(|value| Remedy::new(format!("{name}={value}"), Change::Environment(name.clone(), value))),
         );
     }
     Ok(remedies)
@@ -246,9 +242,7 @@ fn vary(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     for text in &asked.vary {
         let (name, values) = named_list("--vary", text, "N=1,2,4")?;
         if values.len() < 2 {
-            return Err(format!(
-                "--vary: '{text}': give at least two values; the first is how the program is"
-            ));
+            return Err(format!("--vary: '{text}': give at least two values; the first is how the program is"));
         }
         remedies.extend(
             values
@@ -319,16 +313,8 @@ mod tests {
 
     #[test]
     fn without_a_wish_locks_gates_and_fewer_cpus_are_tried() {
-        let expected = [
-            "spin-park:100",
-            "spin-learn",
-            "ttas",
-            "capped:1",
-            "throttle:1",
-            "throttle:2",
-            "throttle:3",
-            "1 CPU",
-        ];
+        let expected =
+            ["spin-park:100", "spin-learn", "ttas", "capped:1", "throttle:1", "throttle:2", "throttle:3", "1 CPU"];
         assert_eq!(names(&Asked::default()), expected);
         let one_cpu = remedies(&Asked::default(), &[0]).unwrap();
         assert!(one_cpu.iter().all(|remedy| remedy.name != "1 CPU"), "that is how it is anyway");

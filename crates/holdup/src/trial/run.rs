@@ -187,9 +187,7 @@ impl Failure {
     /// The end of what the program wrote, where that may tell more.
     pub fn words(&self) -> &str {
         match self {
-            Failure::Crashed { words, .. }
-            | Failure::Status { words, .. }
-            | Failure::Metric { words, .. } => words,
+            Failure::Crashed { words, .. } | Failure::Status { words, .. } | Failure::Metric { words, .. } => words,
             _ => "",
         }
     }
@@ -201,22 +199,19 @@ pub trait Runner {
     ///
     /// # Errors
     /// The run has no figure.
-    fn run(
-        &mut self,
-        remedy: Option<&Remedy>,
-        expected: Option<&Expected>,
-        limit: Duration,
-    ) -> Result<Sample, Failure>;
+    fn run(&mut self, remedy: Option<&Remedy>, expected: Option<&Expected>, limit: Duration)
+    -> Result<Sample, Failure>;
 
     /// Why no lock policy can be put under the program, where that can be seen before it runs.
     fn cannot_lock(&self) -> Option<String>;
 
-    /// How often threads waited on futexes of any kind in a run of the program as it is; `None` if that cannot be seen here.
+    /// How often threads waited on futexes of any kind in a run of the program as it is; `None` if that cannot be seen
+    /// here.
     fn futex_waits(&mut self, limit: Duration) -> Option<u64>;
 
-    /// Lets policies take turns with the C library's within runs of the program, for about so long; `None` if they could not.
-    fn flip(&mut self, policies: &[Policy], expected: &Expected, limit: Duration, seed: u64)
-    -> Option<Flips>;
+    /// Lets policies take turns with the C library's within runs of the program, for about so long; `None` if they
+    /// could not.
+    fn flip(&mut self, policies: &[Policy], expected: &Expected, limit: Duration, seed: u64) -> Option<Flips>;
 }
 
 /// Runs real programs.
@@ -242,12 +237,11 @@ impl Real<'_> {
         command.envs(control.map(Control::environment).unwrap_or_default());
         command.envs(remedy.map(Remedy::variables).unwrap_or_default());
         let conditions = remedy.map(Remedy::conditions).unwrap_or_default();
-        let cannot =
-            |why: io::Error| Failure::Start(format!("'{}' cannot be started: {why}", program.name()));
+        let cannot = |why: io::Error| Failure::Start(format!("'{}' cannot be started: {why}", program.name()));
         Started::new(&mut command, &conditions).map_err(|why| match why.kind() {
-            io::ErrorKind::Unsupported => Failure::Start(
-                "'holdup try' and 'holdup demo' need Linux; 'holdup bench' works here".to_owned(),
-            ),
+            io::ErrorKind::Unsupported => {
+                Failure::Start("'holdup try' and 'holdup demo' need Linux; 'holdup bench' works here".to_owned())
+            }
             _ => cannot(why),
         })
     }

@@ -188,8 +188,7 @@ impl<'a> Session<'a> {
         watch.now("as it is, for the first time", 0.0);
         let first = runner.run(None, None, rules.budget).map_err(|why| Problem::Baseline(why, 0))?;
         if first.code != rules.code {
-            let failure =
-                Failure::Status { code: first.code, expected: rules.code, words: first.words.clone() };
+            let failure = Failure::Status { code: first.code, expected: rules.code, words: first.words.clone() };
             return Err(Problem::Baseline(failure, 0));
         }
         let expected = Expected::of(&first, rules.same_output);
@@ -440,9 +439,10 @@ impl Arms<'_> {
             .iter()
             .filter(|run| run.arm == arm)
             .filter_map(|run| {
-                let as_it_is = self.runs.iter().filter(|other| {
-                    other.block == run.block && matches!(other.arm, Arm::Baseline | Arm::Control)
-                });
+                let as_it_is = self
+                    .runs
+                    .iter()
+                    .filter(|other| other.block == run.block && matches!(other.arm, Arm::Baseline | Arm::Control));
                 let under: Vec<f64> = as_it_is.filter_map(per_work).collect();
                 let under = under.iter().sum::<f64>() / under.len() as f64;
                 let ratio = per_work(run)? / under;

@@ -33,8 +33,7 @@ pub fn run(
     let program = server.program.with("port", &port);
     let mut serving = real.start(&program, remedy, control)?;
     await_ready(&mut serving, &server.ready, &port, real.stop)?;
-    let load =
-        remedy.map_or_else(|| real.subject.program.clone(), |remedy| remedy.program(&real.subject.program));
+    let load = remedy.map_or_else(|| real.subject.program.clone(), |remedy| remedy.program(&real.subject.program));
     let outcome = drive(real, &load.with("port", &port), &mut serving, limit)?;
     let mut sample = real.sample(&outcome, expected)?;
     let ended = end(serving)?;
@@ -46,12 +45,7 @@ pub fn run(
 }
 
 /// Runs the load. If the server ends meanwhile, that is what has gone wrong, whatever the load says about it.
-fn drive(
-    real: &Real<'_>,
-    load: &Program,
-    serving: &mut Started,
-    limit: Duration,
-) -> Result<Outcome, Failure> {
+fn drive(real: &Real<'_>, load: &Program, serving: &mut Started, limit: Duration) -> Result<Outcome, Failure> {
     let mut driving = real.start(load, None, None)?;
     let waited = real.wait(&mut driving, limit);
     if has_ended(serving)? {
@@ -69,12 +63,7 @@ fn has_ended(serving: &mut Started) -> Result<bool, Failure> {
 }
 
 /// Waits until it serves.
-pub fn await_ready(
-    serving: &mut Started,
-    ready: &Ready,
-    port: &str,
-    stop: &AtomicBool,
-) -> Result<(), Failure> {
+pub fn await_ready(serving: &mut Started, ready: &Ready, port: &str, stop: &AtomicBool) -> Result<(), Failure> {
     let deadline = Instant::now() + READY_WITHIN;
     loop {
         if serving.wait(Instant::now() + ASK, stop).map_err(unwatched)? {

@@ -36,15 +36,9 @@ fn work_that_is_far_from_what_was_asked_is_told() {
         (sample.hold_ns_mean, sample.gap_ns_mean) = (110.0, 1_600.0);
     }
     let warnings = of(run.run(), true);
-    let [Warning::WorkMissed { factor: "gap", asked_ns, done_ns }] = warnings[..] else {
-        panic!("{warnings:?}")
-    };
+    let [Warning::WorkMissed { factor: "gap", asked_ns, done_ns }] = warnings[..] else { panic!("{warnings:?}") };
     assert!((asked_ns - 1_000.0).abs() < 1e-6 && done_ns == 1_600.0);
-    assert!(
-        warnings[0].to_string().contains("--gap asked for 1us and the threads did 1.6us"),
-        "{}",
-        warnings[0]
-    );
+    assert!(warnings[0].to_string().contains("--gap asked for 1us and the threads did 1.6us"), "{}", warnings[0]);
 }
 
 #[test]

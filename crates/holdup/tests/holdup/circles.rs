@@ -1,9 +1,9 @@
 //! No circle of imports inside a crate, nor in the pages' script: a reader can take the files one after another.
 //!
-//! A file depends on the files that define what its paths name: paths that begin with `crate`, `self` or `super`, with a child module,
-//! or with a module that the file has imported. A name that a module only re-exports is its definer's, so a `mod.rs` that declares
-//! and re-exports its children depends on none of them, until it uses one itself. Code for tests does not count, and a path inside a
-//! macro counts in the file that defines the macro.
+//! A file depends on the files that define what its paths name: paths that begin with `crate`, `self` or `super`, with
+//! a child module, or with a module that the file has imported. A name that a module only re-exports is its definer's,
+//! so a `mod.rs` that declares and re-exports its children depends on none of them, until it uses one itself. Code for
+//! tests does not count, and a path inside a macro counts in the file that defines the macro.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -102,8 +102,7 @@ fn without_tests(tokens: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        let is_attribute =
-            tokens[at] == "#" && tokens.get(at + 1).is_some_and(|next| next == "[" || next == "!");
+        let is_attribute = tokens[at] == "#" && tokens.get(at + 1).is_some_and(|next| next == "[" || next == "!");
         if !is_attribute {
             kept.push(tokens[at].clone());
             at += 1;
@@ -128,7 +127,8 @@ fn without_tests(tokens: &[String]) -> Vec<String> {
     kept
 }
 
-/// All paths of a `use` tree or an expression that begins at `at`, and where it ends. `*` ends a path as a word; `as` names it anew.
+/// All paths of a `use` tree or an expression that begins at `at`, and where it ends. `*` ends a path as a word; `as`
+/// names it anew.
 fn tree(tokens: &[String], at: usize, prefix: &[String], paths: &mut Vec<(String, ModulePath)>) -> usize {
     let mut path = prefix.to_vec();
     let began = at;
@@ -279,9 +279,7 @@ fn definers(modules: &Modules, path: &[String], depth: usize) -> BTreeSet<Module
         };
         if let Some(further) = further.filter(|_| depth < 8) {
             let more = definers(modules, &further, depth + 1);
-            found.extend(
-                more.into_iter().filter(|definer| exported != "*" || defines(&modules[definer], name)),
-            );
+            found.extend(more.into_iter().filter(|definer| exported != "*" || defines(&modules[definer], name)));
         }
     }
     if found.is_empty() { BTreeSet::from([at.to_vec()]) } else { found }
@@ -316,8 +314,7 @@ fn edges(modules: &Modules) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
         }
         let words = &module.tokens;
         for at in 0..words.len() {
-            let begins =
-                words.get(at + 1).is_some_and(|next| next == "::") && (at == 0 || words[at - 1] != "::");
+            let begins = words.get(at + 1).is_some_and(|next| next == "::") && (at == 0 || words[at - 1] != "::");
             if !begins {
                 continue;
             }
@@ -368,10 +365,7 @@ fn circle<N: Ord + Clone>(edges: &BTreeMap<N, BTreeSet<N>>, from: &N) -> Option<
 }
 
 /// Every circle once, each as the names of its files.
-fn circles<N: Ord + Clone>(
-    edges: &BTreeMap<N, BTreeSet<N>>,
-    name: impl Fn(&N) -> String,
-) -> BTreeSet<Vec<String>> {
+fn circles<N: Ord + Clone>(edges: &BTreeMap<N, BTreeSet<N>>, name: impl Fn(&N) -> String) -> BTreeSet<Vec<String>> {
     let found = edges.keys().filter_map(|node| circle(edges, node));
     found
         .map(|circle| {

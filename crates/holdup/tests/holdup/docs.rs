@@ -19,7 +19,8 @@ fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap()
 }
 
-/// What stands in backquotes or begins a line of a block, begins with `holdup `, and is more than a mention of a subcommand.
+/// What stands in backquotes or begins a line of a block, begins with `holdup `, and is more than a mention of a
+/// subcommand.
 fn commands(page: &str) -> Vec<String> {
     // A line that ends in a backslash goes on; a code span may be broken over two lines.
     let text = page.replace("\\\n", " ");
@@ -111,8 +112,7 @@ fn a_wrong_command_would_be_noticed() {
 fn the_names_of_the_cpp_interface_are_there() {
     let header = read("crates/holdup-capi/include/holdup.hpp");
     let guide = read("docs/which-lock.md");
-    let names: Vec<&str> =
-        guide.split("`holdup::").skip(1).filter_map(|rest| rest.split('`').next()).collect();
+    let names: Vec<&str> = guide.split("`holdup::").skip(1).filter_map(|rest| rest.split('`').next()).collect();
     assert!(names.len() >= 5, "the guide names {names:?}");
     for name in names {
         let defined = [format!("using {name} ="), format!("class {name} "), format!("class {name}:")];
@@ -123,8 +123,7 @@ fn the_names_of_the_cpp_interface_are_there() {
 /// Every page of the repository: beside the root's manifest, under `docs`, beside the crates' manifests.
 fn pages() -> Vec<PathBuf> {
     let crates = files(&root().join("crates")).into_iter().map(|name| root().join("crates").join(name));
-    let folders =
-        [root(), root().join("docs"), root().join("docs/decisions"), root().join("docs/benchmarks")];
+    let folders = [root(), root().join("docs"), root().join("docs/decisions"), root().join("docs/benchmarks")];
     let pages = folders.into_iter().chain(crates).flat_map(|folder| {
         let names = files(&folder).into_iter().filter(|name| name.ends_with(".md"));
         names.map(|name| folder.join(name)).collect::<Vec<_>>()
@@ -153,9 +152,7 @@ fn anchors(page: &str) -> Vec<String> {
     let headings = headings.lines().filter(|line| line.starts_with('#'));
     let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
     headings
-        .map(|line| {
-            line.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect::<String>()
-        })
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect::<String>())
         .map(|heading| heading.replace(' ', "-"))
         .collect()
 }
@@ -169,9 +166,7 @@ fn broken_links(page: &Path, text: &str) -> (Vec<String>, usize) {
             return Some(format!("{} links to {file}, which is not there", page.display()));
         }
         let known = anchor.is_empty() || anchors(&std::fs::read_to_string(&target).unwrap()).contains(anchor);
-        (!known).then(|| {
-            format!("{} links to #{anchor} of {}: no such heading", page.display(), target.display())
-        })
+        (!known).then(|| format!("{} links to #{anchor} of {}: no such heading", page.display(), target.display()))
     });
     (broken.collect(), links.len())
 }

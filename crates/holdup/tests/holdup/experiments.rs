@@ -83,8 +83,7 @@ fn a_file_is_measured_drawn_and_judged() {
         "holdup run small.toml --seed=",
     ]);
     fits(&ended);
-    for (claim, verdict) in [("A    ", "holds"), ("B    ", "differs"), ("C-long-id\n", "not measurable here")]
-    {
+    for (claim, verdict) in [("A    ", "holds"), ("B    ", "differs"), ("C-long-id\n", "not measurable here")] {
         let paragraph = ended.out.split(&format!("\n{claim}")).nth(1).unwrap();
         let line = paragraph.lines().find(|line| line.trim_start().starts_with("verdict")).unwrap();
         assert!(line.contains(verdict), "{claim}: {line}");
@@ -117,10 +116,7 @@ fn a_page_is_written_once() {
     place.run("run small.toml --quick --no-store --html page.html").with(0);
     let page = std::fs::read_to_string(place.path("page.html")).unwrap();
     assert!(page.contains("One thread is even with itself"));
-    place
-        .run("run small.toml --quick --no-store --html page.html")
-        .with(2)
-        .says(&["page.html exists", "--force"]);
+    place.run("run small.toml --quick --no-store --html page.html").with(2).says(&["page.html exists", "--force"]);
 }
 
 #[test]
@@ -154,12 +150,8 @@ fn lists_name_every_experiment_and_claim() {
 #[test]
 fn a_stopped_experiment_goes_on_and_is_judged() {
     let place = with_file(&FILE.replace("repeats = 3", "repeats = 25"));
-    let mut child = place
-        .command("run small.toml --no-reject")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        place.command("run small.toml --no-reject").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     let some_are_measured = || place.run("history").out.contains("/50");
     while !some_are_measured() {

@@ -58,10 +58,7 @@ fn an_unknown_command_or_flag_is_explained() {
 
 #[test]
 fn a_sweep_without_end_is_refused() {
-    refused(
-        "bench --threads 1..1024 --depth 0..64 --entries 1..4000",
-        &["266240000 combinations", "1..64*2"],
-    );
+    refused("bench --threads 1..1024 --depth 0..64 --entries 1..4000", &["266240000 combinations", "1..64*2"]);
     refused("bench --threads 1..5000", &["--threads", "more than 4096"]);
 }
 
@@ -74,8 +71,7 @@ fn resuming_takes_no_factors() {
 #[test]
 fn help_and_version_are_results() {
     let place = Place::new();
-    for words in ["--help", "bench --help", "timemutex --help", "time --help", "export --help", "with --help"]
-    {
+    for words in ["--help", "bench --help", "timemutex --help", "time --help", "export --help", "with --help"] {
         let help = place.run(words).with(0).shows(&["Examples:", "holdup "]);
         assert!(help.err.is_empty(), "{}", help.err);
     }

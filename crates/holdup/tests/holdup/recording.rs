@@ -56,9 +56,7 @@ fn recording(ended: bool) -> Vec<u8> {
     }
     if ended {
         let reason = "the target ended".to_owned();
-        return writer
-            .finish(&Ending { ended_ns: BEGAN_NS + 1_000 * MS, reason, ..Ending::default() })
-            .unwrap();
+        return writer.finish(&Ending { ended_ns: BEGAN_NS + 1_000 * MS, reason, ..Ending::default() }).unwrap();
     }
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &header()).unwrap();
@@ -79,8 +77,7 @@ fn with_recording() -> Place {
 #[test]
 fn a_recording_is_shown_on_one_screen() {
     let place = with_recording();
-    let ended =
-        place.run("report a.holdup").with(0).shows(&["server", "2 threads", "switches/s", "--threads"]);
+    let ended = place.run("report a.holdup").with(0).shows(&["server", "2 threads", "switches/s", "--threads"]);
     assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
     assert!(!ended.out.contains('\u{1b}'), "colours without a terminal");
     assert!(ended.err.is_empty(), "{}", ended.err);
@@ -156,9 +153,7 @@ fn what_is_not_a_recording_is_named_and_left_alone() {
     let place = with_recording();
     for (name, bytes, says) in cases {
         std::fs::write(place.path(name), &bytes).unwrap();
-        for words in
-            [format!("report {name}"), format!("diff a.holdup {name}"), format!("diff {name} a.holdup")]
-        {
+        for words in [format!("report {name}"), format!("diff a.holdup {name}"), format!("diff {name} a.holdup")] {
             let ended = place.run(&words).with(2).says(&["holdup: ", name]).says(says);
             assert!(!ended.err.contains("panicked") && ended.out.is_empty(), "{ended:?}");
             assert_eq!(ended.err.lines().count(), 1, "one message: {}", ended.err);
@@ -353,8 +348,7 @@ fn ctrl_c_ends_a_recording_that_can_be_shown() {
     let place = Place::new();
     let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let mut command = place.command(&format!("record -o stopped.holdup -p {}", sleeper.id()));
-    let child =
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     // The file appears when the recording has begun; Ctrl-C is listened for by then.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !place.path("stopped.holdup").exists() && std::time::Instant::now() < deadline {

@@ -13,8 +13,7 @@ fn every_task_once(path: &Path, run: i64) {
     let store = Store::open_existing(path).unwrap();
     let record = store.load(run).unwrap();
     assert!(record.complete);
-    let mut orders: Vec<u32> =
-        record.cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.order).collect();
+    let mut orders: Vec<u32> = record.cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.order).collect();
     orders.sort_unstable();
     let planned = u32::try_from(store.plan(run).unwrap().tasks.len()).unwrap();
     assert_eq!(orders, (0..planned).collect::<Vec<_>>());
@@ -101,9 +100,7 @@ fn runs_are_compared_and_exported() {
     let json = place.run("export 1 --json").with(0).out;
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(value["cells"].as_array().unwrap().len(), 4);
-    assert!(
-        value["cells"].as_array().unwrap().iter().all(|cell| cell["samples"].as_array().unwrap().len() == 2)
-    );
+    assert!(value["cells"].as_array().unwrap().iter().all(|cell| cell["samples"].as_array().unwrap().len() == 2));
 }
 
 #[test]
@@ -133,8 +130,7 @@ fn a_file_is_never_overwritten_unasked() {
 fn the_printed_command_repeats_the_run_in_the_same_order() {
     let place = Place::new();
     let first = place.run(&format!("{SMALL} --spin default,7 --seed 5")).with(0);
-    let command =
-        first.out.lines().rev().find_map(|line| line.trim().strip_prefix("holdup ")).unwrap().to_owned();
+    let command = first.out.lines().rev().find_map(|line| line.trim().strip_prefix("holdup ")).unwrap().to_owned();
     assert!(command.contains("--seed 5"), "{command}");
     place.run(&command).with(0);
     let store = Store::open_existing(&place.store()).unwrap();

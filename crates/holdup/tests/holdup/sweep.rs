@@ -18,8 +18,7 @@ fn load(path: &Path) -> RunRecord {
 }
 
 fn orders(record: &RunRecord) -> Vec<u32> {
-    let mut orders: Vec<u32> =
-        record.cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.order).collect();
+    let mut orders: Vec<u32> = record.cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.order).collect();
     orders.sort_unstable();
     orders
 }
@@ -53,14 +52,12 @@ fn broken_locks_cost_their_cells_and_nothing_else() {
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
     let record = load(&place.store());
     assert!(record.complete);
-    // A lost update needs two threads at once, which a busy machine does not grant every run; the first one found ends it.
+    // A lost update needs two threads at once, which a busy machine does not grant every run; the first one found ends
+    // it.
     let kind = |lock: &str| {
         let cell = record.cells.iter().find(|cell| cell.spec.lock == lock).unwrap();
         let (last, earlier) = cell.samples.split_last().unwrap();
-        assert!(
-            earlier.iter().all(|sample| sample.outcome.is_ok()),
-            "{lock} was measured on after its failure"
-        );
+        assert!(earlier.iter().all(|sample| sample.outcome.is_ok()), "{lock} was measured on after its failure");
         last.outcome.as_ref().err().map(|failure| failure.kind)
     };
     assert_eq!(kind("broken-lost-update"), Some(FailureKind::LostUpdate));
@@ -105,8 +102,7 @@ fn ctrl_c_keeps_what_was_measured_and_says_how_to_go_on() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let place = Place::new();
-    let mut child =
-        place.command("list factors").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = place.command("list factors").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     Ended::of(child.wait_with_output().unwrap()).with(0);
 }

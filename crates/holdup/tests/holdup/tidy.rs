@@ -90,10 +90,8 @@ fn sources() -> Vec<PathBuf> {
 fn crates_import_whom_the_table_says() {
     for (_, manifest) in crates() {
         let name = name(&manifest);
-        let (_, allowed) = EDGES
-            .iter()
-            .find(|(n, _)| *n == name)
-            .unwrap_or_else(|| panic!("{name} is not in the table of edges"));
+        let (_, allowed) =
+            EDGES.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("{name} is not in the table of edges"));
         assert_eq!(ours(&manifest), *allowed, "who {name} imports: its manifest, then the table of edges");
     }
 }
@@ -133,14 +131,12 @@ fn every_source_file_says_what_it_is_for() {
 #[test]
 fn only_sys_folders_know_the_operating_system() {
     // Put together here so that this file does not find itself.
-    let marks =
-        ["target_", "uni", "windo"].into_iter().zip(["os", "x)", "ws)"]).map(|(a, b)| format!("{a}{b}"));
+    let marks = ["target_", "uni", "windo"].into_iter().zip(["os", "x)", "ws)"]).map(|(a, b)| format!("{a}{b}"));
     let marks: Vec<String> = marks.collect();
     for path in sources() {
         let in_sys = path.components().any(|part| part.as_os_str() == "sys");
         let is_sys = path.file_stem().is_some_and(|stem| stem == "sys");
-        let is_test =
-            path.components().any(|part| ["tests", "benches"].iter().any(|name| part.as_os_str() == *name));
+        let is_test = path.components().any(|part| ["tests", "benches"].iter().any(|name| part.as_os_str() == *name));
         if in_sys || is_sys || is_test {
             continue;
         }
@@ -148,6 +144,25 @@ fn only_sys_folders_know_the_operating_system() {
         for (number, line) in text.lines().enumerate() {
             let configured = line.contains("cfg") && marks.iter().any(|mark| line.contains(mark));
             assert!(!configured, "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}
+
+/// rustfmt holds code within its width, but not comments. Tables, drawings and generated lines may be wider.
+#[test]
+fn comments_end_within_the_width() {
+    const WIDTH: usize = 120;
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut in_block = false;
+        for (number, line) in text.lines().enumerate() {
+            let comment = line.trim_start().strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']));
+            let Some(comment) = comment.map(str::trim_start) else { continue };
+            in_block ^= comment.starts_with("```");
+            let drawn = comment.contains("  ") || comment.starts_with(['|', '`', '{']);
+            let prose = !in_block && !drawn && !comment.starts_with("Measured: ");
+            let fits = line.chars().count() <= WIDTH;
+            assert!(fits || !prose, "{}:{}: wider than {WIDTH} columns", path.display(), number + 1);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `holdup try` and `holdup demo` as users meet them. What is fast on a busy machine is not asked here: statistics are tested with
-//! programs that are made up, and these tests only look at what is said.
+//! `holdup try` and `holdup demo` as users meet them. What is fast on a busy machine is not asked here: statistics are
+//! tested with programs that are made up, and these tests only look at what is said.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,11 +30,7 @@ fn try_(place: &Place, options: &str, program: &[&str]) -> Ended {
 #[test]
 fn wrong_input_gets_one_message_with_what_works() {
     let place = Place::new();
-    try_(&place, "--locks adaptiv", &["true"]).with(2).says(&[
-        "--locks",
-        "'adaptiv'",
-        "did you mean 'spin-learn'",
-    ]);
+    try_(&place, "--locks adaptiv", &["true"]).with(2).says(&["--locks", "'adaptiv'", "did you mean 'spin-learn'"]);
     try_(&place, "--locks mcs", &["true"]).with(2).says(&["'mcs'", "spin-park:N"]);
     try_(&place, "--gates 0", &["true"]).with(2).says(&["--gates"]);
     try_(&place, "--cpus 100000", &["true"]).with(2).says(&["--cpus", "from 1 to"]);
@@ -56,9 +52,7 @@ fn a_program_that_fails_by_itself_is_not_tried() {
     let metric = ["sh", "-c", "echo 12 apples"];
     let ended = try_(&place, "--cpus 1 --metric ([0-9]+)pears --higher", &metric);
     ended.with(1).says(&["'([0-9]+)pears'", "12 apples"]);
-    try_(&place, "--cpus 1 --budget 1s", &["sleep", "0.5"])
-        .with(2)
-        .says(&["--budget is too small", "--budget"]);
+    try_(&place, "--cpus 1 --budget 1s", &["sleep", "0.5"]).with(2).says(&["--budget is too small", "--budget"]);
     try_(&place, "--cpus 1 --budget 300ms", &["sleep", "20"]).with(1).says(&["no end within", "--server"]);
 }
 
@@ -93,13 +87,7 @@ fn an_argument_that_saves_work_wins_and_its_line_is_given() {
     let kept = super::files(&place.path("holdup/trials"));
     assert!(matches!(kept.as_slice(), [name] if name.starts_with("sleep-")), "{kept:?}");
     let shown = try_(&place, "--vary S=0.2,0.01", &["sleep", "{S}"]).with(0);
-    shown.shows(&[
-        "S=0.01 helps by",
-        "Keep it:\n  sleep 0.01",
-        "as it is",
-        "Raw samples: ",
-        "that is the noise",
-    ]);
+    shown.shows(&["S=0.01 helps by", "Keep it:\n  sleep 0.01", "as it is", "Raw samples: ", "that is the noise"]);
 }
 
 #[test]
@@ -114,9 +102,7 @@ fn a_server_that_does_not_serve_is_quoted() {
     let place = Place::new();
     let mut command = place.command("try --cpus 1 --ready tcp:{port}");
     command.args(["--server", "sh -c 'echo cannot bind >&2; exit 1'", "--", "true"]);
-    Ended::of(command.output().unwrap())
-        .with(1)
-        .says(&["the server ended before it was ready", "cannot bind"]);
+    Ended::of(command.output().unwrap()).with(1).says(&["the server ended before it was ready", "cannot bind"]);
 }
 
 #[test]

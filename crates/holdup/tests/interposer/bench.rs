@@ -10,15 +10,8 @@ fn waits_are_those_that_the_bench_measured() {
     if !is_possible() {
         return;
     }
-    let cell = [
-        "lock=pthread",
-        "duration=700ms",
-        "latency=on",
-        "workload=free-list",
-        "threads=4",
-        "hold=100us",
-        "gap=50us",
-    ];
+    let cell =
+        ["lock=pthread", "duration=700ms", "latency=on", "workload=free-list", "threads=4", "hold=100us", "gap=50us"];
     let words: Vec<&str> = [env!("CARGO_BIN_EXE_holdup"), "__worker"].into_iter().chain(cell).collect();
     let (ended, json) = With::new().json(&["--profile=full"], &words);
     let line = |key: &str| {
@@ -26,15 +19,10 @@ fn waits_are_those_that_the_bench_measured() {
         let words = found.unwrap_or_else(|| panic!("no {key} in {}", ended.out)).split(' ');
         words.map(|word| word.parse::<f64>().unwrap()).sum::<f64>()
     };
-    let sum = |path: &str| {
-        locks(&json).iter().map(|lock| lock.pointer(path).unwrap().as_f64().unwrap()).sum::<f64>()
-    };
+    let sum = |path: &str| locks(&json).iter().map(|lock| lock.pointer(path).unwrap().as_f64().unwrap()).sum::<f64>();
     let (waited, acquired) = (sum("/wait/total_ns"), sum("/acquisitions"));
     // Until the threads begin together, the worker tries its lock.
-    assert!(
-        acquired >= line("acquisitions") && acquired <= line("acquisitions") * 1.2 + 2000.0,
-        "{acquired}"
-    );
+    assert!(acquired >= line("acquisitions") && acquired <= line("acquisitions") * 1.2 + 2000.0, "{acquired}");
     let bench = line("latency_sum_ns");
     assert!((waited / bench - 1.0).abs() <= OFF, "profile {waited}, bench {bench}: {}", ended.err);
 }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::skip;
 
-/// The compiled fixture `fixtures/interposer/SOURCE`, with more words for the compiler; `None` (said to be skipped) where there is
-/// no compiler.
+/// The compiled fixture `fixtures/interposer/SOURCE`, with more words for the compiler; `None` (said to be skipped)
+/// where there is no compiler.
 #[track_caller]
 pub fn program(source: &str, words: &[&str]) -> Option<PathBuf> {
     static COMPILER: Mutex<()> = Mutex::new(());
@@ -26,11 +26,7 @@ pub fn program(source: &str, words: &[&str]) -> Option<PathBuf> {
     }
     let compiler = if source.extension().unwrap() == "cc" { "g++" } else { "gcc" };
     let mut command = Command::new(compiler);
-    command
-        .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
-        .arg(&binary)
-        .arg(&source)
-        .args(words);
+    command.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&binary).arg(&source).args(words);
     match command.output() {
         Ok(done) if done.status.success() => Some(binary),
         Ok(done) => panic!("{command:?}: {}", String::from_utf8_lossy(&done.stderr)),

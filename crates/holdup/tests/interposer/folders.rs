@@ -18,10 +18,7 @@ fn told(place: &With, root: &Path) -> (PathBuf, PathBuf) {
 /// Everything in a folder whose name begins so.
 fn named(folder: &Path, start: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-    entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(start))
-        .map(|entry| entry.path())
-        .collect()
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start)).map(|entry| entry.path()).collect()
 }
 
 #[test]
@@ -113,8 +110,7 @@ fn what_killed_runs_left_is_removed() {
     let (place, root) = (With::new(), tempfile::tempdir().unwrap());
     let folder = told(&place, root.path()).0.parent().unwrap().to_owned();
     // No process can have this number.
-    let (dead, alive) =
-        (folder.join("run-99999999-aa"), folder.join(format!("run-{}-bb", std::process::id())));
+    let (dead, alive) = (folder.join("run-99999999-aa"), folder.join(format!("run-{}-bb", std::process::id())));
     [&dead, &alive].iter().for_each(|path| std::fs::create_dir(path).unwrap());
     told(&place, root.path());
     assert_eq!(named(&folder, "run-"), [alive]);

@@ -1,5 +1,5 @@
-//! Programs under other locks, as users run them: `holdup with`, its profile, single locks by name, and programs that cannot be
-//! served.
+//! Programs under other locks, as users run them: `holdup with`, its profile, single locks by name, and programs that
+//! cannot be served.
 //!
 //! `HOLDUP_NO_SKIP=1` turns every skipped test into a failure.
 #![cfg(target_os = "linux")]
@@ -116,9 +116,8 @@ fn locks(json: &Value) -> &Vec<Value> {
 /// The lock of this name.
 #[track_caller]
 fn lock<'a>(json: &'a Value, name: &str) -> &'a Value {
-    let named = |lock: &&Value| {
-        lock["name"].as_str().is_some_and(|text| text == name || text.starts_with(&format!("{name} ")))
-    };
+    let named =
+        |lock: &&Value| lock["name"].as_str().is_some_and(|text| text == name || text.starts_with(&format!("{name} ")));
     let found: Vec<&Value> = locks(json).iter().filter(named).collect();
     let [lock] = found[..] else {
         let names: Vec<&Value> = locks(json).iter().map(|lock| &lock["name"]).collect();

@@ -22,8 +22,7 @@ fn changes(options: &[&str], expected: &[(&str, &str)]) {
     let options = [options, &["--profile=count"]].concat();
     let (ended, json) = With::new().json(&options, &[text(&program), "4", "500"]);
     assert_eq!(ended.out, "2000 2000 2000 2000\n");
-    let expected: Vec<_> =
-        expected.iter().map(|(name, policy)| ((*name).to_owned(), (*policy).to_owned())).collect();
+    let expected: Vec<_> = expected.iter().map(|(name, policy)| ((*name).to_owned(), (*policy).to_owned())).collect();
     assert_eq!(ruled(&json), expected, "{}", ended.err);
 }
 
@@ -86,16 +85,13 @@ fn a_line_that_was_inlined_is_found() {
     let Some(program) = build::program("named.cc", &[]) else { return };
     let source = include_str!("../../../../fixtures/interposer/named.cc");
     let line = 1 + source.lines().position(|line| line.contains("held(till_lock)")).unwrap();
-    let (_, json) =
-        With::new().json(&["--profile=full", "--lock-for", &format!("named.cc:{line}=ttas")], &[&program]);
+    let (_, json) = With::new().json(&["--profile=full", "--lock-for", &format!("named.cc:{line}=ttas")], &[&program]);
     assert_eq!(lock(&json, "lock taken in held")["policy"], "ttas", "{json}");
 }
 
 #[test]
 fn locks_of_libraries_are_known() {
-    let Some(library) =
-        build::program("three_locks.c", &["-shared", "-fPIC", "-Dmain=run_locks", "-Wno-main"])
-    else {
+    let Some(library) = build::program("three_locks.c", &["-shared", "-fPIC", "-Dmain=run_locks", "-Wno-main"]) else {
         return;
     };
     let folder = library.parent().unwrap().join("library");
@@ -104,8 +100,8 @@ fn locks_of_libraries_are_known() {
     let search = format!("-L{}", folder.display());
     let path = format!("-Wl,-rpath,{}", folder.display());
     let Some(program) = build::program("caller.c", &[&search, &path, "-llocks"]) else { return };
-    let (ended, json) = With::new()
-        .json(&["--profile=count", "--lock-for", "g_cache_lock=throttle:2"], &[text(&program), "2", "300"]);
+    let (ended, json) =
+        With::new().json(&["--profile=count", "--lock-for", "g_cache_lock=throttle:2"], &[text(&program), "2", "300"]);
     assert_eq!(ended.out, "600 600 600 600\n");
     assert_eq!(ruled(&json), [("g_cache_lock".to_owned(), "throttle:2".to_owned())]);
 }

@@ -29,10 +29,7 @@ fn every_acquisition_of_every_lock_is_counted_and_named() {
         for name in NAMES {
             let lock = lock(&json, name);
             assert_eq!(count(lock, "acquisitions"), ALL, "{how}: {lock}");
-            assert!(
-                count(lock, "contended") <= ALL && count(lock, "slept") <= count(lock, "contended"),
-                "{lock}"
-            );
+            assert!(count(lock, "contended") <= ALL && count(lock, "slept") <= count(lock, "contended"), "{lock}");
             assert!((1..=THREADS).contains(&count(lock, "threads")), "{lock}");
         }
         assert_eq!(locks(&json).len(), NAMES.len(), "{how}");

@@ -1,4 +1,5 @@
-//! Programs that cannot be served, and input that makes no sense: one clear message, the right exit status, nothing started.
+//! Programs that cannot be served, and input that makes no sense: one clear message, the right exit status, nothing
+//! started.
 
 use std::path::Path;
 
@@ -30,8 +31,7 @@ fn a_file_that_exists_is_not_replaced() {
     }
     let place = With::new();
     std::fs::write(place.path("old.json"), "mine").unwrap();
-    let ended =
-        place.run(&["--json", "old.json"], &["echo", "ran"]).with(2).says(&["old.json exists", "--force"]);
+    let ended = place.run(&["--json", "old.json"], &["echo", "ran"]).with(2).says(&["old.json exists", "--force"]);
     assert!(ended.out.is_empty(), "the program ran in vain");
     assert_eq!(std::fs::read_to_string(place.path("old.json")).unwrap(), "mine");
 }
@@ -87,9 +87,8 @@ fn a_setuid_program_of_another_user_is_refused() {
     let place = With::new();
     let path = place.path("privileged");
     std::fs::copy(&program, &path).unwrap();
-    let run = |words: &[&str]| {
-        std::process::Command::new(words[0]).args(&words[1..]).status().is_ok_and(|s| s.success())
-    };
+    let run =
+        |words: &[&str]| std::process::Command::new(words[0]).args(&words[1..]).status().is_ok_and(|s| s.success());
     if !run(&["chown", "nobody", text(&path)]) || !run(&["chmod", "4755", text(&path)]) {
         skip("only root can give a file to another user");
         return;

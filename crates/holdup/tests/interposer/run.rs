@@ -21,10 +21,7 @@ fn the_result_is_the_same_under_every_policy() {
 #[test]
 fn a_gate_has_a_name_of_its_own() {
     let Some(program) = build::program("three_locks.c", &[]) else { return };
-    With::new()
-        .run(&["--gate", "2"], &[text(&program), "2", "10"])
-        .with(0)
-        .says(&["throttle:2: 80 acquisitions"]);
+    With::new().run(&["--gate", "2"], &[text(&program), "2", "10"]).with(0).says(&["throttle:2: 80 acquisitions"]);
 }
 
 #[test]
@@ -34,8 +31,7 @@ fn input_output_and_exit_status_are_the_programs() {
     }
     let place = With::new();
     let mut command = place.command(&[], &["sh", "-c", "read line; echo got $line; echo no >&2; exit 7"]);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"word\n").unwrap();
     let ended = Ended::of(child.wait_with_output().unwrap()).with(7).says(&["no", "holdup: "]);
     assert_eq!(ended.out, "got word\n");
@@ -47,8 +43,7 @@ fn signals_reach_the_program_and_holdup_stays_to_report() {
     if !is_possible() {
         return;
     }
-    let script =
-        "trap 'echo ended; exit 3' TERM; trap 'echo asked' USR1; echo ready; while :; do sleep 0.05; done";
+    let script = "trap 'echo ended; exit 3' TERM; trap 'echo asked' USR1; echo ready; while :; do sleep 0.05; done";
     let place = With::new();
     let mut command = place.command(&[], &["sh", "-c", script]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -97,8 +97,7 @@ fn first(names: &[&'static str]) -> Option<&'static str> {
 
 fn c(compiler: &str, frames: Frames) -> Command {
     let mut command = Command::new(compiler);
-    let pointers =
-        if frames == Frames::Pointers { "-fno-omit-frame-pointer" } else { "-fomit-frame-pointer" };
+    let pointers = if frames == Frames::Pointers { "-fno-omit-frame-pointer" } else { "-fomit-frame-pointer" };
     command.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", pointers]);
     command
 }

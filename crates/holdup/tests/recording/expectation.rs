@@ -88,8 +88,8 @@ impl Expectation {
             return Some(format!("no frame of the program in {}", frames(&trail)));
         };
         let named = frame["function"].as_str().is_some_and(|function| is_called(function, place));
-        let there = file_name(frame) == self.file
-            && frame["line"].as_u64().is_some_and(|line| self.lines.contains(&line));
+        let there =
+            file_name(frame) == self.file && frame["line"].as_u64().is_some_and(|line| self.lines.contains(&line));
         let wanted = format!("{place} at {}:{:?}", self.file, self.lines);
         (!named || !there).then(|| format!("the place is not {wanted} but {}", frames(&trail)))
     }
@@ -144,7 +144,8 @@ fn frames(trail: &[Value]) -> String {
 
 #[test]
 fn an_expectation_is_read_from_the_first_comment_alone() {
-    let text = "// Words.\n//\n// expect: hot-lock\n// lock: g\n// place: f\nint f; // HERE\n\n// lock: no\nx(); // HERE\n";
+    let text =
+        "// Words.\n//\n// expect: hot-lock\n// lock: g\n// place: f\nint f; // HERE\n\n// lock: no\nx(); // HERE\n";
     let expectation = Expectation::parse("a.c", text).unwrap();
     assert_eq!(expectation.kind.as_deref(), Some("hot-lock"));
     assert_eq!(expectation.lock.as_deref(), Some("g"));

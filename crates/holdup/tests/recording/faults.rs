@@ -133,8 +133,7 @@ fn a_target_that_loads_a_library() {
     let Ok(plugin) = build::plugin() else { return skip("there is no C compiler") };
     let Some(report) = report_of(&place, &["dlopen", plugin.to_str().unwrap()]) else { return };
     let modules = report["modules"].as_array().unwrap();
-    let named =
-        |module: &Value| module["frame"]["module"].as_str().is_some_and(|name| name.ends_with("plugin.so"));
+    let named = |module: &Value| module["frame"]["module"].as_str().is_some_and(|name| name.ends_with("plugin.so"));
     assert!(modules.iter().any(named), "{modules:?}");
     let symbols = report["symbols"].as_array().unwrap();
     assert!(
@@ -361,10 +360,7 @@ fn attaching_without_the_right_says_which_is_missing() {
     let said = text(&output);
     assert!(!output.status.success(), "{said}");
     assert!(said.contains(&own), "it names the process: {said}");
-    assert!(
-        said.contains("user") || said.contains("root") || said.contains("CAP_"),
-        "it names the right: {said}"
-    );
+    assert!(said.contains("user") || said.contains("root") || said.contains("CAP_"), "it names the right: {said}");
 }
 
 #[test]
@@ -383,8 +379,7 @@ fn attaching_sees_threads_that_were_there_before() {
     let place = Place::new();
     let mut target = Command::new(program).arg("long").spawn().unwrap();
     let pid = target.id().to_string();
-    let both =
-        wait_for(|| fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() == 3));
+    let both = wait_for(|| fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() == 3));
     let mut record = place.holdup(&["record", "--no-report", "--for", "500ms", "-o", "a.holdup", "-p", &pid]);
     let output = record.output().unwrap();
     target.kill().unwrap();

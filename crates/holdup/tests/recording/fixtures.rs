@@ -68,7 +68,8 @@ fn check(file: &str) {
 const TRIES: usize = 5;
 const TOO_MUCH: f64 = 0.2;
 
-/// What is wrong with the report of a fixture, if anything. A recording that is wrong while strangers used the CPUs counts for nothing.
+/// What is wrong with the report of a fixture, if anything. A recording that is wrong while strangers used the CPUs
+/// counts for nothing.
 fn verdict(place: &Place, file: &str, frames: Frames) -> Option<String> {
     let expected = Expectation::of(&build::sources().join(file));
     let program = match build::program(file, frames) {

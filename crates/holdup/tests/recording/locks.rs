@@ -1,4 +1,5 @@
-//! `record --locks`: what the interposer in the program counts is in the recording, beside the waits that the kernel saw.
+//! `record --locks`: what the interposer in the program counts is in the recording, beside the waits that the kernel
+//! saw.
 
 use super::build::{self, Frames};
 use super::place::{Place, text};

@@ -1,5 +1,5 @@
-//! Real programs with known trouble, recorded and reported by the program that users run: the right finding comes first, with the
-//! right lock, function and line, and healthy programs have none.
+//! Real programs with known trouble, recorded and reported by the program that users run: the right finding comes
+//! first, with the right lock, function and line, and healthy programs have none.
 //!
 //! `HOLDUP_NO_SKIP=1` turns every skipped test into a failure.
 #![cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! A lock of parking_lot: its futexes are words of the waiting threads, so it is known by where it is taken. This test program is the
-//! program that is recorded, as it has parking_lot in it.
+//! A lock of parking_lot: its futexes are words of the waiting threads, so it is known by where it is taken. This test
+//! program is the program that is recorded, as it has parking_lot in it.
 
 use std::time::{Duration, Instant};
 
@@ -45,13 +45,8 @@ fn a_lock_of_parking_lot_is_known_by_where_it_is_taken() {
     let place = Place::new();
     let _alone = alone();
     let program = std::env::current_exe().unwrap();
-    let words = [
-        "env",
-        &format!("{ASKED}=1"),
-        program.to_str().unwrap(),
-        "--exact",
-        "parking::the_program_that_contends",
-    ];
+    let words =
+        ["env", &format!("{ASKED}=1"), program.to_str().unwrap(), "--exact", "parking::the_program_that_contends"];
     // In a debug build the frames of parking_lot alone are larger than what is looked at by default.
     let mut recorder = place.recorder(&["--no-report", "--stack-bytes", "2048", "-o", "p.holdup", "--"]);
     let recorded = recorder.args(words).output().unwrap();

@@ -22,11 +22,7 @@ pub struct Place {
 impl Place {
     /// For the user who runs the tests.
     pub fn new() -> Place {
-        Place {
-            folder: tempfile::tempdir().unwrap(),
-            holdup: env!("CARGO_BIN_EXE_holdup").into(),
-            user: None,
-        }
+        Place { folder: tempfile::tempdir().unwrap(), holdup: env!("CARGO_BIN_EXE_holdup").into(), user: None }
     }
 
     /// For an ordinary user: holdup is copied into the folder, which belongs to that user. Only root can do this.
@@ -68,8 +64,8 @@ impl Place {
         command
     }
 
-    /// `holdup record` with these words, ahead of whatever else this machine does where the user may ask for that: what is checked
-    /// is what the threads of a program do to each other, not what strangers do to them.
+    /// `holdup record` with these words, ahead of whatever else this machine does where the user may ask for that: what
+    /// is checked is what the threads of a program do to each other, not what strangers do to them.
     pub fn recorder(&self, words: &[&str]) -> Command {
         let mut command = if super::is_root() { ahead_of_others() } else { Command::new(&self.holdup) };
         self.at_home(&mut command);
@@ -107,8 +103,8 @@ impl Place {
     }
 }
 
-/// The beginning of a command that runs its words with a high priority. Where the kernel groups tasks by session, priority counts
-/// within the group only, so the command gets a session of its own and the session gets the priority.
+/// The beginning of a command that runs its words with a high priority. Where the kernel groups tasks by session,
+/// priority counts within the group only, so the command gets a session of its own and the session gets the priority.
 fn ahead_of_others() -> Command {
     let mut command = Command::new("setsid");
     let script = "[ -w /proc/self/autogroup ] && echo -15 > /proc/self/autogroup; exec nice -n -15 \"$@\"";
@@ -118,10 +114,5 @@ fn ahead_of_others() -> Command {
 
 /// What a command said, both ways.
 pub fn text(output: &Output) -> String {
-    format!(
-        "{}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
+    format!("{}\n{}{}", output.status, String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

@@ -1,7 +1,8 @@
-//! A browser under the program's control: Chromium without a window, spoken to through two pipes by its DevTools protocol.
+//! A browser under the program's control: Chromium without a window, spoken to through two pipes by its DevTools
+//! protocol.
 //!
-//! Nothing but the browser itself is needed: the shell gives it our pipes as descriptors 3 and 4, messages are JSON with a zero
-//! byte behind each.
+//! Nothing but the browser itself is needed: the shell gives it our pipes as descriptors 3 and 4, messages are JSON
+//! with a zero byte behind each.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -43,13 +44,7 @@ impl Browser {
         std::fs::create_dir_all(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh", program])
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--remote-debugging-pipe",
-                "--hide-scrollbars",
-            ])
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--hide-scrollbars"])
             .args([
                 "--no-first-run",
                 "--disable-dev-shm-usage",
@@ -81,11 +76,10 @@ impl Browser {
             }
         });
         let folder = folder.to_owned();
-        let mut browser =
-            Browser { child, to, from, session: String::new(), number: 0, events: Vec::new(), folder };
+        let mut browser = Browser { child, to, from, session: String::new(), number: 0, events: Vec::new(), folder };
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }))?;
-        let attached = browser
-            .call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }))?;
+        let attached =
+            browser.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }))?;
         browser.session = attached["sessionId"].as_str().unwrap_or_default().to_owned();
         for domain in ["Page", "Runtime", "Network", "Log"] {
             browser.call(&format!("{domain}.enable"), json!({}))?;
@@ -129,8 +123,7 @@ impl Browser {
     pub fn look(&mut self, width: u32, height: u32, dark: bool) -> Result<(), String> {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", size)?;
-        let scheme =
-            json!([{ "name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" } }]);
+        let scheme = json!([{ "name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" } }]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": scheme })).map(drop)
     }
 

@@ -70,9 +70,7 @@ type Writer = fn(f64) -> String;
 
 /// What the page makes of arguments, one by one.
 fn written(browser: &mut Browser, function: &str, arguments: &[Value]) -> Vec<String> {
-    let all = browser
-        .eval(&format!("{}.map((value) => holdup.format.{function}(value))", json!(arguments)))
-        .unwrap();
+    let all = browser.eval(&format!("{}.map((value) => holdup.format.{function}(value))", json!(arguments))).unwrap();
     all.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
@@ -84,12 +82,8 @@ fn the_page_writes_numbers_and_names_as_the_terminal_does() {
     opened(&mut browser, &page);
     let values = values();
     let arguments: Vec<Value> = values.iter().map(|value| json!(value)).collect();
-    let functions: [(&str, Writer); 4] = [
-        ("plain", number::plain),
-        ("count", number::count),
-        ("time", number::time_ns),
-        ("percent", number::percent),
-    ];
+    let functions: [(&str, Writer); 4] =
+        [("plain", number::plain), ("count", number::count), ("time", number::time_ns), ("percent", number::percent)];
     for (name, wanted) in functions {
         let shown = written(&mut browser, name, &arguments);
         for (value, shown) in values.iter().zip(shown) {
@@ -102,18 +96,10 @@ fn the_page_writes_numbers_and_names_as_the_terminal_does() {
             let wanted = wanted.strip_prefix("-0%").map_or(wanted.as_str(), |_| "0%");
             assert_eq!(shown.replace("-0%", "0%"), wanted, "{name}({value:e})");
         }
-        assert_eq!(
-            browser.eval(&format!("holdup.format.{name}(NaN)")).unwrap(),
-            json!(wanted(f64::NAN)),
-            "{name}"
-        );
+        assert_eq!(browser.eval(&format!("holdup.format.{name}(NaN)")).unwrap(), json!(wanted(f64::NAN)), "{name}");
     }
-    let names = [
-        pages::HOSTILE,
-        "a\nb\tc\r\u{7f}\u{9b}",
-        "\u{61c}\u{200b}x\u{2060}\u{feff}\u{2029}",
-        "plain \u{fc}\u{1f600}",
-    ];
+    let names =
+        [pages::HOSTILE, "a\nb\tc\r\u{7f}\u{9b}", "\u{61c}\u{200b}x\u{2060}\u{feff}\u{2029}", "plain \u{fc}\u{1f600}"];
     let arguments: Vec<Value> = names.iter().map(|name| json!(name)).collect();
     for (name, shown) in names.iter().zip(written(&mut browser, "clean", &arguments)) {
         assert_eq!(shown, text::clean(name));
@@ -128,7 +114,8 @@ enum Kind {
     Count,
 }
 
-/// A table: its name, the list of the report, the figure that it is sorted by, and its columns that are figures of the report.
+/// A table: its name, the list of the report, the figure that it is sorted by, and its columns that are figures of the
+/// report.
 struct Shown {
     table: &'static str,
     list: &'static str,
@@ -195,8 +182,7 @@ fn compare(browser: &mut Browser, report: &Value) -> usize {
     let mut compared = 0;
     for shown in TABLES {
         let mut rows: Vec<&Value> = report[shown.list].as_array().unwrap().iter().collect();
-        let figure =
-            |row: &Value, at: &str| row.pointer(at).and_then(Value::as_f64).unwrap_or_else(|| panic!("{at}"));
+        let figure = |row: &Value, at: &str| row.pointer(at).and_then(Value::as_f64).unwrap_or_else(|| panic!("{at}"));
         // As the page sorts them at first: the largest first, equals in the report's order, a hundred.
         rows.sort_by(|a, b| figure(b, shown.sorted_by).total_cmp(&figure(a, shown.sorted_by)));
         rows.truncate(100);

@@ -1,4 +1,5 @@
-//! The page without a mouse: everything is reached by Tab, what has the focus shows it, and keys do what the mouse does.
+//! The page without a mouse: everything is reached by Tab, what has the focus shows it, and keys do what the mouse
+//! does.
 
 use serde_json::{Value, json};
 
@@ -14,11 +15,7 @@ fn focused(browser: &mut Browser) -> (String, String, bool) {
              style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1]; })()",
         )
         .unwrap();
-    (
-        found[0].as_str().unwrap().to_owned(),
-        found[1].as_str().unwrap().to_owned(),
-        found[2] == Value::Bool(true),
-    )
+    (found[0].as_str().unwrap().to_owned(), found[1].as_str().unwrap().to_owned(), found[2] == Value::Bool(true))
 }
 
 /// Presses Tab until the element of that name has the focus.
@@ -158,10 +155,7 @@ fn keys_search_and_use_the_tables() {
     assert!(browser.eval(first).unwrap().as_str().unwrap().contains("(501)"), "most CPU time first");
     tab_to(&mut browser, "Filter Threads");
     browser.call("Input.insertText", json!({ "text": "(500)" })).unwrap();
-    assert_eq!(
-        number(&mut browser, "document.querySelectorAll('table[aria-label=Threads] tbody tr').length"),
-        1.0
-    );
+    assert_eq!(number(&mut browser, "document.querySelectorAll('table[aria-label=Threads] tbody tr').length"), 1.0);
     browser.eval("document.activeElement.select()").unwrap();
     browser.key("Delete").unwrap();
     browser.call("Input.insertText", json!({ "text": "(" })).unwrap();

@@ -1,4 +1,5 @@
-//! HTML pages in a real browser: what people do with them is done here, and what they show is compared with the JSON report.
+//! HTML pages in a real browser: what people do with them is done here, and what they show is compared with the JSON
+//! report.
 //!
 //! `HOLDUP_NO_SKIP=1` turns every skipped test into a failure; `HOLDUP_CHROMIUM` names the browser.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]

@@ -13,8 +13,7 @@ use holdup_analyze::{
 use holdup_trace::{Header, Pid, Target, Tid};
 
 /// Ends a script, ends an attribute, opens a tag, moves a cursor, turns text around.
-pub const HOSTILE: &str =
-    "</script><img src=x onerror=alert(1)>\"'`${1}\u{1b}[31m\u{202e}\u{2028}]]>&lt;<!--";
+pub const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\"'`${1}\u{1b}[31m\u{202e}\u{2028}]]>&lt;<!--";
 
 const BEGAN_NS: u64 = 9_000_000_000_000;
 
@@ -82,8 +81,8 @@ pub fn recorded(source: &str, folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Two threads that hand one lock to each other every 100 us, `rounds` times, all names hostile; events of the last round are lost,
-/// switches of the second thread are missing.
+/// Two threads that hand one lock to each other every 100 us, `rounds` times, all names hostile; events of the last
+/// round are lost, switches of the second thread are missing.
 ///
 /// ```text
 /// 500  |=== run 40 us ===|--- waits 50 us ---|r|
@@ -115,11 +114,7 @@ pub fn made_up(rounds: u64) -> Recording {
     let header = Header {
         began_ns: BEGAN_NS,
         began_unix_s: 1_790_000_000,
-        target: Target {
-            command: vec!["./x".to_owned(), HOSTILE.to_owned()],
-            pids: vec![500],
-            attached: false,
-        },
+        target: Target { command: vec!["./x".to_owned(), HOSTILE.to_owned()], pids: vec![500], attached: false },
         ..Header::default()
     };
     let process = ProcessFacts { pid: Pid(500), name: HOSTILE.to_owned(), ..ProcessFacts::default() };

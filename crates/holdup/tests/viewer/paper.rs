@@ -32,20 +32,16 @@ fn a_recording_prints_light_and_whole_and_the_screen_comes_back() {
     assert!(pdf.starts_with(b"%PDF"), "no PDF");
     assert_eq!(browser.eval(theme).unwrap(), json!("dark"), "the screen's colours come back");
     laid_out(&mut browser);
-    assert_eq!(
-        browser.eval("getComputedStyle(document.body).backgroundColor").unwrap(),
-        json!("rgb(255, 255, 255)")
-    );
+    assert_eq!(browser.eval("getComputedStyle(document.body).backgroundColor").unwrap(), json!("rgb(255, 255, 255)"));
     assert_eq!(browser.eval("getComputedStyle(document.body).color").unwrap(), json!("rgb(0, 0, 0)"));
     // The rows are drawn for paper: white where nothing is.
-    let corner =
-        "Array.from(document.querySelector('canvas.base').getContext('2d').getImageData(2, 0, 1, 1).data)";
+    let corner = "Array.from(document.querySelector('canvas.base').getContext('2d').getImageData(2, 0, 1, 1).data)";
     assert_eq!(browser.eval(corner).unwrap(), json!([255, 255, 255, 255]));
-    let hidden = "[...document.querySelectorAll('.panel')].filter((one) => getComputedStyle(one).display === 'none').length";
+    let hidden =
+        "[...document.querySelectorAll('.panel')].filter((one) => getComputedStyle(one).display === 'none').length";
     assert_eq!(number(&mut browser, hidden), 0.0, "every table is printed");
     for gone in [".tools", ".tabs", ".switches"] {
-        let display =
-            browser.eval(&format!("getComputedStyle(document.querySelector('{gone}')).display")).unwrap();
+        let display = browser.eval(&format!("getComputedStyle(document.querySelector('{gone}')).display")).unwrap();
         assert_eq!(display, json!("none"), "{gone}");
     }
     let sideways = number(&mut browser, "document.documentElement.scrollWidth - innerWidth");

@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::drive::{
-    browser, colour, no_complaints, number, opened, painted, pixel, place, recording, same, text,
-};
+use super::drive::{browser, colour, no_complaints, number, opened, painted, pixel, place, recording, same, text};
 use super::{pages, skip};
 
 #[test]
@@ -36,14 +34,10 @@ fn hostile_names_stay_text_in_page_and_timeline() {
     let folder = pages::folder("hostile");
     let page = pages::write(&pages::made_up(40), &folder);
     opened(&mut browser, &page);
-    assert_eq!(
-        number(&mut browser, "document.images.length + document.querySelectorAll('[onerror]').length"),
-        0.0
-    );
+    assert_eq!(number(&mut browser, "document.images.length + document.querySelectorAll('[onerror]').length"), 0.0);
     let label = text(&mut browser, ".labels .thread");
     assert!(
-        label
-            .contains("</script><img src=x onerror=alert(1)>\"'`${1}<U+001B>[31m<U+202E><U+2028>]]>&lt;<!--"),
+        label.contains("</script><img src=x onerror=alert(1)>\"'`${1}<U+001B>[31m<U+202E><U+2028>]]>&lt;<!--"),
         "{label}"
     );
     // Reports shorten what looks like a long C++ name; what is left is foreign enough.
@@ -67,13 +61,9 @@ fn the_timeline_zooms_pans_measures_and_tells() {
     let Some(mut browser) = recording("timeline") else { return };
     // Rows: the first runs from 0 to 40 us, waits until 90 us; the second the other way about.
     browser.eval("holdup.timeline.show(0, 200000)").unwrap();
-    for (time, row, variable) in [
-        (20e3, 0, "--run0"),
-        (65e3, 0, "--lock0"),
-        (95e3, 0, "--runnable"),
-        (20e3, 1, "--lock0"),
-        (70e3, 1, "--run1"),
-    ] {
+    for (time, row, variable) in
+        [(20e3, 0, "--run0"), (65e3, 0, "--lock0"), (95e3, 0, "--runnable"), (20e3, 1, "--lock0"), (70e3, 1, "--run1")]
+    {
         let wanted = colour(&mut browser, variable);
         assert_eq!(pixel(&mut browser, time, row), wanted, "{variable} at {time} in row {row}");
     }
@@ -81,7 +71,10 @@ fn the_timeline_zooms_pans_measures_and_tells() {
     let green = colour(&mut browser, "--switch");
     let x = number(&mut browser, "Math.floor(holdup.timeline.xOf(40000))");
     let line = browser
-        .eval(&format!("Array.from(document.querySelector('canvas.base').getContext('2d').getImageData({x}, 13, 1, 1).data).slice(0, 3)"))
+        .eval(&format!(
+            "Array.from(document.querySelector('canvas.base').getContext('2d').getImageData({x}, 13, 1, \
+            1).data).slice(0, 3)"
+        ))
         .unwrap();
     assert_eq!(line, green);
     // An arrow leads from the waker's row to the woken one's.
@@ -92,12 +85,9 @@ fn the_timeline_zooms_pans_measures_and_tells() {
     let (x, y) = place(&mut browser, 65_000.0, 0);
     browser.mouse("mouseWheel", x, y, json!({ "deltaX": 0, "deltaY": -120 })).unwrap();
     painted(&mut browser);
-    let (from, to) =
-        (number(&mut browser, "holdup.timeline.from"), number(&mut browser, "holdup.timeline.to"));
+    let (from, to) = (number(&mut browser, "holdup.timeline.from"), number(&mut browser, "holdup.timeline.to"));
     assert!(to - from < 180_000.0, "{from} to {to}");
-    assert!(
-        (number(&mut browser, "holdup.timeline.timeAt(holdup.timeline.xOf(65000))") - 65_000.0).abs() < 1.0
-    );
+    assert!((number(&mut browser, "holdup.timeline.timeAt(holdup.timeline.xOf(65000))") - 65_000.0).abs() < 1.0);
     let (again, _) = place(&mut browser, 65_000.0, 0);
     assert!((again - x).abs() < 1.5, "what was under the pointer moved from {x} to {again}");
     // A drag pans, shift and drag selects.
@@ -157,7 +147,10 @@ fn loss_and_doubt_are_shown_where_they_are() {
     let said = browser.eval("document.querySelector('.labels .doubt').parentElement.title").unwrap();
     assert!(said.as_str().unwrap().contains("(501), 40 were recorded"), "{said}");
     let told = browser
-        .eval("[...document.querySelectorAll('table[aria-label=Threads] tbody th')].map((one) => one.textContent.endsWith(' !') && one.title !== '')")
+        .eval(
+            "[...document.querySelectorAll('table[aria-label=Threads] tbody th')].map((one) => \
+            one.textContent.endsWith(' !') && one.title !== '')",
+        )
         .unwrap();
     assert_eq!(told, json!([true, false]), "the second thread ran longer, so it stands first");
     no_complaints(&mut browser);
@@ -187,14 +180,24 @@ fn search_sort_tables_and_theme() {
     browser.eval("holdup.timeline.setGrouping('process')").unwrap();
     assert_eq!(number(&mut browser, "document.querySelectorAll('.labels .group').length"), 1.0);
     // A table sorts by its head, up and down, and by nothing else.
-    browser.eval("[...document.querySelectorAll('[role=tab]')].find((tab) => tab.textContent.startsWith('Threads')).click()").unwrap();
+    browser
+        .eval(
+            "[...document.querySelectorAll('[role=tab]')].find((tab) => tab.textContent.startsWith('Threads')).click()",
+        )
+        .unwrap();
     let first = "document.querySelector('table[aria-label=Threads] tbody th').textContent";
-    let press = "[...document.querySelectorAll('table[aria-label=Threads] thead button')].find((b) => b.textContent === 'on CPU').click()";
+    let press = "[...document.querySelectorAll('table[aria-label=Threads] thead button')].find((b) => b.textContent \
+        === 'on CPU').click()";
     assert!(browser.eval(first).unwrap().as_str().unwrap().contains("(501)"));
     browser.eval(press).unwrap();
     assert!(browser.eval(first).unwrap().as_str().unwrap().contains("(500)"));
     // Dark and light by a key; the canvas follows.
-    browser.eval("holdup.timeline.setSort('order'); holdup.timeline.setGrouping('none'); holdup.timeline.show(0, 200000); document.activeElement.blur()").unwrap();
+    browser
+        .eval(
+            "holdup.timeline.setSort('order'); holdup.timeline.setGrouping('none'); holdup.timeline.show(0, \
+        200000); document.activeElement.blur()",
+        )
+        .unwrap();
     let light = pixel(&mut browser, 20e3, 0);
     browser.key("t").unwrap();
     let (dark, wanted) = (pixel(&mut browser, 20e3, 0), colour(&mut browser, "--run0"));
@@ -223,14 +226,15 @@ fn summaries_and_events_agree_and_nothing_jumps_at_any_width() {
         browser.look(width, 900, false).unwrap();
         painted(&mut browser);
         let before = browser.eval("document.querySelector('#tables').offsetTop").unwrap();
-        browser.eval("holdup.timeline.setMarker('a', 1e6); holdup.timeline.setMarker('b', 2e9); holdup.timeline.show(0, 1e6)").unwrap();
+        browser
+            .eval(
+                "holdup.timeline.setMarker('a', 1e6); holdup.timeline.setMarker('b', 2e9); \
+            holdup.timeline.show(0, 1e6)",
+            )
+            .unwrap();
         browser.wait("document.querySelector('.stats h3')?.textContent === 'Between the markers'").unwrap();
         painted(&mut browser);
-        assert_eq!(
-            browser.eval("document.querySelector('#tables').offsetTop").unwrap(),
-            before,
-            "at {width}"
-        );
+        assert_eq!(browser.eval("document.querySelector('#tables').offsetTop").unwrap(), before, "at {width}");
         let sideways = number(&mut browser, "document.documentElement.scrollWidth - innerWidth");
         assert!(sideways <= 0.0, "at {width} the page is {sideways} px too wide");
         browser.key("Escape").unwrap();
@@ -262,19 +266,14 @@ fn a_real_recording_and_the_way_from_a_finding_to_its_moment() {
         return skip("the machine was too busy: this recording has no finding with a moment");
     }
     let (from, to) = browser
-        .eval("(() => { const m = document.querySelector('button.moment'); m.click(); return [Number(m.dataset.from), Number(m.dataset.to)]; })()")
+        .eval("(() => \
+            { const m = document.querySelector('button.moment'); m.click(); return [Number(m.dataset.from), Number(m.dataset.to)]; })()")
         .map(|pair| (pair[0].as_f64().unwrap(), pair[1].as_f64().unwrap()))
         .unwrap();
     painted(&mut browser);
     assert_eq!(number(&mut browser, "holdup.timeline.a"), from);
     assert_eq!(number(&mut browser, "holdup.timeline.b"), to);
-    assert!(
-        number(&mut browser, "holdup.timeline.from") <= from
-            && number(&mut browser, "holdup.timeline.to") >= to
-    );
-    assert_eq!(
-        number(&mut browser, "holdup.timeline.selected"),
-        number(&mut browser, "holdup.timeline.marked.thread")
-    );
+    assert!(number(&mut browser, "holdup.timeline.from") <= from && number(&mut browser, "holdup.timeline.to") >= to);
+    assert_eq!(number(&mut browser, "holdup.timeline.selected"), number(&mut browser, "holdup.timeline.marked.thread"));
     no_complaints(&mut browser);
 }

@@ -36,7 +36,8 @@ fn sort(browser: &mut Browser, table: &str, head: &str) {
 
 fn filter(browser: &mut Browser, words: &str) {
     let typed = format!(
-        "(() => {{ const field = document.querySelector('input.filter'); field.value = {}; field.dispatchEvent(new Event('input')); }})()",
+        "(() => \
+         {{ const field = document.querySelector('input.filter'); field.value = {}; field.dispatchEvent(new Event('input')); }})()",
         json!(words)
     );
     browser.eval(&typed).unwrap();
@@ -47,11 +48,9 @@ fn pages_of_bench_and_try_share_the_shell() {
     let Some(mut browser) = browser("shell") else { return };
     let folder = pages::folder("shell");
     // Results go into the test's own folder.
-    let words =
-        ["bench", "--lock", "pthread,none", "--threads", "1,2", "--repeat", "2", "--html", "bench.html"];
+    let words = ["bench", "--lock", "pthread,none", "--threads", "1,2", "--repeat", "2", "--html", "bench.html"];
     pages::holdup_at_home(&words, &folder);
-    let words =
-        ["try", "--budget", "60s", "--vary", "N=0.03,0.02", "--html", "try.html", "--", "sleep", "{N}"];
+    let words = ["try", "--budget", "60s", "--vary", "N=0.03,0.02", "--html", "try.html", "--", "sleep", "{N}"];
     pages::holdup_at_home(&words, &folder);
     for name in ["bench.html", "try.html"] {
         shown(&mut browser, &folder.join(name), true);
@@ -103,9 +102,7 @@ fn a_page_of_reproduce_opens_with_claims_and_charts() {
     let verdicts = texts(&mut browser, ".claims td:nth-child(5)");
     assert_eq!(verdicts.len() + 1, claims.len(), "a verdict for each claim under the one heading");
     assert!(
-        verdicts
-            .iter()
-            .all(|verdict| ["holds", "differs", "not measurable"].iter().any(|word| verdict.contains(word))),
+        verdicts.iter().all(|verdict| ["holds", "differs", "not measurable"].iter().any(|word| verdict.contains(word))),
         "{verdicts:?}"
     );
     assert!(number(&mut browser, "document.querySelectorAll('.plot svg .line').length") > 0.0);
@@ -119,8 +116,7 @@ fn hostile_experiments_stay_text() {
     let Some(mut browser) = browser("hostile-claims") else { return };
     let folder = pages::folder("hostile-claims");
     // JSON's strings are TOML's.
-    let hostile =
-        json!(pages::HOSTILE).to_string().replace('\u{202e}', "\\u202e").replace('\u{2028}', "\\u2028");
+    let hostile = json!(pages::HOSTILE).to_string().replace('\u{202e}', "\\u202e").replace('\u{2028}', "\\u2028");
     let file = format!(
         r#"
 [experiment]
@@ -157,10 +153,7 @@ why_differs = {hostile}
     fs::write(folder.join("hostile.toml"), file.replace("${1}", "$1")).unwrap();
     pages::holdup_at_home(&["run", "hostile.toml", "--no-reject", "--html", "page.html"], &folder);
     shown(&mut browser, &folder.join("page.html"), true);
-    assert_eq!(
-        number(&mut browser, "document.images.length + document.querySelectorAll('[onerror]').length"),
-        0.0
-    );
+    assert_eq!(number(&mut browser, "document.images.length + document.querySelectorAll('[onerror]').length"), 0.0);
     for selector in [".claims td", "figcaption strong"] {
         let shown = text(&mut browser, selector);
         assert!(shown.contains("</script><img src=x onerror=alert(1)>\"'`"), "{selector}: {shown}");
@@ -232,7 +225,8 @@ fn claims_sort_and_filter_like_the_other_tables() {
     assert_eq!(firsts(&mut browser, table), written);
     sort(&mut browser, table, "Id");
     assert_eq!(firsts(&mut browser, table), ["I1", "I2", "I10", "K1", "K2", "K3"]);
-    let sorted = "[...document.querySelectorAll('.claims th')].map((one) => one.getAttribute('aria-sort')).filter((one) => one !== null && one !== 'none')";
+    let sorted = "[...document.querySelectorAll('.claims th')].map((one) => \
+        one.getAttribute('aria-sort')).filter((one) => one !== null && one !== 'none')";
     assert_eq!(browser.eval(sorted).unwrap(), json!(["ascending"]));
     assert_ne!(browser.eval("document.querySelector('.claims table').textContent").unwrap(), Value::Null);
     no_complaints(&mut browser);

@@ -67,8 +67,7 @@ impl Workshop {
             return None;
         }
         let (source, out) = (fixture("dump.c"), self.path("dump.o"));
-        let words =
-            [OsStr::new("-O2"), OsStr::new("-c"), source.as_os_str(), OsStr::new("-o"), out.as_os_str()];
+        let words = [OsStr::new("-O2"), OsStr::new("-c"), source.as_os_str(), OsStr::new("-o"), out.as_os_str()];
         self.run("gcc", &words).then_some(out)
     }
 }
@@ -167,11 +166,7 @@ impl Dump {
         Stack {
             kernel: Vec::new(),
             user: [self.ip].into_iter().chain(self.chain.iter().copied()).collect(),
-            registers: Some(Registers {
-                ip: self.ip,
-                fp: self.word(self.fp).unwrap_or(Word::Code(self.fp)),
-                lr: 0,
-            }),
+            registers: Some(Registers { ip: self.ip, fp: self.word(self.fp).unwrap_or(Word::Code(self.fp)), lr: 0 }),
             words: words.collect(),
             depth: depth.min(self.words.len()) as u16,
         }

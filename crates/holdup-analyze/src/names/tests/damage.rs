@@ -117,8 +117,7 @@ fn absurd_stacks_have_short_trails() {
 #[test]
 fn what_cannot_be_read_is_told_once() {
     let shop = Workshop::new();
-    let Some(program) = shop.c_program("waits.c", &["-O2", "-fno-omit-frame-pointer", "-Wl,--build-id"])
-    else {
+    let Some(program) = shop.c_program("waits.c", &["-O2", "-fno-omit-frame-pointer", "-Wl,--build-id"]) else {
         return;
     };
     let dump = Dump::of(&program, "mutex");

@@ -72,13 +72,8 @@ fn go_functions_have_names_stripped_or_not() {
     let shop = Workshop::new();
     let source = fixture("served.go");
     for flags in ["-ldflags=", "-ldflags=-s -w"] {
-        let words = [
-            OsStr::new("build"),
-            OsStr::new(flags),
-            OsStr::new("-o"),
-            OsStr::new("served"),
-            source.as_os_str(),
-        ];
+        let words =
+            [OsStr::new("build"), OsStr::new(flags), OsStr::new("-o"), OsStr::new("served"), source.as_os_str()];
         if !shop.run("go", &words) {
             return;
         }

@@ -56,12 +56,12 @@ fn a_short_look_at_the_stack_is_joined_with_the_chain() {
     let dump = Dump::of(&program, "mutex");
     let files = dump.files();
     let whole = dump.trail(128, &files);
-    // The chain alone has lost the callers of functions without frame pointers, above all the one of pthread_mutex_lock.
+    // The chain alone has lost the callers of functions without frame pointers, above all the one of
+    // pthread_mutex_lock.
     let chain = dump.trail(0, &files);
     assert!(!own(&chain).contains(&"registry_lookup"), "{chain:#?}");
     // Words that reach the first return address that the chain knows are enough: what lies deeper comes from the chain.
-    let enough =
-        (0..128).find(|depth| own(&dump.trail(*depth, &files)) == TO_THE_LOCK).expect("some depth is enough");
+    let enough = (0..128).find(|depth| own(&dump.trail(*depth, &files)) == TO_THE_LOCK).expect("some depth is enough");
     assert!(enough <= 64, "{enough} words");
     for depth in (enough..128).step_by(5) {
         let spliced = dump.trail(depth, &files);

@@ -88,8 +88,7 @@ fn a_sample_is_traced_to_its_frame_and_variable() {
         file: super::super::spaces::FileId(0),
     });
     let id = stacks.intern(&Stack { user: vec![ip + bias.unwrap()], ..Stack::default() });
-    let in_kernel =
-        stacks.intern(&Stack { kernel: vec![1], user: vec![ip + bias.unwrap()], ..Stack::default() });
+    let in_kernel = stacks.intern(&Stack { kernel: vec![1], user: vec![ip + bias.unwrap()], ..Stack::default() });
     let space = names.space(Tid(1));
     let mut resolver = Resolver::new(names, &stacks, &files);
     let suspect: Suspect = resolver.suspect(space, id).expect("a suspect");

@@ -10,9 +10,7 @@ use crate::facts::LockName;
 
 #[test]
 fn a_lock_is_named_after_its_variable() {
-    for flags in
-        [&["-O2", "-g"][..], &["-O2"], &["-O2", "-no-pie"], &["-O2", "-static"], &["-O2", "-static-pie"]]
-    {
+    for flags in [&["-O2", "-g"][..], &["-O2"], &["-O2", "-no-pie"], &["-O2", "-static"], &["-O2", "-static-pie"]] {
         let shop = Workshop::new();
         let Some(program) = shop.c_program("waits.c", flags) else { return };
         let dump = Dump::of(&program, "mutex");
@@ -37,11 +35,8 @@ fn a_lock_is_named_after_its_variable() {
 fn variables_of_cpp_are_demangled() {
     let shop = Workshop::new();
     let Some(object) = shop.dump_object() else { return };
-    for (lines, name) in
-        [("-g0", "shared::g_pool"), ("-g", "shared::g_pool.lock"), ("-gz", "shared::g_pool.lock")]
-    {
-        let words =
-            [fixture("pool.cpp"), object.clone(), "-g".into(), lines.into(), "-o".into(), "pool".into()];
+    for (lines, name) in [("-g0", "shared::g_pool"), ("-g", "shared::g_pool.lock"), ("-gz", "shared::g_pool.lock")] {
+        let words = [fixture("pool.cpp"), object.clone(), "-g".into(), lines.into(), "-o".into(), "pool".into()];
         if !shop.run("g++", &words) {
             return;
         }
@@ -68,8 +63,7 @@ fn the_way_to_a_member_ends_at_the_lock() {
     files.add("/ways", std::fs::read(shop.path("ways")).unwrap());
     let mapped = MappedFile { path: "/ways".into(), build_id: None };
     let Loaded::Ready(binary) = Binary::load(&mapped, &files) else { panic!("it was just compiled") };
-    let variable =
-        |name: &str| binary.variables().iter().find(|symbol| symbol.name == name).copied().expect(name);
+    let variable = |name: &str| binary.variables().iter().find(|symbol| symbol.name == name).copied().expect(name);
     for (name, offset, path, left) in [
         ("g_buckets", 0, "[0].lock", 0),
         ("g_buckets", 3 * 56 + 8, "[3].lock", 8),

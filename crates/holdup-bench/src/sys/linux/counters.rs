@@ -53,8 +53,7 @@ impl Group {
 
     fn open_with(open: Open<'_>) -> io::Result<Group> {
         let leader = open(EVENTS[0], None)?;
-        let members =
-            EVENTS[1..].iter().map(|&event| open(event, Some(&leader))).collect::<io::Result<Vec<_>>>()?;
+        let members = EVENTS[1..].iter().map(|&event| open(event, Some(&leader))).collect::<io::Result<Vec<_>>>()?;
         Ok(Group { leader, _members: members })
     }
 

@@ -12,9 +12,8 @@ fn read(path: &str) -> Result<String, String> {
 /// The processor's name.
 pub fn cpu() -> Result<String, String> {
     let info = read("/proc/cpuinfo")?;
-    let named = |line: &str| {
-        line.strip_prefix("model name").and_then(|rest| Some(rest.split_once(':')?.1.trim().to_owned()))
-    };
+    let named =
+        |line: &str| line.strip_prefix("model name").and_then(|rest| Some(rest.split_once(':')?.1.trim().to_owned()));
     info.lines().find_map(named).ok_or_else(|| "/proc/cpuinfo names no model".to_owned())
 }
 
@@ -78,12 +77,8 @@ pub fn slice_ns() -> Result<u64, String> {
 /// The kernel's response to a locked access across two cache lines, which it may slow down or forbid.
 pub fn split_locks() -> Result<String, String> {
     let mitigated = read("/proc/sys/kernel/split_lock_mitigate")?;
-    Ok(if mitigated == "0" {
-        "not slowed down"
-    } else {
-        "slowed down by the kernel where the processor reports them"
-    }
-    .to_owned())
+    Ok(if mitigated == "0" { "not slowed down" } else { "slowed down by the kernel where the processor reports them" }
+        .to_owned())
 }
 
 /// Whether the clock can be read by a system call of its own.

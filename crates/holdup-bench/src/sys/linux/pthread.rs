@@ -69,7 +69,8 @@ impl Normal {
 
 impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> Drop for Mutex<TYPE, PROTOCOL> {
     fn drop(&mut self) {
-        // SAFETY: nobody can use it any more. A mutex that never settled is the static initialiser's, which may be destroyed.
+        // SAFETY: nobody can use it any more. A mutex that never settled is the static initialiser's, which may be
+        // destroyed.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }

@@ -3,9 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
-use windows_sys::Wdk::System::SystemInformation::{
-    NtQuerySystemInformation, SystemProcessorPerformanceInformation,
-};
+use windows_sys::Wdk::System::SystemInformation::{NtQuerySystemInformation, SystemProcessorPerformanceInformation};
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows_sys::Win32::System::Performance::QueryPerformanceFrequency;
@@ -50,15 +48,13 @@ pub fn cpus_online() -> Result<String, String> {
 
 /// The system's version, and who plays it if it is not Windows itself.
 pub fn kernel() -> Result<String, String> {
-    let mut version =
-        OSVERSIONINFOW { dwOSVersionInfoSize: size_of::<OSVERSIONINFOW>() as u32, ..Default::default() };
+    let mut version = OSVERSIONINFOW { dwOSVersionInfoSize: size_of::<OSVERSIONINFOW>() as u32, ..Default::default() };
     // SAFETY: writes one structure, whose size it is told.
     let status = unsafe { RtlGetVersion(&raw mut version) };
     if status < 0 {
         return Err(format!("RtlGetVersion: {status:#x}"));
     }
-    let windows =
-        format!("Windows {}.{}.{}", version.dwMajorVersion, version.dwMinorVersion, version.dwBuildNumber);
+    let windows = format!("Windows {}.{}.{}", version.dwMajorVersion, version.dwMinorVersion, version.dwBuildNumber);
     Ok(match translated_by() {
         Some(other) => format!("{other}, in the place of {windows}"),
         None => windows,
@@ -78,10 +74,9 @@ pub fn translated_by() -> Option<String> {
     };
     // SAFETY: Wine declares it so: no argument, and a constant string as the result.
     let version = unsafe {
-        let call = std::mem::transmute::<
-            unsafe extern "system" fn() -> isize,
-            unsafe extern "C" fn() -> *const c_char,
-        >(version?);
+        let call = std::mem::transmute::<unsafe extern "system" fn() -> isize, unsafe extern "C" fn() -> *const c_char>(
+            version?,
+        );
         CStr::from_ptr(call()).to_string_lossy()
     };
     let mut name = format!("Wine {version}");
@@ -147,8 +142,8 @@ pub const CLOCK_CALL: bool = false;
 /// Never called: the performance counter has no other way to be read.
 pub fn clock_by_system_call() {}
 
-/// What these CPUs did since boot. What a hypervisor took, Windows does not tell. Under Wine there is no telling either what a worker
-/// itself used: its server works for it, and nobody keeps its account when it has ended.
+/// What these CPUs did since boot. What a hypervisor took, Windows does not tell. Under Wine there is no telling either
+/// what a worker itself used: its server works for it, and nobody keeps its account when it has ended.
 pub fn cpu_times(cpus: &[u32]) -> Option<CpuTimes> {
     if translated_by().is_some() {
         return None;

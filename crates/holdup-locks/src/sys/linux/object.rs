@@ -1,4 +1,5 @@
-//! Kernel objects of the always-in-the-kernel locks: event counters, pipes, System V semaphores, priority-inheriting futexes.
+//! Kernel objects of the always-in-the-kernel locks: event counters, pipes, System V semaphores, priority-inheriting
+//! futexes.
 //!
 //! Every function is one system call (timed ones may repeat it) and says in its error which call failed.
 
@@ -114,8 +115,8 @@ fn write_exact(fd: u64, bytes: &[u8]) -> Result<(), SysError> {
     }
 }
 
-/// A read that does not block although the descriptor may. Kernels before 5.8 cannot do that for these objects: there it
-/// reports "not taken".
+/// A read that does not block although the descriptor may. Kernels before 5.8 cannot do that for these objects: there
+/// it reports "not taken".
 fn read_at_once(fd: u64, bytes: &mut [u8]) -> Taken {
     let part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: preadv2 reads one iovec, which describes the slice; offset -1 means the descriptor's own position.
@@ -178,8 +179,7 @@ pub(crate) fn sem_free(set: u64) {
 }
 
 fn sem_operate(set: u64, delta: i16, flags: i32, deadline: Option<u64>) -> Result<(), i32> {
-    let mut operation =
-        libc::sembuf { sem_num: 0, sem_op: delta, sem_flg: (flags | libc::SEM_UNDO) as libc::c_short };
+    let mut operation = libc::sembuf { sem_num: 0, sem_op: delta, sem_flg: (flags | libc::SEM_UNDO) as libc::c_short };
     let left = deadline.map(|deadline| timespec(deadline.saturating_sub(now_ns())));
     let left = left.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
     // SAFETY: semtimedop reads one sembuf and a timespec that is null or lives until the end of this function. It is

@@ -1,7 +1,9 @@
-//! The kernel's objects as the model checker sees them: tokens under one lock, whose waiters sleep until one comes back.
+//! The kernel's objects as the model checker sees them: tokens under one lock, whose waiters sleep until one comes
+//! back.
 //!
-//! Their lock is loom's, so taking and giving order memory on both sides, as the system calls do. A model may also forbid
-//! them (`model::OBJECTS`): then making one fails, as on a system that has none, and the locks fall back on their stand-in.
+//! Their lock is loom's, so taking and giving order memory on both sides, as the system calls do. A model may also
+//! forbid them (`model::OBJECTS`): then making one fails, as on a system that has none, and the locks fall back on
+//! their stand-in.
 
 use crate::sys::atomic::AtomicU32;
 use crate::sys::{SysError, Taken};

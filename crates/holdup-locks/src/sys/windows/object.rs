@@ -10,11 +10,10 @@ use windows_sys::Win32::Foundation::{
     CloseHandle, ERROR_NOT_OWNER, GetLastError, HANDLE, WAIT_ABANDONED, WAIT_FAILED, WAIT_OBJECT_0,
 };
 use windows_sys::Win32::System::Threading::{
-    AcquireSRWLockExclusive, CRITICAL_SECTION, CreateEventW, CreateMutexW, CreateSemaphoreW,
-    DeleteCriticalSection, EnterCriticalSection, GetCurrentThreadId, InitializeCriticalSectionAndSpinCount,
-    LeaveCriticalSection, ReleaseMutex, ReleaseSRWLockExclusive, ReleaseSemaphore, SRWLOCK, SRWLOCK_INIT,
-    SetCriticalSectionSpinCount, SetEvent, TryAcquireSRWLockExclusive, TryEnterCriticalSection,
-    WaitForSingleObject,
+    AcquireSRWLockExclusive, CRITICAL_SECTION, CreateEventW, CreateMutexW, CreateSemaphoreW, DeleteCriticalSection,
+    EnterCriticalSection, GetCurrentThreadId, InitializeCriticalSectionAndSpinCount, LeaveCriticalSection,
+    ReleaseMutex, ReleaseSRWLockExclusive, ReleaseSemaphore, SRWLOCK, SRWLOCK_INIT, SetCriticalSectionSpinCount,
+    SetEvent, TryAcquireSRWLockExclusive, TryEnterCriticalSection, WaitForSingleObject,
 };
 
 /// Whether this system has these objects.
@@ -100,9 +99,7 @@ pub(crate) fn object_free(object: u64) {
 pub(crate) fn section_new() -> Result<u64, SysError> {
     let section = Box::into_raw(Box::<CRITICAL_SECTION>::default());
     // SAFETY: fresh memory of the right size, which stays where it is until `section_free`.
-    match done("InitializeCriticalSectionAndSpinCount", unsafe {
-        InitializeCriticalSectionAndSpinCount(section, 0)
-    }) {
+    match done("InitializeCriticalSectionAndSpinCount", unsafe { InitializeCriticalSectionAndSpinCount(section, 0) }) {
         Ok(()) => Ok(section as u64),
         Err(error) => {
             // SAFETY: made by `into_raw` above, and nobody else has it.

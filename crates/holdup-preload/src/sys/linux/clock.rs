@@ -1,5 +1,5 @@
-//! The time of waits and holds: the processor's counter where the kernel itself keeps its time by it, for it costs half as much as
-//! a call of the C library's clock, and CLOCK_MONOTONIC elsewhere.
+//! The time of waits and holds: the processor's counter where the kernel itself keeps its time by it, for it costs half
+//! as much as a call of the C library's clock, and CLOCK_MONOTONIC elsewhere.
 
 use std::arch::x86_64::{__cpuid, _rdtsc};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Condition variables: the real functions, which release and take the mutex inside glibc, with the figures kept right on both
-//! sides. They are cancellation points: the thread may leave them by unwinding, and then holds the mutex too.
+//! Condition variables: the real functions, which release and take the mutex inside glibc, with the figures kept right
+//! on both sides. They are cancellation points: the thread may leave them by unwinding, and then holds the mutex too.
 
 use std::ffi::{c_int, c_void};
 
@@ -63,14 +63,10 @@ pub unsafe extern "C-unwind" fn cnd_wait(cond: *mut c_void, mutex: *mut Mutex) -
 /// `cnd_timedwait`.
 ///
 /// # Safety
-/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call, and
-/// the calling thread holds the mutex.
+/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call,
+/// and the calling thread holds the mutex.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn cnd_timedwait(
-    cond: *mut c_void,
-    mutex: *mut Mutex,
-    until: *const timespec,
-) -> c_int {
+pub unsafe extern "C-unwind" fn cnd_timedwait(cond: *mut c_void, mutex: *mut Mutex, until: *const timespec) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
     let _lent = Lent::new(unsafe { &*mutex });
     // SAFETY: the caller's promise.
@@ -94,8 +90,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(cond: *mut pthread_cond_t, mut
 /// `pthread_cond_timedwait`.
 ///
 /// # Safety
-/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call, and
-/// the calling thread holds the mutex.
+/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call,
+/// and the calling thread holds the mutex.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     cond: *mut pthread_cond_t,
@@ -112,8 +108,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
 /// `pthread_cond_clockwait`.
 ///
 /// # Safety
-/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call, and
-/// the calling thread holds the mutex.
+/// `cond` and `mutex` point to an initialised condition variable and mutex, `until` to a time; all outlive the call,
+/// and the calling thread holds the mutex.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     cond: *mut pthread_cond_t,

@@ -1,8 +1,9 @@
-//! The shortest paths of lock and unlock, in assembly: it is here that an uncontended operation spends its time, the caller's
-//! return address is known only at the entry, and no register is to be saved.
+//! The shortest paths of lock and unlock, in assembly: it is here that an uncontended operation spends its time, the
+//! caller's return address is known only at the entry, and no register is to be saved.
 //!
 //! Both leave to `hooks` whatever is not a normal, private mutex in a thread with a slot. Lock also does so with
-//! every sixteenth or so acquisition of a mutex, its first included, after it has the mutex (a tick). Unlock does so with a mutex that has marks.
+//! every sixteenth or so acquisition of a mutex, its first included, after it has the mutex (a tick). Unlock does so
+//! with a mutex that has marks.
 
 use std::arch::naked_asm;
 use std::ffi::c_int;

@@ -1,5 +1,5 @@
-//! The files that are shared with the outside: the folder, the settings, the figures. No call here is a cancellation point, for
-//! the calls of a program that lead here are none.
+//! The files that are shared with the outside: the folder, the settings, the figures. No call here is a cancellation
+//! point, for the calls of a program that lead here are none.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::offset_of;
@@ -49,7 +49,8 @@ pub fn map_settings(folder: &Folder) -> Option<&'static Settings> {
     fits.then_some(settings)
 }
 
-/// Makes the file of this process, or memory in its place if there are too many. One that serves nothing gets only the beginning.
+/// Makes the file of this process, or memory in its place if there are too many. One that serves nothing gets only the
+/// beginning.
 pub fn make_figures(folder: &Folder, settings: &Settings, state: u32) -> Option<*mut Figures> {
     let serves = state == STATE_SERVES;
     let size = if serves { size_of::<Figures>() } else { offset_of!(Figures, threads) };
@@ -150,8 +151,8 @@ impl File {
         (descriptor >= 0).then_some(File(descriptor))
     }
 
-    /// A new file with the process's number as its name. One that is there already is of a program that this process ran
-    /// before; it gets another name.
+    /// A new file with the process's number as its name. One that is there already is of a program that this process
+    /// ran before; it gets another name.
     fn made(folder: &Folder) -> Option<File> {
         let pid = u64::from(getpid());
         let mut path = Path::new(folder);

@@ -170,8 +170,7 @@ pub unsafe extern "C" fn unlock_slow(pointer: *mut Mutex, _site: usize) -> c_int
         return unsafe { real::mutex_unlock(pointer) };
     };
     if kind == mutex::RECURSIVE || kind == mutex::ERRORCHECK {
-        if mutex.owner.load(Ordering::Relaxed) != served.thread.tid.get()
-            || mutex.word.load(Ordering::Relaxed) == FREE
+        if mutex.owner.load(Ordering::Relaxed) != served.thread.tid.get() || mutex.word.load(Ordering::Relaxed) == FREE
         {
             return libc::EPERM;
         }
@@ -299,11 +298,7 @@ pub fn hold_ends(served: Served, mutex: &Mutex) {
 /// # Safety
 /// `pointer` points to memory for a mutex, which no thread uses yet; `attributes` is null or points to initialised
 /// attributes.
-pub unsafe extern "C" fn init(
-    pointer: *mut Mutex,
-    attributes: *const pthread_mutexattr_t,
-    site: usize,
-) -> c_int {
+pub unsafe extern "C" fn init(pointer: *mut Mutex, attributes: *const pthread_mutexattr_t, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { initialise(pointer, site, || real::mutex_init(pointer, attributes)) }
 }

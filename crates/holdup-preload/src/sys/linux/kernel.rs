@@ -1,4 +1,5 @@
-//! The kernel: to sleep and to wake, the time, the thread's number. No call here is a cancellation point or sets `errno` for good.
+//! The kernel: to sleep and to wake, the time, the thread's number. No call here is a cancellation point or sets
+//! `errno` for good.
 
 use std::arch::asm;
 use std::ptr;

@@ -1,5 +1,5 @@
-//! Which module an address lies in, asked of the dynamic linker without its lock (glibc 2.35 and later): a hook may run while
-//! another thread holds that lock and waits for the very mutex that the hook is about.
+//! Which module an address lies in, asked of the dynamic linker without its lock (glibc 2.35 and later): a hook may run
+//! while another thread holds that lock and waits for the very mutex that the hook is about.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
@@ -61,9 +61,9 @@ fn has_find_object(version: &[u8]) -> bool {
 pub fn know(process: &'static Process, address: u64) {
     let figures = process.figures();
     let len = (figures.modules_len.load(Ordering::Relaxed) as usize).min(MODULES);
-    let known = figures.modules[..len].iter().any(|module| {
-        (module.base.load(Ordering::Relaxed)..module.end.load(Ordering::Relaxed)).contains(&address)
-    });
+    let known = figures.modules[..len]
+        .iter()
+        .any(|module| (module.base.load(Ordering::Relaxed)..module.end.load(Ordering::Relaxed)).contains(&address));
     if !known && address != 0 {
         enter(ptr::from_ref(figures).cast_mut(), address);
     }
@@ -73,8 +73,7 @@ fn enter(figures: *mut Figures, address: u64) {
     let Some(place) = place(address as usize) else { return };
     // SAFETY: the figures are mapped as long as the process lives.
     let len = unsafe { &(*figures).modules_len };
-    let next = len
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| (len < MODULES as u32).then_some(len + 1));
+    let next = len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| (len < MODULES as u32).then_some(len + 1));
     let Ok(at) = next else { return };
     let name = if place.name.is_empty() {
         // SAFETY: the program's path was written when the file was made.
@@ -92,7 +91,8 @@ fn enter(figures: *mut Figures, address: u64) {
     }
 }
 
-/// Whether an address lies within a range of a module, which is named as the loader does, or not at all for the program.
+/// Whether an address lies within a range of a module, which is named as the loader does, or not at all for the
+/// program.
 pub fn lies_in(address: u64, module: &[u8; PATH], start: u64, len: u64) -> bool {
     let Some(place) = place(address as usize) else { return false };
     let offset = address.wrapping_sub(place.base as u64);

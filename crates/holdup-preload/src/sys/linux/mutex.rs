@@ -9,25 +9,25 @@
 //! | 22 | `__elision`, of elided mutexes | marks |
 //! | 24 | `__list`, of robust and priority mutexes | record, place of initialisation, average of spins, `throttle` |
 //!
-//! What an uncontended operation touches lies within the first 24 bytes, so that it needs no other cache line than glibc's
-//! functions do. Should code that is bound to glibc's own functions lock an adaptive mutex, the two sides disturb each other's
-//! count and estimate, which are no more than that.
+//! What an uncontended operation touches lies within the first 24 bytes, so that it needs no other cache line than
+//! glibc's functions do. Should code that is bound to glibc's own functions lock an adaptive mutex, the two sides
+//! disturb each other's count and estimate, which are no more than that.
 //!
 //! All bytes that are used here are zero in every static initialiser and after `pthread_mutex_init`.
 //!
 //! # Memory orderings
-//! The word is taken with Acquire and freed with Release, here, in glibc, and by the instructions of `fast`: the pair carries what
-//! the holder wrote. All else in the mutex is Relaxed: it is the holder's alone (`owner`, `users`, `tally`, `marks`), or advice
-//! that may be late (`spins`, `gate`). Where more is asked for, the comment ORDERING says why. Every access to a field has
-//! the field's own width.
+//! The word is taken with Acquire and freed with Release, here, in glibc, and by the instructions of `fast`: the pair
+//! carries what the holder wrote. All else in the mutex is Relaxed: it is the holder's alone (`owner`, `users`,
+//! `tally`, `marks`), or advice that may be late (`spins`, `gate`). Where more is asked for, the comment ORDERING says
+//! why. Every access to a field has the field's own width.
 
 use std::sync::atomic::{AtomicI16, AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use holdup_control::Fallback;
 use holdup_locks::word;
 
-/// The word's states: free; held, and nobody sleeps; held, and somebody may sleep on the word. They are glibc's, and those of `Futex` in
-/// holdup-locks.
+/// The word's states: free; held, and nobody sleeps; held, and somebody may sleep on the word. They are glibc's, and
+/// those of `Futex` in holdup-locks.
 pub use holdup_locks::word::{CONTENDED as WAITED, LOCKED as HELD, UNLOCKED as FREE};
 
 /// `PTHREAD_MUTEX_RECURSIVE`.

@@ -1,5 +1,5 @@
-//! Read-write locks and spin locks: the real functions serve them; here they are counted, and with a profile each has a record.
-//! They have no spare bytes, so their records are found by address.
+//! Read-write locks and spin locks: the real functions serve them; here they are counted, and with a profile each has a
+//! record. They have no spare bytes, so their records are found by address.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,10 +14,9 @@ use super::{clock, process, real};
 /// Acquisitions that a thread counts by itself before it adds them to the figures.
 const FLUSH: u32 = 64;
 
-/// Which record the lock at an address has, by the hash of the address. An entry is never given back: what lies at an address
-/// later is taken for the same lock.
-static TABLE: [Entry; ENTRIES] =
-    [const { Entry { address: AtomicU64::new(0), record: AtomicU32::new(0) } }; ENTRIES];
+/// Which record the lock at an address has, by the hash of the address. An entry is never given back: what lies at an
+/// address later is taken for the same lock.
+static TABLE: [Entry; ENTRIES] = [const { Entry { address: AtomicU64::new(0), record: AtomicU32::new(0) } }; ENTRIES];
 const ENTRIES: usize = 4096;
 /// Entries that are looked at.
 const PROBES: usize = 32;
@@ -98,8 +97,7 @@ fn flush(served: Served, kind: Kind) {
     let own = &served.thread.passed[kind as usize];
     let more = if own.get() == 1 { 1 } else { own.get() - 1 };
     own.set(1);
-    served.process.figures().fallbacks[kind.fallback() as usize]
-        .fetch_add(u64::from(more), Ordering::Relaxed);
+    served.process.figures().fallbacks[kind.fallback() as usize].fetch_add(u64::from(more), Ordering::Relaxed);
 }
 
 /// A thread ends, or the process: what it counted by itself is added.
@@ -133,13 +131,15 @@ fn record_of(served: Served, kind: Kind, lock: *mut c_void, site: usize) -> Opti
     None
 }
 
-/// A function that acquires a read-write lock: the lock is tried first, which tells a contended acquisition from a free one.
+/// A function that acquires a read-write lock: the lock is tried first, which tells a contended acquisition from a free
+/// one.
 macro_rules! read_write {
     ($($(#[$about:meta])+ $name:ident($($arg:ident: $type:ty),*) => $attempt:ident, $acquire:ident;)*) => {$(
         $(#[$about])+
         ///
         /// # Safety
-        /// `lock` points to an initialised read-write lock and `until`, if there is one, to a time; both outlive the call.
+        /// `lock` points to an initialised read-write lock and `until`, if there is one, to a time; both outlive the
+        /// call.
         pub unsafe extern "C" fn $name(lock: *mut c_void, $($arg: $type,)* site: usize) -> c_int {
             let attempt = || {
                 // SAFETY: the caller's promise.

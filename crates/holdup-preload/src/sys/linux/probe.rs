@@ -23,8 +23,8 @@ pub fn has_rival() -> bool {
     (!is_ours && !is_stub(first)) || base(next) != base(libc_own)
 }
 
-/// Whether an address that a symbol has is that of a jump to where the symbol is defined: programs that are not position
-/// independent have such stubs for functions whose address they take.
+/// Whether an address that a symbol has is that of a jump to where the symbol is defined: programs that are not
+/// position independent have such stubs for functions whose address they take.
 fn is_stub(address: *const c_void) -> bool {
     #[repr(C)]
     struct Symbol {
@@ -34,17 +34,13 @@ fn is_stub(address: *const c_void) -> bool {
         section: u16,
     }
     unsafe extern "C" {
-        fn dladdr1(
-            address: *const c_void,
-            info: *mut libc::Dl_info,
-            extra: *mut *const Symbol,
-            flags: c_int,
-        ) -> c_int;
+        fn dladdr1(address: *const c_void, info: *mut libc::Dl_info, extra: *mut *const Symbol, flags: c_int) -> c_int;
     }
     const RTLD_DL_SYMENT: c_int = 1;
     const UNDEFINED: u16 = 0;
     let mut symbol = ptr::null();
-    // SAFETY: zero is a valid value of the structure, which the call fills in; the symbol it gives lives as long as its module.
+    // SAFETY: zero is a valid value of the structure, which the call fills in; the symbol it gives lives as long as its
+    // module.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let found = dladdr1(address, &raw mut info, &raw mut symbol, RTLD_DL_SYMENT) != 0;

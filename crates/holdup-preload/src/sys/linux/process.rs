@@ -7,8 +7,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use holdup_control::{
-    self as control, Figures, LOCKS, PATH, Policy, Profile, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL,
-    STATE_SERVES, Settings, THREADS, ThreadSlot,
+    self as control, Figures, LOCKS, PATH, Policy, Profile, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES,
+    Settings, THREADS, ThreadSlot,
 };
 
 use super::files::{self, Folder};
@@ -28,8 +28,8 @@ const SERVES: u32 = 3;
 /// The process is the child of a fork and has no figures of its own yet.
 const FORKED: u32 = 4;
 
-/// Its stores are Release and its loads Acquire where `PROCESS` and the real functions are used afterwards, which the one thread that
-/// starts has written before. x86-64 orders both by itself, so no test here can fail.
+/// Its stores are Release and its loads Acquire where `PROCESS` and the real functions are used afterwards, which the
+/// one thread that starts has written before. x86-64 orders both by itself, so no test here can fail.
 static STATE: AtomicU32 = AtomicU32::new(NEW);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static PROCESS: Once<Process> = Once(UnsafeCell::new(MaybeUninit::uninit()));
@@ -56,12 +56,12 @@ pub struct Process {
     folder: Folder,
 }
 
-// SAFETY: the pointer is to mapped memory that lives as long as the process, and is used for atomics only, but where `record`
-// says otherwise.
+// SAFETY: the pointer is to mapped memory that lives as long as the process, and is used for atomics only, but where
+// `record` says otherwise.
 unsafe impl Sync for Process {}
 
-/// Acquisitions between two ticks, less one: where only locks that were waited for have figures, where acquisitions are counted,
-/// where holds are timed.
+/// Acquisitions between two ticks, less one: where only locks that were waited for have figures, where acquisitions are
+/// counted, where holds are timed.
 const BETWEEN_RARE_TICKS: u16 = 1023;
 const BETWEEN_COUNTS: u16 = 31;
 const BETWEEN_SAMPLES: u16 = 15;
@@ -141,8 +141,9 @@ impl Process {
     }
 }
 
-/// A word in a mutex whose upper bits, from `shift`, are the process's generation (how many forks lie between it and the one that was
-/// started); an empty one if it is of another, for the threads that it tells of did not survive the fork.
+/// A word in a mutex whose upper bits, from `shift`, are the process's generation (how many forks lie between it and
+/// the one that was started); an empty one if it is of another, for the threads that it tells of did not survive the
+/// fork.
 #[inline]
 pub fn of_generation(word: u32, shift: u32) -> u32 {
     empty_unless(word, shift, GENERATION.load(Ordering::Relaxed) << shift)
@@ -222,7 +223,8 @@ fn join(thread: &Thread, process: &'static Process) {
             }
             let key = KEY.load(Ordering::Relaxed);
             if key != 0 {
-                // SAFETY: the key is one, and small enough that nothing is allocated. Any value but null calls the destructor.
+                // SAFETY: the key is one, and small enough that nothing is allocated. Any value but null calls the
+                // destructor.
                 unsafe { libc::pthread_setspecific(key - 1, ptr::from_ref(thread).cast()) };
             }
         }
@@ -275,9 +277,7 @@ extern "C" fn thread_ends(_: *mut c_void) {
 
 /// The first call, or the constructor, whichever comes first.
 pub fn start() {
-    if !libc_has_environment()
-        || STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err()
-    {
+    if !libc_has_environment() || STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
     real::look_up_all();
@@ -285,8 +285,8 @@ pub fn start() {
     STATE.store(if serves { SERVES } else { PASSES }, Ordering::Release);
 }
 
-/// Whether the C library knows the environment. It does not while the program's very first functions run (`.preinit_array`), nor
-/// does it know much else; those calls go to glibc, and a later one starts the process.
+/// Whether the C library knows the environment. It does not while the program's very first functions run
+/// (`.preinit_array`), nor does it know much else; those calls go to glibc, and a later one starts the process.
 fn libc_has_environment() -> bool {
     unsafe extern "C" {
         static environ: *const *const c_char;

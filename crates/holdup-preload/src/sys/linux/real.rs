@@ -1,8 +1,8 @@
 //! The functions that ours stand before: looked up when one is first needed, once for all.
 //!
-//! On glibc 2.34 and later neither `dlsym` nor `dlvsym` allocates when it finds what it looks for, and all names here are there.
-//! The first call comes while a program is loaded, before it has a second thread; so the loader's own lock, which a look-up
-//! takes, is free or held by the same thread.
+//! On glibc 2.34 and later neither `dlsym` nor `dlvsym` allocates when it finds what it looks for, and all names here
+//! are there. The first call comes while a program is loaded, before it has a second thread; so the loader's own lock,
+//! which a look-up takes, is free or held by the same thread.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute_copy;

@@ -1,9 +1,9 @@
 //! Records of locks in the figures: which one a mutex has, what goes into it.
 //!
 //! # Memory orderings
-//! A thread fills in a record, which is nobody else's yet, and then puts its number into the mutex with Release; every other takes the
-//! number from there with Acquire, which carries the record's fields that are no atomics. x86-64 orders both by itself, so no test
-//! here can fail. Figures are Relaxed: each counts for itself.
+//! A thread fills in a record, which is nobody else's yet, and then puts its number into the mutex with Release; every
+//! other takes the number from there with Acquire, which carries the record's fields that are no atomics. x86-64 orders
+//! both by itself, so no test here can fail. Figures are Relaxed: each counts for itself.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -37,8 +37,7 @@ pub fn of(process: &'static Process, mutex: &Mutex, site: usize) -> Option<Recor
     if let Some(record) = valid(process, mutex, id) {
         return Some(record);
     }
-    if id == BEING_MADE
-        || mutex.record.compare_exchange(id, BEING_MADE, Ordering::Relaxed, Ordering::Relaxed).is_err()
+    if id == BEING_MADE || mutex.record.compare_exchange(id, BEING_MADE, Ordering::Relaxed, Ordering::Relaxed).is_err()
     {
         return None;
     }
@@ -79,8 +78,7 @@ pub fn settle_all(process: &'static Process) {
         let from = libc::iovec { iov_base: lock.addr.load(Ordering::Relaxed) as *mut c_void, iov_len: size };
         // The memory may be gone: the kernel tells, where a read would crash.
         // SAFETY: `into` is as large as it says; `from` is only read, by the kernel.
-        let read =
-            unsafe { libc::process_vm_readv(getpid() as i32, &raw const into, 1, &raw const from, 1, 0) };
+        let read = unsafe { libc::process_vm_readv(getpid() as i32, &raw const into, 1, &raw const from, 1, 0) };
         if read != size as isize {
             continue;
         }
@@ -109,9 +107,7 @@ pub unsafe fn copy_identities(from: *const Figures, to: *mut Figures) {
             (&raw mut (*new).kind).write(lock.kind);
             (&raw mut (*new).init_site).write(lock.init_site);
             (&raw mut (*new).first_site).write(lock.first_site);
-            for (old, new) in
-                [(&lock.policy, &raw const (*new).policy), (&lock.tripped, &raw const (*new).tripped)]
-            {
+            for (old, new) in [(&lock.policy, &raw const (*new).policy), (&lock.tripped, &raw const (*new).tripped)] {
                 (*new).store(old.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             for (old, new) in [(&lock.wait, &raw const (*new).wait), (&lock.hold, &raw const (*new).hold)] {
@@ -152,9 +148,9 @@ fn address(mutex: &Mutex) -> u64 {
 /// Takes the next free record and fills it in.
 pub fn make(process: &'static Process, address: u64, kind: u32, init_site: u64, site: usize) -> usize {
     let figures = process.figures();
-    let next = figures.locks_len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| {
-        (len < LOCKS as u32 - 1).then_some(len + 1)
-    });
+    let next = figures
+        .locks_len
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| (len < LOCKS as u32 - 1).then_some(len + 1));
     let Ok(at) = next else {
         beyond(process);
         return LOCKS - 1;
@@ -174,7 +170,8 @@ pub fn make(process: &'static Process, address: u64, kind: u32, init_site: u64, 
     lock.policy.store(own.unwrap_or(FOLLOWS), Ordering::Relaxed);
     lock.wait.scale.store(1, Ordering::Relaxed);
     lock.hold.scale.store(process.hold_scale(), Ordering::Relaxed);
-    // ORDERING: Release, for holdup, which reads the file while the process runs: a record with an address has its other fields.
+    // ORDERING: Release, for holdup, which reads the file while the process runs: a record with an address has its
+    // other fields.
     lock.addr.store(address, Ordering::Release);
     at as usize
 }
@@ -259,9 +256,7 @@ impl Record {
             if there == place {
                 return site;
             }
-            if there == 0
-                && site.addr.compare_exchange(0, place, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-            {
+            if there == 0 && site.addr.compare_exchange(0, place, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return site;
             }
         }

@@ -1,5 +1,5 @@
-//! What each thread has of its own, without a call of the dynamic linker: the variable is laid out here, and reached in the
-//! initial-exec model, which rustc does not offer on stable for libraries.
+//! What each thread has of its own, without a call of the dynamic linker: the variable is laid out here, and reached in
+//! the initial-exec model, which rustc does not offer on stable for libraries.
 
 use std::arch::{asm, global_asm};
 use std::cell::Cell;
@@ -50,7 +50,8 @@ global_asm!(
 #[inline(always)]
 pub fn this() -> &'static Thread {
     let address: *const Thread;
-    // SAFETY: the first word that fs points to is its own address, and the linker fills in the distance to the variable.
+    // SAFETY: the first word that fs points to is its own address, and the linker fills in the distance to the
+    // variable.
     unsafe {
         asm!(
             "mov {address}, qword ptr fs:[0]",
@@ -59,7 +60,8 @@ pub fn this() -> &'static Thread {
             options(pure, nomem, nostack),
         );
     }
-    // SAFETY: the variable is as large and aligned as the type, zero is a valid value, and it lives as long as the thread.
+    // SAFETY: the variable is as large and aligned as the type, zero is a valid value, and it lives as long as the
+    // thread.
     unsafe { &*address }
 }
 

@@ -1,17 +1,19 @@
-//! `throttle`: a gate before each mutex, as Hart proposed in 1998 for transactions. At most so many threads hold the mutex or wait for
-//! it in the usual way; the others sleep before the gate, where no release needs to wake them.
+//! `throttle`: a gate before each mutex, as Hart proposed in 1998 for transactions. At most so many threads hold the
+//! mutex or wait for it in the usual way; the others sleep before the gate, where no release needs to wake them.
 //!
-//! The gates of holdup-locks (`Gate`, `Gated`) count holders too, keep those outside in order, and let each in after a bounded
-//! number of turns. None of this can be done on glibc's word, which glibc takes and frees at times without a look at the gate.
+//! The gates of holdup-locks (`Gate`, `Gated`) count holders too, keep those outside in order, and let each in after a
+//! bounded number of turns. None of this can be done on glibc's word, which glibc takes and frees at times without a
+//! look at the gate.
 //!
-//! The holder needs no place: whoever takes a free mutex at the first try never sees the gate, so an uncontended mutex costs
-//! what it always does, nobody can hold a place while he waits for something else, and a thread that waits for a condition has
-//! none to give back. Of the places for waiters there are therefore one less than the gate's number.
+//! The holder needs no place: whoever takes a free mutex at the first try never sees the gate, so an uncontended mutex
+//! costs what it always does, nobody can hold a place while he waits for something else, and a thread that waits for a
+//! condition has none to give back. Of the places for waiters there are therefore one less than the gate's number.
 //!
-//! Before the gate there is no list and no order. One of the sleepers, the lookout, wakes by itself to see whether the mutex is
-//! free or a place is, first after [`LOOK_NS`], then after twice as long each time; who gets in wakes another, which becomes the
-//! lookout. A lookout that found none [`PATIENCE`] times goes through all the same: so no thread waits for ever, and the threads
-//! that use the mutex change. The other sleepers wake by themselves now and then, in case the lookout is gone.
+//! Before the gate there is no list and no order. One of the sleepers, the lookout, wakes by itself to see whether the
+//! mutex is free or a place is, first after [`LOOK_NS`], then after twice as long each time; who gets in wakes another,
+//! which becomes the lookout. A lookout that found none [`PATIENCE`] times goes through all the same: so no thread
+//! waits for ever, and the threads that use the mutex change. The other sleepers wake by themselves now and then, in
+//! case the lookout is gone.
 //!
 //! | bits of `gate` | |
 //! |---|---|
@@ -51,8 +53,8 @@ pub fn lock(wait: &mut Wait, most: u32) -> Result<(), c_int> {
     let mut is_lookout = false;
     let mut looks = 0;
     loop {
-        // ORDERING: Acquire, with the Release in `pass_on`: who sees that it is somebody else's turn finds no lookout in `gate`, and
-        // becomes it. x86-64 orders both by itself, so no test here can fail.
+        // ORDERING: Acquire, with the Release in `pass_on`: who sees that it is somebody else's turn finds no lookout
+        // in `gate`, and becomes it. x86-64 orders both by itself, so no test here can fail.
         let seen = wait.mutex.turn.load(Ordering::Acquire);
         is_lookout = is_lookout || become_lookout(gate);
         if wait.try_take() {
@@ -72,8 +74,7 @@ pub fn lock(wait: &mut Wait, most: u32) -> Result<(), c_int> {
             pass_on(wait, is_lookout);
             return wait.spin_park(PLACED_SPINS);
         }
-        let (ns, look) =
-            if is_lookout { (LOOK_NS << looks.min(PATIENCE), 1) } else { (DOZE_NS, PATIENCE / 2) };
+        let (ns, look) = if is_lookout { (LOOK_NS << looks.min(PATIENCE), 1) } else { (DOZE_NS, PATIENCE / 2) };
         let woken = wait.sleep_on(&wait.mutex.turn, seen, Until::Ns(ns.min(left_ns)));
         if woken == Woken::TimedOut {
             looks += look;

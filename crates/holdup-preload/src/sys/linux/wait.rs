@@ -1,7 +1,8 @@
 //! How to wait for a mutex that is held: the policies.
 //!
-//! `glibc` and `spin-park` are the lock `Futex` of holdup-locks, `ttas` is its `Ttas<CompareExchange>`: the same functions, here on
-//! glibc's word. `spin-learn`, `capped` and `throttle` sleep as `Futex` does, and have no namesake there.
+//! `glibc` and `spin-park` are the lock `Futex` of holdup-locks, `ttas` is its `Ttas<CompareExchange>`: the same
+//! functions, here on glibc's word. `spin-learn`, `capped` and `throttle` sleep as `Futex` does, and have no namesake
+//! there.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,16 +38,10 @@ pub struct Wait<'a> {
     pub slept: bool,
 }
 
-/// Waits until the mutex is ours, or until the moment has come, if there is one; the errors are those of `pthread_mutex_timedlock`, and
-/// without a moment there are none.
+/// Waits until the mutex is ours, or until the moment has come, if there is one; the errors are those of
+/// `pthread_mutex_timedlock`, and without a moment there are none.
 #[cold]
-pub fn lock(
-    served: Served,
-    mutex: &Mutex,
-    kind: c_int,
-    deadline: Option<Deadline>,
-    site: usize,
-) -> Result<(), c_int> {
+pub fn lock(served: Served, mutex: &Mutex, kind: c_int, deadline: Option<Deadline>, site: usize) -> Result<(), c_int> {
     if let Some(deadline) = &deadline {
         deadline.check()?;
     }
@@ -181,7 +176,8 @@ impl<'a> Wait<'a> {
         woken
     }
 
-    /// As `Ttas`, which never sleeps: so it looks itself whether time is up, another policy holds (then false), or the watchdog is due.
+    /// As `Ttas`, which never sleeps: so it looks itself whether time is up, another policy holds (then false), or the
+    /// watchdog is due.
     fn spin_backing_off(&self) -> Result<bool, c_int> {
         let mut looks = 0;
         let mut since = (self.mutex.tally.load(Ordering::Relaxed), kernel::now_ns());
@@ -232,7 +228,8 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// A sleep was as long as the watchdog is patient: if nobody acquired the mutex meanwhile, it goes back to glibc's policy.
+    /// A sleep was as long as the watchdog is patient: if nobody acquired the mutex meanwhile, it goes back to glibc's
+    /// policy.
     pub fn watch(&self, tally_before: u16) {
         let nobody = self.mutex.tally.load(Ordering::Relaxed) == tally_before;
         if let Some(record) = self.record

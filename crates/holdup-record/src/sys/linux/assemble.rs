@@ -2,9 +2,7 @@
 
 use std::io;
 
-use holdup_trace::{
-    CallNumber, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, Stack, StackId, Tid, What, Writer,
-};
+use holdup_trace::{CallNumber, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, Stack, StackId, Tid, What, Writer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{self, Frame, Record, Sample, Shape, register};
@@ -32,8 +30,8 @@ pub enum Kind {
     Switch,
     /// Where a thread is that leaves for an uninterruptible sleep: written right before the record of the switch.
     DeepPlace,
-    /// The same for other sleeps. Futex and other calls tell of most of them, so this is for targets where too many are left over:
-    /// the walk up the kernel's stack costs 2 us.
+    /// The same for other sleeps. Futex and other calls tell of most of them, so this is for targets where too many are
+    /// left over: the walk up the kernel's stack costs 2 us.
     SleepPlace,
     /// A thread makes another one runnable.
     Waking,
@@ -50,8 +48,8 @@ impl Kind {
                 None => 0,
             };
         const ARGUMENTS: u64 = 1 << register::ARGUMENT_1 | 1 << register::ARGUMENT_2;
-        // The kernel's walk along the frame pointers costs as much as the rest of the record and often ends in a fault: only
-        // for what is rare. The others are walked here, as far as the copy of the stack goes.
+        // The kernel's walk along the frame pointers costs as much as the rest of the record and often ends in a fault:
+        // only for what is rare. The others are walked here, as far as the copy of the stack goes.
         let top = Shape { registers: UNWIND, stack: true, ..Shape::default() };
         let whole = Shape { chain: true, ..top };
         match self {
@@ -118,8 +116,8 @@ struct Lane {
     last: Option<(u32, bool)>,
     /// Where the thread is that leaves next.
     place: Option<(u32, StackId)>,
-    /// Who left and who came by the scheduler's word: the threads' own events say it again, right afterwards. What the scheduler
-    /// did not tell (on some CPUs, that one came after idleness) they tell alone.
+    /// Who left and who came by the scheduler's word: the threads' own events say it again, right afterwards. What the
+    /// scheduler did not tell (on some CPUs, that one came after idleness) they tell alone.
     told_out: Option<u32>,
     told_in: Option<u32>,
 }
@@ -227,13 +225,7 @@ impl Assembler {
         self.is_ours(next).then_some((next, What::SwitchIn))
     }
 
-    fn event(
-        &mut self,
-        lane: usize,
-        frame: Frame,
-        record: Record<'_>,
-        sink: &mut impl Sink,
-    ) -> Option<(u32, What)> {
+    fn event(&mut self, lane: usize, frame: Frame, record: Record<'_>, sink: &mut impl Sink) -> Option<(u32, What)> {
         let what = match record {
             Record::Switch { out, preempted } => self.switch(lane, frame.tid, out, preempted)?,
             Record::Sample(bytes) => self.sample(lane, frame, bytes, sink)?,
@@ -327,9 +319,9 @@ impl Assembler {
                 }
                 Some(What::SwitchOut { off, stack: place.map(|(_, stack)| stack) })
             }
-            Kind::Waking => waking(sample.raw)
-                .filter(|target| self.is_ours(target.0))
-                .map(|target| What::Waking { target, stack }),
+            Kind::Waking => {
+                waking(sample.raw).filter(|target| self.is_ours(target.0)).map(|target| What::Waking { target, stack })
+            }
             Kind::Side => None,
         }
     }
@@ -344,8 +336,8 @@ impl Assembler {
 fn futex(kind: Kind, sample: &Sample<'_>, stack: Option<StackId>) -> Option<What> {
     let op = FutexOp(sample.register(register::ARGUMENT_2)? as u32);
     let addr = sample.register(register::ARGUMENT_1)?;
-    // A lock with priority inheritance goes to the next thread while the call lasts, which then returns 0 as every call does
-    // that is not recorded: so its way in is taken for it.
+    // A lock with priority inheritance goes to the next thread while the call lasts, which then returns 0 as every call
+    // does that is not recorded: so its way in is taken for it.
     let hands_over = op.command() == FutexOp::UNLOCK_PI;
     let returned = |ret| What::FutexReturn { op, addr, ret, stack };
     match kind {
@@ -359,7 +351,8 @@ fn futex(kind: Kind, sample: &Sample<'_>, stack: Option<StackId>) -> Option<What
     }
 }
 
-/// What a futex call returned to the program: the kernel's own codes for "begin the call again" are an interruption to it.
+/// What a futex call returned to the program: the kernel's own codes for "begin the call again" are an interruption to
+/// it.
 fn result(register: u64) -> i32 {
     const RESTART: std::ops::RangeInclusive<i32> = -516..=-512;
     const EINTR: i32 = 4;
@@ -507,9 +500,7 @@ mod tests {
             sample(DEEP, tid, 9, chain.u64(0).u64(0))
         };
         let born = fork(100, 5, 100, 1);
-        let told = |place: Vec<u8>| {
-            facts(&[born.clone(), place, sample(SWITCH, 5, 10, scheduler(2, 0))])[1..].to_vec()
-        };
+        let told = |place: Vec<u8>| facts(&[born.clone(), place, sample(SWITCH, 5, 10, scheduler(2, 0))])[1..].to_vec();
         let out = |stack| [What::SwitchOut { off: OffCpu::Uninterruptible, stack }];
         assert_eq!(told(place(5)), out(Some(StackId(0))));
         assert_eq!(told(place(6)), out(None), "of another thread");
@@ -521,11 +512,8 @@ mod tests {
             let call = || sample(CALL, 5, 10, Bytes::default().u32(20).u64(0).u64(7).u32(0).u64(0).u64(0));
             let sleep = || sample(SWITCH, 5, 10, scheduler(1, 0));
             let explained = (0..explained).flat_map(|_| [call(), sleep()]);
-            let records: Vec<_> = [fork(100, 5, 100, 1)]
-                .into_iter()
-                .chain(explained)
-                .chain((0..others).map(|_| sleep()))
-                .collect();
+            let records: Vec<_> =
+                [fork(100, 5, 100, 1)].into_iter().chain(explained).chain((0..others).map(|_| sleep())).collect();
             assembled(&records).0.wants_places()
         };
         assert!(wants(0, 100) && wants(1000, 100));
@@ -536,9 +524,8 @@ mod tests {
     fn the_scheduler_tells_who_leaves_and_who_comes() {
         let born = [fork(100, 5, 100, 1), fork(100, 7, 100, 1)];
         let switched = |thread, state, next| {
-            let (_, kept) = assembled(
-                &[born.to_vec(), vec![sample(SWITCH, thread, 10, scheduler(state, next))]].concat(),
-            );
+            let (_, kept) =
+                assembled(&[born.to_vec(), vec![sample(SWITCH, thread, 10, scheduler(state, next))]].concat());
             kept.events[2..].iter().map(|event| (event.tid.0, event.what.clone())).collect::<Vec<_>>()
         };
         let out = |off| (5, What::SwitchOut { off, stack: None });
@@ -555,8 +542,7 @@ mod tests {
         let born = [fork(100, 5, 100, 1), fork(100, 7, 100, 1)];
         let told = |records: &[Vec<u8>]| facts(&[&born[..], records].concat())[2..].to_vec();
         let out = What::SwitchOut { off: OffCpu::Sleeping, stack: None };
-        let both =
-            [sample(SWITCH, 5, 10, scheduler(1, 7)), switch(5, 11, true, false), switch(7, 12, false, false)];
+        let both = [sample(SWITCH, 5, 10, scheduler(1, 7)), switch(5, 11, true, false), switch(7, 12, false, false)];
         assert_eq!(told(&both), [out, What::SwitchIn]);
         // After idleness only the thread's own event tells.
         assert_eq!(told(&[switch(7, 12, false, false)]), [What::SwitchIn]);
@@ -564,14 +550,8 @@ mod tests {
 
     #[test]
     fn without_the_scheduler_s_word_a_switch_says_less() {
-        assert_eq!(
-            facts(&[switch(5, 11, true, true)]),
-            [What::SwitchOut { off: OffCpu::Runnable, stack: None }]
-        );
-        assert_eq!(
-            facts(&[switch(5, 11, true, false)]),
-            [What::SwitchOut { off: OffCpu::Blocked, stack: None }]
-        );
+        assert_eq!(facts(&[switch(5, 11, true, true)]), [What::SwitchOut { off: OffCpu::Runnable, stack: None }]);
+        assert_eq!(facts(&[switch(5, 11, true, false)]), [What::SwitchOut { off: OffCpu::Blocked, stack: None }]);
     }
 
     #[test]
@@ -614,8 +594,7 @@ mod tests {
 
     #[test]
     fn who_lives_is_known() {
-        let (assembler, kept) =
-            assembled(&[fork(100, 5, 100, 1), fork(200, 200, 100, 2), exit(5, 3), lost(4, 5)]);
+        let (assembler, kept) = assembled(&[fork(100, 5, 100, 1), fork(200, 200, 100, 2), exit(5, 3), lost(4, 5)]);
         assert_eq!(assembler.alive().iter().copied().collect::<Vec<_>>(), [200]);
         assert_eq!((assembler.lost(), assembler.events()), (4, 4));
         assert_eq!(kept.events[1].tid, Tid(200));
@@ -624,9 +603,6 @@ mod tests {
 
     #[test]
     fn records_of_unknown_events_and_nonsense_are_passed_over() {
-        assert_eq!(
-            facts(&[sample(99, 5, 1, Bytes::default()), vec![0; 8], vec![9, 0, 0, 0, 0, 0, 9, 0, 1]]),
-            []
-        );
+        assert_eq!(facts(&[sample(99, 5, 1, Bytes::default()), vec![0; 8], vec![9, 0, 0, 0, 0, 0, 9, 0, 1]]), []);
     }
 }

@@ -68,7 +68,8 @@ fn left_out(pid: u32, children: usize) -> Option<String> {
         n => format!("{n} child processes, which are"),
     };
     Some(format!(
-        "process {pid} had {have} not recorded (those it starts from now on are); 'pgrep -P {pid}' lists them, and -p records one"
+        "process {pid} had {have} not recorded (those it starts from now on are); 'pgrep -P {pid}' lists them, and -p \
+         records one"
     ))
 }
 

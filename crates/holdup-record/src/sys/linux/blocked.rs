@@ -1,5 +1,5 @@
-//! Which threads were blocked when a recording began, and in which call: their next switch may come late or never, and without
-//! this nobody would know what they wait for.
+//! Which threads were blocked when a recording began, and in which call: their next switch may come late or never, and
+//! without this nobody would know what they wait for.
 
 use std::fs;
 
@@ -31,13 +31,13 @@ pub enum Call {
     Outside,
 }
 
-/// The text of /proc/TID/syscall: the call's number and arguments in hexadecimal, stack pointer, place in the program; -1 for a
-/// thread that is blocked outside of any call, without a place if it has ended; `running` for one that is not blocked.
+/// The text of /proc/TID/syscall: the call's number and arguments in hexadecimal, stack pointer, place in the program;
+/// -1 for a thread that is blocked outside of any call, without a place if it has ended; `running` for one that is not
+/// blocked.
 pub fn call(text: &str) -> Option<Call> {
     let mut words = text.split_ascii_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
-    let rest: Vec<u64> =
-        words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect();
+    let rest: Vec<u64> = words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect();
     if number == -1 && rest == [0, 0] {
         return None;
     }
@@ -56,18 +56,15 @@ fn what(call: Call) -> Option<What> {
     op.waits().then_some(What::FutexWait { op, addr, value: value as u32, stack: None })
 }
 
-/// The events that say so at the beginning of the recording, for the threads that the records since then do not show to have
-/// run meanwhile.
+/// The events that say so at the beginning of the recording, for the threads that the records since then do not show to
+/// have run meanwhile.
 pub fn events(blocked: Vec<Blocked>, merge: &Merge, assembler: &Assembler, began_ns: u64) -> Vec<Event> {
-    let ran: FxHashSet<u32> =
-        merge.waiting().flat_map(|record| assembler.switched(record)).flatten().collect();
+    let ran: FxHashSet<u32> = merge.waiting().flat_map(|record| assembler.switched(record)).flatten().collect();
     let off = What::SwitchOut { off: OffCpu::Blocked, stack: None };
     let event = |tid, what| Event { time_ns: began_ns, tid: Tid(tid), cpu: NO_CPU, what };
     let unmoved = blocked.into_iter().filter(|blocked| !ran.contains(&blocked.tid));
     unmoved
-        .flat_map(|Blocked { tid, call }| {
-            call.into_iter().chain([off.clone()]).map(move |what| event(tid, what))
-        })
+        .flat_map(|Blocked { tid, call }| call.into_iter().chain([off.clone()]).map(move |what| event(tid, what)))
         .collect()
 }
 

@@ -58,8 +58,7 @@ fn open_command(
     assembler: &mut Assembler,
 ) -> Result<(Session<Linux>, Header, Watched), Error> {
     let open = || {
-        let mut session =
-            Session::new(Linux, cpus, specs, manner(options, Begin::OnExec), options.buffer_kib)?;
+        let mut session = Session::new(Linux, cpus, specs, manner(options, Begin::OnExec), options.buffer_kib)?;
         session.open_everybody(&mut |id, kind| assembler.know(id, kind))?;
         session.open(pid, &mut |id, kind| assembler.know(id, kind))?;
         Ok(session)

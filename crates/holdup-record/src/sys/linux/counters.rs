@@ -24,8 +24,8 @@ pub struct Counters<K> {
 }
 
 impl<K: Kernel> Counters<K> {
-    /// Opens what there is, for these threads on these CPUs; counting begins at once, or when the thread executes a program. A
-    /// counter that does not open on the first CPU of the first thread is left out.
+    /// Opens what there is, for these threads on these CPUs; counting begins at once, or when the thread executes a
+    /// program. A counter that does not open on the first CPU of the first thread is left out.
     ///
     /// # Errors
     /// Why there is none, as the end of a sentence that begins with "hardware counters".

@@ -1,8 +1,9 @@
 //! The kernel's records: from the bytes of a ring to what they say.
 //!
-//! Every event of a recording has the same frame, so that a record can be told without knowing which event wrote it: samples
-//! begin with identifier, thread and time, all other records end with thread, time and identifier (`sample_id_all`). What a
-//! sample has behind that depends on its event; its [`Shape`] says so. Nothing here touches the system.
+//! Every event of a recording has the same frame, so that a record can be told without knowing which event wrote it:
+//! samples begin with identifier, thread and time, all other records end with thread, time and identifier
+//! (`sample_id_all`). What a sample has behind that depends on its event; its [`Shape`] says so. Nothing here touches
+//! the system.
 
 use crate::kernel::{kind, misc};
 
@@ -155,11 +156,8 @@ pub fn length(bytes: &[u8]) -> Option<usize> {
 /// When, who and by which event, of any whole record.
 pub fn frame(record: &[u8]) -> Option<Frame> {
     let sample = u32_at(record, 0)? == kind::SAMPLE;
-    let (id, thread) = if sample {
-        (HEADER, HEADER + 8)
-    } else {
-        (record.len().checked_sub(8)?, record.len().checked_sub(TRAILER)?)
-    };
+    let (id, thread) =
+        if sample { (HEADER, HEADER + 8) } else { (record.len().checked_sub(8)?, record.len().checked_sub(TRAILER)?) };
     Some(Frame {
         id: u64_at(record, id)?,
         pid: u32_at(record, thread)?,
@@ -173,17 +171,17 @@ pub fn time_ns(record: &[u8]) -> u64 {
     frame(record).map_or(0, |frame| frame.time_ns)
 }
 
-/// What a whole record says; `None` for those that do not matter and those that are too short for what they claim to be.
+/// What a whole record says; `None` for those that do not matter and those that are too short for what they claim to
+/// be.
 pub fn record(bytes: &[u8]) -> Option<Record<'_>> {
     let misc = u16_at(bytes, 4)?;
     let body = bytes.get(HEADER..)?;
     let own = |body: &'_ [u8]| body.len().checked_sub(TRAILER);
     match u32_at(bytes, 0)? {
         kind::SAMPLE => body.get(24..).map(Record::Sample),
-        kind::SWITCH => Some(Record::Switch {
-            out: misc & misc::SWITCH_OUT != 0,
-            preempted: misc & misc::SWITCH_OUT_PREEMPT != 0,
-        }),
+        kind::SWITCH => {
+            Some(Record::Switch { out: misc & misc::SWITCH_OUT != 0, preempted: misc & misc::SWITCH_OUT_PREEMPT != 0 })
+        }
         kind::FORK => Some(Record::Fork {
             pid: u32_at(body, 0)?,
             parent_pid: u32_at(body, 4)?,
@@ -256,7 +254,8 @@ impl<'a> Sample<'a> {
             sample.raw = take(&mut bytes, size.checked_add(4)?)?.get(4..)?;
         }
         if shape.registers != 0 {
-            // The kernel says 0 for a thread without a user part; 1 for a 32-bit program, whose words are not ours to read.
+            // The kernel says 0 for a thread without a user part; 1 for a 32-bit program, whose words are not ours to
+            // read.
             let abi = take_u64(&mut bytes)?;
             if abi != 0 {
                 let count = shape.registers.count_ones() as usize;
@@ -376,8 +375,7 @@ pub mod tests {
 
     /// A switch record: out or in, preempted or not.
     pub fn switch(tid: u32, time_ns: u64, out: bool, preempted: bool) -> Vec<u8> {
-        let misc =
-            if out { misc::SWITCH_OUT } else { 0 } | if preempted { misc::SWITCH_OUT_PREEMPT } else { 0 };
+        let misc = if out { misc::SWITCH_OUT } else { 0 } | if preempted { misc::SWITCH_OUT_PREEMPT } else { 0 };
         Bytes::default().record(kind::SWITCH, misc, tid, time_ns)
     }
 
@@ -425,18 +423,11 @@ pub mod tests {
             Some(Record::Comm { tid: 100, pid: 100, name: b"server", exec: true })
         );
         assert_eq!(record(&switch(5, 1, true, true)), Some(Record::Switch { out: true, preempted: true }));
-        assert_eq!(
-            record(&switch(5, 1, false, false)),
-            Some(Record::Switch { out: false, preempted: false })
-        );
-        assert_eq!(
-            record(&fork(100, 9, 5, 1)),
-            Some(Record::Fork { tid: 9, pid: 100, parent: 5, parent_pid: 100 })
-        );
+        assert_eq!(record(&switch(5, 1, false, false)), Some(Record::Switch { out: false, preempted: false }));
+        assert_eq!(record(&fork(100, 9, 5, 1)), Some(Record::Fork { tid: 9, pid: 100, parent: 5, parent_pid: 100 }));
         assert_eq!(record(&lost(12, 1)), Some(Record::Lost { count: 12 }));
         let mapped = map(0x1000, 0x3000, 1);
-        let Some(Record::Map { start: 0x1000, len: 0x3000, offset: 0x2000, path, build_id, .. }) =
-            record(&mapped)
+        let Some(Record::Map { start: 0x1000, len: 0x3000, offset: 0x2000, path, build_id, .. }) = record(&mapped)
         else {
             panic!("a mapping")
         };

@@ -1,5 +1,5 @@
-//! The recorder's two loops: one empties the rings and does nothing else, so that none overflows; the other puts records in
-//! order, makes events of them and writes.
+//! The recorder's two loops: one empties the rings and does nothing else, so that none overflows; the other puts
+//! records in order, makes events of them and writes.
 
 use std::fs::File;
 use std::io;
@@ -111,7 +111,8 @@ const FLUSH: Duration = Duration::from_millis(100);
 const COUNT: Duration = Duration::from_secs(1);
 /// How long a command that was started may take to end after the signal that ends its recording, which it got as well.
 const GRACE: Duration = Duration::from_secs(2);
-/// Above this, rings are not emptied until some of it is written: better lost records, which are counted, than no memory.
+/// Above this, rings are not emptied until some of it is written: better lost records, which are counted, than no
+/// memory.
 const WAITING_LIMIT: usize = 1 << 30;
 
 /// Records until there is nothing more to record. The events are off then.
@@ -162,7 +163,8 @@ impl<K: Kernel> Recording<'_, K> {
                     counted = Instant::now();
                 }
                 if self.send(pipe, None, count) == 0 {
-                    // Whatever the kernel calls ready, nothing was there: the recorder must not use up a CPU with asking.
+                    // Whatever the kernel calls ready, nothing was there: the recorder must not use up a CPU with
+                    // asking.
                     thread::sleep(PAUSE);
                 }
             }
@@ -234,12 +236,7 @@ impl Scribe {
     }
 
     /// Writes batches until there are no more. After an error, batches are only taken.
-    fn write_all(
-        &mut self,
-        batches: Receiver<Batch>,
-        emptied: &Sender<Vec<u8>>,
-        shared: &Shared,
-    ) -> io::Result<()> {
+    fn write_all(&mut self, batches: Receiver<Batch>, emptied: &Sender<Vec<u8>>, shared: &Shared) -> io::Result<()> {
         let mut flushed = Instant::now();
         let mut written = Ok(());
         for mut batch in batches {
@@ -291,8 +288,8 @@ impl Scribe {
     }
 }
 
-/// Writes what was seen beside the records, but for blocked threads of which it would say nothing new, or that are not the
-/// program's yet.
+/// Writes what was seen beside the records, but for blocked threads of which it would say nothing new, or that are not
+/// the program's yet.
 fn tell(event: &Event, assembler: &mut Assembler, sink: &mut Watched) -> io::Result<()> {
     if let What::Blocked(found) = &event.what
         && !(assembler.is_ours(event.tid.0) && sink.watch.is_news(event.tid, found))

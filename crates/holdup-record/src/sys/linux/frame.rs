@@ -106,13 +106,7 @@ pub fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
     Ok((specs, ids))
 }
 
-pub fn header(
-    options: &Options,
-    session: &Session<Linux>,
-    outlook: &Outlook,
-    cpus: &[u16],
-    pid: u32,
-) -> Header {
+pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cpus: &[u16], pid: u32) -> Header {
     let command = match &options.target {
         Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         Target::Process(_) => Vec::new(),

@@ -1,5 +1,5 @@
-//! The numbers of tracepoints by their names: from tracefs, where it can be read; else by trial ([`probe`](super::probe)),
-//! remembered for the kernel at hand.
+//! The numbers of tracepoints by their names: from tracefs, where it can be read; else by trial
+//! ([`probe`](super::probe)), remembered for the kernel at hand.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,8 +11,9 @@ use std::{env, fs, io};
 
 use super::probe::{self, Held};
 
-/// Numbers of tracepoints. Keep it until the recording is over: a process of its own keeps the tracepoints open with it, so that
-/// the recorder closes its events quickly, and closes them only after it is dropped, which stalls whoever opens one.
+/// Numbers of tracepoints. Keep it until the recording is over: a process of its own keeps the tracepoints open with
+/// it, so that the recorder closes its events quickly, and closes them only after it is dropped, which stalls whoever
+/// opens one.
 #[derive(Debug, Default)]
 pub struct Ids {
     ids: BTreeMap<String, u32>,
@@ -31,8 +32,8 @@ enum Source {
 }
 
 impl Ids {
-    /// The number of a tracepoint, by its name without its group: `sys_enter_futex`, `sched_switch`. `None` if this kernel has
-    /// no such tracepoint, or if this user cannot learn its number.
+    /// The number of a tracepoint, by its name without its group: `sys_enter_futex`, `sched_switch`. `None` if this
+    /// kernel has no such tracepoint, or if this user cannot learn its number.
     pub fn get(&self, name: &str) -> Option<u32> {
         self.ids.get(name).copied()
     }
@@ -42,14 +43,16 @@ impl Ids {
 pub const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// No tracepoint that is wanted here has had a higher number on any kernel seen (2,325 on 6.18 with few modules).
 const HIGHEST: u32 = 6000;
-/// How far from each other the tracepoints of the scheduler and those of its system calls are: they come from the same source files.
+/// How far from each other the tracepoints of the scheduler and those of its system calls are: they come from the same
+/// source files.
 const NEAR: u32 = 96;
 
-/// Finds the numbers of the `wanted` tracepoints: system calls as `sys_enter_NAME` and `sys_exit_NAME`, `sys_enter` and `sys_exit`
-/// for all of them, and `sched_switch` and `sched_waking`, which need rights. What this kernel does not have, or this user cannot learn, is absent.
+/// Finds the numbers of the `wanted` tracepoints: system calls as `sys_enter_NAME` and `sys_exit_NAME`, `sys_enter` and
+/// `sys_exit` for all of them, and `sched_switch` and `sched_waking`, which need rights. What this kernel does not
+/// have, or this user cannot learn, is absent.
 ///
-/// Where tracefs cannot be read, this takes some milliseconds (tens at the first time on a kernel), and leaves a process behind
-/// for some seconds that closes what was tried.
+/// Where tracefs cannot be read, this takes some milliseconds (tens at the first time on a kernel), and leaves a
+/// process behind for some seconds that closes what was tried.
 ///
 /// # Errors
 /// The kernel does not let this user open any event.
@@ -98,9 +101,9 @@ fn from_tracefs(root: &Path, wanted: &[&str]) -> Option<BTreeMap<String, u32>> {
         name if name.starts_with("sys_") => "syscalls",
         _ => "sched",
     };
-    let ids = wanted.iter().filter_map(|name| {
-        Some((name.to_string(), read_id(&events.join(group(name)).join(name).join("id"))?))
-    });
+    let ids = wanted
+        .iter()
+        .filter_map(|name| Some((name.to_string(), read_id(&events.join(group(name)).join(name).join("id"))?)));
     Some(ids.collect())
 }
 
@@ -137,7 +140,8 @@ fn probed(candidates: &[u32]) -> io::Result<(BTreeMap<String, u32>, Held)> {
 /// The tracepoints of the scheduler that can be found.
 const SCHEDULER: [&str; 2] = ["sched_switch", "sched_waking"];
 
-/// Tries the scheduler's tracepoints that are remembered, or all near the system calls of the scheduler; whether that gave news.
+/// Tries the scheduler's tracepoints that are remembered, or all near the system calls of the scheduler; whether that
+/// gave news.
 fn add_scheduler(known: &mut BTreeMap<String, u32>, held: &mut Held) -> bool {
     let remembered = SCHEDULER.map(|name| known.remove(name).filter(|id| *id != ABSENT));
     let near = match known.get("sys_enter_sched_yield") {
@@ -179,16 +183,13 @@ fn cache_file(folder: &Option<PathBuf>) -> Option<PathBuf> {
 
 /// FNV-1a: a name for a file, that stays the same in all versions of holdup.
 fn hash(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// Puts the file in place whole, or not at all.
 fn store(path: &Path, known: &BTreeMap<String, u32>) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
-    let owner =
-        folder.ancestors().find_map(|folder| fs::metadata(folder).ok()).ok_or(io::ErrorKind::NotFound)?;
+    let owner = folder.ancestors().find_map(|folder| fs::metadata(folder).ok()).ok_or(io::ErrorKind::NotFound)?;
     // SAFETY: asks for a number.
     if owner.uid() != unsafe { libc::geteuid() } {
         // With sudo, HOME can be that of another user, who could then not write to a folder made here.
@@ -216,10 +217,8 @@ fn text_of(known: &BTreeMap<String, u32>) -> String {
 /// `None` unless every line is as [`text_of`] writes it.
 fn parse(bytes: &[u8]) -> Option<BTreeMap<String, u32>> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let lines: Option<Vec<(&str, u32)>> = text
-        .lines()
-        .map(|line| line.split_once(' ').and_then(|(name, id)| Some((name, id.parse().ok()?))))
-        .collect();
+    let lines: Option<Vec<(&str, u32)>> =
+        text.lines().map(|line| line.split_once(' ').and_then(|(name, id)| Some((name, id.parse().ok()?)))).collect();
     let mut lines = lines?;
     let known: BTreeMap<String, u32> = match lines.pop()? {
         ("end", count) if count as usize == lines.len() => {
@@ -238,8 +237,8 @@ mod tests {
 
     /// The number by trial, or `None` with a word on stderr where this machine forbids it.
     fn tried(cache: Option<&Path>) -> Option<(Ids, Source)> {
-        // Trying all leaves a process behind that closes for half a minute, which slows down other tests: where the numbers
-        // can be known, only those around them are tried.
+        // Trying all leaves a process behind that closes for half a minute, which slows down other tests: where the
+        // numbers can be known, only those around them are tried.
         let truth = TRACEFS.iter().find_map(|root| from_tracefs(Path::new(root), WANTED));
         let candidates = truth.map_or(1..HIGHEST, |ids| {
             let futex = ids["sys_exit_futex"];
@@ -289,8 +288,7 @@ mod tests {
             fs::write(folder.join("id"), format!("{id}\n")).unwrap();
         }
         let (ids, source) =
-            find_in(&["sys_enter_futex", "sched_switch", "sched_waking"], &[root.path()], None, 1..2)
-                .unwrap();
+            find_in(&["sys_enter_futex", "sched_switch", "sched_waking"], &[root.path()], None, 1..2).unwrap();
         assert_eq!((ids.get("sys_enter_futex"), ids.get("sched_switch")), (Some(522), Some(372)));
         assert_eq!((ids.get("sched_waking"), source), (None, Source::Tracefs));
     }
@@ -303,8 +301,7 @@ mod tests {
         for end in 0..text.len() - 1 {
             assert_eq!(parse(&text.as_bytes()[..end]), None, "{end}");
         }
-        for foreign in
-            [&b"\xff\xfe"[..], b"", b"end 0 0", b"a 99999999\nend 1\n", b"a 70000\nend 1\n", b"a b\nend 1\n"]
+        for foreign in [&b"\xff\xfe"[..], b"", b"end 0 0", b"a 99999999\nend 1\n", b"a 70000\nend 1\n", b"a b\nend 1\n"]
         {
             assert_eq!(parse(foreign), None);
         }

@@ -1,8 +1,8 @@
-//! Looks at the target's threads from outside, again and again: in which call one is blocked, and on which file. It is the only
-//! way for an ordinary user to know what a thread waits for that is in none of the calls that have an event.
+//! Looks at the target's threads from outside, again and again: in which call one is blocked, and on which file. It is
+//! the only way for an ordinary user to know what a thread waits for that is in none of the calls that have an event.
 //!
-//! Reading needs the right to trace the process, which children grant and others may not; without it nothing is seen, and nothing
-//! else changes.
+//! Reading needs the right to trace the process, which children grant and others may not; without it nothing is seen,
+//! and nothing else changes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -57,8 +57,8 @@ impl<P: Proc> Looks<P> {
         Looks { proc, grade, turns, refused, last_ns: 0, credit_ns: SAVED_NS }
     }
 
-    /// Looks at threads of these processes as long as there is CPU time for it. Gives those that were blocked to `see`, each at
-    /// once, so that none comes late.
+    /// Looks at threads of these processes as long as there is CPU time for it. Gives those that were blocked to `see`,
+    /// each at once, so that none comes late.
     pub fn look(&mut self, pids: &[u32], see: &mut impl FnMut(Event)) {
         let (now_ns, mut used_ns) = (self.proc.now_ns(), self.proc.cpu_ns());
         let earned_ns = (now_ns.saturating_sub(self.last_ns) / ONE_IN).min(SAVED_NS as u64) as i64;
@@ -74,8 +74,8 @@ impl<P: Proc> Looks<P> {
         while self.credit_ns > 0
             && let Some((pid, tid)) = self.turns.pop_front()
         {
-            // What is found is told of the moment before it was looked for: a thread that has just left the CPU is told of at its
-            // next look, and not of one that runs.
+            // What is found is told of the moment before it was looked for: a thread that has just left the CPU is told
+            // of at its next look, and not of one that runs.
             let time_ns = self.proc.now_ns();
             if let Some(found) = self.look_at(pid, tid) {
                 see(Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what: What::Blocked(Box::new(found)) });
@@ -320,8 +320,7 @@ mod tests {
             let found = seen(&mut Looks::new(&fake, grade), &[5]).pop();
             found.map(|(_, found)| found.file.map(String::from))
         };
-        let (poll, fsync) =
-            ("7 0x3 0x2 0x3 0x0 0x0 0x0 0x7ffd 0x7f12", "74 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffd 0x7f12");
+        let (poll, fsync) = ("7 0x3 0x2 0x3 0x0 0x0 0x0 0x7ffd 0x7f12", "74 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffd 0x7f12");
         assert_eq!(looked(poll, EVENTS), None);
         assert_eq!(looked(poll, Grade { calls: false, ..EVENTS }), Some(None));
         assert_eq!(looked(fsync, EVENTS), Some(Some("/data/log".to_owned())));

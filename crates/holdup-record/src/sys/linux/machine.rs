@@ -42,16 +42,15 @@ pub fn timeval_ns(time: libc::timeval) -> u64 {
 pub fn poll(descriptors: &[i32], timeout: Duration) -> Vec<bool> {
     let mut polled: Vec<libc::pollfd> =
         descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-    let timeout =
-        libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: timeout.subsec_nanos().into() };
+    let timeout = libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: the array has as many entries as is said; an interrupted call leaves them zero.
-    let ready = unsafe {
-        libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const timeout, std::ptr::null())
-    };
+    let ready =
+        unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const timeout, std::ptr::null()) };
     polled.iter().map(|one| ready > 0 && one.revents != 0).collect()
 }
 
-/// Whether the recorder knows threads by the numbers that the whole machine knows them by, which the scheduler's tracepoints tell.
+/// Whether the recorder knows threads by the numbers that the whole machine knows them by, which the scheduler's
+/// tracepoints tell.
 pub fn in_first_pid_namespace() -> bool {
     // The number of the first namespace's file is the same on every Linux (PROC_PID_INIT_INO).
     const FIRST: &str = "pid:[4026531836]";
@@ -91,8 +90,8 @@ pub fn raise_open_files() -> u64 {
     limit.rlim_cur
 }
 
-/// Lets the calling thread be served soon when a ring fills: a short slice, which anybody may ask for (Linux 6.12). No better nice
-/// value, even where it is allowed: the recorder would take the CPU of the program that it records.
+/// Lets the calling thread be served soon when a ring fills: a short slice, which anybody may ask for (Linux 6.12). No
+/// better nice value, even where it is allowed: the recorder would take the CPU of the program that it records.
 pub fn hurry() {
     const SHORTEST_SLICE_NS: u64 = 100_000;
     // The kernel's struct sched_attr in its first version.
@@ -110,8 +109,8 @@ pub fn hurry() {
     }
     let size = size_of::<Attr>() as u32;
     let attr = Attr { size, nice: nice(), runtime: SHORTEST_SLICE_NS, ..Attr::default() };
-    // SAFETY: the kernel reads `size` bytes of the structure, which is laid out as it expects. A kernel that does not know slices may
-    // refuse, which changes nothing.
+    // SAFETY: the kernel reads `size` bytes of the structure, which is laid out as it expects. A kernel that does not
+    // know slices may refuse, which changes nothing.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
 }
 

@@ -1,8 +1,8 @@
 //! Records of all CPUs in one order of time.
 //!
-//! Each CPU's records come nearly in order (an interrupt may write between another record's time stamp and its place); those of
-//! different CPUs are unrelated until they are merged. What may still be preceded by a record that was not drained yet is held
-//! back: the caller says up to which time all CPUs are known.
+//! Each CPU's records come nearly in order (an interrupt may write between another record's time stamp and its place);
+//! those of different CPUs are unrelated until they are merged. What may still be preceded by a record that was not
+//! drained yet is held back: the caller says up to which time all CPUs are known.
 
 use super::decode;
 
@@ -46,11 +46,7 @@ impl Merge {
     ///
     /// # Errors
     /// The first error of `sink`; what was not given away stays.
-    pub fn drain<E>(
-        &mut self,
-        time_ns: u64,
-        mut sink: impl FnMut(usize, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn drain<E>(&mut self, time_ns: u64, mut sink: impl FnMut(usize, &[u8]) -> Result<(), E>) -> Result<(), E> {
         while let Some((cpu, until)) = self.run(time_ns) {
             let lane = &mut self.lanes[cpu];
             while let Some(place) = lane.index.get(lane.next).filter(|place| place.time_ns <= until) {
@@ -115,8 +111,7 @@ impl Lane {
     }
 
     fn insert(&mut self, place: Place) {
-        let later =
-            self.index[self.next..].iter().rev().take_while(|other| other.time_ns > place.time_ns).count();
+        let later = self.index[self.next..].iter().rev().take_while(|other| other.time_ns > place.time_ns).count();
         self.index.insert(self.index.len() - later, place);
     }
 
@@ -198,11 +193,7 @@ mod tests {
         let mut merge = Merge::new(1);
         add(&mut merge, 0, &[1, 2, 3]);
         assert_eq!(
-            merge.drain(u64::MAX, |_, record| if decode::time_ns(record) == 2 {
-                Err("full")
-            } else {
-                Ok(())
-            }),
+            merge.drain(u64::MAX, |_, record| if decode::time_ns(record) == 2 { Err("full") } else { Ok(()) }),
             Err("full")
         );
         assert_eq!(drained(&mut merge, u64::MAX), [(0, 3)]);

@@ -1,4 +1,5 @@
-//! The funnel to perf_event_open and its ioctls: everything that can fail goes through [`Kernel`], so that a test can let it fail.
+//! The funnel to perf_event_open and its ioctls: everything that can fail goes through [`Kernel`], so that a test can
+//! let it fail.
 
 use std::ffi::CString;
 use std::io;
@@ -40,7 +41,8 @@ pub struct Linux;
 impl Kernel for Linux {
     fn open(&self, attr: &Attr, pid: u32, cpu: u16) -> io::Result<OwnedFd> {
         let mut attr = *attr;
-        // SAFETY: the kernel reads `size` bytes of the attribute, which is whole and its own here, and may write to its size.
+        // SAFETY: the kernel reads `size` bytes of the attribute, which is whole and its own here, and may write to its
+        // size.
         let fd = unsafe {
             perf::perf_event_open(
                 &raw mut attr,

@@ -51,8 +51,9 @@ pub enum Source {
 pub enum Begin {
     /// When the thread executes a program.
     OnExec,
-    /// Switches, births and deaths at once, so that no thread escapes; all else when [`enable`](super::session::Session::enable)
-    /// is called: rings need not hold what threads do while the next ones are attached to.
+    /// Switches, births and deaths at once, so that no thread escapes; all else when
+    /// [`enable`](super::session::Session::enable) is called: rings need not hold what threads do while the next ones
+    /// are attached to.
     Later,
 }
 
@@ -68,10 +69,10 @@ pub struct Manner {
 }
 
 /// How this machine numbers system calls. Only x86-64 is recorded so far.
-const NUMBERING: Numbering =
-    if cfg!(target_arch = "x86_64") { Numbering::X86_64 } else { Numbering::Unknown };
+const NUMBERING: Numbering = if cfg!(target_arch = "x86_64") { Numbering::X86_64 } else { Numbering::Unknown };
 
-/// The calls that have an event each where the shared one is not allowed (it counts as one of the kernel): the usual ones.
+/// The calls that have an event each where the shared one is not allowed (it counts as one of the kernel): the usual
+/// ones.
 fn calls_of_users() -> impl Iterator<Item = &'static BlockingCall> {
     BLOCKING_CALLS.iter().filter(|call| call.is_usual && call.number(NUMBERING).is_some())
 }
@@ -82,26 +83,20 @@ const ANY_CALL: &str = "sys_enter";
 
 /// The tracepoints that a plan can use.
 pub fn tracepoints() -> Vec<&'static str> {
-    FUTEX
-        .into_iter()
-        .chain(SCHEDULER)
-        .chain([ANY_CALL])
-        .chain(calls_of_users().map(|call| call.tracepoint))
-        .collect()
+    FUTEX.into_iter().chain(SCHEDULER).chain([ANY_CALL]).chain(calls_of_users().map(|call| call.tracepoint)).collect()
 }
 
 /// Whether a recording that has all these events shows every such call, whatever the rights.
 pub fn has_event(nr: CallNumber, futexes: bool, calls: bool) -> bool {
-    (futexes && NUMBERING.futex() == Some(nr))
-        || (calls && NUMBERING.blocking(nr).is_some_and(|call| call.is_usual))
+    (futexes && NUMBERING.futex() == Some(nr)) || (calls && NUMBERING.blocking(nr).is_some_and(|call| call.is_usual))
 }
 
-/// One in so many futex calls that return 0 is recorded: nearly all are waits that were woken, of which the switches tell; the
-/// others are wakes that woke nobody, whose number can be estimated.
+/// One in so many futex calls that return 0 is recorded: nearly all are waits that were woken, of which the switches
+/// tell; the others are wakes that woke nobody, whose number can be estimated.
 pub const ZERO_PERIOD: u32 = 16;
 
-/// All events of a recording, where `id` knows the tracepoints' numbers. `foreign_numbers`: the recorder knows threads by other
-/// numbers than the scheduler's tracepoints do.
+/// All events of a recording, where `id` knows the tracepoints' numbers. `foreign_numbers`: the recorder knows threads
+/// by other numbers than the scheduler's tracepoints do.
 pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Option<u64>) -> Vec<Spec> {
     let rights = options.detail == Detail::Allowed;
     let mut specs = vec![software(Kind::Side, perf::PERF_COUNT_SW_DUMMY, Need::Essential)];
@@ -142,20 +137,17 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
 
 /// The filter that lets calls pass that block by their nature.
 ///
-/// Where the rights allow it, one event of the tracepoint that all calls share sees them, and not one for each: at every switch,
-/// Linux looks at every event that a thread has, for as many CPUs as there are. With two CPUs, one event for each of eleven calls
-/// costs 0.7 us per switch; the shared one costs 0.1 us at every call that the program makes.
+/// Where the rights allow it, one event of the tracepoint that all calls share sees them, and not one for each: at
+/// every switch, Linux looks at every event that a thread has, for as many CPUs as there are. With two CPUs, one event
+/// for each of eleven calls costs 0.7 us per switch; the shared one costs 0.1 us at every call that the program makes.
 fn of_calls() -> String {
-    let calls: Vec<String> = BLOCKING_CALLS
-        .iter()
-        .filter_map(|call| Some(format!("id == {}", call.number(NUMBERING)?.0)))
-        .collect();
+    let calls: Vec<String> =
+        BLOCKING_CALLS.iter().filter_map(|call| Some(format!("id == {}", call.number(NUMBERING)?.0))).collect();
     calls.join(" || ")
 }
 
 fn futex(enter: u64, exit: u64) -> [Spec; 3] {
-    let filtered =
-        |kind, id, filter: &str| Spec { filter: Some(filter.into()), ..tracepoint(kind, id, Need::Wanted) };
+    let filtered = |kind, id, filter: &str| Spec { filter: Some(filter.into()), ..tracepoint(kind, id, Need::Wanted) };
     let zero = filtered(Kind::FutexZero, exit, "ret == 0");
     [
         filtered(Kind::FutexWait, enter, &waits()),
@@ -165,8 +157,8 @@ fn futex(enter: u64, exit: u64) -> [Spec; 3] {
     ]
 }
 
-/// The filter that lets futex operations that wait pass, and the one that hands a lock with priority inheritance over, which returns
-/// 0 like any. The commonest are asked for first: wakes, which fail, then waits.
+/// The filter that lets futex operations that wait pass, and the one that hands a lock with priority inheritance over,
+/// which returns 0 like any. The commonest are asked for first: wakes, which fail, then waits.
 fn waits() -> String {
     use holdup_trace::FutexOp;
     const FLAGS: [u32; 4] = [128, 0, 128 | 256, 256];
@@ -256,8 +248,7 @@ impl Spec {
 /// What all events of a recording have alike: the frame of their records, and the clock.
 fn base() -> Attr {
     let mut attr = Attr { size: size_of::<Attr>() as u32, ..Attr::default() };
-    attr.sample_type =
-        u64::from(perf::PERF_SAMPLE_IDENTIFIER | perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME);
+    attr.sample_type = u64::from(perf::PERF_SAMPLE_IDENTIFIER | perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME);
     attr.set_sample_id_all(1);
     attr.set_use_clockid(1);
     attr.clockid = libc::CLOCK_MONOTONIC;
@@ -266,7 +257,8 @@ fn base() -> Attr {
     attr
 }
 
-/// The event of the recorder itself that a CPU's ring belongs to. It wakes the recorder when so many bytes are in the ring.
+/// The event of the recorder itself that a CPU's ring belongs to. It wakes the recorder when so many bytes are in the
+/// ring.
 pub fn ring_owner(watermark: u32) -> Attr {
     let mut attr = base();
     attr.type_ = perf::PERF_TYPE_SOFTWARE;

@@ -1,17 +1,18 @@
 //! Learns tracepoint numbers by trying: opens candidates on itself, makes system calls, and looks who saw them.
 //!
-//! The number of a tracepoint stands in tracefs, which only root can read; using the tracepoints of system calls needs no right
-//! at all. So a probe opens every number that the kernel lets it open (at perf_event_paranoid 2: just those of system calls), all
-//! writing into one ring, makes each wanted call once in a form that does nothing, and reads the records: each names its own
-//! tracepoint (`common_type`) and the call (`nr`), and entering comes before leaving.
+//! The number of a tracepoint stands in tracefs, which only root can read; using the tracepoints of system calls needs
+//! no right at all. So a probe opens every number that the kernel lets it open (at perf_event_paranoid 2: just those of
+//! system calls), all writing into one ring, makes each wanted call once in a form that does nothing, and reads the
+//! records: each names its own tracepoint (`common_type`) and the call (`nr`), and entering comes before leaving.
 //!
-//! Opening takes microseconds, closing tens of milliseconds each (the kernel waits until no CPU can still be in the tracepoint,
-//! and lets nobody open one meanwhile: not even a thread that is born with inherited events). So the probe runs in a grandchild
-//! that nobody waits for: it answers through a pipe, keeps all open until its [`Held`] is dropped or its parent ends, and closes
-//! while it exits. That also makes closing quick for the recorder: it is never the last who closes.
+//! Opening takes microseconds, closing tens of milliseconds each (the kernel waits until no CPU can still be in the
+//! tracepoint, and lets nobody open one meanwhile: not even a thread that is born with inherited events). So the probe
+//! runs in a grandchild that nobody waits for: it answers through a pipe, keeps all open until its [`Held`] is dropped
+//! or its parent ends, and closes while it exits. That also makes closing quick for the recorder: it is never the last
+//! who closes.
 //!
-//! The grandchild holds nothing else of its parents open. It is forked from a process that may have threads: until it exits, it
-//! only makes system calls, and neither allocates nor locks.
+//! The grandchild holds nothing else of its parents open. It is forked from a process that may have threads: until it
+//! exits, it only makes system calls, and neither allocates nor locks.
 
 use std::io::{self, Read as _};
 use std::mem::{self, MaybeUninit};
@@ -116,7 +117,8 @@ pub fn syscalls(candidates: &[u32]) -> io::Result<(Vec<Pair>, Held)> {
                 found.push(pair);
             }
         }
-        // A limit on open files ended this batch early. The next begins a little before: the two of a pair are neighbours.
+        // A limit on open files ended this batch early. The next begins a little before: the two of a pair are
+        // neighbours.
         let done = *done as usize;
         if done >= rest.len() || found.len() == PAIRS || done <= OVERLAP {
             break;
@@ -176,12 +178,14 @@ const GAP: u32 = 300;
 /// Words of an answer.
 const ANSWER: usize = 256;
 
-/// Runs `work` in a grandchild and gives the words that it leaves in its buffer; `work` returns how many, or an error number.
+/// Runs `work` in a grandchild and gives the words that it leaves in its buffer; `work` returns how many, or an error
+/// number.
 fn answer_of_grandchild(work: impl Fn(&mut [u32]) -> Result<usize, i32>) -> io::Result<(Vec<u32>, Held)> {
     let mut room = vec![0_u32; 1 + ANSWER];
     let (reader, writer) = pipe()?;
     let (watch, alive) = pipe()?;
-    // SAFETY: fork itself has no precondition; the child only calls functions that are safe after a fork (see the module).
+    // SAFETY: fork itself has no precondition; the child only calls functions that are safe after a fork (see the
+    // module).
     let child = unsafe { libc::fork() };
     if child < 0 {
         return Err(io::Error::last_os_error());
@@ -205,8 +209,7 @@ fn answer_of_grandchild(work: impl Fn(&mut [u32]) -> Result<usize, i32>) -> io::
     wait_for(child);
     let mut bytes = Vec::with_capacity(4 * (1 + ANSWER));
     File::from(reader).read_to_end(&mut bytes)?;
-    let mut words =
-        bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let mut words = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
     match words.next() {
         Some(0) => Ok((words.collect(), Held(vec![alive]))),
         Some(errno) => Err(io::Error::from_raw_os_error(errno as i32)),
@@ -231,17 +234,17 @@ fn wait_for(child: libc::pid_t) {
     {}
 }
 
-/// Lets go of everything of the parents but these two, so that a lingering grandchild holds up no pipe and no folder. Gives their
-/// new numbers.
+/// Lets go of everything of the parents but these two, so that a lingering grandchild holds up no pipe and no folder.
+/// Gives their new numbers.
 fn detach(watch: RawFd, writer: RawFd) -> (RawFd, RawFd) {
     // Above the numbers that they are moved to, so that neither overwrites the other.
     const APART: c_int = 10;
-    // SAFETY: system calls on numbers; descriptors of the parent are closed in this process only, and not used in it again.
+    // SAFETY: system calls on numbers; descriptors of the parent are closed in this process only, and not used in it
+    // again.
     unsafe {
         libc::setsid();
         libc::chdir(c"/".as_ptr());
-        let (watch, writer) =
-            (libc::fcntl(watch, libc::F_DUPFD, APART), libc::fcntl(writer, libc::F_DUPFD, APART));
+        let (watch, writer) = (libc::fcntl(watch, libc::F_DUPFD, APART), libc::fcntl(writer, libc::F_DUPFD, APART));
         libc::dup2(watch, 0);
         libc::dup2(writer, 1);
         if libc::syscall(libc::SYS_close_range, 2, u32::MAX, 0) != 0 {
@@ -358,8 +361,7 @@ fn paranoid() -> i32 {
     let mut text = [0_u8; 16];
     // SAFETY: a read-only file is opened, read into a buffer of the given length, and closed.
     let len = unsafe {
-        let fd =
-            libc::open(c"/proc/sys/kernel/perf_event_paranoid".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let fd = libc::open(c"/proc/sys/kernel/perf_event_paranoid".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         let len = libc::read(fd, text.as_mut_ptr().cast(), text.len());
         libc::close(fd);
         len
@@ -379,8 +381,8 @@ fn drop_capabilities() {
 /// A ring of this thread's events.
 struct Ring {
     leader: c_int,
-    /// Whether the events are one group, which the kernel switches at once, and not each against all others. But when one member
-    /// gives too many records, the kernel stops all of them.
+    /// Whether the events are one group, which the kernel switches at once, and not each against all others. But when
+    /// one member gives too many records, the kernel stops all of them.
     grouped: bool,
     base: *mut u8,
     page: usize,
@@ -402,7 +404,8 @@ impl Ring {
         Ok(Ring { leader, grouped, base: base.cast(), page })
     }
 
-    /// Opens a tracepoint that writes into the ring, while the ring is on. Its descriptor stays open until the process ends.
+    /// Opens a tracepoint that writes into the ring, while the ring is on. Its descriptor stays open until the process
+    /// ends.
     fn add(&self, id: u32, only_user: bool) -> Result<c_int, i32> {
         let mut attr = attr_of(b::PERF_TYPE_TRACEPOINT, u64::from(id), only_user);
         attr.__bindgen_anon_1.sample_period = 1;
@@ -475,10 +478,7 @@ impl Ring {
                         || ring_bell(pipe),
                         |raw| {
                             // comm, pid, prio, target_cpu; `sched_wakeup` looks alike and comes after.
-                            if found.waking.is_none()
-                                && raw.len() >= 36
-                                && raw.get(8..24) == Some(&SLEEPER[..])
-                            {
+                            if found.waking.is_none() && raw.len() >= 36 && raw.get(8..24) == Some(&SLEEPER[..]) {
                                 found.waking = id_of(raw);
                             }
                         },
@@ -505,7 +505,8 @@ impl Ring {
     /// Runs `work` while a process named [`SLEEPER`] waits for a byte in the pipe.
     fn with_sleeper(&self, work: impl FnOnce(c_int)) {
         let mut pipe = [0; 2];
-        // SAFETY: plain system calls on numbers and on memory that lives through them; the child makes nothing but system calls.
+        // SAFETY: plain system calls on numbers and on memory that lives through them; the child makes nothing but
+        // system calls.
         let child = unsafe {
             libc::prctl(libc::PR_SET_NAME, SLEEPER.as_ptr());
             if libc::pipe(pipe.as_mut_ptr()) < 0 {
@@ -533,7 +534,8 @@ impl Ring {
     }
 
     fn switch(&self, on: bool) {
-        // SAFETY: the leader is an event; the other way switches all events that this thread made. No memory is involved.
+        // SAFETY: the leader is an event; the other way switches all events that this thread made. No memory is
+        // involved.
         unsafe {
             match (self.grouped, on) {
                 (true, true) => perf::ioctls::ENABLE(self.leader, 0),
@@ -622,7 +624,8 @@ impl Opened {
     fn silence(&mut self) {
         for (_, fd, seen) in &mut self.events[..self.len] {
             if *seen > NOISE {
-                // SAFETY: the descriptor is an event of this process. The ring's switch turns the event on again, but nowhere to write.
+                // SAFETY: the descriptor is an event of this process. The ring's switch turns the event on again, but
+                // nowhere to write.
                 unsafe { perf::ioctls::SET_OUTPUT(*fd, -1) };
             }
             *seen = 0;

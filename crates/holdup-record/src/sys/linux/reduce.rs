@@ -120,7 +120,8 @@ fn chain(sample: &Sample<'_>, space: &mut Space, stack: &mut Stack) {
     }
 }
 
-/// Follows the frame pointers through a copy of the stack, as the kernel does through the stack itself. `base` is where it begins.
+/// Follows the frame pointers through a copy of the stack, as the kernel does through the stack itself. `base` is where
+/// it begins.
 fn walk(stack: Words<'_>, fp: u64, base: u64, space: &mut Space, chain: &mut Vec<u64>) {
     let mut fp = fp.wrapping_sub(base);
     while fp.is_multiple_of(8) && fp < 8 * stack.len() as u64 {
@@ -179,8 +180,7 @@ mod tests {
         }
         let body = body.u64(2).u64(fp).u64(SP).u64(CODE + 0x10).u64(words.len() as u64 * 8);
         let body = words.iter().fold(body, |body, word| body.u64(*word)).u64(words.len() as u64 * 8);
-        let shape =
-            Shape { chain: !chain.is_empty(), registers, stack: !words.is_empty(), ..Shape::default() };
+        let shape = Shape { chain: !chain.is_empty(), registers, stack: !words.is_empty(), ..Shape::default() };
         let mut stack = Stack::default();
         assert!(reduce(&Sample::read(&body.0, shape).unwrap(), &mut space(), &mut stack));
         stack
@@ -189,8 +189,7 @@ mod tests {
     #[test]
     fn only_words_that_point_into_code_or_the_stack_are_kept() {
         let secret = 0x1234_5678_9abc;
-        let stack =
-            reduced(&[], 0, &[secret, CODE + 0x20, SP + 0x40, 3, u64::MAX, CODE + 0x10_1fff, SP + 8, secret]);
+        let stack = reduced(&[], 0, &[secret, CODE + 0x20, SP + 0x40, 3, u64::MAX, CODE + 0x10_1fff, SP + 8, secret]);
         let kept = [(1, Word::Code(CODE + 0x20)), (2, Word::Stack(0x40)), (5, Word::Code(CODE + 0x10_1fff))];
         assert_eq!(stack.words, kept, "nothing behind the last return address");
         assert_eq!(stack.depth, 8);
@@ -226,16 +225,7 @@ mod tests {
     #[test]
     fn a_chain_is_divided_at_its_markers_and_ends_where_it_leaves_code() {
         let kernel = 0xffff_ffff_8100_0000;
-        let chain = [
-            context::KERNEL,
-            kernel,
-            kernel + 5,
-            context::USER,
-            CODE + 1,
-            CODE + 0x10_0001,
-            0x1234,
-            CODE + 2,
-        ];
+        let chain = [context::KERNEL, kernel, kernel + 5, context::USER, CODE + 1, CODE + 0x10_0001, 0x1234, CODE + 2];
         let stack = reduced(&chain, 0, &[]);
         assert_eq!(stack.kernel, [kernel, kernel + 5]);
         assert_eq!(stack.user, [CODE + 1, CODE + 0x10_0001]);
@@ -248,9 +238,7 @@ mod tests {
             space.map(start, len);
         }
         assert_eq!(space.ranges, [(0x1000, 0x5800)]);
-        assert!(
-            space.is_code(0x1000) && space.is_code(0x4fff) && !space.is_code(0xfff) && !space.is_code(0x6000)
-        );
+        assert!(space.is_code(0x1000) && space.is_code(0x4fff) && !space.is_code(0xfff) && !space.is_code(0x6000));
     }
 
     #[test]

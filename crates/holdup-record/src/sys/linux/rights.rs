@@ -26,8 +26,7 @@ pub fn probe() -> Option<Probe> {
         capabilities: hexadecimal(&status, "CapEff:"),
         bounding: hexadecimal(&status, "CapBnd:"),
         user_namespace: fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| is_mapped(&map)),
-        pid_namespace: fs::read_link("/proc/self/ns/pid")
-            .is_ok_and(|name| name != Path::new("pid:[4026531836]")),
+        pid_namespace: fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name != Path::new("pid:[4026531836]")),
         container: container(),
         filtered: field(&status, "Seccomp:").is_some_and(|mode| mode == "2"),
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),

@@ -1,7 +1,8 @@
 //! A ring that the kernel fills and the recorder empties.
 //!
 //! Protocol (linux/perf_event.h, perf_event_mmap_page):
-//! 1. The kernel writes records, then `data_head`. The reader loads `data_head` with acquire before it reads what is below.
+//! 1. The kernel writes records, then `data_head`. The reader loads `data_head` with acquire before it reads what is
+//!    below.
 //! 2. The reader stores `data_tail` with release after it has read; the kernel never writes above `data_tail` + size.
 
 use std::io;
@@ -52,8 +53,8 @@ impl Ring {
         let count = (head.wrapping_sub(tail) as usize).min(self.size);
         let at = tail as usize & (self.size - 1);
         let first = count.min(self.size - at);
-        // SAFETY: both parts lie within the `size` bytes behind the first page, which are mapped as long as the ring lives; the
-        // kernel does not write between tail and head (rule 2), and what it wrote there is seen (rule 1).
+        // SAFETY: both parts lie within the `size` bytes behind the first page, which are mapped as long as the ring
+        // lives; the kernel does not write between tail and head (rule 2), and what it wrote there is seen (rule 1).
         let parts = unsafe {
             let data = self.base.as_ptr().add(self.page);
             [std::slice::from_raw_parts(data.add(at), first), std::slice::from_raw_parts(data, count - first)]
@@ -63,7 +64,8 @@ impl Ring {
     }
 
     fn head(&self) -> &AtomicU64 {
-        // SAFETY: the field is inside the first mapped page, aligned, and shared with the kernel only by atomic accesses.
+        // SAFETY: the field is inside the first mapped page, aligned, and shared with the kernel only by atomic
+        // accesses.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.base.as_ptr().cast::<Page>()).data_head) }
     }
 

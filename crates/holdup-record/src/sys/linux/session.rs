@@ -56,16 +56,15 @@ impl<K: Kernel> Session<K> {
         manner: Manner,
         buffer_kib: Option<u32>,
     ) -> Result<Self, OpenError> {
-        let wanted = buffer_kib
-            .map_or_else(|| default_pages(cpus.len()), |kib| (kib as usize / 4).max(1).next_power_of_two());
+        let wanted =
+            buffer_kib.map_or_else(|| default_pages(cpus.len()), |kib| (kib as usize / 4).max(1).next_power_of_two());
         let mut pages = wanted;
         let mut notes = Vec::new();
         let cpus = loop {
             match rings(&kernel, cpus, pages) {
                 Ok(cpus) => break cpus,
                 Err(OpenError::Call("mmap", error))
-                    if pages > PAGES_MIN
-                        && matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) =>
+                    if pages > PAGES_MIN && matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) =>
                 {
                     pages /= 2;
                 }
@@ -93,12 +92,7 @@ impl<K: Kernel> Session<K> {
         self.open_all(false, tid, know)
     }
 
-    fn open_all(
-        &mut self,
-        everybody: bool,
-        tid: u32,
-        know: &mut impl FnMut(u64, Kind),
-    ) -> Result<(), OpenError> {
+    fn open_all(&mut self, everybody: bool, tid: u32, know: &mut impl FnMut(u64, Kind)) -> Result<(), OpenError> {
         let mut done: Vec<(Kind, Source)> = Vec::new();
         while let Some(spec) = self
             .specs
@@ -156,25 +150,21 @@ impl<K: Kernel> Session<K> {
             if let Some(filter) = &spec.filter {
                 self.kernel.filter(fd.as_fd(), filter).map_err(failed("PERF_EVENT_IOC_SET_FILTER"))?;
             }
-            self.kernel
-                .redirect(fd.as_fd(), cpu.owner.as_fd())
-                .map_err(failed("PERF_EVENT_IOC_SET_OUTPUT"))?;
+            self.kernel.redirect(fd.as_fd(), cpu.owner.as_fd()).map_err(failed("PERF_EVENT_IOC_SET_OUTPUT"))?;
             let id = self.kernel.id(fd.as_fd()).map_err(failed("PERF_EVENT_IOC_ID"))?;
             Ok((spec.kind, id, fd))
         };
-        // A ring belongs to one CPU, and an event that threads to come inherit writes into the ring of its own CPU only.
+        // A ring belongs to one CPU, and an event that threads to come inherit writes into the ring of its own CPU
+        // only.
         self.cpus.iter().map(event).collect()
     }
 
     /// Gives up the events that are needed least, to have their descriptors; `false` if all that are left are needed.
     fn give_up_least(&mut self) -> bool {
-        let Some(least) =
-            self.specs.iter().map(|spec| spec.need).min().filter(|need| *need != Need::Essential)
-        else {
+        let Some(least) = self.specs.iter().map(|spec| spec.need).min().filter(|need| *need != Need::Essential) else {
             return false;
         };
-        let kinds: Vec<Kind> =
-            self.specs.iter().filter(|spec| spec.need == least).map(|spec| spec.kind).collect();
+        let kinds: Vec<Kind> = self.specs.iter().filter(|spec| spec.need == least).map(|spec| spec.kind).collect();
         let what = if least == Need::Extra { "blocking system calls" } else { "futex calls and samples" };
         self.note(format!("{what} are not recorded, because there are too few file descriptors for them"));
         kinds.into_iter().for_each(|kind| self.drop_kind(kind));
@@ -404,11 +394,7 @@ mod tests {
         let session = opened(&kernel).unwrap_or_else(|error| panic!("{error:?}"));
         // Every kind has an event for each CPU.
         assert_eq!((&session.notes, session.events.len()), (&Vec::new(), session.specs.len() * 2));
-        assert_eq!(
-            session.specs.iter().filter(|spec| spec.kind == Kind::Call).count(),
-            1,
-            "one for all calls"
-        );
+        assert_eq!(session.specs.iter().filter(|spec| spec.kind == Kind::Call).count(), 1, "one for all calls");
     }
 
     #[test]
@@ -477,7 +463,8 @@ mod tests {
     #[test]
     fn too_few_descriptors_cost_the_least_needed_first() {
         let kernel = Scripted { descriptors: Some(16), ..scripted() };
-        // Opens are counted and never given back here, so that in the end only what is essential fits, or not even that.
+        // Opens are counted and never given back here, so that in the end only what is essential fits, or not even
+        // that.
         match opened(&kernel) {
             Ok(session) => assert!(!session.has(|spec| spec.kind == Kind::Call)),
             Err(error) => panic!("{error:?}"),

@@ -1,4 +1,5 @@
-//! SIGTERM and SIGHUP end a recording as Ctrl-C does: its file is whole, and a command that was started gets the signal too.
+//! SIGTERM and SIGHUP end a recording as Ctrl-C does: its file is whole, and a command that was started gets the signal
+//! too.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -14,21 +15,20 @@ static HEARD: AtomicI32 = AtomicI32::new(0);
 /// What the command has not got yet; 0 for nothing.
 static TO_PASS_ON: AtomicI32 = AtomicI32::new(0);
 
-/// From now on these signals set `stop` (the first that is given here), but for those that are ignored, as SIGHUP is under nohup.
+/// From now on these signals set `stop` (the first that is given here), but for those that are ignored, as SIGHUP is
+/// under nohup.
 pub fn listen(stop: &'static AtomicBool) {
     if STOP.set(stop).is_err() {
         return;
     }
     for (signal, _) in SIGNALS {
-        // SAFETY: all-zero actions are valid and live as long as the calls; the handler only does what is allowed in one.
+        // SAFETY: all-zero actions are valid and live as long as the calls; the handler only does what is allowed in
+        // one.
         unsafe {
-            let (mut before, mut action): (libc::sigaction, libc::sigaction) =
-                (std::mem::zeroed(), std::mem::zeroed());
+            let (mut before, mut action): (libc::sigaction, libc::sigaction) = (std::mem::zeroed(), std::mem::zeroed());
             action.sa_sigaction = on_signal as *const () as libc::sighandler_t;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            if libc::sigaction(signal, std::ptr::null(), &raw mut before) == 0
-                && before.sa_sigaction != libc::SIG_IGN
-            {
+            if libc::sigaction(signal, std::ptr::null(), &raw mut before) == 0 && before.sa_sigaction != libc::SIG_IGN {
                 libc::sigaction(signal, &raw const action, std::ptr::null_mut());
             }
         }

@@ -1,6 +1,8 @@
-//! What /proc says about processes that run: threads, names, mappings, and what the kernel itself counted for each thread.
+//! What /proc says about processes that run: threads, names, mappings, and what the kernel itself counted for each
+//! thread.
 //!
-//! Reading is best effort: a thread that ends meanwhile is simply not there. All parsing is on text, apart from reading.
+//! Reading is best effort: a thread that ends meanwhile is simply not there. All parsing is on text, apart from
+//! reading.
 
 use std::fs;
 use std::time::Duration;
@@ -13,8 +15,7 @@ use super::machine;
 /// The threads of a process now, ascending; empty if it is gone.
 pub fn threads(pid: u32) -> Vec<u32> {
     let Ok(folder) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let mut tids: Vec<u32> =
-        folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    let mut tids: Vec<u32> = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     tids.sort_unstable();
     tids
 }
@@ -25,7 +26,8 @@ pub fn children(pid: u32) -> usize {
     threads(pid).into_iter().map(|tid| of_thread(tid).split_whitespace().count()).sum()
 }
 
-/// What is to be said of a process that was there before the recording: its threads, their names and usage, its mappings.
+/// What is to be said of a process that was there before the recording: its threads, their names and usage, its
+/// mappings.
 pub fn of_process(pid: u32, time_ns: u64) -> Vec<Event> {
     let event = |tid, what| Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what };
     let mut events = Vec::new();
@@ -53,8 +55,8 @@ pub fn usage_of(tid: u32) -> Option<ThreadUsage> {
     usage(&of("stat")?, &of("status")?, of("schedstat").as_deref(), tick())
 }
 
-/// The number by which a thread knows itself, in the innermost namespace of processes that it is in: what a lock of its has as
-/// owner. The same as `tid` outside of containers.
+/// The number by which a thread knows itself, in the innermost namespace of processes that it is in: what a lock of its
+/// has as owner. The same as `tid` outside of containers.
 pub fn inner_tid(tid: u32) -> Option<u32> {
     innermost(&read(&format!("/proc/{tid}/task/{tid}/status"))?)
 }
@@ -67,7 +69,8 @@ pub struct Usages {
 }
 
 impl Usages {
-    /// Threads that are looked at in one call, so that the recorder never stays away from its rings for long: some 10 ms.
+    /// Threads that are looked at in one call, so that the recorder never stays away from its rings for long: some 10
+    /// ms.
     const PORTION: usize = 256;
 
     /// Nothing was looked at yet.
@@ -75,18 +78,14 @@ impl Usages {
         Self::default()
     }
 
-    /// Looks at these threads, which should be all that live, and gives what has changed since they were looked at. Of very many,
-    /// each call takes its portion in turn.
+    /// Looks at these threads, which should be all that live, and gives what has changed since they were looked at. Of
+    /// very many, each call takes its portion in turn.
     pub fn sample(&mut self, alive: &[u32]) -> Vec<Event> {
         // Each has its own time: the watcher may have to wait for a CPU between two.
         self.sample_with(alive, |tid| Some((usage_of(tid)?, machine::now_ns())))
     }
 
-    fn sample_with(
-        &mut self,
-        alive: &[u32],
-        usage_of: impl Fn(u32) -> Option<(ThreadUsage, u64)>,
-    ) -> Vec<Event> {
+    fn sample_with(&mut self, alive: &[u32], usage_of: impl Fn(u32) -> Option<(ThreadUsage, u64)>) -> Vec<Event> {
         let mut events = Vec::new();
         let start = self.next.checked_rem(alive.len()).unwrap_or(0);
         for &tid in alive.iter().cycle().skip(start).take(alive.len().min(Self::PORTION)) {
@@ -113,7 +112,8 @@ fn tick() -> Duration {
     Duration::from_secs(1) / u32::try_from(per_second).ok().filter(|n| *n > 0).unwrap_or(100)
 }
 
-/// The executable mappings in the text of /proc/PID/maps. Anonymous ones are named `//anon`, as the kernel's own records do.
+/// The executable mappings in the text of /proc/PID/maps. Anonymous ones are named `//anon`, as the kernel's own
+/// records do.
 fn mappings(text: &str, pid: Pid) -> Vec<Mapping> {
     text.lines().filter_map(|line| mapping(line, pid)).collect()
 }
@@ -167,7 +167,8 @@ fn stat(text: &str) -> Option<Stat> {
     Some(Stat { user_ticks, kernel_ticks, priority })
 }
 
-/// The value of a line of /proc/TID/status. Names stand in the first line, with line ends written as `\n`, so no name can pretend.
+/// The value of a line of /proc/TID/status. Names stand in the first line, with line ends written as `\n`, so no name
+/// can pretend.
 fn status<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
 }
@@ -280,14 +281,8 @@ nonsense
     fn this_process_is_there() {
         let pid = std::process::id();
         let events = of_process(pid, 5);
-        assert!(
-            events.iter().any(|event| event.tid == Tid(pid) && matches!(event.what, What::Started { .. }))
-        );
-        assert!(
-            events
-                .iter()
-                .any(|event| matches!(&event.what, What::Mapped(map) if map.path.contains("holdup")))
-        );
+        assert!(events.iter().any(|event| event.tid == Tid(pid) && matches!(event.what, What::Started { .. })));
+        assert!(events.iter().any(|event| matches!(&event.what, What::Mapped(map) if map.path.contains("holdup"))));
         assert!(events.iter().any(|event| matches!(&event.what, What::Named { .. })));
         assert!(usage_of(pid).is_some());
         assert!(inner_tid(pid).is_some());

@@ -24,8 +24,8 @@ pub struct Waiting {
     name: String,
 }
 
-/// Keeps the thread that started a command. Linux sends a process the signal that it asked for with PR_SET_PDEATHSIG when the
-/// thread that started it ends, not when the whole process does.
+/// Keeps the thread that started a command. Linux sends a process the signal that it asked for with PR_SET_PDEATHSIG
+/// when the thread that started it ends, not when the whole process does.
 #[derive(Debug)]
 struct Starter {
     /// Dropped to end the thread.
@@ -34,8 +34,8 @@ struct Starter {
 
 /// Makes a process that waits for [`Waiting::go`] before it becomes the command.
 ///
-/// The standard library starts it (search path, signal masks, error reports), in a thread of its own: `spawn` returns only when
-/// the program is executed, which must not happen before the recorder is ready.
+/// The standard library starts it (search path, signal masks, error reports), in a thread of its own: `spawn` returns
+/// only when the program is executed, which must not happen before the recorder is ready.
 pub fn prepare(command: &[OsString], environment: &[(OsString, OsString)]) -> Result<Waiting, Error> {
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Command {
         name: String::new(),
@@ -57,10 +57,7 @@ pub fn prepare(command: &[OsString], environment: &[(OsString, OsString)]) -> Re
         // Nothing is ever sent: this lasts until the other end is dropped.
         let _ = left.recv();
     };
-    thread::Builder::new()
-        .name("start".into())
-        .spawn(start)
-        .map_err(call("thread that starts the command"))?;
+    thread::Builder::new().name("start".into()).spawn(start).map_err(call("thread that starts the command"))?;
     let starter = Starter { _stay: stay };
     let mut pid = [0; 4];
     match ready.read_exact(&mut pid) {
@@ -72,14 +69,14 @@ pub fn prepare(command: &[OsString], environment: &[(OsString, OsString)]) -> Re
 /// Lets the process tell its number and wait before it executes its program.
 fn hold(command: &mut Command, ready: io::PipeWriter, go: io::PipeReader, go_writer: i32) {
     let wait = move || {
-        // SAFETY: closes the child's own copy of the descriptor, which nothing in the child uses: without that, the child
-        // would not notice the death of the recorder, because it would hold the other end of the pipe itself.
+        // SAFETY: closes the child's own copy of the descriptor, which nothing in the child uses: without that, the
+        // child would not notice the death of the recorder, because it would hold the other end of the pipe itself.
         unsafe { libc::close(go_writer) };
         (&ready).write_all(&std::process::id().to_ne_bytes())?;
         (&go).read_exact(&mut [0])
     };
-    // SAFETY: the closure runs between fork and exec, where only calls that are safe in a signal handler may be made: it calls
-    // close, write, getpid and read and neither allocates nor locks.
+    // SAFETY: the closure runs between fork and exec, where only calls that are safe in a signal handler may be made:
+    // it calls close, write, getpid and read and neither allocates nor locks.
     unsafe { command.pre_exec(wait) };
 }
 
@@ -183,11 +180,7 @@ impl Process {
             (libc::wait4(self.pid as libc::pid_t, &raw mut status, flags, &raw mut usage), usage)
         };
         (pid == self.pid as libc::pid_t).then(|| Ended {
-            status: if libc::WIFSIGNALED(status) {
-                128 + libc::WTERMSIG(status)
-            } else {
-                libc::WEXITSTATUS(status)
-            },
+            status: if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) },
             voluntary: usage.ru_nvcsw as u64,
             involuntary: usage.ru_nivcsw as u64,
             user_ns: timeval_ns(usage.ru_utime),

@@ -1,7 +1,8 @@
-//! Looks at the target from outside, beside its events: usage of threads, lock words, what threads are blocked in, hardware counters.
+//! Looks at the target from outside, beside its events: usage of threads, lock words, what threads are blocked in,
+//! hardware counters.
 //!
-//! A thread of its own does it, so that the loop that empties the rings never waits for /proc. Its events have their own times;
-//! whoever writes takes them when it has come to those times.
+//! A thread of its own does it, so that the loop that empties the rings never waits for /proc. Its events have their
+//! own times; whoever writes takes them when it has come to those times.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -31,7 +32,8 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// Opens what there is for these threads of a process. With `on_exec`, counting begins when the process executes a program.
+    /// Opens what there is for these threads of a process. With `on_exec`, counting begins when the process executes a
+    /// program.
     pub fn open(pid: u32, tids: &[u32], cpus: &[u16], on_exec: bool) -> Self {
         let counters = Counters::open(Linux, tids, cpus, on_exec);
         // That a machine has none is no news for every recording; `holdup doctor` says it, and so does the header.
@@ -71,8 +73,7 @@ const WORDS: Duration = Duration::from_millis(5);
 const AIM: Duration = Duration::from_millis(50);
 const COUNTERS: Duration = Duration::from_millis(100);
 /// Usage is read at these ages of the recording, and then once a second.
-const USAGES: [Duration; 3] =
-    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
+const USAGES: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
 const USAGE: Duration = Duration::from_secs(1);
 
 impl Watch {
@@ -83,8 +84,7 @@ impl Watch {
         let aim = Arc::new(Mutex::new(Aim { pids: header.target.pids.clone(), ..Aim::default() }));
         let watcher = Watcher::new(aim.clone(), counters, header.grade);
         // Without a thread there is nothing to see, and the recording is as good as before.
-        let thread =
-            thread::Builder::new().name("watch".into()).spawn(move || watcher.run(&stopped, &see)).ok();
+        let thread = thread::Builder::new().name("watch".into()).spawn(move || watcher.run(&stopped, &see)).ok();
         Watch {
             pids: FxHashMap::default(),
             hot: Hot::default(),
@@ -145,7 +145,8 @@ impl Watch {
         self.waiting.extend(self.seen.try_iter());
         let mut events = Vec::new();
         while let Some(mut event) = self.waiting.pop_front_if(|event| event.time_ns <= before_ns) {
-            // One that came late must not be dated before what is written already, and what was so then is wrong at another time.
+            // One that came late must not be dated before what is written already, and what was so then is wrong at
+            // another time.
             let late = event.time_ns < self.taken_ns;
             if late && matches!(event.what, What::Usage(_) | What::Blocked(_)) {
                 continue;
@@ -254,10 +255,7 @@ mod tests {
         assert!(events.is_sorted_by_key(|event| event.time_ns));
         let word = What::LockWord { addr, word: 5, owner: 77 };
         assert!(
-            events
-                .iter()
-                .filter(|event| matches!(event.what, What::LockWord { .. }))
-                .all(|event| event.what == word)
+            events.iter().filter(|event| matches!(event.what, What::LockWord { .. })).all(|event| event.what == word)
         );
         assert!(events.iter().any(|event| event.tid == Tid(pid) && matches!(event.what, What::Usage(_))));
     }

@@ -1,7 +1,8 @@
-//! Reads lock words from outside, where threads were seen to wait: how long a lock is held, and by whom, without any probe.
+//! Reads lock words from outside, where threads were seen to wait: how long a lock is held, and by whom, without any
+//! probe.
 //!
-//! One call of process_vm_readv reads all words of a process, in about a microsecond. It needs the right to trace the process,
-//! which children grant and others may not; without it there are no words, and nothing else changes.
+//! One call of process_vm_readv reads all words of a process, in about a microsecond. It needs the right to trace the
+//! process, which children grant and others may not; without it there are no words, and nothing else changes.
 
 use holdup_trace::{Event, FutexOp, NO_CPU, Tid, What};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -33,8 +34,7 @@ impl Hot {
 
     /// The words that are waited for most; older waits count half as much each time.
     pub fn top(&mut self) -> Vec<Place> {
-        let mut places: Vec<(u32, Place)> =
-            self.waits.iter().map(|(place, waits)| (*waits, *place)).collect();
+        let mut places: Vec<(u32, Place)> = self.waits.iter().map(|(place, waits)| (*waits, *place)).collect();
         places.sort_unstable_by(|a, b| b.cmp(a));
         places.truncate(Self::READ);
         self.waits.retain(|_, waits| {
@@ -47,8 +47,8 @@ impl Hot {
 
 /// What a process has in memory; a seam for tests.
 pub trait Memory {
-    /// Reads the word and the one eight bytes on, at each address; `None` where nothing can be read. Fails if nothing of this
-    /// process can ever be read.
+    /// Reads the word and the one eight bytes on, at each address; `None` where nothing can be read. Fails if nothing
+    /// of this process can ever be read.
     fn read(&self, pid: u32, addrs: &[u64]) -> Result<Vec<Option<[u32; 2]>>, i32>;
     /// The threads of a process: the number that each knows itself by, and the recorder's. Empty if they are the same.
     fn inner_tids(&self, pid: u32) -> FxHashMap<u32, u32>;
@@ -140,10 +140,9 @@ impl Memory for Processes {
 
     fn inner_tids(&self, pid: u32) -> FxHashMap<u32, u32> {
         match snapshot::inner_tid(pid) {
-            Some(inner) if inner != pid => snapshot::threads(pid)
-                .into_iter()
-                .filter_map(|tid| Some((snapshot::inner_tid(tid)?, tid)))
-                .collect(),
+            Some(inner) if inner != pid => {
+                snapshot::threads(pid).into_iter().filter_map(|tid| Some((snapshot::inner_tid(tid)?, tid))).collect()
+            }
             _ => FxHashMap::default(),
         }
     }
@@ -159,17 +158,10 @@ fn read_spans(pid: u32, addrs: &[u64], spans: &mut [[u8; SPAN]]) -> Result<usize
     let remote: Vec<libc::iovec> =
         addrs.iter().map(|addr| libc::iovec { iov_base: *addr as usize as *mut _, iov_len: SPAN }).collect();
     let local = libc::iovec { iov_base: spans.as_mut_ptr().cast(), iov_len: size_of_val(spans) };
-    // SAFETY: `local` is room for as many bytes as all of `remote` have; remote addresses are the other process's, and the kernel
-    // checks them.
+    // SAFETY: `local` is room for as many bytes as all of `remote` have; remote addresses are the other process's, and
+    // the kernel checks them.
     let len = unsafe {
-        libc::process_vm_readv(
-            pid as libc::pid_t,
-            &local,
-            1,
-            remote.as_ptr(),
-            remote.len() as libc::c_ulong,
-            0,
-        )
+        libc::process_vm_readv(pid as libc::pid_t, &local, 1, remote.as_ptr(), remote.len() as libc::c_ulong, 0)
     };
     if len >= 0 {
         return Ok(len as usize);

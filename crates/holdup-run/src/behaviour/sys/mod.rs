@@ -1,8 +1,5 @@
 //! The programs exist where there is a dynamically linked GNU C library.
-#![allow(
-    unsafe_code,
-    reason = "the C library's locks are behind unsafe calls; every block argues its contract"
-)]
+#![allow(unsafe_code, reason = "the C library's locks are behind unsafe calls; every block argues its contract")]
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod linux;

@@ -24,8 +24,8 @@ static EARLY: AtomicI32 = AtomicI32::new(0);
 pub fn forward(command: &mut Command, conditions: &Conditions) -> io::Result<Finished> {
     if *conditions != Conditions::default() {
         let conditions = conditions.clone();
-        // SAFETY: the closure makes system calls on plain numbers and on memory that was allocated before the fork; it neither
-        // allocates nor takes a lock, and an error that it returns is a number.
+        // SAFETY: the closure makes system calls on plain numbers and on memory that was allocated before the fork; it
+        // neither allocates nor takes a lock, and an error that it returns is a number.
         unsafe { command.pre_exec(move || take_in_child(&conditions)) };
     }
     let _handlers = Handlers::install()?;
@@ -44,7 +44,8 @@ pub fn forward(command: &mut Command, conditions: &Conditions) -> io::Result<Fin
     Ok(Finished { code: code(status), process: process_use(start, &usage) })
 }
 
-/// Waits until the child is a zombie, so that no signal goes to a number that the kernel may have given away; then reaps it.
+/// Waits until the child is a zombie, so that no signal goes to a number that the kernel may have given away; then
+/// reaps it.
 fn wait(pid: libc::pid_t) -> io::Result<(std::process::ExitStatus, libc::rusage)> {
     loop {
         // SAFETY: an all-zero siginfo is valid, and waitid fills the one it is given.
@@ -98,7 +99,8 @@ impl Drop for Handlers {
     }
 }
 
-/// Passes a signal on. One that the kernel sent (Ctrl-C and the like) went to the whole group of the terminal: the command has it.
+/// Passes a signal on. One that the kernel sent (Ctrl-C and the like) went to the whole group of the terminal: the
+/// command has it.
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel gives a handler with SA_SIGINFO a valid info.
     let by_kernel = unsafe { !info.is_null() && (*info).si_code == libc::SI_KERNEL };
@@ -106,7 +108,8 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut
     if child == 0 {
         EARLY.store(signal, Ordering::SeqCst);
     } else if !by_kernel {
-        // SAFETY: the child was not reaped, see `wait`; kill is allowed in a handler. It may change errno, which is put back.
+        // SAFETY: the child was not reaped, see `wait`; kill is allowed in a handler. It may change errno, which is put
+        // back.
         unsafe {
             let errno = *libc::__errno_location();
             libc::kill(child, signal);

@@ -47,8 +47,8 @@ impl Started {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let conditions = conditions.clone();
         let parent = std::process::id();
-        // SAFETY: the closure makes system calls on plain numbers and on memory that was allocated before the fork; it neither
-        // allocates nor takes a lock, and an error that it returns is a number.
+        // SAFETY: the closure makes system calls on plain numbers and on memory that was allocated before the fork; it
+        // neither allocates nor takes a lock, and an error that it returns is a number.
         unsafe { command.pre_exec(move || prepare(&conditions, parent)) };
         let began = Instant::now();
         let mut child = command.spawn()?;
@@ -81,11 +81,8 @@ impl Started {
     /// Waits for output or the end, but no longer.
     fn look(&mut self, longest: Duration) -> io::Result<()> {
         let ended = self.pidfd.as_ref().map_or(-1, |fd| fd.as_raw_fd());
-        let mut fds = [ended, self.out.fd(), self.err.fd()].map(|fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        });
+        let mut fds =
+            [ended, self.out.fd(), self.err.fd()].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         let wait_ms = longest.as_millis().clamp(1, 1 << 20) as i32;
         // SAFETY: the array lives through the call, which writes only its `revents`.
         let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, wait_ms) };

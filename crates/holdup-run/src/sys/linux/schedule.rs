@@ -21,9 +21,7 @@ pub fn take(conditions: &Conditions) -> Result<(), String> {
         (Some(_), Some(0) | None) => {
             Err("this kernel has no time slice per thread; it came with Linux 6.12".to_owned())
         }
-        (Some(_), Some(taken)) => {
-            Err(format!("the kernel takes slices from 100us to 100ms and made it {taken}ns"))
-        }
+        (Some(_), Some(taken)) => Err(format!("the kernel takes slices from 100us to 100ms and made it {taken}ns")),
         (None, _) => Ok(()),
     }
 }

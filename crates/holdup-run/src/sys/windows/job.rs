@@ -9,9 +9,8 @@ use std::time::Instant;
 use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
-    JOBOBJECT_BASIC_ACCOUNTING_INFORMATION, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
-    JobObjectBasicAccountingInformation, JobObjectExtendedLimitInformation, QueryInformationJobObject,
-    SetInformationJobObject, TerminateJobObject,
+    JOBOBJECT_BASIC_ACCOUNTING_INFORMATION, JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectBasicAccountingInformation,
+    JobObjectExtendedLimitInformation, QueryInformationJobObject, SetInformationJobObject, TerminateJobObject,
 };
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows_sys::Win32::System::ProcessStatus::{GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
@@ -33,9 +32,7 @@ fn filetime_ns(time: FILETIME) -> u64 {
 /// Whether the system is Wine: its ntdll exports what that of Windows does not have.
 fn is_wine() -> bool {
     // SAFETY: constant names that end in a zero; every process has ntdll.
-    unsafe {
-        GetProcAddress(GetModuleHandleW(w!("ntdll.dll")), c"wine_get_version".as_ptr().cast()).is_some()
-    }
+    unsafe { GetProcAddress(GetModuleHandleW(w!("ntdll.dll")), c"wine_get_version".as_ptr().cast()).is_some() }
 }
 
 /// A job that a process is put into right after its start; what it started before that is not in it.
@@ -93,8 +90,8 @@ impl Job {
     }
 }
 
-/// What a process and its job used since it was started. The larger account counts: the job's has the children, and Wine does not
-/// keep one: there an ended process has neither memory nor faults.
+/// What a process and its job used since it was started. The larger account counts: the job's has the children, and
+/// Wine does not keep one: there an ended process has neither memory nor faults.
 pub fn process_use(began: Instant, child: &Child, job: Option<&Job>) -> ProcessUse {
     let elapsed_ns = began.elapsed().as_nanos() as u64;
     let handle = child.as_raw_handle();

@@ -54,11 +54,8 @@ fn a_file_cut_at_any_byte_gives_its_whole_chunks() {
         let cut = &bytes[..len];
         if len < starts[1] {
             let error = Reader::open(cut).unwrap_err();
-            let expected = if len == 0 {
-                OpenError::Foreign { looks_like: Some("an empty file") }
-            } else {
-                OpenError::Short
-            };
+            let expected =
+                if len == 0 { OpenError::Foreign { looks_like: Some("an empty file") } } else { OpenError::Short };
             assert_eq!(error, expected, "at {len}");
             continue;
         }
@@ -117,8 +114,7 @@ fn a_lost_chunk_is_told_with_its_count_and_its_place() {
     bytes[second + CHUNK_HEADER_BYTES + 5] ^= 1;
     let content = read(&bytes);
     let lost: Vec<&Event> = content.told.iter().filter(|told| is_loss(told)).map(|told| &told.0).collect();
-    let added =
-        lost.iter().find(|event| event.time_ns == header.last_ns).expect("it is at the end of the gap");
+    let added = lost.iter().find(|event| event.time_ns == header.last_ns).expect("it is at the end of the gap");
     assert_eq!(added.what, What::Lost { count: u64::from(header.events) });
     assert_eq!(content.summary.damage[0].at, second as u64);
 }
@@ -166,7 +162,8 @@ fn chunks_and_events_of_the_future_are_passed_over() {
 
 #[test]
 fn fields_of_the_future_are_passed_over() {
-    // Lost (20) with a count of 3, and two bytes that are not known yet; header JSON with a field that is not known yet.
+    // Lost (20) with a count of 3, and two bytes that are not known yet; header JSON with a field that is not known
+    // yet.
     let raw = [5, 20, 1, 0, 9, 3, 3, 1, 1];
     let content = read(&recording(&[chunk_of(&raw, 1, chunk_kind::EVENTS)]));
     assert_eq!(content.told[0].0.what, What::Lost { count: 3 });

@@ -25,8 +25,7 @@ fn the_committed_recording_of_format_1_still_opens() {
     assert_eq!(content.summary.damage, vec![]);
     assert_eq!(content.summary.ending, Some(ending()));
     assert_eq!(content.told, read(&specimen_of(events_of_the_first_version, 2)).told);
-    let waits: Vec<_> =
-        content.told.iter().filter(|told| matches!(told.0.what, What::FutexWait { .. })).collect();
+    let waits: Vec<_> = content.told.iter().filter(|told| matches!(told.0.what, What::FutexWait { .. })).collect();
     assert_eq!(waits.len(), 2);
     assert_eq!((waits[1].0.time_ns, waits[1].0.tid, waits[1].0.cpu), (1_005_500, Tid(101), 1));
     assert_eq!(waits[1].1, Some(stack(1)));
@@ -49,8 +48,7 @@ fn a_switch_costs_less_than_twenty_bytes_before_compression() {
             (600, into, What::FutexReturn { op, addr, ret: 0, stack: None }),
         ];
         for (step, (after_ns, tid, what)) in steps.into_iter().enumerate() {
-            time_ns +=
-                after_ns + u64::from(n.wrapping_mul(2_654_435_761).wrapping_mul(step as u32 + 1) >> 23);
+            time_ns += after_ns + u64::from(n.wrapping_mul(2_654_435_761).wrapping_mul(step as u32 + 1) >> 23);
             writer.event(&Event { time_ns, tid, cpu: 0, what }).unwrap();
         }
         if n % 2_000 == 1_999 {
@@ -74,8 +72,7 @@ fn a_look_at_a_blocked_thread_costs_less_than_fifteen_bytes() {
         let mut looks = 0;
         for n in 0..40_000_u64 {
             // A prime step, so that no two distances are alike for long.
-            let (time_ns, tid) =
-                (1_000_000_000_000 + n * 1_249_993 + n * n % 7_919, Tid(5_000 + n as u32 % 8));
+            let (time_ns, tid) = (1_000_000_000_000 + n * 1_249_993 + n * n % 7_919, Tid(5_000 + n as u32 % 8));
             let mut put = |after_ns, cpu, what| {
                 writer.event(&Event { time_ns: time_ns + after_ns, tid, cpu, what }).unwrap();
             };
@@ -122,18 +119,11 @@ fn foreign_files_are_called_by_their_names() {
         (b"\x89HOLDUPS", None),
     ];
     for (bytes, looks_like) in cases {
-        assert_eq!(
-            Reader::open(bytes).unwrap_err(),
-            OpenError::Foreign { looks_like: *looks_like },
-            "{bytes:?}"
-        );
+        assert_eq!(Reader::open(bytes).unwrap_err(), OpenError::Foreign { looks_like: *looks_like }, "{bytes:?}");
     }
     // A text that is cut within a character.
     let long = "\u{20ac}".repeat(300);
-    assert_eq!(
-        Reader::open(long.as_bytes()).unwrap_err().to_string(),
-        "this is a text file, not a holdup recording"
-    );
+    assert_eq!(Reader::open(long.as_bytes()).unwrap_err().to_string(), "this is a text file, not a holdup recording");
 }
 
 #[test]
@@ -148,8 +138,7 @@ fn newer_and_damaged_beginnings_are_told_apart() {
 
 #[test]
 fn unknown_fields_of_the_header_are_ignored() {
-    let json =
-        br#"{"producer":"holdup 9","colour":"green","machine":{"cpus":2,"moon":1},"grade":{"futexes":true}}"#;
+    let json = br#"{"producer":"holdup 9","colour":"green","machine":{"cpus":2,"moon":1},"grade":{"futexes":true}}"#;
     let header: Header = serde_json::from_slice(json).unwrap();
     assert_eq!((header.producer.as_str(), header.machine.cpus, header.grade.futexes), ("holdup 9", 2, true));
 }

@@ -19,16 +19,14 @@ fn fuzz() {
     let seed = knob("HOLDUP_FUZZ_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20 | 1);
     println!("HOLDUP_FUZZ_SEED={seed} HOLDUP_FUZZ_SECONDS={seconds}");
     let mut random = Rng::with_seed(seed.max(1));
-    let files =
-        [specimen(1), specimen(3), Writer::new(Vec::new(), &header()).unwrap().finish(&ending()).unwrap()];
+    let files = [specimen(1), specimen(3), Writer::new(Vec::new(), &header()).unwrap().finish(&ending()).unwrap()];
     let until = Instant::now() + Duration::from_secs(seconds);
     let (mut rounds, mut events) = (0_u64, 0);
     while Instant::now() < until {
         let round_seed = random.u64(..);
         let mut round = Rng::with_seed(round_seed);
         let whole = &files[round.usize(..files.len().max(1))];
-        let damaged =
-            if round.usize(..4) == 0 { damage(whole, &mut round) } else { damage_inside(whole, &mut round) };
+        let damaged = if round.usize(..4) == 0 { damage(whole, &mut round) } else { damage_inside(whole, &mut round) };
         let outcome = std::panic::catch_unwind(|| harmless(&damaged));
         events += outcome.unwrap_or_else(|_| panic!("round {rounds} panics; HOLDUP_FUZZ_SEED={seed}"));
         rounds += 1;

@@ -7,8 +7,8 @@ mod round_trip;
 
 use super::{Damage, Reader, Summary, Writer};
 use crate::{
-    Blocked, CallNumber, Counter, Ending, Event, FutexOp, Header, Mapping, NO_CPU, OffCpu, Pid, Registers,
-    Stack, Stacks, ThreadUsage, Tid, What, Word,
+    Blocked, CallNumber, Counter, Ending, Event, FutexOp, Header, Mapping, NO_CPU, OffCpu, Pid, Registers, Stack,
+    Stacks, ThreadUsage, Tid, What, Word,
 };
 
 /// An event with its stack instead of the stack's number.
@@ -23,8 +23,7 @@ struct Content {
 fn read(bytes: &[u8]) -> Content {
     let mut stacks = Stacks::new();
     let mut events = Vec::new();
-    let summary =
-        Reader::open(bytes).expect("it opens").read(&mut stacks, &mut |event| events.push(event.clone()));
+    let summary = Reader::open(bytes).expect("it opens").read(&mut stacks, &mut |event| events.push(event.clone()));
     assert_eq!(summary.events, events.len() as u64);
     let told = events.into_iter().map(|event| tell(event, &stacks)).collect();
     Content { told, summary }
@@ -46,21 +45,11 @@ fn tell(mut event: Event, stacks: &Stacks) -> Told {
 }
 
 fn header() -> Header {
-    Header {
-        producer: "a test".to_owned(),
-        began_ns: 1_000,
-        sample_period_ns: 1_000_000,
-        ..Header::default()
-    }
+    Header { producer: "a test".to_owned(), began_ns: 1_000, sample_period_ns: 1_000_000, ..Header::default() }
 }
 
 fn ending() -> Ending {
-    Ending {
-        ended_ns: 9_000_000,
-        reason: "the target ended".to_owned(),
-        status: Some(0),
-        ..Ending::default()
-    }
+    Ending { ended_ns: 9_000_000, reason: "the target ended".to_owned(), status: Some(0), ..Ending::default() }
 }
 
 fn stack(seed: u64) -> Stack {
@@ -68,11 +57,7 @@ fn stack(seed: u64) -> Stack {
         kernel: vec![0xffff_ffff_8100_0000 + seed],
         user: vec![0x55d0_0000_1000 + seed, 0x7f00_1234_0000, 0x55d0_0000_2000],
         registers: Some(Registers { ip: 0x55d0_0000_1000 + seed, fp: Word::Stack(64), lr: 0 }),
-        words: vec![
-            (0, Word::Code(0x7f00_1234_0000)),
-            (3, Word::Stack(-8)),
-            (9, Word::Code(0x55d0_0000_2000)),
-        ],
+        words: vec![(0, Word::Code(0x7f00_1234_0000)), (3, Word::Stack(-8)), (9, Word::Code(0x55d0_0000_2000))],
         depth: 64,
     }
 }
@@ -142,13 +127,7 @@ fn events_of_the_first_version(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Ve
         What::Lost { count: 17 },
         What::LockWord { addr, word: 2, owner: 101 },
         What::Count { counter: Counter::FutexAgain, value: 89_128 },
-        What::Usage(Box::new(ThreadUsage {
-            voluntary: 5,
-            involuntary: 6,
-            user_ns: 7,
-            kernel_ns: 8,
-            priority: -2,
-        })),
+        What::Usage(Box::new(ThreadUsage { voluntary: 5, involuntary: 6, user_ns: 7, kernel_ns: 8, priority: -2 })),
         What::Started { pid: Pid(100), parent: Some(Tid(100)) },
         off(OffCpu::Gone),
         What::Exited,
@@ -165,14 +144,7 @@ fn events_of_the_first_version(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Ve
 }
 
 fn mapping(build_id: Option<Box<[u8]>>) -> Mapping {
-    Mapping {
-        pid: Pid(100),
-        start: 0x55d0_0000_0000,
-        len: 0x4000,
-        offset: 0x1000,
-        path: "/bin/x y".into(),
-        build_id,
-    }
+    Mapping { pid: Pid(100), start: 0x55d0_0000_0000, len: 0x4000, offset: 0x1000, path: "/bin/x y".into(), build_id }
 }
 
 fn is_loss(told: &Told) -> bool {

@@ -18,13 +18,7 @@ fn any_stack() -> impl Strategy<Value = Stack> {
         vec((any::<u16>(), word()), 0..6),
         any::<u16>(),
     )
-        .prop_map(|(kernel, user, registers, words, depth)| Stack {
-            kernel,
-            user,
-            registers,
-            words,
-            depth,
-        })
+        .prop_map(|(kernel, user, registers, words, depth)| Stack { kernel, user, registers, words, depth })
 }
 
 /// An event whose stack, if it has one, is a number below the count of stacks.
@@ -79,44 +73,38 @@ fn any_rare() -> impl Strategy<Value = What> {
         Just(Counter::MinorFaults),
         Just(Counter::RecorderCpuNs)
     ];
-    let usage = any::<(u64, u64, u64, u64, i32)>().prop_map(
-        |(voluntary, involuntary, user_ns, kernel_ns, priority)| {
+    let usage =
+        any::<(u64, u64, u64, u64, i32)>().prop_map(|(voluntary, involuntary, user_ns, kernel_ns, priority)| {
             What::Usage(Box::new(ThreadUsage { voluntary, involuntary, user_ns, kernel_ns, priority }))
-        },
-    );
+        });
     let spread = || {
-        any::<(u64, u64, u64, u64, u64, u64)>().prop_map(|(count, scale, sum_ns, p50_ns, p99_ns, max_ns)| {
-            Spread { count, scale, sum_ns, p50_ns, p99_ns, max_ns }
+        any::<(u64, u64, u64, u64, u64, u64)>().prop_map(|(count, scale, sum_ns, p50_ns, p99_ns, max_ns)| Spread {
+            count,
+            scale,
+            sum_ns,
+            p50_ns,
+            p99_ns,
+            max_ns,
         })
     };
-    let lock_figures =
-        (any::<(u64, u64, u64, u64, u32)>(), spread(), spread()).prop_map(|(counts, wait, hold)| {
-            let (addr, acquisitions, contended, slept, threads) = counts;
-            What::LockFigures(Box::new(LockFigures {
-                addr,
-                acquisitions,
-                contended,
-                slept,
-                threads,
-                wait,
-                hold,
-            }))
-        });
-    let mapped = (any::<(u32, u64, u64, u64)>(), any::<String>(), option::of(vec(any::<u8>(), 0..24)))
-        .prop_map(|((pid, start, len, offset), path, build_id)| {
+    let lock_figures = (any::<(u64, u64, u64, u64, u32)>(), spread(), spread()).prop_map(|(counts, wait, hold)| {
+        let (addr, acquisitions, contended, slept, threads) = counts;
+        What::LockFigures(Box::new(LockFigures { addr, acquisitions, contended, slept, threads, wait, hold }))
+    });
+    let mapped = (any::<(u32, u64, u64, u64)>(), any::<String>(), option::of(vec(any::<u8>(), 0..24))).prop_map(
+        |((pid, start, len, offset), path, build_id)| {
             let (path, build_id) = (path.into(), build_id.map(Into::into));
             What::Mapped(Box::new(Mapping { pid: Pid(pid), start, len, offset, path, build_id }))
-        });
-    let words = || option::of(any::<String>().prop_map(Into::into));
-    let blocked = (option::of(any::<(u16, u64)>()), words(), words(), any::<bool>()).prop_map(
-        |(call, wchan, file, deep)| {
-            let (nr, addr) = (call.map(|(nr, _)| CallNumber(nr)), call.map_or(0, |(_, addr)| addr));
-            What::Blocked(Box::new(Blocked { nr, wchan, file, deep, addr }))
         },
     );
+    let words = || option::of(any::<String>().prop_map(Into::into));
+    let blocked =
+        (option::of(any::<(u16, u64)>()), words(), words(), any::<bool>()).prop_map(|(call, wchan, file, deep)| {
+            let (nr, addr) = (call.map(|(nr, _)| CallNumber(nr)), call.map_or(0, |(_, addr)| addr));
+            What::Blocked(Box::new(Blocked { nr, wchan, file, deep, addr }))
+        });
     prop_oneof![
-        any::<(u32, Option<u32>)>()
-            .prop_map(|(pid, parent)| What::Started { pid: Pid(pid), parent: parent.map(Tid) }),
+        any::<(u32, Option<u32>)>().prop_map(|(pid, parent)| What::Started { pid: Pid(pid), parent: parent.map(Tid) }),
         Just(What::Exited),
         any::<(String, bool)>().prop_map(|(name, exec)| What::Named { name: name.into(), exec }),
         mapped,
@@ -133,12 +121,7 @@ fn any_event(stacks: u32) -> impl Strategy<Value = Event> {
     let time = prop_oneof![3 => 1_000_000..1_100_000_u64, 1 => any::<u64>()];
     let tid = prop_oneof![3 => 0..5_u32, 1 => any::<u32>()];
     let cpu = prop_oneof![3 => 0..3_u16, 1 => any::<u16>()];
-    (time, tid, cpu, any_what(stacks)).prop_map(|(time_ns, tid, cpu, what)| Event {
-        time_ns,
-        tid: Tid(tid),
-        cpu,
-        what,
-    })
+    (time, tid, cpu, any_what(stacks)).prop_map(|(time_ns, tid, cpu, what)| Event { time_ns, tid: Tid(tid), cpu, what })
 }
 
 proptest! {
@@ -206,21 +189,13 @@ fn one_event_of_every_kind_comes_back() {
 #[test]
 fn many_events_become_several_chunks() {
     let mut writer = Writer::new(Vec::new(), &header()).unwrap();
-    let event = |n: u64| Event {
-        time_ns: n * 997,
-        tid: Tid(n as u32 % 7),
-        cpu: (n % 3) as u16,
-        what: What::SwitchIn,
-    };
+    let event = |n: u64| Event { time_ns: n * 997, tid: Tid(n as u32 % 7), cpu: (n % 3) as u16, what: What::SwitchIn };
     for n in 0..400_000 {
         writer.event(&event(n)).unwrap();
     }
     let before_the_last = writer.written_bytes();
     let bytes = writer.finish(&ending()).unwrap();
-    assert!(
-        before_the_last > 4_000 && bytes.len() as u64 > before_the_last + 500,
-        "one chunk was full, one was not"
-    );
+    assert!(before_the_last > 4_000 && bytes.len() as u64 > before_the_last + 500, "one chunk was full, one was not");
     let mut next = 0;
     let summary = Reader::open(&bytes).unwrap().read(&mut Stacks::new(), &mut |told| {
         assert_eq!(told, &event(next));

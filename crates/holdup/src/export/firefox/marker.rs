@@ -6,12 +6,7 @@ use fxprof_processed_profile::{
 };
 
 const fn text(key: &'static str, label: &'static str) -> StaticSchemaMarkerField {
-    StaticSchemaMarkerField {
-        key,
-        label,
-        format: MarkerFieldFormat::String,
-        flags: MarkerFieldFlags::SEARCHABLE,
-    }
+    StaticSchemaMarkerField { key, label, format: MarkerFieldFormat::String, flags: MarkerFieldFlags::SEARCHABLE }
 }
 
 /// A stretch of a thread's life: running, waiting ...
@@ -26,9 +21,8 @@ pub(super) struct StateMarker {
 impl StaticSchemaMarker for StateMarker {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "holdup-state";
     const DESCRIPTION: Option<&'static str> = Some("What the thread did for a while.");
-    const LOCATIONS: MarkerLocations = MarkerLocations::MARKER_CHART
-        .union(MarkerLocations::MARKER_TABLE)
-        .union(MarkerLocations::TIMELINE_OVERVIEW);
+    const LOCATIONS: MarkerLocations =
+        MarkerLocations::MARKER_CHART.union(MarkerLocations::MARKER_TABLE).union(MarkerLocations::TIMELINE_OVERVIEW);
     const CHART_LABEL: Option<&'static str> = Some("{marker.data.what}");
     const TOOLTIP_LABEL: Option<&'static str> = Some("{marker.name}: {marker.data.what}");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.data.what}");
@@ -95,9 +89,8 @@ pub(super) struct FindingMarker {
 impl StaticSchemaMarker for FindingMarker {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "holdup-finding";
     const DESCRIPTION: Option<&'static str> = Some("A moment that a finding of holdup points at.");
-    const LOCATIONS: MarkerLocations = MarkerLocations::MARKER_CHART
-        .union(MarkerLocations::MARKER_TABLE)
-        .union(MarkerLocations::TIMELINE_OVERVIEW);
+    const LOCATIONS: MarkerLocations =
+        MarkerLocations::MARKER_CHART.union(MarkerLocations::MARKER_TABLE).union(MarkerLocations::TIMELINE_OVERVIEW);
     const CHART_LABEL: Option<&'static str> = Some("{marker.data.about}");
     const TOOLTIP_LABEL: Option<&'static str> = Some("{marker.data.about}");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.data.about}");

@@ -1,8 +1,8 @@
 //! A profile for the Firefox Profiler (profiler.firefox.com), in its "processed" JSON format.
 //!
-//! CPU samples with call paths make its call tree and flame graph; every stretch of a thread's life is a marker, named by what it
-//! is and labelled with its lock or CPU; wake-ups and the moments of findings are markers too. Functions are named here, so
-//! the profile needs no symbol server and opens anywhere.
+//! CPU samples with call paths make its call tree and flame graph; every stretch of a thread's life is a marker, named
+//! by what it is and labelled with its lock or CPU; wake-ups and the moments of findings are markers too. Functions are
+//! named here, so the profile needs no symbol server and opens anywhere.
 
 mod marker;
 #[cfg(test)]
@@ -13,9 +13,8 @@ use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use fxprof_processed_profile::{
-    CategoryColor, CategoryHandle, CpuDelta, Frame as ProfileFrame, FrameFlags, FrameInfo, MarkerTiming,
-    ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle, StringHandle, ThreadHandle,
-    Timestamp,
+    CategoryColor, CategoryHandle, CpuDelta, Frame as ProfileFrame, FrameFlags, FrameInfo, MarkerTiming, ProcessHandle,
+    Profile, ReferenceTimestamp, SamplingInterval, StackHandle, StringHandle, ThreadHandle, Timestamp,
 };
 use holdup_analyze::{Facts, Finding, Frame, Interval, Report, Role, SampleAt, State, Timeline};
 use holdup_trace::Pid;
@@ -110,18 +109,14 @@ fn color(group: Group) -> CategoryColor {
 impl<'a> Maker<'a> {
     fn new(facts: &'a Facts) -> Self {
         let header = &facts.header;
-        let began =
-            ReferenceTimestamp::from_duration_since_unix_epoch(Duration::from_secs(header.began_unix_s));
-        let interval_ns =
-            if header.sample_period_ns > 0 { header.sample_period_ns } else { DEFAULT_INTERVAL_NS };
+        let began = ReferenceTimestamp::from_duration_since_unix_epoch(Duration::from_secs(header.began_unix_s));
+        let interval_ns = if header.sample_period_ns > 0 { header.sample_period_ns } else { DEFAULT_INTERVAL_NS };
         let product = header.target.command.first().map_or("holdup", String::as_str);
-        let mut profile =
-            Profile::new(&text::clean(product), began, SamplingInterval::from_nanos(interval_ns));
+        let mut profile = Profile::new(&text::clean(product), began, SamplingInterval::from_nanos(interval_ns));
         profile.set_os_name(&text::clean(&format!("Linux {}", header.machine.kernel)));
         let categories = Categories::new(&mut profile);
         let zero_ns = if header.began_ns > 0 { header.began_ns } else { facts.start_ns };
-        let mut maker =
-            Maker { facts, profile, threads: Vec::new(), categories, labels: HashMap::new(), zero_ns };
+        let mut maker = Maker { facts, profile, threads: Vec::new(), categories, labels: HashMap::new(), zero_ns };
         maker.add_threads();
         maker
     }
@@ -175,12 +170,8 @@ impl<'a> Maker<'a> {
     }
 
     fn wakes(&mut self, timeline: &Timeline, directory: &Directory<'_>) {
-        let names: Vec<StringHandle> = self
-            .facts
-            .threads
-            .iter()
-            .map(|thread| self.profile.intern_string(&name::thread_named(thread)))
-            .collect();
+        let names: Vec<StringHandle> =
+            self.facts.threads.iter().map(|thread| self.profile.intern_string(&name::thread_named(thread))).collect();
         let (wakes, woken) = (self.profile.intern_string("wakes"), self.profile.intern_string("woken by"));
         for wake in &timeline.wakes {
             let from = directory.at(wake.from, wake.time_ns);
@@ -203,9 +194,7 @@ impl<'a> Maker<'a> {
         }
         for sample in &timeline.samples {
             let SampleAt { time_ns, thread, trail } = *sample;
-            let (Some(&handle), Some(frames)) =
-                (self.threads.get(thread as usize), trails.get(trail as usize))
-            else {
+            let (Some(&handle), Some(frames)) = (self.threads.get(thread as usize), trails.get(trail as usize)) else {
                 continue;
             };
             let profile = &mut self.profile;

@@ -78,8 +78,7 @@ fn check_markers(thread: &Value, schemas: &[Value], categories: usize) {
     check_indices(&markers["name"], strings, false);
     check_indices(&markers["category"], categories, false);
     let times = |name: &str| list(&markers[name]).to_vec();
-    for ((phase, start), end) in list(&markers["phase"]).iter().zip(times("startTime")).zip(times("endTime"))
-    {
+    for ((phase, start), end) in list(&markers["phase"]).iter().zip(times("startTime")).zip(times("endTime")) {
         match phase.as_u64().unwrap() {
             0 => assert!(start.is_number() && end.as_f64().is_none_or(|end| end == 0.0)),
             1 => assert!(end.as_f64().unwrap() >= start.as_f64().unwrap()),
@@ -106,9 +105,7 @@ fn the_rules_of_the_format_hold() {
 
 fn check(profile: &Value) {
     let meta = &profile["meta"];
-    for key in
-        ["preprocessedProfileVersion", "interval", "startTime", "product", "markerSchema", "categories"]
-    {
+    for key in ["preprocessedProfileVersion", "interval", "startTime", "product", "markerSchema", "categories"] {
         assert!(meta.get(key).is_some(), "meta lacks {key}");
     }
     let categories = list(&meta["categories"]).len();
@@ -133,11 +130,7 @@ fn markers(thread: &Value) -> Vec<(String, String)> {
         string(fields.next().expect("a field").1)
     };
     let table = &thread["markers"];
-    list(&table["name"])
-        .iter()
-        .zip(list(&table["data"]))
-        .map(|(name, data)| (string(name), text(data)))
-        .collect()
+    list(&table["name"]).iter().zip(list(&table["data"])).map(|(name, data)| (string(name), text(data))).collect()
 }
 
 #[test]

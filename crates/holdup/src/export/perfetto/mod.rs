@@ -1,9 +1,9 @@
 //! A Perfetto trace, for ui.perfetto.dev and its trace processor.
 //!
-//! Each thread is a track with a slice for every stretch of running (by CPU), waiting (by lock) and everything else; wake-ups are flows
-//! from an instant on the waker's track to the slice that the woken thread begins then; CPU samples are stack samples (a kind of packet
-//! that Perfetto reads since 2026; older ones pass it over); the moments of findings are instants on a track of their own.
-//! Everything is one packet sequence on the clock CLOCK_MONOTONIC.
+//! Each thread is a track with a slice for every stretch of running (by CPU), waiting (by lock) and everything else;
+//! wake-ups are flows from an instant on the waker's track to the slice that the woken thread begins then; CPU samples
+//! are stack samples (a kind of packet that Perfetto reads since 2026; older ones pass it over); the moments of
+//! findings are instants on a track of their own. Everything is one packet sequence on the clock CLOCK_MONOTONIC.
 
 mod proto;
 #[cfg(test)]
@@ -20,15 +20,16 @@ use super::{Directory, Group, Label, headline, timeline};
 use crate::recording::name;
 use crate::text;
 use proto::{
-    Callstack, Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, ExecutionContext, InternedData,
-    InternedFrame, InternedString, Mapping, NamedId, ProcessDescriptor, StackSample, StackSampleDefaults,
-    TaskContext, ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor, TrackEvent,
-    builtin_clock, mode, sequence_flag, unit,
+    Callstack, Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, ExecutionContext, InternedData, InternedFrame,
+    InternedString, Mapping, NamedId, ProcessDescriptor, StackSample, StackSampleDefaults, TaskContext,
+    ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor, TrackEvent, builtin_clock, mode,
+    sequence_flag, unit,
 };
 
 /// Our packets are one sequence; any number but 0.
 const SEQUENCE: u32 = 1;
-/// Tracks have numbers above this, which keeps them apart from those of traces that ours is merged with ("hol" in ASCII), and short.
+/// Tracks have numbers above this, which keeps them apart from those of traces that ours is merged with ("hol" in
+/// ASCII), and short.
 const TRACKS: u64 = 0x68_6f6c;
 const FINDINGS_TRACK: u64 = TRACKS;
 
@@ -107,14 +108,10 @@ impl<'a, W: Write> Trace<'a, W> {
         let clock = |id, timestamp| Clock { clock_id: Some(id), timestamp: Some(timestamp) };
         let realtime_ns = header.began_unix_s.saturating_mul(1_000_000_000);
         let snapshot = ClockSnapshot {
-            clocks: vec![
-                clock(builtin_clock::MONOTONIC, header.began_ns),
-                clock(builtin_clock::REALTIME, realtime_ns),
-            ],
+            clocks: vec![clock(builtin_clock::MONOTONIC, header.began_ns), clock(builtin_clock::REALTIME, realtime_ns)],
             primary_trace_clock: Some(builtin_clock::MONOTONIC as i32),
         };
-        let timebase =
-            CounterDescriptor { name: Some("cpu-clock".to_owned()), unit: Some(unit::NANOSECONDS) };
+        let timebase = CounterDescriptor { name: Some("cpu-clock".to_owned()), unit: Some(unit::NANOSECONDS) };
         let defaults = TracePacketDefaults {
             timestamp_clock_id: Some(builtin_clock::MONOTONIC),
             stack_sample_defaults: Some(StackSampleDefaults {
@@ -306,8 +303,7 @@ impl<'a, W: Write> Trace<'a, W> {
 
     fn annotation_named(&mut self, name: &'static str) -> DebugAnnotation {
         let news = &mut self.news.debug_annotation_names;
-        let iid =
-            number_of(&mut self.interned.annotations, name, |iid| news.push(named(iid, name.to_owned())));
+        let iid = number_of(&mut self.interned.annotations, name, |iid| news.push(named(iid, name.to_owned())));
         DebugAnnotation { name_iid: Some(iid), ..Default::default() }
     }
 

@@ -20,8 +20,8 @@ enum Kind {
 
 use Kind::{Bytes, Fixed64, Message, Text, Varint};
 
-/// Fields by number, as google/perfetto publishes them under protos/perfetto/trace (release 59, November 2026), written down from
-/// there and not from `proto.rs`. All repeated scalars here are unpacked, so each stands alone on the wire.
+/// Fields by number, as google/perfetto publishes them under protos/perfetto/trace (release 59, November 2026), written
+/// down from there and not from `proto.rs`. All repeated scalars here are unpacked, so each stands alone on the wire.
 const PUBLISHED: &[(&str, u64, &str, Kind)] = &[
     ("Trace", 1, "packet", Message("TracePacket")),
     // trace_packet.proto
@@ -176,12 +176,8 @@ fn packets(mut bytes: &[u8]) -> Vec<TracePacket> {
 fn every_field_is_one_that_perfetto_publishes() {
     let mut met = BTreeMap::new();
     walk("Trace", &written(4), &mut met);
-    for field in [
-        "TrackEvent.flow_ids",
-        "TrackEvent.terminating_flow_ids",
-        "StackSample.callstack_iid",
-        "Frame.rel_pc",
-    ] {
+    for field in ["TrackEvent.flow_ids", "TrackEvent.terminating_flow_ids", "StackSample.callstack_iid", "Frame.rel_pc"]
+    {
         assert!(met.contains_key(field), "{field} is not written");
     }
     assert!(met.len() > 60, "{} fields are met", met.len());
@@ -252,10 +248,7 @@ fn every_wake_up_is_a_flow_from_the_waker_to_what_the_woken_does_next() {
     assert_eq!(sources.keys().collect::<BTreeSet<_>>(), sinks.keys().collect::<BTreeSet<_>>());
     for (flow, (sent_ns, from)) in &sources {
         let (arrived_ns, to) = sinks[flow];
-        assert!(
-            *from != to && arrived_ns >= *sent_ns && arrived_ns - sent_ns <= 1_000,
-            "{sent_ns} {arrived_ns}"
-        );
+        assert!(*from != to && arrived_ns >= *sent_ns && arrived_ns - sent_ns <= 1_000, "{sent_ns} {arrived_ns}");
     }
 }
 
@@ -308,11 +301,7 @@ fn tracks_samples_and_findings_are_there() {
 fn the_size_grows_with_the_timeline_alone() {
     let (small, large) = (written(500).len(), written(1_000).len());
     assert!(large < small * 21 / 10, "{small} bytes, then {large}");
-    assert!(
-        large / 1_000 < 500,
-        "{} bytes for a round of six intervals, two wakes, two samples",
-        large / 1_000
-    );
+    assert!(large / 1_000 < 500, "{} bytes for a round of six intervals, two wakes, two samples", large / 1_000);
 }
 
 #[test]

@@ -30,8 +30,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 
 /// Whether this is a folder, no link to one, that only this user can enter.
 pub fn is_private(path: &Path) -> bool {
-    fs::symlink_metadata(path)
-        .is_ok_and(|about| about.is_dir() && is_own(&about) && about.mode() & 0o077 == 0)
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && is_own(&about) && about.mode() & 0o077 == 0)
 }
 
 /// The bytes of a file of this user that nobody else can change; `None` for links and for everything else.

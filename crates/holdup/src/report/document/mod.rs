@@ -1,7 +1,9 @@
-//! A report as data: headings, paragraphs, fields, commands and tables, built once and printed for a terminal or as HTML.
+//! A report as data: headings, paragraphs, fields, commands and tables, built once and printed for a terminal or as
+//! HTML.
 //!
-//! What stands in a [`Text`] is harmless: control and bidirectional characters are made visible where a text is made, so no
-//! printer has to think of them. Widths and line breaks are the terminal's affair, markup the page's: a report knows neither.
+//! What stands in a [`Text`] is harmless: control and bidirectional characters are made visible where a text is made,
+//! so no printer has to think of them. Widths and line breaks are the terminal's affair, markup the page's: a report
+//! knows neither.
 //!
 //! ```
 //! use holdup::report::Style;

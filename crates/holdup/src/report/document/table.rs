@@ -81,8 +81,8 @@ impl Column {
         Column { head, side: Side::Left, fit: Fit::Fixed, at_least: 0, key: false }
     }
 
-    /// One of the first columns, by which rows belong together: what repeats the row before stays out, and on a terminal keys
-    /// that have no room, or are more than two, become titles over their rows.
+    /// One of the first columns, by which rows belong together: what repeats the row before stays out, and on a
+    /// terminal keys that have no room, or are more than two, become titles over their rows.
     #[must_use]
     pub fn key(self) -> Column {
         Column { key: true, ..self }

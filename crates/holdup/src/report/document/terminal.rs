@@ -77,12 +77,7 @@ impl Block {
     }
 }
 
-fn prose<'s>(
-    text: &Text,
-    style: &'s Style,
-    width: usize,
-    hang: usize,
-) -> impl Iterator<Item = String> + use<'s> {
+fn prose<'s>(text: &Text, style: &'s Style, width: usize, hang: usize) -> impl Iterator<Item = String> + use<'s> {
     let lines = text.wrapped(width.min(WIDEST_PROSE), hang);
     lines.into_iter().map(|line| paint(&line, style))
 }
@@ -256,9 +251,8 @@ impl Layout<'_> {
                 line.checked_sub(missing).map_or_else(Text::default, |line| column.head[line].clone())
             };
             let cells = columns.iter().zip(&self.widths);
-            let cells: Vec<String> = cells
-                .map(|(column, width)| aligned(&head(column), *width, column.side, &Style::default()))
-                .collect();
+            let cells: Vec<String> =
+                cells.map(|(column, width)| aligned(&head(column), *width, column.side, &Style::default())).collect();
             self.style.paint(Ink::Faint, cells.join(&" ".repeat(self.table.gap)).trim_end())
         };
         (0..height).map(line).filter(|line| !line.is_empty()).collect()
@@ -266,8 +260,7 @@ impl Layout<'_> {
 
     /// The lines of a row.
     pub(crate) fn row(&self, row: &Row) -> Vec<String> {
-        let mut lines: Vec<String> =
-            row.above.iter().flat_map(|text| prose(text, self.style, self.width, 2)).collect();
+        let mut lines: Vec<String> = row.above.iter().flat_map(|text| prose(text, self.style, self.width, 2)).collect();
         let mut lower: Vec<String> = Vec::new();
         let mut line = String::new();
         let mut start = 0;
@@ -345,9 +338,8 @@ mod tests {
     fn columns_that_do_not_fit_stand_below() {
         let heads = ["a", "b", "c", "d", "e"].map(|head| Column::right(head).at_least(7));
         let table = |n| Table::new([Column::left("")].into_iter().chain(heads[..n].iter().cloned())).gap(1);
-        let blocks = |n, width| -> Vec<usize> {
-            table(n).blocks(width).iter().map(|block| block.columns.len() - 1).collect()
-        };
+        let blocks =
+            |n, width| -> Vec<usize> { table(n).blocks(width).iter().map(|block| block.columns.len() - 1).collect() };
         assert_eq!((blocks(5, 20), blocks(1, 2)), (vec![2, 2, 1], vec![1]));
     }
 
@@ -362,8 +354,6 @@ mod tests {
             document.terminal(&Style { width: 20, colour: false }),
             "First\ntest  holdup bench \\\n        --lock \\\n        pthread\n  a-name-t..-is-long\n\nSecond\n"
         );
-        assert!(
-            document.terminal(&Style { width: 20, colour: true }).starts_with("\u{1b}[2mFirst\u{1b}[0m\n")
-        );
+        assert!(document.terminal(&Style { width: 20, colour: true }).starts_with("\u{1b}[2mFirst\u{1b}[0m\n"));
     }
 }

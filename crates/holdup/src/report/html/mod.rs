@@ -46,19 +46,17 @@ fn headline(run: &RunRecord, claims: &[ClaimResult]) -> String {
     match sweeps.as_slice() {
         _ if !claims.is_empty() => claims::summary(claims),
         [one] => headline::of_sweep(run, &run.sweep(one).collect::<Vec<_>>()),
-        several => format!(
-            "{} in {}.",
-            number::counted(run.cells.len(), "cell"),
-            number::counted(several.len(), "sweep")
-        ),
+        several => {
+            format!("{} in {}.", number::counted(run.cells.len(), "cell"), number::counted(several.len(), "sweep"))
+        }
     }
 }
 
 fn claims_table(claims: &[ClaimResult]) -> Table {
     let words = |head| Column::left(head).wrapped();
     let heads = ["Id", "Claim", "Published", "Measured"].map(words);
-    let mut table = Table::new(heads.into_iter().chain([Column::fixed("Verdict"), words("Why")]))
-        .named("Published claims");
+    let mut table =
+        Table::new(heads.into_iter().chain([Column::fixed("Verdict"), words("Why")])).named("Published claims");
     let mut experiment = None;
     for claim in claims {
         if experiment.replace(&claim.experiment) != Some(&claim.experiment) {
@@ -72,11 +70,7 @@ fn claims_table(claims: &[ClaimResult]) -> Table {
         table.row([
             Text::from(&claim.id),
             Text::from(&claim.claim),
-            if claim.published.is_empty() {
-                ink(Ink::Faint, "shape only")
-            } else {
-                Text::from(&claim.published)
-            },
+            if claim.published.is_empty() { ink(Ink::Faint, "shape only") } else { Text::from(&claim.published) },
             claims::measured(claim).into(),
             ink(colour, format!("{sign} {}", claims::verdict(claim))),
             ink(Ink::Faint, &claim.why),

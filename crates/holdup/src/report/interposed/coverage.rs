@@ -56,10 +56,8 @@ pub struct Coverage {
 impl Coverage {
     /// Of processes, and of the kernel's account of them.
     pub fn of<'a>(processes: impl IntoIterator<Item = &'a Process>, finished: Option<&Finished>) -> Coverage {
-        let mut sum = Coverage {
-            sleeps: finished.and_then(|ended| ended.process.voluntary_switches),
-            ..Coverage::default()
-        };
+        let mut sum =
+            Coverage { sleeps: finished.and_then(|ended| ended.process.voluntary_switches), ..Coverage::default() };
         for process in processes {
             match process.state {
                 STATE_SERVES => sum.served += 1,
@@ -81,12 +79,8 @@ impl Coverage {
 
     /// Acquisitions of mutexes that were served, as a share of all that were seen; `None` if none was seen.
     pub fn share(&self) -> Option<f64> {
-        let left: u64 = FALLBACKS
-            .iter()
-            .zip(self.fallbacks)
-            .filter(|((kind, _), _)| is_mutex(*kind))
-            .map(|(_, n)| n)
-            .sum();
+        let left: u64 =
+            FALLBACKS.iter().zip(self.fallbacks).filter(|((kind, _), _)| is_mutex(*kind)).map(|(_, n)| n).sum();
         let all = self.acquisitions + left;
         (all > 0).then(|| self.acquisitions as f64 / all as f64)
     }
@@ -97,7 +91,8 @@ impl Coverage {
         Some((self.futex_waits as f64 / sleeps as f64).min(1.0))
     }
 
-    /// The line that stands in every report: `served 100% of 12.3M mutex acquisitions; 85% of its 3.40k sleeps were waits for them`.
+    /// The line that stands in every report:
+    /// `served 100% of 12.3M mutex acquisitions; 85% of its 3.40k sleeps were waits for them`.
     pub fn sentence(&self) -> String {
         let mut parts = Vec::new();
         if let Some(share) = self.share() {
@@ -147,7 +142,8 @@ impl Coverage {
         }
         if self.served + self.layout + self.rival == 0 {
             warnings.push(match self.other {
-                0 => "no process loaded the library: what ran is static, or removes LD_PRELOAD from the environment".to_owned(),
+                0 => "no process loaded the library: what ran is static, or removes LD_PRELOAD from the environment"
+                    .to_owned(),
                 _ => format!("no process was served: {} ran another program than --only names", processes(self.other)),
             });
         }
@@ -209,8 +205,7 @@ fn headline(run: &Run<'_>, coverage: &Coverage) -> String {
 
 /// The policy, and how many locks had one of their own.
 fn policies(run: &Run<'_>) -> String {
-    let own =
-        run.figures.iter().flat_map(|figures| &figures.locks).filter(|lock| lock.policy.is_some()).count();
+    let own = run.figures.iter().flat_map(|figures| &figures.locks).filter(|lock| lock.policy.is_some()).count();
     match (run.settings.rules.is_empty(), own) {
         (true, _) => run.policy.to_string(),
         (false, 0) => format!("{} (no lock fitted a rule of --lock-for)", run.policy),
@@ -225,13 +220,13 @@ fn nothing(coverage: &Coverage) -> String {
     });
     let left = match coverage.fallbacks.iter().sum::<u64>() {
         0 => {
-            "this program takes no pthread mutex: Rust std, Go and static programs wait in ways of their own"
-                .to_owned()
+            "this program takes no pthread mutex: Rust std, Go and static programs wait in ways of their own".to_owned()
         }
         _ => format!("this program takes no pthread mutex that can be exchanged ({})", coverage.sentence()),
     };
     format!(
-        "holdup: 0 managed locks: {left}.{slept} 'holdup record' shows what they wait for; 'holdup try --cpus' and '--vary' try other cures."
+        "holdup: 0 managed locks: {left}.{slept} 'holdup record' shows what they wait for; 'holdup try --cpus' and \
+         '--vary' try other cures."
     )
 }
 

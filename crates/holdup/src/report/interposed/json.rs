@@ -146,23 +146,14 @@ mod tests {
 
     #[test]
     fn every_key_is_described_and_every_described_key_is_written() {
-        let lock = Lock {
-            addr: 1,
-            init_site: 1,
-            sites: vec![Site { addr: 1, contended: 1, wait_ns: 1 }],
-            ..Lock::default()
-        };
+        let lock =
+            Lock { addr: 1, init_site: 1, sites: vec![Site { addr: 1, contended: 1, wait_ns: 1 }], ..Lock::default() };
         let figures = [Figures { locks: vec![lock], ..Figures::default() }];
         let named: Vec<Option<Named>> = figures.iter().map(|one| Some(naming::named(one))).collect();
         let finished = Finished { code: 0, process: ProcessUse::default() };
         let settings = Settings::default();
-        let run = Run {
-            policy: Policy::Glibc,
-            settings: &settings,
-            figures: &figures,
-            uncounted: 0,
-            finished: &finished,
-        };
+        let run =
+            Run { policy: Policy::Glibc, settings: &settings, figures: &figures, uncounted: 0, finished: &finished };
         let mut written = BTreeSet::new();
         keys(&json(&run, &named), &mut written);
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profile-json.md");

@@ -6,7 +6,8 @@ use holdup_control::{KIND_RWLOCK, KIND_SPIN};
 use crate::interposer::naming::NamedLock;
 use crate::recording::name;
 
-/// `g_cache_lock`, `g_cache.lock+8`, `lock made in pool_init pool.c:12`, `lock taken in worker pool.c:40`, `lock 0x5581..`.
+/// `g_cache_lock`, `g_cache.lock+8`, `lock made in pool_init pool.c:12`, `lock taken in worker pool.c:40`,
+/// `lock 0x5581..`.
 pub fn name_of(lock: &NamedLock) -> String {
     if lock.figures.addr == 0 {
         return "all further locks".to_owned();

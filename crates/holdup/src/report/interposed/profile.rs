@@ -25,9 +25,8 @@ pub fn profile(named: &Named, limit: usize) -> Document {
     let timed = named.profile >= Profile::Sampled as u32;
     let heads = if timed { &TIMED[..] } else { &COUNTED };
     // The name stands above its figures: they leave it no room.
-    let mut table = Table::new(
-        [Column::left("").at_least(2)].into_iter().chain(heads.iter().map(|head| Column::right(head))),
-    );
+    let mut table =
+        Table::new([Column::left("").at_least(2)].into_iter().chain(heads.iter().map(|head| Column::right(head))));
     for row in rows.iter().take(limit) {
         let line = table.row(if timed { row.timed() } else { row.counted() });
         line.above(ink(Ink::Bold, &row.name) + about(row));
@@ -112,13 +111,7 @@ impl Row<'_> {
 
     fn counted(&self) -> Vec<String> {
         let count = |n: u64| number::count(n as f64);
-        vec![
-            String::new(),
-            count(self.acquisitions),
-            count(self.contended),
-            self.contention(),
-            count(self.slept),
-        ]
+        vec![String::new(), count(self.acquisitions), count(self.contended), self.contention(), count(self.slept)]
     }
 
     fn contention(&self) -> String {
@@ -140,9 +133,8 @@ impl Row<'_> {
         places.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
         let all: u64 = places.iter().map(|(_, weight)| weight).sum();
         let shown = places.iter().filter(|(_, weight)| *weight > 0).take(PLACES);
-        let shown: Vec<String> = shown
-            .map(|(place, weight)| format!("{place} ({})", number::percent(share(*weight, all))))
-            .collect();
+        let shown: Vec<String> =
+            shown.map(|(place, weight)| format!("{place} ({})", number::percent(share(*weight, all)))).collect();
         (!shown.is_empty()).then(|| text::list(&shown))
     }
 }
@@ -232,8 +224,7 @@ mod tests {
     fn the_lock_that_costs_most_comes_first_and_no_line_is_too_wide() {
         let mut ruled = lock_named("g_second", 4000);
         ruled.figures.policy = Some(Policy::Throttle(2));
-        let of =
-            named(Profile::Full, vec![lock_named("g_third", 3000), ruled, lock_named("g_first", 5_000_000)]);
+        let of = named(Profile::Full, vec![lock_named("g_third", 3000), ruled, lock_named("g_first", 5_000_000)]);
         let text = profile(&of, 2).terminal(&Style::default());
         let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
         assert!(at("g_first") < at("g_second") && at("g_second") < at("g_third"), "{text}");
@@ -243,9 +234,7 @@ mod tests {
 
     #[test]
     fn estimates_are_said_to_be_some() {
-        let text = |profile_of| {
-            profile(&named(profile_of, vec![lock_named("a", 5)]), 10).terminal(&Style::default())
-        };
+        let text = |profile_of| profile(&named(profile_of, vec![lock_named("a", 5)]), 10).terminal(&Style::default());
         assert!(text(Profile::Sampled).contains("estimates"));
         assert!(!text(Profile::Full).contains("estimates"));
         assert!(!text(Profile::Count).contains("p99"));

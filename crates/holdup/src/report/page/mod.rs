@@ -1,8 +1,8 @@
 //! Pages for people: self-contained HTML files that need no server and no network.
 //!
-//! All pages share a shell: one style sheet and one script (built from `viewer/src`, see `cargo xtask viewer`), a theme switch,
-//! tables that sort. A content security policy in the page forbids every request. Foreign text enters as text only: maud escapes
-//! it and [`visible`] shows what would hide in it; into data it comes through [`json`].
+//! All pages share a shell: one style sheet and one script (built from `viewer/src`, see `cargo xtask viewer`), a theme
+//! switch, tables that sort. A content security policy in the page forbids every request. Foreign text enters as text
+//! only: maud escapes it and [`visible`] shows what would hide in it; into data it comes through [`json`].
 
 mod findings;
 mod frame;

@@ -18,8 +18,8 @@ impl Column {
         self.0.push(value as u8);
     }
 
-    /// How many bytes the largest has, then the lowest byte of all numbers, then the next of all: where numbers are alike in size
-    /// their higher bytes are alike, and cost nearly nothing when compressed.
+    /// How many bytes the largest has, then the lowest byte of all numbers, then the next of all: where numbers are
+    /// alike in size their higher bytes are alike, and cost nearly nothing when compressed.
     pub(super) fn planes(&mut self, values: &[u64]) {
         let largest = values.iter().copied().max().unwrap_or(0);
         let bytes = (64 - largest.leading_zeros()).div_ceil(8).max(1);
@@ -75,9 +75,7 @@ mod tests {
 
     #[test]
     fn base64_of_the_standards_examples() {
-        for (plain, coded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
+        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
             let mut out = Vec::new();
             base64(plain.as_bytes(), &mut out).unwrap();
             assert_eq!(out, coded.as_bytes());

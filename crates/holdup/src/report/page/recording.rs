@@ -1,7 +1,7 @@
 //! The page of a recording: findings, the timeline, tables.
 //!
-//! Its figures are the JSON report itself (`report --json`), so that they cannot differ; beside it stand the names as reports
-//! say them and the timeline's columns. The types of viewer/report.ts are generated from what is written here.
+//! Its figures are the JSON report itself (`report --json`), so that they cannot differ; beside it stand the names as
+//! reports say them and the timeline's columns. The types of viewer/report.ts are generated from what is written here.
 
 use std::io::{self, BufWriter, Write};
 
@@ -43,7 +43,8 @@ pub fn recording(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         main {
             p class="context" { (summary::context(facts)) }
             (findings::section(recording, &directory))
-            // Where the script puts the timeline and the tables; heights are fixed by the style sheet, so that nothing jumps.
+            // Where the script puts the timeline and the tables; heights are fixed by the style sheet, so that nothing
+            // jumps.
             section id="timeline" aria-label="Timeline" {
                 noscript { p class="note" { "The timeline and the tables need JavaScript." } }
             }
@@ -87,16 +88,10 @@ fn blob(id: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The timeline: what describes it, its summaries, and the exact columns of each thread.
-fn tracks(
-    report: &Report,
-    kept: &Timeline,
-    directory: &Directory<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn tracks(report: &Report, kept: &Timeline, directory: &Directory<'_>, out: &mut dyn Write) -> io::Result<()> {
     let facts = &report.facts;
     let zero_ns = facts.header.began_ns.min(facts.start_ns);
-    let (start_ns, end_ns) =
-        (facts.start_ns - zero_ns, facts.end_ns.max(facts.start_ns + 1).saturating_sub(zero_ns));
+    let (start_ns, end_ns) = (facts.start_ns - zero_ns, facts.end_ns.max(facts.start_ns + 1).saturating_sub(zero_ns));
     let mut states = States::default();
     let rows = kept.threads.iter().take(facts.threads.len());
     let mut tracks: Vec<Track> = rows.map(|row| Track::new(row, zero_ns, &mut states)).collect();
@@ -166,19 +161,14 @@ impl ThreadRow {
     fn new(report: &Report, index: usize, track: &Track, levels: Vec<u64>, zero_ns: u64) -> ThreadRow {
         let facts = &report.facts;
         let thread = &facts.threads[index];
-        let weakens =
-            |problem: &&Problem| matches!(problem, Problem::SwitchesDiffer { tid, .. } if *tid == thread.tid);
+        let weakens = |problem: &&Problem| matches!(problem, Problem::SwitchesDiffer { tid, .. } if *tid == thread.tid);
         let problem = report.problems.iter().find(weakens).map(|problem| summary::problem(facts, problem));
         let process = facts.processes.iter().find(|process| process.pid == thread.pid);
         ThreadRow {
             label: name::thread_in(facts, thread),
             name: text::clean(name::thread_name(facts, thread)),
             problem,
-            process: format!(
-                "{} ({})",
-                text::clean(process.map_or("", |process| &process.name)),
-                thread.pid.0
-            ),
+            process: format!("{} ({})", text::clean(process.map_or("", |process| &process.name)), thread.pid.0),
             born_ns: thread.born_ns.saturating_sub(zero_ns),
             ended_ns: thread.ended_ns.saturating_sub(zero_ns),
             pieces: track.pieces.len(),
@@ -206,8 +196,8 @@ impl Lost {
     }
 }
 
-/// Puts each wake-up where the woken thread becomes runnable; those without such a place are listed: time since the one before, who,
-/// whom.
+/// Puts each wake-up where the woken thread becomes runnable; those without such a place are listed: time since the one
+/// before, who, whom.
 fn wakes(kept: &Timeline, directory: &Directory<'_>, zero_ns: u64, tracks: &mut [Track]) -> Vec<u8> {
     let mut loose = Column::default();
     let mut before_ns = 0;

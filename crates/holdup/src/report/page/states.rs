@@ -35,9 +35,7 @@ impl States {
         let row = |state: &State| {
             let (cpu, lock) = match *state {
                 State::Running { cpu } if cpu != NO_CPU => (Some(cpu), None),
-                State::Off { lock: Some(lock), .. } if (lock as usize) < facts.locks.len() => {
-                    (None, Some(lock))
-                }
+                State::Off { lock: Some(lock), .. } if (lock as usize) < facts.locks.len() => (None, Some(lock)),
                 _ => (None, None),
             };
             StateRow { group: Group::of(*state), label: Label::of(*state).text(facts), cpu, lock }

@@ -11,8 +11,7 @@ use crate::export::specimen;
 use crate::recording::Recording;
 
 fn page(report: Report) -> String {
-    let recording =
-        Recording { path: PathBuf::from(specimen::HOSTILE), file_bytes: 1, report, damage: vec![] };
+    let recording = Recording { path: PathBuf::from(specimen::HOSTILE), file_bytes: 1, report, damage: vec![] };
     let mut out = Vec::new();
     super::recording(&recording, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -51,10 +50,7 @@ fn contradictory_reports_make_a_page() {
     assert!(page(empty.clone()).ends_with("</html>\n"));
     empty.timeline = None;
     let recording = Recording { path: PathBuf::new(), file_bytes: 0, report: empty, damage: vec![] };
-    assert!(
-        recording::recording(&recording, &mut Vec::new()).is_err(),
-        "without a timeline there is no page"
-    );
+    assert!(recording::recording(&recording, &mut Vec::new()).is_err(), "without a timeline there is no page");
 }
 
 const WAITS: State = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(3) };
@@ -83,8 +79,7 @@ fn columns_hold_states_lengths_and_wakers_without_gaps() {
     let mut states = States::default();
     let run = State::Running { cpu: 1 };
     // A gap from 250 to 300, and an interval that goes back.
-    let row =
-        [interval(100, 200, run), interval(200, 250, WAITS), interval(300, 420, run), interval(10, 400, run)];
+    let row = [interval(100, 200, run), interval(200, 250, WAITS), interval(300, 420, run), interval(10, 400, run)];
     let mut track = Track::new(&row, 100, &mut states);
     assert!(track.wake(200, 7), "the last run begins at 200 after the page's zero");
     assert!(!track.wake(201, 7), "nothing begins there");

@@ -17,8 +17,8 @@ const STEP: u64 = 4;
 /// Summaries stop where a bucket holds so few intervals on average that these can be drawn themselves.
 const INTERVALS_PER_BUCKET: u64 = 24;
 
-/// Bytes of a bucket: shares of time running, runnable, waiting for locks and blocked, the state that took most of the time
-/// off CPU, and how many switches, as a logarithm.
+/// Bytes of a bucket: shares of time running, runnable, waiting for locks and blocked, the state that took most of the
+/// time off CPU, and how many switches, as a logarithm.
 pub(super) const BUCKET_BYTES: usize = 6;
 
 /// Who ended a wait: nobody known.
@@ -75,8 +75,8 @@ impl Track {
         }
     }
 
-    /// How many pieces, the first moment, then states; after them, state by state, the lengths and then the wakers, for those of
-    /// one state are alike.
+    /// How many pieces, the first moment, then states; after them, state by state, the lengths and then the wakers, for
+    /// those of one state are alike.
     pub(super) fn columns(&self) -> Vec<u8> {
         let mut out = Column::default();
         out.put(self.pieces.len() as u64);
@@ -155,7 +155,8 @@ struct Sum {
     lock: u64,
     blocked: u64,
     switches: u32,
-    /// The state off CPU that took most of the time so far, by the count of Boyer and Moore (1991): exact if it is more than half.
+    /// The state off CPU that took most of the time so far, by the count of Boyer and Moore (1991): exact if it is more
+    /// than half.
     off: Option<(u32, u64)>,
 }
 

@@ -1,4 +1,5 @@
-//! The page of a trial: the verdict, every remedy with its interval as a picture and in a table, what was served, what keeps the winner.
+//! The page of a trial: the verdict, every remedy with its interval as a picture and in a table, what was served, what
+//! keeps the winner.
 
 use maud::{Markup, html};
 
@@ -81,12 +82,10 @@ fn picture(trial: &Trial, ranked: &[&Tried]) -> Markup {
         .collect();
     // Room for both directions, at least a tenth each.
     let most =
-        rows.iter().flat_map(|(_, ratio)| [ratio.high.ln().abs(), ratio.low.ln().abs()]).fold(0.1, f64::max)
-            * 1.05;
+        rows.iter().flat_map(|(_, ratio)| [ratio.high.ln().abs(), ratio.low.ln().abs()]).fold(0.1, f64::max) * 1.05;
     let longest = rows.iter().map(|(tried, _)| shortened(&tried.remedy.name).chars().count()).max();
     let names = 16.0 + CHARACTER * longest.unwrap_or(0) as f64;
-    let x =
-        |value: f64| names + (WIDTH - names - 20.0) * (value.ln().clamp(-most, most) + most) / (2.0 * most);
+    let x = |value: f64| names + (WIDTH - names - 20.0) * (value.ln().clamp(-most, most) + most) / (2.0 * most);
     let height = ROW * rows.len() as f64 + 34.0;
     let bottom = height - 28.0;
     let tenth = |value: f64| format!("{value:.1}");
@@ -159,12 +158,10 @@ fn table(subject: &Subject, trial: &Trial, ranked: &[&Tried]) -> Table {
         Some(_) => number::plain(trial.baseline.figure),
         None => number::time_ns(trial.baseline.figure * 1e9),
     };
-    let share =
-        |value: Option<f64>| value.map_or_else(String::new, |value| format!("{}x", number::ratio(value)));
+    let share = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{}x", number::ratio(value)));
     for tried in ranked {
         let known = ratio(tried).filter(|_| tried.failure.is_none());
-        let interval =
-            |ratio: Ratio| format!("{} to {}", number::ratio(ratio.low), number::ratio(ratio.high));
+        let interval = |ratio: Ratio| format!("{} to {}", number::ratio(ratio.low), number::ratio(ratio.high));
         table.row([
             tried.remedy.name.clone(),
             share(known.map(|ratio| ratio.ratio)),

@@ -1,4 +1,5 @@
-//! Where all time goes: the account of all threads, what waits come from (the blame), and what the elapsed time is made of (the path).
+//! Where all time goes: the account of all threads, what waits come from (the blame), and what the elapsed time is made
+//! of (the path).
 
 use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf};
 
@@ -90,10 +91,7 @@ fn words(account: &Account) -> String {
 fn largest_wait(facts: &Facts) -> Option<String> {
     let mut sums: Vec<(Option<usize>, Leaf, u64)> = Vec::new();
     for row in &facts.blame {
-        match sums
-            .iter_mut()
-            .find(|(lock, leaf, _)| *lock == row.lock && (row.lock.is_some() || *leaf == row.leaf))
-        {
+        match sums.iter_mut().find(|(lock, leaf, _)| *lock == row.lock && (row.lock.is_some() || *leaf == row.leaf)) {
             Some((_, _, ns)) => *ns += row.ns,
             None => sums.push((row.lock, row.leaf, row.ns)),
         }
@@ -177,7 +175,8 @@ pub fn blame(facts: &Facts, limit: usize) -> Document {
     more(&mut view, rows.len(), limit, "branch");
     view.gap();
     view.paragraph(
-        "Each wait is followed to what its waker did meanwhile, on and on, until something is reached that is no wait for a thread.",
+        "Each wait is followed to what its waker did meanwhile, on and on, until something is reached that is no wait \
+         for a thread.",
     );
     view
 }
@@ -194,8 +193,7 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
         Column::left("what"),
     ]);
     for part in facts.path.parts.iter().take(limit) {
-        let at =
-            part.site.as_ref().and_then(name::caller).map(|place| format!(" in {place}")).unwrap_or_default();
+        let at = part.site.as_ref().and_then(name::caller).map(|place| format!(" in {place}")).unwrap_or_default();
         let file = part.file.as_deref().map(|file| format!(" ({})", text::clean(file))).unwrap_or_default();
         table.row([
             number::percent(share(part.ns, facts.span_ns())),
@@ -230,10 +228,8 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
 
 /// What threads of a program without findings mostly wait for: `its threads wait for work 93% of the time`.
 pub fn mostly(facts: &Facts) -> Option<String> {
-    let (state, _, words) = WORDS
-        .iter()
-        .filter(|(state, ..)| state.is_wait())
-        .max_by_key(|(state, ..)| facts.account.of(*state))?;
+    let (state, _, words) =
+        WORDS.iter().filter(|(state, ..)| state.is_wait()).max_by_key(|(state, ..)| facts.account.of(*state))?;
     let much = facts.account.share(*state);
     (much >= 0.5).then(|| format!("Its threads are {words} {} of the time.", number::percent(much)))
 }

@@ -14,7 +14,8 @@ use crate::recording::Recording;
 use crate::recording::name;
 use crate::text;
 
-/// A cost that changes by less than this share of thread time did not change: recordings of the same program differ as much.
+/// A cost that changes by less than this share of thread time did not change: recordings of the same program differ as
+/// much.
 const NOISE_SHARE: f64 = 0.02;
 
 /// And by less than this ratio.
@@ -156,9 +157,7 @@ pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
     differs("the machines differ in size", cpus(old.machine.cpus), cpus(new.machine.cpus));
     differs("the kernels differ", old.machine.kernel.clone(), new.machine.kernel.clone());
     if old.grade != new.grade {
-        notes.push(
-            "they were recorded with different rights: what only one could see looks new or gone".to_owned(),
-        );
+        notes.push("they were recorded with different rights: what only one could see looks new or gone".to_owned());
     }
     let (short, long) = (before.span_ns().min(after.span_ns()), before.span_ns().max(after.span_ns()));
     if long / 2 > short {
@@ -170,10 +169,8 @@ pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
     }
     for (facts, which) in [(before, "before"), (after, "after")] {
         if facts.totals.lost > 0 {
-            notes.push(format!(
-                "{} events were lost in the recording {which}",
-                number::count(facts.totals.lost as f64)
-            ));
+            notes
+                .push(format!("{} events were lost in the recording {which}", number::count(facts.totals.lost as f64)));
         }
     }
     notes
@@ -207,11 +204,11 @@ fn rows(old: &Facts, before: &[Finding], new: &Facts, after: &[Finding]) -> Vec<
     rows
 }
 
-/// What makes two findings the same one: the kind and the subjects, without anything that address layout or numbering changes.
+/// What makes two findings the same one: the kind and the subjects, without anything that address layout or numbering
+/// changes.
 fn key(facts: &Facts, finding: &Finding) -> String {
     let mut key = finding.kind.name().to_owned();
-    let mut subjects: Vec<String> =
-        finding.subjects.iter().map(|subject| subject_key(facts, subject)).collect();
+    let mut subjects: Vec<String> = finding.subjects.iter().map(|subject| subject_key(facts, subject)).collect();
     subjects.sort();
     for subject in subjects {
         let _ = write!(key, "|{subject}");
@@ -231,10 +228,10 @@ fn subject_key(facts: &Facts, subject: &Subject) -> String {
     }
 }
 
-/// A lock by its variable, or by what it is and the function that waits for it: the same in the next run of the program.
+/// A lock by its variable, or by what it is and the function that waits for it: the same in the next run of the
+/// program.
 fn lock_key(lock: &LockFacts) -> String {
-    let caller =
-        lock.wait_sites.first().and_then(|site| site.caller()?.function.as_deref().map(str::to_owned));
+    let caller = lock.wait_sites.first().and_then(|site| site.caller()?.function.as_deref().map(str::to_owned));
     match (&lock.name, caller) {
         (holdup_analyze::LockName::Address, Some(function)) => {
             format!("lock {} at {function}", name::primitive(lock.primitive))
@@ -316,12 +313,8 @@ fn measures(before: &Facts, after: &Facts) -> Vec<Measure> {
         is_share,
     };
     vec![
-        both("switches_per_s", "switches per second", false, &|facts| {
-            per_second(facts, facts.totals.switches)
-        }),
-        both("involuntary_per_s", "of these involuntary", false, &|facts| {
-            per_second(facts, facts.totals.involuntary)
-        }),
+        both("switches_per_s", "switches per second", false, &|facts| per_second(facts, facts.totals.switches)),
+        both("involuntary_per_s", "of these involuntary", false, &|facts| per_second(facts, facts.totals.involuntary)),
         both("lock_wait_share", "thread time waiting for locks", true, &|facts| {
             share(facts.totals.lock_wait_ns, facts.totals.thread_ns)
         }),
@@ -333,12 +326,8 @@ fn measures(before: &Facts, after: &Facts) -> Vec<Measure> {
 }
 
 fn figures(before: &Facts, after: &Facts) -> Table {
-    let mut table = Table::new([
-        Column::left("figure"),
-        Column::right("before"),
-        Column::right("after"),
-        Column::right("ratio"),
-    ]);
+    let mut table =
+        Table::new([Column::left("figure"), Column::right("before"), Column::right("after"), Column::right("ratio")]);
     for measure in measures(before, after) {
         let show = |value: f64| match measure.is_share {
             true => number::percent(value),
@@ -399,11 +388,7 @@ fn matched_locks<'a>(before: &'a Facts, after: &'a Facts) -> Vec<MatchedLock<'a>
     for lock in contended(before) {
         let wanted = lock_key(lock);
         let twin = left.iter().position(|(key, _)| *key == wanted).map(|index| left.remove(index).1);
-        matched.push(MatchedLock {
-            name: name::lock_short(&lock.name, lock.addr),
-            before: Some(lock),
-            after: twin,
-        });
+        matched.push(MatchedLock { name: name::lock_short(&lock.name, lock.addr), before: Some(lock), after: twin });
     }
     matched.extend(left.into_iter().map(|(_, lock)| MatchedLock {
         name: name::lock_short(&lock.name, lock.addr),
@@ -437,8 +422,7 @@ fn locks(before: &Facts, after: &Facts) -> Table {
     for lock in matched.iter().take(MOST_ROWS) {
         let rate = |facts: &Facts, known: Option<&LockFacts>| known.map(|lock| per_second(facts, lock.waits));
         let (old, new) = (rate(before, lock.before), rate(after, lock.after));
-        let count =
-            |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| number::count(rate.round()));
+        let count = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| number::count(rate.round()));
         let part = |facts: &Facts, known: Option<&LockFacts>| {
             known.map_or_else(|| "-".to_owned(), |lock| number::percent(lock_share(facts, lock)))
         };
@@ -538,14 +522,9 @@ fn matched_threads(before: &Facts, after: &Facts) -> Vec<MatchedThreads> {
         let twin = left.iter().position(|(known, _)| *known == name).map(|index| left.remove(index).1);
         matched.push(MatchedThreads { name, before: Some(old), after: twin });
     }
-    matched.extend(left.into_iter().map(|(name, new)| MatchedThreads {
-        name,
-        before: None,
-        after: Some(new),
-    }));
-    let weight = |row: &MatchedThreads| {
-        row.before.unwrap_or_default().life_ns.max(row.after.unwrap_or_default().life_ns)
-    };
+    matched.extend(left.into_iter().map(|(name, new)| MatchedThreads { name, before: None, after: Some(new) }));
+    let weight =
+        |row: &MatchedThreads| row.before.unwrap_or_default().life_ns.max(row.after.unwrap_or_default().life_ns);
     matched.sort_by_key(|row| std::cmp::Reverse(weight(row)));
     matched
 }
@@ -578,9 +557,8 @@ fn thread_row(row: &MatchedThreads) -> Vec<String> {
     let part = |sums: Option<Sums>, ns: fn(&Sums) -> u64| {
         sums.map_or_else(|| "-".to_owned(), |sums| number::percent(share(ns(&sums), sums.life_ns)))
     };
-    let rate = |sums: Option<Sums>| {
-        sums.map_or_else(|| "-".to_owned(), |sums| number::count(sums.switches_per_s().round()))
-    };
+    let rate =
+        |sums: Option<Sums>| sums.map_or_else(|| "-".to_owned(), |sums| number::count(sums.switches_per_s().round()));
     let both = row.before.zip(row.after);
     vec![
         if row.name.is_empty() { "-".to_owned() } else { row.name.clone() },

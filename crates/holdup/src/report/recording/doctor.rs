@@ -45,9 +45,7 @@ fn headline(diagnosis: &Diagnosis) -> String {
     let works = diagnosis.abilities.iter().filter(|ability| ability.works()).count();
     match diagnosis.can_record() {
         true if works == all => "holdup can record everything here.".to_owned(),
-        true => format!(
-            "holdup can record here: {works} of the {all} kinds of facts, the most important among them."
-        ),
+        true => format!("holdup can record here: {works} of the {all} kinds of facts, the most important among them."),
         false => "holdup cannot record here yet: it needs context switches and lock waits.".to_owned(),
     }
 }

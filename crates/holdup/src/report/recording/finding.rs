@@ -69,7 +69,8 @@ fn evidence(all: &mut Document, finding: &Finding) {
 fn about_lock(inner: &mut Document, facts: &Facts, lock: &LockFacts) {
     let waits = &lock.wait_ns;
     inner.paragraph(format!(
-        "{} waits: median {}, p90 {}, p99 {}, longest {}; {} refused, {} timed out; {} wakes, {} for nothing; at most {} waited at once",
+        "{} waits: median {}, p90 {}, p99 {}, longest {}; {} refused, {} timed out; {} wakes, {} for nothing; at most \
+         {} waited at once",
         number::count(lock.waits as f64),
         number::time_ns(waits.median_ns() as f64),
         number::time_ns(waits.quantile_ns(0.9) as f64),
@@ -111,8 +112,7 @@ fn about_lock(inner: &mut Document, facts: &Facts, lock: &LockFacts) {
 fn sites(inner: &mut Document, title: &str, sites: &[Site]) {
     let known = sites.iter().filter(|site| !site.trail.is_empty()).take(MOST_SITES);
     for (index, site) in known.enumerate() {
-        let how_long =
-            if site.ns > 0 { format!(", {}", number::time_ns(site.ns as f64)) } else { String::new() };
+        let how_long = if site.ns > 0 { format!(", {}", number::time_ns(site.ns as f64)) } else { String::new() };
         let title = if index > 0 { format!("Also {}", title.to_lowercase()) } else { title.to_owned() };
         inner.paragraph(format!("{title} ({}x{how_long}):", number::count(site.count as f64)));
         inner.indented(2, |path| {
@@ -131,13 +131,8 @@ fn moments(all: &mut Document, recording: &Recording, moments: &[Moment]) {
     let Some(first) = moments.first() else { return };
     let facts = &recording.report.facts;
     all.heading("Moments, worst first");
-    let mut table = Table::new([
-        Column::right(""),
-        Column::left(""),
-        Column::right(""),
-        Column::right(""),
-        Column::left(""),
-    ]);
+    let mut table =
+        Table::new([Column::right(""), Column::left(""), Column::right(""), Column::right(""), Column::left("")]);
     for moment in moments.iter().take(MOST_MOMENTS) {
         let at = |time_ns| format!("{:.6}s", since_start_s(facts, time_ns));
         let length = number::time_ns(moment.to_ns.saturating_sub(moment.from_ns) as f64);

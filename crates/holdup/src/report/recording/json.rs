@@ -1,5 +1,6 @@
-//! A recording as JSON, schema `holdup-recording-1`: the facts as they are defined in holdup-analyze, and beside them what only the
-//! program knows, how things are called and the sentences. docs/holdup-recording-1.schema.json is generated from these types.
+//! A recording as JSON, schema `holdup-recording-1`: the facts as they are defined in holdup-analyze, and beside them
+//! what only the program knows, how things are called and the sentences. docs/holdup-recording-1.schema.json is
+//! generated from these types.
 
 use std::borrow::Cow;
 
@@ -90,7 +91,8 @@ struct Found<'a> {
     place: Option<Place<'a>>,
     /// What to try.
     cure: &'static str,
-    /// The command that tests the cure; a comparison with a recording made after the change, where no command does it alone.
+    /// The command that tests the cure; a comparison with a recording made after the change, where no command does it
+    /// alone.
     proof: String,
 }
 

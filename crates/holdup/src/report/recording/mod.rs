@@ -56,9 +56,6 @@ pub(crate) fn since_start_s(facts: &Facts, time_ns: u64) -> f64 {
 /// How many rows there are beyond those that are shown, and how to see them.
 pub(crate) fn more(view: &mut Document, all: usize, limit: usize, noun: &str) {
     if all > limit {
-        view.paragraph(format!(
-            "{} more: --limit {all} shows them",
-            super::number::counted(all - limit, noun)
-        ));
+        view.paragraph(format!("{} more: --limit {all} shows them", super::number::counted(all - limit, noun)));
     }
 }

@@ -1,4 +1,5 @@
-//! The sentences of findings: a [`Finding`] is data, here it becomes what, where, how much, what to try, and how to test it.
+//! The sentences of findings: a [`Finding`] is data, here it becomes what, where, how much, what to try, and how to
+//! test it.
 
 use holdup_analyze::{
     Cure, Evidence, Facts, Finding, HolderDoing, Kind, LockFacts, Reason, Role, Subject, ThreadFacts, Unit,
@@ -91,7 +92,8 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
     let much = number::percent(finding.severity);
     match finding.kind {
         Kind::LockConvoy => format!(
-            "Threads queue up behind {subject}: most who take it are switched out first, which costs {much} of the threads' working time."
+            "Threads queue up behind {subject}: most who take it are switched out first, which costs {much} of the \
+             threads' working time."
         ),
         Kind::HotLock => format!("Threads lose {much} of their working time waiting for {subject}."),
         Kind::SleepingHolder => format!(
@@ -100,19 +102,18 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         ),
         Kind::ExcessiveSwitching => {
             // The finding counts the switches that the threads cause each other, and those of its threads alone.
-            let rate =
-                value(finding, "switches_per_s").unwrap_or_else(|| per_second(facts, facts.totals.switches));
+            let rate = value(finding, "switches_per_s").unwrap_or_else(|| per_second(facts, facts.totals.switches));
             let run = value(finding, "run_ns_median").unwrap_or(facts.totals.run_ns.median_ns() as f64);
             format!(
-                "Threads switch each other out {} times a second and run {} in between (median): far less than a time slice.",
+                "Threads switch each other out {} times a second and run {} in between (median): far less than a time \
+                 slice.",
                 number::count(rate.round()),
                 number::time_ns(run)
             )
         }
-        Kind::PingPong => format!(
-            "{subject} wake each other in turn{}: neither gets far alone.",
-            round_trips(facts, finding)
-        ),
+        Kind::PingPong => {
+            format!("{subject} wake each other in turn{}: neither gets far alone.", round_trips(facts, finding))
+        }
         Kind::Oversubscription => format!(
             "More threads want to run than there are CPUs{}: that costs {much} of the threads' working time.",
             wanting(finding)
@@ -124,9 +125,9 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             let on = finding.subjects.iter().any(|subject| matches!(subject, Subject::Variable(_)));
             format!("{much} of CPU time is burnt spinning {} {subject}.", if on { "on" } else { "in" })
         }
-        Kind::HotAtomic => format!(
-            "CPUs fight over {subject}: {much} of CPU time piles up behind an atomic instruction on it."
-        ),
+        Kind::HotAtomic => {
+            format!("CPUs fight over {subject}: {much} of CPU time piles up behind an atomic instruction on it.")
+        }
         Kind::KernelHeavy => format!("{much} of CPU time is spent in the kernel{}.", kernel_function(facts)),
         Kind::WastedWakeups => {
             format!("Many futex calls for {subject} are for nothing{}.", wasted(facts, finding))
@@ -138,7 +139,8 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         ),
         Kind::IoBound => format!("{much} of the elapsed time is waiting for I/O: {}.", io(facts, finding)),
         Kind::MemoryLock => format!(
-            "Threads wait for the address space of {subject}, which mmap, munmap and page faults change, for {much} of their working time."
+            "Threads wait for the address space of {subject}, which mmap, munmap and page faults change, for {much} \
+             of their working time."
         ),
         Kind::PageFaults => format!("{much} of the working time goes to page faults{}.", under(finding)),
         Kind::Allocator => format!(
@@ -179,7 +181,8 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "yields_per_s").map(|rate| number::count(rate.round())).unwrap_or_default()
         ),
         Kind::InterpreterLock => format!(
-            "Threads take turns at the interpreter's lock, for {much} of their working time: more threads make it no faster."
+            "Threads take turns at the interpreter's lock, for {much} of their working time: more threads make it no \
+             faster."
         ),
     }
 }
@@ -209,8 +212,7 @@ fn io(facts: &Facts, finding: &Finding) -> String {
         _ => None,
     });
     let rows = facts.blame.iter().filter(|row| row.leaf == holdup_analyze::Leaf::Io);
-    let file =
-        rows.filter_map(|row| row.file.as_deref()).next().map(|file| format!(" of {}", text::clean(file)));
+    let file = rows.filter_map(|row| row.file.as_deref()).next().map(|file| format!(" of {}", text::clean(file)));
     let call = call.unwrap_or_else(|| "a device".to_owned());
     format!("{call}{}{}", file.unwrap_or_default(), under(finding))
 }
@@ -273,9 +275,8 @@ fn wasted(facts: &Facts, finding: &Finding) -> String {
         Some(lock) => (lock.wakes, lock.wasted_wakes, lock.waits, lock.refused_waits),
         None => return String::new(),
     };
-    let of = |part: u64, whole: u64| {
-        format!("{} of {}", number::count(part as f64), number::count((part + whole) as f64))
-    };
+    let of =
+        |part: u64, whole: u64| format!("{} of {}", number::count(part as f64), number::count((part + whole) as f64));
     let mut parts = Vec::new();
     if wasted > 0 {
         parts.push(format!("{} wakes woke nobody", of(wasted, wakes)));
@@ -335,17 +336,13 @@ pub fn lock<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a LockFacts> {
 fn places(facts: &Facts, finding: &Finding) -> Option<String> {
     let first = finding.place.as_ref().and_then(name::caller)?;
     let sites = lock(facts, finding).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
-    let named: Vec<(String, u64)> =
-        sites.iter().filter_map(|site| Some((name::caller(site)?, site.ns))).collect();
+    let named: Vec<(String, u64)> = sites.iter().filter_map(|site| Some((name::caller(site)?, site.ns))).collect();
     if named.len() < 2 || named[0].0 != first {
         return Some(first);
     }
     let all: u64 = sites.iter().map(|site| site.ns).sum();
-    let shown: Vec<String> = named
-        .iter()
-        .take(2)
-        .map(|(place, ns)| format!("{place} ({})", number::percent(share(*ns, all))))
-        .collect();
+    let shown: Vec<String> =
+        named.iter().take(2).map(|(place, ns)| format!("{place} ({})", number::percent(share(*ns, all)))).collect();
     Some(shown.join(", "))
 }
 
@@ -439,9 +436,8 @@ pub fn evidence(evidence: &Evidence) -> String {
 /// The name without its unit: `wait_ns_p99` as `wait p99`.
 pub fn label(name: &str) -> String {
     let spaced = format!("_{name}_");
-    let bare = ["_per_s_", "_ns_", "_share_", "_ratio_", "_count_"]
-        .iter()
-        .fold(spaced, |name, unit| name.replace(unit, "_"));
+    let bare =
+        ["_per_s_", "_ns_", "_share_", "_ratio_", "_count_"].iter().fold(spaced, |name, unit| name.replace(unit, "_"));
     bare.trim_matches('_').replace('_', " ")
 }
 
@@ -461,9 +457,7 @@ fn cure(cure: Cure) -> &'static str {
         Cure::ShortenSplitOrGate => {
             "Do less while the lock is held, split it by key, or let fewer threads contend for it."
         }
-        Cure::SpinThenPark => {
-            "Spin for a few hundred nanoseconds before sleeping: the wait is shorter than a switch."
-        }
+        Cure::SpinThenPark => "Spin for a few hundred nanoseconds before sleeping: the wait is shorter than a switch.",
         Cure::MoveOutOfSection => "Do what sleeps or blocks before taking the lock or after releasing it.",
         Cure::MergeOrBatch => "Give both halves to one thread, or hand over many items at a time.",
         Cure::FewerThreads => "Run as many threads as there are CPUs, and queue the work.",
@@ -471,32 +465,26 @@ fn cure(cure: Cure) -> &'static str {
             "Wake one thread at a time: signal in place of broadcast, a semaphore, or one condition per kind of waiter."
         }
         Cure::ParkInsteadOfSpin => "Sleep after a short spin, with a lock that parks its waiters.",
-        Cure::ShardCounter => {
-            "Count per thread or per CPU and add up on reading; claim many indices at a time."
-        }
+        Cure::ShardCounter => "Count per thread or per CPU and add up on reading; claim many indices at a time.",
         Cure::FewerCalls => "Make fewer system calls: larger buffers, batches, no needless wake-ups.",
         Cure::WakeOnlyWaiters => "Wake only when somebody waits: keep a count of waiters beside the lock.",
         Cure::Rebalance => "Cut the work finer, or let idle threads take from busy ones.",
-        Cure::InheritPriority => {
-            "Use a mutex with priority inheritance, or give the holder the waiters' priority."
-        }
+        Cure::InheritPriority => "Use a mutex with priority inheritance, or give the holder the waiters' priority.",
         Cure::CoarserWork => "Do more work between two waits: larger pieces per hand-over.",
         Cure::FasterIo => {
             "Write and sync less often and in larger pieces, let one sync serve many, or do it beside the work."
         }
         Cure::FewerMappings => {
-            "Map once and keep it: larger and fewer mappings, memory given back less often, or processes in place of threads."
+            "Map once and keep it: larger and fewer mappings, memory given back less often, or processes in place of \
+             threads."
         }
-        Cure::LargerPages => {
-            "Use memory again in place of fresh memory, touch it once ahead, or use huge pages."
-        }
+        Cure::LargerPages => "Use memory again in place of fresh memory, touch it once ahead, or use huge pages.",
         Cure::OtherAllocator => {
-            "Allocate less in the hot path, give threads their own arenas, or link another allocator (jemalloc, mimalloc)."
+            "Allocate less in the hot path, give threads their own arenas, or link another allocator (jemalloc, \
+             mimalloc)."
         }
         Cure::FairLock => "Use a lock that serves in turn; of reader-writer locks, one that lets writers in.",
-        Cure::DivideSerialPart => {
-            "Divide what the one thread does alone, or let it overlap with the others' work."
-        }
+        Cure::DivideSerialPart => "Divide what the one thread does alone, or let it overlap with the others' work.",
         Cure::WidenStage => "Give the stage more threads, take work from it, or hand over in larger pieces.",
         Cure::MoreWorkers => "Give the pool more workers, or make their calls ones that do not block them.",
         Cure::WaitInsteadOfPolling => {

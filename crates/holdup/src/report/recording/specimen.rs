@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdup_analyze::{
-    Account, AccountState, Blame, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, Herds,
-    Histogram, Holder, HolderDoing, Hotspot, HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, Moment,
-    OffTime, PairFacts, Path, PathPart, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State,
-    Subject, ThreadFacts, Timeline, Totals, Unit, Wake, Wakings,
+    Account, AccountState, Blame, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, Herds, Histogram,
+    Holder, HolderDoing, Hotspot, HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, Moment, OffTime, PairFacts,
+    Path, PathPart, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject, ThreadFacts,
+    Timeline, Totals, Unit, Wake, Wakings,
 };
 use holdup_trace::{
-    CallNumber, Counter, Damage, Ending, Grade, Header, LockFigures, Machine, Pid, Spread, Target,
-    ThreadUsage, Tid,
+    CallNumber, Counter, Damage, Ending, Grade, Header, LockFigures, Machine, Pid, Spread, Target, ThreadUsage, Tid,
 };
 
 use holdup_record::doctor::{Container, Diagnosis, Probe, Seeing, Trial, judge};
@@ -151,14 +150,7 @@ fn cache_lock() -> LockFacts {
                 p99_ns: 400_000,
                 max_ns: 31 * MS,
             },
-            hold: Spread {
-                count: 75_000,
-                scale: 16,
-                sum_ns: 430 * MS,
-                p50_ns: 4_100,
-                p99_ns: 61_000,
-                max_ns: 2 * MS,
-            },
+            hold: Spread { count: 75_000, scale: 16, sum_ns: 430 * MS, p50_ns: 4_100, p99_ns: 61_000, max_ns: 2 * MS },
         }),
         herds: Herds { calls: 2, woken: 6, back_to_sleep: 4 },
         inversions: OffTime { count: 1, ns: MS },
@@ -236,16 +228,14 @@ fn findings() -> Vec<Finding> {
         evidence("max_waiters_count", 3.0, Unit::Count),
         evidence("wait_to_hold_ratio", 4.2, Unit::Ratio),
     ];
-    hot.moments =
-        vec![Moment { tid: Tid(702), from_ns: BEGAN_NS + 1_234 * MS, to_ns: BEGAN_NS + 1_265 * MS }];
+    hot.moments = vec![Moment { tid: Tid(702), from_ns: BEGAN_NS + 1_234 * MS, to_ns: BEGAN_NS + 1_265 * MS }];
     let mut pair = finding(
         Kind::PingPong,
         0.12,
         vec![thread_subject(702, "worker-1"), thread_subject(705, "logger")],
         Cure::MergeOrBatch,
     );
-    pair.proof =
-        Command { words: vec!["try".to_owned(), "--gates".to_owned(), "2".to_owned()], program: true };
+    pair.proof = Command { words: vec!["try".to_owned(), "--gates".to_owned(), "2".to_owned()], program: true };
     pair.evidence = vec![evidence("round_trips_per_s", 8_123.0, Unit::PerSecond)];
     let atomic = Subject::Variable(LockName::Symbol { name: "hits_total".to_owned(), offset: 0 });
     vec![
@@ -304,11 +294,8 @@ pub fn every_kind() -> Vec<Finding> {
 }
 
 fn timeline() -> Timeline {
-    let run = |from, to, cpu| Interval {
-        from_ns: BEGAN_NS + from,
-        to_ns: BEGAN_NS + to,
-        state: State::Running { cpu },
-    };
+    let run =
+        |from, to, cpu| Interval { from_ns: BEGAN_NS + from, to_ns: BEGAN_NS + to, state: State::Running { cpu } };
     let off = |from, to, reason, lock| Interval {
         from_ns: BEGAN_NS + from,
         to_ns: BEGAN_NS + to,
@@ -346,14 +333,7 @@ fn header() -> Header {
             pids: vec![700],
             attached: false,
         },
-        grade: Grade {
-            switches: true,
-            futexes: true,
-            calls: true,
-            samples: true,
-            faults: true,
-            ..Grade::default()
-        },
+        grade: Grade { switches: true, futexes: true, calls: true, samples: true, faults: true, ..Grade::default() },
         sample_period_ns: MS,
         stack_bytes: 512,
         futex_zero_period: 1,
@@ -362,12 +342,7 @@ fn header() -> Header {
 
 fn recording(facts: Facts, findings: Vec<Finding>, problems: Vec<Problem>) -> Recording {
     let report = Report { facts, findings, problems, timeline: Some(timeline()), ..Report::default() };
-    Recording {
-        path: PathBuf::from("server-20260101-080000.holdup"),
-        file_bytes: 1_234_567,
-        report,
-        damage: vec![],
-    }
+    Recording { path: PathBuf::from("server-20260101-080000.holdup"), file_bytes: 1_234_567, report, damage: vec![] }
 }
 
 fn sum(threads: &[ThreadFacts], part: impl Fn(&ThreadFacts) -> u64) -> u64 {
@@ -527,10 +502,7 @@ pub fn held_up() -> Recording {
             code("__lll_lock_wait", "/lib/libc.so.6", 1_200, Role::Lock),
             code("", "/usr/bin/server", 300, Role::Program),
         ],
-        modules: vec![
-            code("", "/usr/bin/server", 6_000, Role::Program),
-            code("", "[kernel]", 2_000, Role::Kernel),
-        ],
+        modules: vec![code("", "/usr/bin/server", 6_000, Role::Program), code("", "[kernel]", 2_000, Role::Kernel)],
         hotspots: vec![Hotspot {
             frame: frame("count_hit", Some(("stat.c", 9)), "/usr/bin/server", Role::Program),
             instruction: "lock inc qword ptr [rip+2f00h]".to_owned(),
@@ -573,8 +545,7 @@ pub fn healthy() -> Recording {
     ];
     let mut header = header();
     header.target = Target { command: vec![], pids: vec![800], attached: true };
-    header.grade =
-        Grade { switch_reasons: true, wakings: true, foreign_wakings: true, kernel: true, ..header.grade };
+    header.grade = Grade { switch_reasons: true, wakings: true, foreign_wakings: true, kernel: true, ..header.grade };
     let facts = Facts {
         header,
         ending: Some(Ending {
@@ -664,11 +635,7 @@ fn probe() -> Probe {
 /// What an ordinary user finds on most machines.
 pub fn ordinary_user() -> Diagnosis {
     let probe = probe();
-    Diagnosis {
-        abilities: judge(&probe),
-        notes: vec!["the file of tracepoints is not mounted".to_owned()],
-        probe,
-    }
+    Diagnosis { abilities: judge(&probe), notes: vec!["the file of tracepoints is not mounted".to_owned()], probe }
 }
 
 /// A container in which nothing is allowed.

@@ -1,4 +1,5 @@
-//! The first screen of a recording: what holds the program up, worst first, or that nothing does; then what to believe of it.
+//! The first screen of a recording: what holds the program up, worst first, or that nothing does; then what to believe
+//! of it.
 
 use holdup_analyze::{Doubt, Facts, Kind, Primitive, Problem, Role, Site};
 
@@ -39,9 +40,7 @@ pub fn screen(recording: &Recording) -> Document {
                 }
                 screen.paragraph(looked_at(facts));
             }
-            doubts => {
-                doubts.iter().skip(1).for_each(|doubt| screen.paragraph(format!("Also, {}.", doubted(doubt))))
-            }
+            doubts => doubts.iter().skip(1).for_each(|doubt| screen.paragraph(format!("Also, {}.", doubted(doubt)))),
         }
     }
     findings(&mut screen, recording);
@@ -256,15 +255,14 @@ pub fn problem(facts: &Facts, problem: &Problem) -> String {
     let at = |ns| format!("{:.3}s", super::since_start_s(facts, ns));
     match problem {
         Problem::Lost { count, places, from_ns, to_ns } => format!(
-            "{} events were lost in {} between {} and {}; a larger --buffer or a lower --rate keeps them. Figures of that time are too low.",
+            "{} events were lost in {} between {} and {}; a larger --buffer or a lower --rate keeps them. Figures of \
+             that time are too low.",
             number::count(*count as f64),
             number::counted(usize::try_from(*places).unwrap_or(usize::MAX), "place"),
             at(*from_ns),
             at(*to_ns)
         ),
-        Problem::CutOff => {
-            "The recording was cut off: its end is missing; what came before is shown.".to_owned()
-        }
+        Problem::CutOff => "The recording was cut off: its end is missing; what came before is shown.".to_owned(),
         Problem::ClockSkew { count, max_ns } => format!(
             "Time ran backwards {}, by {} at most.",
             number::counted(usize::try_from(*count).unwrap_or(usize::MAX), "time"),
@@ -330,7 +328,8 @@ fn names_missing(problems: &[Problem]) -> Vec<String> {
     }
     if !lineless.is_empty() {
         said.push(format!(
-            "No line numbers for {}: build with -g, or install the debug symbols (Debian: libc6-dbg or NAME-dbgsym; Fedora: debuginfo-install NAME).",
+            "No line numbers for {}: build with -g, or install the debug symbols (Debian: libc6-dbg or NAME-dbgsym; \
+             Fedora: debuginfo-install NAME).",
             listed(lineless)
         ));
     }
@@ -363,17 +362,16 @@ fn unseen(facts: &Facts) -> Option<String> {
 /// Waits whose call path ends before it comes to the program: too little of the stack was looked at.
 fn short_stacks(facts: &Facts) -> Option<String> {
     const MOST_STACK_BYTES: u32 = 4096;
-    let ends_early =
-        |site: &Site| !site.trail.is_empty() && site.trail.iter().all(|frame| frame.role == Role::Lock);
-    let mutual =
-        facts.locks.iter().filter(|lock| !matches!(lock.primitive, Primitive::Join | Primitive::GoRuntime));
+    let ends_early = |site: &Site| !site.trail.is_empty() && site.trail.iter().all(|frame| frame.role == Role::Lock);
+    let mutual = facts.locks.iter().filter(|lock| !matches!(lock.primitive, Primitive::Join | Primitive::GoRuntime));
     let sites = || mutual.clone().flat_map(|lock| &lock.wait_sites);
     let all: u64 = sites().map(|site| site.count).sum();
     let early: u64 = sites().filter(|site| ends_early(site)).map(|site| site.count).sum();
     let bytes = facts.header.stack_bytes;
     (early >= 20 && early * 5 >= all && (1..MOST_STACK_BYTES).contains(&bytes)).then(|| {
         format!(
-            "The call paths of {} of the waits end within the locks' own code; record with --stack-bytes {} to see who calls it.",
+            "The call paths of {} of the waits end within the locks' own code; record with --stack-bytes {} to see \
+             who calls it.",
             number::percent(early as f64 / all.max(1) as f64),
             (bytes * 2).min(MOST_STACK_BYTES)
         )
@@ -407,7 +405,8 @@ fn observer_effect(facts: &Facts) -> Option<String> {
     Some(capital(&format!("{}.", parts.join(", "))))
 }
 
-/// Context switches by the kernel's own count: of the command and its children, or of the threads while they were watched.
+/// Context switches by the kernel's own count: of the command and its children, or of the threads while they were
+/// watched.
 pub fn counted_switches(facts: &Facts) -> Option<u64> {
     let ending = facts.ending.as_ref();
     if let Some((voluntary, involuntary)) = ending.and_then(|end| end.voluntary.zip(end.involuntary)) {

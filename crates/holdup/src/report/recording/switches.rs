@@ -53,7 +53,8 @@ pub fn write<E>(
     }
 }
 
-/// The list is written as it is made, so its columns cannot be as wide as their widest cell: names share what room there is.
+/// The list is written as it is made, so its columns cannot be as wide as their widest cell: names share what room
+/// there is.
 fn columns(width: usize) -> Table {
     let more = width.saturating_sub(80) / 3;
     Table::new([

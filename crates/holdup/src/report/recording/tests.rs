@@ -118,9 +118,7 @@ fn every_kind_and_every_cure_has_its_own_words() {
 fn colour_changes_nothing_but_colour() {
     let recording = specimen::held_up();
     let plain = views(&recording, &Style::default());
-    for ((name, coloured), (_, plain)) in
-        views(&recording, &Style { width: 80, colour: true }).iter().zip(plain)
-    {
+    for ((name, coloured), (_, plain)) in views(&recording, &Style { width: 80, colour: true }).iter().zip(plain) {
         let stripped: Vec<usize> = coloured.lines().map(text::columns).collect();
         let expected: Vec<usize> = plain.lines().map(text::columns).collect();
         assert_eq!(stripped, expected, "{name}");

@@ -106,8 +106,6 @@ pub fn reasons(thread: &ThreadFacts) -> Vec<String> {
     let mut off: Vec<(Reason, u64)> = thread.off.iter().map(|(reason, off)| (*reason, off.ns)).collect();
     off.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     off.iter()
-        .map(|(reason, ns)| {
-            format!("{} {}", name::reason(*reason), number::percent(share(*ns, thread.life_ns())))
-        })
+        .map(|(reason, ns)| format!("{} {}", name::reason(*reason), number::percent(share(*ns, thread.life_ns()))))
         .collect()
 }

@@ -49,8 +49,7 @@ impl Made {
 
 /// The verdict about remedies with these gains.
 fn search(gains: &[f64], noise: f64, shape: Shape, budget_s: f64, seed: u64) -> (Verdict, Search) {
-    let mut made =
-        Made { random: fastrand::Rng::with_seed(seed ^ 0xfeed), gains: gains.to_vec(), noise, shape };
+    let mut made = Made { random: fastrand::Rng::with_seed(seed ^ 0xfeed), gains: gains.to_vec(), noise, shape };
     let mut search = Search::new(vec![Standing::Live; gains.len()], budget_s, seed);
     while let Some(step) = search.next_step() {
         let run_s = made.run_s(step);
@@ -65,11 +64,9 @@ fn count(of: Verdict, verdicts: &[Verdict]) -> usize {
 
 #[test]
 fn of_many_searches_without_a_remedy_few_announce_one() {
-    let shapes =
-        [(Shape::Normal, 0.03), (Shape::Disturbed, 0.03), (Shape::TwoSpeeds, 0.02), (Shape::Drift, 0.05)];
+    let shapes = [(Shape::Normal, 0.03), (Shape::Disturbed, 0.03), (Shape::TwoSpeeds, 0.02), (Shape::Drift, 0.05)];
     for (at, (shape, noise)) in shapes.into_iter().enumerate() {
-        let verdicts: Vec<Verdict> =
-            (0..250).map(|seed| search(&[1.0; 7], noise, shape, 240.0, seed).0).collect();
+        let verdicts: Vec<Verdict> = (0..250).map(|seed| search(&[1.0; 7], noise, shape, 240.0, seed).0).collect();
         let helps = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Helps(_))).count();
         assert!(helps <= 250 / 20, "shape {at}: {helps} of 250 searches found what is not there");
         println!("shape {at}: {helps} wrong, {} noisy", count(Verdict::Noisy, &verdicts));
@@ -109,8 +106,7 @@ fn a_gain_is_found_among_disturbed_runs_too() {
 
 #[test]
 fn noise_is_not_taken_for_an_answer() {
-    let verdicts: Vec<Verdict> =
-        (0..100).map(|seed| search(&[1.0; 4], 0.6, Shape::Normal, 60.0, seed).0).collect();
+    let verdicts: Vec<Verdict> = (0..100).map(|seed| search(&[1.0; 4], 0.6, Shape::Normal, 60.0, seed).0).collect();
     assert!(count(Verdict::Noisy, &verdicts) >= 80, "{verdicts:?}");
 }
 

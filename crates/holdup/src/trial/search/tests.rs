@@ -38,8 +38,7 @@ impl Runner for Made {
             return Err(Failure::Crashed { signal: "SIGSEGV".to_owned(), words: String::new() });
         }
         let name = remedy.map_or("", |remedy| remedy.name.as_str());
-        let gain =
-            self.gains.iter().find(|(known, _)| *known == name).map_or(Ok(1.0), |(_, gain)| gain.clone());
+        let gain = self.gains.iter().find(|(known, _)| *known == name).map_or(Ok(1.0), |(_, gain)| gain.clone());
         let mut sample = sample((1.0 + 0.02 * self.random.f64()) / gain?);
         if remedy.is_some_and(|remedy| remedy.policy().is_some()) {
             let served = crate::interposer::Process {
@@ -91,12 +90,7 @@ fn crash() -> Failure {
 
 #[test]
 fn the_remedy_that_helps_is_named_and_failures_are_never_fast() {
-    let gains = vec![
-        ("A", Ok(1.4)),
-        ("B", Ok(0.5)),
-        ("C", Err(crash())),
-        ("D", Err(Failure::Hung { limit_s: 11.0 })),
-    ];
+    let gains = vec![("A", Ok(1.4)), ("B", Ok(0.5)), ("C", Err(crash())), ("D", Err(Failure::Hung { limit_s: 11.0 }))];
     let trial = try_out(&mut Made { gains, ..Made::default() }, &["A", "B", "C", "D"]).unwrap();
     assert_eq!(trial.verdict, Verdict::Helps(0));
     let ratio = trial.tried[0].ratio.unwrap();
@@ -148,8 +142,7 @@ fn a_program_that_fails_as_it_is_ends_the_trial() {
 #[test]
 fn a_budget_that_cannot_tell_is_refused_with_one_that_can() {
     let small = Rules { budget: Duration::from_secs(5), ..rules() };
-    let ended =
-        run(&mut Made::default(), remedies(&["A", "B"]), None, &small, &AtomicBool::new(false), &mut Nobody);
+    let ended = run(&mut Made::default(), remedies(&["A", "B"]), None, &small, &AtomicBool::new(false), &mut Nobody);
     let Err(Problem::Budget { needed_s, .. }) = ended else { panic!("{ended:?}") };
     assert!(needed_s > 20.0 && needed_s < 60.0, "{needed_s}");
 }

@@ -5,9 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use libc::{
-    CLOCK_MONOTONIC, CLOCK_REALTIME, ETIMEDOUT, c_int, clockid_t, pthread_key_t, pthread_t, timespec,
-};
+use libc::{CLOCK_MONOTONIC, CLOCK_REALTIME, ETIMEDOUT, c_int, clockid_t, pthread_key_t, pthread_t, timespec};
 
 use super::objects::{Attributes, Cond, Mutex, has_come, in_ms, pthread_cond_clockwait};
 use super::trial::{Section, Until, WHILE, compete, ensure, expect, fail};
@@ -116,11 +114,7 @@ fn queue(seed: u64) {
             scope.spawn(move || while if index < 2 { produce(&mut random) } else { consume(&mut random) } {});
         }
     });
-    ensure!(
-        get(&taken) == ITEMS && get(&length) == 0,
-        "{} of {ITEMS} items came through the queue",
-        get(&taken)
-    );
+    ensure!(get(&taken) == ITEMS && get(&length) == 0, "{} of {ITEMS} items came through the queue", get(&taken));
     section.ensure_visits(2 * ITEMS);
 }
 
@@ -141,7 +135,8 @@ pub fn clockwait(seed: u64) {
     }
 }
 
-/// The signaller needs the lock while the waiter waits. If it gets it only after the deadline, no signal can end the wait.
+/// The signaller needs the lock while the waiter waits. If it gets it only after the deadline, no signal can end the
+/// wait.
 fn signal_ends(call: &str, clock: clockid_t, wait: TimedWait) {
     const DEADLINE_MS: i64 = 6_000;
     let (mutex, cond) = (Mutex::new(), Cond::new());
@@ -153,10 +148,7 @@ fn signal_ends(call: &str, clock: clockid_t, wait: TimedWait) {
             waits.store(true, Ordering::Relaxed);
             while !signalled.load(Ordering::Relaxed) {
                 let code = wait(&cond, &mutex, clock, &deadline);
-                ensure!(
-                    code != ETIMEDOUT,
-                    "the signaller did not get the lock during {call}, only after its deadline"
-                );
+                ensure!(code != ETIMEDOUT, "the signaller did not get the lock during {call}, only after its deadline");
                 expect(call, code, 0);
             }
             mutex.must_be_held();
@@ -175,10 +167,7 @@ fn signal_ends(call: &str, clock: clockid_t, wait: TimedWait) {
         cond.must_signal();
         mutex.must_unlock();
         let took = until.elapsed().as_millis();
-        ensure!(
-            took < DEADLINE_MS as u128,
-            "the signaller got the lock after {took} ms, when {call} had timed out"
-        );
+        ensure!(took < DEADLINE_MS as u128, "the signaller got the lock after {took} ms, when {call} had timed out");
     });
 }
 
@@ -220,8 +209,8 @@ fn contended(call: &str, clock: clockid_t, wait: TimedWait, seed: u64) {
     mutex.must_be_free();
 }
 
-// Cancellation unwinds the thread's stack through these calls, so they are declared as functions that can unwind, and the frames
-// between them and the thread's start own nothing that needs to be dropped.
+// Cancellation unwinds the thread's stack through these calls, so they are declared as functions that can unwind, and
+// the frames between them and the thread's start own nothing that needs to be dropped.
 unsafe extern "C-unwind" {
     fn pthread_create(
         thread: *mut pthread_t,
@@ -315,11 +304,7 @@ fn cancel_one(cancelled: &Cancelled, round: u64) {
     let (mut thread, mut result) = (0, ptr::null_mut());
     let argument = ptr::from_ref(cancelled).cast_mut().cast();
     // SAFETY: the argument outlives the thread, which is joined below.
-    expect(
-        "pthread_create",
-        unsafe { pthread_create(&raw mut thread, ptr::null(), wait_for_ever, argument) },
-        0,
-    );
+    expect("pthread_create", unsafe { pthread_create(&raw mut thread, ptr::null(), wait_for_ever, argument) }, 0);
     loop {
         cancelled.mutex.must_lock();
         // It set this with the lock and gave the lock back by waiting.
@@ -345,8 +330,7 @@ extern "C-unwind" fn wait_for_ever(argument: *mut c_void) -> *mut c_void {
     unsafe { libc::pthread_setspecific(cancelled.key, argument) };
     cancelled.mutex.must_lock();
     cancelled.waits.store(true, Ordering::Relaxed);
-    let (cond, mutex, deadline) =
-        (cancelled.cond.as_ptr(), cancelled.mutex.as_ptr(), &raw const cancelled.deadline);
+    let (cond, mutex, deadline) = (cancelled.cond.as_ptr(), cancelled.mutex.as_ptr(), &raw const cancelled.deadline);
     let way = cancelled.way.load(Ordering::Relaxed);
     let until = Until::after(std::time::Duration::from_secs(600));
     while !until.is_over() {

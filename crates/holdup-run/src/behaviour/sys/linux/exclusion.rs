@@ -79,10 +79,7 @@ fn must_hand_over(mutex: &Mutex) {
         scope.spawn(|| {
             about_to_lock.store(true, Ordering::SeqCst);
             mutex.must_lock();
-            ensure!(
-                released.load(Ordering::SeqCst),
-                "lock did not wait for the holder, who had used trylock or lock"
-            );
+            ensure!(released.load(Ordering::SeqCst), "lock did not wait for the holder, who had used trylock or lock");
             mutex.must_unlock();
         });
         wait_for(|| about_to_lock.load(Ordering::SeqCst));

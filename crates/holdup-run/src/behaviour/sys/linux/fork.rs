@@ -45,8 +45,8 @@ impl<T> Deref for SharedMemory<T> {
 
 /// Runs something in a child process, which ends with status 0 if that returns.
 pub fn child(act: impl FnOnce()) -> pid_t {
-    // SAFETY: the child uses the locks that are under test, threads and memory, all of which glibc keeps usable over a fork,
-    // and ends without running what belongs to its parent.
+    // SAFETY: the child uses the locks that are under test, threads and memory, all of which glibc keeps usable over a
+    // fork, and ends without running what belongs to its parent.
     match unsafe { libc::fork() } {
         -1 => fail("fork failed"),
         0 => {
@@ -65,11 +65,7 @@ pub fn must_end_well(pid: pid_t) {
     let reaped = unsafe { libc::waitpid(pid, &raw mut status, 0) };
     ensure!(reaped == pid, "the child of a fork cannot be waited for");
     ensure!(!libc::WIFSIGNALED(status), "the child of a fork was ended by signal {}", libc::WTERMSIG(status));
-    ensure!(
-        libc::WEXITSTATUS(status) == 0,
-        "the child of a fork ended with status {}",
-        libc::WEXITSTATUS(status)
-    );
+    ensure!(libc::WEXITSTATUS(status) == 0, "the child of a fork ended with status {}", libc::WEXITSTATUS(status));
 }
 
 /// What two processes share.
@@ -130,8 +126,7 @@ unsafe extern "C" fn give_guarded() {
 /// Held by the thread that forks, by another one, and by a fork handler as libraries do.
 pub fn held(seed: u64) {
     // SAFETY: the three functions live as long as the program.
-    let registered =
-        unsafe { libc::pthread_atfork(Some(take_guarded), Some(give_guarded), Some(give_guarded)) };
+    let registered = unsafe { libc::pthread_atfork(Some(take_guarded), Some(give_guarded), Some(give_guarded)) };
     expect("pthread_atfork", registered, 0);
     let (mine, theirs) = (Mutex::new(), Mutex::new());
     let (done, theirs_is_held) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -154,11 +149,7 @@ pub fn held(seed: u64) {
             mine.must_lock();
             let pid = child(|| {
                 expect("pthread_mutex_trylock in the child of a lock held over fork", mine.trylock(), EBUSY);
-                expect(
-                    "pthread_mutex_trylock in the child of another thread's lock",
-                    theirs.trylock(),
-                    EBUSY,
-                );
+                expect("pthread_mutex_trylock in the child of another thread's lock", theirs.trylock(), EBUSY);
                 mine.must_unlock();
                 use_in_child(&mine, seed + round);
                 use_in_child(&GUARDED, seed + round);

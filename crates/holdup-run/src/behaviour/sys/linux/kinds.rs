@@ -24,8 +24,7 @@ pub fn recursive(seed: u64) {
 }
 
 fn counts_its_owner(form: &str, mutex: &Mutex, seed: u64) {
-    let again =
-        |code| ensure!(code == 0, "the owner of a {form} recursive lock did not get it again: error {code}");
+    let again = |code| ensure!(code == 0, "the owner of a {form} recursive lock did not get it again: error {code}");
     mutex.must_lock();
     again(mutex.lock());
     again(mutex.trylock());
@@ -74,11 +73,7 @@ pub fn errorcheck(seed: u64) {
         expect("pthread_mutex_unlock of a free error-checking lock", mutex.unlock(), EPERM);
         mutex.must_lock();
         expect("pthread_mutex_lock by the owner", mutex.lock(), EDEADLK);
-        expect(
-            "pthread_mutex_timedlock by the owner",
-            mutex.timedlock(&in_ms(libc::CLOCK_REALTIME, 50)),
-            EDEADLK,
-        );
+        expect("pthread_mutex_timedlock by the owner", mutex.timedlock(&in_ms(libc::CLOCK_REALTIME, 50)), EDEADLK);
         expect("pthread_mutex_trylock by the owner", mutex.trylock(), EBUSY);
         expect("pthread_mutex_unlock by another thread", elsewhere(|| mutex.unlock()), EPERM);
         mutex.must_be_held();

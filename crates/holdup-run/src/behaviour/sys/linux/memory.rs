@@ -24,9 +24,8 @@ impl Page {
     fn new() -> Page {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping, wherever the kernel puts it.
-        let address = unsafe {
-            libc::mmap(std::ptr::null_mut(), Page::BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
-        };
+        let address =
+            unsafe { libc::mmap(std::ptr::null_mut(), Page::BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
         if address == libc::MAP_FAILED {
             fail("there is no memory to be had");
         }
@@ -39,8 +38,8 @@ impl Page {
     }
 
     fn as_mutex(&self) -> &Mutex {
-        // SAFETY: the page is large and aligned enough, any bytes are a value of a mutex as far as Rust is concerned, and the
-        // caller initialises it before it calls anything with it.
+        // SAFETY: the page is large and aligned enough, any bytes are a value of a mutex as far as Rust is concerned,
+        // and the caller initialises it before it calls anything with it.
         unsafe { &*self.0.cast::<Mutex>() }
     }
 }
@@ -85,8 +84,8 @@ fn becomes_another(seed: u64) {
     }
 }
 
-/// The first thread unlocks; the second, who waited, locks, unlocks, and the memory is gone at once. The first may still be
-/// inside its unlock, where it must not look at the lock any more.
+/// The first thread unlocks; the second, who waited, locks, unlocks, and the memory is gone at once. The first may
+/// still be inside its unlock, where it must not look at the lock any more.
 fn is_left_alone(waits_asleep: bool) {
     let page = Page::new();
     page.as_mutex().must_init(Attributes::default());
@@ -103,7 +102,8 @@ fn is_left_alone(waits_asleep: bool) {
                 }
             }
             mutex.must_unlock();
-            // SAFETY: the page is ours; both threads are through with it, as far as a program can know. Its address stays ours.
+            // SAFETY: the page is ours; both threads are through with it, as far as a program can know. Its address
+            // stays ours.
             let closed = unsafe { libc::mprotect(mutex.as_ptr().cast(), Page::BYTES, libc::PROT_NONE) };
             ensure!(closed == 0, "mprotect failed");
         });

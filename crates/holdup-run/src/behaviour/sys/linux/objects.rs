@@ -1,7 +1,8 @@
 //! The C library's locks as a program calls them, by their own names: whatever is preloaded answers.
 //!
-//! Methods named as the function's last part return what the function returned; those with `must_` in front end the process if
-//! that is not 0. No object moves while it is in use: they are statics, boxed, or borrowed by scoped threads.
+//! Methods named as the function's last part return what the function returned; those with `must_` in front end the
+//! process if that is not 0. No object moves while it is in use: they are statics, boxed, or borrowed by scoped
+//! threads.
 
 use std::cell::UnsafeCell;
 
@@ -10,11 +11,7 @@ use libc::{c_int, clockid_t, pthread_mutexattr_t, timespec};
 use super::trial::expect;
 
 unsafe extern "C" {
-    fn pthread_mutex_clocklock(
-        mutex: *mut libc::pthread_mutex_t,
-        clock: clockid_t,
-        time: *const timespec,
-    ) -> c_int;
+    fn pthread_mutex_clocklock(mutex: *mut libc::pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int;
 }
 
 unsafe extern "C-unwind" {
@@ -30,7 +27,8 @@ unsafe extern "C-unwind" {
 /// How a mutex is initialised.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes {
-    /// `PTHREAD_MUTEX_NORMAL` and so on; an explicit normal lock is another number than the default in the C library's lock.
+    /// `PTHREAD_MUTEX_NORMAL` and so on; an explicit normal lock is another number than the default in the C library's
+    /// lock.
     pub kind: Option<c_int>,
     pub robust: bool,
     pub shared: bool,
@@ -129,7 +127,8 @@ impl Mutex {
     }
 
     pub fn unlock(&self) -> c_int {
-        // SAFETY: as in `lock`; a wrong unlock is answered with an error or, for normal mutexes, never done but by agreement.
+        // SAFETY: as in `lock`; a wrong unlock is answered with an error or, for normal mutexes, never done but by
+        // agreement.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) }
     }
 

@@ -61,7 +61,8 @@ impl Plugin {
     }
 }
 
-/// Half of the operations go to the C library itself. Either side finds the lock held by the other, and wakes the other's sleepers.
+/// Half of the operations go to the C library itself. Either side finds the lock held by the other, and wakes the
+/// other's sleepers.
 pub fn deepbind(seed: u64) {
     let plugin = Plugin::load();
     for attributes in [Attributes::default(), Attributes::kind(libc::PTHREAD_MUTEX_RECURSIVE)] {

@@ -1,4 +1,5 @@
-//! What the programs are made of: checks that end the process, threads for a while, and a section that notices a second thread.
+//! What the programs are made of: checks that end the process, threads for a while, and a section that notices a second
+//! thread.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -9,7 +10,8 @@ use fastrand::Rng;
 /// How long threads compete: long enough for several changes of the policy.
 pub const WHILE: Duration = Duration::from_millis(60);
 
-/// Ends the process and says why. Other threads may hold what an orderly end would need, and after a fork nothing else is safe.
+/// Ends the process and says why. Other threads may hold what an orderly end would need, and after a fork nothing else
+/// is safe.
 pub fn fail(why: impl Display) -> ! {
     let line = format!("{}{why}\n", crate::behaviour::program::FAILS);
     // SAFETY: the buffer is as long as said. _exit ends the process without touching any state.
@@ -90,10 +92,7 @@ impl Section {
     /// There must have been so many visits.
     pub fn ensure_visits(&self, expected: u64) {
         let visits = self.visits();
-        ensure!(
-            visits == expected,
-            "the section counted {visits} visits, the threads {expected}: updates were lost"
-        );
+        ensure!(visits == expected, "the section counted {visits} visits, the threads {expected}: updates were lost");
     }
 }
 
@@ -152,7 +151,8 @@ pub fn wait_for(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Gives other threads the time to fall asleep in what they are about to do; nothing relies on it but the strength of a check.
+/// Gives other threads the time to fall asleep in what they are about to do; nothing relies on it but the strength of a
+/// check.
 pub fn let_others_sleep() {
     std::thread::sleep(Duration::from_millis(8));
 }
