@@ -17,6 +17,7 @@
 use super::weigh::{self, Holding, MS, count, ns, part, rate};
 use super::{Command, Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, LockFacts, Site};
+use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SleepingHolder,
@@ -54,7 +55,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn yields_inside(facts: &Facts, lock: &LockFacts) -> Option<Site> {
     let function = |site: &Site| site.caller().and_then(|frame| frame.function.clone());
     let takes = function(lock.wait_sites.first()?)?;
-    let site = facts.yield_sites.first().filter(|site| function(site).as_ref() == Some(&takes))?;
+    // A lock that yields before it sleeps does so while it waits.
+    let by_program = |site: &&Site| site.trail.iter().all(|frame| frame.role != Role::Lock);
+    let site = facts.yield_sites.first().filter(by_program).filter(|site| function(site).as_ref() == Some(&takes))?;
     (site.count * 2 >= lock.waits).then(|| site.clone())
 }
 
