@@ -26,22 +26,28 @@ fn a_perf_sched_recording_gives_the_same_top_finding() {
             return skip("there is no C compiler");
         };
         let _alone = alone();
-        let data = format!("{file}.perf.data");
-        let mut perf: Command = place.command("perf");
-        let output = perf.args(["sched", "record", "-o", &data, "--"]).arg(&program).output().unwrap();
-        if !output.status.success() {
-            return skip(&format!("perf sched record: {}", text(&output)));
+        // Beside other programs, two runs may differ.
+        for attempt in 1..=3 {
+            let data = format!("{file}-{attempt}.perf.data");
+            let mut perf: Command = place.command("perf");
+            let output = perf.args(["sched", "record", "-o", &data, "--"]).arg(&program).output().unwrap();
+            if !output.status.success() {
+                return skip(&format!("perf sched record: {}", text(&output)));
+            }
+            let imported = format!("{file}-{attempt}.imported.holdup");
+            let output = place.holdup(&["import", &data, "-o", &imported]).output().unwrap();
+            assert!(output.status.success(), "{}", text(&output));
+            assert!(text(&output).contains("the command that perf ran"), "{}", text(&output));
+            only_the_command_is_shown(&place, &data, &imported);
+            let ours = format!("{file}-{attempt}.holdup");
+            assert!(place.record(&ours, &[&program]).status.success());
+            let (theirs, ours) = (top(&place, &imported), top(&place, &ours));
+            assert!(ours.is_some(), "our own recording of {file} shows no switching");
+            if theirs == ours {
+                break;
+            }
+            assert!(attempt < 3, "{file}: {theirs:?} imported, {ours:?} recorded");
         }
-        let imported = format!("{file}.imported.holdup");
-        let output = place.holdup(&["import", &data, "-o", &imported]).output().unwrap();
-        assert!(output.status.success(), "{}", text(&output));
-        assert!(text(&output).contains("the command that perf ran"), "{}", text(&output));
-        only_the_command_is_shown(&place, &data, &imported);
-        let ours = format!("{file}.holdup");
-        assert!(place.record(&ours, &[&program]).status.success());
-        let (theirs, ours) = (top(&place, &imported), top(&place, &ours));
-        assert!(ours.is_some(), "our own recording of {file} shows no switching");
-        assert_eq!(theirs, ours, "{file}");
     }
 }
 
