@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use holdup_analyze::{Analysis, NoModules, Options};
 use holdup_trace::{
-    CallNumber, Event, FutexOp, Grade, Header, Machine, OffCpu, Pid, Stack, StackId, Stacks, Tid, What,
+    CallNumber, Capabilities, Event, FutexOp, Header, Machine, OffCpu, Pid, Stack, StackId, Stacks, Tid, What,
 };
 
 const EVENTS: usize = 5_000_000;
@@ -36,7 +36,13 @@ fn main() {
 fn rate(events: &[Event]) -> f64 {
     let header = Header {
         machine: Machine { cpus: 8, arch: "x86_64".into(), ..Machine::default() },
-        grade: Grade { switches: true, futexes: true, calls: true, samples: true, ..Grade::default() },
+        capabilities: Capabilities {
+            switches: true,
+            futexes: true,
+            calls: true,
+            samples: true,
+            ..Capabilities::default()
+        },
         ..Header::default()
     };
     let mut stacks = Stacks::new();
@@ -122,7 +128,7 @@ fn switches() -> Vec<Event> {
     stream.events
 }
 
-/// Waits that are refused, wakes that wake nobody.
+/// Waits that get EAGAIN, wakes that wake nobody.
 fn storm() -> Vec<Event> {
     let mut stream = Stream::new();
     let (wait, wake) = (FutexOp(FutexOp::WAIT | 128), FutexOp(FutexOp::WAKE | 128));

@@ -1,7 +1,7 @@
 //! What a recording says once it is added up: the numbers that findings judge and reports show.
 //!
 //! Every duration is in nanoseconds, every figure covers the recording from [`Facts::start_ns`] to [`Facts::end_ns`]
-//! unless it says otherwise. A figure that was not recorded at this grade is `None`, never zero.
+//! unless it says otherwise. A figure that was not recorded with these capabilities is `None`, never zero.
 //!
 //! Their JSON and its schema are derived here: a key is a field's name, its description the field's comment. What is
 //! skipped is either not reported, or named by the program, which knows how places are called.
@@ -549,8 +549,9 @@ pub struct LockFacts {
     pub waits: u64,
     /// How long each lasted, from leaving the CPU to running again.
     pub wait_ns: Histogram,
-    /// Waits that the kernel sent back or that did not sleep.
-    pub refused_waits: u64,
+    /// Waits that the kernel answered with EAGAIN, or that did not sleep.
+    #[serde(rename = "refused_waits")]
+    pub eagain_waits: u64,
     /// Waits that ended by timeout.
     pub timeouts: u64,
     /// Calls that woke somebody.
@@ -664,7 +665,8 @@ pub struct Herds {
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Site {
     /// Call path, innermost first, inlined frames included.
-    pub trail: Vec<Frame>,
+    #[serde(rename = "trail")]
+    pub call_path: Vec<Frame>,
     /// How often.
     pub count: u64,
     /// How long in all, where it is about time.
@@ -676,7 +678,7 @@ impl Site {
     /// The innermost frame of the program itself: the function that called `lock`. The innermost of all if there is
     /// none.
     pub fn caller(&self) -> Option<&Frame> {
-        self.trail.iter().find(|frame| frame.role == crate::Role::Program).or(self.trail.first())
+        self.call_path.iter().find(|frame| frame.role == crate::Role::Program).or(self.call_path.first())
     }
 }
 

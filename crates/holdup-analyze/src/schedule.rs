@@ -20,7 +20,7 @@
 //! | `i` `x` | sleeps uninterruptibly, without a recorded call; the same after a major page fault |
 //! | `o` | blocks in a call that is not recorded (a pipe, say) |
 //! | `m` `n` `c` `d` `q` `b` `l` `j` | waits on the futex of that name: two mutexes, two condition variables, a semaphore, a barrier, a reader-writer lock, the end of a thread; other letters and kinds as declared |
-//! | an upper-case letter | runs, and at the beginning of the tick wakes those who end their wait for the lower-case one at that moment: one of them, or all where the declaration says so; if there is nobody, the call is wasted (at `grade full` it must have run a tick before it can wake anybody) |
+//! | an upper-case letter | runs, and at the beginning of the tick wakes those who end their wait for the lower-case one at that moment: one of them, or all where the declaration says so; if there is nobody, the call is wasted (at `capabilities full` it must have run a tick before it can wake anybody) |
 //!
 //! Lines before the threads:
 //!
@@ -28,13 +28,13 @@
 //! |---|---|
 //! | `tick 10us` | length of a tick (`ns`, `us`, `ms`); 1 ms if not said |
 //! | `cpus 4` | CPUs of the machine; if not said, as many as are in use at once |
-//! | `grade full` | with wake-ups, reasons of switches, kernel stacks; `grade user` if not said |
+//! | `capabilities full` | with wake-ups, reasons of switches, kernel stacks; `capabilities user` if not said |
 //! | `late wakes` | the return of a wake is recorded after the woken thread was switched in |
 //! | `samples` | a CPU sample in the middle of each tick of running |
 //! | `usage` | what the kernel counted for each thread, at its beginning and end |
 //! | `priority A 39` | as /proc/TID/stat has it; implies `usage` |
 //! | `m = mutex` | a futex: mutex, pi mutex, rust mutex, parking_lot, go, other lock, rwlock, libc, semaphore, barrier, condvar, park, join, once, unknown; then `, all` (a wake wakes all) and `, unnamed` (no variable has that address) |
-//! | `% = refused m` | runs, and its wait for `m` is sent back |
+//! | `% = eagain m` | runs, and its wait for `m` gets EAGAIN |
 //! | `t = timeout m` | waits for `m`, in vain |
 //! | `$ = in parse` | runs in the function `parse`, sampled; `, kernel` puts the sample there |
 //! | `lost cpu0: xx` | in these ticks all events of the CPU are lost |
@@ -46,8 +46,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdup_trace::{
-    CallNumber, Ending, Event, FutexOp, Grade, Header, Machine, NO_CPU, OffCpu, Pid, Stack, StackId, Stacks, Target,
-    ThreadUsage, Tid, What,
+    CallNumber, Capabilities, Ending, Event, FutexOp, Header, Machine, NO_CPU, OffCpu, Pid, Stack, StackId, Stacks,
+    Target, ThreadUsage, Tid, What,
 };
 
 use crate::facts::{LockName, Primitive};
@@ -117,7 +117,7 @@ impl Schedule {
 }
 
 impl Naming for Schedule {
-    fn trail(&mut self, _: SpaceId, stack: StackId) -> Arc<[Frame]> {
+    fn call_path(&mut self, _: SpaceId, stack: StackId) -> Arc<[Frame]> {
         let Some(stack) = self.stacks.get(stack) else { return Arc::from([]) };
         stack.kernel.iter().chain(&stack.user).map(|address| self.functions.frame(*address)).collect()
     }
@@ -128,8 +128,8 @@ impl Naming for Schedule {
         (!futex.unnamed).then(|| LockName::Symbol { name: letter.to_string(), offset: 0 })
     }
 
-    fn primitive(&mut self, _: FutexOp, trail: &[Frame]) -> Primitive {
-        let innermost = trail.first().and_then(|frame| frame.function.as_deref());
+    fn primitive(&mut self, _: FutexOp, call_path: &[Frame]) -> Primitive {
+        let innermost = call_path.first().and_then(|frame| frame.function.as_deref());
         let kind = innermost.and_then(|name| KINDS.iter().find(|kind| kind.wait == name));
         kind.map(|kind| kind.primitive).unwrap_or_default()
     }
@@ -303,7 +303,7 @@ enum Cell {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Act {
     wakes: Option<char>,
-    refused: Option<char>,
+    eagain: Option<char>,
     function: Option<u16>,
 }
 
@@ -349,8 +349,8 @@ impl Drawing {
         match words[..] {
             ["tick", time] => self.tick_ns = Some(parse_ns(time)?),
             ["cpus", cpus] => self.cpus = cpus.parse().map_err(|_| "a number of CPUs is expected")?,
-            ["grade", "full"] => self.full = true,
-            ["grade", "user"] => self.full = false,
+            ["capabilities", "full"] => self.full = true,
+            ["capabilities", "user"] => self.full = false,
             ["late", "wakes"] => self.late = true,
             ["samples"] => self.samples = true,
             ["usage"] => self.usage = true,
@@ -378,14 +378,14 @@ impl Drawing {
             return Ok(());
         }
         let cell = match meaning.split_once(' ') {
-            Some(("refused", on)) => Cell::Run(Act { refused: on.chars().next(), ..Act::default() }),
+            Some(("eagain", on)) => Cell::Run(Act { eagain: on.chars().next(), ..Act::default() }),
             Some(("timeout", on)) => Cell::Wait { futex: on.chars().next().unwrap_or_default(), timeout: true },
             Some(("in", function)) => {
                 let kernel = function.ends_with(", kernel");
                 self.run_in.push((function.trim_end_matches(", kernel").to_owned(), kernel));
                 Cell::Run(Act { function: Some(self.run_in.len() as u16 - 1), ..Act::default() })
             }
-            _ => return Err("neither a kind of futex, nor refused, timeout or in".into()),
+            _ => return Err("neither a kind of futex, nor eagain, timeout or in".into()),
         };
         self.symbols.insert(letter, cell);
         Ok(())
@@ -484,7 +484,7 @@ impl Player {
     fn new(drawing: Drawing, threads: Vec<Thread>, leaders: Vec<Pid>) -> Player {
         let tick_ns = drawing.tick_ns.unwrap_or(1_000_000);
         let full = drawing.full;
-        let grade = Grade {
+        let capabilities = Capabilities {
             switches: true,
             switch_reasons: full,
             wakings: full,
@@ -502,8 +502,8 @@ impl Player {
             began_ns: START_NS,
             machine: Machine { arch: "x86_64".into(), cpus: drawing.cpus, ..Machine::default() },
             target: Target { pids: leaders.iter().map(|pid| pid.0).collect(), ..Target::default() },
-            grade,
-            sample_period_ns: if grade.samples { tick_ns } else { 0 },
+            capabilities,
+            sample_period_ns: if capabilities.samples { tick_ns } else { 0 },
             ..Header::default()
         };
         let futexes = drawing.futexes.clone();
@@ -723,7 +723,7 @@ impl Player {
         if let Some(letter) = act.wakes {
             self.wake(thread, letter, before.runs(), tick);
         }
-        if let Some(futex) = act.refused {
+        if let Some(futex) = act.eagain {
             self.futex_wait(thread, futex, tick);
             if let Some((phase, _)) = self.now.last_mut() {
                 *phase = Phase::Rest;
@@ -783,7 +783,7 @@ impl Player {
         }
     }
 
-    /// Takes away what was lost, and says so; and wake-ups, if the grade has none.
+    /// Takes away what was lost, and says so; and wake-ups, if the capabilities have none.
     fn lose(&mut self) -> u64 {
         if !self.drawing.full {
             self.schedule.events.retain(|event| !matches!(event.what, What::Waking { .. }));
@@ -847,16 +847,16 @@ mod tests {
     }
 
     #[test]
-    fn preemption_yields_exits_and_full_grade() {
+    fn preemption_yields_exits_and_full_capabilities() {
         let schedule = Schedule::parse(
-            "grade full
+            "capabilities full
              cpus 1
              A: ##~~#y#
              B:   ##O",
         );
         assert!(schedule.is_err(), "B runs in tick 4 beside A on one CPU");
         let schedule = Schedule::parse(
-            "grade full
+            "capabilities full
              A: ##~~#y#oo#
              B:   ###~~#O",
         )

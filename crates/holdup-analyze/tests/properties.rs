@@ -5,8 +5,8 @@ use std::fmt::Write;
 use holdup_analyze::schedule::Schedule;
 use holdup_analyze::{Analysis, Facts, NoModules, Options, Problem, Report};
 use holdup_trace::{
-    CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, OffCpu, Pid, Stack, StackId, Stacks,
-    ThreadUsage, Tid, What,
+    CallNumber, Capabilities, Counter, Ending, Event, FutexOp, Header, Machine, Mapping, OffCpu, Pid, Stack, StackId,
+    Stacks, ThreadUsage, Tid, What,
 };
 use proptest::prelude::*;
 
@@ -58,7 +58,7 @@ fn life() -> impl Strategy<Value = String> {
 }
 
 fn drawing() -> impl Strategy<Value = (String, Vec<String>)> {
-    let head = prop_oneof![Just(""), Just("late wakes\n"), Just("grade full\n"), Just("tick 10us\n")];
+    let head = prop_oneof![Just(""), Just("late wakes\n"), Just("capabilities full\n"), Just("tick 10us\n")];
     (head, prop::collection::vec(life(), 1..6)).prop_map(|(head, lives)| {
         let mut text = head.to_owned();
         for (name, life) in ('A'..).zip(&lives) {
@@ -120,7 +120,7 @@ proptest! {
     fn any_soup_is_eaten(events in prop::collection::vec(event(), 0..400), window in any::<bool>()) {
         let header = Header {
             machine: Machine { cpus: 2, arch: "x86_64".into(), ..Machine::default() },
-            grade: Grade { switches: true, futexes: true, wakings: window, kernel: window, ..Grade::default() },
+            capabilities: Capabilities { switches: true, futexes: true, wakings: window, kernel: window, ..Capabilities::default() },
             ..Header::default()
         };
         let mut stacks = Stacks::new();

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         environment: Vec::new(),
     };
     let outcome = record(&options, &AtomicBool::new(false))?;
-    println!("{:?}\n{:?}", outcome.header.grade, outcome.ending);
+    println!("{:?}\n{:?}", outcome.header.capabilities, outcome.ending);
     println!("{} events, {} bytes, notes: {:#?}", outcome.events, outcome.bytes, outcome.notes);
     let bytes = std::fs::read(&output)?;
     let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();

@@ -97,7 +97,7 @@ fn a_program_that_ends_at_once_is_recorded_from_its_first_instruction() {
     assert_eq!(recorded.outcome.ending.reason, "the target ended");
     assert_eq!(recorded.outcome.ending.status, Some(0));
     assert_eq!(recorded.outcome.ending.lost, 0);
-    assert!(recorded.outcome.header.grade.switches && recorded.outcome.header.grade.futexes);
+    assert!(recorded.outcome.header.capabilities.switches && recorded.outcome.header.capabilities.futexes);
     assert_eq!((recorded.started(), recorded.exited()), (1, 1));
     assert_eq!(recorded.count(|what| matches!(what, What::Named { name, exec: true } if &**name == "true")), 1);
     let mapped = |path: &str| {

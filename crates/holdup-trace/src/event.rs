@@ -43,7 +43,7 @@ pub enum What {
         /// Where it was (user and kernel part), where the rights allow to see it.
         stack: Option<StackId>,
     },
-    /// The thread made another one runnable (`sched_waking`): needs rights, see [`Grade`](crate::Grade).
+    /// The thread made another one runnable (`sched_waking`): needs rights, see [`Capabilities`](crate::Capabilities).
     Waking {
         /// The thread that is woken.
         target: Tid,

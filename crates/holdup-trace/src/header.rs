@@ -20,7 +20,8 @@ pub struct Header {
     /// What was recorded.
     pub target: Target,
     /// What the recorder was able and asked to see.
-    pub grade: Grade,
+    #[serde(rename = "grade")]
+    pub capabilities: Capabilities,
     /// Time between two CPU samples of one CPU; 0 for none.
     pub sample_period_ns: u64,
     /// Bytes of user stack that were looked at.
@@ -70,7 +71,7 @@ impl Target {
 /// What a recorder was able to see. Analysis must not take the absence of what was never recorded for a fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Grade {
+pub struct Capabilities {
     /// `SwitchIn` and `SwitchOut` of the target's threads.
     pub switches: bool,
     /// `SwitchOut` tells sleeping from uninterruptible and carries stacks.

@@ -18,5 +18,5 @@ pub use event::{
     What,
 };
 pub use file::{Damage, OpenError, Reader, Summary, Writer};
-pub use header::{Ending, Grade, Header, Machine, Target};
+pub use header::{Capabilities, Ending, Header, Machine, Target};
 pub use stack::{Registers, Stack, StackId, Stacks, Word};

@@ -181,7 +181,7 @@ fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
 
 /// The program's own functions on a call path.
 fn functions(site: &Site) -> impl Iterator<Item = std::sync::Arc<str>> {
-    let own = site.trail.iter().filter(|frame| frame.role == Role::Program);
+    let own = site.call_path.iter().filter(|frame| frame.role == Role::Program);
     own.filter_map(|frame| frame.function.clone())
 }
 
@@ -195,11 +195,11 @@ fn inverts_most(facts: &Facts, inversion: &Finding, effect: &Finding) -> bool {
 }
 
 fn is_in_a_lock(_: &Facts, _: &Finding, effect: &Finding) -> bool {
-    effect.place.as_ref().and_then(|site| site.trail.first()).is_some_and(|frame| frame.role == Role::Lock)
+    effect.place.as_ref().and_then(|site| site.call_path.first()).is_some_and(|frame| frame.role == Role::Lock)
 }
 
 fn is_in_the_allocator(_: &Facts, _: &Finding, effect: &Finding) -> bool {
-    let frames = effect.place.iter().flat_map(|site| &site.trail).take(6);
+    let frames = effect.place.iter().flat_map(|site| &site.call_path).take(6);
     frames.filter_map(|frame| frame.function.as_deref()).any(allocates)
 }
 
@@ -250,7 +250,7 @@ fn spins_much(_: &Facts, spin: &Finding, _: &Finding) -> bool {
 /// The atomic instruction is in the function that spins.
 fn spins_there(_: &Facts, spin: &Finding, atomic: &Finding) -> bool {
     let function = |finding: &Finding| {
-        let frame = finding.place.as_ref()?.trail.first()?;
+        let frame = finding.place.as_ref()?.call_path.first()?;
         frame.function.clone()
     };
     function(spin).is_some() && function(spin) == function(atomic)

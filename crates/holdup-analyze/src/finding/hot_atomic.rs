@@ -37,7 +37,7 @@ pub(super) const LEAST_THREAD_SHARE: f64 = 0.1;
 /// The instructions on one variable, or in one function.
 #[derive(Default)]
 struct Group<'a> {
-    spots: Vec<&'a Hotspot>,
+    hotspots: Vec<&'a Hotspot>,
     hits: u64,
     threads: BTreeMap<Tid, u64>,
 }
@@ -48,26 +48,26 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn groups(facts: &Facts) -> Vec<Group<'_>> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-    let atomic = |spot: &&Hotspot| spot.class == HotspotClass::Atomic && !is_of_arena(spot);
-    for spot in facts.hotspots.iter().filter(atomic) {
-        let group = groups.entry(key(spot)).or_default();
-        group.spots.push(spot);
-        group.hits += spot.hits;
-        spot.threads.iter().for_each(|(tid, hits)| *group.threads.entry(*tid).or_default() += hits);
+    let atomic = |hotspot: &&Hotspot| hotspot.class == HotspotClass::Atomic && !is_of_arena(hotspot);
+    for hotspot in facts.hotspots.iter().filter(atomic) {
+        let group = groups.entry(key(hotspot)).or_default();
+        group.hotspots.push(hotspot);
+        group.hits += hotspot.hits;
+        hotspot.threads.iter().for_each(|(tid, hits)| *group.threads.entry(*tid).or_default() += hits);
     }
     groups.into_values().collect()
 }
 
 /// Threads that allocate from arenas of their own run the same instruction on different locks.
-fn is_of_arena(spot: &Hotspot) -> bool {
-    spot.variable.is_none() && spot.frame.function.as_deref().is_some_and(weigh::allocates)
+fn is_of_arena(hotspot: &Hotspot) -> bool {
+    hotspot.variable.is_none() && hotspot.frame.function.as_deref().is_some_and(weigh::allocates)
 }
 
-fn key(spot: &Hotspot) -> String {
-    match (&spot.variable, &spot.frame.function) {
+fn key(hotspot: &Hotspot) -> String {
+    match (&hotspot.variable, &hotspot.frame.function) {
         (Some(LockName::Symbol { name, offset }), _) => format!("variable {name}+{offset}"),
         (_, Some(function)) => format!("function {function}"),
-        _ => format!("address {}+{:#x}", spot.frame.module, spot.frame.offset),
+        _ => format!("address {}+{:#x}", hotspot.frame.module, hotspot.frame.offset),
     }
 }
 
@@ -85,10 +85,10 @@ fn samples_share(facts: &Facts, group: &Group) -> f64 {
 /// The hits as a share of the samples of the functions that they are in, each function once.
 fn function_share(group: &Group) -> f64 {
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
-    for spot in &group.spots {
-        let name = spot.frame.function.as_deref().unwrap_or_default();
+    for hotspot in &group.hotspots {
+        let name = hotspot.frame.function.as_deref().unwrap_or_default();
         let known = functions.entry(name).or_default();
-        *known = (*known).max(spot.function_hits);
+        *known = (*known).max(hotspot.function_hits);
     }
     weigh::share(group.hits, functions.values().sum()).min(1.0)
 }
@@ -100,15 +100,15 @@ fn threads(group: &Group) -> usize {
 
 fn finding(facts: &Facts, group: &Group) -> Finding {
     let samples_share = samples_share(facts, group);
-    let worst = group.spots.iter().max_by_key(|spot| spot.hits);
+    let worst = group.hotspots.iter().max_by_key(|hotspot| hotspot.hits);
     let largest = group.threads.values().max().copied().unwrap_or(0);
     let threads = threads(group);
     Finding {
         kind: Kind::HotAtomic,
         bound: 1.0,
         severity: samples_share,
-        subjects: worst.map(|spot| subject(spot)).into_iter().collect(),
-        place: worst.map(|spot| weigh::site_of(spot)),
+        subjects: worst.map(|hotspot| subject(hotspot)).into_iter().collect(),
+        place: worst.map(|hotspot| weigh::site_of(hotspot)),
         evidence: vec![
             part("samples_share", samples_share),
             part("function_share", function_share(group)),
@@ -125,10 +125,10 @@ fn finding(facts: &Facts, group: &Group) -> Finding {
     }
 }
 
-fn subject(spot: &Hotspot) -> Subject {
-    match (&spot.variable, &spot.frame.function) {
+fn subject(hotspot: &Hotspot) -> Subject {
+    match (&hotspot.variable, &hotspot.frame.function) {
         (Some(variable), _) => Subject::Variable(variable.clone()),
         (None, Some(function)) => Subject::Function(function.to_string()),
-        (None, None) => Subject::Function(format!("{}+{:#x}", spot.frame.module, spot.frame.offset)),
+        (None, None) => Subject::Function(format!("{}+{:#x}", hotspot.frame.module, hotspot.frame.offset)),
     }
 }

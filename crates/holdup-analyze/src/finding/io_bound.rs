@@ -57,6 +57,6 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 /// The innermost function with a name that is not the kernel's: `fsync`, `pwrite64`.
 fn call(site: &Site) -> Option<String> {
     use crate::names::Role;
-    let user = site.trail.iter().find(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler))?;
+    let user = site.call_path.iter().find(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler))?;
     user.function.as_deref().map(str::to_owned)
 }

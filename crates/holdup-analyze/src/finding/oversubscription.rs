@@ -3,7 +3,7 @@
 //! Signs and thresholds:
 //! - more threads are running or runnable than the program has CPUs during at least [`LEAST_OVER_SHARE`] of the
 //!   recording;
-//! - in one process more threads than CPUs are hungry: each spends at least [`HUNGRY_SHARE`] of its life on a CPU or
+//! - in one process more threads than CPUs are runnable: each spends at least [`RUNNABLE_SHARE`] of its life on a CPU or
 //!   preempted by other threads of the program, and lives through at least a fifth of the recording. The time for which
 //!   other programs had its CPU is taken off its life. A tree of single-threaded processes (a build) is its user's
 //!   choice;
@@ -13,7 +13,7 @@
 //! - it costs something: at least [`LEAST_COST`] of the threads' working time is waited for lock holders that are
 //!   preempted, or spent spinning. Threads that only compute and share nothing lose nothing by taking turns.
 //!
-//! The place is the function of the program in which the hungry threads have most CPU samples.
+//! The place is the function of the program in which the runnable threads have most CPU samples.
 //!
 //! The severity is that cost.
 //!
@@ -32,7 +32,7 @@ pub(super) const RULE: Rule = Rule {
 
 pub(super) const LEAST_OVER_SHARE: f64 = 0.25;
 pub(super) const LEAST_DELAY_SHARE: f64 = 0.25;
-pub(super) const HUNGRY_SHARE: f64 = 0.5;
+pub(super) const RUNNABLE_SHARE: f64 = 0.5;
 pub(super) const LEAST_LIFE_SHARE: f64 = 0.2;
 pub(super) const LEAST_PREEMPTIONS: u64 = 20;
 pub(super) const LEAST_COST: f64 = 0.1;
@@ -55,9 +55,9 @@ fn cost_share(facts: &Facts) -> f64 {
 }
 
 fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {
-    let preemptions: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).count).sum();
-    let hungry_threads = hungry(facts, process).count();
-    hungry_threads > cpus && delay_share(facts, process) >= LEAST_DELAY_SHARE && preemptions >= LEAST_PREEMPTIONS
+    let preemptions: u64 = runnable_threads(facts, process).map(|thread| weigh::preempted(thread).count).sum();
+    let runnable_threads = runnable_threads(facts, process).count();
+    runnable_threads > cpus && delay_share(facts, process) >= LEAST_DELAY_SHARE && preemptions >= LEAST_PREEMPTIONS
 }
 
 /// How long more threads wanted to run than there are CPUs.
@@ -66,11 +66,11 @@ fn over_share(facts: &Facts, cpus: usize) -> f64 {
     weigh::share(over_ns, facts.span_ns())
 }
 
-fn hungry<'a>(facts: &'a Facts, process: &'a ProcessFacts) -> impl Iterator<Item = &'a ThreadFacts> {
+fn runnable_threads<'a>(facts: &'a Facts, process: &'a ProcessFacts) -> impl Iterator<Item = &'a ThreadFacts> {
     let span_ns = facts.span_ns();
     facts.threads.iter().filter(move |thread| {
         thread.pid == process.pid
-            && weigh::share(weigh::wanted_ns(thread), own_life_ns(thread)) >= HUNGRY_SHARE
+            && weigh::share(weigh::wanted_ns(thread), own_life_ns(thread)) >= RUNNABLE_SHARE
             && weigh::share(thread.life_ns(), span_ns) >= LEAST_LIFE_SHARE
     })
 }
@@ -81,25 +81,25 @@ fn own_life_ns(thread: &ThreadFacts) -> u64 {
 }
 
 fn delay_share(facts: &Facts, process: &ProcessFacts) -> f64 {
-    let delay_ns: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).ns).sum();
+    let delay_ns: u64 = runnable_threads(facts, process).map(|thread| weigh::preempted(thread).ns).sum();
     let all_ns: u64 = facts.threads.iter().map(weigh::wanted_ns).sum();
     weigh::share(delay_ns, all_ns)
 }
 
 fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
     let delay_share = delay_share(facts, process);
-    let preemptions: u64 = hungry(facts, process).map(|thread| weigh::preempted(thread).count).sum();
+    let preemptions: u64 = runnable_threads(facts, process).map(|thread| weigh::preempted(thread).count).sum();
     Finding {
         kind: Kind::Oversubscription,
         bound: 1.0,
         severity: cost_share(facts),
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
-        place: weigh::hottest(hungry(facts, process)),
+        place: weigh::hottest(runnable_threads(facts, process)),
         evidence: vec![
             part("cost_share", cost_share(facts)),
             part("delay_share", delay_share),
             part("over_share", over_share(facts, cpus)),
-            count("hungry_threads", hungry(facts, process).count() as u64),
+            count("hungry_threads", runnable_threads(facts, process).count() as u64),
             count("cpus", cpus as u64),
             rate("preemptions_per_s", weigh::per_s(preemptions, facts.span_ns())),
         ],

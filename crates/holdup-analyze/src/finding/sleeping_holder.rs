@@ -56,7 +56,7 @@ fn yields_inside(facts: &Facts, lock: &LockFacts) -> Option<Site> {
     let function = |site: &Site| site.caller().and_then(|frame| frame.function.clone());
     let takes = function(lock.wait_sites.first()?)?;
     // A lock that yields before it sleeps does so while it waits.
-    let by_program = |site: &&Site| site.trail.iter().all(|frame| frame.role != Role::Lock);
+    let by_program = |site: &&Site| site.call_path.iter().all(|frame| frame.role != Role::Lock);
     let site = facts.yield_sites.first().filter(by_program).filter(|site| function(site).as_ref() == Some(&takes))?;
     (site.count * 2 >= lock.waits).then(|| site.clone())
 }

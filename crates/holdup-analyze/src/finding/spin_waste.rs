@@ -71,18 +71,18 @@ fn samples(facts: &Facts) -> Option<Finding> {
 
 /// The call path into the spinning function: of its instructions that were sampled, the one with most samples.
 fn place(facts: &Facts, frame: &Frame) -> Site {
-    let spots = facts.hotspots.iter().filter(|spot| key(&spot.frame) == key(frame));
-    match spots.max_by_key(|spot| spot.hits) {
-        Some(spot) => weigh::site_of(spot),
-        None => Site { trail: vec![frame.clone()], ..Site::default() },
+    let hotspots = facts.hotspots.iter().filter(|hotspot| key(&hotspot.frame) == key(frame));
+    match hotspots.max_by_key(|hotspot| hotspot.hits) {
+        Some(hotspot) => weigh::site_of(hotspot),
+        None => Site { call_path: vec![frame.clone()], ..Site::default() },
     }
 }
 
 /// The variable that the spinning function works on, where one of its instructions names it.
 fn variable(facts: &Facts, frame: &Frame) -> Option<LockName> {
-    let spots = facts.hotspots.iter().filter(|spot| key(&spot.frame) == key(frame));
-    let named = spots.filter(|spot| spot.variable.is_some()).max_by_key(|spot| spot.hits);
-    named.and_then(|spot| spot.variable.clone())
+    let hotspots = facts.hotspots.iter().filter(|hotspot| key(&hotspot.frame) == key(frame));
+    let named = hotspots.filter(|hotspot| hotspot.variable.is_some()).max_by_key(|hotspot| hotspot.hits);
+    named.and_then(|hotspot| hotspot.variable.clone())
 }
 
 /// Functions that spin, with their samples.
@@ -91,13 +91,13 @@ fn spinning(facts: &Facts) -> BTreeMap<String, (&Frame, u64)> {
     for code in facts.symbols.iter().filter(|code| is_spinner(&code.frame)) {
         places.entry(key(&code.frame)).or_insert((&code.frame, 0)).1 += code.hits;
     }
-    for spot in facts.hotspots.iter().filter(|spot| spot.class == HotspotClass::Pause) {
-        if is_spinner(&spot.frame) {
+    for hotspot in facts.hotspots.iter().filter(|hotspot| hotspot.class == HotspotClass::Pause) {
+        if is_spinner(&hotspot.frame) {
             continue;
         }
-        let all = weigh::share(spot.hits, spot.function_hits) >= LEAST_PAUSE_SHARE;
-        let place = places.entry(key(&spot.frame)).or_insert((&spot.frame, 0));
-        place.1 = if all { place.1.max(spot.function_hits) } else { place.1 + spot.hits };
+        let all = weigh::share(hotspot.hits, hotspot.function_hits) >= LEAST_PAUSE_SHARE;
+        let place = places.entry(key(&hotspot.frame)).or_insert((&hotspot.frame, 0));
+        place.1 = if all { place.1.max(hotspot.function_hits) } else { place.1 + hotspot.hits };
     }
     places
 }

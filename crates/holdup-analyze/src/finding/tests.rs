@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use holdup_trace::{Counter, Ending, Grade, Pid, ThreadUsage, Tid};
+use holdup_trace::{Capabilities, Counter, Ending, Pid, ThreadUsage, Tid};
 
 use super::weigh::{MS, S, US};
 use super::*;
@@ -36,7 +36,7 @@ fn frame(function: &str, role: Role) -> Frame {
 }
 
 fn site(function: &str) -> Site {
-    Site { trail: vec![frame(function, Role::Program)], count: 1, ns: 1 }
+    Site { call_path: vec![frame(function, Role::Program)], count: 1, ns: 1 }
 }
 
 /// A recording of one second with so many threads of one process on four CPUs, in which nothing happened.
@@ -44,7 +44,8 @@ fn quiet(threads: u32) -> Facts {
     let mut facts = Facts { start_ns: S, end_ns: 2 * S, ..Facts::default() };
     facts.header.machine.cpus = 4;
     facts.header.sample_period_ns = MS;
-    facts.header.grade = Grade { switches: true, futexes: true, calls: true, samples: true, ..Grade::default() };
+    facts.header.capabilities =
+        Capabilities { switches: true, futexes: true, calls: true, samples: true, ..Capabilities::default() };
     facts.ending = Some(Ending { ended_ns: 2 * S, ..Ending::default() });
     let threads = (0..threads).map(|index| ThreadFacts {
         tid: Tid(PID + index),
@@ -256,7 +257,7 @@ fn sleeping_holder_at_its_thresholds() {
     );
     let found = &judge(Kind::SleepingHolder, &sleeper())[0];
     assert_eq!(found.cure, Cure::MoveOutOfSection);
-    assert_eq!(found.place.as_ref().unwrap().trail[0].function.as_deref(), Some("write_log"));
+    assert_eq!(found.place.as_ref().unwrap().call_path[0].function.as_deref(), Some("write_log"));
 }
 
 #[test]
@@ -626,7 +627,7 @@ fn wasted() -> Facts {
     busy(&mut facts, 50 * MS);
     mutex(&mut facts, 200, US);
     facts.locks[0].wasted_wakes = 5_000;
-    facts.locks[0].refused_waits = 5_000;
+    facts.locks[0].eagain_waits = 5_000;
     facts.locks[0].wakes = 4_800;
     facts
 }
@@ -639,7 +640,7 @@ fn wasted_wakeups_at_its_thresholds() {
         &[
             ("calls are too few", |facts| {
                 facts.locks[0].wasted_wakes = 4_999;
-                facts.locks[0].refused_waits = 0;
+                facts.locks[0].eagain_waits = 0;
                 facts.locks[0].wakes = 0;
                 busy(facts, 10 * MS);
             }),
@@ -652,7 +653,7 @@ fn wasted_wakeups_at_its_thresholds() {
 #[test]
 fn waits_that_are_only_counted_are_the_programs() {
     let mut facts = wasted();
-    facts.locks[0].refused_waits = 0;
+    facts.locks[0].eagain_waits = 0;
     facts.totals.wasted_wakes = 5_000;
     assert!(judge(Kind::WastedWakeups, &facts).is_empty());
     facts.counters.insert(Counter::FutexAgain, 5_000);
@@ -855,8 +856,11 @@ fn allocating() -> Facts {
     mutex(&mut facts, 30, MS);
     for lock in &mut facts.locks {
         lock.primitive = Primitive::Libc;
-        lock.wait_sites =
-            vec![Site { trail: vec![frame("malloc", Role::Runtime), frame("parse", Role::Program)], count: 30, ns: 1 }];
+        lock.wait_sites = vec![Site {
+            call_path: vec![frame("malloc", Role::Runtime), frame("parse", Role::Program)],
+            count: 30,
+            ns: 1,
+        }];
     }
     facts
 }
@@ -1222,7 +1226,7 @@ mod explained {
             kind,
             severity: 0.5,
             subjects: vec![lock, thread(1), thread(2)],
-            place: Some(Site { trail: vec![frame("pthread_mutex_lock", Role::Lock)], count: 1, ns: 0 }),
+            place: Some(Site { call_path: vec![frame("pthread_mutex_lock", Role::Lock)], count: 1, ns: 0 }),
             evidence: values.iter().map(|(name, value)| evidence(name, *value)).collect(),
             moments: Vec::new(),
             cure: Cure::CoarserWork,

@@ -5,11 +5,11 @@
 //! - at least [`LEAST_WASTED`] such calls, and as many a second;
 //! - at least [`LEAST_RATIO`] for each call that did something;
 //! - at 0.5 us each at least [`LEAST_SHARE`] of the CPU time. Measured: one convoy of four threads made 148,190 wakes
-//!   and 89,128 waits that were sent back, for 358 real sleeps.
+//!   and 89,128 waits that got `EAGAIN`, for 358 real sleeps.
 //!
 //! The severity is that estimate, a share of CPU time.
 //!
-//! How it can be wrong: the cost of a call is an estimate. Waits that are sent back are mostly counted, not recorded
+//! How it can be wrong: the cost of a call is an estimate. Waits that get `EAGAIN` are mostly counted, not recorded
 //! one by one; the count then belongs to the program, not to a lock.
 
 use holdup_trace::Counter;
@@ -64,20 +64,20 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 /// function that calls it.
 fn place(facts: &Facts, lock: Option<&LockFacts>) -> Option<Site> {
     let of_lock = lock.and_then(|lock| lock.wake_sites.first().or(lock.wait_sites.first()));
-    let calls = |site: &&Site| site.trail.first().is_some_and(|frame| frame.role != Role::Program);
+    let calls = |site: &&Site| site.call_path.first().is_some_and(|frame| frame.role != Role::Program);
     let sampled = || facts.threads.iter().flat_map(|thread| &thread.hot_sites).filter(calls);
     of_lock.or(facts.futex_sites.first()).or_else(|| sampled().max_by_key(|site| site.count)).cloned()
 }
 
 fn of_lock(lock: &LockFacts) -> Calls {
-    Calls { wakes: lock.wasted_wakes, waits: lock.refused_waits, useful: lock.waits + lock.wakes }
+    Calls { wakes: lock.wasted_wakes, waits: lock.eagain_waits, useful: lock.waits + lock.wakes }
 }
 
 fn of_program(facts: &Facts) -> Calls {
-    let refused: u64 = facts.locks.iter().map(|lock| lock.refused_waits).sum();
+    let eagain: u64 = facts.locks.iter().map(|lock| lock.eagain_waits).sum();
     let counted = facts.counters.get(&Counter::FutexAgain).copied().unwrap_or(0);
     let useful = facts.locks.iter().map(|lock| lock.waits + lock.wakes).sum();
-    Calls { wakes: facts.totals.wasted_wakes, waits: refused.max(counted), useful }
+    Calls { wakes: facts.totals.wasted_wakes, waits: eagain.max(counted), useful }
 }
 
 fn is_waste(facts: &Facts, calls: Calls) -> bool {

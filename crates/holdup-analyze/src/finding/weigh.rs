@@ -155,7 +155,7 @@ pub(super) fn worst_site(facts: &Facts, is: impl Fn(&Blame) -> bool) -> Option<(
 /// A lock that threads wait for because they allocate memory.
 pub(super) fn is_allocator(lock: &LockFacts) -> bool {
     let in_library = |site: &Site| {
-        let own = site.trail.iter().take_while(|frame| frame.role != crate::names::Role::Program);
+        let own = site.call_path.iter().take_while(|frame| frame.role != crate::names::Role::Program);
         own.filter_map(|frame| frame.function.as_deref()).any(allocates)
     };
     lock.primitive == Primitive::Libc && lock.wait_sites.first().is_some_and(in_library)
@@ -314,9 +314,9 @@ pub(super) fn hottest<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> Opt
 }
 
 /// The call path to an instruction; the instruction alone if no path is known.
-pub(super) fn site_of(spot: &Hotspot) -> Site {
-    let alone = || Site { trail: vec![spot.frame.clone()], count: spot.hits, ns: 0 };
-    spot.sites.first().cloned().unwrap_or_else(alone)
+pub(super) fn site_of(hotspot: &Hotspot) -> Site {
+    let alone = || Site { call_path: vec![hotspot.frame.clone()], count: hotspot.hits, ns: 0 };
+    hotspot.sites.first().cloned().unwrap_or_else(alone)
 }
 
 /// The longest waits of a lock as moments.

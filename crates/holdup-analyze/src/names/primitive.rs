@@ -201,13 +201,13 @@ const RULES: &[(&str, Hint)] = &[
 const OWN_FUNCTIONS: usize = 4;
 
 /// What a futex is, from an operation on it and where that was called.
-pub(super) fn classify(op: FutexOp, trail: &[Frame]) -> Primitive {
+pub(super) fn classify(op: FutexOp, call_path: &[Frame]) -> Primitive {
     match op.command() {
         FutexOp::LOCK_PI | FutexOp::LOCK_PI2 | FutexOp::UNLOCK_PI | FutexOp::TRYLOCK_PI => return PiMutex,
         FutexOp::WAIT_REQUEUE_PI | FutexOp::CMP_REQUEUE_PI => return Condvar,
         _ => {}
     }
-    let user = trail.iter().skip_while(|frame| matches!(frame.role, Role::Kernel | Role::Scheduler));
+    let user = call_path.iter().skip_while(|frame| matches!(frame.role, Role::Kernel | Role::Scheduler));
     let library = user.clone().take_while(|frame| frame.role != Role::Program);
     by_library(library.clone())
         .or_else(|| joins(op, library.clone()).then_some(Join))
@@ -336,7 +336,7 @@ mod tests {
     const PRIVATE: u32 = 128;
     const REALTIME: u32 = 256;
 
-    fn trail(path: &str) -> Vec<Frame> {
+    fn call_path(path: &str) -> Vec<Frame> {
         let frames = path.split(" < ").map(|name| {
             let (module, name) = match name.strip_prefix("libc:") {
                 Some(name) => ("/usr/lib/libc.so.6", name),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     fn waits(path: &str) -> Primitive {
-        classify(FutexOp(FutexOp::WAIT_BITSET | PRIVATE), &trail(path))
+        classify(FutexOp(FutexOp::WAIT_BITSET | PRIVATE), &call_path(path))
     }
 
     #[test]
@@ -429,14 +429,14 @@ mod tests {
 
     #[test]
     fn operations_that_only_one_primitive_uses() {
-        let mine = trail("f");
+        let mine = call_path("f");
         assert_eq!(classify(FutexOp(FutexOp::LOCK_PI | PRIVATE), &mine), PiMutex);
         assert_eq!(classify(FutexOp(FutexOp::UNLOCK_PI), &[]), PiMutex);
         assert_eq!(classify(FutexOp(FutexOp::WAIT_REQUEUE_PI), &[]), Condvar);
         let join = FutexOp(FutexOp::WAIT_BITSET | REALTIME);
-        assert_eq!(classify(join, &trail("libc:? < libc:? < f")), Join);
-        assert_eq!(classify(join, &trail("libc:? < pthread_cond_wait < f")), Condvar);
-        assert_eq!(classify(join, &trail("syscall < f")), Unknown, "the program's own call");
-        assert_eq!(classify(FutexOp(FutexOp::WAIT | PRIVATE), &trail("libc:? < my_lock")), Unknown);
+        assert_eq!(classify(join, &call_path("libc:? < libc:? < f")), Join);
+        assert_eq!(classify(join, &call_path("libc:? < pthread_cond_wait < f")), Condvar);
+        assert_eq!(classify(join, &call_path("syscall < f")), Unknown, "the program's own call");
+        assert_eq!(classify(FutexOp(FutexOp::WAIT | PRIVATE), &call_path("libc:? < my_lock")), Unknown);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Resolver<'a> {
     /// By [`FileId`].
     files: Vec<FileState<'a>>,
     unwinders: FxHashMap<SpaceId, SpaceUnwinder<'a>>,
-    trails: FxHashMap<(SpaceId, StackId), Arc<[Frame]>>,
+    call_paths: FxHashMap<(SpaceId, StackId), Arc<[Frame]>>,
     /// Functions and lines by (file, address in it); the frames' own addresses are those of whoever asked first.
     frames: FxHashMap<(FileId, u64), Arc<[Frame]>>,
     strings: FxHashSet<Arc<str>>,
@@ -51,7 +51,7 @@ impl<'a> Resolver<'a> {
             modules,
             files,
             unwinders: FxHashMap::default(),
-            trails: FxHashMap::default(),
+            call_paths: FxHashMap::default(),
             frames: FxHashMap::default(),
             strings: FxHashSet::default(),
         }
@@ -59,9 +59,9 @@ impl<'a> Resolver<'a> {
 
     /// The call path of a stack: kernel part, then user part unwound from the words and spliced on the chain, innermost
     /// first, with inlined frames. Cached by (space, stack).
-    pub(crate) fn trail(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]> {
-        if let Some(trail) = self.trails.get(&(space, stack)) {
-            return trail.clone();
+    pub(crate) fn call_path(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]> {
+        if let Some(call_path) = self.call_paths.get(&(space, stack)) {
+            return call_path.clone();
         }
         let mut frames = Vec::new();
         if let Some(found) = self.stacks.get(stack) {
@@ -74,9 +74,9 @@ impl<'a> Resolver<'a> {
                 self.add_user_frames(space, address, &mut frames);
             }
         }
-        let trail: Arc<[Frame]> = frames.into();
-        self.trails.insert((space, stack), trail.clone());
-        trail
+        let call_path: Arc<[Frame]> = frames.into();
+        self.call_paths.insert((space, stack), call_path.clone());
+        call_path
     }
 
     /// The frames of one address, innermost first.
@@ -103,8 +103,8 @@ impl<'a> Resolver<'a> {
     }
 
     /// What a futex is, from who waits on it how.
-    pub(crate) fn primitive(&mut self, op: FutexOp, trail: &[Frame]) -> Primitive {
-        primitive::classify(op, trail)
+    pub(crate) fn primitive(&mut self, op: FutexOp, call_path: &[Frame]) -> Primitive {
+        primitive::classify(op, call_path)
     }
 
     /// Whether the sample was taken right behind an atomic instruction or a pause.
@@ -207,7 +207,7 @@ impl<'a> Resolver<'a> {
             return;
         };
         // Each stack counts once.
-        let this = self.trails.len() + 1;
+        let this = self.call_paths.len() + 1;
         let state = &mut self.files[region.file.0 as usize];
         if std::mem::replace(&mut state.last_hit, this) != this {
             state.hits += 1;

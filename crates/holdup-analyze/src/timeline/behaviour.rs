@@ -63,7 +63,7 @@ pub(super) struct Waited {
     at: u64,
 }
 
-/// The waits of every spot, gathered by what `key` says is one object.
+/// The waits of every wait site, gathered by what `key` says is one object.
 pub(super) fn gather<K: std::hash::Hash + Eq>(
     engine: &Engine,
     key: impl Fn(u32) -> Option<K>,
@@ -71,8 +71,8 @@ pub(super) fn gather<K: std::hash::Hash + Eq>(
     let mut all: FxHashMap<K, Vec<Waited>> = FxHashMap::default();
     for (thread, life) in (0..).zip(&engine.threads) {
         for stay in life.log.stays() {
-            let Doing::Futex(spot) = stay.doing() else { continue };
-            let Some(key) = key(spot) else { continue };
+            let Doing::Futex(wait_site) = stay.doing() else { continue };
+            let Some(key) = key(wait_site) else { continue };
             let wait = Waited { thread, from: stay.from, to: stay.to, waker: stay.waker, at: stay.woken() };
             all.entry(key).or_default().push(wait);
         }
@@ -220,20 +220,21 @@ fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
 /// What tells waits on words of the threads' own apart: the innermost part of the call path.
 pub(super) type Callers = (crate::names::SpaceId, u64);
 
-/// Whether only one thread ever waited at the address of this spot.
-pub(super) fn is_own_word(engine: &Engine, spot: u32) -> bool {
-    let spot = &engine.spots[spot as usize];
-    let only = engine.locks[spot.lock as usize].only_waiter;
-    spot.place.stack != NONE && is_thread(only)
+/// Whether only one thread ever waited at the address of this wait site.
+pub(super) fn is_own_word(engine: &Engine, wait_site: u32) -> bool {
+    let wait_site = &engine.wait_sites[wait_site as usize];
+    let only = engine.locks[wait_site.lock as usize].only_waiter;
+    wait_site.place.stack != NONE && is_thread(only)
 }
 
 /// The innermost frames of a call path as one number.
-pub(super) fn callers(place: Place, trail: &[crate::Frame]) -> Callers {
+pub(super) fn callers(place: Place, call_path: &[crate::Frame]) -> Callers {
     use std::hash::{BuildHasher, Hash, Hasher};
     const FRAMES: usize = 6;
     let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
-    let user =
-        trail.iter().filter(|frame| !matches!(frame.role, crate::names::Role::Kernel | crate::names::Role::Scheduler));
+    let user = call_path
+        .iter()
+        .filter(|frame| !matches!(frame.role, crate::names::Role::Kernel | crate::names::Role::Scheduler));
     for frame in user.take(FRAMES) {
         match &frame.function {
             Some(function) => (&frame.module, function).hash(&mut hasher),

@@ -17,7 +17,7 @@ pub(super) const TIMEOUT: u32 = u32::MAX - 2;
 pub(super) enum Doing {
     /// It runs on this CPU.
     Running(u16),
-    /// It waits on a futex: index of the spot.
+    /// It waits on a futex: index of the wait site.
     Futex(u32),
     /// It blocked, and the stack of the switch may tell for what: index in the table of blocks.
     Block(u32),

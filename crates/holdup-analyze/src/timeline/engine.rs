@@ -4,14 +4,16 @@
 //! it. What a thread does between two events that do not fit together is unknown, never guessed: see
 //! [`Engine::lose_track`].
 
-use holdup_trace::{Blocked, CallNumber, Event, FutexOp, Grade, Header, NO_CPU, OffCpu, Pid, StackId, Tid, What};
+use holdup_trace::{
+    Blocked, CallNumber, Capabilities, Event, FutexOp, Header, NO_CPU, OffCpu, Pid, StackId, Tid, What,
+};
 use rustc_hash::FxHashMap;
 
 use super::Wake;
 use super::calls::{CallKind, Calls};
 use super::cpus::Cpus;
 use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
-use super::lock::{Block, Group, Lock, Place, Spot, Wait};
+use super::lock::{Block, Group, Lock, Place, Wait, WaitSite};
 use super::pairs::{HandOver, Pairs};
 use super::tally::Tally;
 use super::thread::{Mark, Past, Pending, State, Thread};
@@ -57,7 +59,7 @@ pub(super) struct Trouble {
 /// Everything that is known so far.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    pub(super) grade: Grade,
+    pub(super) capabilities: Capabilities,
     pub(super) keep: bool,
     pub(super) from: u64,
     to: u64,
@@ -77,8 +79,8 @@ pub(crate) struct Engine {
     lock_index: FxHashMap<(SpaceId, u64), u32>,
     pub(super) groups: Vec<Group>,
     place_groups: FxHashMap<Place, u32>,
-    pub(super) spots: Vec<Spot>,
-    spot_index: FxHashMap<(u32, u32, u32), u32>,
+    pub(super) wait_sites: Vec<WaitSite>,
+    wait_site_index: FxHashMap<(u32, u32, u32), u32>,
     pub(super) blocks: Vec<Block>,
     block_index: FxHashMap<Block, u32>,
     /// What threads were found blocked in, each once: why, and the file.
@@ -105,7 +107,7 @@ impl Engine {
     pub(crate) fn new(header: &Header, options: Options) -> Engine {
         let pids = &header.target.pids;
         Engine {
-            grade: header.grade,
+            capabilities: header.capabilities,
             keep: options.timeline,
             from: options.from_ns.unwrap_or(0),
             to: options.to_ns.unwrap_or(u64::MAX),
@@ -125,8 +127,8 @@ impl Engine {
             lock_index: FxHashMap::default(),
             groups: Vec::new(),
             place_groups: FxHashMap::default(),
-            spots: Vec::new(),
-            spot_index: FxHashMap::default(),
+            wait_sites: Vec::new(),
+            wait_site_index: FxHashMap::default(),
             blocks: Vec::new(),
             block_index: FxHashMap::default(),
             found: Vec::new(),
@@ -290,8 +292,8 @@ impl Engine {
             lock.waiting.iter_mut().for_each(|wait| wait.from = wait.from.max(at));
             (lock.wasted, lock.words) = (0, (0, 0, 0));
         }
-        for spot in &mut self.spots {
-            (spot.waiters, spot.refused) = (Tally::default(), 0);
+        for wait_site in &mut self.wait_sites {
+            (wait_site.waiters, wait_site.eagain) = (Tally::default(), 0);
         }
         self.cpus.restart(at);
         self.pairs = Pairs::default();
@@ -521,7 +523,7 @@ impl Engine {
         (thread.state, thread.since, thread.last) = (State::Off(doing), now, now);
         (thread.stack, thread.woken) = (at, None);
         match doing {
-            Doing::Futex(spot) => self.begin_wait(ti, spot, now, run),
+            Doing::Futex(wait_site) => self.begin_wait(ti, wait_site, now, run),
             Doing::Block(_) | Doing::Plain(Plain::OtherCall) => self.block_in_turn(ti, now, names),
             _ => {}
         }
@@ -560,8 +562,8 @@ impl Engine {
             (OffCpu::Runnable, Pending::Call { kind: CallKind::Yield, stack }) => (Plain::Yielded, stack),
             (OffCpu::Runnable, _) => return (Doing::Plain(Plain::Preempted), number(stack)),
             (OffCpu::Gone, _) => (Plain::Unknown, number(stack)),
-            (OffCpu::Blocked | OffCpu::Sleeping, Pending::Futex { spot, stack, .. }) => {
-                return (Doing::Futex(spot), stack);
+            (OffCpu::Blocked | OffCpu::Sleeping, Pending::Futex { wait_site, stack, .. }) => {
+                return (Doing::Futex(wait_site), stack);
             }
             (OffCpu::Uninterruptible, Pending::Futex { .. }) => {
                 return (Doing::Plain(Plain::Io), number(stack));
@@ -672,7 +674,7 @@ impl Engine {
         let time = match doing {
             Doing::Plain(plain) => &mut thread.plain[plain as usize],
             Doing::Block(block) => thread.blocks.at(block),
-            Doing::Futex(spot) => self.spots[spot as usize].waiters.at(ti),
+            Doing::Futex(wait_site) => self.wait_sites[wait_site as usize].waiters.at(ti),
             Doing::Running(_) | Doing::Ready => &mut thread.plain[Plain::Unknown as usize],
         };
         time.count += 1;
@@ -747,16 +749,16 @@ impl Engine {
     /// The thread has left the call that it entered last, without a sleep.
     fn leave_pending(&mut self, ti: u32) {
         let thread = &mut self.threads[ti as usize];
-        if let Pending::Futex { spot, lock, .. } = std::mem::replace(&mut thread.pending, Pending::None) {
+        if let Pending::Futex { wait_site, lock, .. } = std::mem::replace(&mut thread.pending, Pending::None) {
             if thread.returning == lock {
                 // It slept, and returned without a word: the lock was handed to it.
                 return;
             }
-            let spot = &mut self.spots[spot as usize];
-            spot.refused += 1;
-            self.groups[spot.group as usize].refused += 1;
-            if spot.place_group != NONE {
-                self.groups[spot.place_group as usize].refused += 1;
+            let wait_site = &mut self.wait_sites[wait_site as usize];
+            wait_site.eagain += 1;
+            self.groups[wait_site.group as usize].eagain += 1;
+            if wait_site.place_group != NONE {
+                self.groups[wait_site.place_group as usize].eagain += 1;
             }
         }
     }
@@ -776,10 +778,10 @@ impl Engine {
         self.leave_pending(ti);
         let space = self.space(ti, names);
         let lock = self.lock(space, op, addr, ti);
-        let spot = self.spot(lock, op, Place { space, stack });
+        let wait_site = self.wait_site(lock, op, Place { space, stack });
         let thread = &mut self.threads[ti as usize];
         thread.returning = NONE;
-        thread.pending = Pending::Futex { spot, lock, stack };
+        thread.pending = Pending::Futex { wait_site, lock, stack };
     }
 
     fn lock(&mut self, space: SpaceId, op: FutexOp, addr: u64, ti: u32) -> u32 {
@@ -792,16 +794,16 @@ impl Engine {
         lock
     }
 
-    fn spot(&mut self, lock: u32, op: FutexOp, place: Place) -> u32 {
-        let next = self.spots.len() as u32;
-        let spot = *self.spot_index.entry((lock, op.command(), place.stack)).or_insert(next);
-        if spot == next {
+    fn wait_site(&mut self, lock: u32, op: FutexOp, place: Place) -> u32 {
+        let next = self.wait_sites.len() as u32;
+        let wait_site = *self.wait_site_index.entry((lock, op.command(), place.stack)).or_insert(next);
+        if wait_site == next {
             let group = self.group(lock, op.command());
             let waiters = Tally::default();
-            let spot = Spot { lock, op, place, group, place_group: NONE, waiters, refused: 0 };
-            self.spots.push(spot);
+            let wait_site = WaitSite { lock, op, place, group, place_group: NONE, waiters, eagain: 0 };
+            self.wait_sites.push(wait_site);
         }
-        spot
+        wait_site
     }
 
     fn group(&mut self, lock: u32, op: u32) -> u32 {
@@ -816,8 +818,8 @@ impl Engine {
     }
 
     /// The group of a place, as long as the futex may be a word of the waiting thread instead of the lock.
-    fn place_group(&mut self, spot: u32, ti: u32) -> u32 {
-        let Spot { lock, op, place, .. } = self.spots[spot as usize];
+    fn place_group(&mut self, wait_site: u32, ti: u32) -> u32 {
+        let WaitSite { lock, op, place, .. } = self.wait_sites[wait_site as usize];
         let only = &mut self.locks[lock as usize].only_waiter;
         *only = if *only == NONE || *only == ti { ti } else { OUTSIDE };
         let plain = matches!(op.command(), FutexOp::WAIT | FutexOp::WAIT_BITSET);
@@ -829,15 +831,15 @@ impl Engine {
         if group == next {
             self.groups.push(Group::new(lock, op.command(), true));
         }
-        self.spots[spot as usize].place_group = group;
+        self.wait_sites[wait_site as usize].place_group = group;
         group
     }
 
     // Waits.
 
-    fn begin_wait(&mut self, ti: u32, spot: u32, now: u64, run: Option<u64>) {
-        let Spot { lock, group, .. } = self.spots[spot as usize];
-        let place_group = self.place_group(spot, ti);
+    fn begin_wait(&mut self, ti: u32, wait_site: u32, now: u64, run: Option<u64>) {
+        let WaitSite { lock, group, .. } = self.wait_sites[wait_site as usize];
+        let place_group = self.place_group(wait_site, ti);
         for group in [group, place_group].into_iter().filter(|group| *group != NONE) {
             self.groups[group as usize].begin(now, run);
         }
@@ -864,8 +866,8 @@ impl Engine {
             return;
         }
         thread.returning = if whole { lock } else { NONE };
-        if let Pending::Futex { spot, .. } = thread.pending {
-            let command = self.spots[spot as usize].op.command();
+        if let Pending::Futex { wait_site, .. } = thread.pending {
+            let command = self.wait_sites[wait_site as usize].op.command();
             // Who waits for a lock with priority inheritance may be woken and lose it again within the call.
             if !matches!(command, FutexOp::LOCK_PI | FutexOp::LOCK_PI2) {
                 thread.pending = Pending::None;
@@ -884,7 +886,7 @@ impl Engine {
     }
 
     fn wait_ended(&mut self, lock: u32, wait: Wait, now: u64) {
-        if wait.claimed || (wait.waker.is_some() && self.grade.wakings) {
+        if wait.claimed || (wait.waker.is_some() && self.capabilities.wakings) {
             self.settle(lock, wait);
             if wait.claimed {
                 return;
@@ -956,7 +958,7 @@ impl Engine {
         };
         let from = wait.from.max(wait.released_before);
         let to = woken_at.min(wait.to);
-        let preempted = split(group, thread, &self.spots, lock, from, to);
+        let preempted = split(group, thread, &self.wait_sites, lock, from, to);
         let lower = |holder: i32, waiter: i32| holder > waiter;
         let priorities = thread.priority.zip(self.threads[wait.thread as usize].priority);
         if preempted > 0 && priorities.is_some_and(|(holder, waiter)| lower(holder, waiter)) {
@@ -1005,9 +1007,9 @@ impl Engine {
         let thread = &mut self.threads[ti as usize];
         let lock = std::mem::replace(&mut thread.returning, NONE);
         let pending = thread.pending;
-        if let Pending::Futex { spot, .. } = pending {
+        if let Pending::Futex { wait_site, .. } = pending {
             if lock == NONE {
-                let group = self.spots[spot as usize].group;
+                let group = self.wait_sites[wait_site as usize].group;
                 self.groups[group as usize].timeouts += u64::from(ret == ETIMEDOUT);
                 return self.leave_pending(ti);
             }
@@ -1052,7 +1054,7 @@ impl Engine {
         let around = waker.preempted_at.filter(|_| resumed).unwrap_or(now).min(now);
         let earliest = around.saturating_sub(LATE_NS);
         let released = self.locks[lock as usize].released;
-        let exact = self.grade.wakings;
+        let exact = self.capabilities.wakings;
         let fits = |wait: &Wait| match wait.waker {
             Some((waker, _)) => exact && waker == ti && !wait.claimed,
             None => !exact && !wait.unwoken && wait.to >= earliest && wait.to <= now && wait.thread != ti,
@@ -1076,7 +1078,7 @@ impl Engine {
 
     /// The next in the queue.
     fn wake_waiting(&mut self, ti: u32, lock: u32, now: u64, place: Place) -> Option<(u32, u32)> {
-        let exact = self.grade.wakings;
+        let exact = self.capabilities.wakings;
         let released = self.locks[lock as usize].released;
         let wait = self.locks[lock as usize].waiting.iter_mut().find(|wait| match wait.waker {
             Some((waker, _)) => exact && waker == ti && !wait.claimed,
@@ -1270,7 +1272,7 @@ impl Engine {
     /// it woke.
     fn block_in_turn(&mut self, ti: u32, now: u64, names: &Names) {
         self.threads[ti as usize].silent_blocks += 1;
-        if self.grade.wakings {
+        if self.capabilities.wakings {
             return;
         }
         let place = Place { space: self.space(ti, names), stack: self.threads[ti as usize].stack };
@@ -1286,7 +1288,7 @@ impl Engine {
     /// A thread runs after such a call: who just blocked may have woken it.
     fn in_turn(&mut self, ti: u32, doing: Doing, now: u64) {
         let silent = matches!(doing, Doing::Block(_) | Doing::Plain(Plain::OtherCall));
-        if !silent || self.grade.wakings {
+        if !silent || self.capabilities.wakings {
             return;
         }
         match self.silent_out.take() {
@@ -1382,7 +1384,7 @@ fn number(stack: Option<StackId>) -> u32 {
 
 /// Divides the time of a holder among what it did. Its own wait for the same lock ends the look back. Returns how long
 /// it was preempted.
-fn split(group: &mut Group, thread: &Thread, spots: &[Spot], lock: u32, from: u64, to: u64) -> u64 {
+fn split(group: &mut Group, thread: &Thread, wait_sites: &[WaitSite], lock: u32, from: u64, to: u64) -> u64 {
     let state = match thread.state {
         State::Running => Some(Doing::Running(thread.cpu)),
         State::Off(doing) => Some(doing),
@@ -1399,7 +1401,7 @@ fn split(group: &mut Group, thread: &Thread, spots: &[Spot], lock: u32, from: u6
         }
         match past.doing {
             Doing::Running(_) => group.running_ns += length,
-            Doing::Futex(spot) if spots[spot as usize].lock == lock => return preempted,
+            Doing::Futex(wait_site) if wait_sites[wait_site as usize].lock == lock => return preempted,
             doing => {
                 preempted += if doing == Doing::Plain(Plain::Preempted) { length } else { 0 };
                 *group.off.at(doing) += length;

@@ -92,7 +92,7 @@ pub(super) struct Wait {
 
 /// One way to wait at one address from one place.
 #[derive(Debug)]
-pub(super) struct Spot {
+pub(super) struct WaitSite {
     pub lock: u32,
     pub op: FutexOp,
     pub place: Place,
@@ -100,7 +100,7 @@ pub(super) struct Spot {
     /// The group of the place, while it may be a primitive whose futex is not the lock.
     pub place_group: u32,
     pub waiters: Tally<u32, OffTime>,
-    pub refused: u64,
+    pub eagain: u64,
 }
 
 /// Sums of one lock: of an address and operation, or of a place.
@@ -112,7 +112,7 @@ pub(super) struct Group {
     pub wait_ns: Histogram,
     pub timeouts: u64,
     pub wakes: u64,
-    pub refused: u64,
+    pub eagain: u64,
     pub waiting: u32,
     pub max_waiters: u32,
     pub contended_since: u64,
@@ -143,7 +143,7 @@ impl Group {
             wait_ns: Histogram::default(),
             timeouts: 0,
             wakes: 0,
-            refused: 0,
+            eagain: 0,
             waiting: 0,
             max_waiters: 0,
             contended_since: 0,

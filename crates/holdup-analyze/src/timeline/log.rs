@@ -31,7 +31,7 @@ fn packed(doing: Doing) -> u32 {
     match doing {
         Doing::Plain(plain) => plain as u32,
         Doing::Running(_) | Doing::Ready => Plain::Unknown as u32,
-        Doing::Futex(spot) => FUTEX << TAG | spot & INDEX,
+        Doing::Futex(wait_site) => FUTEX << TAG | wait_site & INDEX,
         Doing::Block(block) => BLOCK << TAG | block & INDEX,
     }
 }

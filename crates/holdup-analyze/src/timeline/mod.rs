@@ -38,7 +38,7 @@ pub struct Timeline {
     /// Every CPU sample, in order of time.
     pub samples: Vec<SampleAt>,
     /// The call paths that samples name, each once, innermost frame first.
-    pub trails: Vec<Arc<[Frame]>>,
+    pub call_paths: Vec<Arc<[Frame]>>,
 }
 
 /// One CPU sample.
@@ -48,8 +48,8 @@ pub struct SampleAt {
     pub time_ns: u64,
     /// Index in [`Facts::threads`](crate::Facts::threads).
     pub thread: u32,
-    /// Index in [`Timeline::trails`].
-    pub trail: u32,
+    /// Index in [`Timeline::call_paths`].
+    pub call_path: u32,
 }
 
 /// A stretch of a thread's life in one state.

@@ -11,13 +11,13 @@ use crate::names::{Frame, Resolver, SpaceId, Suspect};
 /// Names for addresses; see the methods of the same names of [`Resolver`].
 pub(crate) trait Naming {
     /// The call path of a stack, innermost first.
-    fn trail(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]>;
+    fn call_path(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]>;
 
     /// The variable that an address is in.
     fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName>;
 
     /// What a futex is, from who waits on it how.
-    fn primitive(&mut self, op: FutexOp, trail: &[Frame]) -> Primitive;
+    fn primitive(&mut self, op: FutexOp, call_path: &[Frame]) -> Primitive;
 
     /// The atomic instruction or pause right before a sample.
     fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect>;
@@ -27,16 +27,16 @@ pub(crate) trait Naming {
 }
 
 impl Naming for Resolver<'_> {
-    fn trail(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]> {
-        Resolver::trail(self, space, stack)
+    fn call_path(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]> {
+        Resolver::call_path(self, space, stack)
     }
 
     fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName> {
         Resolver::variable(self, space, addr)
     }
 
-    fn primitive(&mut self, op: FutexOp, trail: &[Frame]) -> Primitive {
-        Resolver::primitive(self, op, trail)
+    fn primitive(&mut self, op: FutexOp, call_path: &[Frame]) -> Primitive {
+        Resolver::primitive(self, op, call_path)
     }
 
     fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect> {

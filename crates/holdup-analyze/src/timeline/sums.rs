@@ -47,7 +47,7 @@ pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Fa
     facts.start_ns = start_ns(&engine, facts);
     facts.ending = ending.cloned();
     let mut sums = Sums::new(&engine, naming);
-    sums.judge_spots();
+    sums.judge_wait_sites();
     sums.gather_units();
     facts.locks = sums.locks();
     facts.threads = sums.threads();
@@ -77,7 +77,7 @@ struct Unit {
     /// `None` where the futex is not the lock.
     addr: Option<u64>,
     groups: Vec<u32>,
-    spots: Vec<u32>,
+    wait_sites: Vec<u32>,
     locks: Vec<u32>,
     caller: Option<Frame>,
 }
@@ -85,27 +85,27 @@ struct Unit {
 struct Sums<'a> {
     engine: &'a Engine,
     naming: &'a mut dyn Naming,
-    /// Per spot: what it waits for, and whether the futex is a word of the waiting thread.
+    /// Per wait site: what it waits for, and whether the futex is a word of the waiting thread.
     primitives: Vec<(Primitive, bool)>,
     reasons: Vec<Reason>,
     units: Vec<Unit>,
-    /// Per spot: index in the list of locks.
-    lock_of_spot: Vec<u32>,
+    /// Per wait site: index in the list of locks.
+    lock_of_wait_site: Vec<u32>,
 }
 
 impl<'a> Sums<'a> {
     fn new(engine: &'a Engine, naming: &'a mut dyn Naming) -> Sums<'a> {
-        let lock_of_spot = vec![NONE; engine.spots.len()];
+        let lock_of_wait_site = vec![NONE; engine.wait_sites.len()];
         let mut sums =
-            Sums { engine, naming, primitives: Vec::new(), reasons: Vec::new(), units: Vec::new(), lock_of_spot };
+            Sums { engine, naming, primitives: Vec::new(), reasons: Vec::new(), units: Vec::new(), lock_of_wait_site };
         sums.reasons = engine.blocks.iter().map(|block| sums.block_reason(*block)).collect();
         sums
     }
 
-    fn trail(&mut self, place: Place) -> Arc<[Frame]> {
+    fn call_path(&mut self, place: Place) -> Arc<[Frame]> {
         match place.stack {
             NONE => Arc::from([]),
-            stack => self.naming.trail(place.space, StackId(stack)),
+            stack => self.naming.call_path(place.space, StackId(stack)),
         }
     }
 
@@ -115,8 +115,8 @@ impl<'a> Sums<'a> {
 
     /// What the kernel part of a stack says about why the thread blocked, or what a look from outside found.
     fn block_reason(&mut self, block: Block) -> Reason {
-        let trail = self.trail(block.place);
-        let in_kernel = trail.iter().filter(|frame| matches!(frame.role, Role::Kernel | Role::Scheduler));
+        let call_path = self.call_path(block.place);
+        let in_kernel = call_path.iter().filter(|frame| matches!(frame.role, Role::Kernel | Role::Scheduler));
         let functions: Vec<&str> = in_kernel.filter_map(|frame| frame.function.as_deref()).collect();
         let known = KERNEL_REASONS
             .iter()
@@ -124,7 +124,7 @@ impl<'a> Sums<'a> {
         let found = self.engine.found.get(block.found as usize).map(|(reason, _)| *reason);
         // Without the kernel's part of the stack, whoever cannot be interrupted waits for a device, as far as one can
         // tell.
-        let nameless = !trail.iter().any(|frame| frame.role == Role::Kernel && frame.function.is_some());
+        let nameless = !call_path.iter().any(|frame| frame.role == Role::Kernel && frame.function.is_some());
         let on_file = nameless || functions.iter().any(|function| FILES.iter().any(|name| function.contains(name)));
         let unknown = found.unwrap_or(if block.deep && on_file { Reason::Io } else { Reason::OtherCall });
         known.map_or(unknown, |(reason, _)| *reason)
@@ -132,29 +132,29 @@ impl<'a> Sums<'a> {
 
     // What each futex is.
 
-    fn judge_spots(&mut self) {
+    fn judge_wait_sites(&mut self) {
         let engine = self.engine;
-        for spot in &engine.spots {
-            let trail = self.trail(spot.place);
-            let primitive = self.naming.primitive(spot.op, &trail);
-            let own_word = spot.place_group != NONE
+        for wait_site in &engine.wait_sites {
+            let call_path = self.call_path(wait_site.place);
+            let primitive = self.naming.primitive(wait_site.op, &call_path);
+            let own_word = wait_site.place_group != NONE
                 && (primitive == Primitive::ParkingLotMutex
-                    || (primitive.is_contention() && trail.iter().any(is_parking_lot)));
+                    || (primitive.is_contention() && call_path.iter().any(is_parking_lot)));
             self.primitives.push((primitive, own_word));
         }
         self.judge_by_behaviour();
         // A stack that could not be named waits for what the others wait for at the same address.
         let mut best: FxHashMap<u32, (u64, Primitive)> = FxHashMap::default();
-        for (spot, (primitive, _)) in engine.spots.iter().zip(&self.primitives) {
-            let weight = spot.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + spot.refused;
-            let entry = best.entry(spot.lock).or_default();
+        for (wait_site, (primitive, _)) in engine.wait_sites.iter().zip(&self.primitives) {
+            let weight = wait_site.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + wait_site.eagain;
+            let entry = best.entry(wait_site.lock).or_default();
             if *primitive != Primitive::Unknown && weight >= entry.0 {
                 *entry = (weight, *primitive);
             }
         }
-        for (spot, known) in engine.spots.iter().zip(&mut self.primitives) {
+        for (wait_site, known) in engine.wait_sites.iter().zip(&mut self.primitives) {
             if known.0 == Primitive::Unknown {
-                known.0 = best.get(&spot.lock).map_or(Primitive::Unknown, |(_, primitive)| *primitive);
+                known.0 = best.get(&wait_site.lock).map_or(Primitive::Unknown, |(_, primitive)| *primitive);
             }
         }
     }
@@ -167,9 +167,9 @@ impl<'a> Sums<'a> {
             matches!(primitive, Semaphore | Condvar | Park | OtherLock | GoRuntime | Unknown)
         };
         let primitives = std::mem::take(&mut self.primitives);
-        let object = |spot: u32| {
-            let (primitive, own_word) = primitives[spot as usize];
-            let at = &engine.spots[spot as usize];
+        let object = |wait_site: u32| {
+            let (primitive, own_word) = primitives[wait_site as usize];
+            let at = &engine.wait_sites[wait_site as usize];
             let lock = &engine.locks[at.lock as usize];
             // A condition variable of glibc has two words, side by side.
             let addr = if primitive == Primitive::Condvar { lock.addr & !7 } else { lock.addr };
@@ -178,10 +178,10 @@ impl<'a> Sums<'a> {
         let objects = behaviour::gather(engine, object);
         let roles: FxHashMap<_, _> = objects.iter().map(|(key, waits)| (*key, behaviour::of(engine, waits))).collect();
         let mut judged = primitives.clone();
-        for (spot, known) in (0..).zip(&mut judged) {
-            let Some(role) = object(spot).and_then(|key| roles.get(&key)) else { continue };
-            let trail = self.trail(engine.spots[spot as usize].place);
-            known.0 = by_behaviour(known.0, *role, &trail);
+        for (wait_site, known) in (0..).zip(&mut judged) {
+            let Some(role) = object(wait_site).and_then(|key| roles.get(&key)) else { continue };
+            let call_path = self.call_path(engine.wait_sites[wait_site as usize].place);
+            known.0 = by_behaviour(known.0, *role, &call_path);
         }
         self.primitives = judged;
         self.judge_own_words();
@@ -193,15 +193,16 @@ impl<'a> Sums<'a> {
         use Primitive::{Condvar, Park, Unknown};
         let engine = self.engine;
         let mut keys = Vec::new();
-        for (spot, (primitive, own_word)) in (0..).zip(&self.primitives.clone()) {
+        for (wait_site, (primitive, own_word)) in (0..).zip(&self.primitives.clone()) {
             let may = !own_word && matches!(primitive, Park | Unknown | Condvar);
-            let place = engine.spots[spot as usize].place;
-            let trail = if may && behaviour::is_own_word(engine, spot) { self.trail(place) } else { Arc::from([]) };
-            let keeps = !trail.is_empty() && !trail.iter().any(is_of_executor);
-            let lock = if is_of_interpreter(&trail) { Primitive::InterpreterLock } else { Primitive::OtherLock };
-            keys.push(keeps.then(|| (behaviour::callers(place, &trail), lock)));
+            let place = engine.wait_sites[wait_site as usize].place;
+            let call_path =
+                if may && behaviour::is_own_word(engine, wait_site) { self.call_path(place) } else { Arc::from([]) };
+            let keeps = !call_path.is_empty() && !call_path.iter().any(is_of_executor);
+            let lock = if is_of_interpreter(&call_path) { Primitive::InterpreterLock } else { Primitive::OtherLock };
+            keys.push(keeps.then(|| (behaviour::callers(place, &call_path), lock)));
         }
-        let queues = behaviour::gather(engine, |spot| keys[spot as usize].map(|(key, _)| key));
+        let queues = behaviour::gather(engine, |wait_site| keys[wait_site as usize].map(|(key, _)| key));
         let locks: Vec<behaviour::Callers> = queues
             .iter()
             .filter(|(_, waits)| {
@@ -218,12 +219,12 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// The primitive of a group: that of its heaviest spot.
+    /// The primitive of a group: that of its heaviest wait site.
     fn group_primitives(&self) -> Vec<(Primitive, bool, u64)> {
         let mut all = vec![(Primitive::Unknown, false, 0); self.engine.groups.len()];
-        for (spot, (primitive, own_word)) in self.engine.spots.iter().zip(&self.primitives) {
-            let weight = spot.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + spot.refused;
-            let group = &mut all[spot.group as usize];
+        for (wait_site, (primitive, own_word)) in self.engine.wait_sites.iter().zip(&self.primitives) {
+            let weight = wait_site.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + wait_site.eagain;
+            let group = &mut all[wait_site.group as usize];
             if weight > group.2 {
                 *group = (*primitive, *own_word, weight);
             }
@@ -233,20 +234,20 @@ impl<'a> Sums<'a> {
 
     fn gather_units(&mut self) {
         let primitives = self.group_primitives();
-        let mut spots_of: Vec<Vec<u32>> = vec![Vec::new(); self.engine.groups.len()];
-        for (index, spot) in (0..).zip(&self.engine.spots) {
-            spots_of[spot.group as usize].push(index);
+        let mut wait_sites_of: Vec<Vec<u32>> = vec![Vec::new(); self.engine.groups.len()];
+        for (index, wait_site) in (0..).zip(&self.engine.wait_sites) {
+            wait_sites_of[wait_site.group as usize].push(index);
         }
         let mut by_address: Vec<(SpaceId, Primitive, u64, u32)> = Vec::new();
         let mut by_place: Vec<u32> = Vec::new();
         for (index, group) in (0..).zip(&self.engine.groups) {
             let (primitive, own_word, _) = primitives[index as usize];
-            let idle = group.wait_ns.count() + group.refused + group.wakes == 0;
+            let idle = group.wait_ns.count() + group.eagain + group.wakes == 0;
             if group.by_place || idle {
                 continue;
             }
             if own_word {
-                by_place.extend(&spots_of[index as usize]);
+                by_place.extend(&wait_sites_of[index as usize]);
                 continue;
             }
             let lock = &self.engine.locks[group.lock as usize];
@@ -268,7 +269,7 @@ impl<'a> Sums<'a> {
                         space,
                         addr: Some(addr),
                         groups: Vec::new(),
-                        spots: Vec::new(),
+                        wait_sites: Vec::new(),
                         locks: Vec::new(),
                         caller: None,
                     });
@@ -277,7 +278,7 @@ impl<'a> Sums<'a> {
                 }
             };
             unit.groups.push(group);
-            unit.spots.extend(&spots_of[group as usize]);
+            unit.wait_sites.extend(&wait_sites_of[group as usize]);
             let lock = self.engine.groups[group as usize].lock;
             if !unit.locks.contains(&lock) {
                 unit.locks.push(lock);
@@ -288,34 +289,34 @@ impl<'a> Sums<'a> {
     }
 
     /// Waits on words of the threads' own belong together by where the lock is taken.
-    fn gather_places(&mut self, spots: &[u32]) {
+    fn gather_places(&mut self, wait_sites: &[u32]) {
         let mut units: Vec<Unit> = Vec::new();
         let mut known: FxHashMap<(SpaceId, Primitive, Arc<str>, String), usize> = FxHashMap::default();
-        for index in spots {
-            let spot = &self.engine.spots[*index as usize];
+        for index in wait_sites {
+            let wait_site = &self.engine.wait_sites[*index as usize];
             let primitive = self.primitives[*index as usize].0;
-            let trail = self.trail(spot.place);
-            let Some(caller) = caller(&trail) else { continue };
-            let key = (spot.place.space, primitive, caller.module.clone(), function_name(caller));
+            let call_path = self.call_path(wait_site.place);
+            let Some(caller) = caller(&call_path) else { continue };
+            let key = (wait_site.place.space, primitive, caller.module.clone(), function_name(caller));
             let at = *known.entry(key).or_insert_with(|| {
                 units.push(Unit {
                     primitive,
-                    space: spot.place.space,
+                    space: wait_site.place.space,
                     addr: None,
                     groups: Vec::new(),
-                    spots: Vec::new(),
+                    wait_sites: Vec::new(),
                     locks: Vec::new(),
                     caller: Some(caller.clone()),
                 });
                 units.len() - 1
             });
             let unit = &mut units[at];
-            unit.spots.push(*index);
-            if spot.place_group != NONE && !unit.groups.contains(&spot.place_group) {
-                unit.groups.push(spot.place_group);
+            unit.wait_sites.push(*index);
+            if wait_site.place_group != NONE && !unit.groups.contains(&wait_site.place_group) {
+                unit.groups.push(wait_site.place_group);
             }
-            if !unit.locks.contains(&spot.lock) {
-                unit.locks.push(spot.lock);
+            if !unit.locks.contains(&wait_site.lock) {
+                unit.locks.push(wait_site.lock);
             }
         }
         self.units.extend(units);
@@ -335,7 +336,7 @@ impl<'a> Sums<'a> {
                 space: lock.space,
                 addr: Some(lock.addr),
                 groups: Vec::new(),
-                spots: Vec::new(),
+                wait_sites: Vec::new(),
                 locks: vec![index],
                 caller: None,
             });
@@ -347,13 +348,13 @@ impl<'a> Sums<'a> {
     fn locks(&mut self) -> Vec<LockFacts> {
         let units = std::mem::take(&mut self.units);
         let mut all: Vec<(LockFacts, Vec<u32>)> =
-            units.into_iter().map(|unit| (self.lock(&unit), unit.spots)).collect();
+            units.into_iter().map(|unit| (self.lock(&unit), unit.wait_sites)).collect();
         all.sort_by_cached_key(|(lock, _)| {
-            std::cmp::Reverse((lock.wait_ns.sum_ns(), lock.waits, lock.refused_waits + lock.wasted_wakes))
+            std::cmp::Reverse((lock.wait_ns.sum_ns(), lock.waits, lock.eagain_waits + lock.wasted_wakes))
         });
-        for (index, (_, spots)) in (0..).zip(&all) {
-            for spot in spots {
-                self.lock_of_spot[*spot as usize] = index;
+        for (index, (_, wait_sites)) in (0..).zip(&all) {
+            for wait_site in wait_sites {
+                self.lock_of_wait_site[*wait_site as usize] = index;
             }
         }
         all.into_iter().map(|(lock, _)| lock).collect()
@@ -371,11 +372,11 @@ impl<'a> Sums<'a> {
         }
         let mut waits: Tally<Place, OffTime> = Tally::default();
         let mut waiters: Tally<u32, OffTime> = Tally::default();
-        for spot in unit.spots.iter().map(|spot| &engine.spots[*spot as usize]) {
-            let refused = spot.refused;
-            let site = waits.at(spot.place);
-            site.count += refused;
-            for (thread, time) in spot.waiters.iter() {
+        for wait_site in unit.wait_sites.iter().map(|wait_site| &engine.wait_sites[*wait_site as usize]) {
+            let eagain = wait_site.eagain;
+            let site = waits.at(wait_site.place);
+            site.count += eagain;
+            for (thread, time) in wait_site.waiters.iter() {
                 add(site, *time);
                 add(waiters.at(*thread), *time);
             }
@@ -403,7 +404,7 @@ impl<'a> Sums<'a> {
     fn add_group(&self, group: &Group, lock: &mut LockFacts, parts: &mut Parts) {
         lock.waits += group.wait_ns.count();
         lock.wait_ns.merge(&group.wait_ns);
-        lock.refused_waits += group.refused;
+        lock.eagain_waits += group.eagain;
         lock.timeouts += group.timeouts;
         lock.wakes += group.wakes;
         lock.max_waiters = lock.max_waiters.max(group.max_waiters);
@@ -428,7 +429,7 @@ impl<'a> Sums<'a> {
 
     fn reason(&self, doing: Doing) -> Reason {
         match doing {
-            Doing::Futex(spot) => Reason::Futex(self.primitives[spot as usize].0),
+            Doing::Futex(wait_site) => Reason::Futex(self.primitives[wait_site as usize].0),
             Doing::Block(block) => self.reasons[block as usize],
             Doing::Plain(plain) => plain.reason(),
             Doing::Running(_) | Doing::Ready => Reason::Unknown,
@@ -471,12 +472,12 @@ impl<'a> Sums<'a> {
         let mut known: FxHashMap<Arc<[Frame]>, usize> = FxHashMap::default();
         let mut sites: Vec<Site> = Vec::new();
         for (place, count, ns) in list {
-            let trail = self.trail(place);
-            if trail.is_empty() {
+            let call_path = self.call_path(place);
+            if call_path.is_empty() {
                 continue;
             }
-            let at = *known.entry(trail.clone()).or_insert_with(|| {
-                sites.push(Site { trail: trail.to_vec(), ..Site::default() });
+            let at = *known.entry(call_path.clone()).or_insert_with(|| {
+                sites.push(Site { call_path: call_path.to_vec(), ..Site::default() });
                 sites.len() - 1
             });
             sites[at].count += count;
@@ -491,9 +492,9 @@ impl<'a> Sums<'a> {
     fn switch_sites(&mut self) -> Vec<Site> {
         let engine = self.engine;
         let mut places: Tally<Place, u64> = Tally::default();
-        for spot in &engine.spots {
-            let waits: u64 = spot.waiters.iter().map(|(_, time)| time.count).sum();
-            *places.at(spot.place) += waits;
+        for wait_site in &engine.wait_sites {
+            let waits: u64 = wait_site.waiters.iter().map(|(_, time)| time.count).sum();
+            *places.at(wait_site.place) += waits;
         }
         engine.yields.iter().for_each(|(place, count)| *places.at(*place) += count);
         let mut sites = self.sites(&places, |count| (*count, 0));
@@ -505,8 +506,8 @@ impl<'a> Sums<'a> {
 
     fn threads(&mut self) -> Vec<ThreadFacts> {
         let mut futex_times: Vec<Vec<(u32, OffTime)>> = vec![Vec::new(); self.engine.threads.len()];
-        for (index, spot) in (0..).zip(&self.engine.spots) {
-            for (thread, time) in spot.waiters.iter() {
+        for (index, wait_site) in (0..).zip(&self.engine.wait_sites) {
+            for (thread, time) in wait_site.waiters.iter() {
                 futex_times[*thread as usize].push((index, *time));
             }
         }
@@ -544,8 +545,8 @@ impl<'a> Sums<'a> {
         for (block, time) in thread.blocks.iter() {
             add(facts.off.entry(self.reasons[*block as usize]).or_default(), *time);
         }
-        for (spot, time) in futex_times {
-            let primitive = self.primitives[*spot as usize].0;
+        for (wait_site, time) in futex_times {
+            let primitive = self.primitives[*wait_site as usize].0;
             add(facts.off.entry(Reason::Futex(primitive)).or_default(), *time);
             facts.lock_wait_ns += if primitive.is_contention() { time.ns } else { 0 };
         }
@@ -555,7 +556,7 @@ impl<'a> Sums<'a> {
     // Code.
 
     fn codes(&mut self, facts: &mut Facts) {
-        let kernel = facts.header.grade.kernel;
+        let kernel = facts.header.capabilities.kernel;
         let mut by_place: FxHashMap<Place, Vec<(u32, u64)>> = FxHashMap::default();
         for ((place, thread), hits) in &self.engine.samples {
             by_place.entry(*place).or_default().push((*thread, *hits));
@@ -569,19 +570,19 @@ impl<'a> Sums<'a> {
         let mut hot_sites: FxHashMap<Tid, Callers> = FxHashMap::default();
         for (place, threads) in places {
             let hits: u64 = threads.iter().map(|(_, hits)| hits).sum();
-            let trail = self.trail(place);
-            let top = trail.first().map_or(Role::Program, |frame| frame.role);
+            let call_path = self.call_path(place);
+            let top = call_path.first().map_or(Role::Program, |frame| frame.role);
             let kernel_hit = matches!(top, Role::Kernel | Role::Scheduler);
             for (thread, hits) in &threads {
                 let counts = samples.entry(self.tid(*thread)).or_default();
                 *(if kernel_hit { &mut counts.1 } else { &mut counts.0 }) += hits;
             }
-            let own = without_kernel(&trail);
+            let own = without_kernel(&call_path);
             match kernel_hit {
                 true => {
                     in_kernel += hits;
                     kernel_sites.add(own, hits);
-                    if trail.iter().any(is_futex_code) {
+                    if call_path.iter().any(is_futex_code) {
                         futex_sites.add(own, hits);
                     }
                 }
@@ -590,10 +591,10 @@ impl<'a> Sums<'a> {
             for (thread, hits) in &threads {
                 hot_sites.entry(self.tid(*thread)).or_default().add(own, *hits);
             }
-            counts.add(&trail, hits);
+            counts.add(&call_path, hits);
             if let Some(suspect) = self.naming.suspect(place.space, StackId(place.stack)) {
                 let threads = threads.iter().map(|(ti, hits)| (self.tid(*ti), *hits));
-                counts.suspect(suspect, hits, threads, &trail);
+                counts.suspect(suspect, hits, threads, &call_path);
             }
         }
         let period_ns = facts.header.sample_period_ns;
@@ -612,7 +613,8 @@ impl<'a> Sums<'a> {
     // The account, the blame and the path.
 
     fn chains(&mut self, facts: &mut Facts) {
-        let known = Known { primitives: &self.primitives, reasons: &self.reasons, lock_of_spot: &self.lock_of_spot };
+        let known =
+            Known { primitives: &self.primitives, reasons: &self.reasons, lock_of_wait_site: &self.lock_of_wait_site };
         let chains = chains::follow(self.engine, &known, facts.start_ns, facts.end_ns);
         self.accounts(&chains, facts);
         facts.blame = self.blame(&chains, facts);
@@ -658,9 +660,9 @@ impl<'a> Sums<'a> {
 
     /// Where a thread left the CPU; of one that ran, where it ran mostly.
     fn end_site(&mut self, end: chains::End, ns: u64, facts: &Facts) -> Option<Site> {
-        let trail = self.trail(end.place);
-        if !trail.is_empty() {
-            return Some(Site { trail: trail.to_vec(), count: 0, ns });
+        let call_path = self.call_path(end.place);
+        if !call_path.is_empty() {
+            return Some(Site { call_path: call_path.to_vec(), count: 0, ns });
         }
         let thread = facts.thread(self.tid(end.thread)).filter(|_| end.leaf == Leaf::Running)?;
         thread.hot_sites.first().cloned()
@@ -748,14 +750,14 @@ impl<'a> Sums<'a> {
                 timeline.threads.push(self.intervals(thread));
             }
         }
-        let mut trails: FxHashMap<Place, u32> = FxHashMap::default();
+        let mut call_paths: FxHashMap<Place, u32> = FxHashMap::default();
         for (time_ns, ti, place) in &engine.sampled {
             let Some(thread) = rows[*ti as usize] else { continue };
-            let trail = *trails.entry(*place).or_insert_with(|| {
-                timeline.trails.push(self.trail(*place));
-                timeline.trails.len() as u32 - 1
+            let call_path = *call_paths.entry(*place).or_insert_with(|| {
+                timeline.call_paths.push(self.call_path(*place));
+                timeline.call_paths.len() as u32 - 1
             });
-            timeline.samples.push(SampleAt { time_ns: *time_ns, thread, trail });
+            timeline.samples.push(SampleAt { time_ns: *time_ns, thread, call_path });
         }
         timeline.samples.sort_by_key(|sample| sample.time_ns);
         timeline
@@ -778,8 +780,8 @@ impl<'a> Sums<'a> {
             Doing::Running(cpu) => State::Running { cpu },
             Doing::Ready => State::Runnable,
             Doing::Plain(Plain::Unknown) => State::Unknown,
-            Doing::Futex(spot) => {
-                let lock = self.lock_of_spot[spot as usize];
+            Doing::Futex(wait_site) => {
+                let lock = self.lock_of_wait_site[wait_site as usize];
                 State::Off { reason: self.reason(doing), lock: (lock != NONE).then_some(lock) }
             }
             _ => State::Off { reason: self.reason(doing), lock: None },
@@ -791,13 +793,13 @@ impl<'a> Sums<'a> {
 struct Known<'a> {
     primitives: &'a [(Primitive, bool)],
     reasons: &'a [Reason],
-    lock_of_spot: &'a [u32],
+    lock_of_wait_site: &'a [u32],
 }
 
 impl chains::Meaning for Known<'_> {
     fn reason(&self, doing: Doing) -> Reason {
         match doing {
-            Doing::Futex(spot) => Reason::Futex(self.primitives[spot as usize].0),
+            Doing::Futex(wait_site) => Reason::Futex(self.primitives[wait_site as usize].0),
             Doing::Block(block) => self.reasons[block as usize],
             Doing::Plain(plain) => plain.reason(),
             Doing::Running(_) | Doing::Ready => Reason::Unknown,
@@ -806,17 +808,17 @@ impl chains::Meaning for Known<'_> {
 
     fn lock(&self, doing: Doing) -> u32 {
         match doing {
-            Doing::Futex(spot) => self.lock_of_spot[spot as usize],
+            Doing::Futex(wait_site) => self.lock_of_wait_site[wait_site as usize],
             _ => NONE,
         }
     }
 }
 
 /// What a futex is, if threads do this with it. Where a name is certain, it stays.
-fn by_behaviour(primitive: Primitive, role: Behaviour, trail: &[Frame]) -> Primitive {
+fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> Primitive {
     use Primitive::*;
     match (primitive, role) {
-        (Condvar | OtherLock | Unknown, Behaviour::Lock) if is_of_interpreter(trail) => InterpreterLock,
+        (Condvar | OtherLock | Unknown, Behaviour::Lock) if is_of_interpreter(call_path) => InterpreterLock,
         (Unknown | OtherLock | GoRuntime | Condvar | Park, Behaviour::Lock) => OtherLock,
         (Semaphore, Behaviour::Lock) => SemaphoreLock,
         (OtherLock, Behaviour::Queue | Behaviour::Turn | Behaviour::Timer) => Unknown,
@@ -835,11 +837,11 @@ fn is_of_executor(frame: &Frame) -> bool {
 }
 
 /// Whether a call path leads through the part of an interpreter that takes its lock.
-fn is_of_interpreter(trail: &[Frame]) -> bool {
+fn is_of_interpreter(call_path: &[Frame]) -> bool {
     const PARTS: &[&str] =
         &["take_gil", "PyEval_RestoreThread", "PyEval_AcquireThread", "_PyEval_", "gvl_", "thread_sched_"];
     const PROGRAMS: &[&str] = &["python", "libpython", "ruby", "libruby"];
-    trail.iter().any(|frame| {
+    call_path.iter().any(|frame| {
         let file = frame.module.rsplit('/').next().unwrap_or_default();
         let named = frame.function.as_deref().is_some_and(|name| PARTS.iter().any(|part| name.contains(part)));
         named || PROGRAMS.iter().any(|program| file.starts_with(program))
@@ -860,7 +862,7 @@ struct Parts {
 struct Codes {
     symbols: FxHashMap<(Arc<str>, String), Code>,
     modules: FxHashMap<Arc<str>, Code>,
-    spots: FxHashMap<(Arc<str>, u64), (Hotspot, Callers)>,
+    hotspots: FxHashMap<(Arc<str>, u64), (Hotspot, Callers)>,
 }
 
 /// Samples by function of the program: of all call paths of one, that with most samples stands for it.
@@ -871,20 +873,20 @@ struct Callers {
 
 #[derive(Default)]
 struct Heaviest {
-    trail: Vec<Frame>,
+    call_path: Vec<Frame>,
     most: u64,
     hits: u64,
 }
 
 impl Callers {
-    fn add(&mut self, trail: &[Frame], hits: u64) {
-        let Some(caller) = caller(trail) else { return };
+    fn add(&mut self, call_path: &[Frame], hits: u64) {
+        let Some(caller) = caller(call_path) else { return };
         let key = (caller.module.clone(), function_name(caller));
         let known = self.by_function.entry(key).or_default();
         known.hits += hits;
         if hits > known.most {
             known.most = hits;
-            known.trail = trail.to_vec();
+            known.call_path = call_path.to_vec();
         }
     }
 
@@ -892,16 +894,16 @@ impl Callers {
         let mut list: Vec<_> = self.by_function.into_iter().collect();
         list.sort_by(|(a, left), (b, right)| right.hits.cmp(&left.hits).then_with(|| a.cmp(b)));
         list.truncate(SITES);
-        let site = |at: Heaviest| Site { trail: at.trail, count: at.hits, ns: at.hits * period_ns };
+        let site = |at: Heaviest| Site { call_path: at.call_path, count: at.hits, ns: at.hits * period_ns };
         list.into_iter().map(|(_, heaviest)| site(heaviest)).collect()
     }
 }
 
 impl Codes {
-    fn add(&mut self, trail: &[Frame], hits: u64) {
+    fn add(&mut self, call_path: &[Frame], hits: u64) {
         let mut seen: Vec<(&Arc<str>, String)> = Vec::new();
         let mut seen_modules: Vec<&Arc<str>> = Vec::new();
-        for (depth, frame) in trail.iter().enumerate() {
+        for (depth, frame) in call_path.iter().enumerate() {
             let own = if depth == 0 { hits } else { 0 };
             let key = (&frame.module, function_name(frame));
             if !seen.contains(&key) {
@@ -927,14 +929,14 @@ impl Codes {
         suspect: crate::names::Suspect,
         hits: u64,
         threads: impl Iterator<Item = (Tid, u64)>,
-        trail: &[Frame],
+        call_path: &[Frame],
     ) {
         // The sample is right behind the instruction, perhaps on another line.
         let mut path = vec![suspect.frame.clone()];
-        path.extend(trail.iter().skip(1).cloned());
+        path.extend(call_path.iter().skip(1).cloned());
         let key = (suspect.frame.module.clone(), suspect.frame.offset);
-        let (spot, callers) = self.spots.entry(key).or_insert_with(|| {
-            let spot = Hotspot {
+        let (hotspot, callers) = self.hotspots.entry(key).or_insert_with(|| {
+            let hotspot = Hotspot {
                 frame: suspect.frame,
                 instruction: suspect.instruction,
                 class: suspect.class,
@@ -944,29 +946,32 @@ impl Codes {
                 threads: Vec::new(),
                 sites: Vec::new(),
             };
-            (spot, Callers::default())
+            (hotspot, Callers::default())
         });
         callers.add(&path, hits);
-        spot.hits += hits;
+        hotspot.hits += hits;
         for (tid, hits) in threads {
-            match spot.threads.iter_mut().find(|(known, _)| *known == tid) {
+            match hotspot.threads.iter_mut().find(|(known, _)| *known == tid) {
                 Some((_, count)) => *count += hits,
-                None => spot.threads.push((tid, hits)),
+                None => hotspot.threads.push((tid, hits)),
             }
         }
     }
 
     fn into_facts(self, facts: &mut Facts) {
         let period_ns = facts.header.sample_period_ns;
-        let named = |(spot, callers): (Hotspot, Callers)| Hotspot { sites: callers.into_sites(period_ns), ..spot };
-        let mut spots: Vec<Hotspot> = self.spots.into_values().map(named).collect();
-        for spot in &mut spots {
-            let key = (spot.frame.module.clone(), function_name(&spot.frame));
-            spot.function_hits = self.symbols.get(&key).map_or(spot.hits, |code| code.hits.max(spot.hits));
-            spot.threads.sort_by_key(|(tid, hits)| (std::cmp::Reverse(*hits), *tid));
+        let named =
+            |(hotspot, callers): (Hotspot, Callers)| Hotspot { sites: callers.into_sites(period_ns), ..hotspot };
+        let mut hotspots: Vec<Hotspot> = self.hotspots.into_values().map(named).collect();
+        for hotspot in &mut hotspots {
+            let key = (hotspot.frame.module.clone(), function_name(&hotspot.frame));
+            hotspot.function_hits = self.symbols.get(&key).map_or(hotspot.hits, |code| code.hits.max(hotspot.hits));
+            hotspot.threads.sort_by_key(|(tid, hits)| (std::cmp::Reverse(*hits), *tid));
         }
-        spots.sort_by_key(|spot| (std::cmp::Reverse(spot.hits), spot.frame.module.clone(), spot.frame.offset));
-        facts.hotspots = spots;
+        hotspots.sort_by_key(|hotspot| {
+            (std::cmp::Reverse(hotspot.hits), hotspot.frame.module.clone(), hotspot.frame.offset)
+        });
+        facts.hotspots = hotspots;
         facts.symbols = ordered(self.symbols.into_values());
         facts.modules = ordered(self.modules.into_values());
     }
@@ -1044,14 +1049,14 @@ fn is_parking_lot(frame: &Frame) -> bool {
     frame.function.as_ref().is_some_and(|function| function.contains("parking_lot"))
 }
 
-fn caller(trail: &[Frame]) -> Option<&Frame> {
-    trail.iter().find(|frame| frame.role == Role::Program).or(trail.first())
+fn caller(call_path: &[Frame]) -> Option<&Frame> {
+    call_path.iter().find(|frame| frame.role == Role::Program).or(call_path.first())
 }
 
 /// The call path in user code alone.
-fn without_kernel(trail: &[Frame]) -> &[Frame] {
-    let own = trail.iter().position(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler));
-    own.map_or(&[], |at| &trail[at..])
+fn without_kernel(call_path: &[Frame]) -> &[Frame] {
+    let own = call_path.iter().position(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler));
+    own.map_or(&[], |at| &call_path[at..])
 }
 
 /// Whether this is where the kernel handles futex calls.

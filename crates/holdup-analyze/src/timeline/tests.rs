@@ -34,7 +34,7 @@ const MS: u64 = 1_000_000;
 
 #[test]
 fn a_contended_mutex() {
-    for extra in ["", "late wakes", "grade full"] {
+    for extra in ["", "late wakes", "capabilities full"] {
         let (schedule, report) = report(&format!(
             "{extra}
              A: ######M###mmmm##
@@ -63,20 +63,20 @@ fn a_contended_mutex() {
 
 #[test]
 fn reasons_of_calls() {
-    for grade in ["user", "full"] {
+    for capabilities in ["user", "full"] {
         let (schedule, report) = report(&format!(
-            "grade {grade}
+            "capabilities {capabilities}
              cpus 1
              A: #zz#ppp#ff#w#y~#ii#o#~~#xx##
              B: zzzzzzzzzzzzz##zzzzzz##zzzzz"
         ));
         let time = |reason| off(&report, &schedule, "A", reason);
-        assert_eq!(time(Reason::Sleep), (1, 2), "{grade}");
+        assert_eq!(time(Reason::Sleep), (1, 2), "{capabilities}");
         assert_eq!(time(Reason::Poll), (1, 3));
         assert_eq!(time(Reason::Child), (1, 1));
         assert_eq!(time(Reason::Yielded), (1, 2));
         assert_eq!(time(Reason::Preempted), (1, 2));
-        match grade {
+        match capabilities {
             "full" => {
                 assert_eq!(time(Reason::Io), (2, 4));
                 assert_eq!(time(Reason::PageFault), (1, 2));
@@ -105,13 +105,13 @@ fn a_call_explains_only_the_first_block() {
 #[test]
 fn refused_and_wasted_calls_and_timeouts() {
     let (_, report) = report(
-        "% = refused m
+        "% = eagain m
          t = timeout c
          A: %#%#M#ttt#
          B: ##########",
     );
     let mutex = lock(&report, "m");
-    assert_eq!((mutex.waits, mutex.refused_waits, mutex.wasted_wakes), (0, 2, 1));
+    assert_eq!((mutex.waits, mutex.eagain_waits, mutex.wasted_wakes), (0, 2, 1));
     let condvar = lock(&report, "c");
     assert_eq!((condvar.waits, condvar.timeouts, condvar.primitive), (1, 1, Primitive::Condvar));
     assert_eq!(condvar.holder_doing.unknown_ns, 3 * MS);
@@ -121,7 +121,7 @@ fn refused_and_wasted_calls_and_timeouts() {
 
 #[test]
 fn a_holder_that_sleeps() {
-    for extra in ["", "late wakes", "grade full"] {
+    for extra in ["", "late wakes", "capabilities full"] {
         let (schedule, report) = report(&format!(
             "{extra}
              A: ##zzzzzz~~~#M###
@@ -202,7 +202,7 @@ fn a_herd() {
 
 #[test]
 fn ping_pong_with_wakes() {
-    for extra in ["", "late wakes", "grade full"] {
+    for extra in ["", "late wakes", "capabilities full"] {
         let (schedule, report) = report(&format!(
             "{extra}
              A: ##Dcc###Dcc###Dcc###Dcc###D
@@ -376,7 +376,7 @@ fn parking_lot_is_known_by_its_places() {
 #[test]
 fn samples_become_code() {
     let (_, report) = report(
-        "grade full
+        "capabilities full
          $ = in parse
          % = in copy_page, kernel
          A: $$$%ooo#",

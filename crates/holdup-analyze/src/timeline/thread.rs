@@ -31,7 +31,7 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     None,
-    Futex { spot: u32, lock: u32, stack: u32 },
+    Futex { wait_site: u32, lock: u32, stack: u32 },
     Call { kind: CallKind, stack: u32 },
     Fault { stack: u32 },
 }

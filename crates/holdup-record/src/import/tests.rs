@@ -62,9 +62,15 @@ fn a_file_of_perf_gives_what_perf_script_shows() {
     let waits: Vec<&Stack> = events.iter().filter_map(|event| stack_of(&event.what)).collect();
     assert!(waits.len() > 20 && waits.iter().all(|stack| !stack.user.is_empty()));
 
-    let grade = imported.header.grade;
-    assert!(grade.switches && grade.switch_reasons && grade.wakings && grade.futexes && grade.samples);
-    assert!(!grade.foreign_wakings && !grade.calls && !grade.hardware);
+    let capabilities = imported.header.capabilities;
+    assert!(
+        capabilities.switches
+            && capabilities.switch_reasons
+            && capabilities.wakings
+            && capabilities.futexes
+            && capabilities.samples
+    );
+    assert!(!capabilities.foreign_wakings && !capabilities.calls && !capabilities.hardware);
     assert_eq!(imported.header.machine.arch, "x86_64");
     assert_eq!(imported.header.sample_period_ns, 250_000);
     assert!(imported.header.began_unix_s > 1_700_000_000);
@@ -283,8 +289,14 @@ fn fields_are_found_by_the_file_s_own_formats_in_either_byte_order() {
         let expected: Vec<_> = expected.iter().map(|(time, tid, cpu, what)| (*time, *tid, *cpu, what)).collect();
         assert_eq!(shown, expected, "big-endian: {big}");
         assert_eq!(imported.ending.lost, 42);
-        let grade = imported.header.grade;
-        assert!(grade.switches && grade.wakings && grade.foreign_wakings && !grade.futexes && !grade.samples);
+        let capabilities = imported.header.capabilities;
+        assert!(
+            capabilities.switches
+                && capabilities.wakings
+                && capabilities.foreign_wakings
+                && !capabilities.futexes
+                && !capabilities.samples
+        );
         assert_eq!(imported.notes.len(), 2, "the clock, and no futex calls: {:?}", imported.notes);
     }
 }
@@ -354,7 +366,7 @@ fn a_file_that_ends_anywhere_gives_what_is_whole_or_an_error() {
     let (imported, events, _) = imported(&killed);
     assert_eq!(count(&events, |what| matches!(what, What::SwitchIn | What::SwitchOut { .. })), SWITCH_RECORDS);
     assert!(imported.notes.iter().any(|note| note.contains("cut off")));
-    assert!(!imported.header.grade.futexes && imported.header.grade.switches);
+    assert!(!imported.header.capabilities.futexes && imported.header.capabilities.switches);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::mem;
 
 use holdup_trace::{
-    BLOCKING_CALLS, CallNumber, Counter, Ending, Event, FutexOp, Grade, Header, Machine, Mapping, NO_CPU, Numbering,
-    OffCpu, Pid, Stack, StackId, Target, Tid, What, Writer,
+    BLOCKING_CALLS, CallNumber, Capabilities, Counter, Ending, Event, FutexOp, Header, Machine, Mapping, NO_CPU,
+    Numbering, OffCpu, Pid, Stack, StackId, Target, Tid, What, Writer,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -724,7 +724,7 @@ fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey, threads: Option
             pids: threads.map(|threads| threads.roots.clone()).unwrap_or_default(),
             attached: threads.is_none_or(|threads| !threads.are_a_command),
         },
-        grade: grade(survey),
+        capabilities: capabilities(survey),
         sample_period_ns: sampling
             .filter_map(Attr::sample_period_ns)
             .next()
@@ -743,11 +743,11 @@ fn began_unix_s(file: &File<'_>, first_ns: u64) -> Option<u64> {
     Some(wall_ns.checked_sub(clock_ns)?.checked_add(first_ns)? / 1_000_000_000)
 }
 
-fn grade(survey: &Survey) -> Grade {
+fn capabilities(survey: &Survey) -> Capabilities {
     // Of what was sampled, some is missing: no absence is a fact then.
     let all = !survey.sampled;
     let whole = survey.whole_cpus && all;
-    Grade {
+    Capabilities {
         switches: (survey.complete && all) || survey.switch_records > 0,
         switch_reasons: survey.switches > 0 && all,
         wakings: survey.wakings + survey.wakeups > 0 && all,

@@ -74,17 +74,17 @@ fn timeline(rounds: u64) -> Timeline {
         put(&mut timeline, 1, at(95), at(100), State::Off { reason: Reason::Preempted, lock: None });
         timeline.wakes.push(Wake { time_ns: at(39), from: Tid(500), to: Tid(501) });
         timeline.wakes.push(Wake { time_ns: at(90), from: Tid(501), to: Tid(500) });
-        timeline.samples.push(SampleAt { time_ns: at(10), thread: 0, trail: (round % 2) as u32 });
-        timeline.samples.push(SampleAt { time_ns: at(60), thread: 1, trail: 1 });
+        timeline.samples.push(SampleAt { time_ns: at(10), thread: 0, call_path: (round % 2) as u32 });
+        timeline.samples.push(SampleAt { time_ns: at(60), thread: 1, call_path: 1 });
     }
     // From outside, and to nobody who runs again.
     timeline.wakes.push(Wake { time_ns: BEGAN_NS + rounds * 100_000, from: Tid(0), to: Tid(500) });
     timeline.wakes.push(Wake { time_ns: BEGAN_NS + rounds * 100_000, from: Tid(500), to: Tid(501) });
-    timeline.trails = vec![trail("work", Role::Program), trail(HOSTILE, Role::Kernel)];
+    timeline.call_paths = vec![call_path("work", Role::Program), call_path(HOSTILE, Role::Kernel)];
     timeline
 }
 
-fn trail(function: &str, role: Role) -> Arc<[Frame]> {
+fn call_path(function: &str, role: Role) -> Arc<[Frame]> {
     let frame = |function: Option<&str>, line: Option<u32>, role| Frame {
         address: 0x1000,
         function: function.map(Arc::from),
@@ -130,8 +130,8 @@ pub(crate) fn contradictory() -> Report {
     timeline.threads[0].insert(3, odd);
     timeline.threads.push(vec![odd]);
     timeline.wakes.reverse();
-    timeline.samples.push(SampleAt { time_ns: 1, thread: 99, trail: 0 });
-    timeline.samples.push(SampleAt { time_ns: 1, thread: 0, trail: 99 });
-    timeline.samples.push(SampleAt { time_ns: u64::MAX, thread: 0, trail: 0 });
+    timeline.samples.push(SampleAt { time_ns: 1, thread: 99, call_path: 0 });
+    timeline.samples.push(SampleAt { time_ns: 1, thread: 0, call_path: 99 });
+    timeline.samples.push(SampleAt { time_ns: u64::MAX, thread: 0, call_path: 0 });
     report
 }

@@ -48,7 +48,7 @@ impl Binaries {
         let machine = Machine {
             kernel: header.machine.kernel.clone(),
             began_unix_s: header.began_unix_s,
-            wanted: header.grade.kernel,
+            wanted: header.capabilities.kernel,
         };
         let caches = caches(|name| std::env::var_os(name).map(PathBuf::from));
         Binaries {

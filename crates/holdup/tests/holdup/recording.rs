@@ -1,6 +1,6 @@
 //! `holdup report` and `holdup diff` on files that are recordings, and on files that are not.
 
-use holdup_trace::{Ending, Event, FutexOp, Grade, Header, NO_CPU, OffCpu, Pid, Target, Tid, What, Writer};
+use holdup_trace::{Capabilities, Ending, Event, FutexOp, Header, NO_CPU, OffCpu, Pid, Target, Tid, What, Writer};
 
 use super::Place;
 
@@ -43,7 +43,7 @@ fn header() -> Header {
         began_unix_s: 1_767_254_400,
         began_ns: BEGAN_NS,
         target: Target { command: vec!["./server".to_owned()], pids: vec![50], attached: false },
-        grade: Grade { switches: true, futexes: true, ..Grade::default() },
+        capabilities: Capabilities { switches: true, futexes: true, ..Capabilities::default() },
         ..Header::default()
     }
 }

@@ -82,16 +82,16 @@ impl Expectation {
 
     /// The innermost frame of the program, apart from the helpers that all fixtures share.
     fn wrong_place(&self, finding: &Value, place: &str) -> Option<String> {
-        let trail = finding["place"]["trail"].as_array().cloned().unwrap_or_default();
+        let call_path = finding["place"]["trail"].as_array().cloned().unwrap_or_default();
         let ours = |frame: &&Value| frame["role"] == "program" && file_name(frame) != "fixture.h";
-        let Some(frame) = trail.iter().find(ours) else {
-            return Some(format!("no frame of the program in {}", frames(&trail)));
+        let Some(frame) = call_path.iter().find(ours) else {
+            return Some(format!("no frame of the program in {}", frames(&call_path)));
         };
         let named = frame["function"].as_str().is_some_and(|function| is_called(function, place));
         let there =
             file_name(frame) == self.file && frame["line"].as_u64().is_some_and(|line| self.lines.contains(&line));
         let wanted = format!("{place} at {}:{:?}", self.file, self.lines);
-        (!named || !there).then(|| format!("the place is not {wanted} but {}", frames(&trail)))
+        (!named || !there).then(|| format!("the place is not {wanted} but {}", frames(&call_path)))
     }
 }
 
@@ -128,7 +128,7 @@ fn list(findings: &[Value]) -> String {
     findings.iter().map(one).collect()
 }
 
-fn frames(trail: &[Value]) -> String {
+fn frames(call_path: &[Value]) -> String {
     let one = |frame: &Value| {
         format!(
             "\n    {} {}:{} ({}, {})",
@@ -139,7 +139,7 @@ fn frames(trail: &[Value]) -> String {
             frame["role"]
         )
     };
-    trail.iter().map(one).collect()
+    call_path.iter().map(one).collect()
 }
 
 #[test]

@@ -258,10 +258,10 @@ fn a_stripped_binary_has_modules_and_offsets() {
     assert!(recorded.status.success(), "{}", text(&recorded));
     let report = place.report("s.holdup");
     assert_eq!(report["findings"][0]["kind"], "hot-lock", "{}", report["findings"]);
-    let trail = report["findings"][0]["place"]["trail"].as_array().unwrap();
-    let frame = trail.iter().find(|frame| frame["role"] == "program").unwrap();
-    assert!(frame["module"].as_str().unwrap().ends_with("hot_lock"), "{trail:?}");
-    assert!(frame["function"].is_null() && frame["offset"].as_str().unwrap().starts_with("0x"), "{trail:?}");
+    let call_path = report["findings"][0]["place"]["trail"].as_array().unwrap();
+    let frame = call_path.iter().find(|frame| frame["role"] == "program").unwrap();
+    assert!(frame["module"].as_str().unwrap().ends_with("hot_lock"), "{call_path:?}");
+    assert!(frame["function"].is_null() && frame["offset"].as_str().unwrap().starts_with("0x"), "{call_path:?}");
 }
 
 #[test]

@@ -55,8 +55,8 @@ fn a_lock_of_parking_lot_is_known_by_where_it_is_taken() {
     let first = &report["findings"][0];
     let screen = || text(&place.holdup(&["report", "p.holdup"]).output().unwrap());
     assert!(first["kind"] == "lock-convoy" || first["kind"] == "hot-lock", "{}", screen());
-    let trail = first["place"]["trail"].as_array().unwrap();
-    let caller = trail.iter().find(|frame| frame["role"] == "program").unwrap();
+    let call_path = first["place"]["trail"].as_array().unwrap();
+    let caller = call_path.iter().find(|frame| frame["role"] == "program").unwrap();
     assert!(caller["function"].as_str().unwrap().ends_with("orders_update"), "{caller}\n{}", screen());
     let here = include_str!("parking.rs").lines().position(|line| line.ends_with("// HERE")).unwrap() + 1;
     assert_eq!(caller["line"], here, "{caller}");

@@ -203,11 +203,11 @@ impl Dump {
     }
 
     /// The call path as the analysis finds it, from so many words.
-    pub(super) fn trail(&self, depth: usize, files: &Files) -> Vec<Frame> {
+    pub(super) fn call_path(&self, depth: usize, files: &Files) -> Vec<Frame> {
         let (stacks, id) = table(&self.stack(depth));
         let names = self.names();
         let space = names.space(Tid(1));
-        Resolver::new(names, &stacks, files).trail(space, id).to_vec()
+        Resolver::new(names, &stacks, files).call_path(space, id).to_vec()
     }
 }
 
@@ -232,12 +232,12 @@ pub(super) fn table(stack: &Stack) -> (Stacks, StackId) {
 }
 
 /// The functions of a path, `?` for those without a name.
-pub(super) fn functions(trail: &[Frame]) -> Vec<&str> {
-    trail.iter().map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
+pub(super) fn functions(call_path: &[Frame]) -> Vec<&str> {
+    call_path.iter().map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
 }
 
 /// The functions of a path that are the program's own.
-pub(super) fn own(trail: &[Frame]) -> Vec<&str> {
-    let own = trail.iter().filter(|frame| frame.role == Role::Program);
+pub(super) fn own(call_path: &[Frame]) -> Vec<&str> {
+    let own = call_path.iter().filter(|frame| frame.role == Role::Program);
     own.map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
 }

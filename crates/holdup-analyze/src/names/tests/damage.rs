@@ -16,8 +16,8 @@ fn ask_all(dump: &Dump, files: &Files) {
     let ids = [stacks.intern(&dump.stack(128)), stacks.intern(&dump.stack(0))];
     let mut resolver = Resolver::new(names, &stacks, files);
     for id in ids {
-        let trail = resolver.trail(space, id);
-        resolver.primitive(FutexOp(0), &trail);
+        let call_path = resolver.call_path(space, id);
+        resolver.primitive(FutexOp(0), &call_path);
         resolver.suspect(space, id);
     }
     for address in dump.addresses.values() {
@@ -65,7 +65,7 @@ fn damage(program: &Path, seed: u64) {
 }
 
 #[test]
-fn absurd_stacks_have_short_trails() {
+fn absurd_stacks_have_short_call_paths() {
     let shop = Workshop::new();
     let Some(program) = shop.c_program("waits.c", &["-O2", "-g"]) else { return };
     let dump = Dump::of(&program, "mutex");
@@ -107,8 +107,8 @@ fn absurd_stacks_have_short_trails() {
         .collect();
     let mut resolver = Resolver::new(names, &stacks, &files);
     for id in ids {
-        let trail = resolver.trail(space, id);
-        let addresses = trail.iter().filter(|frame| !frame.inlined).count();
+        let call_path = resolver.call_path(space, id);
+        let addresses = call_path.iter().filter(|frame| !frame.inlined).count();
         assert!(addresses <= super::super::unwind::MAX_FRAMES + 1, "{addresses}");
         resolver.suspect(space, id);
     }
@@ -130,8 +130,8 @@ fn what_cannot_be_read_is_told_once() {
         let space = names.space(Tid(1));
         let (stacks, id) = table(&dump.stack(128));
         let mut resolver = Resolver::new(names, &stacks, files);
-        let trail = resolver.trail(space, id);
-        let named = trail.iter().any(|frame| frame.function.as_deref() == Some("worker"));
+        let call_path = resolver.call_path(space, id);
+        let named = call_path.iter().any(|frame| frame.function.as_deref() == Some("worker"));
         let about = resolver.problems().into_iter().filter(|problem| match problem {
             Problem::Unreadable { path: of, .. }
             | Problem::Replaced { path: of }
@@ -165,7 +165,7 @@ fn an_exec_hides_what_was_mapped_before() {
     let (stacks, id) = table(&dump.stack(128));
     let files = dump.files();
     let mut resolver = Resolver::new(names, &stacks, &files);
-    assert!(resolver.trail(before, id).iter().any(|frame| frame.function.is_some()));
-    let trail = resolver.trail(after, id);
-    assert!(trail.iter().all(|frame| &*frame.module == "[unknown]" && frame.function.is_none()), "{trail:?}");
+    assert!(resolver.call_path(before, id).iter().any(|frame| frame.function.is_some()));
+    let call_path = resolver.call_path(after, id);
+    assert!(call_path.iter().all(|frame| &*frame.module == "[unknown]" && frame.function.is_none()), "{call_path:?}");
 }

@@ -35,13 +35,13 @@ fn cpp_names_are_short_and_the_standard_library_is_passed_over() {
         let shop = Workshop::new();
         let Some(program) = pool(&shop, flags) else { return };
         let dump = Dump::of(&program, "mutex");
-        let trail = dump.trail(128, &dump.files());
-        assert_eq!(own(&trail).first(), Some(&"Pool::get"), "{flags:?}: {trail:#?}");
-        assert_eq!(primitive::classify(FutexOp(128), &trail), Primitive::Mutex);
+        let call_path = dump.call_path(128, &dump.files());
+        assert_eq!(own(&call_path).first(), Some(&"Pool::get"), "{flags:?}: {call_path:#?}");
+        assert_eq!(primitive::classify(FutexOp(128), &call_path), Primitive::Mutex);
         let dump = Dump::of(&program, "cond");
-        let trail = dump.trail(128, &dump.files());
-        assert_eq!(own(&trail).first(), Some(&"Pool::take<unsigned long>"), "{flags:?}: {trail:#?}");
-        assert_eq!(primitive::classify(WAIT_BITSET, &trail), Primitive::Condvar);
+        let call_path = dump.call_path(128, &dump.files());
+        assert_eq!(own(&call_path).first(), Some(&"Pool::take<unsigned long>"), "{flags:?}: {call_path:#?}");
+        assert_eq!(primitive::classify(WAIT_BITSET, &call_path), Primitive::Condvar);
     }
 }
 
@@ -59,10 +59,10 @@ fn rusts_ways_to_wait_are_told_apart() {
         ("barrier", Primitive::Barrier, "shop::wait"),
     ] {
         let dump = Dump::of(&program, mode);
-        let trail = dump.trail(128, &dump.files());
-        assert_eq!(own(&trail).first(), Some(&caller), "{mode}: {trail:#?}");
-        assert_eq!(primitive::classify(WAIT_BITSET, &trail), kind, "{mode}: {:#?}", functions(&trail));
-        let lines = trail.iter().filter(|frame| frame.role == Role::Program).take(1);
+        let call_path = dump.call_path(128, &dump.files());
+        assert_eq!(own(&call_path).first(), Some(&caller), "{mode}: {call_path:#?}");
+        assert_eq!(primitive::classify(WAIT_BITSET, &call_path), kind, "{mode}: {:#?}", functions(&call_path));
+        let lines = call_path.iter().filter(|frame| frame.role == Role::Program).take(1);
         assert!(lines.clone().all(|frame| frame.line.is_some()), "{mode}: {:#?}", lines.collect::<Vec<_>>());
     }
 }

@@ -23,12 +23,12 @@ fn the_path_to_a_mutex_is_exact_with_and_without_frame_pointers() {
         let shop = Workshop::new();
         let Some(program) = shop.c_program("waits.c", flags) else { return };
         let dump = Dump::of(&program, "mutex");
-        let trail = dump.trail(128, &dump.files());
-        assert_eq!(own(&trail), TO_THE_LOCK, "{flags:?}: {trail:#?}");
-        let lock = functions(&trail).iter().position(|name| *name == "pthread_mutex_lock");
-        assert!(lock.is_some_and(|at| functions(&trail)[at + 1] == "lock_it"), "{flags:?}: {trail:#?}");
-        assert_eq!(primitive::classify(WAIT, &trail), Primitive::Mutex);
-        assert!(trail.iter().all(|frame| frame.module.starts_with('/')), "{trail:#?}");
+        let call_path = dump.call_path(128, &dump.files());
+        assert_eq!(own(&call_path), TO_THE_LOCK, "{flags:?}: {call_path:#?}");
+        let lock = functions(&call_path).iter().position(|name| *name == "pthread_mutex_lock");
+        assert!(lock.is_some_and(|at| functions(&call_path)[at + 1] == "lock_it"), "{flags:?}: {call_path:#?}");
+        assert_eq!(primitive::classify(WAIT, &call_path), Primitive::Mutex);
+        assert!(call_path.iter().all(|frame| frame.module.starts_with('/')), "{call_path:#?}");
     }
 }
 
@@ -37,10 +37,10 @@ fn lines_and_inlined_functions_are_told() {
     let shop = Workshop::new();
     let Some(program) = shop.c_program("waits.c", &["-O2", "-g"]) else { return };
     let dump = Dump::of(&program, "mutex");
-    let trail = dump.trail(128, &dump.files());
+    let call_path = dump.call_path(128, &dump.files());
     let source = std::fs::read_to_string(super::bed::fixture("waits.c")).unwrap();
     let line = |text: &str| source.lines().position(|line| line.contains(text)).unwrap() as u32 + 1;
-    let frame = |name: &str| trail.iter().find(|frame| frame.function.as_deref() == Some(name)).unwrap();
+    let frame = |name: &str| call_path.iter().find(|frame| frame.function.as_deref() == Some(name)).unwrap();
     let (inner, outer) = (frame("lock_it"), frame("registry_lookup"));
     assert_eq!((inner.line, inner.inlined), (Some(line("// line of lock_it")), true));
     assert_eq!((outer.line, outer.inlined), (Some(line("// line of registry_lookup")), false));
@@ -55,16 +55,17 @@ fn a_short_look_at_the_stack_is_joined_with_the_chain() {
     let Some(program) = shop.c_program("waits.c", &["-O2", "-g", "-fno-omit-frame-pointer"]) else { return };
     let dump = Dump::of(&program, "mutex");
     let files = dump.files();
-    let whole = dump.trail(128, &files);
+    let whole = dump.call_path(128, &files);
     // The chain alone has lost the callers of functions without frame pointers, above all the one of
     // pthread_mutex_lock.
-    let chain = dump.trail(0, &files);
+    let chain = dump.call_path(0, &files);
     assert!(!own(&chain).contains(&"registry_lookup"), "{chain:#?}");
     // Words that reach the first return address that the chain knows are enough: what lies deeper comes from the chain.
-    let enough = (0..128).find(|depth| own(&dump.trail(*depth, &files)) == TO_THE_LOCK).expect("some depth is enough");
+    let enough =
+        (0..128).find(|depth| own(&dump.call_path(*depth, &files)) == TO_THE_LOCK).expect("some depth is enough");
     assert!(enough <= 64, "{enough} words");
     for depth in (enough..128).step_by(5) {
-        let spliced = dump.trail(depth, &files);
+        let spliced = dump.call_path(depth, &files);
         // Outermost, the chain has lost the function of libc that called start_thread.
         assert!(functions(&whole).starts_with(&functions(&spliced)), "{depth} words: {spliced:#?}");
         assert_eq!(own(&spliced), TO_THE_LOCK, "{depth} words");
@@ -77,8 +78,8 @@ fn a_sample_in_a_leaf_has_its_path() {
         let shop = Workshop::new();
         let Some(program) = shop.c_program("waits.c", flags) else { return };
         let dump = Dump::of(&program, "here");
-        let trail = dump.trail(128, &dump.files());
-        assert_eq!(own(&trail), ["dump_here", "registry_lookup", "wait_somehow", "worker"], "{trail:#?}");
+        let call_path = dump.call_path(128, &dump.files());
+        assert_eq!(own(&call_path), ["dump_here", "registry_lookup", "wait_somehow", "worker"], "{call_path:#?}");
     }
 }
 
@@ -95,9 +96,9 @@ fn every_way_to_wait_is_told_apart() {
         ("rwlock", BITSET | 128, Primitive::RwLock),
     ] {
         let dump = Dump::of(&program, mode);
-        let trail = dump.trail(128, &dump.files());
-        assert_eq!(own(&trail), ["wait_somehow", "worker"], "{mode}: {trail:#?}");
-        assert_eq!(primitive::classify(FutexOp(op), &trail), kind, "{mode}");
+        let call_path = dump.call_path(128, &dump.files());
+        assert_eq!(own(&call_path), ["wait_somehow", "worker"], "{mode}: {call_path:#?}");
+        assert_eq!(primitive::classify(FutexOp(op), &call_path), kind, "{mode}");
     }
 }
 
@@ -112,13 +113,13 @@ fn a_stripped_program_has_modules_and_offsets_and_a_debug_file_gives_names_back(
     }
     let dump = Dump::of(&program, "mutex");
     let mut files = dump.files();
-    let bare = dump.trail(128, &files);
+    let bare = dump.call_path(128, &files);
     assert_eq!(own(&bare), ["?", "?", "?"], "{bare:#?}");
     let nameless = bare.iter().find(|frame| frame.function.is_none() && frame.module.ends_with("program"));
     assert!(nameless.is_some_and(|frame| frame.offset > 0x1000 && frame.offset < 0x10_0000), "{nameless:?}");
     assert_eq!(primitive::classify(WAIT, &bare), Primitive::Mutex, "libc's exported names are enough");
     files.add_debug(program.to_str().unwrap(), std::fs::read(debug).unwrap());
-    assert_eq!(own(&dump.trail(128, &files)), TO_THE_LOCK);
+    assert_eq!(own(&dump.call_path(128, &files)), TO_THE_LOCK);
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn the_debug_file_of_another_build_is_not_believed() {
     other.c_program("waits.c", &["-O1", "-g", "-Wl,--build-id"]).unwrap();
     let mut files = dump.files();
     files.add_debug(program.to_str().unwrap(), std::fs::read(other.path("program")).unwrap());
-    assert_eq!(own(&dump.trail(128, &files)), ["?", "?", "?"]);
+    assert_eq!(own(&dump.call_path(128, &files)), ["?", "?", "?"]);
 }
 
 #[test]
@@ -145,10 +146,13 @@ fn the_kernels_part_comes_first() {
     let stack = Stack { kernel: vec![0x2010, 0x3000, 0x10], user: vec![0x40_0000], ..Stack::default() };
     let (stacks, id) = table(&stack);
     let names = super::super::Names::new();
-    let trail = Resolver::new(names, &stacks, &files).trail(super::super::SpaceId(7), id);
-    assert_eq!(functions(&trail), ["__schedule", "__schedule", "?", "?"]);
-    assert_eq!(&*trail[0].module, "[kernel]");
-    assert_eq!(&*trail[3].module, "[unknown]");
+    let call_path = Resolver::new(names, &stacks, &files).call_path(super::super::SpaceId(7), id);
+    assert_eq!(functions(&call_path), ["__schedule", "__schedule", "?", "?"]);
+    assert_eq!(&*call_path[0].module, "[kernel]");
+    assert_eq!(&*call_path[3].module, "[unknown]");
     use super::super::Role;
-    assert_eq!([trail[0].role, trail[2].role, trail[3].role], [Role::Scheduler, Role::Kernel, Role::Program]);
+    assert_eq!(
+        [call_path[0].role, call_path[2].role, call_path[3].role],
+        [Role::Scheduler, Role::Kernel, Role::Program]
+    );
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use holdup_trace::{Ending, Event, Grade, Header, Writer};
+use holdup_trace::{Capabilities, Ending, Event, Header, Writer};
 
 use super::assemble::Kind;
 use super::drain::{self, Finish, Recording, Scribe, Watched};
@@ -122,16 +122,20 @@ pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cp
             command,
             pids: vec![pid],
         },
-        grade: Grade { hardware: outlook.counters.is_some(), lock_words: outlook.words, ..grade(session) },
+        capabilities: Capabilities {
+            hardware: outlook.counters.is_some(),
+            lock_words: outlook.words,
+            ..capabilities(session)
+        },
         sample_period_ns: if samples { 1_000_000_000 / u64::from(options.sample_hz.max(1)) } else { 0 },
         stack_bytes: options.stack_bytes,
         futex_zero_period: plan::ZERO_PERIOD,
     }
 }
 
-fn grade(session: &Session<Linux>) -> Grade {
+fn capabilities(session: &Session<Linux>) -> Capabilities {
     let has = |kind| session.has(|spec| spec.kind == kind);
-    Grade {
+    Capabilities {
         switches: true,
         switch_reasons: has(Kind::Switch),
         wakings: has(Kind::Waking),
@@ -141,6 +145,6 @@ fn grade(session: &Session<Linux>) -> Grade {
         samples: has(Kind::Sample),
         kernel: session.has(|spec| spec.kind == Kind::Sample && spec.kernel),
         faults: has(Kind::MajorFault),
-        ..Grade::default()
+        ..Capabilities::default()
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use std::{fs, io};
 
-use holdup_trace::{Blocked, CallNumber, Event, Grade, NO_CPU, Tid, What};
+use holdup_trace::{Blocked, CallNumber, Capabilities, Event, NO_CPU, Tid, What};
 use rustc_hash::FxHashSet;
 
 use super::blocked::{self, Call};
@@ -32,7 +32,7 @@ pub trait Proc {
 #[derive(Debug)]
 pub struct Looks<P> {
     proc: P,
-    grade: Grade,
+    capabilities: Capabilities,
     /// Threads whose turn comes, by process and thread.
     turns: VecDeque<(u32, u32)>,
     /// Processes that do not let themselves be looked at.
@@ -51,10 +51,10 @@ const ONE_IN: u64 = 100;
 const SAVED_NS: i64 = 200_000;
 
 impl<P: Proc> Looks<P> {
-    /// Nothing was looked at yet; the grade says of what there are events.
-    pub fn new(proc: P, grade: Grade) -> Self {
+    /// Nothing was looked at yet; the capabilities say of what there are events.
+    pub fn new(proc: P, capabilities: Capabilities) -> Self {
         let (turns, refused) = (VecDeque::new(), FxHashSet::default());
-        Looks { proc, grade, turns, refused, last_ns: 0, credit_ns: SAVED_NS }
+        Looks { proc, capabilities, turns, refused, last_ns: 0, credit_ns: SAVED_NS }
     }
 
     /// Looks at threads of these processes as long as there is CPU time for it. Gives those that were blocked to `see`,
@@ -105,7 +105,7 @@ impl<P: Proc> Looks<P> {
             Call::Outside => (None, 0),
         };
         let on_file = nr.is_some_and(is_about_descriptor);
-        if nr.is_some_and(|nr| plan::has_event(nr, self.grade.futexes, self.grade.calls)) && !on_file {
+        if nr.is_some_and(|nr| plan::has_event(nr, self.capabilities.futexes, self.capabilities.calls)) && !on_file {
             return None;
         }
         let read = |name| self.proc.read(pid, tid, name).ok();
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    const EVENTS: Grade = Grade {
+    const EVENTS: Capabilities = Capabilities {
         futexes: true,
         calls: true,
         switches: true,
@@ -310,19 +310,19 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn calls_that_have_events_are_looked_at_for_their_file_alone_or_if_they_have_none() {
-        let looked = |call: &'static str, grade| {
+        let looked = |call: &'static str, capabilities| {
             let fake = Fake::with(&[
                 (5, "syscall", call),
                 (5, "wchan", "x"),
                 (5, "stat", "5 (a) S 1"),
                 (5, "fd/3", "/data/log"),
             ]);
-            let found = seen(&mut Looks::new(&fake, grade), &[5]).pop();
+            let found = seen(&mut Looks::new(&fake, capabilities), &[5]).pop();
             found.map(|(_, found)| found.file.map(String::from))
         };
         let (poll, fsync) = ("7 0x3 0x2 0x3 0x0 0x0 0x0 0x7ffd 0x7f12", "74 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffd 0x7f12");
         assert_eq!(looked(poll, EVENTS), None);
-        assert_eq!(looked(poll, Grade { calls: false, ..EVENTS }), Some(None));
+        assert_eq!(looked(poll, Capabilities { calls: false, ..EVENTS }), Some(None));
         assert_eq!(looked(fsync, EVENTS), Some(Some("/data/log".to_owned())));
     }
 

@@ -448,7 +448,7 @@ mod tests {
         assert!(!session.has(|spec| spec.everybody));
         assert!(session.has(|spec| spec.kind == Kind::Call && !spec.kernel), "single calls are allowed");
         assert!(session.has(|spec| spec.kind == Kind::FutexWait));
-        assert_eq!(session.notes, Vec::<String>::new(), "the grade says it");
+        assert_eq!(session.notes, Vec::<String>::new(), "the capabilities say it");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use holdup_trace::{Blocked, Event, Grade, Header, Tid, What};
+use holdup_trace::{Blocked, Capabilities, Event, Header, Tid, What};
 use rustc_hash::FxHashMap;
 
 use super::counters::Counters;
@@ -82,7 +82,7 @@ impl Watch {
         let (stop, stopped) = mpsc::channel();
         let (see, seen) = mpsc::channel();
         let aim = Arc::new(Mutex::new(Aim { pids: header.target.pids.clone(), ..Aim::default() }));
-        let watcher = Watcher::new(aim.clone(), counters, header.grade);
+        let watcher = Watcher::new(aim.clone(), counters, header.capabilities);
         // Without a thread there is nothing to see, and the recording is as good as before.
         let thread = thread::Builder::new().name("watch".into()).spawn(move || watcher.run(&stopped, &see)).ok();
         Watch {
@@ -184,8 +184,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(aim: Arc<Mutex<Aim>>, counters: Option<Counters<Linux>>, grade: Grade) -> Self {
-        let looks = Looks::new(looks::Linux, grade);
+    fn new(aim: Arc<Mutex<Aim>>, counters: Option<Counters<Linux>>, capabilities: Capabilities) -> Self {
+        let looks = Looks::new(looks::Linux, capabilities);
         Watcher { aim, usages: Usages::new(), words: Words::new(Processes), looks, counters }
     }
 

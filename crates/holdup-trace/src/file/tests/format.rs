@@ -140,7 +140,7 @@ fn newer_and_damaged_beginnings_are_told_apart() {
 fn unknown_fields_of_the_header_are_ignored() {
     let json = br#"{"producer":"holdup 9","colour":"green","machine":{"cpus":2,"moon":1},"grade":{"futexes":true}}"#;
     let header: Header = serde_json::from_slice(json).unwrap();
-    assert_eq!((header.producer.as_str(), header.machine.cpus, header.grade.futexes), ("holdup 9", 2, true));
+    assert_eq!((header.producer.as_str(), header.machine.cpus, header.capabilities.futexes), ("holdup 9", 2, true));
 }
 
 #[test]

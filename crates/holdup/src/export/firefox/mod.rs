@@ -186,20 +186,22 @@ impl<'a> Maker<'a> {
     }
 
     fn samples(&mut self, timeline: &Timeline) {
-        let trails: Vec<Vec<FrameInfo>> = timeline.trails.iter().map(|trail| self.frames(trail)).collect();
+        let call_paths: Vec<Vec<FrameInfo>> =
+            timeline.call_paths.iter().map(|call_path| self.frames(call_path)).collect();
         let mut stacks: HashMap<(u32, u32), Option<StackHandle>> = HashMap::new();
         let mut clocks: Vec<CpuClock<'_>> = vec![CpuClock::default(); self.threads.len()];
         for (clock, intervals) in clocks.iter_mut().zip(&timeline.threads) {
             clock.intervals = intervals;
         }
         for sample in &timeline.samples {
-            let SampleAt { time_ns, thread, trail } = *sample;
-            let (Some(&handle), Some(frames)) = (self.threads.get(thread as usize), trails.get(trail as usize)) else {
+            let SampleAt { time_ns, thread, call_path } = *sample;
+            let (Some(&handle), Some(frames)) = (self.threads.get(thread as usize), call_paths.get(call_path as usize))
+            else {
                 continue;
             };
             let profile = &mut self.profile;
             let intern = || profile.intern_stack_frames(handle, frames.iter().cloned());
-            let stack = *stacks.entry((thread, trail)).or_insert_with(intern);
+            let stack = *stacks.entry((thread, call_path)).or_insert_with(intern);
             let cpu = CpuDelta::from_nanos(clocks[thread as usize].advance(time_ns));
             let at = self.at(time_ns);
             self.profile.add_sample(handle, at, stack, cpu, 1);
@@ -207,13 +209,13 @@ impl<'a> Maker<'a> {
     }
 
     /// A call path as the profile has it: outermost frame first.
-    fn frames(&mut self, trail: &[Frame]) -> Vec<FrameInfo> {
+    fn frames(&mut self, call_path: &[Frame]) -> Vec<FrameInfo> {
         let mut info = |frame: &Frame| FrameInfo {
             frame: ProfileFrame::Label(self.profile.intern_string(&function(frame))),
             category_pair: self.categories.of_frame(frame.role).into(),
             flags: FrameFlags::empty(),
         };
-        trail.iter().rev().map(&mut info).collect()
+        call_path.iter().rev().map(&mut info).collect()
     }
 
     fn findings(&mut self, findings: &[Finding], directory: &Directory<'_>) {

@@ -221,11 +221,11 @@ impl<'a, W: Write> Trace<'a, W> {
     }
 
     fn samples(&mut self, timeline: &Timeline) -> io::Result<()> {
-        let mut told = vec![false; timeline.trails.len()];
-        for SampleAt { time_ns, thread, trail } in &timeline.samples {
-            let index = *trail as usize;
+        let mut told = vec![false; timeline.call_paths.len()];
+        for SampleAt { time_ns, thread, call_path } in &timeline.samples {
+            let index = *call_path as usize;
             let thread = self.facts.threads.get(*thread as usize);
-            let (Some(thread), Some(path)) = (thread, timeline.trails.get(index)) else { continue };
+            let (Some(thread), Some(path)) = (thread, timeline.call_paths.get(index)) else { continue };
             let iid = index as u64 + 1;
             if !std::mem::replace(&mut told[index], true) {
                 let callstack = Callstack { iid: Some(iid), frame_ids: self.stack(path) };
@@ -308,8 +308,8 @@ impl<'a, W: Write> Trace<'a, W> {
     }
 
     /// The numbers of a call path's frames, outermost first.
-    fn stack(&mut self, trail: &[Frame]) -> Vec<u64> {
-        trail.iter().rev().map(|frame| self.frame(frame)).collect()
+    fn stack(&mut self, call_path: &[Frame]) -> Vec<u64> {
+        call_path.iter().rev().map(|frame| self.frame(frame)).collect()
     }
 
     fn frame(&mut self, frame: &Frame) -> u64 {

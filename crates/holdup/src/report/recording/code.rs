@@ -56,7 +56,7 @@ pub fn modules(facts: &Facts, limit: usize) -> Document {
 
 fn finished(facts: &Facts, all: &[Code], limit: usize, table: Table, noun: &str) -> Document {
     if all.is_empty() {
-        return Document::from(match facts.header.grade.samples {
+        return Document::from(match facts.header.capabilities.samples {
             true => "No CPU sample was taken: the threads hardly ran.",
             false => "CPU samples were not recorded; 'holdup record --rate 1000' takes them.",
         });

@@ -156,7 +156,7 @@ pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
     let cpus = |cpus: u32| number::counted(cpus as usize, "CPU");
     differs("the machines differ in size", cpus(old.machine.cpus), cpus(new.machine.cpus));
     differs("the kernels differ", old.machine.kernel.clone(), new.machine.kernel.clone());
-    if old.grade != new.grade {
+    if old.capabilities != new.capabilities {
         notes.push("they were recorded with different rights: what only one could see looks new or gone".to_owned());
     }
     let (short, long) = (before.span_ns().min(after.span_ns()), before.span_ns().max(after.span_ns()));

@@ -76,7 +76,7 @@ fn about_lock(inner: &mut Document, facts: &Facts, lock: &LockFacts) {
         number::time_ns(waits.quantile_ns(0.9) as f64),
         number::time_ns(waits.quantile_ns(0.99) as f64),
         number::time_ns(waits.max_ns() as f64),
-        number::count(lock.refused_waits as f64),
+        number::count(lock.eagain_waits as f64),
         number::count(lock.timeouts as f64),
         number::count(lock.wakes as f64),
         number::count(lock.wasted_wakes as f64),
@@ -110,18 +110,18 @@ fn about_lock(inner: &mut Document, facts: &Facts, lock: &LockFacts) {
 
 /// Call paths, innermost first.
 fn sites(inner: &mut Document, title: &str, sites: &[Site]) {
-    let known = sites.iter().filter(|site| !site.trail.is_empty()).take(MOST_SITES);
+    let known = sites.iter().filter(|site| !site.call_path.is_empty()).take(MOST_SITES);
     for (index, site) in known.enumerate() {
         let how_long = if site.ns > 0 { format!(", {}", number::time_ns(site.ns as f64)) } else { String::new() };
         let title = if index > 0 { format!("Also {}", title.to_lowercase()) } else { title.to_owned() };
         inner.paragraph(format!("{title} ({}x{how_long}):", number::count(site.count as f64)));
         inner.indented(2, |path| {
-            for frame in site.trail.iter().take(MOST_FRAMES) {
+            for frame in site.call_path.iter().take(MOST_FRAMES) {
                 let inlined = if frame.inlined { " (inlined)" } else { "" };
                 path.line(format!("{}{inlined}", name::place(frame)));
             }
-            if site.trail.len() > MOST_FRAMES {
-                path.line(format!(".. {} further out", site.trail.len() - MOST_FRAMES));
+            if site.call_path.len() > MOST_FRAMES {
+                path.line(format!(".. {} further out", site.call_path.len() - MOST_FRAMES));
             }
         });
     }

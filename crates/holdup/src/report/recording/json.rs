@@ -46,7 +46,7 @@ pub struct Report<'a> {
     /// Threads that woke each other, most round trips first.
     pairs: Vec<Pair<'a>>,
     /// Instructions where samples pile up, most first.
-    hotspots: Vec<Spot<'a>>,
+    hotspots: Vec<NamedHotspot<'a>>,
     /// Where threads yielded, most first.
     yield_sites: Vec<Place<'a>>,
 }
@@ -71,7 +71,7 @@ impl<'a> Report<'a> {
             blame: facts.blame.iter().map(Branch::new).collect(),
             path: facts.path.parts.iter().map(PathPart::new).collect(),
             pairs: facts.pairs.iter().map(|facts| Pair { facts, sites: places(&facts.sites) }).collect(),
-            hotspots: facts.hotspots.iter().map(Spot::new).collect(),
+            hotspots: facts.hotspots.iter().map(NamedHotspot::new).collect(),
             yield_sites: places(&facts.yield_sites),
         }
     }
@@ -279,17 +279,17 @@ struct Pair<'a> {
 /// An instruction where samples pile up.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Hotspot")]
-struct Spot<'a> {
+struct NamedHotspot<'a> {
     #[serde(flatten)]
     facts: &'a Hotspot,
     /// The variable that it works on.
     variable: Option<String>,
 }
 
-impl<'a> Spot<'a> {
-    fn new(facts: &'a Hotspot) -> Spot<'a> {
+impl<'a> NamedHotspot<'a> {
+    fn new(facts: &'a Hotspot) -> NamedHotspot<'a> {
         let variable = facts.variable.as_ref().map(|variable| name::lock_short(variable, None));
-        Spot { facts, variable }
+        NamedHotspot { facts, variable }
     }
 }
 

@@ -18,7 +18,7 @@ pub fn table(facts: &Facts, limit: usize) -> Document {
     if !locks.is_empty() {
         view.heading("Locks");
         part(&mut view, facts, &locks, limit, true);
-    } else if facts.header.grade.futexes {
+    } else if facts.header.capabilities.futexes {
         view.paragraph("No thread had to wait for a lock.");
     } else {
         view.paragraph("Lock waits were not recorded.");

@@ -271,8 +271,8 @@ fn kernel_function(facts: &Facts) -> String {
 
 /// `: 16k of 150k wakes woke nobody, 89k waits did not sleep`.
 fn wasted(facts: &Facts, finding: &Finding) -> String {
-    let (wakes, wasted, waits, refused) = match lock(facts, finding) {
-        Some(lock) => (lock.wakes, lock.wasted_wakes, lock.waits, lock.refused_waits),
+    let (wakes, wasted, waits, eagain) = match lock(facts, finding) {
+        Some(lock) => (lock.wakes, lock.wasted_wakes, lock.waits, lock.eagain_waits),
         None => return String::new(),
     };
     let of =
@@ -281,8 +281,8 @@ fn wasted(facts: &Facts, finding: &Finding) -> String {
     if wasted > 0 {
         parts.push(format!("{} wakes woke nobody", of(wasted, wakes)));
     }
-    if refused > 0 {
-        parts.push(format!("{} waits did not sleep", of(refused, waits)));
+    if eagain > 0 {
+        parts.push(format!("{} waits did not sleep", of(eagain, waits)));
     }
     if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
 }

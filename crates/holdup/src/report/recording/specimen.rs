@@ -11,7 +11,8 @@ use holdup_analyze::{
     Timeline, Totals, Unit, Wake, Wakings,
 };
 use holdup_trace::{
-    CallNumber, Counter, Damage, Ending, Grade, Header, LockFigures, Machine, Pid, Spread, Target, ThreadUsage, Tid,
+    CallNumber, Capabilities, Counter, Damage, Ending, Header, LockFigures, Machine, Pid, Spread, Target, ThreadUsage,
+    Tid,
 };
 
 use holdup_record::doctor::{Container, Diagnosis, Probe, Seeing, Trial, judge};
@@ -48,7 +49,7 @@ fn frame(function: &str, file: Option<(&str, u32)>, module: &str, role: Role) ->
 fn locking(count: u64, ns: u64) -> Site {
     let mut inlined = frame("cache_get", Some(("/src/server/cache.c", 88)), "/usr/bin/server", Role::Program);
     inlined.inlined = true;
-    let trail = vec![
+    let call_path = vec![
         frame("futex_wait", None, "[kernel]", Role::Kernel),
         frame("__lll_lock_wait", None, "/lib/libc.so.6", Role::Lock),
         frame("pthread_mutex_lock", None, "/lib/libc.so.6", Role::Lock),
@@ -57,7 +58,7 @@ fn locking(count: u64, ns: u64) -> Site {
         frame("", None, "/usr/bin/server", Role::Program),
         frame("start_thread", None, "/lib/libc.so.6", Role::Runtime),
     ];
-    Site { trail, count, ns }
+    Site { call_path, count, ns }
 }
 
 fn thread(tid: u32, name: &str, parts: &[(Reason, u64, u64)]) -> ThreadFacts {
@@ -101,7 +102,7 @@ fn cache_lock() -> LockFacts {
         primitive: Primitive::Mutex,
         waits: 128_000,
         wait_ns: histogram(&[(72_000, 127_000), (1_200_000, 900), (31_000_000, 1)]),
-        refused_waits: 9_000,
+        eagain_waits: 9_000,
         wakes: 129_500,
         wasted_wakes: 21_000,
         max_waiters: 3,
@@ -116,7 +117,7 @@ fn cache_lock() -> LockFacts {
         wait_sites: vec![
             locking(120_000, 9_000 * MS),
             Site {
-                trail: vec![frame("cache_put", Some(("cache.c", 131)), "server", Role::Program)],
+                call_path: vec![frame("cache_put", Some(("cache.c", 131)), "server", Role::Program)],
                 count: 8_000,
                 ns: 1_300 * MS,
             },
@@ -127,7 +128,7 @@ fn cache_lock() -> LockFacts {
             off: BTreeMap::from([(Reason::Preempted, 2_400 * MS), (Reason::Io, 900 * MS)]),
             unknown_ns: 100 * MS,
             off_sites: vec![Site {
-                trail: vec![frame("write_log", Some(("log.c", 17)), "server", Role::Program)],
+                call_path: vec![frame("write_log", Some(("log.c", 17)), "server", Role::Program)],
                 count: 12,
                 ns: 900 * MS,
             }],
@@ -169,7 +170,7 @@ fn session_lock() -> LockFacts {
         wait_ns: histogram(&[(40_000, 900)]),
         max_waiters: 1,
         wait_sites: vec![Site {
-            trail: vec![frame("session_find", Some(("session.rs", 15)), "server", Role::Program)],
+            call_path: vec![frame("session_find", Some(("session.rs", 15)), "server", Role::Program)],
             count: 900,
             ns: 36 * MS,
         }],
@@ -333,7 +334,14 @@ fn header() -> Header {
             pids: vec![700],
             attached: false,
         },
-        grade: Grade { switches: true, futexes: true, calls: true, samples: true, faults: true, ..Grade::default() },
+        capabilities: Capabilities {
+            switches: true,
+            futexes: true,
+            calls: true,
+            samples: true,
+            faults: true,
+            ..Capabilities::default()
+        },
         sample_period_ns: MS,
         stack_bytes: 512,
         futex_zero_period: 1,
@@ -375,7 +383,7 @@ fn account(parts: &[(AccountState, u64)]) -> Account {
 /// The disk that the log is on holds up its writer, who has the lock that the workers want.
 fn blame() -> Vec<Blame> {
     let flush = Site {
-        trail: vec![frame("flush_log", Some(("/src/server/log.c", 17)), "/usr/bin/server", Role::Program)],
+        call_path: vec![frame("flush_log", Some(("/src/server/log.c", 17)), "/usr/bin/server", Role::Program)],
         count: 12,
         ns: 900 * MS,
     };
@@ -545,7 +553,13 @@ pub fn healthy() -> Recording {
     ];
     let mut header = header();
     header.target = Target { command: vec![], pids: vec![800], attached: true };
-    header.grade = Grade { switch_reasons: true, wakings: true, foreign_wakings: true, kernel: true, ..header.grade };
+    header.capabilities = Capabilities {
+        switch_reasons: true,
+        wakings: true,
+        foreign_wakings: true,
+        kernel: true,
+        ..header.capabilities
+    };
     let facts = Facts {
         header,
         ending: Some(Ending {
@@ -585,7 +599,7 @@ pub fn hostile() -> Recording {
     for lock in &mut facts.locks {
         lock.name = LockName::Symbol { name: evil.repeat(9), offset: 3 };
         for site in &mut lock.wait_sites {
-            site.trail.iter_mut().for_each(|frame| {
+            site.call_path.iter_mut().for_each(|frame| {
                 frame.function = Some(Arc::from(evil.repeat(9)));
                 frame.file = Some(Arc::from(evil.repeat(9)));
             });

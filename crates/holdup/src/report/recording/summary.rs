@@ -132,14 +132,14 @@ pub(crate) fn context(facts: &Facts) -> String {
 
 /// What a verdict of no findings rests on.
 pub(crate) fn looked_at(facts: &Facts) -> String {
-    let grade = &facts.header.grade;
+    let capabilities = &facts.header.capabilities;
     let seen: Vec<&str> = [
-        (grade.switches, "switches"),
-        (grade.futexes, "lock waits"),
-        (grade.wakings || grade.foreign_wakings, "wake-ups"),
-        (grade.samples, "CPU samples"),
-        (grade.calls, "blocking calls"),
-        (grade.kernel, "kernel stacks"),
+        (capabilities.switches, "switches"),
+        (capabilities.futexes, "lock waits"),
+        (capabilities.wakings || capabilities.foreign_wakings, "wake-ups"),
+        (capabilities.samples, "CPU samples"),
+        (capabilities.calls, "blocking calls"),
+        (capabilities.kernel, "kernel stacks"),
     ]
     .iter()
     .filter(|(seen, _)| *seen)
@@ -338,14 +338,14 @@ fn names_missing(problems: &[Problem]) -> Vec<String> {
 
 /// What this recording could not see, so that its absence is not taken for a fact.
 fn unseen(facts: &Facts) -> Option<String> {
-    let grade = &facts.header.grade;
+    let capabilities = &facts.header.capabilities;
     let missing: Vec<&str> = [
-        (grade.switches, "switches"),
-        (grade.futexes, "lock waits"),
-        (grade.samples, "CPU samples"),
-        (grade.switch_reasons, "the reason of every switch"),
-        (grade.wakings || grade.foreign_wakings, "who wakes whom other than by futex"),
-        (grade.kernel, "the kernel's part of stacks"),
+        (capabilities.switches, "switches"),
+        (capabilities.futexes, "lock waits"),
+        (capabilities.samples, "CPU samples"),
+        (capabilities.switch_reasons, "the reason of every switch"),
+        (capabilities.wakings || capabilities.foreign_wakings, "who wakes whom other than by futex"),
+        (capabilities.kernel, "the kernel's part of stacks"),
     ]
     .iter()
     .filter(|(seen, _)| !seen)
@@ -362,7 +362,8 @@ fn unseen(facts: &Facts) -> Option<String> {
 /// Waits whose call path ends before it comes to the program: too little of the stack was looked at.
 fn short_stacks(facts: &Facts) -> Option<String> {
     const MOST_STACK_BYTES: u32 = 4096;
-    let ends_early = |site: &Site| !site.trail.is_empty() && site.trail.iter().all(|frame| frame.role == Role::Lock);
+    let ends_early =
+        |site: &Site| !site.call_path.is_empty() && site.call_path.iter().all(|frame| frame.role == Role::Lock);
     let mutual = facts.locks.iter().filter(|lock| !matches!(lock.primitive, Primitive::Join | Primitive::GoRuntime));
     let sites = || mutual.clone().flat_map(|lock| &lock.wait_sites);
     let all: u64 = sites().map(|site| site.count).sum();
