@@ -45,6 +45,20 @@ const CASES: &[Case] = &[
         },
     },
     Case {
+        about: "it runs for a fixed time and prints a rate: judged by that",
+        source: "try_fixed.c",
+        options: &["--locks", "spin-park,ttas", "--gates", "1"],
+        words: &["8", "500", "prints"],
+        is_right: |trial| is_judged_by(trial, "printed") && trial["metric"]["label"] == "ms: updates/s",
+    },
+    Case {
+        about: "it runs for a fixed time and prints nothing: judged by its locks",
+        source: "try_fixed.c",
+        options: &["--locks", "spin-park,ttas", "--gates", "1"],
+        words: &["8", "500"],
+        is_right: |trial| is_judged_by(trial, "acquisitions"),
+    },
+    Case {
         about: "a gate crashes it: failed, and nothing that failed wins",
         source: "try_assumes.c",
         options: &[],
@@ -83,6 +97,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     println!("healthy: something was said to help in {helped} of {repeats} searches");
     wrong += usize::from(helped * 100 > repeats * WRONG_OF_100);
     if wrong == 0 { Ok(()) } else { Err(format!("{wrong} answers are wrong")) }
+}
+
+/// Whether a fixed time was noticed, and what was compared instead; such a program is never told that nothing helps by
+/// its elapsed time.
+fn is_judged_by(trial: &Value, figure: &str) -> bool {
+    trial["fixed_s"].is_number() && trial["figure"] == figure
 }
 
 fn search(bench: &Bench, source: &str, options: &[&str], words: &[&str]) -> Result<Value, String> {

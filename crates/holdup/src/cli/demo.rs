@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdup_analyze::Finding;
-use holdup_bench::demo::{NAME, SELLERS};
+use holdup_bench::demo::{NAME, THREADS};
 use holdup_record::Detail;
 
 use super::try_::Bar;
@@ -16,16 +16,14 @@ use crate::recording::{self, Recording, Window};
 use crate::report::document::{Document, Ink, ink};
 use crate::report::recording::{sentences, summary};
 use crate::report::{number, trial as shown};
-use crate::trial::figure::Metric;
 use crate::trial::keep;
-use crate::trial::plan::Verdict;
 use crate::trial::program::Program;
 use crate::trial::remedy::{self, Asked};
 use crate::trial::run::{Real, Subject};
 use crate::trial::search::{self, Rules, Trial, Watch as _};
 
 /// First argument of the program that the demo looks at; not for users.
-pub const WORKER: &str = "__sell-tickets";
+pub const WORKER: &str = "__answer-requests";
 
 /// Shows on a built-in program what holdup does: records it, says what holds it up, tries fixes, and says which one
 /// helps. Takes less than a minute and leaves nothing behind.
@@ -43,8 +41,9 @@ Examples:
   holdup record -- ./your-program  then your own program: what holds it up,
   holdup try -- ./your-program     and which fix helps";
 
-/// How long one run of the program is.
-const RUN_MS: u32 = 1000;
+/// Requests of the run that is recorded, and of those that are compared, of which there are many.
+const RECORDED: usize = 8000;
+const COMPARED: usize = 2000;
 /// How long the trial may take; it ends earlier when it is decided.
 const BUDGET: Duration = Duration::from_secs(45);
 
@@ -67,7 +66,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     if stop.load(Ordering::Relaxed) {
         return Ok(Status::Interrupted);
     }
-    let subject = subject(&exe)?;
+    let subject = subject(&exe);
     let tried = trial(&subject, options.seed, stop, &mut bar);
     bar.finish();
     let (rules, trial) = tried?;
@@ -77,20 +76,20 @@ pub fn run(options: &Options) -> Result<Status, Error> {
 
 fn opening() -> Document {
     Document::from(format!(
-        "{NAME}, a program inside holdup: {SELLERS} threads sell tickets on {}, and every sale takes one lock for \
-         some 50 ns.",
+        "{NAME}, a program inside holdup: {THREADS} threads on {} answer requests from one cache. Whoever renews an \
+         entry holds the cache's lock.",
         number::counted(holdup_run::allowed_cpus().len(), "CPU")
     ))
 }
 
-fn words(exe: &Path) -> Vec<OsString> {
-    vec![exe.into(), WORKER.into(), RUN_MS.to_string().into()]
+fn words(exe: &Path, requests: usize) -> Vec<OsString> {
+    vec![exe.into(), WORKER.into(), requests.to_string().into()]
 }
 
 /// What a recording says, or why there is none.
 fn finding(exe: &Path, stop: &AtomicBool) -> Document {
     let mut told = Document::default();
-    title(&mut told, 1, "What holds it up?", "holdup record -- ./ticket-office");
+    title(&mut told, 1, "What holds it up?", &format!("holdup record -- ./{NAME}"));
     match recorded(exe, stop) {
         Ok(recording) => seen(&mut told, &recording),
         Err(why) => {
@@ -111,7 +110,7 @@ fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
     // Its output would stand in the middle of ours.
     let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" >/dev/null"].map(OsString::from);
     let options = holdup_record::Options {
-        target: holdup_record::Target::Command(shell.into_iter().chain(words(exe)).collect()),
+        target: holdup_record::Target::Command(shell.into_iter().chain(words(exe, RECORDED)).collect()),
         output: file.clone(),
         limit: Some(Duration::from_secs(10)),
         sample_hz: 1000,
@@ -160,16 +159,16 @@ fn seen(told: &mut Document, recording: &Recording) {
     }
 }
 
-fn subject(exe: &Path) -> Result<Subject, Error> {
-    let program = Program::with_values(words(exe), Vec::new());
-    let metric = Metric::new("([0-9]+) tickets/s", true).map_err(Error::Argument)?;
-    Ok(Subject { program, server: None, metric: Some(metric), same_output: false, input: None, name: Some(NAME) })
+fn subject(exe: &Path) -> Subject {
+    let program = Program::with_values(words(exe, COMPARED), Vec::new());
+    Subject { program, server: None, metric: None, same_output: true, input: None, name: Some(NAME) }
 }
 
 fn trial(subject: &Subject, seed: Option<u64>, stop: &AtomicBool, bar: &mut Bar) -> Result<(Rules, Trial), Error> {
     let asked = Asked {
-        locks: Some("spin-park:100,spin-learn,ttas".to_owned()),
-        gates: Some("1,2".to_owned()),
+        locks: Some("spin-park:100,spin-learn".to_owned()),
+        gates: Some("1".to_owned()),
+        malloc: Some("keep".to_owned()),
         ..Asked::default()
     };
     let remedies = remedy::remedies(&asked, &holdup_run::allowed_cpus()).map_err(Error::Argument)?;
@@ -177,10 +176,11 @@ fn trial(subject: &Subject, seed: Option<u64>, stop: &AtomicBool, bar: &mut Bar)
         budget: BUDGET,
         seed: seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),
         code: 0,
-        same_output: false,
+        same_output: true,
         in_process: true,
+        may_leave_out: false,
     };
-    let mut real = Real { subject, stop };
+    let mut real = Real::new(subject, stop);
     let trial = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, bar)
         .map_err(|problem| try_::refused(&problem, subject, stop.load(Ordering::Relaxed)))?;
     Ok((rules, trial))
@@ -189,11 +189,17 @@ fn trial(subject: &Subject, seed: Option<u64>, stop: &AtomicBool, bar: &mut Bar)
 /// The trial, and what to do with one's own program.
 fn cures(subject: &Subject, rules: &Rules, trial: &Trial) -> Document {
     let mut told = Document::default();
-    title(&mut told, 2, "Which cure helps?", "holdup try -- ./ticket-office");
+    title(&mut told, 2, "Which cure helps?", &format!("holdup try -- ./{NAME}"));
     told.append(shown::result(subject, rules, trial));
-    if let Verdict::Helps(at) = trial.verdict {
+    if let Some(at) = trial.winner() {
         let own = Program::with_values(vec![format!("./{NAME}").into()], Vec::new());
-        title(&mut told, 3, "Keep it:", &keep::keep(&trial.tried[at].remedy, &own).line);
+        let keep = keep::keep(&trial.tried[at].remedy, &own);
+        told.gap();
+        told.line(ink(Ink::Bold, "3. Keep it:"));
+        told.indented(2, |inner| {
+            inner.command(keep.line.split(' '));
+            inner.paragraph(keep.permanent);
+        });
     }
     told.gap();
     told.paragraph("Your own program:");

@@ -8,6 +8,7 @@ mod doctor;
 mod error;
 mod export;
 pub mod factors;
+mod gate;
 mod history;
 mod import;
 mod list;
@@ -44,7 +45,7 @@ pub enum Request {
     /// To be a worker: the words that follow.
     Worker(Vec<String>),
     /// To be the demo's program: the words that follow.
-    Sell(Vec<String>),
+    Answer(Vec<String>),
     /// To try one behaviour of locks: the words that follow.
     Behaviour(Vec<String>),
 }
@@ -71,8 +72,9 @@ Examples:
   holdup time -- make             time, switches and memory of any command
   holdup list locks               what can be measured
 
-Exit status: 0 success, 1 a measured lock failed, 2 the input is wrong, 3 a
-report found nothing but is no all-clear, 130 stopped with Ctrl-C; 'time',
+Exit status: 0 success, 1 a measured lock failed or a gate found the new build
+slower, 2 the input is wrong, 3 a report found nothing but is no all-clear or a
+gate cannot tell, 130 stopped with Ctrl-C; 'time',
 'record' and 'with' exit as their program does.";
 
 /// The subcommands.
@@ -108,6 +110,11 @@ pub enum Command {
     /// The program runs unchanged and under each remedy, in randomised paired runs, until it is decided what helps.
     /// "Nothing helps" and "too noisy to tell" are answers too.
     Try(Box<try_::Options>),
+    /// Decide in CI whether a new build is slower than an old one
+    ///
+    /// Both run in random pairs within one job. The exit status is the verdict: 0 for faster or the same within the
+    /// limit, 1 for slower, 3 if that cannot be told.
+    Gate(gate::Options),
     /// Show on a built-in program, in less than a minute, what holds it up and which fix helps
     Demo(demo::Options),
     /// Show a recording: findings, threads, locks, pairs, functions, switches
@@ -149,7 +156,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
     let words = || arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some(runner::WORKER) => return Ok(Request::Worker(words())),
-        Some(demo::WORKER) => return Ok(Request::Sell(words())),
+        Some(demo::WORKER) => return Ok(Request::Answer(words())),
         Some(selftest::BEHAVIOUR) => return Ok(Request::Behaviour(words())),
         _ => {}
     }
@@ -182,7 +189,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
     match request {
         Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
         Request::Behaviour(words) => Ok(Status::Child(u8::from(holdup_run::behaviour::behaviour_main(&words) != 0))),
-        Request::Sell(words) => output::print(&holdup_bench::demo::sell(&words)).map(|()| Status::Success),
+        Request::Answer(words) => output::print(&holdup_bench::demo::answer(&words)).map(|()| Status::Success),
         Request::Command(Command::Bench(options)) => bench::run(&options),
         Request::Command(Command::Run(options)) => run::run(&options),
         Request::Command(Command::Reproduce(options)) => reproduce::run(&options),
@@ -191,6 +198,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::Record(options)) => record::run(&options),
         Request::Command(Command::Demo(options)) => demo::run(&options),
         Request::Command(Command::Try(options)) => try_::run(&options),
+        Request::Command(Command::Gate(options)) => gate::run(&options),
         Request::Command(Command::Report(options)) => report::run(&options),
         Request::Command(Command::Diff(options)) => diff::run(&options),
         Request::Command(Command::Import(options)) => import::run(&options),

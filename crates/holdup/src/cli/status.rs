@@ -7,7 +7,9 @@ pub enum Status {
     Success,
     /// The sweep ended, with cells whose lock failed.
     CellsFailed,
-    /// Nothing was found, but what was recorded does not bear an all-clear.
+    /// A gate found the new build slower, or a comparison something new or worse.
+    Slower,
+    /// A gate cannot tell; or nothing was found, but what was recorded does not bear an all-clear.
     Unclear,
     /// The user stopped it.
     Interrupted,
@@ -21,7 +23,7 @@ impl Status {
         const SIGINT: u8 = 2;
         match self {
             Status::Success => 0,
-            Status::CellsFailed => 1,
+            Status::CellsFailed | Status::Slower => 1,
             Status::Unclear => 3,
             Status::Interrupted => 128 + SIGINT,
             Status::Child(status) => status,

@@ -14,6 +14,7 @@ use crate::trial::figure::Metric;
 use crate::trial::program::{Program, Ready, Server};
 use crate::trial::remedy::{self, Asked};
 use crate::trial::run::{Failure, Real, Subject};
+use crate::trial::runtime;
 use crate::trial::search::{self, Problem, Rules, Watch};
 
 /// Runs a program unchanged and under remedies (other locks, gates, fewer CPUs, arguments ...), in randomised paired
@@ -39,6 +40,9 @@ pub struct Options {
     /// Limits for the arenas of the C library's malloc, such as default,1
     #[arg(long, value_name = "LIST")]
     arenas: Option<String>,
+    /// Ways to allocate memory: keep (the C library's malloc keeps what is freed), jemalloc, mimalloc, tcmalloc
+    #[arg(long, value_name = "LIST")]
+    malloc: Option<String>,
     /// Values of an environment variable
     #[arg(long, value_name = "NAME=A,B")]
     env: Vec<String>,
@@ -102,8 +106,10 @@ Examples:
   holdup try --server 'memcached -u root -t 4 -p {port}' --ready tcp:{port} \\
              -- ./load --port {port}             the server under remedies
 
-Without a list of remedies it tries the lock policies, gates and one CPU; with
-lists, only what they name. A remedy that crashes, hangs or changes the exit
+Without a list of remedies it tries the lock policies, gates, one CPU, the
+allocators that are installed and the switches of the program's runtime (Go,
+OpenMP, libuv, Rayon, Tokio), as far as the budget allows; with lists, only what
+they name. A remedy that crashes, hangs or changes the exit
 status has failed, however fast it was. The program's output is not shown. Exit
 status: 0 for any verdict, 1 if the unchanged program fails, 130 for Ctrl-C.";
 
@@ -119,13 +125,15 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         // Before the budget is spent.
         return Err(Error::ExportExists(path.clone()));
     }
-    let asked = asked(options);
-    let remedies = remedy::remedies(&asked, &holdup_run::allowed_cpus()).map_err(Error::Argument)?;
+    let mut asked = asked(options);
     let subject = subject(options, &asked)?;
-    let rules = rules(options)?;
+    let cpus = holdup_run::allowed_cpus();
+    asked.switches = file_of(&subject.tried()).map_or_else(Vec::new, |file| runtime::switches(&file, cpus.len()));
+    let remedies = remedy::remedies(&asked, &cpus).map_err(Error::Argument)?;
+    let rules = rules(options, &asked)?;
     let stop = stop::asked()?;
     let mut bar = Bar::new();
-    let mut real = Real { subject: &subject, stop };
+    let mut real = Real::new(&subject, stop);
     let tried = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, &mut bar);
     bar.finish();
     let trial = tried.map_err(|problem| refused(&problem, &subject, stop.load(Ordering::Relaxed)))?;
@@ -179,22 +187,16 @@ fn asked(options: &Options) -> Asked {
         slices: options.slices.clone(),
         batch: options.batch,
         arenas: options.arenas.clone(),
+        malloc: options.malloc.clone(),
         environment: options.env.clone(),
         vary: options.vary.clone(),
+        switches: Vec::new(),
     }
 }
 
 fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
     let values = remedy::first_values(asked).map_err(Error::Argument)?;
-    let metric = match &options.metric {
-        None => None,
-        Some(_) if !options.higher && !options.lower => {
-            return Err(Error::Argument(
-                "--metric: say whether more or less is better, --higher or --lower".to_owned(),
-            ));
-        }
-        Some(text) => Some(Metric::new(text, options.higher).map_err(Error::Argument)?),
-    };
+    let metric = metric(options.metric.as_deref(), options.higher, options.lower)?;
     let server = match (&options.server, &options.ready) {
         (Some(command), Some(ready)) => Some(Server {
             program: Program::parse(command, values.clone()).map_err(Error::Argument)?,
@@ -213,8 +215,27 @@ fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
     Ok(Subject { program, server, metric, same_output: options.same_output, input: options.input.clone(), name: None })
 }
 
+/// The number that is compared, if the user names one.
+pub fn metric(expression: Option<&str>, higher: bool, lower: bool) -> Result<Option<Metric>, Error> {
+    match expression {
+        None => Ok(None),
+        Some(_) if !higher && !lower => {
+            Err(Error::Argument("--metric: say whether more or less is better, --higher or --lower".to_owned()))
+        }
+        Some(text) => Metric::new(text, higher).map(Some).map_err(Error::Argument),
+    }
+}
+
 /// A program that is not there is told at once, as a shell does.
-fn check_there(program: &Program) -> Result<(), Error> {
+pub fn check_there(program: &Program) -> Result<(), Error> {
+    match file_of(program) {
+        Some(_) => Ok(()),
+        None => Err(Error::Command { name: program.name(), why: std::io::ErrorKind::NotFound.into() }),
+    }
+}
+
+/// The program's file, found as a shell does.
+fn file_of(program: &Program) -> Option<PathBuf> {
     let name = program.name();
     let candidates: Vec<PathBuf> = match name.contains('/') {
         true => vec![PathBuf::from(&name)],
@@ -222,23 +243,25 @@ fn check_there(program: &Program) -> Result<(), Error> {
             .map(|path| std::env::split_paths(&path).map(|folder| folder.join(&name)).collect())
             .unwrap_or_default(),
     };
-    match candidates.iter().any(|path| path.is_file()) {
-        true => Ok(()),
-        false => Err(Error::Command { name, why: std::io::ErrorKind::NotFound.into() }),
+    candidates.into_iter().find(|path| path.is_file())
+}
+
+/// A span of time: seconds as everywhere, or minutes.
+pub fn budget(text: &str) -> Result<Duration, Error> {
+    match text.strip_suffix('m').and_then(|minutes| minutes.parse::<f64>().ok()) {
+        Some(minutes) if (0.01..=10_000.0).contains(&minutes) => Ok(Duration::from_secs_f64(minutes * 60.0)),
+        _ => Ok(measure::limit_of("--budget", Some(text))?.unwrap_or_default()),
     }
 }
 
-fn rules(options: &Options) -> Result<Rules, Error> {
-    let budget = match options.budget.strip_suffix('m').and_then(|minutes| minutes.parse::<f64>().ok()) {
-        Some(minutes) if (0.01..=10_000.0).contains(&minutes) => Duration::from_secs_f64(minutes * 60.0),
-        _ => measure::limit_of("--budget", Some(&options.budget))?.unwrap_or_default(),
-    };
+fn rules(options: &Options, asked: &Asked) -> Result<Rules, Error> {
     Ok(Rules {
-        budget,
+        budget: budget(&options.budget)?,
         seed: options.seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),
         code: options.status,
         same_output: options.same_output,
         in_process: !options.whole_runs,
+        may_leave_out: asked.is_empty(),
     })
 }
 
@@ -265,6 +288,11 @@ pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
             number::time_ns(needed_s * 1e9),
             (needed_s * 1.5).ceil()
         )),
+        Problem::NoFigure { run_s } => Error::Argument(format!(
+            "it runs for {} whatever is done, so its elapsed time tells nothing; it prints no number that moves and \
+             takes no lock that is counted. Name a number that it prints: --metric 'ops/sec: ([0-9.]+)' --higher",
+            number::time_ns(run_s * 1e9)
+        )),
         Problem::NoRemedy => Error::Argument(
             "nothing to try: every value given is what the program has anyway; give others, as in --cpus 1 or --locks \
              spin-learn"
@@ -274,7 +302,7 @@ pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
 }
 
 /// A failure of the program as it is, with what it said and what would help.
-fn explained(failure: &Failure) -> String {
+pub fn explained(failure: &Failure) -> String {
     let hint = match failure {
         Failure::Status { code, .. } => format!("; if that is how it succeeds, give --status {code}"),
         Failure::Hung { .. } => {

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod csv;
 pub mod document;
 pub mod figures;
+pub mod gate;
 pub mod headline;
 pub mod html;
 pub mod interposed;

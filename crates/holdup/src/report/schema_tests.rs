@@ -154,6 +154,11 @@ fn the_schema_of_a_trial_is_that_of_its_definition() {
 }
 
 #[test]
+fn the_schema_of_a_gate_is_that_of_its_definition() {
+    assert_describes::<super::gate::Json<'_>>("holdup-gate-1");
+}
+
+#[test]
 fn the_checker_finds_what_is_wrong() {
     let schema = schema::<json::Run<'_>>();
     let good = serde_json::to_value(json::Run::new(&specimen::single())).unwrap();

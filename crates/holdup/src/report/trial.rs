@@ -2,7 +2,9 @@
 //! winner.
 
 use crate::text;
+use crate::trial::allocator::Allocator;
 use crate::trial::coverage::Coverage;
+use crate::trial::figure::Figure;
 use crate::trial::keep::keep;
 use crate::trial::plan::{LEAST_GAIN, Standing, Verdict};
 use crate::trial::ratio::Ratio;
@@ -18,12 +20,12 @@ pub fn screen(subject: &Subject, rules: &Rules, trial: &Trial) -> Document {
     let mut screen = Document::default();
     screen.headline(headline(subject, trial));
     screen.gap();
-    screen.table(table(subject, trial));
-    for paragraph in paragraphs(subject, rules, trial) {
+    screen.table(table(trial));
+    for paragraph in paragraphs(rules, trial) {
         screen.gap();
         screen.paragraph(paragraph);
     }
-    if let Verdict::Helps(at) = trial.verdict {
+    if let Some(at) = trial.winner() {
         let keep = keep(&trial.tried[at].remedy, &subject.tried());
         screen.gap();
         screen.paragraph("Keep it:");
@@ -40,9 +42,13 @@ pub fn result(subject: &Subject, rules: &Rules, trial: &Trial) -> Document {
     let mut result = Document::default();
     result.headline(headline(subject, trial));
     result.gap();
-    result.table(table(subject, trial));
+    result.table(table(trial));
     result.gap();
-    result.paragraph(method(subject, rules, trial));
+    result.paragraph(method(rules, trial));
+    if let Some(advice) = advice(trial) {
+        result.gap();
+        result.paragraph(advice);
+    }
     result
 }
 
@@ -58,10 +64,23 @@ pub fn headline(subject: &Subject, trial: &Trial) -> String {
             ),
             None => format!("Nothing helps {name}: every remedy makes it worse."),
         },
-        Verdict::Noisy => format!(
-            "Too noisy to tell: {name}'s runs scatter so much that a gain up to {} could hide in them.",
-            most_missed(trial).map_or_else(|| "any size".to_owned(), |most| format!("{}x", number::ratio(most)))
-        ),
+        Verdict::Saves(at) => saves(&name, &trial.tried[at]),
+        Verdict::Noisy => match in_turns_only(trial) {
+            Some((tried, turns)) => format!(
+                "Undecided: in turns within one process {name} took its locks {} as often under {}, but whole runs do \
+                 not show it. Compare a figure that says how much it does: --metric.",
+                interval(&turns),
+                tried.remedy.name
+            ),
+            None if trial.tried.iter().all(|tried| tried.ratio.or(tried.flipped).is_none()) => {
+                "Not decided: the budget was spent before remedies could be compared.".to_owned()
+            }
+            None => format!(
+                "Too noisy to tell: {name}'s runs scatter so much that a gain up to {} could hide in them{}.",
+                most_missed(trial).map_or_else(|| "any size".to_owned(), |most| format!("{}x", number::ratio(most))),
+                best_so_far(trial)
+            ),
+        },
         Verdict::AllFailed => format!("No remedy works with {name}: each one failed or cannot be had."),
         Verdict::Stopped => "Stopped before it was decided; what was seen so far:".to_owned(),
     }
@@ -77,6 +96,32 @@ fn helps(tried: &Tried) -> String {
     format!("{} helps{gain}{cpu}.", tried.remedy.name)
 }
 
+fn saves(name: &str, tried: &Tried) -> String {
+    let speed = tried.ratio.map_or_else(String::new, |ratio| format!(" (speed {})", interval(&ratio)));
+    let cpu = tried.cpu_interval.map_or_else(String::new, |cpu| {
+        format!("{} [{}, {}]", number::ratio(cpu.ratio), number::ratio(cpu.low), number::ratio(cpu.high))
+    });
+    format!("No remedy makes {name} faster, but {} does the same{speed} with {cpu} of the CPU time.", tried.remedy.name)
+}
+
+/// What is best in turns, where whole runs of it, if there were any, do not contradict by more than their noise.
+fn in_turns_only(trial: &Trial) -> Option<(&Tried, Ratio)> {
+    let faster = |tried: &'_ Tried| tried.flipped.filter(|turns| tried.failure.is_none() && turns.low > 1.1);
+    let all = trial.tried.iter().filter_map(|tried| Some((tried, faster(tried)?)));
+    let best = all.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))?;
+    best.0.ratio.is_none_or(|runs| runs.ratio < 1.1).then_some(best)
+}
+
+/// What looks best, though nothing is decided.
+fn best_so_far(trial: &Trial) -> String {
+    let live = trial.tried.iter().filter(|tried| tried.failure.is_none());
+    let best = live.filter_map(|tried| Some((tried, tried.ratio?))).max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+    match best.filter(|(_, ratio)| ratio.ratio > LEAST_GAIN) {
+        Some((tried, ratio)) => format!("; the best so far is {}, {}", tried.remedy.name, interval(&ratio)),
+        None => String::new(),
+    }
+}
+
 /// `1.43x [1.35, 1.52]`.
 pub(crate) fn interval(ratio: &Ratio) -> String {
     format!("{}x [{}, {}]", number::ratio(ratio.ratio), number::ratio(ratio.low), number::ratio(ratio.high))
@@ -89,7 +134,7 @@ fn most_missed(trial: &Trial) -> Option<f64> {
 }
 
 /// The ranking.
-fn table(subject: &Subject, trial: &Trial) -> Table {
+fn table(trial: &Trial) -> Table {
     let mut table = Table::new([
         Column::left("remedy").whole(),
         Column::right("speed"),
@@ -106,7 +151,7 @@ fn table(subject: &Subject, trial: &Trial) -> Table {
     for tried in better {
         table.row(row(tried, trial));
     }
-    table.row(baseline_row(subject, trial));
+    table.row(baseline_row(trial));
     for tried in worse {
         table.row(row(tried, trial));
     }
@@ -120,7 +165,7 @@ fn row(tried: &Tried, trial: &Trial) -> Vec<Text> {
         return vec![name, "-".into(), "not decided".into()];
     };
     let mark = match ratio {
-        _ if trial.verdict == Verdict::Helps(position(trial, tried)) => "*",
+        _ if trial.winner() == Some(position(trial, tried)) => "*",
         Ratio { low, high, .. } if low <= 1.0 && 1.0 <= high => "=",
         _ => " ",
     };
@@ -147,14 +192,19 @@ fn position(trial: &Trial, tried: &Tried) -> usize {
     trial.tried.iter().position(|other| std::ptr::eq(other, tried)).unwrap_or(usize::MAX)
 }
 
-fn baseline_row(subject: &Subject, trial: &Trial) -> [String; 6] {
+/// The figure of the program as it is.
+pub(crate) fn as_it_is(trial: &Trial) -> String {
+    match trial.figure {
+        Figure::Elapsed => number::time_ns(trial.baseline.figure * 1e9),
+        _ => number::plain(trial.baseline.figure),
+    }
+}
+
+fn baseline_row(trial: &Trial) -> [String; 6] {
     [
         "as it is".to_owned(),
         "1".to_owned(),
-        match subject.metric {
-            Some(_) => number::plain(trial.baseline.figure),
-            None => number::time_ns(trial.baseline.figure * 1e9),
-        },
+        as_it_is(trial),
         number::time_ns(trial.baseline.cpu_s * 1e9),
         number::count(trial.baseline.switches),
         trial.baseline.runs.to_string(),
@@ -185,19 +235,41 @@ fn failures(table: &mut Table, trial: &Trial) {
 }
 
 /// What stands below the table.
-pub(crate) fn paragraphs(subject: &Subject, rules: &Rules, trial: &Trial) -> Vec<String> {
-    let mut all = vec![method(subject, rules, trial)];
+pub(crate) fn paragraphs(rules: &Rules, trial: &Trial) -> Vec<String> {
+    let mut all = vec![method(rules, trial)];
     all.extend(trial.coverage.as_ref().map(coverage));
     all.extend(advice(trial));
     all
 }
 
-fn method(subject: &Subject, rules: &Rules, trial: &Trial) -> String {
-    let what = match &subject.metric {
-        Some(metric) if metric.higher => format!("its own figure '{}', more is better", metric.expression()),
-        Some(metric) => format!("its own figure '{}', less is better", metric.expression()),
-        None => "elapsed time".to_owned(),
+/// Why it is not judged by its elapsed time, if nobody asked for another figure.
+fn fixed(trial: &Trial) -> String {
+    let Some(seconds) = trial.fixed_s else { return String::new() };
+    let time = number::time_ns(seconds * 1e9);
+    match &trial.figure {
+        Figure::Printed(_) => {
+            format!(
+                "It runs for {time} whatever is done, so a number counts that it prints and that moves; --metric names \
+                 another. "
+            )
+        }
+        _ => format!(
+            "It runs for {time} whatever is done and prints no number that moves, so its locks are counted; --metric \
+             names a number. "
+        ),
+    }
+}
+
+fn method(rules: &Rules, trial: &Trial) -> String {
+    let what = match &trial.figure {
+        Figure::Elapsed => "elapsed time".to_owned(),
+        Figure::Acquisitions => "acquisitions of its locks a second, more is better".to_owned(),
+        Figure::Printed(metric) => {
+            let better = if metric.higher { "more" } else { "less" };
+            format!("its own figure '{}', {better} is better", text::clean(metric.label()))
+        }
     };
+    let fixed = fixed(trial);
     let noise = match &trial.noise {
         Some(noise) => format!(" As it is against itself: {}; that is the noise.", interval(noise)),
         None => String::new(),
@@ -216,7 +288,7 @@ fn method(subject: &Subject, rules: &Rules, trial: &Trial) -> String {
         None => "Run against run, paired and shuffled".to_owned(),
     };
     format!(
-        "speed: times as good as it is, by {what}; = is undecided. {way}: {} in {} (seed {}).{noise}",
+        "{fixed}speed: times as good as it is, by {what}; = is undecided. {way}: {} in {} (seed {}).{noise}",
         number::counted(trial.runs.len() + 1, "run"),
         number::time_ns(trial.spent_s * 1e9),
         rules.seed
@@ -259,7 +331,7 @@ pub fn coverage(coverage: &Coverage) -> String {
 /// What to do, in a sentence.
 fn advice(trial: &Trial) -> Option<String> {
     let text = match trial.verdict {
-        Verdict::Helps(at) => cure(&trial.tried[at].remedy.change).to_owned(),
+        Verdict::Helps(at) | Verdict::Saves(at) => cure(&trial.tried[at].remedy.change).to_owned(),
         Verdict::Nothing => {
             "Leave it alone: what was tried is not what holds this program up. 'holdup record' shows where its time \
              goes."
@@ -291,6 +363,11 @@ fn cure(change: &Change) -> &'static str {
         Change::Cpus(_) => "its threads hinder each other more than they help: give it fewer CPUs, or fewer threads.",
         Change::SliceNs(_) => "how long its threads run at a time matters: keep the slice.",
         Change::Batch => "its threads are switched too often: keep the batch policy.",
+        Change::Malloc(Allocator::Keeping) => {
+            "it gives freed memory back to the system and takes it again, page by page: let malloc keep it, or use \
+             buffers again."
+        }
+        Change::Malloc(Allocator::Other(_)) => "its malloc holds it up: use this allocator, or allocate less.",
         Change::Environment(..) => "keep this setting of its environment.",
         Change::Argument(..) => "keep this argument.",
     }

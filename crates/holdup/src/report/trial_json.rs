@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::trial::coverage::Coverage;
+use crate::trial::figure::Figure;
 use crate::trial::flip::Flips;
 use crate::trial::keep::keep;
 use crate::trial::plan::{Standing, Verdict};
@@ -23,17 +24,21 @@ pub(super) struct Document<'a> {
     program: String,
     /// The load of a server; null without one.
     load: Option<String>,
-    /// The number that is compared; null for elapsed time.
-    metric: Option<Figure<'a>>,
+    /// The number that it prints and that is compared; null for elapsed time, and for acquisitions.
+    metric: Option<Printed<'a>>,
+    /// What is compared: elapsed, printed or acquisitions (of its locks a second).
+    figure: &'static str,
+    /// Seconds for which the program runs whatever is done, where that was noticed; then another figure was found.
+    fixed_s: Option<f64>,
     /// Seed of the order.
     seed: u64,
     /// What was allowed.
     budget_s: f64,
     /// What it took.
     spent_s: f64,
-    /// helps, nothing, noisy, all_failed or stopped.
+    /// helps, saves (CPU time at the same speed), nothing, noisy, all_failed or stopped.
     verdict: &'static str,
-    /// The remedy that helps.
+    /// The remedy that helps or saves.
     winner: Option<&'a str>,
     /// The line that keeps it.
     keep: Option<String>,
@@ -57,7 +62,9 @@ pub(super) struct Document<'a> {
 
 /// A number that the program prints.
 #[derive(Serialize, JsonSchema)]
-struct Figure<'a> {
+struct Printed<'a> {
+    /// What reports call it.
+    label: &'a str,
     /// How it is found in the output.
     expression: &'a str,
     /// Whether more of it is better.
@@ -83,6 +90,8 @@ struct Remedy<'a> {
     confirmed: bool,
     /// CPU time over that of the program as it is.
     cpu_ratio: Option<f64>,
+    /// The same with its interval, among all remedies.
+    cpu_interval: Option<Ratio>,
     /// Switches, likewise.
     switches_ratio: Option<f64>,
     /// Runs behind it.
@@ -98,6 +107,7 @@ pub fn text(
 ) -> Result<String, serde_json::Error> {
     let (verdict, winner) = match trial.verdict {
         Verdict::Helps(at) => ("helps", Some(&trial.tried[at].remedy)),
+        Verdict::Saves(at) => ("saves", Some(&trial.tried[at].remedy)),
         Verdict::Nothing => ("nothing", None),
         Verdict::Noisy => ("noisy", None),
         Verdict::AllFailed => ("all_failed", None),
@@ -107,10 +117,17 @@ pub fn text(
         schema: "holdup-trial-1",
         program: subject.tried().line(),
         load: subject.server.as_ref().map(|_| subject.program.line()),
-        metric: subject
-            .metric
-            .as_ref()
-            .map(|metric| Figure { expression: metric.expression(), higher_is_better: metric.higher }),
+        metric: trial.figure.metric().map(|metric| Printed {
+            label: metric.label(),
+            expression: metric.expression(),
+            higher_is_better: metric.higher,
+        }),
+        figure: match &trial.figure {
+            Figure::Elapsed => "elapsed",
+            Figure::Printed(_) => "printed",
+            Figure::Acquisitions => "acquisitions",
+        },
+        fixed_s: trial.fixed_s,
         seed: rules.seed,
         budget_s: rules.budget.as_secs_f64(),
         spent_s: trial.spent_s,
@@ -139,6 +156,7 @@ fn remedy(tried: &Tried) -> Remedy<'_> {
         ratio_in_process: tried.flipped,
         confirmed: tried.confirmed,
         cpu_ratio: tried.cpu,
+        cpu_interval: tried.cpu_interval,
         switches_ratio: tried.switches,
         runs: tried.runs,
     }

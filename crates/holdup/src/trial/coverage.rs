@@ -62,6 +62,9 @@ impl Coverage {
                 Some("the C library's mutexes are not laid out as expected".to_owned())
             }
             _ if self.acquisitions == 0 => Some("it takes no pthread mutex that can be served".to_owned()),
+            _ if self.contended == 0 => {
+                Some(format!("none of its {} acquisitions of mutexes had to wait", self.acquisitions))
+            }
             _ => None,
         }
     }

@@ -1,11 +1,42 @@
-//! What is compared: the time that a run takes, or a number that the program prints.
+//! What is compared: the time that a run takes, a number that the program prints, or how often it takes its locks.
 
 use regex_lite::Regex;
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub enum Figure {
+    /// Seconds from start to end; less is better.
+    Elapsed,
+    /// A number that it prints.
+    Printed(Metric),
+    /// Acquisitions of its locks a second; more is better.
+    Acquisitions,
+}
+
+impl Figure {
+    /// The expression that finds it, if it is printed.
+    pub fn metric(&self) -> Option<&Metric> {
+        match self {
+            Figure::Printed(metric) => Some(metric),
+            _ => None,
+        }
+    }
+
+    /// Whether it says how much a run did, rather than how long that took.
+    pub fn is_work(&self) -> bool {
+        match self {
+            Figure::Elapsed => false,
+            Figure::Printed(metric) => metric.higher,
+            Figure::Acquisitions => true,
+        }
+    }
+}
 
 /// A number among what a program prints.
 #[derive(Clone, Debug)]
 pub struct Metric {
     regex: Regex,
+    label: Option<String>,
     /// Whether more is better.
     pub higher: bool,
 }
@@ -22,7 +53,20 @@ impl Metric {
                 --higher"
             )
         })?;
-        Ok(Metric { regex, higher })
+        Ok(Metric { regex, label: None, higher })
+    }
+
+    /// One that was found among what a program prints, and what reports call it.
+    ///
+    /// # Errors
+    /// It is no regular expression.
+    pub fn found(expression: &str, label: &str, higher: bool) -> Result<Metric, String> {
+        Ok(Metric { label: Some(label.to_owned()), ..Metric::new(expression, higher)? })
+    }
+
+    /// What reports call it.
+    pub fn label(&self) -> &str {
+        self.label.as_deref().unwrap_or_else(|| self.expression())
     }
 
     /// The expression.

@@ -1,5 +1,6 @@
 //! How a remedy is kept: the line that starts the program under it, and what makes it permanent.
 
+use super::allocator::Allocator;
 use super::program::Program;
 use super::remedy::{Change, Remedy};
 use crate::shell::quoted;
@@ -36,6 +37,15 @@ pub fn keep(remedy: &Remedy, program: &Program) -> Keep {
         ),
         Change::Batch => {
             (format!("chrt --batch 0 {line}"), "For a service: CPUSchedulingPolicy=batch in its unit.".to_owned())
+        }
+        Change::Malloc(allocator) => {
+            let (name, value) = allocator.variable();
+            let setting = format!("{name}={}", quoted(&value));
+            let inside = match allocator {
+                Allocator::Keeping => "; the program can set it for itself: mallopt(M_TRIM_THRESHOLD, 1 << 30)",
+                Allocator::Other(_) => "; or link the program with it",
+            };
+            (format!("env {setting} {line}"), format!("For a service: Environment={setting} in its unit{inside}."))
         }
         Change::Environment(name, value) => {
             let setting = format!("{name}={}", quoted(value));
@@ -86,6 +96,7 @@ mod tests {
         assert_eq!(of(Change::Cpus(vec![0, 1, 2, 5])), "taskset -c 0-2,5 './a b' -t 4");
         assert_eq!(of(Change::SliceNs(20_000_000)), "holdup with --slice 20ms -- './a b' -t 4");
         assert_eq!(of(Change::Batch), "chrt --batch 0 './a b' -t 4");
+        assert!(of(Change::Malloc(Allocator::Keeping)).starts_with("env GLIBC_TUNABLES=glibc.malloc.trim"));
         assert_eq!(of(Change::Environment("A".to_owned(), "x y".to_owned())), "env A='x y' './a b' -t 4");
         assert_eq!(of(Change::Argument("N".to_owned(), "1".to_owned())), "'./a b' -t 1");
     }

@@ -4,9 +4,12 @@
 //! run comes next and when it is over, [`search`] puts them together. Statistics are pure: tests drive them with
 //! programs that are made up.
 
+pub mod allocator;
 pub mod coverage;
 pub mod figure;
 pub mod flip;
+pub mod found;
+pub mod gate;
 pub mod keep;
 pub mod plan;
 pub mod program;
@@ -14,6 +17,7 @@ pub mod ratio;
 mod real;
 pub mod remedy;
 pub mod run;
+pub mod runtime;
 pub mod search;
 pub mod server;
 mod turns;

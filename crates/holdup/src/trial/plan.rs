@@ -3,9 +3,13 @@
 //! *Screening*: each block runs the program as it is twice (the second time as control: whatever it shows is noise) and
 //! once under every remedy that can still win. A remedy that fails, or whose interval shows that it cannot be worth
 //! while, is dropped. *Confirming*: the one or two best run again in blocks of their own, and only these runs, which
-//! had no part in the choice, decide. They are looked at three times at most, and the chance to be wrong is divided
-//! among candidates and looks (Bonferroni), so that a whole search announces a remedy that does not help in at most
-//! [`ALPHA`] of all cases.
+//! had no part in the choice, decide. When they are looked at is planned from the blocks that the budget can reach, and
+//! the chance to be wrong is divided among candidates and looks (Bonferroni; what looks that never came would have used
+//! goes to the last), so that a whole search announces a remedy that does not help in at most [`ALPHA`] of all cases.
+//!
+//! Pairing helps where what disturbs a run disturbs its neighbours too. Programs that are fast in one run and slow in
+//! the next for reasons of their own gain nothing from it; so where the two runs as it is of a block are no more alike
+//! than those of different blocks, all of them together are what a remedy is compared with (Welch).
 //!
 //! Nothing here runs anything or reads a clock: [`Search::next_step`] says what to run, [`Search::tell`] takes what
 //! came of it.
@@ -15,17 +19,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::ratio::{Ratio, Spread, student_quantile};
+use super::ratio::{self, Ratio, Spread, student_quantile};
 
 /// How often a search may announce a remedy that does not help.
-pub const ALPHA: f64 = 0.025;
+pub const ALPHA: f64 = 0.02;
 /// A smaller gain is not worth a change.
 pub const LEAST_GAIN: f64 = 1.03;
 /// As long as so much could have been missed, the runs were too noisy to tell.
 pub const LEAST_PRECISION: f64 = 1.25;
-/// Blocks of confirmation after which it is looked whether they decide; the last one where the budget ends, if that is
-/// earlier.
-const LOOKS: [usize; 3] = [5, 15, 50];
+/// Fewest and most blocks of confirmation.
+const CONFIRMING: std::ops::RangeInclusive<usize> = 5..=50;
 /// Most remedies that are confirmed.
 const CANDIDATES: usize = 2;
 /// Blocks of screening before a remedy is dropped, if there is time for them.
@@ -76,6 +79,8 @@ pub enum Standing {
 pub enum Verdict {
     /// This remedy helps.
     Helps(usize),
+    /// This remedy makes it no slower, and saves CPU time.
+    Saves(usize),
     /// No remedy is worth while.
     Nothing,
     /// A worthwhile gain can neither be shown nor excluded.
@@ -84,6 +89,26 @@ pub enum Verdict {
     AllFailed,
     /// The search was stopped before it could tell.
     Stopped,
+}
+
+/// A look at the confirmation.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// After so many blocks.
+    after: usize,
+    /// This share of [`ALPHA`] is for it.
+    share: f64,
+}
+
+/// When to look where so many blocks can be had: few blocks decide nothing before the last.
+fn looks(blocks: usize) -> Vec<Look> {
+    let last = blocks.clamp(*CONFIRMING.start(), *CONFIRMING.end());
+    let at = |after, share| Look { after, share };
+    match last {
+        ..=8 => vec![at(last, 1.0)],
+        9..=20 => vec![at(last.div_ceil(2), 0.3), at(last, 0.7)],
+        _ => vec![at(6, 0.2), at(last / 3, 0.3), at(last, 0.5)],
+    }
 }
 
 /// A search among remedies.
@@ -99,7 +124,11 @@ pub struct Search {
     candidates: Vec<usize>,
     confirming: bool,
     blocks_done: [usize; 2],
+    looks: Vec<Look>,
     looks_done: usize,
+    /// Shares of [`ALPHA`]: of looks that were made, and of the last of them.
+    share_spent: f64,
+    share_now: f64,
     last_block_s: f64,
     last_block_runs: usize,
     block_s: f64,
@@ -124,7 +153,10 @@ impl Search {
             candidates: if confirming { live } else { Vec::new() },
             confirming,
             blocks_done: [0; 2],
+            looks: Vec::new(),
             looks_done: 0,
+            share_spent: 0.0,
+            share_now: 1.0,
             last_block_s: 0.0,
             last_block_runs: 1,
             block_s: 0.0,
@@ -138,7 +170,7 @@ impl Search {
     /// The least seconds that a search needs where a run takes this long.
     pub fn least_s(remedies: usize, run_s: f64) -> f64 {
         let screening = SCREENING.start() * (remedies + 2);
-        let confirming = (LOOKS[0] - 1) * (remedies.min(CANDIDATES) + 2);
+        let confirming = (CONFIRMING.start() - 1) * (remedies.min(CANDIDATES) + 2);
         (screening + confirming) as f64 * run_s
     }
 
@@ -192,7 +224,7 @@ impl Search {
     pub fn ratio(&self, remedy: usize) -> Option<Ratio> {
         let arm = Arm::Remedy(remedy);
         if self.is_confirmed(remedy) {
-            return Ratio::of(&self.logs(arm, true), self.alpha_of_a_look());
+            return self.confirmed(remedy);
         }
         self.screened(arm)
     }
@@ -244,7 +276,7 @@ impl Search {
 
     fn judge_screening(&mut self) {
         let done = self.blocks_done[0];
-        let can_do_more = self.spent_s + self.last_block_s * (LOOKS[0] + 1) as f64 <= self.budget_s;
+        let can_do_more = self.spent_s + self.last_block_s * (CONFIRMING.start() + 1) as f64 <= self.budget_s;
         if done < *SCREENING.start() || (done < DROPS_AFTER && can_do_more) {
             let more_s = self.last_block_s;
             if done > 0 && self.spent_s + more_s > self.budget_s {
@@ -257,7 +289,8 @@ impl Search {
         let decided = ratios.len() <= CANDIDATES || ratios.iter().all(|(_, ratio)| ratio.low > 1.0);
         let share = if decided { 0.0 } else { SCREENING_SHARE };
         // What the least confirmation takes is not for screening.
-        let reserve_s = self.last_block_s / self.last_block_runs as f64 * (LOOKS[0] * (CANDIDATES + 2)) as f64;
+        let reserve_s =
+            self.last_block_s / self.last_block_runs as f64 * (CONFIRMING.start() * (CANDIDATES + 2)) as f64;
         let ends_s = (self.budget_s * share).min(self.budget_s - reserve_s);
         let time_is_up = self.spent_s + self.last_block_s > ends_s;
         if ratios.is_empty() {
@@ -297,13 +330,22 @@ impl Search {
             return;
         }
         let done = self.blocks_done[1];
+        if self.last_block_s > 0.0 && self.looks.is_empty() {
+            let per_run_s = self.last_block_s / self.last_block_runs as f64;
+            let more = (self.budget_s - self.spent_s) / (per_run_s * (self.candidates.len() + 2) as f64);
+            self.looks = looks(done + more.max(0.0) as usize);
+        }
+        let Some(look) = self.looks.get(self.looks_done).copied() else { return };
         // Fewer blocks say nothing, whatever the budget: a machine that has become slower costs a little more time.
         let would_be_s = self.spent_s + self.last_block_s;
-        let late = would_be_s > self.budget_s && done >= LOOKS[0] - 1;
+        let late = would_be_s > self.budget_s && done >= *CONFIRMING.start() - 1;
         let out_of_time = late || (would_be_s > self.budget_s * 1.15 && done >= 2);
-        if self.looks_done < LOOKS.len() && (done >= LOOKS[self.looks_done] || out_of_time) {
+        if done >= look.after || out_of_time {
             self.looks_done += 1;
-            self.look(out_of_time || self.looks_done == LOOKS.len());
+            let last = out_of_time || self.looks_done == self.looks.len();
+            self.share_now = if last { 1.0 - self.share_spent } else { look.share };
+            self.share_spent += self.share_now;
+            self.look(last);
         }
     }
 
@@ -331,7 +373,20 @@ impl Search {
 
     /// Two-sided, so that one side of all looks at all candidates adds up to [`ALPHA`].
     fn alpha_of_a_look(&self) -> f64 {
-        2.0 * ALPHA / (LOOKS.len() * self.candidates.len().max(1)) as f64
+        2.0 * ALPHA * self.share_now / self.candidates.len().max(1) as f64
+    }
+
+    /// A candidate's ratio in the confirmation.
+    fn confirmed(&self, remedy: usize) -> Option<Ratio> {
+        let blocks = self.confirms_from..self.block + 1;
+        let of = |arm: Arm| blocks.clone().filter_map(move |block| self.logs.get(&(arm, block)).copied());
+        let (baseline, control): (Vec<f64>, Vec<f64>) = (of(Arm::Baseline).collect(), of(Arm::Control).collect());
+        let alpha = self.alpha_of_a_look();
+        if ratio::blocks_explain(&baseline, &control) {
+            return Ratio::of(&self.logs(Arm::Remedy(remedy), true), alpha);
+        }
+        let mine: Vec<f64> = of(Arm::Remedy(remedy)).collect();
+        Ratio::between(&mine, &[baseline, control].concat(), alpha)
     }
 
     fn live_ratios(&self) -> Vec<(usize, Ratio)> {

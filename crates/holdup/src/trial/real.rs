@@ -17,7 +17,8 @@ impl Runner for Real<'_> {
         expected: Option<&Expected>,
         limit: Duration,
     ) -> Result<Sample, Failure> {
-        let control = remedy.and_then(Remedy::policy).map(|policy| {
+        let counting = self.counts.then_some(Policy::Glibc);
+        let control = remedy.and_then(Remedy::policy).or(counting).map(|policy| {
             Control::create(&Settings { policy, ..Settings::default() })
                 .map_err(|why| Failure::Start(format!("the locks cannot be put under it: {why}")))
         });
@@ -42,6 +43,10 @@ impl Runner for Real<'_> {
 
     fn futex_waits(&mut self, limit: Duration) -> Option<u64> {
         waits::recorded(self, limit)
+    }
+
+    fn count_acquisitions(&mut self) {
+        self.counts = true;
     }
 
     fn flip(&mut self, policies: &[Policy], expected: &Expected, limit: Duration, seed: u64) -> Option<Flips> {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use holdup_control::Policy;
 use holdup_run::Conditions;
 
+use super::allocator::Allocator;
 use super::program::Program;
 use crate::interposer::policy;
 
@@ -28,6 +29,8 @@ pub enum Change {
     SliceNs(u64),
     /// The scheduler's batch policy.
     Batch,
+    /// How it allocates memory.
+    Malloc(Allocator),
     /// A variable of its environment.
     Environment(String, String),
     /// What stands for a `{NAME}` among its arguments.
@@ -49,26 +52,32 @@ pub struct Asked {
     pub batch: bool,
     /// `--arenas`.
     pub arenas: Option<String>,
+    /// `--malloc`.
+    pub malloc: Option<String>,
     /// `--env NAME=a,b`, any number of times.
     pub environment: Vec<String>,
     /// `--vary NAME=a,b`, any number of times.
     pub vary: Vec<String>,
+    /// Variables that the program's runtime heeds, likewise; tried when nothing was asked for in particular.
+    pub switches: Vec<String>,
 }
 
 impl Asked {
     /// Whether nothing was asked for in particular.
     pub fn is_empty(&self) -> bool {
-        let lists = [&self.locks, &self.gates, &self.cpus, &self.slices, &self.arenas];
+        let lists = [&self.locks, &self.gates, &self.cpus, &self.slices, &self.arenas, &self.malloc];
         lists.iter().all(|list| list.is_none()) && !self.batch && self.environment.is_empty() && self.vary.is_empty()
     }
 
     /// What is tried when nothing was asked for in particular.
-    fn usual(cpus: usize) -> Asked {
+    fn usual(cpus: usize, switches: &[String]) -> Asked {
         let gates = if cpus > 2 { format!("1,2,{cpus}") } else { "1,2".to_owned() };
         Asked {
             locks: Some("spin-park:100,spin-learn,ttas,capped:1".to_owned()),
             gates: Some(gates),
             cpus: (cpus > 1).then(|| "1".to_owned()),
+            malloc: Some(Allocator::here().join(",")),
+            environment: switches.to_vec(),
             ..Asked::default()
         }
     }
@@ -87,6 +96,7 @@ const KINDS: &[Kind] = &[
     Kind { read: slices },
     Kind { read: batch },
     Kind { read: arenas },
+    Kind { read: malloc },
     Kind { read: environment },
     Kind { read: vary },
 ];
@@ -96,7 +106,7 @@ const KINDS: &[Kind] = &[
 /// # Errors
 /// A list makes no sense; the text says which, and what can be given.
 pub fn remedies(asked: &Asked, allowed: &[u32]) -> Result<Vec<Remedy>, String> {
-    let usual = Asked::usual(allowed.len());
+    let usual = Asked::usual(allowed.len(), &asked.switches);
     let asked = if asked.is_empty() { &usual } else { asked };
     let mut remedies: Vec<Remedy> = Vec::new();
     for kind in KINDS {
@@ -148,6 +158,15 @@ impl Remedy {
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         match &self.change {
             Change::Environment(name, value) => vec![(name.into(), value.into())],
+            Change::Malloc(allocator) => {
+                let (name, value) = allocator.variable();
+                let value = match std::env::var(name) {
+                    // Both variables are lists whose words a colon parts.
+                    Ok(present) if !present.is_empty() => format!("{value}:{present}"),
+                    _ => value,
+                };
+                vec![(name.into(), value.into())]
+            }
             _ => Vec::new(),
         }
     }
@@ -223,6 +242,16 @@ fn arenas(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
         .collect()
 }
 
+fn malloc(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let words = list(asked.malloc.as_deref()).filter(|word| *word != "default");
+    words
+        .map(|word| {
+            let allocator = Allocator::named(word).map_err(|why| format!("--malloc: {why}"))?;
+            Ok(Remedy::new(format!("malloc {word}"), Change::Malloc(allocator)))
+        })
+        .collect()
+}
+
 fn environment(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     let mut remedies = Vec::new();
     for text in &asked.environment {
@@ -288,8 +317,10 @@ mod tests {
             slices: some("default,20ms"),
             batch: true,
             arenas: some("default,1"),
+            malloc: some("default,keep"),
             environment: vec!["A=x,y".to_owned()],
             vary: vec!["N=4,8".to_owned()],
+            switches: vec!["GOMAXPROCS=1".to_owned()],
         };
         let expected = [
             "spin-learn",
@@ -301,6 +332,7 @@ mod tests {
             "slice 20ms",
             "batch",
             "arenas 1",
+            "malloc keep",
             "A=x",
             "A=y",
             "N=8",
@@ -312,10 +344,19 @@ mod tests {
     }
 
     #[test]
-    fn without_a_wish_locks_gates_and_fewer_cpus_are_tried() {
-        let expected =
-            ["spin-park:100", "spin-learn", "ttas", "capped:1", "throttle:1", "throttle:2", "throttle:3", "1 CPU"];
-        assert_eq!(names(&Asked::default()), expected);
+    fn without_a_wish_locks_gates_fewer_cpus_and_allocators_are_tried() {
+        let expected = [
+            "spin-park:100",
+            "spin-learn",
+            "ttas",
+            "capped:1",
+            "throttle:1",
+            "throttle:2",
+            "throttle:3",
+            "1 CPU",
+            "malloc keep",
+        ];
+        assert_eq!(names(&Asked::default())[..expected.len()], expected, "and the allocators that are installed");
         let one_cpu = remedies(&Asked::default(), &[0]).unwrap();
         assert!(one_cpu.iter().all(|remedy| remedy.name != "1 CPU"), "that is how it is anyway");
     }
@@ -330,6 +371,7 @@ mod tests {
             (Asked { slices: some("1s"), ..Asked::default() }, "100us to 100ms"),
             (Asked { slices: some("soon"), ..Asked::default() }, "--slices"),
             (Asked { arenas: some("0"), ..Asked::default() }, "at least 1"),
+            (Asked { malloc: some("hoard"), ..Asked::default() }, "keep, jemalloc"),
             (Asked { vary: vec!["N".to_owned()], ..Asked::default() }, "--vary N=1,2,4"),
             (Asked { vary: vec!["N=1".to_owned()], ..Asked::default() }, "at least two values"),
             (Asked { environment: vec!["=1".to_owned()], ..Asked::default() }, "--env"),

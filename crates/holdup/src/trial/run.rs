@@ -1,5 +1,6 @@
 //! One run of the program under one remedy, or under none: what it took, or how it failed.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -13,7 +14,7 @@ use holdup_run::{Outcome, Started};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::figure::Metric;
+use super::figure::{Figure, Metric};
 use super::flip::Flips;
 use super::program::{Program, Server};
 use super::remedy::Remedy;
@@ -87,7 +88,7 @@ pub struct Sample {
     pub voluntary_switches: u64,
     /// Switches because another thread had the CPU.
     pub involuntary_switches: u64,
-    /// The number that it printed, if one is compared.
+    /// The number that is compared, if it is not elapsed time.
     pub metric: Option<f64>,
     /// The exit status.
     pub code: u8,
@@ -100,6 +101,9 @@ pub struct Sample {
     /// The end of what it wrote.
     #[serde(skip)]
     pub words: String,
+    /// What it wrote on stdout and stderr: the end of it, as far as numbers are looked for.
+    #[serde(skip)]
+    pub printed: [String; 2],
     /// What the interposer did, where a lock policy was the remedy.
     #[serde(skip)]
     pub processes: Vec<Process>,
@@ -117,12 +121,17 @@ impl Sample {
     }
 
     /// How good it is: more is better.
-    pub fn merit(&self, metric: Option<&Metric>) -> f64 {
-        match (metric, self.metric) {
-            (Some(metric), Some(value)) if metric.higher => value,
-            (Some(_), Some(value)) => 1.0 / value,
-            _ => 1.0 / self.elapsed_s.max(1e-9),
+    pub fn merit(&self, figure: &Figure) -> f64 {
+        match (figure, self.metric) {
+            (Figure::Elapsed, _) | (_, None) => 1.0 / self.elapsed_s.max(1e-9),
+            (_, Some(value)) if figure.is_work() => value,
+            (_, Some(value)) => 1.0 / value,
         }
+    }
+
+    /// Acquisitions of locks that are served; `None` where nothing served them.
+    pub fn acquisitions(&self) -> Option<u64> {
+        (!self.processes.is_empty()).then(|| self.processes.iter().map(|process| process.acquisitions).sum())
     }
 }
 
@@ -209,6 +218,9 @@ pub trait Runner {
     /// here.
     fn futex_waits(&mut self, limit: Duration) -> Option<u64>;
 
+    /// From now on counts acquisitions in every run: the program as it is runs with locks that do as glibc's.
+    fn count_acquisitions(&mut self);
+
     /// Lets policies take turns with the C library's within runs of the program, for about so long; `None` if they
     /// could not.
     fn flip(&mut self, policies: &[Policy], expected: &Expected, limit: Duration, seed: u64) -> Option<Flips>;
@@ -221,9 +233,16 @@ pub struct Real<'a> {
     pub subject: &'a Subject,
     /// Set when the user wants it to end.
     pub stop: &'a AtomicBool,
+    /// Whether acquisitions are counted in every run.
+    pub counts: bool,
 }
 
-impl Real<'_> {
+impl<'a> Real<'a> {
+    /// With nothing counted that need not be.
+    pub fn new(subject: &'a Subject, stop: &'a AtomicBool) -> Real<'a> {
+        Real { subject, stop, counts: false }
+    }
+
     /// Starts a program under a remedy, or under none.
     pub fn start(
         &self,
@@ -234,8 +253,10 @@ impl Real<'_> {
         let program = remedy.map_or_else(|| program.clone(), |remedy| remedy.program(program));
         let mut command = program.command();
         command.stdin(self.input()?);
-        command.envs(control.map(Control::environment).unwrap_or_default());
-        command.envs(remedy.map(Remedy::variables).unwrap_or_default());
+        command.envs(environment(
+            remedy.map(Remedy::variables).unwrap_or_default(),
+            control.map(Control::environment).unwrap_or_default(),
+        ));
         let conditions = remedy.map(Remedy::conditions).unwrap_or_default();
         let cannot = |why: io::Error| Failure::Start(format!("'{}' cannot be started: {why}", program.name()));
         Started::new(&mut command, &conditions).map_err(|why| match why.kind() {
@@ -295,9 +316,36 @@ impl Real<'_> {
             stdout_hash: outcome.stdout_hash,
             wall_s: used.elapsed_ns as f64 / 1e9,
             words: words(),
+            printed: [&outcome.stdout, &outcome.stderr].map(|text| end_of(text)),
             processes: Vec::new(),
         })
     }
+}
+
+/// Variables of a remedy, and those of the interposer, which comes before other libraries.
+fn environment(of_remedy: Variables, of_interposer: Variables) -> Variables {
+    let mut all = of_remedy;
+    for (name, value) in of_interposer {
+        match all.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, present)) if name == "LD_PRELOAD" => {
+                let theirs = std::mem::replace(present, value);
+                present.push(":");
+                present.push(theirs);
+            }
+            _ => all.push((name, value)),
+        }
+    }
+    all
+}
+
+type Variables = Vec<(OsString, OsString)>;
+
+/// The last lines of a text: results stand at the end.
+fn end_of(text: &str) -> String {
+    const BYTES: usize = 32 * 1024;
+    let from = text.floor_char_boundary(text.len().saturating_sub(BYTES));
+    let from = text[from..].find('\n').filter(|_| from > 0).map_or(0, |at| from + at + 1);
+    text.get(from..).unwrap_or_default().to_owned()
 }
 
 /// A process that the system does not let us watch.
@@ -312,4 +360,34 @@ pub fn last_words(stdout: &str, stderr: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     last.iter().map(|line| format!("\n  {}", crate::text::clean(line))).collect()
+}
+
+impl Figure {
+    /// The run with its figure, where that is not what the user named. What it printed is not needed any more.
+    ///
+    /// # Errors
+    /// It did not print the number.
+    pub fn of(&self, mut sample: Sample) -> Result<Sample, Failure> {
+        let printed = std::mem::take(&mut sample.printed);
+        match self {
+            Figure::Elapsed => {}
+            Figure::Acquisitions => {
+                sample.metric = sample.acquisitions().map(|taken| taken as f64 / sample.elapsed_s.max(1e-9));
+            }
+            Figure::Printed(_) if sample.metric.is_some() => {}
+            Figure::Printed(metric) => {
+                sample.metric = metric.find(&printed[0], &printed[1]);
+                if sample.metric.is_none() {
+                    let expression = metric.expression().to_owned();
+                    return Err(Failure::Metric { expression, words: sample.words });
+                }
+            }
+        }
+        Ok(sample)
+    }
+
+    /// What a run did: one piece of work, or as many as its own number says where more is better.
+    pub fn work(&self, sample: &Sample) -> f64 {
+        sample.metric.filter(|_| self.is_work()).unwrap_or(1.0)
+    }
 }

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::coverage::Coverage;
-use super::figure::Metric;
+use super::figure::{Figure, Metric};
 use super::flip::Flips;
-use super::plan::{Arm, Search, Standing, Verdict};
+use super::found::{self, Seen, Time};
+use super::plan::{ALPHA, Arm, Search, Standing, Verdict};
 use super::ratio::Ratio;
 use super::remedy::{Change, Remedy};
 use super::run::{Expected, Failure, Runner, Sample};
@@ -28,6 +29,8 @@ pub struct Rules {
     pub same_output: bool,
     /// Whether lock policies may be compared within a run.
     pub in_process: bool,
+    /// Whether remedies that nobody named may be left out where the budget has no time for them.
+    pub may_leave_out: bool,
 }
 
 /// Follows a trial.
@@ -78,6 +81,8 @@ pub struct Tried {
     pub confirmed: bool,
     /// Its CPU time by that of the program as it is, for the same work.
     pub cpu: Option<f64>,
+    /// The same with its interval, where blocks are enough for one.
+    pub cpu_interval: Option<Ratio>,
     /// Its switches by those of the program as it is, for the same work.
     pub switches: Option<f64>,
     /// Its runs.
@@ -91,6 +96,10 @@ pub struct Trial {
     pub verdict: Verdict,
     /// Every remedy, in the order in which they were given.
     pub tried: Vec<Tried>,
+    /// What was compared.
+    pub figure: Figure,
+    /// Seconds for which the program runs whatever is done, where that was noticed.
+    pub fixed_s: Option<f64>,
     /// The first run of the program as it is.
     pub first: Sample,
     /// The program as it is: the medians of its runs.
@@ -107,6 +116,16 @@ pub struct Trial {
     pub flips: Option<Flips>,
     /// Seconds that it took.
     pub spent_s: f64,
+}
+
+impl Trial {
+    /// The remedy to keep.
+    pub fn winner(&self) -> Option<usize> {
+        match self.verdict {
+            Verdict::Helps(at) | Verdict::Saves(at) => Some(at),
+            _ => None,
+        }
+    }
 }
 
 /// Medians of the program as it is.
@@ -134,6 +153,11 @@ pub enum Problem {
         /// The least budget.
         needed_s: f64,
     },
+    /// It runs for a fixed time, and nothing says what it does in it.
+    NoFigure {
+        /// One run takes this long.
+        run_s: f64,
+    },
     /// There is nothing to try.
     NoRemedy,
 }
@@ -156,7 +180,8 @@ pub fn run(
 /// A trial at work.
 struct Session<'a> {
     runner: &'a mut dyn Runner,
-    metric: Option<&'a Metric>,
+    figure: Figure,
+    fixed_s: Option<f64>,
     rules: &'a Rules,
     stop: &'a AtomicBool,
     watch: &'a mut dyn Watch,
@@ -167,6 +192,8 @@ struct Session<'a> {
     first: Sample,
     expected: Expected,
     coverage: Option<Coverage>,
+    /// Runs that no comparison uses, under different conditions.
+    seen: Vec<Seen>,
     flips: Option<Flips>,
     runs: Vec<Run>,
 }
@@ -195,7 +222,8 @@ impl<'a> Session<'a> {
         let count = remedies.len();
         Ok(Session {
             runner,
-            metric,
+            figure: metric.map_or(Figure::Elapsed, |metric| Figure::Printed(metric.clone())),
+            fixed_s: None,
             rules,
             stop,
             watch,
@@ -203,6 +231,7 @@ impl<'a> Session<'a> {
             remedies,
             failures: vec![None; count],
             flipped: vec![None; count],
+            seen: vec![seen(&first, None)],
             first,
             expected,
             coverage: None,
@@ -216,6 +245,7 @@ impl<'a> Session<'a> {
         self.learn_coverage();
         self.check_budget()?;
         self.compare_in_process();
+        self.find_figure()?;
         self.pair_runs()
     }
 
@@ -242,6 +272,7 @@ impl<'a> Session<'a> {
         match self.runner.run(Some(&glibc), Some(&self.expected), self.expected.limit) {
             Ok(sample) => {
                 let coverage = Coverage::of(&sample);
+                self.seen.push(seen(&sample, None));
                 if let Some(why) = coverage.refusal() {
                     self.fail_locks(&Failure::Unavailable(why));
                 }
@@ -268,17 +299,25 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn check_budget(&self) -> Result<(), Problem> {
-        let live = self.failures.iter().filter(|failure| failure.is_none()).count();
+    fn check_budget(&mut self) -> Result<(), Problem> {
         let run_s = self.first.wall_s;
-        let flippable = self.can_flip();
-        let locks = self.live_locks().len();
-        let paired = if flippable { live - locks + locks.min(2) } else { live };
-        let needed_s = self.began.elapsed().as_secs_f64() + Search::least_s(paired, run_s);
-        if paired > 0 && needed_s > self.rules.budget.as_secs_f64() {
-            return Err(Problem::Budget { run_s, needed_s });
+        let budget_s = self.rules.budget.as_secs_f64();
+        loop {
+            let live: Vec<usize> = (0..self.failures.len()).filter(|at| self.failures[*at].is_none()).collect();
+            let locks = self.live_locks().len();
+            let paired = if self.can_flip() { live.len() - locks + locks.min(2) } else { live.len() };
+            let needed_s = self.began.elapsed().as_secs_f64() + Search::least_s(paired, run_s);
+            if paired == 0 || needed_s <= budget_s {
+                return Ok(());
+            }
+            match live.last() {
+                Some(last) if self.rules.may_leave_out && paired > 3 => {
+                    let why = format!("the budget has no time for it; give --budget {:.0}s", (needed_s * 1.2).ceil());
+                    self.failures[*last] = Some(Failure::Unavailable(why));
+                }
+                _ => return Err(Problem::Budget { run_s, needed_s }),
+            }
         }
-        Ok(())
     }
 
     fn live_locks(&self) -> Vec<usize> {
@@ -309,6 +348,63 @@ impl<'a> Session<'a> {
         self.flips = Some(flips);
     }
 
+    /// A program that runs for a fixed time is judged by what it does in it, never by its time.
+    fn find_figure(&mut self) -> Result<(), Problem> {
+        if self.figure.metric().is_some() {
+            return Ok(());
+        }
+        if self.seen.len() < 2 {
+            self.look_at(None);
+        }
+        let times_agree = |seen: &[Seen]| found::agree(&seen.iter().map(|run| run.elapsed_s).collect::<Vec<_>>());
+        if !times_agree(&self.seen) {
+            return Ok(());
+        }
+        // Counted from now on, so that what moves can be held against the work done.
+        if !self.live_locks().is_empty() {
+            self.runner.count_acquisitions();
+        }
+        for remedy in self.most_different() {
+            self.look_at(Some(remedy));
+            if !times_agree(&self.seen) {
+                break;
+            }
+        }
+        self.figure = match found::judge(&self.seen) {
+            Time::Works => return Ok(()),
+            Time::FixedPrints(metric) => Figure::Printed(metric),
+            Time::FixedTakesLocks => Figure::Acquisitions,
+            Time::FixedSilent => return Err(Problem::NoFigure { run_s: self.first.elapsed_s }),
+        };
+        self.fixed_s = Some(self.first.elapsed_s);
+        Ok(())
+    }
+
+    /// Two remedies that leave a program the least like it is: one CPU, and what did best or else is tried last.
+    fn most_different(&self) -> Vec<usize> {
+        let live = || (0..self.remedies.len()).filter(|at| self.failures[*at].is_none());
+        let one_cpu = live().find(|at| matches!(&self.remedies[*at].change, Change::Cpus(cpus) if cpus.len() == 1));
+        let flipped = |at: &usize| self.flipped[*at].map_or(0.0, |ratio| ratio.ratio);
+        let locks = self.live_locks();
+        let lock = locks.iter().copied().max_by(|a, b| flipped(a).total_cmp(&flipped(b)));
+        let mut both: Vec<usize> = lock.into_iter().chain(one_cpu).collect();
+        both.extend(live().rev().filter(|at| !both.contains(at)).take(2 - both.len()).collect::<Vec<_>>());
+        both
+    }
+
+    /// A run that no comparison uses.
+    fn look_at(&mut self, remedy: Option<usize>) {
+        if self.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        self.watch.now("whether it runs for a fixed time", self.share());
+        let remedy = remedy.map(|at| &self.remedies[at]);
+        // A remedy that fails does so again when it is compared, and is told then.
+        if let Ok(sample) = self.runner.run(remedy, Some(&self.expected), self.expected.limit) {
+            self.seen.push(seen(&sample, remedy));
+        }
+    }
+
     /// Where remedies stand before the first paired run.
     fn standings(&self) -> Vec<Standing> {
         let mut standings: Vec<Standing> = self
@@ -319,7 +415,9 @@ impl<'a> Session<'a> {
         let mut ranked: Vec<(usize, Ratio)> =
             self.flipped.iter().enumerate().filter_map(|(at, ratio)| Some((at, (*ratio)?))).collect();
         ranked.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
-        for (at, _) in ranked.into_iter().skip(2) {
+        // One that is clearly the best within a process needs nobody beside it.
+        let is_clear = matches!(&ranked[..], [(_, best), (_, next), ..] if best.low > next.high && best.low > 1.1);
+        for (at, _) in ranked.into_iter().skip(if is_clear { 1 } else { 2 }) {
             standings[at] = Standing::Dropped;
         }
         standings
@@ -336,6 +434,7 @@ impl<'a> Session<'a> {
             };
             let began = Instant::now();
             let outcome = self.runner.run(remedy.as_ref(), Some(&self.expected), self.expected.limit);
+            let outcome = outcome.and_then(|sample| self.figure.of(sample));
             let wall_s = outcome.as_ref().map_or(began.elapsed().as_secs_f64(), |sample| sample.wall_s);
             let failure = outcome.as_ref().err().map(ToString::to_string);
             self.runs.push(Run {
@@ -347,7 +446,7 @@ impl<'a> Session<'a> {
                 failure,
             });
             match (outcome, step.arm) {
-                (Ok(sample), _) => search.tell(step, sample.merit(self.metric), wall_s),
+                (Ok(sample), _) => search.tell(step, sample.merit(&self.figure), wall_s),
                 (Err(Failure::Stopped), _) => search.stop(),
                 (Err(failure), Arm::Remedy(at)) => {
                     search.fail(at, wall_s);
@@ -378,7 +477,9 @@ impl<'a> Session<'a> {
 
     fn result(self, search: &Search) -> Trial {
         let spent_s = self.began.elapsed().as_secs_f64();
-        let of = Arms { runs: &self.runs, metric: self.metric };
+        let of = Arms { runs: &self.runs, figure: &self.figure };
+        // Any of them could be the one that saves most.
+        let alpha = 2.0 * ALPHA / self.remedies.len() as f64;
         let tried = self.remedies.iter().enumerate().map(|(at, remedy)| {
             let arm = Arm::Remedy(at);
             Tried {
@@ -388,16 +489,20 @@ impl<'a> Session<'a> {
                 ratio: search.ratio(at).filter(|_| self.failures[at].is_none()),
                 flipped: self.flipped[at],
                 confirmed: search.is_confirmed(at),
-                cpu: of.against_baseline(arm, |sample| sample.cpu_s()),
+                cpu_interval: Ratio::of(&of.logs_against_baseline(arm, Sample::cpu_s), alpha),
+                cpu: of.against_baseline(arm, Sample::cpu_s),
                 switches: of.against_baseline(arm, Sample::switches),
                 runs: of.samples(arm).count(),
             }
         });
+        let tried: Vec<Tried> = tried.collect();
         Trial {
-            verdict: search.verdict(),
-            tried: tried.collect(),
+            verdict: with_savings(search.verdict(), &tried),
+            tried,
             baseline: of.baseline(&self.first),
             first: self.first,
+            figure: self.figure.clone(),
+            fixed_s: self.fixed_s,
             noise: search.noise(),
             flipped_noise: self.flips.as_ref().and_then(Flips::noise),
             coverage: self.coverage,
@@ -408,10 +513,43 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Where nothing makes a program faster, saving CPU time at the same speed is a gain too. What turns within a process
+/// show to be faster is not called nothing.
+fn with_savings(verdict: Verdict, tried: &[Tried]) -> Verdict {
+    /// A remedy may be slower by so much, and must save so much for sure.
+    const NO_SLOWER: f64 = 0.93;
+    const SAVES: f64 = 0.85;
+    /// A gain in turns that is more than how turns influence each other.
+    const FASTER_IN_TURNS: f64 = 1.1;
+    let saves = |one: &Tried| {
+        let cpu = one.cpu_interval.filter(|cpu| cpu.high <= SAVES)?;
+        one.ratio.filter(|speed| speed.low >= NO_SLOWER && one.failure.is_none()).map(|_| cpu.ratio)
+    };
+    let savings = tried.iter().enumerate().filter_map(|(at, one)| Some((at, saves(one)?)));
+    let most = savings.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| Verdict::Saves(at));
+    let in_turns = |one: &Tried| one.failure.is_none() && one.flipped.is_some_and(|ratio| ratio.low > FASTER_IN_TURNS);
+    match verdict {
+        Verdict::Nothing | Verdict::Noisy if most.is_some() => most.unwrap_or(verdict),
+        Verdict::Nothing if tried.iter().any(in_turns) => Verdict::Noisy,
+        _ => verdict,
+    }
+}
+
+/// What of a run tells whether its time is fixed.
+fn seen(sample: &Sample, remedy: Option<&Remedy>) -> Seen {
+    Seen {
+        elapsed_s: sample.elapsed_s,
+        cpu_s: sample.cpu_s(),
+        acquisitions: sample.acquisitions(),
+        on_one_cpu: remedy.is_some_and(|remedy| matches!(&remedy.change, Change::Cpus(cpus) if cpus.len() == 1)),
+        printed: sample.printed.clone(),
+    }
+}
+
 /// Sums over runs.
 struct Arms<'a> {
     runs: &'a [Run],
-    metric: Option<&'a Metric>,
+    figure: &'a Figure,
 }
 
 impl Arms<'_> {
@@ -423,19 +561,15 @@ impl Arms<'_> {
         self.samples(Arm::Baseline).chain(self.samples(Arm::Control))
     }
 
-    /// What a run did: one piece of work, or as many as its own number says where more is better.
-    fn work(&self, sample: &Sample) -> f64 {
-        match (self.metric, sample.metric) {
-            (Some(metric), Some(value)) if metric.higher => value,
-            _ => 1.0,
-        }
-    }
-
     /// A quantity for the same work, by that of the program as it is: the median over blocks.
     fn against_baseline(&self, arm: Arm, quantity: impl Fn(&Sample) -> f64) -> Option<f64> {
-        let per_work = |run: &Run| run.sample.as_ref().map(|sample| quantity(sample) / self.work(sample));
-        let ratios: Vec<f64> = self
-            .runs
+        crate::stats::median(&self.logs_against_baseline(arm, quantity)).map(f64::exp)
+    }
+
+    /// The logarithms of these ratios, block by block.
+    fn logs_against_baseline(&self, arm: Arm, quantity: impl Fn(&Sample) -> f64) -> Vec<f64> {
+        let per_work = |run: &Run| run.sample.as_ref().map(|sample| quantity(sample) / self.figure.work(sample));
+        self.runs
             .iter()
             .filter(|run| run.arm == arm)
             .filter_map(|run| {
@@ -446,10 +580,9 @@ impl Arms<'_> {
                 let under: Vec<f64> = as_it_is.filter_map(per_work).collect();
                 let under = under.iter().sum::<f64>() / under.len() as f64;
                 let ratio = per_work(run)? / under;
-                ratio.is_finite().then_some(ratio)
+                (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
             })
-            .collect();
-        crate::stats::median(&ratios)
+            .collect()
     }
 
     fn baseline(&self, first: &Sample) -> Baseline {

@@ -7,7 +7,7 @@ use super::super::document::{Column, Table};
 use super::super::{number, trial as words};
 use super::{environment as environment_table, whole};
 use crate::trial::keep::keep;
-use crate::trial::plan::{Standing, Verdict};
+use crate::trial::plan::Standing;
 use crate::trial::ratio::Ratio;
 use crate::trial::run::Subject;
 use crate::trial::search::{Rules, Trial, Tried};
@@ -23,19 +23,16 @@ const ROOM: f64 = 42.0;
 pub fn trial(subject: &Subject, rules: &Rules, trial: &Trial, environment: &[(String, String)]) -> String {
     let program = subject.tried().line();
     let ranked = ranked(trial);
-    let kept = match trial.verdict {
-        Verdict::Helps(at) => Some(keep(&trial.tried[at].remedy, &subject.tried())),
-        _ => None,
-    };
+    let kept = trial.winner().map(|at| keep(&trial.tried[at].remedy, &subject.tried()));
     let content = html! {
         section {
             (picture(trial, &ranked))
             h2 { "Every remedy" }
-            (table(subject, trial, &ranked))
+            (table(trial, &ranked))
         }
         section {
             h2 { "How it was found" }
-            @for paragraph in words::paragraphs(subject, rules, trial) { p { (paragraph) } }
+            @for paragraph in words::paragraphs(rules, trial) { p { (paragraph) } }
             @if let Some(keep) = kept {
                 p { "This keeps it:" }
                 pre { code class="command" { (keep.line) } }
@@ -70,7 +67,7 @@ fn ranked(trial: &Trial) -> Vec<&Tried> {
 }
 
 fn wins(trial: &Trial, tried: &Tried) -> bool {
-    matches!(trial.verdict, Verdict::Helps(at) if std::ptr::eq(&trial.tried[at], tried))
+    trial.winner().is_some_and(|at| std::ptr::eq(&trial.tried[at], tried))
 }
 
 /// A row per remedy: its ratio with its interval, on a logarithmic axis around one.
@@ -143,7 +140,7 @@ fn shortened(name: &str) -> String {
     }
 }
 
-fn table(subject: &Subject, trial: &Trial, ranked: &[&Tried]) -> Table {
+fn table(trial: &Trial, ranked: &[&Tried]) -> Table {
     let mut table = Table::new([
         Column::left("remedy"),
         Column::right("speed"),
@@ -154,10 +151,7 @@ fn table(subject: &Subject, trial: &Trial, ranked: &[&Tried]) -> Table {
         Column::left("what became of it"),
     ])
     .named("Every remedy");
-    let base = match subject.metric {
-        Some(_) => number::plain(trial.baseline.figure),
-        None => number::time_ns(trial.baseline.figure * 1e9),
-    };
+    let base = words::as_it_is(trial);
     let share = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{}x", number::ratio(value)));
     for tried in ranked {
         let known = ratio(tried).filter(|_| tried.failure.is_none());

@@ -137,6 +137,23 @@ impl<'a> Comparison<'a> {
     }
 }
 
+impl Comparison<'_> {
+    /// The worst of what is new or grew by at least this share of working time, in a sentence.
+    pub fn failure(&self, at_least: f64) -> Option<String> {
+        let growth = |row: &Row| row.after.unwrap_or(0.0) - row.before.unwrap_or(0.0);
+        let fails = |row: &&Row| matches!(row.change, Change::New | Change::Worse) && growth(row) >= at_least;
+        let worst = self.findings.iter().filter(fails).max_by(|a, b| growth(a).total_cmp(&growth(b)))?;
+        let was = worst.before.map_or_else(String::new, |before| format!(", {} before", number::percent(before)));
+        Some(format!(
+            "{} {} {}: {} of working time{was}",
+            worst.change,
+            worst.kind.name(),
+            worst.subject,
+            number::percent(worst.after.unwrap_or(0.0))
+        ))
+    }
+}
+
 /// What makes the two recordings less comparable, each as a sentence without its full stop.
 pub fn differences(before: &Facts, after: &Facts) -> Vec<String> {
     let mut notes = Vec::new();

@@ -20,6 +20,8 @@ enum Shape {
     Disturbed,
     /// Half of the runs take 1.5 times as long.
     TwoSpeeds,
+    /// A program as it is runs three times as fast in half of its runs; a remedy always does.
+    Bistable,
     /// Later runs are slower: the machine changes.
     Drift,
 }
@@ -41,6 +43,14 @@ impl Made {
             Shape::Disturbed => 1.0,
             Shape::TwoSpeeds if self.random.bool() => 1.5,
             Shape::TwoSpeeds => 1.0,
+            Shape::Bistable if step.arm == Arm::Baseline || step.arm == Arm::Control => {
+                if self.random.bool() {
+                    3.0
+                } else {
+                    1.0
+                }
+            }
+            Shape::Bistable => 1.0,
             Shape::Drift => 1.0 + 0.05 * step.block as f64,
         };
         disturbance * (self.noise * self.normal()).exp() / gain
@@ -102,6 +112,24 @@ fn a_gain_is_found_among_disturbed_runs_too() {
         (0..100).map(|seed| search(&[1.0, 1.4, 0.7], 0.05, Shape::Disturbed, 200.0, seed).0).collect();
     let found = count(Verdict::Helps(1), &verdicts);
     assert!(found >= 80, "{found} of 100");
+}
+
+#[test]
+fn a_steady_remedy_of_a_program_with_two_speeds_is_found_in_28_short_runs() {
+    // On average it makes the program the square root of three times as fast.
+    let found =
+        (0..200).filter(|seed| search(&[1.0], 0.05, Shape::Bistable, 50.0, *seed).0 == Verdict::Helps(0)).count();
+    assert!(found >= 180, "{found} of 200");
+}
+
+#[test]
+fn looks_are_those_that_the_budget_can_reach() {
+    for blocks in [0, 5, 8, 9, 20, 21, 50, 1000] {
+        let looks = looks(blocks);
+        assert!((looks.iter().map(|look| look.share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert_eq!(looks.last().map(|look| look.after), Some(blocks.clamp(5, 50)));
+        assert!(looks.is_sorted_by(|a, b| a.after < b.after));
+    }
 }
 
 #[test]

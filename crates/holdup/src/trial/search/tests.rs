@@ -27,6 +27,7 @@ fn sample(elapsed_s: f64) -> Sample {
         stdout_hash: 1,
         wall_s: elapsed_s,
         words: String::new(),
+        printed: Default::default(),
         processes: Vec::new(),
     }
 }
@@ -44,6 +45,7 @@ impl Runner for Made {
             let served = crate::interposer::Process {
                 state: holdup_control::STATE_SERVES,
                 acquisitions: self.acquisitions,
+                contended: self.acquisitions,
                 ..Default::default()
             };
             sample.processes.push(served);
@@ -58,6 +60,8 @@ impl Runner for Made {
     fn futex_waits(&mut self, _: Duration) -> Option<u64> {
         Some(1000)
     }
+
+    fn count_acquisitions(&mut self) {}
 
     fn flip(&mut self, policies: &[Policy], _: &Expected, _: Duration, _: u64) -> Option<Flips> {
         let logs = (0..=policies.len()).map(|at| vec![0.1 * at as f64; 6]).collect();
@@ -77,11 +81,66 @@ fn remedies(names: &[&str]) -> Vec<Remedy> {
 }
 
 fn rules() -> Rules {
-    Rules { budget: Duration::from_secs(200), seed: 5, code: 0, same_output: false, in_process: true }
+    Rules {
+        budget: Duration::from_secs(200),
+        seed: 5,
+        code: 0,
+        same_output: false,
+        in_process: true,
+        may_leave_out: false,
+    }
 }
 
 fn try_out(made: &mut Made, names: &[&str]) -> Result<Trial, Problem> {
     run(made, remedies(names), None, &rules(), &AtomicBool::new(false), &mut Nobody)
+}
+
+#[test]
+fn cpu_time_saved_at_the_same_speed_is_a_gain() {
+    let trial = try_out(&mut Made::default(), &["A", "B", "C"]).unwrap();
+    assert_eq!(trial.verdict, Verdict::Nothing);
+    let mut tried = trial.tried;
+    assert_eq!(with_savings(Verdict::Nothing, &tried), Verdict::Nothing);
+    tried[1].cpu_interval = Some(Ratio { ratio: 0.4, low: 0.3, high: 0.5, n: 3 });
+    assert_eq!(with_savings(Verdict::Nothing, &tried), Verdict::Saves(1));
+    assert_eq!(with_savings(Verdict::Helps(0), &tried), Verdict::Helps(0));
+    tried[1].ratio = Some(Ratio { ratio: 0.8, low: 0.7, high: 0.9, n: 3 });
+    assert_eq!(with_savings(Verdict::Nothing, &tried), Verdict::Nothing, "slower is no gain");
+    tried[2].flipped = Some(Ratio { ratio: 2.0, low: 1.9, high: 2.1, n: 20 });
+    assert_eq!(with_savings(Verdict::Nothing, &tried), Verdict::Noisy, "turns say otherwise");
+}
+
+#[test]
+fn a_program_that_runs_for_a_fixed_time_is_judged_by_its_locks() {
+    struct Fixed(u64);
+    impl Runner for Fixed {
+        fn run(&mut self, remedy: Option<&Remedy>, _: Option<&Expected>, _: Duration) -> Result<Sample, Failure> {
+            self.0 += 1;
+            let gain = remedy.map_or(1, |remedy| if remedy.name == "throttle:1" { 3 } else { 1 });
+            let served = crate::interposer::Process {
+                state: holdup_control::STATE_SERVES,
+                acquisitions: (100_000 + 500 * (self.0 % 3)) * gain,
+                contended: 1000,
+                ..Default::default()
+            };
+            Ok(Sample { processes: vec![served], ..sample(1.0) })
+        }
+        fn cannot_lock(&self) -> Option<String> {
+            None
+        }
+        fn futex_waits(&mut self, _: Duration) -> Option<u64> {
+            None
+        }
+        fn count_acquisitions(&mut self) {}
+        fn flip(&mut self, _: &[Policy], _: &Expected, _: Duration, _: u64) -> Option<Flips> {
+            None
+        }
+    }
+    let stop = AtomicBool::new(false);
+    let trial = run(&mut Fixed(0), remedies(&["ttas", "throttle:1"]), None, &rules(), &stop, &mut Nobody).unwrap();
+    assert_eq!((trial.verdict, trial.fixed_s), (Verdict::Helps(1), Some(1.0)));
+    assert!(matches!(trial.figure, Figure::Acquisitions));
+    assert!((trial.tried[1].ratio.unwrap().ratio - 3.0).abs() < 0.1);
 }
 
 fn crash() -> Failure {
@@ -116,7 +175,7 @@ fn locks_that_cannot_be_served_are_not_tried_but_other_remedies_are() {
 #[test]
 fn what_fails_with_glibcs_own_policy_fails_with_every_one() {
     let gains = vec![("glibc", Err(crash()))];
-    let trial = try_out(&mut Made { gains, acquisitions: 5, ..Made::default() }, &["adaptive", "A"]).unwrap();
+    let trial = try_out(&mut Made { gains, acquisitions: 500, ..Made::default() }, &["adaptive", "A"]).unwrap();
     assert_eq!(trial.tried[0].failure, Some(crash()));
     assert_eq!(trial.tried[1].failure, None);
 }
