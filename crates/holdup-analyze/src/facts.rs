@@ -675,10 +675,10 @@ pub struct Site {
 }
 
 impl Site {
-    /// The innermost frame of the program itself: the function that called `lock`. The innermost of all if there is
-    /// none.
+    /// The innermost frame of the program itself: the function that called `lock`. If that is generated code without a
+    /// name, or there is none, the function of the runtime that was called; else the innermost frame.
     pub fn caller(&self) -> Option<&Frame> {
-        self.call_path.iter().find(|frame| frame.role == crate::Role::Program).or(self.call_path.first())
+        crate::names::caller(&self.call_path)
     }
 }
 

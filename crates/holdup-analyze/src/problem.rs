@@ -53,6 +53,15 @@ pub enum Problem {
         /// How many different stacks lead through it.
         hits: u64,
     },
+    /// Code that a runtime made as it ran has no names, for the runtime wrote no map of it.
+    NoCodeMap {
+        /// The command with the switch that makes it write one.
+        switch: &'static str,
+        /// How many different stacks lead through nameless code.
+        hits: u64,
+        /// Why the map that is there is not believed.
+        refused: Option<String>,
+    },
     /// Other programs had the CPUs while threads of the target could run.
     Displaced {
         /// Time of all threads that this took.

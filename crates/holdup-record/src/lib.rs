@@ -49,6 +49,15 @@ pub fn record_with(
     sys::record(options, stop, more)
 }
 
+/// The map of functions that the runtime of a process wrote (`/tmp/perf-PID.map`, as the process sees it), of a process
+/// that was recorded since that second of 1970.
+///
+/// # Errors
+/// There is a file that is not to be believed (a link, another user's, too large): why.
+pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<Vec<u8>>, String> {
+    sys::code_map(pid, began_unix_s)
+}
+
 /// Looks at this machine, user and process, and tries each ability; `None` where holdup cannot record at all.
 ///
 /// On the first time on a kernel, this leaves a process behind for some seconds that closes what was tried.

@@ -16,6 +16,8 @@
 //! The place is the function of the program in which the busiest thread has most CPU samples. The severity is the share
 //! of the recording by which even work would shorten it.
 //!
+//! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim.
+//!
 //! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed:
 //! there it is not the busiest thread that wakes the others.
 
@@ -86,11 +88,18 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn groups(facts: &Facts) -> Vec<Group<'_>> {
     let mut groups: BTreeMap<(u32, String), Vec<&ThreadFacts>> = BTreeMap::new();
-    for thread in facts.threads.iter().filter(|thread| thread.tid.0 != thread.pid.0) {
+    let others = facts.threads.iter().filter(|thread| thread.tid.0 != thread.pid.0 && !is_of_scheduler(thread));
+    for thread in others {
         let name = thread.name.chars().filter(|c| !c.is_ascii_digit()).collect();
         groups.entry((thread.pid.0, name)).or_default().push(thread);
     }
     groups.into_values().filter(|threads| threads.len() >= LEAST_THREADS).map(Group::new).collect()
+}
+
+/// Whether a thread runs goroutines, which Go's scheduler hands to whichever thread it likes.
+fn is_of_scheduler(thread: &ThreadFacts) -> bool {
+    let starts = |site: &crate::Site| site.call_path.last().and_then(|frame| frame.function.clone());
+    thread.hot_sites.iter().filter_map(starts).any(|function| function.starts_with("runtime.goexit"))
 }
 
 fn is_uneven(facts: &Facts, group: &Group) -> bool {

@@ -52,7 +52,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place })
         })
     });
-    let polling: Vec<Poller> = sleepers.chain(waiters).filter(polls).collect();
+    let own = |poller: &Poller| polls(poller) && !is_monitor(facts, poller);
+    let polling: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
     let (thread, tid) = (worst.thread, worst.thread.tid);
     let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
@@ -71,6 +72,14 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
     }]
+}
+
+/// Whether it is the thread by which Go watches over its own scheduler.
+fn is_monitor(facts: &Facts, poller: &Poller) -> bool {
+    let tid = poller.thread.tid;
+    let slept = weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == tid);
+    slept
+        .is_some_and(|(_, site)| site.call_path.iter().any(|frame| frame.function.as_deref() == Some("runtime.sysmon")))
 }
 
 fn polls(poller: &Poller) -> bool {

@@ -40,7 +40,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     let waited_ns = limiter.work_ns + limiter.blocked_ns;
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &limiter.waiters)).min(1.0);
     let idle = stages::idle_share(thread);
-    let fed = stages::is_fed(facts, limiter.tid) && stages::has_backlog(thread);
+    let fed = stages::is_fed(facts, limiter) && stages::has_backlog(thread);
     let by_clock = limiter.blocked_ns > limiter.work_ns && !fed;
     let is_slow = weigh::share(thread.life_ns(), facts.span_ns()) >= 0.5
         && idle <= MOST_IDLE

@@ -10,6 +10,10 @@
 //! Or several threads wait for a semaphore that they release themselves, for [`LEAST_WAITED`] of their lives, and those
 //! who have it mostly sleep or wait: few places, as of a pool of connections.
 //!
+//! Or all threads of the pool that Node's library hands blocking work to (libuv's) are busy for three quarters of their
+//! lives, while the event loop waits for [`LEAST_WAITED`] of the time: what is asked of them queues, unless they run
+//! on every CPU that there is. `UV_THREADPOOL_SIZE` is their number, 4 if it is not set.
+//!
 //! The place is where the workers are while the callers wait.
 //!
 //! How it can be wrong: a limit on how many calls go on at once may be what the other side asks for.
@@ -21,7 +25,7 @@ use holdup_trace::Tid;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, LockFacts, Primitive};
+use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
@@ -38,6 +42,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         facts.locks.iter().enumerate().filter_map(|(index, lock)| few_places(facts, index, lock)).collect();
     if !places.is_empty() {
         return places;
+    }
+    if let Some(pool) = pool_of_uv(facts) {
+        return vec![pool];
     }
     let limiters = stages::limiters(facts);
     let workers: Vec<&Limiter> = limiters.iter().filter(|one| is_worker(facts, one)).collect();
@@ -104,8 +111,57 @@ fn few_places(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> 
     })
 }
 
+/// libuv's pool, whose queue no futex shows while it is full: no worker ever waits then.
+fn pool_of_uv(facts: &Facts) -> Option<Finding> {
+    let workers: Vec<&ThreadFacts> = facts.threads.iter().filter(|thread| is_of_uv(facts, thread)).collect();
+    let first = workers.first()?;
+    let main = facts.threads.iter().find(|thread| thread.tid.0 == thread.pid.0 && thread.pid == first.pid)?;
+    let waited_ns = main.off.get(&Reason::Poll).map_or(0, |time| time.ns);
+    let waited_share = weigh::share(waited_ns, main.life_ns());
+    let of_workers = |state: &[AccountState]| {
+        let ns: u64 = workers.iter().flat_map(|one| state.iter().map(|state| one.account.of(*state))).sum();
+        weigh::share(ns, workers.iter().map(|one| one.life_ns()).sum())
+    };
+    let blocked = of_workers(&[AccountState::Sleep, AccountState::Io, AccountState::Memory]);
+    let cpus = u64::from(facts.header.machine.cpus).max(1);
+    let taken = weigh::share(workers.len() as u64, cpus).min(1.0) * (1.0 - blocked);
+    let small = workers.iter().all(|one| stages::idle_share(one) <= MOST_IDLE && one.life_ns() * 2 >= facts.span_ns())
+        && waited_share >= LEAST_WAITED
+        && waited_ns >= LEAST_NS
+        && taken <= 0.75;
+    let busiest = || weigh::hottest(workers.iter().copied());
+    small.then(|| Finding {
+        severity: waited_share * (1.0 - taken),
+        subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
+        place: busiest(),
+        evidence: vec![
+            part("waited_share", waited_share),
+            count("workers", workers.len() as u64),
+            count("callers", 1),
+            part("blocked_share", blocked),
+            ns("waited_ns", waited_ns),
+        ],
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+    })
+}
+
+/// Whether a thread is one of libuv's pool: by where it waits for work, or where it works.
+fn is_of_uv(facts: &Facts, thread: &ThreadFacts) -> bool {
+    let works = |function: &str| {
+        function.starts_with("node::ThreadPoolWork::") || ["uv__fs_work", "uv__getaddrinfo_work"].contains(&function)
+    };
+    let any = |site: &Site, is: &dyn Fn(&str) -> bool| {
+        site.call_path.iter().filter_map(|frame| frame.function.as_deref()).any(is)
+    };
+    let idles = |site: &Site| any(site, &|name| name == "uv_cond_wait") && any(site, &|name| name == "worker");
+    let waits = facts.locks.iter().any(|lock| {
+        lock.waiters.iter().any(|(tid, _)| *tid == thread.tid) && lock.wait_sites.first().is_some_and(idles)
+    });
+    waits || thread.hot_sites.iter().any(|site| any(site, &works))
+}
+
 fn is_worker(facts: &Facts, one: &Limiter) -> bool {
     facts.thread(one.tid).is_some_and(|thread| {
-        stages::idle_share(thread) <= MOST_IDLE && stages::is_fed(facts, one.tid) && stages::has_backlog(thread)
+        stages::idle_share(thread) <= MOST_IDLE && stages::is_fed(facts, one) && stages::has_backlog(thread)
     })
 }

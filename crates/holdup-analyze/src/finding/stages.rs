@@ -64,22 +64,32 @@ fn is_together(lock: &LockFacts) -> bool {
     matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once) || herd
 }
 
-/// Whether a thread gets its work from others: for at least a thousandth of its life it waited for what other threads
-/// of the program did. That its threads have ended is no work, and what other programs took of the CPUs makes none.
-pub(super) fn is_fed(facts: &Facts, tid: Tid) -> bool {
+/// Whether a thread gets its work from those who wait for it: for at least a thousandth of its life it waited for what
+/// they did. What a runtime's own threads do for it is no work, that its threads have ended is none, and what other
+/// programs took of the CPUs makes none.
+pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
+    let tid = one.tid;
     let is_end = |row: &Blame| {
         row.lock.and_then(|lock| facts.locks.get(lock)).is_some_and(|lock| lock.primitive == Primitive::Join)
     };
     let feeds = |row: &&Blame| {
         row.waiter == tid
-            && row.thread.0 != 0
+            && one.waiters.contains(&row.thread)
             && row.thread != tid
             && row.leaf != Leaf::OtherPrograms
             && !weigh::is_for_lock(facts, row)
             && !is_end(row)
     };
     let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
-    waited_ns > 0 && waited_ns * 1_000 >= facts.thread(tid).map_or(0, ThreadFacts::life_ns)
+    let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
+    facts.thread(tid).is_some_and(|thread| is_of_pool(&thread.name) || waited(thread))
+}
+
+/// Whether a thread bears the name that Java gives the threads of its pools (`pool-2-thread-1`): one that always has
+/// work waiting never waits for any.
+fn is_of_pool(name: &str) -> bool {
+    let rest = name.strip_prefix("pool-").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.is_some_and(|rest| rest.starts_with("-thread-")) || name.starts_with("ForkJoinPool")
 }
 
 /// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever

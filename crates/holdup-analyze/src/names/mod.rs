@@ -4,6 +4,7 @@
 
 mod catalog;
 mod demangle;
+mod generated;
 mod golang;
 mod instruction;
 mod lines;
@@ -21,6 +22,7 @@ mod unwind;
 
 use std::sync::Arc;
 
+use holdup_trace::Pid;
 use holdup_trace::json::{Hex, shown};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,6 +42,11 @@ pub trait Modules {
 
     /// The separate debug file of a binary, found by its build id or debug link.
     fn debug_file(&self, path: &str, build_id: Option<&[u8]>, debug_link: Option<&[u8]>) -> Option<&[u8]>;
+
+    /// The map of functions that the process made as it ran (`/tmp/perf-PID.map`), if its runtime wrote one.
+    fn code_map(&self, _: Pid) -> Option<&[u8]> {
+        None
+    }
 
     /// The kernel's symbols as (address, name), ascending; empty where the rights do not allow to read them.
     fn kernel_symbols(&self) -> &[(u64, Box<str>)];
@@ -71,7 +78,8 @@ pub struct Frame {
     pub address: u64,
     /// The function, demangled; null if nothing names it.
     pub function: Option<Arc<str>>,
-    /// The file it is in: a path, `[kernel]`, `[vdso]`, or `[unknown]`.
+    /// The file it is in: a path, `[kernel]`, `[vdso]`, `[generated code]` of what the program made as it ran, or
+    /// `[unknown]`.
     pub module: Arc<str>,
     /// Offset in the file's own address numbering, as `addr2line` and `objdump` take it, in hexadecimal.
     #[serde(serialize_with = "shown::<_, Hex, _>")]
@@ -85,6 +93,39 @@ pub struct Frame {
     pub inlined: bool,
     /// Whose code it is.
     pub role: Role,
+}
+
+impl Frame {
+    /// Whether it is code that the program made as it ran, and nothing names it.
+    pub(crate) fn is_nameless_code(&self) -> bool {
+        self.function.is_none() && &*self.module == GENERATED
+    }
+}
+
+/// The module of code that the program made as it ran.
+pub const GENERATED: &str = "[generated code]";
+
+/// The frame that stands for a call path: see [`Site::caller`](crate::Site::caller).
+pub(crate) fn caller(call_path: &[Frame]) -> Option<&Frame> {
+    let own = call_path.iter().position(|frame| frame.role == Role::Program);
+    let named = own.map(|at| &call_path[at]).filter(|frame| !frame.is_nameless_code());
+    let library = &call_path[..own.unwrap_or(call_path.len())];
+    let entry = || {
+        // With generated code or an interpreter in between, the outermost way to wait is what was called.
+        let waits = |frame: &&Frame| frame.role == Role::Lock && frame.function.is_some();
+        library.iter().rev().find(waits).filter(|_| own.is_some() || library.iter().any(is_of_runtime))
+    };
+    named.or_else(entry).or(own.map(|at| &call_path[at])).or(call_path.first())
+}
+
+/// Whether a frame is of a runtime whose programs are no native code.
+fn is_of_runtime(frame: &Frame) -> bool {
+    roles::is_managed(&frame.module)
+}
+
+/// Whether a function's name says that it sleeps.
+pub(crate) fn is_sleep(function: &str) -> bool {
+    primitive::words(function).any(|word| word == "sleep")
 }
 
 /// Whose code a frame is.

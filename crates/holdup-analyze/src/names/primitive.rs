@@ -168,6 +168,11 @@ const RULES: &[(&str, Hint)] = &[
     ("runtime.futexsleep*", Weak(GoRuntime)),
     ("runtime.futexwakeup*", Weak(GoRuntime)),
     ("runtime.*", Weak(GoRuntime)),
+    // Java's monitors, and Ruby's mutexes.
+    ("ObjectMonitor::enter*", Firm(OtherLock)),
+    ("ObjectMonitor::ReenterI", Firm(OtherLock)),
+    ("rb_mutex_lock*", Firm(OtherLock)),
+    ("rb_mutex_synchronize", Firm(OtherLock)),
     // Libraries of C++.
     ("absl::CondVar*", Firm(Condvar)),
     ("absl::Mutex::Await*", Firm(Condvar)),
@@ -253,7 +258,7 @@ fn is_inside_openmp(frame: &Frame) -> bool {
 /// Whether a primitive can be built of another one, so that the outer is what the program waits for.
 fn refines(inner: Primitive, outer: Primitive) -> bool {
     match inner {
-        Condvar => matches!(outer, Barrier | Semaphore | Join | Once | Park | RwLock),
+        Condvar => matches!(outer, Barrier | Semaphore | Join | Once | Park | RwLock | OtherLock),
         Park => matches!(outer, Barrier | Semaphore | Join | Once | Condvar | RwLock),
         OtherLock => outer == Condvar,
         _ => false,
@@ -416,6 +421,7 @@ mod tests {
             ("runtime.futex < runtime.futexsleep < runtime.notesleep < runtime.stopm < runtime.schedule", Park),
             ("syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::CondVar::WaitCommon < f", Condvar),
             ("syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::Mutex::LockSlow < f", OtherLock),
+            ("pthread_cond_wait < rb_native_cond_wait < rb_mutex_synchronize < ?", OtherLock),
             ("syscall < my_lock < worker", OtherLock),
             ("syscall < TicketLock::acquireSlow < worker", OtherLock),
             ("syscall < eventcount_sleep < worker", Unknown),

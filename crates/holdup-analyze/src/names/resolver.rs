@@ -6,12 +6,13 @@ use holdup_trace::{FutexOp, StackId, Stacks};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::demangle::demangle;
+use super::generated::{self, CodeMap, Runtime};
 use super::instruction::{self, Suspect};
 use super::lines::Place;
 use super::spaces::{FileId, Names, Region, SpaceId};
 use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
-use super::{Frame, Modules, Role, primitive, roles};
+use super::{Frame, GENERATED, Modules, Role, primitive, roles};
 use crate::Problem;
 use crate::facts::{LockName, Primitive};
 
@@ -27,6 +28,18 @@ pub(crate) struct Resolver<'a> {
     /// Functions and lines by (file, address in it); the frames' own addresses are those of whoever asked first.
     frames: FxHashMap<(FileId, u64), Arc<[Frame]>>,
     strings: FxHashSet<Arc<str>>,
+    generated: FxHashMap<SpaceId, Generated<'a>>,
+}
+
+/// What is known of the code that a space's program made as it ran.
+struct Generated<'a> {
+    runtime: Runtime,
+    map: Option<CodeMap<'a>>,
+    /// Stacks that lead through it, and of these, those with a frame that nothing names.
+    hits: u64,
+    nameless: u64,
+    last_hit: usize,
+    last_nameless: usize,
 }
 
 /// A file of the recording, as far as it was looked at.
@@ -54,6 +67,7 @@ impl<'a> Resolver<'a> {
             call_paths: FxHashMap::default(),
             frames: FxHashMap::default(),
             strings: FxHashSet::default(),
+            generated: FxHashMap::default(),
         }
     }
 
@@ -142,6 +156,14 @@ impl<'a> Resolver<'a> {
                 problems.push(problem);
             }
         }
+        for runtime in [Runtime::Java, Runtime::Node, Runtime::Python, Runtime::DotNet] {
+            let of_runtime = || self.generated.values().filter(|known| known.runtime == runtime);
+            let hits: u64 = of_runtime().map(|known| known.nameless).sum();
+            let has_map = of_runtime().any(|known| known.map.is_some());
+            if let Some(switch) = runtime.switch().filter(|_| hits > 0 && !has_map) {
+                problems.push(Problem::NoCodeMap { switch, hits, refused: None });
+            }
+        }
         problems
     }
 
@@ -201,10 +223,13 @@ impl<'a> Resolver<'a> {
 
     /// Adds the frames of one address, those that were inlined there first.
     fn add_user_frames(&mut self, space: SpaceId, address: u64, frames: &mut Vec<Frame>) {
-        let Some(region) = self.names.region(space, address) else {
-            let module = intern(&mut self.strings, "[unknown]");
-            frames.push(bare_frame(address, module, address, Role::Program));
-            return;
+        let region = match self.names.region(space, address) {
+            Some(region) if !is_generated(&self.names.file(region.file).path) => region,
+            region => {
+                let start = region.map(|region| region.start);
+                frames.push(self.generated_frame(space, address, start));
+                return;
+            }
         };
         // Each stack counts once.
         let this = self.call_paths.len() + 1;
@@ -225,6 +250,42 @@ impl<'a> Resolver<'a> {
             }
         }
         frames.extend(named.iter().map(|frame| Frame { address, ..frame.clone() }));
+    }
+
+    /// The frame of an address in memory of no file: named by the map of the process, else by the region that it is
+    /// in.
+    fn generated_frame(&mut self, space: SpaceId, address: u64, region: Option<u64>) -> Frame {
+        let this = self.call_paths.len() + 1;
+        let known = self.generated(space);
+        let named = known.map.as_ref().and_then(|map| map.name(address));
+        let function = named.map(|name| generated::function(known.runtime, &name));
+        if region.is_none() && function.is_none() {
+            let module = intern(&mut self.strings, "[unknown]");
+            return bare_frame(address, module, address, Role::Program);
+        }
+        if std::mem::replace(&mut known.last_hit, this) != this {
+            known.hits += 1;
+        }
+        if function.is_none() && std::mem::replace(&mut known.last_nameless, this) != this {
+            known.nameless += 1;
+        }
+        let module = intern(&mut self.strings, GENERATED);
+        let Some(function) = function else {
+            return bare_frame(address, module, region.unwrap_or(address), Role::Program);
+        };
+        let name = intern(&mut self.strings, &function.name);
+        let bare = bare_frame(address, module, address, function.role);
+        Frame { function: Some(name), file: function.file, line: function.line, ..bare }
+    }
+
+    fn generated(&mut self, space: SpaceId) -> &mut Generated<'a> {
+        let (names, modules) = (&self.names, self.modules);
+        self.generated.entry(space).or_insert_with(|| {
+            let paths = names.regions(space).iter().map(|region| &*names.file(region.file).path);
+            let text = names.owner(space).and_then(|pid| modules.code_map(pid));
+            let (runtime, map) = (Runtime::of(paths), text.map(CodeMap::read));
+            Generated { runtime, map, hits: 0, nameless: 0, last_hit: 0, last_nameless: 0 }
+        })
     }
 
     /// Names a nameless function of another file after the function that its caller imports: the functions that wait in
@@ -290,6 +351,13 @@ impl<'a> Resolver<'a> {
             _ => None,
         }
     }
+}
+
+/// Whether a region's memory came from no file, or from one that stands for none, so that its code is made as the
+/// program runs.
+fn is_generated(path: &str) -> bool {
+    const STARTS: [&str; 6] = ["//anon", "/memfd:", "/dev/zero", "/SYSV", "[anon", "[heap]"];
+    path.is_empty() || STARTS.iter().any(|start| path.starts_with(start))
 }
 
 fn bare_frame(address: u64, module: Arc<str>, offset: u64, role: Role) -> Frame {

@@ -233,6 +233,35 @@ const LOCK: &[&str] = &[
     "QSemaphore*",
     "QReadWriteLock*",
     "QtLinuxFutex*",
+    // Ruby.
+    "rb_mutex_*",
+    "rb_native_cond_*",
+    "rb_native_mutex_*",
+    "rb_nativethread_cond_*",
+    // The park and monitor functions of Java's library, where a map names them.
+    "java.util.concurrent.locks.*",
+    "jdk.internal.misc.Unsafe.park",
+    "jdk.internal.misc.Unsafe.unpark",
+];
+
+/// Ways to wait in the Java virtual machine's own library, whose other names are too plain to be known by themselves.
+const LOCK_OF_JAVA: &[&str] = &[
+    "os::PlatformEvent::*",
+    "os::PlatformMonitor::*",
+    "os::PlatformMutex::*",
+    "ObjectMonitor::*",
+    "ObjectSynchronizer::*",
+    "Monitor::*",
+    "Mutex::*",
+    "MonitorLocker*",
+    "MutexLocker*",
+    "Parker::*",
+    "PosixSemaphore::*",
+    "Unsafe_Park",
+    "Unsafe_Unpark",
+    "JavaThread::sleep",
+    "JVM_Sleep",
+    "JVM_MonitorWait",
 ];
 
 /// Names that are only locks as they stand: without the underscores they would be anybody's.
@@ -407,14 +436,21 @@ fn by_name(function: Option<&str>, module: &str) -> Role {
         let name = plain(name);
         // Atomics are the program's own waiting, and mostly inlined: they are no lock.
         let atomic = name.starts_with("std::sync::atomic") || name.starts_with("core::sync::atomic");
-        if !atomic && any(LOCK, &name) {
+        if !atomic && (any(LOCK, &name) || (module.ends_with("/libjvm.so") && any(LOCK_OF_JAVA, &name))) {
             return Role::Lock;
         }
         if any(RUNTIME, &name) {
             return Role::Runtime;
         }
     }
-    if is_system_file(module) { Role::Runtime } else { Role::Program }
+    if is_system_file(module) || is_managed(module) { Role::Runtime } else { Role::Program }
+}
+
+/// Whether a file is a runtime, whose own functions its user never wrote.
+pub(super) fn is_managed(path: &str) -> bool {
+    const FILES: [&str; 5] = ["libjvm.so", "libjli.so", "libjava.so", "libruby", "libcoreclr.so"];
+    let file = path.rsplit('/').next().unwrap_or(path);
+    FILES.iter().any(|beginning| file.starts_with(beginning))
 }
 
 /// The role of a function of the kernel.
@@ -520,6 +556,22 @@ mod tests {
         }
         assert_eq!(of(None, MINE, None), Role::Program);
         assert_eq!(of(Some("deflate"), "/usr/lib/libz.so.1", None), Role::Program);
+    }
+
+    #[test]
+    fn runtimes_are_not_their_users_code() {
+        const JAVA: &str = "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so";
+        const RUBY: &str = "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2";
+        for (name, module, role) in [
+            (Some("ObjectMonitor::enter"), JAVA, Role::Lock),
+            (Some("Mutex::lock_contended"), JAVA, Role::Lock),
+            (Some("Mutex::lock_contended"), MINE, Role::Program),
+            (Some("InterpreterRuntime::monitorenter"), JAVA, Role::Runtime),
+            (Some("rb_mutex_synchronize"), RUBY, Role::Lock),
+            (None, RUBY, Role::Runtime),
+        ] {
+            assert_eq!(of(name, module, None), role, "{name:?} in {module}");
+        }
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) struct Names {
     processes: Vec<Process>,
     /// Regions of each space, ascending and without overlap; the first belongs to threads of which nothing is known.
     spaces: Vec<Vec<Region>>,
+    /// Whose each space is; `Pid(0)` if nobody's.
+    owners: Vec<Pid>,
     files: Vec<MappedFile>,
     file_ids: FxHashMap<(Arc<str>, BuildId), FileId>,
 }
@@ -64,6 +66,7 @@ impl Default for Names {
             by_pid: FxHashMap::default(),
             processes: Vec::new(),
             spaces: vec![Vec::new()],
+            owners: vec![Pid(0)],
             files: Vec::new(),
             file_ids: FxHashMap::default(),
         }
@@ -107,6 +110,11 @@ impl Names {
         let regions = self.regions(space);
         let behind = regions.partition_point(|region| region.start <= address);
         regions[..behind].last().copied().filter(|region| address < region.end)
+    }
+
+    /// The process whose space it is.
+    pub(super) fn owner(&self, space: SpaceId) -> Option<Pid> {
+        self.owners.get(space.0 as usize).copied().filter(|pid| *pid != Pid(0))
     }
 
     pub(super) fn file(&self, id: FileId) -> &MappedFile {
@@ -162,7 +170,8 @@ impl Names {
         };
         self.threads.insert(tid, process);
         self.processes[process].started = true;
-        self.processes[process].space = self.add_space();
+        let owner = self.owners[self.processes[process].space.0 as usize];
+        self.processes[process].space = self.add_space(owner);
     }
 
     fn exited(&mut self, tid: Tid) {
@@ -179,7 +188,7 @@ impl Names {
     }
 
     fn add_process(&mut self, pid: Pid) -> usize {
-        let space = self.add_space();
+        let space = self.add_space(pid);
         self.processes.push(Process { space, started: false, leader_ended: false });
         let index = self.processes.len() - 1;
         self.by_pid.insert(pid, index);
@@ -187,8 +196,9 @@ impl Names {
         index
     }
 
-    fn add_space(&mut self) -> SpaceId {
+    fn add_space(&mut self, owner: Pid) -> SpaceId {
         self.spaces.push(Vec::new());
+        self.owners.push(owner);
         SpaceId(u32::try_from(self.spaces.len() - 1).unwrap_or(0))
     }
 

@@ -6,6 +6,8 @@ mod chains;
 mod cpus;
 mod doing;
 mod engine;
+mod golang;
+mod holding;
 mod lock;
 mod log;
 mod naming;

@@ -10,6 +10,8 @@ use super::behaviour::{self, Behaviour};
 use super::chains::{self, Chains};
 use super::doing::{Doing, NONE, Plain};
 use super::engine::Engine;
+use super::golang;
+use super::holding::{self, Held};
 use super::lock::{Block, Group, Place, keep_longest};
 use super::naming::Naming;
 use super::tally::Tally;
@@ -19,7 +21,7 @@ use crate::facts::{
     Account, Blame, Code, Facts, Holder, Hotspot, Leaf, LockFacts, LockName, OffTime, PairFacts, Path, PathPart,
     PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts,
 };
-use crate::names::{Frame, Role, SpaceId};
+use crate::names::{Frame, Role, SpaceId, caller};
 use crate::{Histogram, Problem};
 
 /// Places of one list that are named at all, by weight; the rest could not show up.
@@ -80,6 +82,8 @@ struct Unit {
     wait_sites: Vec<u32>,
     locks: Vec<u32>,
     caller: Option<Frame>,
+    /// Where it is waited for, if its waits do not tell.
+    sites: Vec<Site>,
 }
 
 struct Sums<'a> {
@@ -87,6 +91,10 @@ struct Sums<'a> {
     naming: &'a mut dyn Naming,
     /// Per wait site: what it waits for, and whether the futex is a word of the waiting thread.
     primitives: Vec<(Primitive, bool)>,
+    /// Per wait site: whether it is how a runtime sleeps, on a futex that nobody wakes.
+    sleeps: Vec<bool>,
+    /// Where goroutines take the mutex that they wait for.
+    go_sites: Vec<Site>,
     reasons: Vec<Reason>,
     units: Vec<Unit>,
     /// Per wait site: index in the list of locks.
@@ -96,8 +104,10 @@ struct Sums<'a> {
 impl<'a> Sums<'a> {
     fn new(engine: &'a Engine, naming: &'a mut dyn Naming) -> Sums<'a> {
         let lock_of_wait_site = vec![NONE; engine.wait_sites.len()];
-        let mut sums =
-            Sums { engine, naming, primitives: Vec::new(), reasons: Vec::new(), units: Vec::new(), lock_of_wait_site };
+        let sleeps = vec![false; engine.wait_sites.len()];
+        let (primitives, reasons, units) = (Vec::new(), Vec::new(), Vec::new());
+        let go_sites = Vec::new();
+        let mut sums = Sums { engine, naming, primitives, sleeps, go_sites, reasons, units, lock_of_wait_site };
         sums.reasons = engine.blocks.iter().map(|block| sums.block_reason(*block)).collect();
         sums
     }
@@ -139,7 +149,7 @@ impl<'a> Sums<'a> {
             let primitive = self.naming.primitive(wait_site.op, &call_path);
             let own_word = wait_site.place_group != NONE
                 && (primitive == Primitive::ParkingLotMutex
-                    || (primitive.is_contention() && call_path.iter().any(is_parking_lot)));
+                    || (primitive.is_contention() && call_path.iter().any(waits_on_own_word)));
             self.primitives.push((primitive, own_word));
         }
         self.judge_by_behaviour();
@@ -182,9 +192,11 @@ impl<'a> Sums<'a> {
             let Some(role) = object(wait_site).and_then(|key| roles.get(&key)) else { continue };
             let call_path = self.call_path(engine.wait_sites[wait_site as usize].place);
             known.0 = by_behaviour(known.0, *role, &call_path);
+            self.sleeps[wait_site as usize] = *role == Behaviour::Timer && call_path.iter().any(is_sleep);
         }
         self.primitives = judged;
         self.judge_own_words();
+        self.judge_go();
     }
 
     /// Threads that each wait on a word of their own may stand in one queue for all that: those of parking_lot, of
@@ -216,6 +228,32 @@ impl<'a> Sums<'a> {
             if let Some((_, lock)) = key.filter(|(key, _)| locks.contains(key)) {
                 *known = (lock, true);
             }
+        }
+    }
+
+    /// Threads of Go's scheduler that park until a mutex is released wait for that mutex.
+    fn judge_go(&mut self) {
+        let engine = self.engine;
+        let mut idle = Vec::new();
+        for (index, wait_site) in (0..).zip(&engine.wait_sites) {
+            if wait_site.place_group != NONE && golang::is_out_of_work(&self.call_path(wait_site.place)) {
+                idle.push(index);
+            }
+        }
+        let woken = |sums: &mut Sums, wait_site: u32| {
+            let group = &engine.groups[engine.wait_sites[wait_site as usize].group as usize];
+            group.wakes as usize >= OWN_WORD_WAITS
+                && golang::is_woken_by_semaphore(group, |place| sums.call_path(place))
+        };
+        idle.retain(|wait_site| woken(self, *wait_site));
+        if idle.is_empty() {
+            return;
+        }
+        let mut places: Vec<(Place, u64)> = engine.samples.iter().map(|((place, _), hits)| (*place, *hits)).collect();
+        places.sort_unstable();
+        self.go_sites = golang::mutex_sites(places.into_iter().map(|(place, hits)| (self.call_path(place), hits)));
+        for wait_site in idle.into_iter().filter(|_| !self.go_sites.is_empty()) {
+            self.primitives[wait_site as usize] = (Primitive::OtherLock, true);
         }
     }
 
@@ -272,6 +310,7 @@ impl<'a> Sums<'a> {
                         wait_sites: Vec::new(),
                         locks: Vec::new(),
                         caller: None,
+                        sites: Vec::new(),
                     });
                     let last = self.units.len() - 1;
                     &mut self.units[last]
@@ -296,7 +335,9 @@ impl<'a> Sums<'a> {
             let wait_site = &self.engine.wait_sites[*index as usize];
             let primitive = self.primitives[*index as usize].0;
             let call_path = self.call_path(wait_site.place);
-            let Some(caller) = caller(&call_path) else { continue };
+            let of_go = golang::is_out_of_work(&call_path);
+            let at = self.go_sites.first().filter(|_| of_go).map_or(&*call_path, |site| &site.call_path);
+            let Some(caller) = caller(at) else { continue };
             let key = (wait_site.place.space, primitive, caller.module.clone(), function_name(caller));
             let at = *known.entry(key).or_insert_with(|| {
                 units.push(Unit {
@@ -307,6 +348,7 @@ impl<'a> Sums<'a> {
                     wait_sites: Vec::new(),
                     locks: Vec::new(),
                     caller: Some(caller.clone()),
+                    sites: if of_go { self.go_sites.clone() } else { Vec::new() },
                 });
                 units.len() - 1
             });
@@ -339,6 +381,7 @@ impl<'a> Sums<'a> {
                 wait_sites: Vec::new(),
                 locks: vec![index],
                 caller: None,
+                sites: Vec::new(),
             });
         }
     }
@@ -347,8 +390,13 @@ impl<'a> Sums<'a> {
 
     fn locks(&mut self) -> Vec<LockFacts> {
         let units = std::mem::take(&mut self.units);
+        let mut by_place = vec![NONE; self.engine.wait_sites.len()];
+        for (index, unit) in (0..).zip(&units).filter(|(_, unit)| unit.addr.is_none()) {
+            unit.wait_sites.iter().for_each(|wait_site| by_place[*wait_site as usize] = index);
+        }
+        let mut held = holding::by_lock(self.engine, &by_place);
         let mut all: Vec<(LockFacts, Vec<u32>)> =
-            units.into_iter().map(|unit| (self.lock(&unit), unit.wait_sites)).collect();
+            (0..).zip(units).map(|(index, unit)| (self.lock(&unit, held.remove(&index)), unit.wait_sites)).collect();
         all.sort_by_cached_key(|(lock, _)| {
             std::cmp::Reverse((lock.wait_ns.sum_ns(), lock.waits, lock.eagain_waits + lock.wasted_wakes))
         });
@@ -360,7 +408,7 @@ impl<'a> Sums<'a> {
         all.into_iter().map(|(lock, _)| lock).collect()
     }
 
-    fn lock(&mut self, unit: &Unit) -> LockFacts {
+    fn lock(&mut self, unit: &Unit, held: Option<Held>) -> LockFacts {
         let engine = self.engine;
         let mut lock = LockFacts { primitive: unit.primitive, addr: unit.addr, ..LockFacts::default() };
         let first = unit.locks.first().map(|lock| &engine.locks[*lock as usize]);
@@ -369,6 +417,9 @@ impl<'a> Sums<'a> {
         let mut parts = Parts::default();
         for group in &unit.groups {
             self.add_group(&engine.groups[*group as usize], &mut lock, &mut parts);
+        }
+        if let Some(held) = held {
+            self.replace_holding(&held, &mut lock, &mut parts);
         }
         let mut waits: Tally<Place, OffTime> = Tally::default();
         let mut waiters: Tally<u32, OffTime> = Tally::default();
@@ -394,6 +445,9 @@ impl<'a> Sums<'a> {
         lock.waiters = self.threads_by_time(&waiters);
         lock.holders = self.holders(&parts.holders);
         lock.wait_sites = self.sites(&waits, |time| (time.count, time.ns));
+        if !unit.sites.is_empty() {
+            lock.wait_sites = shared_out(&unit.sites, lock.waits, lock.wait_ns.sum_ns());
+        }
         lock.wake_sites = self.sites(&parts.wake_sites, |count| (*count, 0));
         lock.holder_doing.off_sites = self.sites(&parts.off_sites, |time| (time.count, time.ns));
         lock.longest = parts.longest.iter().map(|(ti, from, to)| (self.tid(*ti), *from, *to)).collect();
@@ -427,12 +481,32 @@ impl<'a> Sums<'a> {
         group.longest.iter().for_each(|wait| keep_longest(&mut parts.longest, *wait));
     }
 
+    /// Of a lock that is known by where it is taken, only the waits that belong to it tell what its holders did.
+    fn replace_holding(&self, held: &Held, lock: &mut LockFacts, parts: &mut Parts) {
+        let doing = &mut lock.holder_doing;
+        (doing.running_ns, doing.unknown_ns) = (held.running_ns, held.unknown_ns);
+        doing.off.clear();
+        for (what, ns) in held.off.iter().filter(|(_, ns)| *ns > 0) {
+            *doing.off.entry(self.reason(*what)).or_default() += ns;
+        }
+        parts.off_sites = Tally::default();
+        held.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
+    }
+
     fn reason(&self, doing: Doing) -> Reason {
         match doing {
-            Doing::Futex(wait_site) => Reason::Futex(self.primitives[wait_site as usize].0),
+            Doing::Futex(wait_site) => self.futex_reason(wait_site),
             Doing::Block(block) => self.reasons[block as usize],
             Doing::Plain(plain) => plain.reason(),
             Doing::Running(_) | Doing::Ready => Reason::Unknown,
+        }
+    }
+
+    fn futex_reason(&self, wait_site: u32) -> Reason {
+        if self.sleeps[wait_site as usize] {
+            Reason::Sleep
+        } else {
+            Reason::Futex(self.primitives[wait_site as usize].0)
         }
     }
 
@@ -546,9 +620,10 @@ impl<'a> Sums<'a> {
             add(facts.off.entry(self.reasons[*block as usize]).or_default(), *time);
         }
         for (wait_site, time) in futex_times {
-            let primitive = self.primitives[*wait_site as usize].0;
-            add(facts.off.entry(Reason::Futex(primitive)).or_default(), *time);
-            facts.lock_wait_ns += if primitive.is_contention() { time.ns } else { 0 };
+            let reason = self.futex_reason(*wait_site);
+            add(facts.off.entry(reason).or_default(), *time);
+            let waits = matches!(reason, Reason::Futex(primitive) if primitive.is_contention());
+            facts.lock_wait_ns += if waits { time.ns } else { 0 };
         }
         facts
     }
@@ -613,8 +688,12 @@ impl<'a> Sums<'a> {
     // The account, the blame and the path.
 
     fn chains(&mut self, facts: &mut Facts) {
-        let known =
-            Known { primitives: &self.primitives, reasons: &self.reasons, lock_of_wait_site: &self.lock_of_wait_site };
+        let known = Known {
+            primitives: &self.primitives,
+            sleeps: &self.sleeps,
+            reasons: &self.reasons,
+            lock_of_wait_site: &self.lock_of_wait_site,
+        };
         let chains = chains::follow(self.engine, &known, facts.start_ns, facts.end_ns);
         self.accounts(&chains, facts);
         facts.blame = self.blame(&chains, facts);
@@ -792,6 +871,7 @@ impl<'a> Sums<'a> {
 /// What the chains ask for.
 struct Known<'a> {
     primitives: &'a [(Primitive, bool)],
+    sleeps: &'a [bool],
     reasons: &'a [Reason],
     lock_of_wait_site: &'a [u32],
 }
@@ -799,6 +879,7 @@ struct Known<'a> {
 impl chains::Meaning for Known<'_> {
     fn reason(&self, doing: Doing) -> Reason {
         match doing {
+            Doing::Futex(wait_site) if self.sleeps[wait_site as usize] => Reason::Sleep,
             Doing::Futex(wait_site) => Reason::Futex(self.primitives[wait_site as usize].0),
             Doing::Block(block) => self.reasons[block as usize],
             Doing::Plain(plain) => plain.reason(),
@@ -1039,18 +1120,30 @@ fn add(sum: &mut OffTime, time: OffTime) {
     sum.ns += time.ns;
 }
 
+/// Sites that are known by samples, with the waits shared out among them.
+fn shared_out(sites: &[Site], waits: u64, ns: u64) -> Vec<Site> {
+    let all: u64 = sites.iter().map(|site| site.count).sum::<u64>().max(1);
+    let part = |whole: u64, count: u64| (u128::from(whole) * u128::from(count) / u128::from(all)) as u64;
+    let share = |site: &Site| Site { count: part(waits, site.count), ns: part(ns, site.count), ..site.clone() };
+    sites.iter().take(SITES).map(share).collect()
+}
+
 /// Whether a primitive has several words that threads wait on.
 fn has_parts(primitive: Primitive) -> bool {
     use Primitive::{Barrier, Condvar, RwLock, Semaphore};
     matches!(primitive, Barrier | Condvar | RwLock | Semaphore)
 }
 
-fn is_parking_lot(frame: &Frame) -> bool {
-    frame.function.as_ref().is_some_and(|function| function.contains("parking_lot"))
+/// Whether this is a function of a lock whose threads each wait on a word of their own: parking_lot's, Java's monitors,
+/// Ruby's mutexes.
+fn waits_on_own_word(frame: &Frame) -> bool {
+    const PARTS: &[&str] = &["parking_lot", "ObjectMonitor::enter", "rb_mutex_"];
+    frame.function.as_deref().is_some_and(|function| PARTS.iter().any(|part| function.contains(part)))
 }
 
-fn caller(call_path: &[Frame]) -> Option<&Frame> {
-    call_path.iter().find(|frame| frame.role == Role::Program).or(call_path.first())
+/// Whether this is a function by which a runtime lets a thread sleep.
+fn is_sleep(frame: &Frame) -> bool {
+    frame.role != Role::Kernel && frame.function.as_deref().is_some_and(crate::names::is_sleep)
 }
 
 /// The call path in user code alone.

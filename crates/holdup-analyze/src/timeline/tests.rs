@@ -373,6 +373,22 @@ fn parking_lot_is_known_by_its_places() {
     assert_eq!(lock.wait_ns.sum_ns(), 6 * MS);
 }
 
+/// Each waits on a word of its own, so that only names tell which waits belong to the lock: A's own wait for it is no
+/// other lock's, and C waits for A only since B let A go.
+#[test]
+fn what_holders_of_a_lock_without_an_address_did() {
+    let (_, report) = report(
+        "m = parking_lot
+         A: #mmmm#zzz#M#M####
+         B: ##zzzMmmmm#######
+         C: #mmmmmmmmmmm#####",
+    );
+    let doing = &report.facts.locks[0].holder_doing;
+    assert_eq!((doing.running_ns, doing.unknown_ns), (4 * MS, 0));
+    assert_eq!(doing.off.iter().collect::<Vec<_>>(), [(&Reason::Sleep, &(6 * MS))]);
+    assert_eq!(doing.off_sites[0].caller().unwrap().function.as_deref(), Some("do_nanosleep"));
+}
+
 #[test]
 fn samples_become_code() {
     let (_, report) = report(

@@ -29,6 +29,11 @@ pub mod signals {
     }
 }
 
+/// There is none.
+pub fn code_map(_: u32, _: u64) -> Result<Option<Vec<u8>>, String> {
+    Ok(None)
+}
+
 /// There is nothing to look at.
 pub fn probe() -> Option<Probe> {
     None

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use holdup_analyze::Modules;
-use holdup_trace::{Ending, Header};
+use holdup_trace::{Ending, Header, Pid};
 use object::Object as _;
 
 /// Where distributions install debug files.
@@ -32,6 +32,8 @@ pub struct Binaries {
     caches: Vec<PathBuf>,
     files: Loaded,
     kernel: OnceCell<Vec<(u64, Box<str>)>>,
+    /// Why a map of generated code is not believed.
+    refused_map: OnceCell<String>,
 }
 
 /// What tells whether the running kernel is the recorded one.
@@ -59,12 +61,18 @@ impl Binaries {
             caches,
             files: Loaded::default(),
             kernel: OnceCell::new(),
+            refused_map: OnceCell::new(),
         }
     }
 
     /// Whether there is a file at this path that is not the one that was recorded.
     pub fn is_replaced(&self, path: &str) -> bool {
         self.files.iter().any(|file| file.replaced.get() && file.asked.path == path)
+    }
+
+    /// Why the first map of generated code that was asked for and is there is not believed.
+    pub fn refused_map(&self) -> Option<&str> {
+        self.refused_map.get().map(String::as_str)
     }
 
     fn load(&self, asked: Asked, candidates: impl FnOnce() -> Vec<PathBuf>) -> Option<&[u8]> {
@@ -98,6 +106,19 @@ impl Modules for Binaries {
         let asked =
             Asked { kind: Kind::Debug(link.clone()), path: path.to_owned(), build_id: build_id.map(<[u8]>::to_vec) };
         self.load(asked, || debug_paths(path, build_id, link.as_deref(), &self.caches))
+    }
+
+    fn code_map(&self, pid: Pid) -> Option<&[u8]> {
+        let asked = Asked { kind: Kind::CodeMap(pid), path: String::new(), build_id: None };
+        let known = self.files.iter().find(|file| file.asked == asked);
+        let file = known.unwrap_or_else(|| {
+            let bytes = holdup_record::code_map(pid.0, self.machine.began_unix_s).unwrap_or_else(|why| {
+                let _ = self.refused_map.set(why);
+                None
+            });
+            self.files.push(File { asked, bytes, replaced: Cell::new(false) })
+        });
+        file.bytes.as_deref()
     }
 
     fn kernel_symbols(&self) -> &[(u64, Box<str>)] {
@@ -252,6 +273,7 @@ struct Asked {
 enum Kind {
     Binary,
     Debug(Option<String>),
+    CodeMap(Pid),
 }
 
 /// A file as it was found.

@@ -186,6 +186,9 @@ fn name_replaced(problems: &mut [Problem], binaries: &Binaries) {
         {
             *problem = Problem::Replaced { path: std::mem::take(path) };
         }
+        if let Problem::NoCodeMap { refused, .. } = problem {
+            *refused = binaries.refused_map().map(str::to_owned);
+        }
     }
 }
 

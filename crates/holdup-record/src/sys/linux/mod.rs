@@ -15,6 +15,7 @@ mod frame;
 pub mod ids;
 mod looks;
 mod machine;
+mod maps;
 mod merge;
 mod perf;
 mod plan;
@@ -38,6 +39,7 @@ use std::thread;
 use self::frame::More;
 use crate::{Error, Options, Outcome, Target};
 
+pub use self::maps::code_map;
 pub use self::rights::probe;
 
 /// Records as the options say.

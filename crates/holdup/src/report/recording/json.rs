@@ -203,7 +203,7 @@ impl<'a> PathPart<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 struct Weakness<'a> {
-    /// lost, cut-off, clock-skew, switches-differ, displaced, unreadable, replaced, no-lines or unknown.
+    /// lost, cut-off, clock-skew, switches-differ, displaced, unreadable, replaced, no-lines, no-code-map or unknown.
     code: &'static str,
     /// The file that it is about.
     path: Option<&'a str>,
@@ -222,6 +222,7 @@ impl<'a> Weakness<'a> {
             Problem::Unreadable { path, .. } => ("unreadable", Some(path.as_str())),
             Problem::Replaced { path } => ("replaced", Some(path.as_str())),
             Problem::NoLines { path, .. } => ("no-lines", Some(path.as_str())),
+            Problem::NoCodeMap { .. } => ("no-code-map", None),
             Problem::Unknown { .. } => ("unknown", None),
         };
         Weakness { code, path, message: summary::problem(facts, problem) }

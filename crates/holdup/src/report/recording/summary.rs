@@ -291,6 +291,12 @@ pub fn problem(facts: &Facts, problem: &Problem) -> String {
         Problem::NoLines { path, hits } => {
             format!("{} has no line numbers ({} stacks).", text::clean(path), number::count(*hits as f64))
         }
+        Problem::NoCodeMap { refused: Some(why), .. } => {
+            format!("Generated code has no names: {}.", text::clean(why))
+        }
+        Problem::NoCodeMap { switch, .. } => {
+            format!("Generated code has no names: run it as '{switch} ...' (docs/runtimes.md).")
+        }
         Problem::Unknown { what } => {
             format!("Not understood: {}. A newer holdup may know it.", text::clean(what))
         }

@@ -1,0 +1,291 @@
+//! Names of code that a program made as it ran, from the map that its runtime writes for profilers: one line for each
+//! function, `START SIZE NAME`, the numbers in hexadecimal, with `0x` or without. Code moves and memory is used again:
+//! of two lines for an address, the later one counts.
+//!
+//! The map is another program's text: lines that make no sense are passed over, names are cut, and what could move a
+//! terminal's cursor is replaced.
+
+use std::sync::Arc;
+
+use super::Role;
+
+/// Most functions that are believed.
+const MOST: usize = 4_000_000;
+/// Longer names are cut.
+const LONGEST_NAME: usize = 1_000;
+/// A function that others lie in is looked for among so many that begin before an address.
+const NESTED: usize = 32;
+
+/// Which language a space's generated code comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Runtime {
+    Java,
+    Node,
+    Python,
+    DotNet,
+    #[default]
+    Other,
+}
+
+impl Runtime {
+    /// By the files that a process has mapped.
+    pub(super) fn of<'p>(paths: impl Iterator<Item = &'p str>) -> Runtime {
+        let known = |path: &str| match path.rsplit('/').next().unwrap_or(path) {
+            "libjvm.so" => Some(Runtime::Java),
+            "libcoreclr.so" => Some(Runtime::DotNet),
+            file if file == "node" || file.starts_with("libnode.so") => Some(Runtime::Node),
+            file if file.starts_with("python") || file.starts_with("libpython") => Some(Runtime::Python),
+            _ => None,
+        };
+        paths.filter_map(known).next().unwrap_or_default()
+    }
+
+    /// What to add to its command, so that it writes a map.
+    pub(super) fn switch(self) -> Option<&'static str> {
+        match self {
+            Runtime::Java => {
+                Some("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer")
+            }
+            Runtime::Node => Some("node --perf-basic-prof --interpreted-frames-native-stack"),
+            Runtime::Python => Some("python3 -X perf"),
+            Runtime::DotNet => Some("DOTNET_PerfMapEnabled=1 dotnet"),
+            Runtime::Other => None,
+        }
+    }
+}
+
+/// One function of a map.
+#[derive(Clone, Copy, Debug)]
+struct Code<'a> {
+    start: u64,
+    size: u64,
+    line: usize,
+    name: &'a [u8],
+}
+
+/// A map, by address.
+#[derive(Debug, Default)]
+pub(super) struct CodeMap<'a> {
+    codes: Vec<Code<'a>>,
+}
+
+impl<'a> CodeMap<'a> {
+    pub(super) fn read(text: &'a [u8]) -> CodeMap<'a> {
+        let lines = text.split(|byte| *byte == b'\n').enumerate();
+        let mut codes: Vec<Code<'a>> = lines.filter_map(|(line, text)| code(line, text)).take(MOST).collect();
+        codes.sort_unstable_by_key(|code| (code.start, code.line));
+        CodeMap { codes }
+    }
+
+    /// The name of the function at an address, as the runtime wrote it.
+    pub(super) fn name(&self, address: u64) -> Option<String> {
+        let behind = self.codes.partition_point(|code| code.start <= address);
+        let around = self.codes[behind.saturating_sub(NESTED)..behind].iter();
+        let code = around.filter(|code| address - code.start < code.size).max_by_key(|code| code.line)?;
+        let name = String::from_utf8_lossy(&code.name[..code.name.len().min(LONGEST_NAME)]);
+        let name: String = name.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+        (!name.is_empty()).then_some(name)
+    }
+}
+
+fn code(line: usize, text: &[u8]) -> Option<Code<'_>> {
+    let (start, rest) = word(text)?;
+    let (size, name) = word(rest)?;
+    let (start, size) = (number(start)?, number(size)?);
+    let name = name.trim_ascii();
+    (size > 0 && start.checked_add(size).is_some() && !name.is_empty()).then_some(Code { start, size, line, name })
+}
+
+fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_start();
+    let end = text.iter().position(|byte| *byte == b' ')?;
+    Some((&text[..end], &text[end..]))
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
+}
+
+/// A function as its author calls it, with what the runtime's own name for it tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    pub name: Arc<str>,
+    pub file: Option<Arc<str>>,
+    pub line: Option<u32>,
+    pub role: Role,
+}
+
+/// What a runtime's name for a function says.
+pub(super) fn function(runtime: Runtime, name: &str) -> Function {
+    let bare = |name: &str, role| Function { name: name.into(), file: None, line: None, role };
+    match runtime {
+        Runtime::Java => java(name),
+        Runtime::Python => python(name).unwrap_or_else(|| bare(name, Role::Runtime)),
+        Runtime::DotNet => dot_net(name),
+        _ => script(name).unwrap_or_else(|| bare(name, if is_builtin(name) { Role::Runtime } else { Role::Program })),
+    }
+}
+
+/// `long JavaMonitor$Account.deposit(int)` is `JavaMonitor$Account.deposit`; what has no method's form is the virtual
+/// machine's.
+fn java(name: &str) -> Function {
+    const LIBRARY: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.runtime."];
+    const WAYS_TO_WAIT: &[&str] =
+        &["java.util.concurrent.locks.", "jdk.internal.misc.Unsafe.park", "jdk.internal.misc.Unsafe.unpark"];
+    let before = name.split('(').next().unwrap_or(name).trim_end();
+    let method = before.rsplit(' ').next().unwrap_or(before);
+    let is_method = name.contains('(') && name.ends_with(')') && method.contains('.');
+    let starts = |list: &[&str]| list.iter().any(|start| method.starts_with(start));
+    let role = match () {
+        () if !is_method => Role::Runtime,
+        () if starts(WAYS_TO_WAIT) => Role::Lock,
+        () if starts(LIBRARY) => Role::Runtime,
+        () => Role::Program,
+    };
+    Function { name: if is_method { method } else { name }.into(), file: None, line: None, role }
+}
+
+/// `py::refresh:/srv/app.py` is `refresh` in `/srv/app.py`.
+fn python(name: &str) -> Option<Function> {
+    let (function, file) = name.strip_prefix("py::")?.rsplit_once(':')?;
+    let library = file.starts_with("<frozen") || (file.contains("/lib/python") && !file.contains("-packages/"));
+    let waits = library && ["/threading.py", "/queue.py"].iter().any(|end| file.ends_with(end));
+    let role = if waits {
+        Role::Lock
+    } else if library {
+        Role::Runtime
+    } else {
+        Role::Program
+    };
+    Some(Function { name: function.into(), file: Some(file.into()), line: None, role })
+}
+
+/// `JS:*update file:///srv/app.js:10:26` (older: `LazyCompile:*update /srv/app.js:10`) is `update` in `/srv/app.js`,
+/// line 10.
+fn script(name: &str) -> Option<Function> {
+    const KINDS: [&str; 5] = ["JS:", "LazyCompile:", "Function:", "Eval:", "Script:"];
+    let rest = KINDS.iter().find_map(|kind| name.strip_prefix(kind))?;
+    let rest = rest.trim_start_matches(['*', '~', '^', '+', '-']);
+    let (function, place) = rest.split_once(' ').unwrap_or(("", rest));
+    let function = if function.is_empty() { "(anonymous)" } else { function };
+    let mut parts = place.rsplitn(3, ':');
+    let (last, middle, file) = (parts.next(), parts.next(), parts.next());
+    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok());
+    let (file, line) = match (file, number(middle), number(last)) {
+        (Some(file), Some(line), Some(_)) => (file, Some(line)),
+        _ => match place.rsplit_once(':').map(|(file, line)| (file, line.parse().ok())) {
+            Some((file, Some(line))) => (file, Some(line)),
+            _ => (place, None),
+        },
+    };
+    let file = file.strip_prefix("file://").unwrap_or(file);
+    let role = if file.starts_with("node:") || file.is_empty() { Role::Runtime } else { Role::Program };
+    let file = (!file.is_empty()).then(|| file.into());
+    Some(Function { name: function.into(), file, line, role })
+}
+
+fn is_builtin(name: &str) -> bool {
+    ["Builtin:", "BytecodeHandler:", "Stub:", "RegExp:"].iter().any(|kind| name.starts_with(kind))
+        || name.starts_with("Builtins_")
+}
+
+/// `void [app] Shop.Cart::Add(int32)[OptimizedTier1]` is `Shop.Cart.Add`.
+fn dot_net(name: &str) -> Function {
+    let before = name.split('(').next().unwrap_or(name).trim_end();
+    let method = before.rsplit(' ').next().unwrap_or(before).replace("::", ".");
+    let is_method = name.contains("::");
+    let role = match () {
+        () if !is_method => Role::Runtime,
+        () if method.starts_with("System.Threading.") => Role::Lock,
+        () if method.starts_with("System.") => Role::Runtime,
+        () => Role::Program,
+    };
+    Function { name: if is_method { method.as_str() } else { name }.into(), file: None, line: None, role }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_are_read_as_runtimes_write_them() {
+        let map = CodeMap::read(
+            b"7f0000001000 40 first\n0x00007f0000001040 0x00000020 void Shop.sell(int, int)\n\
+              7f0000001000 10 newer\nnonsense\n7f0000002000 0 empty\n7f0000003000 zz bad\n\
+              ffffffffffffffff 2 over\n 7f0000004000 8  spaced name \n7f0000005000 8 \x1b[31mred\x07\n7f0000006000 8 \xff",
+        );
+        let name = |address| map.name(address);
+        assert_eq!(name(0x7f00_0000_1000).as_deref(), Some("newer"), "memory is used again");
+        assert_eq!(name(0x7f00_0000_1010).as_deref(), Some("first"), "behind the newer function");
+        assert_eq!(name(0x7f00_0000_105f).as_deref(), Some("void Shop.sell(int, int)"));
+        assert_eq!(name(0x7f00_0000_4001).as_deref(), Some("spaced name"));
+        assert_eq!(name(0x7f00_0000_5000).as_deref(), Some("\u{fffd}[31mred\u{fffd}"));
+        assert_eq!(name(0x7f00_0000_6000).as_deref(), Some("\u{fffd}"));
+        for nothing in [0, 0x7f00_0000_1060, 0x7f00_0000_2000, 0x7f00_0000_3000, u64::MAX] {
+            assert_eq!(name(nothing), None, "{nothing:#x}");
+        }
+        let long = [b"1000 8 ".as_slice(), &[b'x'; 9_000]].concat();
+        assert_eq!(CodeMap::read(&long).name(0x1000).map(|name| name.len()), Some(LONGEST_NAME));
+    }
+
+    #[test]
+    fn functions_bear_their_authors_names() {
+        use Runtime::{DotNet, Java, Node, Python};
+        for (runtime, raw, name, file, line, role) in [
+            (Java, "long Bank$Account.deposit(int)", "Bank$Account.deposit", None, None, Role::Program),
+            (
+                Java,
+                "void java.util.concurrent.locks.ReentrantLock.lock()",
+                "java.util.concurrent.locks.ReentrantLock.lock",
+                None,
+                None,
+                Role::Lock,
+            ),
+            (
+                Java,
+                "java.lang.Object java.util.ArrayList.get(int)",
+                "java.util.ArrayList.get",
+                None,
+                None,
+                Role::Runtime,
+            ),
+            (Java, "StubRoutines (1)", "StubRoutines (1)", None, None, Role::Runtime),
+            (Node, "JS:*update file:///srv/app.js:10:26", "update", Some("/srv/app.js"), Some(10), Role::Program),
+            (Node, "LazyCompile:~update /srv/app.js:7", "update", Some("/srv/app.js"), Some(7), Role::Program),
+            (
+                Node,
+                "JS:^processTimers node:internal/timers:499:25",
+                "processTimers",
+                Some("node:internal/timers"),
+                Some(499),
+                Role::Runtime,
+            ),
+            (Node, "JS:~ /srv/app.js:1:1", "(anonymous)", Some("/srv/app.js"), Some(1), Role::Program),
+            (Node, "Builtin:ArrayPush", "Builtin:ArrayPush", None, None, Role::Runtime),
+            (Python, "py::refresh:/srv/app.py", "refresh", Some("/srv/app.py"), None, Role::Program),
+            (
+                Python,
+                "py::wait:/usr/lib/python3.12/threading.py",
+                "wait",
+                Some("/usr/lib/python3.12/threading.py"),
+                None,
+                Role::Lock,
+            ),
+            (DotNet, "void [app] Shop.Cart::Add(int32)[Tier1]", "Shop.Cart.Add", None, None, Role::Program),
+        ] {
+            let found = function(runtime, raw);
+            let told = (&*found.name, found.file.as_deref(), found.line, found.role);
+            assert_eq!(told, (name, file, line, role), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_runtime_is_known_by_its_files() {
+        let of = |paths: &[&str]| Runtime::of(paths.iter().copied());
+        assert_eq!(of(&["/lib/libc.so.6", "/usr/lib/jvm/java-17/lib/server/libjvm.so"]), Runtime::Java);
+        assert_eq!(of(&["/usr/bin/node"]), Runtime::Node);
+        assert_eq!(of(&["/usr/bin/python3.11"]), Runtime::Python);
+        assert_eq!(of(&["/home/me/server"]), Runtime::Other);
+    }
+}

@@ -1,0 +1,97 @@
+//! What holders did while others waited for a lock that is known by where it is taken: each of its threads waits on a
+//! word of its own (Java's monitors, Ruby's mutexes, parking_lot), so that which waits belong together is known only
+//! when names are.
+//!
+//! From the beginning of a wait, or the lock's last release in it, to the release that ends it, the time is what the
+//! releasing thread did; its own wait for the same lock ends the look back.
+
+use rustc_hash::FxHashMap;
+
+use super::doing::{Doing, NONE};
+use super::engine::Engine;
+use super::lock::Place;
+use super::log::is_thread;
+use super::tally::Tally;
+use crate::facts::OffTime;
+
+/// Of a lock that is waited for more often, so many waits are looked at.
+const MOST_WAITS: usize = 200_000;
+
+/// What holders of one lock did.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub running_ns: u64,
+    pub unknown_ns: u64,
+    pub off: Tally<Doing, u64>,
+    pub off_sites: Tally<Place, OffTime>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    woken: u64,
+    from: u64,
+    thread: u32,
+    waker: u32,
+}
+
+/// What holders did, by lock. `lock_of` tells which a wait site belongs to; [`NONE`] for wait sites of no such lock.
+pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> {
+    let lock = |doing: Doing| match doing {
+        Doing::Futex(wait_site) => lock_of.get(wait_site as usize).copied().unwrap_or(NONE),
+        _ => NONE,
+    };
+    let mut waits: FxHashMap<u32, Vec<Wait>> = FxHashMap::default();
+    if lock_of.iter().all(|lock| *lock == NONE) {
+        return FxHashMap::default();
+    }
+    for (thread, life) in (0..).zip(&engine.threads) {
+        for stay in life.log.stays() {
+            let of = lock(stay.doing());
+            if of != NONE {
+                let wait = Wait { woken: stay.woken(), from: stay.from, thread, waker: stay.waker };
+                waits.entry(of).or_default().push(wait);
+            }
+        }
+    }
+    let held = |(of, mut waits): (u32, Vec<Wait>)| {
+        waits.sort_unstable_by_key(|wait| (wait.woken, wait.thread));
+        waits.truncate(MOST_WAITS);
+        let mut held = Held::default();
+        let mut released = 0;
+        for wait in waits {
+            let from = wait.from.max(released).min(wait.woken);
+            match is_thread(wait.waker) && wait.waker != wait.thread {
+                true => held.look_back(engine, wait.waker, from, wait.woken, |doing| lock(doing) == of),
+                false => held.unknown_ns += wait.woken - from,
+            }
+            released = released.max(wait.woken);
+        }
+        (of, held)
+    };
+    waits.into_iter().map(held).collect()
+}
+
+impl Held {
+    fn look_back(&mut self, engine: &Engine, holder: u32, from: u64, to: u64, waits_itself: impl Fn(Doing) -> bool) {
+        let thread = &engine.threads[holder as usize];
+        let from = from.max(thread.born).min(to);
+        let mut rest = to;
+        for stay in thread.log.within(from, to).iter().rev() {
+            self.running_ns += rest.saturating_sub(stay.to.max(from));
+            let end = stay.to.min(rest);
+            let begin = stay.from.max(from);
+            if waits_itself(stay.doing()) {
+                return;
+            }
+            let length = end.saturating_sub(begin);
+            *self.off.at(stay.doing()) += length;
+            if stay.stack != NONE && length > 0 {
+                let site = self.off_sites.at(Place { space: thread.space, stack: stay.stack });
+                site.count += 1;
+                site.ns += length;
+            }
+            rest = begin;
+        }
+        self.running_ns += rest.saturating_sub(from);
+    }
+}

@@ -1,0 +1,108 @@
+//! The maps that runtimes write for profilers: `/tmp/perf-PID.map`, as the process sees `/tmp` and its own number.
+//!
+//! Anybody may make a file of that name. It is believed if it is a regular file, no link, and belongs to us, to root, or
+//! to the user whose process it is; of a process that is gone, it must have been written since the recording began.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Larger maps are not read: a virtual machine with 50,000 methods writes 8 MB.
+const LARGEST_BYTES: u64 = 512 << 20;
+
+/// The map of a process that was recorded from then on.
+///
+/// # Errors
+/// There is one that is not to be believed: why.
+pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<Vec<u8>>, String> {
+    let owner = fs::metadata(format!("/proc/{pid}")).ok().map(|about| about.uid());
+    let mut refused = None;
+    for path in candidates(pid, owner.is_some()) {
+        match read(&path, owner, began_unix_s) {
+            Ok(Some(text)) => return Ok(Some(text)),
+            Ok(None) => {}
+            Err(why) => refused = Some(format!("{} {why}", path.display())),
+        }
+    }
+    refused.map_or(Ok(None), Err)
+}
+
+fn candidates(pid: u32, alive: bool) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    if alive {
+        let own = inner_number(pid).unwrap_or(pid);
+        let folder = PathBuf::from(format!("/proc/{pid}/root/tmp"));
+        // In another file system, a link would lead into ours.
+        if fs::symlink_metadata(&folder).is_ok_and(|about| about.is_dir()) {
+            paths.push(folder.join(format!("perf-{own}.map")));
+        }
+    }
+    paths.push(PathBuf::from(format!("/tmp/perf-{pid}.map")));
+    paths
+}
+
+/// The number that a process knows itself by.
+fn inner_number(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()
+}
+
+fn read(path: &Path, owner: Option<u32>, began_unix_s: u64) -> Result<Option<Vec<u8>>, String> {
+    let open =
+        File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
+    let file = match open {
+        Ok(file) => file,
+        Err(why) if why.raw_os_error() == Some(libc::ELOOP) => return Err("is a link".into()),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(format!("cannot be read: {why}")),
+    };
+    let about = file.metadata().map_err(|why| format!("cannot be read: {why}"))?;
+    // SAFETY: it always succeeds.
+    let ours = unsafe { libc::geteuid() };
+    if !about.is_file() {
+        return Err("is no regular file".into());
+    }
+    if about.uid() != 0 && about.uid() != ours && Some(about.uid()) != owner {
+        return Err(format!("belongs to user {}, whose process it is not", about.uid()));
+    }
+    if owner.is_none() && u64::try_from(about.mtime()).unwrap_or(0) < began_unix_s {
+        // Of an earlier process with this number.
+        return Ok(None);
+    }
+    if about.len() > LARGEST_BYTES {
+        return Err(format!("has {} MB, more than the {} that are read", about.len() >> 20, LARGEST_BYTES >> 20));
+    }
+    let mut text = Vec::new();
+    file.take(LARGEST_BYTES).read_to_end(&mut text).map_err(|why| format!("cannot be read: {why}"))?;
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_of_the_right_owner_is_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let map = folder.path().join("perf-1.map");
+        assert_eq!(read(&map, None, 0), Ok(None));
+        fs::write(&map, "1000 10 f\n").unwrap();
+        assert_eq!(read(&map, None, 0), Ok(Some(b"1000 10 f\n".to_vec())));
+        assert_eq!(read(&map, None, u64::MAX >> 1), Ok(None), "of an earlier process with this number");
+        assert!(read(&map, Some(0), u64::MAX >> 1).unwrap().is_some(), "the process lives, so the map is its own");
+        let link = folder.path().join("perf-2.map");
+        std::os::unix::fs::symlink(&map, &link).unwrap();
+        assert_eq!(read(&link, None, 0), Err("is a link".into()));
+        assert_eq!(read(folder.path(), None, 0), Err("is no regular file".into()));
+        let owner = fs::metadata(&map).unwrap().uid();
+        if owner == 0 {
+            std::os::unix::fs::chown(&map, Some(4321), None).unwrap();
+            assert!(read(&map, None, 0).unwrap_err().contains("user 4321"));
+            assert!(read(&map, Some(4321), 0).unwrap().is_some());
+        }
+        let large = File::create(folder.path().join("perf-3.map")).unwrap();
+        large.set_len(LARGEST_BYTES + 1).unwrap();
+        assert!(read(&folder.path().join("perf-3.map"), None, 0).unwrap_err().contains("MB"));
+    }
+}
