@@ -6,19 +6,9 @@ use crate::doubt::{self, Doubt};
 use crate::facts::Facts;
 use crate::finding::{self, Finding};
 use crate::names::{Modules, Names, Resolver};
+use crate::options::Options;
 use crate::problem::Problem;
 use crate::timeline::{Engine, Naming, Timeline, sum_up};
-
-/// What to keep.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// Keep every interval and wake-up for a viewer; costs memory by the event.
-    pub timeline: bool,
-    /// Look only at events from this moment on (the clock of the events).
-    pub from_ns: Option<u64>,
-    /// Look only at events before this moment.
-    pub to_ns: Option<u64>,
-}
 
 /// What came out.
 #[derive(Clone, Debug, Default)]

@@ -11,21 +11,22 @@ mod doubt;
 mod facts;
 mod finding;
 mod histogram;
-mod json;
 mod names;
+mod options;
 mod problem;
 pub mod schedule;
 mod timeline;
 
-pub use analysis::{Analysis, Options, Report};
+pub use analysis::{Analysis, Report};
 pub use doubt::Doubt;
 pub use facts::{
     Account, AccountState, Blame, Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf,
-    LockFacts, LockName, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site,
+    LockFacts, LockName, Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site,
     ThreadFacts, Totals, Wakings,
 };
-pub use finding::{Command, Cure, Evidence, Finding, Kind, Moment, Subject, Unit, vocabulary};
+pub use finding::{Command, Cure, Evidence, Finding, Kind, Subject, Unit, vocabulary};
 pub use histogram::Histogram;
 pub use names::{Catalog, Frame, Meaning, Modules, NoModules, Placed, Places, Role, SpaceId, Stretch};
+pub use options::Options;
 pub use problem::Problem;
 pub use timeline::{Interval, SampleAt, State, Timeline, Wake};

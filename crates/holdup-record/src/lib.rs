@@ -2,11 +2,13 @@
 //!
 //! The system is behind `sys/`; on a system that cannot record, [`record`] says so.
 
+mod bytes;
 pub mod doctor;
 pub mod import;
 mod kernel;
 mod options;
 mod outcome;
+mod record;
 mod sys;
 
 use std::sync::atomic::AtomicBool;

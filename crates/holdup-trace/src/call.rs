@@ -20,6 +20,19 @@ pub enum CallKind {
     Other,
 }
 
+/// What calls are for that do not block by their nature, but were found to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Starts or ends a thread.
+    Start,
+    /// Changes the address space.
+    Memory,
+    /// Reads or writes what its descriptor stands for.
+    Transfer,
+    /// Has to do with another thread or process: sockets, queues, semaphores, locks of files.
+    Peer,
+}
+
 /// One of them.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockingCall {
@@ -68,6 +81,16 @@ impl Numbering {
     /// The blocking call of this number.
     pub fn blocking(self, nr: CallNumber) -> Option<&'static BlockingCall> {
         BLOCKING_CALLS.iter().find(|call| call.number(self) == Some(nr))
+    }
+
+    /// What a call is for that does not block by its nature.
+    pub fn purpose(self, nr: CallNumber) -> Option<Purpose> {
+        let table = match self {
+            Numbering::X86_64 => X86_64,
+            Numbering::Generic => GENERIC,
+            Numbering::Unknown => &[],
+        };
+        table.iter().find(|(_, numbers)| numbers.contains(&nr.0)).map(|(purpose, _)| *purpose)
     }
 }
 
@@ -129,6 +152,32 @@ pub const BLOCKING_CALLS: &[BlockingCall] = {
         call("sys_enter_syncfs", 306, Some(267), Io),
     ]
 };
+
+const X86_64: &[(Purpose, &[u16])] = &[
+    // clone, exit, exit_group, clone3
+    (Purpose::Start, &[56, 60, 231, 435]),
+    // mmap, mprotect, munmap, brk, mremap, madvise
+    (Purpose::Memory, &[9, 10, 11, 12, 25, 28]),
+    // read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2, splice, sendfile,
+    // copy_file_range
+    (Purpose::Transfer, &[0, 1, 17, 18, 19, 20, 295, 296, 327, 328, 275, 40, 326]),
+    // connect, sendto, recvfrom, sendmsg, recvmsg, recvmmsg, semop, semtimedop, msgsnd, msgrcv, fcntl, flock,
+    // mq_timedsend, mq_timedreceive
+    (Purpose::Peer, &[42, 44, 45, 46, 47, 299, 65, 220, 69, 70, 72, 73, 242, 243]),
+];
+
+/// The numbering that newer architectures share.
+const GENERIC: &[(Purpose, &[u16])] = &[
+    // clone, exit, exit_group, clone3
+    (Purpose::Start, &[220, 93, 94, 435]),
+    // brk, munmap, mremap, mmap, mprotect, madvise
+    (Purpose::Memory, &[214, 215, 216, 222, 226, 233]),
+    // read, write, readv, writev, pread64, pwrite64, preadv, pwritev, sendfile, splice, copy_file_range
+    (Purpose::Transfer, &[63, 64, 65, 66, 67, 68, 69, 70, 71, 76, 285]),
+    // connect, sendto, recvfrom, sendmsg, recvmsg, semtimedop, semop, msgrcv, msgsnd, fcntl, flock, mq_timedsend,
+    // mq_timedreceive
+    (Purpose::Peer, &[203, 206, 207, 211, 212, 192, 193, 188, 189, 25, 32, 182, 183]),
+];
 
 #[cfg(test)]
 mod tests {

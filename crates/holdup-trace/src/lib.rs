@@ -12,7 +12,7 @@ mod header;
 pub mod json;
 mod stack;
 
-pub use call::{BLOCKING_CALLS, BlockingCall, CallKind, Numbering};
+pub use call::{BLOCKING_CALLS, BlockingCall, CallKind, Numbering, Purpose};
 pub use event::{
     Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, ThreadUsage, Tid,
     What,

@@ -50,7 +50,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn cost_share(facts: &Facts) -> f64 {
     let waits: f64 =
         weigh::contended(facts).map(|(_, lock)| weigh::wait_share(facts, lock) * weigh::holding(lock).preempted).sum();
-    let spin = weigh::share(super::spin_waste::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts);
+    let spin = weigh::share(super::spinning::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts);
     waits.max(weigh::of_work(facts, spin)).min(1.0)
 }
 

@@ -5,7 +5,7 @@
 //! - at least [`LEAST_SAMPLES`] CPU samples in spinning code, standing for at least [`LEAST_SPAN_SHARE`] of the
 //!   recording's length: a runtime that spins briefly before it sleeps is not blamed;
 //! - at least [`LEAST_SHARE`] of all CPU samples. Spinning code is a function of [`SPINNERS`], or one in which at least
-//!   [`LEAST_PAUSE_SHARE`] of the samples are right behind a `pause`: then all its samples count, for the loop around
+//!   `LEAST_PAUSE_SHARE` of the samples are right behind a `pause`: then all its samples count, for the loop around
 //!   the `pause` spins too. Elsewhere only those behind the `pause`.
 //!
 //! The severity is the share of the threads' working time. Samples of an ordinary user are of user code alone: the time
@@ -15,11 +15,10 @@
 //! 1991); try before changing. Loops that spin on a plain read without `pause` look like any other loop and are not
 //! found.
 
-use std::collections::BTreeMap;
-
+use super::spinning::{key, spinning};
 use super::weigh::{self, count, part};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, HotspotClass, LockName, Site};
+use crate::facts::{Facts, LockName, Site};
 use crate::names::Frame;
 
 pub(super) const RULE: Rule =
@@ -28,22 +27,6 @@ pub(super) const RULE: Rule =
 pub(super) const LEAST_SAMPLES: u64 = 50;
 pub(super) const LEAST_SHARE: f64 = 0.1;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.05;
-pub(super) const LEAST_PAUSE_SHARE: f64 = 0.25;
-
-/// Functions that do nothing but wait on a CPU: of glibc, the Go runtime, MySQL, PostgreSQL, parking_lot and Rust's
-/// std.
-const SPINNERS: &[&str] = &[
-    "pthread_spin_lock",
-    "__pthread_spin_lock",
-    "runtime.procyield",
-    "runtime.procyield.abi0",
-    "runtime.osyield",
-    "ut_delay",
-    "perform_spin_delay",
-    "s_lock",
-    "parking_lot_core::spinwait::SpinWait::spin",
-    "std::sys::sync::mutex::futex::Mutex::spin",
-];
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     samples(facts).into_iter().collect()
@@ -83,39 +66,6 @@ fn variable(facts: &Facts, frame: &Frame) -> Option<LockName> {
     let hotspots = facts.hotspots.iter().filter(|hotspot| key(&hotspot.frame) == key(frame));
     let named = hotspots.filter(|hotspot| hotspot.variable.is_some()).max_by_key(|hotspot| hotspot.hits);
     named.and_then(|hotspot| hotspot.variable.clone())
-}
-
-/// Functions that spin, with their samples.
-fn spinning(facts: &Facts) -> BTreeMap<String, (&Frame, u64)> {
-    let mut places: BTreeMap<String, (&Frame, u64)> = BTreeMap::new();
-    for code in facts.symbols.iter().filter(|code| is_spinner(&code.frame)) {
-        places.entry(key(&code.frame)).or_insert((&code.frame, 0)).1 += code.hits;
-    }
-    for hotspot in facts.hotspots.iter().filter(|hotspot| hotspot.class == HotspotClass::Pause) {
-        if is_spinner(&hotspot.frame) {
-            continue;
-        }
-        let all = weigh::share(hotspot.hits, hotspot.function_hits) >= LEAST_PAUSE_SHARE;
-        let place = places.entry(key(&hotspot.frame)).or_insert((&hotspot.frame, 0));
-        place.1 = if all { place.1.max(hotspot.function_hits) } else { place.1 + hotspot.hits };
-    }
-    places
-}
-
-fn is_spinner(frame: &Frame) -> bool {
-    frame.function.as_deref().is_some_and(|function| SPINNERS.contains(&function))
-}
-
-fn key(frame: &Frame) -> String {
-    match &frame.function {
-        Some(function) => function.to_string(),
-        None => format!("{}+{:#x}", frame.module, frame.offset),
-    }
-}
-
-/// Samples in spinning code.
-pub(super) fn hits(facts: &Facts) -> u64 {
-    spinning(facts).values().map(|(_, hits)| hits).sum()
 }
 
 fn finding(

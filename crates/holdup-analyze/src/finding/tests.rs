@@ -9,8 +9,8 @@ use super::weigh::{MS, S, US};
 use super::*;
 use crate::Histogram;
 use crate::facts::{
-    AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, OffTime,
-    PairFacts, ProcessFacts, Reason, ThreadFacts, Wakings,
+    AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName,
+    OffTime, PairFacts, Primitive, ProcessFacts, Reason, Site, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, Role};
 

@@ -74,7 +74,7 @@ pub(super) fn slack(facts: &Facts) -> Option<f64> {
     }
     let user_ns = user_ns(facts)?;
     let all = samples(facts).max(1);
-    let working = 1.0 - share(super::spin_waste::hits(facts), all).min(1.0);
+    let working = 1.0 - share(super::spinning::hits(facts), all).min(1.0);
     Some((1.0 - user_ns as f64 * working / capacity_ns as f64).clamp(0.0, 1.0))
 }
 

@@ -1,6 +1,6 @@
 //! What threads that block wait for, by their system calls: the numbers of each machine.
 
-use holdup_trace::{Blocked, CallNumber, Numbering};
+use holdup_trace::{Blocked, CallNumber, Numbering, Purpose};
 
 pub(super) use holdup_trace::CallKind;
 
@@ -34,7 +34,7 @@ impl Calls {
         if Some(nr) == self.0.futex() {
             return None;
         }
-        Some(match (self.kind(nr), self.other(nr)) {
+        Some(match (self.kind(nr), self.0.purpose(nr)) {
             (CallKind::Sleep, _) => Reason::Sleep,
             (CallKind::Poll, _) => Reason::Poll,
             (CallKind::Child, _) => Reason::Child,
@@ -51,60 +51,12 @@ impl Calls {
             _ => Reason::OtherCall,
         })
     }
-
-    fn other(self, nr: CallNumber) -> Option<Purpose> {
-        let table = match self.0 {
-            Numbering::X86_64 => X86_64,
-            Numbering::Generic => GENERIC,
-            Numbering::Unknown => &[],
-        };
-        table.iter().find(|(_, numbers)| numbers.contains(&nr.0)).map(|(purpose, _)| *purpose)
-    }
-}
-
-/// What calls are for that do not block by their nature, but were found to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    /// Starts or ends a thread.
-    Start,
-    /// Changes the address space.
-    Memory,
-    /// Reads or writes what its descriptor stands for.
-    Transfer,
-    /// Has to do with another thread or process: sockets, queues, semaphores, locks of files.
-    Peer,
 }
 
 /// Functions of the kernel that wait for a device.
 const DEVICE: &[&str] = &["io_schedule", "folio_wait", "wait_on_", "blk_mq", "jbd2_", "rq_qos"];
 /// What is behind a descriptor whose other end is a thread or a process.
 const PEERS: &[&str] = &["pipe:", "socket:", "anon_inode:", "/dev/pts", "/dev/tty"];
-
-const X86_64: &[(Purpose, &[u16])] = &[
-    // clone, exit, exit_group, clone3
-    (Purpose::Start, &[56, 60, 231, 435]),
-    // mmap, mprotect, munmap, brk, mremap, madvise
-    (Purpose::Memory, &[9, 10, 11, 12, 25, 28]),
-    // read, write, pread64, pwrite64, readv, writev, preadv, pwritev, preadv2, pwritev2, splice, sendfile,
-    // copy_file_range
-    (Purpose::Transfer, &[0, 1, 17, 18, 19, 20, 295, 296, 327, 328, 275, 40, 326]),
-    // connect, sendto, recvfrom, sendmsg, recvmsg, recvmmsg, semop, semtimedop, msgsnd, msgrcv, fcntl, flock,
-    // mq_timedsend, mq_timedreceive
-    (Purpose::Peer, &[42, 44, 45, 46, 47, 299, 65, 220, 69, 70, 72, 73, 242, 243]),
-];
-
-/// The numbering that newer architectures share.
-const GENERIC: &[(Purpose, &[u16])] = &[
-    // clone, exit, exit_group, clone3
-    (Purpose::Start, &[220, 93, 94, 435]),
-    // brk, munmap, mremap, mmap, mprotect, madvise
-    (Purpose::Memory, &[214, 215, 216, 222, 226, 233]),
-    // read, write, readv, writev, pread64, pwrite64, preadv, pwritev, sendfile, splice, copy_file_range
-    (Purpose::Transfer, &[63, 64, 65, 66, 67, 68, 69, 70, 71, 76, 285]),
-    // connect, sendto, recvfrom, sendmsg, recvmsg, semtimedop, semop, msgrcv, msgsnd, fcntl, flock, mq_timedsend,
-    // mq_timedreceive
-    (Purpose::Peer, &[203, 206, 207, 211, 212, 192, 193, 188, 189, 25, 32, 182, 183]),
-];
 
 #[cfg(test)]
 mod tests {

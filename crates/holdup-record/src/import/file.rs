@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::ImportError;
-use super::bytes::{Bytes, Order, lossy, number};
+use crate::bytes::{Bytes, Order, lossy, number};
 
 /// A perf.data file, taken apart but not yet understood.
 #[derive(Debug)]

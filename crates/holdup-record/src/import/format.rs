@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::bytes::{Bytes, Order, number};
+use crate::bytes::{Bytes, Order, number};
 
 /// The format of one tracepoint.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,7 +37,7 @@ impl Field {
     pub fn text(&self, raw: &[u8]) -> Option<Box<str>> {
         let bytes = self.bytes(raw)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        Some(super::bytes::lossy(&bytes[..end]))
+        Some(crate::bytes::lossy(&bytes[..end]))
     }
 
     /// One of the numbers that it consists of.

@@ -1,7 +1,7 @@
 //! One record of the kernel: its kind, when, whom and where it is about, and what it says.
 
-use super::bytes::{Bytes, Order};
 use super::file::{Attr, File};
+use crate::bytes::{Bytes, Order};
 
 /// A record as it lies in the file.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@
 use rustc_hash::FxHashSet;
 
 use super::ImportError;
-use super::bytes::{Bytes, lossy};
 use super::file::File;
-use super::record::{self, kind};
+use super::record;
+use crate::record::Record;
 
 /// Whose threads are imported. Wake-ups by others are kept: they say where a wake-up came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,18 +80,14 @@ struct Task {
 impl Task {
     fn read(file: &File<'_>, at: usize) -> Option<Self> {
         /// What perf calls its child until that becomes the command.
-        const BEFORE_EXEC: &str = "perf-exec";
+        const BEFORE_EXEC: &[u8] = b"perf-exec";
         let raw = record::at_offset(file.records, at, file.order)?;
-        let mut body = Bytes::new(raw.body, file.order);
-        match raw.kind {
-            kind::COMM => {
-                let (pid, tid) = (body.u32()?, body.u32()?);
-                let is_started_by_perf = *lossy(body.text()) == *BEFORE_EXEC;
-                Some(Task { pid, tid, parent: None, is_started_by_perf })
+        match Record::read(raw.kind, raw.misc, raw.body, file.order)? {
+            Record::Comm { pid, tid, name, .. } => {
+                Some(Task { pid, tid, parent: None, is_started_by_perf: name == BEFORE_EXEC })
             }
-            kind::FORK => {
-                let (pid, parent, tid) = (body.u32()?, body.u32()?, body.u32()?);
-                Some(Task { pid, tid, parent: Some(parent), is_started_by_perf: false })
+            Record::Fork { pid, tid, parent_pid, .. } => {
+                Some(Task { pid, tid, parent: Some(parent_pid), is_started_by_perf: false })
             }
             _ => None,
         }

@@ -9,13 +9,14 @@ use holdup_trace::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::bytes::{Bytes, Order, lossy, number};
 use super::file::{Attr, Feature, File};
 use super::format::{Field, Format, formats};
 use super::record::{self, Raw, Sample, Stamp, kind};
 use super::scope::{Scope, Threads};
 use super::{ImportError, Imported};
-use crate::kernel::{context, misc, off_cpu};
+use crate::bytes::{Bytes, Order, lossy, number};
+use crate::kernel::{context, off_cpu};
+use crate::record::Record;
 
 /// Writes all that is understood, in order of time.
 pub fn translate(file: &File<'_>, scope: &Scope, mut out: impl Write) -> Result<Imported, ImportError> {
@@ -349,16 +350,31 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
                 Some(sample) => self.sample(attr, &raw, &Sample { stamp, ..sample }),
                 None => Ok(()),
             },
-            // The idle thread's name is of no use.
-            kind::COMM => self.comm(&raw, &stamp).unwrap_or(Ok(())),
-            kind::FORK => self.fork(time, &raw, &stamp).unwrap_or(Ok(())),
-            kind::EXIT => self.exit(&raw, &stamp).unwrap_or(Ok(())),
-            kind::MMAP => self.mmap(&raw, &stamp).unwrap_or(Ok(())),
-            kind::MMAP2 => self.mmap2(&raw, &stamp).unwrap_or(Ok(())),
-            kind::LOST => self.lost(1, &raw, &stamp).unwrap_or(Ok(())),
-            kind::LOST_SAMPLES => self.lost(0, &raw, &stamp).unwrap_or(Ok(())),
-            kind::SWITCH | kind::SWITCH_CPU_WIDE if !self.survey.whole_cpus => self.switch(&raw, &stamp),
-            _ => Ok(()),
+            kind::SWITCH | kind::SWITCH_CPU_WIDE if self.survey.whole_cpus => Ok(()),
+            _ => match Record::read(raw.kind, raw.misc, raw.body, self.file.order) {
+                Some(record) => self.no_sample(time, &stamp, record),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn no_sample(&mut self, time: u64, stamp: &Stamp, record: Record<'_>) -> std::io::Result<()> {
+        match record {
+            Record::Switch { out, preempted } => self.switch(stamp, out, preempted),
+            Record::Comm { tid, pid, name, exec } => {
+                self.comm(stamp, tid, pid, What::Named { name: lossy(name), exec })
+            }
+            Record::Fork { tid, pid, parent, .. } => self.fork(time, stamp, tid, pid, parent),
+            Record::Exit { tid, .. } => self.exit(stamp, tid),
+            Record::Map { pid, tid, start, len, offset, path, build_id } => {
+                let (path, build_id) = (lossy(path), build_id.map(Box::from));
+                self.mapped(stamp, tid, Mapping { pid: Pid(pid), start, len, offset, path, build_id })
+            }
+            Record::Lost { count } => {
+                self.lost = self.lost.saturating_add(count);
+                self.emit(stamp, 0, What::Lost { count })
+            }
+            Record::Sample(_) => Ok(()),
         }
     }
 
@@ -502,13 +518,13 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         Ok(())
     }
 
-    fn switch(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> std::io::Result<()> {
+    fn switch(&mut self, stamp: &Stamp, out: bool, preempted: bool) -> std::io::Result<()> {
         let Some(tid) = stamp.tid.filter(|tid| *tid != 0) else { return Ok(()) };
         self.meet(stamp, tid, stamp.pid)?;
-        if raw.misc & misc::SWITCH_OUT == 0 {
+        if !out {
             return self.emit(stamp, tid, What::SwitchIn);
         }
-        let known = if raw.misc & misc::SWITCH_OUT_PREEMPT != 0 { OffCpu::Runnable } else { OffCpu::Blocked };
+        let known = if preempted { OffCpu::Runnable } else { OffCpu::Blocked };
         let (off, stack) = self.leaving.remove(&tid).unwrap_or((known, None));
         self.emit(stamp, tid, What::SwitchOut { off, stack })
     }
@@ -574,69 +590,39 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         self.emit(&sample.stamp, tid, What::Call { nr, stack })
     }
 
-    fn comm(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {
-        let mut body = Bytes::new(raw.body, self.file.order);
-        let (pid, tid) = (body.u32()?, body.u32()?);
-        let name = lossy(body.text());
-        let exec = raw.misc & misc::COMM_EXEC != 0;
+    fn comm(&mut self, stamp: &Stamp, tid: u32, pid: u32, named: What) -> std::io::Result<()> {
         self.processes.insert(tid, pid);
-        (tid != 0).then(|| {
-            self.meet(stamp, tid, Some(pid))?;
-            self.emit(stamp, tid, What::Named { name, exec })
-        })
+        // The idle thread's name is of no use.
+        if tid == 0 {
+            return Ok(());
+        }
+        self.meet(stamp, tid, Some(pid))?;
+        self.emit(stamp, tid, named)
     }
 
-    fn fork(&mut self, time: u64, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {
-        let mut body = Bytes::new(raw.body, self.file.order);
-        let (pid, _ppid, tid, parent) = (body.u32()?, body.u32()?, body.u32()?, body.u32()?);
+    fn fork(&mut self, time: u64, stamp: &Stamp, tid: u32, pid: u32, parent: u32) -> std::io::Result<()> {
         // perf makes up births of the threads that it finds at the beginning; they have no time.
         let born = time > 0 && parent != 0;
         if tid == 0 || (!born && self.known.contains(&tid)) {
-            return None;
+            return Ok(());
         }
         self.known.insert(tid);
         self.ended.remove(&tid);
         self.processes.insert(tid, pid);
         let parent = born.then_some(Tid(parent));
-        Some(self.emit(stamp, tid, What::Started { pid: Pid(pid), parent }))
+        self.emit(stamp, tid, What::Started { pid: Pid(pid), parent })
     }
 
-    fn exit(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {
-        let mut body = Bytes::new(raw.body, self.file.order);
-        let (_pid, _ppid, tid) = (body.u32()?, body.u32()?, body.u32()?);
+    fn exit(&mut self, stamp: &Stamp, tid: u32) -> std::io::Result<()> {
         self.futexes.remove(&tid);
         self.leaving.remove(&tid);
         self.processes.remove(&tid);
-        self.known.remove(&tid).then(|| {
-            let told = self.emit(stamp, tid, What::Exited);
-            self.ended.insert(tid);
-            told
-        })
-    }
-
-    fn mmap(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {
-        let mut body = Bytes::new(raw.body, self.file.order);
-        let (pid, tid) = (body.u32()?, body.u32()?);
-        let (start, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
-        let path = lossy(body.text());
-        (raw.misc & misc::MMAP_DATA == 0)
-            .then(|| self.mapped(stamp, tid, Mapping { pid: Pid(pid), start, len, offset, path, build_id: None }))
-    }
-
-    fn mmap2(&mut self, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {
-        const EXECUTABLE: u32 = 4;
-        let mut body = Bytes::new(raw.body, self.file.order);
-        let (pid, tid) = (body.u32()?, body.u32()?);
-        let (start, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
-        // Either the length of a build id, padding and the id, or device and inode.
-        let file_id = body.take(24)?;
-        let build_id =
-            (raw.misc & misc::MMAP_BUILD_ID != 0).then(|| file_id.get(4..4 + usize::from(file_id[0]))).flatten();
-        let (protection, _flags) = (body.u32()?, body.u32()?);
-        let path = lossy(body.text());
-        let build_id = build_id.map(Box::from);
-        (protection & EXECUTABLE != 0)
-            .then(|| self.mapped(stamp, tid, Mapping { pid: Pid(pid), start, len, offset, path, build_id }))
+        if !self.known.remove(&tid) {
+            return Ok(());
+        }
+        let told = self.emit(stamp, tid, What::Exited);
+        self.ended.insert(tid);
+        told
     }
 
     fn mapped(&mut self, stamp: &Stamp, tid: u32, mut mapping: Mapping) -> std::io::Result<()> {
@@ -648,15 +634,6 @@ impl<'f, 'a, W: Write> Translator<'f, 'a, W> {
         mapping.build_id = mapping.build_id.or(known);
         self.meet(stamp, tid, Some(mapping.pid.0))?;
         self.emit(stamp, tid, What::Mapped(Box::new(mapping)))
-    }
-
-    /// `skip` numbers stand before the count.
-    fn lost(&mut self, skip: usize, raw: &Raw<'_>, stamp: &Stamp) -> Option<std::io::Result<()>> {
-        let mut body = Bytes::new(raw.body, self.file.order);
-        body.take(8 * skip)?;
-        let count = body.u64()?;
-        self.lost = self.lost.saturating_add(count);
-        Some(self.emit(stamp, 0, What::Lost { count }))
     }
 }
 

@@ -135,7 +135,7 @@ fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
     let named: Vec<Option<Named>> =
         run.figures.iter().map(|figures| has_locks(figures).then(|| naming::named(figures))).collect();
     if let Some(path) = &options.json {
-        let text = format!("{:#}\n", interposed::json(run, &named));
+        let text = output::json(&interposed::Json::new(run, &named))?;
         output::write_file(path, &text, options.force)?;
     }
     if options.profile.is_some() {

@@ -6,7 +6,7 @@ use libc::timespec;
 
 use super::hooks;
 use super::mutex::Mutex;
-use super::{process, real, record};
+use super::{real, record, start};
 
 /// The results, as glibc's `threads.h` numbers them.
 const SUCCESS: c_int = 0;
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn init(pointer: *mut Mutex, kind: c_int, site: usize) -> 
 /// `pointer` points to an initialised mutex that no thread holds, waits for or uses again.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn mtx_destroy(pointer: *mut Mutex) {
-    if let Some(served) = process::enter() {
+    if let Some(served) = start::enter() {
         // SAFETY: the caller's promise; all fields are atomic.
         record::settle(served.process, unsafe { &*pointer });
     }

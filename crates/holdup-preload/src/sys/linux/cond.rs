@@ -5,9 +5,10 @@ use std::ffi::{c_int, c_void};
 
 use libc::{clockid_t, pthread_cond_t, timespec};
 
-use super::hooks::{self, Served};
+use super::hooks;
 use super::mutex::{self, Mutex};
-use super::{process, real};
+use super::process::Served;
+use super::{real, start};
 
 /// The mutex is in glibc's hands while this lives.
 struct Lent<'a> {
@@ -19,7 +20,7 @@ struct Lent<'a> {
 impl<'a> Lent<'a> {
     fn new(mutex: &'a Mutex) -> Option<Self> {
         mutex::classify(mutex.kind()).ok()?;
-        let served = process::enter()?;
+        let served = start::enter()?;
         hooks::hold_ends(served, mutex);
         Some(Lent { served, mutex, owner_kept: false })
     }

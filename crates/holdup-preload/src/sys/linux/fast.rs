@@ -13,7 +13,7 @@ use holdup_control::ThreadSlot;
 
 use super::mutex::{HELD, Mutex, NOT_NORMAL};
 use super::thread::Thread;
-use super::{c11, hooks, passed};
+use super::{c11, hooks, passed, wait};
 
 /// `pthread_mutex_lock`.
 ///
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int {
         not_normal = const NOT_NORMAL,
         held = const HELD,
         slow = sym hooks::unlock_slow,
-        wake = sym hooks::wake,
+        wake = sym wait::wake,
     )
 }
 

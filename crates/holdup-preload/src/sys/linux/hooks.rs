@@ -6,28 +6,18 @@ use std::sync::atomic::Ordering;
 use holdup_control::{Fallback, THREADS};
 use libc::{clockid_t, pthread_mutexattr_t, timespec};
 
-use super::kernel;
 use super::mutex::{self, FREE, MARK_TIMED, Mutex};
-use super::process::{self, Process};
+use super::process::Served;
 use super::record;
 use super::sites;
 use super::thread::Thread;
 use super::wait::Deadline;
-use super::{real, wait};
-
-/// A call that is served: the thread has a slot, the process has figures.
-#[derive(Clone, Copy)]
-pub struct Served {
-    /// The calling thread.
-    pub thread: &'static Thread,
-    /// Its process.
-    pub process: &'static Process,
-}
+use super::{policy, real, start};
 
 /// Serves the call, or has the real function do it.
 #[inline]
 fn served(mutex: &Mutex) -> Option<(Served, c_int)> {
-    let served = process::enter()?;
+    let served = start::enter()?;
     match mutex::classify(mutex.kind()) {
         Ok(kind) => Some((served, kind)),
         Err(_) => None,
@@ -36,7 +26,7 @@ fn served(mutex: &Mutex) -> Option<(Served, c_int)> {
 
 /// Counts an acquisition that the real function made.
 fn fell_back(mutex: &Mutex, result: c_int) -> c_int {
-    if let (Err(why), Some(served)) = (mutex::classify(mutex.kind()), process::enter())
+    if let (Err(why), Some(served)) = (mutex::classify(mutex.kind()), start::enter())
         && (result == 0 || result == libc::EOWNERDEAD)
     {
         count_fallback(served, why);
@@ -65,7 +55,7 @@ pub unsafe extern "C" fn lock_slow(pointer: *mut Mutex, site: usize) -> c_int {
         Relock::Deadlock => return libc::EDEADLK,
     }
     if !mutex.try_acquire() {
-        let waited = wait::lock(served, mutex, kind, None, site);
+        let waited = policy::lock(served, mutex, kind, None, site);
         debug_assert!(waited.is_ok(), "only a deadline ends a wait without the mutex");
     }
     acquired(served, mutex, kind, site);
@@ -150,7 +140,7 @@ unsafe fn lock_until(
     if !mutex.try_acquire() {
         // SAFETY: the caller's promise.
         let deadline = Deadline { clock, moment: unsafe { *until } };
-        if let Err(error) = wait::lock(served, mutex, kind, Some(deadline), site) {
+        if let Err(error) = policy::lock(served, mutex, kind, Some(deadline), site) {
             return error;
         }
     }
@@ -186,16 +176,7 @@ pub unsafe extern "C" fn unlock_slow(pointer: *mut Mutex, _site: usize) -> c_int
     mutex.owner.store(0, Ordering::Relaxed);
     let users = mutex.users.load(Ordering::Relaxed).wrapping_sub(1);
     mutex.users.store(users, Ordering::Relaxed);
-    wait::release(served, mutex, kind)
-}
-
-/// Wakes one of those that sleep on the word of a mutex that was just released. Its memory may be gone.
-pub extern "C" fn wake(pointer: *const Mutex) -> c_int {
-    if let Some(figures) = process::figures() {
-        figures.futex_wakes.fetch_add(1, Ordering::Relaxed);
-    }
-    kernel::wake_one(pointer.cast());
-    0
+    policy::release(served, mutex, kind)
 }
 
 /// Whether the calling thread has the mutex already, where that makes a difference.
@@ -254,7 +235,7 @@ pub fn counted(served: Served, mutex: &Mutex, site: usize) {
 pub unsafe extern "C" fn lock_tick(pointer: *mut Mutex, site: usize) -> c_int {
     // SAFETY: the caller's promise; all fields are atomic.
     let mutex = unsafe { &*pointer };
-    if let Some(served) = process::enter() {
+    if let Some(served) = start::enter() {
         let before = mutex.tally.load(Ordering::Relaxed).wrapping_sub(1);
         tick(served, mutex, before, site);
     }
@@ -308,7 +289,7 @@ pub unsafe extern "C" fn init(pointer: *mut Mutex, attributes: *const pthread_mu
 /// # Safety
 /// `pointer` points to memory for a mutex, which `real` initialises if it returns 0.
 pub unsafe fn initialise(pointer: *mut Mutex, site: usize, real: impl FnOnce() -> c_int) -> c_int {
-    let served = process::enter();
+    let served = start::enter();
     let before = served.and_then(|served| {
         // SAFETY: the caller's promise; what the bytes were is checked before it is believed.
         let mutex = unsafe { &*pointer };

@@ -1,13 +1,14 @@
 //! A mutex operation, from the entry inwards: `fast` (uncontended, normal), `hooks` (everything else that the C
-//! library's functions promise), `wait`, `capped` and `throttle` (how to wait). `cond` and `c11` are about the same
-//! mutexes, `passed` about locks that are only counted. `record` and `sites` keep what is known of a lock, `process`
-//! starts, forks and ends, with `files` and `probe`; at the bottom are `thread`, `real`, `kernel`, `clock` and
-//! `modules`.
+//! library's functions promise), `policy` (which way to wait), `wait`, `capped` and `throttle` (how). `cond` and `c11`
+//! are about the same mutexes, `passed` and `counted` about locks that are only counted. `start` begins to serve, forks
+//! and ends, with `files` and `probe`; `record` and `sites` keep what is known of a lock, `process` what the process was
+//! told; at the bottom are `thread`, `real`, `kernel`, `clock` and `modules`.
 
 mod c11;
 mod capped;
 mod clock;
 mod cond;
+mod counted;
 mod fast;
 mod files;
 mod hooks;
@@ -15,11 +16,13 @@ mod kernel;
 mod modules;
 mod mutex;
 mod passed;
+mod policy;
 mod probe;
 mod process;
 mod real;
 mod record;
 mod sites;
+mod start;
 mod thread;
 mod throttle;
 mod wait;

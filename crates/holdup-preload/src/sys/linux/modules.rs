@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use holdup_control::{self as control, Figures, MODULES, PATH};
 
-use super::process::Process;
-
 /// `_dl_find_object`, or null where the C library has none.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
@@ -58,8 +56,7 @@ fn has_find_object(version: &[u8]) -> bool {
 }
 
 /// Enters the module of an address into the figures, if it has one that is not there yet.
-pub fn know(process: &'static Process, address: u64) {
-    let figures = process.figures();
+pub fn know(figures: &'static Figures, address: u64) {
     let len = (figures.modules_len.load(Ordering::Relaxed) as usize).min(MODULES);
     let known = figures.modules[..len]
         .iter()

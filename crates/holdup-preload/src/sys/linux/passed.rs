@@ -4,15 +4,12 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use holdup_control::{Fallback, KIND_RWLOCK, KIND_SPIN};
 use libc::{clockid_t, timespec};
 
-use super::hooks::Served;
+use super::counted::{Kind, count};
+use super::process::Served;
 use super::record::{self, Record};
-use super::{clock, process, real};
-
-/// Acquisitions that a thread counts by itself before it adds them to the figures.
-const FLUSH: u32 = 64;
+use super::{clock, real, start};
 
 /// Which record the lock at an address has, by the hash of the address. An entry is never given back: what lies at an
 /// address later is taken for the same lock.
@@ -27,29 +24,6 @@ struct Entry {
     record: AtomicU32,
 }
 
-/// A kind of lock that is only counted.
-#[derive(Clone, Copy)]
-enum Kind {
-    ReadWrite,
-    Spin,
-}
-
-impl Kind {
-    fn fallback(self) -> Fallback {
-        match self {
-            Kind::ReadWrite => Fallback::ReadWrite,
-            Kind::Spin => Fallback::Spin,
-        }
-    }
-
-    fn record(self) -> u32 {
-        match self {
-            Kind::ReadWrite => KIND_RWLOCK,
-            Kind::Spin => KIND_SPIN,
-        }
-    }
-}
-
 /// One acquisition by the real function: `attempt` does not wait, `acquire` does.
 fn pass(
     kind: Kind,
@@ -58,7 +32,7 @@ fn pass(
     attempt: impl FnOnce() -> c_int,
     acquire: impl FnOnce() -> c_int,
 ) -> c_int {
-    let Some(served) = process::enter() else { return acquire() };
+    let Some(served) = start::enter() else { return acquire() };
     if !served.process.profiles() {
         let result = acquire();
         return count(served, kind, result);
@@ -78,35 +52,6 @@ fn pass(
         record.waited(served.thread, site, false, wait_ns);
     }
     count(served, kind, result)
-}
-
-fn count(served: Served, kind: Kind, result: c_int) -> c_int {
-    if result == 0 {
-        let own = &served.thread.passed[kind as usize];
-        // The first shows at once, that a lock of this kind is there at all.
-        own.set(own.get() + 1);
-        if own.get() == 1 || own.get() > FLUSH {
-            flush(served, kind);
-        }
-    }
-    result
-}
-
-/// `passed` starts at 0, and is 1 more than what is not in the figures once anything was counted.
-fn flush(served: Served, kind: Kind) {
-    let own = &served.thread.passed[kind as usize];
-    let more = if own.get() == 1 { 1 } else { own.get() - 1 };
-    own.set(1);
-    served.process.figures().fallbacks[kind.fallback() as usize].fetch_add(u64::from(more), Ordering::Relaxed);
-}
-
-/// A thread ends, or the process: what it counted by itself is added.
-pub fn settle(served: Served) {
-    for kind in [Kind::ReadWrite, Kind::Spin] {
-        if served.thread.passed[kind as usize].get() > 1 {
-            flush(served, kind);
-        }
-    }
 }
 
 fn record_of(served: Served, kind: Kind, lock: *mut c_void, site: usize) -> Option<Record> {

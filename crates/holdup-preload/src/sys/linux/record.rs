@@ -163,7 +163,7 @@ pub fn make(process: &'static Process, address: u64, kind: u32, init_site: u64, 
         (&raw mut (*lock).first_site).write(site as u64);
     }
     for place in [address, init_site, site as u64] {
-        modules::know(process, place);
+        modules::know(figures, place);
     }
     let lock = &figures.locks[at as usize];
     let own = process.rule_for(address, site as u64, init_site);

@@ -4,11 +4,12 @@
 use std::arch::{asm, global_asm};
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use holdup_control::ThreadSlot;
+use holdup_control::{Figures, ThreadSlot};
 
-use super::process;
+/// Where the figures are, once there are some.
+pub static FIGURES: AtomicPtr<Figures> = AtomicPtr::new(ptr::null_mut());
 
 /// Variables of one thread; all zero when it begins.
 #[repr(C, align(64))]
@@ -81,7 +82,7 @@ impl Thread {
 
     /// The number of the slot.
     pub fn number(&self) -> u32 {
-        let first = process::figures().map_or(0, |figures| figures.threads.as_ptr() as usize);
+        let first = figures().map_or(0, |figures| figures.threads.as_ptr() as usize);
         ((self.slot.get() as usize).saturating_sub(first) / size_of::<ThreadSlot>()) as u32
     }
 
@@ -91,6 +92,13 @@ impl Thread {
         self.slot.set(ptr::null());
         self.shares_slot.set(false);
     }
+}
+
+/// The figures, once there are some.
+#[inline]
+pub fn figures() -> Option<&'static Figures> {
+    // SAFETY: null, or mapped as long as the process lives.
+    unsafe { FIGURES.load(Ordering::Relaxed).as_ref() }
 }
 
 /// Adds to a figure that only one thread at a time writes, or, if it is shared, that many do.

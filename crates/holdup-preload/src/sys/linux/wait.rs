@@ -1,4 +1,4 @@
-//! How to wait for a mutex that is held: the policies.
+//! One wait for a mutex that is held, and the ways to spin and sleep that policies are made of.
 //!
 //! `glibc` and `spin-park` are the lock `Futex` of holdup-locks, `ttas` is its `Ttas<CompareExchange>`: the same
 //! functions, here on glibc's word. `spin-learn`, `capped` and `throttle` sleep as `Futex` does, and have no namesake
@@ -11,11 +11,11 @@ use holdup_control::Policy;
 use holdup_locks::{CompareExchange, SpinPolicy, word};
 use libc::{clockid_t, timespec};
 
-use super::hooks::{self, Served};
 use super::kernel::{self, Until, Woken};
-use super::mutex::{ADAPTIVE, FREE, Mutex, RECURSIVE, WAITED};
+use super::mutex::{FREE, Mutex, WAITED};
+use super::process::Served;
 use super::record::{self, Record};
-use super::{capped, clock, throttle};
+use super::{clock, thread};
 
 /// Most pauses that `spin-learn` makes, as glibc's default for adaptive mutexes.
 const LEARNED_MOST: i32 = 100;
@@ -32,24 +32,11 @@ pub struct Wait<'a> {
     pub mutex: &'a Mutex,
     /// The mutex's record.
     pub record: Option<Record>,
-    kind: c_int,
+    /// Its kind.
+    pub kind: c_int,
     deadline: Option<Deadline>,
     /// Whether it slept.
     pub slept: bool,
-}
-
-/// Waits until the mutex is ours, or until the moment has come, if there is one; the errors are those of
-/// `pthread_mutex_timedlock`, and without a moment there are none.
-#[cold]
-pub fn lock(served: Served, mutex: &Mutex, kind: c_int, deadline: Option<Deadline>, site: usize) -> Result<(), c_int> {
-    if let Some(deadline) = &deadline {
-        deadline.check()?;
-    }
-    let mut wait = Wait::begin(served, mutex, kind, deadline, site);
-    let began = served.process.times_waits().then(clock::now);
-    wait.by_policy()?;
-    wait.end(site, began);
-    Ok(())
 }
 
 /// A moment on a clock after which a wait is over.
@@ -63,7 +50,7 @@ pub struct Deadline {
 
 impl Deadline {
     /// A time of day before 1970 is over, which the kernel would call no time.
-    fn check(&self) -> Result<(), c_int> {
+    pub fn check(&self) -> Result<(), c_int> {
         match self.moment {
             timespec { tv_nsec, .. } if !(0..1_000_000_000).contains(&tv_nsec) => Err(libc::EINVAL),
             timespec { tv_sec: ..0, .. } => Err(libc::ETIMEDOUT),
@@ -80,13 +67,13 @@ impl Deadline {
 }
 
 impl<'a> Wait<'a> {
-    fn begin(served: Served, mutex: &'a Mutex, kind: c_int, deadline: Option<Deadline>, site: usize) -> Self {
+    pub fn begin(served: Served, mutex: &'a Mutex, kind: c_int, deadline: Option<Deadline>, site: usize) -> Self {
         let record = record::of(served.process, mutex, site);
         Wait { served, mutex, record, kind, deadline, slept: false }
     }
 
     /// The mutex is ours.
-    fn end(&mut self, site: usize, began: Option<u64>) {
+    pub fn end(&mut self, site: usize, began: Option<u64>) {
         let thread = self.served.thread;
         if let Some(slot) = thread.figures() {
             thread.add(&slot.contended, 1);
@@ -106,23 +93,6 @@ impl<'a> Wait<'a> {
         own.unwrap_or_else(|| self.served.process.policy())
     }
 
-    fn by_policy(&mut self) -> Result<(), c_int> {
-        loop {
-            return match self.policy() {
-                Policy::Glibc if self.kind != ADAPTIVE => self.spin_park(0),
-                Policy::SpinPark(looks) => self.spin_park(looks),
-                Policy::Glibc | Policy::SpinLearn => self.park(Self::spin_as_learned),
-                Policy::Ttas => match self.spin_backing_off() {
-                    Ok(false) => continue,
-                    ended => ended.map(drop),
-                },
-                Policy::Capped(_) if self.kind == RECURSIVE => self.spin_park(PLACED_SPINS),
-                Policy::Capped(most) => self.park(|wait, taken| capped::spin(wait.mutex, most, taken)),
-                Policy::Throttle(most) => throttle::lock(self, most),
-            };
-        }
-    }
-
     /// Takes the mutex if it is free.
     #[inline]
     pub fn try_take(&self) -> bool {
@@ -135,7 +105,7 @@ impl<'a> Wait<'a> {
     }
 
     /// As `Futex`, but for the spinning before each sleep.
-    fn park(&mut self, spin: impl Fn(&Self, u32) -> bool) -> Result<(), c_int> {
+    pub fn park(&mut self, spin: impl Fn(&Self, u32) -> bool) -> Result<(), c_int> {
         word::spin_then_sleep(&self.mutex.word, self, spin, Self::sleep)
     }
 
@@ -178,7 +148,7 @@ impl<'a> Wait<'a> {
 
     /// As `Ttas`, which never sleeps: so it looks itself whether time is up, another policy holds (then false), or the
     /// watchdog is due.
-    fn spin_backing_off(&self) -> Result<bool, c_int> {
+    pub fn spin_backing_off(&self) -> Result<bool, c_int> {
         let mut looks = 0;
         let mut since = (self.mutex.tally.load(Ordering::Relaxed), kernel::now_ns());
         let is_over = || {
@@ -203,7 +173,7 @@ impl<'a> Wait<'a> {
     }
 
     /// As glibc's adaptive mutexes: twice the running average of the spins that were of use lately.
-    fn spin_as_learned(&self, taken: u32) -> bool {
+    pub fn spin_as_learned(&self, taken: u32) -> bool {
         let average = i32::from(self.mutex.spins.load(Ordering::Relaxed));
         let most = LEARNED_MOST.min(average * 2 + 10);
         let mut spins = 0;
@@ -241,12 +211,11 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// Releases a mutex and wakes one of its waiters, if any sleeps and nobody awake has taken over to wake it.
-pub fn release(served: Served, mutex: &Mutex, kind: c_int) -> c_int {
-    let looks_for_spinners = mutex.capped.load(Ordering::Relaxed) != 0 && kind != RECURSIVE;
-    let must_wake = looks_for_spinners && capped::leave_wake(served.thread, mutex);
-    if mutex.word.swap(FREE, Ordering::Release) >= WAITED || must_wake {
-        return hooks::wake(mutex);
+/// Wakes one of those that sleep on the word of a mutex that was just released. Its memory may be gone.
+pub extern "C" fn wake(pointer: *const Mutex) -> c_int {
+    if let Some(figures) = thread::figures() {
+        figures.futex_wakes.fetch_add(1, Ordering::Relaxed);
     }
+    kernel::wake_one(pointer.cast());
     0
 }

@@ -247,7 +247,7 @@ impl Assembler {
                 }
                 return Some((tid, What::Named { name: text(name), exec }));
             }
-            Record::Map { pid, start, len, offset, path, build_id } => {
+            Record::Map { pid, start, len, offset, path, build_id, .. } => {
                 self.spaces.of(pid).map(start, len);
                 let build_id = build_id.map(Box::from);
                 let mapping = Mapping { pid: Pid(pid), start, len, offset, path: text(path), build_id };

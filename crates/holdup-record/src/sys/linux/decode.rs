@@ -5,7 +5,9 @@
 //! (`sample_id_all`). What a sample has behind that depends on its event; its [`Shape`] says so. Nothing here touches
 //! the system.
 
-use crate::kernel::{kind, misc};
+use crate::bytes::Order;
+use crate::kernel::kind;
+pub use crate::record::Record;
 
 const HEADER: usize = 8;
 /// Thread, time and identifier at the end of records that are no samples.
@@ -84,69 +86,6 @@ pub struct Frame {
     pub tid: u32,
 }
 
-/// One record.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Record<'a> {
-    /// The thread got the CPU or left it.
-    Switch {
-        /// It left.
-        out: bool,
-        /// It was still able to run.
-        preempted: bool,
-    },
-    /// A thread was made.
-    Fork {
-        /// The new thread.
-        tid: u32,
-        /// Its process.
-        pid: u32,
-        /// The thread that made it.
-        parent: u32,
-        /// The process of that.
-        parent_pid: u32,
-    },
-    /// A thread ended.
-    Exit {
-        /// The thread.
-        tid: u32,
-        /// Its process.
-        pid: u32,
-    },
-    /// A thread got a name.
-    Comm {
-        /// The thread.
-        tid: u32,
-        /// Its process.
-        pid: u32,
-        /// The name.
-        name: &'a [u8],
-        /// By executing a program.
-        exec: bool,
-    },
-    /// Executable memory was mapped.
-    Map {
-        /// The process.
-        pid: u32,
-        /// First address.
-        start: u64,
-        /// Bytes.
-        len: u64,
-        /// Place in the file, in bytes.
-        offset: u64,
-        /// The file.
-        path: &'a [u8],
-        /// Its build id.
-        build_id: Option<&'a [u8]>,
-    },
-    /// Records that did not fit into the ring.
-    Lost {
-        /// How many.
-        count: u64,
-    },
-    /// A sample of an event: the bytes behind its frame.
-    Sample(&'a [u8]),
-}
-
 /// The length of the record that `bytes` begin with; `None` if that is not all there.
 pub fn length(bytes: &[u8]) -> Option<usize> {
     let size = usize::from(u16_at(bytes, 6)?);
@@ -174,53 +113,12 @@ pub fn time_ns(record: &[u8]) -> u64 {
 /// What a whole record says; `None` for those that do not matter and those that are too short for what they claim to
 /// be.
 pub fn record(bytes: &[u8]) -> Option<Record<'_>> {
-    let misc = u16_at(bytes, 4)?;
+    let (kind, misc) = (u32_at(bytes, 0)?, u16_at(bytes, 4)?);
     let body = bytes.get(HEADER..)?;
-    let own = |body: &'_ [u8]| body.len().checked_sub(TRAILER);
-    match u32_at(bytes, 0)? {
+    match kind {
         kind::SAMPLE => body.get(24..).map(Record::Sample),
-        kind::SWITCH => {
-            Some(Record::Switch { out: misc & misc::SWITCH_OUT != 0, preempted: misc & misc::SWITCH_OUT_PREEMPT != 0 })
-        }
-        kind::FORK => Some(Record::Fork {
-            pid: u32_at(body, 0)?,
-            parent_pid: u32_at(body, 4)?,
-            tid: u32_at(body, 8)?,
-            parent: u32_at(body, 12)?,
-        }),
-        kind::EXIT => Some(Record::Exit { pid: u32_at(body, 0)?, tid: u32_at(body, 8)? }),
-        kind::COMM => Some(Record::Comm {
-            pid: u32_at(body, 0)?,
-            tid: u32_at(body, 4)?,
-            name: until_zero(body.get(8..own(body)?)?),
-            exec: misc & misc::COMM_EXEC != 0,
-        }),
-        kind::MMAP2 => map(body.get(..own(body)?)?, misc),
-        kind::LOST => Some(Record::Lost { count: u64_at(body, 8)? }),
-        kind::LOST_SAMPLES => Some(Record::Lost { count: u64_at(body, 0)? }),
-        _ => None,
+        _ => Record::read(kind, misc, body.get(..body.len().checked_sub(TRAILER)?)?, Order::OWN),
     }
-}
-
-fn map(body: &[u8], misc: u16) -> Option<Record<'_>> {
-    let build_id = if misc & misc::MMAP_BUILD_ID != 0 {
-        let size = usize::from(*body.get(32)?).min(20);
-        Some(body.get(36..36 + size)?)
-    } else {
-        None
-    };
-    Some(Record::Map {
-        pid: u32_at(body, 0)?,
-        start: u64_at(body, 8)?,
-        len: u64_at(body, 16)?,
-        offset: u64_at(body, 24)?,
-        path: until_zero(body.get(64..)?),
-        build_id: build_id.filter(|id| !id.is_empty()),
-    })
-}
-
-fn until_zero(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// A sample taken apart.
@@ -329,6 +227,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::kernel::misc;
 
     /// Bytes of records as the kernel writes them.
     #[derive(Default)]

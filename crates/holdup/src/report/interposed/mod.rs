@@ -7,6 +7,6 @@ mod profile;
 mod run;
 
 pub use coverage::{Coverage, coverage};
-pub use json::json;
+pub use json::Run as Json;
 pub use profile::profile;
 pub use run::Run;

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use holdup_analyze::{Blame, Facts, Finding, Hotspot, Leaf, LockFacts, PairFacts, Problem, Site, Subject};
+use holdup_trace::Tid;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -69,7 +70,12 @@ impl<'a> Report<'a> {
             damage: recording.damage.iter().map(|one| Damage { at_byte: one.at, why: &one.why }).collect(),
             locks: facts.locks.iter().map(Lock::new).collect(),
             blame: facts.blame.iter().map(Branch::new).collect(),
-            path: facts.path.parts.iter().map(PathPart::new).collect(),
+            path: facts
+                .path
+                .parts
+                .iter()
+                .map(|part| PathPart::new(part.leaf, part.thread, part.site.as_ref(), part.file.as_deref(), part.ns))
+                .collect(),
             pairs: facts.pairs.iter().map(|facts| Pair { facts, sites: places(&facts.sites) }).collect(),
             hotspots: facts.hotspots.iter().map(NamedHotspot::new).collect(),
             yield_sites: places(&facts.yield_sites),
@@ -145,9 +151,23 @@ struct Branch<'a> {
     lock: Option<usize>,
     /// Index in locks of what its waker waited for in turn.
     via: Option<usize>,
-    /// What the chain ended in.
+    #[serde(flatten)]
+    end: PathPart<'a>,
+}
+
+impl<'a> Branch<'a> {
+    fn new(row: &'a Blame) -> Branch<'a> {
+        let end = PathPart::new(row.leaf, row.thread, row.site.as_ref(), row.file.as_deref(), row.ns);
+        Branch { waiter: row.waiter.0, lock: row.lock, via: row.via, end }
+    }
+}
+
+/// What a wait, or a part of the critical path, was in the end.
+#[derive(Serialize, JsonSchema)]
+struct PathPart<'a> {
+    /// What.
     leaf: Leaf,
-    /// Number of the thread whose doing that was; 0 if nobody's that is known.
+    /// Number of the thread whose doing it was; 0 if nobody's that is known.
     thread: u32,
     /// Where that thread left the CPU, or where it runs mostly.
     place: Option<Place<'a>>,
@@ -157,45 +177,9 @@ struct Branch<'a> {
     time_ns: u64,
 }
 
-impl<'a> Branch<'a> {
-    fn new(row: &'a Blame) -> Branch<'a> {
-        Branch {
-            waiter: row.waiter.0,
-            lock: row.lock,
-            via: row.via,
-            leaf: row.leaf,
-            thread: row.thread.0,
-            place: row.site.as_ref().map(Place::new),
-            file: row.file.as_deref(),
-            time_ns: row.ns,
-        }
-    }
-}
-
-/// A sum of the critical path.
-#[derive(Serialize, JsonSchema)]
-struct PathPart<'a> {
-    /// What.
-    leaf: Leaf,
-    /// Number of the thread.
-    thread: u32,
-    /// Where it left the CPU, or where it runs mostly.
-    place: Option<Place<'a>>,
-    /// The file, pipe or socket that it was found blocked on.
-    file: Option<&'a str>,
-    /// How long in all.
-    time_ns: u64,
-}
-
 impl<'a> PathPart<'a> {
-    fn new(part: &'a holdup_analyze::PathPart) -> PathPart<'a> {
-        PathPart {
-            leaf: part.leaf,
-            thread: part.thread.0,
-            place: part.site.as_ref().map(Place::new),
-            file: part.file.as_deref(),
-            time_ns: part.ns,
-        }
+    fn new(leaf: Leaf, thread: Tid, site: Option<&'a Site>, file: Option<&'a str>, time_ns: u64) -> PathPart<'a> {
+        PathPart { leaf, thread: thread.0, place: site.map(Place::new), file, time_ns }
     }
 }
 

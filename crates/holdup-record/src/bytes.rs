@@ -17,6 +17,11 @@ pub struct Bytes<'a> {
     order: Order,
 }
 
+impl Order {
+    /// That of this machine.
+    pub const OWN: Order = if cfg!(target_endian = "little") { Order::Little } else { Order::Big };
+}
+
 impl<'a> Bytes<'a> {
     /// All of `bytes` are still to be read.
     pub fn new(bytes: &'a [u8], order: Order) -> Self {

@@ -1,0 +1,279 @@
+//! What a finding is made of.
+
+use holdup_trace::{Pid, Tid};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::facts::{Facts, LockName, Moment, Primitive, Site};
+
+/// One thing that holds threads up. What is skipped in JSON is put into words by the program.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Finding {
+    /// Which kind.
+    pub kind: Kind,
+    /// Share of the elapsed time that would go if the cause went, 0 to 1, as far as it can be told: the order of
+    /// findings.
+    #[serde(rename = "severity_share")]
+    pub severity: f64,
+    /// By how much the program could get faster at most without the cause: 1.45 for at most 1.45 times as fast.
+    pub bound: f64,
+    /// Whom and what it is about.
+    #[serde(skip)]
+    pub subjects: Vec<Subject>,
+    /// Where in the program; its caller is the place to print.
+    #[serde(skip)]
+    pub place: Option<Site>,
+    /// What was seen: numbers with names, the most telling first.
+    pub evidence: Vec<Evidence>,
+    /// Moments to look at on a timeline, worst first.
+    pub moments: Vec<Moment>,
+    /// What to try.
+    #[serde(skip)]
+    pub cure: Cure,
+    /// The command that tests the cure.
+    #[serde(skip)]
+    pub proof: Command,
+}
+
+/// The enum of kinds, their list, and their names, from one row each.
+macro_rules! kinds {
+    ($(#[$of_enum:meta])* pub enum Kind { $($(#[$of_kind:meta])* $kind:ident = $name:literal,)* }) => {
+        $(#[$of_enum])*
+        pub enum Kind {
+            $($(#[$of_kind])* #[serde(rename = $name)] $kind,)*
+        }
+
+        impl Kind {
+            /// All, in the order of docs/findings.md.
+            pub const ALL: [Kind; [$($name),*].len()] = [$(Kind::$kind),*];
+
+            /// Its name in output, files and links: `lock-convoy`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The kinds of findings, in the words of the field.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+    pub enum Kind {
+        /// Most acquisitions of one lock end in a switch.
+        LockConvoy = "lock-convoy",
+        /// Much of all threads' time is lost waiting for one lock.
+        HotLock = "hot-lock",
+        /// The holder is off CPU while others wait.
+        SleepingHolder = "sleeping-holder",
+        /// Many more switches than time slices would give.
+        ExcessiveSwitching = "excessive-switching",
+        /// Two threads wake each other in turn.
+        PingPong = "ping-pong",
+        /// More runnable threads than CPUs.
+        Oversubscription = "oversubscription",
+        /// One wake-up releases many that go straight back to sleep.
+        ThunderingHerd = "thundering-herd",
+        /// CPU time burnt in spinning.
+        SpinWaste = "spin-waste",
+        /// Samples pile up behind an atomic instruction on shared memory.
+        HotAtomic = "hot-atomic",
+        /// CPU time goes to the kernel.
+        KernelHeavy = "kernel-heavy",
+        /// Wakes that wake nobody, waits that do not sleep.
+        WastedWakeups = "wasted-wakeups",
+        /// One thread does far more or less than its like.
+        Imbalance = "imbalance",
+        /// A lower-priority holder, preempted, delays a higher one.
+        PriorityInversion = "priority-inversion",
+        /// Elapsed time is spent waiting for devices.
+        IoBound = "io-bound",
+        /// Threads of a process wait for its address space.
+        MemoryLock = "memory-lock",
+        /// CPU time goes to pages that are touched for the first time, or threads wait for pages.
+        PageFaults = "page-faults",
+        /// Threads wait for each other in malloc and free.
+        Allocator = "allocator",
+        /// One thread waits far longer than its like.
+        Starvation = "starvation",
+        /// Others wait while one works alone.
+        SerialPhase = "serial-phase",
+        /// A pipeline's stage that the others wait for.
+        SlowStage = "slow-stage",
+        /// Callers queue behind a few workers that wait elsewhere.
+        SmallPool = "small-pool",
+        /// Short sleeps in a loop.
+        Polling = "polling",
+        /// `sched_yield` in a loop.
+        YieldStorm = "yield-storm",
+        /// Threads take turns at an interpreter's lock.
+        InterpreterLock = "interpreter-lock",
+    }
+}
+
+impl Kind {
+    /// Whether the severity is a share of CPU time; otherwise it is one of the threads' working time.
+    pub fn costs_cpu_time(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            ExcessiveSwitching
+                | PingPong
+                | ThunderingHerd
+                | SpinWaste
+                | HotAtomic
+                | KernelHeavy
+                | WastedWakeups
+                | PageFaults
+                | YieldStorm
+        )
+    }
+}
+
+/// Whom or what a finding is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// A lock: index in [`Facts::locks`], and what is needed to name it without them.
+    Lock {
+        /// Index in [`Facts::locks`].
+        index: usize,
+        /// How it is called.
+        name: LockName,
+        /// Its address, where the futex is the lock.
+        addr: Option<u64>,
+        /// What it is.
+        primitive: Primitive,
+    },
+    /// A thread.
+    Thread {
+        /// Its number.
+        tid: Tid,
+        /// Its name.
+        name: String,
+    },
+    /// A process.
+    Process {
+        /// Its number.
+        pid: Pid,
+        /// Its name.
+        name: String,
+    },
+    /// A variable.
+    Variable(LockName),
+    /// A function.
+    Function(String),
+}
+
+/// A number with a name and a unit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Evidence {
+    /// What is counted or measured, in `snake_case` with the unit last: the key in JSON. docs/findings.md explains
+    /// each.
+    pub name: &'static str,
+    /// How much.
+    pub value: f64,
+    /// In what.
+    pub unit: Unit,
+}
+
+/// Units of evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A count.
+    Count,
+    /// Per second.
+    #[serde(rename = "1/s")]
+    PerSecond,
+    /// Nanoseconds.
+    Ns,
+    /// A share, 0 to 1.
+    Share,
+    /// A ratio to something that the name says.
+    Ratio,
+}
+
+/// What to try; the sentence is the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// Shorten the section, split the lock, or cap how many threads contend.
+    ShortenSplitOrGate,
+    /// Spin briefly before sleeping.
+    SpinThenPark,
+    /// Do the slow thing outside the lock.
+    MoveOutOfSection,
+    /// Give the two threads' work to one, or hand over in batches.
+    MergeOrBatch,
+    /// As many threads as CPUs.
+    FewerThreads,
+    /// Wake one at a time.
+    WakeOne,
+    /// Sleep instead of spinning, or back off.
+    ParkInsteadOfSpin,
+    /// Count per thread, or claim in chunks.
+    ShardCounter,
+    /// Make fewer system calls: larger buffers, batching.
+    FewerCalls,
+    /// Wake only when somebody waits; keep the waiters' count.
+    WakeOnlyWaiters,
+    /// Divide the work finer, or let idle threads take it.
+    Rebalance,
+    /// Inherit priority.
+    InheritPriority,
+    /// Larger work units between switches.
+    CoarserWork,
+    /// Write and sync less often, in larger pieces, or beside the work.
+    FasterIo,
+    /// Map and unmap less often, keep memory.
+    FewerMappings,
+    /// Larger pages, memory used again.
+    LargerPages,
+    /// Another allocator, more arenas, fewer allocations.
+    OtherAllocator,
+    /// A lock that serves in turn, or lets writers in first.
+    FairLock,
+    /// Divide what one thread does alone.
+    DivideSerialPart,
+    /// More threads for the stage, or less work in it.
+    WidenStage,
+    /// More workers, or calls that do not block them.
+    MoreWorkers,
+    /// Wait to be woken.
+    WaitInsteadOfPolling,
+    /// Processes, or work that runs outside the interpreter.
+    LeaveInterpreter,
+}
+
+/// A `holdup` command that tests a cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its words after `holdup`, before the program: `["try", "--remedy", "throttle:2"]`.
+    pub words: Vec<String>,
+    /// Whether the recorded program's command line follows after `--`.
+    pub program: bool,
+}
+
+impl Finding {
+    /// One that says nothing yet but its kind and what to do.
+    pub(super) fn new(kind: Kind, cure: Cure, proof: Command) -> Finding {
+        Finding {
+            kind,
+            severity: 0.0,
+            bound: 1.0,
+            subjects: Vec::new(),
+            place: None,
+            evidence: Vec::new(),
+            moments: Vec::new(),
+            cure,
+            proof,
+        }
+    }
+}
+
+/// One kind of finding: how it is found, and the numbers it may show.
+pub(super) struct Rule {
+    pub kind: Kind,
+    pub judge: fn(&Facts) -> Vec<Finding>,
+    pub evidence: &'static [&'static str],
+}

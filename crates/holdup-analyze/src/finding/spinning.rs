@@ -1,0 +1,57 @@
+//! Code that spins: which functions, and how many samples are in them.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{Facts, HotspotClass};
+use crate::names::Frame;
+
+/// From which share of its function's samples on a pause makes all of them spinning.
+pub(super) const LEAST_PAUSE_SHARE: f64 = 0.25;
+
+/// Functions that do nothing but wait on a CPU: of glibc, the Go runtime, MySQL, PostgreSQL, parking_lot and Rust's
+/// std.
+const SPINNERS: &[&str] = &[
+    "pthread_spin_lock",
+    "__pthread_spin_lock",
+    "runtime.procyield",
+    "runtime.procyield.abi0",
+    "runtime.osyield",
+    "ut_delay",
+    "perform_spin_delay",
+    "s_lock",
+    "parking_lot_core::spinwait::SpinWait::spin",
+    "std::sys::sync::mutex::futex::Mutex::spin",
+];
+
+/// Functions that spin, with their samples.
+pub(super) fn spinning(facts: &Facts) -> BTreeMap<String, (&Frame, u64)> {
+    let mut places: BTreeMap<String, (&Frame, u64)> = BTreeMap::new();
+    for code in facts.symbols.iter().filter(|code| is_spinner(&code.frame)) {
+        places.entry(key(&code.frame)).or_insert((&code.frame, 0)).1 += code.hits;
+    }
+    for hotspot in facts.hotspots.iter().filter(|hotspot| hotspot.class == HotspotClass::Pause) {
+        if is_spinner(&hotspot.frame) {
+            continue;
+        }
+        let all = hotspot.hits as f64 >= LEAST_PAUSE_SHARE * hotspot.function_hits as f64;
+        let place = places.entry(key(&hotspot.frame)).or_insert((&hotspot.frame, 0));
+        place.1 = if all { place.1.max(hotspot.function_hits) } else { place.1 + hotspot.hits };
+    }
+    places
+}
+
+fn is_spinner(frame: &Frame) -> bool {
+    frame.function.as_deref().is_some_and(|function| SPINNERS.contains(&function))
+}
+
+pub(super) fn key(frame: &Frame) -> String {
+    match &frame.function {
+        Some(function) => function.to_string(),
+        None => format!("{}+{:#x}", frame.module, frame.offset),
+    }
+}
+
+/// Samples in spinning code.
+pub(super) fn hits(facts: &Facts) -> u64 {
+    spinning(facts).values().map(|(_, hits)| hits).sum()
+}
