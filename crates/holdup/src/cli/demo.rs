@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -44,6 +45,8 @@ Examples:
 /// Requests of the run that is recorded, and of those that are compared, of which there are many.
 const RECORDED: usize = 8000;
 const COMPARED: usize = 2000;
+/// A run may take so long: on a busy machine it has fewer requests.
+const RUN: Duration = Duration::from_millis(500);
 /// How long the trial may take; it ends earlier when it is decided.
 const BUDGET: Duration = Duration::from_secs(45);
 
@@ -160,8 +163,19 @@ fn seen(told: &mut Document, recording: &Recording) {
 }
 
 fn subject(exe: &Path) -> Subject {
-    let program = Program::with_values(words(exe, COMPARED), Vec::new());
+    let program = Program::with_values(words(exe, affordable(exe)), Vec::new());
     Subject { program, server: None, metric: None, same_output: true, input: None, name: Some(NAME) }
+}
+
+/// As many requests as a run can have on this machine, as busy as it is now; found with a few.
+fn affordable(exe: &Path) -> usize {
+    let few = COMPARED / 4;
+    let mut command = Command::new(exe);
+    command.args([WORKER.to_owned(), few.to_string()]);
+    // Should it fail, the trial says how.
+    let Ok((outcome, true)) = holdup_run::run_for(&mut command, BUDGET / 4) else { return COMPARED };
+    let fits = RUN.as_nanos() as f64 / outcome.process.elapsed_ns.max(1) as f64 * few as f64;
+    (fits as usize).clamp(COMPARED / 8, COMPARED)
 }
 
 fn trial(subject: &Subject, seed: Option<u64>, stop: &AtomicBool, bar: &mut Bar) -> Result<(Rules, Trial), Error> {
