@@ -1,8 +1,8 @@
 //! Why a recording without findings is no all-clear: silence must be earned.
 //!
 //! "No findings" means something only if what threads did is known: of their time at most a tenth may be unknown, no
-//! more than a hundredth of the events lost, about as many switches recorded as the kernel counted, and the program
-//! must have run for a moment.
+//! more than a hundredth of the events lost, about as many switches and as much CPU time recorded as the kernel
+//! counted, and the program must have run for a moment.
 
 use crate::facts::{AccountState, Facts};
 
@@ -35,6 +35,13 @@ pub enum Doubt {
         /// Counted.
         counted: u64,
     },
+    /// The kernel counted another CPU time than the threads were seen to run.
+    CpuTime {
+        /// Seen.
+        seen_ns: u64,
+        /// Counted.
+        counted_ns: u64,
+    },
 }
 
 /// A shorter recording shows how a program starts, not how it works.
@@ -44,6 +51,9 @@ const MOST_LOST: f64 = 0.01;
 const MOST_MISSING: f64 = 0.1;
 /// Start and end of a command are not recorded.
 const SLACK_SWITCHES: u64 = 50;
+const MOST_CPU_OFF: f64 = 0.2;
+/// What a host takes from a virtual machine counts here and not there, and so does the start of a command.
+const SLACK_CPU_NS: u64 = 20_000_000;
 
 /// All of them.
 pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
@@ -64,6 +74,12 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
             doubts.push(Doubt::Switches { recorded: totals.switches, counted });
         }
     }
+    if let Some(counted_ns) = counted_cpu_ns(facts) {
+        let off = counted_ns.abs_diff(totals.on_cpu_ns);
+        if off > SLACK_CPU_NS && off as f64 > MOST_CPU_OFF * counted_ns as f64 {
+            doubts.push(Doubt::CpuTime { seen_ns: totals.on_cpu_ns, counted_ns });
+        }
+    }
     // A thread that only waits is known to do nothing: its unknown wait hides no work.
     let unknown: u64 = facts.account.of(AccountState::Unknown);
     let share = if totals.thread_ns == 0 { 0.0 } else { unknown as f64 / totals.thread_ns as f64 };
@@ -73,8 +89,50 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     doubts
 }
 
+/// The kernel's own account for a command that was started.
+fn counted_cpu_ns(facts: &Facts) -> Option<u64> {
+    let ending = facts.ending.as_ref()?;
+    Some(ending.user_ns? + ending.kernel_ns?)
+}
+
 /// The kernel's own count for a command that was started.
 fn counted_switches(facts: &Facts) -> Option<u64> {
     let ending = facts.ending.as_ref()?;
     Some(ending.voluntary? + ending.involuntary?)
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_trace::Ending;
+
+    use super::*;
+
+    fn after(seen_ns: u64, counted_ns: u64, switches: (u64, u64)) -> Vec<Doubt> {
+        let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
+        facts.totals.on_cpu_ns = seen_ns;
+        facts.totals.switches = switches.0;
+        facts.ending = Some(Ending {
+            user_ns: Some(counted_ns),
+            kernel_ns: Some(0),
+            voluntary: Some(switches.1),
+            involuntary: Some(0),
+            ..Ending::default()
+        });
+        all(&facts)
+    }
+
+    #[test]
+    fn the_kernels_account_is_believed() {
+        let (ms, switches) = (1_000_000, (100, 100));
+        assert_eq!(after(100 * ms, 100 * ms, switches), []);
+        assert_eq!(after(100 * ms, 121 * ms, switches), [], "a fifth of what was counted");
+        assert_eq!(after(20 * ms, 2 * ms, switches), [], "a start of some ms");
+        let (seen_ns, counted_ns) = (100 * ms, 3 * ms);
+        assert_eq!(after(seen_ns, counted_ns, switches), [Doubt::CpuTime { seen_ns, counted_ns }]);
+        let (seen_ns, counted_ns) = (70 * ms, 100 * ms);
+        assert_eq!(after(seen_ns, counted_ns, switches), [Doubt::CpuTime { seen_ns, counted_ns }]);
+        assert_eq!(after(100 * ms, 100 * ms, (100, 150)), []);
+        let (recorded, counted) = (400, 451);
+        assert_eq!(after(100 * ms, 100 * ms, (400, 451)), [Doubt::Switches { recorded, counted }]);
+    }
 }

@@ -87,6 +87,11 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
             number::count(*recorded as f64),
             number::count(*counted as f64)
         ),
+        Doubt::CpuTime { seen_ns, counted_ns } => format!(
+            "its threads were seen to run for {}, the kernel counted {} of CPU time",
+            number::time_ns(*seen_ns as f64),
+            number::time_ns(*counted_ns as f64)
+        ),
     }
 }
 
