@@ -120,7 +120,6 @@ impl Kind {
             self,
             ExcessiveSwitching
                 | PingPong
-                | ThunderingHerd
                 | SpinWaste
                 | HotAtomic
                 | KernelHeavy

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use holdup_trace::Tid;
 
+use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{allocates, lock_of, threads_of, value};
 use super::{Finding, Kind};
 use crate::facts::{Facts, LockFacts, Reason, Site};
@@ -230,12 +231,9 @@ fn waits_of(lock: &LockFacts, pair: &Finding) -> u64 {
     lock.waiters.iter().filter(|(tid, _)| two.contains(tid)).map(|(_, off)| off.count).sum()
 }
 
-/// The woken all need the lock, and wait for it not much more often than they were woken.
 fn herd_waits_for_lock(facts: &Facts, herd: &Finding, effect: &Finding) -> bool {
     let (Some(herd), Some(lock)) = (lock(facts, herd), lock(facts, effect)) else { return false };
-    let woken = |tid: Tid| herd.waiters.iter().any(|(waiter, _)| *waiter == tid);
-    let of_woken: u64 = lock.waiters.iter().filter(|(tid, _)| woken(*tid)).map(|(_, off)| off.count).sum();
-    herd.pid == lock.pid && of_woken * 5 >= lock.waits * 4 && lock.waits <= 2 * herd.herds.woken
+    is_wanted_by_herd(herd, lock)
 }
 
 fn pair_is_of_herd(facts: &Facts, herd: &Finding, pair: &Finding) -> bool {

@@ -9,7 +9,8 @@
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
 //!   asks and then thinks.
 //!
-//! The severity is what the others waited, as a share of their lives, but not more than what the CPUs have left.
+//! The severity is what the others waited, as a share of their lives, but not more than what the CPUs have left; of a
+//! stage that computes, not more than the time in which a CPU was free and no thread wanted it.
 //!
 //! How it can be wrong: threads that wait for a thread because there is nothing else to do (a shell that waits for a
 //! job) look alike.
@@ -54,14 +55,15 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     }
     let account = &thread.account;
     let blocked = account.share(AccountState::Sleep) + account.share(AccountState::Io);
-    let place = match limiter.blocked_ns > limiter.work_ns {
+    let is_blocked = limiter.blocked_ns > limiter.work_ns;
+    let place = match is_blocked {
         true => {
             weigh::worst_site(facts, |row| row.thread == limiter.tid && row.waiter != limiter.tid).map(|(_, site)| site)
         }
         false => None,
     };
     Some(Finding {
-        severity: waited_share,
+        severity: if is_blocked { waited_share } else { waited_share.min(weigh::spare(facts)) },
         subjects: vec![weigh::thread_subject(facts, limiter.tid)],
         place: place.or_else(|| thread.hot_sites.first().cloned()),
         evidence: vec![

@@ -7,12 +7,15 @@
 //! - at least [`LEAST_BACK_PER_S`] of them a second: an idle program that once in a while wakes all its threads harms
 //!   nobody.
 //!
-//! The severity is a share of CPU time, estimated at 5 us for each of them.
+//! The severity is a share of the working time: 5 us for each of them, and what they waited for the locks that all who
+//! are woken want.
 //!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
 //!
 //! How it can be wrong: threads that were all given work of less than 50 us also go straight back to sleep; then the
 //! work is too fine, which is no better.
+
+use holdup_trace::Tid;
 
 use super::weigh::{self, SWITCH_NS, count, part, rate, ratio};
 use super::{Cure, Finding, Kind, Rule};
@@ -48,11 +51,13 @@ fn back_share(lock: &LockFacts) -> f64 {
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
-    let needless_ns = lock.herds.back_to_sleep * SWITCH_NS;
+    let wanted = facts.locks.iter().filter(|other| other.primitive.is_contention() && is_wanted_by_herd(lock, other));
+    let waited_ns: u64 = wanted.map(|other| other.wait_ns.sum_ns()).sum();
+    let needless_ns = lock.herds.back_to_sleep * SWITCH_NS + (waited_ns as f64 * back_share(lock)) as u64;
     Finding {
         kind: Kind::ThunderingHerd,
         bound: 1.0,
-        severity: weigh::share(needless_ns, weigh::cpu_ns(facts)).min(1.0),
+        severity: weigh::share(needless_ns, weigh::work_ns(facts)).min(1.0),
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
@@ -66,4 +71,11 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
         cure: Cure::WakeOne,
         proof: weigh::record_again(),
     }
+}
+
+/// Whether the woken all need the lock, and wait for it not much more often than they were woken.
+pub(super) fn is_wanted_by_herd(herd: &LockFacts, lock: &LockFacts) -> bool {
+    let woken = |tid: Tid| herd.waiters.iter().any(|(waiter, _)| *waiter == tid);
+    let of_woken: u64 = lock.waiters.iter().filter(|(tid, _)| woken(*tid)).map(|(_, off)| off.count).sum();
+    herd.pid == lock.pid && of_woken * 5 >= lock.waits * 4 && lock.waits <= 2 * herd.herds.woken
 }

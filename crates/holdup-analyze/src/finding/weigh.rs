@@ -78,6 +78,18 @@ pub(super) fn slack(facts: &Facts) -> Option<f64> {
     Some((1.0 - user_ns as f64 * working / capacity_ns as f64).clamp(0.0, 1.0))
 }
 
+/// The part of the CPUs' time that the program had no use for at all: neither ran a thread then, nor wanted to. Work
+/// that its threads do on CPUs that are full goes no faster on more threads.
+pub(super) fn spare(facts: &Facts) -> f64 {
+    let cpus = u64::from(facts.header.machine.cpus);
+    let others: u64 = facts.threads.iter().map(displaced_ns).sum();
+    let wanted: u64 = facts.threads.iter().map(|thread| thread.account.of(AccountState::CpuOwn)).sum();
+    match (facts.span_ns() * cpus).saturating_sub(others) {
+        0 => 0.0,
+        capacity_ns => 1.0 - share(cpu_ns(facts) + wanted, capacity_ns).min(1.0),
+    }
+}
+
 /// CPU time outside the kernel, where it is known.
 fn user_ns(facts: &Facts) -> Option<u64> {
     let cpu_ns = cpu_ns(facts);
