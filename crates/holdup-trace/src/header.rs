@@ -119,4 +119,6 @@ pub struct Ending {
     pub user_ns: Option<u64>,
     /// CPU time of the same in the kernel.
     pub kernel_ns: Option<u64>,
+    /// Page faults of the same, those that waited for a device included.
+    pub faults: Option<u64>,
 }

@@ -95,9 +95,10 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     explain::leave_out_consequences(facts, findings)
 }
 
-/// No cure of waiting wins more than what the CPUs have left; and what would go bounds the gain.
+/// No cure of waiting wins more than what the CPUs have left, but for the one who starves while they are full; and what
+/// would go bounds the gain.
 fn within(slack: f64, mut finding: Finding) -> Finding {
-    if !finding.kind.costs_cpu_time() {
+    if !finding.kind.costs_cpu_time() && finding.kind != Kind::Starvation {
         finding.severity = finding.severity.min(slack);
     }
     finding.bound = 1.0 / (1.0 - finding.severity.clamp(0.0, 0.99));

@@ -3,13 +3,14 @@
 //!
 //! Signs and thresholds:
 //! - at least [`LEAST_SAMPLES`] CPU samples below the kernel's page-fault handler, and [`LEAST_SHARE`] of all samples;
-//!   or
+//!   or, where the kernel may not be sampled, as many that at 2 us each are that share of the CPU time, and not more than
+//!   what the kernel used; or
 //! - waits for pages from a device take [`LEAST_SHARE`] of the threads' working time.
 //!
 //! The place is where most of them happen.
 //!
-//! How it can be wrong: without the rights to sample the kernel, only faults that wait for a device are seen. A program
-//! that fills fresh memory once must take its faults; larger pages make them fewer.
+//! How it can be wrong: without the rights to sample the kernel, what a fault costs is only assumed, and where they
+//! happen is not seen. A program that fills fresh memory once must take its faults; larger pages make them fewer.
 
 use super::weigh::{self, MS, count, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -21,6 +22,8 @@ pub(super) const RULE: Rule =
 pub(super) const LEAST_SAMPLES: u64 = 50;
 pub(super) const LEAST_SHARE: f64 = 0.2;
 const LEAST_NS: u64 = 20 * MS;
+/// What a fault costs that fills a page with zeros, give or take half of it.
+const FAULT_NS: u64 = 2 * weigh::US;
 
 /// Functions of the kernel that a fault enters by.
 const HANDLERS: &[&str] =
@@ -33,7 +36,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let device_ns: u64 =
         facts.threads.iter().filter_map(|thread| thread.off.get(&Reason::PageFault)).map(|time| time.ns).sum();
     let device_share = weigh::share(device_ns, weigh::work_ns(facts)).min(1.0);
-    let sampled = hits >= LEAST_SAMPLES && fault_share >= LEAST_SHARE;
+    let counted = counted_share(facts).filter(|share| *share >= LEAST_SHARE);
+    let sampled = (hits >= LEAST_SAMPLES && fault_share >= LEAST_SHARE) || counted.is_some();
+    let fault_share = counted.unwrap_or(fault_share);
     let waits = device_ns >= LEAST_NS && device_share >= LEAST_SHARE;
     if !sampled && !waits {
         return Vec::new();
@@ -55,4 +60,12 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::PageFaults, Cure::LargerPages, weigh::record_again())
     }]
+}
+
+/// The share of the CPU time that as many page faults as the kernel counted take, where it may not be sampled.
+fn counted_share(facts: &Facts) -> Option<f64> {
+    let ending = facts.ending.as_ref().filter(|_| facts.totals.kernel_samples.is_none())?;
+    let (user_ns, kernel_ns) = (ending.user_ns?, ending.kernel_ns?);
+    let faults_ns = (ending.faults? * FAULT_NS).min(kernel_ns);
+    (faults_ns >= LEAST_SAMPLES * MS).then(|| weigh::share(faults_ns, user_ns + kernel_ns))
 }

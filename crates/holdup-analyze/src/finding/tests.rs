@@ -850,6 +850,21 @@ fn page_faults_at_their_thresholds() {
     assert_eq!(judge(Kind::PageFaults, &facts).len(), 1, "pages from a device");
 }
 
+#[test]
+fn page_faults_are_counted_where_the_kernel_is_not_sampled() {
+    let share = |faults, kernel_samples| {
+        let mut facts = quiet(2);
+        facts.totals.kernel_samples = kernel_samples;
+        let (user_ns, kernel_ns) = (Some(200 * MS), Some(300 * MS));
+        facts.ending = Some(Ending { user_ns, kernel_ns, faults: Some(faults), ..Ending::default() });
+        judge(Kind::PageFaults, &facts).first().map(|finding| weigh::value(finding, "fault_share"))
+    };
+    assert_eq!(share(50_000, None), Some(0.2));
+    assert_eq!(share(49_999, None), None);
+    assert_eq!(share(500_000, None), Some(0.6), "no more than the kernel used");
+    assert_eq!(share(500_000, Some(1)), None, "samples know better");
+}
+
 fn allocating() -> Facts {
     let mut facts = quiet(4);
     mutex(&mut facts, 30, MS);
@@ -889,6 +904,14 @@ fn starving() -> Facts {
     facts.locks[0].primitive = Primitive::RwLock;
     facts.locks[0].longest = vec![(Tid(PID + 1), S, S + 200 * MS), (Tid(PID + 2), S, S + 20 * MS)];
     facts
+}
+
+#[test]
+fn who_starves_while_the_cpus_are_full_is_told() {
+    let mut facts = starving();
+    facts.threads[0].on_cpu_ns = 4 * S;
+    facts.ending = Some(Ending { user_ns: Some(4 * S), kernel_ns: Some(0), ..Ending::default() });
+    assert!(kinds(&facts).contains(&Kind::Starvation));
 }
 
 #[test]

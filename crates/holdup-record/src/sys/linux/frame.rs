@@ -92,6 +92,7 @@ fn set_ended(ending: &mut Ending, ended: Ended) {
     ending.involuntary = Some(ended.involuntary);
     ending.user_ns = Some(ended.user_ns);
     ending.kernel_ns = Some(ended.kernel_ns);
+    ending.faults = Some(ended.faults);
 }
 
 pub fn manner(options: &Options, begin: Begin) -> Manner {

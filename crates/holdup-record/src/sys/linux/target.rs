@@ -130,6 +130,8 @@ pub struct Ended {
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub kernel_ns: u64,
+    /// Page faults, those that waited for a device included.
+    pub faults: u64,
 }
 
 impl Process {
@@ -185,6 +187,7 @@ impl Process {
             involuntary: usage.ru_nivcsw as u64,
             user_ns: timeval_ns(usage.ru_utime),
             kernel_ns: timeval_ns(usage.ru_stime),
+            faults: (usage.ru_minflt + usage.ru_majflt) as u64,
         })
     }
 }

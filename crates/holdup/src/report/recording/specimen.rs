@@ -474,6 +474,7 @@ pub fn held_up() -> Recording {
             involuntary: Some(811),
             user_ns: Some(9_000 * MS),
             kernel_ns: Some(2_000 * MS),
+            faults: Some(12_000),
         }),
         start_ns: BEGAN_NS,
         end_ns: BEGAN_NS + 10_000 * MS,
