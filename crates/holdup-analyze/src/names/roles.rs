@@ -233,6 +233,9 @@ const LOCK: &[&str] = &[
     "QSemaphore*",
     "QReadWriteLock*",
     "QtLinuxFutex*",
+    // Node: what is behind Atomics.wait.
+    "v8::internal::FutexEmulation::*",
+    "v8::internal::Builtin_Atomics*",
     // Ruby.
     "rb_mutex_*",
     "rb_native_cond_*",
@@ -360,6 +363,8 @@ const RUNTIME: &[&str] = &[
     "crosscall*",
     "boost::detail::thread_data*",
     "boost::thread_proxy",
+    "v8::*",
+    "Builtins_*",
 ];
 
 /// Files whose unnamed functions belong to the system: beginnings of file names.
@@ -569,6 +574,8 @@ mod tests {
             (Some("InterpreterRuntime::monitorenter"), JAVA, Role::Runtime),
             (Some("rb_mutex_synchronize"), RUBY, Role::Lock),
             (None, RUBY, Role::Runtime),
+            (Some("v8::internal::FutexEmulation::WaitSync<int>"), "/usr/bin/node", Role::Lock),
+            (Some("Builtins_CEntry_Return1_ArgvOnStack_BuiltinExit"), "/usr/bin/node", Role::Runtime),
         ] {
             assert_eq!(of(name, module, None), role, "{name:?} in {module}");
         }
