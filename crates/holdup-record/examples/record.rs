@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use holdup_record::{Detail, Options, Target, record};
+use holdup_record::{Backend, Detail, Options, Target, record};
 use holdup_trace::{Reader, Stacks, What};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sample_hz: 1000,
         stack_bytes: std::env::var("STACK_BYTES").map_or(Ok(512), |text| text.parse())?,
         buffer_kib: None,
+        capture: Backend::Auto,
         detail: if user { Detail::User } else { Detail::Allowed },
         environment: Vec::new(),
     };

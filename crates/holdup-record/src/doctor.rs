@@ -284,9 +284,10 @@ pub fn level_meaning(level: i32) -> &'static str {
     }
 }
 
+pub(crate) const CAP_SYS_ADMIN: u32 = 21;
+pub(crate) const CAP_PERFMON: u32 = 38;
+pub(crate) const CAP_BPF: u32 = 39;
 const CAP_SYS_PTRACE: u32 = 19;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
 const CAP_IPC_LOCK: u32 = 14;
 
 const EPERM: i32 = 1;

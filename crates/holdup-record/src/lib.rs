@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use holdup_trace::Event;
 
-pub use options::{Detail, Options, Target};
+pub use options::{Backend, Detail, Options, Target};
 pub use outcome::{Error, Outcome};
 
 /// Records until the target ends, the limit is over, or `stop` becomes true.

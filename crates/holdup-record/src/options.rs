@@ -21,6 +21,8 @@ pub struct Options {
     pub buffer_kib: Option<u32>,
     /// How much to ask for.
     pub detail: Detail,
+    /// By what to capture.
+    pub capture: Backend,
     /// What a command gets into its environment besides the recorder's own.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -32,6 +34,18 @@ pub enum Target {
     Command(Vec<OsString>),
     /// Attach to this process and all its threads.
     Process(u32),
+}
+
+/// By what to capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// The best that the rights allow.
+    #[default]
+    Auto,
+    /// Programs inside the kernel: needs CAP_BPF and CAP_PERFMON.
+    Bpf,
+    /// The kernel's performance events.
+    Perf,
 }
 
 /// How much to ask the kernel for.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use holdup_record::{Detail, Error, Options, Outcome, Target, record};
+use holdup_record::{Backend, Detail, Error, Options, Outcome, Target, record};
 use holdup_trace::{Blocked, CallNumber, Event, FutexOp, Reader, Stacks, Summary, What};
 
 struct Recorded {
@@ -26,6 +26,7 @@ fn options(target: Target, folder: &Path) -> Options {
         sample_hz: 1000,
         stack_bytes: 1024,
         buffer_kib: None,
+        capture: Backend::Auto,
         detail: Detail::User,
         environment: Vec::new(),
     }

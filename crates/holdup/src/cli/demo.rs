@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use holdup_analyze::Finding;
 use holdup_bench::demo::{NAME, THREADS};
-use holdup_record::Detail;
+use holdup_record::{Backend, Detail};
 
 use super::try_::Bar;
 use super::{Error, Status, output, stop, try_};
@@ -120,6 +120,7 @@ fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
         stack_bytes: 1024,
         buffer_kib: None,
         detail: Detail::Allowed,
+        capture: Backend::Auto,
         environment: Vec::new(),
     };
     let done = holdup_record::record(&options, stop).map_err(|why| why.to_string());

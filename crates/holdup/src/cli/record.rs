@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use holdup_control::Profile;
-use holdup_record::{Detail, Outcome, Target};
+use holdup_record::{Backend, Detail, Outcome, Target};
 use holdup_trace::{Event, NO_CPU, Tid, What};
 
 use super::{Error, Status, measure, output, stop};
@@ -39,6 +39,9 @@ pub struct Options {
     /// How much to record
     #[arg(long, value_enum, default_value_t = Asked::Allowed)]
     detail: Asked,
+    /// By what to capture
+    #[arg(long, value_enum, default_value_t = By::Auto)]
+    capture: By,
     /// Also count what every pthread mutex does: acquisitions, contention, waits and holds (by an interposer in the
     /// program)
     #[arg(long, conflicts_with = "pid")]
@@ -61,6 +64,17 @@ enum Asked {
     User,
     /// All that this user may see
     Allowed,
+}
+
+/// By what to capture, as the command line names it.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum By {
+    /// The best that the rights allow
+    Auto,
+    /// Programs inside the kernel (root, or CAP_BPF and CAP_PERFMON): costs the program least
+    Bpf,
+    /// The kernel's performance events
+    Perf,
 }
 
 const EXAMPLES: &str = "\
@@ -182,6 +196,11 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         Asked::User => Detail::User,
         Asked::Allowed => Detail::Allowed,
     };
+    let capture = match options.capture {
+        By::Auto => Backend::Auto,
+        By::Bpf => Backend::Bpf,
+        By::Perf => Backend::Perf,
+    };
     let output = match &options.output {
         Some(path) if path.symlink_metadata().is_ok() => return Err(Error::RecordingExists(path.clone())),
         Some(path) => path.clone(),
@@ -195,6 +214,7 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         stack_bytes,
         buffer_kib: options.buffer,
         detail,
+        capture,
         environment: Vec::new(),
     })
 }

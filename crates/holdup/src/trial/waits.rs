@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use holdup_record::{Detail, Options, Target};
+use holdup_record::{Backend, Detail, Options, Target};
 
 use super::run::Real;
 use crate::recording::{self, Window};
@@ -24,6 +24,7 @@ pub fn recorded(real: &Real<'_>, limit: Duration) -> Option<u64> {
         stack_bytes: 1024,
         buffer_kib: None,
         detail: Detail::Allowed,
+        capture: Backend::Auto,
         environment: Vec::new(),
     };
     let waits = holdup_record::record(&options, real.stop).ok().and_then(|_| waits_of(&file));

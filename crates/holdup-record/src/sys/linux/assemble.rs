@@ -5,6 +5,7 @@ use std::io;
 use holdup_trace::{CallNumber, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, Stack, StackId, Tid, What, Writer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::bpf::record::{self as bpf, Translator};
 use super::decode::{self, Frame, Record, Sample, Shape, register};
 use super::reduce::{Spaces, reduce};
 use crate::kernel;
@@ -96,6 +97,8 @@ pub struct Assembler {
     spaces: Spaces,
     /// Threads that were seen to begin and not to end.
     alive: FxHashSet<u32>,
+    /// Mappings, births and deaths come from all programs.
+    of_all: bool,
     /// The command before it is executed: what it does until then is the recorder's doing.
     unborn: Option<u32>,
     /// Threads that entered a recorded call since they slept last.
@@ -104,6 +107,7 @@ pub struct Assembler {
     sleeps: u64,
     unexplained: u64,
     scratch: Stack,
+    translator: Translator,
     lost: u64,
     events: u64,
 }
@@ -134,6 +138,11 @@ impl Assembler {
         self.kinds.insert(id, kind);
     }
 
+    /// Mappings, births and deaths come from all programs.
+    pub fn expect_everybody(&mut self) {
+        self.of_all = true;
+    }
+
     /// The command that will be executed: its switches count from then on.
     pub fn await_execution(&mut self, pid: u32) {
         self.unborn = Some(pid);
@@ -144,6 +153,7 @@ impl Assembler {
         let Some(frame) = decode::frame(record) else { return [None; 2] };
         match decode::record(record) {
             Some(Record::Switch { .. } | Record::Exit { .. }) => [Some(frame.tid), None],
+            Some(Record::Sample(bytes)) if bpf::is_ours(frame) => bpf::switched(frame, bytes),
             Some(Record::Sample(bytes)) if self.kinds.get(&frame.id) == Some(&Kind::Switch) => {
                 let raw = Sample::read(bytes, Kind::Switch.shape()).map_or(&[][..], |sample| sample.raw);
                 [Some(frame.tid), next_of(raw)]
@@ -197,6 +207,11 @@ impl Assembler {
         let (Some(frame), Some(record)) = (decode::frame(bytes), decode::record(bytes)) else {
             return Ok(());
         };
+        if let Record::Sample(bytes) = record
+            && bpf::is_ours(frame)
+        {
+            return self.feed_bpf(frame, bytes, sink);
+        }
         let second = self.switched_in(frame, &record);
         if let (Some((next, _)), Some(lane)) = (&second, self.lanes.get_mut(lane)) {
             lane.told_in = Some(*next);
@@ -206,6 +221,27 @@ impl Assembler {
         for (tid, what) in first.into_iter().chain(second) {
             self.events += 1;
             sink.event(&Event { time_ns: frame.time_ns, tid: Tid(tid), cpu, what })?;
+        }
+        Ok(())
+    }
+
+    /// A record of the programs inside the kernel.
+    fn feed_bpf(&mut self, frame: Frame, bytes: &[u8], sink: &mut impl Sink) -> io::Result<()> {
+        let Some(facts) = self.translator.read(frame, bytes, &mut self.spaces, sink) else { return Ok(()) };
+        let cpu = bpf::cpu(frame, bytes).unwrap_or(NO_CPU);
+        for (tid, what) in facts.into_iter().flatten() {
+            let wanted = match &what {
+                What::Waking { target, .. } => self.is_ours(target.0),
+                What::Lost { count } => {
+                    self.lost += count;
+                    true
+                }
+                _ => self.is_ours(tid),
+            };
+            if wanted {
+                self.events += 1;
+                sink.event(&Event { time_ns: frame.time_ns, tid: Tid(tid), cpu, what })?;
+            }
         }
         Ok(())
     }
@@ -225,7 +261,21 @@ impl Assembler {
         self.is_ours(next).then_some((next, What::SwitchIn))
     }
 
+    /// Whether a record tells of nobody of the target's: those of mappings, births and deaths may be of all programs.
+    fn is_foreign(&self, record: &Record<'_>) -> bool {
+        let whose = match record {
+            Record::Fork { parent, .. } => *parent,
+            Record::Exit { tid, .. } | Record::Comm { tid, .. } => *tid,
+            Record::Map { pid, .. } => *pid,
+            _ => return false,
+        };
+        !self.alive.contains(&whose)
+    }
+
     fn event(&mut self, lane: usize, frame: Frame, record: Record<'_>, sink: &mut impl Sink) -> Option<(u32, What)> {
+        if self.of_all && self.is_foreign(&record) {
+            return None;
+        }
         let what = match record {
             Record::Switch { out, preempted } => self.switch(lane, frame.tid, out, preempted)?,
             Record::Sample(bytes) => self.sample(lane, frame, bytes, sink)?,
@@ -285,7 +335,8 @@ impl Assembler {
     fn sample(&mut self, lane: usize, frame: Frame, bytes: &[u8], sink: &mut impl Sink) -> Option<What> {
         let kind = *self.kinds.get(&frame.id)?;
         // These tell of all programs.
-        let of_all = matches!(kind, Kind::Sample | Kind::Switch | Kind::DeepPlace | Kind::SleepPlace);
+        let of_all =
+            matches!(kind, Kind::Sample | Kind::Switch | Kind::DeepPlace | Kind::SleepPlace | Kind::MajorFault);
         if of_all && !self.is_ours(frame.tid) {
             return None;
         }

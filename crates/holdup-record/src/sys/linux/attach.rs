@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::assemble::Assembler;
 use super::decode::{self, Record};
 use super::drain::{Recording, Scribe};
-use super::frame::{More, finish, header, manner, specs, watched};
+use super::frame::{More, finish, header, manner, means, watched};
 use super::merge::Merge;
 use super::perf::Linux;
 use super::plan::Begin;
@@ -30,13 +30,20 @@ pub fn record_process(
 ) -> Result<Outcome, Error> {
     let process = Process::open(pid)?;
     let cpus = machine::online_cpus();
-    let (specs, _ids) = specs(options)?;
+    let means = means(options, cpus.len())?;
     machine::raise_open_files();
     let mut assembler = Assembler::new(&cpus);
-    let mut merge = Merge::new(cpus.len());
-    let session = Session::new(Linux, &cpus, specs, manner(options, Begin::Later), options.buffer_kib)
-        .and_then(|session| open_threads(session, pid, &mut assembler, &mut merge));
+    let session = Session::new(Linux, &cpus, means.specs, manner(options, Begin::Later), options.buffer_kib);
     let mut session = session.map_err(|error| refusal::of(error, pid))?;
+    session.bpf = means.bpf;
+    session.notes.extend(means.notes);
+    let mut merge = Merge::new(session.lanes());
+    let session = open_threads(session, pid, &mut assembler, &mut merge);
+    let mut session = session.map_err(|error| refusal::of(error, pid))?;
+    if let Some(bpf) = &mut session.bpf {
+        bpf.follow(pid).map_err(refusal::of_bpf)?;
+        assembler.expect_everybody();
+    }
     let outlook = Outlook::open(pid, &snapshot::threads(pid), &cpus, false);
     let header = header(options, &session, &outlook, &cpus, pid);
     session.notes.extend_from_slice(&outlook.notes);
@@ -44,7 +51,7 @@ pub fn record_process(
     // What happened while threads were attached to one by one is left out: it would show some threads and not others.
     merge.discard(header.began_ns);
     let failed = |why| Error::File { path: options.output.clone(), why };
-    let mut sink = watched(file, &header, outlook).map_err(failed)?;
+    let mut sink = watched(file, &header, outlook, &mut session).map_err(failed)?;
     for event in snapshot::of_process(pid, header.began_ns) {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }

@@ -9,10 +9,10 @@ use holdup_trace::{Event, Header, NO_CPU, Pid, Tid, What};
 
 use super::assemble::Assembler;
 use super::drain::{Recording, Scribe, Watched};
-use super::frame::{More, finish, header, manner, specs, watched};
+use super::frame::{Means, More, finish, header, manner, means, watched};
 use super::merge::Merge;
 use super::perf::Linux;
-use super::plan::{Begin, Spec};
+use super::plan::Begin;
 use super::session::Session;
 use super::watch::Outlook;
 use super::{machine, refusal, target};
@@ -27,18 +27,19 @@ pub fn record_command(
     more: &More<'_>,
 ) -> Result<Outcome, Error> {
     let cpus = machine::online_cpus();
-    let (specs, _ids) = specs(options)?;
+    let mut means = means(options, cpus.len())?;
+    let _ids = std::mem::take(&mut means.ids);
     // The command is made before the recorder changes anything that it would inherit: limits, slices.
     let waiting = target::prepare(command, &options.environment)?;
     machine::raise_open_files();
     let pid = waiting.pid;
     let mut assembler = Assembler::new(&cpus);
-    match open_command(options, &cpus, specs, pid, file, &mut assembler) {
+    match open_command(options, &cpus, means, pid, file, &mut assembler) {
         Ok((session, header, sink)) => {
             let process = waiting.go()?;
             let deadline = options.limit.map(|limit| Instant::now() + limit);
+            let scribe = Scribe::new(assembler, Merge::new(session.lanes()), sink);
             let recording = Recording { session, process: &process, stop, deadline };
-            let scribe = Scribe::new(assembler, Merge::new(cpus.len()), sink);
             finish(&options.output, recording, scribe, header, more)
         }
         Err(error) => {
@@ -52,24 +53,30 @@ pub fn record_command(
 fn open_command(
     options: &Options,
     cpus: &[u16],
-    specs: Vec<Spec>,
+    means: Means,
     pid: u32,
     file: File,
     assembler: &mut Assembler,
 ) -> Result<(Session<Linux>, Header, Watched), Error> {
     let open = || {
-        let mut session = Session::new(Linux, cpus, specs, manner(options, Begin::OnExec), options.buffer_kib)?;
+        let mut session = Session::new(Linux, cpus, means.specs, manner(options, Begin::OnExec), options.buffer_kib)?;
+        session.bpf = means.bpf;
+        session.notes.extend(means.notes);
         session.open_everybody(&mut |id, kind| assembler.know(id, kind))?;
         session.open(pid, &mut |id, kind| assembler.know(id, kind))?;
         Ok(session)
     };
     let mut session = open().map_err(|error| refusal::of(error, pid))?;
+    if let Some(bpf) = &mut session.bpf {
+        bpf.follow(pid).map_err(refusal::of_bpf)?;
+        assembler.expect_everybody();
+    }
     assembler.await_execution(pid);
     let outlook = Outlook::open(pid, &[pid], cpus, true);
     let header = header(options, &session, &outlook, cpus, pid);
     session.notes.extend_from_slice(&outlook.notes);
     let failed = |why| Error::File { path: options.output.clone(), why };
-    let mut sink = watched(file, &header, outlook).map_err(failed)?;
+    let mut sink = watched(file, &header, outlook, &mut session).map_err(failed)?;
     let started = What::Started { pid: Pid(pid), parent: None };
     let started = Event { time_ns: header.began_ns, tid: Tid(pid), cpu: NO_CPU, what: started };
     assembler.outside(&started, &mut sink).map_err(failed)?;

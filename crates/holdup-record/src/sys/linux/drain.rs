@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use holdup_trace::{Counter, Event, NO_CPU, Stack, StackId, Tid, What, Writer};
 
 use super::assemble::{Assembler, Sink};
+use super::bpf::Learner;
 use super::decode;
 use super::machine;
 use super::merge::Merge;
@@ -50,6 +51,8 @@ pub struct Watched {
     pub writer: Writer<File>,
     /// Whoever looks.
     pub watch: Watch,
+    /// What tells the programs inside the kernel of memory that they cannot see.
+    pub learner: Option<Learner>,
 }
 
 impl Sink for Watched {
@@ -59,6 +62,9 @@ impl Sink for Watched {
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
         self.watch.note(event);
+        if let (What::Named { exec: true, .. }, Some(learner)) = (&event.what, &mut self.learner) {
+            learner.learn(event.tid.0);
+        }
         self.writer.event(event)
     }
 }

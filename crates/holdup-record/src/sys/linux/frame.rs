@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use holdup_trace::{Capabilities, Ending, Event, Header, Writer};
 
 use super::assemble::Kind;
+use super::bpf::{self, Capture};
 use super::drain::{self, Finish, Recording, Scribe, Watched};
 use super::ids::{self, Ids};
 use super::perf::Linux;
@@ -17,13 +18,14 @@ use super::session::Session;
 use super::target::{Ended, Process};
 use super::watch::{Outlook, Watch};
 use super::{machine, refusal, signals};
-use crate::{Error, Options, Outcome, Target};
+use crate::{Backend, Error, Options, Outcome, Target};
 
 /// Events that are known at the end, dated with the time given.
 pub type More<'a> = dyn Fn(u64) -> Vec<Event> + Sync + 'a;
 
-pub fn watched(file: File, header: &Header, outlook: Outlook) -> io::Result<Watched> {
-    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(outlook.counters, header) })
+pub fn watched(file: File, header: &Header, outlook: Outlook, session: &mut Session<Linux>) -> io::Result<Watched> {
+    let learner = session.bpf.as_mut().and_then(Capture::learner);
+    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(outlook.counters, header), learner })
 }
 
 /// Runs a recording to its end and closes its file.
@@ -99,8 +101,37 @@ pub fn manner(options: &Options, begin: Begin) -> Manner {
     Manner { begin, stack_bytes: options.stack_bytes, build_ids: true }
 }
 
-/// What is asked of the kernel, and what keeps its tracepoints cheap to close.
-pub fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
+/// What is asked of the kernel.
+pub struct Means {
+    /// Programs inside the kernel, where they are wanted and can be.
+    pub bpf: Option<Capture>,
+    /// Events.
+    pub specs: Vec<Spec>,
+    /// Why something is not as it was asked for: sentences without a full stop.
+    pub notes: Vec<String>,
+    /// What keeps tracepoints cheap to close.
+    pub ids: Ids,
+}
+
+/// Chooses the way to capture, by what is asked for and what the rights allow.
+///
+/// # Errors
+/// What is asked for by name cannot be had.
+pub fn means(options: &Options, cpus: usize) -> Result<Means, Error> {
+    if options.capture == Backend::Bpf {
+        match bpf::unsuitable().map_or_else(|| Capture::open(options, cpus), Err) {
+            Ok(bpf) => {
+                let specs = plan::beside_bpf(options);
+                return Ok(Means { bpf: Some(bpf), specs, notes: Vec::new(), ids: Ids::default() });
+            }
+            Err(why) => return Err(Error::Refused(format!("capture by BPF is not possible here: {why}"))),
+        }
+    }
+    let (specs, ids) = specs(options)?;
+    Ok(Means { bpf: None, specs, notes: Vec::new(), ids })
+}
+
+fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
     let ids = ids::find(&plan::tracepoints()).map_err(refusal::of_discovery)?;
     let foreign_numbers = !machine::in_first_pid_namespace();
     let specs = plan::plan(options, foreign_numbers, |name| ids.get(name).map(u64::from));
@@ -136,13 +167,14 @@ pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cp
 
 fn capabilities(session: &Session<Linux>) -> Capabilities {
     let has = |kind| session.has(|spec| spec.kind == kind);
+    let bpf = session.bpf.is_some();
     Capabilities {
         switches: true,
-        switch_reasons: has(Kind::Switch),
-        wakings: has(Kind::Waking),
-        foreign_wakings: has(Kind::Waking),
-        futexes: has(Kind::FutexWait) && has(Kind::FutexReturn),
-        calls: has(Kind::Call),
+        switch_reasons: bpf || has(Kind::Switch),
+        wakings: bpf || has(Kind::Waking),
+        foreign_wakings: bpf || has(Kind::Waking),
+        futexes: bpf || has(Kind::FutexWait) && has(Kind::FutexReturn),
+        calls: bpf || has(Kind::Call),
         samples: has(Kind::Sample),
         kernel: session.has(|spec| spec.kind == Kind::Sample && spec.kernel),
         faults: has(Kind::MajorFault),

@@ -7,6 +7,7 @@
 mod assemble;
 mod attach;
 mod blocked;
+mod bpf;
 mod command;
 mod counters;
 mod decode;

@@ -69,7 +69,7 @@ pub struct Manner {
 }
 
 /// How this machine numbers system calls. Only x86-64 is recorded so far.
-const NUMBERING: Numbering = if cfg!(target_arch = "x86_64") { Numbering::X86_64 } else { Numbering::Unknown };
+pub const NUMBERING: Numbering = if cfg!(target_arch = "x86_64") { Numbering::X86_64 } else { Numbering::Unknown };
 
 /// The calls that have an event each where the shared one is not allowed (it counts as one of the kernel): the usual
 /// ones.
@@ -132,6 +132,20 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
     }
     let own = calls_of_users().filter_map(|call| id(call.tracepoint));
     specs.extend(own.map(|id| tracepoint(Kind::Call, id, Need::Extra)));
+    specs
+}
+
+/// What is left for perf to tell where programs inside the kernel tell of switches, wake-ups and calls: of all
+/// programs, because each event that belongs to a thread costs at each of its switches.
+pub fn beside_bpf(options: &Options) -> Vec<Spec> {
+    let of_all = |spec: Spec| Spec { everybody: true, ..spec };
+    let mut specs = vec![of_all(software(Kind::Side, perf::PERF_COUNT_SW_DUMMY, Need::Essential))];
+    if let Some(period) = 1_000_000_000u64.checked_div(options.sample_hz.into()) {
+        let clock = software(Kind::Sample, perf::PERF_COUNT_SW_CPU_CLOCK, Need::Wanted);
+        specs.push(of_all(Spec { period, kernel: true, ..clock }));
+    }
+    let faults = software(Kind::MajorFault, perf::PERF_COUNT_SW_PAGE_FAULTS_MAJ, Need::Wanted);
+    specs.push(of_all(Spec { kernel: true, period: 1, ..faults }));
     specs
 }
 
@@ -205,7 +219,8 @@ impl Spec {
         attr.__bindgen_anon_1.sample_period = self.period;
         self.describe_samples(&mut attr, manner.stack_bytes);
         if self.kind == Kind::Side {
-            attr.set_context_switch(1);
+            // Of all programs, the scheduler itself tells.
+            attr.set_context_switch(u64::from(!self.everybody));
             attr.set_comm(1);
             attr.set_comm_exec(1);
             attr.set_task(1);

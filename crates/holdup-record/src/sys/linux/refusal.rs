@@ -22,6 +22,11 @@ pub fn of(error: OpenError, pid: u32) -> Error {
     }
 }
 
+/// The error for a process that the programs inside the kernel cannot be told to follow.
+pub fn of_bpf(why: String) -> Error {
+    Error::Refused(format!("capture by BPF has failed: {why}; run with `--capture perf`"))
+}
+
 /// The error for a user who may not even open an event of its own.
 pub fn of_discovery(why: io::Error) -> Error {
     match why.raw_os_error() {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 
 use super::assemble::Kind;
+use super::bpf::Capture;
 use super::perf::{EVERYBODY, Kernel};
 use super::plan::{self, Manner, Need, Source, Spec};
 use super::ring::Ring;
@@ -17,6 +18,8 @@ pub struct Session<K> {
     manner: Manner,
     /// What was given up, as sentences without a full stop.
     pub notes: Vec<String>,
+    /// Programs inside the kernel that tell of switches, wake-ups and calls instead of events.
+    pub bpf: Option<Capture>,
 }
 
 struct Cpu {
@@ -79,7 +82,7 @@ impl<K: Kernel> Session<K> {
                 wanted * 4
             ));
         }
-        Ok(Session { kernel, cpus, specs, events: Vec::new(), manner, notes })
+        Ok(Session { kernel, cpus, specs, events: Vec::new(), manner, notes, bpf: None })
     }
 
     /// Opens the events that tell of all programs; before those of threads. `know` learns their identifiers.
@@ -195,10 +198,19 @@ impl<K: Kernel> Session<K> {
         self.specs.iter().any(wanted)
     }
 
-    /// Empties all rings, each by its place in the list of CPUs.
+    /// How many rings there are.
+    pub fn lanes(&self) -> usize {
+        self.cpus.len() + self.bpf.as_ref().map_or(0, Capture::lanes)
+    }
+
+    /// Empties all rings: each CPU's by its place in the list of CPUs, then those of programs inside the kernel.
     pub fn drain(&mut self, mut reader: impl FnMut(usize, [&[u8]; 2])) {
         for (lane, cpu) in self.cpus.iter_mut().enumerate() {
             cpu.ring.drain(|parts| reader(lane, parts));
+        }
+        let first = self.cpus.len();
+        if let Some(bpf) = &mut self.bpf {
+            bpf.drain(|lane, parts| reader(first + lane, parts));
         }
     }
 
@@ -229,7 +241,8 @@ impl<K: Kernel> Session<K> {
     }
 
     /// Stops all events; what is in the rings stays.
-    pub fn disable(&self) {
+    pub fn disable(&mut self) {
+        self.bpf.as_mut().map(Capture::stop);
         for (_, fd) in &self.events {
             // It can fail only for a thread that has ended, which is as good.
             let _ = self.kernel.disable(fd.as_fd());
@@ -238,7 +251,7 @@ impl<K: Kernel> Session<K> {
 
     /// What to poll for rings that fill.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        self.cpus.iter().map(|cpu| cpu.owner.as_raw_fd())
+        self.cpus.iter().map(|cpu| cpu.owner.as_raw_fd()).chain(self.bpf.as_ref().map(Capture::descriptor))
     }
 }
 
@@ -291,7 +304,7 @@ mod tests {
     use super::*;
     use crate::sys::linux::perf::Attr;
     use crate::sys::linux::plan::Begin;
-    use crate::{Detail, Options, Target};
+    use crate::{Backend, Detail, Options, Target};
 
     /// A kernel that fails in the n-th call of one kind, and counts calls.
     #[derive(Default)]
@@ -372,6 +385,7 @@ mod tests {
             stack_bytes: 512,
             buffer_kib: None,
             detail: Detail::Allowed,
+            capture: Backend::Auto,
             environment: Vec::new(),
         };
         plan::plan(&options, false, |_| Some(1))

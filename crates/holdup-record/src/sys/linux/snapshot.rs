@@ -37,10 +37,13 @@ pub fn of_process(pid: u32, time_ns: u64) -> Vec<Event> {
             events.push(event(tid, What::Named { name, exec: false }));
         }
     }
-    let maps = read(&format!("/proc/{pid}/maps"));
-    let maps = maps.as_deref().map(|text| mappings(text, Pid(pid))).unwrap_or_default();
-    events.extend(maps.into_iter().map(|map| event(pid, What::Mapped(Box::new(map)))));
+    events.extend(mappings_of(pid).into_iter().map(|map| event(pid, What::Mapped(Box::new(map)))));
     events
+}
+
+/// The executable memory of a process now.
+pub fn mappings_of(pid: u32) -> Vec<Mapping> {
+    read(&format!("/proc/{pid}/maps")).map(|text| mappings(&text, Pid(pid))).unwrap_or_default()
 }
 
 /// The name of a thread now. It can hold any bytes: what is not UTF-8 is replaced.
