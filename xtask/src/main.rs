@@ -4,6 +4,7 @@
 
 mod api;
 mod bench_page;
+mod bpf;
 mod deny;
 mod figures;
 mod fuzz;
@@ -149,6 +150,11 @@ const COMMANDS: &[Command] = &[
         name: "record-faults",
         help: "kill the recorder 50 times at random moments and open what it leaves (2 minutes)",
         run: record_faults::run,
+    },
+    Command {
+        name: "bpf",
+        help: "compile the recorder's part inside the kernel, crates/holdup-record/bpf (needs clang and llvm-strip)",
+        run: bpf::build,
     },
     Command {
         name: "viewer",

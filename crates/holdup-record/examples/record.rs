@@ -1,4 +1,5 @@
-//! Records a command (or `-p PID SECONDS`) and prints what the file holds: `record [-u] FILE COMMAND...`.
+//! Records a command (or `-p PID SECONDS`) and prints what the file holds: `record [-u] FILE COMMAND...`. CAPTURE=bpf or perf
+//! chooses by what.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -25,7 +26,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sample_hz: 1000,
         stack_bytes: std::env::var("STACK_BYTES").map_or(Ok(512), |text| text.parse())?,
         buffer_kib: None,
-        capture: Backend::Auto,
+        capture: match std::env::var("CAPTURE").as_deref() {
+            Ok("bpf") => Backend::Bpf,
+            Ok("perf") => Backend::Perf,
+            _ => Backend::Auto,
+        },
         detail: if user { Detail::User } else { Detail::Allowed },
         environment: Vec::new(),
     };

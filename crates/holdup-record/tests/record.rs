@@ -32,6 +32,15 @@ fn options(target: Target, folder: &Path) -> Options {
     }
 }
 
+/// Each is skipped where it is not allowed.
+const BACKENDS: [Backend; 2] = [Backend::Perf, Backend::Bpf];
+
+/// As an ordinary user by perf, with all that the programs inside the kernel can tell by BPF.
+fn by(capture: Backend, target: Target, folder: &Path) -> Options {
+    let detail = if capture == Backend::Bpf { Detail::Allowed } else { Detail::User };
+    Options { capture, detail, ..options(target, folder) }
+}
+
 fn command(words: &[&str]) -> Target {
     Target::Command(words.iter().map(Into::into).collect())
 }
@@ -93,43 +102,49 @@ fn compiled(folder: &Path, source: &str) -> Option<PathBuf> {
 
 #[test]
 fn a_program_that_ends_at_once_is_recorded_from_its_first_instruction() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(recorded) = recorded(&options(command(&["true"]), folder.path())) else { return };
-    assert_eq!(recorded.outcome.ending.reason, "the target ended");
-    assert_eq!(recorded.outcome.ending.status, Some(0));
-    assert_eq!(recorded.outcome.ending.lost, 0);
-    assert!(recorded.outcome.header.capabilities.switches && recorded.outcome.header.capabilities.futexes);
-    assert_eq!((recorded.started(), recorded.exited()), (1, 1));
-    assert_eq!(recorded.count(|what| matches!(what, What::Named { name, exec: true } if &**name == "true")), 1);
-    let mapped = |path: &str| {
-        recorded.count(|what| matches!(what, What::Mapped(map) if map.path.ends_with(path) && map.len > 0))
-    };
-    assert!(mapped("/true") >= 1);
-    assert_eq!(recorded.summary.ending.as_ref(), Some(&recorded.outcome.ending));
-    assert!(recorded.outcome.ending.voluntary.is_some());
+    for capture in BACKENDS {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(recorded) = recorded(&by(capture, command(&["true"]), folder.path())) else { continue };
+        assert_eq!(recorded.outcome.ending.reason, "the target ended");
+        assert_eq!(recorded.outcome.ending.status, Some(0));
+        assert_eq!(recorded.outcome.ending.lost, 0);
+        assert!(recorded.outcome.header.capabilities.switches && recorded.outcome.header.capabilities.futexes);
+        assert_eq!((recorded.started(), recorded.exited()), (1, 1));
+        assert_eq!(recorded.count(|what| matches!(what, What::Named { name, exec: true } if &**name == "true")), 1);
+        let mapped = |path: &str| {
+            recorded.count(|what| matches!(what, What::Mapped(map) if map.path.ends_with(path) && map.len > 0))
+        };
+        assert!(mapped("/true") >= 1);
+        assert_eq!(recorded.summary.ending.as_ref(), Some(&recorded.outcome.ending));
+        assert!(recorded.outcome.ending.voluntary.is_some());
+    }
 }
 
 #[test]
 fn status_and_signals_of_the_command_come_through() {
-    for (script, status) in [("exit 7", 7), ("kill -9 $$", 128 + 9)] {
-        let folder = tempfile::tempdir().unwrap();
-        let Some(recorded) = recorded(&options(command(&["sh", "-c", script]), folder.path())) else {
-            return;
-        };
-        assert_eq!(recorded.outcome.ending.status, Some(status));
+    for capture in BACKENDS {
+        for (script, status) in [("exit 7", 7), ("kill -9 $$", 128 + 9)] {
+            let folder = tempfile::tempdir().unwrap();
+            let Some(recorded) = recorded(&by(capture, command(&["sh", "-c", script]), folder.path())) else {
+                continue;
+            };
+            assert_eq!(recorded.outcome.ending.status, Some(status));
+        }
     }
 }
 
 #[test]
 fn children_and_programs_executed_by_them_are_followed() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = "/bin/true; (/bin/true); exec /bin/true";
-    let Some(recorded) = recorded(&options(command(&["sh", "-c", script]), folder.path())) else { return };
-    let executed = recorded.count(|what| matches!(what, What::Named { exec: true, .. }));
-    // The shell, two children and what the shell becomes; a shell may spare a process by executing in place.
-    assert_eq!(executed, 4);
-    assert!(recorded.started() >= 3);
-    assert_eq!(recorded.started(), recorded.exited());
+    for capture in BACKENDS {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "/bin/true; (/bin/true); exec /bin/true";
+        let Some(recorded) = recorded(&by(capture, command(&["sh", "-c", script]), folder.path())) else { continue };
+        let executed = recorded.count(|what| matches!(what, What::Named { exec: true, .. }));
+        // The shell, two children and what the shell becomes; a shell may spare a process by executing in place.
+        assert_eq!(executed, 4);
+        assert!(recorded.started() >= 3);
+        assert_eq!(recorded.started(), recorded.exited());
+    }
 }
 
 #[test]
@@ -217,42 +232,44 @@ int main(void) {
 
 #[test]
 fn two_threads_in_turn_show_every_wake_and_every_wait_with_its_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(folder.path(), PING_PONG) else { return };
-    let target = command(&[program.to_str().unwrap()]);
-    let Some(recorded) = recorded(&options(target, folder.path())) else { return };
-    assert_eq!(recorded.outcome.ending.lost, 0);
-    assert_eq!((recorded.started(), recorded.exited()), (3, 3));
-    assert_eq!(recorded.count(|what| matches!(what, What::Named { name, exec: false } if &**name == "pong")), 1);
-    // Each of the 2,000 turns ends in one call that wakes; of those that wake nobody, only some are recorded.
-    let wakes = |what: &What| matches!(what, What::FutexReturn { op, ret, .. } if op.command() == FutexOp::WAKE && op.is_private() && *ret > 0);
-    let woke = recorded.count(wakes);
-    let waits = recorded.count(|what| matches!(what, What::FutexWait { .. }));
-    // On one CPU nearly every turn sleeps; a thread that is preempted may find its turn without.
-    assert!((500..=2000).contains(&woke) && woke <= waits, "{woke} wakes for {waits} waits");
-    let gave_up = |what: &What| matches!(what, What::FutexReturn { op, .. } if op.waits());
-    assert_eq!(recorded.count(gave_up), 0, "no wait of this program ends otherwise than by a wake");
-    let addresses: std::collections::BTreeSet<u64> = recorded
-        .events
-        .iter()
-        .filter_map(|event| match event.what {
-            What::FutexWait { op, addr, .. } if op.command() == FutexOp::WAIT && op.is_private() => Some(addr),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(addresses.len(), 1, "one futex");
-    let ins = recorded.count(|what| matches!(what, What::SwitchIn));
-    assert!(ins >= woke, "every sleep ends with a switch: {ins} for {woke}");
-    let deep = recorded
-        .events
-        .iter()
-        .filter_map(|event| match event.what {
-            What::FutexWait { stack: Some(stack), .. } => recorded.stacks.get(stack),
-            _ => None,
-        })
-        .filter(|stack| stack.user.len() >= 2 && stack.registers.is_some() && !stack.words.is_empty())
-        .count();
-    assert!(deep > waits / 2, "{deep} of {waits} waits say who waits");
+    for capture in BACKENDS {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = compiled(folder.path(), PING_PONG) else { continue };
+        let target = command(&[program.to_str().unwrap()]);
+        let Some(recorded) = recorded(&by(capture, target, folder.path())) else { continue };
+        assert_eq!(recorded.outcome.ending.lost, 0);
+        assert_eq!((recorded.started(), recorded.exited()), (3, 3));
+        assert_eq!(recorded.count(|what| matches!(what, What::Named { name, exec: false } if &**name == "pong")), 1);
+        // Each of the 2,000 turns ends in one call that wakes; of those that wake nobody, only some are recorded.
+        let wakes = |what: &What| matches!(what, What::FutexReturn { op, ret, .. } if op.command() == FutexOp::WAKE && op.is_private() && *ret > 0);
+        let woke = recorded.count(wakes);
+        let waits = recorded.count(|what| matches!(what, What::FutexWait { .. }));
+        // On one CPU nearly every turn sleeps; a thread that is preempted may find its turn without.
+        assert!((500..=2000).contains(&woke) && woke <= waits, "{woke} wakes for {waits} waits");
+        let gave_up = |what: &What| matches!(what, What::FutexReturn { op, .. } if op.waits());
+        assert_eq!(recorded.count(gave_up), 0, "no wait of this program ends otherwise than by a wake");
+        let addresses: std::collections::BTreeSet<u64> = recorded
+            .events
+            .iter()
+            .filter_map(|event| match event.what {
+                What::FutexWait { op, addr, .. } if op.command() == FutexOp::WAIT && op.is_private() => Some(addr),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(addresses.len(), 1, "one futex");
+        let ins = recorded.count(|what| matches!(what, What::SwitchIn));
+        assert!(ins >= woke, "every sleep ends with a switch: {ins} for {woke}");
+        let deep = recorded
+            .events
+            .iter()
+            .filter_map(|event| match event.what {
+                What::FutexWait { stack: Some(stack), .. } => recorded.stacks.get(stack),
+                _ => None,
+            })
+            .filter(|stack| stack.user.len() >= 2 && stack.registers.is_some() && !stack.words.is_empty())
+            .count();
+        assert!(deep > waits / 2, "{deep} of {waits} waits say who waits");
+    }
 }
 
 const TIED_TO_ITS_PARENT: &str = r#"
@@ -377,13 +394,15 @@ int main(void) {
 
 #[test]
 fn two_thousand_threads_are_born_and_die() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(folder.path(), MANY_THREADS) else { return };
-    let target = command(&[program.to_str().unwrap()]);
-    let Some(recorded) = recorded(&options(target, folder.path())) else { return };
-    assert_eq!(recorded.outcome.ending.status, Some(0));
-    assert_eq!(recorded.outcome.ending.lost, 0);
-    assert_eq!((recorded.started(), recorded.exited()), (2001, 2001));
+    for capture in BACKENDS {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = compiled(folder.path(), MANY_THREADS) else { continue };
+        let target = command(&[program.to_str().unwrap()]);
+        let Some(recorded) = recorded(&by(capture, target, folder.path())) else { continue };
+        assert_eq!(recorded.outcome.ending.status, Some(0));
+        assert_eq!(recorded.outcome.ending.lost, 0);
+        assert_eq!((recorded.started(), recorded.exited()), (2001, 2001));
+    }
 }
 
 const PATIENT: &str = r#"
@@ -416,25 +435,27 @@ int main(void) {
 
 #[test]
 fn a_running_process_is_attached_to_with_all_its_threads() {
-    use std::io::Read as _;
-    let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(folder.path(), PATIENT) else { return };
-    let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
-    let mut options = options(Target::Process(child.id()), folder.path());
-    options.limit = Some(Duration::from_millis(400));
-    let recorded = recorded(&options);
-    let alive = child.try_wait().unwrap().is_none();
-    drop(child.stdin.take());
-    child.wait().unwrap();
-    let Some(recorded) = recorded else { return };
-    assert!(alive, "the target goes on");
-    assert_eq!(recorded.outcome.ending.reason, "the time was over");
-    assert_eq!(recorded.outcome.ending.status, None);
-    assert!(recorded.outcome.header.target.attached);
-    assert!(recorded.started() >= 5, "{} threads", recorded.started());
-    assert!(recorded.count(|what| matches!(what, What::Mapped(map) if map.path.ends_with("/program"))) >= 1);
-    assert!(recorded.count(|what| matches!(what, What::SwitchIn)) > 0);
+    for capture in BACKENDS {
+        use std::io::Read as _;
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = compiled(folder.path(), PATIENT) else { continue };
+        let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        let mut options = by(capture, Target::Process(child.id()), folder.path());
+        options.limit = Some(Duration::from_millis(400));
+        let recorded = recorded(&options);
+        let alive = child.try_wait().unwrap().is_none();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        let Some(recorded) = recorded else { continue };
+        assert!(alive, "the target goes on");
+        assert_eq!(recorded.outcome.ending.reason, "the time was over");
+        assert_eq!(recorded.outcome.ending.status, None);
+        assert!(recorded.outcome.header.target.attached);
+        assert!(recorded.started() >= 5, "{} threads", recorded.started());
+        assert!(recorded.count(|what| matches!(what, What::Mapped(map) if map.path.ends_with("/program"))) >= 1);
+        assert!(recorded.count(|what| matches!(what, What::SwitchIn)) > 0);
+    }
 }
 
 /// Three threads wait a second for what no event tells of: a pipe, a named pipe, a lock of a file.

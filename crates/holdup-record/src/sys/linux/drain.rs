@@ -226,7 +226,8 @@ impl<K: Kernel> Recording<'_, K> {
                 lanes.push(lane);
             });
         }
-        let own = What::Count { counter: Counter::RecorderCpuNs, value: machine::own_cpu_ns() };
+        let value = machine::own_cpu_ns() + self.session.spent_ns();
+        let own = What::Count { counter: Counter::RecorderCpuNs, value };
         let counts = if count { vec![own] } else { Vec::new() };
         let bytes = lanes.iter().map(Vec::len).sum();
         // The other loop ends only after this one.

@@ -40,9 +40,11 @@ pub fn finish(
     let Recording { session, process, stop, .. } = recording;
     let Scribe { mut assembler, mut sink, .. } = scribe;
     let mut notes = session.notes.clone();
+    let spent_ns = session.spent_ns();
     drop(session);
     notes.extend(left_note(&finish));
     let mut ending = ending(finish.reason, finish.ended, assembler.lost());
+    ending.recorder_cpu_ns += spent_ns;
     // If the file takes no more, these are missing as well.
     let _ = more(ending.ended_ns).iter().try_for_each(|event| assembler.outside(event, &mut sink));
     // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
@@ -145,7 +147,7 @@ pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cp
     };
     let samples = session.has(|spec| spec.kind == Kind::Sample);
     Header {
-        producer: format!("holdup {}", env!("CARGO_PKG_VERSION")),
+        producer: format!("holdup {}{}", env!("CARGO_PKG_VERSION"), if session.bpf.is_some() { " by BPF" } else { "" }),
         began_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         began_ns: machine::now_ns(),
         machine: machine::facts(cpus.len()),

@@ -242,11 +242,18 @@ impl<K: Kernel> Session<K> {
 
     /// Stops all events; what is in the rings stays.
     pub fn disable(&mut self) {
-        self.bpf.as_mut().map(Capture::stop);
+        if let Some(bpf) = &mut self.bpf {
+            bpf.stop();
+        }
         for (_, fd) in &self.events {
             // It can fail only for a thread that has ended, which is as good.
             let _ = self.kernel.disable(fd.as_fd());
         }
+    }
+
+    /// CPU time that the kernel's programs took so far.
+    pub fn spent_ns(&self) -> u64 {
+        self.bpf.as_ref().map_or(0, Capture::spent_ns)
     }
 
     /// What to poll for rings that fill.

@@ -192,3 +192,64 @@ fn acknowledge(ready: &OwnedFd) {
     // SAFETY: there is room for as many events as are asked for; the call does not wait. What fails is tried again.
     unsafe { libc::epoll_wait(ready.as_raw_fd(), events.as_mut_ptr(), RINGS as libc::c_int, 0) };
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::super::decode;
+    use super::*;
+    use crate::{Backend, Detail, Target};
+
+    fn options() -> Options {
+        Options {
+            target: Target::Process(1),
+            output: "unused".into(),
+            limit: None,
+            sample_hz: 0,
+            stack_bytes: 1024,
+            buffer_kib: None,
+            detail: Detail::Allowed,
+            capture: Backend::Bpf,
+            environment: Vec::new(),
+        }
+    }
+
+    /// Sleeps with these words on the stack.
+    #[inline(never)]
+    fn sleep_with(secret: u64) {
+        let words = black_box([secret; 24]);
+        thread::sleep(Duration::from_millis(2));
+        black_box(&words);
+    }
+
+    #[test]
+    fn nothing_of_a_stack_leaves_the_kernel_but_addresses_of_code_and_stack() {
+        let refused = unsuitable().map_or_else(|| Capture::open(&options(), 2), Err);
+        let mut capture = match refused {
+            Ok(capture) => capture,
+            Err(why) => return println!("skipped: {why}"),
+        };
+        capture.follow(std::process::id()).expect("this process can be followed");
+        let secret = 0x0123_4567_89ab;
+        thread::spawn(move || (0..20).for_each(|_| sleep_with(black_box(secret)))).join().expect("the thread ends");
+        capture.stop();
+        let mut bytes = Vec::new();
+        capture.drain(|_, [first, second]| {
+            bytes.extend_from_slice(first);
+            bytes.extend_from_slice(second);
+        });
+        let mut rest = &bytes[..];
+        let mut stacks = 0;
+        while let Some(len) = decode::length(rest) {
+            let frame = decode::frame(&rest[..len]).expect("every record has a frame");
+            assert!(record::is_ours(frame));
+            stacks += usize::from(frame.id & 0xff == 6);
+            rest = &rest[len..];
+        }
+        assert!(stacks > 0 && rest.is_empty(), "{stacks} stacks, {} bytes left", rest.len());
+        assert!(!bytes.windows(8).any(|word| word == secret.to_ne_bytes()), "a word of the program's is in the ring");
+    }
+}

@@ -31,7 +31,7 @@ pub fn unsuitable() -> Option<String> {
 /// The same of these facts.
 pub fn judge(facts: &Facts) -> Option<String> {
     let has = |number: u32| facts.capabilities >> number & 1 == 1;
-    let admin = has(CAP_SYS_ADMIN);
+    let may = has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON));
     if !facts.known_machine {
         return Some("it needs an x86-64 machine".into());
     }
@@ -42,7 +42,7 @@ pub fn judge(facts: &Facts) -> Option<String> {
     if !facts.btf {
         return Some("this kernel was built without BTF: /sys/kernel/btf/vmlinux is not there".into());
     }
-    if !admin && !(has(CAP_BPF) && has(CAP_PERFMON)) {
+    if !may {
         return Some(
             "it needs the capabilities CAP_BPF and CAP_PERFMON; \
              `sudo setcap cap_bpf,cap_perfmon+ep $(command -v holdup)` grants them"
