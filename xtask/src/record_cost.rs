@@ -45,19 +45,22 @@ const WORKLOADS: &[Workload] = &[
 /// A recorder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tool {
-    Ours,
+    OursByBpf,
+    OursByPerf,
     OursAsNobody,
     OursOfUserDetail,
     PerfSched,
     PerfChains,
 }
 
-const TOOLS: &[Tool] = &[Tool::Ours, Tool::OursAsNobody, Tool::OursOfUserDetail, Tool::PerfSched, Tool::PerfChains];
+const TOOLS: &[Tool] =
+    &[Tool::OursByBpf, Tool::OursByPerf, Tool::OursAsNobody, Tool::OursOfUserDetail, Tool::PerfSched, Tool::PerfChains];
 
 impl Tool {
     fn name(self) -> &'static str {
         match self {
-            Tool::Ours => "holdup record, as root",
+            Tool::OursByBpf => "holdup record --capture bpf, as root",
+            Tool::OursByPerf => "holdup record --capture perf, as root",
             Tool::OursAsNobody => "holdup record, ordinary user",
             Tool::OursOfUserDetail => "holdup record --detail user, as root",
             Tool::PerfSched => "perf sched record (no stacks)",
@@ -67,7 +70,8 @@ impl Tool {
 
     fn can_run(self) -> bool {
         match self {
-            Tool::Ours | Tool::OursOfUserDetail => true,
+            Tool::OursByPerf | Tool::OursOfUserDetail => true,
+            Tool::OursByBpf => is_root() && Path::new("/sys/kernel/btf/vmlinux").exists(),
             Tool::OursAsNobody => is_root() && has("setpriv"),
             Tool::PerfSched | Tool::PerfChains => is_root() && has("perf"),
         }
@@ -82,11 +86,13 @@ impl Tool {
                 setpriv.env("HOME", &bench.folder).env("XDG_CACHE_HOME", &bench.folder);
                 setpriv
             }
-            Tool::Ours | Tool::OursOfUserDetail => Command::new(&bench.holdup),
+            Tool::OursByBpf | Tool::OursByPerf | Tool::OursOfUserDetail => Command::new(&bench.holdup),
             Tool::PerfSched | Tool::PerfChains => Command::new("perf"),
         };
         match self {
-            Tool::Ours | Tool::OursAsNobody => command.args(["record", "--no-report", "-o"]),
+            Tool::OursByBpf => command.args(["record", "--no-report", "--capture", "bpf", "-o"]),
+            Tool::OursByPerf => command.args(["record", "--no-report", "--capture", "perf", "-o"]),
+            Tool::OursAsNobody => command.args(["record", "--no-report", "-o"]),
             Tool::OursOfUserDetail => command.args(["record", "--no-report", "--detail", "user", "-o"]),
             Tool::PerfSched => command.args(["sched", "record", "-o"]),
             Tool::PerfChains => {
@@ -250,7 +256,7 @@ fn analysis(bench: &Bench) -> Result<String, String> {
         .to_owned();
     for turns in ["1500000", "3000000"] {
         let file = bench.fresh("large.holdup");
-        output(Tool::Ours.command(bench, &file).arg(&program).args([turns, "0"]))?;
+        output(Tool::OursByPerf.command(bench, &file).arg(&program).args([turns, "0"]))?;
         let report = bench.report(&file)?;
         let events = report["totals"]["events"].as_f64().unwrap_or(0.0);
         let bytes = std::fs::metadata(&file).map_or(0, |meta| meta.len());

@@ -73,6 +73,10 @@ pub struct Probe {
     pub kptr_restrict: Option<i32>,
     /// kernel.yama.ptrace_scope: whose memory may be read; null without Yama, which is like 0.
     pub ptrace_scope: Option<i32>,
+    /// Whether recordings can be made by programs inside the kernel (BPF), and why not, as the end of a sentence; `None`
+    /// if it was not looked at.
+    #[serde(skip)]
+    pub bpf: Option<Result<(), String>>,
     /// Whether the machine has hardware counters.
     #[serde(rename = "hardware_counters")]
     pub pmu: bool,
@@ -464,6 +468,17 @@ const EVENTS_PER_CPU: u64 = 48;
 
 pub(crate) fn notes(probe: &Probe) -> Vec<String> {
     let mut notes = Vec::new();
+    match &probe.bpf {
+        Some(Ok(())) => notes.push(
+            "programs inside the kernel (BPF) can record here, which costs a program less: \
+             `holdup record --capture bpf -- PROGRAM`"
+                .into(),
+        ),
+        Some(Err(why)) => notes.push(format!(
+            "a recording would cost the program less if programs inside the kernel (BPF) made it: {why}"
+        )),
+        None => {}
+    }
     let locks = probe.has(CAP_IPC_LOCK) || probe.may_monitor();
     if let Some(kib) = probe.mlock_kib.filter(|kib| *kib < USUAL_MLOCK_KIB && !locks) {
         notes.push(format!(

@@ -39,7 +39,7 @@ pub enum Target {
 /// By what to capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// The best that the rights allow.
+    /// What the recorder chooses: performance events so far.
     #[default]
     Auto,
     /// Programs inside the kernel: needs CAP_BPF and CAP_PERFMON.

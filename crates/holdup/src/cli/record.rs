@@ -69,7 +69,7 @@ enum Asked {
 /// By what to capture, as the command line names it.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum By {
-    /// The best that the rights allow
+    /// The kernel's performance events, so far
     Auto,
     /// Programs inside the kernel (root, or CAP_BPF and CAP_PERFMON): costs the program least
     Bpf,

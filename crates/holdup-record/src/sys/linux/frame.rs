@@ -109,8 +109,6 @@ pub struct Means {
     pub bpf: Option<Capture>,
     /// Events.
     pub specs: Vec<Spec>,
-    /// Why something is not as it was asked for: sentences without a full stop.
-    pub notes: Vec<String>,
     /// What keeps tracepoints cheap to close.
     pub ids: Ids,
 }
@@ -121,16 +119,13 @@ pub struct Means {
 /// What is asked for by name cannot be had.
 pub fn means(options: &Options, cpus: usize) -> Result<Means, Error> {
     if options.capture == Backend::Bpf {
-        match bpf::unsuitable().map_or_else(|| Capture::open(options, cpus), Err) {
-            Ok(bpf) => {
-                let specs = plan::beside_bpf(options);
-                return Ok(Means { bpf: Some(bpf), specs, notes: Vec::new(), ids: Ids::default() });
-            }
-            Err(why) => return Err(Error::Refused(format!("capture by BPF is not possible here: {why}"))),
-        }
+        let bpf = bpf::unsuitable().map_or_else(|| Capture::open(options, cpus), Err);
+        let refused = |why| Error::Refused(format!("capture by BPF is not possible here: {why}"));
+        let (bpf, specs) = (Some(bpf.map_err(refused)?), plan::beside_bpf(options));
+        return Ok(Means { bpf, specs, ids: Ids::default() });
     }
     let (specs, ids) = specs(options)?;
-    Ok(Means { bpf: None, specs, notes: Vec::new(), ids })
+    Ok(Means { bpf: None, specs, ids })
 }
 
 fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {

@@ -38,6 +38,7 @@ pub fn probe() -> Option<Probe> {
         max_sample_hz: setting("perf_event_max_sample_rate").map(|hz| hz as u64),
         kptr_restrict: setting("kptr_restrict").map(|level| level as i32),
         ptrace_scope: setting("yama/ptrace_scope").map(|level| level as i32),
+        bpf: Some(super::bpf::unsuitable().map_or(Ok(()), Err)),
         pmu: ["cpu", "cpu_core", "armv8_pmuv3_0"]
             .iter()
             .any(|name| Path::new("/sys/bus/event_source/devices").join(name).exists()),

@@ -20,6 +20,13 @@ pub struct Facts {
     pub known_machine: bool,
 }
 
+impl Facts {
+    fn may(&self) -> bool {
+        let has = |number: u32| self.capabilities >> number & 1 == 1;
+        has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON))
+    }
+}
+
 /// The first kernel that has all that the programs use (`bpf_task_pt_regs`).
 pub const OLDEST: (u32, u32) = (5, 15);
 
@@ -30,8 +37,6 @@ pub fn unsuitable() -> Option<String> {
 
 /// The same of these facts.
 pub fn judge(facts: &Facts) -> Option<String> {
-    let has = |number: u32| facts.capabilities >> number & 1 == 1;
-    let may = has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON));
     if !facts.known_machine {
         return Some("it needs an x86-64 machine".into());
     }
@@ -42,7 +47,7 @@ pub fn judge(facts: &Facts) -> Option<String> {
     if !facts.btf {
         return Some("this kernel was built without BTF: /sys/kernel/btf/vmlinux is not there".into());
     }
-    if !may {
+    if !facts.may() {
         return Some(
             "it needs the capabilities CAP_BPF and CAP_PERFMON; \
              `sudo setcap cap_bpf,cap_perfmon+ep $(command -v holdup)` grants them"
