@@ -5,8 +5,8 @@ use std::io;
 use holdup_trace::{CallNumber, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, Stack, StackId, Tid, What, Writer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::bpf::record::{self as bpf, Translator};
 use super::decode::{self, Frame, Record, Sample, Shape, register};
+use super::inside::{self, Translator};
 use super::reduce::{Spaces, reduce};
 use crate::kernel;
 
@@ -153,7 +153,7 @@ impl Assembler {
         let Some(frame) = decode::frame(record) else { return [None; 2] };
         match decode::record(record) {
             Some(Record::Switch { .. } | Record::Exit { .. }) => [Some(frame.tid), None],
-            Some(Record::Sample(bytes)) if bpf::is_ours(frame) => bpf::switched(frame, bytes),
+            Some(Record::Sample(bytes)) if inside::is_ours(frame) => inside::switched(frame, bytes),
             Some(Record::Sample(bytes)) if self.kinds.get(&frame.id) == Some(&Kind::Switch) => {
                 let raw = Sample::read(bytes, Kind::Switch.shape()).map_or(&[][..], |sample| sample.raw);
                 [Some(frame.tid), next_of(raw)]
@@ -208,7 +208,7 @@ impl Assembler {
             return Ok(());
         };
         if let Record::Sample(bytes) = record
-            && bpf::is_ours(frame)
+            && inside::is_ours(frame)
         {
             return self.feed_bpf(frame, bytes, sink);
         }
@@ -227,8 +227,10 @@ impl Assembler {
 
     /// A record of the programs inside the kernel.
     fn feed_bpf(&mut self, frame: Frame, bytes: &[u8], sink: &mut impl Sink) -> io::Result<()> {
-        let Some(facts) = self.translator.read(frame, bytes, &mut self.spaces, sink) else { return Ok(()) };
-        let cpu = bpf::cpu(frame, bytes).unwrap_or(NO_CPU);
+        let Some(facts) = self.translator.read(frame, bytes, &mut self.spaces, &mut |stack| sink.stack(stack)) else {
+            return Ok(());
+        };
+        let cpu = inside::cpu(frame, bytes).unwrap_or(NO_CPU);
         for (tid, what) in facts.into_iter().flatten() {
             let wanted = match &what {
                 What::Waking { target, .. } => self.is_ours(target.0),

@@ -14,6 +14,7 @@ mod decode;
 mod drain;
 mod frame;
 pub mod ids;
+mod inside;
 mod looks;
 mod machine;
 mod maps;

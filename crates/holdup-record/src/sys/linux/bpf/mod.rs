@@ -5,7 +5,6 @@
 //! with those of perf, which go on telling of mappings, names, births and deaths, samples and page faults.
 
 mod load;
-pub mod record;
 mod suit;
 
 use std::io;
@@ -199,7 +198,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::super::decode;
+    use super::super::{decode, inside};
     use super::*;
     use crate::{Backend, Detail, Target};
 
@@ -245,7 +244,7 @@ mod tests {
         let mut stacks = 0;
         while let Some(len) = decode::length(rest) {
             let frame = decode::frame(&rest[..len]).expect("every record has a frame");
-            assert!(record::is_ours(frame));
+            assert!(inside::is_ours(frame));
             stacks += usize::from(frame.id & 0xff == 6);
             rest = &rest[len..];
         }

@@ -1,12 +1,10 @@
-//! What the records of the kernel's programs say: `struct out` and the others in `bpf/capture.bpf.c`.
+//! What the records of the programs inside the kernel say: `struct out` and the others in `bpf/capture.bpf.c`.
 
 use holdup_trace::{CallNumber, FutexOp, Numbering, Stack, StackId, Tid, What};
 use rustc_hash::FxHashMap;
 
-use super::super::assemble::Sink;
-use super::super::decode::{Frame, Sample, Shape, register, u32_at, u64_at};
-use super::super::plan::NUMBERING;
-use super::super::reduce::{Spaces, reduce};
+use super::decode::{Frame, Sample, Shape, register, u32_at, u64_at};
+use super::reduce::{Spaces, reduce};
 use crate::kernel;
 
 /// What all identifiers of these records begin with; perf counts its own from 1.
@@ -62,10 +60,16 @@ pub fn cpu(frame: Frame, bytes: &[u8]) -> Option<u16> {
 
 impl Translator {
     /// What a record says. Its threads need not be the target's.
-    pub fn read(&mut self, frame: Frame, bytes: &[u8], spaces: &mut Spaces, sink: &mut impl Sink) -> Option<Facts> {
+    pub fn read(
+        &mut self,
+        frame: Frame,
+        bytes: &[u8],
+        spaces: &mut Spaces,
+        keep: &mut impl FnMut(&Stack) -> StackId,
+    ) -> Option<Facts> {
         let one = |tid, what| Some([Some((tid, what)), None, None]);
         match frame.id {
-            OUT => self.out(frame, bytes, sink),
+            OUT => self.out(frame, bytes, keep),
             IN => one(frame.tid, What::SwitchIn),
             WAKING => one(frame.tid, What::Waking { target: Tid(u32_at(bytes, 0)?), stack: None }),
             FUTEX => one(frame.tid, self.futex(bytes)?),
@@ -74,7 +78,7 @@ impl Translator {
                 one(frame.tid, What::Call { nr, stack: self.user(u64_at(bytes, 0)?) })
             }
             USER_STACK => {
-                self.learn_user(frame, bytes, spaces, sink);
+                self.learn_user(frame, bytes, spaces, keep);
                 None
             }
             KERNEL_STACK => {
@@ -88,20 +92,21 @@ impl Translator {
         }
     }
 
-    fn out(&mut self, frame: Frame, bytes: &[u8], sink: &mut impl Sink) -> Option<Facts> {
+    fn out(&mut self, frame: Frame, bytes: &[u8], keep: &mut impl FnMut(&Stack) -> StackId) -> Option<Facts> {
         let (user, kernel) = (u64_at(bytes, 0)?, u64_at(bytes, 8)?);
         let stack = self.user(user);
+        let numbering = Numbering::of(std::env::consts::ARCH);
         let nr = u32_at(bytes, 40).and_then(|nr| u16::try_from(nr).ok()).map(CallNumber);
         let call = match nr {
-            Some(nr) if NUMBERING.futex() == Some(nr) => {
+            Some(nr) if numbering.futex() == Some(nr) => {
                 let (op, value) = (FutexOp(u32_at(bytes, 24)?), u32_at(bytes, 28)?);
                 op.waits().then_some(What::FutexWait { op, addr: u64_at(bytes, 16)?, value, stack })
             }
-            Some(nr) => NUMBERING.blocking(nr).map(|_| What::Call { nr, stack }),
+            Some(nr) => numbering.blocking(nr).map(|_| What::Call { nr, stack }),
             None => None,
         };
         let off = kernel::off_cpu(u64::from(*bytes.get(38)?));
-        let place = if kernel == 0 { None } else { self.whole(user, kernel, sink) };
+        let place = if kernel == 0 { None } else { self.whole(user, kernel, keep) };
         let next = u32_at(bytes, 32).filter(|next| *next != 0);
         Some([
             call.map(|call| (frame.tid, call)),
@@ -126,25 +131,31 @@ impl Translator {
     }
 
     /// The stack of both parts.
-    fn whole(&mut self, user: u64, kernel: u64, sink: &mut impl Sink) -> Option<StackId> {
+    fn whole(&mut self, user: u64, kernel: u64, keep: &mut impl FnMut(&Stack) -> StackId) -> Option<StackId> {
         if let Some(id) = self.whole.get(&(user, kernel)) {
             return Some(*id);
         }
         let frames = self.kernels.get(&kernel)?;
         let mut stack = self.users.get(&user).map(|(_, stack)| stack.clone()).unwrap_or_default();
         stack.kernel.clone_from(frames);
-        let id = sink.stack(&stack);
+        let id = keep(&stack);
         self.whole.insert((user, kernel), id);
         Some(id)
     }
 
-    fn learn_user(&mut self, frame: Frame, bytes: &[u8], spaces: &mut Spaces, sink: &mut impl Sink) {
+    fn learn_user(
+        &mut self,
+        frame: Frame,
+        bytes: &[u8],
+        spaces: &mut Spaces,
+        keep: &mut impl FnMut(&Stack) -> StackId,
+    ) {
         const UNWIND: u64 = 1 << register::FP | 1 << register::SP | 1 << register::IP;
         let shape = Shape { registers: UNWIND, stack: true, ..Shape::default() };
         let (Some(hash), Some(rest)) = (u64_at(bytes, 0), bytes.get(8..)) else { return };
         let Some(sample) = Sample::read(rest, shape) else { return };
         if reduce(&sample, spaces.of(frame.pid), &mut self.scratch) {
-            let id = sink.stack(&self.scratch);
+            let id = keep(&self.scratch);
             self.users.insert(hash, (id, self.scratch.clone()));
             // What was told with it before may be another's of the same hash.
             self.whole.retain(|(user, _), _| *user != hash);
@@ -158,5 +169,3 @@ fn interrupted(ret: i32) -> i32 {
     const EINTR: i32 = 4;
     if RESTART.contains(&ret) { -EINTR } else { ret }
 }
-
-const _: () = assert!(matches!(NUMBERING, Numbering::X86_64 | Numbering::Unknown));
