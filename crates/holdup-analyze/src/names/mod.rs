@@ -2,6 +2,7 @@
 //!
 //! [`Names`] is fed every event (for the mappings) and asked at the end.
 
+mod caller;
 mod catalog;
 mod demangle;
 mod generated;
@@ -27,9 +28,11 @@ use holdup_trace::json::{Hex, shown};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub(crate) use caller::caller;
 pub use catalog::{Catalog, Meaning, Stretch};
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
+pub(crate) use primitive::is_sleep;
 pub(crate) use resolver::Resolver;
 pub(crate) use spaces::Names;
 pub use spaces::SpaceId;
@@ -104,29 +107,6 @@ impl Frame {
 
 /// The module of code that the program made as it ran.
 pub const GENERATED: &str = "[generated code]";
-
-/// The frame that stands for a call path: see [`Site::caller`](crate::Site::caller).
-pub(crate) fn caller(call_path: &[Frame]) -> Option<&Frame> {
-    let own = call_path.iter().position(|frame| frame.role == Role::Program);
-    let named = own.map(|at| &call_path[at]).filter(|frame| !frame.is_nameless_code());
-    let library = &call_path[..own.unwrap_or(call_path.len())];
-    let entry = || {
-        // With generated code or an interpreter in between, the outermost way to wait is what was called.
-        let waits = |frame: &&Frame| frame.role == Role::Lock && frame.function.is_some();
-        library.iter().rev().find(waits).filter(|_| own.is_some() || library.iter().any(is_of_runtime))
-    };
-    named.or_else(entry).or(own.map(|at| &call_path[at])).or(call_path.first())
-}
-
-/// Whether a frame is of a runtime whose programs are no native code.
-fn is_of_runtime(frame: &Frame) -> bool {
-    roles::is_managed(&frame.module)
-}
-
-/// Whether a function's name says that it sleeps.
-pub(crate) fn is_sleep(function: &str) -> bool {
-    primitive::words(function).any(|word| word == "sleep")
-}
 
 /// Whose code a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]

@@ -308,6 +308,11 @@ fn by_word(word: &str) -> Option<Primitive> {
     })
 }
 
+/// Whether a function's name says that it sleeps.
+pub(crate) fn is_sleep(function: &str) -> bool {
+    words(function).any(|word| word == "sleep")
+}
+
 /// The words of a function's name in lower case, without its arguments: `MyLock::lockSlow` gives my, lock, lock, slow.
 pub(super) fn words(name: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
