@@ -1,4 +1,5 @@
-//! A name for the state of the source and of the object: `cargo xtask bpf` writes it beside them, a test makes it again.
+//! A name for the state of the source and of the object: `cargo xtask bpf` writes it beside them, a test makes it
+//! again.
 
 use std::fs;
 use std::io;
