@@ -7,6 +7,9 @@
 //!   their waits are none at all;
 //! - the thread that ended the wait did not sleep for most of it: else it is a sleeping holder.
 //!
+//! Of locks whose words are the waiting threads' own, only what they wait for in one place is known, not for which lock:
+//! they are left out.
+//!
 //! How it can be wrong: a wait for a lock that is held for a whole phase looks the same. The call path of the holder
 //! shows it.
 
@@ -29,6 +32,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
+    lock.addr?;
     let (tid, from_ns, to_ns) = *lock.longest.first()?;
     let length = to_ns - from_ns;
     let longest_share = weigh::share(length, facts.span_ns());

@@ -285,7 +285,7 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
     let all = doing.running_ns + doing.unknown_ns + sum(|_| true);
     Holding {
         running: share(doing.running_ns, all),
-        asleep: share(sum(is_asleep), all),
+        asleep: share(sum(if lock.addr.is_some() { is_asleep } else { is_asleep_itself }), all),
         preempted: share(sum(|reason| *reason == Reason::Preempted), all),
         displaced: share(sum(|reason| *reason == Reason::Displaced), all),
     }
@@ -297,6 +297,11 @@ fn is_asleep(reason: &Reason) -> bool {
         Reason::Preempted | Reason::Displaced | Reason::Starting | Reason::Unknown => false,
         _ => true,
     }
+}
+
+/// Where the lock is known by its call path only, who waits to be woken may as well have released it.
+fn is_asleep_itself(reason: &Reason) -> bool {
+    !matches!(reason, Reason::Futex(_)) && is_asleep(reason)
 }
 
 /// The subject of a finding about a lock.
