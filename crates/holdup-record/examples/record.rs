@@ -1,5 +1,5 @@
-//! Records a command (or `-p PID SECONDS`) and prints what the file holds: `record [-u] FILE COMMAND...`. CAPTURE=bpf or perf
-//! chooses by what.
+//! Records a command (or `-p PID SECONDS`) and prints what the file holds: `record [-u] FILE COMMAND...`. CAPTURE=bpf
+//! or perf chooses by what.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

@@ -7,7 +7,8 @@
 //! - the others wait for that thread meanwhile: at a barrier, for its end, or for work that it hands to all of them at
 //!   once; what they wait for it is at least [`LEAST_WAITED`] of that time, each on average.
 //!
-//! - the critical path is with that thread for at least half as long, where the path tells.
+//! - the critical path is with that thread for at least half as long, where the path tells; the thread for which Java's
+//!   machine stops all others (to collect garbage) needs no path.
 //!
 //! The severity is what even work of all would save: the time alone, less its part of one thread.
 //!
@@ -46,7 +47,8 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         && parallel_share >= LEAST_PARALLEL_SHARE
         && waited_share >= LEAST_WAITED
         && limiter.together_ns >= LEAST_NS
-        && weigh::path_share(facts, |tid| tid == limiter.tid).is_none_or(|share| share >= alone_share / 2.0)
+        && (stages::stops_all(facts, limiter.tid)
+            || weigh::path_share(facts, |tid| tid == limiter.tid).is_none_or(|share| share >= alone_share / 2.0))
         && limiter.together_ns >= limiter.work_ns + limiter.blocked_ns;
     if !is_serial {
         return None;

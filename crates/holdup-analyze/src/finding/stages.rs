@@ -32,7 +32,9 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
         let lock = row.lock.and_then(|lock| facts.locks.get(lock));
         match row.leaf {
             Leaf::OtherPrograms => continue,
-            Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory if lock.is_some_and(is_together) => {
+            Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory
+                if lock.is_some_and(is_together) || stops_all(facts, row.thread) =>
+            {
                 limiter.together_ns += row.ns;
             }
             Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory => limiter.work_ns += row.ns,
@@ -56,6 +58,11 @@ fn is_for_work(facts: &Facts, row: &Blame) -> bool {
 fn is_joiner(thread: &ThreadFacts) -> bool {
     let account = &thread.account;
     account.share(AccountState::Barrier) >= 0.8 && account.share(AccountState::Running) < 0.1
+}
+
+/// Whether it is the thread for which Java's machine stops all others, to collect garbage above all.
+pub(super) fn stops_all(facts: &Facts, tid: Tid) -> bool {
+    facts.thread(tid).is_some_and(|thread| thread.name == "VM Thread")
 }
 
 /// Whether all who wait are let go together.

@@ -241,8 +241,21 @@ pub(super) fn samples(facts: &Facts) -> u64 {
 pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFacts)> {
     facts.locks.iter().enumerate().filter(|(_, lock)| {
         let own_kind = lock.primitive == Primitive::InterpreterLock || is_allocator(lock);
-        lock.primitive.is_contention() && !own_kind && is_mutual(lock)
+        lock.primitive.is_contention() && !own_kind && is_mutual(lock) && is_held(lock)
     })
+}
+
+/// Who has a lock uses it. Where the waiting threads' own words are all that is known, and who wakes them mostly waited
+/// to be woken itself meanwhile, they hand over work.
+fn is_held(lock: &LockFacts) -> bool {
+    let doing = &lock.holder_doing;
+    let idle_ns = |(reason, ns): (&Reason, &u64)| match reason {
+        Reason::Futex(primitive) if !primitive.is_contention() => *ns,
+        _ => 0,
+    };
+    let idle: u64 = doing.off.iter().map(idle_ns).sum();
+    let all = doing.running_ns + doing.unknown_ns + doing.off.values().sum::<u64>();
+    lock.addr.is_some() || idle * 2 <= all
 }
 
 /// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those

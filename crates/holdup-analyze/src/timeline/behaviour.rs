@@ -4,7 +4,8 @@
 //!
 //! - **lock**: those who wake also wait, and between its return from a wait and its next wake each thread has it alone:
 //!   these stretches of different threads exclude each other;
-//! - **barrier**: one wake ends all waits, and those who wake also wait;
+//! - **barrier**: one wake ends all waits, and those who wake also wait; of two threads, either is often the first to
+//!   wait, and again without having woken the other;
 //! - **turn**: two threads in strict alternation, each waiting as soon as it has woken the other;
 //! - **queue**: wakers do not wait there, or what look like holders work side by side (work stealing, a limit on how
 //!   many);
@@ -46,6 +47,8 @@ const LEAST_WAITS: usize = 4;
 const LEAST_MUTUAL: f64 = 0.6;
 /// Stretches of different holders may overlap by so much: a wake is recorded when its call returns.
 const MOST_OVERLAP: f64 = 0.2;
+/// Of two threads, one that has a lock wakes the other for so many of its waits at least.
+const LEAST_PASSED_ON: f64 = 0.6;
 /// Wakes by one thread within this time are one call.
 const ONE_CALL_NS: u64 = 100_000;
 /// Who hands over a turn waits for the next at once.
@@ -111,6 +114,9 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
     if waiters.len() == 2 && alternates(&known) {
         return Behaviour::Turn;
     }
+    if waiters.len() == 2 && !is_passed_on_by_two(waits) {
+        return Behaviour::Barrier;
+    }
     match held_alone(waits) {
         Some(true) => Behaviour::Lock,
         Some(false) => Behaviour::Queue,
@@ -166,6 +172,13 @@ fn alternates(known: &[Waited]) -> bool {
 pub(super) fn is_passed_on(waits: &[Waited]) -> bool {
     let (holds, lost) = holds(waits);
     holds.len() * 2 >= waits.len() - lost
+}
+
+/// Of two threads, whoever was woken wakes the other before it waits again, if what they want is a lock for which they
+/// wait often: at a barrier, either may be the first again.
+fn is_passed_on_by_two(waits: &[Waited]) -> bool {
+    let (holds, lost) = holds(waits);
+    (holds.len() as f64) >= LEAST_PASSED_ON * (waits.len() - lost) as f64
 }
 
 /// Whether threads have the thing one at a time, from the return of a wait to the next wake. `None` if that is hardly
