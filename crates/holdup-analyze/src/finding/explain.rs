@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use holdup_trace::Tid;
 
+use super::stages::stops_all;
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{allocates, lock_of, threads_of, value};
 use super::{Finding, Kind};
@@ -93,6 +94,9 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::ThunderingHerd, Kind::SerialPhase, always),
     (Kind::ThunderingHerd, Kind::SlowStage, always),
     (Kind::SerialPhase, Kind::SlowStage, costs_more),
+    (Kind::SerialPhase, Kind::SleepingHolder, all_are_stopped),
+    (Kind::SerialPhase, Kind::LockConvoy, all_are_stopped),
+    (Kind::SerialPhase, Kind::HotLock, all_are_stopped),
     (Kind::SlowStage, Kind::SerialPhase, costs_more),
     (Kind::SlowStage, Kind::Imbalance, always),
     (Kind::SlowStage, Kind::ExcessiveSwitching, always),
@@ -184,6 +188,11 @@ fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
 fn functions(site: &Site) -> impl Iterator<Item = std::sync::Arc<str>> {
     let own = site.call_path.iter().filter(|frame| frame.role == Role::Program);
     own.filter_map(|frame| frame.function.clone())
+}
+
+/// Whoever had a lock when Java's machine stopped all threads kept it.
+fn all_are_stopped(facts: &Facts, serial: &Finding, _: &Finding) -> bool {
+    threads_of(serial).any(|tid| stops_all(facts, tid))
 }
 
 fn does_work_of_its_own(facts: &Facts, serial: &Finding, imbalance: &Finding) -> bool {
