@@ -470,8 +470,8 @@ pub(crate) fn notes(probe: &Probe) -> Vec<String> {
     let mut notes = Vec::new();
     match &probe.bpf {
         Some(Ok(())) => notes.push(
-            "programs inside the kernel (BPF) can record here, which costs a program less: \
-             `holdup record --capture bpf -- PROGRAM`"
+            "programs inside the kernel (BPF) record here, which costs a program least; \
+             `holdup record --capture perf -- PROGRAM` goes by performance events"
                 .into(),
         ),
         Some(Err(why)) => notes.push(format!(

@@ -39,7 +39,7 @@ pub enum Target {
 /// By what to capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// What the recorder chooses: performance events so far.
+    /// Programs inside the kernel where the rights, the kernel and the detail allow them, else performance events.
     #[default]
     Auto,
     /// Programs inside the kernel: needs CAP_BPF and CAP_PERFMON.

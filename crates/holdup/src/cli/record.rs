@@ -69,7 +69,7 @@ enum Asked {
 /// By what to capture, as the command line names it.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum By {
-    /// The kernel's performance events, so far
+    /// Programs inside the kernel where they can be had, else performance events
     Auto,
     /// Programs inside the kernel (root, or CAP_BPF and CAP_PERFMON): costs the program least
     Bpf,

@@ -18,7 +18,7 @@ use super::session::Session;
 use super::target::{Ended, Process};
 use super::watch::{Outlook, Watch};
 use super::{machine, refusal, signals};
-use crate::{Backend, Error, Options, Outcome, Target};
+use crate::{Backend, Detail, Error, Options, Outcome, Target};
 
 /// Events that are known at the end, dated with the time given.
 pub type More<'a> = dyn Fn(u64) -> Vec<Event> + Sync + 'a;
@@ -118,11 +118,17 @@ pub struct Means {
 /// # Errors
 /// What is asked for by name cannot be had.
 pub fn means(options: &Options, cpus: usize) -> Result<Means, Error> {
-    if options.capture == Backend::Bpf {
-        let bpf = bpf::unsuitable().map_or_else(|| Capture::open(options, cpus), Err);
-        let refused = |why| Error::Refused(format!("capture by BPF is not possible here: {why}"));
-        let (bpf, specs) = (Some(bpf.map_err(refused)?), plan::beside_bpf(options));
-        return Ok(Means { bpf, specs, ids: Ids::default() });
+    let open = || bpf::unsuitable().map_or_else(|| Capture::open(options, cpus), Err);
+    let bpf = match options.capture {
+        Backend::Perf => None,
+        Backend::Auto => (options.detail == Detail::Allowed).then(open).and_then(Result::ok),
+        Backend::Bpf => {
+            let refused = |why| Error::Refused(format!("capture by BPF is not possible here: {why}"));
+            Some(open().map_err(refused)?)
+        }
+    };
+    if bpf.is_some() {
+        return Ok(Means { bpf, specs: plan::beside_bpf(options), ids: Ids::default() });
     }
     let (specs, ids) = specs(options)?;
     Ok(Means { bpf: None, specs, ids })
