@@ -3,8 +3,8 @@
 //!
 //! Signs and thresholds:
 //! - at least [`LEAST_SAMPLES`] CPU samples below the kernel's page-fault handler, and [`LEAST_SHARE`] of all samples;
-//!   or, where the kernel may not be sampled, as many that at 2 us each are that share of the CPU time, and not more than
-//!   what the kernel used; or
+//!   or, where the kernel may not be sampled, as many that at 2 us each are that share of the CPU time, but no more
+//!   than what the kernel used; or
 //! - waits for pages from a device take [`LEAST_SHARE`] of the threads' working time.
 //!
 //! The place is where most of them happen.

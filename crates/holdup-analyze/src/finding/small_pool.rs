@@ -162,7 +162,6 @@ fn is_of_uv(facts: &Facts, thread: &ThreadFacts) -> bool {
 
 fn is_worker(facts: &Facts, one: &Limiter) -> bool {
     facts.thread(one.tid).is_some_and(|thread| {
-        let fed = stages::is_fed(facts, one) || stages::is_queued_for(facts, one);
-        stages::idle_share(thread) <= MOST_IDLE && fed && stages::has_backlog(thread)
+        stages::idle_share(thread) <= MOST_IDLE && stages::is_fed(facts, one) && stages::has_backlog(thread)
     })
 }

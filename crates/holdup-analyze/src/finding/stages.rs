@@ -71,9 +71,9 @@ fn is_together(lock: &LockFacts) -> bool {
     matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once) || herd
 }
 
-/// Whether a thread gets its work from others: for at least a thousandth of its life it waited for what other threads
-/// of the program did. What a runtime's own threads do for it is no work, that its threads have ended is none, and what other
-/// programs took of the CPUs makes none.
+/// Whether a thread gets its work from others: for at least a ten-thousandth of its life it waited for what other
+/// threads of the program did. What a runtime's own threads do for it is no work, that its threads have ended is none,
+/// and what other programs took of the CPUs makes none.
 pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     let tid = one.tid;
     let is_end = |row: &Blame| {
@@ -89,27 +89,8 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
             && !is_end(row)
     };
     let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
-    let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
+    let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 10_000 >= thread.life_ns();
     facts.thread(tid).is_some_and(|thread| is_of_pool(&thread.name) || waited(thread))
-}
-
-/// Whether those who wait for a thread queue up: it wakes one of them after almost every time that it was blocked, and
-/// they wait for several such times each. Who goes by the clock lets nobody wait for longer than one of its periods.
-pub(super) fn is_queued_for(facts: &Facts, one: &Limiter) -> bool {
-    const TIMES: u64 = 3;
-    let sum = |thread: &ThreadFacts, states: &[AccountState]| {
-        let times = thread.off.iter().filter(|(reason, _)| states.contains(&AccountState::of(**reason)));
-        times.fold((0, 0), |(ns, count), (_, time)| (ns + time.ns, count + time.count))
-    };
-    let Some(thread) = facts.thread(one.tid) else { return false };
-    let (blocked_ns, blocked) = sum(thread, &[AccountState::Sleep, AccountState::Io, AccountState::Memory]);
-    let callers = one.waiters.iter().filter_map(|tid| facts.thread(*tid));
-    let (waited_ns, waits) = callers
-        .map(|caller| sum(caller, &[AccountState::Work, AccountState::Barrier]))
-        .fold((0, 0), |(ns, count), (more_ns, more)| (ns + more_ns, count + more));
-    let is_mean_longer =
-        u128::from(waited_ns) * u128::from(blocked) >= u128::from(TIMES) * u128::from(blocked_ns) * u128::from(waits);
-    blocked >= 10 && waits >= 10 && thread.wakes * 4 >= blocked * 3 && is_mean_longer
 }
 
 /// Whether it is a thread that Java's machine starts for itself.

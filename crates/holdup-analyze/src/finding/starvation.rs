@@ -7,8 +7,8 @@
 //!   their waits are none at all;
 //! - the thread that ended the wait did not sleep for most of it: else it is a sleeping holder.
 //!
-//! Of locks whose words are the waiting threads' own, only what they wait for in one place is known, not for which lock:
-//! they are left out.
+//! Of locks whose words are the waiting threads' own, only where they wait is known, not for which lock: they are left
+//! out.
 //!
 //! How it can be wrong: a wait for a lock that is held for a whole phase looks the same. The call path of the holder
 //! shows it.
