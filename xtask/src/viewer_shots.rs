@@ -20,6 +20,10 @@ const VIEWS: &[(&str, &str)] = &[
     ("close", CLOSE_UP),
     ("jump", "document.querySelector('button.moment')?.click()"),
     ("told", "(() => { const line = holdup.timeline; line.fit(); line.select(1); line.next(1); })()"),
+    (
+        "flame",
+        "(() => { const flame = document.querySelector('.flame'); flame.open = true; flame.scrollIntoView(); })()",
+    ),
     ("search", "holdup.timeline.find('catalog')"),
     ("locks", "holdup.timeline.find(''); tab('Locks')"),
     ("threads", "tab('Threads')"),

@@ -147,6 +147,8 @@ pub struct ProcessFacts {
     pub name: String,
     /// The file that it executes, where mappings tell.
     pub program: Option<String>,
+    /// What it executed last while it was recorded, in the first 15 bytes of the file's name; null if nothing.
+    pub executed: Option<String>,
     /// How many of its threads were seen.
     pub threads: usize,
 }
@@ -220,27 +222,36 @@ pub struct OffTime {
 }
 
 /// What a thread's time goes to. Of a thread's life, the times of all states add up to the whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum AccountState {
     /// It runs the program's code, or the kernel's for it.
     Running,
     /// It runs, but only waits: in a loop, or giving the CPU away again and again.
     Spinning,
     /// It could run, and other threads of the program have the CPUs.
+    #[serde(rename = "waiting_for_cpu")]
     CpuOwn,
     /// It could run, and other programs have its CPU.
+    #[serde(rename = "displaced")]
     CpuOther,
     /// It waits for a lock.
+    #[serde(rename = "waiting_for_lock")]
     Lock,
     /// It waits for something to do: on a condition variable, a semaphore, a channel, in poll.
+    #[serde(rename = "waiting_for_work")]
     Work,
     /// It waits for other threads to come as far, or to end; or for a child process.
+    #[serde(rename = "waiting_for_threads")]
     Barrier,
     /// It waits for a device.
+    #[serde(rename = "waiting_for_io")]
     Io,
     /// It waits for memory: a page from a device, or the address space that another thread changes.
+    #[serde(rename = "waiting_for_memory")]
     Memory,
     /// It waits for time to pass.
+    #[serde(rename = "sleeping")]
     Sleep,
     /// It is not known what it waits for.
     Unknown,
@@ -360,6 +371,21 @@ pub enum Leaf {
     Outside,
     /// Not known.
     Unknown,
+}
+
+impl Leaf {
+    /// All, in order.
+    pub const ALL: [Leaf; 9] = [
+        Leaf::Running,
+        Leaf::Yielding,
+        Leaf::Cpu,
+        Leaf::OtherPrograms,
+        Leaf::Io,
+        Leaf::Memory,
+        Leaf::Sleep,
+        Leaf::Outside,
+        Leaf::Unknown,
+    ];
 }
 
 /// A branch of the blame tree: threads wait for something, and what that came from.
@@ -532,6 +558,9 @@ impl Primitive {
 pub struct LockFacts {
     /// Which process it is in.
     pub pid: Pid,
+    /// That process by name and number, where a lock of another process has the same name.
+    #[serde(skip)]
+    pub process: Option<String>,
     /// Its address; null where the futex is not the lock (parking_lot parks each thread on a word of its own): there
     /// the lock is known by where it is taken.
     #[serde(rename = "address", serialize_with = "optional::<_, Hex, _>")]
@@ -598,7 +627,7 @@ pub struct LockFacts {
 }
 
 /// How a lock is called.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockName {
     /// The variable it is in: name, and the offset from its beginning in bytes.
     Symbol {

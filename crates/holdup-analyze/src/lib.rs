@@ -29,4 +29,4 @@ pub use histogram::Histogram;
 pub use names::{Catalog, Frame, Meaning, Modules, NoModules, Placed, Places, Role, SpaceId, Stretch};
 pub use options::Options;
 pub use problem::Problem;
-pub use timeline::{Interval, SampleAt, State, Timeline, Wake};
+pub use timeline::{Interval, Row, SampleAt, State, StretchKind, Timeline, Wake};

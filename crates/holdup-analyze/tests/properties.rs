@@ -19,7 +19,8 @@ fn check(report: &Report) {
     }
     let Some(timeline) = &report.timeline else { return };
     assert_eq!(timeline.threads.len(), report.facts.threads.len());
-    for (row, thread) in timeline.threads.iter().zip(&report.facts.threads) {
+    for (index, thread) in report.facts.threads.iter().enumerate() {
+        let row: Vec<_> = timeline.intervals(index).collect();
         assert!(row.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{row:?}");
         let covered: u64 = row.iter().map(|interval| interval.to_ns - interval.from_ns).sum();
         assert_eq!(covered, thread.life_ns(), "{row:?} {thread:?}");

@@ -56,8 +56,13 @@ fn quiet(threads: u32) -> Facts {
         ..ThreadFacts::default()
     });
     facts.threads = threads.collect();
-    facts.processes =
-        vec![ProcessFacts { pid: Pid(PID), name: "program".into(), program: None, threads: facts.threads.len() }];
+    facts.processes = vec![ProcessFacts {
+        pid: Pid(PID),
+        name: "program".into(),
+        program: None,
+        executed: None,
+        threads: facts.threads.len(),
+    }];
     facts.cpus = vec![CpuFacts { busy_ns: S / 2, ..CpuFacts::default() }; 4];
     facts.totals.runnable_ns = vec![S, 0, 0, 0, 0, 0];
     facts

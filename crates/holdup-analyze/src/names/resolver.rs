@@ -50,6 +50,8 @@ struct FileState<'a> {
     hits: u64,
     /// Of these, stacks with a frame of the program itself that has no line.
     without_line: u64,
+    /// Whether some frame of it has a line: then it was built with them, and nothing is to be mended.
+    has_lines: bool,
     /// The last stacks that were counted above.
     last_hit: usize,
     last_without_line: usize,
@@ -147,7 +149,7 @@ impl<'a> Resolver<'a> {
             let problem = match &state.loaded {
                 Some(Loaded::Unreadable) if state.hits > 0 => Problem::Unreadable { path: path(), hits: state.hits },
                 Some(Loaded::Replaced) if state.hits > 0 => Problem::Replaced { path: path() },
-                Some(Loaded::Ready(_)) if state.without_line > 0 => {
+                Some(Loaded::Ready(_)) if state.without_line > 0 && !state.has_lines => {
                     Problem::NoLines { path: path(), hits: state.without_line }
                 }
                 _ => continue,
@@ -242,6 +244,7 @@ impl<'a> Resolver<'a> {
             None => address - region.start + region.offset,
         };
         let named = self.named(region.file, offset);
+        self.files[region.file.0 as usize].has_lines |= named.iter().any(|frame| frame.line.is_some());
         let own = named.iter().any(|frame| frame.role == Role::Program && frame.line.is_none());
         if own && !roles::is_system(&self.names.file(region.file).path) {
             let state = &mut self.files[region.file.0 as usize];

@@ -56,11 +56,69 @@ pub(super) struct Row {
 }
 
 /// A piece of the path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub from: u64,
     pub to: u64,
-    pub end: End,
+    pub leaf: Leaf,
+    pub thread: u32,
+}
+
+/// The path as it is drawn, backwards in time. Pieces too short to be seen stand together under what most of their time
+/// was, so that their number has a limit whatever the recording.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    list: Vec<Piece>,
+    /// No piece that stands alone is shorter.
+    grain_ns: u64,
+    /// The short ones since the last that stands.
+    short: Option<Short>,
+}
+
+/// Short pieces that stand together: until when, and how much of what.
+#[derive(Debug)]
+struct Short {
+    until: u64,
+    shares: Vec<(Leaf, u32, u64)>,
+}
+
+/// Pieces that stand alone are at least this part of the recording.
+const GRAINS: u64 = 65_536;
+
+impl Pieces {
+    /// The next piece, which ends where the last one began.
+    fn push(&mut self, from: u64, to: u64, leaf: Leaf, thread: u32) {
+        match self.list.last_mut() {
+            Some(last) if self.short.is_none() && (last.leaf, last.thread, last.from) == (leaf, thread, to) => {
+                last.from = from;
+                return;
+            }
+            _ => {}
+        }
+        if to - from >= self.grain_ns {
+            self.flush(to);
+            self.list.push(Piece { from, to, leaf, thread });
+            return;
+        }
+        let Short { until, shares } = self.short.get_or_insert_with(|| Short { until: to, shares: Vec::new() });
+        match shares.iter_mut().find(|(known, whose, _)| (*known, *whose) == (leaf, thread)) {
+            Some((_, _, ns)) => *ns += to - from,
+            None => shares.push((leaf, thread, to - from)),
+        }
+        if *until - from >= self.grain_ns {
+            self.flush(from);
+        }
+    }
+
+    fn flush(&mut self, from: u64) {
+        let Some(Short { until: to, shares }) = self.short.take() else { return };
+        let most = shares.into_iter().max_by_key(|(leaf, thread, ns)| (*ns, *leaf, *thread));
+        self.list.extend(most.map(|(leaf, thread, _)| Piece { from, to, leaf, thread }));
+    }
+
+    pub(super) fn list(&self) -> &[Piece] {
+        &self.list
+    }
 }
 
 /// Everything at once.
@@ -69,8 +127,9 @@ pub(super) struct Chains {
     /// By thread: time by state.
     pub accounts: Vec<[u64; State::COUNT]>,
     pub blame: FxHashMap<Row, u64>,
-    /// Backwards in time.
-    pub path: Vec<Piece>,
+    /// What the path consists of.
+    pub path: FxHashMap<End, u64>,
+    pub pieces: Pieces,
     /// Time of the path that ran elsewhere because one of it waited for this lock.
     pub path_locks: FxHashMap<u32, u64>,
 }
@@ -227,6 +286,7 @@ impl<M: Meaning> Walker<'_, M> {
             return;
         };
         let mut at = end.min(self.engine.threads[thread as usize].last);
+        chains.pieces.grain_ns = end.saturating_sub(start).div_ceil(GRAINS);
         // Locks that the path left a thread for, until when.
         let mut waited: Vec<(u32, u64)> = Vec::new();
         let most = 2 * self.engine.threads.iter().map(|thread| thread.log.stays().len() + 2).sum::<usize>();
@@ -273,6 +333,7 @@ impl<M: Meaning> Walker<'_, M> {
             piece(chains, &mut waited, from, at, self.own_end(stay, thread));
             at = from;
         }
+        chains.pieces.flush(at);
     }
 
     /// Who started a thread, as far as it is known: the first thread of its process.
@@ -300,8 +361,29 @@ fn piece(chains: &mut Chains, waited: &mut Vec<(u32, u64)>, from: u64, to: u64, 
         }
     }
     waited.retain(|(_, until)| *until < from);
-    match chains.path.last_mut() {
-        Some(last) if last.end == end && last.from == to => last.from = from,
-        _ => chains.path.push(Piece { from, to, end }),
+    *chains.path.entry(end).or_default() += to - from;
+    chains.pieces.push(from, to, end.leaf, end.thread);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_pieces_of_the_path_stand_together() {
+        let mut pieces = Pieces { grain_ns: 100, ..Pieces::default() };
+        // Backwards: a long run, a hundred short ones of two threads in turn, the long run of a third.
+        pieces.push(9_000, 9_500, Leaf::Running, 1);
+        for turn in (0..100).rev() {
+            let (from, leaf) = (8_000 + turn * 10, if turn % 2 == 0 { Leaf::Running } else { Leaf::Cpu });
+            pieces.push(from, from + 10, leaf, turn as u32 % 2);
+        }
+        pieces.push(0, 8_000, Leaf::Io, 3);
+        pieces.flush(0);
+        let list = pieces.list();
+        assert_eq!(list.first(), Some(&Piece { from: 9_000, to: 9_500, leaf: Leaf::Running, thread: 1 }));
+        assert_eq!(list.last(), Some(&Piece { from: 0, to: 8_000, leaf: Leaf::Io, thread: 3 }));
+        assert_eq!(list.len(), 2 + 10);
+        assert!(list.windows(2).all(|pair| pair[0].from == pair[1].to));
     }
 }

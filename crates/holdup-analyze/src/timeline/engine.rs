@@ -16,7 +16,7 @@ use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
 use super::lock::{Block, Group, Lock, Place, Wait, WaitSite};
 use super::pairs::{HandOver, Pairs};
 use super::tally::Tally;
-use super::thread::{Mark, Past, Pending, State, Thread};
+use super::thread::{Past, Pending, State, Thread};
 use crate::Options;
 use crate::facts::Reason;
 use crate::names::{Names, SpaceId};
@@ -39,6 +39,9 @@ const HERD_RUN_NS: u64 = 50_000;
 const DISORDER_NS: u64 = 1_000_000;
 /// Thirteen days: an event that is farther from the first is damaged. Sums of thousands of threads then still fit.
 const LONGEST_NS: u64 = 1 << 50;
+/// Where a thread left the CPU: not known, or it did not.
+const NOWHERE: Place = Place { space: SpaceId(0), stack: NONE };
+
 /// The space of futexes that several processes may share.
 const SHARED: SpaceId = SpaceId(u32::MAX);
 
@@ -74,6 +77,8 @@ pub(crate) struct Engine {
     index: FxHashMap<Tid, u32>,
     cache: Vec<(Tid, u32)>,
     pub(super) programs: FxHashMap<Pid, String>,
+    /// What each process executed last, as the kernel calls it then: in the first 15 bytes of the file's name.
+    pub(super) executed: FxHashMap<Pid, String>,
     pub(super) cpus: Cpus,
     pub(super) locks: Vec<Lock>,
     lock_index: FxHashMap<(SpaceId, u64), u32>,
@@ -99,6 +104,9 @@ pub(crate) struct Engine {
     zero_weight: u64,
     pub(super) trouble: Trouble,
     pub(super) wakes: Vec<Wake>,
+    /// What marks say, each once: what the thread does, and where it left the CPU for it.
+    pub(super) kinds: Vec<(Doing, Place)>,
+    kind_index: FxHashMap<(Doing, Place), u32>,
     /// Every sample for the viewer: when, whose, where.
     pub(super) sampled: Vec<(u64, u32, Place)>,
 }
@@ -122,6 +130,7 @@ impl Engine {
             index: FxHashMap::default(),
             cache: vec![(Tid(0), NONE); CACHE],
             programs: FxHashMap::default(),
+            executed: FxHashMap::default(),
             cpus: Cpus::new(header.machine.cpus),
             locks: Vec::new(),
             lock_index: FxHashMap::default(),
@@ -144,6 +153,8 @@ impl Engine {
             zero_weight: header.futex_zero_period.max(1).into(),
             trouble: Trouble::default(),
             wakes: Vec::new(),
+            kinds: Vec::new(),
+            kind_index: FxHashMap::default(),
             sampled: Vec::new(),
         }
     }
@@ -224,6 +235,7 @@ impl Engine {
                 if *exec {
                     let pid = thread.pid;
                     self.programs.remove(&pid);
+                    self.executed.insert(pid, name.to_string());
                     self.epoch += 1;
                 }
             }
@@ -398,8 +410,32 @@ impl Engine {
     }
 
     fn mark(&mut self, ti: u32, from: u64, doing: Doing) {
+        self.mark_at(ti, from, doing, NOWHERE);
+    }
+
+    fn mark_at(&mut self, ti: u32, from: u64, doing: Doing, place: Place) {
         if self.keep {
-            self.threads[ti as usize].marks.push(Mark { from, doing });
+            let kind = self.kind(doing, place);
+            self.threads[ti as usize].marks.push(from, kind);
+        }
+    }
+
+    fn kind(&mut self, doing: Doing, place: Place) -> u32 {
+        let next = self.kinds.len() as u32;
+        let kind = *self.kind_index.entry((doing, place)).or_insert(next);
+        if kind == next {
+            self.kinds.push((doing, place));
+        }
+        kind
+    }
+
+    /// What the last mark of a thread says it does is something else.
+    fn remark(&mut self, ti: u32, one: Doing, other: Doing) {
+        let Some(last) = self.threads[ti as usize].marks.last() else { return };
+        let (doing, place) = self.kinds[last as usize];
+        if doing == one {
+            let kind = self.kind(other, place);
+            self.threads[ti as usize].marks.replace_last(kind);
         }
     }
 
@@ -441,9 +477,7 @@ impl Engine {
             return doing;
         }
         let displaced = Doing::Plain(Plain::Displaced);
-        if let Some(mark) = thread.marks.last_mut().filter(|mark| mark.doing == doing) {
-            mark.doing = displaced;
-        }
+        self.remark(ti, doing, displaced);
         displaced
     }
 
@@ -512,7 +546,10 @@ impl Engine {
         });
         let runnable = off == OffCpu::Runnable;
         self.set_active(ti, now, runnable);
-        self.mark(ti, now, doing);
+        if self.keep {
+            let space = self.space(ti, names);
+            self.mark_at(ti, now, doing, Place { space, stack: at });
+        }
         let thread = &mut self.threads[ti as usize];
         match runnable {
             true => thread.involuntary += 1,
@@ -626,9 +663,7 @@ impl Engine {
         let thread = &mut self.threads[ti as usize];
         *thread.found.at(bare) += 1;
         thread.state = State::Off(Doing::Block(block));
-        if let Some(mark) = thread.marks.last_mut().filter(|mark| mark.doing == doing) {
-            mark.doing = Doing::Block(block);
-        }
+        self.remark(ti, doing, Doing::Block(block));
     }
 
     /// Stretches in calls that nobody looked into are like those of the thread that were, if those are mostly of one
@@ -645,9 +680,14 @@ impl Engine {
         time.count += other.count;
         time.ns += other.ns;
         thread.log.replace(Doing::Plain(Plain::OtherCall), Doing::Block(block));
-        for mark in thread.marks.iter_mut().filter(|mark| mark.doing == Doing::Plain(Plain::OtherCall)) {
-            mark.doing = Doing::Block(block);
+        let mut marks = std::mem::take(&mut thread.marks);
+        for kind in marks.kinds_mut() {
+            let (doing, place) = self.kinds[*kind as usize];
+            if doing == Doing::Plain(Plain::OtherCall) {
+                *kind = self.kind(Doing::Block(block), place);
+            }
         }
+        self.threads[ti as usize].marks = marks;
     }
 
     /// Adds up a time off the CPU. `whole` is false if its end is not known to be now.

@@ -14,9 +14,9 @@ use super::golang;
 use super::holding::{self, Held};
 use super::lock::{Block, Group, Place, keep_longest};
 use super::naming::Naming;
+use super::row::{Marks, SampleAt, State, StretchKind, Timeline, Wake};
 use super::tally::Tally;
 use super::thread::{State as ThreadState, Thread};
-use super::{Interval, SampleAt, State, Timeline};
 use crate::facts::{
     Account, Blame, Code, Facts, Holder, Hotspot, Leaf, LockFacts, LockName, OffTime, PairFacts, Path, PathPart,
     PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts,
@@ -43,11 +43,23 @@ pub(crate) struct Rest {
     pub timeline: Option<Timeline>,
 }
 
+/// What the engine kept for the timeline alone: large, and so moved, not copied.
+struct Kept {
+    marks: Vec<Marks>,
+    wakes: Vec<Wake>,
+    sampled: Vec<(u64, u32, Place)>,
+}
+
 /// Ends the recording and tells everything.
 pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Facts, naming: &mut dyn Naming) -> Rest {
     facts.end_ns = engine.close(ending.map(|ending| ending.ended_ns));
     facts.start_ns = start_ns(&engine, facts);
     facts.ending = ending.cloned();
+    let kept = Kept {
+        marks: engine.threads.iter_mut().map(|thread| std::mem::take(&mut thread.marks)).collect(),
+        wakes: std::mem::take(&mut engine.wakes),
+        sampled: std::mem::take(&mut engine.sampled),
+    };
     let mut sums = Sums::new(&engine, naming);
     sums.judge_wait_sites();
     sums.gather_units();
@@ -58,9 +70,10 @@ pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Fa
     sums.codes(facts);
     sums.chains(facts);
     facts.pairs = sums.pairs(&engine);
-    let timeline = engine.keep.then(|| sums.timeline());
+    let timeline = engine.keep.then(|| sums.timeline(kept));
     let mut problems = super::problems::all(&engine, facts);
     totals(&engine, facts);
+    tell_locks_apart(facts);
     problems.extend(sums.naming.problems());
     Rest { problems, timeline }
 }
@@ -754,22 +767,18 @@ impl<'a> Sums<'a> {
     }
 
     fn path(&mut self, chains: &Chains, facts: &Facts) -> Path {
-        let mut sums: FxHashMap<chains::End, u64> = FxHashMap::default();
-        for piece in &chains.path {
-            *sums.entry(piece.end).or_default() += piece.to - piece.from;
-        }
-        let mut parts: Vec<(chains::End, u64)> = sums.into_iter().collect();
+        let mut parts: Vec<(chains::End, u64)> = chains.path.iter().map(|(end, ns)| (*end, *ns)).collect();
         parts.sort_by_key(|(end, ns)| (std::cmp::Reverse(*ns), *end));
         parts.truncate(NAMED_PLACES);
         let mut locks: Vec<(usize, u64)> = chains.path_locks.iter().map(|(lock, ns)| (*lock as usize, *ns)).collect();
         locks.sort_by_key(|(lock, ns)| (std::cmp::Reverse(*ns), *lock));
-        let pieces = chains.path.iter().rev().filter(|_| self.engine.keep).map(|piece| PathPiece {
+        let pieces = chains.pieces.list().iter().rev().map(|piece| PathPiece {
             from_ns: piece.from,
             to_ns: piece.to,
-            leaf: piece.end.leaf,
-            thread: self.tid(piece.end.thread),
+            leaf: piece.leaf,
+            thread: self.tid(piece.thread),
         });
-        let pieces = pieces.collect();
+        let pieces = if self.engine.keep { pieces.collect() } else { Vec::new() };
         let part = |(end, ns): (chains::End, u64)| PathPart {
             leaf: end.leaf,
             thread: self.tid(end.thread),
@@ -817,41 +826,47 @@ impl<'a> Sums<'a> {
 
     // Timeline.
 
-    fn timeline(&mut self) -> Timeline {
+    fn timeline(&mut self, kept: Kept) -> Timeline {
         let engine = self.engine;
-        let mut timeline = Timeline { wakes: engine.wakes.clone(), ..Timeline::default() };
+        let mut timeline = Timeline { wakes: kept.wakes, ..Timeline::default() };
         timeline.wakes.sort_by_key(|wake| wake.time_ns);
+        let mut call_paths: FxHashMap<Place, u32> = FxHashMap::default();
+        let mut known: FxHashMap<StretchKind, u32> = FxHashMap::default();
+        let mut told: Vec<u32> = Vec::new();
+        for (doing, place) in &engine.kinds {
+            let call_path = self.path_index(&mut call_paths, &mut timeline, *place);
+            let kind = StretchKind { state: self.state(*doing), call_path };
+            told.push(*known.entry(kind).or_insert_with(|| {
+                timeline.kinds.push(kind);
+                timeline.kinds.len() as u32 - 1
+            }));
+        }
         let mut rows: Vec<Option<u32>> = Vec::new();
-        for thread in &engine.threads {
-            let kept = self.is_kept(thread);
-            rows.push(kept.then_some(timeline.threads.len() as u32));
-            if kept {
-                timeline.threads.push(self.intervals(thread));
+        for (thread, marks) in engine.threads.iter().zip(kept.marks) {
+            let is_kept = self.is_kept(thread);
+            rows.push(is_kept.then_some(timeline.threads.len() as u32));
+            if is_kept {
+                timeline.threads.push(marks.into_row(thread.born, thread.last, |kind| told[kind as usize]));
             }
         }
-        let mut call_paths: FxHashMap<Place, u32> = FxHashMap::default();
-        for (time_ns, ti, place) in &engine.sampled {
-            let Some(thread) = rows[*ti as usize] else { continue };
-            let call_path = *call_paths.entry(*place).or_insert_with(|| {
-                timeline.call_paths.push(self.call_path(*place));
-                timeline.call_paths.len() as u32 - 1
-            });
-            timeline.samples.push(SampleAt { time_ns: *time_ns, thread, call_path });
+        for (time_ns, ti, place) in kept.sampled {
+            let Some(thread) = rows[ti as usize] else { continue };
+            let Some(call_path) = self.path_index(&mut call_paths, &mut timeline, place) else { continue };
+            timeline.samples.push(SampleAt { time_ns, thread, call_path });
         }
         timeline.samples.sort_by_key(|sample| sample.time_ns);
         timeline
     }
 
-    fn intervals(&self, thread: &Thread) -> Vec<Interval> {
-        let ends = thread.marks.iter().skip(1).map(|mark| mark.from).chain([thread.last]);
-        let mut list: Vec<Interval> = Vec::new();
-        for (mark, to_ns) in thread.marks.iter().zip(ends) {
-            let from_ns = list.last().map_or(thread.born, |last| last.to_ns);
-            if to_ns > from_ns {
-                list.push(Interval { from_ns, to_ns, state: self.state(mark.doing) });
-            }
+    /// A call path of the timeline; none where no stack is known.
+    fn path_index(&mut self, known: &mut FxHashMap<Place, u32>, timeline: &mut Timeline, place: Place) -> Option<u32> {
+        if place.stack == NONE {
+            return None;
         }
-        list
+        Some(*known.entry(place).or_insert_with(|| {
+            timeline.call_paths.push(self.call_path(place));
+            timeline.call_paths.len() as u32 - 1
+        }))
     }
 
     fn state(&self, doing: Doing) -> State {
@@ -980,12 +995,25 @@ impl Callers {
     }
 }
 
+/// The frame that a sample is of. A timer that is no NMI fires only when interrupts are on again, right after a switch:
+/// what is found in `finish_task_switch` is the time of whoever called the scheduler.
+fn sampled(call_path: &[Frame]) -> usize {
+    let name = |frame: &Frame| frame.function.as_deref().unwrap_or_default().trim_start_matches('_').to_owned();
+    if !call_path.first().is_some_and(|frame| name(frame).starts_with("finish_task_switch")) {
+        return 0;
+    }
+    let switches = ["finish_task_switch", "schedule", "preempt_schedule", "io_schedule", "raw_spin_unlock_irq"];
+    let caller = call_path.iter().position(|frame| !switches.iter().any(|switch| name(frame).starts_with(switch)));
+    caller.unwrap_or(0)
+}
+
 impl Codes {
     fn add(&mut self, call_path: &[Frame], hits: u64) {
         let mut seen: Vec<(&Arc<str>, String)> = Vec::new();
         let mut seen_modules: Vec<&Arc<str>> = Vec::new();
+        let sampled = sampled(call_path);
         for (depth, frame) in call_path.iter().enumerate() {
-            let own = if depth == 0 { hits } else { 0 };
+            let own = if depth == sampled { hits } else { 0 };
             let key = (&frame.module, function_name(frame));
             if !seen.contains(&key) {
                 let code = Code { frame: frame.clone(), hits: 0, inclusive: 0 };
@@ -1098,6 +1126,20 @@ fn totals(engine: &Engine, facts: &mut Facts) {
     facts.processes = processes(engine, &facts.threads);
 }
 
+/// Where locks of several processes share a name, each carries its process.
+fn tell_locks_apart(facts: &mut Facts) {
+    let mut pids: BTreeMap<&LockName, Vec<holdup_trace::Pid>> = BTreeMap::new();
+    for lock in &facts.locks {
+        pids.entry(&lock.name).or_default().push(lock.pid);
+    }
+    let shared = |lock: &LockFacts| pids[&lock.name].iter().any(|pid| *pid != lock.pid);
+    let shared: Vec<bool> = facts.locks.iter().map(shared).collect();
+    for (lock, _) in facts.locks.iter_mut().zip(shared).filter(|(_, shared)| *shared) {
+        let process = facts.processes.iter().find(|process| process.pid == lock.pid);
+        lock.process = process.map(|process| format!("{} ({})", process.name, process.pid.0));
+    }
+}
+
 fn processes(engine: &Engine, threads: &[ThreadFacts]) -> Vec<ProcessFacts> {
     let mut all: BTreeMap<holdup_trace::Pid, ProcessFacts> = BTreeMap::new();
     for thread in threads {
@@ -1105,6 +1147,7 @@ fn processes(engine: &Engine, threads: &[ThreadFacts]) -> Vec<ProcessFacts> {
             pid: thread.pid,
             name: thread.name.clone(),
             program: engine.programs.get(&thread.pid).cloned(),
+            executed: engine.executed.get(&thread.pid).cloned(),
             threads: 0,
         });
         process.threads += 1;
@@ -1238,3 +1281,44 @@ const KERNEL_REASONS: &[(Reason, &[&str])] = &[
     ),
     (Reason::Io, &["io_schedule", "folio_wait", "wait_on_page", "vfs_fsync", "jbd2_", "blk_mq"]),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_after_a_switch_is_the_callers() {
+        let frame = |name: &str| Frame {
+            address: 0,
+            function: Some(name.into()),
+            module: "[kernel]".into(),
+            offset: 0,
+            file: None,
+            line: None,
+            inlined: false,
+            role: Role::Kernel,
+        };
+        let path = |names: &[&str]| names.iter().map(|name| frame(name)).collect::<Vec<_>>();
+        assert_eq!(sampled(&path(&["finish_task_switch.isra.0", "__schedule", "schedule", "futex_wait_queue"])), 3);
+        assert_eq!(sampled(&path(&["finish_task_switch", "__schedule"])), 0, "nobody else is known");
+        assert_eq!(sampled(&path(&["copy_page", "finish_task_switch"])), 0);
+        assert_eq!(sampled(&[]), 0);
+    }
+
+    #[test]
+    fn locks_of_one_name_in_two_processes_carry_them() {
+        let mut facts = Facts::default();
+        let lock = |pid, name: &str| LockFacts {
+            pid: holdup_trace::Pid(pid),
+            name: LockName::Symbol { name: name.to_owned(), offset: 0 },
+            ..LockFacts::default()
+        };
+        facts.locks = vec![lock(1, "g_a"), lock(2, "g_a"), lock(2, "g_b")];
+        facts.processes = [1, 2]
+            .map(|pid| ProcessFacts { pid: holdup_trace::Pid(pid), name: "p".to_owned(), ..ProcessFacts::default() })
+            .to_vec();
+        tell_locks_apart(&mut facts);
+        let told: Vec<Option<&str>> = facts.locks.iter().map(|lock| lock.process.as_deref()).collect();
+        assert_eq!(told, [Some("p (1)"), Some("p (2)"), None]);
+    }
+}

@@ -326,12 +326,13 @@ fn a_window_clips() {
     assert_eq!(lock(&report, "m").wait_ns.sum_ns(), 2 * MS);
     assert_eq!(off(&report, &schedule, "A", Reason::OtherCall), (1, 2));
     let timeline = report.timeline.unwrap();
-    for row in &timeline.threads {
+    for thread in 0..2 {
+        let row: Vec<_> = timeline.intervals(thread).collect();
         assert_eq!(row[0].from_ns, schedule.time_ns(4));
         assert_eq!(row[row.len() - 1].to_ns, schedule.time_ns(13));
         assert!(row.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
     }
-    assert!(matches!(timeline.threads[1][0].state, State::Off { lock: Some(0), .. }));
+    assert!(matches!(timeline.intervals(1).next().unwrap().state, State::Off { lock: Some(0), .. }));
 }
 
 #[test]
@@ -343,8 +344,8 @@ fn a_timeline_shows_what_was_drawn() {
     .unwrap();
     let report = schedule.analyze_with(Options { timeline: true, ..Options::default() });
     let timeline = report.timeline.unwrap();
-    let row: Vec<(u64, u64, State)> = timeline.threads[1]
-        .iter()
+    let row: Vec<(u64, u64, State)> = timeline
+        .intervals(1)
         .map(|interval| ((interval.from_ns - START_NS) / MS, (interval.to_ns - START_NS) / MS, interval.state))
         .collect();
     let wait = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(0) };

@@ -7,6 +7,7 @@ use holdup_trace::{Pid, ThreadUsage, Tid};
 use super::calls::CallKind;
 use super::doing::{Doing, NONE, Plain};
 use super::log::Log;
+use super::row::Marks;
 use super::tally::Tally;
 use crate::Histogram;
 use crate::facts::OffTime;
@@ -43,13 +44,6 @@ pub(super) struct Past {
     pub to: u64,
     pub doing: Doing,
     pub stack: u32,
-}
-
-/// The beginning of an interval for the viewer; it lasts until the next one's.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
-    pub from: u64,
-    pub doing: Doing,
 }
 
 /// One thread.
@@ -121,7 +115,8 @@ pub(super) struct Thread {
     pub log: Log,
     /// How often it was found blocked in what, by block.
     pub found: Tally<u32, u64>,
-    pub marks: Vec<Mark>,
+    /// What it did since when, for the viewer.
+    pub marks: Marks,
 }
 
 impl Thread {
@@ -171,7 +166,7 @@ impl Thread {
             past: VecDeque::new(),
             log: Log::default(),
             found: Tally::default(),
-            marks: Vec::new(),
+            marks: Marks::default(),
         }
     }
 
@@ -205,7 +200,10 @@ impl Thread {
     pub(super) fn restart(&mut self, now: u64) {
         let old = std::mem::replace(self, Thread::new(self.tid, self.pid, self.forked, now));
         let since = old.since.max(now);
-        let mark = self.doing_of(&old).map(|doing| Mark { from: since, doing });
+        let mut marks = Marks::default();
+        if let (Some(kind), true) = (old.marks.last(), old.state != State::Ended) {
+            marks.push(since, kind);
+        }
         *self = Thread {
             parent: old.parent,
             name: old.name,
@@ -227,17 +225,8 @@ impl Thread {
             queue: old.queue,
             returning: old.returning,
             priority: old.priority,
-            marks: if old.marks.is_empty() { Vec::new() } else { mark.into_iter().collect() },
+            marks,
             ..Thread::new(self.tid, self.pid, self.forked, now)
         };
-    }
-
-    fn doing_of(&self, old: &Thread) -> Option<Doing> {
-        match old.state {
-            State::New | State::Unknown => Some(Doing::Plain(Plain::Unknown)),
-            State::Running => Some(Doing::Running(old.cpu)),
-            State::Off(doing) => Some(doing),
-            State::Ended => None,
-        }
     }
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use super::{Error, Status, output};
 use crate::export;
 use crate::recording::{self, Recording, Window};
-use crate::report::Style;
 use crate::report::document::Document;
 use crate::report::page;
 use crate::report::recording::{account, code, finding, json, locks, pairs, summary, switches, threads};
+use crate::report::{Style, number};
 use crate::shell;
 
 /// Shows what a recording says: what holds the program's threads up, worst first, with the place and a fix; or that
@@ -125,21 +125,26 @@ pub fn run(options: &Options) -> Result<Status, Error> {
 /// A file for another viewer.
 struct Export<'a> {
     path: &'a Path,
-    write: fn(&Recording, &mut dyn Write) -> io::Result<()>,
+    /// Tells what found no room in the file, if anything.
+    write: fn(&Recording, &mut dyn Write) -> io::Result<Option<String>>,
     viewer: &'static str,
 }
 
 /// The files that were asked for. None of them may exist, before anything is read.
 fn exports(options: &Options) -> Result<Vec<Export<'_>>, Error> {
-    let html = options.html.as_deref().map(|path| Export { path, write: page::recording, viewer: "any browser" });
+    let html = options.html.as_deref().map(|path| Export {
+        path,
+        write: |recording, out| page::recording(recording, out).map(|()| None),
+        viewer: "any browser",
+    });
     let perfetto = options.perfetto.as_deref().map(|path| Export {
         path,
-        write: |recording, out| export::perfetto::write(&recording.report, out),
+        write: |recording, out| export::perfetto::write(&recording.report, out).map(|()| None),
         viewer: "https://ui.perfetto.dev",
     });
     let firefox = options.firefox.as_deref().map(|path| Export {
         path,
-        write: |recording, out| export::firefox::write(&recording.report, out),
+        write: |recording, out| Ok(export::firefox::write(&recording.report, out)?.map(left_out)),
         viewer: "https://profiler.firefox.com",
     });
     let exports: Vec<Export<'_>> = html.into_iter().chain(perfetto).chain(firefox).collect();
@@ -149,6 +154,16 @@ fn exports(options: &Options) -> Result<Vec<Export<'_>>, Error> {
     }
 }
 
+fn left_out(left_out: export::firefox::LeftOut) -> String {
+    format!(
+        "the profile has the {} of {} stretches that last {} or longer, and no wake-ups: the profiler reads no more. A part of \
+         the recording has all of them: --from TIME --to TIME",
+        number::count(left_out.shown as f64),
+        number::count(left_out.all as f64),
+        number::time_ns(left_out.least_ns as f64)
+    )
+}
+
 impl Export<'_> {
     fn write(&self, recording: &Recording) -> Result<(), Error> {
         let fail = |why: io::Error| match why.kind() {
@@ -156,14 +171,18 @@ impl Export<'_> {
             _ => Error::File { path: self.path.to_owned(), why },
         };
         let mut out = io::BufWriter::new(File::create_new(self.path).map_err(fail)?);
-        let written = (self.write)(recording, &mut out).and_then(|()| out.flush());
-        if let Err(why) = written {
-            // Half a file helps nobody; that it cannot be removed either changes nothing for the user.
-            let _ = std::fs::remove_file(self.path);
-            return Err(fail(why));
+        match (self.write)(recording, &mut out).and_then(|left_out| out.flush().map(|()| left_out)) {
+            Ok(left_out) => {
+                output::note(format_args!("holdup: wrote {}; {} opens it", self.path.display(), self.viewer));
+                left_out.iter().for_each(|left_out| output::note(format_args!("holdup: {left_out}")));
+                Ok(())
+            }
+            Err(why) => {
+                // Half a file helps nobody; that it cannot be removed either changes nothing for the user.
+                let _ = std::fs::remove_file(self.path);
+                Err(fail(why))
+            }
         }
-        output::note(format_args!("holdup: wrote {}; {} opens it", self.path.display(), self.viewer));
-        Ok(())
     }
 }
 

@@ -11,10 +11,8 @@ pub(crate) mod specimen;
 use std::collections::HashMap;
 use std::io;
 
-use holdup_analyze::{Facts, Finding, Reason, Report, State, Timeline};
+use holdup_analyze::{AccountState, Facts, Finding, Reason, Report, State, Timeline};
 use holdup_trace::{NO_CPU, Tid};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::recording::name;
 
@@ -37,20 +35,14 @@ pub(crate) enum Label {
     Unknown,
 }
 
-/// The colour groups of intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Group {
-    Running,
-    Runnable,
-    /// Held up by another thread.
-    Lock,
-    /// Waiting as it means to.
-    Idle,
-    /// Off CPU for another reason.
-    Blocked,
-    /// Events were lost.
-    Lost,
+/// What an interval counts for in the account.
+pub(crate) fn group(state: State) -> AccountState {
+    match state {
+        State::Running { .. } => AccountState::Running,
+        State::Runnable => AccountState::CpuOwn,
+        State::Off { reason, .. } => AccountState::of(reason),
+        State::Unknown => AccountState::Unknown,
+    }
 }
 
 impl Label {
@@ -79,34 +71,6 @@ impl Label {
             Label::Off(reason) => name::reason(reason),
             Label::Runnable => "runnable".to_owned(),
             Label::Unknown => "unknown: events were lost".to_owned(),
-        }
-    }
-}
-
-impl Group {
-    const ALL: [Group; 6] = [Group::Running, Group::Runnable, Group::Lock, Group::Idle, Group::Blocked, Group::Lost];
-
-    pub(crate) fn of(state: State) -> Group {
-        match state {
-            State::Running { .. } => Group::Running,
-            State::Runnable | State::Off { reason: Reason::Preempted | Reason::Displaced | Reason::Yielded, .. } => {
-                Group::Runnable
-            }
-            State::Off { reason: Reason::Futex(what), .. } if what.is_contention() => Group::Lock,
-            State::Off { reason, .. } if reason.is_idle() => Group::Idle,
-            State::Off { .. } => Group::Blocked,
-            State::Unknown => Group::Lost,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Group::Running => "running",
-            Group::Runnable => "runnable",
-            Group::Lock => "waiting for a lock",
-            Group::Idle => "idle",
-            Group::Blocked => "blocked",
-            Group::Lost => "lost",
         }
     }
 }

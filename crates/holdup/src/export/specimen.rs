@@ -53,10 +53,16 @@ fn facts(rounds: u64) -> Facts {
 /// worker  |-- wait ---|=== run ==========|--|
 /// ```
 fn timeline(rounds: u64) -> Timeline {
-    let mut timeline = Timeline { threads: vec![Vec::new(), Vec::new()], ..Timeline::default() };
+    timeline_with(rounds, |_| {})
+}
+
+/// The same, with its intervals changed.
+fn timeline_with(rounds: u64, change: impl FnOnce(&mut Vec<Vec<Interval>>)) -> Timeline {
+    let mut threads = vec![Vec::new(), Vec::new()];
+    let mut timeline = Timeline::default();
     let off = |primitive, lock| State::Off { reason: Reason::Futex(primitive), lock };
-    let put = |timeline: &mut Timeline, thread: usize, from_ns, to_ns, state| {
-        timeline.threads[thread].push(Interval { from_ns, to_ns, state });
+    let put = |threads: &mut Vec<Vec<Interval>>, thread: usize, from_ns, to_ns, state| {
+        threads[thread].push(Interval { from_ns, to_ns, state });
     };
     for round in 0..rounds {
         let at = |us: u64| BEGAN_NS + round * 100_000 + us * 1_000;
@@ -66,12 +72,12 @@ fn timeline(rounds: u64) -> Timeline {
             2 => State::Unknown,
             _ => State::Off { reason: Reason::Io, lock: None },
         };
-        put(&mut timeline, 0, at(0), at(40), State::Running { cpu: (round % 2) as u16 });
-        put(&mut timeline, 0, at(40), at(90), off(Primitive::Mutex, Some(0)));
-        put(&mut timeline, 0, at(90), at(100), State::Runnable);
-        put(&mut timeline, 1, at(0), at(40), worker_waits);
-        put(&mut timeline, 1, at(40), at(95), State::Running { cpu: 1 });
-        put(&mut timeline, 1, at(95), at(100), State::Off { reason: Reason::Preempted, lock: None });
+        put(&mut threads, 0, at(0), at(40), State::Running { cpu: (round % 2) as u16 });
+        put(&mut threads, 0, at(40), at(90), off(Primitive::Mutex, Some(0)));
+        put(&mut threads, 0, at(90), at(100), State::Runnable);
+        put(&mut threads, 1, at(0), at(40), worker_waits);
+        put(&mut threads, 1, at(40), at(95), State::Running { cpu: 1 });
+        put(&mut threads, 1, at(95), at(100), State::Off { reason: Reason::Preempted, lock: None });
         timeline.wakes.push(Wake { time_ns: at(39), from: Tid(500), to: Tid(501) });
         timeline.wakes.push(Wake { time_ns: at(90), from: Tid(501), to: Tid(500) });
         timeline.samples.push(SampleAt { time_ns: at(10), thread: 0, call_path: (round % 2) as u32 });
@@ -80,8 +86,14 @@ fn timeline(rounds: u64) -> Timeline {
     // From outside, and to nobody who runs again.
     timeline.wakes.push(Wake { time_ns: BEGAN_NS + rounds * 100_000, from: Tid(0), to: Tid(500) });
     timeline.wakes.push(Wake { time_ns: BEGAN_NS + rounds * 100_000, from: Tid(500), to: Tid(501) });
-    timeline.call_paths = vec![call_path("work", Role::Program), call_path(HOSTILE, Role::Kernel)];
-    timeline
+    change(&mut threads);
+    let call_paths = vec![call_path("work", Role::Program), call_path(HOSTILE, Role::Kernel)];
+    let mut rows = Timeline::of(&threads);
+    // Where threads leave the CPU for a lock.
+    for kind in rows.kinds.iter_mut().filter(|kind| matches!(kind.state, State::Off { lock: Some(_), .. })) {
+        kind.call_path = Some(1);
+    }
+    Timeline { call_paths, threads: rows.threads, kinds: rows.kinds, ..timeline }
 }
 
 fn call_path(function: &str, role: Role) -> Arc<[Frame]> {
@@ -125,13 +137,14 @@ pub(crate) fn contradictory() -> Report {
     report.facts.locks.clear();
     report.facts.processes.clear();
     report.facts.header = Header::default();
-    let timeline = report.timeline.as_mut().expect("it has one");
     let odd = Interval { from_ns: BEGAN_NS, to_ns: 3, state: State::Running { cpu: u16::MAX } };
-    timeline.threads[0].insert(3, odd);
-    timeline.threads.push(vec![odd]);
+    let mut timeline = timeline_with(2, |threads| {
+        threads[0].insert(3, odd);
+        threads.push(vec![odd]);
+    });
     timeline.wakes.reverse();
     timeline.samples.push(SampleAt { time_ns: 1, thread: 99, call_path: 0 });
     timeline.samples.push(SampleAt { time_ns: 1, thread: 0, call_path: 99 });
     timeline.samples.push(SampleAt { time_ns: u64::MAX, thread: 0, call_path: 0 });
-    report
+    Report { timeline: Some(timeline), ..report }
 }

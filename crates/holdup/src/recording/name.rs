@@ -1,6 +1,8 @@
 //! What locks, threads, functions and places are called, everywhere alike.
 
-use holdup_analyze::{Facts, Frame, LockFacts, LockName, Primitive, Reason, Role, Site, Subject, ThreadFacts};
+use holdup_analyze::{
+    AccountState, Facts, Frame, LockFacts, LockName, Primitive, Reason, Role, Site, Subject, ThreadFacts,
+};
 use holdup_trace::Tid;
 
 use crate::text;
@@ -8,9 +10,14 @@ use crate::text;
 /// Columns that a function's name may take inside a sentence or a row.
 const FUNCTION_WIDTH: usize = 48;
 
-/// A lock: `g_cache_lock`, `g_cache_lock+8`, `lock at registry_lookup mutex4.c:15 (0x55d0c2a0)`.
+/// A lock: `g_cache_lock`, `g_cache_lock+8`, `lock at registry_lookup mutex4.c:15 (0x55d0c2a0)`, and its process where
+/// others have one of the same name.
 pub fn lock(lock: &LockFacts) -> String {
-    lock_with(&lock.name, lock.addr, lock.wait_sites.first())
+    lock_with(&lock.name, lock.addr, lock.wait_sites.first()) + &of_process(lock)
+}
+
+fn of_process(lock: &LockFacts) -> String {
+    lock.process.as_deref().map(|process| format!(" of {}", text::clean(process))).unwrap_or_default()
 }
 
 /// A lock of which only these are known.
@@ -37,6 +44,11 @@ pub fn lock_short(name: &LockName, addr: Option<u64>) -> String {
         LockName::Site(site) => format!("lock at {}", function(site)),
         other => lock_with(other, addr, None),
     }
+}
+
+/// The same of a lock that is known, with its process where others have one of the same name.
+pub fn lock_in_row(lock: &LockFacts) -> String {
+    lock_short(&lock.name, lock.addr) + &of_process(lock)
 }
 
 fn is_function(frame: &Frame, name: &str) -> bool {
@@ -88,6 +100,23 @@ pub fn reason(reason: Reason) -> String {
         Reason::OtherCall => "blocked in a call".to_owned(),
         Reason::Starting => "not started yet".to_owned(),
         Reason::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// A state of the account.
+pub fn account_state(state: AccountState) -> &'static str {
+    match state {
+        AccountState::Running => "running",
+        AccountState::Spinning => "yielding",
+        AccountState::CpuOwn => "waiting for a CPU",
+        AccountState::CpuOther => "displaced by other programs",
+        AccountState::Lock => "waiting for locks",
+        AccountState::Work => "waiting for work",
+        AccountState::Barrier => "waiting for threads to come or end",
+        AccountState::Io => "waiting for I/O",
+        AccountState::Memory => "waiting for memory",
+        AccountState::Sleep => "sleeping",
+        AccountState::Unknown => "not known",
     }
 }
 
@@ -144,6 +173,19 @@ pub fn caller(site: &Site) -> Option<String> {
     site.caller().map(place)
 }
 
+/// The places of call paths, each once with its time, most time first.
+pub fn by_place(sites: &[Site]) -> Vec<(String, u64)> {
+    let mut places: Vec<(String, u64)> = Vec::new();
+    for (place, ns) in sites.iter().filter_map(|site| Some((caller(site)?, site.ns))) {
+        match places.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, sum)) => *sum += ns,
+            None => places.push((place, ns)),
+        }
+    }
+    places.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    places
+}
+
 /// The file's own name and line: `mutex4.c:15`.
 pub fn source(frame: &Frame) -> Option<String> {
     let file = text::clean(base(frame.file.as_deref()?));
@@ -178,15 +220,17 @@ pub fn role(role: Role) -> &'static str {
 /// A function's name as short as it stays recognisable: without parameters, then without what stands between angle
 /// brackets, then cut.
 pub fn function(name: &str) -> String {
-    let name = text::clean(name);
+    let name = function_in_full(name);
     if name.chars().count() <= FUNCTION_WIDTH {
         return name;
     }
-    let bare = without_parameters(&name);
-    if bare.chars().count() <= FUNCTION_WIDTH {
-        return bare;
-    }
-    text::cut(&without_generics(&bare), FUNCTION_WIDTH)
+    text::cut(&without_generics(&name), FUNCTION_WIDTH)
+}
+
+/// A function's name for a table, which cuts it where there is no room: a long one loses its parameters.
+pub fn function_in_full(name: &str) -> String {
+    let name = text::clean(name);
+    if name.chars().count() <= FUNCTION_WIDTH { name } else { without_parameters(&name) }
 }
 
 /// `f<a>(b, c) const` as `f<a>`; a parenthesis inside angle brackets or at the beginning, as of

@@ -144,13 +144,14 @@ pub fn made_up(rounds: u64) -> Recording {
 }
 
 fn timeline(rounds: u64) -> Timeline {
-    let mut timeline = Timeline { threads: vec![Vec::new(), Vec::new()], ..Timeline::default() };
+    let mut threads = vec![Vec::new(), Vec::new()];
+    let mut wakes = Vec::new();
     let waits = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(0) };
     let preempted = State::Off { reason: Reason::Preempted, lock: None };
     for round in 0..rounds {
         let at = |us: u64| BEGAN_NS + round * 100_000 + us * 1_000;
         let mut put = |thread: usize, from: u64, to: u64, state| {
-            timeline.threads[thread].push(Interval { from_ns: at(from), to_ns: at(to), state });
+            threads[thread].push(Interval { from_ns: at(from), to_ns: at(to), state });
         };
         put(0, 0, 40, State::Running { cpu: 0 });
         put(0, 40, 90, waits);
@@ -158,10 +159,10 @@ fn timeline(rounds: u64) -> Timeline {
         put(1, 0, 40, waits);
         put(1, 40, 95, State::Running { cpu: 1 });
         put(1, 95, 100, preempted);
-        timeline.wakes.push(Wake { time_ns: at(40), from: Tid(500), to: Tid(501) });
-        timeline.wakes.push(Wake { time_ns: at(90), from: Tid(501), to: Tid(500) });
+        wakes.push(Wake { time_ns: at(40), from: Tid(500), to: Tid(501) });
+        wakes.push(Wake { time_ns: at(90), from: Tid(501), to: Tid(500) });
     }
-    timeline
+    Timeline { wakes, ..Timeline::of(&threads) }
 }
 
 /// Writes the page of a recording that is in memory.

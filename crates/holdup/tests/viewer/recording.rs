@@ -1,7 +1,10 @@
 //! A recording's page: what it shows, and that it does what people ask of it.
 
+use holdup_analyze::{Leaf, PathPart, PathPiece};
+use holdup_trace::Tid;
 use serde_json::{Value, json};
 
+use super::browser::Browser;
 use super::drive::{browser, colour, no_complaints, number, opened, painted, pixel, place, recording, same, text};
 use super::{pages, skip};
 
@@ -57,13 +60,77 @@ fn hostile_names_stay_text_in_page_and_timeline() {
 }
 
 #[test]
+fn the_critical_path_has_a_row_that_tells() {
+    let Some(mut browser) = browser("path") else { return };
+    let mut recording = pages::made_up(40);
+    let facts = &mut recording.report.facts;
+    let piece = |from: u64, to: u64, leaf, tid| PathPiece {
+        from_ns: facts.start_ns + from,
+        to_ns: facts.start_ns + to,
+        leaf,
+        thread: Tid(tid),
+    };
+    let pieces = vec![piece(0, 1_000_000, Leaf::Running, 500), piece(1_000_000, 4_000_000, Leaf::Io, 501)];
+    let part = PathPart { leaf: Leaf::Io, thread: Tid(501), site: None, file: None, ns: 3_000_000 };
+    facts.path = holdup_analyze::Path { parts: vec![part], pieces, ..holdup_analyze::Path::default() };
+    opened(&mut browser, &pages::write(&recording, &pages::folder("path")));
+    assert_eq!(text(&mut browser, ".labels > div"), "critical path");
+    for (time, variable) in [(500e3, "--run0"), (2e6, "--waiting_for_io")] {
+        assert_eq!(pixel(&mut browser, time, 0), colour(&mut browser, variable), "{variable} at {time}");
+    }
+    let (x, y) = place(&mut browser, 2e6, 0);
+    browser.mouse("mouseMoved", x, y, json!({})).unwrap();
+    painted(&mut browser);
+    let tip = text(&mut browser, "#timeline .tip");
+    assert!(tip.contains("waiting for I/O") && tip.contains("(501)") && tip.contains("3.00ms"), "{tip}");
+    no_complaints(&mut browser);
+}
+
+#[test]
+fn the_flame_graph_adds_up_and_leads_to_the_moments() {
+    let Some(mut browser) = recording("flame") else { return };
+    let boxes = |browser: &mut Browser, by: &str| {
+        let shown = browser.eval(&format!(
+            "new Promise((done) => {{ document.querySelector('.flame').open = true; \
+             const choice = document.querySelector('.flame select'); choice.value = '{by}'; \
+             choice.dispatchEvent(new Event('change')); document.querySelector('.boxes').replaceChildren(); \
+             const look = () => {{ const all = [...document.querySelectorAll('.boxes button')]; \
+             all.length ? done(all.map((one) => one.title)) : setTimeout(look, 20); }}; look(); }})"
+        ));
+        shown.unwrap().as_array().unwrap().iter().map(|title| title.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // Of each 100 us, the one thread is off the CPU for 60 and the other for 45, in 40 rounds.
+    let by_thread = boxes(&mut browser, "off-thread");
+    assert_eq!(by_thread[0], "all: 4.20ms, 100%");
+    let threads = by_thread.iter().filter(|title| title.contains("(500): 2.40ms") || title.contains("(501): 1.80ms"));
+    assert_eq!(threads.count(), 2, "{by_thread:?}");
+    // While the one waits for the lock, the other runs: 50 us of the one's, 40 of the other's.
+    let by_blame = boxes(&mut browser, "off-blame");
+    let runs: Vec<&String> = by_blame.iter().filter(|title| title.contains(" runs: ")).collect();
+    assert_eq!(runs.len(), 2, "{by_blame:?}");
+    // Keys go from box to box, and Enter shows one's moments; these lead to the timeline.
+    browser.eval("document.querySelector('.boxes button').focus()").unwrap();
+    browser.key("ArrowDown").unwrap();
+    let level = "document.activeElement.getAttribute('aria-level')";
+    assert_eq!(browser.eval(level).unwrap(), json!("2"));
+    browser.eval("document.activeElement.click()").unwrap();
+    browser.eval("document.querySelector('.told .moment').click()").unwrap();
+    assert_eq!(number(&mut browser, "holdup.timeline.b - holdup.timeline.a"), 50_000.0);
+    no_complaints(&mut browser);
+}
+
+#[test]
 fn the_timeline_zooms_pans_measures_and_tells() {
     let Some(mut browser) = recording("timeline") else { return };
     // Rows: the first runs from 0 to 40 us, waits until 90 us; the second the other way about.
     browser.eval("holdup.timeline.show(0, 200000)").unwrap();
-    for (time, row, variable) in
-        [(20e3, 0, "--run0"), (65e3, 0, "--lock0"), (95e3, 0, "--runnable"), (20e3, 1, "--lock0"), (70e3, 1, "--run1")]
-    {
+    for (time, row, variable) in [
+        (20e3, 0, "--run0"),
+        (65e3, 0, "--lock0"),
+        (95e3, 0, "--waiting_for_cpu"),
+        (20e3, 1, "--lock0"),
+        (70e3, 1, "--run1"),
+    ] {
         let wanted = colour(&mut browser, variable);
         assert_eq!(pixel(&mut browser, time, row), wanted, "{variable} at {time} in row {row}");
     }

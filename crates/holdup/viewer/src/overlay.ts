@@ -112,12 +112,12 @@ function words(
   const widths = new Map<string, number>();
   eachPiece(line, top, (exact, piece, _, y) => {
     const state = line.view.states[exact.states[piece] as number];
-    if (!state || state.group === "idle") return;
+    if (!state || state.group === "sleeping") return;
     const left = Math.max(0, line.xOf(exact.starts[piece] as number));
     const room = Math.min(width, line.xOf(exact.starts[piece + 1] as number)) - left - 8;
     if (room < 40) return;
     // The colour says that it is a wait: for what it waits is worth more of the room.
-    const label = state.group === "lock" ? state.label.replace(/^waits (for|on) /, "") : state.label;
+    const label = state.group.startsWith("waiting") ? state.label.replace(/^waits (for|on) /, "") : state.label;
     const wide = widths.get(label) ?? context.measureText(label).width;
     widths.set(label, wide);
     const letters = Math.floor((label.length * room) / wide);

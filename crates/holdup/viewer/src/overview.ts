@@ -116,7 +116,7 @@ export class Overview {
         const { starts, states, count } = track.exact;
         for (let piece = 0; piece < count; piece++) {
           const group = view.states[states[piece] as number]?.group;
-          const into = group === "running" ? running : group === "lock" ? waiting : null;
+          const into = group === "running" ? running : group === "waiting_for_lock" ? waiting : null;
           if (!into) continue;
           let at = Math.max(0, ((starts[piece] as number) - view.start_ns) * perNs);
           const to = Math.min(width, ((starts[piece + 1] as number) - view.start_ns) * perNs);

@@ -3,7 +3,16 @@
 
 import type { StateRow } from "../report";
 import type { Palette, Rgb } from "./palette";
-import { BUCKET_BYTES, pieceAt, type Exact, type Level, type Track, type Tracks } from "./tracks";
+import {
+  BUCKET_BYTES,
+  firstAt,
+  pieceAt,
+  type Exact,
+  type PathPiece,
+  type Level,
+  type Track,
+  type Tracks,
+} from "./tracks";
 
 export interface Lines {
   top: Uint32Array;
@@ -81,6 +90,28 @@ export class Raster {
     return track.exact ? this.exact(track.exact, window, out) : 0;
   }
 
+  /** Draws the critical path: what took most of each pixel. */
+  path(window: Window, out: Lines): void {
+    out.top.fill(this.empty);
+    out.middle.fill(this.empty);
+    out.strip.fill(this.empty);
+    const { path } = this.tracks;
+    const scale = window.width / (window.to - window.from);
+    let piece = Math.max(
+      0,
+      firstAt(path, window.from, (one) => one.to),
+    );
+    for (; piece < path.length; piece++) {
+      const { from, to, leaf } = path[piece] as PathPiece;
+      if (from >= window.to) break;
+      const colour = packed(this.colours.leaves[leaf] ?? this.colours.unknown);
+      const begin = Math.max(0, Math.round((from - window.from) * scale));
+      const end = Math.min(window.width, Math.max(begin + 1, Math.round((to - window.from) * scale)));
+      out.middle.fill(colour, begin, end);
+      out.top.fill(colour, begin, end);
+    }
+  }
+
   /** The summary to draw: none where the events themselves are few enough. */
   private level(track: Track, window: Window): Level | null {
     const span = this.tracks.view.end_ns - this.tracks.view.start_ns;
@@ -95,7 +126,7 @@ export class Raster {
     const { start_ns: start, end_ns: end } = this.tracks.view;
     const bytes = this.tracks.summaries;
     const perNs = level.buckets / (end - start);
-    const { row, runnable, idle, blocked, states } = this.colours;
+    const { row, ready: without, unknown, states } = this.colours;
     const run = this.colours.running[0] as Rgb;
     for (let x = 0; x < window.width; x++) {
       const from = window.from + ((window.to - window.from) * x) / window.width;
@@ -105,31 +136,31 @@ export class Raster {
       if (first >= last) continue;
       let running = 0,
         ready = 0,
-        lock = 0,
-        other = 0,
+        off = 0,
         changes = 0,
         red = 0,
         green = 0,
         blue = 0;
       for (let bucket = first; bucket < last; bucket++) {
         const at = level.at + bucket * BUCKET_BYTES;
-        const waits = bytes[at + 2] as number;
         running += bytes[at] as number;
         ready += bytes[at + 1] as number;
-        lock += waits;
-        other += bytes[at + 3] as number;
-        changes = Math.max(changes, bytes[at + 5] as number);
-        const colour = waits > 0 ? (states[bytes[at + 4] as number] ?? blocked) : blocked;
-        red += colour[0] * waits;
-        green += colour[1] * waits;
-        blue += colour[2] * waits;
+        changes = Math.max(changes, bytes[at + 6] as number);
+        for (const kind of [0, 1]) {
+          const share = bytes[at + 2 + kind] as number;
+          const colour = states[bytes[at + 4 + kind] as number] ?? unknown;
+          off += share;
+          red += colour[0] * share;
+          green += colour[1] * share;
+          blue += colour[2] * share;
+        }
       }
       const all = 255 * (last - first);
-      const known = Math.min(1, (running + ready + lock + other) / all);
-      const scale = known > 0 ? known / (running + ready + lock + other) : 0;
+      const known = Math.min(1, (running + ready + off) / all);
+      const scale = known > 0 ? known / (running + ready + off) : 0;
       const rest = 1 - known;
       const channel = (i: 0 | 1 | 2, sum: number) =>
-        (run[i] * running + runnable[i] * ready + blocked[i] * other + sum) * scale + idle[i] * rest;
+        (run[i] * running + without[i] * ready + sum) * scale + row[i] * rest;
       out.middle[x] = pack(channel(0, red), channel(1, green), channel(2, blue));
       const share = Math.min(1, running / all);
       out.top[x] = packed(mix(run, share, row));

@@ -5,7 +5,7 @@ import type { Report, View } from "../report";
 export type Sort = "order" | "name" | "cpu" | "lock" | "switches";
 export type Grouping = "none" | "process" | "name";
 
-export type Row = { kind: "group"; label: string } | { kind: "thread"; index: number };
+export type Row = { kind: "group"; label: string } | { kind: "path" } | { kind: "thread"; index: number };
 
 /** `worker-3` and `worker-4` do the same work. */
 export function withoutNumber(name: string): string {

@@ -66,8 +66,6 @@ export async function sum(
       }
     }
   }
-  const order = { lock: 0, runnable: 1, blocked: 2, lost: 3, idle: 4, running: 5 };
-  const group = (wait: Wait) => order[view.states[wait.state]?.group ?? "idle"];
-  stats.waits = waits.filter((wait) => wait.count > 0).sort((a, b) => group(a) - group(b) || b.ns - a.ns);
+  stats.waits = waits.filter((wait) => wait.count > 0).sort((a, b) => b.ns - a.ns);
   return stats;
 }

@@ -1,6 +1,7 @@
 // The figures of the selection, or of what is shown.
 
 import { element } from "./dom";
+import type { FlameGraph } from "./flame";
 import * as format from "./format";
 import { variables } from "./palette";
 import { sum, type Stats } from "./stats";
@@ -16,11 +17,15 @@ export class StatsPanel {
   private turn = 0;
   private readonly colours: string[];
 
-  constructor(private readonly line: Shown) {
+  constructor(
+    private readonly line: Shown,
+    private readonly flame: FlameGraph,
+  ) {
     this.colours = variables(line.view);
   }
 
   update(): void {
+    this.flame.update();
     clearTimeout(this.timer);
     const turn = ++this.turn;
     this.timer = window.setTimeout(() => void this.work(turn), REST);
@@ -88,7 +93,7 @@ export class StatsPanel {
           "li",
           {},
           element("i", {
-            style: `width:${((wait.ns / most) * 100).toFixed(1)}%;background:var(${this.colours[wait.state] ?? "--blocked"})`,
+            style: `width:${((wait.ns / most) * 100).toFixed(1)}%;background:var(${this.colours[wait.state] ?? "--unknown"})`,
           }),
           element("span", { class: "label", title: state?.label ?? "" }, state?.label ?? ""),
           element("span", { class: "value" }, `${format.time(wait.ns)}, ${format.count(wait.count)}\u00d7`),

@@ -1,17 +1,18 @@
 // The timeline: rows of threads against time, zoom and pan, two markers, and what is under the pointer.
 
-import type { Report, View } from "../report";
+import type { AccountState, Report, View } from "../report";
 import { button, choice, element } from "./dom";
+import { FlameGraph } from "./flame";
 import * as format from "./format";
 import { Overview } from "./overview";
 import { drawOverlay, ticks } from "./overlay";
-import { palette, ranks, type Palette } from "./palette";
+import { GROUP_WORDS, palette, ranks, type Palette } from "./palette";
 import { Raster, lines, packed, type Lines } from "./raster";
 import { arrange, type Grouping, type Row, type Sort } from "./rows";
 import { ROW, type Marked, type Shown } from "./shown";
 import { StatsPanel } from "./statspanel";
 import { onTheme } from "./theme";
-import { describe } from "./tip";
+import { describe, describePath } from "./tip";
 import { pieceAt, type Tracks } from "./tracks";
 
 const RULER = 26;
@@ -63,6 +64,7 @@ export class Timeline implements Shown {
   private readonly keysDialog = keyHelp();
   private readonly overview: Overview;
   private readonly panel: StatsPanel;
+  private readonly flame: FlameGraph;
 
   constructor(
     readonly root: HTMLElement,
@@ -76,7 +78,8 @@ export class Timeline implements Shown {
     this.colours = palette(view);
     this.raster = new Raster(tracks, this.colours, view.states, null);
     this.overview = new Overview(this);
-    this.panel = new StatsPanel(this);
+    this.flame = new FlameGraph(this, (to) => this.jump(to), report.header.sample_period_ns);
+    this.panel = new StatsPanel(this, this.flame);
     this.build();
     this.order();
     onTheme(() => this.recolour());
@@ -324,16 +327,18 @@ export class Timeline implements Shown {
     const head = element(
       "div",
       { class: "head" },
-      element("div", { class: "corner" }, legend()),
+      element("div", { class: "corner" }),
       element("div", { class: "tops" }, this.overview.canvas, this.ruler),
     );
     this.root.tabIndex = 0;
     this.root.replaceChildren(
       element("div", { class: "title" }, element("h2", {}, "Timeline"), this.found, this.loading),
       tools,
+      legend(),
       element("div", { class: "frame" }, head, this.scroller, this.status),
       this.unprinted,
       this.panel.root,
+      this.flame.root,
       this.tip,
       this.keysDialog,
     );
@@ -360,10 +365,21 @@ export class Timeline implements Shown {
     const query = this.query;
     const named = (index: number) => (this.view.threads[index]?.label ?? "").toLowerCase().includes(query);
     const any = query === "" || this.view.threads.some((_, index) => named(index));
-    this.rows = arrange(this.view, this.report, this.sort, this.grouping, any ? named : () => this.dim !== null);
+    const threads = arrange(this.view, this.report, this.sort, this.grouping, any ? named : () => this.dim !== null);
+    this.rows = this.report.path.length > 0 ? [{ kind: "path" }, ...threads] : threads;
     this.labels.replaceChildren(
       ...this.rows.map((row) => {
         if (row.kind === "group") return element("div", { class: "group", role: "presentation" }, row.label);
+        if (row.kind === "path")
+          return element(
+            "div",
+            {
+              class: "path",
+              role: "presentation",
+              title: "What the elapsed time is made of, followed backwards from the end",
+            },
+            "critical path",
+          );
         const { label = "", problem = null } = this.view.threads[row.index] ?? {};
         const doubt = problem ? [element("span", { class: "doubt", "aria-label": problem }, "!")] : [];
         return element(
@@ -372,11 +388,12 @@ export class Timeline implements Shown {
             class: "thread",
             role: "option",
             "data-thread": String(row.index),
-            title: [label, ...(problem ? [problem] : [])].join("\n"),
+            title: [label, accountWords(this.report, row.index), ...(problem ? [problem] : [])].join("\n"),
             "aria-selected": String(row.index === this.selected),
           },
           element("bdi", {}, label),
           ...doubt,
+          accountBar(this.report, row.index),
         );
       }),
     );
@@ -437,8 +454,9 @@ export class Timeline implements Shown {
     for (let index = first; index < last; index++) {
       const row = this.rows[index];
       const track = row?.kind === "thread" ? this.tracks.all[row.index] : undefined;
-      if (!track) continue;
-      this.raster.row(track, window, this.pixels);
+      if (row?.kind === "path") this.raster.path(window, this.pixels);
+      else if (track) this.raster.row(track, window, this.pixels);
+      else continue;
       const put = (line: Uint32Array, from: number, to: number) => {
         const begin = Math.max(0, Math.round((index * ROW - scroll + from) * ratio));
         const end = Math.min(height, Math.round((index * ROW - scroll + to) * ratio));
@@ -614,10 +632,13 @@ export class Timeline implements Shown {
 
   private hover(x: number, y: number, pageX: number, pageY: number): void {
     const thread = this.threadAt(y);
+    const row = this.rows[Math.floor((y + this.scroller.scrollTop) / ROW)];
     const content =
-      thread < 0
-        ? null
-        : describe(this, thread, this.timeAt(x), (this.to - this.from) / Math.max(1, this.lane.clientWidth));
+      row?.kind === "path"
+        ? describePath(this, this.timeAt(x))
+        : thread < 0
+          ? null
+          : describe(this, thread, this.timeAt(x), (this.to - this.from) / Math.max(1, this.lane.clientWidth));
     if (!content) {
       this.hideTip();
       return;
@@ -709,10 +730,16 @@ export class Timeline implements Shown {
 function legend(): HTMLElement {
   const parts: [string, string][] = [
     ["--run0", "runs"],
-    ["--lock0", "lock wait"],
-    ["--runnable", "runnable"],
-    ["--blocked", "blocked"],
-    ["--idle", "idle"],
+    ["--lock0", "waits for a lock"],
+    ["--waiting_for_cpu", "for a CPU"],
+    ["--displaced", "displaced by others"],
+    ["--spinning", "yields"],
+    ["--waiting_for_work", "for work"],
+    ["--waiting_for_threads", "for threads"],
+    ["--waiting_for_io", "for I/O"],
+    ["--waiting_for_memory", "for memory"],
+    ["--sleeping", "sleeps"],
+    ["--unknown", "not known"],
     ["--switch", "switch"],
   ];
   return element(
@@ -720,6 +747,31 @@ function legend(): HTMLElement {
     { class: "key" },
     ...parts.map(([colour, text]) => element("li", {}, element("i", { style: `background:var(${colour})` }), text)),
   );
+}
+
+/** The states of a thread's account that it was in, in the account's order. */
+function accountOf(report: Report, thread: number): [AccountState, number][] {
+  const account = report.threads[thread]?.account ?? {};
+  return (Object.keys(GROUP_WORDS) as AccountState[]).flatMap((state): [AccountState, number][] =>
+    (account[state] ?? 0) > 0 ? [[state, account[state] as number]] : [],
+  );
+}
+
+/** Where a thread's time goes, below its name. */
+function accountBar(report: Report, thread: number): HTMLElement {
+  const parts = accountOf(report, thread).map(([state, share]) =>
+    element("i", { style: `background:var(--${state});flex:${share.toFixed(4)}` }),
+  );
+  return element("span", { class: "account", "aria-hidden": "true" }, ...parts);
+}
+
+/** The same in words, largest first. */
+function accountWords(report: Report, thread: number): string {
+  return accountOf(report, thread)
+    .sort((a, b) => b[1] - a[1])
+    .filter(([, share]) => share >= 0.005)
+    .map(([state, share]) => `${GROUP_WORDS[state]} ${format.percent(share)}`)
+    .join(", ");
 }
 
 /** All that keys and mouse do, over the page; Escape closes it. */

@@ -3,7 +3,8 @@
 import { element } from "./dom";
 import * as format from "./format";
 import type { Shown } from "./shown";
-import { NO_WAKER, OUTSIDE, pieceAt, type Exact } from "./tracks";
+import { GROUP_WORDS, LEAF_GROUPS } from "./palette";
+import { NO_WAKER, OUTSIDE, firstAt, pieceAt, type Exact } from "./tracks";
 
 /** Who made the thread runnable at the beginning of a piece, in words; nothing if nobody is known. */
 export function waker(line: Shown, exact: Exact, piece: number): string {
@@ -35,8 +36,23 @@ export function describe(line: Shown, thread: number, time: number, pixel: numbe
   const after = waker(line, exact, piece + 1);
   if (here !== "") facts.push(["woken by", here]);
   if (after !== "" && state?.group !== "running")
-    facts.push([state?.group === "lock" ? "ended by (it released)" : "ended by", after]);
+    facts.push([state?.group === "waiting_for_lock" ? "ended by (it released)" : "ended by", after]);
   return [title, element("div", { class: "state" }, state?.label ?? ""), list(facts)];
+}
+
+/** The critical path at that moment: what it is, and on which thread. */
+export function describePath(line: Shown, time: number): Node[] | null {
+  const { path } = line.tracks;
+  const piece = path[firstAt(path, time + 1, (one) => one.to)];
+  if (!piece || piece.from > time) return null;
+  const leaf = line.view.leaves[piece.leaf] ?? "unknown";
+  const facts: [string, string][] = [
+    ["thread", line.view.threads[piece.thread]?.label ?? "outside the recording"],
+    ["from", format.moment(piece.from)],
+    ["lasts", format.time(piece.to - piece.from)],
+  ];
+  const what = leaf === "outside" ? "waiting for the outside" : GROUP_WORDS[LEAF_GROUPS[leaf]];
+  return [element("b", {}, "critical path"), element("div", { class: "state" }, what), list(facts)];
 }
 
 /** Too much for a pixel: its sums. */

@@ -1,10 +1,13 @@
 // A thread's row: summaries at several levels, and exactly what it did when, as columns.
 
 import { blob } from "./data";
-import type { ThreadRow, View } from "../report";
+import type { Role, ThreadRow, View } from "../report";
 
-/** As in track.rs: running, runnable, lock, blocked, the state off CPU, and the switches as a logarithm. */
-export const BUCKET_BYTES = 6;
+/**
+ * As in track.rs: running, without a CPU, waiting for locks, otherwise off the CPU, the states that took most of the
+ * latter two, and the switches as a logarithm.
+ */
+export const BUCKET_BYTES = 7;
 export const NO_WAKER = 0;
 export const OUTSIDE = 1;
 
@@ -18,7 +21,31 @@ export interface Exact {
   count: number;
   starts: Float64Array;
   states: Uint16Array;
+  /** Which state on which call path: index of the view's kinds. */
+  kinds: Uint16Array;
   wakers: Uint32Array;
+}
+
+/** A piece of the critical path: what, by the view's leaves, and whose; -1 if nobody's. */
+export interface PathPiece {
+  from: number;
+  to: number;
+  leaf: number;
+  thread: number;
+}
+
+/** The CPU samples, in order of time. */
+export interface Samples {
+  times: Float64Array;
+  threads: Uint32Array;
+  paths: Uint32Array;
+}
+
+/** Every call path once, outermost function first. */
+export interface CallPaths {
+  functions: string[];
+  roles: Role[];
+  paths: number[][];
 }
 
 export interface Track {
@@ -68,35 +95,35 @@ class Numbers {
   }
 }
 
-/** The pieces in order of their states and then of time, and how many each state has that occurs. */
-function byState(states: Uint16Array): { order: Uint32Array; counts: number[] } {
+/** The pieces in order of their kinds and then of time, and how many each kind has that occurs. */
+function byKind(kinds: Uint16Array): { order: Uint32Array; counts: number[] } {
   const next: number[] = [];
-  for (const state of states) next[state] = (next[state] ?? 0) + 1;
+  for (const kind of kinds) next[kind] = (next[kind] ?? 0) + 1;
   const counts = next.filter(() => true);
   let sum = 0;
-  next.forEach((many, state) => {
-    next[state] = sum;
+  next.forEach((many, kind) => {
+    next[kind] = sum;
     sum += many;
   });
-  const order = new Uint32Array(states.length);
-  states.forEach((state, piece) => {
-    const at = next[state] as number;
+  const order = new Uint32Array(kinds.length);
+  kinds.forEach((kind, piece) => {
+    const at = next[kind] as number;
     order[at] = piece;
-    next[state] = at + 1;
+    next[kind] = at + 1;
   });
   return { order, counts };
 }
 
-function exact(bytes: Uint8Array): Exact {
+function exact(bytes: Uint8Array, stateOf: Uint16Array): Exact {
   const numbers = new Numbers(bytes);
   const count = numbers.next();
   const starts = new Float64Array(count + 1);
-  const states = new Uint16Array(count);
+  const kinds = new Uint16Array(count);
   const wakers = new Uint32Array(count);
   starts[0] = numbers.next();
-  for (let i = 0; i < count; i++) states[i] = numbers.next();
-  // Lengths and wakers come state by state: alike ones stand together, which makes them small.
-  const { order, counts } = byState(states);
+  for (let i = 0; i < count; i++) kinds[i] = numbers.next();
+  // Lengths and wakers come kind by kind: alike ones stand together, which makes them small.
+  const { order, counts } = byKind(kinds);
   let at = 0;
   for (const many of counts) {
     const lengths = numbers.planes(many);
@@ -105,7 +132,46 @@ function exact(bytes: Uint8Array): Exact {
   }
   for (let i = 0; i < count; i++) wakers[order[i] as number] = numbers.next();
   for (let i = 0; i < count; i++) starts[i + 1] = (starts[i + 1] as number) + (starts[i] as number);
-  return { count, starts, states, wakers };
+  const states = kinds.map((kind) => stateOf[kind] as number);
+  return { count, starts, states, kinds, wakers };
+}
+
+function pathPieces(bytes: Uint8Array): PathPiece[] {
+  const numbers = new Numbers(bytes);
+  const pieces: PathPiece[] = [];
+  const count = numbers.next();
+  let from = numbers.next();
+  for (let i = 0; i < count; i++) {
+    const to = from + numbers.next();
+    pieces.push({ from, to, leaf: numbers.next(), thread: numbers.next() - 1 });
+    from = to;
+  }
+  return pieces;
+}
+
+function samples(bytes: Uint8Array): Samples {
+  const numbers = new Numbers(bytes);
+  const [times, threads, paths]: [number[], number[], number[]] = [[], [], []];
+  let time = 0;
+  while (numbers.more) {
+    time += numbers.next();
+    times.push(time);
+    threads.push(numbers.next());
+    paths.push(numbers.next());
+  }
+  return { times: Float64Array.from(times), threads: Uint32Array.from(threads), paths: Uint32Array.from(paths) };
+}
+
+/** Index of the first that is not before that moment. */
+export function firstAt<T>(list: ArrayLike<T>, time: number, at: (one: T) => number): number {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (at(list[middle] as T) < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The first of the pieces that the window shows, and one behind the last. */
@@ -129,6 +195,9 @@ export class Tracks {
   readonly all: Track[];
   summaries = new Uint8Array(0);
   loose: Loose[] = [];
+  path: PathPiece[] = [];
+  samples: Samples = { times: new Float64Array(0), threads: new Uint32Array(0), paths: new Uint32Array(0) };
+  callPaths: CallPaths = { functions: [], roles: [], paths: [] };
   /** How many rows are exact already. */
   ready = 0;
 
@@ -147,9 +216,11 @@ export class Tracks {
   /** The summaries first, so that there is something to see; then row by row, with room for the page in between. */
   async load(seen: () => void): Promise<void> {
     this.summaries = new Uint8Array(await blob("summaries"));
+    this.path = pathPieces(await blob("path"));
     seen();
+    const stateOf = Uint16Array.from(this.view.kinds, ({ state }) => state);
     for (const track of this.all) {
-      track.exact = exact(await blob(`track-${track.index}`));
+      track.exact = exact(await blob(`track-${track.index}`), stateOf);
       this.ready++;
       seen();
       await new Promise((resume) => setTimeout(resume, 0));
@@ -160,6 +231,8 @@ export class Tracks {
       time += numbers.next();
       this.loose.push({ time, waker: numbers.next(), woken: numbers.next() });
     }
+    this.samples = samples(await blob("samples"));
+    this.callPaths = JSON.parse(new TextDecoder().decode(await blob("paths"))) as CallPaths;
     seen();
   }
 }

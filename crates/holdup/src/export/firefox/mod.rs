@@ -16,10 +16,10 @@ use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame as ProfileFrame, FrameFlags, FrameInfo, MarkerTiming, ProcessHandle,
     Profile, ReferenceTimestamp, SamplingInterval, StackHandle, StringHandle, ThreadHandle, Timestamp,
 };
-use holdup_analyze::{Facts, Finding, Frame, Interval, Report, Role, SampleAt, State, Timeline};
+use holdup_analyze::{AccountState, Facts, Finding, Frame, Interval, Report, Role, Row, SampleAt, State, Timeline};
 use holdup_trace::Pid;
 
-use super::{Directory, Group, Label, headline, timeline};
+use super::{Directory, Label, group, headline, timeline};
 use crate::recording::name;
 use crate::text;
 use marker::{FindingMarker, StateMarker, WakeMarker};
@@ -27,23 +27,86 @@ use marker::{FindingMarker, StateMarker, WakeMarker};
 /// The profile's time between samples where none were taken; it only scales a graph then.
 const DEFAULT_INTERVAL_NS: u64 = 1_000_000;
 
-/// Writes the timeline of `report`.
+/// Stretches and wake-ups that a profile has at most: the profiler's page reads a file as a whole, and one of these is
+/// 60 bytes of it.
+const MOST_MARKERS: usize = 1_300_000;
+
+/// CPU samples that a profile has at most; of more, every second, every third, and so on, with that weight.
+const MOST_SAMPLES: usize = 500_000;
+
+/// What a profile does not have: wake-ups, and the shorter stretches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Stretches that it has.
+    pub shown: usize,
+    /// Stretches that there are.
+    pub all: usize,
+    /// The least length of those that it has.
+    pub least_ns: u64,
+}
+
+/// Writes the timeline of `report`; tells what of it found no room.
 ///
 /// # Errors
 /// `out` fails, or the analysis kept no timeline.
-pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<Option<LeftOut>> {
+    write_at_most(report, MOST_MARKERS, out)
+}
+
+fn write_at_most(report: &Report, markers: usize, out: &mut dyn Write) -> io::Result<Option<LeftOut>> {
     let timeline = timeline(report)?;
     let directory = Directory::new(&report.facts);
+    let room = Room::new(timeline, markers);
     let mut maker = Maker::new(&report.facts);
-    for (index, intervals) in timeline.threads.iter().enumerate().take(report.facts.threads.len()) {
-        maker.intervals(index, intervals);
+    for index in 0..report.facts.threads.len() {
+        let shown = |interval: &Interval| interval.to_ns - interval.from_ns >= room.least_ns;
+        maker.intervals(index, timeline.intervals(index).filter(shown));
     }
-    maker.wakes(timeline, &directory);
+    if room.has_all {
+        maker.wakes(timeline, &directory);
+    }
     maker.samples(timeline);
     maker.findings(&report.findings, &directory);
     let mut out = BufWriter::new(out);
     serde_json::to_writer(&mut out, &maker.profile)?;
-    out.flush()
+    out.flush()?;
+    Ok(room.left_out())
+}
+
+/// What a profile has room for.
+struct Room {
+    has_all: bool,
+    /// Shorter stretches are left out.
+    least_ns: u64,
+    shown: usize,
+    all: usize,
+}
+
+impl Room {
+    /// Where not all markers fit, wake-ups go first, then stretches shorter than a power of two.
+    fn new(timeline: &Timeline, markers: usize) -> Room {
+        let all: usize = timeline.threads.iter().map(Row::len).sum();
+        if all + 2 * timeline.wakes.len() <= markers {
+            return Room { has_all: true, least_ns: 0, shown: all, all };
+        }
+        let mut by_length = [0_usize; 64];
+        for (from_ns, to_ns, _) in timeline.threads.iter().flat_map(Row::stretches) {
+            by_length[(to_ns - from_ns).max(1).ilog2() as usize] += 1;
+        }
+        let mut shown = 0;
+        let longest_first = (0..64).rev();
+        let fits = |power: &usize| {
+            shown += by_length[*power];
+            shown <= markers
+        };
+        let least = longest_first.take_while(fits).filter(|power| by_length[*power] > 0).last().unwrap_or(63);
+        let least_ns = if least == 0 { 0 } else { 1 << least };
+        Room { has_all: false, least_ns, shown: by_length[least..].iter().sum(), all }
+    }
+
+    fn left_out(&self) -> Option<LeftOut> {
+        (!self.has_all).then_some(LeftOut { shown: self.shown, all: self.all, least_ns: self.least_ns })
+    }
 }
 
 /// The profile under way.
@@ -60,7 +123,7 @@ struct Maker<'a> {
 
 /// Colour groups: of markers, and of frames.
 struct Categories {
-    groups: HashMap<Group, CategoryHandle>,
+    groups: HashMap<AccountState, CategoryHandle>,
     program: CategoryHandle,
     lock: CategoryHandle,
     runtime: CategoryHandle,
@@ -70,7 +133,8 @@ struct Categories {
 
 impl Categories {
     fn new(profile: &mut Profile) -> Self {
-        let groups = Group::ALL.map(|group| (group, profile.add_category(group.name(), color(group))));
+        let groups =
+            AccountState::ALL.map(|group| (group, profile.add_category(name::account_state(group), color(group))));
         Categories {
             groups: groups.into_iter().collect(),
             program: profile.add_category("program", CategoryColor::Blue),
@@ -82,7 +146,7 @@ impl Categories {
     }
 
     fn of_state(&self, state: State) -> CategoryHandle {
-        self.groups.get(&Group::of(state)).copied().unwrap_or(CategoryHandle::OTHER)
+        self.groups.get(&group(state)).copied().unwrap_or(CategoryHandle::OTHER)
     }
 
     fn of_frame(&self, role: Role) -> CategoryHandle {
@@ -95,14 +159,18 @@ impl Categories {
     }
 }
 
-fn color(group: Group) -> CategoryColor {
+fn color(group: AccountState) -> CategoryColor {
     match group {
-        Group::Running => CategoryColor::Green,
-        Group::Runnable => CategoryColor::Yellow,
-        Group::Lock => CategoryColor::Red,
-        Group::Idle => CategoryColor::Gray,
-        Group::Blocked => CategoryColor::Orange,
-        Group::Lost => CategoryColor::DarkGray,
+        AccountState::Running => CategoryColor::Green,
+        AccountState::Spinning => CategoryColor::LightGreen,
+        AccountState::CpuOwn | AccountState::CpuOther => CategoryColor::Yellow,
+        AccountState::Lock => CategoryColor::Red,
+        AccountState::Work => CategoryColor::LightBlue,
+        AccountState::Barrier => CategoryColor::Purple,
+        AccountState::Io => CategoryColor::Orange,
+        AccountState::Memory => CategoryColor::Brown,
+        AccountState::Sleep => CategoryColor::Gray,
+        AccountState::Unknown => CategoryColor::DarkGray,
     }
 }
 
@@ -151,11 +219,11 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn intervals(&mut self, thread: usize, intervals: &[Interval]) {
+    fn intervals(&mut self, thread: usize, intervals: impl Iterator<Item = Interval>) {
         for interval in intervals {
             let timing = self.between(interval.from_ns, interval.to_ns);
             let marker = StateMarker {
-                name: self.profile.intern_string(Group::of(interval.state).name()),
+                name: self.profile.intern_string(name::account_state(group(interval.state))),
                 what: self.label(interval.state),
                 category: self.categories.of_state(interval.state),
             };
@@ -189,11 +257,10 @@ impl<'a> Maker<'a> {
         let call_paths: Vec<Vec<FrameInfo>> =
             timeline.call_paths.iter().map(|call_path| self.frames(call_path)).collect();
         let mut stacks: HashMap<(u32, u32), Option<StackHandle>> = HashMap::new();
-        let mut clocks: Vec<CpuClock<'_>> = vec![CpuClock::default(); self.threads.len()];
-        for (clock, intervals) in clocks.iter_mut().zip(&timeline.threads) {
-            clock.intervals = intervals;
-        }
-        for sample in &timeline.samples {
+        let mut clocks: Vec<_> =
+            (0..self.threads.len()).map(|thread| CpuClock::new(timeline.intervals(thread))).collect();
+        let step = timeline.samples.len().div_ceil(MOST_SAMPLES).max(1);
+        for sample in timeline.samples.iter().step_by(step) {
             let SampleAt { time_ns, thread, call_path } = *sample;
             let (Some(&handle), Some(frames)) = (self.threads.get(thread as usize), call_paths.get(call_path as usize))
             else {
@@ -204,7 +271,7 @@ impl<'a> Maker<'a> {
             let stack = *stacks.entry((thread, call_path)).or_insert_with(intern);
             let cpu = CpuDelta::from_nanos(clocks[thread as usize].advance(time_ns));
             let at = self.at(time_ns);
-            self.profile.add_sample(handle, at, stack, cpu, 1);
+            self.profile.add_sample(handle, at, stack, cpu, step as i32);
         }
     }
 
@@ -243,21 +310,21 @@ fn function(frame: &Frame) -> String {
 }
 
 /// How much CPU time a thread had from one of its samples to the next.
-#[derive(Clone, Default)]
-struct CpuClock<'a> {
+struct CpuClock<I: Iterator<Item = Interval>> {
     /// Those that are not over yet.
-    intervals: &'a [Interval],
+    intervals: std::iter::Peekable<I>,
     last_ns: u64,
 }
 
-impl CpuClock<'_> {
+impl<I: Iterator<Item = Interval>> CpuClock<I> {
+    fn new(intervals: I) -> Self {
+        CpuClock { intervals: intervals.peekable(), last_ns: 0 }
+    }
+
     /// CPU time since the last call. Each interval is passed once.
     fn advance(&mut self, time_ns: u64) -> u64 {
         let mut cpu_ns = 0;
-        while let Some((interval, rest)) = self.intervals.split_first() {
-            if interval.from_ns >= time_ns {
-                break;
-            }
+        while let Some(interval) = self.intervals.peek().copied().filter(|interval| interval.from_ns < time_ns) {
             if let State::Running { .. } = interval.state {
                 let from_ns = interval.from_ns.max(self.last_ns);
                 cpu_ns += interval.to_ns.min(time_ns).saturating_sub(from_ns);
@@ -265,7 +332,7 @@ impl CpuClock<'_> {
             if interval.to_ns > time_ns {
                 break;
             }
-            self.intervals = rest;
+            self.intervals.next();
         }
         self.last_ns = self.last_ns.max(time_ns);
         cpu_ns

@@ -142,17 +142,17 @@ fn waits_wakes_and_findings_are_markers() {
     let count = |thread, name: &str, text: &str| {
         markers(thread).iter().filter(|marker| marker.0 == name && marker.1.starts_with(text)).count()
     };
-    assert_eq!(count(main, "waiting for a lock", "waits for g_lock"), 4);
+    assert_eq!(count(main, "waiting for locks", "waits for g_lock"), 4);
     assert_eq!(count(main, "running", "CPU 0"), 2);
-    assert_eq!(count(main, "runnable", "runnable"), 4);
+    assert_eq!(count(main, "waiting for a CPU", "runnable"), 4);
     assert_eq!(count(main, "woken by", &text::clean(HOSTILE)), 4);
     // To a thread that does not run again too: a marker needs no other end.
     assert_eq!(count(main, "wakes", &text::clean(HOSTILE)), 5);
     assert_eq!(count(main, "hot-lock", "hot-lock: "), 1);
-    assert_eq!(count(worker, "idle", "waits on a\"b\\c"), 1);
-    assert_eq!(count(worker, "idle", "sleeps"), 1);
-    assert_eq!(count(worker, "lost", "unknown"), 1);
-    assert_eq!(count(worker, "blocked", "waits for I/O"), 1);
+    assert_eq!(count(worker, "waiting for work", "waits on a\"b\\c"), 1);
+    assert_eq!(count(worker, "sleeping", "sleeps"), 1);
+    assert_eq!(count(worker, "not known", "unknown"), 1);
+    assert_eq!(count(worker, "waiting for I/O", "waits for I/O"), 1);
     assert_eq!(worker["processName"], text::clean(HOSTILE));
 }
 
@@ -192,4 +192,21 @@ fn the_size_grows_with_the_timeline_alone() {
 fn without_a_timeline_there_is_nothing_to_write() {
     let report = Report { timeline: None, ..report(1) };
     assert!(write(&report, &mut Vec::new()).unwrap_err().to_string().contains("no timeline"));
+}
+
+#[test]
+fn a_profile_without_room_has_the_longest_stretches_and_says_so() {
+    let report = report(1_000);
+    let size = |markers| {
+        let mut bytes = Vec::new();
+        let left_out = write_at_most(&report, markers, &mut bytes).unwrap();
+        (bytes.len(), left_out)
+    };
+    let (whole, left_out) = size(100_000);
+    assert_eq!(left_out, None);
+    // Of the six stretches of a round, four last 40 us and longer: 32.8 us is the power of two below.
+    let (part, left_out) = size(4_000);
+    assert_eq!(left_out, Some(LeftOut { shown: 4_000, all: 6_000, least_ns: 32_768 }));
+    assert!(part < whole * 3 / 4, "{part} of {whole} bytes");
+    assert_eq!(size(10).1.map(|left_out| left_out.shown), Some(0), "rather none than too many");
 }

@@ -13,10 +13,10 @@ use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use holdup_analyze::{Facts, Finding, Frame, Interval, Report, Role, SampleAt, State, Timeline, Wake};
+use holdup_analyze::{AccountState, Facts, Finding, Frame, Interval, Report, Role, SampleAt, State, Timeline, Wake};
 use prost::Message;
 
-use super::{Directory, Group, Label, headline, timeline};
+use super::{Directory, Label, group, headline, timeline};
 use crate::recording::name;
 use crate::text;
 use proto::{
@@ -45,8 +45,8 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     trace.begin()?;
     trace.tracks(!report.findings.is_empty())?;
     let arrivals = trace.wakes(timeline, &directory)?;
-    for (index, intervals) in timeline.threads.iter().enumerate().take(facts.threads.len()) {
-        trace.intervals(index, intervals, &arrivals[index])?;
+    for (index, arrivals) in arrivals.iter().enumerate() {
+        trace.intervals(index, timeline.intervals(index), arrivals)?;
     }
     trace.samples(timeline)?;
     trace.findings(&report.findings, &directory)?;
@@ -72,7 +72,7 @@ struct Interned {
     /// Names of events; those of labels are found without making them again.
     names: HashMap<String, u64>,
     labels: HashMap<Label, u64>,
-    groups: HashMap<Group, u64>,
+    groups: HashMap<AccountState, u64>,
     annotations: HashMap<&'static str, u64>,
     functions: HashMap<Arc<str>, u64>,
     sources: HashMap<Arc<str>, u64>,
@@ -177,8 +177,8 @@ impl<'a, W: Write> Trace<'a, W> {
             let to = directory.at(wake.to, wake.time_ns);
             let (Some(from), Some(to)) = (from, to) else { continue };
             // A flow needs a slice to end in.
-            let last = timeline.threads.get(to).and_then(|intervals| intervals.last());
-            if last.is_some_and(|last| last.from_ns >= wake.time_ns) {
+            let last = timeline.threads.get(to).and_then(|row| row.begins_ns().last());
+            if last.is_some_and(|last| *last >= wake.time_ns) {
                 arrivals[to].push((wake.time_ns, flow));
                 self.wake(wake, from, flow)?;
             }
@@ -197,7 +197,12 @@ impl<'a, W: Write> Trace<'a, W> {
         self.event(wake.time_ns, event)
     }
 
-    fn intervals(&mut self, thread: usize, intervals: &[Interval], arrivals: &[Arrival]) -> io::Result<()> {
+    fn intervals(
+        &mut self,
+        thread: usize,
+        intervals: impl Iterator<Item = Interval>,
+        arrivals: &[Arrival],
+    ) -> io::Result<()> {
         let track_uuid = Some(thread_track(thread));
         let mut arrivals = arrivals;
         for interval in intervals {
@@ -292,7 +297,7 @@ impl<'a, W: Write> Trace<'a, W> {
     }
 
     fn group(&mut self, state: State) -> u64 {
-        let group = Group::of(state);
+        let group = group(state);
         let news = &mut self.news.event_categories;
         number_of(&mut self.interned.groups, group, |iid| news.push(named(iid, group.name().to_owned())))
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use holdup_analyze::{Interval, Primitive, Reason, Report, State};
+use holdup_analyze::{Interval, Primitive, Reason, Report, State, Timeline};
 
 use super::states::States;
 use super::track::{BUCKET_BYTES, Track};
@@ -23,7 +23,11 @@ fn hostile_names_end_no_element() {
     // The bundle is one script, each piece of data another.
     let scripts = page.matches("<script").count();
     assert_eq!(scripts, page.matches("</script").count());
-    assert_eq!(scripts, 1 + 2 + 1 + 2 + 1, "bundle, report and view, summaries, two tracks, wake-ups");
+    assert_eq!(
+        scripts,
+        1 + 2 + 2 + 5,
+        "bundle, report and view, two tracks; summaries, wake-ups, path, samples, call paths"
+    );
     for raw in ["\u{202e}", "\u{1b}", "\u{2028}", "d</script>", "<!--"] {
         assert!(!page.contains(raw), "{raw:?}");
     }
@@ -76,14 +80,14 @@ fn decoded(bytes: &[u8]) -> Vec<u64> {
 
 #[test]
 fn columns_hold_states_lengths_and_wakers_without_gaps() {
-    let mut states = States::default();
     let run = State::Running { cpu: 1 };
     // A gap from 250 to 300, and an interval that goes back.
     let row = [interval(100, 200, run), interval(200, 250, WAITS), interval(300, 420, run), interval(10, 400, run)];
-    let mut track = Track::new(&row, 100, &mut states);
-    assert!(track.wake(200, 7), "the last run begins at 200 after the page's zero");
-    assert!(!track.wake(201, 7), "nothing begins there");
-    let columns = decoded(&track.columns());
+    let timeline = Timeline::of(&[row.to_vec()]);
+    let mut track = Track::new(&timeline.threads[0], 100);
+    assert!(track.wake(300, 7), "the last run begins there");
+    assert!(!track.wake(301, 7), "nothing begins there");
+    let columns = decoded(&track.columns(&States::new(&timeline)));
     assert_eq!(columns[..2], [4, 0], "pieces, first moment");
     assert_eq!(columns[2..6], [0, 1, 2, 0], "run, wait, unknown, run");
     assert_eq!(columns[6..9], [1, 100, 120], "both runs, one byte each");
@@ -93,14 +97,15 @@ fn columns_hold_states_lengths_and_wakers_without_gaps() {
 
 #[test]
 fn summaries_keep_shares_switches_and_the_lock() {
-    let mut states = States::default();
     let row: Vec<Interval> = (0..100_000_u64)
         .flat_map(|round| {
             let at = round * 100;
             [interval(at, at + 25, State::Running { cpu: 0 }), interval(at + 25, at + 100, WAITS)]
         })
         .collect();
-    let track = Track::new(&row, 0, &mut states);
+    let timeline = Timeline::of(&[row]);
+    let states = States::new(&timeline);
+    let track = Track::new(&timeline.threads[0], 0);
     let levels = track.levels();
     assert_eq!(levels[0], 2048);
     assert!(levels.windows(2).all(|pair| pair[1] == pair[0] * 4));

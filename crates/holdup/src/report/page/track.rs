@@ -2,11 +2,10 @@
 //!
 //! The exact columns are read when somebody zooms in; a page opens with the summaries. viewer/src/tracks.ts reads both.
 
-use holdup_analyze::{Interval, State};
+use holdup_analyze::{AccountState, Row};
 
 use super::pack::Column;
 use super::states::States;
-use crate::export::Group;
 
 /// Buckets of the coarsest summary over the whole recording; every finer one has four times as many.
 const COARSEST: u64 = 2048;
@@ -17,90 +16,57 @@ const STEP: u64 = 4;
 /// Summaries stop where a bucket holds so few intervals on average that these can be drawn themselves.
 const INTERVALS_PER_BUCKET: u64 = 24;
 
-/// Bytes of a bucket: shares of time running, runnable, waiting for locks and blocked, the state that took most of the
-/// time off CPU, and how many switches, as a logarithm.
-pub(super) const BUCKET_BYTES: usize = 6;
+/// Bytes of a bucket: shares of time running, without a CPU, waiting for locks, and off the CPU for another reason; the
+/// state that took most of the waits for locks, and of the other time; how many switches, as a logarithm.
+pub(super) const BUCKET_BYTES: usize = 7;
 
 /// Who ended a wait: nobody known.
 pub(super) const NO_WAKER: u32 = 0;
 
-/// An interval as the page has it: the number of its state, and who made the thread runnable at its beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub from_ns: u64,
-    pub state: u32,
-    pub waker: u32,
+/// A row of the timeline, and who made the thread runnable at the beginning of each of its stretches.
+#[derive(Clone, Debug)]
+pub(super) struct Track<'a> {
+    row: &'a Row,
+    wakers: Vec<u32>,
+    zero_ns: u64,
 }
 
-/// A thread's intervals without gaps, from the page's time 0 on.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Track {
-    pub pieces: Vec<Piece>,
-    pub end_ns: u64,
-}
-
-impl Track {
-    /// Times that go back are held, gaps become stretches of which nothing is known.
-    pub(super) fn new(intervals: &[Interval], zero_ns: u64, states: &mut States) -> Track {
-        let mut track = Track::default();
-        for interval in intervals {
-            let from_ns = interval.from_ns.saturating_sub(zero_ns);
-            let to_ns = interval.to_ns.saturating_sub(zero_ns);
-            if track.pieces.is_empty() {
-                track.end_ns = from_ns;
-            }
-            if from_ns > track.end_ns {
-                track.push(from_ns, states.number(State::Unknown));
-            }
-            if to_ns > track.end_ns {
-                track.push(to_ns, states.number(interval.state));
-            }
-        }
-        track
-    }
-
-    fn push(&mut self, to_ns: u64, state: u32) {
-        self.pieces.push(Piece { from_ns: self.end_ns, state, waker: NO_WAKER });
-        self.end_ns = to_ns;
+impl<'a> Track<'a> {
+    pub(super) fn new(row: &'a Row, zero_ns: u64) -> Track<'a> {
+        Track { row, wakers: vec![NO_WAKER; row.len()], zero_ns }
     }
 
     /// Notes who made the thread runnable at that moment; false if nothing begins there.
     pub(super) fn wake(&mut self, time_ns: u64, waker: u32) -> bool {
-        match self.pieces.binary_search_by_key(&time_ns, |piece| piece.from_ns) {
+        match self.row.begins_ns().binary_search(&time_ns) {
             Ok(index) => {
-                self.pieces[index].waker = waker;
+                self.wakers[index] = waker;
                 true
             }
             Err(_) => false,
         }
     }
 
-    /// How many pieces, the first moment, then states; after them, state by state, the lengths and then the wakers, for
-    /// those of one state are alike.
-    pub(super) fn columns(&self) -> Vec<u8> {
+    /// How many pieces, the first moment, then their kinds; after them, kind by kind, the lengths and then the wakers,
+    /// for those of one kind are alike.
+    pub(super) fn columns(&self, states: &States) -> Vec<u8> {
         let mut out = Column::default();
-        out.put(self.pieces.len() as u64);
-        out.put(self.pieces.first().map_or(0, |piece| piece.from_ns));
-        self.pieces.iter().for_each(|piece| out.put(u64::from(piece.state)));
-        let lengths: Vec<u64> = self.lengths().collect();
-        let order = self.by_state();
-        for alike in order.chunk_by(|a, b| self.pieces[*a].state == self.pieces[*b].state) {
-            out.planes(&alike.iter().map(|piece| lengths[*piece]).collect::<Vec<_>>());
+        let begins = self.row.begins_ns();
+        let kind = |piece: u32| states.kind(self.row.kinds()[piece as usize]);
+        out.put(begins.len() as u64);
+        out.put(begins.first().map_or(0, |first| first.saturating_sub(self.zero_ns)));
+        (0..begins.len() as u32).for_each(|piece| out.put(u64::from(kind(piece))));
+        let mut order: Vec<u32> = (0..begins.len() as u32).collect();
+        order.sort_by_key(|piece| kind(*piece));
+        let length = |piece: &u32| {
+            let end = begins.get(*piece as usize + 1).copied().unwrap_or(self.row.end_ns());
+            end - begins[*piece as usize]
+        };
+        for alike in order.chunk_by(|a, b| kind(*a) == kind(*b)) {
+            out.planes(&alike.iter().map(length).collect::<Vec<_>>());
         }
-        order.iter().for_each(|piece| out.put(u64::from(self.pieces[*piece].waker)));
+        order.iter().for_each(|piece| out.put(u64::from(self.wakers[*piece as usize])));
         out.finish()
-    }
-
-    /// The pieces in order of their states, and then of time.
-    fn by_state(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.pieces.len()).collect();
-        order.sort_by_key(|piece| self.pieces[*piece].state);
-        order
-    }
-
-    fn lengths(&self) -> impl Iterator<Item = u64> + '_ {
-        let ends = self.pieces.iter().skip(1).map(|piece| piece.from_ns).chain([self.end_ns]);
-        self.pieces.iter().zip(ends).map(|(piece, end)| end - piece.from_ns)
     }
 
     /// How many buckets the levels of this track have, coarsest first.
@@ -108,7 +74,7 @@ impl Track {
         let mut levels = Vec::new();
         let mut buckets = COARSEST;
         // Where even the coarsest has few intervals per bucket, they are drawn themselves.
-        while self.pieces.len() as u64 > INTERVALS_PER_BUCKET * buckets / STEP {
+        while self.row.len() as u64 > INTERVALS_PER_BUCKET * buckets / STEP {
             levels.push(buckets);
             buckets *= STEP;
         }
@@ -124,10 +90,11 @@ impl Track {
             let at = u128::from(ns.saturating_sub(start_ns)) * u128::from(buckets) / u128::from(span);
             (at as u64).min(buckets - 1)
         };
-        for (piece, length) in self.pieces.iter().zip(self.lengths()) {
-            let (from, to) = (piece.from_ns.max(start_ns), (piece.from_ns + length).min(end_ns));
-            let group = states.group(piece.state);
-            if group == Group::Running && piece.from_ns + length < self.end_ns {
+        for (begin_ns, until_ns, kind) in self.row.stretches() {
+            let since = |ns: u64| ns.saturating_sub(self.zero_ns);
+            let (from, to) = (since(begin_ns).max(start_ns), since(until_ns).min(end_ns));
+            let (state, group) = states.state(kind);
+            if group == AccountState::Running && until_ns < self.row.end_ns() {
                 sums[place(to) as usize].switches += 1;
             }
             let mut at = from;
@@ -137,7 +104,7 @@ impl Track {
                     true => (start_ns + edge(index + 1)).min(to).max(at + u64::from(at == from)),
                     false => to,
                 };
-                sums[index as usize].add(group, piece.state, next - at);
+                sums[index as usize].add(group, state, next - at);
                 at = next;
                 index = (index + 1).min(buckets - 1);
             }
@@ -151,48 +118,56 @@ impl Track {
 #[derive(Clone, Debug, Default)]
 struct Sum {
     running: u64,
-    runnable: u64,
-    lock: u64,
-    blocked: u64,
+    ready: u64,
+    lock: Most,
+    other: Most,
     switches: u32,
-    /// The state off CPU that took most of the time so far, by the count of Boyer and Moore (1991): exact if it is more
-    /// than half.
-    off: Option<(u32, u64)>,
 }
 
-impl Sum {
-    fn add(&mut self, group: Group, state: u32, ns: u64) {
-        match group {
-            Group::Running => self.running += ns,
-            Group::Runnable => self.runnable += ns,
-            Group::Lock => self.lock += ns,
-            Group::Blocked | Group::Lost => self.blocked += ns,
-            Group::Idle => {}
-        }
-        // Waits for locks are what people look for: another wait never hides them.
-        let wanted = group == Group::Lock || self.lock == 0;
-        if group == Group::Running || group == Group::Runnable || !wanted {
-            return;
-        }
-        self.off = match self.off {
+/// Time, and the state that took most of it by the count of Boyer and Moore (1991): exact if it is more than half.
+#[derive(Clone, Debug, Default)]
+struct Most {
+    ns: u64,
+    state: Option<(u32, u64)>,
+}
+
+impl Most {
+    fn add(&mut self, state: u32, ns: u64) {
+        self.ns += ns;
+        self.state = match self.state {
             Some((known, votes)) if known == state => Some((known, votes + ns)),
-            Some((known, votes)) if votes >= ns && (group != Group::Lock || self.lock > ns) => {
-                Some((known, votes - ns))
-            }
+            Some((known, votes)) if votes >= ns => Some((known, votes - ns)),
             _ => Some((state, ns)),
         };
     }
 
+    /// 255 stands for none, and for one whose number has no room.
+    fn state(&self) -> u8 {
+        self.state.map_or(255, |(state, _)| state.min(255) as u8)
+    }
+}
+
+impl Sum {
+    fn add(&mut self, group: AccountState, state: u32, ns: u64) {
+        match group {
+            AccountState::Running => self.running += ns,
+            AccountState::CpuOwn | AccountState::CpuOther => self.ready += ns,
+            // Waits for locks are what people look for: another wait never hides them.
+            AccountState::Lock => self.lock.add(state, ns),
+            _ => self.other.add(state, ns),
+        }
+    }
+
     fn bytes(&self, width: f64) -> [u8; BUCKET_BYTES] {
         let share = |ns: u64| (ns as f64 / width * 255.0).ceil().min(255.0) as u8;
-        let state = self.off.map_or(255, |(state, _)| state.min(254) as u8);
         let switches = (f64::from(self.switches) + 1.0).log2() * 8.0;
         [
             share(self.running),
-            share(self.runnable),
-            share(self.lock),
-            share(self.blocked),
-            state,
+            share(self.ready),
+            share(self.lock.ns),
+            share(self.other.ns),
+            self.lock.state(),
+            self.other.state(),
             switches.round().min(255.0) as u8,
         ]
     }

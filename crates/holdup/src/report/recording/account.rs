@@ -18,19 +18,19 @@ const LEAST_NAMED: f64 = 0.005;
 /// What the words of most states begin with.
 const WAIT: &str = "waiting for ";
 
-/// Each state's character in bars, and its words.
-const WORDS: [(AccountState, char, &str); AccountState::COUNT] = [
-    (AccountState::Running, '#', "running"),
-    (AccountState::Spinning, 'y', "yielding"),
-    (AccountState::CpuOwn, '~', "waiting for a CPU"),
-    (AccountState::CpuOther, '-', "displaced by other programs"),
-    (AccountState::Lock, '=', "waiting for locks"),
-    (AccountState::Work, '.', "waiting for work"),
-    (AccountState::Barrier, '|', "waiting for threads to come or end"),
-    (AccountState::Io, 'o', "waiting for I/O"),
-    (AccountState::Memory, 'm', "waiting for memory"),
-    (AccountState::Sleep, 'z', "sleeping"),
-    (AccountState::Unknown, '?', "not known"),
+/// Each state's character in bars.
+const CHARACTERS: [(AccountState, char); AccountState::COUNT] = [
+    (AccountState::Running, '#'),
+    (AccountState::Spinning, 'y'),
+    (AccountState::CpuOwn, '~'),
+    (AccountState::CpuOther, '-'),
+    (AccountState::Lock, '='),
+    (AccountState::Work, '.'),
+    (AccountState::Barrier, '|'),
+    (AccountState::Io, 'o'),
+    (AccountState::Memory, 'm'),
+    (AccountState::Sleep, 'z'),
+    (AccountState::Unknown, '?'),
 ];
 
 /// The account as a bar and a line, with the largest wait by name.
@@ -53,7 +53,7 @@ pub fn lines(facts: &Facts) -> Document {
 fn bar(account: &Account) -> String {
     let mut bar = String::new();
     let mut told = 0.0;
-    for (state, character, _) in WORDS {
+    for (state, character) in CHARACTERS {
         told += account.share(state);
         let until = (told * BAR as f64).round() as usize;
         while bar.len() < until.min(BAR) {
@@ -65,9 +65,9 @@ fn bar(account: &Account) -> String {
 
 /// `# running 35%; waiting for . work 42%, = locks 21%`.
 fn words(account: &Account) -> String {
-    let mut parts: Vec<(f64, char, &str)> = WORDS
+    let mut parts: Vec<(f64, char, &str)> = CHARACTERS
         .iter()
-        .map(|(state, character, words)| (account.share(*state), *character, *words))
+        .map(|(state, character)| (account.share(*state), *character, name::account_state(*state)))
         .filter(|(share, ..)| *share >= LEAST_NAMED)
         .collect();
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -228,9 +228,9 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
 
 /// What threads of a program without findings mostly wait for: `its threads wait for work 93% of the time`.
 pub fn mostly(facts: &Facts) -> Option<String> {
-    let (state, _, words) =
-        WORDS.iter().filter(|(state, ..)| state.is_wait()).max_by_key(|(state, ..)| facts.account.of(*state))?;
-    let much = facts.account.share(*state);
+    let waits = AccountState::ALL.into_iter().filter(|state| state.is_wait());
+    let state = waits.max_by_key(|state| facts.account.of(*state))?;
+    let (much, words) = (facts.account.share(state), name::account_state(state));
     (much >= 0.5).then(|| format!("Its threads are {words} {} of the time.", number::percent(much)))
 }
 
@@ -246,6 +246,6 @@ mod tests {
         account.ns[AccountState::Unknown as usize] = 1;
         assert_eq!(bar(&account), format!("{}{}{}", "#".repeat(10), "=".repeat(20), "?".repeat(10)));
         assert_eq!(words(&account), "# running 25%, ? not known 25%; waiting for = locks 50%");
-        assert_eq!(WORDS.map(|(state, ..)| state), AccountState::ALL);
+        assert_eq!(CHARACTERS.map(|(state, _)| state), AccountState::ALL);
     }
 }

@@ -25,7 +25,7 @@ pub fn symbols(facts: &Facts, limit: usize) -> Document {
             code.hits.to_string(),
             number::percent(share(code.hits, all)),
             number::percent(share(code.inclusive, all)),
-            frame.function.as_deref().map_or_else(|| name::module_and_offset(frame), name::function),
+            frame.function.as_deref().map_or_else(|| name::module_and_offset(frame), name::function_in_full),
             name::module(&frame.module),
             format!("{:#x}", frame.offset),
             name::role(frame.role).to_owned(),

@@ -1,6 +1,6 @@
 //! What threads wait for on futexes: the locks first, then what they wait for by design.
 
-use holdup_analyze::{Facts, LockFacts, Site};
+use holdup_analyze::{Facts, LockFacts};
 use holdup_trace::LockFigures;
 
 use super::super::document::{Column, Document, Table};
@@ -86,17 +86,15 @@ fn row(facts: &Facts, lock: &LockFacts) -> Vec<String> {
         lock.max_waiters.to_string(),
         rate(per_second(facts, lock.wasted_wakes)),
         // The line below says where.
-        name::lock_short(&lock.name, lock.addr),
+        name::lock_in_row(lock),
     ]
 }
 
 /// The two places where it is waited for longest, with their share.
 fn waits(lock: &LockFacts) -> Option<String> {
     let all: u64 = lock.wait_sites.iter().map(|site| site.ns).sum();
-    let place = |site: &Site| {
-        let place = name::caller(site)?;
-        Some(format!("{place} ({})", number::percent(share(site.ns, all))))
-    };
-    let places: Vec<String> = lock.wait_sites.iter().take(2).filter_map(place).collect();
+    let places = name::by_place(&lock.wait_sites).into_iter().take(2);
+    let places: Vec<String> =
+        places.map(|(place, ns)| format!("{place} ({})", number::percent(share(ns, all)))).collect();
     (!places.is_empty()).then(|| text::list(&places))
 }

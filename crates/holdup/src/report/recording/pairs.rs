@@ -15,9 +15,9 @@ pub fn table(facts: &Facts, limit: usize) -> Document {
     let mut table = Table::new([
         Column::left("one"),
         Column::left("other"),
-        Column::right("round trips/s"),
-        Column::right("one wakes/s"),
-        Column::right("other wakes/s"),
+        Column::right("round\ntrips/s"),
+        Column::right("one\nwakes/s"),
+        Column::right("other\nwakes/s"),
         Column::right("run"),
     ]);
     for pair in facts.pairs.iter().take(limit) {
@@ -30,7 +30,10 @@ pub fn table(facts: &Facts, limit: usize) -> Document {
     view.table(table);
     more(&mut view, facts.pairs.len(), limit, "pair");
     view.gap();
-    view.paragraph("run: median time between being woken and waking the other");
+    view.paragraph(
+        "Rates are of the whole recording; a finding's are of the time from the pair's first to its last round trip. run: median \
+         CPU time between being woken and waking the other",
+    );
     view
 }
 

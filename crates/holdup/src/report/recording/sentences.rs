@@ -5,8 +5,6 @@ use holdup_analyze::{
     Cure, Evidence, Facts, Finding, HolderDoing, Kind, LockFacts, Reason, Role, Subject, ThreadFacts, Unit,
 };
 
-use holdup_trace::Tid;
-
 use super::super::document::Document;
 use super::super::number;
 use super::{per_second, share};
@@ -112,7 +110,7 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             )
         }
         Kind::PingPong => {
-            format!("{subject} wake each other in turn{}: neither gets far alone.", round_trips(facts, finding))
+            format!("{subject} wake each other in turn{}: neither gets far alone.", round_trips(finding))
         }
         Kind::Oversubscription => format!(
             "More threads want to run than there are CPUs{}: that costs {much} of the threads' working time.",
@@ -217,23 +215,13 @@ fn io(facts: &Facts, finding: &Finding) -> String {
     format!("{call}{}{}", file.unwrap_or_default(), under(finding))
 }
 
-/// `, 8.1k round trips a second, running 3us each`.
-fn round_trips(facts: &Facts, finding: &Finding) -> String {
-    let tids: Vec<Tid> = finding
-        .subjects
-        .iter()
-        .filter_map(|subject| match subject {
-            Subject::Thread { tid, .. } => Some(*tid),
-            _ => None,
-        })
-        .collect();
-    match facts.pairs.iter().find(|pair| tids.contains(&pair.a) && tids.contains(&pair.b)) {
-        Some(pair) => format!(
-            ", {} round trips a second, and run {} each time",
-            number::count(per_second(facts, pair.round_trips).round()),
-            number::time_ns(pair.run_ns.median_ns() as f64)
-        ),
-        None => String::new(),
+/// `, 8.1k round trips a second, and run 3us each time`: the figures that the evidence repeats.
+fn round_trips(finding: &Finding) -> String {
+    match (value(finding, "round_trips_per_s"), value(finding, "run_ns_median")) {
+        (Some(trips), Some(run_ns)) => {
+            format!(", {} round trips a second, and run {} each time", number::count(trips), number::time_ns(run_ns))
+        }
+        _ => String::new(),
     }
 }
 
@@ -336,7 +324,7 @@ pub fn lock<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a LockFacts> {
 fn places(facts: &Facts, finding: &Finding) -> Option<String> {
     let first = finding.place.as_ref().and_then(name::caller)?;
     let sites = lock(facts, finding).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
-    let named: Vec<(String, u64)> = sites.iter().filter_map(|site| Some((name::caller(site)?, site.ns))).collect();
+    let named = name::by_place(sites);
     if named.len() < 2 || named[0].0 != first {
         return Some(first);
     }

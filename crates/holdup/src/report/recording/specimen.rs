@@ -303,18 +303,18 @@ fn timeline() -> Timeline {
         state: State::Off { reason, lock },
     };
     let mutex = Reason::Futex(Primitive::Mutex);
-    Timeline {
-        threads: vec![
-            vec![run(0, 100_000, 0), off(100_000, 340_000, mutex, Some(0)), run(340_000, 400_000, 1)],
-            vec![
-                run(50_000, 90_000, 1),
-                Interval { from_ns: BEGAN_NS + 90_000, to_ns: BEGAN_NS + 95_000, state: State::Runnable },
-                run(95_000, 330_000, 1),
-                off(330_000, 900_000, Reason::Poll, None),
-            ],
+    let threads = [
+        vec![run(0, 100_000, 0), off(100_000, 340_000, mutex, Some(0)), run(340_000, 400_000, 1)],
+        vec![
+            run(50_000, 90_000, 1),
+            Interval { from_ns: BEGAN_NS + 90_000, to_ns: BEGAN_NS + 95_000, state: State::Runnable },
+            run(95_000, 330_000, 1),
+            off(330_000, 900_000, Reason::Poll, None),
         ],
+    ];
+    Timeline {
         wakes: vec![Wake { time_ns: BEGAN_NS + 320_000, from: Tid(703), to: Tid(702) }],
-        ..Timeline::default()
+        ..Timeline::of(&threads)
     }
 }
 
@@ -492,6 +492,7 @@ pub fn held_up() -> Recording {
             pid: Pid(700),
             name: "server".to_owned(),
             program: Some("/usr/bin/server".to_owned()),
+            executed: None,
             threads: 5,
         }],
         threads,
@@ -572,7 +573,13 @@ pub fn healthy() -> Recording {
         start_ns: BEGAN_NS,
         end_ns: BEGAN_NS + 10_000 * MS,
         totals: Totals { wasted_wakes: 0, ..totals(&threads) },
-        processes: vec![ProcessFacts { pid: Pid(800), name: "server".to_owned(), program: None, threads: 3 }],
+        processes: vec![ProcessFacts {
+            pid: Pid(800),
+            name: "server".to_owned(),
+            program: None,
+            executed: None,
+            threads: 3,
+        }],
         threads,
         locks: vec![work_queue()],
         account: account(&[(AccountState::Running, 15_910), (AccountState::Work, 14_090)]),

@@ -95,14 +95,68 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
     }
 }
 
-/// The program's name in a sentence.
+/// The program's name in a sentence: what the command came to execute, which need not be its first word.
 pub fn program(facts: &Facts) -> String {
     let command = facts.header.target.command.first().map(|path| name::module(path));
     let process = match (facts.header.target.pids.is_empty(), facts.processes.as_slice()) {
         (true, [_, _, ..]) => Some(format!("the {} recorded processes", facts.processes.len())),
         (_, processes) => processes.first().map(|process| text::clean(&process.name)),
     };
-    command.or(process).filter(|name| !name.is_empty()).unwrap_or_else(|| "the program".to_owned())
+    let known = command.map(|command| executed(facts).unwrap_or(command)).or(process);
+    known.filter(|name| !name.is_empty()).unwrap_or_else(|| "the program".to_owned())
+}
+
+/// What a wrapper (`env`, `nice`, `timeout`, `sh -c` ...) runs: its process executed something else in its place, or did
+/// next to nothing beside another process whose program is a word of the command.
+fn executed(facts: &Facts) -> Option<String> {
+    /// Of all CPU time, what a wrapper uses at most.
+    const LITTLE: f64 = 0.1;
+    let command = &facts.header.target.command;
+    let root = facts.processes.iter().find(|process| facts.header.target.pids.first() == Some(&process.pid.0))?;
+    // The kernel keeps 15 bytes of a name.
+    let is_called = |word: &str, executed: &str| {
+        let word = name::module(word);
+        word == executed || executed.len() == 15 && word.starts_with(executed)
+    };
+    let words = || command.iter().skip(1).flat_map(|word| word.split_ascii_whitespace());
+    let in_full = |executed: &str| words().find(|word| is_called(word, executed)).map(name::module);
+    if let Some(executed) = root.executed.as_deref().filter(|executed| !is_called(&command[0], executed)) {
+        return Some(in_full(executed).unwrap_or_else(|| text::clean(executed)));
+    }
+    let cpu_ns = |pid| facts.threads.iter().filter(|thread| thread.pid == pid).map(|thread| thread.on_cpu_ns).sum();
+    let all: u64 = facts.threads.iter().map(|thread| thread.on_cpu_ns).sum();
+    let busiest = facts.processes.iter().max_by_key(|process| -> u64 { cpu_ns(process.pid) })?;
+    (share(cpu_ns(root.pid), all) < LITTLE).then(|| in_full(busiest.executed.as_deref()?)).flatten()
+}
+
+/// How the program ended, if not well: `It ended with status 139 (SIGSEGV).`
+fn failure(facts: &Facts) -> Option<String> {
+    let status = facts.ending.as_ref()?.status.filter(|status| *status != 0)?;
+    let signal = signal(status - 128).map(|name| format!(" ({name})")).unwrap_or_default();
+    Some(format!("It ended with status {status}{signal}."))
+}
+
+/// The signals that end programs.
+fn signal(number: i32) -> Option<&'static str> {
+    Some(match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    })
 }
 
 /// Program, time, threads, CPU use; for a healthy program also what was looked at.
@@ -132,7 +186,8 @@ pub(crate) fn context(facts: &Facts) -> String {
     if let Some(kernel) = kernel_share(facts) {
         parts.push(format!("{} of CPU time in the kernel", number::percent(kernel)));
     }
-    format!("{}.", parts.join(", "))
+    let context = format!("{}.", parts.join(", "));
+    [Some(context), failure(facts)].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// What a verdict of no findings rests on.
@@ -394,14 +449,17 @@ fn short_stacks(facts: &Facts) -> Option<String> {
 fn observer_effect(facts: &Facts) -> Option<String> {
     let ending = facts.ending.as_ref()?;
     let mut parts = Vec::new();
-    if let Some(counted) = counted_switches(facts) {
-        let recorded = facts.totals.switches;
-        parts.push(format!(
-            "{} switches recorded, {} counted by the kernel",
-            number::count(recorded as f64),
-            number::count(counted as f64)
-        ));
+    if ending.status == Some(0) {
+        parts.push("the program ended with status 0".to_owned());
     }
+    let recorded = facts.totals.switches;
+    parts.push(match counted_switches(facts) {
+        Some(counted) if counted >= recorded => {
+            format!("{} of {} switches were recorded", number::count(recorded as f64), number::count(counted as f64))
+        }
+        // Of threads that ran already the kernel is asked only after the first of their switches were recorded.
+        _ => format!("{} switches were recorded", number::count(recorded as f64)),
+    });
     let cpu = ending.recorder_cpu_ns;
     let of_program = match facts.totals.on_cpu_ns {
         0 => String::new(),

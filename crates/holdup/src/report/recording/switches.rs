@@ -12,12 +12,12 @@ use crate::recording::name;
 
 /// A stay on a CPU.
 #[derive(Clone, Copy, Debug)]
-struct Run<'a> {
+struct Run {
     thread: usize,
-    run: &'a Interval,
+    run: Interval,
     cpu: u16,
     /// What the thread did next.
-    next: Option<&'a Interval>,
+    next: Option<State>,
     /// When it last left a CPU before: a wake-up for this run came later.
     since_ns: u64,
 }
@@ -67,14 +67,16 @@ fn columns(width: usize) -> Table {
     ])
 }
 
-fn runs(timeline: &Timeline) -> Vec<Run<'_>> {
+fn runs(timeline: &Timeline) -> Vec<Run> {
     let mut runs = Vec::new();
-    for (thread, intervals) in timeline.threads.iter().enumerate() {
+    for thread in 0..timeline.threads.len() {
         let mut since_ns = 0;
-        for (index, interval) in intervals.iter().enumerate() {
-            if let State::Running { cpu } = interval.state {
-                runs.push(Run { thread, run: interval, cpu, next: intervals.get(index + 1), since_ns });
-                since_ns = interval.to_ns;
+        let mut intervals = timeline.intervals(thread).peekable();
+        while let Some(run) = intervals.next() {
+            if let State::Running { cpu } = run.state {
+                let next = intervals.peek().map(|next| next.state);
+                runs.push(Run { thread, run, cpu, next, since_ns });
+                since_ns = run.to_ns;
             }
         }
     }
@@ -91,7 +93,7 @@ fn wakes(timeline: &Timeline) -> HashMap<Tid, Vec<(u64, Tid)>> {
     wakes
 }
 
-fn row(facts: &Facts, run: &Run<'_>, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> Row {
+fn row(facts: &Facts, run: &Run, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> Row {
     let thread = facts.threads.get(run.thread);
     let tid = thread.map(|thread| thread.tid).unwrap_or_default();
     let woken_by = wakes.get(&tid).and_then(|wakes| {
@@ -110,8 +112,8 @@ fn row(facts: &Facts, run: &Run<'_>, wakes: &HashMap<Tid, Vec<(u64, Tid)>>) -> R
 }
 
 /// Why it left.
-fn then(facts: &Facts, next: Option<&Interval>) -> String {
-    match next.map(|interval| interval.state) {
+fn then(facts: &Facts, next: Option<State>) -> String {
+    match next {
         None => "ended".to_owned(),
         Some(State::Runnable) => "preempted".to_owned(),
         Some(State::Unknown) => "not known".to_owned(),
@@ -119,7 +121,7 @@ fn then(facts: &Facts, next: Option<&Interval>) -> String {
         Some(State::Off { reason, lock }) => {
             let lock = lock.and_then(|index| facts.locks.get(index as usize));
             match lock {
-                Some(lock) => format!("waits: {}", name::lock_short(&lock.name, lock.addr)),
+                Some(lock) => format!("waits: {}", name::lock_in_row(lock)),
                 None => name::reason(reason),
             }
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use holdup_analyze::Facts;
+use holdup_analyze::{Facts, ProcessFacts, ThreadFacts};
+use holdup_trace::{Pid, Tid};
 
 use super::super::Style;
 use super::super::tests::{assert_fits, golden};
@@ -177,4 +178,68 @@ fn a_diagnosis_says_what_works_and_what_would_allow_more() {
     let none = doctor::screen(&specimen::locked_down()).terminal(&Style::default());
     assert!(none.starts_with("holdup cannot record here yet"), "{none}");
     assert!(none.contains("Docker") && none.contains("least that grants"), "{none}");
+}
+
+/// A recording of this command, whose processes (number, what they executed, CPU time) are these.
+fn started(command: &[&str], processes: &[(u32, Option<&str>, u64)]) -> Facts {
+    let mut facts = Facts::default();
+    facts.header.target.command = command.iter().map(|word| (*word).to_owned()).collect();
+    facts.header.target.pids = vec![processes[0].0];
+    for (pid, executed, on_cpu_ns) in processes {
+        let (pid, executed) = (Pid(*pid), executed.map(str::to_owned));
+        facts.processes.push(ProcessFacts { pid, executed, ..ProcessFacts::default() });
+        facts.threads.push(ThreadFacts { pid, tid: Tid(pid.0), on_cpu_ns: *on_cpu_ns, ..ThreadFacts::default() });
+    }
+    facts
+}
+
+#[test]
+fn the_program_is_named_not_its_wrapper() {
+    let name = |command: &[&str], processes: &[_]| summary::program(&started(command, processes));
+    assert_eq!(name(&["/usr/bin/env", "A=1", "nice", "pigz", "f"], &[(7, Some("pigz"), 9)]), "pigz");
+    assert_eq!(
+        name(&["chrt", "1", "./a-program-with-a-long-name"], &[(7, Some("a-program-with-"), 9)]),
+        "a-program-with-a-long-name"
+    );
+    assert_eq!(name(&["sh", "-c", "exec ./server -x"], &[(7, Some("server"), 9)]), "server");
+    let forks = [(7, Some("timeout"), 1), (8, Some("sort"), 99)];
+    assert_eq!(name(&["timeout", "20", "sort", "-n"], &forks), "sort");
+    // A program that starts others, and one that works itself beside its child, are no wrappers.
+    assert_eq!(name(&["make", "-j2"], &[(7, Some("make"), 1), (8, Some("cc1"), 99)]), "make");
+    assert_eq!(name(&["pool", "child"], &[(7, Some("pool"), 50), (8, Some("child"), 99)]), "pool");
+    assert_eq!(name(&["./pigz"], &[(7, None, 9)]), "pigz");
+}
+
+#[test]
+fn a_bad_end_is_told_at_the_top_and_a_good_one_below() {
+    let mut recording = specimen::held_up();
+    let ended = |recording: &mut Recording, status| {
+        recording.report.facts.ending.as_mut().unwrap().status = Some(status);
+        (summary::context(&recording.report.facts), summary::about(recording).join(" "))
+    };
+    assert!(ended(&mut recording, 139).0.ends_with("It ended with status 139 (SIGSEGV)."));
+    assert!(ended(&mut recording, 3).0.ends_with("It ended with status 3."));
+    let (context, about) = ended(&mut recording, 0);
+    assert!(!context.contains("status") && about.contains("program ended with status 0"));
+}
+
+#[test]
+fn locks_of_one_name_carry_their_process() {
+    let mut recording = specimen::held_up();
+    recording.report.facts.locks[0].process = Some("server (700)".to_owned());
+    let screen = locks::table(&recording.report.facts, ROWS).terminal(&Style { width: 200, colour: false });
+    assert!(screen.contains("g_cache_lock of server (700)"), "{screen}");
+}
+
+#[test]
+fn names_are_cut_only_where_there_is_no_room() {
+    let long = "cache::detail::shard_table<4096>::find_or_insert_with_eviction_of_cold_entries";
+    let mut recording = specimen::held_up();
+    let frame = &mut recording.report.facts.symbols[0].frame;
+    frame.function = Some(long.into());
+    let shown = |width| code::symbols(&recording.report.facts, ROWS).terminal(&Style { width, colour: false });
+    assert!(shown(200).contains(long));
+    assert!(!shown(80).contains(long));
+    let pairs = pairs::table(&recording.report.facts, ROWS).terminal(&Style { width: 80, colour: false });
+    assert!(!pairs.contains(".."), "{pairs}");
 }
