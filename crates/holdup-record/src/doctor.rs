@@ -73,8 +73,8 @@ pub struct Probe {
     pub kptr_restrict: Option<i32>,
     /// kernel.yama.ptrace_scope: whose memory may be read; null without Yama, which is like 0.
     pub ptrace_scope: Option<i32>,
-    /// Whether recordings can be made by programs inside the kernel (BPF), and why not, as the end of a sentence; `None`
-    /// if it was not looked at.
+    /// Whether recordings can be made by programs inside the kernel (BPF), and why not, as the end of a sentence;
+    /// `None` if it was not looked at.
     #[serde(skip)]
     pub bpf: Option<Result<(), String>>,
     /// Whether the machine has hardware counters.

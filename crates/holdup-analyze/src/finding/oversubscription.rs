@@ -3,10 +3,10 @@
 //! Signs and thresholds:
 //! - more threads are running or runnable than the program has CPUs during at least [`LEAST_OVER_SHARE`] of the
 //!   recording;
-//! - in one process more threads than CPUs are runnable: each spends at least [`RUNNABLE_SHARE`] of its life on a CPU or
-//!   preempted by other threads of the program, and lives through at least a fifth of the recording. The time for which
-//!   other programs had its CPU is taken off its life. A tree of single-threaded processes (a build) is its user's
-//!   choice;
+//! - in one process more threads than CPUs are runnable: each spends at least [`RUNNABLE_SHARE`] of its life on a CPU
+//!   or preempted by other threads of the program, and lives through at least a fifth of the recording. The time for
+//!   which other programs had its CPU is taken off its life. A tree of single-threaded processes (a build) is its
+//!   user's choice;
 //! - others of the program have the CPUs of these threads for at least [`LEAST_DELAY_SHARE`] of the time that all
 //!   threads had or wanted one;
 //! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work;

@@ -3,8 +3,8 @@
 //! released: until then, every goroutine waited for it.
 //!
 //! The wakes tell only that one of Go's semaphores was released, for they are made on the scheduler's own stack. CPU
-//! samples in the slow paths of a mutex, whose call paths cross over to the goroutine's stack, tell that it was a mutex,
-//! and whose.
+//! samples in the slow paths of a mutex, whose call paths cross over to the goroutine's stack, tell that it was a
+//! mutex, and whose.
 
 use std::sync::Arc;
 

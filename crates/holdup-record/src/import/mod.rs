@@ -1,10 +1,10 @@
 //! Imports perf.data, as `perf sched record`, `perf record -e sched:*` and `perf record -g` make it.
 //!
-//! [`File`] takes the container apart, [`record`] one sample, [`Record`](crate::record::Record) what is none, [`format`] learns from the file where the fields of its
-//! tracepoints lie, [`translate`] says the same in holdup's events. All of them are written for any bytes: whatever
-//! lies outside the file, is too short or makes no sense is left out and noted, and nothing is allocated by a length
-//! that the file only claims. (That is why these files are not read with the crates for them, which take a size from
-//! the file and allocate it.)
+//! [`File`] takes the container apart, [`record`] one sample, [`Record`](crate::record::Record) what is none,
+//! [`format`] learns from the file where the fields of its tracepoints lie, [`translate`] says the same in holdup's
+//! events. All of them are written for any bytes: whatever lies outside the file, is too short or makes no sense is
+//! left out and noted, and nothing is allocated by a length that the file only claims. (That is why these files are not
+//! read with the crates for them, which take a size from the file and allocate it.)
 
 mod file;
 mod format;

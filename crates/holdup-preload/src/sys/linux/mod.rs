@@ -1,8 +1,8 @@
 //! A mutex operation, from the entry inwards: `fast` (uncontended, normal), `hooks` (everything else that the C
 //! library's functions promise), `policy` (which way to wait), `wait`, `capped` and `throttle` (how). `cond` and `c11`
 //! are about the same mutexes, `passed` and `counted` about locks that are only counted. `start` begins to serve, forks
-//! and ends, with `files` and `probe`; `record` and `sites` keep what is known of a lock, `process` what the process was
-//! told; at the bottom are `thread`, `real`, `kernel`, `clock` and `modules`.
+//! and ends, with `files` and `probe`; `record` and `sites` keep what is known of a lock, `process` what the process
+//! was told; at the bottom are `thread`, `real`, `kernel`, `clock` and `modules`.
 
 mod c11;
 mod capped;

@@ -1,7 +1,7 @@
 //! The maps that runtimes write for profilers: `/tmp/perf-PID.map`, as the process sees `/tmp` and its own number.
 //!
-//! Anybody may make a file of that name. It is believed if it is a regular file, no link, and belongs to us, to root, or
-//! to the user whose process it is; of a process that is gone, it must have been written since the recording began.
+//! Anybody may make a file of that name. It is believed if it is a regular file, no link, and belongs to us, to root,
+//! or to the user whose process it is; of a process that is gone, it must have been written since the recording began.
 
 use std::fs::{self, File};
 use std::io::Read as _;

@@ -1,5 +1,5 @@
-//! What threads do on a page: each kind of state once, by number; and each kind of stretch, which is a state and the call
-//! path on which the thread left the CPU.
+//! What threads do on a page: each kind of state once, by number; and each kind of stretch, which is a state and the
+//! call path on which the thread left the CPU.
 
 use std::collections::HashMap;
 

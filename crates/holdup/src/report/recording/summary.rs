@@ -106,8 +106,8 @@ pub fn program(facts: &Facts) -> String {
     known.filter(|name| !name.is_empty()).unwrap_or_else(|| "the program".to_owned())
 }
 
-/// What a wrapper (`env`, `nice`, `timeout`, `sh -c` ...) runs: its process executed something else in its place, or did
-/// next to nothing beside another process whose program is a word of the command.
+/// What a wrapper (`env`, `nice`, `timeout`, `sh -c` ...) runs: its process executed something else in its place, or
+/// did next to nothing beside another process whose program is a word of the command.
 fn executed(facts: &Facts) -> Option<String> {
     /// Of all CPU time, what a wrapper uses at most.
     const LITTLE: f64 = 0.1;
