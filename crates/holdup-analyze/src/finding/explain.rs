@@ -93,6 +93,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SerialPhase, Kind::Imbalance, does_work_of_its_own),
     (Kind::ThunderingHerd, Kind::SerialPhase, always),
     (Kind::ThunderingHerd, Kind::SlowStage, always),
+    // Who is woken for nothing waits for work, not for an answer.
+    (Kind::ThunderingHerd, Kind::SmallPool, always),
     (Kind::SerialPhase, Kind::SlowStage, costs_more),
     (Kind::SerialPhase, Kind::SleepingHolder, all_are_stopped),
     (Kind::SerialPhase, Kind::LockConvoy, all_are_stopped),

@@ -71,7 +71,7 @@ fn is_together(lock: &LockFacts) -> bool {
     matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once) || herd
 }
 
-/// Whether a thread gets its work from others: for at least a ten-thousandth of its life it waited for what other
+/// Whether a thread gets its work from others: for at least a thousandth of its life it waited for what other
 /// threads of the program did. What a runtime's own threads do for it is no work, that its threads have ended is none,
 /// and what other programs took of the CPUs makes none.
 pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
@@ -89,7 +89,7 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
             && !is_end(row)
     };
     let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
-    let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 10_000 >= thread.life_ns();
+    let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
     facts.thread(tid).is_some_and(|thread| is_of_pool(&thread.name) || waited(thread))
 }
 

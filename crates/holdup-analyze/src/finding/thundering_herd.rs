@@ -7,8 +7,8 @@
 //! - at least [`LEAST_BACK_PER_S`] of them a second: an idle program that once in a while wakes all its threads harms
 //!   nobody.
 //!
-//! The severity is a share of the working time: 5 us for each of them, and what they waited for the locks that all who
-//! are woken want.
+//! The severity is a share of the time for which threads ran or waited for locks: 5 us for each of them, and what they
+//! waited for the locks that all who are woken want.
 //!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
 //!
@@ -53,11 +53,13 @@ fn back_share(lock: &LockFacts) -> f64 {
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
     let wanted = facts.locks.iter().filter(|other| other.primitive.is_contention() && is_wanted_by_herd(lock, other));
     let waited_ns: u64 = wanted.map(|other| other.wait_ns.sum_ns()).sum();
+    let locks = facts.locks.iter().filter(|lock| lock.primitive.is_contention());
+    let locked_ns: u64 = locks.map(|lock| lock.wait_ns.sum_ns()).sum();
     let needless_ns = lock.herds.back_to_sleep * SWITCH_NS + (waited_ns as f64 * back_share(lock)) as u64;
     Finding {
         kind: Kind::ThunderingHerd,
         bound: 1.0,
-        severity: weigh::share(needless_ns, weigh::work_ns(facts)).min(1.0),
+        severity: weigh::share(needless_ns, weigh::cpu_ns(facts) + locked_ns).min(1.0),
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
