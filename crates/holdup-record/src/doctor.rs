@@ -290,6 +290,7 @@ pub fn level_meaning(level: i32) -> &'static str {
 
 pub(crate) const CAP_SYS_ADMIN: u32 = 21;
 pub(crate) const CAP_PERFMON: u32 = 38;
+#[allow(dead_code, reason = "only Linux has it")]
 pub(crate) const CAP_BPF: u32 = 39;
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_IPC_LOCK: u32 = 14;

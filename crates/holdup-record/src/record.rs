@@ -66,6 +66,7 @@ pub enum Record<'a> {
         count: u64,
     },
     /// A sample of an event: what it has behind who and when.
+    #[allow(dead_code, reason = "only rings are read so: an import reads samples by itself")]
     Sample(&'a [u8]),
 }
 
