@@ -94,8 +94,8 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
 
 /// The kernel's own account for a command that was started.
 fn counted_cpu_ns(facts: &Facts) -> Option<u64> {
-    let ending = facts.ending.as_ref()?;
-    Some(ending.user_ns? + ending.kernel_ns?)
+    let (user_ns, kernel_ns) = facts.ending.as_ref()?.cpu_ns()?;
+    Some(user_ns + kernel_ns)
 }
 
 /// The kernel's own count for a command that was started.

@@ -324,14 +324,19 @@ impl Probe {
 
     /// The capability that is made for this: its own one only since Linux 5.8.
     fn capability(&self) -> &'static str {
-        let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
-        let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        let version = release(&self.kernel);
         if version < (5, 8) && version != (0, 0) { "cap_sys_admin" } else { "cap_perfmon" }
     }
 
     fn trial(&self, seeing: Seeing) -> Option<Trial> {
         self.trials.iter().find(|(of, _)| *of == seeing).map(|(_, trial)| *trial)
     }
+}
+
+/// Major and minor number of a kernel, from the text that it calls itself by; zeros where it has none.
+pub fn release(kernel: &str) -> (u32, u32) {
+    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// The highest kernel.perf_event_paranoid at which an ordinary user sees this.

@@ -16,7 +16,6 @@ fn the_committed_object_is_fresh() {
 #[test]
 fn the_object_names_no_place_of_the_machine_that_compiled_it() {
     let object = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/capture.bpf.o")).unwrap();
-    for place in ["/home/", "/tmp/", "/root/", "/work/"] {
-        assert!(!object.windows(place.len()).any(|bytes| bytes == place.as_bytes()), "{place}");
-    }
+    let paths = object.windows(3).filter(|bytes| bytes.starts_with(b"\0/") && bytes[2].is_ascii_alphabetic());
+    assert_eq!(paths.count(), 0, "`strings capture.bpf.o | grep ^/` shows them");
 }

@@ -122,3 +122,10 @@ pub struct Ending {
     /// Page faults of the same, those that waited for a device included.
     pub faults: Option<u64>,
 }
+
+impl Ending {
+    /// CPU time of a command that was started, in user mode and in the kernel.
+    pub fn cpu_ns(&self) -> Option<(u64, u64)> {
+        self.user_ns.zip(self.kernel_ns)
+    }
+}

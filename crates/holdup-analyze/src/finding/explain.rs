@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use holdup_trace::Tid;
 
-use super::stages::stops_all;
+use super::runtime;
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{allocates, lock_of, threads_of, value};
 use super::{Finding, Kind};
@@ -194,7 +194,7 @@ fn functions(site: &Site) -> impl Iterator<Item = std::sync::Arc<str>> {
 
 /// Whoever had a lock when Java's machine stopped all threads kept it.
 fn all_are_stopped(facts: &Facts, serial: &Finding, _: &Finding) -> bool {
-    threads_of(serial).any(|tid| stops_all(facts, tid))
+    threads_of(serial).any(|tid| runtime::stops_all(facts, tid))
 }
 
 fn does_work_of_its_own(facts: &Facts, serial: &Finding, imbalance: &Finding) -> bool {

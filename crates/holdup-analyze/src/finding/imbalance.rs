@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 use holdup_trace::Tid;
 
+use super::runtime;
 use super::weigh::{self, MS, count, ns, part, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
 use crate::facts::{Facts, LockFacts, Primitive, Reason, ThreadFacts};
@@ -88,18 +89,13 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn groups(facts: &Facts) -> Vec<Group<'_>> {
     let mut groups: BTreeMap<(u32, String), Vec<&ThreadFacts>> = BTreeMap::new();
-    let others = facts.threads.iter().filter(|thread| thread.tid.0 != thread.pid.0 && !is_of_scheduler(thread));
+    let others =
+        facts.threads.iter().filter(|thread| thread.tid.0 != thread.pid.0 && !runtime::is_of_scheduler(thread));
     for thread in others {
         let name = thread.name.chars().filter(|c| !c.is_ascii_digit()).collect();
         groups.entry((thread.pid.0, name)).or_default().push(thread);
     }
     groups.into_values().filter(|threads| threads.len() >= LEAST_THREADS).map(Group::new).collect()
-}
-
-/// Whether a thread runs goroutines, which Go's scheduler hands to whichever thread it likes.
-fn is_of_scheduler(thread: &ThreadFacts) -> bool {
-    let starts = |site: &crate::Site| site.call_path.last().and_then(|frame| frame.function.clone());
-    thread.hot_sites.iter().filter_map(starts).any(|function| function.starts_with("runtime.goexit"))
 }
 
 fn is_uneven(facts: &Facts, group: &Group) -> bool {

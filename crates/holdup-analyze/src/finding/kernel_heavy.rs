@@ -83,8 +83,7 @@ fn from_usage(facts: &Facts) -> Option<Split> {
 }
 
 fn from_ending(facts: &Facts) -> Option<Split> {
-    let ending = facts.ending.as_ref()?;
-    let (user_ns, kernel_ns) = (ending.user_ns?, ending.kernel_ns?);
+    let (user_ns, kernel_ns) = facts.ending.as_ref()?.cpu_ns()?;
     Some(Split { kernel_ns, all_ns: user_ns + kernel_ns })
 }
 

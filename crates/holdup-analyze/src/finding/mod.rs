@@ -21,6 +21,7 @@ mod page_faults;
 mod ping_pong;
 mod polling;
 mod priority_inversion;
+mod runtime;
 mod serial_phase;
 mod sleeping_holder;
 mod slow_stage;

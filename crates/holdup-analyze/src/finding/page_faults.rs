@@ -65,7 +65,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 /// The share of the CPU time that as many page faults as the kernel counted take, where it may not be sampled.
 fn counted_share(facts: &Facts) -> Option<f64> {
     let ending = facts.ending.as_ref().filter(|_| facts.totals.kernel_samples.is_none())?;
-    let (user_ns, kernel_ns) = (ending.user_ns?, ending.kernel_ns?);
+    let (user_ns, kernel_ns) = ending.cpu_ns()?;
     let faults_ns = (ending.faults? * FAULT_NS).min(kernel_ns);
     (faults_ns >= LEAST_SAMPLES * MS).then(|| weigh::share(faults_ns, user_ns + kernel_ns))
 }

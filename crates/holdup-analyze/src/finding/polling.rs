@@ -13,6 +13,7 @@
 //!
 //! How it can be wrong: a thread that does a little work every millisecond by design looks alike.
 
+use super::runtime;
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, Leaf, Reason, Site, ThreadFacts};
@@ -52,7 +53,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place })
         })
     });
-    let own = |poller: &Poller| polls(poller) && !is_monitor(facts, poller);
+    let own = |poller: &Poller| polls(poller) && !runtime::is_monitor(facts, poller.thread.tid);
     let polling: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
     let (thread, tid) = (worst.thread, worst.thread.tid);
@@ -72,14 +73,6 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
     }]
-}
-
-/// Whether it is the thread by which Go watches over its own scheduler.
-fn is_monitor(facts: &Facts, poller: &Poller) -> bool {
-    let tid = poller.thread.tid;
-    let slept = weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == tid);
-    slept
-        .is_some_and(|(_, site)| site.call_path.iter().any(|frame| frame.function.as_deref() == Some("runtime.sysmon")))
 }
 
 fn polls(poller: &Poller) -> bool {

@@ -14,6 +14,7 @@
 //!
 //! How it can be wrong: what one thread does alone may have no parallel form.
 
+use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule};
@@ -47,7 +48,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         && parallel_share >= LEAST_PARALLEL_SHARE
         && waited_share >= LEAST_WAITED
         && limiter.together_ns >= LEAST_NS
-        && (stages::stops_all(facts, limiter.tid)
+        && (runtime::stops_all(facts, limiter.tid)
             || weigh::path_share(facts, |tid| tid == limiter.tid).is_none_or(|share| share >= alone_share / 2.0))
         && limiter.together_ns >= limiter.work_ns + limiter.blocked_ns;
     if !is_serial {

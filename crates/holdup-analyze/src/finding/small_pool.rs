@@ -22,10 +22,11 @@ use std::collections::BTreeSet;
 
 use holdup_trace::Tid;
 
+use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, Site, ThreadFacts};
+use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
@@ -113,7 +114,7 @@ fn few_places(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> 
 
 /// libuv's pool, whose queue no futex shows while it is full: no worker ever waits then.
 fn pool_of_uv(facts: &Facts) -> Option<Finding> {
-    let workers: Vec<&ThreadFacts> = facts.threads.iter().filter(|thread| is_of_uv(facts, thread)).collect();
+    let workers: Vec<&ThreadFacts> = facts.threads.iter().filter(|thread| runtime::is_of_uv(facts, thread)).collect();
     let first = workers.first()?;
     let main = facts.threads.iter().find(|thread| thread.tid.0 == thread.pid.0 && thread.pid == first.pid)?;
     let waited_ns = main.off.get(&Reason::Poll).map_or(0, |time| time.ns);
@@ -143,21 +144,6 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
         ],
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
     })
-}
-
-/// Whether a thread is one of libuv's pool: by where it waits for work, or where it works.
-fn is_of_uv(facts: &Facts, thread: &ThreadFacts) -> bool {
-    let works = |function: &str| {
-        function.starts_with("node::ThreadPoolWork::") || ["uv__fs_work", "uv__getaddrinfo_work"].contains(&function)
-    };
-    let any = |site: &Site, is: &dyn Fn(&str) -> bool| {
-        site.call_path.iter().filter_map(|frame| frame.function.as_deref()).any(is)
-    };
-    let idles = |site: &Site| any(site, &|name| name == "uv_cond_wait") && any(site, &|name| name == "worker");
-    let waits = facts.locks.iter().any(|lock| {
-        lock.waiters.iter().any(|(tid, _)| *tid == thread.tid) && lock.wait_sites.first().is_some_and(idles)
-    });
-    waits || thread.hot_sites.iter().any(|site| any(site, &works))
 }
 
 fn is_worker(facts: &Facts, one: &Limiter) -> bool {

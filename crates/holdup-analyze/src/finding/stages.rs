@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_trace::Tid;
 
-use super::weigh;
+use super::{runtime, weigh};
 use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, ThreadFacts};
 
 /// A thread that others wait for, without its having a lock that they want.
@@ -33,7 +33,7 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
         match row.leaf {
             Leaf::OtherPrograms => continue,
             Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory
-                if lock.is_some_and(is_together) || stops_all(facts, row.thread) =>
+                if lock.is_some_and(is_together) || runtime::stops_all(facts, row.thread) =>
             {
                 limiter.together_ns += row.ns;
             }
@@ -60,11 +60,6 @@ fn is_joiner(thread: &ThreadFacts) -> bool {
     account.share(AccountState::Barrier) >= 0.8 && account.share(AccountState::Running) < 0.1
 }
 
-/// Whether it is the thread for which Java's machine stops all others, to collect garbage above all.
-pub(super) fn stops_all(facts: &Facts, tid: Tid) -> bool {
-    facts.thread(tid).is_some_and(|thread| thread.name == "VM Thread")
-}
-
 /// Whether all who wait are let go together.
 fn is_together(lock: &LockFacts) -> bool {
     let herd = lock.herds.calls > 0 && lock.herds.woken * 2 >= lock.waits;
@@ -82,7 +77,7 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     let feeds = |row: &&Blame| {
         row.waiter == tid
             && row.thread.0 != 0
-            && !facts.thread(row.thread).is_some_and(|thread| is_of_java(&thread.name))
+            && !facts.thread(row.thread).is_some_and(|thread| runtime::is_of_java(&thread.name))
             && row.thread != tid
             && row.leaf != Leaf::OtherPrograms
             && !weigh::is_for_lock(facts, row)
@@ -90,34 +85,7 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     };
     let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
     let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
-    facts.thread(tid).is_some_and(|thread| is_of_pool(&thread.name) || waited(thread))
-}
-
-/// Whether it is a thread that Java's machine starts for itself.
-fn is_of_java(name: &str) -> bool {
-    const STARTS: [&str; 13] = [
-        "VM Thread",
-        "VM Periodic",
-        "GC Thread",
-        "G1 ",
-        "C1 Compiler",
-        "C2 Compiler",
-        "Signal Dispatch",
-        "Reference Handl",
-        "Finalizer",
-        "Common-Cleaner",
-        "Service Thread",
-        "Monitor Deflati",
-        "Notification Th",
-    ];
-    STARTS.iter().any(|start| name.starts_with(start))
-}
-
-/// Whether a thread bears the name that Java gives the threads of its pools (`pool-2-thread-1`): one that always has
-/// work waiting never waits for any.
-fn is_of_pool(name: &str) -> bool {
-    let rest = name.strip_prefix("pool-").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
-    rest.is_some_and(|rest| rest.starts_with("-thread-")) || name.starts_with("ForkJoinPool")
+    facts.thread(tid).is_some_and(|thread| runtime::is_of_pool(&thread.name) || waited(thread))
 }
 
 /// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever

@@ -66,13 +66,7 @@ pub(super) fn is_for_lock(facts: &Facts, row: &Blame) -> bool {
 /// The part of the CPUs' time that the program had no use for, or wasted: no cure of waiting can win more. `None` if
 /// that is not known.
 pub(super) fn slack(facts: &Facts) -> Option<f64> {
-    let cpus = u64::from(facts.header.machine.cpus);
-    let others: u64 = facts.threads.iter().map(displaced_ns).sum();
-    let capacity_ns = (facts.span_ns() * cpus).saturating_sub(others);
-    if capacity_ns == 0 {
-        return None;
-    }
-    let user_ns = user_ns(facts)?;
+    let (capacity_ns, user_ns) = (capacity_ns(facts)?, user_ns(facts)?);
     let all = samples(facts).max(1);
     let working = 1.0 - share(super::spinning::hits(facts), all).min(1.0);
     Some((1.0 - user_ns as f64 * working / capacity_ns as f64).clamp(0.0, 1.0))
@@ -81,13 +75,15 @@ pub(super) fn slack(facts: &Facts) -> Option<f64> {
 /// The part of the CPUs' time that the program had no use for at all: neither ran a thread then, nor wanted to. Work
 /// that its threads do on CPUs that are full goes no faster on more threads.
 pub(super) fn spare(facts: &Facts) -> f64 {
-    let cpus = u64::from(facts.header.machine.cpus);
-    let others: u64 = facts.threads.iter().map(displaced_ns).sum();
     let wanted: u64 = facts.threads.iter().map(|thread| thread.account.of(AccountState::CpuOwn)).sum();
-    match (facts.span_ns() * cpus).saturating_sub(others) {
-        0 => 0.0,
-        capacity_ns => 1.0 - share(cpu_ns(facts) + wanted, capacity_ns).min(1.0),
-    }
+    capacity_ns(facts).map_or(0.0, |capacity_ns| 1.0 - share(cpu_ns(facts) + wanted, capacity_ns).min(1.0))
+}
+
+/// The time of all CPUs without what other programs took of it. `None` if nothing is left.
+fn capacity_ns(facts: &Facts) -> Option<u64> {
+    let others: u64 = facts.threads.iter().map(displaced_ns).sum();
+    let all = facts.span_ns() * u64::from(facts.header.machine.cpus);
+    all.checked_sub(others).filter(|ns| *ns > 0)
 }
 
 /// CPU time outside the kernel, where it is known.
@@ -96,8 +92,7 @@ fn user_ns(facts: &Facts) -> Option<u64> {
     if let Some(kernel) = facts.totals.kernel_samples.filter(|_| samples(facts) >= 100) {
         return Some(cpu_ns - (cpu_ns as f64 * share(kernel, samples(facts)).min(1.0)) as u64);
     }
-    let ending = facts.ending.as_ref()?;
-    let (user_ns, kernel_ns) = (ending.user_ns?, ending.kernel_ns?);
+    let (user_ns, kernel_ns) = facts.ending.as_ref()?.cpu_ns()?;
     (user_ns + kernel_ns > 0).then(|| (cpu_ns as f64 * share(user_ns, user_ns + kernel_ns)) as u64)
 }
 

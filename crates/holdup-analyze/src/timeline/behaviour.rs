@@ -114,10 +114,13 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
     if waiters.len() == 2 && alternates(&known) {
         return Behaviour::Turn;
     }
-    if waiters.len() == 2 && !is_passed_on_by_two(waits) {
+    let holds = Holds::of(waits);
+    // Of two threads, whoever was woken wakes the other before it waits again, if what they want is a lock for which
+    // they wait often: at a barrier, either may be the first again.
+    if waiters.len() == 2 && !holds.are_passed_on(LEAST_PASSED_ON) {
         return Behaviour::Barrier;
     }
-    match held_alone(waits) {
+    match holds.are_alone() {
         Some(true) => Behaviour::Lock,
         Some(false) => Behaviour::Queue,
         None => Behaviour::Unclear,
@@ -170,64 +173,69 @@ fn alternates(known: &[Waited]) -> bool {
 
 /// Whether most who are woken wake another before they wait again.
 pub(super) fn is_passed_on(waits: &[Waited]) -> bool {
-    let (holds, lost) = holds(waits);
-    holds.len() * 2 >= waits.len() - lost
+    Holds::of(waits).are_passed_on(0.5)
 }
 
-/// Of two threads, whoever was woken wakes the other before it waits again, if what they want is a lock for which they
-/// wait often: at a barrier, either may be the first again.
-fn is_passed_on_by_two(waits: &[Waited]) -> bool {
-    let (holds, lost) = holds(waits);
-    (holds.len() as f64) >= LEAST_PASSED_ON * (waits.len() - lost) as f64
+/// What looks like holding a lock.
+struct Holds {
+    /// From the return of each wait to the thread's next wake, if it wakes before it waits again.
+    stretches: Vec<(u64, u64)>,
+    /// How many waits were not in vain: in the others the thread waits again at once, for another took what it was
+    /// woken for.
+    waits: usize,
+    /// How many waits there were.
+    all: usize,
 }
 
-/// Whether threads have the thing one at a time, from the return of a wait to the next wake. `None` if that is hardly
-/// seen.
-fn held_alone(waits: &[Waited]) -> Option<bool> {
-    let (mut holds, lost) = holds(waits);
-    // Who is woken for work hardly ever wakes another before it waits again.
-    if holds.len() < 3 || holds.len() * 8 < waits.len() - lost {
-        return (waits.len() >= 3 * LEAST_WAITS).then_some(false);
-    }
-    holds.sort_unstable();
-    let (mut sum, mut covered, mut end) = (0, 0, 0);
-    for (from, to) in holds {
-        sum += to - from;
-        covered += to.saturating_sub(from.max(end));
-        end = end.max(to);
-    }
-    Some((sum - covered) as f64 <= MOST_OVERLAP * sum.max(1) as f64)
-}
-
-/// From the return of each wait to the thread's next wake, if it wakes before it waits again; and how many waits were
-/// in vain: the thread waits again at once, for another took what it was woken for.
-fn holds(waits: &[Waited]) -> (Vec<(u64, u64)>, usize) {
-    #[derive(Default)]
-    struct Deeds {
-        waits: Vec<(u64, u64)>,
-        wakes: Vec<u64>,
-    }
-    let mut of_thread: FxHashMap<u32, Deeds> = FxHashMap::default();
-    for wait in waits {
-        of_thread.entry(wait.thread).or_default().waits.push((wait.from, wait.to));
-        if is_thread(wait.waker) {
-            of_thread.entry(wait.waker).or_default().wakes.push(wait.at);
+impl Holds {
+    fn of(waits: &[Waited]) -> Self {
+        #[derive(Default)]
+        struct Deeds {
+            waits: Vec<(u64, u64)>,
+            wakes: Vec<u64>,
         }
-    }
-    let mut holds: Vec<(u64, u64)> = Vec::new();
-    let mut lost = 0;
-    for Deeds { waits: own, wakes } in of_thread.values() {
-        for (index, (_, to)) in own.iter().enumerate() {
-            let next_wait = own.get(index + 1).map_or(u64::MAX, |(from, _)| *from);
-            let next_wake = wakes.partition_point(|at| at <= to);
-            if let Some(at) = wakes.get(next_wake).filter(|at| **at <= next_wait.saturating_add(ONE_CALL_NS)) {
-                holds.push((*to, *at));
-            } else if next_wait.saturating_sub(*to) <= AT_ONCE_NS {
-                lost += 1;
+        let mut of_thread: FxHashMap<u32, Deeds> = FxHashMap::default();
+        for wait in waits {
+            of_thread.entry(wait.thread).or_default().waits.push((wait.from, wait.to));
+            if is_thread(wait.waker) {
+                of_thread.entry(wait.waker).or_default().wakes.push(wait.at);
             }
         }
+        let mut holds = Self { stretches: Vec::new(), waits: waits.len(), all: waits.len() };
+        for Deeds { waits: own, wakes } in of_thread.values() {
+            for (index, (_, to)) in own.iter().enumerate() {
+                let next_wait = own.get(index + 1).map_or(u64::MAX, |(from, _)| *from);
+                let next_wake = wakes.partition_point(|at| at <= to);
+                if let Some(at) = wakes.get(next_wake).filter(|at| **at <= next_wait.saturating_add(ONE_CALL_NS)) {
+                    holds.stretches.push((*to, *at));
+                } else if next_wait.saturating_sub(*to) <= AT_ONCE_NS {
+                    holds.waits -= 1;
+                }
+            }
+        }
+        holds.stretches.sort_unstable();
+        holds
     }
-    (holds, lost)
+
+    /// Whether at least this share of those who are woken wake another before they wait again.
+    fn are_passed_on(&self, least: f64) -> bool {
+        self.stretches.len() as f64 >= least * self.waits as f64
+    }
+
+    /// Whether threads have the thing one at a time. `None` if that is hardly seen.
+    fn are_alone(&self) -> Option<bool> {
+        // Who is woken for work hardly ever wakes another before it waits again.
+        if self.stretches.len() < 3 || self.stretches.len() * 8 < self.waits {
+            return (self.all >= 3 * LEAST_WAITS).then_some(false);
+        }
+        let (mut sum, mut covered, mut end) = (0, 0, 0);
+        for (from, to) in &self.stretches {
+            sum += to - from;
+            covered += to.saturating_sub(end.max(*from));
+            end = end.max(*to);
+        }
+        Some((sum - covered) as f64 <= MOST_OVERLAP * sum.max(1) as f64)
+    }
 }
 
 /// What tells waits on words of the threads' own apart: the innermost part of the call path.

@@ -36,6 +36,7 @@ pub fn record_process(
     let session = Session::new(Linux, &cpus, means.specs, manner(options, Begin::Later), options.buffer_kib);
     let mut session = session.map_err(|error| refusal::of(error, pid))?;
     session.bpf = means.bpf;
+    session.notes.extend(means.note);
     let mut merge = Merge::new(session.lanes());
     let session = open_threads(session, pid, &mut assembler, &mut merge);
     let mut session = session.map_err(|error| refusal::of(error, pid))?;

@@ -61,6 +61,7 @@ fn open_command(
     let open = || {
         let mut session = Session::new(Linux, cpus, means.specs, manner(options, Begin::OnExec), options.buffer_kib)?;
         session.bpf = means.bpf;
+        session.notes.extend(means.note);
         session.open_everybody(&mut |id, kind| assembler.know(id, kind))?;
         session.open(pid, &mut |id, kind| assembler.know(id, kind))?;
         Ok(session)

@@ -17,7 +17,7 @@ use super::plan::{self, Begin, Manner, Spec};
 use super::session::Session;
 use super::target::{Ended, Process};
 use super::watch::{Outlook, Watch};
-use super::{machine, refusal, signals};
+use super::{machine, refusal, rights, signals};
 use crate::{Backend, Detail, Error, Options, Outcome, Target};
 
 /// Events that are known at the end, dated with the time given.
@@ -111,6 +111,8 @@ pub struct Means {
     pub specs: Vec<Spec>,
     /// What keeps tracepoints cheap to close.
     pub ids: Ids,
+    /// Why it is not what it would be on this machine otherwise.
+    pub note: Option<String>,
 }
 
 /// Chooses the way to capture, by what is asked for and what the rights allow.
@@ -119,19 +121,23 @@ pub struct Means {
 /// What is asked for by name cannot be had.
 pub fn means(options: &Options, cpus: usize) -> Result<Means, Error> {
     let open = || bpf::unsuitable().map_or_else(|| Capture::open(options, cpus), Err);
-    let bpf = match options.capture {
-        Backend::Perf => None,
-        Backend::Auto => (options.detail == Detail::Allowed).then(open).and_then(Result::ok),
-        Backend::Bpf => {
-            let refused = |why| Error::Refused(format!("capture by BPF is not possible here: {why}"));
-            Some(open().map_err(refused)?)
-        }
+    let wanted = match options.capture {
+        Backend::Perf => false,
+        Backend::Auto => options.detail == Detail::Allowed && rights::is_privileged(),
+        Backend::Bpf => true,
     };
-    if bpf.is_some() {
-        return Ok(Means { bpf, specs: plan::beside_bpf(options), ids: Ids::default() });
-    }
+    let note = match wanted.then(open) {
+        Some(Ok(bpf)) => {
+            return Ok(Means { bpf: Some(bpf), specs: plan::beside_bpf(options), ids: Ids::default(), note: None });
+        }
+        Some(Err(why)) if options.capture == Backend::Bpf => {
+            return Err(Error::Refused(format!("capture by BPF is not possible here: {why}")));
+        }
+        Some(Err(why)) => Some(format!("captured by perf events, which slow the program down more than BPF: {why}")),
+        None => None,
+    };
     let (specs, ids) = specs(options)?;
-    Ok(Means { bpf: None, specs, ids })
+    Ok(Means { bpf: None, specs, ids, note })
 }
 
 fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {

@@ -10,7 +10,8 @@ use perf_event_open_sys as perf;
 use perf::bindings as b;
 
 use super::ids::{self, Ids};
-use crate::doctor::{Container, Probe, Seeing, Tracefs, Trial};
+use super::machine;
+use crate::doctor::{CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Container, Probe, Seeing, Tracefs, Trial};
 
 /// The facts about this machine, user and process.
 pub fn probe() -> Option<Probe> {
@@ -26,10 +27,10 @@ pub fn probe() -> Option<Probe> {
         capabilities: hexadecimal(&status, "CapEff:"),
         bounding: hexadecimal(&status, "CapBnd:"),
         user_namespace: fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| is_mapped(&map)),
-        pid_namespace: fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name != Path::new("pid:[4026531836]")),
+        pid_namespace: !machine::in_first_pid_namespace(),
         container: container(),
         filtered: field(&status, "Seccomp:").is_some_and(|mode| mode == "2"),
-        kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+        kernel: kernel(),
         cpus: online_cpus(),
         tracefs: tracefs(),
         mlock_kib: setting("perf_event_mlock_kb").map(|kib| kib as u64),
@@ -44,6 +45,22 @@ pub fn probe() -> Option<Probe> {
             .any(|name| Path::new("/sys/bus/event_source/devices").join(name).exists()),
         trials: trials(&ids),
     })
+}
+
+/// What the kernel calls itself.
+pub fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+/// What this process may do.
+pub fn effective_capabilities() -> u64 {
+    hexadecimal(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "CapEff:")
+}
+
+/// Whether this process has any of the rights by which a privileged one captures.
+pub fn is_privileged() -> bool {
+    let capabilities = effective_capabilities();
+    [CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF].iter().any(|number| capabilities >> number & 1 == 1)
 }
 
 fn trials(ids: &Ids) -> Vec<(Seeing, Trial)> {

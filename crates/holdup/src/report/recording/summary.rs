@@ -226,8 +226,7 @@ fn kernel_share(facts: &Facts) -> Option<f64> {
     if let Some(kernel) = totals.kernel_samples {
         return (kernel + totals.user_samples > 0).then(|| share(kernel, kernel + totals.user_samples));
     }
-    let ending = facts.ending.as_ref()?;
-    let (user, kernel) = (ending.user_ns?, ending.kernel_ns?);
+    let (user, kernel) = facts.ending.as_ref()?.cpu_ns()?;
     (user + kernel > 0).then(|| share(kernel, user + kernel))
 }
 

@@ -1,9 +1,9 @@
 //! Whether this machine and user can capture by BPF, as far as it shows without a trial.
 
-use std::fs;
 use std::path::Path;
 
-use crate::doctor::{CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
+use super::super::{machine, rights};
+use crate::doctor::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
 
 /// What it depends on; a seam for tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,19 +62,15 @@ pub fn judge(facts: &Facts) -> Option<String> {
 
 /// Major and minor number of the kernel that runs.
 pub fn release() -> (u32, u32) {
-    let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    doctor::release(&rights::kernel())
 }
 
 fn facts() -> Facts {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     Facts {
         release: release(),
         btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
-        capabilities: line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0),
-        first_namespace: super::super::machine::in_first_pid_namespace(),
+        capabilities: rights::effective_capabilities(),
+        first_namespace: machine::in_first_pid_namespace(),
         known_machine: cfg!(target_arch = "x86_64"),
     }
 }
