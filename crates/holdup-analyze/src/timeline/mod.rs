@@ -1,24 +1,33 @@
 //! Threads over time: a state machine that takes events and keeps who ran, who waited for what, and who woke whom.
 
 mod behaviour;
+mod blocked;
 mod calls;
 mod chains;
+mod codes;
 mod cpus;
 mod doing;
+mod drawing;
 mod engine;
 mod golang;
 mod holding;
 mod lock;
 mod log;
+mod lookup;
+mod meaning;
 mod naming;
+mod objects;
 mod pairs;
 mod problems;
 mod row;
 mod sums;
+mod switching;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod waiting;
+mod waking;
 
 pub(crate) use engine::Engine;
 pub(crate) use naming::Naming;

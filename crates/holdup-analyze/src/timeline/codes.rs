@@ -1,0 +1,239 @@
+//! Samples of the CPU: by function, module, instruction and thread.
+
+use std::sync::Arc;
+
+use holdup_trace::{StackId, Tid};
+use rustc_hash::FxHashMap;
+
+use super::lock::Place;
+use super::lookup::{Lookup, SITES, function_name};
+use crate::facts::{Code, Facts, Hotspot, Site};
+use crate::names::{Frame, Role, Suspect, caller};
+
+/// Where threads run, by CPU samples.
+pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
+    let kernel = facts.header.capabilities.kernel;
+    let mut by_place: FxHashMap<Place, Vec<(u32, u64)>> = FxHashMap::default();
+    for ((place, thread), hits) in &lookup.engine.samples {
+        by_place.entry(*place).or_default().push((*thread, *hits));
+    }
+    let mut places: Vec<(Place, Vec<(u32, u64)>)> = by_place.into_iter().collect();
+    places.sort_unstable();
+    let mut counts = Codes::default();
+    let mut samples: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();
+    let mut in_kernel = 0;
+    let (mut kernel_sites, mut futex_sites) = (Callers::default(), Callers::default());
+    let mut hot_sites: FxHashMap<Tid, Callers> = FxHashMap::default();
+    for (place, threads) in places {
+        let hits: u64 = threads.iter().map(|(_, hits)| hits).sum();
+        let call_path = lookup.call_path(place);
+        let top = call_path.first().map_or(Role::Program, |frame| frame.role);
+        let kernel_hit = matches!(top, Role::Kernel | Role::Scheduler);
+        for (thread, hits) in &threads {
+            let counts = samples.entry(lookup.tid(*thread)).or_default();
+            *(if kernel_hit { &mut counts.1 } else { &mut counts.0 }) += hits;
+        }
+        let own = without_kernel(&call_path);
+        match kernel_hit {
+            true => {
+                in_kernel += hits;
+                kernel_sites.add(own, hits);
+                if call_path.iter().any(is_futex_code) {
+                    futex_sites.add(own, hits);
+                }
+            }
+            false => facts.totals.user_samples += hits,
+        }
+        for (thread, hits) in &threads {
+            hot_sites.entry(lookup.tid(*thread)).or_default().add(own, *hits);
+        }
+        counts.add(&call_path, hits);
+        if let Some(suspect) = lookup.naming.suspect(place.space, StackId(place.stack)) {
+            let threads = threads.iter().map(|(ti, hits)| (lookup.tid(*ti), *hits));
+            counts.suspect(suspect, hits, threads, &call_path);
+        }
+    }
+    let period_ns = facts.header.sample_period_ns;
+    facts.kernel_sites = kernel_sites.into_sites(period_ns);
+    facts.futex_sites = futex_sites.into_sites(period_ns);
+    facts.totals.kernel_samples = kernel.then_some(in_kernel);
+    for thread in &mut facts.threads {
+        let (user, kernel) = samples.get(&thread.tid).copied().unwrap_or_default();
+        (thread.user_samples, thread.kernel_samples) = (user, kernel);
+        let sites = hot_sites.remove(&thread.tid).unwrap_or_default();
+        thread.hot_sites = sites.into_sites(period_ns);
+    }
+    counts.into_facts(facts);
+}
+
+/// Samples by function, module and instruction.
+#[derive(Default)]
+struct Codes {
+    symbols: FxHashMap<(Arc<str>, String), Code>,
+    modules: FxHashMap<Arc<str>, Code>,
+    hotspots: FxHashMap<(Arc<str>, u64), (Hotspot, Callers)>,
+}
+
+/// Samples by function of the program: of all call paths of one, that with most samples stands for it.
+#[derive(Default)]
+struct Callers {
+    by_function: FxHashMap<(Arc<str>, String), Heaviest>,
+}
+
+#[derive(Default)]
+struct Heaviest {
+    call_path: Vec<Frame>,
+    most: u64,
+    hits: u64,
+}
+
+impl Callers {
+    fn add(&mut self, call_path: &[Frame], hits: u64) {
+        let Some(caller) = caller(call_path) else { return };
+        let key = (caller.module.clone(), function_name(caller));
+        let known = self.by_function.entry(key).or_default();
+        known.hits += hits;
+        if hits > known.most {
+            known.most = hits;
+            known.call_path = call_path.to_vec();
+        }
+    }
+
+    fn into_sites(self, period_ns: u64) -> Vec<Site> {
+        let mut list: Vec<_> = self.by_function.into_iter().collect();
+        list.sort_by(|(a, left), (b, right)| right.hits.cmp(&left.hits).then_with(|| a.cmp(b)));
+        list.truncate(SITES);
+        let site = |at: Heaviest| Site { call_path: at.call_path, count: at.hits, ns: at.hits * period_ns };
+        list.into_iter().map(|(_, heaviest)| site(heaviest)).collect()
+    }
+}
+
+/// The frame that a sample is of. A timer that is no NMI fires only when interrupts are on again, right after a switch:
+/// what is found in `finish_task_switch` is the time of whoever called the scheduler.
+fn sampled(call_path: &[Frame]) -> usize {
+    let name = |frame: &Frame| frame.function.as_deref().unwrap_or_default().trim_start_matches('_').to_owned();
+    if !call_path.first().is_some_and(|frame| name(frame).starts_with("finish_task_switch")) {
+        return 0;
+    }
+    let switches = ["finish_task_switch", "schedule", "preempt_schedule", "io_schedule", "raw_spin_unlock_irq"];
+    let caller = call_path.iter().position(|frame| !switches.iter().any(|switch| name(frame).starts_with(switch)));
+    caller.unwrap_or(0)
+}
+
+impl Codes {
+    fn add(&mut self, call_path: &[Frame], hits: u64) {
+        let mut seen: Vec<(&Arc<str>, String)> = Vec::new();
+        let mut seen_modules: Vec<&Arc<str>> = Vec::new();
+        let sampled = sampled(call_path);
+        for (depth, frame) in call_path.iter().enumerate() {
+            let own = if depth == sampled { hits } else { 0 };
+            let key = (&frame.module, function_name(frame));
+            if !seen.contains(&key) {
+                let code = Code { frame: frame.clone(), hits: 0, inclusive: 0 };
+                let code = self.symbols.entry((frame.module.clone(), key.1.clone())).or_insert(code);
+                code.hits += own;
+                code.inclusive += hits;
+                seen.push(key);
+            }
+            if !seen_modules.contains(&&frame.module) {
+                let of_module = Frame { function: None, file: None, line: None, inlined: false, ..frame.clone() };
+                let code = Code { frame: of_module, hits: 0, inclusive: 0 };
+                let code = self.modules.entry(frame.module.clone()).or_insert(code);
+                code.hits += own;
+                code.inclusive += hits;
+                seen_modules.push(&frame.module);
+            }
+        }
+    }
+
+    fn suspect(&mut self, suspect: Suspect, hits: u64, threads: impl Iterator<Item = (Tid, u64)>, call_path: &[Frame]) {
+        // The sample is right behind the instruction, perhaps on another line.
+        let mut path = vec![suspect.frame.clone()];
+        path.extend(call_path.iter().skip(1).cloned());
+        let key = (suspect.frame.module.clone(), suspect.frame.offset);
+        let (hotspot, callers) = self.hotspots.entry(key).or_insert_with(|| {
+            let hotspot = Hotspot {
+                frame: suspect.frame,
+                instruction: suspect.instruction,
+                class: suspect.class,
+                variable: suspect.variable,
+                hits: 0,
+                function_hits: 0,
+                threads: Vec::new(),
+                sites: Vec::new(),
+            };
+            (hotspot, Callers::default())
+        });
+        callers.add(&path, hits);
+        hotspot.hits += hits;
+        for (tid, hits) in threads {
+            match hotspot.threads.iter_mut().find(|(known, _)| *known == tid) {
+                Some((_, count)) => *count += hits,
+                None => hotspot.threads.push((tid, hits)),
+            }
+        }
+    }
+
+    fn into_facts(self, facts: &mut Facts) {
+        let period_ns = facts.header.sample_period_ns;
+        let named =
+            |(hotspot, callers): (Hotspot, Callers)| Hotspot { sites: callers.into_sites(period_ns), ..hotspot };
+        let mut hotspots: Vec<Hotspot> = self.hotspots.into_values().map(named).collect();
+        for hotspot in &mut hotspots {
+            let key = (hotspot.frame.module.clone(), function_name(&hotspot.frame));
+            hotspot.function_hits = self.symbols.get(&key).map_or(hotspot.hits, |code| code.hits.max(hotspot.hits));
+            hotspot.threads.sort_by_key(|(tid, hits)| (std::cmp::Reverse(*hits), *tid));
+        }
+        hotspots.sort_by_key(|hotspot| {
+            (std::cmp::Reverse(hotspot.hits), hotspot.frame.module.clone(), hotspot.frame.offset)
+        });
+        facts.hotspots = hotspots;
+        facts.symbols = ordered(self.symbols.into_values());
+        facts.modules = ordered(self.modules.into_values());
+    }
+}
+
+fn ordered(codes: impl Iterator<Item = Code>) -> Vec<Code> {
+    let mut codes: Vec<Code> = codes.collect();
+    codes.sort_by(|a, b| {
+        let weight = |code: &Code| std::cmp::Reverse((code.hits, code.inclusive));
+        let name = |code: &Code| (code.frame.module.clone(), code.frame.offset);
+        weight(a).cmp(&weight(b)).then_with(|| name(a).cmp(&name(b)))
+    });
+    codes
+}
+
+/// The call path in user code alone.
+fn without_kernel(call_path: &[Frame]) -> &[Frame] {
+    let own = call_path.iter().position(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler));
+    own.map_or(&[], |at| &call_path[at..])
+}
+
+/// Whether this is where the kernel handles futex calls.
+fn is_futex_code(frame: &Frame) -> bool {
+    frame.role == Role::Kernel && frame.function.as_ref().is_some_and(|function| function.contains("futex"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_after_a_switch_is_the_callers() {
+        let frame = |name: &str| Frame {
+            address: 0,
+            function: Some(name.into()),
+            module: "[kernel]".into(),
+            offset: 0,
+            file: None,
+            line: None,
+            inlined: false,
+            role: Role::Kernel,
+        };
+        let path = |names: &[&str]| names.iter().map(|name| frame(name)).collect::<Vec<_>>();
+        assert_eq!(sampled(&path(&["finish_task_switch.isra.0", "__schedule", "schedule", "futex_wait_queue"])), 3);
+        assert_eq!(sampled(&path(&["finish_task_switch", "__schedule"])), 0, "nobody else is known");
+        assert_eq!(sampled(&path(&["copy_page", "finish_task_switch"])), 0);
+        assert_eq!(sampled(&[]), 0);
+    }
+}

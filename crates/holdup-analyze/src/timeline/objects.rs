@@ -1,0 +1,334 @@
+//! The things that threads wait for, each put together from the sums of its parts.
+
+use std::sync::Arc;
+
+use holdup_trace::Tid;
+use rustc_hash::FxHashMap;
+
+use super::chains::Meaning as _;
+use super::doing::NONE;
+use super::golang;
+use super::holding::{self, Held};
+use super::lock::{Group, Place, keep_longest};
+use super::lookup::{Lookup, SITES, function_name};
+use super::meaning::Meanings;
+use super::tally::Tally;
+use crate::facts::{Holder, LockFacts, LockName, OffTime, Primitive, Site};
+use crate::names::{Frame, SpaceId, caller};
+
+/// Addresses without any wait that are listed because of wasted wakes.
+const WASTED_ONLY: usize = 16;
+/// Words of one object (the parts of a condition variable, say) are within so many bytes.
+const OBJECT_BYTES: u64 = 16;
+
+/// A thing that threads wait for, put together from the sums of its parts.
+struct Unit {
+    primitive: Primitive,
+    space: SpaceId,
+    /// `None` where the futex is not the lock.
+    addr: Option<u64>,
+    groups: Vec<u32>,
+    wait_sites: Vec<u32>,
+    locks: Vec<u32>,
+    caller: Option<Frame>,
+    /// Where it is waited for, if its waits do not tell.
+    sites: Vec<Site>,
+}
+
+/// All of them, those first that were waited for longest; and the index of each wait site's.
+pub(super) fn all(lookup: &mut Lookup, meanings: &Meanings) -> (Vec<LockFacts>, Vec<u32>) {
+    let lock_of_wait_site = vec![NONE; lookup.engine.wait_sites.len()];
+    let mut objects = Objects { lookup, meanings, units: Vec::new(), lock_of_wait_site };
+    objects.gather_units();
+    (objects.locks(), objects.lock_of_wait_site)
+}
+
+struct Objects<'a, 'b> {
+    lookup: &'a mut Lookup<'b>,
+    meanings: &'a Meanings,
+    units: Vec<Unit>,
+    lock_of_wait_site: Vec<u32>,
+}
+
+impl Objects<'_, '_> {
+    /// The primitive of a group: that of its heaviest wait site.
+    fn group_primitives(&self) -> Vec<(Primitive, bool, u64)> {
+        let mut all = vec![(Primitive::Unknown, false, 0); self.lookup.engine.groups.len()];
+        for (wait_site, (primitive, own_word)) in self.lookup.engine.wait_sites.iter().zip(&self.meanings.primitives) {
+            let weight = wait_site.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + wait_site.eagain;
+            let group = &mut all[wait_site.group as usize];
+            if weight > group.2 {
+                *group = (*primitive, *own_word, weight);
+            }
+        }
+        all
+    }
+
+    fn gather_units(&mut self) {
+        let primitives = self.group_primitives();
+        let mut wait_sites_of: Vec<Vec<u32>> = vec![Vec::new(); self.lookup.engine.groups.len()];
+        for (index, wait_site) in (0..).zip(&self.lookup.engine.wait_sites) {
+            wait_sites_of[wait_site.group as usize].push(index);
+        }
+        let mut by_address: Vec<(SpaceId, Primitive, u64, u32)> = Vec::new();
+        let mut by_place: Vec<u32> = Vec::new();
+        for (index, group) in (0..).zip(&self.lookup.engine.groups) {
+            let (primitive, own_word, _) = primitives[index as usize];
+            let idle = group.wait_ns.count() + group.eagain + group.wakes == 0;
+            if group.by_place || idle {
+                continue;
+            }
+            if own_word {
+                by_place.extend(&wait_sites_of[index as usize]);
+                continue;
+            }
+            let lock = &self.lookup.engine.locks[group.lock as usize];
+            by_address.push((lock.space, primitive, lock.addr, index));
+        }
+        by_address.sort_unstable();
+        for (space, primitive, addr, group) in by_address {
+            let last = self.units.last_mut();
+            let same = last.filter(|unit| {
+                let from = unit.addr.unwrap_or(0);
+                let near = addr == from || (has_parts(primitive) && addr.wrapping_sub(from) < OBJECT_BYTES);
+                unit.space == space && unit.primitive == primitive && near
+            });
+            let unit = match same {
+                Some(unit) => unit,
+                None => {
+                    self.units.push(Unit {
+                        primitive,
+                        space,
+                        addr: Some(addr),
+                        groups: Vec::new(),
+                        wait_sites: Vec::new(),
+                        locks: Vec::new(),
+                        caller: None,
+                        sites: Vec::new(),
+                    });
+                    let last = self.units.len() - 1;
+                    &mut self.units[last]
+                }
+            };
+            unit.groups.push(group);
+            unit.wait_sites.extend(&wait_sites_of[group as usize]);
+            let lock = self.lookup.engine.groups[group as usize].lock;
+            if !unit.locks.contains(&lock) {
+                unit.locks.push(lock);
+            }
+        }
+        self.gather_places(&by_place);
+        self.gather_wasted();
+    }
+
+    /// Waits on words of the threads' own belong together by where the lock is taken.
+    fn gather_places(&mut self, wait_sites: &[u32]) {
+        let mut units: Vec<Unit> = Vec::new();
+        let mut known: FxHashMap<(SpaceId, Primitive, Arc<str>, String), usize> = FxHashMap::default();
+        for index in wait_sites {
+            let wait_site = &self.lookup.engine.wait_sites[*index as usize];
+            let primitive = self.meanings.primitives[*index as usize].0;
+            let call_path = self.lookup.call_path(wait_site.place);
+            let of_go = golang::is_out_of_work(&call_path);
+            let at = self.meanings.go_sites.first().filter(|_| of_go).map_or(&*call_path, |site| &site.call_path);
+            let Some(caller) = caller(at) else { continue };
+            let key = (wait_site.place.space, primitive, caller.module.clone(), function_name(caller));
+            let at = *known.entry(key).or_insert_with(|| {
+                units.push(Unit {
+                    primitive,
+                    space: wait_site.place.space,
+                    addr: None,
+                    groups: Vec::new(),
+                    wait_sites: Vec::new(),
+                    locks: Vec::new(),
+                    caller: Some(caller.clone()),
+                    sites: if of_go { self.meanings.go_sites.clone() } else { Vec::new() },
+                });
+                units.len() - 1
+            });
+            let unit = &mut units[at];
+            unit.wait_sites.push(*index);
+            if wait_site.place_group != NONE && !unit.groups.contains(&wait_site.place_group) {
+                unit.groups.push(wait_site.place_group);
+            }
+            if !unit.locks.contains(&wait_site.lock) {
+                unit.locks.push(wait_site.lock);
+            }
+        }
+        self.units.extend(units);
+    }
+
+    /// Addresses on which nobody was ever seen to wait, and yet others were to be woken.
+    fn gather_wasted(&mut self) {
+        let locks = (0..).zip(&self.lookup.engine.locks).filter(|(_, lock)| lock.wasted > 0);
+        let listed: Vec<u32> = self.units.iter().flat_map(|unit| unit.locks.iter().copied()).collect();
+        let listed: rustc_hash::FxHashSet<u32> = listed.into_iter().collect();
+        let mut rest: Vec<u32> = locks.map(|(index, _)| index).filter(|index| !listed.contains(index)).collect();
+        rest.sort_by_key(|index| std::cmp::Reverse(self.lookup.engine.locks[*index as usize].wasted));
+        for index in rest.into_iter().take(WASTED_ONLY) {
+            let lock = &self.lookup.engine.locks[index as usize];
+            self.units.push(Unit {
+                primitive: Primitive::Unknown,
+                space: lock.space,
+                addr: Some(lock.addr),
+                groups: Vec::new(),
+                wait_sites: Vec::new(),
+                locks: vec![index],
+                caller: None,
+                sites: Vec::new(),
+            });
+        }
+    }
+
+    fn locks(&mut self) -> Vec<LockFacts> {
+        let units = std::mem::take(&mut self.units);
+        let mut by_place = vec![NONE; self.lookup.engine.wait_sites.len()];
+        for (index, unit) in (0..).zip(&units).filter(|(_, unit)| unit.addr.is_none()) {
+            unit.wait_sites.iter().for_each(|wait_site| by_place[*wait_site as usize] = index);
+        }
+        let mut held = holding::by_lock(self.lookup.engine, &by_place);
+        let mut all: Vec<(LockFacts, Vec<u32>)> =
+            (0..).zip(units).map(|(index, unit)| (self.lock(&unit, held.remove(&index)), unit.wait_sites)).collect();
+        all.sort_by_cached_key(|(lock, _)| {
+            std::cmp::Reverse((lock.wait_ns.sum_ns(), lock.waits, lock.eagain_waits + lock.wasted_wakes))
+        });
+        for (index, (_, wait_sites)) in (0..).zip(&all) {
+            for wait_site in wait_sites {
+                self.lock_of_wait_site[*wait_site as usize] = index;
+            }
+        }
+        all.into_iter().map(|(lock, _)| lock).collect()
+    }
+
+    fn lock(&mut self, unit: &Unit, held: Option<Held>) -> LockFacts {
+        let engine = self.lookup.engine;
+        let mut lock = LockFacts { primitive: unit.primitive, addr: unit.addr, ..LockFacts::default() };
+        let first = unit.locks.first().map(|lock| &engine.locks[*lock as usize]);
+        let thread = first.and_then(|lock| engine.threads.get(lock.thread as usize));
+        lock.pid = thread.map(|thread| thread.pid).unwrap_or_default();
+        let mut parts = Parts::default();
+        for group in &unit.groups {
+            self.add_group(&engine.groups[*group as usize], &mut lock, &mut parts);
+        }
+        if let Some(held) = held {
+            self.replace_holding(&held, &mut lock, &mut parts);
+        }
+        let mut waits: Tally<Place, OffTime> = Tally::default();
+        let mut waiters: Tally<u32, OffTime> = Tally::default();
+        for wait_site in unit.wait_sites.iter().map(|wait_site| &engine.wait_sites[*wait_site as usize]) {
+            let eagain = wait_site.eagain;
+            let site = waits.at(wait_site.place);
+            site.count += eagain;
+            for (thread, time) in wait_site.waiters.iter() {
+                add(site, *time);
+                add(waiters.at(*thread), *time);
+            }
+        }
+        for address in unit.locks.iter().map(|lock| &engine.locks[*lock as usize]) {
+            lock.wasted_wakes += address.wasted;
+            lock.figures = lock.figures.or(address.figures);
+            if address.words.0 > 0 {
+                let (all, held, contended) = lock.words.unwrap_or_default();
+                let words = address.words;
+                lock.words = Some((all + words.0, held + words.1, contended + words.2));
+            }
+        }
+        lock.contended_ns = lock.contended_ns.min(engine.span_ns());
+        lock.waiters = self.threads_by_time(&waiters);
+        lock.holders = self.holders(&parts.holders);
+        lock.wait_sites = self.lookup.sites(&waits, |time| (time.count, time.ns));
+        if !unit.sites.is_empty() {
+            lock.wait_sites = shared_out(&unit.sites, lock.waits, lock.wait_ns.sum_ns());
+        }
+        lock.wake_sites = self.lookup.sites(&parts.wake_sites, |count| (*count, 0));
+        lock.holder_doing.off_sites = self.lookup.sites(&parts.off_sites, |time| (time.count, time.ns));
+        lock.longest = parts.longest.iter().map(|(ti, from, to)| (self.lookup.tid(*ti), *from, *to)).collect();
+        lock.name = self.lock_name(unit, &lock);
+        lock
+    }
+
+    fn add_group(&self, group: &Group, lock: &mut LockFacts, parts: &mut Parts) {
+        lock.waits += group.wait_ns.count();
+        lock.wait_ns.merge(&group.wait_ns);
+        lock.eagain_waits += group.eagain;
+        lock.timeouts += group.timeouts;
+        lock.wakes += group.wakes;
+        lock.max_waiters = lock.max_waiters.max(group.max_waiters);
+        lock.handover_ns.merge(&group.handover_ns);
+        lock.run_before_ns.merge(&group.run_before_ns);
+        lock.contended_ns += group.contended_ns;
+        lock.herds.calls += group.herds.calls;
+        lock.herds.woken += group.herds.woken;
+        lock.herds.back_to_sleep += group.herds.back_to_sleep;
+        add(&mut lock.inversions, group.inversions);
+        let doing = &mut lock.holder_doing;
+        doing.running_ns += group.running_ns;
+        doing.unknown_ns += group.unknown_ns;
+        for (what, ns) in group.off.iter().filter(|(_, ns)| *ns > 0) {
+            *doing.off.entry(self.meanings.reason(*what)).or_default() += ns;
+        }
+        group.holders.iter().for_each(|(thread, time)| add(parts.holders.at(*thread), *time));
+        group.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
+        group.wake_sites.iter().for_each(|(place, count)| *parts.wake_sites.at(*place) += count);
+        group.longest.iter().for_each(|wait| keep_longest(&mut parts.longest, *wait));
+    }
+
+    /// Of a lock that is known by where it is taken, only the waits that belong to it tell what its holders did.
+    fn replace_holding(&self, held: &Held, lock: &mut LockFacts, parts: &mut Parts) {
+        let doing = &mut lock.holder_doing;
+        (doing.running_ns, doing.unknown_ns) = (held.running_ns, held.unknown_ns);
+        doing.off.clear();
+        for (what, ns) in held.off.iter().filter(|(_, ns)| *ns > 0) {
+            *doing.off.entry(self.meanings.reason(*what)).or_default() += ns;
+        }
+        parts.off_sites = Tally::default();
+        held.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
+    }
+
+    fn threads_by_time(&self, times: &Tally<u32, OffTime>) -> Vec<(Tid, OffTime)> {
+        let mut list: Vec<(Tid, OffTime)> = times.iter().map(|(ti, time)| (self.lookup.tid(*ti), *time)).collect();
+        list.sort_by_key(|(tid, time)| (std::cmp::Reverse((time.ns, time.count)), *tid));
+        list
+    }
+
+    fn holders(&self, times: &Tally<u32, OffTime>) -> Vec<Holder> {
+        let list = self.threads_by_time(times).into_iter();
+        list.map(|(tid, time)| Holder { tid, count: time.count, ns: time.ns }).collect()
+    }
+
+    fn lock_name(&mut self, unit: &Unit, lock: &LockFacts) -> LockName {
+        if let Some(name) = unit.addr.and_then(|addr| self.lookup.naming.variable(unit.space, addr)) {
+            return name;
+        }
+        let caller = unit.caller.clone().or_else(|| lock.wait_sites.first()?.caller().cloned());
+        caller.map_or(LockName::Address, |frame| LockName::Site(function_name(&frame)))
+    }
+}
+
+/// Sums of a lock that still need names.
+#[derive(Default)]
+struct Parts {
+    holders: Tally<u32, OffTime>,
+    off_sites: Tally<Place, OffTime>,
+    wake_sites: Tally<Place, u64>,
+    longest: Vec<(u32, u64, u64)>,
+}
+
+/// Sites that are known by samples, with the waits shared out among them.
+fn shared_out(sites: &[Site], waits: u64, ns: u64) -> Vec<Site> {
+    let all: u64 = sites.iter().map(|site| site.count).sum::<u64>().max(1);
+    let part = |whole: u64, count: u64| (u128::from(whole) * u128::from(count) / u128::from(all)) as u64;
+    let share = |site: &Site| Site { count: part(waits, site.count), ns: part(ns, site.count), ..site.clone() };
+    sites.iter().take(SITES).map(share).collect()
+}
+
+/// Whether a primitive has several words that threads wait on.
+fn has_parts(primitive: Primitive) -> bool {
+    use Primitive::{Barrier, Condvar, RwLock, Semaphore};
+    matches!(primitive, Barrier | Condvar | RwLock | Semaphore)
+}
+
+pub(super) fn add(sum: &mut OffTime, time: OffTime) {
+    sum.count += time.count;
+    sum.ns += time.ns;
+}

@@ -1,0 +1,294 @@
+//! Futex calls: who waits for what, and how a wait ends.
+
+use holdup_trace::{CallNumber, FutexOp, Tid};
+
+use super::calls::CallKind;
+use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
+use super::engine::Engine;
+use super::lock::{Group, Lock, Place, Wait, WaitSite};
+use super::tally::Tally;
+use super::thread::{Past, Pending, State, Thread};
+use crate::names::{Names, SpaceId};
+
+/// A caller that was preempted within the call returns whenever it runs again; after this nobody asks any more.
+const FORGET_NS: u64 = 200_000_000;
+/// Waits of one lock that may be open to the question who ended them.
+const MOST_ENDED: usize = 64;
+/// The space of futexes that several processes may share.
+const SHARED: SpaceId = SpaceId(u32::MAX);
+
+impl Engine {
+    /// The thread has left the call that it entered last, without a sleep.
+    pub(super) fn leave_pending(&mut self, ti: u32) {
+        let thread = &mut self.threads[ti as usize];
+        if let Pending::Futex { wait_site, lock, .. } = std::mem::replace(&mut thread.pending, Pending::None) {
+            if thread.returning == lock {
+                // It slept, and returned without a word: the lock was handed to it.
+                return;
+            }
+            let wait_site = &mut self.wait_sites[wait_site as usize];
+            wait_site.eagain += 1;
+            self.groups[wait_site.group as usize].eagain += 1;
+            if wait_site.place_group != NONE {
+                self.groups[wait_site.place_group as usize].eagain += 1;
+            }
+        }
+    }
+
+    pub(super) fn call(&mut self, ti: u32, nr: CallNumber, stack: u32, names: &Names) {
+        self.leave_pending(ti);
+        *self.call_counts.at(nr) += 1;
+        let kind = self.calls.kind(nr);
+        if kind == CallKind::Yield && stack != NONE {
+            let place = Place { space: self.space(ti, names), stack };
+            *self.yields.at(place) += 1;
+        }
+        self.threads[ti as usize].pending = Pending::Call { kind, stack };
+    }
+
+    pub(super) fn futex_wait(&mut self, ti: u32, op: FutexOp, addr: u64, stack: u32, names: &Names) {
+        self.leave_pending(ti);
+        let space = self.space(ti, names);
+        let lock = self.lock(space, op, addr, ti);
+        let wait_site = self.wait_site(lock, op, Place { space, stack });
+        let thread = &mut self.threads[ti as usize];
+        thread.returning = NONE;
+        thread.pending = Pending::Futex { wait_site, lock, stack };
+    }
+
+    pub(super) fn lock(&mut self, space: SpaceId, op: FutexOp, addr: u64, ti: u32) -> u32 {
+        let key = (if op.is_private() || op.command() >= FutexOp::WAITV { space } else { SHARED }, addr);
+        let next = self.locks.len() as u32;
+        let lock = *self.lock_index.entry(key).or_insert(next);
+        if lock == next {
+            self.locks.push(Lock::new(space, addr, ti));
+        }
+        lock
+    }
+
+    fn wait_site(&mut self, lock: u32, op: FutexOp, place: Place) -> u32 {
+        let next = self.wait_sites.len() as u32;
+        let wait_site = *self.wait_site_index.entry((lock, op.command(), place.stack)).or_insert(next);
+        if wait_site == next {
+            let group = self.group(lock, op.command());
+            let waiters = Tally::default();
+            let wait_site = WaitSite { lock, op, place, group, place_group: NONE, waiters, eagain: 0 };
+            self.wait_sites.push(wait_site);
+        }
+        wait_site
+    }
+
+    fn group(&mut self, lock: u32, op: u32) -> u32 {
+        let known = self.locks[lock as usize].groups.iter().find(|(known, _)| *known == op);
+        if let Some((_, group)) = known {
+            return *group;
+        }
+        let group = self.groups.len() as u32;
+        self.groups.push(Group::new(lock, op, false));
+        self.locks[lock as usize].groups.push((op, group));
+        group
+    }
+
+    /// The group of a place, as long as the futex may be a word of the waiting thread instead of the lock.
+    fn place_group(&mut self, wait_site: u32, ti: u32) -> u32 {
+        let WaitSite { lock, op, place, .. } = self.wait_sites[wait_site as usize];
+        let only = &mut self.locks[lock as usize].only_waiter;
+        *only = if *only == NONE || *only == ti { ti } else { OUTSIDE };
+        let plain = matches!(op.command(), FutexOp::WAIT | FutexOp::WAIT_BITSET);
+        if *only != ti || !plain || place.stack == NONE {
+            return NONE;
+        }
+        let next = self.groups.len() as u32;
+        let group = *self.place_groups.entry(place).or_insert(next);
+        if group == next {
+            self.groups.push(Group::new(lock, op.command(), true));
+        }
+        self.wait_sites[wait_site as usize].place_group = group;
+        group
+    }
+
+    pub(super) fn begin_wait(&mut self, ti: u32, wait_site: u32, now: u64, run: Option<u64>) {
+        let WaitSite { lock, group, .. } = self.wait_sites[wait_site as usize];
+        let place_group = self.place_group(wait_site, ti);
+        for group in [group, place_group].into_iter().filter(|group| *group != NONE) {
+            self.groups[group as usize].begin(now, run);
+        }
+        let wait = Wait {
+            thread: ti,
+            group,
+            place_group,
+            from: now,
+            to: 0,
+            waker: None,
+            claimed: false,
+            released_before: 0,
+            unwoken: false,
+        };
+        self.locks[lock as usize].waiting.push_back(wait);
+        self.threads[ti as usize].queue = lock;
+    }
+
+    /// The thread runs again, or (if not `whole`) nobody knows since when it does.
+    pub(super) fn end_wait(&mut self, ti: u32, now: u64, whole: bool) {
+        let thread = &mut self.threads[ti as usize];
+        let lock = std::mem::replace(&mut thread.queue, NONE);
+        if lock == NONE {
+            return;
+        }
+        thread.returning = if whole { lock } else { NONE };
+        if let Pending::Futex { wait_site, .. } = thread.pending {
+            let command = self.wait_sites[wait_site as usize].op.command();
+            // Who waits for a lock with priority inheritance may be woken and lose it again within the call.
+            if !matches!(command, FutexOp::LOCK_PI | FutexOp::LOCK_PI2) {
+                thread.pending = Pending::None;
+            }
+        }
+        let queue = &mut self.locks[lock as usize].waiting;
+        let Some(at) = queue.iter().position(|wait| wait.thread == ti) else { return };
+        let Some(mut wait) = queue.remove(at) else { return };
+        wait.to = now;
+        for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
+            self.groups[group as usize].end(ti, wait.from, now, whole);
+        }
+        if whole {
+            self.wait_ended(lock, wait, now);
+        }
+    }
+
+    fn wait_ended(&mut self, lock: u32, wait: Wait, now: u64) {
+        if wait.claimed || (wait.waker.is_some() && self.capabilities.wakings) {
+            self.settle(lock, wait);
+            if wait.claimed {
+                return;
+            }
+        }
+        self.expire(lock, now);
+        let ended = &mut self.locks[lock as usize].ended;
+        ended.push_back(wait);
+    }
+
+    /// Waits that nobody will answer for any more.
+    fn expire(&mut self, lock: u32, now: u64) {
+        loop {
+            let ended = &mut self.locks[lock as usize].ended;
+            let Some(first) = ended.front() else { return };
+            if ended.len() < MOST_ENDED && first.to.saturating_add(FORGET_NS) >= now {
+                return;
+            }
+            if let Some(wait) = ended.pop_front() {
+                self.settle_late(lock, wait);
+            }
+        }
+    }
+
+    /// A wait whose waker was not found in time. If one that waits still was thought to be woken before, it was this
+    /// one instead.
+    fn settle_late(&mut self, lock: u32, mut wait: Wait) {
+        if wait.waker.is_some() {
+            return;
+        }
+        if !wait.unwoken {
+            let waiting = &mut self.locks[lock as usize].waiting;
+            let wrong = waiting.iter_mut().find(|other| other.waker.is_some_and(|(_, at)| at <= wait.to));
+            if let Some(other) = wrong {
+                wait.waker = other.waker.take();
+                wait.released_before = other.released_before;
+                let thread = other.thread;
+                other.claimed = false;
+                self.threads[thread as usize].woken = None;
+            }
+        }
+        self.settle(lock, wait);
+    }
+
+    /// All about a wait is known: what its holder did meanwhile.
+    pub(super) fn settle(&mut self, lock: u32, wait: Wait) {
+        let waker = wait.waker.or(wait.unwoken.then_some((TIMEOUT, wait.to)));
+        if let Some(waker) = waker {
+            self.threads[wait.thread as usize].log.set_waker(wait.from, waker);
+        }
+        for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
+            self.settle_in(group, lock, &wait);
+        }
+    }
+
+    fn settle_in(&mut self, group: u32, lock: u32, wait: &Wait) {
+        let length = wait.to.saturating_sub(wait.from);
+        let group = &mut self.groups[group as usize];
+        let Some((waker, woken_at)) = wait.waker else {
+            group.unknown_ns += length;
+            return;
+        };
+        let holder = group.holders.at(waker);
+        holder.count += 1;
+        holder.ns += length;
+        let Some(thread) = self.threads.get(waker as usize) else {
+            group.unknown_ns += length;
+            return;
+        };
+        let from = wait.from.max(wait.released_before);
+        let to = woken_at.min(wait.to);
+        let preempted = split(group, thread, &self.wait_sites, lock, from, to);
+        let lower = |holder: i32, waiter: i32| holder > waiter;
+        let priorities = thread.priority.zip(self.threads[wait.thread as usize].priority);
+        if preempted > 0 && priorities.is_some_and(|(holder, waiter)| lower(holder, waiter)) {
+            group.inversions.count += 1;
+            group.inversions.ns += preempted;
+        }
+    }
+
+    /// The lock at an address of a thread's process, if anybody waited there.
+    pub(super) fn known_lock(&self, tid: Tid, addr: u64, names: &Names) -> Option<u32> {
+        let keys = [(names.space(tid), addr), (SHARED, addr)];
+        keys.iter().find_map(|key| self.lock_index.get(key)).copied()
+    }
+
+    pub(super) fn lock_word(&mut self, tid: Tid, addr: u64, word: u32, names: &Names) {
+        let Some(lock) = self.known_lock(tid, addr, names) else { return };
+        let words = &mut self.locks[lock as usize].words;
+        words.0 += 1;
+        words.1 += u64::from(word != 0);
+        // 2 is "held, and others wait" of glibc and Rust; the highest bit says the same for locks with priority
+        // inheritance.
+        words.2 += u64::from(word == 2 || word & 0x8000_0000 != 0);
+    }
+}
+
+/// Divides the time of a holder among what it did. Its own wait for the same lock ends the look back. Returns how long
+/// it was preempted.
+fn split(group: &mut Group, thread: &Thread, wait_sites: &[WaitSite], lock: u32, from: u64, to: u64) -> u64 {
+    let state = match thread.state {
+        State::Running => Some(Doing::Running(thread.cpu)),
+        State::Off(doing) => Some(doing),
+        _ => None,
+    };
+    let current = state.map(|doing| Past { from: thread.since, to: u64::MAX, doing, stack: thread.stack });
+    let mut rest = to;
+    let mut preempted = 0;
+    for past in current.into_iter().chain(thread.past.iter().rev().copied()) {
+        let begin = past.from.max(from);
+        let length = past.to.min(rest).saturating_sub(begin);
+        if past.from >= rest {
+            continue;
+        }
+        match past.doing {
+            Doing::Running(_) => group.running_ns += length,
+            Doing::Futex(wait_site) if wait_sites[wait_site as usize].lock == lock => return preempted,
+            doing => {
+                preempted += if doing == Doing::Plain(Plain::Preempted) { length } else { 0 };
+                *group.off.at(doing) += length;
+                if past.stack != NONE && length > 0 {
+                    let site = group.off_sites.at(Place { space: thread.space, stack: past.stack });
+                    site.count += 1;
+                    site.ns += length;
+                }
+            }
+        }
+        rest = begin;
+        if rest <= from {
+            return preempted;
+        }
+    }
+    group.unknown_ns += rest.saturating_sub(from);
+    preempted
+}
