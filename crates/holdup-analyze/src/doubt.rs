@@ -2,9 +2,10 @@
 //!
 //! "No findings" means something only if what threads did is known: of their time at most a tenth may be unknown, no
 //! more than a hundredth of the events lost, about as many switches and as much CPU time recorded as the kernel
-//! counted, and the program must have run for a moment.
+//! counted, and the program must have run for a moment. Where a runtime runs tasks of its own on threads that mostly
+//! wait for any of them to be ready, what tasks wait for is not known.
 
-use crate::facts::{AccountState, Facts};
+use crate::facts::{AccountState, Facts, LockFacts};
 
 /// Something that could have hidden a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,11 +43,19 @@ pub enum Doubt {
         /// Counted.
         counted_ns: u64,
     },
+    /// Tasks of a scheduler in the program wait, and that shows on no thread.
+    Tasks {
+        /// Whose tasks: `Go` or `tokio`.
+        scheduler: &'static str,
+        /// The share of all threads' time for which they waited for a task to be ready.
+        share: f64,
+    },
 }
 
 /// A shorter recording shows how a program starts, not how it works.
 pub(crate) const SHORTEST_SPAN_NS: u64 = 50_000_000;
 const MOST_UNKNOWN: f64 = 0.1;
+const MOST_WITHOUT_TASKS: f64 = 0.5;
 const MOST_LOST: f64 = 0.01;
 const MOST_MISSING: f64 = 0.1;
 /// Start and end of a command are not recorded.
@@ -89,7 +98,27 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     if share > MOST_UNKNOWN {
         doubts.push(Doubt::Unknown { share });
     }
+    doubts.extend(["Go", "tokio"].into_iter().filter_map(|scheduler| of_tasks(facts, scheduler)));
     doubts
+}
+
+fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
+    let waits = |lock: &&LockFacts| waits_for_tasks(lock) == Some(scheduler);
+    let waited_ns: u64 = facts.locks.iter().filter(waits).map(|lock| lock.wait_ns.sum_ns()).sum();
+    let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
+    let idle = facts.totals.on_cpu_ns * 2 <= cpus_ns && facts.totals.thread_ns > 0;
+    let share = waited_ns as f64 / facts.totals.thread_ns.max(1) as f64;
+    (idle && share >= MOST_WITHOUT_TASKS).then_some(Doubt::Tasks { scheduler, share })
+}
+
+/// Whose thread it is that waits here until a task is ready.
+fn waits_for_tasks(lock: &LockFacts) -> Option<&'static str> {
+    let call_path = &lock.wait_sites.first()?.call_path;
+    let leads_through = |start: &str| {
+        call_path.iter().any(|frame| frame.function.as_deref().is_some_and(|name| name.starts_with(start)))
+    };
+    let all = [("runtime.schedule", "Go"), ("tokio::runtime::", "tokio")];
+    all.into_iter().find(|(start, _)| leads_through(start)).map(|(_, scheduler)| scheduler)
 }
 
 /// The kernel's own account for a command that was started.

@@ -46,6 +46,9 @@ pub struct Facts {
     pub symbols: Vec<Code>,
     /// CPU samples by module, most first.
     pub modules: Vec<Code>,
+    /// CPU samples by the function that a goroutine began with, most first; without the runtime's own.
+    #[serde(skip)]
+    pub tasks: Vec<Task>,
     /// Instructions where samples pile up, most first.
     #[serde(skip)]
     pub hotspots: Vec<Hotspot>,
@@ -122,6 +125,19 @@ pub struct Totals {
     pub kernel_samples: Option<u64>,
     /// Futex wakes by the target that woke nobody.
     pub wasted_wakes: u64,
+}
+
+/// What a scheduler of its own runs on a program's threads: all tasks that began with the same function.
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    /// The function.
+    pub function: String,
+    /// CPU samples.
+    pub samples: u64,
+    /// Those of them that were taken while no other thread was running or runnable.
+    pub alone: u64,
+    /// Where most of them were taken.
+    pub site: Site,
 }
 
 /// One CPU.

@@ -86,6 +86,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::Allocator, Kind::WastedWakeups, always),
     (Kind::Allocator, Kind::HotAtomic, is_in_the_allocator),
     (Kind::Allocator, Kind::SpinWaste, is_in_the_allocator),
+    (Kind::Polling, Kind::PingPong, costs_more),
     (Kind::Polling, Kind::ExcessiveSwitching, always),
     (Kind::Polling, Kind::KernelHeavy, always),
     // One thread that the others wait for.
@@ -93,8 +94,9 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SerialPhase, Kind::Imbalance, does_work_of_its_own),
     (Kind::ThunderingHerd, Kind::SerialPhase, always),
     (Kind::ThunderingHerd, Kind::SlowStage, always),
-    // Who is woken for nothing waits for work, not for an answer.
-    (Kind::ThunderingHerd, Kind::SmallPool, always),
+    // Who is woken for nothing waits for work, or for the answer of another.
+    (Kind::ThunderingHerd, Kind::SmallPool, costs_more),
+    (Kind::SmallPool, Kind::ThunderingHerd, costs_more),
     (Kind::SerialPhase, Kind::SlowStage, costs_more),
     (Kind::SerialPhase, Kind::SleepingHolder, all_are_stopped),
     (Kind::SerialPhase, Kind::LockConvoy, all_are_stopped),

@@ -10,6 +10,9 @@
 //!   gain here. Single-threaded programs that copy files, and trees of processes that do little but start, are as they
 //!   must be.
 //!
+//! - less than half of that is the copying of data between the program and the kernel, where samples tell: large reads
+//!   of cached files are as they must be.
+//!
 //! The place is the function of the program below which most samples in the kernel were taken; where none could be
 //! taken, the one with most samples of the threads that use the kernel. The severity is a share of CPU time.
 //!
@@ -18,7 +21,7 @@
 
 use super::weigh::{self, MS, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, ProcessFacts, Reason, ThreadFacts};
+use crate::facts::{Code, Facts, ProcessFacts, Reason, ThreadFacts};
 use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
@@ -51,7 +54,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let wanted_ns: u64 = facts.threads.iter().map(weigh::wanted_ns).sum();
     let enough = split.share() >= LEAST_SHARE
         && split.kernel_ns >= LEAST_KERNEL_NS
-        && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_SPAN_SHARE;
+        && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_SPAN_SHARE
+        && !mostly_copies(facts);
     let process = facts.processes.iter().find(|process| is_parallel(facts, process));
     process.filter(|_| enough).map(|process| finding(facts, process, split)).into_iter().collect()
 }
@@ -85,6 +89,17 @@ fn from_usage(facts: &Facts) -> Option<Split> {
 fn from_ending(facts: &Facts) -> Option<Split> {
     let (user_ns, kernel_ns) = facts.ending.as_ref()?.cpu_ns()?;
     Some(Split { kernel_ns, all_ns: user_ns + kernel_ns })
+}
+
+/// Whether the kernel mostly moves data.
+fn mostly_copies(facts: &Facts) -> bool {
+    const PARTS: [&str; 4] = ["copy_to_iter", "copy_from_iter", "copy_user", "rep_movs"];
+    let copies = |code: &&Code| {
+        let name = code.frame.function.as_deref().unwrap_or_default();
+        code.frame.role == Role::Kernel && PARTS.iter().any(|part| name.contains(part))
+    };
+    let hits: u64 = facts.symbols.iter().filter(copies).map(|code| code.hits).sum();
+    facts.totals.kernel_samples.is_some_and(|kernel| hits * 2 > kernel)
 }
 
 fn is_parallel(facts: &Facts, process: &ProcessFacts) -> bool {

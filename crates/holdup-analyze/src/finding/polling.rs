@@ -3,7 +3,8 @@
 //! Signs and thresholds, per thread:
 //! - at least [`LEAST_SLEEPS`] sleeps of at most [`LONGEST_SLEEP_NS`] on average, together at least [`LEAST_SHARE`] of
 //!   its life;
-//! - or as many waits for a condition that end by their timeout, four of five of all its waits there;
+//! - or as many waits for a condition that end by their timeout, four of five of all its waits there; where nobody ever
+//!   signals the condition, [`LEAST_UNSIGNALLED`] of its life is enough;
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
 //! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace.
@@ -26,8 +27,9 @@ pub(super) const RULE: Rule = Rule {
 
 pub(super) const LEAST_SLEEPS: u64 = 200;
 pub(super) const LONGEST_SLEEP_NS: u64 = 2 * MS;
-pub(super) const LONGEST_RUN_NS: u64 = 100 * US;
+pub(super) const LONGEST_RUN_NS: u64 = 200 * US;
 pub(super) const LEAST_SHARE: f64 = 0.5;
+pub(super) const LEAST_UNSIGNALLED: f64 = 0.2;
 pub(super) const MOST_RUN: f64 = 0.4;
 pub(super) const MOST_SEVERITY: f64 = 0.3;
 
@@ -38,19 +40,22 @@ struct Poller<'a> {
     slept_ns: u64,
     /// Where it waits; for a sleep, the blame knows.
     place: Option<Site>,
+    /// The share of its life that it takes at least.
+    least: f64,
 }
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let sleepers = facts.threads.iter().filter_map(|thread| {
         let time = thread.off.get(&Reason::Sleep)?;
-        Some(Poller { thread, times: time.count, slept_ns: time.ns, place: None })
+        Some(Poller { thread, times: time.count, slept_ns: time.ns, place: None, least: LEAST_SHARE })
     });
     let timed =
         facts.locks.iter().filter(|lock| lock.timeouts * 5 >= lock.waits * 4 && !lock.primitive.is_contention());
     let waiters = timed.flat_map(|lock| {
         lock.waiters.iter().filter_map(|(tid, time)| {
             let place = lock.wait_sites.first().cloned();
-            Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place })
+            let least = if lock.wakes + lock.wasted_wakes == 0 { LEAST_UNSIGNALLED } else { LEAST_SHARE };
+            Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place, least })
         })
     });
     let own = |poller: &Poller| polls(poller) && !runtime::is_monitor(facts, poller.thread.tid);
@@ -76,10 +81,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn polls(poller: &Poller) -> bool {
-    let Poller { thread, times, slept_ns, .. } = *poller;
+    let Poller { thread, times, slept_ns, least, .. } = *poller;
     times >= LEAST_SLEEPS
         && slept_ns / times <= LONGEST_SLEEP_NS
-        && weigh::share(slept_ns, thread.life_ns()) >= LEAST_SHARE
+        && weigh::share(slept_ns, thread.life_ns()) >= least
         && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4

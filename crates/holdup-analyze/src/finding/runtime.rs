@@ -30,6 +30,25 @@ pub(super) fn is_of_java(name: &str) -> bool {
     STARTS.iter().any(|start| name.starts_with(start))
 }
 
+/// Whether a call path leads through a pool of workers of a well-known library, from where it takes its tasks.
+pub(super) fn is_in_pool(site: &Site) -> bool {
+    const PARTS: [&str; 9] = [
+        "tokio::runtime::blocking::pool",
+        "blocking::Executor",
+        "threadpool::",
+        "rayon_core::registry",
+        "ThreadPoolExecutor",
+        "thread_pool",
+        "ThreadPool",
+        "QThreadPoolThread",
+        "g_thread_pool_thread_proxy",
+    ];
+    site.call_path
+        .iter()
+        .filter_map(|frame| frame.function.as_deref())
+        .any(|name| PARTS.iter().any(|part| name.contains(part)))
+}
+
 /// Whether a thread bears the name that Java gives the threads of its pools (`pool-2-thread-1`): one that always has
 /// work waiting never waits for any.
 pub(super) fn is_of_pool(name: &str) -> bool {

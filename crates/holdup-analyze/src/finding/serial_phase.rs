@@ -10,6 +10,11 @@
 //! - the critical path is with that thread for at least half as long, where the path tells; the thread for which Java's
 //!   machine stops all others (to collect garbage) needs no path.
 //!
+//! Goroutines have no thread of their own. What runs alone is known by the function that it began with:
+//! - goroutines that began so have at least half of the samples that were taken while only one thread ran, and
+//!   [`LEAST_TASK_ALONE`] of their samples are such; others have [`LEAST_TASK_OTHERS`] of all;
+//! - some thread wants a CPU for [`LEAST_TASK_BUSY`] of the time.
+//!
 //! The severity is what even work of all would save: the time alone, less its part of one thread.
 //!
 //! How it can be wrong: what one thread does alone may have no parallel form.
@@ -17,7 +22,7 @@
 use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
-use super::{Cure, Finding, Kind, Rule};
+use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::Facts;
 
 pub(super) const RULE: Rule = Rule {
@@ -29,12 +34,48 @@ pub(super) const RULE: Rule = Rule {
 pub(super) const LEAST_ALONE_SHARE: f64 = 0.2;
 pub(super) const LEAST_PARALLEL_SHARE: f64 = 0.03;
 pub(super) const LEAST_WAITED: f64 = 0.4;
+pub(super) const LEAST_TASK_ALONE: f64 = 0.7;
+pub(super) const LEAST_TASK_OTHERS: f64 = 0.1;
+pub(super) const LEAST_TASK_BUSY: f64 = 0.8;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let limiters = stages::limiters(facts);
     let worst = limiters.iter().max_by_key(|one| one.together_ns);
-    worst.and_then(|one| finding(facts, one)).into_iter().collect()
+    worst.and_then(|one| finding(facts, one)).or_else(|| of_tasks(facts)).into_iter().collect()
+}
+
+/// The same of goroutines.
+fn of_tasks(facts: &Facts) -> Option<Finding> {
+    let span_ns = facts.span_ns();
+    let runnable = |threads: usize| facts.totals.runnable_ns.get(threads).copied().unwrap_or(0);
+    let alone_share = weigh::share(runnable(1), span_ns);
+    let parallel_share = weigh::share(facts.totals.runnable_ns.iter().skip(2).sum(), span_ns);
+    let task = facts.tasks.iter().max_by_key(|task| task.alone)?;
+    let (alone, all) = facts.tasks.iter().fold((0, 0), |(alone, all), task| (alone + task.alone, all + task.samples));
+    let own_share = weigh::share(task.alone, alone);
+    let is_serial = alone_share * own_share >= LEAST_ALONE_SHARE
+        && parallel_share >= LEAST_PARALLEL_SHARE
+        && own_share >= 0.5
+        && weigh::share(task.alone, task.samples) >= LEAST_TASK_ALONE
+        && weigh::share(all - task.samples, all) >= LEAST_TASK_OTHERS
+        && 1.0 - weigh::share(runnable(0), span_ns) >= LEAST_TASK_BUSY
+        && runnable(1) >= LEAST_NS;
+    let waiters = (facts.threads.len() as u64).saturating_sub(1);
+    let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
+    is_serial.then(|| Finding {
+        severity: alone_share * own_share * (1.0 - 1.0 / cpus as f64),
+        subjects: vec![Subject::Function(task.function.clone())],
+        place: Some(task.site.clone()),
+        evidence: vec![
+            part("alone_share", alone_share * own_share),
+            part("parallel_share", parallel_share),
+            part("waited_share", own_share),
+            count("waiters", waiters),
+            ns("alone_ns", (runnable(1) as f64 * own_share) as u64),
+        ],
+        ..Finding::new(Kind::SerialPhase, Cure::DivideSerialPart, weigh::record_again())
+    })
 }
 
 fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {

@@ -9,6 +9,10 @@
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
 //!   asks and then thinks.
 //!
+//! Goroutines have no thread of their own: those that began with one function are such a stage if their samples are as
+//! many as one thread takes that runs for [`LEAST_TASK_BUSY`] to [`MOST_TASK_BUSY`] of the time, if it mostly runs
+//! alone ([`LEAST_TASK_ALONE`] of the time), and others have [`LEAST_TASK_OTHERS`] of the samples.
+//!
 //! The severity is what the others waited, as a share of their lives, but not more than what the CPUs have left; of a
 //! stage that computes, not more than the time in which a CPU was free and no thread wanted it.
 //!
@@ -17,7 +21,7 @@
 
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
-use super::{Cure, Finding, Kind, Rule};
+use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{AccountState, Facts};
 
 pub(super) const RULE: Rule = Rule {
@@ -29,11 +33,41 @@ pub(super) const RULE: Rule = Rule {
 pub(super) const MOST_IDLE: f64 = 0.12;
 pub(super) const LEAST_WAITED: f64 = 0.3;
 pub(super) const LEAST_PATH: f64 = 0.5;
+pub(super) const LEAST_TASK_BUSY: f64 = 0.8;
+pub(super) const MOST_TASK_BUSY: f64 = 1.05;
+pub(super) const LEAST_TASK_ALONE: f64 = 0.3;
+pub(super) const LEAST_TASK_OTHERS: f64 = 0.15;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let limiters = stages::limiters(facts);
-    limiters.iter().find_map(|one| finding(facts, one)).into_iter().collect()
+    limiters.iter().find_map(|one| finding(facts, one)).or_else(|| of_tasks(facts)).into_iter().collect()
+}
+
+/// The same of goroutines.
+fn of_tasks(facts: &Facts) -> Option<Finding> {
+    let task = facts.tasks.first()?;
+    let all: u64 = facts.tasks.iter().map(|task| task.samples).sum();
+    let busy_share = weigh::share(task.samples * facts.header.sample_period_ns, facts.span_ns());
+    let alone_share = weigh::share(facts.totals.runnable_ns.get(1).copied().unwrap_or(0), facts.span_ns());
+    let is_slow = (LEAST_TASK_BUSY..=MOST_TASK_BUSY).contains(&busy_share)
+        && alone_share >= LEAST_TASK_ALONE
+        && weigh::share(all - task.samples, all) >= LEAST_TASK_OTHERS
+        && facts.span_ns() >= LEAST_NS;
+    is_slow.then(|| Finding {
+        severity: alone_share.min(weigh::spare(facts)),
+        subjects: vec![Subject::Function(task.function.clone())],
+        place: Some(task.site.clone()),
+        evidence: vec![
+            part("waited_share", alone_share),
+            part("busy_share", busy_share.min(1.0)),
+            part("running_share", busy_share.min(1.0)),
+            part("blocked_share", 0.0),
+            count("waiters", (facts.threads.len() as u64).saturating_sub(1)),
+            ns("waited_ns", (facts.span_ns() as f64 * alone_share) as u64),
+        ],
+        ..Finding::new(Kind::SlowStage, Cure::WidenStage, weigh::record_again())
+    })
 }
 
 fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {

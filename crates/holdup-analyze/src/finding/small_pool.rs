@@ -14,6 +14,10 @@
 //! lives, while the event loop waits for [`LEAST_WAITED`] of the time: what is asked of them queues, unless they run
 //! on every CPU that there is. `UV_THREADPOOL_SIZE` is their number, 4 if it is not set.
 //!
+//! Workers that are never idle never wait for work, so that nothing may tell who gives it to them: then they are known
+//! by the functions of their library, or by callers that are at least [`LEAST_CALLERS`] for each of them and wait for
+//! answers, each on a word of its own.
+//!
 //! The place is where the workers are while the callers wait.
 //!
 //! How it can be wrong: a limit on how many calls go on at once may be what the other side asks for.
@@ -26,7 +30,7 @@ use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, ThreadFacts};
+use crate::facts::{AccountState, Blame, Facts, LockFacts, Primitive, Reason, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
@@ -36,6 +40,8 @@ pub(super) const RULE: Rule = Rule {
 
 pub(super) const MOST_IDLE: f64 = 0.25;
 pub(super) const LEAST_WAITED: f64 = 0.3;
+/// So many for each worker, where nothing else tells that they ask it.
+pub(super) const LEAST_CALLERS: usize = 4;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -48,7 +54,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         return vec![pool];
     }
     let limiters = stages::limiters(facts);
-    let workers: Vec<&Limiter> = limiters.iter().filter(|one| is_worker(facts, one)).collect();
+    let (fed, full): (Vec<&Limiter>, Vec<&Limiter>) =
+        limiters.iter().filter(|one| is_busy(facts, one)).partition(|one| stages::is_fed(facts, one));
+    let workers = if fed.is_empty() && are_asked(facts, &full) { full } else { fed };
     let own: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
     let callers: BTreeSet<Tid> =
         workers.iter().flat_map(|one| one.waiters.iter().copied()).filter(|tid| !own.contains(tid)).collect();
@@ -146,8 +154,26 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
     })
 }
 
-fn is_worker(facts: &Facts, one: &Limiter) -> bool {
-    facts.thread(one.tid).is_some_and(|thread| {
-        stages::idle_share(thread) <= MOST_IDLE && stages::is_fed(facts, one) && stages::has_backlog(thread)
-    })
+/// Whether a thread always has something to do, and mostly waits for something else there.
+fn is_busy(facts: &Facts, one: &Limiter) -> bool {
+    let busy = |thread: &ThreadFacts| stages::idle_share(thread) <= MOST_IDLE && stages::has_backlog(thread);
+    facts.thread(one.tid).is_some_and(busy)
+}
+
+/// Whether threads that never wait for work themselves get it from those who wait for them: these are several times as
+/// many, and each is woken alone, on a word that nobody else waits on, as one waits for an answer. Who hands out work
+/// by the clock wakes whoever is next at the queue. Java's threads wait on words of their own for everything.
+fn are_asked(facts: &Facts, workers: &[&Limiter]) -> bool {
+    let callers: BTreeSet<Tid> = workers.iter().flat_map(|one| one.waiters.iter().copied()).collect();
+    let of_workers = |row: &&Blame| workers.iter().any(|one| one.tid == row.thread) && callers.contains(&row.waiter);
+    let own_word = |row: &Blame| {
+        let lock = row.lock.and_then(|lock| facts.locks.get(lock));
+        lock.is_some_and(|lock| lock.waiters.len() == 1 && lock.primitive != Primitive::Park)
+    };
+    let (mut own_ns, mut all_ns) = (0, 0);
+    for row in facts.blame.iter().filter(of_workers) {
+        all_ns += row.ns;
+        own_ns += if own_word(row) { row.ns } else { 0 };
+    }
+    workers.len() >= 2 && callers.len() >= LEAST_CALLERS * workers.len() && own_ns * 5 >= all_ns * 4
 }

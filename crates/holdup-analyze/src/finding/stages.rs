@@ -85,7 +85,9 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     };
     let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
     let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
+    let blocked = || weigh::worst_site(facts, |row| row.thread == tid && row.waiter != tid);
     facts.thread(tid).is_some_and(|thread| runtime::is_of_pool(&thread.name) || waited(thread))
+        || blocked().is_some_and(|(_, site)| runtime::is_in_pool(&site))
 }
 
 /// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever
@@ -99,7 +101,7 @@ pub(super) fn has_backlog(thread: &ThreadFacts) -> bool {
             _ => {}
         }
     }
-    waits * 3 <= blocked
+    waits * 2 <= blocked
 }
 
 /// The share of a thread's life in which it had nothing to do.

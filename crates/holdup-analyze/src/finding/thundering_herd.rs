@@ -8,7 +8,8 @@
 //!   nobody.
 //!
 //! The severity is a share of the time for which threads ran or waited for locks: 5 us for each of them, and what they
-//! waited for the locks that all who are woken want.
+//! waited for the locks that all who are woken want; where the critical path tells, what of these waits is on it, as a
+//! share of the elapsed time. Of all that, the part for which the CPUs had other use.
 //!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
 //!
@@ -51,15 +52,10 @@ fn back_share(lock: &LockFacts) -> f64 {
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
-    let wanted = facts.locks.iter().filter(|other| other.primitive.is_contention() && is_wanted_by_herd(lock, other));
-    let waited_ns: u64 = wanted.map(|other| other.wait_ns.sum_ns()).sum();
-    let locks = facts.locks.iter().filter(|lock| lock.primitive.is_contention());
-    let locked_ns: u64 = locks.map(|lock| lock.wait_ns.sum_ns()).sum();
-    let needless_ns = lock.herds.back_to_sleep * SWITCH_NS + (waited_ns as f64 * back_share(lock)) as u64;
     Finding {
         kind: Kind::ThunderingHerd,
         bound: 1.0,
-        severity: weigh::share(needless_ns, weigh::cpu_ns(facts) + locked_ns).min(1.0),
+        severity: severity(facts, lock),
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
@@ -73,6 +69,23 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
         cure: Cure::WakeOne,
         proof: weigh::record_again(),
     }
+}
+
+fn severity(facts: &Facts, herd: &LockFacts) -> f64 {
+    let locks = || facts.locks.iter().enumerate().filter(|(_, lock)| lock.primitive.is_contention());
+    let wanted = || locks().filter(|(_, lock)| is_wanted_by_herd(herd, lock));
+    let switches_ns = herd.herds.back_to_sleep * SWITCH_NS;
+    let locked_ns: u64 = locks().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
+    let busy_ns = weigh::cpu_ns(facts) + locked_ns;
+    let share = if weigh::path_tells(facts) {
+        let on_path = |index: usize| facts.path.locks.iter().find(|(lock, _)| *lock == index).map_or(0, |(_, ns)| *ns);
+        let path_ns: u64 = wanted().map(|(index, _)| on_path(index)).sum();
+        weigh::share(switches_ns, busy_ns) + weigh::share(path_ns, facts.span_ns()) * back_share(herd)
+    } else {
+        let waited_ns: u64 = wanted().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
+        weigh::share(switches_ns + (waited_ns as f64 * back_share(herd)) as u64, busy_ns)
+    };
+    share.min(1.0) * (1.0 - weigh::spare(facts))
 }
 
 /// Whether the woken all need the lock, and wait for it not much more often than they were woken.

@@ -291,12 +291,25 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
     let sum =
         |is: fn(&Reason) -> bool| -> u64 { doing.off.iter().filter(|(reason, _)| is(reason)).map(|(_, ns)| *ns).sum() };
     let all = doing.running_ns + doing.unknown_ns + sum(|_| true);
+    // Who waits for a condition does not have the condition's mutex.
+    let let_go = |reason: &Reason| *reason == Reason::Futex(Primitive::Condvar) && is_of_condition(lock);
+    let is_asleep = if lock.addr.is_some() { is_asleep } else { is_asleep_itself };
+    let off = doing.off.iter().filter(|(reason, _)| is_asleep(reason) && !let_go(reason));
+    let asleep: u64 = off.map(|(_, ns)| *ns).sum();
     Holding {
         running: share(doing.running_ns, all),
-        asleep: share(sum(if lock.addr.is_some() { is_asleep } else { is_asleep_itself }), all),
+        asleep: share(asleep, all),
         preempted: share(sum(|reason| *reason == Reason::Preempted), all),
         displaced: share(sum(|reason| *reason == Reason::Displaced), all),
     }
+}
+
+/// Whether threads take the lock as they return from a wait for a condition.
+fn is_of_condition(lock: &LockFacts) -> bool {
+    let returns = |frame: &crate::names::Frame| {
+        frame.function.as_deref().is_some_and(|name| name.contains("pthread_cond_") || name.contains("mutex_cond_lock"))
+    };
+    lock.wait_sites.iter().any(|site| site.call_path.iter().any(returns))
 }
 
 fn is_asleep(reason: &Reason) -> bool {

@@ -49,6 +49,10 @@ const LEAST_MUTUAL: f64 = 0.6;
 const MOST_OVERLAP: f64 = 0.2;
 /// Of two threads, one that has a lock wakes the other for so many of its waits at least.
 const LEAST_PASSED_ON: f64 = 0.6;
+/// Where a lock goes to whoever comes first, so many who are woken for it find it taken and wait again,
+const LEAST_BARGED: f64 = 0.25;
+/// and so many of the others pass it on.
+const LEAST_PASSED_BY_ALL: f64 = 0.9;
 /// Wakes by one thread within this time are one call.
 const ONE_CALL_NS: u64 = 100_000;
 /// Who hands over a turn waits for the next at once.
@@ -119,6 +123,9 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
     // they wait often: at a barrier, either may be the first again.
     if waiters.len() == 2 && !holds.are_passed_on(LEAST_PASSED_ON) {
         return Behaviour::Barrier;
+    }
+    if waiters.len() >= 3 && holds.are_barged() {
+        return Behaviour::Lock;
     }
     match holds.are_alone() {
         Some(true) => Behaviour::Lock,
@@ -220,6 +227,13 @@ impl Holds {
     /// Whether at least this share of those who are woken wake another before they wait again.
     fn are_passed_on(&self, least: f64) -> bool {
         self.stretches.len() as f64 >= least * self.waits as f64
+    }
+
+    /// Whether many are woken in vain, for a thread that did not wait was faster, and nearly all others wake the next.
+    /// Who released without anybody to wake then seems to have the thing until it wakes one: whether threads have it one
+    /// at a time cannot be told.
+    fn are_barged(&self) -> bool {
+        (self.all - self.waits) as f64 >= LEAST_BARGED * self.all as f64 && self.are_passed_on(LEAST_PASSED_BY_ALL)
     }
 
     /// Whether threads have the thing one at a time. `None` if that is hardly seen.

@@ -22,6 +22,8 @@ use crate::facts::{AccountState as State, Leaf, Reason};
 const DEEPEST: usize = 10;
 /// So many waits are followed; of more, every second, every third, and so on.
 const FOLLOWED: u64 = 200_000;
+/// Threads of one process end within this time of each other as it exits.
+const EXIT_NS: u64 = 10_000_000;
 /// So many steps at most are made for all waits.
 const MOST_STEPS: u64 = 60_000_000;
 
@@ -281,10 +283,7 @@ impl<M: Meaning> Walker<'_, M> {
     // The path.
 
     fn path(&mut self, chains: &mut Chains, start: u64, end: u64) {
-        let ends = (0_u32..).zip(&self.engine.threads).filter(|(_, thread)| thread.last > start);
-        let Some((mut thread, _)) = ends.max_by_key(|(index, thread)| (thread.last, std::cmp::Reverse(*index))) else {
-            return;
-        };
+        let Some(mut thread) = self.last_thread(start) else { return };
         let mut at = end.min(self.engine.threads[thread as usize].last);
         chains.pieces.grain_ns = end.saturating_sub(start).div_ceil(GRAINS);
         // Locks that the path left a thread for, until when.
@@ -334,6 +333,17 @@ impl<M: Meaning> Walker<'_, M> {
             at = from;
         }
         chains.pieces.flush(at);
+    }
+
+    /// The thread that ends the program. As a process exits, its threads end at once, in any order: then it is the first
+    /// one, if that ends with them.
+    fn last_thread(&self, start: u64) -> Option<u32> {
+        let ends = || (0_u32..).zip(&self.engine.threads).filter(|(_, thread)| thread.last > start);
+        let end = ends().map(|(_, thread)| thread.last).max()?;
+        let is_first = |thread: &Thread| thread.tid.0 == thread.pid.0 && end - thread.last <= EXIT_NS;
+        ends()
+            .max_by_key(|(index, thread)| (is_first(thread), thread.last, std::cmp::Reverse(*index)))
+            .map(|(index, _)| index)
     }
 
     /// Who started a thread, as far as it is known: the first thread of its process.

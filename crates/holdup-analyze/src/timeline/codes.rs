@@ -5,9 +5,10 @@ use std::sync::Arc;
 use holdup_trace::{StackId, Tid};
 use rustc_hash::FxHashMap;
 
+use super::golang;
 use super::lock::Place;
 use super::lookup::{Lookup, SITES, function_name};
-use crate::facts::{Code, Facts, Hotspot, Site};
+use crate::facts::{Code, Facts, Hotspot, Site, Task};
 use crate::names::{Frame, Role, Suspect, caller};
 
 /// Where threads run, by CPU samples.
@@ -24,6 +25,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     let mut in_kernel = 0;
     let (mut kernel_sites, mut futex_sites) = (Callers::default(), Callers::default());
     let mut hot_sites: FxHashMap<Tid, Callers> = FxHashMap::default();
+    let mut tasks: FxHashMap<String, Tasks> = FxHashMap::default();
     for (place, threads) in places {
         let hits: u64 = threads.iter().map(|(_, hits)| hits).sum();
         let call_path = lookup.call_path(place);
@@ -47,6 +49,10 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
         for (thread, hits) in &threads {
             hot_sites.entry(lookup.tid(*thread)).or_default().add(own, *hits);
         }
+        if let Some(function) = golang::began_with(own) {
+            let alone = lookup.engine.alone.get(&place).copied().unwrap_or(0);
+            tasks.entry(function.to_owned()).or_default().add(own, hits, alone);
+        }
         counts.add(&call_path, hits);
         if let Some(suspect) = lookup.naming.suspect(place.space, StackId(place.stack)) {
             let threads = threads.iter().map(|(ti, hits)| (lookup.tid(*ti), *hits));
@@ -63,7 +69,30 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
         let sites = hot_sites.remove(&thread.tid).unwrap_or_default();
         thread.hot_sites = sites.into_sites(period_ns);
     }
+    facts.tasks = tasks.into_iter().filter_map(|(function, task)| task.into_fact(function, period_ns)).collect();
+    facts.tasks.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.function.cmp(&b.function)));
     counts.into_facts(facts);
+}
+
+/// Samples of tasks that began with one function.
+#[derive(Default)]
+struct Tasks {
+    samples: u64,
+    alone: u64,
+    callers: Callers,
+}
+
+impl Tasks {
+    fn add(&mut self, call_path: &[Frame], hits: u64, alone: u64) {
+        self.samples += hits;
+        self.alone += alone;
+        self.callers.add(call_path, hits);
+    }
+
+    fn into_fact(self, function: String, period_ns: u64) -> Option<Task> {
+        let site = self.callers.into_sites(period_ns).into_iter().next()?;
+        Some(Task { function, samples: self.samples, alone: self.alone, site })
+    }
 }
 
 /// Samples by function, module and instruction.

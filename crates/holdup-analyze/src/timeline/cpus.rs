@@ -77,6 +77,11 @@ impl Cpus {
         self.active = if up { self.active + 1 } else { self.active.saturating_sub(1) };
     }
 
+    /// How many threads are running or runnable.
+    pub(super) fn active(&self) -> usize {
+        self.active
+    }
+
     pub(super) fn advance(&mut self, now: u64) {
         let now = now.max(self.active_since);
         let last = self.runnable_ns.len() - 1;

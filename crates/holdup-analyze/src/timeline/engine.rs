@@ -78,6 +78,8 @@ pub(crate) struct Engine {
     pub(super) silent_out: Option<(u32, u64)>,
     pub(super) silent_in: Option<(u32, u64)>,
     pub(super) samples: FxHashMap<(Place, u32), u64>,
+    /// Those of them that were taken while no other thread was running or runnable.
+    pub(super) alone: FxHashMap<Place, u64>,
     pub(super) call_counts: Tally<CallNumber, u64>,
     pub(super) yields: Tally<Place, u64>,
     pub(super) wasted_wakes: u64,
@@ -128,6 +130,7 @@ impl Engine {
             silent_out: None,
             silent_in: None,
             samples: FxHashMap::default(),
+            alone: FxHashMap::default(),
             call_counts: Tally::default(),
             yields: Tally::default(),
             wasted_wakes: 0,
@@ -175,6 +178,9 @@ impl Engine {
                 let now = self.seen_running(ti, now, event.cpu);
                 let place = Place { space: self.space(ti, names), stack: stack.0 };
                 *self.samples.entry((place, ti)).or_default() += 1;
+                if self.cpus.active() == 1 {
+                    *self.alone.entry(place).or_default() += 1;
+                }
                 self.threads[ti as usize].last = now;
                 if self.keep {
                     self.sampled.push((now, ti, place));
@@ -291,6 +297,7 @@ impl Engine {
         self.cpus.restart(at);
         self.pairs = Pairs::default();
         self.samples.clear();
+        self.alone.clear();
         (self.call_counts, self.yields) = (Tally::default(), Tally::default());
         self.wasted_wakes = 0;
         self.trouble = Trouble::default();

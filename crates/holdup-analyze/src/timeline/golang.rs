@@ -33,6 +33,15 @@ pub(super) fn is_woken_by_semaphore(group: &Group, mut call_path: impl FnMut(Pla
     all > 0 && by_semaphore * 2 >= all
 }
 
+/// The function that the goroutine of a call path began with; `None` outside of the program's own goroutines.
+pub(super) fn began_with(call_path: &[Frame]) -> Option<&str> {
+    let mut outer = call_path.iter().rev().map(named);
+    let begins = outer.next().is_some_and(|name| name.starts_with("runtime.goexit"));
+    let first = if begins { outer.next()? } else { return None };
+    let own = if first == "runtime.main" { outer.next()? } else { first };
+    (!own.starts_with("runtime.")).then_some(own)
+}
+
 /// Where the program takes and releases a mutex that goroutines wait for, most often first: by samples in the slow
 /// paths. Empty if more of them are in those of condition variables.
 pub(super) fn mutex_sites(paths: impl Iterator<Item = (Arc<[Frame]>, u64)>) -> Vec<Site> {

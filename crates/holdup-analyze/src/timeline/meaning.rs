@@ -126,7 +126,9 @@ impl Judge<'_, '_> {
             let Some(role) = object(wait_site).and_then(|key| roles.get(&key)) else { continue };
             let call_path = self.lookup.call_path(engine.wait_sites[wait_site as usize].place);
             known.0 = by_behaviour(known.0, *role, &call_path);
-            self.sleeps[wait_site as usize] = *role == Behaviour::Timer && call_path.iter().any(is_sleep);
+            let sleeps = call_path.iter().any(is_sleep)
+                || (behaviour::is_own_word(engine, wait_site) && is_of_interpreter(&call_path));
+            self.sleeps[wait_site as usize] = *role == Behaviour::Timer && sleeps;
         }
         self.primitives = judged;
         self.judge_own_words();
@@ -136,10 +138,18 @@ impl Judge<'_, '_> {
     /// Threads that each wait on a word of their own may stand in one queue for all that: those of parking_lot, of
     /// Java. Then they wait at the same place, and wake each other.
     fn judge_own_words(&mut self) {
+        let mut keys = self.own_words();
+        self.join_interpreters(&mut keys);
+        self.judge_queues(&keys);
+    }
+
+    /// For each wait site where threads wait on words of their own and that no lock is known for: what tells queues
+    /// apart, and what kind of a lock it would be.
+    fn own_words(&mut self) -> Vec<Option<(behaviour::Callers, Primitive)>> {
         use Primitive::{Condvar, Park, Unknown};
         let engine = self.lookup.engine;
         let mut keys = Vec::new();
-        for (wait_site, (primitive, own_word)) in (0..).zip(&self.primitives.clone()) {
+        for (wait_site, (primitive, own_word)) in (0..).zip(&self.primitives) {
             let may = !own_word && matches!(primitive, Park | Unknown | Condvar);
             let place = engine.wait_sites[wait_site as usize].place;
             let call_path = if may && behaviour::is_own_word(engine, wait_site) {
@@ -151,6 +161,11 @@ impl Judge<'_, '_> {
             let lock = if is_of_interpreter(&call_path) { Primitive::InterpreterLock } else { Primitive::OtherLock };
             keys.push(keeps.then(|| (behaviour::callers(place, &call_path), lock)));
         }
+        keys
+    }
+
+    fn judge_queues(&mut self, keys: &[Option<(behaviour::Callers, Primitive)>]) {
+        let engine = self.lookup.engine;
         let queues = behaviour::gather(engine, |wait_site| keys[wait_site as usize].map(|(key, _)| key));
         let locks: Vec<behaviour::Callers> = queues
             .iter()
@@ -164,6 +179,37 @@ impl Judge<'_, '_> {
         for (key, known) in keys.iter().zip(&mut self.primitives) {
             if let Some((_, lock)) = key.filter(|(key, _)| locks.contains(key)) {
                 *known = (lock, true);
+            }
+        }
+    }
+
+    /// A thread of an interpreter waits for its lock on one word, wherever it comes from and whether or not for a limited
+    /// time: places that share a word are places of one queue.
+    fn join_interpreters(&self, keys: &mut [Option<(behaviour::Callers, Primitive)>]) {
+        let mut of_word: FxHashMap<u32, behaviour::Callers> = FxHashMap::default();
+        let mut same: FxHashMap<behaviour::Callers, behaviour::Callers> = FxHashMap::default();
+        fn first(
+            same: &FxHashMap<behaviour::Callers, behaviour::Callers>,
+            mut key: behaviour::Callers,
+        ) -> behaviour::Callers {
+            while let Some(other) = same.get(&key) {
+                key = *other;
+            }
+            key
+        }
+        let of_interpreter =
+            |key: &Option<(behaviour::Callers, Primitive)>| key.filter(|(_, lock)| *lock == Primitive::InterpreterLock);
+        for (wait_site, key) in self.lookup.engine.wait_sites.iter().zip(keys.iter()) {
+            let Some((key, _)) = of_interpreter(key) else { continue };
+            let own = first(&same, key);
+            let word = first(&same, *of_word.entry(wait_site.lock).or_insert(own));
+            if own != word {
+                same.insert(own, word);
+            }
+        }
+        for key in keys.iter_mut() {
+            if let Some((one, lock)) = of_interpreter(key) {
+                *key = Some((first(&same, one), lock));
             }
         }
     }

@@ -92,6 +92,17 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
             number::time_ns(*seen_ns as f64),
             number::time_ns(*counted_ns as f64)
         ),
+        Doubt::Tasks { scheduler, share } => {
+            let (tasks, tool) = match *scheduler {
+                "Go" => ("goroutines", "the block and mutex profiles of 'go tool pprof'"),
+                _ => ("tasks", "tokio-console"),
+            };
+            format!(
+                "its threads wait for {tasks} {} of their time, and what {tasks} wait for shows on no thread ({tool}: see \
+                 docs/runtimes.md)",
+                number::percent(*share)
+            )
+        }
     }
 }
 
