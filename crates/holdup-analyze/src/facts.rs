@@ -69,6 +69,12 @@ pub struct Facts {
     /// The part of these in the kernel's futex code.
     #[serde(skip)]
     pub futex_sites: Vec<Site>,
+    /// CPU samples by function of the program while only one thread was running or runnable, most first.
+    #[serde(skip)]
+    pub alone_sites: Vec<Site>,
+    /// The others.
+    #[serde(skip)]
+    pub parallel_sites: Vec<Site>,
     /// Running totals, the last of each, summed over CPUs; one that was not recorded is absent.
     #[schemars(transform = named_by_counter)]
     pub counters: BTreeMap<Counter, u64>,
@@ -207,6 +213,9 @@ pub struct ThreadFacts {
     pub user_samples: u64,
     /// CPU samples in the kernel.
     pub kernel_samples: u64,
+    /// Those of all its samples that were taken while no other thread was running or runnable.
+    #[serde(skip)]
+    pub alone_samples: u64,
     /// Time in contended waits, a part of `off`.
     pub lock_wait_ns: u64,
     /// Futex calls by this thread that woke somebody.
@@ -551,6 +560,8 @@ pub enum Primitive {
     InterpreterLock,
     /// A semaphore that threads have one at a time.
     SemaphoreLock,
+    /// A lock of a file (`flock`): all of a program's files are one.
+    FileLock,
     /// A futex that nothing is known about.
     #[default]
     #[serde(rename = "futex")]
@@ -564,7 +575,16 @@ impl Primitive {
         use Primitive::*;
         matches!(
             self,
-            Mutex | PiMutex | RustMutex | ParkingLotMutex | OtherLock | RwLock | Libc | InterpreterLock | SemaphoreLock
+            Mutex
+                | PiMutex
+                | RustMutex
+                | ParkingLotMutex
+                | OtherLock
+                | RwLock
+                | Libc
+                | InterpreterLock
+                | SemaphoreLock
+                | FileLock
         )
     }
 }
@@ -616,6 +636,8 @@ pub struct LockFacts {
     /// Where it is released, most wakes first.
     #[serde(skip)]
     pub wake_sites: Vec<Site>,
+    /// Whether its holders, while others wait for it, mostly wait themselves, for threads that never want it.
+    pub holders_wait_for_others: bool,
     /// What holders did while others waited.
     #[serde(flatten)]
     pub holder_doing: HolderDoing,

@@ -268,6 +268,7 @@ impl Functions {
             function: known.map(|(name, _)| name.clone()),
             module: Arc::from(module),
             offset: address - CODE_BASE.min(address),
+            start: address - CODE_BASE.min(address),
             file: None,
             line: None,
             inlined: false,

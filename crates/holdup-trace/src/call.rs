@@ -14,6 +14,8 @@ pub enum CallKind {
     Io,
     /// A process of its own.
     Child,
+    /// A lock of a file.
+    Lock,
     /// Nothing: it gives the CPU away.
     Yield,
     /// Something else.
@@ -144,7 +146,7 @@ pub const BLOCKING_CALLS: &[BlockingCall] = {
         call("sys_enter_semtimedop", 220, Some(192), Other),
         call("sys_enter_msgrcv", 70, Some(188), Other),
         call("sys_enter_mq_timedreceive", 243, Some(183), Other),
-        call("sys_enter_flock", 73, Some(32), Other),
+        call("sys_enter_flock", 73, Some(32), Lock),
         call("sys_enter_futex_waitv", 449, Some(449), Other),
         call("sys_enter_futex_wait", 455, Some(455), Other),
         call("sys_enter_io_pgetevents", 333, Some(292), Poll),

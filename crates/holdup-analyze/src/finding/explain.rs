@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use holdup_trace::Tid;
 
-use super::runtime;
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{allocates, lock_of, threads_of, value};
 use super::{Finding, Kind};
-use crate::facts::{Facts, LockFacts, Reason, Site};
+use super::{alone, runtime};
+use crate::facts::{Facts, LockFacts, Reason};
 use crate::names::Role;
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
@@ -184,14 +184,8 @@ fn holder_does_io(facts: &Facts, sleeper: &Finding, _: &Finding) -> bool {
 fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
     let Some(busiest) = threads_of(imbalance).next().and_then(|tid| facts.thread(tid)) else { return false };
     let others = facts.threads.iter().filter(|thread| thread.tid != busiest.tid && thread.pid == busiest.pid);
-    let known: BTreeSet<_> = others.flat_map(|thread| &thread.hot_sites).flat_map(functions).collect();
-    busiest.hot_sites.first().is_none_or(|site| functions(site).all(|function| known.contains(&function)))
-}
-
-/// The program's own functions on a call path.
-fn functions(site: &Site) -> impl Iterator<Item = std::sync::Arc<str>> {
-    let own = site.call_path.iter().filter(|frame| frame.role == Role::Program);
-    own.filter_map(|frame| frame.function.clone())
+    let mut known = others.flat_map(|thread| &thread.hot_sites);
+    busiest.hot_sites.first().is_none_or(|site| known.any(|other| alone::is_same(site, other)))
 }
 
 /// Whoever had a lock when Java's machine stopped all threads kept it.

@@ -16,6 +16,10 @@
 //! The place is the function of the program in which the busiest thread has most CPU samples. The severity is the share
 //! of the recording by which even work would shorten it.
 //!
+//! Or, whatever the threads' names, and where each wave of work has threads of its own: in [`LEAST_ALONE`] of the time
+//! one thread runs alone, in a function that takes [`LEAST_SAME`] of the time of several as well; the threads that run it
+//! wait for nothing but each other, and threads wait at a barrier or for the end of others meanwhile.
+//!
 //! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim.
 //!
 //! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed:
@@ -25,10 +29,11 @@ use std::collections::BTreeMap;
 
 use holdup_trace::Tid;
 
+use super::alone::{self, Alone};
 use super::runtime;
 use super::weigh::{self, MS, count, ns, part, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
-use crate::facts::{Facts, LockFacts, Primitive, Reason, ThreadFacts};
+use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Imbalance,
@@ -43,6 +48,10 @@ pub(super) const LEAST_BUSY_SHARE: f64 = 0.5;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.3;
 /// The median thread does at least one in so many parts of what the busiest does.
 pub(super) const LEAST_WORK: u64 = 200;
+
+pub(super) const LEAST_ALONE: f64 = 0.2;
+pub(super) const LEAST_PARALLEL: f64 = 0.1;
+pub(super) const LEAST_SAME: f64 = 0.3;
 
 /// Threads that are alike.
 struct Group<'a> {
@@ -84,7 +93,40 @@ impl<'a> Group<'a> {
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let uneven = groups(facts).into_iter().filter(|group| is_uneven(facts, group));
-    uneven.map(|group| finding(facts, &group)).collect()
+    let mut findings: Vec<Finding> = uneven.map(|group| finding(facts, &group)).collect();
+    if findings.is_empty() {
+        findings.extend(in_waves(facts));
+    }
+    findings
+}
+
+/// One thread of each wave has more of the same work than the others, or one thread of all waves.
+fn in_waves(facts: &Facts) -> Option<Finding> {
+    let alone = Alone::of(facts)?;
+    let place = facts.alone_sites.first()?;
+    let own = weigh::share(place.count, alone.samples);
+    let runs = |thread: &&ThreadFacts| thread.hot_sites.first().is_some_and(|site| alone::is_same(site, place));
+    let group = Group::new(facts.threads.iter().filter(runs).collect());
+    if group.threads.len() < 2 || !group.threads.iter().all(|thread| alone::only_works(thread)) {
+        return None;
+    }
+    let barrier_ns: u64 = facts.threads.iter().map(|thread| thread.account.of(AccountState::Barrier)).sum();
+    let others = facts.threads.iter().filter(|thread| !runs(thread));
+    let longest_ns = others.map(|thread| thread.account.of(AccountState::Work)).max().unwrap_or(0);
+    let waited_ns = barrier_ns + longest_ns;
+    let alone_ns = (alone.share * own * facts.span_ns() as f64) as u64;
+    let is_uneven = alone.share * own >= LEAST_ALONE
+        && alone.parallel >= LEAST_PARALLEL
+        && own >= 0.5
+        && alone::in_parallel_too(facts) >= LEAST_SAME
+        && group.busiest().on_cpu_ns * 2 >= group.median_ns() * 3
+        && waited_ns * 2 >= alone_ns;
+    let cpus = u64::from(facts.header.machine.cpus).max(2);
+    is_uneven.then(|| Finding {
+        severity: alone.share * own * (1.0 - 1.0 / cpus as f64),
+        place: Some(place.clone()),
+        ..finding(facts, &group)
+    })
 }
 
 fn groups(facts: &Facts) -> Vec<Group<'_>> {

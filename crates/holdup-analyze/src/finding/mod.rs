@@ -5,6 +5,7 @@
 //! it.
 
 mod allocator;
+mod alone;
 mod data;
 mod excessive_switching;
 mod explain;

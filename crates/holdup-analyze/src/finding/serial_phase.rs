@@ -10,6 +10,12 @@
 //! - the critical path is with that thread for at least half as long, where the path tells; the thread for which Java's
 //!   machine stops all others (to collect garbage) needs no path.
 //!
+//! Or, where threads are over or wait in a way that does not tell for whom: one thread has [`LEAST_OWN_ALONE`] of the
+//! samples taken while only one thread ran, in a function that the others do not run, or hardly ever beside them
+//! ([`LEAST_OF_ITS_OWN`] of its samples are such); it waits for the others in turn,
+//! for [`LEAST_OWN_WAIT`] of its life; at least two threads run for [`LEAST_FORKED`] of the time, and some thread wants a
+//! CPU for most of it.
+//!
 //! Goroutines have no thread of their own. What runs alone is known by the function that it began with:
 //! - goroutines that began so have at least half of the samples that were taken while only one thread ran, and
 //!   [`LEAST_TASK_ALONE`] of their samples are such; others have [`LEAST_TASK_OTHERS`] of all;
@@ -19,11 +25,12 @@
 //!
 //! How it can be wrong: what one thread does alone may have no parallel form.
 
+use super::alone::{self, Alone};
 use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::Facts;
+use crate::facts::{Facts, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SerialPhase,
@@ -34,6 +41,10 @@ pub(super) const RULE: Rule = Rule {
 pub(super) const LEAST_ALONE_SHARE: f64 = 0.2;
 pub(super) const LEAST_PARALLEL_SHARE: f64 = 0.03;
 pub(super) const LEAST_WAITED: f64 = 0.4;
+pub(super) const LEAST_OWN_ALONE: f64 = 0.8;
+pub(super) const LEAST_OF_ITS_OWN: f64 = 0.85;
+pub(super) const LEAST_OWN_WAIT: f64 = 0.1;
+pub(super) const LEAST_FORKED: f64 = 0.1;
 pub(super) const LEAST_TASK_ALONE: f64 = 0.7;
 pub(super) const LEAST_TASK_OTHERS: f64 = 0.1;
 pub(super) const LEAST_TASK_BUSY: f64 = 0.8;
@@ -42,7 +53,43 @@ const LEAST_NS: u64 = 20 * MS;
 fn judge(facts: &Facts) -> Vec<Finding> {
     let limiters = stages::limiters(facts);
     let worst = limiters.iter().max_by_key(|one| one.together_ns);
-    worst.and_then(|one| finding(facts, one)).or_else(|| of_tasks(facts)).into_iter().collect()
+    worst
+        .and_then(|one| finding(facts, one))
+        .or_else(|| forked(facts))
+        .or_else(|| of_tasks(facts))
+        .into_iter()
+        .collect()
+}
+
+/// The same of a thread that hands work to others, waits for it, and goes on alone.
+fn forked(facts: &Facts) -> Option<Finding> {
+    let alone = Alone::of(facts)?;
+    let thread = facts.threads.iter().max_by_key(|thread| thread.alone_samples)?;
+    let own = weigh::share(thread.alone_samples, alone.samples);
+    let of_its_own = weigh::share(thread.alone_samples, thread.user_samples + thread.kernel_samples);
+    let helps = |other: &&ThreadFacts| other.pid == thread.pid && other.tid != thread.tid;
+    let helpers_ns: u64 = facts.threads.iter().filter(helps).map(|other| other.on_cpu_ns).sum();
+    let is_serial = alone.share * own >= LEAST_ALONE_SHARE
+        && alone.parallel >= LEAST_FORKED
+        && own >= LEAST_OWN_ALONE
+        && (alone::in_parallel_too(facts) < 0.2 || of_its_own >= LEAST_OF_ITS_OWN)
+        && stages::idle_share(thread) >= LEAST_OWN_WAIT
+        && weigh::share(helpers_ns, weigh::cpu_ns(facts)) >= LEAST_FORKED;
+    let waiters = facts.threads.iter().filter(helps).count() as u64;
+    let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
+    is_serial.then(|| Finding {
+        severity: alone.share * own * (1.0 - 1.0 / cpus as f64),
+        subjects: vec![weigh::thread_subject(facts, thread.tid)],
+        place: facts.alone_sites.first().cloned(),
+        evidence: vec![
+            part("alone_share", alone.share * own),
+            part("parallel_share", alone.parallel),
+            part("waited_share", own),
+            count("waiters", waiters),
+            ns("alone_ns", (alone.share * own * facts.span_ns() as f64) as u64),
+        ],
+        ..Finding::new(Kind::SerialPhase, Cure::DivideSerialPart, weigh::record_again())
+    })
 }
 
 /// The same of goroutines.

@@ -4,7 +4,7 @@
 //! Signs and thresholds, per lock:
 //! - at least [`LEAST_WAITS`] waits, [`LEAST_WAIT_NS`] in all, and [`LEAST_WAIT_SHARE`] of the threads' working time;
 //! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_OFF_SHARE`] was off
-//!   CPU. A holder that waited for another lock does not count: that lock is the one to look at. Preemption counts if
+//!   CPU, or [`LEAST_IO_SHARE`] in I/O, which costs CPU time in the kernel as well. A holder that waited for another lock does not count: that lock is the one to look at. Preemption counts if
 //!   other threads of the program had the holder's CPU: what other programs take is not its fault.
 //!
 //! The place is where the holder left the CPU with the lock held, not where the others wait.
@@ -38,6 +38,7 @@ pub(super) const LEAST_WAITS: u64 = 3;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_OFF_SHARE: f64 = 0.5;
+pub(super) const LEAST_IO_SHARE: f64 = 0.3;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let held = weigh::contended(facts).filter(|(_, lock)| {
@@ -45,7 +46,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         lock.waits >= LEAST_WAITS
             && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
-            && (holding.asleep + holding.preempted >= LEAST_OFF_SHARE || yields_inside(facts, lock).is_some())
+            && (holding.asleep + holding.preempted >= LEAST_OFF_SHARE
+                || holding.io >= LEAST_IO_SHARE
+                || yields_inside(facts, lock).is_some())
     });
     held.map(|(index, lock)| finding(facts, index, lock)).collect()
 }

@@ -131,10 +131,16 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
         let ns: u64 = workers.iter().flat_map(|one| state.iter().map(|state| one.account.of(*state))).sum();
         weigh::share(ns, workers.iter().map(|one| one.life_ns()).sum())
     };
-    let blocked = of_workers(&[AccountState::Sleep, AccountState::Io, AccountState::Memory]);
+    let peers =
+        weigh::share(workers.iter().map(|one| peers_ns(one)).sum(), workers.iter().map(|one| one.life_ns()).sum());
+    let blocked = of_workers(&[AccountState::Sleep, AccountState::Io, AccountState::Memory]) + peers;
     let cpus = u64::from(facts.header.machine.cpus).max(1);
     let taken = weigh::share(workers.len() as u64, cpus).min(1.0) * (1.0 - blocked);
-    let small = workers.iter().all(|one| stages::idle_share(one) <= MOST_IDLE && one.life_ns() * 2 >= facts.span_ns())
+    // A read of a pipe or a socket is what such a worker is busy with.
+    let idle_ns =
+        |one: &ThreadFacts| one.account.of(AccountState::Work) - peers_ns(one).min(one.account.of(AccountState::Work));
+    let is_busy = |one: &ThreadFacts| weigh::share(idle_ns(one), one.life_ns()) <= MOST_IDLE;
+    let small = workers.iter().all(|one| is_busy(one) && one.life_ns() * 2 >= facts.span_ns())
         && waited_share >= LEAST_WAITED
         && waited_ns >= LEAST_NS
         && taken <= 0.75;
@@ -152,6 +158,11 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
         ],
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
     })
+}
+
+/// How long a thread waited for the other end of a pipe or a socket.
+fn peers_ns(thread: &ThreadFacts) -> u64 {
+    thread.off.get(&Reason::Peer).map_or(0, |off| off.ns)
 }
 
 /// Whether a thread always has something to do, and mostly waits for something else there.

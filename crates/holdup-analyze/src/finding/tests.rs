@@ -28,6 +28,7 @@ fn frame(function: &str, role: Role) -> Frame {
         function: Some(Arc::from(function)),
         module: Arc::from("/bin/program"),
         offset: 0x1000,
+        start: 0x1000,
         file: None,
         line: None,
         inlined: false,

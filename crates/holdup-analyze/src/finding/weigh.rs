@@ -250,13 +250,13 @@ fn is_held(lock: &LockFacts) -> bool {
     };
     let idle: u64 = doing.off.iter().map(idle_ns).sum();
     let all = doing.running_ns + doing.unknown_ns + doing.off.values().sum::<u64>();
-    lock.addr.is_some() || idle * 2 <= all
+    lock.addr.is_some() || idle * 2 <= all || lock.holders_wait_for_others
 }
 
 /// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those
 /// who end waits also wait.
 fn is_mutual(lock: &LockFacts) -> bool {
-    if lock.primitive != Primitive::OtherLock {
+    if lock.primitive != Primitive::OtherLock || lock.holders_wait_for_others {
         return true;
     }
     let waits = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
@@ -279,6 +279,8 @@ pub(super) struct Holding {
     pub running: f64,
     /// It had left the CPU by itself: sleep, I/O, page fault, yield, any wait but one for another lock.
     pub asleep: f64,
+    /// The part of that in I/O.
+    pub io: f64,
     /// It was preempted.
     pub preempted: f64,
     /// Other programs had its CPU.
@@ -293,12 +295,14 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
     let all = doing.running_ns + doing.unknown_ns + sum(|_| true);
     // Who waits for a condition does not have the condition's mutex.
     let let_go = |reason: &Reason| *reason == Reason::Futex(Primitive::Condvar) && is_of_condition(lock);
-    let is_asleep = if lock.addr.is_some() { is_asleep } else { is_asleep_itself };
+    let certain = lock.addr.is_some() || lock.holders_wait_for_others;
+    let is_asleep = if certain { is_asleep } else { is_asleep_itself };
     let off = doing.off.iter().filter(|(reason, _)| is_asleep(reason) && !let_go(reason));
     let asleep: u64 = off.map(|(_, ns)| *ns).sum();
     Holding {
         running: share(doing.running_ns, all),
         asleep: share(asleep, all),
+        io: share(sum(|reason| *reason == Reason::Io), all),
         preempted: share(sum(|reason| *reason == Reason::Preempted), all),
         displaced: share(sum(|reason| *reason == Reason::Displaced), all),
     }

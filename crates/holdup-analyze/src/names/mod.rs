@@ -88,6 +88,10 @@ pub struct Frame {
     #[serde(serialize_with = "shown::<_, Hex, _>")]
     #[schemars(with = "Hex")]
     pub offset: u64,
+    /// Where a function that nothing names begins, in the same numbering, if the file's unwinding tables tell; the
+    /// offset otherwise.
+    #[serde(skip)]
+    pub start: u64,
     /// Source file.
     pub file: Option<Arc<str>>,
     /// Line in it, from 1.

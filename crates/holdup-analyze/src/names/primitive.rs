@@ -362,6 +362,7 @@ mod tests {
                 function,
                 module: module.into(),
                 offset: 0,
+                start: 0,
                 file: None,
                 line: None,
                 inlined: false,

@@ -216,6 +216,7 @@ impl<'a> Resolver<'a> {
             function: name.map(|name| intern(&mut self.strings, name)),
             module: intern(&mut self.strings, "[kernel]"),
             offset: address,
+            start: address,
             file: None,
             line: None,
             inlined: false,
@@ -315,9 +316,10 @@ impl<'a> Resolver<'a> {
         let mut frames = Vec::new();
         let symbol_and_places = self.binary(file).map(|binary| {
             let symbol = binary.function(offset).map(|symbol| symbol.name);
-            (symbol, binary.lines().map(|lines| lines.places(offset)).unwrap_or_default())
+            let start = symbol.is_none().then(|| binary.function_start(offset)).flatten();
+            (symbol, start, binary.lines().map(|lines| lines.places(offset)).unwrap_or_default())
         });
-        let (symbol, mut places) = symbol_and_places.unwrap_or_default();
+        let (symbol, start, mut places) = symbol_and_places.unwrap_or_default();
         if places.is_empty() {
             places.push(Place::default());
         }
@@ -332,6 +334,7 @@ impl<'a> Resolver<'a> {
                 file: place.file.map(|file| intern(&mut self.strings, &file)),
                 line: place.line,
                 inlined: at < last,
+                start: start.unwrap_or(offset),
                 ..bare_frame(0, path.clone(), offset, role)
             });
         }
@@ -364,7 +367,7 @@ fn is_generated(path: &str) -> bool {
 }
 
 fn bare_frame(address: u64, module: Arc<str>, offset: u64, role: Role) -> Frame {
-    Frame { address, function: None, module, offset, file: None, line: None, inlined: false, role }
+    Frame { address, function: None, module, offset, start: offset, file: None, line: None, inlined: false, role }
 }
 
 /// One allocation per text, however many frames have it.

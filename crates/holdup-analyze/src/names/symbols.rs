@@ -25,6 +25,7 @@ pub(super) struct Binary<'a> {
     imports: OnceCell<FxHashMap<u64, &'a str>>,
     members: OnceCell<Option<Members<'a>>>,
     lines: OnceCell<Option<Lines<'a>>>,
+    starts: OnceCell<Vec<u64>>,
 }
 
 /// What became of a file.
@@ -92,6 +93,7 @@ impl<'a> Binary<'a> {
             imports: OnceCell::new(),
             members: OnceCell::new(),
             lines: OnceCell::new(),
+            starts: OnceCell::new(),
         }))
     }
 
@@ -144,6 +146,28 @@ impl<'a> Binary<'a> {
     /// The function that an address of the file is in.
     pub(super) fn function(&self, address: u64) -> Option<Symbol<'a>> {
         find(self.functions(), address)
+    }
+
+    /// Where the function begins that an address of the file is in, by the unwinding tables, which stripping leaves.
+    pub(super) fn function_start(&self, address: u64) -> Option<u64> {
+        let starts = self.starts.get_or_init(|| self.read_starts().unwrap_or_default());
+        starts[..starts.partition_point(|start| *start <= address)].last().copied()
+    }
+
+    fn read_starts(&self) -> Option<Vec<u64>> {
+        let header = self.file.section_by_name(".eh_frame_hdr")?;
+        let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(header.address());
+        let endian =
+            if self.file.is_little_endian() { gimli::RunTimeEndian::Little } else { gimli::RunTimeEndian::Big };
+        let parsed = gimli::EhFrameHdr::new(header.data().ok()?, endian).parse(&bases, 8).ok()?;
+        let table = parsed.table()?;
+        let mut rows = table.iter(&bases);
+        let mut starts = Vec::new();
+        while let Ok(Some((gimli::Pointer::Direct(start), _))) = rows.next() {
+            starts.push(start);
+        }
+        starts.sort_unstable();
+        Some(starts)
     }
 
     /// All functions, in order of addresses.

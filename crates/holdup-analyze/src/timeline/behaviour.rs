@@ -273,7 +273,7 @@ pub(super) fn callers(place: Place, call_path: &[crate::Frame]) -> Callers {
     for frame in user.take(FRAMES) {
         match &frame.function {
             Some(function) => (&frame.module, function).hash(&mut hasher),
-            None => (&frame.module, frame.offset).hash(&mut hasher),
+            None => (&frame.module, frame.start).hash(&mut hasher),
         }
     }
     (place.space, hasher.finish())

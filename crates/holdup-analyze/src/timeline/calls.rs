@@ -4,7 +4,7 @@ use holdup_trace::{Blocked, CallNumber, Numbering, Purpose};
 
 pub(super) use holdup_trace::CallKind;
 
-use crate::facts::Reason;
+use crate::facts::{Primitive, Reason};
 
 /// The kinds of one machine's calls.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,7 @@ impl Calls {
             (CallKind::Poll, _) => Reason::Poll,
             (CallKind::Child, _) => Reason::Child,
             (CallKind::Io, _) => Reason::Io,
+            (CallKind::Lock, _) => Reason::Futex(Primitive::FileLock),
             (CallKind::Yield, _) => Reason::Yielded,
             _ if on_device => Reason::Io,
             // A new thread gets the recorder's events: what recording costs is no doing of the program's.

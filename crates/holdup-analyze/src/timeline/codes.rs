@@ -26,6 +26,8 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     let (mut kernel_sites, mut futex_sites) = (Callers::default(), Callers::default());
     let mut hot_sites: FxHashMap<Tid, Callers> = FxHashMap::default();
     let mut tasks: FxHashMap<String, Tasks> = FxHashMap::default();
+    let mut alone_of: FxHashMap<Tid, u64> = FxHashMap::default();
+    let (mut alone_sites, mut parallel_sites) = (Callers::default(), Callers::default());
     for (place, threads) in places {
         let hits: u64 = threads.iter().map(|(_, hits)| hits).sum();
         let call_path = lookup.call_path(place);
@@ -49,8 +51,15 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
         for (thread, hits) in &threads {
             hot_sites.entry(lookup.tid(*thread)).or_default().add(own, *hits);
         }
+        let mut alone = 0;
+        for (thread, _) in &threads {
+            let hits = lookup.engine.alone.get(&(place, *thread)).copied().unwrap_or(0);
+            *alone_of.entry(lookup.tid(*thread)).or_default() += hits;
+            alone += hits;
+        }
+        alone_sites.add(own, alone);
+        parallel_sites.add(own, hits - alone);
         if let Some(function) = golang::began_with(own) {
-            let alone = lookup.engine.alone.get(&place).copied().unwrap_or(0);
             tasks.entry(function.to_owned()).or_default().add(own, hits, alone);
         }
         counts.add(&call_path, hits);
@@ -62,10 +71,13 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     let period_ns = facts.header.sample_period_ns;
     facts.kernel_sites = kernel_sites.into_sites(period_ns);
     facts.futex_sites = futex_sites.into_sites(period_ns);
+    facts.alone_sites = alone_sites.into_sites(period_ns);
+    facts.parallel_sites = parallel_sites.into_sites(period_ns);
     facts.totals.kernel_samples = kernel.then_some(in_kernel);
     for thread in &mut facts.threads {
         let (user, kernel) = samples.get(&thread.tid).copied().unwrap_or_default();
         (thread.user_samples, thread.kernel_samples) = (user, kernel);
+        thread.alone_samples = alone_of.get(&thread.tid).copied().unwrap_or(0);
         let sites = hot_sites.remove(&thread.tid).unwrap_or_default();
         thread.hot_sites = sites.into_sites(period_ns);
     }
@@ -118,6 +130,9 @@ struct Heaviest {
 
 impl Callers {
     fn add(&mut self, call_path: &[Frame], hits: u64) {
+        if hits == 0 {
+            return;
+        }
         let Some(caller) = caller(call_path) else { return };
         let key = (caller.module.clone(), function_name(caller));
         let known = self.by_function.entry(key).or_default();
@@ -254,6 +269,7 @@ mod tests {
             function: Some(name.into()),
             module: "[kernel]".into(),
             offset: 0,
+            start: 0,
             file: None,
             line: None,
             inlined: false,

@@ -79,7 +79,7 @@ pub(crate) struct Engine {
     pub(super) silent_in: Option<(u32, u64)>,
     pub(super) samples: FxHashMap<(Place, u32), u64>,
     /// Those of them that were taken while no other thread was running or runnable.
-    pub(super) alone: FxHashMap<Place, u64>,
+    pub(super) alone: FxHashMap<(Place, u32), u64>,
     pub(super) call_counts: Tally<CallNumber, u64>,
     pub(super) yields: Tally<Place, u64>,
     pub(super) wasted_wakes: u64,
@@ -179,7 +179,7 @@ impl Engine {
                 let place = Place { space: self.space(ti, names), stack: stack.0 };
                 *self.samples.entry((place, ti)).or_default() += 1;
                 if self.cpus.active() == 1 {
-                    *self.alone.entry(place).or_default() += 1;
+                    *self.alone.entry((place, ti)).or_default() += 1;
                 }
                 self.threads[ti as usize].last = now;
                 if self.keep {

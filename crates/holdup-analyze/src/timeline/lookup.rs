@@ -83,7 +83,7 @@ pub(super) fn function_name(frame: &Frame) -> String {
         Some(function) => function.to_string(),
         None => {
             let module = frame.module.rsplit('/').next().unwrap_or_default();
-            format!("{module}+{:#x}", frame.offset)
+            format!("{module}+{:#x}", frame.start)
         }
     }
 }

@@ -9,6 +9,7 @@ use super::chains::Meaning;
 use super::doing::{Doing, NONE};
 use super::lock::Place;
 use super::lookup::Lookup;
+use super::waiting::FILE_LOCK;
 use super::{blocked, golang};
 use crate::facts::{Primitive, Reason, Site};
 use crate::names::{Frame, Role};
@@ -80,7 +81,10 @@ impl Judge<'_, '_> {
         let engine = self.lookup.engine;
         for wait_site in &engine.wait_sites {
             let call_path = self.lookup.call_path(wait_site.place);
-            let primitive = self.lookup.naming.primitive(wait_site.op, &call_path);
+            let primitive = match engine.locks[wait_site.lock as usize].addr {
+                FILE_LOCK => Primitive::FileLock,
+                _ => self.lookup.naming.primitive(wait_site.op, &call_path),
+            };
             let own_word = wait_site.place_group != NONE
                 && (primitive == Primitive::ParkingLotMutex
                     || (primitive.is_contention() && call_path.iter().any(waits_on_own_word)));

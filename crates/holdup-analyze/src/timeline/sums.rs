@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_trace::Ending;
+use holdup_trace::{Ending, Tid};
 
 use super::chains::{self, Chains};
 use super::codes;
@@ -141,6 +141,7 @@ impl Sums<'_> {
         let chains = chains::follow(self.lookup.engine, &self.meanings, facts.start_ns, facts.end_ns);
         self.accounts(&chains, facts);
         facts.blame = self.blame(&chains, facts);
+        wait_for_others(facts);
         facts.path = self.path(&chains, facts);
     }
 
@@ -285,6 +286,20 @@ fn totals(engine: &Engine, facts: &mut Facts) {
     }
     facts.calls = engine.call_counts.iter().copied().collect();
     facts.processes = processes(engine, &facts.threads);
+}
+
+/// Whether those who have a lock that others wait for mostly wait themselves, for threads that never want it.
+fn wait_for_others(facts: &mut Facts) {
+    for (index, lock) in facts.locks.iter_mut().enumerate().filter(|(_, lock)| lock.primitive.is_contention()) {
+        let wants_it = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
+        let (mut for_others, mut all) = (0, 0);
+        for row in facts.blame.iter().filter(|row| row.lock == Some(index)) {
+            let passed_on = row.via.is_some();
+            all += if passed_on || wants_it(row.thread) { row.ns } else { 0 };
+            for_others += if passed_on && row.thread.0 != 0 && !wants_it(row.thread) { row.ns } else { 0 };
+        }
+        lock.holders_wait_for_others = for_others > 0 && for_others * 2 >= all;
+    }
 }
 
 /// Where locks of several processes share a name, each carries its process.

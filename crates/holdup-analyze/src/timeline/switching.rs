@@ -182,6 +182,10 @@ impl Engine {
             (OffCpu::Blocked | OffCpu::Sleeping, Pending::Futex { wait_site, stack, .. }) => {
                 return (Doing::Futex(wait_site), stack);
             }
+            (OffCpu::Blocked | OffCpu::Sleeping, Pending::Call { kind: CallKind::Lock, stack }) => {
+                self.threads[ti as usize].pending = Pending::None;
+                return (Doing::Futex(self.file_lock(ti, stack, names)), stack);
+            }
             (OffCpu::Uninterruptible, Pending::Futex { .. }) => {
                 return (Doing::Plain(Plain::Io), number(stack));
             }

@@ -17,6 +17,9 @@ const MOST_ENDED: usize = 64;
 /// The space of futexes that several processes may share.
 const SHARED: SpaceId = SpaceId(u32::MAX);
 
+/// The address that stands for the locks of files, where no futex is.
+pub(super) const FILE_LOCK: u64 = 8;
+
 impl Engine {
     /// The thread has left the call that it entered last, without a sleep.
     pub(super) fn leave_pending(&mut self, ti: u32) {
@@ -54,6 +57,13 @@ impl Engine {
         let thread = &mut self.threads[ti as usize];
         thread.returning = NONE;
         thread.pending = Pending::Futex { wait_site, lock, stack };
+    }
+
+    /// A wait for the lock of a file: which one is not known.
+    pub(super) fn file_lock(&mut self, ti: u32, stack: u32, names: &Names) -> u32 {
+        let space = self.space(ti, names);
+        let lock = self.lock(space, FutexOp(FutexOp::WAIT), FILE_LOCK, ti);
+        self.wait_site(lock, FutexOp(FutexOp::WAIT), Place { space, stack })
     }
 
     pub(super) fn lock(&mut self, space: SpaceId, op: FutexOp, addr: u64, ti: u32) -> u32 {

@@ -102,6 +102,7 @@ fn call_path(function: &str, role: Role) -> Arc<[Frame]> {
         function: function.map(Arc::from),
         module: Arc::from("/usr/bin/x"),
         offset: 0x1000,
+        start: 0x1000,
         file: line.map(|_| Arc::from("x.c")),
         line,
         inlined: false,

@@ -78,6 +78,7 @@ pub fn primitive(primitive: Primitive) -> &'static str {
         Primitive::Once => "once",
         Primitive::InterpreterLock => "interpreter lock",
         Primitive::SemaphoreLock => "semaphore as lock",
+        Primitive::FileLock => "file lock",
         Primitive::Unknown => "futex",
     }
 }
@@ -192,9 +193,9 @@ pub fn source(frame: &Frame) -> Option<String> {
     Some(frame.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
 }
 
-/// `mutex4+0x1234`.
+/// `mutex4+0x1234`: where the function begins, if anything tells.
 pub fn module_and_offset(frame: &Frame) -> String {
-    format!("{}+{:#x}", module(&frame.module), frame.offset)
+    format!("{}+{:#x}", module(&frame.module), frame.start)
 }
 
 /// A module without its folders.

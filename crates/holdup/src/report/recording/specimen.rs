@@ -38,6 +38,7 @@ fn frame(function: &str, file: Option<(&str, u32)>, module: &str, role: Role) ->
         function: (!function.is_empty()).then(|| Arc::from(function)),
         module: Arc::from(module),
         offset: 0x1234,
+        start: 0x1234,
         file: file.map(|(file, _)| Arc::from(file)),
         line: file.map(|(_, line)| line),
         inlined: false,
@@ -528,6 +529,9 @@ pub fn held_up() -> Recording {
         switch_sites: Vec::new(),
         kernel_sites: Vec::new(),
         futex_sites: Vec::new(),
+        tasks: Vec::new(),
+        alone_sites: Vec::new(),
+        parallel_sites: Vec::new(),
         counters: BTreeMap::from([(Counter::FutexCalls, 400_000), (Counter::FutexAgain, 9_000)]),
     };
     let problems = vec![
