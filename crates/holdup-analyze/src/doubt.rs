@@ -167,4 +167,33 @@ mod tests {
         let (recorded, counted) = (400, 451);
         assert_eq!(after(100 * ms, 100 * ms, (400, 451)), [Doubt::Switches { recorded, counted }]);
     }
+
+    #[test]
+    fn what_tasks_wait_for_is_not_known() {
+        let frame = |name: &str| crate::Frame {
+            address: 0,
+            function: Some(name.into()),
+            module: "/bin/program".into(),
+            offset: 0,
+            start: 0,
+            file: None,
+            line: None,
+            inlined: false,
+            role: crate::Role::Program,
+        };
+        let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
+        facts.header.machine.cpus = 2;
+        (facts.totals.on_cpu_ns, facts.totals.thread_ns) = (10 * SHORTEST_SPAN_NS, 40 * SHORTEST_SPAN_NS);
+        let mut lock = LockFacts::default();
+        lock.wait_ns.add(20 * SHORTEST_SPAN_NS);
+        lock.wait_sites =
+            vec![crate::Site { call_path: vec![frame("runtime.futex"), frame("runtime.schedule")], count: 1, ns: 1 }];
+        facts.locks = vec![lock];
+        assert!(matches!(all(&facts)[..], [Doubt::Tasks { scheduler: "Go", share: 0.5.. }]), "{:?}", all(&facts));
+        facts.totals.on_cpu_ns += 1;
+        assert_eq!(all(&facts), [], "the CPUs are busy");
+        facts.totals.on_cpu_ns -= 1;
+        facts.totals.thread_ns += 1;
+        assert_eq!(all(&facts), [], "they wait for other things as well");
+    }
 }

@@ -77,6 +77,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::IoBound, Kind::ExcessiveSwitching, always),
     (Kind::IoBound, Kind::KernelHeavy, always),
     (Kind::IoBound, Kind::SlowStage, costs_more),
+    (Kind::IoBound, Kind::SmallPool, same_place),
     (Kind::MemoryLock, Kind::PageFaults, always),
     (Kind::MemoryLock, Kind::ExcessiveSwitching, always),
     (Kind::MemoryLock, Kind::KernelHeavy, always),
@@ -152,6 +153,11 @@ fn always(_: &Facts, _: &Finding, _: &Finding) -> bool {
 
 fn same_lock(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
     lock_of(cause).is_some() && lock_of(cause) == lock_of(effect)
+}
+
+/// Both are in one function.
+fn same_place(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    cause.place.as_ref().zip(effect.place.as_ref()).is_some_and(|(one, other)| alone::is_same(one, other))
 }
 
 fn holder_left_by_itself(facts: &Facts, sleeper: &Finding, convoy: &Finding) -> bool {

@@ -3,7 +3,7 @@
 use holdup_trace::Tid;
 
 use super::weigh;
-use crate::facts::{Facts, Leaf, Site, ThreadFacts};
+use crate::facts::{Facts, Leaf, Reason, Site, ThreadFacts};
 
 /// Whether it is the thread for which Java's machine stops all others, to collect garbage above all.
 pub(super) fn stops_all(facts: &Facts, tid: Tid) -> bool {
@@ -81,5 +81,7 @@ pub(super) fn is_of_uv(facts: &Facts, thread: &ThreadFacts) -> bool {
     let waits = facts.locks.iter().any(|lock| {
         lock.waiters.iter().any(|(tid, _)| *tid == thread.tid) && lock.wait_sites.first().is_some_and(idles)
     });
-    waits || thread.hot_sites.iter().any(|site| any(site, &works))
+    // Who asks for such work runs an event loop.
+    let asks = thread.off.get(&Reason::Poll).is_some_and(|time| time.ns * 5 > thread.life_ns());
+    waits || !asks && thread.hot_sites.iter().any(|site| any(site, &works))
 }

@@ -9,8 +9,8 @@ use super::weigh::{MS, S, US};
 use super::*;
 use crate::Histogram;
 use crate::facts::{
-    AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName,
-    OffTime, PairFacts, Primitive, ProcessFacts, Reason, Site, ThreadFacts, Wakings,
+    Account, AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts,
+    LockName, OffTime, PairFacts, Primitive, ProcessFacts, Reason, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, Role};
 
@@ -963,6 +963,102 @@ fn serial_phase_at_its_thresholds() {
     );
 }
 
+/// One thread runs alone for most of the time, others beside it at times.
+fn forked() -> Facts {
+    let mut facts = quiet(3);
+    facts.totals.runnable_ns = vec![200 * MS, 700 * MS, 100 * MS];
+    facts.alone_sites = vec![Site { count: 100, ..site("merge") }];
+    facts.parallel_sites = vec![Site { count: 100, ..site("count") }];
+    facts.threads[0].alone_samples = 80;
+    facts.threads[0].user_samples = 100;
+    (0..3).for_each(|index| facts.threads[index].on_cpu_ns = 100 * MS);
+    spent(&mut facts, 0, AccountState::Running, 900 * MS);
+    spent(&mut facts, 0, AccountState::Barrier, 100 * MS);
+    facts
+}
+
+#[test]
+fn a_serial_phase_without_anybody_waiting_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SerialPhase,
+        forked,
+        &[
+            ("nobody runs for long", |facts| facts.totals.runnable_ns = vec![201 * MS, 700 * MS, 99 * MS]),
+            ("it hardly runs alone", |facts| facts.totals.runnable_ns = vec![200 * MS, 249 * MS, 551 * MS]),
+            ("others run alone too", |facts| facts.threads[0].alone_samples = 79),
+            ("too few samples tell", |facts| facts.alone_sites[0].count = 49),
+            ("others do the same work", |facts| facts.parallel_sites = vec![Site { count: 100, ..site("merge") }]),
+            ("it never waits for them", |facts| spent(facts, 0, AccountState::Running, 10 * MS)),
+            ("nobody helps", |facts| facts.threads[0].on_cpu_ns = 2 * S),
+        ],
+    );
+}
+
+/// Goroutines of one function run alone, others side by side.
+fn goroutines() -> Facts {
+    let mut facts = quiet(4);
+    facts.totals.runnable_ns = vec![200 * MS, 500 * MS, 300 * MS];
+    let task =
+        |function: &str, samples, alone| Task { function: function.into(), samples, alone, site: site(function) };
+    facts.tasks = vec![task("main.main", 500, 350), task("main.count", 60, 0)];
+    facts
+}
+
+#[test]
+fn serial_goroutines_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SerialPhase,
+        goroutines,
+        &[
+            ("they run beside others", |facts| facts.tasks[0].alone = 349),
+            ("nothing else runs", |facts| facts.tasks[1].samples = 50),
+            ("the program idles", |facts| facts.totals.runnable_ns = vec![201 * MS, 499 * MS, 300 * MS]),
+            ("they hardly run alone", |facts| facts.totals.runnable_ns = vec![0, 199 * MS, 800 * MS]),
+        ],
+    );
+}
+
+#[test]
+fn goroutines_that_are_always_busy_are_a_stage() {
+    let mut facts = goroutines();
+    (facts.tasks[0].samples, facts.tasks[0].alone, facts.tasks[1].samples) = (800, 350, 150);
+    assert_eq!(judge(Kind::SlowStage, &facts).len(), 1);
+    (facts.tasks[0].samples, facts.tasks[1].samples) = (699, 130);
+    assert!(judge(Kind::SlowStage, &facts).is_empty(), "they have time left");
+    facts.tasks[0].samples = 1_051;
+    assert!(judge(Kind::SlowStage, &facts).is_empty(), "they are several");
+}
+
+/// In waves of threads, one of each has most of the work.
+fn waves() -> Facts {
+    let mut facts = quiet(3);
+    facts.totals.runnable_ns = vec![200 * MS, 700 * MS, 100 * MS];
+    facts.alone_sites = vec![Site { count: 100, ..site("simplify") }];
+    facts.parallel_sites = vec![Site { count: 30, ..site("simplify") }, Site { count: 70, ..site("other") }];
+    for (index, ms) in [(1, 300), (2, 200)] {
+        facts.threads[index].on_cpu_ns = ms * MS;
+        facts.threads[index].hot_sites = vec![site("simplify")];
+        spent(&mut facts, index, AccountState::Running, ms * MS);
+    }
+    spent(&mut facts, 0, AccountState::Barrier, 350 * MS);
+    facts
+}
+
+#[test]
+fn uneven_waves_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Imbalance,
+        waves,
+        &[
+            ("they are even", |facts| facts.threads[1].on_cpu_ns = 299 * MS),
+            ("the others do something else", |facts| facts.parallel_sites[0].count = 29),
+            ("they wait for a lock", |facts| spent(facts, 2, AccountState::Lock, 100 * MS)),
+            ("nobody waits for them", |facts| facts.threads[0].account = Account::default()),
+            ("one is hardly ever alone", |facts| facts.totals.runnable_ns = vec![0, 199 * MS, 801 * MS]),
+        ],
+    );
+}
+
 fn stage() -> Facts {
     let mut facts = quiet(2);
     spent(&mut facts, 0, AccountState::Running, 880 * MS);
@@ -1028,9 +1124,40 @@ fn small_pool_at_its_thresholds() {
                 facts.blame[2].lock = Some(facts.locks.len() - 1);
             }),
             ("they wait for work each time", |facts| {
-                off(facts, 0, Reason::Futex(Primitive::Condvar), 11, 10 * MS);
+                off(facts, 0, Reason::Futex(Primitive::Condvar), 16, 10 * MS);
             }),
             ("callers are not more than workers", |facts| facts.blame[1].waiter = Tid(PID + 1)),
+        ],
+    );
+}
+
+/// Nobody is seen to give the workers their work, and yet they are asked.
+fn asked() -> Facts {
+    let mut facts = quiet(10);
+    for worker in 0..2 {
+        off(&mut facts, worker, Reason::Sleep, 30, 900 * MS);
+        spent(&mut facts, worker, AccountState::Sleep, S);
+    }
+    (2..10).for_each(|caller| spent(&mut facts, caller, AccountState::Work, S));
+    for caller in 2..10_u32 {
+        let waiters = vec![(Tid(PID + caller), OffTime { count: 10, ns: 900 * MS })];
+        facts.locks.push(LockFacts { primitive: Primitive::Semaphore, waiters, ..LockFacts::default() });
+        facts.blame.push(blamed(caller, Some(caller as usize - 2), Leaf::Sleep, caller % 2, 900 * MS));
+    }
+    facts
+}
+
+#[test]
+fn a_pool_that_is_always_full_is_known_by_who_waits_for_it() {
+    holds_at_its_thresholds(
+        Kind::SmallPool,
+        asked,
+        &[
+            ("callers are few", |facts| facts.blame.truncate(7)),
+            ("callers stand in one queue", |facts| facts.blame.iter_mut().for_each(|row| row.lock = None)),
+            ("there is but one worker", |facts| {
+                facts.blame.iter_mut().for_each(|row| row.thread = Tid(PID));
+            }),
         ],
     );
 }
@@ -1052,8 +1179,38 @@ fn polling_at_its_thresholds() {
             ("sleeps are too few", |facts| off(facts, 1, Reason::Sleep, 199, 500 * MS)),
             ("sleeps are too long", |facts| off(facts, 1, Reason::Sleep, 249, 500 * MS)),
             ("it hardly sleeps", |facts| off(facts, 1, Reason::Sleep, 250, 499 * MS)),
-            ("it works in between", |facts| facts.threads[1].run_ns = histogram(250, 120 * US)),
+            ("it works in between", |facts| facts.threads[1].run_ns = histogram(250, 240 * US)),
             ("it waits for other things", |facts| facts.threads[1].voluntary = 313),
+        ],
+    );
+}
+
+/// A thread waits for a condition for a limited time, again and again.
+fn timed() -> Facts {
+    let mut facts = quiet(2);
+    let time = OffTime { count: 250, ns: 200 * MS };
+    facts.locks.push(LockFacts {
+        pid: Pid(PID),
+        primitive: Primitive::Condvar,
+        waits: 250,
+        timeouts: 250,
+        waiters: vec![(Tid(PID + 1), time)],
+        ..LockFacts::default()
+    });
+    let thread = &mut facts.threads[1];
+    (thread.voluntary, thread.on_cpu_ns, thread.run_ns) = (250, 7_500 * US, histogram(250, 30 * US));
+    facts
+}
+
+#[test]
+fn a_condition_that_nobody_signals_is_polled() {
+    holds_at_its_thresholds(
+        Kind::Polling,
+        timed,
+        &[
+            ("it is signalled", |facts| facts.locks[0].wakes = 1),
+            ("waits end by signals", |facts| facts.locks[0].timeouts = 199),
+            ("it hardly waits", |facts| facts.locks[0].waiters[0].1.ns = 199 * MS),
         ],
     );
 }
@@ -1124,6 +1281,8 @@ fn what_costs_little_and_what_is_short_is_left_out() {
     assert!(kinds(&facts).is_empty(), "a recording of 49 ms");
     let mut facts = herd();
     facts.locks[0].herds = Herds { calls: 2_000, woken: 5_000, back_to_sleep: 3_000 };
+    assert!(kinds(&facts).is_empty(), "it is mostly idle");
+    (facts.header.machine.cpus, facts.end_ns) = (1, S + 100 * MS);
     assert_eq!(kinds(&facts), [Kind::ThunderingHerd]);
     facts.locks[0].herds = Herds { calls: 1_000, woken: 2_900, back_to_sleep: 2_900 };
     assert!(kinds(&facts).is_empty(), "4.8% of the time");

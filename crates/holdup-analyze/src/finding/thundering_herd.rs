@@ -9,7 +9,7 @@
 //!
 //! The severity is a share of the time for which threads ran or waited for locks: 5 us for each of them, and what they
 //! waited for the locks that all who are woken want; where the critical path tells, what of these waits is on it, as a
-//! share of the elapsed time. Of all that, the part for which the CPUs had other use.
+//! share of the elapsed time. Of a mostly idle program, it is a share of the elapsed time.
 //!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
 //!
@@ -76,7 +76,7 @@ fn severity(facts: &Facts, herd: &LockFacts) -> f64 {
     let wanted = || locks().filter(|(_, lock)| is_wanted_by_herd(herd, lock));
     let switches_ns = herd.herds.back_to_sleep * SWITCH_NS;
     let locked_ns: u64 = locks().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
-    let busy_ns = weigh::cpu_ns(facts) + locked_ns;
+    let busy_ns = (weigh::cpu_ns(facts) + locked_ns).max(facts.span_ns());
     let share = if weigh::path_tells(facts) {
         let on_path = |index: usize| facts.path.locks.iter().find(|(lock, _)| *lock == index).map_or(0, |(_, ns)| *ns);
         let path_ns: u64 = wanted().map(|(index, _)| on_path(index)).sum();
@@ -85,7 +85,7 @@ fn severity(facts: &Facts, herd: &LockFacts) -> f64 {
         let waited_ns: u64 = wanted().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
         weigh::share(switches_ns + (waited_ns as f64 * back_share(herd)) as u64, busy_ns)
     };
-    share.min(1.0) * (1.0 - weigh::spare(facts))
+    share.min(1.0)
 }
 
 /// Whether the woken all need the lock, and wait for it not much more often than they were woken.

@@ -313,7 +313,8 @@ fn is_of_condition(lock: &LockFacts) -> bool {
     let returns = |frame: &crate::names::Frame| {
         frame.function.as_deref().is_some_and(|name| name.contains("pthread_cond_") || name.contains("mutex_cond_lock"))
     };
-    lock.wait_sites.iter().any(|site| site.call_path.iter().any(returns))
+    let is_mutex = lock.addr.is_some() && lock.primitive != Primitive::OtherLock;
+    is_mutex && lock.wait_sites.iter().any(|site| site.call_path.iter().any(returns))
 }
 
 fn is_asleep(reason: &Reason) -> bool {

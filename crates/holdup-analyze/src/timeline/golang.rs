@@ -77,3 +77,36 @@ fn has(call_path: &[Frame], function: &str) -> bool {
 fn named(frame: &Frame) -> &str {
     frame.function.as_deref().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Role;
+
+    #[test]
+    fn a_goroutine_is_known_by_the_function_that_it_began_with() {
+        let frame = |name: &str| Frame {
+            address: 0,
+            function: Some(name.into()),
+            module: "/bin/program".into(),
+            offset: 0,
+            start: 0,
+            file: None,
+            line: None,
+            inlined: false,
+            role: Role::Program,
+        };
+        let began = |names: &[&str]| {
+            let path: Vec<Frame> = names.iter().map(|name| frame(name)).collect();
+            began_with(&path).map(str::to_owned)
+        };
+        assert_eq!(began(&["main.fold", "main.work.func1", "runtime.goexit.abi0"]).as_deref(), Some("main.work.func1"));
+        assert_eq!(
+            began(&["main.reduce", "main.main", "runtime.main", "runtime.goexit.abi0"]).as_deref(),
+            Some("main.main")
+        );
+        assert_eq!(began(&["runtime.scanobject", "runtime.gcBgMarkWorker", "runtime.goexit.abi0"]), None);
+        assert_eq!(began(&["runtime.futex", "runtime.schedule", "runtime.mcall"]), None);
+        assert_eq!(began(&["runtime.goexit.abi0"]), None);
+    }
+}

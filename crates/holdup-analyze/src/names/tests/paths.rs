@@ -2,7 +2,7 @@
 
 use holdup_trace::{FutexOp, Stack};
 
-use super::super::{Resolver, primitive};
+use super::super::{Frame, Resolver, primitive};
 use super::bed::{Dump, Files, Workshop, functions, own, table};
 use crate::facts::Primitive;
 
@@ -117,6 +117,8 @@ fn a_stripped_program_has_modules_and_offsets_and_a_debug_file_gives_names_back(
     assert_eq!(own(&bare), ["?", "?", "?"], "{bare:#?}");
     let nameless = bare.iter().find(|frame| frame.function.is_none() && frame.module.ends_with("program"));
     assert!(nameless.is_some_and(|frame| frame.offset > 0x1000 && frame.offset < 0x10_0000), "{nameless:?}");
+    let begins = |frame: &&Frame| frame.start < frame.offset && frame.offset - frame.start < 0x400;
+    assert!(nameless.as_ref().is_some_and(begins), "the unwinding tables know where it begins: {nameless:?}");
     assert_eq!(primitive::classify(WAIT, &bare), Primitive::Mutex, "libc's exported names are enough");
     files.add_debug(program.to_str().unwrap(), std::fs::read(debug).unwrap());
     assert_eq!(own(&dump.call_path(128, &files)), TO_THE_LOCK);
