@@ -1,9 +1,11 @@
 //! Who runs alone: what is told by CPU samples that were taken while only one thread was running or runnable. Serial
 //! phases are told by it, and uneven shares of work whose threads end with them.
 
-use crate::facts::{AccountState, Facts, Site, ThreadFacts};
+use std::sync::Arc;
 
 use super::weigh;
+use crate::facts::{AccountState, Facts, Site, ThreadFacts};
+use crate::names::Role;
 
 /// A program that mostly has something to do, now with one thread, now with several.
 pub(super) struct Alone {
@@ -41,6 +43,14 @@ pub(super) fn in_parallel_too(facts: &Facts) -> f64 {
     let all: u64 = facts.parallel_sites.iter().map(|site| site.count).sum();
     let same: u64 = facts.parallel_sites.iter().filter(|site| is_same(site, alone)).map(|site| site.count).sum();
     weigh::share(same, all)
+}
+
+/// The program's own functions on a call path, by their name or where they begin; without `main`, which only the first
+/// thread comes from.
+pub(super) fn functions(site: &Site) -> impl Iterator<Item = (Option<Arc<str>>, u64)> {
+    let own = site.call_path.iter().filter(|frame| frame.role == Role::Program && !frame.is_nameless_code());
+    let all = own.map(|frame| (frame.function.clone(), if frame.function.is_none() { frame.start } else { 0 }));
+    all.filter(|(name, _)| name.as_deref() != Some("main"))
 }
 
 /// Whether two sites are in one function of the program. Of code that was made as it ran and has no names, nothing is

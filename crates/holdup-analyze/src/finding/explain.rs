@@ -106,6 +106,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SlowStage, Kind::Imbalance, always),
     (Kind::SlowStage, Kind::ExcessiveSwitching, always),
     (Kind::SlowStage, Kind::PingPong, always),
+    // How the others wait for it.
+    (Kind::SlowStage, Kind::YieldStorm, always),
     (Kind::SmallPool, Kind::SlowStage, always),
     (Kind::SmallPool, Kind::SerialPhase, always),
     (Kind::SmallPool, Kind::ExcessiveSwitching, always),
@@ -190,8 +192,8 @@ fn holder_does_io(facts: &Facts, sleeper: &Finding, _: &Finding) -> bool {
 fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
     let Some(busiest) = threads_of(imbalance).next().and_then(|tid| facts.thread(tid)) else { return false };
     let others = facts.threads.iter().filter(|thread| thread.tid != busiest.tid && thread.pid == busiest.pid);
-    let mut known = others.flat_map(|thread| &thread.hot_sites);
-    busiest.hot_sites.first().is_none_or(|site| known.any(|other| alone::is_same(site, other)))
+    let known: BTreeSet<_> = others.flat_map(|thread| &thread.hot_sites).flat_map(alone::functions).collect();
+    busiest.hot_sites.first().is_none_or(|site| alone::functions(site).all(|function| known.contains(&function)))
 }
 
 /// Whoever had a lock when Java's machine stopped all threads kept it.

@@ -4,8 +4,9 @@
 //! Signs and thresholds, per lock:
 //! - at least [`LEAST_WAITS`] waits, [`LEAST_WAIT_NS`] in all, and [`LEAST_WAIT_SHARE`] of the threads' working time;
 //! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_OFF_SHARE`] was off
-//!   CPU, or [`LEAST_IO_SHARE`] in I/O, which costs CPU time in the kernel as well. A holder that waited for another lock does not count: that lock is the one to look at. Preemption counts if
-//!   other threads of the program had the holder's CPU: what other programs take is not its fault.
+//!   CPU, or [`LEAST_IO_SHARE`] in I/O, which costs CPU time in the kernel as well. A holder that waited for another
+//!   lock does not count: that lock is the one to look at. Preemption counts if other threads of the program had the
+//!   holder's CPU: what other programs take is not its fault.
 //!
 //! The place is where the holder left the CPU with the lock held, not where the others wait.
 //!

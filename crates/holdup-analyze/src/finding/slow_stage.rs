@@ -50,7 +50,9 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
     let all: u64 = facts.tasks.iter().map(|task| task.samples).sum();
     let busy_share = weigh::share(task.samples * facts.header.sample_period_ns, facts.span_ns());
     let alone_share = weigh::share(facts.totals.runnable_ns.get(1).copied().unwrap_or(0), facts.span_ns());
+    let in_phases = weigh::share(task.alone, task.samples) >= super::serial_phase::LEAST_TASK_ALONE;
     let is_slow = (LEAST_TASK_BUSY..=MOST_TASK_BUSY).contains(&busy_share)
+        && !in_phases
         && alone_share >= LEAST_TASK_ALONE
         && weigh::share(all - task.samples, all) >= LEAST_TASK_OTHERS
         && facts.span_ns() >= LEAST_NS;

@@ -1022,6 +1022,7 @@ fn serial_goroutines_at_their_thresholds() {
 fn goroutines_that_are_always_busy_are_a_stage() {
     let mut facts = goroutines();
     (facts.tasks[0].samples, facts.tasks[0].alone, facts.tasks[1].samples) = (800, 350, 150);
+    assert!(judge(Kind::SerialPhase, &facts).is_empty());
     assert_eq!(judge(Kind::SlowStage, &facts).len(), 1);
     (facts.tasks[0].samples, facts.tasks[1].samples) = (699, 130);
     assert!(judge(Kind::SlowStage, &facts).is_empty(), "they have time left");

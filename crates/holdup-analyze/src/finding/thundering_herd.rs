@@ -7,17 +7,20 @@
 //! - at least [`LEAST_BACK_PER_S`] of them a second: an idle program that once in a while wakes all its threads harms
 //!   nobody.
 //!
-//! The severity is a share of the time for which threads ran or waited for locks: 5 us for each of them, and what they
-//! waited for the locks that all who are woken want; where the critical path tells, what of these waits is on it, as a
-//! share of the elapsed time. Of a mostly idle program, it is a share of the elapsed time.
+//! The severity is 5 us for each of them, as a share of the time for which threads ran or waited for locks (at least of
+//! the elapsed time), and what they waited for the locks that all who are woken want: as a share of the elapsed time
+//! where the critical path tells, otherwise of their lives.
 //!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
 //!
 //! How it can be wrong: threads that were all given work of less than 50 us also go straight back to sleep; then the
 //! work is too fine, which is no better.
 
+use std::collections::BTreeSet;
+
 use holdup_trace::Tid;
 
+use super::stages;
 use super::weigh::{self, SWITCH_NS, count, part, rate, ratio};
 use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, LockFacts, Primitive};
@@ -77,15 +80,15 @@ fn severity(facts: &Facts, herd: &LockFacts) -> f64 {
     let switches_ns = herd.herds.back_to_sleep * SWITCH_NS;
     let locked_ns: u64 = locks().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
     let busy_ns = (weigh::cpu_ns(facts) + locked_ns).max(facts.span_ns());
-    let share = if weigh::path_tells(facts) {
+    let waited_share = if weigh::path_tells(facts) {
         let on_path = |index: usize| facts.path.locks.iter().find(|(lock, _)| *lock == index).map_or(0, |(_, ns)| *ns);
-        let path_ns: u64 = wanted().map(|(index, _)| on_path(index)).sum();
-        weigh::share(switches_ns, busy_ns) + weigh::share(path_ns, facts.span_ns()) * back_share(herd)
+        weigh::share(wanted().map(|(index, _)| on_path(index)).sum(), facts.span_ns())
     } else {
         let waited_ns: u64 = wanted().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
-        weigh::share(switches_ns + (waited_ns as f64 * back_share(herd)) as u64, busy_ns)
+        let woken: BTreeSet<Tid> = herd.waiters.iter().map(|(tid, _)| *tid).collect();
+        weigh::share(waited_ns, stages::lives_ns(facts, &woken))
     };
-    share.min(1.0)
+    (weigh::share(switches_ns, busy_ns) + waited_share * back_share(herd)).min(1.0)
 }
 
 /// Whether the woken all need the lock, and wait for it not much more often than they were woken.

@@ -256,13 +256,15 @@ fn is_held(lock: &LockFacts) -> bool {
 /// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those
 /// who end waits also wait.
 fn is_mutual(lock: &LockFacts) -> bool {
-    if lock.primitive != Primitive::OtherLock || lock.holders_wait_for_others {
+    if lock.primitive != Primitive::OtherLock {
         return true;
     }
     let waits = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
     let all: u64 = lock.holders.iter().map(|holder| holder.count).sum();
     let mutual: u64 = lock.holders.iter().filter(|h| waits(h.tid)).map(|holder| holder.count).sum();
-    all > 0 && mutual * 2 >= all
+    // Those for whom holders wait end as many waits.
+    let least = if lock.holders_wait_for_others { 0.4 } else { 0.5 };
+    all > 0 && mutual as f64 >= least * all as f64
 }
 
 /// Waits of a lock as a share of the working time, without the part for which other programs had the holder's CPU: no

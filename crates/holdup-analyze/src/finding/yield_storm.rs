@@ -5,7 +5,7 @@
 //! - at least [`LEAST_YIELDS`] calls, and [`LEAST_PER_S`] a second of the recording;
 //! - they cost at least [`LEAST_SHARE`] of the CPU time: by CPU samples below `sched_yield` where the kernel could be
 //!   sampled, otherwise by the calls themselves at [`YIELD_NS`] each, which is what one takes that finds nobody else to
-//!   run.
+//!   run; or others had the CPU that was given away for [`LEAST_GIVEN`] of the threads' working time.
 //!
 //! The place is the caller of most of them. The severity is the share of the threads' working time.
 //!
@@ -23,13 +23,15 @@ pub(super) const RULE: Rule =
 pub(super) const LEAST_YIELDS: u64 = 2_000;
 pub(super) const LEAST_PER_S: f64 = 2_000.0;
 pub(super) const LEAST_SHARE: f64 = 0.05;
+pub(super) const LEAST_GIVEN: f64 = 0.2;
 pub(super) const YIELD_NS: u64 = 1_000;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let yields: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
     let per_s = weigh::per_s(yields, facts.span_ns());
     let cpu_share = cpu_share(facts, yields);
-    if yields < LEAST_YIELDS || per_s < LEAST_PER_S || cpu_share < LEAST_SHARE {
+    let costs = cpu_share >= LEAST_SHARE || given(facts) >= LEAST_GIVEN;
+    if yields < LEAST_YIELDS || per_s < LEAST_PER_S || !costs {
         return Vec::new();
     }
     let place = facts.yield_sites.first().cloned();
@@ -54,10 +56,14 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     }]
 }
 
+/// The time for which others had the CPU that was given away, as a share of the threads' working time.
+fn given(facts: &Facts) -> f64 {
+    weigh::share(facts.account.of(AccountState::Spinning), weigh::work_ns(facts))
+}
+
 /// The calls, and the time for which others had the CPU that was given away.
 fn severity(facts: &Facts, cpu_share: f64) -> f64 {
-    let given = weigh::share(facts.account.of(AccountState::Spinning), weigh::work_ns(facts));
-    (given + weigh::of_work(facts, cpu_share)).min(1.0)
+    (given(facts) + weigh::of_work(facts, cpu_share)).min(1.0)
 }
 
 fn cpu_share(facts: &Facts, yields: u64) -> f64 {

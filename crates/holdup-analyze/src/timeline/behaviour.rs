@@ -230,8 +230,8 @@ impl Holds {
     }
 
     /// Whether many are woken in vain, for a thread that did not wait was faster, and nearly all others wake the next.
-    /// Who released without anybody to wake then seems to have the thing until it wakes one: whether threads have it one
-    /// at a time cannot be told.
+    /// Who released without anybody to wake then seems to have the thing until it wakes one: whether threads have it
+    /// one at a time cannot be told.
     fn are_barged(&self) -> bool {
         (self.all - self.waits) as f64 >= LEAST_BARGED * self.all as f64 && self.are_passed_on(LEAST_PASSED_BY_ALL)
     }

@@ -335,8 +335,8 @@ impl<M: Meaning> Walker<'_, M> {
         chains.pieces.flush(at);
     }
 
-    /// The thread that ends the program. As a process exits, its threads end at once, in any order: then it is the first
-    /// one, if that ends with them.
+    /// The thread that ends the program. As a process exits, its threads end at once, in any order: then it is the
+    /// first one, if that ends with them.
     fn last_thread(&self, start: u64) -> Option<u32> {
         let ends = || (0_u32..).zip(&self.engine.threads).filter(|(_, thread)| thread.last > start);
         let end = ends().map(|(_, thread)| thread.last).max()?;

@@ -187,8 +187,8 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// A thread of an interpreter waits for its lock on one word, wherever it comes from and whether or not for a limited
-    /// time: places that share a word are places of one queue.
+    /// A thread of an interpreter waits for its lock on one word, wherever it comes from and whether or not for a
+    /// limited time: places that share a word are places of one queue.
     fn join_interpreters(&self, keys: &mut [Option<(behaviour::Callers, Primitive)>]) {
         let mut of_word: FxHashMap<u32, behaviour::Callers> = FxHashMap::default();
         let mut same: FxHashMap<behaviour::Callers, behaviour::Callers> = FxHashMap::default();
