@@ -37,6 +37,18 @@ impl Alone {
     }
 }
 
+/// The share of the samples of one thread alone that are in functions which several threads run as well.
+pub(super) fn in_common(facts: &Facts) -> f64 {
+    const LEAST: f64 = 0.02;
+    let all: u64 = facts.parallel_sites.iter().map(|site| site.count).sum();
+    let is_common = |site: &&Site| {
+        let same = facts.parallel_sites.iter().filter(|other| is_same(site, other));
+        weigh::share(same.map(|other| other.count).sum(), all) >= LEAST
+    };
+    let alone: u64 = facts.alone_sites.iter().map(|site| site.count).sum();
+    weigh::share(facts.alone_sites.iter().filter(is_common).map(|site| site.count).sum(), alone)
+}
+
 /// The share of the time of several threads that goes to the function which is run most by one thread alone.
 pub(super) fn in_parallel_too(facts: &Facts) -> f64 {
     let Some(alone) = facts.alone_sites.first() else { return 0.0 };

@@ -17,8 +17,9 @@
 //! of the recording by which even work would shorten it.
 //!
 //! Or, whatever the threads' names, and where each wave of work has threads of its own: in [`LEAST_ALONE`] of the time
-//! one thread runs alone, in a function that takes [`LEAST_SAME`] of the time of several as well; the threads that run
-//! it wait for nothing but each other, and threads wait at a barrier or for the end of others meanwhile.
+//! one thread runs alone, mostly in functions that several threads run as well, the first of which takes
+//! [`LEAST_SAME`] of the time of several; the threads that run it wait for nothing but each other, and threads wait at a
+//! barrier or for the end of others meanwhile.
 //!
 //! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim.
 //!
@@ -104,7 +105,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn in_waves(facts: &Facts) -> Option<Finding> {
     let alone = Alone::of(facts)?;
     let place = facts.alone_sites.first()?;
-    let own = weigh::share(place.count, alone.samples);
+    let own = alone::in_common(facts);
     let runs = |thread: &&ThreadFacts| thread.hot_sites.first().is_some_and(|site| alone::is_same(site, place));
     let group = Group::new(facts.threads.iter().filter(runs).collect());
     if group.threads.len() < 2 || !group.threads.iter().all(|thread| alone::only_works(thread)) {

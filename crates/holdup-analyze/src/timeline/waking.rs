@@ -82,7 +82,9 @@ impl Engine {
         let Some(wait) = ended.iter_mut().rev().find(|wait| wait.thread == ti) else { return };
         wait.unwoken = matches!(ret, EINTR | ETIMEDOUT);
         if wait.unwoken {
-            self.threads[ti as usize].log.set_waker(wait.from, (TIMEOUT, wait.to));
+            // A signal ends a wait as well: that of a thread that is killed as its process exits, above all.
+            let by = if ret == ETIMEDOUT { TIMEOUT } else { OUTSIDE };
+            self.threads[ti as usize].log.set_waker(wait.from, (by, wait.to));
         }
         let groups = [wait.group, wait.place_group];
         for group in groups.into_iter().filter(|group| *group != NONE && ret == ETIMEDOUT) {

@@ -17,7 +17,7 @@ use super::plan::{self, Begin, Manner, Spec};
 use super::session::Session;
 use super::target::{Ended, Process};
 use super::watch::{Outlook, Watch};
-use super::{machine, refusal, rights, signals};
+use super::{machine, refusal, signals, status};
 use crate::{Backend, Detail, Error, Options, Outcome, Target};
 
 /// Events that are known at the end, dated with the time given.
@@ -123,7 +123,7 @@ pub fn means(options: &Options, cpus: usize) -> Result<Means, Error> {
     let open = || bpf::unsuitable().map_or_else(|| Capture::open(options, cpus), Err);
     let wanted = match options.capture {
         Backend::Perf => false,
-        Backend::Auto => options.detail == Detail::Allowed && rights::is_privileged(),
+        Backend::Auto => options.detail == Detail::Allowed && status::is_privileged(),
         Backend::Bpf => true,
     };
     let note = match wanted.then(open) {

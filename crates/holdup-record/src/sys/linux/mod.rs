@@ -29,6 +29,7 @@ mod ring;
 mod session;
 pub mod signals;
 mod snapshot;
+mod status;
 mod target;
 mod watch;
 mod words;

@@ -10,12 +10,12 @@ use perf_event_open_sys as perf;
 use perf::bindings as b;
 
 use super::ids::{self, Ids};
-use super::machine;
-use crate::doctor::{CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Container, Probe, Seeing, Tracefs, Trial};
+use super::{machine, status};
+use crate::doctor::{Container, Probe, Seeing, Tracefs, Trial};
 
 /// The facts about this machine, user and process.
 pub fn probe() -> Option<Probe> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let own = status::own_status();
     let setting = |name: &str| number(&fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?);
     let wanted = ["sys_enter_futex", "sched_switch", "sched_waking"];
     // Kept to the end of the trials, so that closing what was tried is quick.
@@ -24,13 +24,13 @@ pub fn probe() -> Option<Probe> {
         paranoid: setting("perf_event_paranoid").map(|level| level as i32),
         // SAFETY: asks for a number.
         uid: unsafe { libc::geteuid() },
-        capabilities: hexadecimal(&status, "CapEff:"),
-        bounding: hexadecimal(&status, "CapBnd:"),
+        capabilities: status::hexadecimal(&own, "CapEff:"),
+        bounding: status::hexadecimal(&own, "CapBnd:"),
         user_namespace: fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| is_mapped(&map)),
         pid_namespace: !machine::in_first_pid_namespace(),
         container: container(),
-        filtered: field(&status, "Seccomp:").is_some_and(|mode| mode == "2"),
-        kernel: kernel(),
+        filtered: status::field(&own, "Seccomp:").is_some_and(|mode| mode == "2"),
+        kernel: status::kernel(),
         cpus: online_cpus(),
         tracefs: tracefs(),
         mlock_kib: setting("perf_event_mlock_kb").map(|kib| kib as u64),
@@ -45,22 +45,6 @@ pub fn probe() -> Option<Probe> {
             .any(|name| Path::new("/sys/bus/event_source/devices").join(name).exists()),
         trials: trials(&ids),
     })
-}
-
-/// What the kernel calls itself.
-pub fn kernel() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
-}
-
-/// What this process may do.
-pub fn effective_capabilities() -> u64 {
-    hexadecimal(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "CapEff:")
-}
-
-/// Whether this process has any of the rights by which a privileged one captures.
-pub fn is_privileged() -> bool {
-    let capabilities = effective_capabilities();
-    [CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF].iter().any(|number| capabilities >> number & 1 == 1)
 }
 
 fn trials(ids: &Ids) -> Vec<(Seeing, Trial)> {
@@ -130,14 +114,6 @@ fn cycles() -> b::perf_event_attr {
     attr(b::PERF_TYPE_HARDWARE, b::PERF_COUNT_HW_CPU_CYCLES.into(), true)
 }
 
-fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
-}
-
-fn hexadecimal(status: &str, key: &str) -> u64 {
-    field(status, key).and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
-}
-
 fn number(text: &str) -> Option<i64> {
     text.trim().parse().ok()
 }
@@ -184,11 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_and_maps_are_understood() {
-        let status = "Name:\tx\nCapEff:\t000001ffffffffff\nSeccomp:\t2\nSeccomp_filters:\t1\n";
-        assert_eq!(hexadecimal(status, "CapEff:"), 0x1ff_ffff_ffff);
-        assert_eq!(field(status, "Seccomp:"), Some("2"));
-        assert_eq!(hexadecimal("", "CapEff:"), 0);
+    fn maps_of_users_are_understood() {
         assert!(!is_mapped("         0          0 4294967295\n"));
         assert!(is_mapped("         0       1000          1\n"));
     }

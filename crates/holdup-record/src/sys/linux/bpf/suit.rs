@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::{machine, rights};
+use super::super::{machine, status};
 use crate::doctor::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
 
 /// What it depends on; a seam for tests.
@@ -62,14 +62,14 @@ pub fn judge(facts: &Facts) -> Option<String> {
 
 /// Major and minor number of the kernel that runs.
 pub fn release() -> (u32, u32) {
-    doctor::release(&rights::kernel())
+    doctor::release(&status::kernel())
 }
 
 fn facts() -> Facts {
     Facts {
         release: release(),
         btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
-        capabilities: rights::effective_capabilities(),
+        capabilities: status::effective_capabilities(),
         first_namespace: machine::in_first_pid_namespace(),
         known_machine: cfg!(target_arch = "x86_64"),
     }
