@@ -17,9 +17,9 @@
 //! of the recording by which even work would shorten it.
 //!
 //! Or, whatever the threads' names, and where each wave of work has threads of its own: in [`LEAST_ALONE`] of the time
-//! one thread runs alone, mostly in functions that several threads run as well, the first of which takes
-//! [`LEAST_SAME`] of the time of several; the threads that run it wait for nothing but each other, and threads wait at a
-//! barrier or for the end of others meanwhile.
+//! one thread runs alone, mostly in functions that several threads run as well, the first of which takes [`LEAST_SAME`]
+//! of the time of several; the threads that run it wait for nothing but each other, and threads wait at a barrier or
+//! for the end of others meanwhile.
 //!
 //! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim.
 //!
