@@ -240,6 +240,11 @@ pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFact
     })
 }
 
+/// Whether all waits that count as waits for the lock are for it.
+fn is_certain(lock: &LockFacts) -> bool {
+    lock.addr.is_some() || lock.primitive == Primitive::FileLock
+}
+
 /// Who has a lock uses it. Where the waiting threads' own words are all that is known, and who wakes them mostly waited
 /// to be woken itself meanwhile, they hand over work.
 fn is_held(lock: &LockFacts) -> bool {
@@ -250,7 +255,7 @@ fn is_held(lock: &LockFacts) -> bool {
     };
     let idle: u64 = doing.off.iter().map(idle_ns).sum();
     let all = doing.running_ns + doing.unknown_ns + doing.off.values().sum::<u64>();
-    lock.addr.is_some() || idle * 2 <= all || lock.holders_wait_for_others
+    is_certain(lock) || idle * 2 <= all || lock.holders_wait_for_others
 }
 
 /// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those
@@ -297,7 +302,7 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
     let all = doing.running_ns + doing.unknown_ns + sum(|_| true);
     // Who waits for a condition does not have the condition's mutex.
     let let_go = |reason: &Reason| *reason == Reason::Futex(Primitive::Condvar) && is_of_condition(lock);
-    let certain = lock.addr.is_some() || lock.holders_wait_for_others;
+    let certain = is_certain(lock) || lock.holders_wait_for_others;
     let is_asleep = if certain { is_asleep } else { is_asleep_itself };
     let off = doing.off.iter().filter(|(reason, _)| is_asleep(reason) && !let_go(reason));
     let asleep: u64 = off.map(|(_, ns)| *ns).sum();

@@ -202,7 +202,9 @@ impl Objects<'_, '_> {
 
     fn lock(&mut self, unit: &Unit, held: Option<Held>) -> LockFacts {
         let engine = self.lookup.engine;
-        let mut lock = LockFacts { primitive: unit.primitive, addr: unit.addr, ..LockFacts::default() };
+        // What stands for the locks of files is no address.
+        let addr = unit.addr.filter(|_| unit.primitive != Primitive::FileLock);
+        let mut lock = LockFacts { primitive: unit.primitive, addr, ..LockFacts::default() };
         let first = unit.locks.first().map(|lock| &engine.locks[*lock as usize]);
         let thread = first.and_then(|lock| engine.threads.get(lock.thread as usize));
         lock.pid = thread.map(|thread| thread.pid).unwrap_or_default();
