@@ -170,17 +170,7 @@ mod tests {
 
     #[test]
     fn what_tasks_wait_for_is_not_known() {
-        let frame = |name: &str| crate::Frame {
-            address: 0,
-            function: Some(name.into()),
-            module: "/bin/program".into(),
-            offset: 0,
-            start: 0,
-            file: None,
-            line: None,
-            inlined: false,
-            role: crate::Role::Program,
-        };
+        let frame = |name| crate::Frame::named(name, crate::Role::Program);
         let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
         facts.header.machine.cpus = 2;
         (facts.totals.on_cpu_ns, facts.totals.thread_ns) = (10 * SHORTEST_SPAN_NS, 40 * SHORTEST_SPAN_NS);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::weigh;
 use crate::facts::{AccountState, Facts, Site, ThreadFacts};
-use crate::names::Role;
+use crate::names::{Frame, Role};
 
 /// A program that mostly has something to do, now with one thread, now with several.
 pub(super) struct Alone {
@@ -25,55 +25,60 @@ const LEAST_SAMPLES: u64 = 50;
 impl Alone {
     /// `None` if the program is mostly idle, or there is too little to tell.
     pub(super) fn of(facts: &Facts) -> Option<Alone> {
-        let runnable = &facts.totals.runnable_ns;
-        let share = |ns: u64| weigh::share(ns, facts.span_ns());
-        let alone = Alone {
-            share: share(runnable.get(1).copied().unwrap_or(0)),
-            parallel: share(runnable.iter().skip(2).sum()),
-            samples: facts.alone_sites.iter().map(|site| site.count).sum(),
-        };
-        let idle = share(runnable.first().copied().unwrap_or(0));
-        (idle <= MOST_IDLE && alone.samples >= LEAST_SAMPLES).then_some(alone)
+        let (idle, share, parallel) = runnable_shares(facts);
+        let samples = sum(&facts.alone_sites);
+        (idle <= MOST_IDLE && samples >= LEAST_SAMPLES).then_some(Alone { share, parallel, samples })
     }
+}
+
+/// The shares of the recording in which no thread, exactly one, and several ran or could run.
+pub(super) fn runnable_shares(facts: &Facts) -> (f64, f64, f64) {
+    let runnable = &facts.totals.runnable_ns;
+    let share = |ns| weigh::share(ns, facts.span_ns());
+    let of = |threads: usize| share(runnable.get(threads).copied().unwrap_or(0));
+    (of(0), of(1), share(runnable.iter().skip(2).sum()))
 }
 
 /// The share of the samples of one thread alone that are in functions which several threads run as well.
 pub(super) fn in_common(facts: &Facts) -> f64 {
     const LEAST: f64 = 0.02;
-    let all: u64 = facts.parallel_sites.iter().map(|site| site.count).sum();
-    let is_common = |site: &&Site| {
-        let same = facts.parallel_sites.iter().filter(|other| is_same(site, other));
-        weigh::share(same.map(|other| other.count).sum(), all) >= LEAST
-    };
-    let alone: u64 = facts.alone_sites.iter().map(|site| site.count).sum();
-    weigh::share(facts.alone_sites.iter().filter(is_common).map(|site| site.count).sum(), alone)
+    let common = facts.alone_sites.iter().filter(|site| parallel_share(facts, site) >= LEAST);
+    weigh::share(common.map(|site| site.count).sum(), sum(&facts.alone_sites))
 }
 
 /// The share of the time of several threads that goes to the function which is run most by one thread alone.
 pub(super) fn in_parallel_too(facts: &Facts) -> f64 {
-    let Some(alone) = facts.alone_sites.first() else { return 0.0 };
-    let all: u64 = facts.parallel_sites.iter().map(|site| site.count).sum();
-    let same: u64 = facts.parallel_sites.iter().filter(|site| is_same(site, alone)).map(|site| site.count).sum();
-    weigh::share(same, all)
+    facts.alone_sites.first().map_or(0.0, |site| parallel_share(facts, site))
+}
+
+/// The share of the time of several threads that goes to one function.
+fn parallel_share(facts: &Facts, site: &Site) -> f64 {
+    let same = facts.parallel_sites.iter().filter(|other| is_same(other, site));
+    weigh::share(same.map(|other| other.count).sum(), sum(&facts.parallel_sites))
+}
+
+fn sum(sites: &[Site]) -> u64 {
+    sites.iter().map(|site| site.count).sum()
 }
 
 /// The program's own functions on a call path, by their name or where they begin; without `main`, which only the first
 /// thread comes from.
 pub(super) fn functions(site: &Site) -> impl Iterator<Item = (Option<Arc<str>>, u64)> {
-    let own = site.call_path.iter().filter(|frame| frame.role == Role::Program && !frame.is_nameless_code());
-    let all = own.map(|frame| (frame.function.clone(), if frame.function.is_none() { frame.start } else { 0 }));
-    all.filter(|(name, _)| name.as_deref() != Some("main"))
+    let own = site.call_path.iter().filter(|frame| frame.role == Role::Program);
+    own.filter_map(function).filter(|(name, _)| name.as_deref() != Some("main"))
 }
 
-/// Whether two sites are in one function of the program. Of code that was made as it ran and has no names, nothing is
-/// known.
+/// Whether two sites are in one function of the program.
 pub(super) fn is_same(one: &Site, other: &Site) -> bool {
-    let function = |site: &Site| {
-        let frame = site.caller().filter(|frame| !frame.is_nameless_code())?;
-        let start = if frame.function.is_none() { frame.start } else { 0 };
-        Some((frame.module.clone(), frame.function.clone(), start))
-    };
-    function(one).is_some_and(|one| function(other) == Some(one))
+    let of = |site: &Site| site.caller().and_then(|frame| Some((frame.module.clone(), function(frame)?)));
+    of(one).is_some_and(|one| of(other) == Some(one))
+}
+
+/// What a frame's function is known by: its name, or where it begins. Of code that was made as it ran and has no names,
+/// nothing is known.
+fn function(frame: &Frame) -> Option<(Option<Arc<str>>, u64)> {
+    let start = if frame.function.is_none() { frame.start } else { 0 };
+    (!frame.is_nameless_code()).then(|| (frame.function.clone(), start))
 }
 
 /// Whether a thread does nothing but run, want to run, and wait for others to come or end.

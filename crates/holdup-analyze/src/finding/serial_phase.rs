@@ -93,10 +93,8 @@ fn forked(facts: &Facts) -> Option<Finding> {
 
 /// The same of goroutines.
 fn of_tasks(facts: &Facts) -> Option<Finding> {
-    let span_ns = facts.span_ns();
-    let runnable = |threads: usize| facts.totals.runnable_ns.get(threads).copied().unwrap_or(0);
-    let alone_share = weigh::share(runnable(1), span_ns);
-    let parallel_share = weigh::share(facts.totals.runnable_ns.iter().skip(2).sum(), span_ns);
+    let (idle_share, alone_share, parallel_share) = alone::runnable_shares(facts);
+    let alone_ns = facts.totals.runnable_ns.get(1).copied().unwrap_or(0);
     let task = facts.tasks.iter().max_by_key(|task| task.alone)?;
     let (alone, all) = facts.tasks.iter().fold((0, 0), |(alone, all), task| (alone + task.alone, all + task.samples));
     let own_share = weigh::share(task.alone, alone);
@@ -105,8 +103,8 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
         && own_share >= 0.5
         && weigh::share(task.alone, task.samples) >= LEAST_TASK_ALONE
         && weigh::share(all - task.samples, all) >= LEAST_TASK_OTHERS
-        && 1.0 - weigh::share(runnable(0), span_ns) >= LEAST_TASK_BUSY
-        && runnable(1) >= LEAST_NS;
+        && 1.0 - idle_share >= LEAST_TASK_BUSY
+        && alone_ns >= LEAST_NS;
     let waiters = (facts.threads.len() as u64).saturating_sub(1);
     let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
     is_serial.then(|| Finding {
@@ -118,17 +116,15 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
             part("parallel_share", parallel_share),
             part("waited_share", own_share),
             count("waiters", waiters),
-            ns("alone_ns", (runnable(1) as f64 * own_share) as u64),
+            ns("alone_ns", (alone_ns as f64 * own_share) as u64),
         ],
         ..Finding::new(Kind::SerialPhase, Cure::DivideSerialPart, weigh::record_again())
     })
 }
 
 fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
-    let span_ns = facts.span_ns();
     let alone_ns = facts.totals.runnable_ns.get(1).copied().unwrap_or(0);
-    let parallel_ns: u64 = facts.totals.runnable_ns.iter().skip(2).sum();
-    let (alone_share, parallel_share) = (weigh::share(alone_ns, span_ns), weigh::share(parallel_ns, span_ns));
+    let (_, alone_share, parallel_share) = alone::runnable_shares(facts);
     let waiters = limiter.waiters.len() as u64;
     let waited_share = weigh::share(limiter.together_ns, alone_ns * waiters.max(1)).min(1.0);
     let is_serial = alone_share >= LEAST_ALONE_SHARE

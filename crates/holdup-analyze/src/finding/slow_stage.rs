@@ -19,6 +19,7 @@
 //! How it can be wrong: threads that wait for a thread because there is nothing else to do (a shell that waits for a
 //! job) look alike.
 
+use super::alone;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -49,7 +50,7 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
     let task = facts.tasks.first()?;
     let all: u64 = facts.tasks.iter().map(|task| task.samples).sum();
     let busy_share = weigh::share(task.samples * facts.header.sample_period_ns, facts.span_ns());
-    let alone_share = weigh::share(facts.totals.runnable_ns.get(1).copied().unwrap_or(0), facts.span_ns());
+    let (_, alone_share, _) = alone::runnable_shares(facts);
     let in_phases = weigh::share(task.alone, task.samples) >= super::serial_phase::LEAST_TASK_ALONE;
     let is_slow = (LEAST_TASK_BUSY..=MOST_TASK_BUSY).contains(&busy_share)
         && !in_phases

@@ -137,8 +137,7 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
     let cpus = u64::from(facts.header.machine.cpus).max(1);
     let taken = weigh::share(workers.len() as u64, cpus).min(1.0) * (1.0 - blocked);
     // A read of a pipe or a socket is what such a worker is busy with.
-    let idle_ns =
-        |one: &ThreadFacts| one.account.of(AccountState::Work) - peers_ns(one).min(one.account.of(AccountState::Work));
+    let idle_ns = |one: &ThreadFacts| one.account.of(AccountState::Work).saturating_sub(peers_ns(one));
     let is_busy = |one: &ThreadFacts| weigh::share(idle_ns(one), one.life_ns()) <= MOST_IDLE;
     let small = workers.iter().all(|one| is_busy(one) && one.life_ns() * 2 >= facts.span_ns())
         && waited_share >= LEAST_WAITED

@@ -1,7 +1,6 @@
 //! Each rule at its thresholds, healthy shapes, and what explains what.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use holdup_trace::{Capabilities, Counter, Ending, Pid, ThreadUsage, Tid};
 
@@ -22,22 +21,8 @@ fn histogram(count: u64, ns: u64) -> Histogram {
     histogram
 }
 
-fn frame(function: &str, role: Role) -> Frame {
-    Frame {
-        address: 0x1000,
-        function: Some(Arc::from(function)),
-        module: Arc::from("/bin/program"),
-        offset: 0x1000,
-        start: 0x1000,
-        file: None,
-        line: None,
-        inlined: false,
-        role,
-    }
-}
-
 fn site(function: &str) -> Site {
-    Site { call_path: vec![frame(function, Role::Program)], count: 1, ns: 1 }
+    Site { call_path: vec![Frame::named(function, Role::Program)], count: 1, ns: 1 }
 }
 
 /// A recording of one second with so many threads of one process on four CPUs, in which nothing happened.
@@ -474,12 +459,12 @@ fn thundering_herd_at_its_thresholds() {
 }
 
 fn code(function: &str, role: Role, hits: u64) -> Code {
-    Code { frame: frame(function, role), hits, inclusive: hits }
+    Code { frame: Frame::named(function, role), hits, inclusive: hits }
 }
 
 fn spot(class: HotspotClass, function: &str, hits: u64, function_hits: u64) -> Hotspot {
     Hotspot {
-        frame: frame(function, Role::Program),
+        frame: Frame::named(function, Role::Program),
         instruction: "pause".into(),
         class,
         variable: None,
@@ -507,7 +492,7 @@ fn spin_waste_at_its_thresholds() {
             ("samples are too few", |facts| facts.symbols[0].hits = 49),
             ("it is a small part", |facts| facts.totals.user_samples = 501),
             ("it is little time", |facts| facts.header.sample_period_ns = MS - 1),
-            ("the function does not spin", |facts| facts.symbols[0].frame = frame("compute", Role::Program)),
+            ("the function does not spin", |facts| facts.symbols[0].frame = Frame::named("compute", Role::Program)),
         ],
     );
 }
@@ -835,7 +820,7 @@ fn faulting() -> Facts {
     let mut facts = quiet(2);
     busy(&mut facts, 250 * MS);
     (facts.totals.user_samples, facts.totals.kernel_samples) = (200, Some(50));
-    let handler = frame("exc_page_fault", Role::Kernel);
+    let handler = Frame::named("exc_page_fault", Role::Kernel);
     facts.symbols = vec![Code { frame: handler, hits: 0, inclusive: 50 }];
     facts.kernel_sites = vec![site("fill")];
     facts
@@ -878,7 +863,7 @@ fn allocating() -> Facts {
     for lock in &mut facts.locks {
         lock.primitive = Primitive::Libc;
         lock.wait_sites = vec![Site {
-            call_path: vec![frame("malloc", Role::Runtime), frame("parse", Role::Program)],
+            call_path: vec![Frame::named("malloc", Role::Runtime), Frame::named("parse", Role::Program)],
             count: 30,
             ns: 1,
         }];
@@ -1424,7 +1409,7 @@ mod explained {
             kind,
             severity: 0.5,
             subjects: vec![lock, thread(1), thread(2)],
-            place: Some(Site { call_path: vec![frame("pthread_mutex_lock", Role::Lock)], count: 1, ns: 0 }),
+            place: Some(Site { call_path: vec![Frame::named("pthread_mutex_lock", Role::Lock)], count: 1, ns: 0 }),
             evidence: values.iter().map(|(name, value)| evidence(name, *value)).collect(),
             moments: Vec::new(),
             cure: Cure::CoarserWork,

@@ -103,6 +103,22 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A function of a program, for tests.
+    #[cfg(test)]
+    pub(crate) fn named(function: &str, role: Role) -> Frame {
+        Frame {
+            address: 0x1000,
+            function: Some(function.into()),
+            module: "/bin/program".into(),
+            offset: 0x1000,
+            start: 0x1000,
+            file: None,
+            line: None,
+            inlined: false,
+            role,
+        }
+    }
+
     /// Whether it is code that the program made as it ran, and nothing names it.
     pub(crate) fn is_nameless_code(&self) -> bool {
         self.function.is_none() && &*self.module == GENERATED

@@ -264,18 +264,7 @@ mod tests {
 
     #[test]
     fn a_sample_after_a_switch_is_the_callers() {
-        let frame = |name: &str| Frame {
-            address: 0,
-            function: Some(name.into()),
-            module: "[kernel]".into(),
-            offset: 0,
-            start: 0,
-            file: None,
-            line: None,
-            inlined: false,
-            role: Role::Kernel,
-        };
-        let path = |names: &[&str]| names.iter().map(|name| frame(name)).collect::<Vec<_>>();
+        let path = |names: &[&str]| names.iter().map(|name| Frame::named(name, Role::Kernel)).collect::<Vec<_>>();
         assert_eq!(sampled(&path(&["finish_task_switch.isra.0", "__schedule", "schedule", "futex_wait_queue"])), 3);
         assert_eq!(sampled(&path(&["finish_task_switch", "__schedule"])), 0, "nobody else is known");
         assert_eq!(sampled(&path(&["copy_page", "finish_task_switch"])), 0);

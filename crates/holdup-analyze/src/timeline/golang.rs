@@ -85,19 +85,8 @@ mod tests {
 
     #[test]
     fn a_goroutine_is_known_by_the_function_that_it_began_with() {
-        let frame = |name: &str| Frame {
-            address: 0,
-            function: Some(name.into()),
-            module: "/bin/program".into(),
-            offset: 0,
-            start: 0,
-            file: None,
-            line: None,
-            inlined: false,
-            role: Role::Program,
-        };
         let began = |names: &[&str]| {
-            let path: Vec<Frame> = names.iter().map(|name| frame(name)).collect();
+            let path: Vec<Frame> = names.iter().map(|name| Frame::named(name, Role::Program)).collect();
             began_with(&path).map(str::to_owned)
         };
         assert_eq!(began(&["main.fold", "main.work.func1", "runtime.goexit.abi0"]).as_deref(), Some("main.work.func1"));
