@@ -20,6 +20,8 @@
 //! lock, the lock is reported. A request that has to be answered before the next can be asked leaves no choice but to
 //! do both in one thread.
 
+use holdup_trace::Tid;
+
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Moment, Rule};
 use crate::facts::{Facts, PairFacts};
@@ -43,6 +45,11 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let mut pairs: Vec<&PairFacts> = facts.pairs.iter().filter(|pair| is_ping_pong(facts, pair)).collect();
     pairs.sort_by_key(|pair| std::cmp::Reverse(trips(pair)));
     pairs.first().map(|worst| finding(facts, worst, &pairs)).into_iter().collect()
+}
+
+/// Whether a thread is half of a ping-pong: then it runs alone because the other always waits for its turn.
+pub(super) fn takes_turns(facts: &Facts, tid: Tid) -> bool {
+    facts.pairs.iter().any(|pair| (pair.a == tid || pair.b == tid) && is_ping_pong(facts, pair))
 }
 
 fn is_ping_pong(facts: &Facts, pair: &PairFacts) -> bool {

@@ -12,7 +12,8 @@
 //!
 //! Or, where threads are over or wait in a way that does not tell for whom: one thread has [`LEAST_OWN_ALONE`] of the
 //! samples taken while only one thread ran, in a function that the others do not run, or hardly ever beside them
-//! ([`LEAST_OF_ITS_OWN`] of its samples are such); it waits for the others in turn, for [`LEAST_OWN_WAIT`] of its life;
+//! ([`LEAST_OF_ITS_OWN`] of its samples are such); it waits for the others in turn, for [`LEAST_OWN_WAIT`] of its life, but does not
+//! play ping-pong with one;
 //! at least two threads run for [`LEAST_FORKED`] of the time, and some thread wants a CPU for most of it.
 //!
 //! Goroutines have no thread of their own. What runs alone is known by the function that it began with:
@@ -25,6 +26,7 @@
 //! How it can be wrong: what one thread does alone may have no parallel form.
 
 use super::alone::{self, Alone};
+use super::ping_pong;
 use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
@@ -73,6 +75,7 @@ fn forked(facts: &Facts) -> Option<Finding> {
         && own >= LEAST_OWN_ALONE
         && (alone::in_parallel_too(facts) < 0.2 || of_its_own >= LEAST_OF_ITS_OWN)
         && stages::idle_share(thread) >= LEAST_OWN_WAIT
+        && !ping_pong::takes_turns(facts, thread.tid)
         && weigh::share(helpers_ns, weigh::cpu_ns(facts)) >= LEAST_FORKED;
     let waiters = facts.threads.iter().filter(helps).count() as u64;
     let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);

@@ -975,6 +975,11 @@ fn a_serial_phase_without_anybody_waiting_at_its_thresholds() {
             ("others do the same work", |facts| facts.parallel_sites = vec![Site { count: 100, ..site("merge") }]),
             ("it never waits for them", |facts| spent(facts, 0, AccountState::Running, 10 * MS)),
             ("nobody helps", |facts| facts.threads[0].on_cpu_ns = 2 * S),
+            ("it plays ping-pong with one", |facts| {
+                let pair = PairFacts { a: Tid(PID), ..pair().pairs[0].clone() };
+                (0..2).for_each(|index| facts.threads[index].voluntary = pair.round_trips);
+                facts.pairs = vec![pair];
+            }),
         ],
     );
 }
