@@ -67,6 +67,9 @@ fn check(file: &str) {
 /// How often a program is recorded at most, and the share of the CPUs that makes strangers the ones to blame.
 const TRIES: usize = 5;
 const TOO_MUCH: f64 = 0.2;
+/// So many wrong recordings without strangers are a fault. One alone is printed: where the scheduler puts two threads on
+/// a busy virtual machine is not in the program's hands.
+const WRONG: usize = 2;
 
 /// What is wrong with the report of a fixture, if anything. A recording that is wrong while strangers used the CPUs
 /// counts for nothing.
@@ -81,6 +84,7 @@ fn verdict(place: &Place, file: &str, frames: Frames) -> Option<String> {
     };
     let _alone = alone();
     let mut complaint = String::new();
+    let mut wrong_alone = 0;
     for nth in 0..TRIES {
         let recording = format!("{file}-{frames:?}-{nth}.holdup");
         let others = Others::so_far();
@@ -96,10 +100,11 @@ fn verdict(place: &Place, file: &str, frames: Frames) -> Option<String> {
         let screen = text(&place.holdup(&["report", &recording]).output().unwrap());
         let used = format!("others used {:.0}% of the CPUs", 100.0 * strangers);
         complaint = format!("{file}, frames: {frames:?}, {used}: {}\n{screen}", wrong.join("\n  "));
-        if strangers < TOO_MUCH {
+        wrong_alone += usize::from(strangers < TOO_MUCH);
+        if wrong_alone == WRONG {
             break;
         }
-        println!("{file}: wrong while {used}; recorded again");
+        println!("{complaint}\nrecorded again");
     }
     Some(complaint)
 }
