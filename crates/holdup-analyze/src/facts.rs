@@ -560,7 +560,7 @@ pub enum Primitive {
     InterpreterLock,
     /// A semaphore that threads have one at a time.
     SemaphoreLock,
-    /// A lock of a file (`flock`): all of a program's files are one.
+    /// A lock of a file (`flock`, `fcntl`): all of a program's files are one.
     FileLock,
     /// A futex that nothing is known about.
     #[default]

@@ -16,6 +16,8 @@ pub enum CallKind {
     Child,
     /// A lock of a file.
     Lock,
+    /// A semaphore of System V.
+    Semaphore,
     /// Nothing: it gives the CPU away.
     Yield,
     /// Something else.
@@ -142,11 +144,13 @@ pub const BLOCKING_CALLS: &[BlockingCall] = {
         call("sys_enter_rt_sigtimedwait", 128, Some(137), Poll),
         call("sys_enter_rt_sigsuspend", 130, Some(133), Poll),
         call("sys_enter_pause", 34, None, Poll),
-        call("sys_enter_semop", 65, Some(193), Other),
-        call("sys_enter_semtimedop", 220, Some(192), Other),
+        call("sys_enter_semop", 65, Some(193), Semaphore),
+        call("sys_enter_semtimedop", 220, Some(192), Semaphore),
         call("sys_enter_msgrcv", 70, Some(188), Other),
         call("sys_enter_mq_timedreceive", 243, Some(183), Other),
         call("sys_enter_flock", 73, Some(32), Lock),
+        // Of its commands, only those that wait for a lock of a file block.
+        call("sys_enter_fcntl", 72, Some(25), Lock),
         call("sys_enter_futex_waitv", 449, Some(449), Other),
         call("sys_enter_futex_wait", 455, Some(455), Other),
         call("sys_enter_io_pgetevents", 333, Some(292), Poll),

@@ -54,7 +54,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
     Finding {
         kind: Kind::HotLock,
         bound: 1.0,
-        severity: wait_share,
+        severity: weigh::lock_severity(facts, index, lock),
         subjects: vec![weigh::lock_subject(index, lock)],
         place: lock.wait_sites.first().cloned(),
         evidence: vec![

@@ -5,6 +5,8 @@
 //! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
 //! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
 //! - the critical path is with that thread for at least [`LEAST_PATH`] of the elapsed time, where the path tells;
+//! - where it computes, no other thread does the same, [`LEAST_OF_PEER`] as long or longer: one of several that share the
+//!   work, of which some are done sooner, is no stage;
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
 //!   asks and then thinks.
@@ -23,7 +25,7 @@ use super::alone;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{AccountState, Facts};
+use crate::facts::{AccountState, Facts, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SlowStage,
@@ -38,6 +40,7 @@ pub(super) const LEAST_TASK_BUSY: f64 = 0.7;
 pub(super) const MOST_TASK_BUSY: f64 = 1.05;
 pub(super) const LEAST_TASK_ALONE: f64 = 0.3;
 pub(super) const LEAST_TASK_OTHERS: f64 = 0.15;
+pub(super) const LEAST_OF_PEER: f64 = 0.6;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -79,20 +82,21 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &limiter.waiters)).min(1.0);
     let idle = stages::idle_share(thread);
     let fed = stages::is_fed(facts, limiter) && stages::has_backlog(thread);
-    let by_clock = limiter.blocked_ns > limiter.work_ns && !fed;
+    let is_blocked = limiter.blocked_ns > limiter.work_ns;
+    let by_clock = is_blocked && !fed;
     let is_slow = weigh::share(thread.life_ns(), facts.span_ns()) >= 0.5
         && idle <= MOST_IDLE
         && waited_share >= LEAST_WAITED
         && waited_ns >= LEAST_NS
         && waited_ns > limiter.together_ns
         && weigh::path_share(facts, |tid| tid == limiter.tid).is_none_or(|share| share >= LEAST_PATH)
-        && !by_clock;
+        && !by_clock
+        && (is_blocked || !has_peer(facts, thread));
     if !is_slow {
         return None;
     }
     let account = &thread.account;
     let blocked = account.share(AccountState::Sleep) + account.share(AccountState::Io);
-    let is_blocked = limiter.blocked_ns > limiter.work_ns;
     let place = match is_blocked {
         true => {
             weigh::worst_site(facts, |row| row.thread == limiter.tid && row.waiter != limiter.tid).map(|(_, site)| site)
@@ -113,4 +117,16 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         ],
         ..Finding::new(Kind::SlowStage, Cure::WidenStage, weigh::record_again())
     })
+}
+
+/// Whether another thread runs mostly by the same call path, and about as long.
+fn has_peer(facts: &Facts, thread: &ThreadFacts) -> bool {
+    let hottest = |thread: &ThreadFacts| {
+        thread.hot_sites.first().map(|site| alone::functions(site).collect::<Vec<_>>()).filter(|path| !path.is_empty())
+    };
+    let is_peer = |other: &&ThreadFacts| {
+        other.tid != thread.tid && weigh::share(other.on_cpu_ns, thread.on_cpu_ns) >= LEAST_OF_PEER
+    };
+    let path = hottest(thread);
+    path.is_some() && facts.threads.iter().filter(is_peer).any(|other| hottest(other) == path)
 }

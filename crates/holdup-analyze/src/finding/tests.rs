@@ -9,7 +9,7 @@ use super::*;
 use crate::Histogram;
 use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts,
-    LockName, OffTime, PairFacts, Primitive, ProcessFacts, Reason, Site, Task, ThreadFacts, Wakings,
+    LockName, OffTime, PairFacts, PathPart, Primitive, ProcessFacts, Reason, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, Role};
 
@@ -186,6 +186,23 @@ fn hot_lock_at_its_thresholds() {
             }),
         ],
     );
+}
+
+#[test]
+fn waits_for_a_lock_beside_the_path_weigh_less() {
+    let mut facts = hot();
+    facts.threads[0].exited = true;
+    facts.locks[0].contended_ns = 400 * MS;
+    let severity = |facts: &Facts| judge(Kind::HotLock, facts)[0].severity;
+    let alone = severity(&facts);
+    let (leaf, thread) = (Leaf::Running, Tid(PID));
+    facts.path.parts = vec![PathPart { leaf, thread, site: None, file: None, ns: S }];
+    assert!((severity(&facts) - 0.4 * alone).abs() < 1e-9);
+    facts.path.locks = vec![(0, 20 * MS)];
+    assert_eq!(severity(&facts), alone);
+    facts.path.locks = Vec::new();
+    facts.locks[0].contended_ns = 500 * MS;
+    assert_eq!(severity(&facts), alone);
 }
 
 #[test]
@@ -1068,6 +1085,12 @@ fn slow_stage_at_its_thresholds() {
             ("others hardly wait", |facts| facts.blame[0].ns = 299 * MS),
             ("it goes by the clock", |facts| facts.blame[0].leaf = Leaf::Sleep),
             ("it lives but shortly", |facts| facts.threads[0].born_ns = S + 501 * MS),
+            ("another does the same", |facts| {
+                for index in 0..2 {
+                    facts.threads[index].hot_sites = vec![site("collatz")];
+                    facts.threads[index].on_cpu_ns = S * if index == 0 { 10 } else { 6 };
+                }
+            }),
         ],
     );
 }

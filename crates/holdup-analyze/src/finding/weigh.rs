@@ -242,7 +242,7 @@ pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFact
 
 /// Whether all waits that count as waits for the lock are for it.
 fn is_certain(lock: &LockFacts) -> bool {
-    lock.addr.is_some() || lock.primitive == Primitive::FileLock
+    lock.addr.is_some() || matches!(lock.primitive, Primitive::FileLock | Primitive::SemaphoreLock)
 }
 
 /// Who has a lock uses it. Where the waiting threads' own words are all that is known, and who wakes them mostly waited
@@ -277,6 +277,18 @@ fn is_mutual(lock: &LockFacts) -> bool {
 pub(super) fn wait_share(facts: &Facts, lock: &LockFacts) -> f64 {
     let own = 1.0 - holding(lock).displaced;
     (share(lock.wait_ns.sum_ns(), work_ns(facts)) * own).min(1.0)
+}
+
+/// What would go with the waits for a lock. Those that the path hardly ever meets (2% of the time) are waits beside
+/// something slower, unless somebody waits for the lock most of the time (half of it): then it is chance where
+/// the path went.
+pub(super) fn lock_severity(facts: &Facts, index: usize, lock: &LockFacts) -> f64 {
+    const LEAST_ON_PATH: f64 = 0.02;
+    const MOSTLY_CONTENDED: f64 = 0.5;
+    let on_path = facts.path.locks.iter().find(|(at, _)| *at == index).map_or(0, |(_, ns)| *ns);
+    let contended = share(lock.contended_ns, facts.span_ns());
+    let beside = path_tells(facts) && share(on_path, facts.span_ns()) < LEAST_ON_PATH && contended < MOSTLY_CONTENDED;
+    wait_share(facts, lock) * if beside { contended } else { 1.0 }
 }
 
 /// What holders did while others waited, as shares of the time that is accounted for.

@@ -56,7 +56,7 @@ const LEAST_PASSED_BY_ALL: f64 = 0.9;
 /// Wakes by one thread within this time are one call.
 const ONE_CALL_NS: u64 = 100_000;
 /// Who hands over a turn waits for the next at once.
-const AT_ONCE_NS: u64 = 20_000;
+const AT_ONCE_NS: u64 = 30_000;
 /// A thread whose end ends a wait ends within this time of it.
 const ENDS_NS: u64 = 2_000_000;
 

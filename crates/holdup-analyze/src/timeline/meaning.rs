@@ -9,7 +9,7 @@ use super::chains::Meaning;
 use super::doing::{Doing, NONE};
 use super::lock::Place;
 use super::lookup::Lookup;
-use super::waiting::FILE_LOCK;
+use super::waiting::{FILE_LOCK, SEMAPHORE};
 use super::{blocked, golang};
 use crate::facts::{Primitive, Reason, Site};
 use crate::names::{Frame, Role};
@@ -83,6 +83,7 @@ impl Judge<'_, '_> {
             let call_path = self.lookup.call_path(wait_site.place);
             let primitive = match engine.locks[wait_site.lock as usize].addr {
                 FILE_LOCK => Primitive::FileLock,
+                SEMAPHORE => Primitive::Semaphore,
                 _ => self.lookup.naming.primitive(wait_site.op, &call_path),
             };
             let own_word = wait_site.place_group != NONE

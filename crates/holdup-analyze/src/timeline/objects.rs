@@ -13,6 +13,7 @@ use super::lock::{Group, Place, keep_longest};
 use super::lookup::{Lookup, SITES, function_name};
 use super::meaning::Meanings;
 use super::tally::Tally;
+use super::waiting::{FILE_LOCK, SEMAPHORE};
 use crate::facts::{Holder, LockFacts, LockName, OffTime, Primitive, Site};
 use crate::names::{Frame, SpaceId, caller};
 
@@ -202,8 +203,8 @@ impl Objects<'_, '_> {
 
     fn lock(&mut self, unit: &Unit, held: Option<Held>) -> LockFacts {
         let engine = self.lookup.engine;
-        // What stands for the locks of files is no address.
-        let addr = unit.addr.filter(|_| unit.primitive != Primitive::FileLock);
+        // What stands for the kernel's objects is no address.
+        let addr = unit.addr.filter(|addr| !matches!(*addr, FILE_LOCK | SEMAPHORE));
         let mut lock = LockFacts { primitive: unit.primitive, addr, ..LockFacts::default() };
         let first = unit.locks.first().map(|lock| &engine.locks[*lock as usize]);
         let thread = first.and_then(|lock| engine.threads.get(lock.thread as usize));

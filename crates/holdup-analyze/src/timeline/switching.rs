@@ -7,6 +7,7 @@ use super::doing::{Doing, NONE, Plain};
 use super::engine::{Engine, number};
 use super::lock::{Block, Place};
 use super::thread::{Past, Pending, State};
+use super::waiting::{FILE_LOCK, SEMAPHORE};
 use crate::names::Names;
 
 /// A woken thread that no other program is in the way of runs within this time.
@@ -182,9 +183,13 @@ impl Engine {
             (OffCpu::Blocked | OffCpu::Sleeping, Pending::Futex { wait_site, stack, .. }) => {
                 return (Doing::Futex(wait_site), stack);
             }
-            (OffCpu::Blocked | OffCpu::Sleeping, Pending::Call { kind: CallKind::Lock, stack }) => {
+            (
+                OffCpu::Blocked | OffCpu::Sleeping,
+                Pending::Call { kind: kind @ (CallKind::Lock | CallKind::Semaphore), stack },
+            ) => {
                 self.threads[ti as usize].pending = Pending::None;
-                return (Doing::Futex(self.file_lock(ti, stack, names)), stack);
+                let object = if kind == CallKind::Lock { FILE_LOCK } else { SEMAPHORE };
+                return (Doing::Futex(self.kernel_object(ti, object, stack, names)), stack);
             }
             (OffCpu::Uninterruptible, Pending::Futex { .. }) => {
                 return (Doing::Plain(Plain::Io), number(stack));

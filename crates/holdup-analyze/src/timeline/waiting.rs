@@ -17,8 +17,9 @@ const MOST_ENDED: usize = 64;
 /// The space of futexes that several processes may share.
 const SHARED: SpaceId = SpaceId(u32::MAX);
 
-/// The address that stands for the locks of files, where no futex is.
+/// The addresses that stand for what the kernel keeps: no futex is there.
 pub(super) const FILE_LOCK: u64 = 8;
+pub(super) const SEMAPHORE: u64 = 16;
 
 impl Engine {
     /// The thread has left the call that it entered last, without a sleep.
@@ -59,10 +60,10 @@ impl Engine {
         thread.pending = Pending::Futex { wait_site, lock, stack };
     }
 
-    /// A wait for the lock of a file: which one is not known.
-    pub(super) fn file_lock(&mut self, ti: u32, stack: u32, names: &Names) -> u32 {
+    /// A wait for something that the kernel keeps for all processes, such as the lock of a file: which one is not known.
+    pub(super) fn kernel_object(&mut self, ti: u32, addr: u64, stack: u32, names: &Names) -> u32 {
         let space = self.space(ti, names);
-        let lock = self.lock(space, FutexOp(FutexOp::WAIT), FILE_LOCK, ti);
+        let lock = self.lock(space, FutexOp(FutexOp::WAIT), addr, ti);
         self.wait_site(lock, FutexOp(FutexOp::WAIT), Place { space, stack })
     }
 
