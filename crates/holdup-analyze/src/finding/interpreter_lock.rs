@@ -2,13 +2,14 @@
 //! nothing faster.
 //!
 //! Signs and thresholds, per lock of an interpreter (Python's global interpreter lock, Ruby's):
-//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all.
+//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all;
+//! - while somebody waits for it, the program runs for at least [`LEAST_RUNNING`] of the time: who has it runs.
 //!
 //! The lock is known by the functions that take it; where these have no names, by how threads of an interpreter behave:
 //! those who wake also wait, and have it one at a time. Waits of 5 ms that time out and are made again (so the
 //! interpreter asks the holder to let go) count as waiting.
 //!
-//! How it can be wrong: extensions in C that release the lock are not held up by it; their threads do not wait here.
+//! How it can be wrong: an extension that sleeps and keeps the lock is not told; extensions in C that release the lock are not held up by it; their threads do not wait here.
 
 use super::weigh::{self, MS, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
@@ -22,6 +23,7 @@ pub(super) const RULE: Rule = Rule {
 
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
+pub(super) const LEAST_RUNNING: f64 = 0.3;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let locks = facts.locks.iter().enumerate();
@@ -31,7 +33,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {
-    lock.wait_ns.sum_ns() >= LEAST_WAIT_NS && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
+    lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
+        && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
+        && weigh::cpu_ns(facts) as f64 >= LEAST_RUNNING * lock.contended_ns as f64
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {

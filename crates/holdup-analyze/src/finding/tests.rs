@@ -1244,6 +1244,7 @@ fn interpreter_lock_at_its_thresholds() {
         &[
             ("waits are too short", |facts| facts.locks[0].wait_ns = histogram(30, 1_600 * US)),
             ("it is another lock", |facts| facts.locks[0].primitive = Primitive::Mutex),
+            ("nobody runs meanwhile", |facts| facts.locks[0].contended_ns = MS),
         ],
     );
     assert!(judge(Kind::HotLock, &interpreted()).is_empty(), "it has a kind of its own");

@@ -55,8 +55,10 @@ const LEAST_BARGED: f64 = 0.25;
 const LEAST_PASSED_BY_ALL: f64 = 0.9;
 /// Wakes by one thread within this time are one call.
 const ONE_CALL_NS: u64 = 100_000;
-/// Who hands over a turn waits for the next at once.
-const AT_ONCE_NS: u64 = 30_000;
+/// Who is woken in vain waits again at once.
+const AT_ONCE_NS: u64 = 20_000;
+/// Who hands over a turn waits for the next as soon as its call to wake the other is over.
+const TURN_NS: u64 = 30_000;
 /// A thread whose end ends a wait ends within this time of it.
 const ENDS_NS: u64 = 2_000_000;
 
@@ -173,7 +175,7 @@ fn alternates(known: &[Waited]) -> bool {
     let turns = pairs.clone().filter(|pair| pair[1].waker == pair[0].thread).count();
     let at_once = pairs
         .clone()
-        .filter(|pair| pair[1].thread == pair[0].waker && pair[1].from.saturating_sub(pair[0].at) <= AT_ONCE_NS)
+        .filter(|pair| pair[1].thread == pair[0].waker && pair[1].from.saturating_sub(pair[0].at) <= TURN_NS)
         .count();
     turns * 20 >= pairs.len() * 19 && at_once * 10 >= pairs.len() * 8
 }
