@@ -5,7 +5,7 @@
 //! counted, and the program must have run for a moment. Where a runtime runs tasks of its own on threads that mostly
 //! wait for any of them to be ready, what tasks wait for is not known.
 
-use crate::facts::{AccountState, Facts, LockFacts};
+use crate::facts::{AccountState, Blame, Facts, LockFacts, Primitive, Reason, ThreadFacts};
 
 /// Something that could have hidden a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,12 +50,21 @@ pub enum Doubt {
         /// The share of all threads' time for which they waited for a task to be ready.
         share: f64,
     },
+    /// Threads wait for each other in calls of which this recording does not show who ends them.
+    Wakers {
+        /// The share of all threads' time for which they waited so.
+        share: f64,
+    },
 }
 
 /// A shorter recording shows how a program starts, not how it works.
 pub(crate) const SHORTEST_SPAN_NS: u64 = 50_000_000;
 const MOST_UNKNOWN: f64 = 0.1;
 const MOST_WITHOUT_TASKS: f64 = 0.5;
+const MOST_WITHOUT_WAKERS: f64 = 0.25;
+/// So many threads wait for others in such calls, each for so much of its life: one alone reads what comes from outside.
+const LEAST_PEERS: usize = 2;
+const LEAST_PEER_SHARE: f64 = 0.2;
 const MOST_LOST: f64 = 0.01;
 const MOST_MISSING: f64 = 0.1;
 /// Start and end of a command are not recorded.
@@ -99,7 +108,26 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
         doubts.push(Doubt::Unknown { share });
     }
     doubts.extend(["Go", "tokio"].into_iter().filter_map(|scheduler| of_tasks(facts, scheduler)));
+    doubts.extend(of_wakers(facts));
     doubts
+}
+
+fn of_wakers(facts: &Facts) -> Option<Doubt> {
+    let waited = |thread: &ThreadFacts| {
+        let in_calls = [Reason::Peer, Reason::Futex(Primitive::FileLock)];
+        let all: u64 = in_calls.iter().filter_map(|reason| thread.off.get(reason)).map(|time| time.ns).sum();
+        // Behind a socket is mostly another program.
+        let at_socket = |row: &&Blame| {
+            row.waiter == thread.tid && row.file.as_deref().is_some_and(|file| file.starts_with("socket:"))
+        };
+        all.saturating_sub(facts.blame.iter().filter(at_socket).map(|row| row.ns).sum())
+    };
+    let waits: Vec<(u64, u64)> = facts.threads.iter().map(|thread| (waited(thread), thread.life_ns())).collect();
+    let peers = waits.iter().filter(|(ns, life)| *ns as f64 >= LEAST_PEER_SHARE * (*life).max(1) as f64).count();
+    let waited_ns: u64 = waits.iter().map(|(ns, _)| ns).sum();
+    let share = waited_ns as f64 / facts.totals.thread_ns.max(1) as f64;
+    let is_hidden = !facts.header.capabilities.wakings && facts.header.capabilities.switches;
+    (is_hidden && peers >= LEAST_PEERS && share >= MOST_WITHOUT_WAKERS).then_some(Doubt::Wakers { share })
 }
 
 fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
@@ -138,6 +166,7 @@ mod tests {
     use holdup_trace::Ending;
 
     use super::*;
+    use crate::facts::OffTime;
 
     fn after(seen_ns: u64, counted_ns: u64, switches: (u64, u64)) -> Vec<Doubt> {
         let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
@@ -185,5 +214,24 @@ mod tests {
         facts.totals.on_cpu_ns -= 1;
         facts.totals.thread_ns += 1;
         assert_eq!(all(&facts), [], "they wait for other things as well");
+    }
+
+    #[test]
+    fn who_ends_a_wait_in_a_call_is_not_known_without_wakers() {
+        let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
+        facts.header.capabilities.switches = true;
+        (facts.totals.on_cpu_ns, facts.totals.thread_ns) = (SHORTEST_SPAN_NS, 40);
+        let waits = |reason| ThreadFacts {
+            ended_ns: 20,
+            off: [(reason, OffTime { count: 1, ns: 5 })].into(),
+            ..ThreadFacts::default()
+        };
+        facts.threads = vec![waits(Reason::Peer), waits(Reason::Futex(Primitive::FileLock))];
+        assert_eq!(all(&facts), [Doubt::Wakers { share: 0.25 }]);
+        facts.header.capabilities.wakings = true;
+        assert_eq!(all(&facts), [], "it is known");
+        facts.header.capabilities.wakings = false;
+        facts.threads[1] = waits(Reason::Poll);
+        assert_eq!(all(&facts), [], "one alone waits so");
     }
 }

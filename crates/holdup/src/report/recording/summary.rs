@@ -92,6 +92,11 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
             number::time_ns(*seen_ns as f64),
             number::time_ns(*counted_ns as f64)
         ),
+        Doubt::Wakers { share } => format!(
+            "its threads wait in pipes, semaphores of the kernel or locks of files {} of their time, and who ends such \
+             a wait is seen as root alone ('holdup doctor')",
+            number::percent(*share)
+        ),
         Doubt::Tasks { scheduler, share } => {
             let (tasks, tool) = match *scheduler {
                 "Go" => ("goroutines", "the block and mutex profiles of 'go tool pprof'"),
