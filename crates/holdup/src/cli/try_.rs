@@ -1,13 +1,14 @@
 //! `holdup try`: a program under remedies, until it is decided which one helps.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Error, Status, measure, output, record, stop};
+use crate::recording::{self, Window};
 use crate::report::{number, page, trial as shown, trial_json};
 use crate::text;
 use crate::trial::figure::Metric;
@@ -49,6 +50,9 @@ pub struct Options {
     /// Values for {NAME} in its arguments; the first is the present one
     #[arg(long, value_name = "NAME=A,B")]
     vary: Vec<String>,
+    /// Try first what the findings of this recording name; without PROGRAM, on the recorded command
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["locks", "gates", "cpus", "slices", "batch", "arenas", "malloc", "env", "vary", "server"])]
+    from: Option<PathBuf>,
     /// Compare a number that it prints instead of its elapsed time, as a program that runs for a fixed time needs: a
     /// regular expression whose first group is the number
     #[arg(long, value_name = "REGEX")]
@@ -93,7 +97,12 @@ pub struct Options {
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(
+        required_unless_present = "from",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
     command: Vec<OsString>,
 }
 
@@ -101,6 +110,7 @@ const EXAMPLES: &str = "\
 Examples:
   holdup try -- ./server-bench --threads 16      locks, gates, fewer CPUs
   holdup try --locks spin-learn,ttas --gates 1,2 --cpus all,1 -- ./prog
+  holdup try --from prog.holdup                  first what its findings name
   holdup try --vary N=8,4,2,1 -- ./prog -t {N}   any argument; 8 is now
   holdup try --metric 'ops/sec: ([0-9.]+)' --higher -- ./bench --seconds 5
   holdup try --server 'memcached -u root -t 4 -p {port}' --ready tcp:{port} \\
@@ -126,10 +136,12 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         return Err(Error::ExportExists(path.clone()));
     }
     let mut asked = asked(options);
-    let subject = subject(options, &asked)?;
+    let found = options.from.as_deref().map(Found::of).transpose()?;
+    let subject = subject(options, &asked, found.as_ref())?;
     let cpus = holdup_run::allowed_cpus();
     asked.switches = file_of(&subject.tried()).map_or_else(Vec::new, |file| runtime::switches(&file, cpus.len()));
-    let remedies = remedy::remedies(&asked, &cpus).map_err(Error::Argument)?;
+    let named = found.as_ref().map_or(&[][..], |found| &found.remedies);
+    let remedies = remedy::named_first(named, &asked, &cpus).map_err(Error::Argument)?;
     let rules = rules(options, &asked)?;
     let stop = stop::asked()?;
     let mut bar = Bar::new();
@@ -194,7 +206,45 @@ fn asked(options: &Options) -> Asked {
     }
 }
 
-fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
+/// What a recording says.
+struct Found {
+    command: Vec<OsString>,
+    /// By finding, the worst first.
+    remedies: Vec<Asked>,
+}
+
+impl Found {
+    fn of(path: &Path) -> Result<Found, Error> {
+        let report = recording::open(path, Window::default(), false)?.report;
+        let kinds: Vec<&str> = report.findings.iter().map(|finding| finding.kind.name()).collect();
+        match kinds[..] {
+            [] => {
+                output::note(format_args!("holdup: {} has no findings: the usual remedies are tried", path.display()))
+            }
+            _ => output::note(format_args!("holdup: what helps {} is tried first", kinds.join(", "))),
+        }
+        Ok(Found {
+            command: report.facts.header.target.command.iter().map(OsString::from).collect(),
+            remedies: report.findings.iter().map(|finding| Asked::parse(&finding.proof.words)).collect(),
+        })
+    }
+}
+
+/// The program to try: as given, else as it was recorded.
+fn command(options: &Options, found: Option<&Found>) -> Result<Vec<OsString>, Error> {
+    match found {
+        Some(found) if options.command.is_empty() => match found.command.is_empty() {
+            false => Ok(found.command.clone()),
+            true => Err(Error::Argument(
+                "--from: it was attached to, so its command is not known; give it: holdup try --from FILE -- PROGRAM"
+                    .to_owned(),
+            )),
+        },
+        _ => Ok(options.command.clone()),
+    }
+}
+
+fn subject(options: &Options, asked: &Asked, found: Option<&Found>) -> Result<Subject, Error> {
     let values = remedy::first_values(asked).map_err(Error::Argument)?;
     let metric = metric(options.metric.as_deref(), options.higher, options.lower)?;
     let server = match (&options.server, &options.ready) {
@@ -207,7 +257,7 @@ fn subject(options: &Options, asked: &Asked) -> Result<Subject, Error> {
     let program = match &server {
         // What varies may stand in the server's command alone.
         Some(_) => Program::with_values(options.command.clone(), values),
-        None => Program::new(options.command.clone(), values).map_err(Error::Argument)?,
+        None => Program::new(command(options, found)?, values).map_err(Error::Argument)?,
     };
     for program in std::iter::once(&program).chain(server.as_ref().map(|server| &server.program)) {
         check_there(program)?;

@@ -101,6 +101,43 @@ const KINDS: &[Kind] = &[
     Kind { read: vary },
 ];
 
+impl Asked {
+    /// What a command line of `holdup try` asks for, as findings name it: pairs of an option and its list.
+    pub fn parse(words: &[String]) -> Asked {
+        let mut asked = Asked::default();
+        for pair in words.windows(2) {
+            let list = Some(pair[1].clone());
+            match pair[0].as_str() {
+                "--locks" => asked.locks = list,
+                "--gates" => asked.gates = list,
+                "--cpus" => asked.cpus = list,
+                "--slices" => asked.slices = list,
+                "--arenas" => asked.arenas = list,
+                "--malloc" => asked.malloc = list,
+                "--env" => asked.environment.extend(list),
+                _ => {}
+            }
+        }
+        asked
+    }
+}
+
+/// What findings name, the worst finding first, and then what is tried anyway.
+///
+/// # Errors
+/// None that a finding or the usual lists have.
+pub fn named_first(named: &[Asked], asked: &Asked, allowed: &[u32]) -> Result<Vec<Remedy>, String> {
+    let mut all: Vec<Remedy> = Vec::new();
+    for asked in named.iter().filter(|named| !named.is_empty()).chain([asked]) {
+        for remedy in remedies(asked, allowed)? {
+            if !all.contains(&remedy) {
+                all.push(remedy);
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// The remedies that were asked for, where the program may use these CPUs.
 ///
 /// # Errors
@@ -359,6 +396,20 @@ mod tests {
         assert_eq!(names(&Asked::default())[..expected.len()], expected, "and the allocators that are installed");
         let one_cpu = remedies(&Asked::default(), &[0]).unwrap();
         assert!(one_cpu.iter().all(|remedy| remedy.name != "1 CPU"), "that is how it is anyway");
+    }
+
+    #[test]
+    fn what_findings_name_is_tried_first() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let named = [
+            Asked::parse(&words("try --arenas 1,2")),
+            Asked::parse(&words("bench --lock ttas")),
+            Asked::parse(&words("try --cpus all,1 --slices default,20ms")),
+        ];
+        let all = named_first(&named, &Asked::default(), &[0, 1]).unwrap();
+        let names: Vec<&str> = all.iter().map(|remedy| remedy.name.as_str()).collect();
+        assert_eq!(names[..5], ["arenas 1", "arenas 2", "1 CPU", "slice 20ms", "spin-park:100"]);
+        assert_eq!(names.iter().filter(|name| **name == "1 CPU").count(), 1);
     }
 
     #[test]
