@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let output = arguments.remove(0);
     let (target, limit) = match arguments.first().map(String::as_str) {
-        Some("-p") => (Target::Process(arguments[1].parse()?), Some(Duration::from_secs_f64(arguments[2].parse()?))),
+        Some("-p") => (Target::Processes(vec![arguments[1].parse()?]), Some(Duration::from_secs_f64(arguments[2].parse()?))),
         _ => (Target::Command(arguments.into_iter().map(Into::into).collect()), None),
     };
     let options = Options {
