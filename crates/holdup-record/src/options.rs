@@ -25,6 +25,8 @@ pub struct Options {
     pub capture: Backend,
     /// What a command gets into its environment besides the recorder's own.
     pub environment: Vec<(OsString, OsString)>,
+    /// A command gets no input, and what it prints goes nowhere.
+    pub silent: bool,
 }
 
 /// Whom to record.

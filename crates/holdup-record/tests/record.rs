@@ -29,6 +29,7 @@ fn options(target: Target, folder: &Path) -> Options {
         capture: Backend::Auto,
         detail: Detail::User,
         environment: Vec::new(),
+        silent: false,
     }
 }
 

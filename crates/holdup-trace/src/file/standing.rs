@@ -58,7 +58,10 @@ impl Standing {
             }
             What::Blocked(found) => {
                 let Some(thread) = self.threads.get_mut(&event.tid) else { return };
-                thread.found = Some(found.clone());
+                // A look that found a thread that runs says nothing of the time to come.
+                if !matches!(thread.doing, Doing::Running(_)) {
+                    thread.found = Some(found.clone());
+                }
             }
             What::Started { pid, parent } => self.start(event.tid, *pid, *parent),
             What::Exited => self.end(event.tid),
@@ -136,20 +139,15 @@ impl Standing {
             events.extend(space.map(|map| event(tid, NO_CPU, What::Mapped(Box::new(map.clone())))));
         }
         for (tid, thread) in threads {
-            let call = || thread.call.clone().map(|what| event(tid, NO_CPU, what));
-            match thread.doing {
-                Doing::Unknown => {}
-                Doing::Running(cpu) => {
-                    events.push(event(tid, cpu, What::SwitchIn));
-                    events.extend(call());
-                }
-                Doing::Off(off, stack) => {
-                    events.extend(call());
-                    events.push(event(tid, NO_CPU, What::SwitchOut { off, stack }));
-                    let found = thread.found.clone().map(What::Blocked);
-                    events.extend(found.map(|what| event(tid, NO_CPU, what)));
-                }
+            if let Doing::Running(cpu) = thread.doing {
+                events.push(event(tid, cpu, What::SwitchIn));
             }
+            events.extend(thread.call.clone().map(|what| event(tid, NO_CPU, what)));
+            if let Doing::Off(off, stack) = thread.doing {
+                events.push(event(tid, NO_CPU, What::SwitchOut { off, stack }));
+            }
+            let found = thread.found.clone().map(What::Blocked);
+            events.extend(found.map(|what| event(tid, NO_CPU, what)));
         }
         events
     }

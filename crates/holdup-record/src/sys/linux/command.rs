@@ -29,7 +29,7 @@ pub fn record_command(
     let mut means = means(options, cpus.len())?;
     let _ids = std::mem::take(&mut means.ids);
     // The command is made before the recorder changes anything that it would inherit: limits, slices.
-    let waiting = target::prepare(command, &options.environment)?;
+    let waiting = target::prepare(command, &options.environment, options.silent)?;
     machine::raise_open_files();
     let pid = waiting.pid;
     let mut assembler = Assembler::new(&cpus);

@@ -394,6 +394,7 @@ mod tests {
             detail: Detail::Allowed,
             capture: Backend::Auto,
             environment: Vec::new(),
+            silent: false,
         };
         plan::plan(&options, false, |_| Some(1))
     }

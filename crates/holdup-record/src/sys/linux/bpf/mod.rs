@@ -213,6 +213,7 @@ mod tests {
             detail: Detail::Allowed,
             capture: Backend::Bpf,
             environment: Vec::new(),
+            silent: false,
         }
     }
 
