@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use holdup_analyze::Primitive;
 use holdup_record::LongWait;
 use holdup_trace::{Room, Trigger};
 
@@ -44,9 +45,10 @@ const LAST: Duration = Duration::from_secs(60);
 const TARGET_ENDED: &str = "the target ended";
 /// How often conditions are looked at.
 const STEP: Duration = Duration::from_millis(250);
-/// What an analysis looks at to tell whether a wait was one for a lock: the wait, and so much before and after it.
+/// What an analysis looks at to tell whether a wait was one for a lock: the wait or its last part, and so much more.
+const LONGEST: Duration = Duration::from_secs(10);
 const AROUND: Duration = Duration::from_secs(2);
-/// A futex that was no lock is not looked at again for so long: pools wait for work again and again.
+/// A wait that was none for a lock is not looked at again for so long: pools wait for work again and again.
 const DISMISSED: Duration = Duration::from_secs(30);
 
 impl Flight {
@@ -70,8 +72,23 @@ struct Recorder<'a> {
     most: u32,
     /// Files of conditions do not overlap.
     rests_until: Option<Instant>,
-    /// Futexes that were seen to be no locks.
-    dismissed: Vec<(u32, u64, Instant)>,
+    /// Waits that were seen to be none for a lock.
+    dismissed: Vec<Dismissed>,
+}
+
+/// A wait that is none for a lock.
+struct Dismissed {
+    wait: LongWait,
+    /// It is known what its futex is: no other wait for it is one for a lock either.
+    known: bool,
+    at: Instant,
+}
+
+impl Dismissed {
+    fn covers(&self, wait: &LongWait) -> bool {
+        let same = (self.wait.pid, self.wait.addr) == (wait.pid, wait.addr);
+        same && (self.known || (self.wait.tid, self.wait.from_ns) == (wait.tid, wait.from_ns))
+    }
 }
 
 /// Keeps and writes until the target ends, the user stops it, the time is over or there are enough files.
@@ -168,34 +185,30 @@ impl Recorder<'_> {
         held.into_iter().find_map(|Held { condition, time_ns, by }| {
             let seen = match by {
                 By::Figure(seen) => seen,
-                By::Wait(wait) => self.lock_wait(&wait)?,
+                By::Waits(waits) => self.lock_wait(waits)?,
             };
             Some((self.judge.condition(condition)?.to_string(), time_ns, seen))
         })
     }
 
-    /// The wait in words, if what it is for is a lock.
-    fn lock_wait(&mut self, wait: &LongWait) -> Option<String> {
-        self.dismissed.retain(|(_, _, when)| when.elapsed() < DISMISSED);
-        let futex = (wait.pid.0, wait.addr);
-        if self.dismissed.iter().any(|(pid, addr, _)| (*pid, *addr) == futex) {
-            return None;
-        }
-        let look = self.feed.look(Duration::from_nanos(wait.ns()) + AROUND)?;
+    /// The longest of these waits that is one for a lock, in words.
+    fn lock_wait(&mut self, waits: Vec<LongWait>) -> Option<String> {
+        self.dismissed.retain(|dismissed| dismissed.at.elapsed() < DISMISSED);
+        let is_open = |wait: &LongWait| !self.dismissed.iter().any(|dismissed| dismissed.covers(wait));
+        let open: Vec<LongWait> = waits.into_iter().filter(is_open).collect();
+        let longest_ns = open.iter().map(LongWait::ns).max()?;
+        let look = self.feed.look(Duration::from_nanos(longest_ns).min(LONGEST) + AROUND)?;
         let facts = &look.recording.report.facts;
-        let is_it = |lock: &&holdup_analyze::LockFacts| lock.pid == wait.pid && lock.addr == Some(wait.addr);
-        match facts.locks.iter().find(is_it).filter(|lock| lock.primitive.is_contention()) {
-            Some(lock) => Some(format!(
-                "{} waited {} for {}",
-                name::thread(facts, wait.tid),
-                number::time_ns(wait.ns() as f64),
-                name::lock(lock)
-            )),
-            None => {
-                self.dismissed.push((wait.pid.0, wait.addr, Instant::now()));
-                None
+        for wait in open {
+            let lock = facts.locks.iter().find(|lock| lock.pid == wait.pid && lock.addr == Some(wait.addr));
+            if let Some(lock) = lock.filter(|lock| lock.primitive.is_contention()) {
+                let (who, what) = (name::thread(facts, wait.tid), name::lock(lock));
+                return Some(format!("{who} waited {} for {what}", number::time_ns(wait.ns() as f64)));
             }
+            let known = lock.is_some_and(|lock| lock.primitive != Primitive::Unknown);
+            self.dismissed.push(Dismissed { wait, known, at: Instant::now() });
         }
+        None
     }
 
     fn wait_after(&self, stop: &AtomicBool) {

@@ -100,7 +100,7 @@ fn rate(text: &str, limit: &str) -> Result<f64, String> {
 pub struct Held {
     /// Which, by its place among the conditions.
     pub condition: usize,
-    /// Since when, as far as is known.
+    /// Since when, as far as is known; of waits, the first that was too long.
     pub time_ns: u64,
     /// By what.
     pub by: By,
@@ -109,8 +109,9 @@ pub struct Held {
 /// By what a condition holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum By {
-    /// A wait on a futex; whether that is a lock, only an analysis tells.
-    Wait(LongWait),
+    /// Waits on futexes that were longer than the condition says; which of them are waits for locks, only an analysis
+    /// tells.
+    Waits(Vec<LongWait>),
     /// A figure, as the end of a sentence.
     Figure(String),
 }
@@ -160,8 +161,9 @@ impl Judge {
     fn holds(&self, condition: usize, wanted: Wanted) -> Option<Held> {
         let (first, newest) = (self.last.front()?, self.last.back()?);
         if let Wanted::LockWait { ns } = wanted {
-            let wait = newest.long_waits.iter().find(|wait| wait.ns() > ns)?;
-            return Some(Held { condition, time_ns: wait.from_ns + ns, by: By::Wait(*wait) });
+            let waits: Vec<LongWait> = newest.long_waits.iter().copied().filter(|wait| wait.ns() > ns).collect();
+            let time_ns = waits.iter().map(|wait| wait.from_ns + ns).min()?;
+            return Some(Held { condition, time_ns, by: By::Waits(waits) });
         }
         // Part of a second says little.
         let span_ns = newest.to_ns.saturating_sub(first.from_ns);
@@ -249,6 +251,6 @@ mod tests {
         assert_eq!(judge.judge(totals(10, 900, 3)), [], "the first half second is over");
         let wait = LongWait { tid: Tid(7), pid: Pid(7), addr: 64, from_ns: 100, to_ns: 110 };
         let held = judge.judge(Totals { long_waits: vec![wait], ..totals(15, 0, 0) });
-        assert_eq!(held, [Held { condition: 2, time_ns: 105, by: By::Wait(wait) }]);
+        assert_eq!(held, [Held { condition: 2, time_ns: 105, by: By::Waits(vec![wait]) }]);
     }
 }
