@@ -63,7 +63,9 @@ fn an_empty_look_is_a_screen_too() {
 #[test]
 fn threads_are_sorted_filtered_and_opened() {
     let view = View::new(&look());
-    let names = |filter, sort| chosen(&view, filter, sort).into_iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+    let names = |filter: &str, sort| {
+        chosen(&view, filter, sort).into_iter().map(|row| row.name.clone()).collect::<Vec<_>>()
+    };
     let by_name = names("", Sort::Name);
     assert!(by_name.is_sorted() && by_name.len() == view.threads.len());
     assert_eq!(names(&by_name[0].to_uppercase(), Sort::Lock), by_name[..1]);
