@@ -50,6 +50,8 @@ pub struct Recent {
 struct Segment {
     began: Began,
     chunks: Vec<u8>,
+    /// Of these, the bytes at the beginning that tell how things stood: of use in the first segment of a file only.
+    standing_bytes: usize,
 }
 
 /// How things were when a segment began.
@@ -126,7 +128,7 @@ impl Recent {
     fn begin_segment(&mut self, time_ns: u64) -> io::Result<()> {
         let chunks = self.writer.take()?;
         self.kept_bytes += chunks.len();
-        self.segments.push_back(Segment { began: self.began, chunks });
+        self.segments.push_back(Segment { began: self.began, chunks, standing_bytes: self.standing_bytes });
         self.began = Began { time_ns, lost: self.lost, recorder_cpu_ns: self.recorder_cpu_ns };
         for event in self.standing.events(time_ns) {
             self.writer.event(&event)?;
@@ -198,10 +200,12 @@ impl Recent {
             ..self.header.clone()
         };
         let mut file = Writer::new(Vec::new(), &header)?;
-        for segment in self.segments.iter().skip(from) {
-            file.append(&segment.chunks);
+        let under_way = (self.writer.output(), self.standing_bytes);
+        let segments = self.segments.iter().map(|segment| (&segment.chunks[..], segment.standing_bytes));
+        for (at, (chunks, standing_bytes)) in segments.chain([under_way]).skip(from).enumerate() {
+            // Behind the first, all of that was told already.
+            file.append(if at == 0 { chunks } else { &chunks[standing_bytes..] });
         }
-        file.append(self.writer.output());
         file.finish(&Ending {
             ended_ns: ending.ended_ns.max(self.last_ns),
             lost: self.lost - began.lost,

@@ -40,7 +40,11 @@ impl Program {
             2 | 3 => What::SwitchOut { off: OffCpu::Sleeping, stack },
             4 | 5 => What::FutexWait { op: FutexOp(128), addr: 0x40, value: 2, stack },
             6 => What::Call { nr: CallNumber(7), stack },
-            7 => What::Blocked(Box::new(Blocked { addr: u64::from(whom), ..Blocked::default() })),
+            7 => What::Blocked(Box::new(Blocked {
+                nr: Some(CallNumber(0)),
+                addr: u64::from(whom),
+                ..Blocked::default()
+            })),
             8 => What::Named { name: format!("name {whom}").into(), exec: whom % 4 == 0 },
             9 => mapped(pid.0, whom),
             10 if self.alive.len() < 12 => {
@@ -112,8 +116,11 @@ fn stands(bytes: &[u8], time_ns: u64) -> (Vec<Told>, u64) {
     let reader = Reader::open(bytes).expect("it opens");
     let (mut stacks, mut standing) = (Stacks::new(), Standing::default());
     let mut first_ns = None;
+    let mut born = std::collections::BTreeSet::new();
     let summary = reader.read(&mut stacks, &mut |event| {
         first_ns.get_or_insert(event.time_ns);
+        let again = matches!(event.what, What::Started { .. }) && !born.insert(event.tid);
+        assert!(!again, "{:?} is told of twice", event.tid);
         standing.note(event);
     });
     assert_eq!(summary.damage, []);
@@ -153,7 +160,8 @@ fn what_is_too_old_or_too_much_is_forgotten() {
 fn losses_and_the_recorder_s_time_are_those_of_the_stretch() {
     let (mut program, mut events) = Program::new();
     let spent = |value| What::Count { counter: Counter::RecorderCpuNs, value };
-    for (at_ms, what) in [(10, What::Lost { count: 5 }), (20, spent(700)), (9_000, What::SwitchIn), (9_500, spent(900))] {
+    for (at_ms, what) in [(10, What::Lost { count: 5 }), (20, spent(700)), (9_000, What::SwitchIn), (9_500, spent(900))]
+    {
         program.now_ns = at_ms * MS;
         events.push(Event { time_ns: program.now_ns, tid: Tid(1), cpu: NO_CPU, what });
     }

@@ -81,7 +81,7 @@ pub fn plain(view: &View, history: &History, columns: u16, rows: u16) -> String 
 
 fn head(view: &View, history: &History, controls: &Controls, width: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<Line<'static>> = Vec::new();
-    for (at, line) in text::wrap(&view.context, width, 0).lines().take(2).enumerate() {
+    for (at, line) in text::wrap(&view.context, width, 0).lines().take(3).enumerate() {
         let style = if at == 0 { bold(controls) } else { Style::default() };
         lines.push(Line::styled(line.to_owned(), style));
     }

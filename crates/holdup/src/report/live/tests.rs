@@ -48,7 +48,7 @@ fn the_screen_fits_and_names_lock_holder_and_findings() {
         assert!(text.lines().all(|line| text::columns(line) <= usize::from(columns)), "{text}");
     }
     let text = plain(&view, &history, 80, 24);
-    for word in ["g_cache_lock", "<- ", "has it", "last minute", "switches/s", "* ", "thread (by lock)"] {
+    for word in ["g_cache_lock", "<- worker-1 (702) has", "last minute", "switches/s", "* ", "thread (by lock)"] {
         assert!(text.contains(word), "{word} in\n{text}");
     }
 }
@@ -63,9 +63,8 @@ fn an_empty_look_is_a_screen_too() {
 #[test]
 fn threads_are_sorted_filtered_and_opened() {
     let view = View::new(&look());
-    let names = |filter: &str, sort| {
-        chosen(&view, filter, sort).into_iter().map(|row| row.name.clone()).collect::<Vec<_>>()
-    };
+    let names =
+        |filter: &str, sort| chosen(&view, filter, sort).into_iter().map(|row| row.name.clone()).collect::<Vec<_>>();
     let by_name = names("", Sort::Name);
     assert!(by_name.is_sorted() && by_name.len() == view.threads.len());
     assert_eq!(names(&by_name[0].to_uppercase(), Sort::Lock), by_name[..1]);
