@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_no_wait() {
-        let mut tally = tally(&[(10, 1, waits(0x40)), (10, 1, BLOCKED), (90, 1, What::SwitchIn), (91, 1, What::Exited)]);
+        let mut tally =
+            tally(&[(10, 1, waits(0x40)), (10, 1, BLOCKED), (90, 1, What::SwitchIn), (91, 1, What::Exited)]);
         assert_eq!(tally.take(100), Totals { to_ns: 100, switches: 1, ..Totals::default() });
     }
 }

@@ -32,8 +32,8 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// Opens what there is for these threads of these processes. With `on_exec`, counting begins when the process executes a
-    /// program.
+    /// Opens what there is for these threads of these processes. With `on_exec`, counting begins when the process
+    /// executes a program.
     pub fn open(pids: &[u32], tids: &[u32], cpus: &[u16], on_exec: bool) -> Self {
         let counters = Counters::open(Linux, tids, cpus, on_exec);
         // That a machine has none is no news for every recording; `holdup doctor` says it, and so does the header.
