@@ -109,7 +109,7 @@ pub enum Command {
     ///
     /// Records switches, lock waits with call paths, and CPU samples in a file for 'holdup report'. The exit status is
     /// the program's.
-    Record(record::Options),
+    Record(Box<record::Options>),
     /// Watch a running program: where its time goes, its locks and threads, now
     ///
     /// A screen that is refreshed every two seconds. The last minute is kept in memory, and 'w' writes it as a

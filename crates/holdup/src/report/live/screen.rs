@@ -92,15 +92,18 @@ fn head(view: &View, history: &History, controls: &Controls, width: usize) -> Ve
     lines
 }
 
+/// A figure of a look, and how its most is printed.
+type Figure = (&'static str, fn(&Point) -> f64, fn(f64) -> String);
+
 /// How three figures went over the last minute.
 fn sparks(history: &History, width: usize) -> Line<'static> {
-    let figures: [(&str, fn(&Point) -> f64, fn(f64) -> String); 3] = [
+    let figures: [Figure; 3] = [
         ("CPUs", |point| point.cpus, |most| format!("{most:.2}")),
         ("locks", |point| point.locks, number::percent),
         ("switches/s", |point| point.switches, |most| number::count(most.round())),
     ];
     let columns = (width.saturating_sub(44) / 3).clamp(4, 60);
-    let spark = |(name, figure, print): (&str, fn(&Point) -> f64, fn(f64) -> String)| {
+    let spark = |(name, figure, print): Figure| {
         let (levels, most) = history.levels(columns, LEVELS.len() as u64 - 1, figure);
         let drawn: String = levels.iter().filter_map(|level| LEVELS.get(*level as usize)).collect();
         format!("{name} {drawn} to {}", print(most))
