@@ -23,7 +23,7 @@ use crate::text;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Time between two looks; each shows twice as much
+    /// Time between two looks; each shows that much, or up to a second more
     #[arg(long, value_name = "TIME", default_value = "2s")]
     interval: String,
     /// Print one screen after one interval, as plain lines, and end
@@ -126,7 +126,7 @@ impl Watch {
             while Instant::now() < due && !stop.load(Ordering::Relaxed) && !self.feed.has_ended() {
                 thread::sleep(KEYS.min(due.saturating_duration_since(Instant::now())));
             }
-            let Some(look) = self.feed.look(self.interval * 2) else { return Ok(()) };
+            let Some(look) = self.feed.look(self.interval) else { return Ok(()) };
             if options.json {
                 return output::print(&output::json(&Top::new(&look))?);
             }
@@ -180,7 +180,7 @@ impl Watch {
     }
 
     fn look(&mut self) {
-        if let Some(look) = self.feed.look(self.interval * 2) {
+        if let Some(look) = self.feed.look(self.interval) {
             self.history.add(&look.recording.report.facts);
             self.view = View::new(&look);
         }
