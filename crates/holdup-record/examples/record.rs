@@ -16,7 +16,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let output = arguments.remove(0);
     let (target, limit) = match arguments.first().map(String::as_str) {
-        Some("-p") => (Target::Process(arguments[1].parse()?), Some(Duration::from_secs_f64(arguments[2].parse()?))),
+        Some("-p") => {
+            (Target::Processes(vec![arguments[1].parse()?]), Some(Duration::from_secs_f64(arguments[2].parse()?)))
+        }
         _ => (Target::Command(arguments.into_iter().map(Into::into).collect()), None),
     };
     let options = Options {
@@ -33,6 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
         detail: if user { Detail::User } else { Detail::Allowed },
         environment: Vec::new(),
+        silent: false,
     };
     let outcome = record(&options, &AtomicBool::new(false))?;
     println!("{:?}\n{:?}", outcome.header.capabilities, outcome.ending);

@@ -6,17 +6,23 @@ mod bytes;
 pub mod doctor;
 pub mod import;
 mod kernel;
+mod live;
 mod options;
 mod outcome;
 mod record;
 mod sys;
+mod tally;
 
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use holdup_trace::Event;
 
-pub use options::{Backend, Detail, Options, Target};
+pub use live::{Extent, Live};
+pub use options::{Backend, Children, Detail, Options, Target};
 pub use outcome::{Error, Outcome};
+pub use tally::{LongWait, Totals};
 
 /// Records until the target ends, the limit is over, or `stop` becomes true.
 ///
@@ -51,6 +57,25 @@ pub fn record_with(
     sys::record(options, stop, more)
 }
 
+/// Records into memory until the target ends, the limit is over, or `stop` becomes true; no file is written, and the
+/// options' name of one is of no use.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_live(options: &Options, stop: &AtomicBool, live: &Arc<Live>) -> Result<Outcome, Error> {
+    sys::record_live(options, stop, live)
+}
+
+/// Lets SIGUSR2 be counted from now on instead of ending the process.
+pub fn heed_requests() {
+    sys::signals::heed_requests();
+}
+
+/// How often SIGUSR2 came since the last call.
+pub fn requests() -> u32 {
+    sys::signals::requests()
+}
+
 /// The map of functions that the runtime of a process wrote (`/tmp/perf-PID.map`, as the process sees it), of a process
 /// that was recorded since that second of 1970.
 ///
@@ -58,6 +83,20 @@ pub fn record_with(
 /// There is a file that is not to be believed (a link, another user's, too large): why.
 pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<Vec<u8>>, String> {
     sys::code_map(pid, began_unix_s)
+}
+
+/// These processes, and behind them the running ones that they and their children have started, as far as wanted.
+pub fn with_children(pids: &[u32], wanted: Children) -> Vec<u32> {
+    sys::with_children(pids, wanted)
+}
+
+/// The processes of a control group and of the groups in it, ascending: of its folder, or of its path as
+/// /proc/PID/cgroup shows it.
+///
+/// # Errors
+/// There is no such group, or it cannot be read: why, as a sentence without a full stop.
+pub fn of_cgroup(path: &Path) -> Result<Vec<u32>, String> {
+    sys::of_cgroup(path)
 }
 
 /// Looks at this machine, user and process, and tries each ability; `None` where holdup cannot record at all.

@@ -25,6 +25,8 @@ pub struct Options {
     pub capture: Backend,
     /// What a command gets into its environment besides the recorder's own.
     pub environment: Vec<(OsString, OsString)>,
+    /// A command gets no input, and what it prints goes nowhere.
+    pub silent: bool,
 }
 
 /// Whom to record.
@@ -32,8 +34,21 @@ pub struct Options {
 pub enum Target {
     /// Start this command: program and arguments.
     Command(Vec<OsString>),
-    /// Attach to this process and all its threads.
-    Process(u32),
+    /// Attach to these processes, at least one, and all their threads.
+    Processes(Vec<u32>),
+}
+
+/// Which of the processes that a process has started before its recording belong to it. Those that it starts from then
+/// on always do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Children {
+    /// None.
+    None,
+    /// Those that run the same program, as the workers of a server do that forks them.
+    #[default]
+    SameProgram,
+    /// All.
+    All,
 }
 
 /// By what to capture.

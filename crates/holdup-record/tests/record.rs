@@ -29,6 +29,7 @@ fn options(target: Target, folder: &Path) -> Options {
         capture: Backend::Auto,
         detail: Detail::User,
         environment: Vec::new(),
+        silent: false,
     }
 }
 
@@ -181,7 +182,7 @@ fn a_process_that_is_not_there_is_named() {
     let mut child = Command::new("true").spawn().unwrap();
     let pid = child.id();
     child.wait().unwrap();
-    let options = options(Target::Process(pid), folder.path());
+    let options = options(Target::Processes(vec![pid]), folder.path());
     match record(&options, &AtomicBool::new(false)) {
         Err(Error::NoProcess(named)) => assert_eq!(named, pid),
         Err(why @ (Error::Refused(_) | Error::Unsupported)) => println!("skipped: {why}"),
@@ -340,7 +341,7 @@ fn a_busy_process_is_attached_to_without_losses_and_with_what_its_idle_threads_w
         std::thread::yield_now();
     }
     let shown = waiting_for_one_address(child.id()).is_some();
-    let mut options = options(Target::Process(child.id()), folder.path());
+    let mut options = options(Target::Processes(vec![child.id()]), folder.path());
     options.limit = Some(Duration::from_millis(300));
     let recorded = recorded(&options);
     child.kill().unwrap();
@@ -441,7 +442,7 @@ fn a_running_process_is_attached_to_with_all_its_threads() {
         let Some(program) = compiled(folder.path(), PATIENT) else { continue };
         let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
-        let mut options = by(capture, Target::Process(child.id()), folder.path());
+        let mut options = by(capture, Target::Processes(vec![child.id()]), folder.path());
         options.limit = Some(Duration::from_millis(400));
         let recorded = recorded(&options);
         let alive = child.try_wait().unwrap().is_none();
@@ -527,7 +528,7 @@ fn a_stop_from_outside_ends_a_recording_and_not_the_target() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let stop = AtomicBool::new(true);
-    let options = options(Target::Process(child.id()), folder.path());
+    let options = options(Target::Processes(vec![child.id()]), folder.path());
     let outcome = record(&options, &stop);
     assert!(stop.load(Ordering::Relaxed));
     assert!(child.try_wait().unwrap().is_none());

@@ -121,6 +121,20 @@ pub struct Ending {
     pub kernel_ns: Option<u64>,
     /// Page faults of the same, those that waited for a device included.
     pub faults: Option<u64>,
+    /// Why this stretch of a longer recording was kept; null for a recording that was written from its beginning on.
+    pub trigger: Option<Trigger>,
+}
+
+/// What a flight recorder waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Trigger {
+    /// The condition as it was given: `lock-wait > 50ms`, `SIGUSR2`.
+    pub condition: String,
+    /// When it held first, on the events' clock.
+    pub time_ns: u64,
+    /// What was seen, as the end of a sentence: `thread 4711 had waited 61ms for the futex 0x7f00`.
+    pub seen: String,
 }
 
 impl Ending {

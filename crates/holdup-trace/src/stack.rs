@@ -63,8 +63,12 @@ impl Default for Word {
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     table: Vec<Stack>,
-    /// Numbers of the stacks in `table`, by their hash.
+    /// Places of the stacks in `table`, by their hash.
     numbers: HashTable<u32>,
+    /// The number of the first: those below it are forgotten.
+    first: u32,
+    /// Bytes that the stacks take, about.
+    bytes: usize,
 }
 
 impl Stacks {
@@ -81,17 +85,31 @@ impl Stacks {
         let hash = FxBuildHasher.hash_one(stack);
         let table = &mut self.table;
         if let Some(&number) = self.numbers.find(hash, |&number| table[number as usize] == *stack) {
-            return StackId(number);
+            return StackId(self.first + number);
         }
         let number = u32::try_from(table.len()).expect("fewer than 2^32 stacks");
         table.push(stack.clone());
+        self.bytes += bytes_of(stack);
         self.numbers.insert_unique(hash, number, |&number| FxBuildHasher.hash_one(&table[number as usize]));
-        StackId(number)
+        let id = self.first.checked_add(number).expect("fewer than 2^32 stacks");
+        StackId(id)
+    }
+
+    /// Empties the table, and gives what was in it. Numbers go on: one that was given before stands for no stack from
+    /// then on.
+    pub fn forget(&mut self) -> Stacks {
+        let first = self.first.saturating_add(u32::try_from(self.table.len()).unwrap_or(u32::MAX));
+        std::mem::replace(self, Stacks { first, ..Stacks::default() })
+    }
+
+    /// Bytes of memory that they take, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// A stack by its number.
     pub fn get(&self, id: StackId) -> Option<&Stack> {
-        self.table.get(id.0 as usize)
+        self.table.get(id.0.checked_sub(self.first)? as usize)
     }
 
     /// How many there are.
@@ -106,6 +124,12 @@ impl Stacks {
 
     /// All stacks with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (StackId, &Stack)> {
-        (0..).map(StackId).zip(&self.table)
+        (self.first..).map(StackId).zip(&self.table)
     }
+}
+
+/// What a stack takes in a table, with its place in the index.
+fn bytes_of(stack: &Stack) -> usize {
+    let addresses = stack.kernel.len() + stack.user.len();
+    size_of::<Stack>() + 16 + addresses * size_of::<u64>() + stack.words.len() * size_of::<(u16, Word)>()
 }

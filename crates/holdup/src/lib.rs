@@ -9,6 +9,7 @@ pub mod cli;
 pub mod experiment;
 pub mod export;
 pub mod interposer;
+pub mod live;
 pub mod metric;
 pub mod plan;
 pub mod plot;

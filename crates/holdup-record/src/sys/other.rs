@@ -1,11 +1,13 @@
 //! Systems that cannot record.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use holdup_trace::Event;
 
 use crate::doctor::Probe;
-use crate::{Error, Options, Outcome};
+use crate::{Children, Error, Live, Options, Outcome};
 
 /// Says that it cannot.
 pub fn record(
@@ -16,12 +18,25 @@ pub fn record(
     Err(Error::Unsupported)
 }
 
+/// Says that it cannot.
+pub fn record_live(_options: &Options, _stop: &AtomicBool, _live: &Arc<Live>) -> Result<Outcome, Error> {
+    Err(Error::Unsupported)
+}
+
 /// Signals that end a recording: none is made here.
 pub mod signals {
     use std::sync::atomic::AtomicBool;
 
     /// None will come.
     pub fn listen(_stop: &'static AtomicBool) {}
+
+    /// None will come.
+    pub fn heed_requests() {}
+
+    /// None came.
+    pub fn requests() -> u32 {
+        0
+    }
 
     /// None came.
     pub fn heard() -> Option<(i32, &'static str)> {
@@ -32,6 +47,16 @@ pub mod signals {
 /// There is none.
 pub fn code_map(_: u32, _: u64) -> Result<Option<Vec<u8>>, String> {
     Ok(None)
+}
+
+/// Nobody's children are known.
+pub fn with_children(pids: &[u32], _: Children) -> Vec<u32> {
+    pids.to_vec()
+}
+
+/// There are none.
+pub fn of_cgroup(_: &Path) -> Result<Vec<u32>, String> {
+    Err("control groups are Linux's".to_owned())
 }
 
 /// There is nothing to look at.

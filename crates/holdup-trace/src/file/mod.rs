@@ -12,7 +12,9 @@ mod encode;
 mod foreign;
 mod layout;
 mod reader;
+mod recent;
 mod stack_code;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -20,6 +22,7 @@ mod writer;
 use std::fmt;
 
 pub use reader::Reader;
+pub use recent::{Recent, Room};
 pub use writer::Writer;
 
 use crate::Ending;

@@ -86,6 +86,16 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
+    /// Bytes of the chunk under way.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.chunk.bytes().len()
+    }
+
+    /// The stacks that events may name.
+    pub(super) fn stacks(&self) -> &Stacks {
+        &self.stacks
+    }
+
     fn end_chunk(&mut self) -> io::Result<()> {
         if self.chunk.is_empty() {
             return Ok(());
@@ -112,6 +122,35 @@ impl<W: Write> Writer<W> {
         self.out.write_all(bytes)?;
         self.written_bytes += bytes.len() as u64;
         Ok(())
+    }
+}
+
+/// Writing into memory.
+impl Writer<Vec<u8>> {
+    /// What was written so far and not taken.
+    pub(super) fn output(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Takes what was written so far, the chunk under way included.
+    pub(super) fn take(&mut self) -> io::Result<Vec<u8>> {
+        self.flush()?;
+        // It has grown by doubling, and may be kept for long.
+        let mut chunks = std::mem::take(&mut self.out);
+        chunks.shrink_to_fit();
+        Ok(chunks)
+    }
+
+    /// Appends chunks of the same kernel and target, as another writer wrote them.
+    pub(super) fn append(&mut self, chunks: &[u8]) {
+        self.out.extend_from_slice(chunks);
+        self.written_bytes += chunks.len() as u64;
+    }
+
+    /// Forgets all stacks, and gives them away. Their numbers stand for none from now on. The chunk under way names
+    /// none that it has not told.
+    pub(super) fn replace_stacks(&mut self) -> Stacks {
+        self.stacks.forget()
     }
 }
 

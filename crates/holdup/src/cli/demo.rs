@@ -122,6 +122,7 @@ fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
         detail: Detail::Allowed,
         capture: Backend::Auto,
         environment: Vec::new(),
+        silent: false,
     };
     let done = holdup_record::record(&options, stop).map_err(|why| why.to_string());
     let opened = done.and_then(|_| recording::open(&file, Window::default(), false).map_err(|why| why.to_string()));

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. Adding one: its file, a variant of [`Command`] and an arm of [`run`].
 
 mod bench;
+mod capture;
 mod compare;
 pub mod demo;
 mod diff;
@@ -8,6 +9,7 @@ mod doctor;
 mod error;
 mod export;
 pub mod factors;
+mod flight;
 mod gate;
 mod history;
 mod import;
@@ -25,7 +27,9 @@ mod status;
 mod stop;
 mod time;
 mod timemutex;
+mod top;
 mod try_;
+mod whom;
 mod with;
 
 use std::ffi::OsString;
@@ -67,6 +71,7 @@ Examples:
   holdup reproduce all --quick    do published claims about locks hold here?
   holdup record -- ./server       what do its threads wait for?
   holdup record -p 1234 --for 10s  the same for a running process
+  holdup top -p 1234              the same, live
   holdup try -- ./prog -t 16      which fix helps, and how sure is that?
   holdup with --lock spin-learn -- ./server  keep a fix: run with another lock
   holdup time -- make             time, switches and memory of any command
@@ -104,7 +109,12 @@ pub enum Command {
     ///
     /// Records switches, lock waits with call paths, and CPU samples in a file for 'holdup report'. The exit status is
     /// the program's.
-    Record(record::Options),
+    Record(Box<record::Options>),
+    /// Watch a running program: where its time goes, its locks and threads, now
+    ///
+    /// A screen that is refreshed every two seconds. The last minute is kept in memory, and 'w' writes it as a
+    /// recording.
+    Top(top::Options),
     /// Find which fix helps a program: other locks, gates, fewer CPUs, arguments
     ///
     /// The program runs unchanged and under each remedy, in randomised paired runs, until it is decided what helps.
@@ -196,6 +206,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::TimeMutex(options)) => timemutex::run(&options),
         Request::Command(Command::Time(options)) => time::run(&options),
         Request::Command(Command::Record(options)) => record::run(&options),
+        Request::Command(Command::Top(options)) => top::run(&options),
         Request::Command(Command::Demo(options)) => demo::run(&options),
         Request::Command(Command::Try(options)) => try_::run(&options),
         Request::Command(Command::Gate(options)) => gate::run(&options),

@@ -1,17 +1,18 @@
 //! `holdup record`: what the threads of a program do, into a file; then the first screen of what holds them up.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use holdup_control::Profile;
 use holdup_record::{Backend, Detail, Outcome, Target};
 use holdup_trace::{Event, NO_CPU, Tid, What};
 
+use super::capture::{self, name_of};
+use super::flight::{self, Flight};
+use super::whom::Whom;
 use super::{Error, Status, measure, output, stop};
 use crate::interposer::{self, Control, program};
-use crate::recording::{self, EXTENSION};
+use crate::recording;
 use crate::report::number;
 use crate::text;
 
@@ -44,17 +45,15 @@ pub struct Options {
     capture: By,
     /// Also count what every pthread mutex does: acquisitions, contention, waits and holds (by an interposer in the
     /// program)
-    #[arg(long, conflicts_with = "pid")]
+    #[arg(long, conflicts_with_all = ["pids", "cgroup", "last", "when"])]
     locks: bool,
     /// Only record; show nothing. 'holdup report' shows it later
     #[arg(long)]
     no_report: bool,
-    /// Attach to this running process instead of starting a program
-    #[arg(short, long, value_name = "PID", required_unless_present = "command")]
-    pid: Option<u32>,
-    /// The program to start, and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    flight: Flight,
+    #[command(flatten)]
+    whom: Whom,
 }
 
 /// How much to ask for, as the command line names it.
@@ -81,6 +80,10 @@ const EXAMPLES: &str = "\
 Examples:
   holdup record -- ./server --port 7000   start a program, record to its end
   holdup record -p 1234 --for 10s         a running process, for ten seconds
+  holdup record -p 12 -p 34 --for 10s     two of them in one recording
+  holdup record -p 1234 --last 60s --when 'lock-wait > 50ms'
+                                          keeps the last minute in memory, and
+                                          writes it when a thread waits so long
   holdup record --rate 0 -- make -j8      only switches and locks
   holdup record --locks -- ./server       also what each mutex does, exactly
   holdup report                           the newest recording here, again
@@ -88,27 +91,31 @@ Examples:
 A program that record starts keeps its input and output: the report goes to
 stderr, and the exit status is the program's. Ctrl-C ends the recording, shows
 the report, and exits with 130; so do SIGTERM (143) and SIGHUP (129), which the
-program gets as well. 'holdup doctor' says what this machine lets you see.";
+program gets as well. Workers that a server has forked are recorded with it:
+processes of the same program. 'holdup doctor' says what this machine lets you see.";
 
 /// Records and reports.
 ///
 /// # Errors
 /// Nothing can be recorded; the message says why and what can.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    let target = target(options)?;
+    let target = options.whom.target()?;
     let mut settings = settings(options, target)?;
     let stop = stop::asked()?;
     holdup_record::stop_at_signals(stop);
-    announce(options);
+    announce(options, &settings.target);
+    if options.flight.is_asked() {
+        return flight::run(&options.flight, settings, options.output.as_deref(), stop);
+    }
     let control = options.locks.then(|| interpose(&mut settings)).transpose()?;
     let more = |time_ns| control.as_ref().map(|control| figures(control, time_ns)).unwrap_or_default();
-    let outcome = holdup_record::record_with(&settings, stop, &more).map_err(refused)?;
+    let outcome = holdup_record::record_with(&settings, stop, &more).map_err(capture::refused)?;
     outcome.notes.iter().for_each(|note| output::note(format_args!("holdup: {}", text::clean(note))));
     output::note(recorded(&settings.output, &outcome));
     if !options.no_report {
         show(options, &settings.output);
     }
-    Ok(status(&outcome, stop.load(Ordering::Relaxed)))
+    Ok(capture::status(&outcome, stop.load(Ordering::Relaxed)))
 }
 
 /// Lets the program count what its locks do.
@@ -136,17 +143,9 @@ fn figures(control: &Control, time_ns: u64) -> Vec<Event> {
     locks.map(event).collect()
 }
 
-fn status(outcome: &Outcome, stopped: bool) -> Status {
-    match outcome.ending.status {
-        _ if stopped => holdup_record::stopped_by().map_or(Status::Interrupted, |signal| Status::Child(128 + signal)),
-        Some(code) => Status::Child(u8::try_from(code).unwrap_or(u8::MAX)),
-        None => Status::Success,
-    }
-}
-
 /// The report of what was just recorded. It cannot fail the recording, which is safe in its file.
 fn show(options: &Options, path: &Path) {
-    let started = options.pid.is_none();
+    let started = !options.whom.is_attached();
     let shown = recording::open(path, recording::Window::default(), false).map_err(Error::from);
     let screen = shown.map(|recording| crate::report::recording::summary::screen(&recording));
     let printed = match screen {
@@ -159,27 +158,6 @@ fn show(options: &Options, path: &Path) {
     };
     if let Err(why) = printed {
         output::complain(&why);
-    }
-}
-
-fn target(options: &Options) -> Result<Target, Error> {
-    match options.pid {
-        Some(0) => {
-            Err(Error::Argument("--pid 0: there is no process 0; 'pgrep NAME' finds a program's number".to_owned()))
-        }
-        Some(pid) => match options.command.first() {
-            None => Ok(Target::Process(pid)),
-            Some(word) => Err(Error::Argument(one_target(pid, &word.to_string_lossy()))),
-        },
-        None => Ok(Target::Command(options.command.clone())),
-    }
-}
-
-/// A process and a program; or what was meant to be an option.
-fn one_target(pid: u32, word: &str) -> String {
-    match word.starts_with('-') {
-        true => program::not_there(word),
-        false => format!("--pid {pid} and the program '{word}': give the process to attach to or the program to start"),
     }
 }
 
@@ -204,7 +182,7 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
     let output = match &options.output {
         Some(path) if path.symlink_metadata().is_ok() => return Err(Error::RecordingExists(path.clone())),
         Some(path) => path.clone(),
-        None => free_name(&name_of(&target)),
+        None => capture::free_name(&name_of(&target)),
     };
     Ok(holdup_record::Options {
         target,
@@ -216,58 +194,21 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         detail,
         capture,
         environment: Vec::new(),
+        silent: false,
     })
 }
 
-/// What the target is called, for the file's name.
-fn name_of(target: &Target) -> String {
-    let name = match target {
-        Target::Command(words) => {
-            let path = words.first().map(PathBuf::from).unwrap_or_default();
-            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-        }
-        Target::Process(pid) => {
-            std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_else(|_| format!("process-{pid}"))
-        }
-    };
-    file_name(&name)
-}
-
-/// A name that is safe as the beginning of a file's name.
-fn file_name(name: &str) -> String {
-    let plain = |c: char| if c.is_alphanumeric() || "._+-".contains(c) { c } else { '-' };
-    let name: String = name.trim().chars().map(plain).collect();
-    match name.trim_start_matches(['-', '.']) {
-        "" => "recording".to_owned(),
-        name => name.to_owned(),
-    }
-}
-
-/// `memcached-20261121-055012.holdup`, with -2, -3 and so on where that is taken.
-fn free_name(program: &str) -> PathBuf {
-    let stem = stem(program);
-    let numbered = (2..).map(|n| format!("{stem}-{n}.{EXTENSION}"));
-    let mut names = std::iter::once(format!("{stem}.{EXTENSION}")).chain(numbered).map(PathBuf::from);
-    names.find(|name| name.symlink_metadata().is_err()).unwrap_or_default()
-}
-
-/// `memcached-20261121-055012`, for the moment.
-pub fn stem(program: &str) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-    let utc = number::utc(i64::try_from(now).unwrap_or(i64::MAX));
-    let digits: String = utc.chars().filter(char::is_ascii_digit).collect();
-    let (date, time) = digits.split_at(digits.len().min(8));
-    format!("{}-{date}-{time}", file_name(program))
-}
-
 /// What is being recorded, for those who wait for it.
-fn announce(options: &Options) {
-    let Some(pid) = options.pid.filter(|_| output::is_terminal_stderr()) else { return };
+fn announce(options: &Options, target: &Target) {
+    let Target::Processes(pids) = target else { return };
+    if !output::is_terminal_stderr() || options.flight.is_asked() {
+        return;
+    }
     let how_long = match &options.limit {
         Some(limit) => format!("for {limit}; Ctrl-C ends it before"),
         None => "until it ends or Ctrl-C".to_owned(),
     };
-    output::note(format_args!("holdup: recording {} (process {pid}) {how_long}", name_of(&Target::Process(pid))));
+    output::note(format_args!("holdup: recording {} ({}) {how_long}", name_of(target), capture::processes(pids)));
 }
 
 fn recorded(path: &Path, outcome: &Outcome) -> String {
@@ -280,34 +221,4 @@ fn recorded(path: &Path, outcome: &Outcome) -> String {
         number::count(outcome.bytes as f64),
         text::clean(&outcome.ending.reason)
     )
-}
-
-fn refused(why: holdup_record::Error) -> Error {
-    match why {
-        holdup_record::Error::Command { name, why } => Error::Command { name, why },
-        holdup_record::Error::File { path, why } if why.kind() == std::io::ErrorKind::AlreadyExists => {
-            Error::RecordingExists(path)
-        }
-        holdup_record::Error::File { path, why } => Error::File { path, why },
-        holdup_record::Error::NoProcess(pid) => {
-            Error::Argument(format!("there is no process {pid}; 'pgrep NAME' finds a program's number"))
-        }
-        other => Error::Argument(other.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_files_are_safe_and_tell_the_program() {
-        let of = |word: &str| name_of(&Target::Command(vec![word.into()]));
-        assert_eq!(of("/usr/bin/memcached"), "memcached");
-        assert_eq!(of("./a b;c"), "a-b-c");
-        assert_eq!(of("--"), "recording");
-        let name = free_name("redis-server").into_os_string().into_string().unwrap();
-        let digits = name.strip_prefix("redis-server-").unwrap().strip_suffix(".holdup").unwrap();
-        assert_eq!(digits.len(), "20261121-055012".len(), "{name}");
-    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Error, Status, measure, output, record, stop};
+use super::{Error, Status, capture, measure, output, stop};
 use crate::recording::{self, Window};
 use crate::report::{number, page, trial as shown, trial_json};
 use crate::text;
@@ -178,7 +178,7 @@ fn keep(options: &Options, subject: &Subject, json: &str) -> Result<Option<PathB
     }
     let Some(folder) = crate::sys::data_folder(|name| std::env::var_os(name)) else { return Ok(None) };
     let folder = folder.join("holdup").join("trials");
-    let path = folder.join(format!("{}.json", record::stem(&subject.tried().file_name())));
+    let path = folder.join(format!("{}.json", capture::stem(&subject.tried().file_name())));
     let kept = std::fs::create_dir_all(&folder)
         .map_err(|why| Error::File { path: folder.clone(), why })
         .and_then(|()| output::write_file(&path, json, false));

@@ -3,13 +3,14 @@
 pub mod binaries;
 pub mod name;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use holdup_analyze::{Analysis, Options, Problem, Report};
-use holdup_trace::{Damage, OpenError, Reader, Stacks};
+use holdup_trace::{Damage, OpenError, Pid, Reader, Stacks, Tid, What};
 
 use binaries::Binaries;
 
@@ -137,6 +138,36 @@ pub fn open(path: &Path, window: Window, timeline: bool) -> Result<Recording, Re
         Some(from_ns) if from_ns > span_ns => Err(RecordingError::Window { from_ns, span_ns }),
         _ => Ok(recording),
     }
+}
+
+/// What locks had in memory when they were read last, by process and address.
+pub type Words = HashMap<(Pid, u64), Word>;
+
+/// A lock's memory at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// When.
+    pub time_ns: u64,
+    /// Its word; 0 if nobody has it.
+    pub word: u32,
+    /// Where glibc keeps the number of the thread that has it.
+    pub owner: Tid,
+}
+
+/// Finds out what a recording says that is in memory, with a timeline; the binaries are those that were read before.
+pub fn live(path: &Path, bytes: &[u8], reader: &Reader<'_>, binaries: &Binaries) -> (Recording, Words) {
+    let mut analysis = Analysis::new(reader.header(), Options { timeline: true, ..Options::default() });
+    let (mut stacks, mut words) = (Stacks::new(), Words::new());
+    let summary = reader.read(&mut stacks, &mut |event| {
+        if let What::LockWord { addr, word, owner } = event.what {
+            let word = Word { time_ns: event.time_ns, word, owner: Tid(owner) };
+            words.insert((Pid(event.tid.0), addr), word);
+        }
+        analysis.feed(event);
+    });
+    let report = analysis.finish(summary.ending.as_ref(), &stacks, binaries);
+    let file_bytes = bytes.len() as u64;
+    (Recording { path: path.to_owned(), file_bytes, report, damage: summary.damage }, words)
 }
 
 /// The bytes of a file.

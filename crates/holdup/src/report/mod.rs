@@ -14,6 +14,7 @@ pub mod headline;
 pub mod html;
 pub mod interposed;
 pub mod json;
+pub mod live;
 pub mod number;
 pub mod page;
 pub mod recording;

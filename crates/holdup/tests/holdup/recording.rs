@@ -199,7 +199,7 @@ fn damage_is_shown_with_its_place() {
     let place = Place::new();
     let mut bytes = recording(true);
     // Behind the header, before the end: in the one chunk of events.
-    let inside = bytes.len() * 3 / 4;
+    let inside = bytes.len() * 18 / 25;
     bytes[inside..inside + 8].fill(0xa5);
     std::fs::write(place.path("scratched.holdup"), bytes).unwrap();
     place.run("report scratched.holdup").with(3).shows(&["cannot be read", "at byte"]);

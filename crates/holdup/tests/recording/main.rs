@@ -10,6 +10,7 @@ mod expectation;
 mod faults;
 mod fixtures;
 mod import;
+mod live;
 mod locks;
 mod others;
 mod parking;

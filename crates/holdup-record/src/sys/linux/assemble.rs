@@ -169,6 +169,12 @@ impl Assembler {
         self.unexplained >= ENOUGH && self.unexplained * ONE_IN >= self.sleeps
     }
 
+    /// The sink has forgotten its stacks: those that are remembered here get new numbers.
+    pub fn renew_stacks(&mut self, sink: &mut impl Sink) {
+        self.lanes.iter_mut().for_each(|lane| lane.place = None);
+        self.translator.renew(&mut |stack| sink.stack(stack));
+    }
+
     /// Threads that were seen to begin and not to end.
     pub fn alive(&self) -> &FxHashSet<u32> {
         &self.alive

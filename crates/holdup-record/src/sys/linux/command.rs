@@ -1,14 +1,13 @@
 //! Recording a command from its first instruction on.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use holdup_trace::{Event, Header, NO_CPU, Pid, Tid, What};
 
 use super::assemble::Assembler;
-use super::drain::{Recording, Scribe, Watched};
+use super::drain::{Recording, Scribe, Store, Watched};
 use super::frame::{Means, More, finish, header, manner, means, watched};
 use super::merge::Merge;
 use super::perf::Linux;
@@ -22,7 +21,7 @@ use crate::{Error, Options, Outcome};
 pub fn record_command(
     options: &Options,
     command: &[OsString],
-    file: File,
+    store: Store,
     stop: &AtomicBool,
     more: &More<'_>,
 ) -> Result<Outcome, Error> {
@@ -30,16 +29,16 @@ pub fn record_command(
     let mut means = means(options, cpus.len())?;
     let _ids = std::mem::take(&mut means.ids);
     // The command is made before the recorder changes anything that it would inherit: limits, slices.
-    let waiting = target::prepare(command, &options.environment)?;
+    let waiting = target::prepare(command, &options.environment, options.silent)?;
     machine::raise_open_files();
     let pid = waiting.pid;
     let mut assembler = Assembler::new(&cpus);
-    match open_command(options, &cpus, means, pid, file, &mut assembler) {
+    match open_command(options, &cpus, means, pid, store, &mut assembler) {
         Ok((session, header, sink)) => {
             let process = waiting.go()?;
             let deadline = options.limit.map(|limit| Instant::now() + limit);
             let scribe = Scribe::new(assembler, Merge::new(session.lanes()), sink);
-            let recording = Recording { session, process: &process, stop, deadline };
+            let recording = Recording { session, processes: std::slice::from_ref(&process), stop, deadline };
             finish(&options.output, recording, scribe, header, more)
         }
         Err(error) => {
@@ -55,7 +54,7 @@ fn open_command(
     cpus: &[u16],
     means: Means,
     pid: u32,
-    file: File,
+    store: Store,
     assembler: &mut Assembler,
 ) -> Result<(Session<Linux>, Header, Watched), Error> {
     let open = || {
@@ -72,11 +71,11 @@ fn open_command(
         assembler.expect_everybody();
     }
     assembler.await_execution(pid);
-    let outlook = Outlook::open(pid, &[pid], cpus, true);
-    let header = header(options, &session, &outlook, cpus, pid);
+    let outlook = Outlook::open(&[pid], &[pid], cpus, true);
+    let header = header(options, &session, &outlook, cpus, &[pid]);
     session.notes.extend_from_slice(&outlook.notes);
     let failed = |why| Error::File { path: options.output.clone(), why };
-    let mut sink = watched(file, &header, outlook, &mut session).map_err(failed)?;
+    let mut sink = watched(store, &header, outlook, &mut session).map_err(failed)?;
     let started = What::Started { pid: Pid(pid), parent: None };
     let started = Event { time_ns: header.began_ns, tid: Tid(pid), cpu: NO_CPU, what: started };
     assembler.outside(&started, &mut sink).map_err(failed)?;

@@ -1,14 +1,16 @@
 //! The recorder's two loops: one empties the rings and does nothing else, so that none overflows; the other puts
 //! records in order, makes events of them and writes.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_trace::{Counter, Event, NO_CPU, Stack, StackId, Tid, What, Writer};
+use holdup_trace::{Counter, Ending, Event, Header, NO_CPU, Stack, StackId, Tid, What, Writer};
 
 use super::assemble::{Assembler, Sink};
 use super::bpf::Learner;
@@ -20,13 +22,14 @@ use super::session::Session;
 use super::signals;
 use super::target::{Ended, Process, is_alive};
 use super::watch::Watch;
+use crate::Live;
 
 /// A recording under way: the kernel's side and the program's.
 pub struct Recording<'a, K> {
     /// The kernel's side.
     pub session: Session<K>,
-    /// The program.
-    pub process: &'a Process,
+    /// The programs.
+    pub processes: &'a [Process],
     /// Set from outside to end it.
     pub stop: &'a AtomicBool,
     /// When to end it.
@@ -45,10 +48,51 @@ pub struct Scribe {
     known_until_ns: u64,
 }
 
+/// Where events are kept.
+#[derive(Debug)]
+pub enum Store {
+    /// A file that is empty so far.
+    Begun(File),
+    /// A file.
+    File(Box<Writer<File>>),
+    /// Memory.
+    Live(Arc<Live>),
+}
+
+impl Store {
+    /// Takes the header.
+    pub fn begin(self, header: &Header) -> io::Result<Store> {
+        match self {
+            Store::Begun(file) => Ok(Store::File(Box::new(Writer::new(file, header)?))),
+            Store::Live(live) => live.begin(header).map(|()| Store::Live(live)),
+            store => Ok(store),
+        }
+    }
+
+    /// Lets readers see all events up to here.
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Store::File(writer) => writer.flush(),
+            Store::Begun(_) | Store::Live(_) => Ok(()),
+        }
+    }
+
+    /// Writes the end. The size of what there is: of a file that takes no more, all that was flushed; its reason says
+    /// why it ends there.
+    pub fn finish(self, ending: &Ending, output: &Path) -> u64 {
+        match self {
+            Store::File(writer) => drop(writer.finish(ending)),
+            Store::Begun(_) => {}
+            Store::Live(live) => return live.extent().map_or(0, |extent| extent.bytes as u64),
+        }
+        fs::metadata(output).map_or(0, |data| data.len())
+    }
+}
+
 /// The file, and whoever looks at the target from outside and so must know what is in it.
 pub struct Watched {
-    /// The file.
-    pub writer: Writer<File>,
+    /// Where they are kept.
+    pub store: Store,
     /// Whoever looks.
     pub watch: Watch,
     /// What tells the programs inside the kernel of memory that they cannot see.
@@ -57,7 +101,11 @@ pub struct Watched {
 
 impl Sink for Watched {
     fn stack(&mut self, stack: &Stack) -> StackId {
-        self.writer.stack(stack)
+        match &mut self.store {
+            Store::File(writer) => writer.stack(stack),
+            Store::Live(live) => live.stack(stack),
+            Store::Begun(_) => StackId(u32::MAX),
+        }
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
@@ -65,7 +113,11 @@ impl Sink for Watched {
         if let (What::Named { exec: true, .. }, Some(learner)) = (&event.what, &mut self.learner) {
             learner.learn(event.tid.0);
         }
-        self.writer.event(event)
+        match &mut self.store {
+            Store::File(writer) => writer.event(event),
+            Store::Live(live) => live.event(event),
+            Store::Begun(_) => Ok(()),
+        }
     }
 }
 
@@ -153,13 +205,13 @@ impl<K: Kernel> Recording<'_, K> {
     fn passes(&mut self, pipe: &Pipe<'_>) -> Finish {
         let mut finish = Finish { reason: String::new(), ended: None, left: 0 };
         let mut stopping: Option<Instant> = None;
-        let mut gone = false;
+        let mut running: Vec<&Process> = self.processes.iter().collect();
         let mut counted = Instant::now();
         let mut places = false;
         while finish.reason.is_empty() {
-            gone |= self.wait(gone, stopping);
-            if gone {
-                finish.ended = finish.ended.or_else(|| self.process.ended(false));
+            self.wait(&mut running, stopping);
+            if running.is_empty() {
+                finish.ended = finish.ended.or_else(|| self.processes.iter().find_map(|process| process.ended(false)));
                 if self.nobody_left(pipe) {
                     finish.reason = "the target ended".into();
                 }
@@ -181,9 +233,9 @@ impl<K: Kernel> Recording<'_, K> {
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 finish.reason = "the time was over".into();
             } else if self.stop.load(Ordering::Relaxed) {
-                signals::pass_on(self.process);
+                self.processes.iter().for_each(signals::pass_on);
                 let since = *stopping.get_or_insert_with(Instant::now);
-                if gone || !self.process.is_child() || since.elapsed() > GRACE {
+                if !running.iter().any(|process| process.is_child()) || since.elapsed() > GRACE {
                     finish.reason = signals::heard().map_or("Ctrl-C", |(_, name)| name).into();
                 }
             } else if pipe.shared.full.load(Ordering::Relaxed) {
@@ -193,16 +245,15 @@ impl<K: Kernel> Recording<'_, K> {
         finish
     }
 
-    /// Sleeps until a ring fills, the program ends or a time is over. Whether the program has ended.
-    fn wait(&self, gone: bool, stopping: Option<Instant>) -> bool {
+    /// Sleeps until a ring fills, a program ends or a time is over. Those that have ended run no more.
+    fn wait(&self, running: &mut Vec<&Process>, stopping: Option<Instant>) {
         let mut polled: Vec<i32> = self.session.descriptors().collect();
-        if !gone {
-            polled.push(self.process.descriptor());
-        }
+        let rings = polled.len();
+        polled.extend(running.iter().map(|process| process.descriptor()));
         let until = self.deadline.map_or(PASS, |end| end.saturating_duration_since(Instant::now()).min(PASS));
         let until = if stopping.is_some() { until.min(PASS / 5) } else { until };
-        let ready = machine::poll(&polled, until);
-        !gone && ready.last().copied().unwrap_or(false)
+        let mut ended = machine::poll(&polled, until).into_iter().skip(rings);
+        running.retain(|_| !ended.next().unwrap_or(false));
     }
 
     /// Whether all threads that were seen have ended; those whose end was lost are looked up.
@@ -271,10 +322,15 @@ impl Scribe {
     fn write(&mut self, began_ns: u64, counts: Vec<What>, flushed: &mut Instant) -> io::Result<()> {
         self.emit(self.known_until_ns, counts)?;
         self.sink.watch.aim();
+        if let Store::Live(live) = &self.sink.store
+            && live.forget_stacks()
+        {
+            self.assembler.renew_stacks(&mut self.sink);
+        }
         self.known_until_ns = began_ns;
         if flushed.elapsed() > FLUSH {
             *flushed = Instant::now();
-            self.sink.writer.flush()?;
+            self.sink.store.flush()?;
         }
         Ok(())
     }

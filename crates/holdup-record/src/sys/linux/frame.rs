@@ -1,16 +1,15 @@
 //! How a recording begins and ends, be it of a command or of a process that ran already.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use holdup_trace::{Capabilities, Ending, Event, Header, Writer};
+use holdup_trace::{Capabilities, Ending, Event, Header};
 
 use super::assemble::Kind;
 use super::bpf::{self, Capture};
-use super::drain::{self, Finish, Recording, Scribe, Watched};
+use super::drain::{self, Finish, Recording, Scribe, Store, Watched};
 use super::ids::{self, Ids};
 use super::perf::Linux;
 use super::plan::{self, Begin, Manner, Spec};
@@ -23,9 +22,10 @@ use crate::{Backend, Detail, Error, Options, Outcome, Target};
 /// Events that are known at the end, dated with the time given.
 pub type More<'a> = dyn Fn(u64) -> Vec<Event> + Sync + 'a;
 
-pub fn watched(file: File, header: &Header, outlook: Outlook, session: &mut Session<Linux>) -> io::Result<Watched> {
+/// Begins to write or to keep, and to watch.
+pub fn watched(store: Store, header: &Header, outlook: Outlook, session: &mut Session<Linux>) -> io::Result<Watched> {
     let learner = session.bpf.as_mut().and_then(Capture::learner);
-    Ok(Watched { writer: Writer::new(file, header)?, watch: Watch::begin(outlook.counters, header), learner })
+    Ok(Watched { store: store.begin(header)?, watch: Watch::begin(outlook.counters, header), learner })
 }
 
 /// Runs a recording to its end and closes its file.
@@ -37,7 +37,7 @@ pub fn finish(
     more: &More<'_>,
 ) -> Result<Outcome, Error> {
     let (finish, scribe) = drain::run(&mut recording, scribe);
-    let Recording { session, process, stop, .. } = recording;
+    let Recording { session, processes, stop, .. } = recording;
     let Scribe { mut assembler, mut sink, .. } = scribe;
     let mut notes = session.notes.clone();
     let spent_ns = session.spent_ns();
@@ -48,10 +48,12 @@ pub fn finish(
     // If the file takes no more, these are missing as well.
     let _ = more(ending.ended_ns).iter().try_for_each(|event| assembler.outside(event, &mut sink));
     // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
-    let _ = sink.writer.finish(&ending);
-    let bytes = fs::metadata(output).map_or(0, |data| data.len());
+    let bytes = sink.store.finish(&ending, output);
     // The file is whole before the wait for a command that outlives its recording: that may take long.
-    if process.is_child() && finish.ended.is_none() {
+    if let [process] = processes
+        && process.is_child()
+        && finish.ended.is_none()
+    {
         match wait_for(process, stop) {
             Some(ended) => set_ended(&mut ending, ended),
             None => notes.push(format!("the command goes on as process {}", process.pid)),
@@ -147,10 +149,10 @@ fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
     Ok((specs, ids))
 }
 
-pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cpus: &[u16], pid: u32) -> Header {
+pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cpus: &[u16], pids: &[u32]) -> Header {
     let command = match &options.target {
         Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        Target::Process(_) => Vec::new(),
+        Target::Processes(_) => Vec::new(),
     };
     let samples = session.has(|spec| spec.kind == Kind::Sample);
     Header {
@@ -159,9 +161,9 @@ pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cp
         began_ns: machine::now_ns(),
         machine: machine::facts(cpus.len()),
         target: holdup_trace::Target {
-            attached: matches!(options.target, Target::Process(_)),
+            attached: matches!(options.target, Target::Processes(_)),
             command,
-            pids: vec![pid],
+            pids: pids.to_vec(),
         },
         capabilities: Capabilities {
             hardware: outlook.counters.is_some(),

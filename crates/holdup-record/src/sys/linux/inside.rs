@@ -92,6 +92,12 @@ impl Translator {
         }
     }
 
+    /// The numbers of all stacks have changed. The kernel tells each only once, so they are remembered here.
+    pub fn renew(&mut self, keep: &mut impl FnMut(&Stack) -> StackId) {
+        self.whole.clear();
+        self.users.values_mut().for_each(|(id, stack)| *id = keep(stack));
+    }
+
     fn out(&mut self, frame: Frame, bytes: &[u8], keep: &mut impl FnMut(&Stack) -> StackId) -> Option<Facts> {
         let (user, kernel) = (u64_at(bytes, 0)?, u64_at(bytes, 8)?);
         let stack = self.user(user);

@@ -385,7 +385,7 @@ mod tests {
 
     fn specs() -> Vec<Spec> {
         let options = Options {
-            target: Target::Process(1),
+            target: Target::Processes(vec![1]),
             output: "unused".into(),
             limit: None,
             sample_hz: 1000,
@@ -394,6 +394,7 @@ mod tests {
             detail: Detail::Allowed,
             capture: Backend::Auto,
             environment: Vec::new(),
+            silent: false,
         };
         plan::plan(&options, false, |_| Some(1))
     }

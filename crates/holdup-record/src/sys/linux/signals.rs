@@ -2,7 +2,7 @@
 //! too.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use super::target::Process;
 
@@ -14,6 +14,8 @@ static STOP: OnceLock<&'static AtomicBool> = OnceLock::new();
 static HEARD: AtomicI32 = AtomicI32::new(0);
 /// What the command has not got yet; 0 for nothing.
 static TO_PASS_ON: AtomicI32 = AtomicI32::new(0);
+/// How often a flight recorder was asked to write and has not heard it yet.
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
 
 /// From now on these signals set `stop` (the first that is given here), but for those that are ignored, as SIGHUP is
 /// under nohup.
@@ -33,6 +35,26 @@ pub fn listen(stop: &'static AtomicBool) {
             }
         }
     }
+}
+
+/// From now on SIGUSR2 asks a flight recorder to write what it has.
+pub fn heed_requests() {
+    // SAFETY: all-zero actions are valid and live as long as the call; the handler only adds to a number.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_request as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// How often it came since the last call.
+pub fn requests() -> u32 {
+    REQUESTS.swap(0, Ordering::Relaxed)
+}
+
+extern "C" fn on_request(_: libc::c_int) {
+    REQUESTS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The signal that ended the recording: number and name.

@@ -21,9 +21,10 @@ pub fn threads(pid: u32) -> Vec<u32> {
 }
 
 /// The processes that a process has started and that still run.
-pub fn children(pid: u32) -> usize {
+pub fn children(pid: u32) -> Vec<u32> {
     let of_thread = |tid| read(&format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
-    threads(pid).into_iter().map(|tid| of_thread(tid).split_whitespace().count()).sum()
+    let numbers = |text: String| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<u32>>();
+    threads(pid).into_iter().flat_map(|tid| numbers(of_thread(tid))).collect()
 }
 
 /// What is to be said of a process that was there before the recording: its threads, their names and usage, its

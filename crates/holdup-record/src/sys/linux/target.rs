@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
@@ -36,7 +36,7 @@ struct Starter {
 ///
 /// The standard library starts it (search path, signal masks, error reports), in a thread of its own: `spawn` returns
 /// only when the program is executed, which must not happen before the recorder is ready.
-pub fn prepare(command: &[OsString], environment: &[(OsString, OsString)]) -> Result<Waiting, Error> {
+pub fn prepare(command: &[OsString], environment: &[(OsString, OsString)], silent: bool) -> Result<Waiting, Error> {
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Command {
         name: String::new(),
         why: io::Error::new(io::ErrorKind::InvalidInput, "no command was given"),
@@ -44,6 +44,9 @@ pub fn prepare(command: &[OsString], environment: &[(OsString, OsString)]) -> Re
     let name = program.to_string_lossy().into_owned();
     let mut command = Command::new(program);
     command.args(arguments).envs(environment.iter().cloned());
+    if silent {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    }
     let (mut ready, ready_writer) = io::pipe().map_err(call("pipe for the command"))?;
     let (go_reader, go) = io::pipe().map_err(call("pipe for the command"))?;
     hold(&mut command, ready_writer, go_reader, go.as_raw_fd());

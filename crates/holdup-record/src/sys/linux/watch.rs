@@ -32,14 +32,14 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// Opens what there is for these threads of a process. With `on_exec`, counting begins when the process executes a
-    /// program.
-    pub fn open(pid: u32, tids: &[u32], cpus: &[u16], on_exec: bool) -> Self {
+    /// Opens what there is for these threads of these processes. With `on_exec`, counting begins when the process
+    /// executes a program.
+    pub fn open(pids: &[u32], tids: &[u32], cpus: &[u16], on_exec: bool) -> Self {
         let counters = Counters::open(Linux, tids, cpus, on_exec);
         // That a machine has none is no news for every recording; `holdup doctor` says it, and so does the header.
         let refused = counters.as_ref().err().filter(|why| !why.starts_with("are not there"));
         let notes = refused.map(|why| format!("hardware counters {why}")).into_iter().collect();
-        Outlook { counters: counters.ok(), words: words::may_read(pid), notes }
+        Outlook { counters: counters.ok(), words: pids.iter().any(|pid| words::may_read(*pid)), notes }
     }
 }
 

@@ -3,6 +3,7 @@
 mod damage;
 mod format;
 mod fuzz;
+mod recent;
 mod round_trip;
 
 use super::{Damage, Reader, Summary, Writer};

@@ -19,7 +19,7 @@ const LEAST_NAMED: f64 = 0.005;
 const WAIT: &str = "waiting for ";
 
 /// Each state's character in bars.
-const CHARACTERS: [(AccountState, char); AccountState::COUNT] = [
+pub(crate) const CHARACTERS: [(AccountState, char); AccountState::COUNT] = [
     (AccountState::Running, '#'),
     (AccountState::Spinning, 'y'),
     (AccountState::CpuOwn, '~'),
@@ -64,7 +64,7 @@ fn bar(account: &Account) -> String {
 }
 
 /// `# running 35%; waiting for . work 42%, = locks 21%`.
-fn words(account: &Account) -> String {
+pub(crate) fn words(account: &Account) -> String {
     let mut parts: Vec<(f64, char, &str)> = CHARACTERS
         .iter()
         .map(|(state, character)| (account.share(*state), *character, name::account_state(*state)))

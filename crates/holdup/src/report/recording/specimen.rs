@@ -12,7 +12,7 @@ use holdup_analyze::{
 };
 use holdup_trace::{
     CallNumber, Capabilities, Counter, Damage, Ending, Header, LockFigures, Machine, Pid, Spread, Target, ThreadUsage,
-    Tid,
+    Tid, Trigger,
 };
 
 use holdup_record::doctor::{Container, Diagnosis, Probe, Seeing, Trial, judge};
@@ -476,6 +476,7 @@ pub fn held_up() -> Recording {
             user_ns: Some(9_000 * MS),
             kernel_ns: Some(2_000 * MS),
             faults: Some(12_000),
+            trigger: None,
         }),
         start_ns: BEGAN_NS,
         end_ns: BEGAN_NS + 10_000 * MS,
@@ -572,6 +573,11 @@ pub fn healthy() -> Recording {
             ended_ns: BEGAN_NS + 10_000 * MS,
             reason: "the time was over".to_owned(),
             recorder_cpu_ns: 12 * MS,
+            trigger: Some(Trigger {
+                condition: "switches > 1000/s".to_owned(),
+                time_ns: BEGAN_NS + 9_500 * MS,
+                seen: "there were 1200 switches per second".to_owned(),
+            }),
             ..Ending::default()
         }),
         start_ns: BEGAN_NS,

@@ -31,6 +31,9 @@ pub fn screen(recording: &Recording) -> Document {
     let mut screen = Document::default();
     screen.headline(headline(recording));
     screen.paragraph(context(facts));
+    if let Some(kept) = kept_because(facts) {
+        screen.paragraph(kept);
+    }
     screen.append(account::lines(facts));
     if report.findings.is_empty() && !facts.threads.is_empty() {
         match report.doubts.as_slice() {
@@ -204,6 +207,17 @@ pub(crate) fn context(facts: &Facts) -> String {
     }
     let context = format!("{}.", parts.join(", "));
     [Some(context), failure(facts)].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// Why a flight recorder kept this stretch, and where in it that was.
+pub(crate) fn kept_because(facts: &Facts) -> Option<String> {
+    let trigger = facts.ending.as_ref()?.trigger.as_ref()?;
+    let seen = match trigger.seen.as_str() {
+        "" => String::new(),
+        seen => format!(": {}", text::clean(seen)),
+    };
+    let at_s = super::since_start_s(facts, trigger.time_ns);
+    Some(format!("Kept because of {} at {at_s:.3}s{seen}.", text::clean(&trigger.condition)))
 }
 
 /// What a verdict of no findings rests on.

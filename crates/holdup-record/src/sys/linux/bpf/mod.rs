@@ -204,7 +204,7 @@ mod tests {
 
     fn options() -> Options {
         Options {
-            target: Target::Process(1),
+            target: Target::Processes(vec![1]),
             output: "unused".into(),
             limit: None,
             sample_hz: 0,
@@ -213,6 +213,7 @@ mod tests {
             detail: Detail::Allowed,
             capture: Backend::Bpf,
             environment: Vec::new(),
+            silent: false,
         }
     }
 

@@ -1,0 +1,126 @@
+//! Which processes a command looks at: those that run, by number or control group, or one that it starts.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use holdup_record::{Children, Target};
+
+use super::Error;
+use crate::interposer::program;
+
+/// Whom.
+#[derive(Debug, clap::Args)]
+pub struct Whom {
+    /// Attach to this running process instead of starting a program; may be given several times
+    #[arg(
+        short,
+        long = "pid",
+        value_name = "PID",
+        value_delimiter = ',',
+        required_unless_present_any = ["command", "cgroup"]
+    )]
+    pub pids: Vec<u32>,
+    /// Attach to the processes of this control group: its folder, or its path as in /proc/PID/cgroup
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
+    /// Also attach to whatever these processes have started already [default: to those that run the same program, as a
+    /// server's workers do]
+    #[arg(long, conflicts_with = "no_children")]
+    pub children: bool,
+    /// Attach to these processes alone
+    #[arg(long)]
+    pub no_children: bool,
+    /// The program to start, and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub command: Vec<OsString>,
+}
+
+impl Whom {
+    /// Whether processes that run already are meant.
+    pub fn is_attached(&self) -> bool {
+        !self.pids.is_empty() || self.cgroup.is_some()
+    }
+
+    /// What the recorder is told.
+    ///
+    /// # Errors
+    /// It is not clear who is meant, or nobody is there.
+    pub fn target(&self) -> Result<Target, Error> {
+        if !self.is_attached() {
+            return Ok(Target::Command(self.command.clone()));
+        }
+        if let Some(word) = self.command.first() {
+            return Err(Error::Argument(self.one_target(&word.to_string_lossy())));
+        }
+        if self.pids.contains(&0) {
+            let why = "--pid 0: there is no process 0; 'pgrep NAME' finds a program's number";
+            return Err(Error::Argument(why.to_owned()));
+        }
+        let mut pids = self.pids.clone();
+        if let Some(group) = &self.cgroup {
+            let members = holdup_record::of_cgroup(group).map_err(|why| Error::Argument(format!("--cgroup: {why}")))?;
+            // The recorder does not record itself.
+            pids.extend(members.into_iter().filter(|pid| *pid != std::process::id()));
+        }
+        match holdup_record::with_children(&pids, self.wanted_children()) {
+            pids if pids.is_empty() => {
+                let group = self.cgroup.as_deref().unwrap_or_else(|| "".as_ref()).display();
+                Err(Error::Argument(format!(
+                    "--cgroup {group}: no process is in it; 'systemd-cgls' shows who is where"
+                )))
+            }
+            pids => Ok(Target::Processes(pids)),
+        }
+    }
+
+    fn wanted_children(&self) -> Children {
+        match (self.children, self.no_children) {
+            (true, _) => Children::All,
+            (_, true) => Children::None,
+            _ => Children::SameProgram,
+        }
+    }
+
+    /// Processes and a program; or what was meant to be an option, or one more process.
+    fn one_target(&self, word: &str) -> String {
+        if word.starts_with('-') {
+            return program::not_there(word);
+        }
+        let given = match (&self.cgroup, self.pids.first()) {
+            (_, Some(pid)) => format!("--pid {pid}"),
+            (Some(group), None) => format!("--cgroup {}", group.display()),
+            (None, None) => String::new(),
+        };
+        if word.parse::<u32>().is_ok() {
+            return format!("{given} and '{word}': give each process its own -p, as in -p 12 -p 34, or -p 12,34");
+        }
+        format!("{given} and the program '{word}': give the process to attach to or the program to start")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whom(pids: &[u32], command: &[&str]) -> Whom {
+        Whom {
+            pids: pids.to_vec(),
+            cgroup: None,
+            children: false,
+            no_children: true,
+            command: command.iter().map(OsString::from).collect(),
+        }
+    }
+
+    #[test]
+    fn several_processes_or_one_program_are_meant() {
+        assert_eq!(whom(&[7, 9, 7], &[]).target().unwrap(), Target::Processes(vec![7, 9]));
+        assert_eq!(whom(&[], &["./a", "b"]).target().unwrap(), Target::Command(vec!["./a".into(), "b".into()]));
+        let refused = |pids: &[u32], command: &[&str]| whom(pids, command).target().unwrap_err().to_string();
+        assert!(refused(&[0], &[]).contains("no process 0"));
+        assert!(refused(&[7], &["9"]).contains("-p 12,34"));
+        assert!(refused(&[7], &["./a"]).contains("--pid 7 and the program './a'"));
+        let group = Whom { cgroup: Some("no/such/group".into()), ..whom(&[], &[]) };
+        assert!(group.target().unwrap_err().to_string().contains("--cgroup: there is no control group"));
+    }
+}

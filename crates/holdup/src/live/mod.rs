@@ -1,0 +1,133 @@
+//! A recording under way, kept in memory: the last stretch of it, looked at again and again or written when a condition
+//! holds.
+
+pub mod condition;
+pub mod history;
+pub mod now;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use holdup_record::{Error, Extent, Live, Options, Outcome, Totals};
+use holdup_trace::{Ending, Reader, Room, Trigger};
+
+use crate::recording::binaries::Binaries;
+use crate::recording::{self, Recording};
+
+/// A recording under way.
+pub struct Feed {
+    live: Arc<Live>,
+    thread: Option<JoinHandle<Result<Outcome, Error>>>,
+    /// Binaries that were read for an earlier look.
+    binaries: Option<Binaries>,
+}
+
+/// How long a recording may take to begin before a look says that there is none.
+const BEGINNING: Duration = Duration::from_secs(30);
+/// How often to see whether it has begun.
+const BEGINNING_STEP: Duration = Duration::from_millis(5);
+
+impl Feed {
+    /// Begins to record, until `stop` is true. Waits on a futex that last longer than `long` are told of in
+    /// [`Feed::totals`].
+    ///
+    /// # Errors
+    /// It cannot begin.
+    pub fn begin(options: Options, room: Room, long: Duration, stop: &'static AtomicBool) -> Result<Feed, Error> {
+        let long_ns = u64::try_from(long.as_nanos()).unwrap_or(u64::MAX);
+        let live = Arc::new(Live::new(room, long_ns));
+        let fed = live.clone();
+        let record = move || holdup_record::record_live(&options, stop, &fed);
+        let thread = thread::Builder::new().name("record".into()).spawn(record);
+        let thread = thread.map_err(|why| Error::Call { call: "thread that records", why })?;
+        let mut feed = Feed { live, thread: Some(thread), binaries: None };
+        let until = Instant::now() + BEGINNING;
+        while feed.live.extent().is_none() && Instant::now() < until {
+            if feed.has_ended() {
+                return feed.end().and(Ok(feed));
+            }
+            thread::sleep(BEGINNING_STEP);
+        }
+        Ok(feed)
+    }
+
+    /// Whether it records no more.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for its end, which somebody has asked for or which has come.
+    ///
+    /// # Errors
+    /// It could not record.
+    ///
+    /// # Panics
+    /// The recorder has panicked.
+    pub fn end(&mut self) -> Result<Outcome, Error> {
+        let ended =
+            self.thread.take().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.unwrap_or(Err(Error::Unsupported))
+    }
+
+    /// What is kept.
+    pub fn extent(&self) -> Option<Extent> {
+        self.live.extent()
+    }
+
+    /// What has happened since the last call.
+    pub fn totals(&self) -> Option<Totals> {
+        self.live.totals()
+    }
+
+    /// The bytes of a file with the last stretch of this length, which says why it was kept.
+    pub fn last(&self, span: Duration, reason: &str, trigger: Option<Trigger>) -> Option<Vec<u8>> {
+        let span_ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let since_ns = self.extent()?.last_ns.saturating_sub(span_ns);
+        let ending = Ending { reason: reason.to_owned(), trigger, ..Ending::default() };
+        // Memory takes all that a file can hold.
+        self.live.recording(since_ns, &ending)?.ok()
+    }
+
+    /// The last stretch of this length, analysed; `None` before there is any.
+    pub fn look(&mut self, span: Duration) -> Option<Look> {
+        let bytes = self.last(span, "the recording goes on", None)?;
+        let reader = Reader::open(&bytes).ok()?;
+        let binaries = self.binaries.get_or_insert_with(|| Binaries::of(reader.header(), None));
+        let (recording, words) = recording::live(Path::new("live"), &bytes, &reader, binaries);
+        Some(Look { recording, words })
+    }
+}
+
+/// A look at the last stretch.
+pub struct Look {
+    /// What it says.
+    pub recording: Recording,
+    /// What locks had in memory last.
+    pub words: recording::Words,
+}
+
+/// Writes a file that must not exist.
+///
+/// # Errors
+/// It exists, or cannot be written.
+pub fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut file = std::fs::File::create_new(path)?;
+    let written = file.write_all(bytes);
+    if written.is_err() {
+        // It is ours, and it is not whole.
+        let _ = std::fs::remove_file(path);
+    }
+    written
+}
+
+/// The name with the first number from here on behind it that no file has: `server-2.holdup` of `server.holdup`.
+pub fn numbered(path: &Path, from: usize) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy())).unwrap_or_default();
+    let mut names = (from..).map(|number| path.with_file_name(format!("{stem}-{number}{extension}")));
+    names.find(|name| name.symlink_metadata().is_err()).unwrap_or_default()
+}
