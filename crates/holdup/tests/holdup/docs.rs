@@ -15,13 +15,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn read(page: &str) -> String {
+pub fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap()
 }
 
 /// What stands in backquotes or begins a line of a block, begins with `holdup `, and is more than a mention of a
 /// subcommand.
-fn commands(page: &str) -> Vec<String> {
+pub fn commands(page: &str) -> Vec<String> {
     // A line that ends in a backslash goes on; a code span may be broken over two lines.
     let text = page.replace("\\\n", " ");
     let mut commands = Vec::new();
