@@ -89,14 +89,9 @@ fn close(claims: &[ClaimResult]) -> Vec<String> {
     let mut close = Vec::new();
     for claim in claims {
         let id = text::clean(&claim.id);
-        if claim.now.as_ref().is_some_and(|now| now.close) {
-            close.push(format!("{id} now"));
-        }
-        if claim.then.close {
-            close.push(id);
-        }
+        close.extend(claim.then.close.then(|| id.clone()));
+        close.extend(claim.now.as_ref().is_some_and(|now| now.close).then(|| format!("{id} now")));
     }
-    close.sort_by_key(|id| claims.iter().position(|claim| id.split(' ').next() == Some(claim.id.as_str())));
     close
 }
 
