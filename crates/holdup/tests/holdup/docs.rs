@@ -9,7 +9,7 @@ use holdup_bench::spec::FACTORS;
 use super::files;
 
 /// Pages whose commands must be understood word for word.
-const PAGES: &[&str] = &["README.md", "docs/findings.md", "docs/which-lock.md"];
+const PAGES: &[&str] = &["README.md", "docs/findings.md", "docs/which-lock.md", "docs/cases/1998.md"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -123,8 +123,9 @@ fn the_names_of_the_cpp_interface_are_there() {
 /// Every page of the repository: beside the root's manifest, under `docs`, beside the crates' manifests.
 fn pages() -> Vec<PathBuf> {
     let crates = files(&root().join("crates")).into_iter().map(|name| root().join("crates").join(name));
-    let folders = [root(), root().join("docs"), root().join("docs/decisions"), root().join("docs/benchmarks")];
-    let pages = folders.into_iter().chain(crates).flat_map(|folder| {
+    let docs = ["docs", "docs/decisions", "docs/benchmarks", "docs/cases"].map(|folder| root().join(folder));
+    let folders = std::iter::once(root()).chain(docs);
+    let pages = folders.chain(crates).flat_map(|folder| {
         let names = files(&folder).into_iter().filter(|name| name.ends_with(".md"));
         names.map(|name| folder.join(name)).collect::<Vec<_>>()
     });
