@@ -27,7 +27,9 @@ const PAGES: &[Page] = &[
         name: "claims",
         title: "Published claims on this machine",
         command: &["holdup", "reproduce", "all", "--quick"],
-        about: "A claim that differs is a finding about this machine and today's kernels, not a failure.",
+        about: "A claim that differs is a finding about this machine and today's kernels, not a failure. The table says for each\n\
+                claim what was published and on what, what was measured with a lock that hands over as those of its day did (then)\n\
+                and with today's (now), and in which points the test is fair to the source; the report below has the reasons.",
     },
     Page {
         name: "techniques",
@@ -49,7 +51,7 @@ pub fn write(args: &[String]) -> Result<(), String> {
     cargo(&["build", "--release", "--package", "holdup"]).run()?;
     let folder = root().join("docs/benchmarks");
     for page in wanted {
-        let report = output(page.command)?;
+        let report = output(page, &folder.join(format!("{}-{machine}.md", page.name)))?;
         save(&folder.join(format!("{}-{machine}.md", page.name)), &page_text(page, machine, &report))?;
     }
     eprintln!("'cargo xtask figures' brings the figures into the docs that cite them");
@@ -59,7 +61,7 @@ pub fn write(args: &[String]) -> Result<(), String> {
 fn page_text(page: &Page, machine: &str, report: &str) -> String {
     format!(
         "# {}: {machine}\n\nWritten by `cargo xtask bench-page {machine} {}`, which runs `{}`. \
-         {}\n\n```text\n{}\n```\n",
+         {}\n\n{}\n",
         page.title,
         page.name,
         page.command.join(" "),
@@ -68,16 +70,31 @@ fn page_text(page: &Page, machine: &str, report: &str) -> String {
     )
 }
 
-/// What a page's command prints. holdup is the one of this tree, with the store of these pages.
-fn output(command: &[&str]) -> Result<String, String> {
-    match command {
-        ["holdup", words @ ..] => cargo(&["run", "--quiet", "--release", "--package", "holdup", "--"])
-            .args(words)
-            .args(&["--store", STORE])
-            .output(),
-        [program, words @ ..] => Step::new(program, words).output(),
+/// What a page's command prints. holdup is the one of this tree, with the store of these pages; the page of claims gets
+/// its table of verdicts on top.
+fn output(page: &Page, path: &Path) -> Result<String, String> {
+    match page.command {
+        ["holdup", words @ ..] => {
+            let verdicts = path.with_extension("table");
+            let named = verdicts.to_string_lossy().into_owned();
+            let more: &[&str] = if page.name == "claims" { &["--force", "--verdicts", &named] } else { &[] };
+            let run = cargo(&["run", "--quiet", "--release", "--package", "holdup", "--"]).args(words);
+            let report = run.args(&["--store", STORE]).args(more).output()?;
+            if more.is_empty() {
+                return Ok(block(&report));
+            }
+            let table = fs::read_to_string(&verdicts).map_err(|error| format!("{named}: {error}"))?;
+            fs::remove_file(&verdicts).map_err(|error| format!("{named}: {error}"))?;
+            Ok(format!("{}\n\n{}", table.trim(), block(&report)))
+        }
+        [program, words @ ..] => Step::new(program, words).output().map(|report| block(&report)),
         [] => Err("a page has no command".to_owned()),
     }
+}
+
+/// A report as it stood on the terminal.
+fn block(report: &str) -> String {
+    format!("```text\n{}\n```", report.trim())
 }
 
 fn save(path: &Path, text: &str) -> Result<(), String> {

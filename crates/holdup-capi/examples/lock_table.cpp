@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -13,11 +14,12 @@
 namespace {
 
 constexpr char usage[] =
-    "usage: lock_table [ENTRIES [ITERATIONS [NUMTHREADS...]]]\n"
+    "usage: lock_table [ENTRIES [ITERATIONS [NUMTHREADS...]]] [--csv FILE]\n"
     "  ENTRIES     entries of the database, 1 to 1000000 [1000]\n"
     "  ITERATIONS  operations in all, split evenly over the threads [10000]\n"
     "  NUMTHREADS  one or more numbers of threads, each 1 to 64 [1 2 4]\n"
-    "example: lock_table 1000 20000 1 2 4 8\n";
+    "  --csv FILE  also write a row per run, for a spreadsheet\n"
+    "example: lock_table 1000 20000 1 2 4 8 --csv demo.csv\n";
 
 // A read takes about 20 us and an update 200 us under the entry's lock; one operation in ten is an update.
 constexpr std::uint64_t read_us = 20, update_us = 200, read_percent = 90;
@@ -58,9 +60,21 @@ std::uint64_t steps_per_us() {
   return std::max<std::uint64_t>(1, steps * 1000 / static_cast<std::uint64_t>(std::max<long long>(1, fastest.count())));
 }
 
+// The file of --csv with its header; a file that cannot be written ends the program.
+std::FILE* csv_file(const char* path) {
+  std::FILE* file = std::fopen(path, "w");
+  if (file == nullptr) {
+    std::fprintf(stderr, "cannot write %s\n%s", path, usage);
+    std::exit(2);
+  }
+  std::fprintf(file, "threads,lock,entries,operations,elapsed_s,operations_per_s\n");
+  return file;
+}
+
 // One run: `guard_of(entry)` holds whatever lock is the entry's.
 template <class GuardOf>
-void run(const char* what, std::size_t entries, std::uint64_t iterations, std::uint64_t threads, GuardOf guard_of) {
+void run(const char* what, std::size_t entries, std::uint64_t iterations, std::uint64_t threads, std::FILE* csv,
+         GuardOf guard_of) {
   std::vector<entry> database(entries);
   std::vector<tally> tallies(threads);
   std::vector<std::thread> running;
@@ -86,9 +100,12 @@ void run(const char* what, std::size_t entries, std::uint64_t iterations, std::u
       tallies[index] = mine;
     });
   }
+  for (auto& thread : running) {
+    thread.join();
+  }
+  const moment_t ended = now();
   tally all;
   for (std::uint64_t index = 0; index < threads; ++index) {
-    running[index].join();
     all.operations += tallies[index].operations;
     all.updates += tallies[index].updates;
     all.torn += tallies[index].torn;
@@ -102,11 +119,21 @@ void run(const char* what, std::size_t entries, std::uint64_t iterations, std::u
   std::printf("\nNumThreads   %llu  %s: %llu operations, %llu updates\n", static_cast<unsigned long long>(threads), what,
               static_cast<unsigned long long>(all.operations), static_cast<unsigned long long>(all.updates));
   print_times(began);
+  if (csv != nullptr) {
+    const double elapsed_s = seconds_between(began, ended);
+    std::fprintf(csv, "%llu,%s,%zu,%llu,%.6f,%.1f\n", static_cast<unsigned long long>(threads), what, entries,
+                 static_cast<unsigned long long>(all.operations), elapsed_s, static_cast<double>(all.operations) / elapsed_s);
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::FILE* csv = nullptr;
+  if (argc > 2 && std::strcmp(argv[argc - 2], "--csv") == 0) {
+    csv = csv_file(argv[argc - 1]);
+    argc -= 2;
+  }
   const auto entries = static_cast<std::size_t>(number(argc, argv, 1, "ENTRIES", 1, 1'000'000, 1000, usage));
   const auto iterations = static_cast<std::uint64_t>(number(argc, argv, 2, "ITERATIONS", 0, 1'000'000'000, 10'000, usage));
   std::vector<std::uint64_t> counts;
@@ -123,8 +150,13 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(update_us));
   for (const auto threads : counts) {
     holdup::mutex one;
-    run("one lock", entries, iterations, threads, [&](const entry&) { return std::unique_lock(one); });
+    run("one lock", entries, iterations, threads, csv, [&](const entry&) { return std::unique_lock(one); });
     holdup::lock_table table;
-    run("lock table", entries, iterations, threads, [&](const entry& chosen) { return table.lock(holdup::key_of(chosen)); });
+    run("lock table", entries, iterations, threads, csv,
+        [&](const entry& chosen) { return table.lock(holdup::key_of(chosen)); });
+  }
+  if (csv != nullptr && std::fclose(csv) != 0) {
+    std::perror("the file of --csv");
+    return 1;
   }
 }

@@ -79,12 +79,15 @@ static inline double seconds(struct timeval from, struct timeval to) {
   return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_usec - from.tv_usec) / 1e6;
 }
 
+/* Elapsed time between two moments. */
+static inline double seconds_between(moment_t began, moment_t ended) {
+  return (double)(ended.real.tv_sec - began.real.tv_sec) + (double)(ended.real.tv_nsec - began.real.tv_nsec) / 1e9;
+}
+
 /* Elapsed, user and kernel time and context switches since `began`, as 'holdup timemutex' prints them. */
 static inline void print_times(moment_t began) {
   const moment_t end = now();
-  const double real =
-      (double)(end.real.tv_sec - began.real.tv_sec) + (double)(end.real.tv_nsec - began.real.tv_nsec) / 1e9;
-  printf("real      %10.3f s\n", real);
+  printf("real      %10.3f s\n", seconds_between(began, end));
   printf("user      %10.3f s\n", seconds(began.used.ru_utime, end.used.ru_utime));
   printf("kernel    %10.3f s\n", seconds(began.used.ru_stime, end.used.ru_stime));
   printf("switches  %10ld voluntary, %ld involuntary\n", end.used.ru_nvcsw - began.used.ru_nvcsw,

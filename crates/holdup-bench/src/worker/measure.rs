@@ -72,7 +72,9 @@ fn sample(context: &Context<'_>, raw: &Raw, task: &dyn Task) -> Sample {
     let counted = |of: fn(&sys::Usage) -> Option<u64>| raw.usages.iter().map(of).sum::<Option<u64>>();
     let total = |of: fn(&drive::Tally) -> u64| raw.tallies.iter().map(of).sum::<u64>();
     let ops = total(|tally| tally.ops);
-    let mean_ns = |steps: u64| steps as f64 * context.unit_ns / ops.max(1) as f64;
+    // A packet is worked on once inside and once outside, and is an operation of each side.
+    let draws = if context.spec.workload == Workload::PingPong { ops / workload::ping_pong::SIDES } else { ops };
+    let mean_ns = |steps: u64| steps as f64 * context.unit_ns / draws.max(1) as f64;
     let (user_ns, kernel_ns) = (sum(|u| u.user_ns), sum(|u| u.kernel_ns));
     Sample {
         elapsed_ns: raw.elapsed_ns,

@@ -11,7 +11,7 @@ pub mod drive;
 pub mod gate;
 pub mod map;
 mod parallel_for;
-mod ping_pong;
+pub(crate) mod ping_pong;
 mod place;
 pub mod random;
 mod section;

@@ -22,6 +22,9 @@ struct Mailbox<L> {
     bell: Padded<AtomicU32>,
 }
 
+/// An operation is one side's work on one packet, whether two threads are the sides or one is both.
+pub const SIDES: u64 = 2;
+
 /// In place of packets: there will be none any more.
 const CLOSED: u64 = u64::MAX;
 
@@ -118,15 +121,17 @@ impl<L: BenchLock> PingPong<L> {
         }
     }
 
-    /// One thread does what both sides would: nothing is handed over.
+    /// One thread does what both sides would: nothing is handed over. Its operations are those of both.
     fn both_sides(&self, me: &mut Member<'_>) {
-        while me.tally.ops < me.limit && !me.stopped() {
-            let packets = self.batch.min(me.limit - me.tally.ops);
+        let mut done = 0;
+        while done < me.limit && !me.stopped() {
+            let packets = self.batch.min(me.limit - done);
             me.tally.hold_steps += Self::work_on(self.hold, packets, &mut me.random);
             me.tally.gap_steps += Self::work_on(self.gap, packets, &mut me.random);
-            me.tally.ops += packets;
+            done += packets;
             me.tally.sum += 1;
         }
+        me.tally.ops = done * SIDES;
     }
 }
 
@@ -154,8 +159,7 @@ impl<L: BenchLock> Task for PingPong<L> {
 
     fn extra(&self, raw: &Raw) -> Vec<(String, f64)> {
         let trips: u64 = raw.tallies.iter().map(|tally| tally.sum).sum();
-        let packets: u64 =
-            raw.tallies.iter().map(|tally| tally.ops).sum::<u64>() / if self.pairs.is_empty() { 1 } else { 2 };
+        let packets = raw.tallies.iter().map(|tally| tally.ops).sum::<u64>() / SIDES;
         let cpu_ns: u64 = raw.usages.iter().map(|usage| usage.user_ns + usage.kernel_ns).sum();
         let switches: Option<u64> = raw.usages.iter().map(crate::sys::Usage::switches).sum();
         let per_s = 1e9 / raw.elapsed_ns.max(1) as f64;

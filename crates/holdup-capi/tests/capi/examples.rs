@@ -56,7 +56,8 @@ fn timemutex_prints_what_the_command_prints() {
         return;
     }
     for args in [
-        &["1"][..],
+        &[][..],
+        &["1"],
         &["1", "0"],
         &["2", "3", "5", "2"],
         &["3", "2", "0", "3", "1", "1"],
@@ -72,6 +73,25 @@ fn timemutex_prints_what_the_command_prints() {
         });
         assert_eq!(ours, command, "{args:?}");
     }
+}
+
+#[test]
+fn the_lock_table_writes_a_spreadsheet_s_rows() {
+    if !has(&TOOLS) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("demo.csv");
+    let said = example("lock_table", &["20", "50", "1", "2", "--csv", file.to_str().unwrap()]);
+    assert!(said.status.success(), "{}", text(&said));
+    let rows = std::fs::read_to_string(&file).unwrap();
+    let rows: Vec<&str> = rows.lines().collect();
+    assert_eq!(rows[0], "threads,lock,entries,operations,elapsed_s,operations_per_s");
+    let begins = ["1,one lock,20,50,", "1,lock table,20,50,", "2,one lock,20,50,", "2,lock table,20,50,"];
+    assert_eq!(rows.len(), 1 + begins.len());
+    assert!(rows[1..].iter().zip(begins).all(|(row, begin)| row.starts_with(begin)), "{rows:?}");
+    let nowhere = example("lock_table", &["20", "50", "1", "--csv", "/nowhere/demo.csv"]);
+    assert_eq!(nowhere.status.code(), Some(2), "{}", text(&nowhere));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `holdup reproduce`: the published experiments measured here, claim by claim.
 
+use std::path::PathBuf;
+
 use super::measure::{self, Measuring};
 use super::run::{Amount, Results, announce, json, measure};
 use super::{Error, Status, output, show};
@@ -11,8 +13,8 @@ use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
 
-/// Measures published experiments on this machine and shows each claim: what was published, what was measured, and
-/// whether it holds or differs, and why.
+/// Measures published experiments on this machine and shows each claim: what was published and on what, what was
+/// measured under those conditions (then) and with today's locks (now), and whether it holds or differs, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Options {
@@ -25,6 +27,9 @@ pub struct Options {
     measuring: Measuring,
     #[command(flatten)]
     results: Results,
+    /// Also write the verdicts as a Markdown table: what was published, then, now, and what of the set-up is the same
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    verdicts: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -81,6 +86,9 @@ struct Reproduced {
 /// A store, file or process that cannot be had.
 pub fn run(options: &Options) -> Result<Status, Error> {
     options.results.check()?;
+    if let Some(path) = options.verdicts.as_deref().filter(|path| !options.results.force && path.exists()) {
+        return Err(Error::FileExists(path.to_owned()));
+    }
     if options.measuring.resume.is_some() {
         return Err(Error::Argument(
             "an experiment that was stopped continues with 'holdup run --resume'; 'reproduce' begins anew".to_owned(),
@@ -125,6 +133,9 @@ impl Options {
             let (record, plots) = merged(all);
             show::page(path, &record, &plots, &claims, self.results.force)?;
         }
+        if let Some(path) = &self.verdicts {
+            output::write_file(path, &report::claims::markdown(&claims), self.results.force)?;
+        }
         if self.results.json {
             let runs: Vec<_> = all.iter().map(|one| (&one.outcome.record, &one.claims)).collect();
             return output::print(&json(&runs));
@@ -139,7 +150,7 @@ impl Options {
     fn next(&self, all: &[Reproduced], claims: &[ClaimResult]) -> String {
         let mut text = "\nWhat to do next:\n".to_owned();
         let mut line = |why: &str, command: &str| text.push_str(&format!("  {why}\n    {command}\n"));
-        let close = claims.iter().find(|claim| claim.close);
+        let close = claims.iter().find(|claim| claim.readings().any(|reading| reading.close));
         if let Some(close) = close.filter(|_| self.amount.quick) {
             line(
                 &format!("Decide what is close, such as {}, with more and longer runs:", close.id),
@@ -153,7 +164,7 @@ impl Options {
         if self.results.html.is_none() {
             line("See the curves:", &format!("holdup reproduce {} --quick --html page.html", self.which.name()));
         }
-        if claims.iter().any(|claim| claim.verdict == Verdict::Differs) {
+        if claims.iter().any(|claim| claim.then.verdict == Verdict::Differs) {
             line("See what a claim that differs depends on:", "holdup list factors");
         }
         text

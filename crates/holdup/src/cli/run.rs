@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::measure::{self, Measuring};
 use super::{Error, Status, output, show};
-use crate::claim::ClaimResult;
+use crate::claim::{ClaimResult, Reading};
 use crate::experiment::evaluate::evaluate;
 use crate::experiment::file::FileError;
 use crate::experiment::machine::Machine;
@@ -223,18 +223,33 @@ pub fn json(runs: &[(&RunRecord, &Vec<ClaimResult>)]) -> String {
 }
 
 fn claim_json(claim: &ClaimResult) -> serde_json::Value {
-    let figure =
-        claim.figure.map(|e| serde_json::json!({ "median": e.median, "low": e.low, "high": e.high, "n": e.n }));
-    serde_json::json!({
+    let mut value = reading_json(&claim.then);
+    let setting = &claim.setting;
+    let more = serde_json::json!({
         "id": claim.id,
         "experiment": claim.experiment,
         "claim": claim.claim,
         "published": claim.published,
-        "measured": claim.measured,
+        "on": setting.on,
+        "same": setting.same,
+        "not_same": setting.not_same,
+        "now": claim.now.as_ref().map(reading_json),
+    });
+    if let (Some(value), serde_json::Value::Object(more)) = (value.as_object_mut(), more) {
+        value.extend(more);
+    }
+    value
+}
+
+fn reading_json(reading: &Reading) -> serde_json::Value {
+    let figure =
+        reading.figure.map(|e| serde_json::json!({ "median": e.median, "low": e.low, "high": e.high, "n": e.n }));
+    serde_json::json!({
+        "measured": reading.measured,
         "figure": figure,
-        "verdict": claim.verdict.to_string(),
-        "close": claim.close,
-        "why": claim.why,
+        "verdict": reading.verdict.to_string(),
+        "close": reading.close,
+        "why": reading.why,
     })
 }
 

@@ -19,6 +19,7 @@ use crate::runner::{Workers, default_limit};
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct Options {
     /// Kind of mutual exclusion, 1 to 5 (see below)
+    #[arg(default_value_t = 1)]
     which: i64,
     /// How often each iteration takes the lock; 0 is no synchronisation, the baseline
     #[arg(default_value_t = 1)]
@@ -46,7 +47,7 @@ pub struct Options {
 
 const EXAMPLES: &str = "\
 WHICH on Win32 in 1998, and its substitute on Linux (Windows has the objects):
-  1  one critical section          adaptive: spins, then sleeps; recursive
+  1  one critical section          fair: hands over in order of arrival, as NT's did
   2  two nested critical sections  the same, two different ones
   3  the kernel's mutex            futex-pi: always in the kernel, has an owner
   4  an auto-reset event           eventfd: always in the kernel
@@ -57,6 +58,7 @@ One unit of DELAY is 20 work steps, about what an uncontended lock and unlock
 take: DELAY 1 makes a section about as long as the lock's own cost.
 
 Examples:
+  holdup timemutex                  the defaults of 1998: holdup timemutex 1 1 0 4 0 4
   holdup timemutex 1                a critical section, 4 threads
   holdup timemutex 1 5 10 8         Depth 5, Delay 10, 8 threads
   holdup timemutex 3 1 0 6 0 1      a kernel mutex, 6 threads, one active
@@ -118,8 +120,8 @@ impl Way {
 }
 
 static WAYS: [Way; 5] = [
-    Way { which: 1, then: "critical section", locks: ["critical-section", "adaptive"], nest: 1 },
-    Way { which: 2, then: "two nested critical sections", locks: ["critical-section", "adaptive"], nest: 2 },
+    Way { which: 1, then: "critical section", locks: ["critical-section", "fair"], nest: 1 },
+    Way { which: 2, then: "two nested critical sections", locks: ["critical-section", "fair"], nest: 2 },
     Way { which: 3, then: "kernel mutex", locks: ["win-mutex", "futex-pi"], nest: 1 },
     Way { which: 4, then: "auto-reset event", locks: ["win-event", "eventfd"], nest: 1 },
     Way { which: 5, then: "binary semaphore", locks: ["win-semaphore", "eventfd-sem"], nest: 1 },

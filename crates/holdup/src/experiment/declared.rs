@@ -8,6 +8,7 @@ use holdup_bench::spec::{Budget, Spec};
 use super::expr::{Expr, Series};
 use super::machine::Machine;
 use super::sentence::Sentence;
+use crate::claim::Setting;
 use crate::plan::{Plan, Sweep};
 use crate::plot::Plot;
 
@@ -58,22 +59,33 @@ pub struct Claim {
     pub claim: String,
     /// The published figure; may be empty.
     pub published: String,
+    /// What it was published on, and what of that is kept here.
+    pub setting: Setting,
     /// Named figures.
     pub figures: BTreeMap<String, Expr>,
-    /// True when the claim holds.
-    pub check: Expr,
-    /// What was measured, with figures.
-    pub show: Sentence,
+    /// The claim under its own conditions.
+    pub then: Check,
+    /// The same with today's locks in the place of those of its day.
+    pub now: Option<Check>,
     /// What can be said where the claim cannot be checked.
     pub instead: Option<Sentence>,
     /// What the machine must have.
     pub needs: Needs,
-    /// Why it holds.
-    pub why_holds: Sentence,
-    /// Why it does not hold today.
-    pub why_differs: Sentence,
     /// Sides of a comparison nearer than this share of the larger one are a close call.
     pub margin: f64,
+}
+
+/// A condition and what is said of it.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// True when the claim holds.
+    pub check: Expr,
+    /// What was measured, with figures.
+    pub show: Sentence,
+    /// Why it holds.
+    pub why_holds: Sentence,
+    /// Why it does not hold.
+    pub why_differs: Sentence,
 }
 
 /// What a sweep or a claim needs of the machine.

@@ -17,8 +17,8 @@ use holdup_bench::sample::FailureKind;
 use super::expr::{ABOUT, Arithmetic, Call, Comparison, Expr, Function, Selection, place_on_axis};
 use super::machine::Machine;
 use super::sentence::{Sentence, brief, with_interval};
-use super::{Claim, Experiment};
-use crate::claim::{ClaimResult, Verdict};
+use super::{Check, Claim, Experiment};
+use crate::claim::{ClaimResult, Reading, Verdict};
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{Estimate, median, paired_ratios};
 
@@ -51,37 +51,18 @@ fn probed(run: &RunRecord, machine: &Machine) -> Probed {
 }
 
 fn judge(experiment: &Experiment, claim: &Claim, machine: &Machine, facts: Facts<'_>) -> ClaimResult {
-    let result = |verdict, close, measured: String, figure, why: String| ClaimResult {
+    let read = |check: &Check| match claim.needs.unmet(machine) {
+        Some(reason) => facts.unread(claim, format!("{} {reason}.", claim.id)),
+        None => facts.read(check).unwrap_or_else(|Missing(reason)| facts.unread(claim, reason)),
+    };
+    ClaimResult {
         id: claim.id.clone(),
         experiment: experiment.name.clone(),
         claim: claim.claim.clone(),
         published: claim.published.clone(),
-        measured,
-        figure,
-        verdict,
-        close,
-        why,
-    };
-    let instead = || claim.instead.as_ref().map_or_else(String::new, |said| facts.tell(said, with_interval));
-    if let Some(reason) = claim.needs.unmet(machine) {
-        return result(Verdict::NotMeasurable, false, instead(), None, format!("{} {reason}.", claim.id));
-    }
-    match facts.truth(&claim.check) {
-        Err(Missing(reason)) => result(Verdict::NotMeasurable, false, instead(), None, reason),
-        Ok(truth) => {
-            let (verdict, why) = match truth.holds {
-                true => (Verdict::Holds, &claim.why_holds),
-                false => (Verdict::Differs, &claim.why_differs),
-            };
-            let figure = claim.show.figures().next().and_then(|expr| facts.estimate(expr).ok());
-            let mut why = facts.tell(why, brief);
-            let disturbed = facts.disturbed(&claim.check);
-            if disturbed {
-                why.push_str(" (Other programs disturbed every run of a part of this.)");
-            }
-            let close = !truth.clear || disturbed;
-            result(verdict, close, facts.tell(&claim.show, with_interval), figure, why)
-        }
+        setting: claim.setting.clone(),
+        then: read(&claim.then),
+        now: claim.now.as_ref().map(read),
     }
 }
 
@@ -117,6 +98,33 @@ impl Facts<'_> {
             Ok(estimate) => write(estimate, expr.unit()),
             Err(_) => "n/a".to_owned(),
         })
+    }
+
+    /// A check held against the runs.
+    fn read(&self, check: &Check) -> Result<Reading, Missing> {
+        let truth = self.truth(&check.check)?;
+        let (verdict, why) = match truth.holds {
+            true => (Verdict::Holds, &check.why_holds),
+            false => (Verdict::Differs, &check.why_differs),
+        };
+        let mut why = self.tell(why, brief);
+        let disturbed = self.disturbed(&check.check);
+        if disturbed {
+            why.push_str(" (Other programs disturbed every run of a part of this.)");
+        }
+        Ok(Reading {
+            measured: self.tell(&check.show, with_interval),
+            figure: check.show.figures().next().and_then(|expr| self.estimate(expr).ok()),
+            verdict,
+            close: !truth.clear || disturbed,
+            why,
+        })
+    }
+
+    /// What is said where a check cannot be held against the runs.
+    fn unread(&self, claim: &Claim, why: String) -> Reading {
+        let measured = claim.instead.as_ref().map_or_else(String::new, |said| self.tell(said, with_interval));
+        Reading { measured, figure: None, verdict: Verdict::NotMeasurable, close: false, why }
     }
 
     /// Whether a cell behind the expression has not one run in which the machine was ours.
@@ -487,6 +495,7 @@ impl Cells {
             Function::WhereHighest => self.place_of(&medians()?, |a, b| a > b),
             Function::WhereLowest => self.place_of(&medians()?, |a, b| a < b),
             Function::RunSpread => Some(largest(runs.first()?)? / smallest(runs.first()?)?),
+            Function::MostRun => largest(runs.first()?),
             Function::SlowRuns | Function::FastRuns => self.half(runs),
         }
     }

@@ -162,6 +162,8 @@ pub enum Function {
     WhereLowest,
     /// Largest divided by smallest over the runs of one cell.
     RunSpread,
+    /// The largest among the runs of one cell.
+    MostRun,
     /// The metric's median over the slower half of a cell's runs.
     SlowRuns,
     /// The metric's median over the faster half.
@@ -306,6 +308,16 @@ pub static FUNCTIONS: &[FunctionRow] = &[
         least_values: 1,
     },
     FunctionRow {
+        name: "most_run",
+        form: "most_run([METRIC,] a @ ...)",
+        help: "the largest figure among one cell's runs",
+        function: Function::MostRun,
+        operands: 1,
+        along: false,
+        between: false,
+        least_values: 1,
+    },
+    FunctionRow {
         name: "slow_runs",
         form: "slow_runs([METRIC,] a @ ...)",
         help: "the figure's median over the slower half of one cell's runs",
@@ -443,6 +455,7 @@ impl Call {
             | Function::Slope
             | Function::Highest
             | Function::Lowest
+            | Function::MostRun
             | Function::SlowRuns
             | Function::FastRuns => match self.metric.0 {
                 metric if metric.name.ends_with("_share") => Unit::Share,

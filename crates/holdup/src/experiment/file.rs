@@ -16,7 +16,8 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::expr::{ExprError, Scope, Series, SweepCells, parse_condition, parse_number, series_value};
 use super::sentence::Sentence;
-use super::{Claim, DeclaredSweep, Experiment, Needs};
+use super::{Check, Claim, DeclaredSweep, Experiment, Needs};
+use crate::claim::Setting;
 use crate::metric::{METRICS, Metric};
 use crate::plan::Sweep;
 use crate::plot::Plot;
@@ -65,11 +66,12 @@ pub fn parse(path: &str, text: &str) -> Result<Experiment, FileError> {
     let source = Source { path, text };
     let tree = DeTable::parse(text).map_err(|error| source.error(error.span(), error.message()))?;
     let root = Table { source, what: "this file".to_owned(), span: 0..0, table: tree.get_ref() };
-    root.only(&["experiment", "series", "sweep", "plot", "claim"])?;
+    root.only(&["experiment", "series", "today", "sweep", "plot", "claim"])?;
     let head = root.required_table("experiment", "[experiment]")?;
     head.only(&["name", "title", "source", "about", "system"])?;
     check_system(&head)?;
     let series = read_series(&root)?;
+    let today = read_today(&root, &series)?;
     let sweeps = read_sweeps(&root, &series)?;
     let cells = sweeps.iter().map(|(sweep, at)| cells_of(sweep, at)).collect::<Result<Vec<_>, _>>()?;
     let sweeps: Vec<DeclaredSweep> = sweeps.into_iter().map(|(sweep, _)| sweep).collect();
@@ -80,7 +82,7 @@ pub fn parse(path: &str, text: &str) -> Result<Experiment, FileError> {
         source: head.text("source")?.map_or_else(String::new, |(text, _)| text),
         about: head.text("about")?.map_or_else(String::new, |(text, _)| text),
         plots: read_plots(&root, &sweeps, &series)?,
-        claims: read_claims(&root, &series, &cells)?,
+        claims: read_claims(&root, Eras { then: &series, now: &today }, &cells)?,
         series,
         sweeps,
     })
@@ -274,6 +276,29 @@ fn read_series(root: &Table<'_>) -> Result<Vec<Series>, FileError> {
     Ok(series)
 }
 
+/// `[today]`: which series stand in the place of which when a claim is judged with today's locks. The series as they
+/// are then.
+fn read_today(root: &Table<'_>, series: &[Series]) -> Result<Vec<Series>, FileError> {
+    let mut today = series.to_vec();
+    let Some(table) = root.table("today", "[today]".to_owned())? else { return Ok(today) };
+    for (name, span, value) in table.entries() {
+        let find = |wanted: &str| series.iter().find(|one| one.name == wanted);
+        let Some(at) = series.iter().position(|one| one.name == name) else {
+            let near = did_you_mean(name, series.iter().map(|one| one.name.as_str()));
+            return Err(table.source.error(Some(span), format!("'{name}' is not a series of this file{near}")));
+        };
+        let stands = match value.get_ref() {
+            DeValue::String(text) => find(text),
+            _ => None,
+        };
+        let Some(stands) = stands else {
+            return Err(table.error_at(value, format!("today's '{name}' is the name of another series, in quotes")));
+        };
+        today[at].fixed.clone_from(&stands.fixed);
+    }
+    Ok(today)
+}
+
 /// The first of these locks that this system has; a name that no system has is taken, so that it is refused.
 fn lock_of_this_system<'a>(
     table: &Table<'_>,
@@ -295,7 +320,12 @@ fn one_value_each(table: &Table<'_>) -> Result<Vec<(&'static str, String)>, File
         .entries()
         .map(|(key, span, value)| {
             let factor = factor(table, key, span, &[])?;
-            one_value(table, factor.name, value)
+            match value.get_ref() {
+                DeValue::Array(locks) if factor.name == "lock" => {
+                    one_value(table, factor.name, lock_of_this_system(table, locks, value)?)
+                }
+                _ => one_value(table, factor.name, value),
+            }
         })
         .collect()
 }
@@ -541,6 +571,10 @@ const CLAIM_KEYS: &[&str] = &[
     "id",
     "claim",
     "published",
+    "on",
+    "same",
+    "not_same",
+    "now",
     "sweep",
     "figures",
     "check",
@@ -552,7 +586,14 @@ const CLAIM_KEYS: &[&str] = &[
     "margin",
 ];
 
-fn read_claims(root: &Table<'_>, series: &[Series], cells: &[SweepCells]) -> Result<Vec<Claim>, FileError> {
+/// What the names of series stand for, in the claim's day and today.
+#[derive(Clone, Copy)]
+struct Eras<'a> {
+    then: &'a [Series],
+    now: &'a [Series],
+}
+
+fn read_claims(root: &Table<'_>, eras: Eras<'_>, cells: &[SweepCells]) -> Result<Vec<Claim>, FileError> {
     let mut claims: Vec<Claim> = Vec::new();
     for mut table in root.tables("claim")? {
         let (id, at) = table.required("id")?;
@@ -561,12 +602,12 @@ fn read_claims(root: &Table<'_>, series: &[Series], cells: &[SweepCells]) -> Res
         if claims.iter().any(|claim| claim.id == id) {
             return Err(table.error_at(at, format!("there are two claims {id}")));
         }
-        claims.push(read_claim(&table, id, series, cells)?);
+        claims.push(read_claim(&table, id, eras, cells)?);
     }
     Ok(claims)
 }
 
-fn read_claim(table: &Table<'_>, id: String, series: &[Series], cells: &[SweepCells]) -> Result<Claim, FileError> {
+fn read_claim(table: &Table<'_>, id: String, eras: Eras<'_>, cells: &[SweepCells]) -> Result<Claim, FileError> {
     let sweep = table.text("sweep")?;
     if let Some((name, at)) = &sweep
         && !cells.iter().any(|cells| cells.name == *name)
@@ -575,36 +616,51 @@ fn read_claim(table: &Table<'_>, id: String, series: &[Series], cells: &[SweepCe
         return Err(table.error_at(at, format!("'{name}' is not a sweep of this file{near}")));
     }
     let none = BTreeMap::new();
-    let mut scope = Scope {
-        series,
-        sweeps: cells,
-        sweep: sweep.as_ref().map(|(name, _)| name.as_str()),
-        figures: &none,
-        probes: PROBES,
-    };
+    let sweep = sweep.as_ref().map(|(name, _)| name.as_str());
+    let mut scope = Scope { series: eras.then, sweeps: cells, sweep, figures: &none, probes: PROBES };
     let figures = read_figures(table, scope)?;
     scope.figures = &figures;
-    let sentence = |key: &str| -> Result<Option<Sentence>, FileError> {
-        let Some((text, at)) = table.text(key)? else { return Ok(None) };
-        Sentence::parse(&text, scope).map(Some).map_err(|error| in_text(table, key, at, &text, error))
-    };
-    let required = |key: &str| -> Result<Sentence, FileError> {
-        sentence(key)?.ok_or_else(|| table.error(format!("{} lacks '{key} = \"...\"'", table.what)))
-    };
-    let (check, at) = table.required("check")?;
+    let said =
+        |key: &str| -> Result<String, FileError> { Ok(table.text(key)?.map_or_else(String::new, |(text, _)| text)) };
     Ok(Claim {
         claim: table.required("claim")?.0,
-        published: table.text("published")?.map_or_else(String::new, |(text, _)| text),
-        check: parse_condition(&check, scope).map_err(|error| in_text(table, "check", at, &check, error))?,
-        show: required("show")?,
-        instead: sentence("instead")?,
+        published: said("published")?,
+        setting: Setting { on: said("on")?, same: said("same")?, not_same: said("not_same")? },
+        then: read_check(table, table, scope)?,
+        now: read_now(table, Scope { series: eras.now, figures: &none, ..scope })?,
+        instead: read_sentence(table, "instead", scope)?,
         needs: read_needs(table)?,
-        why_holds: required("why_holds")?,
-        why_differs: required("why_differs")?,
         margin: read_margin(table)?,
         id,
         figures: figures.clone(),
     })
+}
+
+/// `now`: the same figures with today's series, and its own sentences.
+fn read_now(table: &Table<'_>, scope: Scope<'_>) -> Result<Option<Check>, FileError> {
+    let Some(now) = table.table("now", format!("'now' of {}", table.what))? else { return Ok(None) };
+    now.only(&["why_holds", "why_differs"])?;
+    let figures = read_figures(table, scope)?;
+    read_check(table, &now, Scope { figures: &figures, ..scope }).map(Some)
+}
+
+/// A claim's check; `words` has the sentences that say why.
+fn read_check(table: &Table<'_>, words: &Table<'_>, scope: Scope<'_>) -> Result<Check, FileError> {
+    let required = |table: &Table<'_>, key: &str| -> Result<Sentence, FileError> {
+        read_sentence(table, key, scope)?.ok_or_else(|| table.error(format!("{} lacks '{key} = \"...\"'", table.what)))
+    };
+    let (check, at) = table.required("check")?;
+    Ok(Check {
+        check: parse_condition(&check, scope).map_err(|error| in_text(table, "check", at, &check, error))?,
+        show: required(table, "show")?,
+        why_holds: required(words, "why_holds")?,
+        why_differs: required(words, "why_differs")?,
+    })
+}
+
+fn read_sentence(table: &Table<'_>, key: &str, scope: Scope<'_>) -> Result<Option<Sentence>, FileError> {
+    let Some((text, at)) = table.text(key)? else { return Ok(None) };
+    Sentence::parse(&text, scope).map(Some).map_err(|error| in_text(table, key, at, &text, error))
 }
 
 fn read_figures(table: &Table<'_>, scope: Scope<'_>) -> Result<BTreeMap<String, super::expr::Expr>, FileError> {

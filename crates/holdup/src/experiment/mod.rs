@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use file::FileError;
 
-pub use declared::{Claim, DeclaredSweep, Experiment, Needs, START_COST};
+pub use declared::{Check, Claim, DeclaredSweep, Experiment, Needs, START_COST};
 
 /// A planned time for people: `about 40 s`, `about 7 min`.
 pub fn about(time: Duration) -> String {

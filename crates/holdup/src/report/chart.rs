@@ -203,11 +203,12 @@ fn plots_of_sweep(run: &RunRecord, sweep: &str) -> Vec<Plot> {
     let others: Vec<&str> = varied.iter().copied().filter(|factor| ![x, "lock"].contains(factor)).collect();
     let groups = figures::groups(&cells, &others);
     let locks = figures::groups(&cells, &["lock"]).len();
+    let speed = figures::speed(&cells);
     if groups.len() > MOST_CHARTS {
-        let plot = plot(run, sweep, x, "ops_per_s", false, &[], &[]);
+        let plot = plot(run, sweep, x, speed, false, &[], &[]);
         return vec![Plot { series: series_of(&varied, x), ..plot }];
     }
-    let mut figures = vec![("ops_per_s", false)];
+    let mut figures = vec![(speed, false)];
     if run.baseline.is_some() && locks > 1 {
         figures.push(("time_per_op_ns", true));
     }

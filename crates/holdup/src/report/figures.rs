@@ -1,6 +1,6 @@
 //! The figures behind every report: which cells belong together, what they are compared with, what differs.
 
-use holdup_bench::spec::{FACTORS, Spec};
+use holdup_bench::spec::{FACTORS, Spec, Workload};
 use holdup_bench::work::Work;
 
 use crate::metric::Metric;
@@ -46,6 +46,13 @@ pub fn time() -> &'static Metric {
 /// A metric that every version has.
 pub(crate) fn named(name: &'static str) -> &'static Metric {
     Metric::named(name).expect("the metric is a row of METRICS; a test walks the names used in reports")
+}
+
+/// The name of the metric by which these cells are fast or slow: packets of ping-pong, where one thread does the work
+/// of two operations, and else operations.
+pub fn speed(cells: &[&CellRecord]) -> &'static str {
+    let packets = !cells.is_empty() && cells.iter().all(|cell| cell.spec.workload == Workload::PingPong);
+    if packets { "packets_per_s" } else { "ops_per_s" }
 }
 
 /// Names of the run's sweeps, in order.

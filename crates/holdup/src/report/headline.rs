@@ -235,7 +235,9 @@ fn tally(run: &RunRecord, races: &[Race]) -> String {
 
 /// What a sweep without competing locks shows: its figures from end to end.
 fn plain(cells: &[&CellRecord], factors: &[&str]) -> String {
-    let speed = Metric::named("ops_per_s").expect("throughput is a row of METRICS");
+    let name = figures::speed(cells);
+    let speed = Metric::named(name).expect("throughput is a row of METRICS");
+    let counted = if name == "packets_per_s" { "packets" } else { "operations" };
     let figures: Vec<(&CellRecord, f64)> =
         cells.iter().filter_map(|cell| Some((*cell, stats::of_cell(cell, speed)?.median))).collect();
     let place = |cell: &CellRecord| {
@@ -247,7 +249,7 @@ fn plain(cells: &[&CellRecord], factors: &[&str]) -> String {
         return "No figures.".to_owned();
     };
     let lock = text::clean(&first.0.spec.lock);
-    let speed = |value: f64| format!("{} operations per second", number::scaled(value));
+    let speed = |value: f64| format!("{} {counted} per second", number::scaled(value));
     if figures.len() == 1 || factors.is_empty() {
         return format!("{lock}: {}.", speed(first.1));
     }

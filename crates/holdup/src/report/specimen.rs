@@ -6,7 +6,7 @@ use holdup_bench::sample::{Failure, FailureKind};
 use holdup_bench::spec::Spec;
 use holdup_run::ProcessUse;
 
-use crate::claim::{ClaimResult, Verdict};
+use crate::claim::{ClaimResult, Reading, Setting, Verdict};
 use crate::results::{CellRecord, RunRecord, SampleRecord};
 use crate::stats::Estimate;
 
@@ -229,14 +229,12 @@ pub fn claims() -> Vec<ClaimResult> {
         experiment: experiment.to_owned(),
         claim: words[0].to_owned(),
         published: words[1].to_owned(),
-        measured: words[2].to_owned(),
-        figure,
-        verdict,
-        close,
-        why: words[3].to_owned(),
+        setting: Setting { on: "four processors".to_owned(), same: "the loop".to_owned(), not_same: String::new() },
+        then: Reading { measured: words[2].to_owned(), figure, verdict, close, why: words[3].to_owned() },
+        now: None,
     };
     let figure = |median, low, high| Some(Estimate { median, low, high, n: 5 });
-    vec![
+    let mut all = vec![
         claim(
             "I1",
             "intel-2009",
@@ -272,5 +270,13 @@ pub fn claims() -> Vec<ClaimResult> {
             false,
             None,
         ),
-    ]
+    ];
+    all[0].now = Some(Reading {
+        measured: "1.05x".to_owned(),
+        figure: figure(1.05, 0.98, 1.11),
+        verdict: Verdict::Differs,
+        close: true,
+        why: "Today's lock enters the kernel too.".to_owned(),
+    });
+    all
 }

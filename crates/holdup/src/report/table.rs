@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use holdup_bench::sample::FailureKind;
-use holdup_bench::spec::Spec;
+use holdup_bench::spec::{Spec, Workload};
 
 use super::document::{Column, Document, Ink, Table, Text, ink};
 use super::figures::{self, Difference};
@@ -64,7 +64,7 @@ pub fn context(run: &RunRecord, cells: &[&CellRecord]) -> String {
         .map(|(name, value)| figures::describe(name, value))
         .collect();
     let amount = constant.iter().find_map(|(name, value)| match *name {
-        "iterations" => Some(format!(" of {value} operations per thread")),
+        "iterations" => Some(format!(" of {value} operations{}", of_whom(cells))),
         "duration" => Some(format!(" of {value}")),
         _ => None,
     });
@@ -72,6 +72,16 @@ pub fn context(run: &RunRecord, cells: &[&CellRecord]) -> String {
     let all = if words.is_empty() { String::new() } else { format!("{}; ", words.join(", ")) };
     let machine = run.cpus().map(|cpus| format!(", on {}", number::counted(cpus as usize, "CPU"))).unwrap_or_default();
     format!("All cells: {all}{}{amount} per cell{machine}.", number::counted(repeats(run, cells), "run"))
+}
+
+/// Whose operations the iterations are: those of each thread, or of all together.
+fn of_whom(cells: &[&CellRecord]) -> &'static str {
+    let shared = |cell: &CellRecord| matches!(cell.spec.workload, Workload::Db | Workload::ParallelFor);
+    match cells.iter().filter(|cell| shared(cell)).count() {
+        0 => " per thread",
+        all if all == cells.len() => ", split over the threads",
+        _ => "",
+    }
 }
 
 /// Runs per cell of these cells: the sweeps of an experiment may differ. Before anything was measured, what was asked
@@ -153,7 +163,8 @@ fn table(factors: &[&'static str], shown: &[&CellRecord], figures: Vec<Figure>) 
 
 /// The columns of figures that fit these cells.
 fn columns(run: &RunRecord, cells: &[&CellRecord]) -> Vec<Figure> {
-    let mut columns = vec![median("ops/s", "ops_per_s", number::scaled)];
+    let head = if figures::speed(cells) == "packets_per_s" { "packets/s" } else { "ops/s" };
+    let mut columns = vec![median(head, figures::speed(cells), number::scaled)];
     if let Some(baseline) = &run.baseline
         && cells.iter().any(|cell| figures::time_ratio(run, cell).is_some())
     {

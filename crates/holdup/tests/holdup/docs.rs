@@ -9,19 +9,19 @@ use holdup_bench::spec::FACTORS;
 use super::files;
 
 /// Pages whose commands must be understood word for word.
-const PAGES: &[&str] = &["README.md", "docs/findings.md", "docs/which-lock.md"];
+const PAGES: &[&str] = &["README.md", "docs/findings.md", "docs/which-lock.md", "docs/cases/1998.md"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn read(page: &str) -> String {
+pub fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap()
 }
 
 /// What stands in backquotes or begins a line of a block, begins with `holdup `, and is more than a mention of a
 /// subcommand.
-fn commands(page: &str) -> Vec<String> {
+pub fn commands(page: &str) -> Vec<String> {
     // A line that ends in a backslash goes on; a code span may be broken over two lines.
     let text = page.replace("\\\n", " ");
     let mut commands = Vec::new();
@@ -123,8 +123,9 @@ fn the_names_of_the_cpp_interface_are_there() {
 /// Every page of the repository: beside the root's manifest, under `docs`, beside the crates' manifests.
 fn pages() -> Vec<PathBuf> {
     let crates = files(&root().join("crates")).into_iter().map(|name| root().join("crates").join(name));
-    let folders = [root(), root().join("docs"), root().join("docs/decisions"), root().join("docs/benchmarks")];
-    let pages = folders.into_iter().chain(crates).flat_map(|folder| {
+    let docs = ["docs", "docs/decisions", "docs/benchmarks", "docs/cases"].map(|folder| root().join(folder));
+    let folders = std::iter::once(root()).chain(docs);
+    let pages = folders.chain(crates).flat_map(|folder| {
         let names = files(&folder).into_iter().filter(|name| name.ends_with(".md"));
         names.map(|name| folder.join(name)).collect::<Vec<_>>()
     });

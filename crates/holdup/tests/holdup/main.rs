@@ -5,6 +5,7 @@ mod circles;
 mod docs;
 mod experiments;
 mod input;
+mod proof;
 mod recording;
 mod store;
 mod sweep;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use holdup::claim::{ClaimResult, Verdict};
+use holdup::claim::{ClaimResult, Reading, Setting, Verdict};
 use holdup::report::html;
 use holdup::results::RunRecord;
 use serde_json::{Value, json};
@@ -169,11 +169,15 @@ fn claim(id: &str, experiment: &str, published: &str, verdict: Verdict) -> Claim
         experiment: experiment.to_owned(),
         claim: format!("What {id} says."),
         published: published.to_owned(),
-        measured: "1.5x".to_owned(),
-        figure: None,
-        verdict,
-        close: false,
-        why: format!("{} {id}", pages::HOSTILE),
+        setting: Setting::default(),
+        then: Reading {
+            measured: "1.5x".to_owned(),
+            figure: None,
+            verdict,
+            close: false,
+            why: format!("{} {id}", pages::HOSTILE),
+        },
+        now: None,
     }
 }
 

@@ -10,7 +10,7 @@ use super::document::{Column, Ink, Table, Text, ink};
 use super::page;
 use super::series::{self, Drawing};
 use super::{claims, figures, headline, number, table};
-use crate::claim::{ClaimResult, Verdict};
+use crate::claim::{ClaimResult, Reading, Setting, Verdict};
 use crate::plot::Plot;
 use crate::results::{CellRecord, RunRecord};
 use svg::Look;
@@ -55,28 +55,44 @@ fn headline(run: &RunRecord, claims: &[ClaimResult]) -> String {
 fn claims_table(claims: &[ClaimResult]) -> Table {
     let words = |head| Column::left(head).wrapped();
     let heads = ["Id", "Claim", "Published", "Measured"].map(words);
-    let mut table =
-        Table::new(heads.into_iter().chain([Column::fixed("Verdict"), words("Why")])).named("Published claims");
+    let mut table = Table::new(heads.into_iter().chain([Column::fixed("Verdict"), words("Why"), words("Set-up")]))
+        .named("Published claims");
     let mut experiment = None;
     for claim in claims {
         if experiment.replace(&claim.experiment) != Some(&claim.experiment) {
             table.group(&claim.experiment);
         }
-        let (sign, colour) = match claim.verdict {
-            Verdict::Holds => ("\u{2713}", Ink::Good),
-            Verdict::Differs => ("\u{2717}", Ink::Bad),
-            Verdict::NotMeasurable => ("\u{2013}", Ink::Faint),
-        };
-        table.row([
-            Text::from(&claim.id),
-            Text::from(&claim.claim),
-            if claim.published.is_empty() { ink(Ink::Faint, "shape only") } else { Text::from(&claim.published) },
-            claims::measured(claim).into(),
-            ink(colour, format!("{sign} {}", claims::verdict(claim))),
-            ink(Ink::Faint, &claim.why),
-        ]);
+        let published =
+            if claim.published.is_empty() { ink(Ink::Faint, "shape only") } else { Text::from(&claim.published) };
+        let first = [Text::from(&claim.id), Text::from(&claim.claim), published];
+        table.row(first.into_iter().chain(reading(&claim.then)).chain([ink(Ink::Faint, set_up(&claim.setting))]));
+        if let Some(now) = &claim.now {
+            let again = [Text::from(format!("{} now", claim.id)), "The same with today's lock.".into(), "".into()];
+            table.row(again.into_iter().chain(reading(now)).chain(["".into()]));
+        }
     }
     table
+}
+
+/// What was measured, the verdict, and why.
+fn reading(reading: &Reading) -> [Text; 3] {
+    let (sign, colour) = match reading.verdict {
+        Verdict::Holds => ("\u{2713}", Ink::Good),
+        Verdict::Differs => ("\u{2717}", Ink::Bad),
+        Verdict::NotMeasurable => ("\u{2013}", Ink::Faint),
+    };
+    [
+        claims::measured(reading).into(),
+        ink(colour, format!("{sign} {}", claims::verdict(reading))),
+        ink(Ink::Faint, &reading.why),
+    ]
+}
+
+/// What was published on what, and how near the test is to that.
+fn set_up(setting: &Setting) -> String {
+    let parts = [("Published on", &setting.on), ("the same here", &setting.same), ("not the same", &setting.not_same)];
+    let said = parts.iter().filter(|(_, words)| !words.is_empty()).map(|(label, words)| format!("{label}: {words}"));
+    said.collect::<Vec<_>>().join("; ")
 }
 
 /// Per sweep its sentence, its charts, its figures. Charts of no known sweep come last and say what they miss.
