@@ -12,9 +12,9 @@
 //!
 //! Or, where threads are over or wait in a way that does not tell for whom: one thread has [`LEAST_OWN_ALONE`] of the
 //! samples taken while only one thread ran, in a function that the others do not run, or hardly ever beside them
-//! ([`LEAST_OF_ITS_OWN`] of its samples are such); it waits for the others in turn, for [`LEAST_OWN_WAIT`] of its life, but does not
-//! play ping-pong with one;
-//! at least two threads run for [`LEAST_FORKED`] of the time, and some thread wants a CPU for most of it.
+//! ([`LEAST_OF_ITS_OWN`] of its samples are such); it waits for the others in turn, for [`LEAST_OWN_WAIT`] of its life,
+//! but does not play ping-pong with one; at least two threads run for [`LEAST_FORKED`] of the time, and some thread
+//! wants a CPU for most of it.
 //!
 //! Goroutines have no thread of their own. What runs alone is known by the function that it began with:
 //! - goroutines that began so have at least half of the samples that were taken while only one thread ran, and
