@@ -70,7 +70,9 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::YieldStorm, Kind::ExcessiveSwitching, always),
     (Kind::YieldStorm, Kind::KernelHeavy, always),
     (Kind::LockConvoy, Kind::YieldStorm, is_in_a_lock),
+    (Kind::LockConvoy, Kind::YieldStorm, same_place),
     (Kind::HotLock, Kind::YieldStorm, is_in_a_lock),
+    (Kind::HotLock, Kind::YieldStorm, same_place),
     (Kind::SleepingHolder, Kind::YieldStorm, always),
     // What waits for a device, for memory or for a clock switches much and is in the kernel.
     (Kind::SleepingHolder, Kind::IoBound, holder_does_io),

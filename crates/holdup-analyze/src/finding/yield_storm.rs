@@ -7,7 +7,9 @@
 //!   sampled, otherwise by the calls themselves at [`YIELD_NS`] each, which is what one takes that finds nobody else to
 //!   run; or others had the CPU that was given away for [`LEAST_GIVEN`] of the threads' working time.
 //!
-//! The place is the caller of most of them. The severity is the share of the threads' working time.
+//! The place is the caller of most of them. The severity is the share of the threads' working time, at most what the
+//! program has of the CPUs: yields on idle CPUs keep nobody from anything. Where threads give the CPU away and then sleep
+//! for a contended lock in the same function, that is one wait, and the lock is reported.
 //!
 //! How it can be wrong: the cost of a call is an estimate for an ordinary user. A loop that yields while it polls
 //! something that takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle
@@ -61,9 +63,10 @@ fn given(facts: &Facts) -> f64 {
     weigh::share(facts.account.of(AccountState::Spinning), weigh::work_ns(facts))
 }
 
-/// The calls, and the time for which others had the CPU that was given away.
+/// The calls, and the time for which others had the CPU that was given away; at most what the program has of the CPUs.
 fn severity(facts: &Facts, cpu_share: f64) -> f64 {
-    (given(facts) + weigh::of_work(facts, cpu_share)).min(1.0)
+    let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus.max(1));
+    (given(facts) + weigh::of_work(facts, cpu_share)).min(weigh::share(weigh::cpu_ns(facts), cpus_ns)).min(1.0)
 }
 
 fn cpu_share(facts: &Facts, yields: u64) -> f64 {
