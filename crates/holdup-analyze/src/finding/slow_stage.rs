@@ -5,8 +5,8 @@
 //! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
 //! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
 //! - the critical path is with that thread for at least [`LEAST_PATH`] of the elapsed time, where the path tells;
-//! - at least half of those that wait do so more than [`LEAST_TURNS`] times: who waits once and for all has no part in
-//!   the work;
+//! - those that wait do a part of the work, [`LEAST_PART`] of what it does, if it computes: helpers that have nothing to
+//!   help with wait for nobody;
 //! - where it computes, no other thread does the same, [`LEAST_OF_PEER`] as long or longer: one of several that share the
 //!   work, of which some are done sooner, is no stage;
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
@@ -22,8 +22,6 @@
 //!
 //! How it can be wrong: threads that wait for a thread because there is nothing else to do (a shell that waits for a
 //! job) look alike.
-
-use holdup_trace::Tid;
 
 use super::alone;
 use super::stages::{self, Limiter};
@@ -45,7 +43,7 @@ pub(super) const MOST_TASK_BUSY: f64 = 1.05;
 pub(super) const LEAST_TASK_ALONE: f64 = 0.3;
 pub(super) const LEAST_TASK_OTHERS: f64 = 0.15;
 pub(super) const LEAST_OF_PEER: f64 = 0.6;
-pub(super) const LEAST_TURNS: u64 = 4;
+pub(super) const LEAST_PART: f64 = 0.01;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -96,8 +94,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         && waited_ns > limiter.together_ns
         && weigh::path_share(facts, |tid| tid == limiter.tid).is_none_or(|share| share >= LEAST_PATH)
         && !by_clock
-        && (is_blocked || !has_peer(facts, thread))
-        && takes_part(facts, limiter);
+        && (is_blocked || (!has_peer(facts, thread) && have_a_part(facts, limiter, thread)));
     if !is_slow {
         return None;
     }
@@ -125,10 +122,10 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     })
 }
 
-/// Whether those that wait get something to do now and then.
-fn takes_part(facts: &Facts, limiter: &Limiter) -> bool {
-    let busy = |tid: &&Tid| facts.thread(**tid).is_some_and(|thread| thread.voluntary > LEAST_TURNS);
-    limiter.waiters.iter().filter(busy).count() * 2 >= limiter.waiters.len()
+/// Whether those that wait do some of the work.
+fn have_a_part(facts: &Facts, limiter: &Limiter, thread: &ThreadFacts) -> bool {
+    let waiters = limiter.waiters.iter().filter_map(|tid| facts.thread(*tid));
+    weigh::share(waiters.map(|waiter| waiter.on_cpu_ns).sum(), thread.on_cpu_ns) >= LEAST_PART
 }
 
 /// Whether another thread runs mostly by the same call path, and about as long.

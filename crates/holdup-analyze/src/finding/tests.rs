@@ -1072,7 +1072,7 @@ fn stage() -> Facts {
     spent(&mut facts, 0, AccountState::Running, 880 * MS);
     spent(&mut facts, 0, AccountState::Work, 120 * MS);
     facts.blame = vec![blamed(1, None, Leaf::Running, 0, 300 * MS)];
-    facts.threads[1].voluntary = 5;
+    (facts.threads[0].on_cpu_ns, facts.threads[1].on_cpu_ns) = (880 * MS, 9 * MS);
     facts
 }
 
@@ -1086,7 +1086,7 @@ fn slow_stage_at_its_thresholds() {
             ("others hardly wait", |facts| facts.blame[0].ns = 299 * MS),
             ("it goes by the clock", |facts| facts.blame[0].leaf = Leaf::Sleep),
             ("it lives but shortly", |facts| facts.threads[0].born_ns = S + 501 * MS),
-            ("the other never has anything to do", |facts| facts.threads[1].voluntary = 4),
+            ("the other never has anything to do", |facts| facts.threads[1].on_cpu_ns = 8 * MS),
             ("another does the same", |facts| {
                 for index in 0..2 {
                     facts.threads[index].hot_sites = vec![site("collatz")];
