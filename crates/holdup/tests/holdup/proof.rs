@@ -83,7 +83,7 @@ fn every_command_that_is_named_as_proof_runs_and_shows_what_is_said() {
     for command in &proofs {
         let speeds = speeds(&measured(command));
         assert!(speeds.len() > 1, "{command} compares nothing");
-        for (said, (part, faster, slower)) in SAID.iter().enumerate().filter(|(_, (part, ..))| command.contains(part)) {
+        for (said, (_, faster, slower)) in SAID.iter().enumerate().filter(|(_, (part, ..))| command.contains(part)) {
             // The load of a test machine may swap two neighbours once; the best of all pairs it does not swap.
             let gains = gains(&speeds, faster, slower);
             let best = gains.iter().copied().fold(0.0, f64::max);
