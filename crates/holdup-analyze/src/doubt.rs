@@ -62,7 +62,8 @@ pub(crate) const SHORTEST_SPAN_NS: u64 = 50_000_000;
 const MOST_UNKNOWN: f64 = 0.1;
 const MOST_WITHOUT_TASKS: f64 = 0.5;
 const MOST_WITHOUT_WAKERS: f64 = 0.25;
-/// So many threads wait for others in such calls, each for so much of its life: one alone reads what comes from outside.
+/// So many threads wait for others in such calls, each for so much of its life: one alone reads what comes from
+/// outside.
 const LEAST_PEERS: usize = 2;
 const LEAST_PEER_SHARE: f64 = 0.2;
 const MOST_LOST: f64 = 0.01;

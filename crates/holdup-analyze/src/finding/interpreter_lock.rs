@@ -9,7 +9,8 @@
 //! those who wake also wait, and have it one at a time. Waits of 5 ms that time out and are made again (so the
 //! interpreter asks the holder to let go) count as waiting.
 //!
-//! How it can be wrong: an extension that sleeps and keeps the lock is not told; extensions in C that release the lock are not held up by it; their threads do not wait here.
+//! How it can be wrong: an extension that sleeps and keeps the lock is not told; extensions in C that release the lock
+//! are not held up by it; their threads do not wait here.
 
 use super::weigh::{self, MS, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};

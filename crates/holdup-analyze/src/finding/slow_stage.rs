@@ -5,10 +5,10 @@
 //! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
 //! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
 //! - the critical path is with that thread for at least [`LEAST_PATH`] of the elapsed time, where the path tells;
-//! - those that wait do a part of the work, [`LEAST_PART`] of what it does, if it computes: helpers that have nothing to
-//!   help with wait for nobody;
-//! - where it computes, no other thread does the same, [`LEAST_OF_PEER`] as long or longer: one of several that share the
-//!   work, of which some are done sooner, is no stage;
+//! - those that wait do a part of the work, [`LEAST_PART`] of what it does, if it computes: helpers that have nothing
+//!   to help with wait for nobody;
+//! - where it computes, no other thread does the same, [`LEAST_OF_PEER`] as long or longer: one of several that share
+//!   the work, of which some are done sooner, is no stage;
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
 //!   asks and then thinks.

@@ -8,8 +8,8 @@
 //!   run; or others had the CPU that was given away for [`LEAST_GIVEN`] of the threads' working time.
 //!
 //! The place is the caller of most of them. The severity is the share of the threads' working time, at most what the
-//! program has of the CPUs: yields on idle CPUs keep nobody from anything. Where threads give the CPU away and then sleep
-//! for a contended lock in the same function, that is one wait, and the lock is reported.
+//! program has of the CPUs: yields on idle CPUs keep nobody from anything. Where threads give the CPU away and then
+//! sleep for a contended lock in the same function, that is one wait, and the lock is reported.
 //!
 //! How it can be wrong: the cost of a call is an estimate for an ordinary user. A loop that yields while it polls
 //! something that takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle

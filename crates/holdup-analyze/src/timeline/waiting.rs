@@ -60,7 +60,8 @@ impl Engine {
         thread.pending = Pending::Futex { wait_site, lock, stack };
     }
 
-    /// A wait for something that the kernel keeps for all processes, such as the lock of a file: which one is not known.
+    /// A wait for something that the kernel keeps for all processes, such as the lock of a file: which one is not
+    /// known.
     pub(super) fn kernel_object(&mut self, ti: u32, addr: u64, stack: u32, names: &Names) -> u32 {
         let space = self.space(ti, names);
         let lock = self.lock(space, FutexOp(FutexOp::WAIT), addr, ti);

@@ -67,8 +67,8 @@ fn check(file: &str) {
 /// How often a program is recorded at most, and the share of the CPUs that makes strangers the ones to blame.
 const TRIES: usize = 5;
 const TOO_MUCH: f64 = 0.2;
-/// So many wrong recordings without strangers are a fault. One alone is printed: where the scheduler puts two threads on
-/// a busy virtual machine is not in the program's hands.
+/// So many wrong recordings without strangers are a fault. One alone is printed: where the scheduler puts two threads
+/// on a busy virtual machine is not in the program's hands.
 const WRONG: usize = 2;
 
 /// What is wrong with the report of a fixture, if anything. A recording that is wrong while strangers used the CPUs
