@@ -67,7 +67,10 @@ impl<L: BenchLock> Mailbox<L> {
             let bell = self.bell.load(Ordering::Acquire);
             let packets = self.placed.lock().with(|| {
                 let packets = word.load(Ordering::Acquire);
-                word.store(if packets == CLOSED { CLOSED } else { 0 }, Ordering::Relaxed);
+                // With `--lock none`, packets may come between the two: only those that were seen are taken out.
+                if packets != 0 && packets != CLOSED {
+                    word.store(0, Ordering::Relaxed);
+                }
                 packets
             });
             tally.acquisitions += u64::from(L::EXCLUDES);
