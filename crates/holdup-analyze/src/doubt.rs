@@ -114,6 +114,10 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
 }
 
 fn of_wakers(facts: &Facts) -> Option<Doubt> {
+    let capabilities = &facts.header.capabilities;
+    if capabilities.wakings || !capabilities.switches {
+        return None;
+    }
     let waited = |thread: &ThreadFacts| {
         let in_calls = [Reason::Peer, Reason::Futex(Primitive::FileLock)];
         let all: u64 = in_calls.iter().filter_map(|reason| thread.off.get(reason)).map(|time| time.ns).sum();
@@ -127,8 +131,7 @@ fn of_wakers(facts: &Facts) -> Option<Doubt> {
     let peers = waits.iter().filter(|(ns, life)| *ns as f64 >= LEAST_PEER_SHARE * (*life).max(1) as f64).count();
     let waited_ns: u64 = waits.iter().map(|(ns, _)| ns).sum();
     let share = waited_ns as f64 / facts.totals.thread_ns.max(1) as f64;
-    let is_hidden = !facts.header.capabilities.wakings && facts.header.capabilities.switches;
-    (is_hidden && peers >= LEAST_PEERS && share >= MOST_WITHOUT_WAKERS).then_some(Doubt::Wakers { share })
+    (peers >= LEAST_PEERS && share >= MOST_WITHOUT_WAKERS).then_some(Doubt::Wakers { share })
 }
 
 fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {

@@ -445,6 +445,13 @@ pub struct Path {
     pub pieces: Vec<PathPiece>,
 }
 
+impl Path {
+    /// How long it ran elsewhere because a thread of it waited for this lock.
+    pub(crate) fn of_lock(&self, index: usize) -> u64 {
+        self.locks.iter().find(|(lock, _)| *lock == index).map_or(0, |(_, ns)| *ns)
+    }
+}
+
 /// A sum of the path.
 #[derive(Clone, Debug)]
 pub struct PathPart {

@@ -81,8 +81,7 @@ fn severity(facts: &Facts, herd: &LockFacts) -> f64 {
     let locked_ns: u64 = locks().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
     let busy_ns = (weigh::cpu_ns(facts) + locked_ns).max(facts.span_ns());
     let waited_share = if weigh::path_tells(facts) {
-        let on_path = |index: usize| facts.path.locks.iter().find(|(lock, _)| *lock == index).map_or(0, |(_, ns)| *ns);
-        weigh::share(wanted().map(|(index, _)| on_path(index)).sum(), facts.span_ns())
+        weigh::share(wanted().map(|(index, _)| facts.path.of_lock(index)).sum(), facts.span_ns())
     } else {
         let waited_ns: u64 = wanted().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
         let woken: BTreeSet<Tid> = herd.waiters.iter().map(|(tid, _)| *tid).collect();

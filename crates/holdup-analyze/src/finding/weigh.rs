@@ -285,9 +285,10 @@ pub(super) fn wait_share(facts: &Facts, lock: &LockFacts) -> f64 {
 pub(super) fn lock_severity(facts: &Facts, index: usize, lock: &LockFacts) -> f64 {
     const LEAST_ON_PATH: f64 = 0.02;
     const MOSTLY_CONTENDED: f64 = 0.5;
-    let on_path = facts.path.locks.iter().find(|(at, _)| *at == index).map_or(0, |(_, ns)| *ns);
     let contended = share(lock.contended_ns, facts.span_ns());
-    let beside = path_tells(facts) && share(on_path, facts.span_ns()) < LEAST_ON_PATH && contended < MOSTLY_CONTENDED;
+    let beside = path_tells(facts)
+        && share(facts.path.of_lock(index), facts.span_ns()) < LEAST_ON_PATH
+        && contended < MOSTLY_CONTENDED;
     wait_share(facts, lock) * if beside { contended } else { 1.0 }
 }
 

@@ -69,6 +69,25 @@ impl Asked {
         lists.iter().all(|list| list.is_none()) && !self.batch && self.environment.is_empty() && self.vary.is_empty()
     }
 
+    /// What a command line of `holdup try` asks for, as findings name it: pairs of an option and its list.
+    pub fn parse(words: &[String]) -> Asked {
+        let mut asked = Asked::default();
+        for pair in words.windows(2) {
+            let list = Some(pair[1].clone());
+            match pair[0].as_str() {
+                "--locks" => asked.locks = list,
+                "--gates" => asked.gates = list,
+                "--cpus" => asked.cpus = list,
+                "--slices" => asked.slices = list,
+                "--arenas" => asked.arenas = list,
+                "--malloc" => asked.malloc = list,
+                "--env" => asked.environment.extend(list),
+                _ => {}
+            }
+        }
+        asked
+    }
+
     /// What is tried when nothing was asked for in particular.
     fn usual(cpus: usize, switches: &[String]) -> Asked {
         let gates = if cpus > 2 { format!("1,2,{cpus}") } else { "1,2".to_owned() };
@@ -100,27 +119,6 @@ const KINDS: &[Kind] = &[
     Kind { read: environment },
     Kind { read: vary },
 ];
-
-impl Asked {
-    /// What a command line of `holdup try` asks for, as findings name it: pairs of an option and its list.
-    pub fn parse(words: &[String]) -> Asked {
-        let mut asked = Asked::default();
-        for pair in words.windows(2) {
-            let list = Some(pair[1].clone());
-            match pair[0].as_str() {
-                "--locks" => asked.locks = list,
-                "--gates" => asked.gates = list,
-                "--cpus" => asked.cpus = list,
-                "--slices" => asked.slices = list,
-                "--arenas" => asked.arenas = list,
-                "--malloc" => asked.malloc = list,
-                "--env" => asked.environment.extend(list),
-                _ => {}
-            }
-        }
-        asked
-    }
-}
 
 /// What findings name, the worst finding first, and then what is tried anyway.
 ///
