@@ -6,14 +6,11 @@ mod bytes;
 pub mod doctor;
 pub mod import;
 mod kernel;
-// Nothing feeds them on a system that cannot record.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod live;
 mod options;
 mod outcome;
 mod record;
 mod sys;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod tally;
 
 use std::path::Path;

@@ -67,18 +67,26 @@ impl Live {
         Some(tally.take(recent.last_ns()))
     }
 
-    /// Begins to keep.
-    pub(crate) fn begin(&self, header: &Header) -> io::Result<()> {
+    /// Begins to keep: whoever records gives the header first, then stacks and events in order of time.
+    ///
+    /// # Errors
+    /// The header is too large for a file.
+    pub fn begin(&self, header: &Header) -> io::Result<()> {
         let recent = Recent::new(header, self.room)?;
         *self.kept() = Some(Kept { recent, tally: Tally::new(self.long_ns, header.began_ns) });
         Ok(())
     }
 
-    pub(crate) fn stack(&self, stack: &Stack) -> StackId {
+    /// The number by which events name a stack, until [`Live::forget_stacks`] has been true.
+    pub fn stack(&self, stack: &Stack) -> StackId {
         self.kept().as_mut().map_or(StackId(u32::MAX), |kept| kept.recent.stack(stack))
     }
 
-    pub(crate) fn event(&self, event: &Event) -> io::Result<()> {
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// Those of a writer; memory has none.
+    pub fn event(&self, event: &Event) -> io::Result<()> {
         let mut kept = self.kept();
         let Some(Kept { recent, tally }) = kept.as_mut() else { return Ok(()) };
         tally.note(event);
@@ -86,7 +94,7 @@ impl Live {
     }
 
     /// Whether stacks were forgotten: whoever remembers their numbers asks for new ones.
-    pub(crate) fn forget_stacks(&self) -> bool {
+    pub fn forget_stacks(&self) -> bool {
         self.kept().as_mut().is_some_and(|kept| kept.recent.forget_stacks())
     }
 }
