@@ -5,6 +5,7 @@
 mod api;
 mod bench_page;
 mod bpf;
+mod demo_runs;
 mod deny;
 mod figures;
 mod fuzz;
@@ -21,6 +22,7 @@ mod run;
 mod selftest_programs;
 mod selftest_stress;
 mod setup;
+mod soak;
 mod truth;
 mod try_truth;
 mod viewer;
@@ -119,9 +121,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "try-truth",
-        help: "search cures of programs whose cure is known, and of one that needs none (20 times, or those given; 6 \
-            minutes)",
+        help: "search cures of programs whose cure is known, and of one that needs none (20 times, or those given; 10 \
+            minutes); bistable [N]: only of those that change their speed, in made-up time (200 searches of each)",
         run: try_truth::run,
+    },
+    Command {
+        name: "demo-runs",
+        help: "run the demo N times (NAME N; --neighbour: beside a process that burns a CPU), and write \
+            docs/benchmarks/ for this machine",
+        run: demo_runs::write,
     },
     Command {
         name: "truth",
@@ -133,6 +141,12 @@ const COMMANDS: &[Command] = &[
         help: "install and record Debian's programs, and print what is said first beside what is true (root; 5 \
             minutes)",
         run: truth::programs::run,
+    },
+    Command {
+        name: "soak",
+        help: "run the flight recorder beside a program with faults at random times, for an hour or the MINUTES given: \
+            every file must tell its cause (root)",
+        run: soak::run,
     },
     Command {
         name: "record-cost",

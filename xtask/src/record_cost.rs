@@ -49,12 +49,30 @@ enum Tool {
     OursByPerf,
     OursAsNobody,
     OursOfUserDetail,
+    OursByLooks,
     PerfSched,
     PerfChains,
+    OffCpuTime,
 }
 
-const TOOLS: &[Tool] =
-    &[Tool::OursByBpf, Tool::OursByPerf, Tool::OursAsNobody, Tool::OursOfUserDetail, Tool::PerfSched, Tool::PerfChains];
+const TOOLS: &[Tool] = &[
+    Tool::OursByBpf,
+    Tool::OursByPerf,
+    Tool::OursAsNobody,
+    Tool::OursOfUserDetail,
+    Tool::OursByLooks,
+    Tool::PerfSched,
+    Tool::PerfChains,
+    Tool::OffCpuTime,
+];
+
+/// libbpf-tools' offcputime, which takes a process that runs already: so the program waits for it. Its sums of stacks
+/// go into the file. Arguments: the file, the program and its words.
+const OFF_CPU_TIME: &str = r#"
+file=$1; shift
+sh -c 'kill -STOP $$; exec "$@"' sh "$@" & pid=$!
+offcputime -p $pid > "$file" 2> /dev/null & tool=$!
+sleep 2; kill -CONT $pid; wait $pid; status=$?; kill -INT $tool; wait $tool; exit $status"#;
 
 impl Tool {
     fn name(self) -> &'static str {
@@ -63,17 +81,20 @@ impl Tool {
             Tool::OursByPerf => "holdup record --capture perf, as root",
             Tool::OursAsNobody => "holdup record, ordinary user",
             Tool::OursOfUserDetail => "holdup record --detail user, as root",
+            Tool::OursByLooks => "holdup record --capture sampler, as root",
             Tool::PerfSched => "perf sched record (no stacks)",
             Tool::PerfChains => "perf record switch+wakeup, call chains",
+            Tool::OffCpuTime => "offcputime of libbpf-tools (sums, no events)",
         }
     }
 
     fn can_run(self) -> bool {
         match self {
-            Tool::OursByPerf | Tool::OursOfUserDetail => true,
+            Tool::OursByPerf | Tool::OursOfUserDetail | Tool::OursByLooks => true,
             Tool::OursByBpf => is_root() && Path::new("/sys/kernel/btf/vmlinux").exists(),
             Tool::OursAsNobody => is_root() && has("setpriv"),
             Tool::PerfSched | Tool::PerfChains => is_root() && has("perf"),
+            Tool::OffCpuTime => is_root() && has("offcputime"),
         }
     }
 
@@ -86,7 +107,10 @@ impl Tool {
                 setpriv.env("HOME", &bench.folder).env("XDG_CACHE_HOME", &bench.folder);
                 setpriv
             }
-            Tool::OursByBpf | Tool::OursByPerf | Tool::OursOfUserDetail => Command::new(&bench.holdup),
+            Tool::OursByBpf | Tool::OursByPerf | Tool::OursOfUserDetail | Tool::OursByLooks => {
+                Command::new(&bench.holdup)
+            }
+            Tool::OffCpuTime => Command::new("sh"),
             Tool::PerfSched | Tool::PerfChains => Command::new("perf"),
         };
         match self {
@@ -94,17 +118,22 @@ impl Tool {
             Tool::OursByPerf => command.args(["record", "--no-report", "--capture", "perf", "-o"]),
             Tool::OursAsNobody => command.args(["record", "--no-report", "-o"]),
             Tool::OursOfUserDetail => command.args(["record", "--no-report", "--detail", "user", "-o"]),
+            Tool::OursByLooks => command.args(["record", "--no-report", "--capture", "sampler", "-o"]),
             Tool::PerfSched => command.args(["sched", "record", "-o"]),
             Tool::PerfChains => {
                 command.args(["record", "-e", "sched:sched_switch,sched:sched_wakeup", "--call-graph", "fp", "-o"])
             }
+            Tool::OffCpuTime => command.args(["-c", OFF_CPU_TIME, "sh"]),
         };
-        command.arg(file).arg("--").current_dir(&bench.folder);
+        command.arg(file).current_dir(&bench.folder);
+        if self != Tool::OffCpuTime {
+            command.arg("--");
+        }
         command
     }
 
     fn is_ours(self) -> bool {
-        !matches!(self, Tool::PerfSched | Tool::PerfChains)
+        !matches!(self, Tool::PerfSched | Tool::PerfChains | Tool::OffCpuTime)
     }
 }
 
@@ -203,7 +232,8 @@ impl Cost {
             self.lost += report["totals"]["lost"].as_u64().unwrap_or(0);
             switches = switches.or(report["totals"]["switches"].as_f64());
         }
-        if let Some(switches) = switches {
+        // Looks and sums do not write by the switch.
+        if let Some(switches) = switches.filter(|_| !matches!(tool, Tool::OursByLooks | Tool::OffCpuTime)) {
             self.bytes_per_switch.push(bytes / switches);
         }
         if let Some(switches) = workload.switches {

@@ -21,21 +21,37 @@ use crate::run::root;
 use build::Built;
 use header::Program;
 use judge::Row;
-use matrix::{User, Variant};
+use matrix::{Capture, User, Variant, name_of};
 
 /// A recorder or a program that takes longer hangs.
 const LIMIT_S: &str = "60";
+/// The programs by which a way to capture is judged that sees less than others: the first finding is about a mutex of
+/// glibc, which says who has it.
+const LOCKS: [&str; 10] = [
+    "cpp_async_cache",
+    "cpp_log_flush",
+    "cpp_recursive",
+    "fork_shared_mutex",
+    "holder_reads_file",
+    "journal_fdatasync",
+    "mutex_ledger",
+    "mutex_stages",
+    "mutex_tiny",
+    "sleeper_long_hold",
+];
 /// So often a program runs with its cure, and without.
 const CURE_RUNS: usize = 3;
 
-const USAGE: &str = "usage: cargo xtask truth [--quick] [--only NAME,...] [--root] [--user] [--variants plain,stripped,neutral,musl] \
+const USAGE: &str = "usage: cargo xtask truth [--quick] [--only NAME,...] [--root] [--user] [--captures auto,bpf,perf,sampler,refused] [--locks] [--variants plain,stripped,neutral,musl] \
                      [--cures] [--list] [--write MACHINE]";
 
 /// What the command line asks for.
 struct Options {
     is_quick: bool,
     only: Vec<String>,
+    is_locks: bool,
     users: Vec<User>,
+    captures: Vec<Capture>,
     variants: Vec<Variant>,
     with_cures: bool,
     is_list: bool,
@@ -67,10 +83,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
                 }
             };
             for user in &options.users {
-                let said = record(&bench, program, &built, *variant, *user);
-                let row = Row::new(program, *variant, *user, gain, said);
-                println!("{}", page::line(&row));
-                rows.push(row);
+                for capture in &options.captures {
+                    let said = record(&bench, program, &built, *variant, (*user, *capture));
+                    let row = Row::new(program, *variant, (*user, *capture), gain, said);
+                    println!("{}", page::line(&row));
+                    rows.push(row);
+                }
             }
         }
     }
@@ -80,7 +98,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
         std::fs::write(&path, page::document(&rows, &skipped)).map_err(|why| format!("{}: {why}", path.display()))?;
         println!("wrote {}", path.display());
     }
-    judge::goals(&rows)
+    match options.is_locks {
+        true => judge::locks(&rows),
+        false => judge::goals(&rows),
+    }
 }
 
 impl Options {
@@ -89,7 +110,9 @@ impl Options {
         let mut options = Options {
             is_quick: false,
             only: Vec::new(),
+            is_locks: false,
             users: Vec::new(),
+            captures: vec![Capture::Auto],
             variants: vec![Variant::Plain],
             with_cures: false,
             is_list: false,
@@ -101,10 +124,14 @@ impl Options {
             match word.as_str() {
                 "--quick" => options.is_quick = true,
                 "--only" => options.only.extend(value()?.split(',').map(str::to_owned)),
+                "--locks" => options.is_locks = true,
                 "--root" => options.users.push(User::Root),
                 "--user" => options.users.push(User::Ordinary),
                 "--variants" => {
                     options.variants = value()?.split(',').map(Variant::parse).collect::<Result<_, _>>()?;
+                }
+                "--captures" => {
+                    options.captures = value()?.split(',').map(Capture::parse).collect::<Result<_, _>>()?;
                 }
                 "--cures" => options.with_cures = true,
                 "--list" => options.is_list = true,
@@ -124,16 +151,29 @@ impl Options {
     }
 
     fn wants(&self, program: &Program) -> bool {
+        if self.is_locks && !LOCKS.contains(&program.name.as_str()) {
+            return false;
+        }
         let named = self.only.is_empty() || self.only.iter().any(|part| program.name.contains(part.as_str()));
         named && (!self.is_quick || program.is_quick)
     }
 }
 
 /// Records one run and reads its report.
-fn record(bench: &Bench, program: &Program, built: &Built, variant: Variant, user: User) -> Result<Value, String> {
-    let file = bench.fresh(&format!("{}-{}-{}.holdup", program.name, variant.name(), user.name()));
+fn record(
+    bench: &Bench,
+    program: &Program,
+    built: &Built,
+    variant: Variant,
+    (user, capture): (User, Capture),
+) -> Result<Value, String> {
+    let file = bench.fresh(&format!("{}-{}-{}.holdup", program.name, variant.name(), name_of(user, capture)));
     let mut command = user.command(Path::new("timeout"));
-    command.args(["--kill-after=5", LIMIT_S]).arg(&bench.holdup).arg("record").arg("-o").arg(&file).arg("--");
+    command.args(["--kill-after=5", LIMIT_S]);
+    if capture == Capture::Refused {
+        command.arg(bench.compile("recorder/no_events.c")?);
+    }
+    command.arg(&bench.holdup).args(["record", "--capture", capture.option(), "-o"]).arg(&file).arg("--");
     command.args(&built.words).current_dir(&bench.folder).env_remove("CURE");
     output(&mut command)?;
     // Root reads what anybody recorded.

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::recording::{Bench, output};
+use crate::run::cargo;
 
 /// So many searches of a program that nothing helps may end with something that does, of a hundred.
 const WRONG_OF_100: usize = 5;
@@ -74,8 +75,17 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Tries every case, then the program that nothing helps as often as the first argument says (20 times).
+/// Searches of each program that changes its speed by itself.
+const BISTABLE_SEARCHES: &str = "200";
+
+/// Searches among programs that are made up, tries every case of real ones, then the program that nothing helps as
+/// often as the first argument says (20 times); `bistable`: the first part alone.
 pub fn run(args: &[String]) -> Result<(), String> {
+    let only_bistable = args.first().is_some_and(|word| word == "bistable");
+    bistable(args.get(1).filter(|_| only_bistable).map_or(BISTABLE_SEARCHES, String::as_str))?;
+    if only_bistable {
+        return Ok(());
+    }
     let repeats: usize = match args.first() {
         None => 20,
         Some(word) => word.parse().map_err(|_| format!("'{word}' is not a number of searches"))?,
@@ -97,6 +107,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
     println!("healthy: something was said to help in {helped} of {repeats} searches");
     wrong += usize::from(helped * 100 > repeats * WRONG_OF_100);
     if wrong == 0 { Ok(()) } else { Err(format!("{wrong} answers are wrong")) }
+}
+
+/// Six kinds of programs that are fast and slow by turns or from start to start: minutes of each, times hundreds of
+/// searches, in a time of their own. The search is the real one.
+fn bistable(searches: &str) -> Result<(), String> {
+    let words = ["test", "--package", "holdup", "--lib", "trial::search::truth", "--", "--nocapture"];
+    cargo(&words).env("HOLDUP_SEARCHES", searches).run()
 }
 
 /// Whether a fixed time was noticed, and what was compared instead; such a program is never told that nothing helps by

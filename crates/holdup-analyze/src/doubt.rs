@@ -5,7 +5,12 @@
 //! counted, and the program must have run for a moment. Where a runtime runs tasks of its own on threads that mostly
 //! wait for any of them to be ready, what tasks wait for is not known.
 
+use std::collections::BTreeSet;
+
+use holdup_trace::{Pid, Tid};
+
 use crate::facts::{AccountState, Blame, Facts, LockFacts, Primitive, Reason, ThreadFacts};
+use crate::names::leads_through;
 
 /// Something that could have hidden a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,16 +94,19 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     if totals.lost as f64 > MOST_LOST * of as f64 {
         doubts.push(Doubt::Lost { count: totals.lost, of });
     }
-    if let Some(counted) = counted_switches(facts) {
-        let missing = counted.abs_diff(totals.switches);
+    // The kernel counts a command with the children that it waited for; others were recorded as well.
+    let beyond = facts.processes.len() > 1;
+    if let Some(counted) = counted_switches(facts).filter(|_| !facts.header.is_sampled()) {
+        let missing = if beyond { counted.saturating_sub(totals.switches) } else { counted.abs_diff(totals.switches) };
         if missing > SLACK_SWITCHES && missing as f64 > MOST_MISSING * counted as f64 {
             doubts.push(Doubt::Switches { recorded: totals.switches, counted });
         }
     }
     if let Some(counted_ns) = counted_cpu_ns(facts) {
         let off = counted_ns.abs_diff(totals.on_cpu_ns);
-        let most = if totals.on_cpu_ns > counted_ns { MOST_CPU_OFF } else { MOST_CPU_MISSING };
-        if off > SLACK_CPU_NS && off as f64 > most * counted_ns as f64 {
+        let is_more = totals.on_cpu_ns > counted_ns;
+        let most = if is_more { MOST_CPU_OFF } else { MOST_CPU_MISSING };
+        if off > SLACK_CPU_NS && off as f64 > most * counted_ns as f64 && !(is_more && beyond) {
             doubts.push(Doubt::CpuTime { seen_ns: totals.on_cpu_ns, counted_ns });
         }
     }
@@ -135,22 +143,30 @@ fn of_wakers(facts: &Facts) -> Option<Doubt> {
 }
 
 fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
+    // Where one waits in the kernel for sockets and timers, it does so for tasks as well.
     let waits = |lock: &&LockFacts| waits_for_tasks(lock) == Some(scheduler);
-    let waited_ns: u64 = facts.locks.iter().filter(waits).map(|lock| lock.wait_ns.sum_ns()).sum();
+    let tids: BTreeSet<Tid> =
+        facts.locks.iter().filter(waits).flat_map(|lock| lock.waiters.iter().map(|(tid, _)| *tid)).collect();
+    let pids: BTreeSet<Pid> = tids.iter().filter_map(|tid| facts.thread(*tid)).map(|thread| thread.pid).collect();
+    // All threads of a program in Go are its scheduler's, also those that wait for calls and watch over the others.
+    let is_go = scheduler == "Go";
+    let is_of = |thread: &&ThreadFacts| if is_go { pids.contains(&thread.pid) } else { tids.contains(&thread.tid) };
+    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(is_of).collect();
+    let waited_ns: u64 = threads.iter().map(|thread| thread.account.of(AccountState::Work)).sum();
+    let all_ns = if is_go { threads.iter().map(|thread| thread.life_ns()).sum() } else { facts.totals.thread_ns };
     let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
     let idle = facts.totals.on_cpu_ns * 2 <= cpus_ns && facts.totals.thread_ns > 0;
-    let share = waited_ns as f64 / facts.totals.thread_ns.max(1) as f64;
+    let share = waited_ns as f64 / all_ns.max(1) as f64;
     (idle && share >= MOST_WITHOUT_TASKS).then_some(Doubt::Tasks { scheduler, share })
 }
 
 /// Whose thread it is that waits here until a task is ready.
 fn waits_for_tasks(lock: &LockFacts) -> Option<&'static str> {
     let call_path = &lock.wait_sites.first()?.call_path;
-    let leads_through = |start: &str| {
-        call_path.iter().any(|frame| frame.function.as_deref().is_some_and(|name| name.starts_with(start)))
-    };
     let all = [("runtime.schedule", "Go"), ("tokio::runtime::", "tokio")];
-    all.into_iter().find(|(start, _)| leads_through(start)).map(|(_, scheduler)| scheduler)
+    all.into_iter()
+        .find(|(start, _)| leads_through(call_path, |name| name.starts_with(start)))
+        .map(|(_, scheduler)| scheduler)
 }
 
 /// The kernel's own account for a command that was started.
@@ -199,6 +215,18 @@ mod tests {
         assert_eq!(after(100 * ms, 100 * ms, (100, 150)), []);
         let (recorded, counted) = (400, 451);
         assert_eq!(after(100 * ms, 100 * ms, (400, 451)), [Doubt::Switches { recorded, counted }]);
+        let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
+        (facts.totals.on_cpu_ns, facts.totals.switches) = (300 * ms, 900);
+        facts.ending = Some(Ending {
+            user_ns: Some(100 * ms),
+            kernel_ns: Some(0),
+            voluntary: Some(300),
+            involuntary: Some(0),
+            ..Ending::default()
+        });
+        assert_eq!(all(&facts).len(), 2);
+        facts.processes = vec![crate::facts::ProcessFacts::default(); 2];
+        assert_eq!(all(&facts), [], "a process that nobody waited for");
     }
 
     #[test]
@@ -207,8 +235,10 @@ mod tests {
         let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
         facts.header.machine.cpus = 2;
         (facts.totals.on_cpu_ns, facts.totals.thread_ns) = (10 * SHORTEST_SPAN_NS, 40 * SHORTEST_SPAN_NS);
-        let mut lock = LockFacts::default();
-        lock.wait_ns.add(20 * SHORTEST_SPAN_NS);
+        let mut thread = ThreadFacts { tid: Tid(1), ended_ns: 40 * SHORTEST_SPAN_NS, ..ThreadFacts::default() };
+        thread.account.ns[AccountState::Work as usize] = 20 * SHORTEST_SPAN_NS;
+        facts.threads = vec![thread];
+        let mut lock = LockFacts { waiters: vec![(Tid(1), OffTime::default())], ..LockFacts::default() };
         lock.wait_sites =
             vec![crate::Site { call_path: vec![frame("runtime.futex"), frame("runtime.schedule")], count: 1, ns: 1 }];
         facts.locks = vec![lock];
@@ -216,7 +246,7 @@ mod tests {
         facts.totals.on_cpu_ns += 1;
         assert_eq!(all(&facts), [], "the CPUs are busy");
         facts.totals.on_cpu_ns -= 1;
-        facts.totals.thread_ns += 1;
+        facts.threads[0].ended_ns += 1;
         assert_eq!(all(&facts), [], "they wait for other things as well");
     }
 

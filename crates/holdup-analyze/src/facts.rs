@@ -66,7 +66,11 @@ pub struct Facts {
     /// frames.
     #[serde(skip)]
     pub kernel_sites: Vec<Site>,
-    /// The part of these in the kernel's futex code.
+    /// Page faults by the function of the program that touched the page, most first, where the kernel is not sampled.
+    /// Their times are not known.
+    #[serde(skip)]
+    pub fault_sites: Vec<Site>,
+    /// The part of `kernel_sites` in the kernel's futex code.
     #[serde(skip)]
     pub futex_sites: Vec<Site>,
     /// CPU samples by function of the program while only one thread was running or runnable, most first.
@@ -619,6 +623,8 @@ pub struct LockFacts {
     pub waits: u64,
     /// How long each lasted, from leaving the CPU to running again.
     pub wait_ns: Histogram,
+    /// How long threads gave the CPU away for it before they slept, or in place of that.
+    pub yield_ns: u64,
     /// Waits that the kernel answered with EAGAIN, or that did not sleep.
     #[serde(rename = "refused_waits")]
     pub eagain_waits: u64,
@@ -643,6 +649,10 @@ pub struct LockFacts {
     /// Where it is released, most wakes first.
     #[serde(skip)]
     pub wake_sites: Vec<Site>,
+    /// What its holders were found executing while others waited, most often first: of an interpreter's lock, if the
+    /// interpreter was looked at.
+    #[serde(skip)]
+    pub hold_sites: Vec<Site>,
     /// Whether its holders, while others wait for it, mostly wait themselves, for threads that never want it.
     pub holders_wait_for_others: bool,
     /// What holders did while others waited.
@@ -832,6 +842,8 @@ pub enum HotspotClass {
     Atomic,
     /// A `pause` (or its like) in a loop.
     Pause,
+    /// A read in a short loop that nothing but another thread can end.
+    Reread,
 }
 
 /// A stretch of time worth a look.

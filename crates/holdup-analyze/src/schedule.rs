@@ -36,6 +36,7 @@
 //! | `m = mutex` | a futex: mutex, pi mutex, rust mutex, parking_lot, go, other lock, rwlock, libc, semaphore, barrier, condvar, park, join, once, unknown; then `, all` (a wake wakes all) and `, unnamed` (no variable has that address) |
 //! | `% = eagain m` | runs, and its wait for `m` gets EAGAIN |
 //! | `t = timeout m` | waits for `m`, in vain |
+//! | `u = yield m` | gave the CPU away in the function that takes `m` |
 //! | `$ = in parse` | runs in the function `parse`, sampled; `, kernel` puts the sample there |
 //! | `lost cpu0: xx` | in these ticks all events of the CPU are lost |
 //! | `// …` | nothing |
@@ -298,6 +299,8 @@ enum Cell {
         timeout: bool,
     },
     Block(char),
+    /// Gives the CPU away where it would wait for this futex.
+    Yield(char),
 }
 
 /// What a running thread does at the beginning of the tick.
@@ -381,12 +384,13 @@ impl Drawing {
         let cell = match meaning.split_once(' ') {
             Some(("eagain", on)) => Cell::Run(Act { eagain: on.chars().next(), ..Act::default() }),
             Some(("timeout", on)) => Cell::Wait { futex: on.chars().next().unwrap_or_default(), timeout: true },
+            Some(("yield", on)) => Cell::Yield(on.chars().next().unwrap_or_default()),
             Some(("in", function)) => {
                 let kernel = function.ends_with(", kernel");
                 self.run_in.push((function.trim_end_matches(", kernel").to_owned(), kernel));
                 Cell::Run(Act { function: Some(self.run_in.len() as u16 - 1), ..Act::default() })
             }
-            _ => return Err("neither a kind of futex, nor eagain, timeout or in".into()),
+            _ => return Err("neither a kind of futex, nor eagain, timeout, yield or in".into()),
         };
         self.symbols.insert(letter, cell);
         Ok(())
@@ -624,6 +628,10 @@ impl Player {
                 sleeping
             }
             Cell::Block(letter) => self.block(thread, letter, tick, sleeping, deep),
+            Cell::Yield(futex) => {
+                self.call(thread, tick, 24, "sched_yield", &format!("take_{futex}"));
+                OffCpu::Runnable
+            }
             Cell::Ready | Cell::Run(_) => OffCpu::Runnable,
         };
         let stack = full.then(|| self.stack(&["schedule"], &[], thread));
@@ -670,10 +678,13 @@ impl Player {
             }
             _ => return sleeping,
         };
-        let caller = format!("do_{function}");
-        let stack = Some(self.stack(&[], &[(function, Role::Runtime), (&caller, Role::Program)], thread));
-        self.emit(Phase::Enter, thread, tick, What::Call { nr: CallNumber(nr), stack });
+        self.call(thread, tick, nr, function, &format!("do_{function}"));
         off
+    }
+
+    fn call(&mut self, thread: usize, tick: usize, nr: u16, function: &str, caller: &str) {
+        let stack = Some(self.stack(&[], &[(function, Role::Runtime), (caller, Role::Program)], thread));
+        self.emit(Phase::Enter, thread, tick, What::Call { nr: CallNumber(nr), stack });
     }
 
     /// The stack of a thread: kernel functions, then user functions, then its own outermost one.

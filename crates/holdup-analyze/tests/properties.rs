@@ -199,6 +199,7 @@ fn what() -> impl Strategy<Value = What> {
         2 => (any::<u16>(), stack()).prop_map(|(nr, stack)| What::Call { nr: CallNumber(nr % 300), stack }),
         1 => (0_u32..3).prop_map(|id| What::Sample { stack: StackId(id) }),
         1 => (addr(), stack()).prop_map(|(addr, stack)| What::MajorFault { addr, stack }),
+        1 => (0_u32..3).prop_map(|id| What::MinorFault { stack: StackId(id) }),
         1 => (0_u32..4, prop::option::of(tid()))
             .prop_map(|(pid, parent)| What::Started { pid: Pid(pid), parent }),
         1 => Just(What::Exited),

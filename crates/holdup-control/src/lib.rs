@@ -1,10 +1,12 @@
 //! What an interposed program and the holdup outside share: settings one way, figures the other, both as files in one
 //! folder.
 //!
-//! The folder is private to the user and lies in memory (tmpfs). Its name is in the environment variable [`ENV`].
-//! Holdup writes the file [`SETTINGS_FILE`] ([`Settings`]), which every interposed process maps and reads at any time:
-//! a changed [`Settings::policy`] works at once. Every interposed process makes a file of its own, named by its process
-//! number ([`Figures`]), and maps it; holdup reads it while the process runs and afterwards.
+//! The folder is private to the user and lies in memory (tmpfs). Its name is in the environment variable [`ENV`]. If
+//! holdup runs as root, the program may go on as another user: then others can read what is there and make files of
+//! their own, if they know the name, which nobody can guess. Holdup writes the file [`SETTINGS_FILE`] ([`Settings`]),
+//! which every interposed process maps and reads at any time: a changed [`Settings::policy`] works at once. Every
+//! interposed process makes a file of its own, named by its process number ([`Figures`]), and maps it; holdup reads it
+//! while the process runs and afterwards.
 //!
 //! Everything here is plain memory in the machine's own byte order: both sides come from the same build, and say so in
 //! [`Settings::version`]. The interposer casts its mapping to these types; holdup, which has no unsafe code, reads and
@@ -19,10 +21,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 pub const ENV: &str = "HOLDUP_CONTROL";
 /// The name of the file that holds [`Settings`].
 pub const SETTINGS_FILE: &str = "settings";
+/// The name of the file in which processes count themselves: one word.
+pub const COUNT_FILE: &str = "processes";
 /// First bytes of both files.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"holdup\0c");
 /// Raised with every change of this file's types.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 5;
 
 /// Processes with a file of figures; those beyond are served and leave none, for a program may start any number of
 /// them, and all their files would lie in memory.
@@ -41,6 +45,9 @@ pub const SITES: usize = 8;
 pub const BUCKETS: usize = 40;
 /// Bytes of a path; longer ones are cut off at their beginning, for their end tells more.
 pub const PATH: usize = 240;
+
+/// [`Settings::futex_hash`]: the table that all processes share.
+pub const FUTEX_HASH_SHARED: u32 = 1;
 
 /// How threads wait for a lock. All policies keep glibc's own protocol on the lock's word, so they can be exchanged at
 /// any time.
@@ -138,8 +145,9 @@ pub struct Settings {
     pub watchdog_ms: u32,
     /// How many rules there are.
     pub rules_len: u32,
-    /// Processes that were served so far, counted by themselves.
-    pub processes: AtomicU32,
+    /// Slots of the table in which the kernel looks up the process's futexes (PR_FUTEX_HASH), a power of two from 2 on;
+    /// [`FUTEX_HASH_SHARED`] for the table that all processes share; 0 to leave it as it is.
+    pub futex_hash: u32,
     /// The last part of the path of the program to serve, ended by 0; empty for every one. Others run as if not
     /// interposed.
     pub program: [u8; PATH],
@@ -224,6 +232,10 @@ pub const STATE_LAYOUT: u32 = 2;
 pub const STATE_OTHER: u32 = 3;
 /// Nothing is served: another interposer of the same functions (a sanitizer, say) was there before.
 pub const STATE_RIVAL: u32 = 4;
+/// The process is served, and its figures have no file: the program limits the size of its files.
+pub const STATE_UNCOUNTED: u32 = 5;
+/// Nothing is served: there was no memory for the figures.
+pub const STATE_MEMORY: u32 = 6;
 
 /// Why a lock is left to glibc: places in [`Figures::fallbacks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,7 +293,7 @@ pub struct Module {
 pub struct LockRecord {
     /// Where it is; 0 while the record is not ready.
     pub addr: AtomicU64,
-    /// `__kind` of the mutex, or [`KIND_RWLOCK`] or [`KIND_SPIN`].
+    /// `__kind` of the mutex, or one of [`KIND_RWLOCK`] and those after it.
     pub kind: u32,
     /// [`Policy`] from a rule or from the watchdog; `u32::MAX` to follow [`Settings::policy`].
     pub policy: AtomicU32,
@@ -313,6 +325,10 @@ pub struct LockRecord {
 pub const KIND_RWLOCK: u32 = 0x1_0000;
 /// [`LockRecord::kind`] of a spin lock.
 pub const KIND_SPIN: u32 = 0x1_0001;
+/// [`LockRecord::kind`] of a semaphore.
+pub const KIND_SEMAPHORE: u32 = 0x1_0002;
+/// [`LockRecord::kind`] of a lock of OpenMP's.
+pub const KIND_OPENMP: u32 = 0x1_0003;
 
 /// Durations that were measured.
 #[derive(Debug)]

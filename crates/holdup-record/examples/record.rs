@@ -36,6 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         detail: if user { Detail::User } else { Detail::Allowed },
         environment: Vec::new(),
         silent: false,
+        threads: holdup_record::ThreadNames::default(),
     };
     let outcome = record(&options, &AtomicBool::new(false))?;
     println!("{:?}\n{:?}", outcome.header.capabilities, outcome.ending);
@@ -61,6 +62,7 @@ fn name(what: &What) -> &'static str {
         What::Call { .. } => "call",
         What::Sample { .. } => "sample",
         What::MajorFault { .. } => "major fault",
+        What::MinorFault { .. } => "minor fault",
         What::Started { .. } => "started",
         What::Exited => "exited",
         What::Named { .. } => "named",
@@ -71,5 +73,6 @@ fn name(what: &What) -> &'static str {
         What::Usage(_) => "usage",
         What::LockFigures(_) => "lock figures",
         What::Blocked(_) => "blocked",
+        What::Interpreted(_) => "interpreted",
     }
 }

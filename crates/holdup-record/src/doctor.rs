@@ -9,6 +9,8 @@ use holdup_trace::json::{Hex, rows, shown};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Backend;
+
 /// What was found, and what follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Diagnosis {
@@ -21,9 +23,21 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
+    /// By what `holdup record` captures here; `None` if nothing works.
+    pub fn backend(&self) -> Option<Backend> {
+        let events = [Seeing::Switches, Seeing::Futexes].iter().all(|needed| self.can(*needed));
+        match (&self.probe.bpf, self.probe.ptrace_scope) {
+            (Some(Ok(())), _) if events => Some(Backend::Bpf),
+            _ if events => Some(Backend::Perf),
+            // Not even those that it starts may be looked into.
+            (_, Some(3..)) => None,
+            _ => Some(Backend::Sampler),
+        }
+    }
+
     /// Whether `holdup record` works at all.
     pub fn can_record(&self) -> bool {
-        [Seeing::Switches, Seeing::Futexes].iter().all(|needed| self.can(*needed))
+        self.backend().is_some()
     }
 
     /// Whether a recording can see this.
@@ -292,7 +306,7 @@ pub(crate) const CAP_SYS_ADMIN: u32 = 21;
 pub(crate) const CAP_PERFMON: u32 = 38;
 #[allow(dead_code, reason = "only Linux has it")]
 pub(crate) const CAP_BPF: u32 = 39;
-const CAP_SYS_PTRACE: u32 = 19;
+pub(crate) const CAP_SYS_PTRACE: u32 = 19;
 const CAP_IPC_LOCK: u32 = 14;
 
 const EPERM: i32 = 1;
@@ -474,7 +488,16 @@ const EVENTS_PER_CPU: u64 = 48;
 
 pub(crate) fn notes(probe: &Probe) -> Vec<String> {
     let mut notes = Vec::new();
+    if probe.trial(Seeing::Switches) != Some(Trial::Works) {
+        notes.push(
+            "a recording is sampled here: shares of time, what threads wait for, locks, their holders and call paths come \
+             out; numbers of switches and waits, short waits, who wakes whom and where CPU time goes do not"
+                .into(),
+        );
+    }
     match &probe.bpf {
+        // They need an event as well.
+        Some(Ok(())) if probe.trial(Seeing::Switches) != Some(Trial::Works) => {}
         Some(Ok(())) => notes.push(
             "programs inside the kernel (BPF) record here, which costs a program least; \
              `holdup record --capture perf -- PROGRAM` goes by performance events"

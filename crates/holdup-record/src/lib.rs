@@ -12,8 +12,9 @@ mod outcome;
 mod record;
 mod sys;
 mod tally;
+mod threads;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -23,6 +24,7 @@ pub use live::{Extent, Live};
 pub use options::{Backend, Children, Detail, Options, Target};
 pub use outcome::{Error, Outcome};
 pub use tally::{LongWait, Totals};
+pub use threads::ThreadNames;
 
 /// Records until the target ends, the limit is over, or `stop` becomes true.
 ///
@@ -66,6 +68,12 @@ pub fn record_live(options: &Options, stop: &AtomicBool, live: &Arc<Live>) -> Re
     sys::record_live(options, stop, live)
 }
 
+/// Does what is no part of a recording that is under way, a look at it for example: its CPU time does not count for the
+/// recorder's.
+pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+    sys::aside(work)
+}
+
 /// Lets SIGUSR2 be counted from now on instead of ending the process.
 pub fn heed_requests() {
     sys::signals::heed_requests();
@@ -97,6 +105,14 @@ pub fn with_children(pids: &[u32], wanted: Children) -> Vec<u32> {
 /// There is no such group, or it cannot be read: why, as a sentence without a full stop.
 pub fn of_cgroup(path: &Path) -> Result<Vec<u32>, String> {
     sys::of_cgroup(path)
+}
+
+/// The control group of a container that runs, by its id or the beginning of it.
+///
+/// # Errors
+/// There is none, or more than one: why, as a sentence without a full stop.
+pub fn of_container(id: &str) -> Result<PathBuf, String> {
+    sys::of_container(id)
 }
 
 /// Looks at this machine, user and process, and tries each ability; `None` where holdup cannot record at all.

@@ -4,11 +4,18 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::ThreadNames;
+
 /// What to record, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whom.
     pub target: Target,
+    /// Of its threads, those of these names.
+    pub threads: ThreadNames,
     /// The file to write; it must not exist.
     pub output: PathBuf,
     /// End after this time (the target goes on if it was attached to, and is waited for if it was started).
@@ -52,15 +59,19 @@ pub enum Children {
 }
 
 /// By what to capture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// Programs inside the kernel where the rights, the kernel and the detail allow them, else performance events.
+    /// Programs inside the kernel where the rights, the kernel and the detail allow them, else performance events, and
+    /// looks where both are refused.
     #[default]
     Auto,
     /// Programs inside the kernel: needs CAP_BPF and CAP_PERFMON.
     Bpf,
     /// The kernel's performance events.
     Perf,
+    /// Looks at the threads from outside, from time to time: where the kernel gives no events.
+    Sampler,
 }
 
 /// How much to ask the kernel for.

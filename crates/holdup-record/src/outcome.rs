@@ -37,6 +37,13 @@ pub enum Error {
     },
     /// There is no such process.
     NoProcess(u32),
+    /// No thread of the processes has such a name.
+    NoThread {
+        /// As given.
+        wanted: Vec<String>,
+        /// What the threads are called.
+        names: Vec<String>,
+    },
     /// The output file.
     File {
         /// Its path.
@@ -60,6 +67,9 @@ impl fmt::Display for Error {
             Error::Refused(text) => f.write_str(text),
             Error::Command { name, why } => write!(f, "cannot start '{name}': {why}"),
             Error::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            Error::NoThread { wanted, names } => {
+                write!(f, "no thread is called {}: there are {}", wanted.join(" or "), names.join(", "))
+            }
             Error::File { path, why } => write!(f, "cannot write '{}': {why}", path.display()),
             Error::Call { call, why } => write!(f, "{call}: {why}"),
         }

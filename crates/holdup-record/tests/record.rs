@@ -3,13 +3,15 @@
 //! Where the system cannot record or does not let this user record, each test says so and passes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdup_record::{Backend, Detail, Error, Options, Outcome, Target, record};
-use holdup_trace::{Blocked, CallNumber, Event, FutexOp, Reader, Stacks, Summary, What};
+use holdup_trace::{Blocked, CallNumber, Event, FutexOp, Reader, Stacks, Summary, Tid, What};
 
 struct Recorded {
     outcome: Outcome,
@@ -30,6 +32,7 @@ fn options(target: Target, folder: &Path) -> Options {
         detail: Detail::User,
         environment: Vec::new(),
         silent: false,
+        threads: holdup_record::ThreadNames::default(),
     }
 }
 
@@ -459,6 +462,86 @@ fn a_running_process_is_attached_to_with_all_its_threads() {
     }
 }
 
+/// Two clerks and a keeper who take turns at a lock until standard input ends.
+const NAMED: &str = r#"
+#include <poll.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int over;
+static void *turns(void *name) {
+    prctl(PR_SET_NAME, name, 0, 0, 0);
+    while (!over) { pthread_mutex_lock(&lock); usleep(500); pthread_mutex_unlock(&lock); usleep(100); }
+    return name;
+}
+int main(int count, char **words) {
+    pthread_t threads[3];
+    char *names[] = {"clerk-1", "clerk-2", "keeper"};
+    struct pollfd input = {0, POLLIN, 0};
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], 0, turns, names[i]);
+    usleep(100000);
+    write(1, "ready\n", 6);
+    poll(&input, 1, 2000);
+    over = 1;
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"#;
+
+/// The names of the threads that a recording tells of, and of those that were seen to get a CPU.
+fn named(recorded: &Recorded) -> [BTreeSet<String>; 2] {
+    let mut names: BTreeMap<Tid, String> = BTreeMap::new();
+    let mut ran = BTreeSet::new();
+    for event in &recorded.events {
+        match &event.what {
+            What::Named { name, .. } => drop(names.insert(event.tid, name.to_string())),
+            What::SwitchIn => drop(ran.insert(event.tid)),
+            _ => {}
+        }
+    }
+    let ran = ran.iter().map(|tid| names.get(tid).cloned().unwrap_or_default()).collect();
+    [names.into_values().collect(), ran]
+}
+
+#[test]
+fn threads_are_recorded_by_name_by_each_way_to_capture() {
+    use std::io::Read as _;
+    let clerks = BTreeSet::from(["clerk-1".to_owned(), "clerk-2".to_owned()]);
+    let wanted = |names: &[&str]| holdup_record::ThreadNames::new(names.iter().map(|name| (*name).to_owned()));
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path(), NAMED) else { return };
+    for capture in [Backend::Perf, Backend::Bpf, Backend::Sampler] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        let running = Target::Processes(vec![child.id()]);
+        let mut options = by(capture, running, folder.path());
+        options.limit = Some(Duration::from_millis(500));
+        let refused = record(&Options { threads: wanted(&["clerks"]), ..options.clone() }, &AtomicBool::new(false));
+        let why = refused.unwrap_err().to_string();
+        assert!(why.contains("'clerks'") && why.contains("clerk-1, clerk-2, keeper"), "{why}");
+        let attached = recorded(&Options { threads: wanted(&["clerk-*"]), ..options.clone() });
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        options.target = Target::Command(vec![program.clone().into()]);
+        options.output = folder.path().join("command.holdup");
+        options.silent = true;
+        let started = recorded(&Options { threads: wanted(&["clerk-1", "clerk-2"]), ..options.clone() });
+        options.output = folder.path().join("none.holdup");
+        let none = recorded(&Options { threads: wanted(&["nobody"]), ..options });
+        for recorded in [attached, started].iter().flatten() {
+            assert_eq!(named(recorded), [clerks.clone(), clerks.clone()], "{capture:?}");
+            assert!(recorded.count(|what| matches!(what, What::FutexWait { .. } | What::Call { .. })) > 0);
+        }
+        if let Some(none) = none {
+            assert_eq!(none.count(|what| matches!(what, What::Started { .. } | What::SwitchIn)), 0);
+            let told = none.outcome.notes.iter().any(|note| note.contains("no thread was recorded"));
+            assert!(told, "{:?}", none.outcome.notes);
+        }
+    }
+}
+
 /// Three threads wait a second for what no event tells of: a pipe, a named pipe, a lock of a file.
 const BLOCKED: &str = r#"
 #include <fcntl.h>
@@ -523,6 +606,110 @@ fn what_no_event_tells_of_is_found_by_looks_with_the_file() {
     }
 }
 
+/// Has secrets on its stack, on its heap, in its registers, in a pipe and beside the words that it waits on.
+const KEEPS_SECRETS: &str = r#"
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+// The text is in no file: its bytes are put together when it runs.
+static char text[32];
+static volatile uint64_t like_an_address = 0x5ec4e7f00d42 ^ 0xff, mask = 0xff;
+static int pipes[2];
+static struct { pthread_mutex_t lock; char text[32]; } *shared;
+static struct { uint32_t word, near[5]; } *raw;
+long sleep_with(uint64_t secret, const struct timespec *time);
+// In the registers that functions keep, the frame pointer among them, while it sleeps.
+__asm__(
+    ".globl sleep_with\n.type sleep_with, @function\nsleep_with:\n"
+    "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+    "mov %rdi, %rbp\nmov %rdi, %rbx\nmov %rdi, %r12\nmov %rdi, %r13\nmov %rdi, %r14\nmov %rdi, %r15\n"
+    "mov %rsi, %rdi\nxor %esi, %esi\nmov $35, %eax\nsyscall\n"
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+__attribute__((noinline)) static void deep(int depth) {
+    volatile uint64_t words[48];
+    for (int i = 0; i < 48; i++) words[i] = i % 2 ? like_an_address ^ mask : 0;
+    for (int i = 0; i < 48; i += 4) memcpy((void *)&words[i], text, 16);
+    if (depth > 0) {
+        deep(depth - 1);
+    } else {
+        char back[32];
+        struct timespec short_time = {0, 500000};
+        sleep_with(like_an_address ^ mask, &short_time);
+        syscall(SYS_futex, &raw->word, FUTEX_WAIT_PRIVATE, 0, &short_time, NULL, 0);
+        pthread_mutex_lock(&shared->lock);
+        sleep_with(like_an_address ^ mask, &short_time);
+        pthread_mutex_unlock(&shared->lock);
+        if (write(pipes[1], text, 32) == 32 && read(pipes[0], back, 32) == 32) words[1] += back[0];
+        for (double end = now() + 0.002; now() < end;) words[3] ^= words[5];
+    }
+    words[7]++;
+}
+static void *run(void *argument) {
+    for (double end = now() + 0.4; now() < end;) deep(2);
+    return argument;
+}
+int main(void) {
+    pthread_t thread;
+    for (int i = 0; i < 31; i++) text[i] = "PuHeS:qIvDrS:qUm:cEeO " [i % 22] + 1;
+    shared = calloc(1, sizeof *shared);
+    raw = calloc(1, sizeof *raw);
+    for (int i = 0; i < 5; i++) raw->near[i] = 0x5ec4e7d1;
+    memcpy(shared->text, text, 32);
+    if (pipe(pipes) || pthread_create(&thread, NULL, run, NULL)) return 1;
+    run(NULL);
+    return pthread_join(thread, NULL);
+}
+"#;
+
+#[test]
+fn a_recording_holds_no_data_of_the_program() {
+    for capture in [Backend::Perf, Backend::Bpf, Backend::Sampler] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = compiled(folder.path(), KEEPS_SECRETS) else { return };
+        let options = by(capture, command(&[program.to_str().unwrap()]), folder.path());
+        let Some(recorded) = recorded(&options) else { continue };
+        assert_eq!(recorded.outcome.ending.status, Some(0));
+        let whole = std::fs::read(&options.output).unwrap();
+        let held = [Reader::open(&whole).unwrap().unpacked(), whole].concat();
+        let text: Vec<u8> = b"PuHeS:qIvDrS:qUm:cEeO ".iter().map(|byte| byte + 1).collect();
+        let (like_an_address, near) = (0x5ec4_e7f0_0d42_u64, 0x5ec4_e7d1_u32);
+        let secrets = text
+            .windows(6)
+            .map(<[u8]>::to_vec)
+            .chain([like_an_address.to_ne_bytes()[..6].to_vec(), near.to_ne_bytes().to_vec()]);
+        for secret in secrets {
+            assert!(
+                !held.windows(secret.len()).any(|bytes| bytes == secret),
+                "{capture:?}: {secret:x?} is in the file"
+            );
+        }
+        // Numbers are packed in a file: as they come out again, too.
+        let text = String::from_utf8(text[..6].to_vec()).unwrap();
+        let shown = |value: &dyn std::fmt::Debug, secret: u64| format!("{value:?}").contains(&secret.to_string());
+        for event in &recorded.events {
+            assert!(
+                ![like_an_address, near.into()].iter().any(|secret| shown(event, *secret)),
+                "{capture:?}: {event:?}"
+            );
+            assert!(!format!("{event:?}").contains(&text), "{capture:?}: {event:?}");
+        }
+        assert!(recorded.stacks.len() > 1, "{capture:?}: {} stacks", recorded.stacks.len());
+        for (_, stack) in recorded.stacks.iter() {
+            assert!(!shown(stack, like_an_address), "{capture:?}: {stack:x?}");
+        }
+        // The words that were waited on were read, those beside them are nobody's.
+        let waits = recorded.count(|what| matches!(what, What::FutexWait { .. }));
+        assert!(waits > 0, "{capture:?}");
+    }
+}
+
 #[test]
 fn a_stop_from_outside_ends_a_recording_and_not_the_target() {
     let folder = tempfile::tempdir().unwrap();
@@ -538,5 +725,131 @@ fn a_stop_from_outside_ends_a_recording_and_not_the_target() {
         Ok(outcome) => assert_eq!(outcome.ending.reason, "Ctrl-C"),
         Err(why @ (Error::Refused(_) | Error::Unsupported)) => println!("skipped: {why}"),
         Err(error) => panic!("{error}"),
+    }
+}
+
+/// A thread sleeps with a lock that others wait for, over and over; line 9 takes it, line 10 sleeps.
+const PYTHON: &str = "\
+import threading, time
+
+lock = threading.Lock()
+
+
+class Cache:
+    def refresh(self):
+        for _ in range(60):
+            with lock:
+                time.sleep(0.005)
+
+
+threads = [threading.Thread(target=Cache().refresh, name=f'refresher-{i}') for i in range(3)]
+for thread in threads:
+    thread.start()
+sum(i for i in range(300000))
+for thread in threads:
+    thread.join()
+";
+
+/// Line 5 sleeps with the monitor held, which the others wait for in line 4.
+const JAVA: &str = "\
+public class Cache {
+    static void refresh() throws InterruptedException {
+        for (int n = 0; n < 60; n++)
+            synchronized (Cache.class) {
+                Thread.sleep(5);
+            }
+    }
+    static void run() {
+        try { refresh(); } catch (InterruptedException e) { throw new RuntimeException(e); }
+    }
+    public static void main(String[] words) throws InterruptedException {
+        Thread[] threads = new Thread[3];
+        for (int n = 0; n < 3; n++) {
+            threads[n] = new Thread(Cache::run, \"refresher-of-all-the-prices-\" + n);
+            threads[n].start();
+        }
+        for (Thread thread : threads) thread.join();
+    }
+}
+";
+
+#[test]
+fn what_java_executes_is_found_with_lines_and_its_threads_bear_their_whole_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("Cache.java");
+    std::fs::write(&source, JAVA).unwrap();
+    let built = Command::new("javac").arg("-d").arg(folder.path()).arg(&source).status();
+    if !built.is_ok_and(|status| status.success()) {
+        println!("skipped: there is no javac");
+        return;
+    }
+    let class_path = folder.path().to_str().unwrap();
+    let Some(recorded) = recorded(&options(command(&["java", "-cp", class_path, "Cache"]), folder.path())) else {
+        return;
+    };
+    let found = |event: &Event| match &event.what {
+        What::Interpreted(found) => Some((event.tid, found.clone())),
+        _ => None,
+    };
+    let found: Vec<_> = recorded.events.iter().filter_map(found).collect();
+    if found.is_empty() {
+        println!("skipped: this Java cannot be read, or this user may not read its memory");
+        return;
+    }
+    let named = |event: &Event| match &event.what {
+        What::Named { name, exec: false } if name.starts_with("refresher-of-all-the-prices-") => Some(event.tid),
+        _ => None,
+    };
+    let named: Vec<_> = recorded.events.iter().filter_map(named).collect();
+    assert_eq!(named.len(), 3, "each thread is named once");
+    let of_them = || found.iter().filter(|(of, _)| named.contains(of)).map(|(_, at)| &at.frames);
+    let own = |frames: &Arc<[holdup_trace::InterpretedFrame]>| {
+        let own = frames.iter().find(|frame| &*frame.function == "Cache.refresh")?;
+        (&*own.file == "Cache.java").then_some(own.line)
+    };
+    let [all, waits, sleeps] = [[3, 6], [4, 4], [5, 5]]
+        .map(|[from, to]| of_them().filter_map(own).filter(|line| (from..=to).contains(line)).count());
+    assert!(waits > 0 && sleeps > 0 && (waits + sleeps) * 10 >= all * 9, "{waits} and {sleeps} of {all} looks");
+    let outermost = |frames: &Arc<[holdup_trace::InterpretedFrame]>| frames.last().map(|one| one.function.clone());
+    let whole = of_them().filter_map(outermost).filter(|name| &**name == "java.lang.Thread.run").count();
+    assert!(whole * 10 >= of_them().count() * 9, "{whole} of {} paths are whole", of_them().count());
+}
+
+#[test]
+fn what_python_executes_is_found_with_lines_and_its_threads_bear_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("cache.py");
+    std::fs::write(&script, PYTHON).unwrap();
+    let script = script.to_str().unwrap();
+    let has_python = Command::new("python3").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !has_python {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let Some(recorded) = recorded(&options(command(&["python3", script]), folder.path())) else { return };
+    let found = |event: &Event| match &event.what {
+        What::Interpreted(found) => Some((event.tid, found.clone())),
+        _ => None,
+    };
+    let found: Vec<_> = recorded.events.iter().filter_map(found).collect();
+    if found.is_empty() {
+        println!("skipped: this Python cannot be read, or this user may not read its memory");
+        return;
+    }
+    let line = |frame: &holdup_trace::InterpretedFrame| {
+        let name = frame.function.rsplit('.').next().unwrap_or_default();
+        (&*frame.file == script && name == "refresh").then_some(frame.line)
+    };
+    let lines = |tid| found.iter().filter(move |(of, _)| *of == tid).filter_map(|(_, at)| line(&at.frames[0]));
+    let named = |event: &Event| match &event.what {
+        What::Named { name, exec: false } if name.starts_with("refresher-") => Some(event.tid),
+        _ => None,
+    };
+    let named: Vec<_> = recorded.events.iter().filter_map(named).collect();
+    assert_eq!(named.len(), 3, "each thread is named once");
+    for tid in named {
+        let [waits, sleeps] = [9, 10].map(|wanted| lines(tid).filter(|line| *line == wanted).count());
+        assert!(waits > sleeps && sleeps > 0, "{tid:?}: {waits} looks at line 9, {sleeps} at line 10");
+        assert!(waits + sleeps >= lines(tid).count() * 9 / 10);
     }
 }

@@ -9,4 +9,6 @@ pub struct Conditions {
     pub slice_ns: Option<u64>,
     /// With the scheduler's batch policy.
     pub batch: bool,
+    /// With a futex table of its own choice, which it has to make itself: here it is only seen whether it can.
+    pub futex_hash: bool,
 }

@@ -108,7 +108,8 @@ pub fn run_for(command: &mut Command, limit: Duration) -> io::Result<(Outcome, b
     Ok((started.finish()?, in_time))
 }
 
-/// Runs a command to its end; it keeps the standard streams and the terminal.
+/// Runs a command to its end; it keeps the standard streams and the terminal. On Linux, signals that end a program go
+/// to it, as with [`forward`].
 ///
 /// # Errors
 /// It could not be started, or the system cannot tell what it used.

@@ -1,5 +1,7 @@
 //! The event vocabulary: one fact each, stated by who saw it, never interpreted.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -98,6 +100,11 @@ pub enum What {
         /// Where it was.
         stack: Option<StackId>,
     },
+    /// One in some page faults that read from no device. How many there were, the kernel counts.
+    MinorFault {
+        /// Where it was.
+        stack: StackId,
+    },
     /// The thread appeared. Its own event: `Event::tid` is the new thread.
     Started {
         /// Its process.
@@ -147,6 +154,29 @@ pub enum What {
     /// the last one found are recorded again only if the thread ran between them. Calls that the recorder sees anyway
     /// are not told again, but for those whose file is worth knowing.
     Blocked(Box<Blocked>),
+    /// What the thread's interpreter was executing, by a look at its memory from outside. Looks come at regular times,
+    /// whatever the thread does: so many of them tell so much time.
+    Interpreted(Box<Interpreted>),
+}
+
+/// What an interpreter executes in a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interpreted {
+    /// Whether the thread has the lock that the interpreter runs under.
+    pub holds: bool,
+    /// The interpreted functions, innermost first.
+    pub frames: Arc<[InterpretedFrame]>,
+}
+
+/// A place in interpreted code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InterpretedFrame {
+    /// The function, as its language qualifies it.
+    pub function: Arc<str>,
+    /// The source file.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 if it is not known.
+    pub line: u32,
 }
 
 /// How a thread was found blocked.
@@ -162,6 +192,8 @@ pub struct Blocked {
     pub deep: bool,
     /// The call's first argument: a futex call's address, another's descriptor. 0 outside of calls.
     pub addr: u64,
+    /// Where in the program it is, if its stack could be read.
+    pub stack: Option<StackId>,
 }
 
 /// What an interposed process counted for one of its locks. Counts are exact; of durations, a part may have been
@@ -219,6 +251,9 @@ pub enum OffCpu {
     Gone,
 }
 
+/// How the path of a [`Mapping`] begins that is no file, but a method that Java's machine compiled: its name follows.
+pub const CODE_OF_JAVA: &str = "[java] ";
+
 /// A mapping of executable code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
@@ -228,9 +263,10 @@ pub struct Mapping {
     pub start: u64,
     /// Length in bytes.
     pub len: u64,
-    /// Where in the file it begins, in bytes.
+    /// Where in the file it begins, in bytes; of a compiled method, how many bytes behind its start the first `pause`
+    /// ends, 0 without one.
     pub offset: u64,
-    /// The file, or a name in brackets as in /proc/PID/maps.
+    /// The file, or a name in brackets as in /proc/PID/maps, or a compiled method ([`CODE_OF_JAVA`]).
     pub path: Box<str>,
     /// The file's build id, where the kernel or the file told it.
     pub build_id: Option<Box<[u8]>>,
@@ -331,6 +367,10 @@ pub enum Counter {
     MinorFaults,
     /// CPU time of the recorder itself in nanoseconds.
     RecorderCpuNs,
+    /// Calls of the target that read or write, of whatever kind.
+    TransferCalls,
+    /// Bytes that these read or wrote.
+    TransferBytes,
 }
 
 /// What the kernel counted for one thread over its whole life.
@@ -344,6 +384,12 @@ pub struct ThreadUsage {
     pub user_ns: u64,
     /// CPU time in the kernel, in nanoseconds.
     pub kernel_ns: u64,
-    /// Scheduling priority as /proc/TID/stat has it (20 is normal, lower is better, negative is real time).
+    /// Scheduling priority as /proc/TID/stat has it (20 is normal, lower is better, negative is real time);
+    /// [`ThreadUsage::IDLE_PRIORITY`] for one that runs only when nobody else wants to.
     pub priority: i32,
+}
+
+impl ThreadUsage {
+    /// The priority of a thread that runs only when nobody else wants to (`SCHED_IDLE`): below that of all others.
+    pub const IDLE_PRIORITY: i32 = 40;
 }

@@ -28,6 +28,20 @@ pub struct Header {
     pub stack_bytes: u32,
     /// Each `FutexReturn` of a wake that woke nobody stands for so many; 0, as in files without this field, for one.
     pub futex_zero_period: u32,
+    /// 0 if every switch and call was recorded. Otherwise the threads were only looked at from outside, at best after
+    /// this time each: what they did between two looks is put together from what both found and from the times that the
+    /// kernel counted, so that numbers of switches and waits, and the lengths of waits shorter than this, say nothing.
+    pub look_period_ns: u64,
+    /// CPU time that the recorder had used when the recording began, to load programs into the kernel for example; 0
+    /// where it is not known.
+    pub start_cpu_ns: u64,
+}
+
+impl Header {
+    /// Whether threads were only looked at from time to time.
+    pub fn is_sampled(&self) -> bool {
+        self.look_period_ns > 0
+    }
 }
 
 /// The machine of a recording.
@@ -108,7 +122,7 @@ pub struct Ending {
     pub status: Option<i32>,
     /// Events that the kernel could not deliver.
     pub lost: u64,
-    /// CPU time that the recorder used.
+    /// CPU time that the recorder used, from its own start on.
     pub recorder_cpu_ns: u64,
     /// Voluntary context switches of a command that was started and all its children that were waited for, as the
     /// kernel counted.

@@ -14,8 +14,8 @@ mod stack;
 
 pub use call::{BLOCKING_CALLS, BlockingCall, CallKind, Numbering, Purpose};
 pub use event::{
-    Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, ThreadUsage, Tid,
-    What,
+    Blocked, CODE_OF_JAVA, CallNumber, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping,
+    NO_CPU, OffCpu, Pid, Spread, ThreadUsage, Tid, What,
 };
 pub use file::{Damage, OpenError, Reader, Recent, Room, Summary, Writer};
 pub use header::{Capabilities, Ending, Header, Machine, Target, Trigger};

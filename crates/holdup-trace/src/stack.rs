@@ -33,6 +33,14 @@ pub struct Stack {
     pub depth: u16,
 }
 
+impl Stack {
+    /// What it takes in a table, with its place in the index, about.
+    pub fn bytes(&self) -> usize {
+        let addresses = self.kernel.len() + self.user.len();
+        size_of::<Stack>() + 16 + addresses * size_of::<u64>() + self.words.len() * size_of::<(u16, Word)>()
+    }
+}
+
 /// User registers that an unwinder starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Registers {
@@ -89,7 +97,7 @@ impl Stacks {
         }
         let number = u32::try_from(table.len()).expect("fewer than 2^32 stacks");
         table.push(stack.clone());
-        self.bytes += bytes_of(stack);
+        self.bytes += stack.bytes();
         self.numbers.insert_unique(hash, number, |&number| FxBuildHasher.hash_one(&table[number as usize]));
         let id = self.first.checked_add(number).expect("fewer than 2^32 stacks");
         StackId(id)
@@ -126,10 +134,4 @@ impl Stacks {
     pub fn iter(&self) -> impl Iterator<Item = (StackId, &Stack)> {
         (self.first..).map(StackId).zip(&self.table)
     }
-}
-
-/// What a stack takes in a table, with its place in the index.
-fn bytes_of(stack: &Stack) -> usize {
-    let addresses = stack.kernel.len() + stack.user.len();
-    size_of::<Stack>() + 16 + addresses * size_of::<u64>() + stack.words.len() * size_of::<(u16, Word)>()
 }

@@ -3,10 +3,13 @@
 use serde_json::Value;
 
 use super::header::{Program, Truth};
-use super::matrix::{User, Variant};
+use super::matrix::{Capture, User, Variant, name_of};
 
 /// Of all first findings, those of healthy programs too.
 const LEAST_RIGHT: f64 = 0.95;
+/// Of programs with a lock, those of which a capture that sees less must name the lock and know its holder.
+const LEAST_LOCKS: f64 = 0.8;
+const LOCK_KINDS: [&str; 3] = ["hot-lock", "lock-convoy", "sleeping-holder"];
 /// Of the bounds of the gain, those that the cure did not beat; of the cures of findings of 10% or more, those that
 /// gained.
 const LEAST_BOUND: f64 = 0.9;
@@ -19,7 +22,8 @@ const ACCOUNT_OFF: f64 = 0.01;
 pub struct Row {
     pub program: String,
     pub variant: Variant,
-    pub user: User,
+    /// Who recorded, and by what.
+    pub user: String,
     pub truth: String,
     /// The truth's kind, or `healthy`.
     pub best: String,
@@ -36,6 +40,8 @@ pub struct Row {
     pub gain: Option<f64>,
     /// Sum of the account's shares.
     pub account: Option<f64>,
+    /// The share of the waits for the lock that the first finding is about of which the holder is known.
+    pub held: Option<f64>,
     /// How the first finding names its subject, or why there is no recording.
     pub note: String,
 }
@@ -44,14 +50,14 @@ impl Row {
     pub fn new(
         program: &Program,
         variant: Variant,
-        user: User,
+        (user, capture): (User, Capture),
         gain: Option<f64>,
         report: Result<Value, String>,
     ) -> Row {
         let mut row = Row {
             program: program.name.clone(),
             variant,
-            user,
+            user: name_of(user, capture),
             truth: program.truth.to_string(),
             best: program.truth.best().to_owned(),
             said: "failed".to_owned(),
@@ -62,6 +68,7 @@ impl Row {
             bound: None,
             gain,
             account: None,
+            held: None,
             note: String::new(),
         };
         match report {
@@ -77,6 +84,8 @@ impl Row {
         self.share = first["share"].as_f64().or_else(|| first["severity_share"].as_f64());
         self.bound = first["bound"].as_f64();
         self.account = account(&report["account"]);
+        let number = first["subjects"][0]["number"].as_u64().and_then(|number| usize::try_from(number).ok());
+        self.held = number.and_then(|number| held(&report["locks"][number]));
         // A process has the program's name, cut to 15 characters: it is no sign that the subject is named.
         let comm = &self.program[..self.program.len().min(15)];
         let told: Vec<String> = names(first).iter().map(|name| name.replace(comm, "")).collect();
@@ -146,6 +155,13 @@ fn collect(value: &Value, names: &mut Vec<String>) {
     }
 }
 
+/// The share of a lock's waits of which the holder is known.
+fn held(lock: &Value) -> Option<f64> {
+    let all = lock["wait_ns"]["sum_ns"].as_f64().filter(|all| *all > 0.0)?;
+    let known: f64 = lock["holders"].as_array()?.iter().filter_map(|holder| holder["time_ns"].as_f64()).sum();
+    Some(known / all)
+}
+
 /// The sum of an account: an object of shares by state.
 fn account(value: &Value) -> Option<f64> {
     let shares: Vec<f64> = value.as_object()?.values().filter_map(Value::as_f64).collect();
@@ -174,4 +190,17 @@ pub fn goals(rows: &[Row]) -> Result<(), String> {
     least("cure gains", count(&rows, Row::is_cure_right), LEAST_BOUND);
     least("account adds up", count(&rows, Row::is_account_right), 1.0);
     if missed.is_empty() { Ok(()) } else { Err(format!("goals missed: {}", missed.join("; "))) }
+}
+
+/// The goal for the programs with a lock: for most, the lock comes first and is named, and who had it is known for most
+/// of the waits.
+pub fn locks(rows: &[Row]) -> Result<(), String> {
+    let rows: Vec<&Row> = rows.iter().collect();
+    // What holders did meanwhile is the kind's, not the lock's.
+    let is_right = |row: &Row| row.is_right || row.is_named == Some(true) && LOCK_KINDS.contains(&row.said.as_str());
+    let (yes, of) = count(&rows, |row| Some(is_right(row)));
+    let (held, _) = count(&rows, |row| Some(is_right(row) && row.held.is_some_and(|held| held >= 0.5)));
+    println!("right lock {yes} of {of}, with its holder {held} of {of}");
+    let least = of as f64 * LEAST_LOCKS;
+    if held as f64 >= least { Ok(()) } else { Err(format!("right lock and holder: {held} of {of}")) }
 }

@@ -34,6 +34,47 @@ impl Variant {
     }
 }
 
+/// By what is recorded; see `holdup record --capture`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Capture {
+    Auto,
+    Bpf,
+    Perf,
+    Sampler,
+    /// Whatever is left where a filter of system calls refuses perf_event_open and bpf.
+    Refused,
+}
+
+impl Capture {
+    /// As `holdup record --capture` calls it.
+    pub fn option(self) -> &'static str {
+        if self == Capture::Refused { "auto" } else { self.name() }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Capture::Auto => "auto",
+            Capture::Bpf => "bpf",
+            Capture::Perf => "perf",
+            Capture::Sampler => "sampler",
+            Capture::Refused => "refused",
+        }
+    }
+
+    pub fn parse(word: &str) -> Result<Capture, String> {
+        let all = [Capture::Auto, Capture::Bpf, Capture::Perf, Capture::Sampler, Capture::Refused];
+        all.into_iter().find(|capture| capture.name() == word.trim()).ok_or_else(|| format!("'{word}' is no capture"))
+    }
+}
+
+/// Who records, and by what if that was asked for: `root`, `user-sampler`.
+pub fn name_of(user: User, capture: Capture) -> String {
+    match capture {
+        Capture::Auto => user.name().to_owned(),
+        capture => format!("{}-{}", user.name(), capture.name()),
+    }
+}
+
 /// Who records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum User {

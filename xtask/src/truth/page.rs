@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::judge::{Row, count};
-use super::matrix::{User, Variant};
+use super::matrix::Variant;
 
 /// The head of the lines.
 pub const HEAD: &str = "program                     build    as   truth                            said \
@@ -16,7 +16,7 @@ pub fn line(row: &Row) -> String {
         "{:<27} {:<8} {:<4} {:<32} {:<20} {:<5} {:>5} {:>5} {:>5} {}",
         row.program,
         row.variant.name(),
-        row.user.name(),
+        row.user,
         row.truth,
         row.said,
         verdict(row),
@@ -63,21 +63,21 @@ const QUESTIONS: &[Question] = &[
 
 /// Totals for each build and user, and the confusion matrix, as Markdown.
 pub fn totals(rows: &[Row], skipped: &[String]) -> String {
-    let mut groups: Vec<(Variant, User)> = Vec::new();
+    let mut groups: Vec<(Variant, &str)> = Vec::new();
     for row in rows {
-        if !groups.contains(&(row.variant, row.user)) {
-            groups.push((row.variant, row.user));
+        if !groups.contains(&(row.variant, row.user.as_str())) {
+            groups.push((row.variant, row.user.as_str()));
         }
     }
     let mut text = String::from("|");
     for (variant, user) in &groups {
-        let _ = write!(text, " | {}, {}", variant.name(), user.name());
+        let _ = write!(text, " | {}, {}", variant.name(), user);
     }
     let _ = writeln!(text, " |\n|---{}|", "|---:".repeat(groups.len()));
     for (what, answer) in QUESTIONS {
         let _ = write!(text, "| {what}");
         for group in &groups {
-            let rows: Vec<&Row> = rows.iter().filter(|row| (row.variant, row.user) == *group).collect();
+            let rows: Vec<&Row> = rows.iter().filter(|row| (row.variant, row.user.as_str()) == *group).collect();
             let (yes, of) = count(&rows, answer);
             let _ = if of == 0 { write!(text, " | –") } else { write!(text, " | {yes} of {of}") };
         }
@@ -133,7 +133,7 @@ pub fn document(rows: &[Row], skipped: &[String]) -> String {
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             row.program,
             row.variant.name(),
-            row.user.name(),
+            row.user,
             row.truth.replace('|', " or "),
             row.said,
             verdict(row),

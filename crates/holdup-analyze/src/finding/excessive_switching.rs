@@ -5,7 +5,8 @@
 //! times the ideal is what a busy machine does by itself.
 //!
 //! Signs and thresholds:
-//! - counted are switches that the program's threads cause each other: futex waits of all kinds, preemption, yields.
+//! - counted are switches that the program's threads cause each other: futex waits of all kinds, preemption, yields
+//!   (unless most are by workers of rayon that have nothing to do).
 //!   Sleeping for devices, descriptors, children or a time is what a program that serves the outside does, and is left
 //!   out;
 //! - at least [`LEAST_SWITCHES`] of them, and [`LEAST_PER_S`] a second of the recording; together the threads had or
@@ -20,6 +21,7 @@
 //! latency is what counts, short runs are right.
 
 use super::weigh::{self, MS, count, ns, part, rate, ratio};
+use super::yield_storm;
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, Reason, ThreadFacts};
 
@@ -41,7 +43,9 @@ const IDEAL_PER_S: f64 = 10.0;
 /// Threads that are named.
 const MOST_SUBJECTS: usize = 2;
 
-fn judge(facts: &Facts) -> Vec<Finding> {
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    let yields = !yield_storm::are_idle(facts);
+    let internal = |thread: &ThreadFacts| internal(thread, yields);
     let switches: u64 = facts.threads.iter().map(internal).sum();
     let busy_ns: u64 = facts.threads.iter().filter(|thread| internal(thread) > 0).map(|t| t.on_cpu_ns).sum();
     let per_busy_s = weigh::per_s(switches, busy_ns);
@@ -79,14 +83,17 @@ fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
     }
 }
 
-/// Switches of a thread that others of the program cause.
-fn internal(thread: &ThreadFacts) -> u64 {
-    let is = |reason: &Reason| matches!(reason, Reason::Futex(_) | Reason::Preempted | Reason::Yielded);
+/// Switches of a thread that others of the program cause, with its yields or without.
+fn internal(thread: &ThreadFacts, yields: bool) -> u64 {
+    let is = |reason: &Reason| match reason {
+        Reason::Yielded => yields,
+        reason => matches!(reason, Reason::Futex(_) | Reason::Preempted),
+    };
     thread.off.iter().filter(|(reason, _)| is(reason)).map(|(_, off)| off.count).sum()
 }
 
 fn subjects(facts: &Facts) -> Vec<Subject> {
     let mut threads: Vec<&ThreadFacts> = facts.threads.iter().collect();
-    threads.sort_by_key(|thread| std::cmp::Reverse(internal(thread)));
+    threads.sort_by_key(|thread| std::cmp::Reverse(internal(thread, true)));
     threads.iter().take(MOST_SUBJECTS).map(|thread| weigh::thread_subject(facts, thread.tid)).collect()
 }

@@ -10,7 +10,7 @@ use holdup_trace::Tid;
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{allocates, lock_of, threads_of, value};
 use super::{Finding, Kind};
-use super::{alone, runtime};
+use super::{alone, kernel_heavy, runtime};
 use crate::facts::{Facts, LockFacts, Reason};
 use crate::names::Role;
 
@@ -63,7 +63,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SpinWaste, Kind::HotAtomic, spins_there),
     (Kind::SpinWaste, Kind::ExcessiveSwitching, yields),
     (Kind::SpinWaste, Kind::KernelHeavy, yields),
-    (Kind::Oversubscription, Kind::ExcessiveSwitching, switches_are_involuntary),
+    (Kind::Oversubscription, Kind::ExcessiveSwitching, switches_for_want_of_cpus),
     // Threads that give the CPU away want it for nothing.
     (Kind::YieldStorm, Kind::SpinWaste, always),
     (Kind::YieldStorm, Kind::Oversubscription, always),
@@ -105,11 +105,13 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SerialPhase, Kind::LockConvoy, all_are_stopped),
     (Kind::SerialPhase, Kind::HotLock, all_are_stopped),
     (Kind::SlowStage, Kind::SerialPhase, costs_more),
-    (Kind::SlowStage, Kind::Imbalance, always),
+    (Kind::SlowStage, Kind::Imbalance, is_no_share),
+    (Kind::Imbalance, Kind::SlowStage, is_share),
     (Kind::SlowStage, Kind::ExcessiveSwitching, always),
     (Kind::SlowStage, Kind::PingPong, always),
     // How the others wait for it.
     (Kind::SlowStage, Kind::YieldStorm, always),
+    (Kind::KernelHeavy, Kind::SlowStage, moves_little),
     (Kind::SmallPool, Kind::SlowStage, always),
     (Kind::SmallPool, Kind::SerialPhase, always),
     (Kind::SmallPool, Kind::ExcessiveSwitching, always),
@@ -159,6 +161,20 @@ fn same_lock(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
     lock_of(cause).is_some() && lock_of(cause) == lock_of(effect)
 }
 
+/// A stage is slow for the many calls that it makes.
+fn moves_little(facts: &Facts, kernel: &Finding, stage: &Finding) -> bool {
+    same_place(facts, kernel, stage) && kernel_heavy::moves_little(facts)
+}
+
+/// One thread alone waits for the busiest of several that share the work: for them to be done.
+fn is_share(_: &Facts, imbalance: &Finding, stage: &Finding) -> bool {
+    threads_of(imbalance).eq(threads_of(stage)) && value(stage, "waiters") <= 1.0
+}
+
+fn is_no_share(facts: &Facts, stage: &Finding, imbalance: &Finding) -> bool {
+    !is_share(facts, imbalance, stage)
+}
+
 /// Both are in one function.
 fn same_place(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
     cause.place.as_ref().zip(effect.place.as_ref()).is_some_and(|(one, other)| alone::is_same(one, other))
@@ -198,9 +214,10 @@ fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
     busiest.hot_sites.first().is_none_or(|site| alone::functions(site).all(|function| known.contains(&function)))
 }
 
-/// Whoever had a lock when Java's machine stopped all threads kept it.
-fn all_are_stopped(facts: &Facts, serial: &Finding, _: &Finding) -> bool {
-    threads_of(serial).any(|tid| runtime::stops_all(facts, tid))
+/// Java stops all threads to collect garbage, and that is a good part of what they wait: whoever had a lock then kept
+/// it.
+fn all_are_stopped(facts: &Facts, serial: &Finding, effect: &Finding) -> bool {
+    serial.severity * 2.0 >= effect.severity && threads_of(serial).any(|tid| runtime::stops_all(facts, tid))
 }
 
 fn does_work_of_its_own(facts: &Facts, serial: &Finding, imbalance: &Finding) -> bool {
@@ -226,8 +243,10 @@ fn waits_are_switches(facts: &Facts, cause: &Finding, effect: &Finding) -> bool 
     waits as f64 * 2.0 >= value(effect, "switches")
 }
 
-fn switches_are_involuntary(_: &Facts, _: &Finding, effect: &Finding) -> bool {
-    value(effect, "involuntary_share") >= 0.5
+/// Threads are switched out, or meet at a barrier: of the finding about that, the cost is that of the switches.
+fn switches_for_want_of_cpus(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    let at_barrier = value(cause, "hungry_threads") > 0.0 && cause.severity == effect.severity;
+    at_barrier || value(effect, "involuntary_share") >= 0.5
 }
 
 fn waits_of_pair_are_for_lock(facts: &Facts, cause: &Finding, pair: &Finding) -> bool {
@@ -259,7 +278,7 @@ fn pair_is_of_herd(facts: &Facts, herd: &Finding, pair: &Finding) -> bool {
 }
 
 fn spins_much(_: &Facts, spin: &Finding, _: &Finding) -> bool {
-    spin.severity >= 0.3
+    spin.severity >= 0.3 || value(spin, "spin_share") >= 0.5
 }
 
 /// The atomic instruction is in the function that spins.

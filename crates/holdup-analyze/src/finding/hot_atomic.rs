@@ -126,9 +126,6 @@ fn finding(facts: &Facts, group: &Group) -> Finding {
 }
 
 fn subject(hotspot: &Hotspot) -> Subject {
-    match (&hotspot.variable, &hotspot.frame.function) {
-        (Some(variable), _) => Subject::Variable(variable.clone()),
-        (None, Some(function)) => Subject::Function(function.to_string()),
-        (None, None) => Subject::Function(format!("{}+{:#x}", hotspot.frame.module, hotspot.frame.offset)),
-    }
+    let function = || Subject::Function(weigh::function_of(hotspot));
+    hotspot.variable.clone().map_or_else(function, Subject::Variable)
 }

@@ -41,7 +41,7 @@ const SPINNABLE_WAIT_NS: u64 = 20 * US;
 fn judge(facts: &Facts) -> Vec<Finding> {
     let hot = weigh::contended(facts).filter(|(_, lock)| {
         lock.waits >= LEAST_WAITS
-            && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
+            && weigh::waited_ns(lock) >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
     });
     hot.map(|(index, lock)| finding(facts, index, lock)).collect()

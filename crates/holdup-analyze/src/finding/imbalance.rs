@@ -3,8 +3,8 @@
 //!
 //! Signs and thresholds, per group of threads of a process whose names are equal but for digits (without the first
 //! thread, which often bears the same name):
-//! - at least [`LEAST_THREADS`] threads; from the first one's birth to the last one's end is at least
-//!   [`LEAST_WINDOW_NS`] and half of the recording;
+//! - at least [`LEAST_THREADS`] threads, or two that have most of their CPU samples in one function; from the first
+//!   one's birth to the last one's end is at least [`LEAST_WINDOW_NS`] and half of the recording;
 //! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and had or wanted a CPU for at
 //!   least [`LEAST_BUSY_SHARE`] of that stretch: it sets the pace;
 //! - the median one did at least 1/[`LEAST_WORK`] of what the busiest did: threads that have nothing to do are not its
@@ -18,8 +18,8 @@
 //!
 //! Or, whatever the threads' names, and where each wave of work has threads of its own: in [`LEAST_ALONE`] of the time
 //! one thread runs alone, mostly in functions that several threads run as well, the first of which takes [`LEAST_SAME`]
-//! of the time of several; the threads that run it wait for nothing but each other, and threads wait at a barrier or
-//! for the end of others meanwhile.
+//! of the time of several; the threads that run it wait for nothing but each other (or are workers of rayon), and
+//! threads wait at a barrier or for the end of others meanwhile.
 //!
 //! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim.
 //!
@@ -108,7 +108,9 @@ fn in_waves(facts: &Facts) -> Option<Finding> {
     let own = alone::in_common(facts);
     let runs = |thread: &&ThreadFacts| thread.hot_sites.first().is_some_and(|site| alone::is_same(site, place));
     let group = Group::new(facts.threads.iter().filter(runs).collect());
-    if group.threads.len() < 2 || !group.threads.iter().all(|thread| alone::only_works(thread)) {
+    // The workers of rayon wait for work where other threads wait at a barrier, and each wave's long part is another's.
+    let of_rayon = group.threads.iter().all(|thread| runtime::is_of_rayon(thread));
+    if group.threads.len() < 2 || !(of_rayon || group.threads.iter().all(|thread| alone::only_works(thread))) {
         return None;
     }
     let barrier_ns: u64 = facts.threads.iter().map(|thread| thread.account.of(AccountState::Barrier)).sum();
@@ -120,7 +122,7 @@ fn in_waves(facts: &Facts) -> Option<Finding> {
         && alone.parallel >= LEAST_PARALLEL
         && own >= 0.5
         && alone::in_parallel_too(facts) >= LEAST_SAME
-        && group.busiest().on_cpu_ns * 2 >= group.median_ns() * 3
+        && (of_rayon || group.busiest().on_cpu_ns * 2 >= group.median_ns() * 3)
         && waited_ns * 2 >= alone_ns;
     let cpus = u64::from(facts.header.machine.cpus).max(2);
     is_uneven.then(|| Finding {
@@ -138,7 +140,16 @@ fn groups(facts: &Facts) -> Vec<Group<'_>> {
         let name = thread.name.chars().filter(|c| !c.is_ascii_digit()).collect();
         groups.entry((thread.pid.0, name)).or_default().push(thread);
     }
-    groups.into_values().filter(|threads| threads.len() >= LEAST_THREADS).map(Group::new).collect()
+    groups.into_values().filter(|threads| are_alike(threads)).map(Group::new).collect()
+}
+
+/// Whether threads of one name have one task: two of a name may have one each.
+fn are_alike(threads: &[&ThreadFacts]) -> bool {
+    let hottest = |thread: &ThreadFacts| thread.hot_sites.first().cloned();
+    match threads {
+        [one, other] => hottest(one).zip(hottest(other)).is_some_and(|(one, other)| alone::is_same(&one, &other)),
+        all => all.len() >= LEAST_THREADS,
+    }
 }
 
 fn is_uneven(facts: &Facts, group: &Group) -> bool {

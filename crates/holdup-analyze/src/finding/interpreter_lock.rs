@@ -3,7 +3,8 @@
 //!
 //! Signs and thresholds, per lock of an interpreter (Python's global interpreter lock, Ruby's):
 //! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all;
-//! - while somebody waits for it, the program runs for at least [`LEAST_RUNNING`] of the time: who has it runs.
+//! - while somebody waits for it, the program runs for at least [`LEAST_RUNNING`] of the time: who has it runs, but for
+//!   what other programs take of the CPUs.
 //!
 //! The lock is known by the functions that take it; where these have no names, by how threads of an interpreter behave:
 //! those who wake also wait, and have it one at a time. Waits of 5 ms that time out and are made again (so the
@@ -36,7 +37,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {
     lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
         && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
-        && weigh::cpu_ns(facts) as f64 >= LEAST_RUNNING * lock.contended_ns as f64
+        && weigh::cpu_ns(facts) as f64 * weigh::displacement(facts) >= LEAST_RUNNING * lock.contended_ns as f64
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {

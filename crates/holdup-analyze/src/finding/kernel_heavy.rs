@@ -3,15 +3,19 @@
 //! Signs and thresholds:
 //! - the kernel's share of CPU time is at least [`LEAST_SHARE`]: from CPU samples where at least [`LEAST_SAMPLES`]
 //!   could be taken in the kernel too, otherwise from what the kernel counted for the threads or for the command;
-//! - that is at least [`LEAST_KERNEL_NS`], and its threads want as much as one CPU for [`LEAST_SPAN_SHARE`] of the
+//! - that is at least [`LEAST_KERNEL_NS`], and its threads have as much as one CPU for [`LEAST_SPAN_SHARE`] of the
 //!   recording: a mostly idle program spends what little it uses in the kernel, and so does one that starts;
 //! - at least two threads of one process have a tenth of the CPU time each, and wanted a CPU for longer than they
 //!   waited for devices, descriptors and other processes: a program that mostly waits for the outside has nothing to
 //!   gain here. Single-threaded programs that copy files, and trees of processes that do little but start, are as they
-//!   must be.
+//!   must be. One thread that runs for half of its life is enough where reads and writes move [`MOST_LITTLE_BYTES`]
+//!   each at most, on average, and take half of that time at [`CALL_NS`] each: a larger buffer would save nearly all of
+//!   it.
 //!
-//! - less than half of that is the copying of data between the program and the kernel, where samples tell: large reads
-//!   of cached files are as they must be.
+//! - less than half of that is the copying of data between the program and the kernel, by samples, or by how much is
+//!   read and written ([`COPIED_PER_US`] bytes in a microsecond, [`LEAST_BYTES`] in a call): large reads of cached
+//!   files are as they must be.
+//! - threads were not only looked at from time to time: then nothing tells copying from other work of the kernel.
 //!
 //! The place is the function of the program below which most samples in the kernel were taken; where none could be
 //! taken, the one with most samples of the threads that use the kernel. The severity is a share of CPU time.
@@ -19,7 +23,9 @@
 //! How it can be wrong: a network server may rightly live in the kernel. Any kind that names a cause of system calls
 //! (locks, pairs, herds, yields, wasted wakes, switching) replaces this one.
 
-use super::weigh::{self, MS, count, ns, part, rate};
+use holdup_trace::Counter;
+
+use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Code, Facts, ProcessFacts, Reason, ThreadFacts};
 use crate::names::Role;
@@ -35,6 +41,15 @@ pub(super) const LEAST_SAMPLES: u64 = 100;
 pub(super) const LEAST_KERNEL_NS: u64 = 80 * MS;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.25;
 const LEAST_THREAD_SHARE: f64 = 0.1;
+/// What a CPU copies in a microsecond at least.
+pub(super) const COPIED_PER_US: u64 = 8_000;
+/// Smaller reads and writes cost more for the call than for what they move.
+pub(super) const LEAST_BYTES: u64 = 16 << 10;
+
+/// Reads and writes of so little cost nothing but the call.
+pub(super) const MOST_LITTLE_BYTES: u64 = 256;
+/// What such a call takes at least.
+pub(super) const CALL_NS: u64 = 500;
 
 /// CPU time in the kernel, of how much.
 #[derive(Clone, Copy)]
@@ -51,12 +66,13 @@ impl Split {
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let split = split(facts);
-    let wanted_ns: u64 = facts.threads.iter().map(weigh::wanted_ns).sum();
     let enough = split.share() >= LEAST_SHARE
         && split.kernel_ns >= LEAST_KERNEL_NS
-        && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_SPAN_SHARE
-        && !mostly_copies(facts);
-    let process = facts.processes.iter().find(|process| is_parallel(facts, process));
+        && weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_SPAN_SHARE
+        && !facts.header.is_sampled()
+        && (moves_little(facts) || !mostly_copies(facts, split.kernel_ns));
+    let least = |process| if moves_little(facts) && runs_mostly(facts, process) { 1 } else { 2 };
+    let process = facts.processes.iter().find(|process| busy_threads(facts, process) >= least(process));
     process.filter(|_| enough).map(|process| finding(facts, process, split)).into_iter().collect()
 }
 
@@ -92,23 +108,44 @@ fn from_ending(facts: &Facts) -> Option<Split> {
 }
 
 /// Whether the kernel mostly moves data.
-fn mostly_copies(facts: &Facts) -> bool {
+fn mostly_copies(facts: &Facts, kernel_ns: u64) -> bool {
+    let Some(kernel) = facts.totals.kernel_samples else {
+        let (calls, bytes) = transfers(facts);
+        return bytes >= LEAST_BYTES * calls && bytes / COPIED_PER_US * 2 * US > kernel_ns;
+    };
     const PARTS: [&str; 4] = ["copy_to_iter", "copy_from_iter", "copy_user", "rep_movs"];
     let copies = |code: &&Code| {
         let name = code.frame.function.as_deref().unwrap_or_default();
         code.frame.role == Role::Kernel && PARTS.iter().any(|part| name.contains(part))
     };
     let hits: u64 = facts.symbols.iter().filter(copies).map(|code| code.hits).sum();
-    facts.totals.kernel_samples.is_some_and(|kernel| hits * 2 > kernel)
+    hits * 2 > kernel
 }
 
-fn is_parallel(facts: &Facts, process: &ProcessFacts) -> bool {
+/// Whether the kernel's time goes to reads and writes of a few bytes each.
+pub(super) fn moves_little(facts: &Facts) -> bool {
+    let (calls, bytes) = transfers(facts);
+    bytes <= MOST_LITTLE_BYTES * calls && calls * CALL_NS * 2 >= split(facts).kernel_ns
+}
+
+/// Whether a thread of a process hardly waits: its calls are what it is slow by.
+fn runs_mostly(facts: &Facts, process: &ProcessFacts) -> bool {
+    facts.threads.iter().any(|thread| thread.pid == process.pid && thread.on_cpu_ns * 2 >= thread.life_ns())
+}
+
+/// Calls that read or write, and the bytes that they moved.
+fn transfers(facts: &Facts) -> (u64, u64) {
+    let counted = |counter| facts.counters.get(&counter).copied().unwrap_or(0);
+    (counted(Counter::TransferCalls), counted(Counter::TransferBytes))
+}
+
+fn busy_threads(facts: &Facts, process: &ProcessFacts) -> usize {
     let busy = |thread: &&ThreadFacts| {
         thread.pid == process.pid
             && weigh::share(thread.on_cpu_ns, weigh::cpu_ns(facts)) >= LEAST_THREAD_SHARE
             && weigh::wanted_ns(thread) >= outside_ns(thread)
     };
-    facts.threads.iter().filter(busy).count() >= 2
+    facts.threads.iter().filter(busy).count()
 }
 
 /// The threads that spend most of their time in the kernel by its own count; all where it was not asked.
@@ -135,7 +172,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, split: Split) -> Finding {
         let hits = top.map_or(0, |code| code.hits);
         evidence.push(part("top_function_share", weigh::share(hits, kernel)));
     }
-    if let Some(calls) = facts.counters.get(&holdup_trace::Counter::FutexCalls) {
+    if let Some(calls) = facts.counters.get(&Counter::FutexCalls) {
         evidence.push(rate("futex_calls_per_s", weigh::per_s(*calls, facts.span_ns())));
     }
     Finding {

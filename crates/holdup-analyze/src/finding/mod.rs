@@ -97,10 +97,11 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     explain::leave_out_consequences(facts, findings)
 }
 
-/// No cure of waiting wins more than what the CPUs have left, but for the one who starves while they are full; and what
-/// would go bounds the gain.
+/// No cure of waiting wins more than what the CPUs have left, but for those who starve, or wait for a lock that nobody
+/// gives up, while they are full; and what would go bounds the gain.
 fn within(slack: f64, mut finding: Finding) -> Finding {
-    if !finding.kind.costs_cpu_time() && finding.kind != Kind::Starvation {
+    let on_full_cpus = matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion);
+    if !finding.kind.costs_cpu_time() && !on_full_cpus {
         finding.severity = finding.severity.min(slack);
     }
     finding.bound = 1.0 / (1.0 - finding.severity.clamp(0.0, 0.99));

@@ -13,6 +13,10 @@
 //! - it costs something: at least [`LEAST_COST`] of the threads' working time is waited for lock holders that are
 //!   preempted, or spent spinning. Threads that only compute and share nothing lose nothing by taking turns.
 //!
+//! Or more threads than CPUs meet at a barrier, so often that the program switches excessively (see
+//! excessive-switching), and at least half of these switches are waits there: with as many threads as CPUs nobody would
+//! have to leave one for the next to come. The place is the barrier, the severity what the switches cost.
+//!
 //! The place is the function of the program in which the runnable threads have most CPU samples.
 //!
 //! The severity is that cost.
@@ -20,9 +24,10 @@
 //! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. What taking
 //! turns costs in caches is not seen: `holdup try --vary` shows it.
 
+use super::excessive_switching;
 use super::weigh::{self, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, ProcessFacts, ThreadFacts};
+use crate::facts::{Facts, Primitive, ProcessFacts, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Oversubscription,
@@ -39,11 +44,36 @@ pub(super) const LEAST_COST: f64 = 0.1;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let cpus = facts.header.machine.cpus as usize;
-    if cpus == 0 || over_share(facts, cpus) < LEAST_OVER_SHARE || cost_share(facts) < LEAST_COST {
+    if cpus == 0 {
         return Vec::new();
+    }
+    if over_share(facts, cpus) < LEAST_OVER_SHARE || cost_share(facts) < LEAST_COST {
+        return at_barrier(facts, cpus).into_iter().collect();
     }
     let processes = facts.processes.iter().filter(|process| is_over(facts, process, cpus));
     processes.map(|process| finding(facts, process, cpus)).collect()
+}
+
+/// More threads than CPUs meet at a barrier, over and over.
+fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
+    let barriers = facts.locks.iter().filter(|lock| lock.primitive == Primitive::Barrier);
+    let barrier = barriers.max_by_key(|lock| lock.waits)?;
+    let switching = excessive_switching::judge(facts).pop()?;
+    let threads = barrier.waiters.len();
+    let process = facts.processes.iter().find(|process| process.pid == barrier.pid)?;
+    let is_over = threads > cpus && barrier.waits as f64 * 2.0 >= weigh::value(&switching, "switches");
+    is_over.then(|| Finding {
+        severity: switching.severity,
+        subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+        place: barrier.wait_sites.first().cloned(),
+        evidence: vec![
+            part("cost_share", switching.severity),
+            part("over_share", over_share(facts, cpus)),
+            count("hungry_threads", threads as u64),
+            count("cpus", cpus as u64),
+        ],
+        ..Finding::new(Kind::Oversubscription, Cure::FewerThreads, weigh::try_with("--slices default,20ms --gates 1,2"))
+    })
 }
 
 /// What taking turns costs: waits for holders that wait for a CPU, and spinning while somebody else should run.

@@ -9,8 +9,8 @@
 //!
 //! The place is where most of them happen.
 //!
-//! How it can be wrong: without the rights to sample the kernel, what a fault costs is only assumed, and where they
-//! happen is not seen. A program that fills fresh memory once must take its faults; larger pages make them fewer.
+//! How it can be wrong: without the rights to sample the kernel, what a fault costs is only assumed. A program that
+//! fills fresh memory once must take its faults; larger pages make them fewer.
 
 use super::weigh::{self, MS, count, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -45,7 +45,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     }
     let place = match waits {
         true => weigh::worst_site(facts, |row| row.leaf == Leaf::Memory).map(|(_, site)| site),
-        false => facts.kernel_sites.first().cloned(),
+        false => facts.kernel_sites.first().or(facts.fault_sites.first()).cloned(),
     };
     let function = place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_ref());
     let subject = function.map(|function| Subject::Function(function.to_string()));

@@ -5,6 +5,8 @@
 //!   its life;
 //! - or as many waits for a condition that end by their timeout, four of five of all its waits there; where nobody ever
 //!   signals the condition, [`LEAST_UNSIGNALLED`] of its life is enough;
+//! - or sleeps of up to [`LONGEST_ALIKE_NS`], for [`LEAST_ALIKE_SHARE`] of the life of each of [`LEAST_ALIKE`] threads
+//!   or more, as long on average for one as for the other ([`MOST_APART`]), with runs of at most [`LONGEST_LOOK_NS`];
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
 //! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace.
@@ -28,6 +30,12 @@ pub(super) const RULE: Rule = Rule {
 pub(super) const LEAST_SLEEPS: u64 = 200;
 pub(super) const LONGEST_SLEEP_NS: u64 = 2 * MS;
 pub(super) const LONGEST_RUN_NS: u64 = 200 * US;
+/// One thread that sleeps for longer may as well send something at its own pace; several that do so alike look.
+pub(super) const LONGEST_ALIKE_NS: u64 = 10 * MS;
+pub(super) const LEAST_ALIKE: usize = 3;
+pub(super) const LEAST_ALIKE_SHARE: f64 = 0.9;
+pub(super) const MOST_APART: f64 = 0.1;
+pub(super) const LONGEST_LOOK_NS: u64 = 50 * US;
 pub(super) const LEAST_SHARE: f64 = 0.5;
 pub(super) const LEAST_UNSIGNALLED: f64 = 0.2;
 pub(super) const MOST_RUN: f64 = 0.4;
@@ -59,7 +67,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         })
     });
     let own = |poller: &Poller| polls(poller) && !runtime::is_monitor(facts, poller.thread.tid);
-    let polling: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
+    let (quick, slow): (Vec<Poller>, Vec<Poller>) =
+        sleepers.chain(waiters).filter(own).partition(|poller| poller.slept_ns / poller.times <= LONGEST_SLEEP_NS);
+    let polling = if quick.is_empty() { alike(slow) } else { quick };
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
     let (thread, tid) = (worst.thread, worst.thread.tid);
     let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
@@ -83,10 +93,24 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn polls(poller: &Poller) -> bool {
     let Poller { thread, times, slept_ns, least, .. } = *poller;
     times >= LEAST_SLEEPS
-        && slept_ns / times <= LONGEST_SLEEP_NS
+        && slept_ns / times <= LONGEST_ALIKE_NS
         && weigh::share(slept_ns, thread.life_ns()) >= least
         && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4
         && thread.wakes * 2 < times
+}
+
+/// Those that sleep for as long as most others do.
+fn alike(slow: Vec<Poller>) -> Vec<Poller> {
+    let looks = |poller: &Poller| {
+        weigh::share(poller.slept_ns, poller.thread.life_ns()) >= LEAST_ALIKE_SHARE
+            && poller.thread.run_ns.median_ns() <= LONGEST_LOOK_NS
+    };
+    let mut slow: Vec<Poller> = slow.into_iter().filter(looks).collect();
+    slow.sort_by_key(|poller| poller.slept_ns / poller.times);
+    let mean_ns = |poller: &Poller| poller.slept_ns as f64 / poller.times as f64;
+    let Some(middle) = slow.get(slow.len() / 2).map(mean_ns) else { return Vec::new() };
+    slow.retain(|poller| (mean_ns(poller) - middle).abs() <= MOST_APART * middle);
+    if slow.len() >= LEAST_ALIKE { slow } else { Vec::new() }
 }

@@ -4,6 +4,7 @@ use holdup_trace::Tid;
 
 use super::weigh;
 use crate::facts::{Facts, Leaf, Reason, Site, ThreadFacts};
+use crate::names::{Frame, leads_through};
 
 /// Whether it is the thread for which Java's machine stops all others, to collect garbage above all.
 pub(super) fn stops_all(facts: &Facts, tid: Tid) -> bool {
@@ -43,10 +44,25 @@ pub(super) fn is_in_pool(site: &Site) -> bool {
         "QThreadPoolThread",
         "g_thread_pool_thread_proxy",
     ];
-    site.call_path
-        .iter()
-        .filter_map(|frame| frame.function.as_deref())
-        .any(|name| PARTS.iter().any(|part| name.contains(part)))
+    leads_through(&site.call_path, |name| PARTS.iter().any(|part| name.contains(part)))
+}
+
+/// Whether a call path leads through the loop of a worker of Python's executors. What hands them tasks is in the same
+/// file.
+pub(super) fn is_in_executor_of_python(site: &Site) -> bool {
+    let is_loop = |frame: &Frame| frame.function.as_deref() == Some("_worker");
+    site.call_path.iter().any(|frame| is_loop(frame) && frame.module.ends_with("/concurrent/futures/thread.py"))
+}
+
+/// Whether a call path is that of a task which a worker of tokio runs.
+pub(super) fn is_in_task(site: &Site) -> bool {
+    leads_through(&site.call_path, |name| name.contains("tokio::runtime::task::"))
+        && !leads_through(&site.call_path, |name| name.contains("tokio::runtime::blocking"))
+}
+
+/// Whether a thread bears the name that tokio gives its threads, cut as the kernel cuts it or not.
+pub(super) fn is_of_tokio(name: &str) -> bool {
+    name.starts_with("tokio-rt-worker") || name.starts_with("tokio-runtime-w")
 }
 
 /// Whether a thread bears the name that Java gives the threads of its pools (`pool-2-thread-1`): one that always has
@@ -56,11 +72,20 @@ pub(super) fn is_of_pool(name: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with("-thread-")) || name.starts_with("ForkJoinPool")
 }
 
+/// Whether a thread is a worker of rayon: by where it works.
+pub(super) fn is_of_rayon(thread: &ThreadFacts) -> bool {
+    thread.hot_sites.iter().any(|site| leads_through(&site.call_path, |name| name.starts_with("rayon_core::")))
+}
+
+/// Whether a worker of rayon looks for a task here.
+pub(super) fn is_idle(site: &Site) -> bool {
+    leads_through(&site.call_path, |name| name.starts_with("rayon_core::sleep::Sleep::no_work_found"))
+}
+
 /// Whether it is the thread by which Go watches over its own scheduler.
 pub(super) fn is_monitor(facts: &Facts, tid: Tid) -> bool {
     let slept = weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == tid);
-    slept
-        .is_some_and(|(_, site)| site.call_path.iter().any(|frame| frame.function.as_deref() == Some("runtime.sysmon")))
+    slept.is_some_and(|(_, site)| leads_through(&site.call_path, |name| name == "runtime.sysmon"))
 }
 
 /// Whether a thread runs goroutines, which Go's scheduler hands to whichever thread it likes.
@@ -72,16 +97,51 @@ pub(super) fn is_of_scheduler(thread: &ThreadFacts) -> bool {
 /// Whether a thread is one of libuv's pool: by where it waits for work, or where it works.
 pub(super) fn is_of_uv(facts: &Facts, thread: &ThreadFacts) -> bool {
     let works = |function: &str| {
-        function.starts_with("node::ThreadPoolWork::") || ["uv__fs_work", "uv__getaddrinfo_work"].contains(&function)
+        function.starts_with("node::ThreadPoolWork::")
+            || ["uv__fs_work", "uv__getaddrinfo_work", "uv__queue_work"].contains(&function)
     };
-    let any = |site: &Site, is: &dyn Fn(&str) -> bool| {
-        site.call_path.iter().filter_map(|frame| frame.function.as_deref()).any(is)
+    // Its function is not exported: where symbols are stripped, the library's own frame has no name.
+    let idles = |site: &Site| {
+        site.call_path.windows(2).any(|pair| match (pair[0].function.as_deref(), pair[1].function.as_deref()) {
+            (Some("uv_cond_wait"), Some(caller)) => caller == "worker",
+            (Some("uv_cond_wait"), None) => pair[1].module == pair[0].module && pair[1].module.contains("libuv"),
+            _ => false,
+        })
     };
-    let idles = |site: &Site| any(site, &|name| name == "uv_cond_wait") && any(site, &|name| name == "worker");
     let waits = facts.locks.iter().any(|lock| {
         lock.waiters.iter().any(|(tid, _)| *tid == thread.tid) && lock.wait_sites.first().is_some_and(idles)
     });
     // Who asks for such work runs an event loop.
     let asks = thread.off.get(&Reason::Poll).is_some_and(|time| time.ns * 5 > thread.life_ns());
-    waits || !asks && thread.hot_sites.iter().any(|site| any(site, &works))
+    waits || !asks && thread.hot_sites.iter().any(|site| leads_through(&site.call_path, works))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{LockFacts, OffTime};
+    use crate::{Frame, Role};
+
+    #[test]
+    fn workers_of_libuv_are_known_by_where_they_are_idle() {
+        let of_uv = |functions: [Option<&str>; 2], module: &str| {
+            let frame = |function: Option<&str>| Frame {
+                function: function.map(Into::into),
+                module: module.into(),
+                ..Frame::named("start_thread", Role::Runtime)
+            };
+            let call_path = vec![frame(Some("uv_cond_wait")), frame(functions[0]), frame(functions[1])];
+            let thread = ThreadFacts { tid: Tid(7), ..ThreadFacts::default() };
+            let lock = LockFacts {
+                waiters: vec![(Tid(7), OffTime::default())],
+                wait_sites: vec![Site { call_path, count: 1, ns: 1 }],
+                ..LockFacts::default()
+            };
+            is_of_uv(&Facts { locks: vec![lock], ..Facts::default() }, &thread)
+        };
+        assert!(of_uv([Some("worker"), Some("start_thread")], "/usr/bin/node"));
+        assert!(of_uv([None, Some("start_thread")], "/usr/lib/libuv.so.1.0.0"));
+        assert!(!of_uv([None, Some("start_thread")], "/srv/program"), "a thread of the program's own");
+        assert!(!of_uv([Some("consume"), Some("start_thread")], "/usr/lib/libuv.so.1.0.0"));
+    }
 }

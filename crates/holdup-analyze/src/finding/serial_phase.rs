@@ -44,8 +44,8 @@ pub(super) const LEAST_PARALLEL_SHARE: f64 = 0.03;
 pub(super) const LEAST_WAITED: f64 = 0.4;
 pub(super) const LEAST_OWN_ALONE: f64 = 0.8;
 pub(super) const LEAST_OF_ITS_OWN: f64 = 0.85;
-pub(super) const LEAST_OWN_WAIT: f64 = 0.1;
-pub(super) const LEAST_FORKED: f64 = 0.1;
+pub(super) const LEAST_OWN_WAIT: f64 = 0.05;
+pub(super) const LEAST_FORKED: f64 = 0.05;
 pub(super) const LEAST_TASK_ALONE: f64 = 0.7;
 pub(super) const LEAST_TASK_OTHERS: f64 = 0.1;
 pub(super) const LEAST_TASK_BUSY: f64 = 0.8;
@@ -68,7 +68,8 @@ fn forked(facts: &Facts) -> Option<Finding> {
     let thread = facts.threads.iter().max_by_key(|thread| thread.alone_samples)?;
     let own = weigh::share(thread.alone_samples, alone.samples);
     let of_its_own = weigh::share(thread.alone_samples, thread.user_samples + thread.kernel_samples);
-    let helps = |other: &&ThreadFacts| other.pid == thread.pid && other.tid != thread.tid;
+    let helps =
+        |other: &&ThreadFacts| other.pid == thread.pid && other.tid != thread.tid && !runtime::is_of_java(&other.name);
     let helpers_ns: u64 = facts.threads.iter().filter(helps).map(|other| other.on_cpu_ns).sum();
     let is_serial = alone.share * own >= LEAST_ALONE_SHARE
         && alone.parallel >= LEAST_FORKED

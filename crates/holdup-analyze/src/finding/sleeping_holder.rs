@@ -44,10 +44,12 @@ pub(super) const LEAST_IO_SHARE: f64 = 0.3;
 fn judge(facts: &Facts) -> Vec<Finding> {
     let held = weigh::contended(facts).filter(|(_, lock)| {
         let holding = weigh::holding(lock);
+        // A look does not tell whether a thread that waits for a CPU has the lock already.
+        let preempted = if facts.header.is_sampled() { 0.0 } else { holding.preempted };
         lock.waits >= LEAST_WAITS
             && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
-            && (holding.asleep + holding.preempted >= LEAST_OFF_SHARE
+            && (holding.asleep + preempted >= LEAST_OFF_SHARE
                 || holding.io >= LEAST_IO_SHARE
                 || yields_inside(facts, lock).is_some())
     });

@@ -14,8 +14,11 @@
 //!   asks and then thinks.
 //!
 //! Goroutines have no thread of their own: those that began with one function are such a stage if their samples are as
-//! many as one thread takes that runs for [`LEAST_TASK_BUSY`] to [`MOST_TASK_BUSY`] of the time, if it mostly runs
-//! alone ([`LEAST_TASK_ALONE`] of the time), and others have [`LEAST_TASK_OTHERS`] of the samples.
+//! many as one thread takes that runs for [`LEAST_TASK_BUSY`] to [`MOST_TASK_BUSY`] of the time (what other programs
+//! took of the CPUs counts as if they had run), if it mostly runs alone ([`LEAST_TASK_ALONE`] of the time), and others
+//! have [`LEAST_TASK_OTHERS`] of the samples: where it is a goroutine of its own and busy for [`LEAST_TASK_WORKER`] of
+//! the time, [`LEAST_TASK_CALLERS`], for who asks a worker that is always busy does little itself. Where a lock costs
+//! time, goroutines that take turns at it look alike: then the lock is told of.
 //!
 //! The severity is what the others waited, as a share of their lives, but not more than what the CPUs have left; of a
 //! stage that computes, not more than the time in which a CPU was free and no thread wanted it.
@@ -42,6 +45,8 @@ pub(super) const LEAST_TASK_BUSY: f64 = 0.7;
 pub(super) const MOST_TASK_BUSY: f64 = 1.05;
 pub(super) const LEAST_TASK_ALONE: f64 = 0.3;
 pub(super) const LEAST_TASK_OTHERS: f64 = 0.15;
+pub(super) const LEAST_TASK_WORKER: f64 = 0.85;
+pub(super) const LEAST_TASK_CALLERS: f64 = 0.03;
 pub(super) const LEAST_OF_PEER: f64 = 0.6;
 pub(super) const LEAST_PART: f64 = 0.01;
 const LEAST_NS: u64 = 20 * MS;
@@ -55,13 +60,17 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn of_tasks(facts: &Facts) -> Option<Finding> {
     let task = facts.tasks.first()?;
     let all: u64 = facts.tasks.iter().map(|task| task.samples).sum();
-    let busy_share = weigh::share(task.samples * facts.header.sample_period_ns, facts.span_ns());
-    let (_, alone_share, _) = alone::runnable_shares(facts);
+    let ran_share = weigh::share(task.samples * facts.header.sample_period_ns, facts.span_ns());
+    let (idle_share, alone_share, _) = alone::runnable_shares(facts);
+    let busy_share = ran_share.max((ran_share * weigh::displacement(facts)).min(1.0 - idle_share));
+    let is_worker = task.function != "main.main" && busy_share >= LEAST_TASK_WORKER;
     let in_phases = weigh::share(task.alone, task.samples) >= super::serial_phase::LEAST_TASK_ALONE;
+    let least_others = if is_worker { LEAST_TASK_CALLERS } else { LEAST_TASK_OTHERS };
     let is_slow = (LEAST_TASK_BUSY..=MOST_TASK_BUSY).contains(&busy_share)
-        && !in_phases
+        && (is_worker || !in_phases)
+        && !takes_turns_at_a_lock(facts)
         && alone_share >= LEAST_TASK_ALONE
-        && weigh::share(all - task.samples, all) >= LEAST_TASK_OTHERS
+        && weigh::share(all - task.samples, all) >= least_others
         && facts.span_ns() >= LEAST_NS;
     is_slow.then(|| Finding {
         severity: alone_share.min(weigh::spare(facts)),
@@ -77,6 +86,11 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
         ],
         ..Finding::new(Kind::SlowStage, Cure::WidenStage, weigh::record_again())
     })
+}
+
+/// Goroutines that take turns at a mutex run one at a time, as if they were one.
+fn takes_turns_at_a_lock(facts: &Facts) -> bool {
+    weigh::contended(facts).any(|(_, lock)| weigh::wait_share(facts, lock) >= super::hot_lock::LEAST_WAIT_SHARE)
 }
 
 fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {

@@ -5,7 +5,8 @@
 //! - several threads wait for work to be done by others, for at least [`LEAST_WAITED`] of their lives; they are more
 //!   than those;
 //! - the workers are idle for at most [`MOST_IDLE`] of their lives, get their work from other threads, and what the
-//!   callers wait for is mostly not their running.
+//!   callers wait for is mostly not their running;
+//! - it is not the program's first thread alone that lets callers go together: then it hands out work.
 //!
 //! Or several threads wait for a semaphore that they release themselves, for [`LEAST_WAITED`] of their lives, and those
 //! who have it mostly sleep or wait: few places, as of a pool of connections.
@@ -14,9 +15,16 @@
 //! lives, while the event loop waits for [`LEAST_WAITED`] of the time: what is asked of them queues, unless they run
 //! on every CPU that there is. `UV_THREADPOOL_SIZE` is their number, 4 if it is not set.
 //!
+//! Or all workers of tokio sleep or wait for devices and other ends in the calls of their tasks, for [`LEAST_BLOCKED`]
+//! of their lives, and are hardly idle: tasks that could run wait for them.
+//!
+//! Or all threads of an executor (Java's, by their names or their call paths) mostly wait for other ends, devices or
+//! sleep, hardly ever for a task, and somebody waits for what they finish, for [`LEAST_WAITED`] of the time and at
+//! least [`LEAST_ANSWERS`] times for each of them: then there are more tasks than threads.
+//!
 //! Workers that are never idle never wait for work, so that nothing may tell who gives it to them: then they are known
 //! by the functions of their library, or by callers that are at least [`LEAST_CALLERS`] for each of them and wait for
-//! answers, each on a word of its own.
+//! answers, each on a word of its own, or all on one and most in vain.
 //!
 //! The place is where the workers are while the callers wait.
 //!
@@ -30,7 +38,7 @@ use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{AccountState, Blame, Facts, LockFacts, Primitive, Reason, ThreadFacts};
+use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Reason, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
@@ -40,8 +48,12 @@ pub(super) const RULE: Rule = Rule {
 
 pub(super) const MOST_IDLE: f64 = 0.25;
 pub(super) const LEAST_WAITED: f64 = 0.3;
+/// Of the lives of workers that should run tasks.
+pub(super) const LEAST_BLOCKED: f64 = 0.5;
 /// So many for each worker, where nothing else tells that they ask it.
 pub(super) const LEAST_CALLERS: usize = 4;
+/// So many waits of others does each thread of an executor end, if its tasks queue: not just its one task.
+pub(super) const LEAST_ANSWERS: u64 = 4;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -50,13 +62,14 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if !places.is_empty() {
         return places;
     }
-    if let Some(pool) = pool_of_uv(facts) {
+    if let Some(pool) = pool_of_uv(facts).or_else(|| blocked_executor(facts)).or_else(|| queued_executor(facts)) {
         return vec![pool];
     }
     let limiters = stages::limiters(facts);
-    let (fed, full): (Vec<&Limiter>, Vec<&Limiter>) =
-        limiters.iter().filter(|one| is_busy(facts, one)).partition(|one| stages::is_fed(facts, one));
-    let workers = if fed.is_empty() && are_asked(facts, &full) { full } else { fed };
+    let mut workers: Vec<&Limiter> = limiters.iter().filter(|one| is_busy(facts, one)).collect();
+    if !are_asked(facts, &workers) {
+        workers.retain(|one| stages::is_fed(facts, one));
+    }
     let own: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
     let callers: BTreeSet<Tid> =
         workers.iter().flat_map(|one| one.waiters.iter().copied()).filter(|tid| !own.contains(tid)).collect();
@@ -64,6 +77,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let waited_ns: u64 = workers.iter().map(|one| one.work_ns + one.together_ns).sum::<u64>() + blocked_ns;
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);
     let small = !workers.is_empty()
+        && !hands_out(facts, &workers, &callers)
         && callers.len() > workers.len()
         && waited_share >= LEAST_WAITED
         && waited_ns >= LEAST_NS
@@ -93,7 +107,7 @@ fn few_places(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> 
     let woken: u64 = lock.holders.iter().map(|holder| holder.count).sum();
     let mutual: u64 = lock.holders.iter().filter(|one| waits_here(one.tid)).map(|one| one.count).sum();
     let callers: BTreeSet<Tid> = lock.waiters.iter().map(|(tid, _)| *tid).collect();
-    let waited_ns = lock.wait_ns.sum_ns();
+    let waited_ns = weigh::waited_ns(lock);
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);
     let holding = weigh::holding(lock);
     let may = matches!(lock.primitive, Primitive::Semaphore | Primitive::Unknown | Primitive::Condvar);
@@ -136,10 +150,7 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
     let blocked = of_workers(&[AccountState::Sleep, AccountState::Io, AccountState::Memory]) + peers;
     let cpus = u64::from(facts.header.machine.cpus).max(1);
     let taken = weigh::share(workers.len() as u64, cpus).min(1.0) * (1.0 - blocked);
-    // A read of a pipe or a socket is what such a worker is busy with.
-    let idle_ns = |one: &ThreadFacts| one.account.of(AccountState::Work).saturating_sub(peers_ns(one));
-    let is_busy = |one: &ThreadFacts| weigh::share(idle_ns(one), one.life_ns()) <= MOST_IDLE;
-    let small = workers.iter().all(|one| is_busy(one) && one.life_ns() * 2 >= facts.span_ns())
+    let small = workers.iter().all(|one| is_hardly_idle(one) && one.life_ns() * 2 >= facts.span_ns())
         && waited_share >= LEAST_WAITED
         && waited_ns >= LEAST_NS
         && taken <= 0.75;
@@ -159,9 +170,128 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
     })
 }
 
+/// Workers of tokio that mostly wait in the calls of its tasks, while all other tasks wait for a worker.
+fn blocked_executor(facts: &Facts) -> Option<Finding> {
+    let blocks = |row: &&Blame| {
+        let blocked = matches!(row.leaf, Leaf::Sleep | Leaf::Io | Leaf::Outside) && row.lock.is_none();
+        blocked && row.site.as_ref().is_some_and(runtime::is_in_task)
+    };
+    let in_tasks: BTreeSet<Tid> = facts.blame.iter().filter(blocks).map(|row| row.waiter).collect();
+    let is_worker = |thread: &&ThreadFacts| {
+        let lives = thread.life_ns() * 2 >= facts.span_ns();
+        lives && (runtime::is_of_tokio(&thread.name) || in_tasks.contains(&thread.tid))
+    };
+    let workers: Vec<&ThreadFacts> = facts.threads.iter().filter(is_worker).collect();
+    let blocked_ns =
+        |one: &ThreadFacts| one.account.of(AccountState::Sleep) + one.account.of(AccountState::Io) + peers_ns(one);
+    let is_full =
+        |one: &&ThreadFacts| weigh::share(blocked_ns(one), one.life_ns()) >= LEAST_BLOCKED && is_hardly_idle(one);
+    let waited_ns: u64 = workers.iter().map(|one| blocked_ns(one)).sum();
+    let share = weigh::share(waited_ns, workers.iter().map(|one| one.life_ns()).sum()).min(1.0);
+    let tids: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
+    // The threads that it has for calls that block bear the same name: where they alone are busy, some worker is not.
+    (waited_ns >= LEAST_NS && workers.iter().all(is_full)).then(|| Finding {
+        severity: share,
+        subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
+        place: weigh::worst_site(facts, |row| row.lock.is_none() && tids.contains(&row.waiter)).map(|(_, site)| site),
+        evidence: vec![
+            part("waited_share", share),
+            count("workers", workers.len() as u64),
+            part("blocked_share", share),
+            ns("waited_ns", waited_ns),
+        ],
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+    })
+}
+
+/// Threads of an executor that mostly wait in its tasks and hardly ever for one, while others wait for what they
+/// finish.
+fn queued_executor(facts: &Facts) -> Option<Finding> {
+    let in_pool = |one: &ThreadFacts| {
+        let mut waits = facts.blame.iter().filter(|row| row.thread == one.tid).filter_map(|row| row.site.as_ref());
+        waits.any(runtime::is_in_pool) || one.hot_sites.iter().any(runtime::is_in_executor_of_python)
+    };
+    let is_worker =
+        |one: &&ThreadFacts| one.life_ns() * 2 >= facts.span_ns() && (runtime::is_of_pool(&one.name) || in_pool(one));
+    let workers: Vec<&ThreadFacts> = facts.threads.iter().filter(is_worker).collect();
+    let tids: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
+    // An ordinary user does not see of every call what it waits for.
+    let blocks = |reason: &Reason| {
+        let in_call = matches!(reason, Reason::Peer | Reason::OtherCall);
+        in_call || matches!(AccountState::of(*reason), AccountState::Sleep | AccountState::Io)
+    };
+    let blocked = |one: &ThreadFacts| {
+        let times = one.off.iter().filter(|(reason, _)| blocks(reason)).map(|(_, time)| time);
+        times.fold((0, 0), |(count, ns), time| (count + time.count, ns + time.ns))
+    };
+    let is_full = |one: &&ThreadFacts| {
+        let for_tasks = |reason: &Reason| AccountState::of(*reason) == AccountState::Work && !blocks(reason);
+        let tasks: u64 = one.off.iter().filter(|(reason, _)| for_tasks(reason)).map(|(_, time)| time.count).sum();
+        let (count, ns) = blocked(one);
+        tasks * 10 <= count && is_hardly_idle(one) && weigh::share(ns, one.life_ns()) >= LEAST_BLOCKED
+    };
+    let ended_by_them = |lock: &&LockFacts| {
+        let all: u64 = lock.holders.iter().map(|one| one.count).sum();
+        let own: u64 = lock.holders.iter().filter(|one| tids.contains(&one.tid)).map(|one| one.count).sum();
+        own > 0 && own * 5 >= all * 4
+    };
+    let answered: Vec<(Tid, u64, u64)> = facts
+        .locks
+        .iter()
+        .filter(ended_by_them)
+        .flat_map(|lock| lock.waiters.iter().map(|(tid, time)| (*tid, time.count, time.ns)))
+        .filter(|(tid, _, ns)| !tids.contains(tid) && *ns as f64 >= LEAST_WAITED * facts.span_ns() as f64)
+        .collect();
+    let callers: BTreeSet<Tid> = answered.iter().map(|(tid, ..)| *tid).collect();
+    let answers: u64 = answered.iter().map(|(_, count, _)| count).sum();
+    let waited_ns: u64 = answered.iter().map(|(.., ns)| ns).sum();
+    let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);
+    let blocked_share =
+        weigh::share(workers.iter().map(|one| blocked(one).1).sum(), workers.iter().map(|one| one.life_ns()).sum());
+    let small = !workers.is_empty()
+        && workers.iter().all(is_full)
+        && waited_share >= LEAST_WAITED
+        && waited_ns >= LEAST_NS
+        && answers >= LEAST_ANSWERS * workers.len() as u64;
+    let in_worker = |row: &Blame| row.lock.is_none() && tids.contains(&row.waiter) && tids.contains(&row.thread);
+    let worst = weigh::worst_site(facts, in_worker);
+    small.then(|| Finding {
+        severity: waited_share * blocked_share,
+        subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
+        place: worst.map(|(_, site)| site).or_else(|| weigh::hottest(workers.iter().copied())),
+        evidence: vec![
+            part("waited_share", waited_share),
+            count("workers", workers.len() as u64),
+            count("callers", callers.len() as u64),
+            part("blocked_share", blocked_share),
+            ns("waited_ns", waited_ns),
+        ],
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+    })
+}
+
+/// Whether a worker of a library's pool always has a task. A read of a pipe or a socket is what it is busy with.
+fn is_hardly_idle(worker: &ThreadFacts) -> bool {
+    let idle_ns = worker.account.of(AccountState::Work).saturating_sub(peers_ns(worker));
+    weigh::share(idle_ns, worker.life_ns()) <= MOST_IDLE
+}
+
 /// How long a thread waited for the other end of a pipe or a socket.
 fn peers_ns(thread: &ThreadFacts) -> u64 {
     thread.off.get(&Reason::Peer).map_or(0, |off| off.ns)
+}
+
+/// Whether it is the program's first thread alone that all wait for, and it mostly lets them go together: who asks one
+/// worker is answered alone.
+fn hands_out(facts: &Facts, workers: &[&Limiter], callers: &BTreeSet<Tid>) -> bool {
+    let [only] = workers else { return false };
+    let (mut together_ns, mut all_ns) = (0, 0);
+    for row in facts.blame.iter().filter(|row| row.thread == only.tid && callers.contains(&row.waiter)) {
+        let lock = row.lock.and_then(|lock| facts.locks.get(lock));
+        all_ns += row.ns;
+        together_ns += if lock.is_some_and(stages::is_together) { row.ns } else { 0 };
+    }
+    facts.processes.iter().any(|process| process.pid.0 == only.tid.0) && together_ns * 2 > all_ns
 }
 
 /// Whether a thread always has something to do, and mostly waits for something else there.
@@ -171,19 +301,23 @@ fn is_busy(facts: &Facts, one: &Limiter) -> bool {
 }
 
 /// Whether threads that never wait for work themselves get it from those who wait for them: these are several times as
-/// many, and each is woken alone, on a word that nobody else waits on, as one waits for an answer. Who hands out work
-/// by the clock wakes whoever is next at the queue. Java's threads wait on words of their own for everything.
+/// many, and wait as one waits for an answer: each is woken alone, on a word that nobody else waits on, or all are
+/// woken and most wait again, for the answer was another's. Who hands out work by the clock wakes whoever is next at
+/// the queue, or lets all go on. Java's threads wait on words of their own for everything.
 fn are_asked(facts: &Facts, workers: &[&Limiter]) -> bool {
     let callers: BTreeSet<Tid> = workers.iter().flat_map(|one| one.waiters.iter().copied()).collect();
     let of_workers = |row: &&Blame| workers.iter().any(|one| one.tid == row.thread) && callers.contains(&row.waiter);
-    let own_word = |row: &Blame| {
+    let is_answer = |row: &Blame| {
         let lock = row.lock.and_then(|lock| facts.locks.get(lock));
-        lock.is_some_and(|lock| lock.waiters.len() == 1 && lock.primitive != Primitive::Park)
+        lock.is_some_and(|lock| {
+            let own_word = lock.waiters.len() == 1 && lock.primitive != Primitive::Park;
+            own_word || (lock.herds.calls > 0 && lock.herds.back_to_sleep * 2 >= lock.herds.woken)
+        })
     };
-    let (mut own_ns, mut all_ns) = (0, 0);
+    let (mut answers_ns, mut all_ns) = (0, 0);
     for row in facts.blame.iter().filter(of_workers) {
         all_ns += row.ns;
-        own_ns += if own_word(row) { row.ns } else { 0 };
+        answers_ns += if is_answer(row) { row.ns } else { 0 };
     }
-    workers.len() >= 2 && callers.len() >= LEAST_CALLERS * workers.len() && own_ns * 5 >= all_ns * 4
+    workers.len() >= 2 && callers.len() >= LEAST_CALLERS * workers.len() && answers_ns * 5 >= all_ns * 4
 }

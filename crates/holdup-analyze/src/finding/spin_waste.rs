@@ -1,5 +1,5 @@
-//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks. (`sched_yield` is
-//! yield-storm.)
+//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks, in short loops that do
+//! the same in every round until another thread changes what they read. (`sched_yield` is yield-storm.)
 //!
 //! Signs and thresholds:
 //! - at least [`LEAST_SAMPLES`] CPU samples in spinning code, standing for at least [`LEAST_SPAN_SHARE`] of the
@@ -12,13 +12,12 @@
 //! in the kernel is taken off, where it is known.
 //!
 //! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others,
-//! 1991); try before changing. Loops that spin on a plain read without `pause` look like any other loop and are not
-//! found.
+//! 1991); try before changing. Loops on a plain read without `pause` are found where they are short and call nothing.
 
 use super::spinning::{key, spinning};
 use super::weigh::{self, count, part};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, LockName, Site};
+use crate::facts::{Facts, Hotspot, LockName, Site};
 use crate::names::Frame;
 
 pub(super) const RULE: Rule =
@@ -46,19 +45,21 @@ fn samples(facts: &Facts) -> Option<Finding> {
     let evidence =
         vec![part("spin_share", spin_share), count("spin_samples", hits), super::weigh::ratio("spin_cpus", spin_cpus)];
     let place = place(facts, frame);
-    let variable = variable(facts, frame);
-    let subject = variable.map_or_else(|| Subject::Function(key(frame)), Subject::Variable);
+    let function = || worst(facts, frame).map_or_else(|| key(frame), weigh::function_of);
+    let subject = variable(facts, frame).map_or_else(|| Subject::Function(function()), Subject::Variable);
     let severity = weigh::of_work(facts, spin_share * weigh::sampled_share(facts));
     Some(finding(facts, severity, Some(place), Some(subject), evidence))
 }
 
 /// The call path into the spinning function: of its instructions that were sampled, the one with most samples.
 fn place(facts: &Facts, frame: &Frame) -> Site {
-    let hotspots = facts.hotspots.iter().filter(|hotspot| key(&hotspot.frame) == key(frame));
-    match hotspots.max_by_key(|hotspot| hotspot.hits) {
-        Some(hotspot) => weigh::site_of(hotspot),
-        None => Site { call_path: vec![frame.clone()], ..Site::default() },
-    }
+    let alone = || Site { call_path: vec![frame.clone()], ..Site::default() };
+    worst(facts, frame).map_or_else(alone, weigh::site_of)
+}
+
+/// Of the instructions of a function that were sampled, the one with most samples.
+fn worst<'a>(facts: &'a Facts, frame: &Frame) -> Option<&'a Hotspot> {
+    facts.hotspots.iter().filter(|hotspot| key(&hotspot.frame) == key(frame)).max_by_key(|hotspot| hotspot.hits)
 }
 
 /// The variable that the spinning function works on, where one of its instructions names it.

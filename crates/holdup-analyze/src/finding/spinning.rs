@@ -29,11 +29,12 @@ pub(super) fn spinning(facts: &Facts) -> BTreeMap<String, (&Frame, u64)> {
     for code in facts.symbols.iter().filter(|code| is_spinner(&code.frame)) {
         places.entry(key(&code.frame)).or_insert((&code.frame, 0)).1 += code.hits;
     }
-    for hotspot in facts.hotspots.iter().filter(|hotspot| hotspot.class == HotspotClass::Pause) {
+    for hotspot in facts.hotspots.iter().filter(|hotspot| hotspot.class != HotspotClass::Atomic) {
         if is_spinner(&hotspot.frame) {
             continue;
         }
-        let all = hotspot.hits as f64 >= LEAST_PAUSE_SHARE * hotspot.function_hits as f64;
+        let all = hotspot.class == HotspotClass::Pause
+            && hotspot.hits as f64 >= LEAST_PAUSE_SHARE * hotspot.function_hits as f64;
         let place = places.entry(key(&hotspot.frame)).or_insert((&hotspot.frame, 0));
         place.1 = if all { place.1.max(hotspot.function_hits) } else { place.1 + hotspot.hits };
     }

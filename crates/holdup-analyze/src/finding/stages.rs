@@ -47,11 +47,12 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
     list
 }
 
-/// A wait for another thread of the program that is no wait for a lock, by a thread that has work of its own.
+/// A wait for another thread of the program that is no wait for a lock, by a thread that has work of its own: no
+/// runtime's.
 fn is_for_work(facts: &Facts, row: &Blame) -> bool {
     let known = row.thread.0 != 0 && row.thread != row.waiter;
-    let waiter = facts.thread(row.waiter);
-    known && !weigh::is_for_lock(facts, row) && waiter.is_some_and(|thread| !is_joiner(thread))
+    let has_work = |thread: &ThreadFacts| !is_joiner(thread) && !runtime::is_of_java(&thread.name);
+    known && !weigh::is_for_lock(facts, row) && facts.thread(row.waiter).is_some_and(has_work)
 }
 
 /// A thread that does nothing but wait for the others to end.
@@ -61,7 +62,7 @@ fn is_joiner(thread: &ThreadFacts) -> bool {
 }
 
 /// Whether all who wait are let go together.
-fn is_together(lock: &LockFacts) -> bool {
+pub(super) fn is_together(lock: &LockFacts) -> bool {
     let herd = lock.herds.calls > 0 && lock.herds.woken * 2 >= lock.waits;
     matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once) || herd
 }

@@ -276,6 +276,16 @@ fn a_preempted_holder_needs_a_cpu() {
     starved.locks[0].holder_doing.off = BTreeMap::from([(Reason::Displaced, 25 * MS)]);
     assert!(judge(Kind::SleepingHolder, &starved).is_empty(), "other programs take the CPUs");
     assert_eq!(judge(Kind::SleepingHolder, &facts)[0].cure, Cure::FewerThreads);
+    facts.header.look_period_ns = MS;
+    assert!(judge(Kind::SleepingHolder, &facts).is_empty(), "who wants a CPU may not have the lock yet");
+}
+
+#[test]
+fn where_nothing_was_counted_there_is_no_convoy() {
+    let mut facts = convoy();
+    assert_eq!(judge(Kind::LockConvoy, &facts).len(), 1);
+    facts.header.look_period_ns = MS;
+    assert!(judge(Kind::LockConvoy, &facts).is_empty());
 }
 
 fn switching() -> Facts {
@@ -286,6 +296,24 @@ fn switching() -> Facts {
     facts.totals.switches = 2_000;
     facts.totals.run_ns = histogram(2_000, 200 * US);
     facts
+}
+
+#[test]
+fn more_threads_than_cpus_at_a_barrier_are_too_many() {
+    let found = |waits, cpus, primitive| {
+        let mut facts = switching();
+        facts.header.machine.cpus = cpus;
+        let waiter = |index| (Tid(PID + index), OffTime { count: waits / 3, ns: MS });
+        let waiters = (0..3).map(waiter).collect();
+        facts.locks = vec![LockFacts { pid: Pid(PID), primitive, waits, waiters, ..LockFacts::default() }];
+        !judge(Kind::Oversubscription, &facts).is_empty()
+    };
+    assert!(found(1_000, 2, Primitive::Barrier));
+    for (waits, cpus, primitive) in
+        [(999, 2, Primitive::Barrier), (1_000, 3, Primitive::Barrier), (1_000, 2, Primitive::Condvar)]
+    {
+        assert!(!found(waits, cpus, primitive), "{waits} {cpus} {primitive:?}");
+    }
 }
 
 #[test]
@@ -531,6 +559,37 @@ fn a_known_spinner_is_counted_once() {
     assert_eq!(weigh::value(&judge(Kind::SpinWaste, &facts)[0], "spin_samples"), 50.0);
 }
 
+#[test]
+fn what_spins_is_called_by_the_function_and_not_by_what_was_inlined_there() {
+    let mut facts = spinning();
+    facts.symbols.clear();
+    let mut pause = spot(HotspotClass::Pause, "core::core_arch::x86::sse2::_mm_pause", 50, 50);
+    let path = ["core::core_arch::x86::sse2::_mm_pause", "core::hint::spin_loop", "tax_service"];
+    let call_path = path.map(|function| Frame::named(function, Role::Program)).to_vec();
+    pause.sites = vec![Site { call_path, count: 50, ns: 0 }];
+    facts.hotspots = vec![pause];
+    let found = judge(Kind::SpinWaste, &facts);
+    assert_eq!(found[0].subjects, [Subject::Function("tax_service".to_owned())]);
+}
+
+#[test]
+fn of_a_loop_that_reads_again_its_own_samples_spin() {
+    let mut facts = spinning();
+    facts.symbols.clear();
+    facts.hotspots = vec![spot(HotspotClass::Reread, "await_tick", 50, 100)];
+    assert_eq!(weigh::value(&judge(Kind::SpinWaste, &facts)[0], "spin_samples"), 50.0);
+}
+
+#[test]
+fn workers_of_rayon_that_look_for_tasks_are_no_storm() {
+    let idle = |count| Site { count, ..site("rayon_core::sleep::Sleep::no_work_found") };
+    let mut facts = yielding();
+    facts.yield_sites.push(idle(7_999));
+    assert_eq!(judge(Kind::YieldStorm, &facts).len(), 1);
+    facts.yield_sites[1] = idle(8_000);
+    assert!(judge(Kind::YieldStorm, &facts).is_empty());
+}
+
 fn yielding() -> Facts {
     let mut facts = quiet(3);
     busy(&mut facts, 20 * MS);
@@ -630,6 +689,22 @@ fn the_kernels_own_count_stands_in_for_samples() {
     assert_eq!(weigh::value(&judge(Kind::KernelHeavy, &facts)[0], "kernel_share"), 0.9);
 }
 
+#[test]
+fn one_thread_that_reads_byte_by_byte_is_kernel_heavy() {
+    let ran = |on_cpu_ns, calls: u64, bytes: u64| {
+        let mut facts = kernel();
+        (facts.threads[1].on_cpu_ns, facts.threads[2].on_cpu_ns) = (on_cpu_ns, 0);
+        facts.counters.extend([(Counter::TransferCalls, calls), (Counter::TransferBytes, bytes)]);
+        !judge(Kind::KernelHeavy, &facts).is_empty()
+    };
+    let found = |calls, bytes| ran(S / 2, calls, bytes);
+    // 80 ms in the kernel: 40 ms at 500 ns each.
+    assert!(found(80_000, 256 * 80_000));
+    assert!(!ran(S / 2 - 1, 80_000, 256 * 80_000), "it mostly waits");
+    assert!(!found(79_999, 79_999), "the calls are not what takes the time");
+    assert!(!found(80_000, 256 * 80_000 + 1), "they move something");
+}
+
 fn wasted() -> Facts {
     let mut facts = quiet(3);
     busy(&mut facts, 50 * MS);
@@ -695,6 +770,11 @@ fn imbalance_at_its_thresholds() {
                 facts.threads.iter_mut().skip(2).for_each(|thread| thread.on_cpu_ns = 100 * MS);
             }),
             ("there are two", |facts| facts.threads.truncate(3)),
+            ("two have a task each", |facts| {
+                facts.threads.truncate(3);
+                facts.threads[1].hot_sites = vec![site("settle")];
+                facts.threads[2].hot_sites = vec![site("print")];
+            }),
             ("the names differ", |facts| {
                 facts.threads.iter_mut().enumerate().for_each(|(n, t)| t.name = "abcde"[n..].to_owned());
             }),
@@ -873,6 +953,17 @@ fn page_faults_are_counted_where_the_kernel_is_not_sampled() {
     assert_eq!(share(500_000, Some(1)), None, "samples know better");
 }
 
+#[test]
+fn page_faults_have_the_place_of_those_that_were_sampled() {
+    let mut facts = quiet(2);
+    let (user_ns, kernel_ns) = (Some(200 * MS), Some(300 * MS));
+    facts.ending = Some(Ending { user_ns, kernel_ns, faults: Some(100_000), ..Ending::default() });
+    facts.fault_sites = vec![site("fill")];
+    let found = judge(Kind::PageFaults, &facts);
+    assert_eq!(found[0].subjects, [Subject::Function("fill".to_owned())]);
+    assert!(found[0].place.is_some());
+}
+
 fn allocating() -> Facts {
     let mut facts = quiet(4);
     mutex(&mut facts, 30, MS);
@@ -952,6 +1043,9 @@ fn serial_phase_at_its_thresholds() {
         alone,
         &[
             ("it is hardly ever alone", |facts| facts.totals.runnable_ns = vec![0, 199 * MS, 800 * MS]),
+            ("those that wait are threads of Java's machine", |facts| {
+                facts.threads[1..].iter_mut().for_each(|thread| thread.name = "C2 CompilerThre".to_owned());
+            }),
             ("nothing runs in parallel", |facts| facts.totals.runnable_ns = vec![0, 400 * MS, 29 * MS]),
             ("others do not wait for it", |facts| facts.blame[0].ns = 159 * MS),
             ("they wait for a lock", |facts| facts.locks[0].primitive = Primitive::Mutex),
@@ -990,8 +1084,8 @@ fn a_serial_phase_without_anybody_waiting_at_its_thresholds() {
             ("others run alone too", |facts| facts.threads[0].alone_samples = 79),
             ("too few samples tell", |facts| facts.alone_sites[0].count = 49),
             ("others do the same work", |facts| facts.parallel_sites = vec![Site { count: 100, ..site("merge") }]),
-            ("it never waits for them", |facts| spent(facts, 0, AccountState::Running, 10 * MS)),
-            ("nobody helps", |facts| facts.threads[0].on_cpu_ns = 2 * S),
+            ("it never waits for them", |facts| spent(facts, 0, AccountState::Running, 1_200 * MS)),
+            ("nobody helps", |facts| facts.threads[0].on_cpu_ns = 4 * S),
             ("it plays ping-pong with one", |facts| {
                 let pair = PairFacts { a: Tid(PID), ..pair().pairs[0].clone() };
                 (0..2).for_each(|index| facts.threads[index].voluntary = pair.round_trips);
@@ -1035,6 +1129,35 @@ fn goroutines_that_are_always_busy_are_a_stage() {
     assert!(judge(Kind::SlowStage, &facts).is_empty(), "they have time left");
     facts.tasks[0].samples = 1_051;
     assert!(judge(Kind::SlowStage, &facts).is_empty(), "they are several");
+}
+
+#[test]
+fn a_worker_goroutine_that_is_always_busy_needs_no_work_of_those_who_ask() {
+    let worker = || {
+        let mut facts = goroutines();
+        facts.totals.runnable_ns = vec![50 * MS, 850 * MS, 100 * MS];
+        (facts.tasks[0].function, facts.tasks[0].samples, facts.tasks[0].alone) = ("main.render".into(), 850, 800);
+        facts.tasks[1].samples = 27;
+        facts
+    };
+    let stages = |change: fn(&mut Facts)| {
+        let mut facts = worker();
+        change(&mut facts);
+        judge(Kind::SlowStage, &facts).len()
+    };
+    assert_eq!(stages(|_| {}), 1);
+    assert_eq!(stages(|facts| facts.tasks[1].samples = 26), 0, "nobody asks");
+    assert_eq!(stages(|facts| facts.tasks[0].samples = 849), 0, "it has time left");
+    assert_eq!(stages(|facts| facts.tasks[0].function = "main.main".into()), 0, "it is the program");
+    // Other programs had a CPU for half as long as the threads ran.
+    let displaced = |facts: &mut Facts| {
+        facts.tasks[0].samples = 600;
+        facts.threads[0].on_cpu_ns = 600 * MS;
+        off(facts, 0, Reason::Displaced, 1, 300 * MS);
+    };
+    assert_eq!(stages(displaced), 1);
+    let mutual = |facts: &mut Facts| mutex(facts, 30, 10 * MS);
+    assert_eq!(stages(mutual), 0, "they take turns at a lock");
 }
 
 /// In waves of threads, one of each has most of the work.
@@ -1147,6 +1270,18 @@ fn small_pool_at_its_thresholds() {
     );
 }
 
+#[test]
+fn one_that_lets_all_go_together_is_no_pool() {
+    let mut facts = pool();
+    assert!(kinds(&facts).contains(&Kind::SmallPool));
+    let mut queue = LockFacts { waits: 20, ..LockFacts::default() };
+    queue.herds = crate::Herds { calls: 5, woken: 20, back_to_sleep: 0 };
+    facts.locks.push(queue);
+    let index = facts.locks.len() - 1;
+    facts.blame[..2].iter_mut().for_each(|row| row.lock = Some(index));
+    assert!(!kinds(&facts).contains(&Kind::SmallPool));
+}
+
 /// Nobody is seen to give the workers their work, and yet they are asked.
 fn asked() -> Facts {
     let mut facts = quiet(10);
@@ -1178,6 +1313,123 @@ fn a_pool_that_is_always_full_is_known_by_who_waits_for_it() {
     );
 }
 
+#[test]
+fn callers_that_are_all_woken_for_the_answer_of_one_ask_too() {
+    let found = |back_to_sleep| {
+        let mut facts = asked();
+        let waiters = facts.locks.iter().flat_map(|lock| lock.waiters.clone()).collect();
+        let herds = Herds { calls: 100, woken: 800, back_to_sleep };
+        facts.locks = vec![LockFacts { primitive: Primitive::Condvar, waiters, herds, ..LockFacts::default() }];
+        facts.blame.iter_mut().for_each(|row| row.lock = Some(0));
+        !judge(Kind::SmallPool, &facts).is_empty()
+    };
+    assert!(found(400));
+    assert!(!found(399), "a tick lets all go on");
+}
+
+/// All workers of tokio sleep in their tasks.
+fn blocked_workers() -> Facts {
+    let mut facts = quiet(3);
+    for worker in 1..3 {
+        facts.threads[worker].name = "tokio-rt-worker".to_owned();
+        spent(&mut facts, worker, AccountState::Sleep, 800 * MS);
+        spent(&mut facts, worker, AccountState::Work, 200 * MS);
+        facts.blame.push(blamed(worker as u32, None, Leaf::Sleep, worker as u32, 800 * MS));
+    }
+    facts
+}
+
+#[test]
+fn workers_that_block_in_tasks_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SmallPool,
+        blocked_workers,
+        &[
+            ("one has time", |facts| spent(facts, 2, AccountState::Work, 60 * MS)),
+            ("one mostly runs", |facts| facts.threads[1].account.ns[AccountState::Sleep as usize] = 490 * MS),
+            ("they are none of tokio's", |facts| {
+                facts.threads.iter_mut().for_each(|thread| thread.name = "worker".to_owned());
+            }),
+        ],
+    );
+}
+
+/// Both threads of Java's executor wait for sockets, and the first thread for each task's result.
+fn queued_tasks() -> Facts {
+    let mut facts = quiet(3);
+    for worker in 1..3 {
+        facts.threads[worker].name = format!("pool-1-thread-{worker}");
+        off(&mut facts, worker, Reason::Peer, 100, 900 * MS);
+        spent(&mut facts, worker, AccountState::Work, 910 * MS);
+        off(&mut facts, worker, Reason::Futex(Primitive::Park), 2, 10 * MS);
+    }
+    let ended = |worker: u32| Holder { tid: Tid(PID + worker), count: 50, ns: 400 * MS };
+    facts.locks = vec![LockFacts {
+        primitive: Primitive::Park,
+        waits: 100,
+        waiters: vec![(Tid(PID), OffTime { count: 100, ns: 800 * MS })],
+        holders: vec![ended(1), ended(2)],
+        ..LockFacts::default()
+    }];
+    facts
+}
+
+#[test]
+fn tasks_that_queue_for_an_executor_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SmallPool,
+        queued_tasks,
+        &[
+            ("one has time", |facts| spent(facts, 2, AccountState::Work, 300 * MS)),
+            ("one waits for tasks", |facts| off(facts, 1, Reason::Futex(Primitive::Park), 11, 10 * MS)),
+            ("nobody waits for long", |facts| facts.locks[0].waiters[0].1.ns = 290 * MS),
+            ("each has just its one task", |facts| facts.locks[0].waiters[0].1.count = 7),
+            ("others end these waits", |facts| facts.locks[0].holders[0].tid = Tid(PID)),
+            ("they are no executor's", |facts| {
+                facts.threads.iter_mut().for_each(|thread| thread.name = "reader".to_owned());
+            }),
+        ],
+    );
+}
+
+#[test]
+fn workers_of_a_python_executor_are_known_by_their_loop() {
+    let in_file = |function| {
+        let module = "/usr/lib/python3.12/concurrent/futures/thread.py".into();
+        let frame = Frame { module, ..Frame::named(function, Role::Runtime) };
+        Site { call_path: vec![Frame::named("locate", Role::Program), frame], count: 1, ns: MS }
+    };
+    let found = |function| {
+        let mut facts = queued_tasks();
+        for thread in &mut facts.threads[1..] {
+            thread.name = "lookup".to_owned();
+            thread.hot_sites = vec![in_file(function)];
+        }
+        facts.threads[0].hot_sites = vec![in_file("ThreadPoolExecutor.submit")];
+        judge(Kind::SmallPool, &facts).into_iter().find_map(|finding| finding.place)
+    };
+    let place = found("_worker").expect("a pool that is too small");
+    assert_eq!(place.caller().and_then(|frame| frame.function.as_deref()), Some("locate"));
+    assert!(found("_base").is_none(), "not every function of that file is a worker's");
+}
+
+#[test]
+fn workers_of_a_pool_of_processes_that_wait_for_tasks_want_no_lock() {
+    let frame = |module: &str, function: &str, role| Frame { module: module.into(), ..Frame::named(function, role) };
+    let mut facts = sleeper();
+    let lock = &mut facts.locks[0];
+    lock.wait_sites[0].call_path[0] = frame("/usr/lib/_multiprocessing.cpython-311.so", "acquire", Role::Program);
+    let site = |function| {
+        let call_path =
+            vec![frame("[kernel]", "schedule", Role::Scheduler), frame("libc.so.6", function, Role::Runtime)];
+        Site { call_path, count: 1, ns: MS }
+    };
+    lock.holder_doing.off_sites = vec![site("nanosleep")];
+    assert!(kinds(&facts).contains(&Kind::SleepingHolder));
+    facts.locks[0].holder_doing.off_sites = vec![site("read")];
+    assert_eq!(kinds(&facts), []);
+}
+
 fn polling() -> Facts {
     let mut facts = quiet(2);
     off(&mut facts, 1, Reason::Sleep, 250, 500 * MS);
@@ -1197,6 +1449,31 @@ fn polling_at_its_thresholds() {
             ("it hardly sleeps", |facts| off(facts, 1, Reason::Sleep, 250, 499 * MS)),
             ("it works in between", |facts| facts.threads[1].run_ns = histogram(250, 240 * US)),
             ("it waits for other things", |facts| facts.threads[1].voluntary = 313),
+        ],
+    );
+}
+
+/// Several threads look every 5 ms.
+fn polling_alike() -> Facts {
+    let mut facts = quiet(4);
+    for (index, sleeps) in [(1, 200), (2, 200), (3, 205)] {
+        off(&mut facts, index, Reason::Sleep, sleeps, 950 * MS);
+        let thread = &mut facts.threads[index];
+        (thread.voluntary, thread.run_ns) = (sleeps, histogram(sleeps, 30 * US));
+    }
+    facts
+}
+
+#[test]
+fn threads_that_look_alike_poll_at_a_slower_pace_too() {
+    holds_at_its_thresholds(
+        Kind::Polling,
+        polling_alike,
+        &[
+            ("one sleeps longer", |facts| off(facts, 3, Reason::Sleep, 205, 1_200 * MS)),
+            ("one does other things", |facts| off(facts, 2, Reason::Sleep, 200, 890 * MS)),
+            ("one works in between", |facts| facts.threads[1].run_ns = histogram(200, 60 * US)),
+            ("one is gone", |facts| _ = facts.threads.pop()),
         ],
     );
 }
@@ -1250,6 +1527,18 @@ fn interpreter_lock_at_its_thresholds() {
         ],
     );
     assert!(judge(Kind::HotLock, &interpreted()).is_empty(), "it has a kind of its own");
+}
+
+#[test]
+fn who_has_the_interpreters_lock_and_is_displaced_would_run() {
+    let found = |displaced_ms| {
+        let mut facts = interpreted();
+        facts.locks[0].contended_ns = 100 * MS;
+        facts.threads[0].on_cpu_ns = 10 * MS;
+        off(&mut facts, 0, Reason::Displaced, 1, displaced_ms * MS);
+        judge(Kind::InterpreterLock, &facts).len()
+    };
+    assert_eq!([found(19), found(20)], [0, 1]);
 }
 
 #[test]
@@ -1467,6 +1756,28 @@ mod explained {
     /// 12 waits of each of threads 1 to 4.
     fn facts() -> Facts {
         convoy()
+    }
+
+    #[test]
+    fn who_waits_for_the_busiest_of_several_waits_for_no_stage() {
+        let thread = |kind, waiters| {
+            let mut found = finding(kind, &[("waiters", waiters)]);
+            found.subjects = vec![Subject::Thread { tid: Tid(PID + 1), name: "clerk-0".to_owned() }];
+            found
+        };
+        let left_of = |waiters| left(&facts(), &[thread(Kind::SlowStage, waiters), thread(Kind::Imbalance, 0.0)]);
+        assert_eq!(left_of(1.0), [Kind::Imbalance]);
+        assert_eq!(left_of(2.0), [Kind::SlowStage]);
+    }
+
+    #[test]
+    fn a_stage_is_slow_for_its_many_little_calls() {
+        let mut facts = kernel();
+        let all = [finding(Kind::SlowStage, &[]), finding(Kind::KernelHeavy, &[])];
+        facts.counters.extend([(Counter::TransferCalls, 80_000), (Counter::TransferBytes, 80_000)]);
+        assert_eq!(left(&facts, &all), [Kind::KernelHeavy]);
+        facts.counters.insert(Counter::TransferBytes, 80_000 << 12);
+        assert!(left(&facts, &all).contains(&Kind::SlowStage), "the calls move what there is");
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! the elapsed time), and what they waited for the locks that all who are woken want: as a share of the elapsed time
 //! where the critical path tells, otherwise of their lives.
 //!
-//! A barrier, the end of a thread and a one-time initialisation release all by design and are left out.
+//! A barrier, the end of a thread and a one-time initialisation release all by design and are left out. A lock whose
+//! release wakes all who want it is told as a lock.
 //!
 //! How it can be wrong: threads that were all given work of less than 50 us also go straight back to sleep; then the
 //! work is too fine, which is no better.
@@ -43,7 +44,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn is_herd(facts: &Facts, lock: &LockFacts) -> bool {
     let by_design = matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once);
-    !by_design
+    // A lock whose release wakes all is told as a lock.
+    !(by_design || lock.primitive.is_contention())
         && lock.herds.calls >= LEAST_CALLS
         && weigh::share(lock.herds.woken, lock.herds.calls) >= LEAST_WOKEN
         && back_share(lock) >= LEAST_BACK_SHARE

@@ -6,6 +6,7 @@ use super::{Command, Evidence, Finding, Moment, Subject, Unit};
 use crate::facts::{
     Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, OffTime, Primitive, Reason, Site, ThreadFacts,
 };
+use crate::names::{Frame, Role};
 
 /// A microsecond in nanoseconds.
 pub(super) const US: u64 = 1_000;
@@ -162,7 +163,7 @@ pub(super) fn worst_site(facts: &Facts, is: impl Fn(&Blame) -> bool) -> Option<(
 /// A lock that threads wait for because they allocate memory.
 pub(super) fn is_allocator(lock: &LockFacts) -> bool {
     let in_library = |site: &Site| {
-        let own = site.call_path.iter().take_while(|frame| frame.role != crate::names::Role::Program);
+        let own = site.call_path.iter().take_while(|frame| frame.role != Role::Program);
         own.filter_map(|frame| frame.function.as_deref()).any(allocates)
     };
     lock.primitive == Primitive::Libc && lock.wait_sites.first().is_some_and(in_library)
@@ -172,7 +173,8 @@ pub(super) fn is_allocator(lock: &LockFacts) -> bool {
 pub(super) fn allocates(function: &str) -> bool {
     const NAMES: &[&str] =
         &["malloc", "calloc", "realloc", "free", "cfree", "memalign", "posix_memalign", "aligned_alloc", "valloc"];
-    const STARTS: &[&str] = &["operator new", "operator delete", "je_", "arena_get", "sysmalloc", "tcache_"];
+    const STARTS: &[&str] =
+        &["operator new", "operator delete", "je_", "arena_get", "sysmalloc", "tcache_", "malloc_impl", "free_impl"];
     let plain = function.trim_start_matches('_');
     let plain = plain.strip_prefix("libc_").or_else(|| plain.strip_prefix("int_")).unwrap_or(plain);
     NAMES.contains(&plain) || STARTS.iter().any(|start| plain.starts_with(start))
@@ -206,6 +208,12 @@ pub(super) fn displaced_ns(thread: &ThreadFacts) -> u64 {
     thread.off.get(&Reason::Displaced).map_or(0, |off| off.ns)
 }
 
+/// How many times as long the threads would have run if other programs had not had the CPUs meanwhile.
+pub(super) fn displacement(facts: &Facts) -> f64 {
+    let displaced: u64 = facts.threads.iter().map(displaced_ns).sum();
+    1.0 + share(displaced, cpu_ns(facts))
+}
+
 /// CPU time of all threads.
 pub(super) fn cpu_ns(facts: &Facts) -> u64 {
     facts.threads.iter().map(|thread| thread.on_cpu_ns).sum()
@@ -236,8 +244,20 @@ pub(super) fn samples(facts: &Facts) -> u64 {
 pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFacts)> {
     facts.locks.iter().enumerate().filter(|(_, lock)| {
         let own_kind = lock.primitive == Primitive::InterpreterLock || is_allocator(lock);
-        lock.primitive.is_contention() && !own_kind && is_mutual(lock) && is_held(lock)
+        lock.primitive.is_contention() && !own_kind && is_mutual(lock) && is_held(lock) && !is_of_idle_pool(lock)
     })
+}
+
+/// The workers of a pool of Python's processes take turns at the pipe that their tasks come through: who has the lock
+/// waits for a task, and so do those who wait for the lock.
+fn is_of_idle_pool(lock: &LockFacts) -> bool {
+    let of_module = |site: &Site| site.call_path.iter().any(|frame| frame.module.contains("/_multiprocessing."));
+    let reads = |site: &Site| {
+        let in_kernel = |frame: &Frame| matches!(frame.role, Role::Kernel | Role::Scheduler);
+        let own = site.call_path.iter().find(|frame| !in_kernel(frame));
+        own.and_then(|frame| frame.function.as_deref()).is_some_and(|name| name.trim_start_matches('_') == "read")
+    };
+    lock.wait_sites.first().is_some_and(of_module) && lock.holder_doing.off_sites.first().is_some_and(reads)
 }
 
 /// Whether all waits that count as waits for the lock are for it.
@@ -276,7 +296,12 @@ fn is_mutual(lock: &LockFacts) -> bool {
 /// change of the program would win that back.
 pub(super) fn wait_share(facts: &Facts, lock: &LockFacts) -> f64 {
     let own = 1.0 - holding(lock).displaced;
-    (share(lock.wait_ns.sum_ns(), work_ns(facts)) * own).min(1.0)
+    (share(waited_ns(lock), work_ns(facts)) * own).min(1.0)
+}
+
+/// How long threads waited for it, asleep or giving the CPU away.
+pub(super) fn waited_ns(lock: &LockFacts) -> u64 {
+    lock.wait_ns.sum_ns() + lock.yield_ns
 }
 
 /// What would go with the waits for a lock. Those that the path hardly ever meets (2% of the time) are waits beside
@@ -330,7 +355,7 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
 
 /// Whether threads take the lock as they return from a wait for a condition.
 fn is_of_condition(lock: &LockFacts) -> bool {
-    let returns = |frame: &crate::names::Frame| {
+    let returns = |frame: &Frame| {
         frame.function.as_deref().is_some_and(|name| name.contains("pthread_cond_") || name.contains("mutex_cond_lock"))
     };
     let is_mutex = lock.addr.is_some() && lock.primitive != Primitive::OtherLock;
@@ -380,6 +405,24 @@ pub(super) fn hottest<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> Opt
 pub(super) fn site_of(hotspot: &Hotspot) -> Site {
     let alone = || Site { call_path: vec![hotspot.frame.clone()], count: hotspot.hits, ns: 0 };
     hotspot.sites.first().cloned().unwrap_or_else(alone)
+}
+
+/// The function that an instruction is in, for a reader: not the operation of a library that was inlined there.
+pub(super) fn function_of(hotspot: &Hotspot) -> String {
+    const OPERATIONS: [&str; 8] = [
+        "core::core_arch::",
+        "core::hint::",
+        "core::sync::atomic::",
+        "std::__atomic_",
+        "std::atomic",
+        "__gnu_cxx::__exchange_and_add",
+        "_mm_pause",
+        "crossbeam_utils::backoff::",
+    ];
+    let path = &site_of(hotspot).call_path;
+    let mut functions = path.iter().filter_map(|frame| frame.function.as_deref());
+    let own = functions.find(|name| !OPERATIONS.iter().any(|start| name.starts_with(start)));
+    own.map_or_else(|| super::spinning::key(&hotspot.frame), str::to_owned)
 }
 
 /// The longest waits of a lock as moments.

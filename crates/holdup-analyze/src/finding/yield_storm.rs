@@ -2,10 +2,12 @@
 //! sharing.
 //!
 //! Signs and thresholds:
-//! - at least [`LEAST_YIELDS`] calls, and [`LEAST_PER_S`] a second of the recording;
+//! - at least [`LEAST_YIELDS`] calls, and [`LEAST_PER_S`] a second of the recording, without those that are the
+//!   beginning of a wait that is known;
 //! - they cost at least [`LEAST_SHARE`] of the CPU time: by CPU samples below `sched_yield` where the kernel could be
 //!   sampled, otherwise by the calls themselves at [`YIELD_NS`] each, which is what one takes that finds nobody else to
-//!   run; or others had the CPU that was given away for [`LEAST_GIVEN`] of the threads' working time.
+//!   run; or others had the CPU that was given away for [`LEAST_GIVEN`] of the threads' working time;
+//! - fewer than four in five are by workers of rayon that find no task: they yield a few times before they sleep.
 //!
 //! The place is the caller of most of them. The severity is the share of the threads' working time, at most what the
 //! program has of the CPUs: yields on idle CPUs keep nobody from anything. Where threads give the CPU away and then
@@ -15,6 +17,7 @@
 //! something that takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle
 //! CPUs.
 
+use super::runtime;
 use super::weigh::{self, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{AccountState, Facts, Site};
@@ -33,7 +36,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let per_s = weigh::per_s(yields, facts.span_ns());
     let cpu_share = cpu_share(facts, yields);
     let costs = cpu_share >= LEAST_SHARE || given(facts) >= LEAST_GIVEN;
-    if yields < LEAST_YIELDS || per_s < LEAST_PER_S || !costs {
+    if are_idle(facts) || yields < LEAST_YIELDS || per_s < LEAST_PER_S || !costs {
         return Vec::new();
     }
     let place = facts.yield_sites.first().cloned();
@@ -56,6 +59,15 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}")),
         )
     }]
+}
+
+/// Whether most yields are by workers that have nothing to do.
+pub(super) fn are_idle(facts: &Facts) -> bool {
+    let count = |is: fn(&Site) -> bool| -> u64 {
+        facts.yield_sites.iter().filter(|site| is(site)).map(|site| site.count).sum()
+    };
+    let idle = count(runtime::is_idle);
+    idle > 0 && idle * 5 >= count(|_| true) * 4
 }
 
 /// The time for which others had the CPU that was given away, as a share of the threads' working time.

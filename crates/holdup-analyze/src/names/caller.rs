@@ -1,7 +1,6 @@
-//! Which frame stands for a call path.
+//! Which frame stands for a call path, and what it leads through.
 
-use super::roles;
-use super::{Frame, Role};
+use super::{Frame, Role, interpreted, roles};
 
 /// The frame that stands for a call path: see [`Site::caller`](crate::Site::caller).
 pub(crate) fn caller(call_path: &[Frame]) -> Option<&Frame> {
@@ -16,7 +15,12 @@ pub(crate) fn caller(call_path: &[Frame]) -> Option<&Frame> {
     named.or_else(entry).or(own.map(|at| &call_path[at])).or(call_path.first())
 }
 
+/// Whether a call path leads through a function of such a name.
+pub(crate) fn leads_through(call_path: &[Frame], is: impl Fn(&str) -> bool) -> bool {
+    call_path.iter().filter_map(|frame| frame.function.as_deref()).any(is)
+}
+
 /// Whether a frame is of a runtime whose programs are no native code.
 fn is_of_runtime(frame: &Frame) -> bool {
-    roles::is_managed(&frame.module)
+    roles::is_managed(&frame.module) || interpreted::is_script(frame)
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::Role;
+use super::{Role, interpreted, roles};
 
 /// Most functions that are believed.
 const MOST: usize = 4_000_000;
@@ -130,34 +130,22 @@ pub(super) fn function(runtime: Runtime, name: &str) -> Function {
 /// `long JavaMonitor$Account.deposit(int)` is `JavaMonitor$Account.deposit`; what has no method's form is the virtual
 /// machine's.
 fn java(name: &str) -> Function {
-    const LIBRARY: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.runtime."];
-    const WAYS_TO_WAIT: &[&str] =
-        &["java.util.concurrent.locks.", "jdk.internal.misc.Unsafe.park", "jdk.internal.misc.Unsafe.unpark"];
     let before = name.split('(').next().unwrap_or(name).trim_end();
     let method = before.rsplit(' ').next().unwrap_or(before);
     let is_method = name.contains('(') && name.ends_with(')') && method.contains('.');
-    let starts = |list: &[&str]| list.iter().any(|start| method.starts_with(start));
-    let role = match () {
-        () if !is_method => Role::Runtime,
-        () if starts(WAYS_TO_WAIT) => Role::Lock,
-        () if starts(LIBRARY) => Role::Runtime,
-        () => Role::Program,
-    };
-    Function { name: if is_method { method } else { name }.into(), file: None, line: None, role }
+    let bare = Function { name: name.into(), file: None, line: None, role: Role::Runtime };
+    if is_method { self::method(method) } else { bare }
+}
+
+/// A method of Java, by its class and name.
+pub(super) fn method(name: &str) -> Function {
+    Function { name: name.into(), file: None, line: None, role: roles::of_java(name) }
 }
 
 /// `py::refresh:/srv/app.py` is `refresh` in `/srv/app.py`.
 fn python(name: &str) -> Option<Function> {
     let (function, file) = name.strip_prefix("py::")?.rsplit_once(':')?;
-    let library = file.starts_with("<frozen") || (file.contains("/lib/python") && !file.contains("-packages/"));
-    let waits = library && ["/threading.py", "/queue.py"].iter().any(|end| file.ends_with(end));
-    let role = if waits {
-        Role::Lock
-    } else if library {
-        Role::Runtime
-    } else {
-        Role::Program
-    };
+    let role = interpreted::role(file);
     Some(Function { name: function.into(), file: Some(file.into()), line: None, role })
 }
 

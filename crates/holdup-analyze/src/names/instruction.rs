@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
-    OpKind, Register,
+    Code, Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic,
+    OpAccess, OpKind, Register,
 };
 
 use super::Frame;
@@ -116,10 +116,54 @@ fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
         let operand = operand(instruction, &before[..upto]);
         return Some(found(instruction, HotspotClass::Atomic, operand));
     }
-    pause(&before, &behind).map(|pause| {
+    if let Some(pause) = pause(&before, &behind) {
         let watched = watched(&pause, &following(binary, pause.ip()), &before);
-        found(&pause, HotspotClass::Pause, watched)
-    })
+        return Some(found(&pause, HotspotClass::Pause, watched));
+    }
+    let near = &before[before.len().saturating_sub(LOOP)..];
+    let around: Vec<Instruction> = near.iter().chain(&behind).copied().collect();
+    let (read, operand) = waiting_loop(&around, ip)?;
+    Some(found(&read, HotspotClass::Reread, operand))
+}
+
+/// The first read of memory in a short loop that does the same in every round until another thread changes what it
+/// reads: it writes no memory, calls nothing, and no register is carried from one round to the next. With it the fixed
+/// address that is read, if there is one.
+fn waiting_loop(around: &[Instruction], ip: u64) -> Option<(Instruction, Option<u64>)> {
+    let is_jump = |i: &Instruction| i.is_jcc_short_or_near() || i.is_jmp_short_or_near();
+    let is_back = |i: &&Instruction| is_jump(i) && i.ip() >= ip && i.near_branch_target() <= ip;
+    let back = around.iter().find(is_back)?;
+    let begin = around.iter().position(|i| i.ip() == back.near_branch_target())?;
+    let body = around[begin..].iter().take_while(|i| i.ip() <= back.ip());
+    let mut factory = InstructionInfoFactory::new();
+    let (mut written, mut carried): (Vec<Register>, Vec<Register>) = (Vec::new(), Vec::new());
+    let mut read = None;
+    for instruction in body {
+        let flow = instruction.flow_control();
+        if !matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch) {
+            return None;
+        }
+        let info = factory.info(instruction);
+        for memory in info.used_memory() {
+            if !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess)
+            {
+                return None;
+            }
+            if memory.access() == OpAccess::Read {
+                read = read.or(Some(*instruction));
+            }
+        }
+        // An instruction reads before it writes.
+        let registers = || info.used_registers().iter().map(|used| (used.register().full_register(), used.access()));
+        let reads = |access| !matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::None);
+        carried
+            .extend(registers().filter(|(one, access)| reads(*access) && !written.contains(one)).map(|(one, _)| one));
+        let writes = |access| !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None);
+        written.extend(registers().filter(|(_, access)| writes(*access)).map(|(one, _)| one));
+    }
+    let read = read.filter(|_| !carried.iter().any(|one| written.contains(one)))?;
+    let before: Vec<Instruction> = around.iter().copied().take_while(|i| i.ip() < read.ip()).collect();
+    Some((read, operand(&read, &before)))
 }
 
 fn found(instruction: &Instruction, class: HotspotClass, operand: Option<u64>) -> Found {

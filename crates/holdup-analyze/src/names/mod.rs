@@ -8,6 +8,7 @@ mod demangle;
 mod generated;
 mod golang;
 mod instruction;
+pub(crate) mod interpreted;
 mod lines;
 mod members;
 mod pattern;
@@ -28,7 +29,7 @@ use holdup_trace::json::{Hex, shown};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use caller::caller;
+pub(crate) use caller::{caller, leads_through};
 pub use catalog::{Catalog, Meaning, Stretch};
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
@@ -81,8 +82,8 @@ pub struct Frame {
     pub address: u64,
     /// The function, demangled; null if nothing names it.
     pub function: Option<Arc<str>>,
-    /// The file it is in: a path, `[kernel]`, `[vdso]`, `[generated code]` of what the program made as it ran, or
-    /// `[unknown]`.
+    /// The file it is in: a path, `[kernel]`, `[vdso]`, `[generated code]` of what the program made as it ran,
+    /// `[java]` of what Java's machine compiled, or `[unknown]`.
     pub module: Arc<str>,
     /// Offset in the file's own address numbering, as `addr2line` and `objdump` take it, in hexadecimal.
     #[serde(serialize_with = "shown::<_, Hex, _>")]
@@ -127,6 +128,9 @@ impl Frame {
 
 /// The module of code that the program made as it ran.
 pub const GENERATED: &str = "[generated code]";
+
+/// The module of a method that Java's machine compiled, where looks at the machine tell its name.
+pub(crate) const JAVA: &str = "[java]";
 
 /// Whose code a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]

@@ -173,6 +173,8 @@ const RULES: &[(&str, Hint)] = &[
     ("ObjectMonitor::ReenterI", Firm(OtherLock)),
     ("rb_mutex_lock*", Firm(OtherLock)),
     ("rb_mutex_synchronize", Firm(OtherLock)),
+    // Python's interpreter.
+    ("take_gil", Firm(InterpreterLock)),
     // Libraries of C++.
     ("absl::CondVar*", Firm(Condvar)),
     ("absl::Mutex::Await*", Firm(Condvar)),
@@ -258,7 +260,7 @@ fn is_inside_openmp(frame: &Frame) -> bool {
 /// Whether a primitive can be built of another one, so that the outer is what the program waits for.
 fn refines(inner: Primitive, outer: Primitive) -> bool {
     match inner {
-        Condvar => matches!(outer, Barrier | Semaphore | Join | Once | Park | RwLock | OtherLock),
+        Condvar => matches!(outer, Barrier | Semaphore | Join | Once | Park | RwLock | OtherLock | InterpreterLock),
         Park => matches!(outer, Barrier | Semaphore | Join | Once | Condvar | RwLock),
         OtherLock => outer == Condvar,
         _ => false,

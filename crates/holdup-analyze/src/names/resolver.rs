@@ -12,9 +12,13 @@ use super::lines::Place;
 use super::spaces::{FileId, Names, Region, SpaceId};
 use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
-use super::{Frame, GENERATED, Modules, Role, primitive, roles};
+use super::{Frame, GENERATED, JAVA, Modules, Role, interpreted, primitive, roles};
 use crate::Problem;
-use crate::facts::{LockName, Primitive};
+use crate::facts::{HotspotClass, LockName, Primitive};
+
+/// No function of the kernel is longer (the longest that was seen has 20 KiB): an address this far behind the last one
+/// known lies in code that has no name, as a BPF program.
+const KERNEL_FUNCTION_BYTES: u64 = 64 << 10;
 
 /// Answers, once all events are known. Caches; hence `&mut self` throughout.
 pub(crate) struct Resolver<'a> {
@@ -130,6 +134,10 @@ impl<'a> Resolver<'a> {
             return None;
         }
         let ip = stack.registers.map(|registers| registers.ip).or(stack.user.first().copied())?;
+        if self.names.code(space, ip).is_some_and(|code| code.behind_pause == Some(ip)) {
+            let frame = self.generated_frame(space, ip, None);
+            return Some(Suspect { frame, instruction: "pause".into(), class: HotspotClass::Pause, variable: None });
+        }
         let region = self.names.region(space, ip)?;
         let (binary, bias) = self.placed(region)?;
         let found = instruction::inspect(binary, ip.wrapping_sub(bias))?;
@@ -159,9 +167,9 @@ impl<'a> Resolver<'a> {
             }
         }
         for runtime in [Runtime::Java, Runtime::Node, Runtime::Python, Runtime::DotNet] {
-            let of_runtime = || self.generated.values().filter(|known| known.runtime == runtime);
-            let hits: u64 = of_runtime().map(|known| known.nameless).sum();
-            let has_map = of_runtime().any(|known| known.map.is_some());
+            let of_runtime = || self.generated.iter().filter(|(_, known)| known.runtime == runtime);
+            let hits: u64 = of_runtime().map(|(_, known)| known.nameless).sum();
+            let has_map = of_runtime().any(|(space, known)| known.map.is_some() || self.names.has_codes(*space));
             if let Some(switch) = runtime.switch().filter(|_| hits > 0 && !has_map) {
                 problems.push(Problem::NoCodeMap { switch, hits, refused: None });
             }
@@ -179,7 +187,15 @@ impl<'a> Resolver<'a> {
         }
         let nothing_known = self.names.regions(space).is_empty();
         let executable = |address: u64| nothing_known || self.names.region(space, address).is_some();
-        unwind::splice(&unwound, &stack.user, executable, |address| self.follows_call(space, address))
+        let mut path = unwind::splice(&unwound, &stack.user, executable, |address| self.follows_call(space, address));
+        if path.len() == 1
+            && let Some(registers) = stack.registers
+            && let Some(mut unwinder) = self.unwinders.remove(&space)
+        {
+            path.extend(unwinder.scan(stack, registers, |address| self.is_return(space, address)));
+            self.unwinders.insert(space, unwinder);
+        }
+        path
     }
 
     /// Reads every binary of a space.
@@ -198,6 +214,16 @@ impl<'a> Resolver<'a> {
         self.unwinders.insert(space, unwinder);
     }
 
+    /// Whether an address is right behind a call, in code that can be read.
+    fn is_return(&self, space: SpaceId, address: u64) -> bool {
+        let readable = |region: Region| match &self.files[region.file.0 as usize].loaded {
+            Some(Loaded::Ready(binary)) => binary.bias(region).is_some(),
+            _ => false,
+        };
+        let region = self.names.region(space, address.wrapping_sub(1));
+        region.is_some_and(readable) && self.follows_call(space, address)
+    }
+
     /// Whether an address can be where a call returns to; `true` where the code cannot be read.
     fn follows_call(&self, space: SpaceId, address: u64) -> bool {
         let Some(region) = self.names.region(space, address.wrapping_sub(1)) else { return true };
@@ -210,7 +236,8 @@ impl<'a> Resolver<'a> {
         let address = if caller { ip.wrapping_sub(1) } else { ip };
         let symbols = self.modules.kernel_symbols();
         let behind = symbols.partition_point(|(start, _)| *start <= address);
-        let name = symbols[..behind].last().map(|(_, name)| &**name);
+        let name = symbols[..behind].last().filter(|(start, _)| address - start < KERNEL_FUNCTION_BYTES);
+        let name = name.map(|(_, name)| &**name);
         Frame {
             address,
             function: name.map(|name| intern(&mut self.strings, name)),
@@ -247,7 +274,8 @@ impl<'a> Resolver<'a> {
         let named = self.named(region.file, offset);
         self.files[region.file.0 as usize].has_lines |= named.iter().any(|frame| frame.line.is_some());
         let own = named.iter().any(|frame| frame.role == Role::Program && frame.line.is_none());
-        if own && !roles::is_system(&self.names.file(region.file).path) {
+        let path = &self.names.file(region.file).path;
+        if own && !roles::is_system(path) && !interpreted::is_interpreter(path) {
             let state = &mut self.files[region.file.0 as usize];
             if std::mem::replace(&mut state.last_without_line, this) != this {
                 state.without_line += 1;
@@ -260,9 +288,12 @@ impl<'a> Resolver<'a> {
     /// in.
     fn generated_frame(&mut self, space: SpaceId, address: u64, region: Option<u64>) -> Frame {
         let this = self.call_paths.len() + 1;
+        let of_java = self.names.code(space, address).map(|code| generated::method(&code.name));
         let known = self.generated(space);
         let named = known.map.as_ref().and_then(|map| map.name(address));
-        let function = named.map(|name| generated::function(known.runtime, &name));
+        let in_map = named.map(|name| generated::function(known.runtime, &name));
+        let module = if in_map.is_none() && of_java.is_some() { JAVA } else { GENERATED };
+        let function = in_map.or(of_java);
         if region.is_none() && function.is_none() {
             let module = intern(&mut self.strings, "[unknown]");
             return bare_frame(address, module, address, Role::Program);
@@ -273,7 +304,7 @@ impl<'a> Resolver<'a> {
         if function.is_none() && std::mem::replace(&mut known.last_nameless, this) != this {
             known.nameless += 1;
         }
-        let module = intern(&mut self.strings, GENERATED);
+        let module = intern(&mut self.strings, module);
         let Some(function) = function else {
             return bare_frame(address, module, region.unwrap_or(address), Role::Program);
         };

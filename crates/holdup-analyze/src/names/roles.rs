@@ -152,6 +152,7 @@ const LOCK: &[&str] = &[
     "parking_lot::*",
     "parking_lot_core::*",
     "lock_api::*",
+    "crossbeam_utils::backoff::*",
     "crossbeam_utils::sync::*",
     "crossbeam_channel::*",
     "crossbeam::sync::*",
@@ -356,6 +357,11 @@ const RUNTIME: &[&str] = &[
     "runtime/*",
     "internal/*",
     "sync/atomic.*",
+    "compress/*",
+    "crypto/*",
+    "database/sql.*",
+    "encoding/*",
+    "net/*",
     "type:.*",
     "syscall.*",
     "x_cgo_*",
@@ -406,6 +412,26 @@ const LIBRARY_SOURCES: &[&str] = &[
     "*/go/src/runtime/*",
     "*/go/src/internal/*",
     "*/go/src/sync/atomic/*",
+    "*/go/src/bufio/*",
+    "*/go/src/bytes/*",
+    "*/go/src/compress/*",
+    "*/go/src/crypto/*",
+    "*/go/src/database/*",
+    "*/go/src/encoding/*",
+    "*/go/src/fmt/*",
+    "*/go/src/hash/*",
+    "*/go/src/io/*",
+    "*/go/src/math/*",
+    "*/go/src/net/*",
+    "*/go/src/os/*",
+    "*/go/src/reflect/*",
+    "*/go/src/regexp/*",
+    "*/go/src/sort/*",
+    "*/go/src/strconv/*",
+    "*/go/src/strings/*",
+    "*/go/src/syscall/*",
+    "*/go/src/time/*",
+    "*/go/src/unicode/*",
 ];
 const LOCK_SOURCES: &[&str] = &[
     "/usr/include/*/mutex",
@@ -454,8 +480,27 @@ fn by_name(function: Option<&str>, module: &str) -> Role {
 /// Whether a file is a runtime, whose own functions its user never wrote.
 pub(super) fn is_managed(path: &str) -> bool {
     const FILES: [&str; 5] = ["libjvm.so", "libjli.so", "libjava.so", "libruby", "libcoreclr.so"];
+    const OF_JAVA: [&str; 4] = ["libnio.so", "libnet.so", "libextnet.so", "libzip.so"];
     let file = path.rsplit('/').next().unwrap_or(path);
-    FILES.iter().any(|beginning| file.starts_with(beginning))
+    FILES.iter().any(|beginning| file.starts_with(beginning)) || OF_JAVA.contains(&file)
+}
+
+/// Whose method of Java it is, by its class and name.
+pub(super) fn of_java(name: &str) -> Role {
+    const LIBRARY: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.runtime."];
+    const WAYS_TO_WAIT: &[&str] = &[
+        "java.util.concurrent.locks.",
+        "jdk.internal.misc.Unsafe.park",
+        "jdk.internal.misc.Unsafe.unpark",
+        "java.lang.Object.wait",
+    ];
+    let starts = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
+    match () {
+        () if starts(WAYS_TO_WAIT) => Role::Lock,
+        // Between a lambda's caller and its body.
+        () if starts(LIBRARY) || name.contains("$$Lambda") => Role::Runtime,
+        () => Role::Program,
+    }
 }
 
 /// The role of a function of the kernel.

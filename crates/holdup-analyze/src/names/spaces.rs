@@ -1,8 +1,9 @@
 //! Address spaces over time: which file is mapped where, in which life of which process.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdup_trace::{Event, Mapping, Pid, Tid, What};
+use holdup_trace::{CODE_OF_JAVA, Event, Mapping, Pid, Tid, What};
 use rustc_hash::FxHashMap;
 
 /// One life of an address space: it ends with an exec.
@@ -34,6 +35,16 @@ pub(super) struct Region {
     pub file: FileId,
 }
 
+/// A method that Java's machine compiled.
+#[derive(Debug)]
+pub(super) struct Code {
+    /// First address behind it.
+    end: u64,
+    /// The address behind its first `pause`, if it has one.
+    pub behind_pause: Option<u64>,
+    pub name: Box<str>,
+}
+
 /// Address spaces, learnt from events.
 #[derive(Debug)]
 pub(crate) struct Names {
@@ -43,6 +54,8 @@ pub(crate) struct Names {
     processes: Vec<Process>,
     /// Regions of each space, ascending and without overlap; the first belongs to threads of which nothing is known.
     spaces: Vec<Vec<Region>>,
+    /// The compiled methods of each space, by where they begin.
+    codes: FxHashMap<SpaceId, BTreeMap<u64, Code>>,
     /// Whose each space is; `Pid(0)` if nobody's.
     owners: Vec<Pid>,
     files: Vec<MappedFile>,
@@ -66,6 +79,7 @@ impl Default for Names {
             by_pid: FxHashMap::default(),
             processes: Vec::new(),
             spaces: vec![Vec::new()],
+            codes: FxHashMap::default(),
             owners: vec![Pid(0)],
             files: Vec::new(),
             file_ids: FxHashMap::default(),
@@ -112,6 +126,17 @@ impl Names {
         regions[..behind].last().copied().filter(|region| address < region.end)
     }
 
+    /// The compiled method that an address of a space is in. Memory is used again: the last that was told of counts.
+    pub(super) fn code(&self, space: SpaceId, address: u64) -> Option<&Code> {
+        let (_, code) = self.codes.get(&space)?.range(..=address).next_back()?;
+        (address < code.end).then_some(code)
+    }
+
+    /// Whether compiled methods of a space are known.
+    pub(super) fn has_codes(&self, space: SpaceId) -> bool {
+        self.codes.contains_key(&space)
+    }
+
     /// The process whose space it is.
     pub(super) fn owner(&self, space: SpaceId) -> Option<Pid> {
         self.owners.get(space.0 as usize).copied().filter(|pid| *pid != Pid(0))
@@ -133,6 +158,12 @@ impl Names {
         let Some(end) = mapping.start.checked_add(mapping.len).filter(|end| *end > mapping.start) else {
             return;
         };
+        if let Some(name) = mapping.path.strip_prefix(CODE_OF_JAVA) {
+            let codes = self.codes.entry(self.processes[process].space).or_default();
+            let behind_pause = (mapping.offset > 0).then(|| mapping.start.wrapping_add(mapping.offset));
+            codes.insert(mapping.start, Code { end, behind_pause, name: name.into() });
+            return;
+        }
         let file = self.file_id(mapping);
         let region = Region { start: mapping.start, end, offset: mapping.offset, file };
         let space = self.processes[process].space;

@@ -24,6 +24,9 @@ use super::symbols::{Binary, Machine};
 /// Most frames of a path.
 pub(super) const MAX_FRAMES: usize = 128;
 
+/// Most words of a stack that are taken for return addresses.
+const MOST_SCANNED: usize = 8;
+
 /// Stacks are kept relative to the stack pointer; an unwinder wants addresses, so it gets these: no code is ever here.
 const STACK_BASE: u64 = 0x7fff_0000_0000;
 
@@ -67,14 +70,42 @@ impl<'a> SpaceUnwinder<'a> {
 
     /// The addresses of a stack's frames, innermost first: instruction pointer, then return addresses.
     pub(super) fn unwind(&mut self, stack: &Stack, registers: Registers) -> Vec<u64> {
+        self.unwind_from(stack, registers, STACK_BASE)
+    }
+
+    /// The return addresses of a stack whose innermost function no unwinding table knows (musl is built without them):
+    /// the words that can be one, up to the first from which the tables lead on. A word that a former call left behind
+    /// may be among them.
+    pub(super) fn scan(&mut self, stack: &Stack, registers: Registers, returns: impl Fn(u64) -> bool) -> Vec<u64> {
+        let mut path = Vec::new();
+        for (index, word) in &stack.words {
+            let address = match word {
+                Word::Code(address) if returns(*address) => *address,
+                _ => continue,
+            };
+            path.push(address);
+            let caller = Registers { ip: address - 1, ..registers };
+            let rest = self.unwind_from(stack, caller, STACK_BASE + 8 * (u64::from(*index) + 1));
+            if rest.get(1).is_some_and(|address| returns(*address)) {
+                path.extend(&rest[1..]);
+                break;
+            }
+            if path.len() == MOST_SCANNED {
+                break;
+            }
+        }
+        path
+    }
+
+    fn unwind_from(&mut self, stack: &Stack, registers: Registers, sp: u64) -> Vec<u64> {
         let mut memory = |address: u64| read(stack, address).ok_or(());
         match self {
             SpaceUnwinder::X86(unwinder, cache) => {
-                let start = UnwindRegsX86_64::new(registers.ip, STACK_BASE, value(registers.fp));
+                let start = UnwindRegsX86_64::new(registers.ip, sp, value(registers.fp));
                 collect(unwinder, registers.ip, start, cache, &mut memory)
             }
             SpaceUnwinder::Arm(unwinder, cache) => {
-                let start = UnwindRegsAarch64::new(registers.lr, STACK_BASE, value(registers.fp));
+                let start = UnwindRegsAarch64::new(registers.lr, sp, value(registers.fp));
                 let mut path = collect(unwinder, registers.ip, start, cache, &mut memory);
                 path.iter_mut().for_each(|address| *address &= AARCH64_ADDRESS);
                 path

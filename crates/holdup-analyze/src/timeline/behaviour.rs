@@ -11,14 +11,17 @@
 //!   many);
 //! - **join**: the one wait ends as a thread ends; **timer**: waits end by their timeout.
 //!
+//! What looks like a lock, but who has it waits for events by epoll most of the time, is the turn to lead: of several
+//! threads that wait for work, one does so in the kernel, and wakes the next to do so before it handles what came.
+//!
 //! A few waits tell nothing: then the name decides.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::doing::{Doing, NONE, TIMEOUT};
+use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
 use super::engine::Engine;
 use super::lock::Place;
-use super::log::is_thread;
+use super::log::{Stay, is_thread};
 
 /// What threads do with a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,9 @@ const MOST_WAITS: usize = 8_192;
 const LEAST_WAITS: usize = 4;
 /// Most waits are ended by threads that wait there too.
 const LEAST_MUTUAL: f64 = 0.6;
+/// Where many are woken in vain and most of the time that is waited for goes by until a thread wakes that never waits,
+/// that one hands out work, and those it wakes pass on that there may be more.
+const LEAST_MUTUAL_TIME: f64 = 0.4;
 /// Stretches of different holders may overlap by so much: a wake is recorded when its call returns.
 const MOST_OVERLAP: f64 = 0.2;
 /// Of two threads, one that has a lock wakes the other for so many of its waits at least.
@@ -58,18 +64,36 @@ const ONE_CALL_NS: u64 = 100_000;
 /// Who is woken in vain waits again at once.
 const AT_ONCE_NS: u64 = 20_000;
 /// Who hands over a turn waits for the next as soon as its call to wake the other is over.
-const TURN_NS: u64 = 30_000;
+const TURN_NS: u64 = 50_000;
+/// Where a few of many get what all were woken for, they keep it for so many times as long.
+const LEAST_KEPT: u64 = 4;
 /// A thread whose end ends a wait ends within this time of it.
 const ENDS_NS: u64 = 2_000_000;
 
 /// One wait at a futex.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waited {
-    thread: u32,
+    pub(super) thread: u32,
     from: u64,
     to: u64,
     waker: u32,
     at: u64,
+}
+
+/// The waits of threads that wake others here at least a quarter as often as they wait.
+pub(super) fn among_those_who_pass_on(waits: &[Waited]) -> Vec<Waited> {
+    let mut counts: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+    for wait in waits {
+        counts.entry(wait.thread).or_default().0 += 1;
+        if is_thread(wait.waker) {
+            counts.entry(wait.waker).or_default().1 += 1;
+        }
+    }
+    let passes_on = |wait: &&Waited| {
+        let (waits, wakes) = counts[&wait.thread];
+        wakes * 4 >= waits
+    };
+    waits.iter().filter(passes_on).copied().collect()
 }
 
 /// The waits of every wait site, gathered by what `key` says is one object.
@@ -96,10 +120,23 @@ pub(super) fn gather<K: std::hash::Hash + Eq>(
     all
 }
 
+/// Where nobody is seen to wake anybody, the word tells: one that is always 2, or has its highest bit, while several
+/// threads wait for it says that it is held and that others wait, as in "Futexes Are Tricky" (Drepper).
+pub(super) fn has_word_of_lock(engine: &Engine, wait_site: u32) -> bool {
+    let lock = &engine.locks[engine.wait_sites[wait_site as usize].lock as usize];
+    let (all, held, contended) = lock.words;
+    let several = lock.only_waiter == OUTSIDE;
+    engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
+}
+
 /// The role that these waits show. `waits` are in order of their ends.
 pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
     if waits.iter().all(|wait| ends_with_a_thread(engine, wait)) && !waits.is_empty() {
         return Behaviour::Join;
+    }
+    if engine.is_sampled {
+        // Nobody was seen to wake anybody.
+        return Behaviour::Unclear;
     }
     let timeouts = waits.iter().filter(|wait| wait.waker == TIMEOUT).count();
     let known: Vec<Waited> = waits.iter().filter(|wait| is_thread(wait.waker)).copied().collect();
@@ -114,13 +151,16 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
     if (mutual as f64) < LEAST_MUTUAL * known.len() as f64 {
         return Behaviour::Queue;
     }
-    if waiters.len() >= 3 && wakes_all(&known, waits) {
+    let holds = Holds::of(engine, waits);
+    if mutual_time(&known, &waiters) < LEAST_MUTUAL_TIME && holds.are_in_vain() {
+        return Behaviour::Queue;
+    }
+    if waiters.len() >= 3 && wakes_all(&known, waits) && !holds.are_few() {
         return Behaviour::Barrier;
     }
     if waiters.len() == 2 && alternates(&known) {
         return Behaviour::Turn;
     }
-    let holds = Holds::of(waits);
     // Of two threads, whoever was woken wakes the other before it waits again, if what they want is a lock for which
     // they wait often: at a barrier, either may be the first again.
     if waiters.len() == 2 && !holds.are_passed_on(LEAST_PASSED_ON) {
@@ -169,6 +209,18 @@ fn wakes_all(known: &[Waited], waits: &[Waited]) -> bool {
     whole * 10 >= calls * 7 && woken >= calls * 3 / 2
 }
 
+/// Of the time between one wake and the next, while somebody waits: the share before wakes by threads that wait too.
+fn mutual_time(known: &[Waited], waiters: &FxHashSet<u32>) -> f64 {
+    let (mut last, mut mutual, mut all) = (0, 0, 0);
+    for wait in known {
+        let ns = wait.at.saturating_sub(wait.from.max(last));
+        all += ns;
+        mutual += if waiters.contains(&wait.waker) { ns } else { 0 };
+        last = wait.at;
+    }
+    mutual as f64 / all.max(1) as f64
+}
+
 /// Whether two threads wake each other in turn, and each waits as soon as it has woken the other.
 fn alternates(known: &[Waited]) -> bool {
     let pairs = known.windows(2);
@@ -177,18 +229,54 @@ fn alternates(known: &[Waited]) -> bool {
         .clone()
         .filter(|pair| pair[1].thread == pair[0].waker && pair[1].from.saturating_sub(pair[0].at) <= TURN_NS)
         .count();
-    turns * 20 >= pairs.len() * 19 && at_once * 10 >= pairs.len() * 8
+    turns * 10 >= pairs.len() * 9 && at_once * 10 >= pairs.len() * 8
 }
 
 /// Whether most who are woken wake another before they wait again.
-pub(super) fn is_passed_on(waits: &[Waited]) -> bool {
-    Holds::of(waits).are_passed_on(0.5)
+pub(super) fn is_passed_on(engine: &Engine, waits: &[Waited]) -> bool {
+    Holds::of(engine, waits).are_passed_on(0.5)
+}
+
+/// Where those who have the thing wait for events meanwhile, if they do so for most of the time.
+pub(super) fn polls_in_holds(engine: &Engine, waits: &[Waited]) -> Option<Place> {
+    let (mut all_ns, mut polled_ns) = (0, 0);
+    let mut places: FxHashMap<Place, u64> = FxHashMap::default();
+    for (from, to, thread) in Holds::of(engine, waits).stretches {
+        all_ns += to - from;
+        let thread = &engine.threads[thread as usize];
+        let polls = |stay: &&Stay| stay.doing() == Doing::Plain(Plain::Poll);
+        for stay in thread.log.within(from, to).iter().filter(polls) {
+            let ns = stay.to.min(to).saturating_sub(stay.from.max(from));
+            polled_ns += ns;
+            *places.entry(Place { space: thread.space, stack: stay.stack }).or_default() += ns;
+        }
+    }
+    let most = places.into_iter().max_by_key(|(place, ns)| (*ns, *place));
+    most.filter(|_| polled_ns * 2 >= all_ns).map(|(place, _)| place)
+}
+
+/// Whether a thread waits again at once: it does nothing in between, or looks again after it gave the CPU away.
+fn waits_at_once(engine: &Engine, thread: u32, from: u64, to: u64) -> bool {
+    let (mut ran, mut looks) = (to.saturating_sub(from), 1);
+    if ran <= AT_ONCE_NS || to == u64::MAX {
+        return to != u64::MAX;
+    }
+    for stay in engine.threads[thread as usize].log.within(from, to) {
+        match stay.doing() {
+            Doing::Plain(Plain::Yielded | Plain::Preempted | Plain::Displaced) => {
+                ran = ran.saturating_sub(stay.to.min(to) - stay.from.max(from));
+                looks += 1;
+            }
+            _ => return false,
+        }
+    }
+    ran <= looks * AT_ONCE_NS
 }
 
 /// What looks like holding a lock.
 struct Holds {
-    /// From the return of each wait to the thread's next wake, if it wakes before it waits again.
-    stretches: Vec<(u64, u64)>,
+    /// From the return of each wait to the thread's next wake, if it wakes before it waits again; and whose.
+    stretches: Vec<(u64, u64, u32)>,
     /// How many waits were not in vain: in the others the thread waits again at once, for another took what it was
     /// woken for.
     waits: usize,
@@ -197,7 +285,7 @@ struct Holds {
 }
 
 impl Holds {
-    fn of(waits: &[Waited]) -> Self {
+    fn of(engine: &Engine, waits: &[Waited]) -> Self {
         #[derive(Default)]
         struct Deeds {
             waits: Vec<(u64, u64)>,
@@ -211,13 +299,13 @@ impl Holds {
             }
         }
         let mut holds = Self { stretches: Vec::new(), waits: waits.len(), all: waits.len() };
-        for Deeds { waits: own, wakes } in of_thread.values() {
+        for (thread, Deeds { waits: own, wakes }) in &of_thread {
             for (index, (_, to)) in own.iter().enumerate() {
                 let next_wait = own.get(index + 1).map_or(u64::MAX, |(from, _)| *from);
                 let next_wake = wakes.partition_point(|at| at <= to);
                 if let Some(at) = wakes.get(next_wake).filter(|at| **at <= next_wait.saturating_add(ONE_CALL_NS)) {
-                    holds.stretches.push((*to, *at));
-                } else if next_wait.saturating_sub(*to) <= AT_ONCE_NS {
+                    holds.stretches.push((*to, *at, *thread));
+                } else if waits_at_once(engine, *thread, *to, next_wait) {
                     holds.waits -= 1;
                 }
             }
@@ -235,7 +323,24 @@ impl Holds {
     /// Who released without anybody to wake then seems to have the thing until it wakes one: whether threads have it
     /// one at a time cannot be told.
     fn are_barged(&self) -> bool {
-        (self.all - self.waits) as f64 >= LEAST_BARGED * self.all as f64 && self.are_passed_on(LEAST_PASSED_BY_ALL)
+        self.are_in_vain() && self.are_passed_on(LEAST_PASSED_BY_ALL)
+    }
+
+    /// Whether many are woken in vain.
+    fn are_in_vain(&self) -> bool {
+        (self.all - self.waits) as f64 >= LEAST_BARGED * self.all as f64
+    }
+
+    /// Whether of all who are woken at once only some get what they want: the others wait again at once, and who got it
+    /// keeps it for longer. At a barrier all go on.
+    fn are_few(&self) -> bool {
+        if (self.all - self.waits) * 5 < self.all * 2 {
+            return false;
+        }
+        let mut kept: Vec<u64> = self.stretches.iter().map(|(from, to, _)| to - from).collect();
+        kept.sort_unstable();
+        let median = kept.get(kept.len() / 2).copied().unwrap_or(0);
+        median >= LEAST_KEPT * AT_ONCE_NS
     }
 
     /// Whether threads have the thing one at a time. `None` if that is hardly seen.
@@ -245,7 +350,7 @@ impl Holds {
             return (self.all >= 3 * LEAST_WAITS).then_some(false);
         }
         let (mut sum, mut covered, mut end) = (0, 0, 0);
-        for (from, to) in &self.stretches {
+        for (from, to, _) in &self.stretches {
             sum += to - from;
             covered += to.saturating_sub(end.max(*from));
             end = end.max(*to);
@@ -279,4 +384,22 @@ pub(super) fn callers(place: Place, call_path: &[crate::Frame]) -> Callers {
         }
     }
     (place.space, hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_only_answered_stands_in_no_queue() {
+        let wait = |thread, waker, at| Waited { thread, from: at - 1, to: at, waker, at };
+        // 1 and 2 pass something on to each other, and both answer 3.
+        let turns = (0..8).flat_map(|turn| {
+            let (one, other) = if turn % 2 == 0 { (1, 2) } else { (2, 1) };
+            [wait(one, other, 10 * turn + 1), wait(3, one, 10 * turn + 5)]
+        });
+        let waits: Vec<Waited> = turns.collect();
+        let left: Vec<u32> = among_those_who_pass_on(&waits).iter().map(|wait| wait.thread).collect();
+        assert_eq!(left, [1, 2, 1, 2, 1, 2, 1, 2]);
+    }
 }

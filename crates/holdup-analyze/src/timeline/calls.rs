@@ -72,6 +72,7 @@ mod tests {
                 file: file.map(Into::into),
                 deep,
                 addr: 0,
+                stack: None,
             };
             Calls::of("x86_64").reason(&found)
         };

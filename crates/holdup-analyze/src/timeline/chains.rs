@@ -17,6 +17,7 @@ use super::lock::Place;
 use super::log::{Stay, is_thread};
 use super::thread::Thread;
 use crate::facts::{AccountState as State, Leaf, Reason};
+use crate::names::SpaceId;
 
 /// Chains end here at the latest.
 const DEEPEST: usize = 10;
@@ -32,6 +33,8 @@ pub(super) trait Meaning {
     fn reason(&self, doing: Doing) -> Reason;
     /// Index of the lock in the facts; [`NONE`] if it is none.
     fn lock(&self, doing: Doing) -> u32;
+    /// What a stretch is part of: who yields before it sleeps for something waits for that already.
+    fn part_of(&self, stay: &Stay, space: SpaceId) -> Doing;
 }
 
 /// What a chain ended in.
@@ -160,7 +163,7 @@ impl<M: Meaning> Walker<'_, M> {
         for stay in thread.log.stays() {
             let length = stay.to - stay.from;
             off += length;
-            let state = self.state(stay.doing());
+            let state = self.state(self.meaning.part_of(stay, thread.space));
             let ready = if state.is_wait() { stay.to - stay.woken() } else { 0 };
             account[state as usize] += length - ready;
             let waits_for = if stay.is_displaced() { State::CpuOther } else { State::CpuOwn };
@@ -184,7 +187,7 @@ impl<M: Meaning> Walker<'_, M> {
             let mut sampled: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
             let mut rows: FxHashMap<Row, u64> = FxHashMap::default();
             for (index, stay) in (0_u64..).zip(thread.log.stays()) {
-                let doing = stay.doing();
+                let doing = self.meaning.part_of(stay, thread.space);
                 if !self.state(doing).is_wait() {
                     continue;
                 }
@@ -329,6 +332,10 @@ impl<M: Meaning> Walker<'_, M> {
                 continue;
             }
             let from = stay.from.max(start);
+            let lock = self.meaning.lock(self.meaning.part_of(stay, life.space));
+            if lock != NONE {
+                waited.push((lock, from));
+            }
             piece(chains, &mut waited, from, at, self.own_end(stay, thread));
             at = from;
         }

@@ -63,11 +63,20 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
             tasks.entry(function.to_owned()).or_default().add(own, hits, alone);
         }
         counts.add(&call_path, hits);
-        if let Some(suspect) = lookup.naming.suspect(place.space, StackId(place.stack)) {
+        if let Some(suspect) =
+            lookup.naming.suspect(place.space, StackId(lookup.engine.interpreted.native(place.stack)))
+        {
             let threads = threads.iter().map(|(ti, hits)| (lookup.tid(*ti), *hits));
             counts.suspect(suspect, hits, threads, &call_path);
         }
     }
+    let mut fault_sites = Callers::default();
+    let mut faults: Vec<(Place, u64)> = lookup.engine.faults.iter().map(|(place, hits)| (*place, *hits)).collect();
+    faults.sort_unstable();
+    for (place, hits) in faults {
+        fault_sites.add(&lookup.call_path(place), hits);
+    }
+    facts.fault_sites = fault_sites.into_sites(0);
     let period_ns = facts.header.sample_period_ns;
     facts.kernel_sites = kernel_sites.into_sites(period_ns);
     facts.futex_sites = futex_sites.into_sites(period_ns);

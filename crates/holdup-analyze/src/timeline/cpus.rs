@@ -11,6 +11,8 @@ pub(super) struct Cpus {
     pub list: Vec<Cpu>,
     /// Counter readings per CPU: the first of the window, the last.
     pub counters: BTreeMap<(u16, Counter), (u64, u64)>,
+    /// CPUs of the machine.
+    count: usize,
     active: usize,
     active_since: u64,
     pub runnable_ns: Vec<u64>,
@@ -51,7 +53,7 @@ impl Cpus {
     /// For a machine with so many CPUs.
     pub(super) fn new(cpus: u32) -> Cpus {
         let most = (cpus.clamp(4, 4096) as usize) * 4;
-        Cpus { runnable_ns: vec![0; most + 1], ..Cpus::default() }
+        Cpus { count: cpus as usize, runnable_ns: vec![0; most + 1], ..Cpus::default() }
     }
 
     pub(super) fn at(&mut self, cpu: u16) -> Option<&mut Cpu> {
@@ -80,6 +82,11 @@ impl Cpus {
     /// How many threads are running or runnable.
     pub(super) fn active(&self) -> usize {
         self.active
+    }
+
+    /// Whether more threads are running or runnable than there are CPUs.
+    pub(super) fn are_wanted(&self) -> bool {
+        self.active > self.count
     }
 
     pub(super) fn advance(&mut self, now: u64) {

@@ -4,14 +4,15 @@
 //! it. What a thread does between two events that do not fit together is unknown, never guessed: see
 //! [`Engine::lose_track`].
 
-use holdup_trace::{CallNumber, Capabilities, Event, Header, NO_CPU, Pid, StackId, Tid, What};
+use holdup_trace::{CODE_OF_JAVA, CallNumber, Capabilities, Event, Header, NO_CPU, Pid, StackId, Tid, What};
 use rustc_hash::FxHashMap;
 
 use super::Wake;
 use super::calls::Calls;
 use super::cpus::Cpus;
 use super::doing::{Doing, NONE, Plain};
-use super::lock::{Block, Group, Lock, Place, WaitSite};
+use super::interpreted;
+use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
 use super::pairs::Pairs;
 use super::tally::Tally;
 use super::thread::{Pending, State, Thread};
@@ -44,6 +45,10 @@ pub(super) struct Trouble {
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(super) capabilities: Capabilities,
+    /// Threads were looked at from time to time: nothing tells who wakes whom, but a lock's word may tell who has it.
+    pub(super) is_sampled: bool,
+    /// The last calls about objects of the kernel that did not block, the newest first.
+    pub(super) object_calls: Vec<ObjectCall>,
     pub(super) keep: bool,
     pub(super) from: u64,
     to: u64,
@@ -77,9 +82,12 @@ pub(crate) struct Engine {
     pub(super) pairs: Pairs,
     pub(super) silent_out: Option<(u32, u64)>,
     pub(super) silent_in: Option<(u32, u64)>,
+    pub(super) interpreted: interpreted::Found,
     pub(super) samples: FxHashMap<(Place, u32), u64>,
     /// Those of them that were taken while no other thread was running or runnable.
     pub(super) alone: FxHashMap<(Place, u32), u64>,
+    /// Page faults, where they are sampled.
+    pub(super) faults: FxHashMap<Place, u64>,
     pub(super) call_counts: Tally<CallNumber, u64>,
     pub(super) yields: Tally<Place, u64>,
     pub(super) wasted_wakes: u64,
@@ -99,6 +107,8 @@ impl Engine {
         let pids = &header.target.pids;
         Engine {
             capabilities: header.capabilities,
+            is_sampled: header.is_sampled(),
+            object_calls: Vec::new(),
             keep: options.timeline,
             from: options.from_ns.unwrap_or(0),
             to: options.to_ns.unwrap_or(u64::MAX),
@@ -129,7 +139,9 @@ impl Engine {
             pairs: Pairs::default(),
             silent_out: None,
             silent_in: None,
+            interpreted: interpreted::Found::default(),
             samples: FxHashMap::default(),
+            faults: FxHashMap::default(),
             alone: FxHashMap::default(),
             call_counts: Tally::default(),
             yields: Tally::default(),
@@ -170,13 +182,14 @@ impl Engine {
             What::Call { nr, stack } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                self.call(ti, nr, number(stack), names);
+                self.call(ti, nr, number(stack), now, names);
                 self.touch(ti, now);
             }
             What::Sample { stack } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
                 let place = Place { space: self.space(ti, names), stack: stack.0 };
+                let place = self.interpreted_place(ti, now, place);
                 *self.samples.entry((place, ti)).or_default() += 1;
                 if self.cpus.active() == 1 {
                     *self.alone.entry((place, ti)).or_default() += 1;
@@ -197,13 +210,19 @@ impl Engine {
         match &event.what {
             What::Lost { count } => self.lost(event.cpu, *count, now),
             What::Count { counter, value } => self.cpus.count(event.cpu, *counter, *value),
-            What::LockWord { addr, word, .. } => self.lock_word(event.tid, *addr, *word, names),
+            What::LockWord { addr, word, owner } => self.lock_word(event.tid, now, *addr, [*word, *owner], names),
             What::LockFigures(figures) => {
                 if let Some(lock) = self.known_lock(event.tid, figures.addr, names) {
                     self.locks[lock as usize].figures = Some(**figures);
                 }
             }
             What::Started { pid, parent } => self.started(event.tid, *pid, *parent, now),
+            // Of a process, of whose threads the one with its number may not be recorded.
+            What::Mapped(mapping) if !mapping.path.starts_with(CODE_OF_JAVA) => {
+                self.epoch += 1;
+                self.programs.entry(mapping.pid).or_insert_with(|| mapping.path.to_string());
+            }
+            What::Mapped(_) => {}
             What::Waking { target, stack } => {
                 self.waking(event.tid, *target, number(*stack), now, event.cpu, names);
             }
@@ -216,6 +235,7 @@ impl Engine {
         match &event.what {
             What::Exited => self.exited(ti, now),
             What::Blocked(found) => self.found_blocked(ti, now, found, names),
+            What::Interpreted(found) => self.found_interpreted(ti, now, found, names),
             What::Named { name, exec } => {
                 let thread = &mut self.threads[ti as usize];
                 thread.name = name.to_string();
@@ -225,10 +245,6 @@ impl Engine {
                     self.executed.insert(pid, name.to_string());
                     self.epoch += 1;
                 }
-            }
-            What::Mapped(mapping) => {
-                self.epoch += 1;
-                self.programs.entry(mapping.pid).or_insert_with(|| mapping.path.to_string());
             }
             What::Usage(usage) => {
                 let thread = &mut self.threads[ti as usize];
@@ -240,6 +256,12 @@ impl Engine {
                 }
                 thread.usage_switches.1 = switches;
                 thread.usage = Some((first, **usage));
+            }
+            What::MinorFault { stack } => {
+                let now = self.seen_running(ti, now, event.cpu);
+                let place = Place { space: self.space(ti, names), stack: stack.0 };
+                *self.faults.entry(place).or_default() += 1;
+                self.threads[ti as usize].last = now;
             }
             What::MajorFault { stack, .. } => {
                 let now = self.seen_running(ti, now, event.cpu);
@@ -296,8 +318,10 @@ impl Engine {
         }
         self.cpus.restart(at);
         self.pairs = Pairs::default();
+        self.interpreted.restart();
         self.samples.clear();
         self.alone.clear();
+        self.faults.clear();
         (self.call_counts, self.yields) = (Tally::default(), Tally::default());
         self.wasted_wakes = 0;
         self.trouble = Trouble::default();

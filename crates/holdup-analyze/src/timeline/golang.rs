@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::lock::{Group, Place};
 use crate::facts::Site;
-use crate::names::{Frame, caller};
+use crate::names::{Frame, caller, leads_through};
 
 /// So many call paths of samples are looked at.
 const MOST_PATHS: usize = 100_000;
@@ -27,17 +27,23 @@ pub(super) fn is_woken_by_semaphore(group: &Group, mut call_path: impl FnMut(Pla
     let (mut by_semaphore, mut all) = (0, 0);
     for (place, count) in group.wake_sites.iter() {
         all += count;
-        let released = call_path(*place).iter().any(|frame| named(frame).starts_with("runtime.readyWithTime"));
+        let released = leads_through(&call_path(*place), |name| name.starts_with("runtime.readyWithTime"));
         by_semaphore += if released { *count } else { 0 };
     }
     all > 0 && by_semaphore * 2 >= all
 }
 
-/// The function that the goroutine of a call path began with; `None` outside of the program's own goroutines.
+/// The function that the goroutine of a call path began with; `None` outside of the program's own goroutines. What the
+/// compiler wraps around the call of a `go` statement is where one begins, whether or not the path leads further.
 pub(super) fn began_with(call_path: &[Frame]) -> Option<&str> {
     let mut outer = call_path.iter().rev().map(named);
-    let begins = outer.next().is_some_and(|name| name.starts_with("runtime.goexit"));
-    let first = if begins { outer.next()? } else { return None };
+    let outermost = outer.next()?;
+    let is_wrap = |name: &str| name.rsplit('.').next().is_some_and(|last| last.starts_with("gowrap"));
+    let first = match outermost {
+        name if name.starts_with("runtime.goexit") => outer.next()?,
+        name if is_wrap(name) => name,
+        _ => return None,
+    };
     let own = if first == "runtime.main" { outer.next()? } else { first };
     (!own.starts_with("runtime.")).then_some(own)
 }
@@ -59,7 +65,7 @@ pub(super) fn mutex_sites(paths: impl Iterator<Item = (Arc<[Frame]>, u64)>) -> V
                 .entry(own.to_owned())
                 .or_insert_with(|| Site { call_path: call_path[at..].to_vec(), ..Site::default() });
             site.count += count;
-        } else if call_path.iter().any(|frame| named(frame).starts_with("sync.(*Cond).")) {
+        } else if leads_through(&call_path, |name| name.starts_with("sync.(*Cond).")) {
             events += count;
         }
     }
@@ -71,7 +77,7 @@ pub(super) fn mutex_sites(paths: impl Iterator<Item = (Arc<[Frame]>, u64)>) -> V
 }
 
 fn has(call_path: &[Frame], function: &str) -> bool {
-    call_path.iter().any(|frame| named(frame) == function)
+    leads_through(call_path, |name| name == function)
 }
 
 fn named(frame: &Frame) -> &str {
@@ -97,5 +103,8 @@ mod tests {
         assert_eq!(began(&["runtime.scanobject", "runtime.gcBgMarkWorker", "runtime.goexit.abi0"]), None);
         assert_eq!(began(&["runtime.futex", "runtime.schedule", "runtime.mcall"]), None);
         assert_eq!(began(&["runtime.goexit.abi0"]), None);
+        let served = ["main.page", "net/http.(*conn).serve", "net/http.(*Server).Serve.gowrap3"];
+        assert_eq!(began(&served).as_deref(), Some("net/http.(*Server).Serve.gowrap3"));
+        assert_eq!(began(&served[..2]), None, "cut off");
     }
 }

@@ -3,7 +3,8 @@
 //! when names are.
 //!
 //! From the beginning of a wait, or the lock's last release in it, to the release that ends it, the time is what the
-//! releasing thread did; its own wait for the same lock ends the look back.
+//! releasing thread did; its own wait for the same lock ends the look back. Where threads were only looked at, whoever
+//! has waited for the lock before is believed to release it.
 
 use rustc_hash::FxHashMap;
 
@@ -57,14 +58,15 @@ pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> 
         waits.sort_unstable_by_key(|wait| (wait.woken, wait.thread));
         waits.truncate(MOST_WAITS);
         let mut held = Held::default();
-        let mut released = 0;
+        let (mut released, mut taker) = (0, NONE);
         for wait in waits {
             let from = wait.from.max(released).min(wait.woken);
-            match is_thread(wait.waker) && wait.waker != wait.thread {
-                true => held.look_back(engine, wait.waker, from, wait.woken, |doing| lock(doing) == of),
+            let holder = if engine.is_sampled { taker } else { wait.waker };
+            match is_thread(holder) && holder != wait.thread {
+                true => held.look_back(engine, holder, from, wait.woken, |doing| lock(doing) == of),
                 false => held.unknown_ns += wait.woken - from,
             }
-            released = released.max(wait.woken);
+            (released, taker) = (released.max(wait.woken), wait.thread);
         }
         (of, held)
     };

@@ -27,6 +27,16 @@ pub(super) struct Block {
     pub found: u32,
 }
 
+/// A call about a lock of a file or a semaphore of the kernel, which may let others go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ObjectCall {
+    /// The address that stands for it.
+    pub object: u64,
+    pub thread: u32,
+    pub at: u64,
+    pub place: Place,
+}
+
 /// One address that threads wait on: the queue and the calls that woke lately.
 #[derive(Debug)]
 pub(super) struct Lock {
@@ -121,6 +131,8 @@ pub(super) struct Group {
     pub handover_ns: Histogram,
     pub run_before_ns: Histogram,
     pub holders: Tally<u32, OffTime>,
+    /// Where nobody is seen to wake anybody: who had the lock since when, oldest first.
+    pub takers: VecDeque<(u32, u64)>,
     pub running_ns: u64,
     pub unknown_ns: u64,
     pub off: Tally<Doing, u64>,
@@ -152,6 +164,7 @@ impl Group {
             handover_ns: Histogram::default(),
             run_before_ns: Histogram::default(),
             holders: Tally::default(),
+            takers: VecDeque::new(),
             running_ns: 0,
             unknown_ns: 0,
             off: Tally::default(),
@@ -174,6 +187,24 @@ impl Group {
         if let Some(run) = run_before {
             self.run_before_ns.add(run);
         }
+    }
+
+    /// Where nobody is seen to wake anybody: a thread has it from now on.
+    pub(super) fn taken(&mut self, thread: u32, now: u64) {
+        const REMEMBERED: usize = 64;
+        if self.takers.back().is_some_and(|(last, _)| *last == thread) {
+            return;
+        }
+        if self.takers.len() == REMEMBERED {
+            self.takers.pop_front();
+        }
+        self.takers.push_back((thread, now));
+    }
+
+    /// A thread waits again: if so soon, it was woken in vain.
+    pub(super) fn not_taken(&mut self, thread: u32, now: u64) {
+        const IN_VAIN_NS: u64 = 20_000;
+        self.takers.pop_back_if(|(taker, took)| *taker == thread && now.saturating_sub(*took) < IN_VAIN_NS);
     }
 
     /// Somebody no longer waits; `known` is false if it is not known since when.

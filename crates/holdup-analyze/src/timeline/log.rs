@@ -94,10 +94,11 @@ impl Log {
         }
     }
 
-    /// What was taken for the one is the other.
-    pub(super) fn replace(&mut self, one: Doing, other: Doing) {
+    /// What was taken for the one is the other, in this stack.
+    pub(super) fn replace(&mut self, one: Doing, other: Doing, stack: u32) {
         let (one, other) = (packed(one), packed(other));
-        self.stays.iter_mut().filter(|stay| stay.doing == one).for_each(|stay| stay.doing = other);
+        let stays = self.stays.iter_mut().filter(|stay| stay.doing == one);
+        stays.for_each(|stay| (stay.doing, stay.stack) = (other, stack));
     }
 
     pub(super) fn stays(&self) -> &[Stay] {

@@ -12,7 +12,7 @@ use super::naming::Naming;
 use super::tally::Tally;
 use super::thread::{State, Thread};
 use crate::facts::Site;
-use crate::names::Frame;
+use crate::names::{Frame, Role};
 
 /// Places of one list that are named at all, by weight; the rest could not show up.
 pub(super) const NAMED_PLACES: usize = 256;
@@ -32,10 +32,12 @@ impl Lookup<'_> {
     }
 
     pub(super) fn call_path(&mut self, place: Place) -> Arc<[Frame]> {
-        match place.stack {
+        let place = self.interpreted(place);
+        let native = match self.engine.interpreted.native(place.stack) {
             NONE => Arc::from([]),
             stack => self.naming.call_path(place.space, StackId(stack)),
-        }
+        };
+        self.with_code(place.stack, native)
     }
 
     pub(super) fn tid(&self, ti: u32) -> Tid {
@@ -56,6 +58,7 @@ impl Lookup<'_> {
                 (*place, count, ns)
             })
             .collect();
+        self.share_out(&mut list);
         list.sort_by_key(|(place, count, ns)| (std::cmp::Reverse((*ns, *count)), *place));
         list.truncate(NAMED_PLACES);
         let mut known: FxHashMap<Arc<[Frame]>, usize> = FxHashMap::default();
@@ -72,10 +75,49 @@ impl Lookup<'_> {
             sites[at].count += count;
             sites[at].ns += ns;
         }
+        share_out_java(&mut sites);
         sites.sort_by_key(|site| std::cmp::Reverse((site.ns, site.count)));
         sites.truncate(SITES);
         sites
     }
+}
+
+/// Waits in Java's machine that no look found are shared out among those that entered it by the same function.
+fn share_out_java(sites: &mut Vec<Site>) {
+    let entry = |site: &Site| {
+        let of_machine = |frame: &&Frame| frame.role == Role::Lock && frame.module.ends_with("/libjvm.so");
+        site.call_path.iter().rev().find(of_machine).and_then(|frame| frame.function.clone())
+    };
+    let is_told = |site: &Site| site.caller().is_some_and(|frame| frame.role == Role::Program && frame.line.is_some());
+    let entries: Vec<Option<Arc<str>>> = sites.iter().map(entry).collect();
+    if entries.iter().all(Option::is_none) {
+        return;
+    }
+    let told: Vec<bool> = sites.iter().map(is_told).collect();
+    let mut lost = vec![false; sites.len()];
+    for at in 0..sites.len() {
+        let nameless = sites[at].caller().is_none_or(|frame| frame.role != Role::Program);
+        let like = |other: &usize| told[*other] && entries[*other] == entries[at];
+        let others: Vec<usize> = (0..sites.len()).filter(like).collect();
+        if !nameless || entries[at].is_none() || others.is_empty() {
+            continue;
+        }
+        lost[at] = true;
+        let Site { count, ns, .. } = sites[at];
+        let all: u64 = others.iter().map(|other| sites[*other].ns + 1).sum();
+        for other in others {
+            let weight = sites[other].ns + 1;
+            sites[other].count += part(count, weight, all);
+            sites[other].ns += part(ns, weight, all);
+        }
+    }
+    let mut lost = lost.into_iter();
+    sites.retain(|_| !lost.next().unwrap_or(false));
+}
+
+/// What falls to one of all parts of a whole.
+pub(super) fn part(whole: u64, one: u64, all: u64) -> u64 {
+    (u128::from(whole) * u128::from(one) / u128::from(all)) as u64
 }
 
 pub(super) fn function_name(frame: &Frame) -> String {

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::behaviour::{self, Behaviour};
 use super::chains::Meaning;
-use super::doing::{Doing, NONE};
+use super::doing::{Doing, NONE, Plain};
 use super::lock::Place;
+use super::log::Stay;
 use super::lookup::Lookup;
 use super::waiting::{FILE_LOCK, SEMAPHORE};
-use super::{blocked, golang};
+use super::{blocked, golang, yielding};
 use crate::facts::{Primitive, Reason, Site};
-use crate::names::{Frame, Role};
+use crate::names::{Frame, Role, SpaceId, leads_through};
 
 /// Fewer waits on words of the threads' own are no queue.
 const OWN_WORD_WAITS: usize = 4;
@@ -29,6 +30,10 @@ pub(super) struct Meanings {
     pub reasons: Vec<Reason>,
     /// Per wait site: index in the list of locks, [`NONE`] if it is not listed.
     pub locks: Vec<u32>,
+    /// By where threads yield: the wait site of what they then sleep for.
+    pub yields: FxHashMap<Place, u32>,
+    /// Per wait site: how long threads yielded before they slept there, or had what they wanted.
+    pub yielded_ns: FxHashMap<u32, u64>,
 }
 
 impl Meanings {
@@ -39,7 +44,10 @@ impl Meanings {
         let mut judge = Judge { lookup, primitives: Vec::new(), sleeps, go_sites: Vec::new() };
         judge.judge_wait_sites();
         let Judge { primitives, sleeps, go_sites, .. } = judge;
-        Meanings { primitives, sleeps, go_sites, reasons, locks: vec![NONE; engine.wait_sites.len()] }
+        let yields = yielding::by_place(lookup);
+        let yielded_ns = yielding::times(engine, &yields);
+        let locks = vec![NONE; engine.wait_sites.len()];
+        Meanings { primitives, sleeps, go_sites, reasons, locks, yields, yielded_ns }
     }
 
     pub(super) fn futex_reason(&self, wait_site: u32) -> Reason {
@@ -66,6 +74,12 @@ impl Meaning for Meanings {
             Doing::Futex(wait_site) => self.locks[wait_site as usize],
             _ => NONE,
         }
+    }
+
+    fn part_of(&self, stay: &Stay, space: SpaceId) -> Doing {
+        let yields = stay.doing() == Doing::Plain(Plain::Yielded);
+        let sleeps = yields.then(|| self.yields.get(&Place { space, stack: stay.stack })).flatten();
+        sleeps.map_or(stay.doing(), |wait_site| Doing::Futex(*wait_site))
     }
 }
 
@@ -125,19 +139,46 @@ impl Judge<'_, '_> {
             (told(primitive) && !own_word).then_some((lock.space, addr, primitive))
         };
         let objects = behaviour::gather(engine, object);
-        let roles: FxHashMap<_, _> = objects.iter().map(|(key, waits)| (*key, behaviour::of(engine, waits))).collect();
+        let roles: FxHashMap<_, _> = objects.iter().map(|(key, waits)| (*key, self.role(waits))).collect();
         let mut judged = primitives.clone();
+        let mut of_interpreters = vec![None; judged.len()];
         for (wait_site, known) in (0..).zip(&mut judged) {
             let Some(role) = object(wait_site).and_then(|key| roles.get(&key)) else { continue };
-            let call_path = self.lookup.call_path(engine.wait_sites[wait_site as usize].place);
-            known.0 = by_behaviour(known.0, *role, &call_path);
-            let sleeps = call_path.iter().any(is_sleep)
-                || (behaviour::is_own_word(engine, wait_site) && is_of_interpreter(&call_path));
-            self.sleeps[wait_site as usize] = *role == Behaviour::Timer && sleeps;
+            let place = engine.wait_sites[wait_site as usize].place;
+            let call_path = self.lookup.call_path(place);
+            let by_word = known.0 == Primitive::Unknown && behaviour::has_word_of_lock(engine, wait_site);
+            let shown = if *role == Behaviour::Unclear && by_word { Behaviour::Lock } else { *role };
+            known.0 = by_behaviour(known.0, shown, &call_path);
+            if behaviour::is_own_word(engine, wait_site) && is_of_interpreter(&call_path) {
+                of_interpreters[wait_site as usize] = Some(behaviour::callers(place, &self.lookup.lock_path(place)));
+            }
+            // Where nobody was seen to wake anybody, nor time to end a wait, the name has to do.
+            let is_timed = *role == Behaviour::Timer || engine.is_sampled;
+            self.sleeps[wait_site as usize] = is_timed && call_path.iter().any(is_sleep);
         }
         self.primitives = judged;
+        self.judge_interpreters_words(&of_interpreters);
         self.judge_own_words();
         self.judge_go();
+    }
+
+    /// On one word of its own, a thread of an interpreter sleeps, waits for what the program makes it wait for, and
+    /// waits for the interpreter's lock: Ruby keeps all in one place. Call paths tell these apart, over all threads.
+    fn judge_interpreters_words(&mut self, callers: &[Option<behaviour::Callers>]) {
+        let engine = self.lookup.engine;
+        let all = behaviour::gather(engine, |wait_site| callers[wait_site as usize]);
+        for (sleeps, callers) in self.sleeps.iter_mut().zip(callers) {
+            let waits = callers.as_ref().and_then(|callers| all.get(callers));
+            *sleeps |= waits.is_some_and(|waits| behaviour::of(engine, waits) == Behaviour::Timer);
+        }
+    }
+
+    fn role(&mut self, waits: &[behaviour::Waited]) -> Behaviour {
+        let engine = self.lookup.engine;
+        let role = behaviour::of(engine, waits);
+        let by_epoll = |place| leads_through(&self.lookup.call_path(place), |name| name.contains("epoll_"));
+        let leads = role == Behaviour::Lock && behaviour::polls_in_holds(engine, waits).is_some_and(by_epoll);
+        if leads { Behaviour::Queue } else { role }
     }
 
     /// Threads that each wait on a word of their own may stand in one queue for all that: those of parking_lot, of
@@ -155,14 +196,15 @@ impl Judge<'_, '_> {
         let engine = self.lookup.engine;
         let mut keys = Vec::new();
         for (wait_site, (primitive, own_word)) in (0..).zip(&self.primitives) {
-            let may = !own_word && matches!(primitive, Park | Unknown | Condvar);
+            let may = !own_word && !self.sleeps[wait_site as usize] && matches!(primitive, Park | Unknown | Condvar);
             let place = engine.wait_sites[wait_site as usize].place;
             let call_path = if may && behaviour::is_own_word(engine, wait_site) {
-                self.lookup.call_path(place)
+                self.lookup.lock_path(place)
             } else {
                 Arc::from([])
             };
-            let keeps = !call_path.is_empty() && !call_path.iter().any(is_of_executor);
+            let told = if call_path.is_empty() { Arc::from([]) } else { self.lookup.call_path(place) };
+            let keeps = !call_path.is_empty() && !told.iter().any(is_of_executor) && !is_wait_of_machine(&told);
             let lock = if is_of_interpreter(&call_path) { Primitive::InterpreterLock } else { Primitive::OtherLock };
             keys.push(keeps.then(|| (behaviour::callers(place, &call_path), lock)));
         }
@@ -172,20 +214,50 @@ impl Judge<'_, '_> {
     fn judge_queues(&mut self, keys: &[Option<(behaviour::Callers, Primitive)>]) {
         let engine = self.lookup.engine;
         let queues = behaviour::gather(engine, |wait_site| keys[wait_site as usize].map(|(key, _)| key));
-        let locks: Vec<behaviour::Callers> = queues
-            .iter()
-            .filter(|(_, waits)| {
-                waits.len() >= OWN_WORD_WAITS
-                    && behaviour::is_passed_on(waits)
-                    && behaviour::of(engine, waits) == Behaviour::Lock
-            })
-            .map(|(key, _)| *key)
-            .collect();
-        for (key, known) in keys.iter().zip(&mut self.primitives) {
-            if let Some((_, lock)) = key.filter(|(key, _)| locks.contains(key)) {
+        let is_lock = |waits: &[behaviour::Waited]| {
+            waits.len() >= OWN_WORD_WAITS
+                && behaviour::is_passed_on(engine, waits)
+                && behaviour::of(engine, waits) == Behaviour::Lock
+        };
+        // Of each lock, who stands in its queue. Others may wait in the same place for something else: an answer, say.
+        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<u32>> = FxHashMap::default();
+        for (key, waits) in queues {
+            let queue = if is_lock(&waits) {
+                waits
+            } else {
+                let passing = behaviour::among_those_who_pass_on(&waits);
+                if passing.len() == waits.len() || !is_lock(&passing) {
+                    continue;
+                }
+                passing
+            };
+            locks.insert(key, queue.iter().map(|wait| wait.thread).collect());
+        }
+        locks.extend(self.locks_by_name(keys));
+        for ((key, known), wait_site) in keys.iter().zip(&mut self.primitives).zip(&engine.wait_sites) {
+            let only = engine.locks[wait_site.lock as usize].only_waiter;
+            let stands = |key: &behaviour::Callers| locks.get(key).is_some_and(|queue| queue.contains(&only));
+            if let Some((_, lock)) = key.filter(|(key, _)| stands(key)) {
                 *known = (lock, true);
             }
         }
+    }
+
+    /// Where nobody was seen to wake anybody, the names of Java's locks tell: those whose waiters stand in the queue of
+    /// a lock that one thread has at a time.
+    fn locks_by_name(
+        &mut self,
+        keys: &[Option<(behaviour::Callers, Primitive)>],
+    ) -> FxHashMap<behaviour::Callers, FxHashSet<u32>> {
+        let engine = self.lookup.engine;
+        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<u32>> = FxHashMap::default();
+        for (key, wait_site) in keys.iter().zip(&engine.wait_sites).filter(|_| engine.is_sampled) {
+            let Some((key, _)) = key else { continue };
+            if acquires_alone(&self.lookup.call_path(wait_site.place)) {
+                locks.entry(*key).or_default().insert(engine.locks[wait_site.lock as usize].only_waiter);
+            }
+        }
+        locks
     }
 
     /// A thread of an interpreter waits for its lock on one word, wherever it comes from and whether or not for a
@@ -251,6 +323,14 @@ impl Judge<'_, '_> {
 fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> Primitive {
     use Primitive::*;
     match (primitive, role) {
+        (Condvar, _) if leads_through(call_path, |name| name == "take_gil") => InterpreterLock,
+        (Condvar, Behaviour::Lock) if is_wait_of_machine(call_path) => Condvar,
+        // Go's scheduler waits here until something has happened, such as a collection's stop of all goroutines.
+        (GoRuntime | Unknown | Park, Behaviour::Lock)
+            if leads_through(call_path, |name| name.starts_with("runtime.note")) =>
+        {
+            GoRuntime
+        }
         (Condvar | OtherLock | Unknown, Behaviour::Lock) if is_of_interpreter(call_path) => InterpreterLock,
         (Unknown | OtherLock | GoRuntime | Condvar | Park, Behaviour::Lock) => OtherLock,
         (Semaphore, Behaviour::Lock) => SemaphoreLock,
@@ -261,24 +341,56 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> P
     }
 }
 
+/// Whether a lock of java.util.concurrent is waited for that one thread has at a time, and not anew after a condition.
+fn acquires_alone(call_path: &[Frame]) -> bool {
+    const QUEUE: &str = "java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire";
+    let name = |frame: &Frame| frame.function.clone().unwrap_or_default();
+    let acquires =
+        |name: &str| name.strip_prefix(QUEUE).is_some_and(|rest| ["", "Queued", "Interruptibly"].contains(&rest));
+    call_path.iter().any(|frame| acquires(&name(frame)))
+        && !call_path.iter().any(|frame| name(frame).contains("ConditionObject.await"))
+}
+
 /// Whether threads wait here for tasks: those of an executor park one after the other and wake each other on, without
 /// any lock.
 fn is_of_executor(frame: &Frame) -> bool {
-    const STARTS: &[&str] =
-        &["runtime.", "tokio::", "rayon_core::", "crossbeam_", "async_executor::", "futures_executor::"];
+    const STARTS: &[&str] = &[
+        "runtime.",
+        "tokio::",
+        "rayon_core::",
+        "crossbeam_",
+        "async_executor::",
+        "futures_executor::",
+        "java.util.concurrent.ThreadPoolExecutor.getTask",
+        "java.util.concurrent.ForkJoinPool.",
+        "java.util.concurrent.FutureTask.get",
+        "java.util.concurrent.CompletableFuture.",
+    ];
     frame.function.as_deref().is_some_and(|name| STARTS.iter().any(|start| name.starts_with(start)))
+}
+
+/// Whether a thread waits here until Java's machine wants something done: by a name that is certain, and for which no
+/// lock is taken.
+fn is_wait_of_machine(call_path: &[Frame]) -> bool {
+    let waits = |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("Monitor::wait"));
+    call_path.iter().any(|frame| waits(frame) && frame.module.ends_with("/libjvm.so"))
 }
 
 /// Whether a call path leads through the part of an interpreter that takes its lock.
 fn is_of_interpreter(call_path: &[Frame]) -> bool {
     const PARTS: &[&str] =
         &["take_gil", "PyEval_RestoreThread", "PyEval_AcquireThread", "_PyEval_", "gvl_", "thread_sched_"];
-    const PROGRAMS: &[&str] = &["python", "libpython", "ruby", "libruby"];
     call_path.iter().any(|frame| {
-        let file = frame.module.rsplit('/').next().unwrap_or_default();
         let named = frame.function.as_deref().is_some_and(|name| PARTS.iter().any(|part| name.contains(part)));
-        named || PROGRAMS.iter().any(|program| file.starts_with(program))
+        named || is_interpreter(frame)
     })
+}
+
+/// Whether a frame is in the file of an interpreter.
+pub(super) fn is_interpreter(frame: &Frame) -> bool {
+    const PROGRAMS: &[&str] = &["python", "libpython", "ruby", "libruby"];
+    let file = frame.module.rsplit('/').next().unwrap_or_default();
+    PROGRAMS.iter().any(|program| file.starts_with(program))
 }
 
 /// Whether this is a function of a lock whose threads each wait on a word of their own: parking_lot's, Java's monitors,
@@ -291,4 +403,31 @@ fn waits_on_own_word(frame: &Frame) -> bool {
 /// Whether this is a function by which a runtime lets a thread sleep.
 fn is_sleep(frame: &Frame) -> bool {
     frame.role != Role::Kernel && frame.function.as_deref().is_some_and(crate::names::is_sleep)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_the_scheduler_of_go_waits_for_is_no_lock() {
+        let path = |function| [Frame::named("runtime.futex", Role::Lock), Frame::named(function, Role::Lock)];
+        let of = |primitive, function| by_behaviour(primitive, Behaviour::Lock, &path(function));
+        for primitive in [Primitive::GoRuntime, Primitive::Park, Primitive::Unknown] {
+            assert_eq!(of(primitive, "runtime.notetsleep_internal"), Primitive::GoRuntime);
+            assert_eq!(of(primitive, "runtime.lock2"), Primitive::OtherLock);
+        }
+    }
+
+    #[test]
+    fn a_lock_of_java_is_known_by_the_queue_that_its_waiters_stand_in() {
+        let alone = |innermost: &str, outer: &str| {
+            let frame = |name: String| Frame::named(&name, Role::Program);
+            let name = |rest: &str| format!("java.util.concurrent.locks.AbstractQueuedSynchronizer{rest}");
+            acquires_alone(&[frame(name(innermost)), frame(name(outer))])
+        };
+        assert!(alone(".acquire", "") && alone(".acquireQueued", ".acquire") && alone(".acquireInterruptibly", ""));
+        assert!(!alone(".acquireShared", "") && !alone("", ""));
+        assert!(!alone(".acquire", "$ConditionObject.await"), "it waits for its turn after it was signalled");
+    }
 }

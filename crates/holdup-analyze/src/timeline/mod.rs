@@ -11,8 +11,10 @@ mod drawing;
 mod engine;
 mod golang;
 mod holding;
+mod interpreted;
 mod lock;
 mod log;
+mod looks;
 mod lookup;
 mod meaning;
 mod naming;
@@ -28,6 +30,7 @@ mod tests;
 mod thread;
 mod waiting;
 mod waking;
+mod yielding;
 
 pub(crate) use engine::Engine;
 pub(crate) use naming::Naming;

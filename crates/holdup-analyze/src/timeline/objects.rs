@@ -10,12 +10,12 @@ use super::doing::NONE;
 use super::golang;
 use super::holding::{self, Held};
 use super::lock::{Group, Place, keep_longest};
-use super::lookup::{Lookup, SITES, function_name};
-use super::meaning::Meanings;
+use super::lookup::{Lookup, SITES, function_name, part};
+use super::meaning::{Meanings, is_interpreter};
 use super::tally::Tally;
 use super::waiting::{FILE_LOCK, SEMAPHORE};
 use crate::facts::{Holder, LockFacts, LockName, OffTime, Primitive, Site};
-use crate::names::{Frame, SpaceId, caller};
+use crate::names::{Frame, Role, SpaceId, caller};
 
 /// Addresses without any wait that are listed because of wasted wakes.
 const WASTED_ONLY: usize = 16;
@@ -129,11 +129,14 @@ impl Objects<'_, '_> {
         for index in wait_sites {
             let wait_site = &self.lookup.engine.wait_sites[*index as usize];
             let primitive = self.meanings.primitives[*index as usize].0;
-            let call_path = self.lookup.call_path(wait_site.place);
+            let call_path = self.lookup.lock_path(wait_site.place);
             let of_go = golang::is_out_of_work(&call_path);
             let at = self.meanings.go_sites.first().filter(|_| of_go).map_or(&*call_path, |site| &site.call_path);
             let Some(caller) = caller(at) else { continue };
-            let key = (wait_site.place.space, primitive, caller.module.clone(), function_name(caller));
+            let interpreter =
+                call_path.iter().find(|frame| primitive == Primitive::InterpreterLock && is_interpreter(frame));
+            let caller = interpreter.map_or_else(|| caller.clone(), file_of);
+            let key = (wait_site.place.space, primitive, caller.module.clone(), function_name(&caller));
             let at = *known.entry(key).or_insert_with(|| {
                 units.push(Unit {
                     primitive,
@@ -142,7 +145,7 @@ impl Objects<'_, '_> {
                     groups: Vec::new(),
                     wait_sites: Vec::new(),
                     locks: Vec::new(),
-                    caller: Some(caller.clone()),
+                    caller: Some(caller),
                     sites: if of_go { self.meanings.go_sites.clone() } else { Vec::new() },
                 });
                 units.len() - 1
@@ -215,6 +218,11 @@ impl Objects<'_, '_> {
         }
         if let Some(held) = held {
             self.replace_holding(&held, &mut lock, &mut parts);
+        } else if engine.is_sampled && !unit.primitive.is_contention() {
+            // Who ends such waits is none of those who wait.
+            (lock.holder_doing, lock.inversions) = Default::default();
+            lock.holder_doing.unknown_ns = lock.wait_ns.sum_ns();
+            (parts.holders, parts.off_sites) = Default::default();
         }
         let mut waits: Tally<Place, OffTime> = Tally::default();
         let mut waiters: Tally<u32, OffTime> = Tally::default();
@@ -227,6 +235,7 @@ impl Objects<'_, '_> {
                 add(waiters.at(*thread), *time);
             }
         }
+        lock.yield_ns = unit.wait_sites.iter().filter_map(|wait_site| self.meanings.yielded_ns.get(wait_site)).sum();
         for address in unit.locks.iter().map(|lock| &engine.locks[*lock as usize]) {
             lock.wasted_wakes += address.wasted;
             lock.figures = lock.figures.or(address.figures);
@@ -242,6 +251,9 @@ impl Objects<'_, '_> {
         lock.wait_sites = self.lookup.sites(&waits, |time| (time.count, time.ns));
         if !unit.sites.is_empty() {
             lock.wait_sites = shared_out(&unit.sites, lock.waits, lock.wait_ns.sum_ns());
+        }
+        if unit.primitive == Primitive::InterpreterLock {
+            lock.hold_sites = self.lookup.hold_sites(&unit.locks, lock.contended_ns);
         }
         lock.wake_sites = self.lookup.sites(&parts.wake_sites, |count| (*count, 0));
         lock.holder_doing.off_sites = self.lookup.sites(&parts.off_sites, |time| (time.count, time.ns));
@@ -303,9 +315,24 @@ impl Objects<'_, '_> {
         if let Some(name) = unit.addr.and_then(|addr| self.lookup.naming.variable(unit.space, addr)) {
             return name;
         }
-        let caller = unit.caller.clone().or_else(|| lock.wait_sites.first()?.caller().cloned());
+        let own = || lock.wait_sites.first()?.caller().cloned();
+        if unit.primitive == Primitive::InterpreterLock
+            && let Some(frame) = &unit.caller
+        {
+            return LockName::Site(function_name(frame));
+        }
+        // Java's own method says more than the machine's function for all monitors.
+        let is_own = |frame: &Frame| frame.role == Role::Program;
+        let of_java = own().filter(is_own).filter(|_| unit.caller.as_ref().is_some_and(|frame| !is_own(frame)));
+        let caller = of_java.or_else(|| unit.caller.clone()).or_else(own);
         caller.map_or(LockName::Address, |frame| LockName::Site(function_name(&frame)))
     }
+}
+
+/// The lock of an interpreter is one, wherever it is taken: it stands under the name of the interpreter's file.
+fn file_of(frame: &Frame) -> Frame {
+    let file = frame.module.rsplit('/').next().unwrap_or_default();
+    Frame { function: Some(file.into()), ..frame.clone() }
 }
 
 /// Sums of a lock that still need names.
@@ -320,15 +347,15 @@ struct Parts {
 /// Sites that are known by samples, with the waits shared out among them.
 fn shared_out(sites: &[Site], waits: u64, ns: u64) -> Vec<Site> {
     let all: u64 = sites.iter().map(|site| site.count).sum::<u64>().max(1);
-    let part = |whole: u64, count: u64| (u128::from(whole) * u128::from(count) / u128::from(all)) as u64;
-    let share = |site: &Site| Site { count: part(waits, site.count), ns: part(ns, site.count), ..site.clone() };
+    let share =
+        |site: &Site| Site { count: part(waits, site.count, all), ns: part(ns, site.count, all), ..site.clone() };
     sites.iter().take(SITES).map(share).collect()
 }
 
 /// Whether a primitive has several words that threads wait on.
 fn has_parts(primitive: Primitive) -> bool {
-    use Primitive::{Barrier, Condvar, RwLock, Semaphore};
-    matches!(primitive, Barrier | Condvar | RwLock | Semaphore)
+    use Primitive::{Barrier, Condvar, InterpreterLock, RwLock, Semaphore};
+    matches!(primitive, Barrier | Condvar | InterpreterLock | RwLock | Semaphore)
 }
 
 pub(super) fn add(sum: &mut OffTime, time: OffTime) {

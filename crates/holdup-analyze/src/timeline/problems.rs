@@ -32,7 +32,7 @@ pub(super) fn all(engine: &Engine, facts: &Facts) -> Vec<Problem> {
         problems.push(Problem::ClockSkew { count: trouble.skews, max_ns: trouble.skew_ns });
     }
     problems.extend(displaced(facts));
-    if engine.capabilities.switches {
+    if engine.capabilities.switches && !engine.is_sampled {
         problems.extend(switches(engine));
     }
     problems

@@ -47,7 +47,8 @@ pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Fa
     (facts.locks, meanings.locks) = objects::all(&mut lookup, &meanings);
     let mut sums = Sums { lookup, meanings };
     facts.threads = sums.threads();
-    facts.yield_sites = sums.lookup.sites(&engine.yields, |count| (*count, 0));
+    let yields = sums.yields_alone();
+    facts.yield_sites = sums.lookup.sites(&yields, |count| (*count, 0));
     facts.switch_sites = sums.switch_sites();
     codes::count(&mut sums.lookup, facts);
     sums.chains(facts);
@@ -85,6 +86,14 @@ impl Sums<'_> {
         let mut sites = self.lookup.sites(&places, |count| (*count, 0));
         sites.retain(|site| site.count > 0);
         sites
+    }
+
+    /// Yields that are no part of a wait that is known by what threads sleep for.
+    fn yields_alone(&self) -> Tally<Place, u64> {
+        let mut alone = Tally::default();
+        let all = self.lookup.engine.yields.iter().filter(|(place, _)| !self.meanings.yields.contains_key(place));
+        all.for_each(|(place, count)| *alone.at(*place) = *count);
+        alone
     }
 
     // Threads.

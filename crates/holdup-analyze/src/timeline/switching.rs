@@ -6,8 +6,9 @@ use super::calls::CallKind;
 use super::doing::{Doing, NONE, Plain};
 use super::engine::{Engine, number};
 use super::lock::{Block, Place};
-use super::thread::{Past, Pending, State};
-use super::waiting::{FILE_LOCK, SEMAPHORE};
+use super::tally::Tally;
+use super::thread::{Past, Pending, State, Thread};
+use super::waiting;
 use crate::names::Names;
 
 /// A woken thread that no other program is in the way of runs within this time.
@@ -20,6 +21,7 @@ impl Engine {
         match thread.state {
             State::Off(doing) => {
                 let doing = self.whose_turn(ti, doing, now);
+                self.woken_by_call(ti, doing);
                 self.run_delay(ti, doing, now);
                 self.end_off(ti, doing, now, true);
                 self.in_turn(ti, doing, now);
@@ -45,8 +47,11 @@ impl Engine {
         }
         let thread = &mut self.threads[ti as usize];
         let length = now.saturating_sub(thread.since);
-        let busy = self.cpus.at(thread.cpu).map_or(length, |cpu| cpu.busy_ns(now).saturating_sub(thread.cpu_busy_ns));
-        if busy.saturating_mul(2) >= length {
+        let busy = self.cpus.at(thread.cpu).map(|cpu| cpu.busy_ns(now).saturating_sub(thread.cpu_busy_ns));
+        // Looks from outside do not tell who had which CPU; but where the target's threads have enough of them, others
+        // had it.
+        let by_own = busy.map_or(!self.is_sampled || self.cpus.are_wanted(), |busy| busy.saturating_mul(2) >= length);
+        if by_own {
             return doing;
         }
         let displaced = Doing::Plain(Plain::Displaced);
@@ -176,20 +181,21 @@ impl Engine {
     /// Why a thread leaves the CPU, and where it was.
     fn why_off(&mut self, ti: u32, off: OffCpu, stack: Option<StackId>, names: &Names) -> (Doing, u32) {
         let pending = self.threads[ti as usize].pending;
+        if let (OffCpu::Blocked | OffCpu::Sleeping, Pending::Call { kind, stack }) = (off, pending)
+            && let Some(object) = waiting::object(kind)
+        {
+            self.threads[ti as usize].pending = Pending::None;
+            // It let nobody go on.
+            let own = self.object_calls.iter().position(|call| call.thread == ti);
+            own.map(|at| self.object_calls.remove(at));
+            return (Doing::Futex(self.kernel_object(ti, object, stack, names)), stack);
+        }
         let (plain, at) = match (off, pending) {
             (OffCpu::Runnable, Pending::Call { kind: CallKind::Yield, stack }) => (Plain::Yielded, stack),
             (OffCpu::Runnable, _) => return (Doing::Plain(Plain::Preempted), number(stack)),
             (OffCpu::Gone, _) => (Plain::Unknown, number(stack)),
             (OffCpu::Blocked | OffCpu::Sleeping, Pending::Futex { wait_site, stack, .. }) => {
                 return (Doing::Futex(wait_site), stack);
-            }
-            (
-                OffCpu::Blocked | OffCpu::Sleeping,
-                Pending::Call { kind: kind @ (CallKind::Lock | CallKind::Semaphore), stack },
-            ) => {
-                self.threads[ti as usize].pending = Pending::None;
-                let object = if kind == CallKind::Lock { FILE_LOCK } else { SEMAPHORE };
-                return (Doing::Futex(self.kernel_object(ti, object, stack, names)), stack);
             }
             (OffCpu::Uninterruptible, Pending::Futex { .. }) => {
                 return (Doing::Plain(Plain::Io), number(stack));
@@ -216,7 +222,7 @@ impl Engine {
         (Doing::Block(self.block(Block { place, deep, found: NONE })), stack.0)
     }
 
-    fn block(&mut self, block: Block) -> u32 {
+    pub(super) fn block(&mut self, block: Block) -> u32 {
         let next = self.blocks.len() as u32;
         let index = *self.block_index.entry(block).or_insert(next);
         if index == next {
@@ -236,8 +242,17 @@ impl Engine {
             }
             _ => return,
         };
+        let place = if place.stack == NONE { Place { stack: number(found.stack), ..place } } else { place };
         if now < thread.since || thread.woken.is_some_and(|(_, at)| at <= now) {
             return;
+        }
+        if let Some(object) = found.nr.and_then(|nr| waiting::object(self.calls.kind(nr))) {
+            // Woken for it in vain, the thread waits again within the call.
+            let (since, wait_site) = (thread.since, self.kernel_object(ti, object, place.stack, names));
+            let thread = &mut self.threads[ti as usize];
+            (thread.state, thread.stack) = (State::Off(Doing::Futex(wait_site)), place.stack);
+            self.begin_wait(ti, wait_site, since, None);
+            return self.remark(ti, doing, Doing::Futex(wait_site));
         }
         let Some(reason) = self.calls.reason(found) else { return };
         let key = (reason, found.file.clone());
@@ -248,9 +263,9 @@ impl Engine {
         }
         let space = self.space(ti, names);
         let block = self.block(Block { place: Place { space, ..place }, deep, found: known });
-        let bare = self.block(Block { place: Place { space, stack: NONE }, deep, found: known });
         let thread = &mut self.threads[ti as usize];
-        *thread.found.at(bare) += 1;
+        *thread.found.at(block) += 1;
+        thread.stack = place.stack;
         thread.state = State::Off(Doing::Block(block));
         self.remark(ti, doing, Doing::Block(block));
     }
@@ -258,20 +273,32 @@ impl Engine {
     /// Stretches in calls that nobody looked into are like those of the thread that were, if those are mostly of one
     /// kind.
     pub(super) fn spread_found(&mut self, ti: u32) {
-        let thread = &mut self.threads[ti as usize];
-        let all: u64 = thread.found.iter().map(|(_, hits)| hits).sum();
-        let Some((block, hits)) = thread.found.iter().max_by_key(|(_, hits)| *hits).copied() else { return };
-        if hits * 3 < all * 2 {
+        let mostly = |hits: u64, all: u64| hits * 3 >= all * 2;
+        let Thread { found, space, .. } = &self.threads[ti as usize];
+        let space = *space;
+        let kind = |block: u32| Block { place: Place { space, stack: NONE }, ..self.blocks[block as usize] };
+        let mut kinds: Tally<Block, u64> = Tally::default();
+        found.iter().for_each(|(block, hits)| *kinds.at(kind(*block)) += hits);
+        let all: u64 = found.iter().map(|(_, hits)| hits).sum();
+        let Some((of, hits)) = kinds.iter().max_by_key(|(_, hits)| *hits).copied() else { return };
+        if !mostly(hits, all) {
             return;
         }
+        let places = found.iter().filter(|(block, _)| kind(*block) == of);
+        let block = match places.max_by_key(|(_, hits)| *hits) {
+            Some((block, most)) if mostly(*most, hits) => *block,
+            _ => self.block(of),
+        };
+        let place = self.blocks[block as usize].place;
+        let thread = &mut self.threads[ti as usize];
         let other = std::mem::take(&mut thread.plain[Plain::OtherCall as usize]);
         let time = thread.blocks.at(block);
         time.count += other.count;
         time.ns += other.ns;
-        thread.log.replace(Doing::Plain(Plain::OtherCall), Doing::Block(block));
+        thread.log.replace(Doing::Plain(Plain::OtherCall), Doing::Block(block), place.stack);
         let mut marks = std::mem::take(&mut thread.marks);
         for kind in marks.kinds_mut() {
-            let (doing, place) = self.kinds[*kind as usize];
+            let (doing, _) = self.kinds[*kind as usize];
             if doing == Doing::Plain(Plain::OtherCall) {
                 *kind = self.kind(Doing::Block(block), place);
             }
@@ -371,5 +398,94 @@ impl Engine {
         if let Doing::Futex(_) = doing {
             self.end_wait(ti, since, false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_trace::{CallNumber, Event, Header, NO_CPU, Pid, Stack, Stacks, Tid, What};
+
+    use super::*;
+    use crate::facts::Leaf;
+    use crate::{Analysis, NoModules, Options, Reason};
+
+    /// A thread that leaves the CPU four times without any call by name; each of the first three waits is looked at,
+    /// at one of these places. How long it waited where, in microseconds; 0 is no place that is known.
+    fn io_sites(looks: [u64; 3]) -> Vec<(u64, u64)> {
+        let mut stacks = Stacks::new();
+        let mut analysis = Analysis::new(&Header::default(), Options::default());
+        let mut feed = |at: u64, what| {
+            analysis.feed(&Event { time_ns: 1_000_000 + at * 1_000, tid: Tid(2), cpu: NO_CPU, what });
+        };
+        feed(0, What::Started { pid: Pid(2), parent: None });
+        feed(1, What::SwitchIn);
+        for n in 0..4 {
+            let at = 10 + n * 100;
+            feed(at, What::SwitchOut { off: OffCpu::Blocked, stack: None });
+            if let Some(ip) = looks.get(n as usize) {
+                let stack = stacks.intern(&Stack { kernel: vec![0xffff_ffff_8100_0000 + ip], ..Stack::default() });
+                let found = Blocked {
+                    nr: Some(CallNumber(17)),
+                    file: Some("/data".into()),
+                    deep: true,
+                    stack: Some(stack),
+                    ..Blocked::default()
+                };
+                feed(at + 5, What::Blocked(Box::new(found)));
+            }
+            feed(at + 50, What::SwitchIn);
+        }
+        feed(500, What::Exited);
+        let facts = analysis.finish(None, &stacks, &NoModules).facts;
+        let thread = facts.thread(Tid(2)).expect("the thread");
+        assert_eq!(thread.off[&Reason::Io].count, 4, "the fourth is like the others");
+        let at = |site: &crate::Site| site.call_path.last().map_or(0, |frame| frame.offset & 0xfff);
+        let rows = facts.blame.iter().filter(|row| row.leaf == Leaf::Io);
+        let mut found: Vec<(u64, u64)> = rows.map(|row| (row.site.as_ref().map_or(0, at), row.ns / 1_000)).collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn a_look_says_where_a_thread_is_blocked_and_what_nobody_looked_into_is_like_most() {
+        assert_eq!(io_sites([1, 1, 1]), [(1, 200)]);
+        assert_eq!(io_sites([1, 2, 3]), [(0, 50), (1, 50), (2, 50), (3, 50)]);
+    }
+
+    /// Thread 3 has a semaphore of the kernel while 2 waits for it, twice; the second time it is found there, for it
+    /// waits again within the same call.
+    #[test]
+    fn who_calls_for_an_object_of_the_kernel_lets_the_one_go_on_that_waits_for_it() {
+        const SEMTIMEDOP: CallNumber = CallNumber(220);
+        let mut header = Header::default();
+        header.machine.arch = "x86_64".to_owned();
+        let mut analysis = Analysis::new(&header, Options::default());
+        let mut feed = |at: u64, tid: u32, what| {
+            analysis.feed(&Event { time_ns: 1_000_000 + at * 1_000, tid: Tid(tid), cpu: NO_CPU, what });
+        };
+        let call = || What::Call { nr: SEMTIMEDOP, stack: None };
+        let out = || What::SwitchOut { off: OffCpu::Blocked, stack: None };
+        for tid in [2, 3] {
+            feed(0, tid, What::Started { pid: Pid(2), parent: None });
+            feed(1, tid, What::SwitchIn);
+        }
+        feed(5, 3, call());
+        feed(10, 2, call());
+        feed(11, 2, out());
+        feed(40, 3, call());
+        feed(50, 2, What::SwitchIn);
+        feed(51, 2, out());
+        let found = Blocked { nr: Some(SEMTIMEDOP), addr: 7, ..Blocked::default() };
+        feed(60, 2, What::Blocked(Box::new(found)));
+        feed(80, 3, call());
+        feed(90, 2, What::SwitchIn);
+        for tid in [2, 3] {
+            feed(100, tid, What::Exited);
+        }
+        let facts = analysis.finish(None, &Stacks::new(), &NoModules).facts;
+        let [lock] = &facts.locks[..] else { panic!("{:?}", facts.locks) };
+        assert_eq!((lock.waits, lock.wait_ns.sum_ns()), (2, 78_000));
+        let [holder] = &lock.holders[..] else { panic!("{:?}", lock.holders) };
+        assert_eq!((holder.tid, holder.count), (Tid(3), 2));
     }
 }

@@ -1,9 +1,9 @@
 //! Drawn schedules, and what the summing-up must make of them.
 
-use holdup_trace::{Event, What};
+use holdup_trace::{Event, NO_CPU, What};
 
 use crate::schedule::{START_NS, Schedule};
-use crate::{Facts, LockFacts, LockName, Options, Primitive, Reason, Report, State};
+use crate::{AccountState, Facts, LockFacts, LockName, Options, Primitive, Reason, Report, State};
 
 fn report(text: &str) -> (Schedule, Report) {
     let schedule = Schedule::parse(text).unwrap_or_else(|why| panic!("{why}"));
@@ -391,6 +391,56 @@ fn what_holders_of_a_lock_without_an_address_did() {
 }
 
 #[test]
+fn who_yields_before_it_sleeps_waits() {
+    let (schedule, report) = report(
+        "tick 10us
+         u = yield m
+         A: ##uu#uu#mmmmm##uuuu##
+         B: ############M###yyyy#
+         C: #####################",
+    );
+    let m = lock(&report, "m");
+    assert_eq!((m.wait_ns.sum_ns(), m.yield_ns), (50_000, 80_000), "also where no sleep followed");
+    let state = |thread, state| report.facts.thread(schedule.tid(thread)).unwrap().account.of(state) / 10_000;
+    assert_eq!((state("A", AccountState::Lock), state("A", AccountState::Spinning)), (13, 0));
+    assert_eq!((state("B", AccountState::Lock), state("B", AccountState::Spinning)), (0, 4), "it yields elsewhere");
+    let sites: Vec<u64> = report.facts.yield_sites.iter().map(|site| site.count).collect();
+    assert_eq!(sites, [1], "only what is no wait for something known");
+}
+
+#[test]
+fn who_yields_with_the_lock_does_not_wait_for_it() {
+    let (_, report) = report(
+        "tick 10us
+         u = yield m
+         A: ###uu#Mmmmm##uu##M##
+         B: #mmmmm##uu#M##mmm###",
+    );
+    assert_eq!(lock(&report, "m").yield_ns, 0, "it lets the other in before it waits");
+}
+
+/// Who has it keeps it for a while and wakes all that wait; one goes on, and the others wait again at once. At a
+/// barrier, all go on.
+#[test]
+fn who_lets_one_in_is_no_barrier() {
+    let role = |one: &str, next: &str, others: &str| {
+        let thread = |own: usize| -> String {
+            let of_slot = |slot: usize| match (own + 9 - slot) % 3 {
+                0 => one,
+                1 => next,
+                _ => others,
+            };
+            (0..9).map(of_slot).collect()
+        };
+        let text = format!("tick 10us\nc = unknown, all\nA: {}\nB: {}\nC: {}", thread(0), thread(1), thread(2));
+        let (_, report) = report(&text);
+        lock(&report, "c").primitive
+    };
+    assert_eq!(role("##########C#", "cccccccccc##", "cccccccccc#c"), Primitive::OtherLock);
+    assert_eq!(role("##########C#", "######cccc##", "########cc##"), Primitive::Barrier);
+}
+
+#[test]
 fn samples_become_code() {
     let (_, report) = report(
         "capabilities full
@@ -425,4 +475,97 @@ fn who_had_the_cpu_of_a_thread_that_could_run() {
     assert_eq!(off(&others, &schedule, "A", Reason::Displaced), (1, 12), "B ran for two ticks of twelve");
     let told = crate::Problem::Displaced { displaced_ns: 12 * MS, working_ns: 18 * MS };
     assert_eq!(others.problems, [told]);
+}
+
+/// The schedule as looks from outside would tell of it: nobody is seen to wake anybody, and CPUs are not known.
+fn by_looks(text: &str) -> Schedule {
+    let mut schedule = Schedule::parse(text).unwrap_or_else(|why| panic!("{why}"));
+    schedule.header.look_period_ns = MS;
+    schedule.events.retain(|event| !matches!(event.what, What::FutexReturn { .. } | What::Waking { .. }));
+    schedule.events.iter_mut().for_each(|event| event.cpu = NO_CPU);
+    schedule
+}
+
+#[test]
+fn where_threads_are_only_looked_at_the_owner_in_the_word_is_the_holder() {
+    let mut schedule = by_looks(
+        "A: ####zz#M#####
+         B: ##mmmmmm#####
+         C: #############",
+    );
+    let (holder, other) = (schedule.tid("A"), schedule.tid("C"));
+    let look = |tick, owner: holdup_trace::Tid| {
+        let what = What::LockWord { addr: schedule.addr('m'), word: 2, owner: owner.0 };
+        Event { time_ns: schedule.time_ns(tick), tid: schedule.tid("B"), cpu: NO_CPU, what }
+    };
+    let looks = [look(3, other), look(5, holder)];
+    schedule.events.extend(looks);
+    schedule.events.sort_by_key(|event| event.time_ns);
+    let report = schedule.analyze();
+    check_lives(&report.facts);
+    let lock = lock(&report, "m");
+    assert_eq!((lock.waits, lock.holders.len()), (1, 2));
+    let had: Vec<_> = lock.holders.iter().map(|one| (one.tid, one.ns)).collect();
+    assert!(had.contains(&(holder, 3 * MS)) && had.contains(&(other, 3 * MS)), "as far as each was seen: {had:?}");
+    assert_eq!((lock.holder_doing.running_ns, lock.holder_doing.unknown_ns), (5 * MS, 0));
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+#[test]
+fn where_threads_are_only_looked_at_and_no_word_tells_who_waited_before_has_the_lock() {
+    let schedule = by_looks(
+        "m = rust mutex
+         A: #mm##zz####
+         B: ###mmmmmm##",
+    );
+    let report = schedule.analyze();
+    let lock = lock(&report, "m");
+    assert_eq!((lock.waits, lock.holders.len()), (2, 1));
+    assert_eq!((lock.holders[0].tid, lock.holders[0].ns), (schedule.tid("A"), 6 * MS));
+    assert_eq!((lock.holder_doing.running_ns, lock.holder_doing.unknown_ns), (4 * MS, 2 * MS), "who had it first?");
+}
+
+#[test]
+fn where_threads_are_only_looked_at_a_word_that_says_that_others_wait_is_a_locks() {
+    let primitive = |word: u32| {
+        let mut schedule = by_looks(
+            "m = unknown
+             A: mm####mmm#
+             B: ##mmmm####",
+        );
+        let look = |tick| {
+            let what = What::LockWord { addr: schedule.addr('m'), word, owner: 0 };
+            Event { time_ns: schedule.time_ns(tick), tid: schedule.tid("B"), cpu: NO_CPU, what }
+        };
+        let looks = [1, 3, 4, 5, 7].map(look);
+        schedule.events.extend(looks);
+        schedule.events.sort_by_key(|event| event.time_ns);
+        lock(&schedule.analyze(), "m").primitive
+    };
+    assert_eq!((primitive(2), primitive(u32::MAX)), (Primitive::OtherLock, Primitive::OtherLock));
+    assert_eq!((primitive(1), primitive(0)), (Primitive::Unknown, Primitive::Unknown));
+}
+
+#[test]
+fn where_threads_are_only_looked_at_others_had_the_cpu_of_a_thread_if_the_program_had_enough() {
+    let text = "A: ##~~~~##\n B: zz####~~";
+    let delays = |cpus| {
+        let schedule = by_looks(&format!("cpus {cpus}\n {text}"));
+        let report = schedule.analyze();
+        [Reason::Preempted, Reason::Displaced].map(|reason| off(&report, &schedule, "A", reason).1)
+    };
+    assert_eq!((delays(1), delays(2)), ([4, 0], [0, 4]));
+}
+
+/// Two threads lead in turn: one waits in the kernel, and wakes the other to do so as soon as something came.
+#[test]
+fn the_turn_to_wait_for_events_is_no_lock() {
+    let role = |wait: &str| {
+        let turn = format!("#{wait}{wait}Ccc");
+        let (leads, follows) = (turn.repeat(8), turn.repeat(7));
+        let (_, report) = report(&format!("A: #{leads}#\nB: #ccc{follows}#{wait}{wait}#"));
+        lock(&report, "c").primitive
+    };
+    assert_eq!(role("p"), Primitive::Condvar);
+    assert_eq!(role("z"), Primitive::OtherLock, "who has it sleeps");
 }

@@ -68,6 +68,8 @@ pub(super) struct Thread {
     pub whole_run: bool,
     /// Where it left the CPU.
     pub stack: u32,
+    /// When its interpreter was looked at last, and what it executed then.
+    pub code: Option<(u64, u32)>,
     pub cpu: u16,
     pub ran: bool,
     /// Whether it is counted as running or runnable.
@@ -136,6 +138,7 @@ impl Thread {
             since: now,
             whole_run: false,
             stack: NONE,
+            code: None,
             cpu: holdup_trace::NO_CPU,
             ran: false,
             active: false,

@@ -5,7 +5,7 @@ use holdup_trace::{CallNumber, FutexOp, Tid};
 use super::calls::CallKind;
 use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
 use super::engine::Engine;
-use super::lock::{Group, Lock, Place, Wait, WaitSite};
+use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
 use crate::names::{Names, SpaceId};
@@ -14,12 +14,23 @@ use crate::names::{Names, SpaceId};
 const FORGET_NS: u64 = 200_000_000;
 /// Waits of one lock that may be open to the question who ended them.
 const MOST_ENDED: usize = 64;
+/// Calls about objects of the kernel that are remembered.
+const MOST_OBJECT_CALLS: usize = 8;
 /// The space of futexes that several processes may share.
 const SHARED: SpaceId = SpaceId(u32::MAX);
 
 /// The addresses that stand for what the kernel keeps: no futex is there.
 pub(super) const FILE_LOCK: u64 = 8;
 pub(super) const SEMAPHORE: u64 = 16;
+
+/// The object of the kernel that such calls are about.
+pub(super) fn object(kind: CallKind) -> Option<u64> {
+    match kind {
+        CallKind::Lock => Some(FILE_LOCK),
+        CallKind::Semaphore => Some(SEMAPHORE),
+        _ => None,
+    }
+}
 
 impl Engine {
     /// The thread has left the call that it entered last, without a sleep.
@@ -39,13 +50,18 @@ impl Engine {
         }
     }
 
-    pub(super) fn call(&mut self, ti: u32, nr: CallNumber, stack: u32, names: &Names) {
+    pub(super) fn call(&mut self, ti: u32, nr: CallNumber, stack: u32, now: u64, names: &Names) {
         self.leave_pending(ti);
         *self.call_counts.at(nr) += 1;
         let kind = self.calls.kind(nr);
+        // Whoever asks later what the thread did takes the space as it is known then.
+        let space = self.space(ti, names);
         if kind == CallKind::Yield && stack != NONE {
-            let place = Place { space: self.space(ti, names), stack };
-            *self.yields.at(place) += 1;
+            *self.yields.at(Place { space, stack }) += 1;
+        }
+        if let Some(object) = object(kind) {
+            self.object_calls.truncate(MOST_OBJECT_CALLS - 1);
+            self.object_calls.insert(0, ObjectCall { object, thread: ti, at: now, place: Place { space, stack } });
         }
         self.threads[ti as usize].pending = Pending::Call { kind, stack };
     }
@@ -78,7 +94,7 @@ impl Engine {
         lock
     }
 
-    fn wait_site(&mut self, lock: u32, op: FutexOp, place: Place) -> u32 {
+    pub(super) fn wait_site(&mut self, lock: u32, op: FutexOp, place: Place) -> u32 {
         let next = self.wait_sites.len() as u32;
         let wait_site = *self.wait_site_index.entry((lock, op.command(), place.stack)).or_insert(next);
         if wait_site == next {
@@ -123,6 +139,7 @@ impl Engine {
         let WaitSite { lock, group, .. } = self.wait_sites[wait_site as usize];
         let place_group = self.place_group(wait_site, ti);
         for group in [group, place_group].into_iter().filter(|group| *group != NONE) {
+            self.groups[group as usize].not_taken(ti, now);
             self.groups[group as usize].begin(now, run);
         }
         let wait = Wait {
@@ -168,6 +185,12 @@ impl Engine {
     }
 
     fn wait_ended(&mut self, lock: u32, wait: Wait, now: u64) {
+        if self.is_sampled {
+            if let Some((holder, _)) = wait.waker {
+                self.threads[wait.thread as usize].log.set_waker(wait.from, (holder, now));
+            }
+            return self.settle_sampled(lock, &wait);
+        }
         if wait.claimed || (wait.waker.is_some() && self.capabilities.wakings) {
             self.settle(lock, wait);
             if wait.claimed {
@@ -224,26 +247,57 @@ impl Engine {
         }
     }
 
+    /// Where nobody is seen to wake anybody: divides a wait among those who had the lock meanwhile, the last one first.
+    /// Who has waited for it has it next, and so has whoever a look finds in its word.
+    fn settle_sampled(&mut self, lock: u32, wait: &Wait) {
+        for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
+            let takers: Vec<(u32, u64)> = self.groups[group as usize].takers.iter().rev().copied().collect();
+            let (mut until, mut known_ns) = (wait.to, 0);
+            for (at, (taker, took)) in (1..).zip(&takers) {
+                // Who is the first that is known is believed to have had it from the beginning.
+                let from = if at == takers.len() { wait.from } else { (*took).max(wait.from) };
+                // The moments at which looks place the ends of waits are not exact: who waits has given it away.
+                let holder =
+                    if *taker == wait.thread { takers[..at].iter().rev().nth(1) } else { Some(&takers[at - 1]) };
+                if let Some((holder, _)) = holder.filter(|_| from < until) {
+                    known_ns += until - from;
+                    let sum = self.groups[group as usize].holders.at(*holder);
+                    sum.count += 1;
+                    sum.ns += until - from;
+                    self.divide(group, lock, (*holder, wait.thread), (from, until));
+                }
+                until = until.min(from);
+            }
+            let group = &mut self.groups[group as usize];
+            group.unknown_ns += wait.to.saturating_sub(wait.from).saturating_sub(known_ns);
+            group.taken(wait.thread, wait.to);
+        }
+    }
+
     fn settle_in(&mut self, group: u32, lock: u32, wait: &Wait) {
         let length = wait.to.saturating_sub(wait.from);
-        let group = &mut self.groups[group as usize];
+        let sums = &mut self.groups[group as usize];
         let Some((waker, woken_at)) = wait.waker else {
-            group.unknown_ns += length;
+            sums.unknown_ns += length;
             return;
         };
-        let holder = group.holders.at(waker);
+        let holder = sums.holders.at(waker);
         holder.count += 1;
         holder.ns += length;
-        let Some(thread) = self.threads.get(waker as usize) else {
-            group.unknown_ns += length;
+        if waker as usize >= self.threads.len() {
+            sums.unknown_ns += length;
             return;
-        };
+        }
         let from = wait.from.max(wait.released_before);
-        let to = woken_at.min(wait.to);
+        self.divide(group, lock, (waker, wait.thread), (from, woken_at.min(wait.to)));
+    }
+
+    /// Divides what a holder did for a part of another's wait.
+    fn divide(&mut self, group: u32, lock: u32, (holder, waiter): (u32, u32), (from, to): (u64, u64)) {
+        let (group, thread) = (&mut self.groups[group as usize], &self.threads[holder as usize]);
         let preempted = split(group, thread, &self.wait_sites, lock, from, to);
-        let lower = |holder: i32, waiter: i32| holder > waiter;
-        let priorities = thread.priority.zip(self.threads[wait.thread as usize].priority);
-        if preempted > 0 && priorities.is_some_and(|(holder, waiter)| lower(holder, waiter)) {
+        let priorities = thread.priority.zip(self.threads[waiter as usize].priority);
+        if preempted > 0 && priorities.is_some_and(|(holder, waiter)| holder > waiter) {
             group.inversions.count += 1;
             group.inversions.ns += preempted;
         }
@@ -255,7 +309,7 @@ impl Engine {
         keys.iter().find_map(|key| self.lock_index.get(key)).copied()
     }
 
-    pub(super) fn lock_word(&mut self, tid: Tid, addr: u64, word: u32, names: &Names) {
+    pub(super) fn lock_word(&mut self, tid: Tid, now: u64, addr: u64, [word, owner]: [u32; 2], names: &Names) {
         let Some(lock) = self.known_lock(tid, addr, names) else { return };
         let words = &mut self.locks[lock as usize].words;
         words.0 += 1;
@@ -263,6 +317,27 @@ impl Engine {
         // 2 is "held, and others wait" of glibc and Rust; the highest bit says the same for locks with priority
         // inheritance.
         words.2 += u64::from(word == 2 || word & 0x8000_0000 != 0);
+        if self.is_sampled && word != 0 {
+            self.held_by(lock, Tid(owner), now);
+        }
+    }
+
+    /// Where nothing else tells who ends a wait: the thread that had the lock when it was looked at last.
+    fn held_by(&mut self, lock: u32, owner: Tid, now: u64) {
+        let Some(&holder) = self.index.get(&owner) else { return };
+        let Lock { thread, addr, .. } = self.locks[lock as usize];
+        let is_shared = self.lock_index.get(&(SHARED, addr)) == Some(&lock);
+        if !is_shared && self.threads[holder as usize].pid != self.threads[thread as usize].pid {
+            return;
+        }
+        for wait in &mut self.locks[lock as usize].waiting {
+            if wait.thread != holder {
+                wait.waker = Some((holder, wait.from));
+            }
+        }
+        for (_, group) in &self.locks[lock as usize].groups {
+            self.groups[*group as usize].taken(holder, now);
+        }
     }
 }
 

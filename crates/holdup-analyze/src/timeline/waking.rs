@@ -5,7 +5,7 @@ use holdup_trace::{FutexOp, Tid};
 use super::Wake;
 use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
 use super::engine::Engine;
-use super::lock::{Place, Wait};
+use super::lock::{ObjectCall, Place, Wait};
 use super::pairs::HandOver;
 use super::thread::{Pending, State};
 use crate::names::{Names, SpaceId};
@@ -271,17 +271,41 @@ impl Engine {
         self.threads[woken as usize].cpu_busy_ns = busy;
         self.set_active(woken, at, true);
         if queue != NONE {
-            let lock = &mut self.locks[queue as usize];
-            let released = lock.released;
-            if let Some(wait) = lock.waiting.iter_mut().find(|wait| wait.thread == woken) {
-                wait.waker = Some((by, at));
-                wait.released_before = released;
-            }
+            self.ends_wait(queue, woken, by, at);
         }
         if let Some(ti) = waker {
             let place = Place { space: self.space(ti, names), stack };
             self.hand_over(ti, woken, at, place);
         }
+    }
+
+    /// Where the kernel does not say who wakes whom: the thread that was last to call for such an object, since this
+    /// one waits for it, has let it go on.
+    pub(super) fn woken_by_call(&mut self, ti: u32, doing: Doing) {
+        let thread = &self.threads[ti as usize];
+        let Doing::Futex(wait_site) = doing else { return };
+        if self.capabilities.wakings || thread.woken.is_some() {
+            return;
+        }
+        let (queue, since) = (self.wait_sites[wait_site as usize].lock, thread.since);
+        let object = self.locks[queue as usize].addr;
+        let lets_go = |call: &&ObjectCall| call.object == object && call.thread != ti && call.at >= since;
+        let Some(ObjectCall { thread: by, at, place, .. }) = self.object_calls.iter().find(lets_go).copied() else {
+            return;
+        };
+        self.threads[ti as usize].woken = Some((by, at));
+        if let Some(wait) = self.ends_wait(queue, ti, by, at) {
+            wait.claimed = true;
+        }
+        self.pair(by, ti, at, place, true);
+    }
+
+    /// Who ended the wait of a thread in this queue, and when.
+    fn ends_wait(&mut self, queue: u32, woken: u32, by: u32, at: u64) -> Option<&mut Wait> {
+        let lock = &mut self.locks[queue as usize];
+        let wait = lock.waiting.iter_mut().find(|wait| wait.thread == woken)?;
+        (wait.waker, wait.released_before) = (Some((by, at)), lock.released);
+        Some(wait)
     }
 
     fn hand_over(&mut self, from: u32, to: u32, at: u64, place: Place) {

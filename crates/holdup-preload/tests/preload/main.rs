@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdup_control::{
-    ENV, Fallback, Figures, LockRecord, MAGIC, Policy, Profile, RULE_OBJECT, Rule, SETTINGS_FILE, STATE_OTHER,
-    STATE_SERVES, Settings, ThreadSlot, VERSION,
+    COUNT_FILE, ENV, Fallback, Figures, LockRecord, MAGIC, Policy, Profile, RULE_OBJECT, Rule, SETTINGS_FILE,
+    STATE_OTHER, STATE_SERVES, Settings, ThreadSlot, VERSION,
 };
 
 const POLICIES: [Policy; 8] = [
@@ -82,6 +82,7 @@ impl Control {
         set(&mut bytes, offset_of!(Settings, policy), &policy.pack().to_ne_bytes());
         set(&mut bytes, offset_of!(Settings, profile), &(profile as u32).to_ne_bytes());
         fs::write(folder.join(SETTINGS_FILE), bytes).unwrap();
+        fs::write(folder.join(COUNT_FILE), [0; 4]).unwrap();
         Control { folder }
     }
 
@@ -117,7 +118,10 @@ impl Control {
 
     fn seen(&self) -> Vec<Seen> {
         let files = fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().path());
-        files.filter(|path| !path.ends_with(SETTINGS_FILE)).map(|path| Seen(fs::read(path).unwrap())).collect()
+        files
+            .filter(|path| !path.ends_with(SETTINGS_FILE) && !path.ends_with(COUNT_FILE))
+            .map(|path| Seen(fs::read(path).unwrap()))
+            .collect()
     }
 }
 

@@ -708,6 +708,8 @@ fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey, threads: Option
             .filter(|_| survey.samples > 0)
             .unwrap_or(0),
         futex_zero_period: 1,
+        look_period_ns: 0,
+        start_cpu_ns: 0,
         stack_bytes: 0,
     }
 }

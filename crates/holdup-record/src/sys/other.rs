@@ -1,6 +1,6 @@
 //! Systems that cannot record.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -21,6 +21,11 @@ pub fn record(
 /// Says that it cannot.
 pub fn record_live(_options: &Options, _stop: &AtomicBool, _live: &Arc<Live>) -> Result<Outcome, Error> {
     Err(Error::Unsupported)
+}
+
+/// Does it.
+pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+    work()
 }
 
 /// Signals that end a recording: none is made here.
@@ -56,6 +61,11 @@ pub fn with_children(pids: &[u32], _: Children) -> Vec<u32> {
 
 /// There are none.
 pub fn of_cgroup(_: &Path) -> Result<Vec<u32>, String> {
+    Err("control groups are Linux's".to_owned())
+}
+
+/// There are none.
+pub fn of_container(_: &str) -> Result<PathBuf, String> {
     Err("control groups are Linux's".to_owned())
 }
 

@@ -1,11 +1,13 @@
 //! Bytes as events: the reverse of `encode.rs`, of bytes that nobody vouches for.
 
+use std::sync::Arc;
+
 use super::bytes::{Corrupt, Cursor};
-use super::layout::{blocked, kind, tag};
+use super::layout::{MAX_INTERPRETED, blocked, kind, tag};
 use super::stack_code::StackDecoder;
 use crate::{
-    Blocked, CallNumber, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, Spread, Stack, StackId,
-    Stacks, ThreadUsage, Tid, What,
+    Blocked, CallNumber, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping, NO_CPU, OffCpu,
+    Pid, Spread, Stack, StackId, Stacks, ThreadUsage, Tid, What,
 };
 
 /// Reads chunks of events. It is kept from chunk to chunk for its memory alone.
@@ -20,6 +22,8 @@ pub(super) struct Decoder {
     /// The chunk's stacks in the caller's table.
     stacks: Vec<StackId>,
     stack_decoder: StackDecoder,
+    /// The chunk's frames of interpreted code.
+    interpreted: Vec<Arc<[InterpretedFrame]>>,
     scratch: Stack,
     /// How many more addresses and words the caller's table may take.
     stack_budget: u64,
@@ -45,6 +49,7 @@ impl Decoder {
             last_fault_addr: 0,
             stacks: Vec::new(),
             stack_decoder: StackDecoder::default(),
+            interpreted: Vec::new(),
             scratch: Stack::default(),
             stack_budget,
             unknown: 0,
@@ -92,6 +97,7 @@ impl Decoder {
         self.last_fault_addr = 0;
         self.stacks.clear();
         self.stack_decoder.clear();
+        self.interpreted.clear();
         self.unknown = 0;
     }
 
@@ -129,8 +135,14 @@ impl Decoder {
         let kind = tag & tag::KIND;
         if kind >= kind::FIRST_LONG {
             let len = from.len()?;
-            let body = Cursor::new(from.take(len)?);
-            return match long_event(kind, body)? {
+            let mut body = Cursor::new(from.take(len)?);
+            let told = match kind {
+                kind::INTERPRETED => self.interpreted(body).map(Some),
+                kind::BLOCKED => self.blocked(body, table).map(Some),
+                kind::MINOR_FAULT => self.stack(&mut body, table).map(|stack| Some(What::MinorFault { stack })),
+                kind => long_event(kind, body),
+            };
+            return match told? {
                 Some(what) => {
                     self.event.what = what;
                     Ok(true)
@@ -167,6 +179,41 @@ impl Decoder {
             _ => return Err(Corrupt("has an event of a kind that never was")),
         };
         Ok(true)
+    }
+
+    fn blocked(&mut self, mut body: Cursor<'_>, table: &mut Stacks) -> Result<What, Corrupt> {
+        let body = &mut body;
+        let flags = body.u8()?;
+        let has = |bit| flags & bit != 0;
+        let in_call = has(blocked::CALL);
+        Ok(What::Blocked(Box::new(Blocked {
+            deep: has(blocked::DEEP),
+            nr: if in_call { Some(CallNumber(body.u16()?)) } else { None },
+            addr: if in_call { body.varint()? } else { 0 },
+            wchan: if has(blocked::WCHAN) { Some(text(body)?) } else { None },
+            file: if has(blocked::FILE) { Some(text(body)?) } else { None },
+            stack: if has(blocked::STACK) { Some(self.stack(body, table)?) } else { None },
+        })))
+    }
+
+    fn interpreted(&mut self, mut body: Cursor<'_>) -> Result<What, Corrupt> {
+        let body = &mut body;
+        let holds = body.u8()? != 0;
+        let number = body.varint()?;
+        if number == self.interpreted.len() as u64 {
+            let count = body.len()?;
+            if count > MAX_INTERPRETED {
+                return Err(Corrupt("has more frames of interpreted code than there can be"));
+            }
+            let frame = |_| {
+                let (function, file) = (text(body)?.into(), text(body)?.into());
+                Ok(InterpretedFrame { function, file, line: body.u32()? })
+            };
+            self.interpreted.push((0..count).map(frame).collect::<Result<_, Corrupt>>()?);
+        }
+        let known = usize::try_from(number).ok().and_then(|number| self.interpreted.get(number)).cloned();
+        let frames = known.ok_or(Corrupt("names interpreted code that it has not told"))?;
+        Ok(What::Interpreted(Box::new(Interpreted { holds, frames })))
     }
 
     #[inline]
@@ -239,22 +286,8 @@ fn long_event(kind: u8, mut body: Cursor<'_>) -> Result<Option<What>, Corrupt> {
             wait: spread(body)?,
             hold: spread(body)?,
         })),
-        kind::BLOCKED => What::Blocked(Box::new(found_blocked(body)?)),
         _ => return Ok(None),
     }))
-}
-
-fn found_blocked(body: &mut Cursor<'_>) -> Result<Blocked, Corrupt> {
-    let flags = body.u8()?;
-    let has = |bit| flags & bit != 0;
-    let in_call = has(blocked::CALL);
-    Ok(Blocked {
-        deep: has(blocked::DEEP),
-        nr: if in_call { Some(CallNumber(body.u16()?)) } else { None },
-        addr: if in_call { body.varint()? } else { 0 },
-        wchan: if has(blocked::WCHAN) { Some(text(body)?) } else { None },
-        file: if has(blocked::FILE) { Some(text(body)?) } else { None },
-    })
 }
 
 fn spread(body: &mut Cursor<'_>) -> Result<Spread, Corrupt> {
@@ -310,6 +343,8 @@ fn counter(code: u64) -> Option<Counter> {
         6 => Counter::Migrations,
         7 => Counter::MinorFaults,
         8 => Counter::RecorderCpuNs,
+        9 => Counter::TransferCalls,
+        10 => Counter::TransferBytes,
         _ => return None,
     })
 }

@@ -1,13 +1,15 @@
 //! Events as bytes: one chunk under way.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::bytes::{put_bytes, put_varint, put_zigzag};
-use super::layout::{MAX_STRING_BYTES, blocked, kind, tag};
+use super::layout::{MAX_INTERPRETED, MAX_STRING_BYTES, blocked, kind, tag};
 use super::stack_code::StackEncoder;
 use crate::{
-    Blocked, Counter, Event, FutexOp, LockFigures, Mapping, NO_CPU, OffCpu, Pid, StackId, Stacks, ThreadUsage, Tid,
-    What,
+    Blocked, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping, NO_CPU, OffCpu, Pid,
+    StackId, Stacks, ThreadUsage, Tid, What,
 };
 
 /// A chunk of events under way. Threads, futexes and stacks are told where they first occur in it, and named by number
@@ -30,6 +32,8 @@ pub(super) struct Encoder {
     last_fault_addr: u64,
     stack_numbers: FxHashMap<StackId, u64>,
     stacks: StackEncoder,
+    /// Interpreted frames.
+    interpreted: FxHashMap<Arc<[InterpretedFrame]>, u64>,
     /// The body of an event that carries its length.
     body: Vec<u8>,
 }
@@ -64,6 +68,7 @@ impl Encoder {
         (self.last_futex_addr, self.last_fault_addr) = (0, 0);
         self.stack_numbers.clear();
         self.stacks.clear();
+        self.interpreted.clear();
     }
 
     /// Adds an event whose stacks are in `table`; a stack that is not there is written as an empty one.
@@ -95,18 +100,68 @@ impl Encoder {
                 put_zigzag(&mut self.bytes, addr.wrapping_sub(self.last_fault_addr) as i64);
                 self.last_fault_addr = *addr;
             }
-            rare => self.put_long(event, rare),
+            rare => self.put_long(event, rare, table),
         }
     }
 
     /// An event that carries its length.
-    fn put_long(&mut self, event: &Event, what: &What) {
+    fn put_long(&mut self, event: &Event, what: &What, table: &Stacks) {
         let mut body = std::mem::take(&mut self.body);
         body.clear();
-        let kind = put_body(&mut body, what);
+        let kind = match what {
+            What::Interpreted(found) => self.put_interpreted(&mut body, found),
+            What::Blocked(found) => self.put_blocked(&mut body, found, table),
+            What::MinorFault { stack } => {
+                put_stack(&mut body, *stack, table, &mut self.stack_numbers, &mut self.stacks);
+                kind::MINOR_FAULT
+            }
+            what => put_body(&mut body, what),
+        };
         self.begin(event, kind);
         put_bytes(&mut self.bytes, &body);
         self.body = body;
+    }
+
+    /// Threads mostly stay where they were found: frames are told once in a chunk.
+    fn put_interpreted(&mut self, body: &mut Vec<u8>, found: &Interpreted) -> u8 {
+        let next = self.interpreted.len() as u64;
+        let number = *self.interpreted.entry(found.frames.clone()).or_insert(next);
+        body.push(u8::from(found.holds));
+        put_varint(body, number);
+        if number == next {
+            let frames = &found.frames[..found.frames.len().min(MAX_INTERPRETED)];
+            put_varint(body, frames.len() as u64);
+            for InterpretedFrame { function, file, line } in frames {
+                put_bytes(body, cut(function).as_bytes());
+                put_bytes(body, cut(file).as_bytes());
+                put_varint(body, u64::from(*line));
+            }
+        }
+        kind::INTERPRETED
+    }
+
+    /// The strings stand here in full: many events repeat them, and LZ4 makes a few bytes of each.
+    fn put_blocked(&mut self, body: &mut Vec<u8>, found: &Blocked, table: &Stacks) -> u8 {
+        let Blocked { nr, wchan, file, deep, addr, stack } = found;
+        let flag = |bit, is_set: bool| if is_set { bit } else { 0 };
+        body.push(
+            flag(blocked::DEEP, *deep)
+                | flag(blocked::CALL, nr.is_some())
+                | flag(blocked::WCHAN, wchan.is_some())
+                | flag(blocked::FILE, file.is_some())
+                | flag(blocked::STACK, stack.is_some()),
+        );
+        if let Some(nr) = nr {
+            put_varint(body, u64::from(nr.0));
+            put_varint(body, *addr);
+        }
+        for text in [wchan, file].into_iter().flatten() {
+            put_bytes(body, cut(text).as_bytes());
+        }
+        if let Some(id) = stack {
+            put_stack(body, *id, table, &mut self.stack_numbers, &mut self.stacks);
+        }
+        kind::BLOCKED
     }
 
     fn begin_with_stack(&mut self, event: &Event, kind: u8, stack: Option<StackId>, table: &Stacks) {
@@ -114,7 +169,7 @@ impl Encoder {
             None => self.begin(event, kind),
             Some(id) => {
                 self.begin(event, kind | tag::STACK);
-                self.put_stack(id, table);
+                put_stack(&mut self.bytes, id, table, &mut self.stack_numbers, &mut self.stacks);
             }
         }
     }
@@ -189,16 +244,23 @@ impl Encoder {
             self.last_futex_addr = addr;
         }
     }
+}
 
-    fn put_stack(&mut self, id: StackId, table: &Stacks) {
-        let next = self.stack_numbers.len() as u64;
-        let number = *self.stack_numbers.entry(id).or_insert(next);
-        put_varint(&mut self.bytes, number);
-        if number == next {
-            match table.get(id) {
-                Some(stack) => self.stacks.put(&mut self.bytes, stack),
-                None => self.stacks.put(&mut self.bytes, &crate::Stack::default()),
-            }
+/// A stack that the chunk has not named yet follows its number.
+fn put_stack(
+    bytes: &mut Vec<u8>,
+    id: StackId,
+    table: &Stacks,
+    numbers: &mut FxHashMap<StackId, u64>,
+    stacks: &mut StackEncoder,
+) {
+    let next = numbers.len() as u64;
+    let number = *numbers.entry(id).or_insert(next);
+    put_varint(bytes, number);
+    if number == next {
+        match table.get(id) {
+            Some(stack) => stacks.put(bytes, stack),
+            None => stacks.put(bytes, &crate::Stack::default()),
         }
     }
 }
@@ -236,7 +298,6 @@ fn put_body(body: &mut Vec<u8>, what: &What) -> u8 {
         }
         What::Usage(usage) => put_usage(body, usage),
         What::LockFigures(figures) => put_lock_figures(body, figures),
-        What::Blocked(found) => put_blocked(body, found),
         What::Exited
         | What::SwitchIn
         | What::SwitchOut { .. }
@@ -245,7 +306,10 @@ fn put_body(body: &mut Vec<u8>, what: &What) -> u8 {
         | What::FutexReturn { .. }
         | What::Call { .. }
         | What::Sample { .. }
-        | What::MajorFault { .. } => kind::EXITED,
+        | What::MajorFault { .. }
+        | What::MinorFault { .. }
+        | What::Blocked(_)
+        | What::Interpreted(_) => kind::EXITED,
     }
 }
 
@@ -298,26 +362,6 @@ fn put_lock_figures(body: &mut Vec<u8>, figures: &LockFigures) -> u8 {
     kind::LOCK_FIGURES
 }
 
-/// The strings stand here in full: many events repeat them, and LZ4 makes a few bytes of each.
-fn put_blocked(body: &mut Vec<u8>, found: &Blocked) -> u8 {
-    let Blocked { nr, wchan, file, deep, addr } = found;
-    let flag = |bit, is_set: bool| if is_set { bit } else { 0 };
-    body.push(
-        flag(blocked::DEEP, *deep)
-            | flag(blocked::CALL, nr.is_some())
-            | flag(blocked::WCHAN, wchan.is_some())
-            | flag(blocked::FILE, file.is_some()),
-    );
-    if let Some(nr) = nr {
-        put_varint(body, u64::from(nr.0));
-        put_varint(body, *addr);
-    }
-    for text in [wchan, file].into_iter().flatten() {
-        put_bytes(body, cut(text).as_bytes());
-    }
-    kind::BLOCKED
-}
-
 fn counter_code(counter: Counter) -> u64 {
     match counter {
         Counter::FutexCalls => 0,
@@ -329,6 +373,8 @@ fn counter_code(counter: Counter) -> u64 {
         Counter::Migrations => 6,
         Counter::MinorFaults => 7,
         Counter::RecorderCpuNs => 8,
+        Counter::TransferCalls => 9,
+        Counter::TransferBytes => 10,
     }
 }
 

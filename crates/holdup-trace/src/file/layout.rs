@@ -25,6 +25,8 @@ pub(super) const MAX_CHUNK_BYTES: usize = 16 << 20;
 pub(super) const MAX_STRING_BYTES: usize = 64 << 10;
 /// A chain of return addresses is cut to this, from outside.
 pub(super) const MAX_CHAIN: usize = 4096;
+/// Frames of interpreted code are cut to this.
+pub(super) const MAX_INTERPRETED: usize = 512;
 /// Words of a stack are cut to this.
 pub(super) const MAX_WORDS: usize = 1 << 16;
 
@@ -81,6 +83,8 @@ pub(super) mod kind {
     pub(in super::super) const USAGE: u8 = 23;
     pub(in super::super) const LOCK_FIGURES: u8 = 24;
     pub(in super::super) const BLOCKED: u8 = 25;
+    pub(in super::super) const INTERPRETED: u8 = 26;
+    pub(in super::super) const MINOR_FAULT: u8 = 27;
 }
 
 /// Bits of the first byte of [`kind::BLOCKED`].
@@ -93,6 +97,8 @@ pub(super) mod blocked {
     pub(in super::super) const WCHAN: u8 = 4;
     /// The file follows.
     pub(in super::super) const FILE: u8 = 8;
+    /// The stack follows.
+    pub(in super::super) const STACK: u8 = 16;
 }
 
 pub(super) fn prologue() -> [u8; PROLOGUE_BYTES] {

@@ -54,6 +54,20 @@ impl<'a> Reader<'a> {
         &self.header
     }
 
+    /// What its chunks hold, decompressed, one behind the other: for whoever asks what is in a file, not what it means.
+    /// Chunks that are damaged are left out.
+    pub fn unpacked(&self) -> Vec<u8> {
+        let mut held = Vec::new();
+        let (mut rest, mut buffer) = (&self.bytes[PROLOGUE_BYTES..], Vec::new());
+        while let Some(chunk) = ChunkHeader::parse(rest)
+            && let Some(stored) = rest.get(CHUNK_HEADER_BYTES..CHUNK_HEADER_BYTES + chunk.stored_len as usize)
+        {
+            held.extend_from_slice(chunk.unpack(stored, &mut buffer).unwrap_or_default());
+            rest = &rest[CHUNK_HEADER_BYTES + stored.len()..];
+        }
+        held
+    }
+
     /// Gives every event to `sink`, in order of the file; their stacks are put into `stacks`, under numbers of that
     /// table, before the events that name them. What cannot be read is passed over and reported, and `sink` gets a
     /// [`What::Lost`] of [`NO_CPU`] in its place: at the latest moment of what is missing, or as near as is known, with

@@ -74,7 +74,7 @@ impl Recent {
     /// # Errors
     /// The header is too large for a file.
     pub fn new(header: &Header, room: Room) -> io::Result<Recent> {
-        let began = Began { time_ns: header.began_ns, ..Began::default() };
+        let began = Began { time_ns: header.began_ns, recorder_cpu_ns: header.start_cpu_ns, lost: 0 };
         let mut writer = Writer::new(Vec::new(), header)?;
         writer.take()?;
         Ok(Recent {
@@ -88,7 +88,7 @@ impl Recent {
             kept_bytes: 0,
             standing_bytes: 0,
             lost: 0,
-            recorder_cpu_ns: 0,
+            recorder_cpu_ns: header.start_cpu_ns,
         })
     }
 
@@ -197,6 +197,8 @@ impl Recent {
         let header = Header {
             began_ns: began.time_ns,
             began_unix_s: self.header.began_unix_s + before_ns / 1_000_000_000,
+            // What the recorder used is told of this stretch alone.
+            start_cpu_ns: 0,
             ..self.header.clone()
         };
         let mut file = Writer::new(Vec::new(), &header)?;

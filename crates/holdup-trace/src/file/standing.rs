@@ -11,9 +11,23 @@ use crate::{Blocked, Event, Mapping, NO_CPU, OffCpu, Pid, StackId, Tid, What};
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     threads: FxHashMap<Tid, Thread>,
-    /// Executable memory of each process, by where it begins.
-    spaces: FxHashMap<Pid, BTreeMap<u64, Mapping>>,
+    /// Executable memory of each process.
+    spaces: FxHashMap<Pid, Space>,
 }
+
+/// Executable memory of a process.
+#[derive(Clone, Debug, Default)]
+struct Space {
+    /// By where it begins, each with the how-manieth it was.
+    mappings: BTreeMap<u64, (u64, Mapping)>,
+    mapped: u64,
+}
+
+/// Mappings that are kept of a process. That memory is unmapped is not told, so those of libraries and of generated
+/// code that come and go would become ever more.
+const MAPPINGS: usize = 1024;
+/// Of these, the first stay: the program and the libraries that it began with.
+const FIRST_MAPPINGS: u64 = 256;
 
 /// A thread that lives.
 #[derive(Clone, Debug, Default)]
@@ -76,9 +90,9 @@ impl Standing {
         let name = parent.and_then(|parent| parent.name.clone());
         let from = parent.map(|parent| parent.pid).filter(|from| *from != pid);
         // A process begins with the memory of the one that made it.
-        if let Some(space) = from.and_then(|from| self.spaces.get(&from)).cloned() {
-            let copied = |(start, mapping): (u64, Mapping)| (start, Mapping { pid, ..mapping });
-            self.spaces.insert(pid, space.into_iter().map(copied).collect());
+        if let Some(mut space) = from.and_then(|from| self.spaces.get(&from)).cloned() {
+            space.mappings.values_mut().for_each(|(_, mapping)| mapping.pid = pid);
+            self.spaces.insert(pid, space);
         }
         self.threads.insert(tid, Thread { pid, name, ..Thread::default() });
     }
@@ -99,14 +113,7 @@ impl Standing {
     }
 
     fn map(&mut self, mapping: &Mapping) {
-        let end = mapping.start.saturating_add(mapping.len);
-        let space = self.spaces.entry(mapping.pid).or_default();
-        // What is mapped in another's place takes it.
-        let covered = |old: &Mapping| old.start < end && old.start.saturating_add(old.len) > mapping.start;
-        let gone: Vec<u64> =
-            space.range(..end).rev().map_while(|(start, old)| covered(old).then_some(*start)).collect();
-        gone.iter().for_each(|start| drop(space.remove(start)));
-        space.insert(mapping.start, mapping.clone());
+        self.spaces.entry(mapping.pid).or_default().map(mapping);
     }
 
     /// Asks for new numbers of the stacks that it names.
@@ -117,6 +124,9 @@ impl Standing {
             }
             if let Some(What::FutexWait { stack, .. } | What::Call { stack, .. }) = &mut thread.call {
                 *stack = stack.and_then(&mut *number);
+            }
+            if let Some(found) = &mut thread.found {
+                found.stack = found.stack.and_then(&mut *number);
             }
         }
     }
@@ -135,8 +145,8 @@ impl Standing {
         }
         for processes in threads.chunk_by(|(_, a), (_, b)| a.pid == b.pid) {
             let (tid, thread) = processes[0];
-            let space = self.spaces.get(&thread.pid).into_iter().flat_map(BTreeMap::values);
-            events.extend(space.map(|map| event(tid, NO_CPU, What::Mapped(Box::new(map.clone())))));
+            let space = self.spaces.get(&thread.pid).into_iter().flat_map(|space| space.mappings.values());
+            events.extend(space.map(|(_, map)| event(tid, NO_CPU, What::Mapped(Box::new(map.clone())))));
         }
         for (tid, thread) in threads {
             if let Doing::Running(cpu) = thread.doing {
@@ -150,5 +160,23 @@ impl Standing {
             events.extend(found.map(|what| event(tid, NO_CPU, what)));
         }
         events
+    }
+}
+
+impl Space {
+    fn map(&mut self, mapping: &Mapping) {
+        let end = mapping.start.saturating_add(mapping.len);
+        // What is mapped in another's place takes it.
+        let covered = |old: &Mapping| old.start < end && old.start.saturating_add(old.len) > mapping.start;
+        let before = self.mappings.range(..end).rev();
+        let gone: Vec<u64> = before.map_while(|(start, (_, old))| covered(old).then_some(*start)).collect();
+        gone.iter().for_each(|start| drop(self.mappings.remove(start)));
+        self.mappings.insert(mapping.start, (self.mapped, mapping.clone()));
+        self.mapped += 1;
+        if self.mappings.len() > MAPPINGS {
+            let later = self.mappings.iter().filter(|(_, (number, _))| *number >= FIRST_MAPPINGS);
+            let oldest = later.min_by_key(|(_, (number, _))| *number).map(|(start, _)| *start);
+            oldest.iter().for_each(|start| drop(self.mappings.remove(start)));
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::report::number;
 /// How a command ends whose recording has.
 pub fn status(outcome: &Outcome, stopped: bool) -> Status {
     match outcome.ending.status {
-        _ if stopped => holdup_record::stopped_by().map_or(Status::Interrupted, |signal| Status::Child(128 + signal)),
+        _ if stopped => Status::Interrupted,
         Some(code) => Status::Child(u8::try_from(code).unwrap_or(u8::MAX)),
         None => Status::Success,
     }
@@ -84,6 +84,7 @@ pub fn refused(why: holdup_record::Error) -> Error {
         holdup_record::Error::NoProcess(pid) => {
             Error::Argument(format!("there is no process {pid}; 'pgrep NAME' finds a program's number"))
         }
+        why @ holdup_record::Error::NoThread { .. } => Error::Argument(format!("--thread: {why}")),
         other => Error::Argument(other.to_string()),
     }
 }

@@ -18,6 +18,7 @@ use crate::report::document::{Document, Ink, ink};
 use crate::report::recording::{sentences, summary};
 use crate::report::{number, trial as shown};
 use crate::trial::keep;
+use crate::trial::modes::Goal;
 use crate::trial::program::Program;
 use crate::trial::remedy::{self, Asked};
 use crate::trial::run::{Real, Subject};
@@ -123,6 +124,7 @@ fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
         capture: Backend::Auto,
         environment: Vec::new(),
         silent: false,
+        threads: holdup_record::ThreadNames::default(),
     };
     let done = holdup_record::record(&options, stop).map_err(|why| why.to_string());
     let opened = done.and_then(|_| recording::open(&file, Window::default(), false).map_err(|why| why.to_string()));
@@ -193,8 +195,10 @@ fn trial(subject: &Subject, seed: Option<u64>, stop: &AtomicBool, bar: &mut Bar)
         seed: seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),
         code: 0,
         same_output: true,
+        goal: Goal::Mean,
         in_process: true,
         may_leave_out: false,
+        words: None,
     };
     let mut real = Real::new(subject, stop);
     let trial = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, bar)

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use holdup_bench::spec::FactorError;
 
+use super::status::Status;
 use crate::interposer::program;
 use crate::recording::RecordingError;
 use crate::runner::RunError;
@@ -52,6 +53,8 @@ pub enum Error {
     },
     /// A run for which no table or file can be made.
     Unmeasured(String),
+    /// It was stopped before there was anything to say.
+    Stopped(&'static str),
 }
 
 impl Error {
@@ -62,6 +65,7 @@ impl Error {
             Error::Command { why, .. } if why.kind() == io::ErrorKind::NotFound => 127,
             Error::Command { .. } => 126,
             Error::Unmeasured(_) => 1,
+            Error::Stopped(_) => Status::Interrupted.code(),
             _ => 2,
         }
     }
@@ -79,6 +83,7 @@ impl fmt::Display for Error {
                 write!(f, "{why}; 'holdup list factors' shows every factor and its values")
             }
             Error::Argument(text) | Error::Unmeasured(text) => f.write_str(text),
+            Error::Stopped(text) => f.write_str(text),
             Error::Store(why) => why.fmt(f),
             Error::Run(why) => why.fmt(f),
             Error::Output(why) => write!(f, "cannot write the results: {why}"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_analyze::Primitive;
+use holdup_analyze::{Finding, Primitive};
 use holdup_record::LongWait;
 use holdup_trace::{Room, Trigger};
 
@@ -24,8 +24,9 @@ pub struct Flight {
     /// [default: 60s with --when]
     #[arg(long, value_name = "TIME")]
     last: Option<String>,
-    /// Write when this holds: 'lock-wait > 50ms' (any thread waits for a lock), 'blocked > 80%' (of the threads' time
-    /// within a second), 'switches > 50000/s', 'exit' (the program ends); may be given several times
+    /// Write when this holds: 'lock-wait > 50ms' (any thread waits for a lock), 'finding >= 20%' or
+    /// 'finding hot-lock >= 20%' (it costs so much within ten seconds), 'blocked > 80%' (of the threads' time within a
+    /// second), 'switches > 50000/s', 'exit' (the program ends); may be given several times
     #[arg(long, value_name = "CONDITION")]
     when: Vec<String>,
     /// Go on for so long after a condition holds before the file is written
@@ -48,8 +49,13 @@ const STEP: Duration = Duration::from_millis(250);
 /// What an analysis looks at to tell whether a wait was one for a lock: the wait or its last part, and so much more.
 const LONGEST: Duration = Duration::from_secs(10);
 const AROUND: Duration = Duration::from_secs(2);
+/// Findings are those of so long a stretch, looked for at most so often, and never for more than a part of a CPU.
+const FINDINGS: Duration = Duration::from_secs(10);
+const FINDINGS_ONE_IN: u32 = 50;
 /// A wait that was none for a lock is not looked at again for so long: pools wait for work again and again.
 const DISMISSED: Duration = Duration::from_secs(30);
+/// How many such waits are remembered.
+const MOST_DISMISSED: usize = 1024;
 
 impl Flight {
     /// Whether the last stretch is to be kept instead of the whole.
@@ -74,6 +80,8 @@ struct Recorder<'a> {
     rests_until: Option<Instant>,
     /// Waits that were seen to be none for a lock.
     dismissed: Vec<Dismissed>,
+    /// When findings are looked for next.
+    findings_due: Instant,
 }
 
 /// A wait that is none for a lock.
@@ -128,6 +136,7 @@ pub fn run(
         most: flight.max_files,
         rests_until: None,
         dismissed: Vec::new(),
+        findings_due: Instant::now() + FINDINGS,
     };
     let watched = recorder.watch(stop);
     // Whatever came up, the recording ends as one.
@@ -182,18 +191,46 @@ impl Recorder<'_> {
         if self.rests_until.is_some_and(|until| Instant::now() < until) {
             return None;
         }
-        held.into_iter().find_map(|Held { condition, time_ns, by }| {
+        let held = held.into_iter().find_map(|Held { condition, time_ns, by }| {
             let seen = match by {
                 By::Figure(seen) => seen,
                 By::Waits(waits) => self.lock_wait(waits)?,
             };
             Some((self.judge.condition(condition)?.to_string(), time_ns, seen))
-        })
+        });
+        held.or_else(|| self.finding())
+    }
+
+    /// The first condition on findings that holds, since when, and the finding in words.
+    fn finding(&mut self) -> Option<(String, u64, String)> {
+        let is_asked = |condition: &Condition| matches!(condition.wanted(), Wanted::Finding { .. });
+        if !self.conditions.iter().any(is_asked) || Instant::now() < self.findings_due {
+            return None;
+        }
+        let began = Instant::now();
+        let look = self.feed.look(FINDINGS)?;
+        self.findings_due = Instant::now() + (began.elapsed() * FINDINGS_ONE_IN).max(FINDINGS / 2);
+        let report = &look.recording.report;
+        let held = |condition: &Condition| {
+            let Wanted::Finding { kind, share } = condition.wanted() else { return None };
+            let is_it = |finding: &&Finding| finding.severity >= share && kind.is_none_or(|kind| finding.kind == kind);
+            report.findings.iter().find(is_it).map(|finding| (condition.to_string(), finding))
+        };
+        let (condition, finding) = self.conditions.iter().find_map(held)?;
+        let subject = finding.subjects.first().map(|subject| format!(" of {}", name::subject(&report.facts, subject)));
+        let seen = format!(
+            "{}{} costs {:.0}% of working time",
+            finding.kind.name(),
+            subject.unwrap_or_default(),
+            finding.severity * 100.0
+        );
+        Some((condition, report.facts.end_ns, seen))
     }
 
     /// The longest of these waits that is one for a lock, in words.
     fn lock_wait(&mut self, waits: Vec<LongWait>) -> Option<String> {
         self.dismissed.retain(|dismissed| dismissed.at.elapsed() < DISMISSED);
+        self.dismissed.drain(..self.dismissed.len().saturating_sub(MOST_DISMISSED));
         let is_open = |wait: &LongWait| !self.dismissed.iter().any(|dismissed| dismissed.covers(wait));
         let open: Vec<LongWait> = waits.into_iter().filter(is_open).collect();
         let longest_ns = open.iter().map(LongWait::ns).max()?;

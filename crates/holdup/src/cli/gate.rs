@@ -37,6 +37,9 @@ pub struct Options {
     /// Less of the metric is better
     #[arg(long, requires = "metric")]
     lower: bool,
+    /// Compare elapsed time, though it looks as if the program ran for a fixed time
+    #[arg(long, conflicts_with = "metric")]
+    elapsed: bool,
     /// How long it may take
     #[arg(long, value_name = "TIME", default_value = "2m")]
     budget: String,
@@ -65,8 +68,8 @@ Examples:
   holdup gate --old ./old --new ./new --junit gate.xml
 
 Exit status: 0 if it is faster, or the same within the limit; 1 if it is slower;
-2 if the input is wrong; 3 if that cannot be told; 130 for Ctrl-C. On GitHub the
-verdict also goes into the step's summary, and a failure is annotated.";
+2 if the input is wrong; 3 if that cannot be told; 130 for Ctrl-C, 143 for SIGTERM,
+129 for SIGHUP. On GitHub the verdict also goes into the step's summary, and a failure is annotated.";
 
 /// Compares and reports.
 ///
@@ -76,14 +79,16 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     if let Some(why) = crate::sys::no_trials() {
         return Err(Error::Argument(why.to_owned()));
     }
+    let metric = try_::metric(options.metric.as_deref(), options.higher, options.lower)?;
+    let [old, new] = [subject(options, &options.old, &metric)?, subject(options, &options.new, &metric)?];
+    let words = try_::words(&old);
     let rules = Rules {
         budget: try_::budget(&options.budget)?,
         fail_on: percentage(&options.fail_on)?,
         seed: options.seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),
         code: options.status,
+        words: (!options.elapsed).then_some(words),
     };
-    let metric = try_::metric(options.metric.as_deref(), options.higher, options.lower)?;
-    let [old, new] = [subject(options, &options.old, &metric)?, subject(options, &options.new, &metric)?];
     let builds = Builds { old: old.program.line(), new: new.program.line() };
     let stop = stop::asked()?;
     let mut bar = Bar::new();
@@ -145,7 +150,7 @@ fn subject(options: &Options, command: &str, metric: &Option<Metric>) -> Result<
 
 fn refused(problem: &Problem, builds: &Builds) -> Error {
     match problem {
-        Problem::Fails(_, Failure::Stopped, _) => Error::Unmeasured("stopped before it was decided".to_owned()),
+        Problem::Fails(_, Failure::Stopped, _) => Error::Stopped("stopped before it was decided"),
         Problem::Fails(_, Failure::Start(text), _) => Error::Unmeasured(text.clone()),
         Problem::Fails(new, failure, runs) => {
             let (which, line) = if *new { ("new", &builds.new) } else { ("old", &builds.old) };
@@ -155,6 +160,7 @@ fn refused(problem: &Problem, builds: &Builds) -> Error {
                 try_::explained(failure)
             ))
         }
+        Problem::NoFigure(run_s, moves) => Error::Argument(try_::no_figure(*run_s, moves.as_ref())),
         Problem::Budget { pair_s, needed_s } => Error::Argument(format!(
             "--budget is too small: both builds take {} to run, and no answer needs less than {}; give --budget {}s, \
              or shorter runs",

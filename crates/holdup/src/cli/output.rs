@@ -96,7 +96,14 @@ pub fn write_file(path: &Path, text: &str, force: bool) -> Result<(), Error> {
         true => options.create(true).truncate(true),
         false => options.create_new(true),
     };
-    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(fail)
+    let mut file = options.open(path).map_err(fail)?;
+    file.write_all(text.as_bytes()).map_err(|why| {
+        // Half a file is none.
+        if !force {
+            let _ = std::fs::remove_file(path);
+        }
+        fail(why)
+    })
 }
 
 /// Whether text on stderr is read by a person now.

@@ -45,7 +45,7 @@ pub struct Options {
     capture: By,
     /// Also count what every pthread mutex does: acquisitions, contention, waits and holds (by an interposer in the
     /// program)
-    #[arg(long, conflicts_with_all = ["pids", "cgroup", "last", "when"])]
+    #[arg(long, conflicts_with_all = ["pids", "cgroup", "container", "last", "when"])]
     locks: bool,
     /// Only record; show nothing. 'holdup report' shows it later
     #[arg(long)]
@@ -68,12 +68,14 @@ enum Asked {
 /// By what to capture, as the command line names it.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum By {
-    /// Programs inside the kernel where they can be had, else performance events
+    /// Programs inside the kernel where they can be had, else performance events, else looks from outside
     Auto,
     /// Programs inside the kernel (root, or CAP_BPF and CAP_PERFMON): costs the program least
     Bpf,
     /// The kernel's performance events
     Perf,
+    /// Looks at the threads from outside, some tens to hundreds of times a second: where neither can be had
+    Sampler,
 }
 
 const EXAMPLES: &str = "\
@@ -102,7 +104,6 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let target = options.whom.target()?;
     let mut settings = settings(options, target)?;
     let stop = stop::asked()?;
-    holdup_record::stop_at_signals(stop);
     announce(options, &settings.target);
     if options.flight.is_asked() {
         return flight::run(&options.flight, settings, options.output.as_deref(), stop);
@@ -178,6 +179,7 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         By::Auto => Backend::Auto,
         By::Bpf => Backend::Bpf,
         By::Perf => Backend::Perf,
+        By::Sampler => Backend::Sampler,
     };
     let output = match &options.output {
         Some(path) if path.symlink_metadata().is_ok() => return Err(Error::RecordingExists(path.clone())),
@@ -195,6 +197,7 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         capture,
         environment: Vec::new(),
         silent: false,
+        threads: options.whom.threads(),
     })
 }
 

@@ -11,7 +11,7 @@ pub enum Status {
     Slower,
     /// A gate cannot tell; or nothing was found, but what was recorded does not bear an all-clear.
     Unclear,
-    /// The user stopped it.
+    /// The user stopped it, or a signal did.
     Interrupted,
     /// The exit status of the command that was run.
     Child(u8),
@@ -25,7 +25,7 @@ impl Status {
             Status::Success => 0,
             Status::CellsFailed | Status::Slower => 1,
             Status::Unclear => 3,
-            Status::Interrupted => 128 + SIGINT,
+            Status::Interrupted => 128 + holdup_record::stopped_by().unwrap_or(SIGINT),
             Status::Child(status) => status,
         }
     }

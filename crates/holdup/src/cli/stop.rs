@@ -1,4 +1,4 @@
-//! Ctrl-C asks the work to end; it ends nothing by itself.
+//! Ctrl-C, SIGTERM and SIGHUP ask the work to end; they end nothing by themselves.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,17 @@ static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
 /// Said at the first Ctrl-C.
 static ANSWER: OnceLock<&'static str> = OnceLock::new();
 
-/// Set by Ctrl-C.
+/// Set by Ctrl-C, and by the signals of supervisors and of terminals that go away.
 ///
 /// # Errors
 /// The system does not let us listen.
 pub fn asked() -> Result<&'static AtomicBool, Error> {
+    let listen = || {
+        holdup_record::stop_at_signals(&ASKED);
+        ctrlc::set_handler(answer).map_err(|why| why.to_string())
+    };
     LISTENING
-        .get_or_init(|| ctrlc::set_handler(answer).map_err(|why| why.to_string()))
+        .get_or_init(listen)
         .clone()
         .map(|()| &ASKED)
         .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))

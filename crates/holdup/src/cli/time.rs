@@ -21,15 +21,16 @@ Examples:
   holdup time -- make -j8
   holdup time -- ./server --once
 
-The figures go to stderr, so the command's own output is unchanged.";
+The figures go to stderr, so the command's own output is unchanged. Signals
+that end a program go to the command, and holdup stays to report.";
 
 /// Runs it and reports.
 ///
 /// # Errors
 /// The command cannot be started.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    // Ctrl-C is for the command; we stay and report. Without a handler we end with it, which loses no more than the
-    // report.
+    // Ctrl-C is for the command; we stay and report, as on Linux after other signals too. Without a handler we end with
+    // it, which loses no more than the report.
     let _ = ctrlc::set_handler(|| {});
     let (name, arguments) = options.command.split_first().ok_or_else(|| Error::Argument("no command".to_owned()))?;
     let mut command = std::process::Command::new(name);

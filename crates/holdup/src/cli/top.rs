@@ -76,7 +76,6 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let target = options.whom.target()?;
     let program = capture::name_of(&target);
     let stop = stop::asked()?;
-    holdup_record::stop_at_signals(stop);
     let room = Room { span_ns: LAST.as_nanos() as u64, bytes: MEMORY };
     let feed = Feed::begin(settings(options, target), room, Duration::MAX, stop).map_err(capture::refused)?;
     let history = History::new(interval.as_secs_f64());
@@ -105,6 +104,7 @@ fn settings(options: &Options, target: Target) -> holdup_record::Options {
         capture: Backend::Auto,
         environment: Vec::new(),
         silent: true,
+        threads: options.whom.threads(),
     }
 }
 

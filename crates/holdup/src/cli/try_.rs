@@ -10,8 +10,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::{Error, Status, capture, measure, output, stop};
 use crate::recording::{self, Window};
 use crate::report::{number, page, trial as shown, trial_json};
+use crate::shell;
 use crate::text;
 use crate::trial::figure::Metric;
+use crate::trial::modes::Goal;
 use crate::trial::program::{Program, Ready, Server};
 use crate::trial::remedy::{self, Asked};
 use crate::trial::run::{Failure, Real, Subject};
@@ -44,6 +46,12 @@ pub struct Options {
     /// Ways to allocate memory: keep (the C library's malloc keeps what is freed), jemalloc, mimalloc, tcmalloc
     #[arg(long, value_name = "LIST")]
     malloc: Option<String>,
+    /// Settings of the C library, such as tcache_count=0,mutex_spin_count=1000,hugetlb=1 (huge pages for malloc)
+    #[arg(long, value_name = "LIST")]
+    tunables: Option<String>,
+    /// Slots of the kernel's table of the program's futexes, such as default,1024,shared (Linux 6.17 and later)
+    #[arg(long, value_name = "LIST")]
+    futex_hash: Option<String>,
     /// Values of an environment variable
     #[arg(long, value_name = "NAME=A,B")]
     env: Vec<String>,
@@ -51,7 +59,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME=A,B")]
     vary: Vec<String>,
     /// Try first what the findings of this recording name; without PROGRAM, on the recorded command
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["locks", "gates", "cpus", "slices", "batch", "arenas", "malloc", "env", "vary", "server"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["locks", "gates", "cpus", "slices", "batch", "arenas", "malloc", "tunables", "futex_hash", "env", "vary", "server"])]
     from: Option<PathBuf>,
     /// Compare a number that it prints instead of its elapsed time, as a program that runs for a fixed time needs: a
     /// regular expression whose first group is the number
@@ -63,6 +71,14 @@ pub struct Options {
     /// Less of the metric is better
     #[arg(long, requires = "metric")]
     lower: bool,
+    /// Compare elapsed time, though it looks as if the program ran for a fixed time
+    #[arg(long, conflicts_with = "metric")]
+    elapsed: bool,
+    /// What of its speed is to be better: mean, p95 (the speed that it keeps for 95% of the time) or worst (its slowest
+    /// 20 ms); the last two by how often it takes its locks
+    #[arg(long, value_name = "GOAL", default_value = "mean", value_parser = Goal::parse)]
+    #[arg(conflicts_with_all = ["metric", "elapsed"])]
+    goal: Goal,
     /// Put the remedies under this server, and run PROGRAM as its load; {port} is a free port
     #[arg(long, value_name = "COMMAND", requires = "ready")]
     server: Option<String>,
@@ -113,6 +129,7 @@ Examples:
   holdup try --from prog.holdup                  first what its findings name
   holdup try --vary N=8,4,2,1 -- ./prog -t {N}   any argument; 8 is now
   holdup try --metric 'ops/sec: ([0-9.]+)' --higher -- ./bench --seconds 5
+  holdup try --goal p95 -- ./server-bench        steadier, not faster on average
   holdup try --server 'memcached -u root -t 4 -p {port}' --ready tcp:{port} \\
              -- ./load --port {port}             the server under remedies
 
@@ -121,7 +138,8 @@ allocators that are installed and the switches of the program's runtime (Go,
 OpenMP, libuv, Rayon, Tokio), as far as the budget allows; with lists, only what
 they name. A remedy that crashes, hangs or changes the exit
 status has failed, however fast it was. The program's output is not shown. Exit
-status: 0 for any verdict, 1 if the unchanged program fails, 130 for Ctrl-C.";
+status: 0 for any verdict, 1 if the unchanged program fails; 130 for Ctrl-C, 143
+for SIGTERM, 129 for SIGHUP, after a report of what was measured by then.";
 
 /// Tries and reports.
 ///
@@ -142,21 +160,23 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     asked.switches = file_of(&subject.tried()).map_or_else(Vec::new, |file| runtime::switches(&file, cpus.len()));
     let named = found.as_ref().map_or(&[][..], |found| &found.remedies);
     let remedies = remedy::named_first(named, &asked, &cpus).map_err(Error::Argument)?;
-    let rules = rules(options, &asked)?;
+    let rules = rules(options, &asked, &subject)?;
     let stop = stop::asked()?;
     let mut bar = Bar::new();
-    let mut real = Real::new(&subject, stop);
+    let mut real = Real::with_goal(&subject, stop, options.goal);
     let tried = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, &mut bar);
     bar.finish();
     let trial = tried.map_err(|problem| refused(&problem, &subject, stop.load(Ordering::Relaxed)))?;
     // What was measured is safe before anything is said about it.
     let json =
         trial_json::text(&subject, &rules, &trial, measure::environment()).map_err(|why| Error::Output(why.into()))?;
-    let kept = keep(options, &subject, &json)?;
+    let (kept, mut failed) = keep(options, &subject, &json);
     if let Some(path) = &options.html {
         let environment = measure::environment();
-        output::write_file(path, &page::trial(&subject, &rules, &trial, &environment), false)?;
-        output::note(format_args!("holdup: wrote {}; any browser opens it", path.display()));
+        match output::write_file(path, &page::trial(&subject, &rules, &trial, &environment), false) {
+            Ok(()) => output::note(format_args!("holdup: wrote {}; any browser opens it", path.display())),
+            Err(why) => failed = failed.or(Some(why)),
+        }
     }
     if options.json {
         output::print(&json)?;
@@ -168,25 +188,33 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         }
         output::show(&screen)?;
     }
+    if let Some(why) = failed {
+        return Err(why);
+    }
     Ok(if stop.load(Ordering::Relaxed) { Status::Interrupted } else { Status::Success })
 }
 
-/// Writes everything into a file, and says which. Only a file that the user named is worth an error.
-fn keep(options: &Options, subject: &Subject, json: &str) -> Result<Option<PathBuf>, Error> {
-    if let Some(path) = &options.output {
-        return output::write_file(path, json, false).map(|()| Some(path.clone()));
-    }
-    let Some(folder) = crate::sys::data_folder(|name| std::env::var_os(name)) else { return Ok(None) };
+/// Writes everything into a file, and says which: the one that the user named, or where that fails, which is an error,
+/// as without a name the one beside the store.
+fn keep(options: &Options, subject: &Subject, json: &str) -> (Option<PathBuf>, Option<Error>) {
+    let failed = match &options.output {
+        None => None,
+        Some(path) => match output::write_file(path, json, false) {
+            Ok(()) => return (Some(path.clone()), None),
+            Err(why) => Some(why),
+        },
+    };
+    let Some(folder) = crate::sys::data_folder(|name| std::env::var_os(name)) else { return (None, failed) };
     let folder = folder.join("holdup").join("trials");
     let path = folder.join(format!("{}.json", capture::stem(&subject.tried().file_name())));
     let kept = std::fs::create_dir_all(&folder)
         .map_err(|why| Error::File { path: folder.clone(), why })
         .and_then(|()| output::write_file(&path, json, false));
     match kept {
-        Ok(()) => Ok(Some(path)),
+        Ok(()) => (Some(path), failed),
         Err(why) => {
             output::note(format_args!("holdup: the raw samples are not kept: {why}"));
-            Ok(None)
+            (None, failed)
         }
     }
 }
@@ -200,6 +228,8 @@ fn asked(options: &Options) -> Asked {
         batch: options.batch,
         arenas: options.arenas.clone(),
         malloc: options.malloc.clone(),
+        tunables: options.tunables.clone(),
+        futex_hash: options.futex_hash.clone(),
         environment: options.env.clone(),
         vary: options.vary.clone(),
         switches: Vec::new(),
@@ -304,24 +334,29 @@ pub fn budget(text: &str) -> Result<Duration, Error> {
     }
 }
 
-fn rules(options: &Options, asked: &Asked) -> Result<Rules, Error> {
+fn rules(options: &Options, asked: &Asked, subject: &Subject) -> Result<Rules, Error> {
     Ok(Rules {
         budget: budget(&options.budget)?,
         seed: options.seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),
         code: options.status,
         same_output: options.same_output,
+        goal: options.goal,
         in_process: !options.whole_runs,
         may_leave_out: asked.is_empty(),
+        words: (!options.elapsed).then(|| words(subject)),
     })
+}
+
+/// The command line of what is timed.
+pub fn words(subject: &Subject) -> Vec<String> {
+    subject.program.words().iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// What a problem is for a user.
 pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
     let line = subject.program.line();
     match problem {
-        Problem::Baseline(Failure::Stopped, _) if stopped => {
-            Error::Unmeasured("stopped before the first run had ended".to_owned())
-        }
+        Problem::Baseline(Failure::Stopped, _) if stopped => Error::Stopped("stopped before the first run had ended"),
         Problem::Baseline(Failure::Start(text), 0) => Error::Unmeasured(text.clone()),
         Problem::Baseline(failure, 0) => {
             Error::Unmeasured(format!("the program fails as it is, without a remedy: {line}\n{}", explained(failure)))
@@ -338,17 +373,41 @@ pub fn refused(problem: &Problem, subject: &Subject, stopped: bool) -> Error {
             number::time_ns(needed_s * 1e9),
             (needed_s * 1.5).ceil()
         )),
-        Problem::NoFigure { run_s } => Error::Argument(format!(
-            "it runs for {} whatever is done, so its elapsed time tells nothing; it prints no number that moves and \
-             takes no lock that is counted. Name a number that it prints: --metric 'ops/sec: ([0-9.]+)' --higher",
-            number::time_ns(run_s * 1e9)
-        )),
+        Problem::NoFigure { run_s, moves } => Error::Argument(no_figure(*run_s, moves.as_ref())),
+        Problem::NoPace => Error::Argument(
+            "--goal: how fast it is at any moment is read from how often it takes its locks; it takes none that are \
+             served, or runs for less than half a second. Lengthen the run, or name a number that it prints: --metric \
+             'p99: ([0-9.]+)' --lower"
+                .to_owned(),
+        ),
         Problem::NoRemedy => Error::Argument(
             "nothing to try: every value given is what the program has anyway; give others, as in --cpus 1 or --locks \
              spin-learn"
                 .to_owned(),
         ),
     }
+}
+
+/// What to do for a program that runs for a fixed time.
+pub fn no_figure(run_s: f64, moves: Option<&Metric>) -> String {
+    let (what, example) = match moves {
+        Some(metric) => (
+            format!(
+                "takes no lock that is counted; whether '{}', which it prints, is its work is not certain. If it is, give",
+                text::clean(metric.label())
+            ),
+            shell::quoted(metric.expression()),
+        ),
+        None => (
+            "prints no number that moves and takes no lock that is counted. Name a number that it prints:".to_owned(),
+            "'ops/sec: ([0-9.]+)'".to_owned(),
+        ),
+    };
+    format!(
+        "it runs for {} whatever is done, so its elapsed time tells nothing; it {what} --metric {example} --higher; or, \
+         if it ends when its work is done, give --elapsed",
+        number::time_ns(run_s * 1e9)
+    )
 }
 
 /// A failure of the program as it is, with what it said and what would help.

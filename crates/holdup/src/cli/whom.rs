@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use holdup_record::{Children, Target};
+use holdup_record::{Children, Target, ThreadNames};
 
 use super::Error;
 use crate::interposer::program;
@@ -17,12 +17,15 @@ pub struct Whom {
         long = "pid",
         value_name = "PID",
         value_delimiter = ',',
-        required_unless_present_any = ["command", "cgroup"]
+        required_unless_present_any = ["command", "cgroup", "container"]
     )]
     pub pids: Vec<u32>,
     /// Attach to the processes of this control group: its folder, or its path as in /proc/PID/cgroup
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
+    /// Attach to the processes of this container: its id, or the beginning of it, as 'docker ps' shows it
+    #[arg(long, value_name = "ID", conflicts_with = "cgroup")]
+    pub container: Option<String>,
     /// Also attach to whatever these processes have started already [default: to those that run the same program, as a
     /// server's workers do]
     #[arg(long, conflicts_with = "no_children")]
@@ -30,6 +33,10 @@ pub struct Whom {
     /// Attach to these processes alone
     #[arg(long)]
     pub no_children: bool,
+    /// Only threads of this name, as 'ps -L -o comm' shows it, or with a * at the end of names that begin so; may be
+    /// given several times
+    #[arg(long = "thread", value_name = "NAME")]
+    pub threads: Vec<String>,
     /// The program to start, and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
@@ -38,7 +45,7 @@ pub struct Whom {
 impl Whom {
     /// Whether processes that run already are meant.
     pub fn is_attached(&self) -> bool {
-        !self.pids.is_empty() || self.cgroup.is_some()
+        !self.pids.is_empty() || self.cgroup.is_some() || self.container.is_some()
     }
 
     /// What the recorder is told.
@@ -57,20 +64,32 @@ impl Whom {
             return Err(Error::Argument(why.to_owned()));
         }
         let mut pids = self.pids.clone();
-        if let Some(group) = &self.cgroup {
+        let of_container =
+            |id| holdup_record::of_container(id).map_err(|why| Error::Argument(format!("--container: {why}")));
+        let group = match &self.container {
+            Some(id) => Some(of_container(id)?),
+            None => self.cgroup.clone(),
+        };
+        if let Some(group) = &group {
             let members = holdup_record::of_cgroup(group).map_err(|why| Error::Argument(format!("--cgroup: {why}")))?;
             // The recorder does not record itself.
             pids.extend(members.into_iter().filter(|pid| *pid != std::process::id()));
         }
         match holdup_record::with_children(&pids, self.wanted_children()) {
             pids if pids.is_empty() => {
-                let group = self.cgroup.as_deref().unwrap_or_else(|| "".as_ref()).display();
+                let group = group.unwrap_or_default();
                 Err(Error::Argument(format!(
-                    "--cgroup {group}: no process is in it; 'systemd-cgls' shows who is where"
+                    "control group {}: no process is in it; 'systemd-cgls' shows who is where",
+                    group.display()
                 )))
             }
             pids => Ok(Target::Processes(pids)),
         }
+    }
+
+    /// Which of their threads.
+    pub fn threads(&self) -> ThreadNames {
+        ThreadNames::new(self.threads.iter().cloned())
     }
 
     fn wanted_children(&self) -> Children {
@@ -89,7 +108,7 @@ impl Whom {
         let given = match (&self.cgroup, self.pids.first()) {
             (_, Some(pid)) => format!("--pid {pid}"),
             (Some(group), None) => format!("--cgroup {}", group.display()),
-            (None, None) => String::new(),
+            (None, None) => self.container.iter().map(|id| format!("--container {id}")).collect(),
         };
         if word.parse::<u32>().is_ok() {
             return format!("{given} and '{word}': give each process its own -p, as in -p 12 -p 34, or -p 12,34");
@@ -106,8 +125,10 @@ mod tests {
         Whom {
             pids: pids.to_vec(),
             cgroup: None,
+            container: None,
             children: false,
             no_children: true,
+            threads: Vec::new(),
             command: command.iter().map(OsString::from).collect(),
         }
     }
@@ -122,5 +143,7 @@ mod tests {
         assert!(refused(&[7], &["./a"]).contains("--pid 7 and the program './a'"));
         let group = Whom { cgroup: Some("no/such/group".into()), ..whom(&[], &[]) };
         assert!(group.target().unwrap_err().to_string().contains("--cgroup: there is no control group"));
+        let container = Whom { container: Some("web".into()), ..whom(&[], &[]) };
+        assert!(container.target().unwrap_err().to_string().contains("--container: "));
     }
 }

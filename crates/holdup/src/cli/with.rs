@@ -16,6 +16,7 @@ use crate::interposer::rules::{self, Wish};
 use crate::interposer::{Control, Figures, Settings, policy};
 use crate::report::Style;
 use crate::report::interposed::{self, Run};
+use crate::trial::remedy;
 
 /// Runs a program with another lock under its pthread mutexes, or with a profile of them. The program itself is not
 /// changed: a library that is loaded with it decides how its threads wait.
@@ -50,6 +51,10 @@ pub struct Options {
     /// Time slice of its threads, from 100us to 100ms (Linux 6.12 and later); on its own this touches no lock
     #[arg(long, value_name = "TIME")]
     slice: Option<String>,
+    /// Slots of the kernel's table of its futexes, whatever locks they are of: a power of two, or 'shared' for the
+    /// table of all processes (Linux 6.17 and later)
+    #[arg(long, value_name = "N")]
+    futex_hash: Option<String>,
     /// Serve only the program of this name, not others that it starts
     #[arg(long, value_name = "PROGRAM")]
     only: Option<String>,
@@ -78,8 +83,8 @@ Examples:
   holdup with --profile=full --json locks.json -- ./server
 
 The program keeps its input, output, signals and exit status; the report goes to
-stderr. Only pthread mutexes are served: Rust's std, Go, semaphores and static
-programs keep their own locks. The report counts what it served.";
+stderr. Served are pthread mutexes, libgomp's locks and, by spin-park, semaphores;
+Rust's std, Go and static programs keep their own. The report counts them.";
 
 /// Runs it and reports.
 ///
@@ -109,13 +114,17 @@ impl Options {
     /// Whether anything is asked for that needs the interposer.
     fn touches_locks(&self) -> bool {
         let other_way = self.lock.is_some() || self.gate.is_some() || !self.lock_for.is_empty();
-        other_way || self.profile.is_some() || self.json.is_some()
+        other_way || self.futex_hash.is_some() || self.profile.is_some() || self.json.is_some()
     }
 }
 
 /// What the program runs under but for its locks; tried on a thread of our own, for the program could not say why it
 /// does not start.
 fn conditions(options: &Options) -> Result<Conditions, Error> {
+    if let Some(text) = &options.futex_hash {
+        let conditions = Conditions { futex_hash: true, ..Conditions::default() };
+        holdup_run::check(&conditions).map_err(|why| Error::Argument(format!("--futex-hash {text}: {why}")))?;
+    }
     let Some(text) = &options.slice else { return Ok(Conditions::default()) };
     let refuse = |why: String| Error::Argument(format!("--slice {text}: {why}"));
     let ns = holdup_bench::work::parse_ns(text).map_err(refuse)?;
@@ -185,7 +194,10 @@ fn settings(options: &Options, policy: Policy, program: &Program) -> Result<Sett
     // The program itself is a place in every process: whoever names a lock in it means it alone.
     let own = rules.iter().any(|rule| rule.module.is_none()).then(|| program.name()).flatten();
     let only = options.only.clone().or(own);
-    Ok(Settings { policy, profile, watchdog_ms: options.watchdog, rules, program: only })
+    let slots = options.futex_hash.as_deref().map(remedy::futex_slots).transpose();
+    let slots = slots.map_err(|why| Error::Argument(format!("--futex-hash {why}")))?;
+    let futex_hash = slots.map_or(0, |slots| slots.unwrap_or(holdup_control::FUTEX_HASH_SHARED));
+    Ok(Settings { policy, profile, watchdog_ms: options.watchdog, futex_hash, rules, program: only })
 }
 
 /// Runs the program to its end.

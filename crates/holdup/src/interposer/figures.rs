@@ -71,7 +71,7 @@ pub struct Module {
 pub struct Lock {
     /// Where it is; 0 for those that found no record of their own.
     pub addr: u64,
-    /// `__kind` of the mutex, [`control::KIND_RWLOCK`] or [`control::KIND_SPIN`].
+    /// `__kind` of the mutex, or one of [`control::KIND_RWLOCK`] and those after it.
     pub kind: u32,
     /// The policy of its own, by a rule or by the watchdog.
     pub policy: Option<Policy>,
@@ -98,8 +98,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Whether it is a mutex, and not of another kind that is only counted.
-    pub fn is_mutex(&self) -> bool {
+    /// Whether its acquisitions are among those of the threads, and not of a kind that is only counted.
+    pub fn is_served(&self) -> bool {
         ![control::KIND_RWLOCK, control::KIND_SPIN].contains(&self.kind)
     }
 
@@ -221,7 +221,7 @@ pub fn read(path: &Path) -> io::Result<Option<Figures>> {
     let mut locks: Vec<Lock> = locks.chunks_exact(LOCKS.size).filter_map(|bytes| lock(Bytes(bytes))).collect();
     let locks_beyond = head.u64(offset_of!(control::Figures, locks_beyond));
     if locks_beyond > 0 {
-        let own: u64 = locks.iter().filter(|lock| lock.is_mutex()).map(|lock| lock.acquisitions).sum();
+        let own: u64 = locks.iter().filter(|lock| lock.is_served()).map(|lock| lock.acquisitions).sum();
         // The shared record has what was slow; what was fast is in the threads' sums.
         let rest = process.acquisitions.saturating_sub(own);
         locks.extend(beyond(&file).map(|lock| Lock { acquisitions: rest.max(lock.acquisitions), ..lock }));

@@ -15,14 +15,15 @@ const PREFIX: &str = "holdup-preload-";
 pub const MISSING: &str = "this holdup cannot put other locks under a program: that needs Linux with the GNU C library (glibc) on x86-64, \
      and a holdup built for it ('cargo install --path crates/holdup', target x86_64-unknown-linux-gnu)";
 
-/// A folder of this user alone for files that live on between runs, in the first place that serves.
+/// A folder for files that live on between runs, which only this user can change, in the first place that serves. One
+/// that had to be made for this run alone is among `fresh`.
 ///
 /// # Errors
 /// There is none.
-pub fn folder(serves: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {
+pub fn folder(serves: impl Fn(&Path) -> bool, fresh: &mut Vec<PathBuf>) -> io::Result<PathBuf> {
     let mut refusal = io::Error::new(io::ErrorKind::Unsupported, MISSING);
     for root in sys::roots().into_iter().filter(|root| serves(root)) {
-        match folder_in(&root) {
+        match folder_in(&root, fresh) {
             Ok(folder) => return Ok(folder),
             Err(why) => refusal = io::Error::new(why.kind(), format!("{}: {why}", root.display())),
         }
@@ -30,14 +31,14 @@ pub fn folder(serves: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {
     Err(refusal)
 }
 
-/// A file with the library, made or found.
+/// A file with the library, made or found; for `fresh`, see [`folder`].
 ///
 /// # Errors
 /// This build has none, or no folder can hold it.
-pub fn file() -> io::Result<PathBuf> {
+pub fn file(fresh: &mut Vec<PathBuf>) -> io::Result<PathBuf> {
     let bytes = LIBRARY.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, MISSING))?;
     let serves = |root: &Path| sys::allows_programs(root) && can_be_listed(root);
-    let folder = folder(serves).map_err(|why| {
+    let folder = folder(serves, fresh).map_err(|why| {
         let text =
             "no folder for the library, in which files may be executed and whose path has neither space nor colon";
         io::Error::new(why.kind(), format!("{text} (set XDG_RUNTIME_DIR or TMPDIR to one): {why}"))
@@ -49,7 +50,7 @@ pub fn file() -> io::Result<PathBuf> {
 fn place(folder: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let path = folder.join(format!("{PREFIX}{:016x}.so", hash(bytes)));
     if sys::own_file(&path).is_none_or(|there| there != bytes) {
-        sys::write_new(&path, bytes, 0o500)?;
+        sys::write_new(&path, bytes, sys::mode_of_files(0o500, 0o555))?;
     }
     Ok(path)
 }
@@ -64,17 +65,23 @@ fn can_be_listed(path: &Path) -> bool {
     !sys::path_bytes(path).iter().any(|byte| byte.is_ascii_whitespace() || *byte == b':')
 }
 
-/// The usual folder if it is or can be made this user's alone; otherwise one with a name that nobody could foresee.
-fn folder_in(root: &Path) -> io::Result<PathBuf> {
+/// The usual folder if it is or can be made one that this user alone changes; otherwise one with a name that nobody
+/// could foresee.
+fn folder_in(root: &Path, fresh: &mut Vec<PathBuf>) -> io::Result<PathBuf> {
     let usual = root.join(format!("holdup-{}", sys::user()));
-    match sys::make_folder(&usual) {
+    let mode = sys::mode_of_files(0o700, 0o711);
+    match sys::make_folder(&usual, mode) {
         Ok(()) => return Ok(usual),
-        Err(_) if sys::is_private(&usual) => return Ok(usual),
+        Err(_) if sys::is_private(&usual, mode) => return Ok(usual),
         Err(_) => {}
     }
-    let fresh = root.join(format!("holdup-{:016x}", fastrand::u64(..)));
-    sys::make_folder(&fresh)?;
-    Ok(fresh)
+    if let Some(there) = fresh.iter().find(|there| there.parent() == Some(root)) {
+        return Ok(there.clone());
+    }
+    let made = root.join(format!("holdup-{:016x}", fastrand::u64(..)));
+    sys::make_folder(&made, mode)?;
+    fresh.push(made.clone());
+    Ok(made)
 }
 
 /// The same for the same bytes: it names a version, the bytes themselves are compared.

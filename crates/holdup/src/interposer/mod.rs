@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use holdup_control::{ENV, PROCESSES, Policy, SETTINGS_FILE};
+use holdup_control::{COUNT_FILE, ENV, PROCESSES, Policy, SETTINGS_FILE};
 
 pub use figures::{Figures, Process};
 pub use settings::{Rule, Settings};
@@ -26,6 +26,8 @@ pub struct Control {
     folder: PathBuf,
     library: PathBuf,
     settings: File,
+    /// Folders that were made because the usual ones were not to be had.
+    fresh: Vec<PathBuf>,
 }
 
 impl Control {
@@ -34,13 +36,26 @@ impl Control {
     /// # Errors
     /// Neither can be written.
     pub fn create(settings: &Settings) -> io::Result<Control> {
-        let library = library::file()?;
-        let folder = run_folder(&library::folder(|_| true)?)?;
+        let mut fresh = Vec::new();
+        let made = Control::make(settings, &mut fresh);
+        if made.is_err() {
+            remove_all(&fresh);
+        }
+        let (folder, library, settings) = made?;
+        Ok(Control { folder, library, settings, fresh })
+    }
+
+    fn make(settings: &Settings, fresh: &mut Vec<PathBuf>) -> io::Result<(PathBuf, PathBuf, File)> {
+        let library = library::file(fresh)?;
+        let folder = run_folder(&library::folder(|_| true, fresh)?)?;
         let path = folder.join(SETTINGS_FILE);
-        let made = sys::write_new(&path, &settings::bytes(settings), 0o600)
+        let count = folder.join(COUNT_FILE);
+        let made = sys::write_new(&path, &settings::bytes(settings), sys::mode_of_files(0o600, 0o644))
+            // Whoever is served counts himself, as whichever user; no more than that number can be got wrong.
+            .and_then(|()| sys::write_new(&count, &[0; 4], sys::mode_of_files(0o600, 0o666)))
             .and_then(|()| OpenOptions::new().write(true).open(&path));
         match made {
-            Ok(settings) => Ok(Control { folder, library, settings }),
+            Ok(settings) => Ok((folder, library, settings)),
             Err(why) => {
                 let _ = fs::remove_dir_all(&folder);
                 Err(io::Error::new(why.kind(), format!("{}: {why}", path.display())))
@@ -48,11 +63,17 @@ impl Control {
         }
     }
 
-    /// What to add to the environment of the program: `LD_PRELOAD` with the library before what is there already, and
-    /// the folder.
+    /// What to add to the environment of the program: `LD_PRELOAD` with the library before what is there already, the
+    /// folder, and leave for AddressSanitizer not to be the first library, without which it ends the program.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let preload = preload_list(&self.library, std::env::var_os("LD_PRELOAD").as_deref());
-        vec![("LD_PRELOAD".into(), preload), (ENV.into(), self.folder.clone().into())]
+        let mut sanitizer = std::env::var_os("ASAN_OPTIONS").unwrap_or_default();
+        if !sanitizer.is_empty() {
+            sanitizer.push(":");
+        }
+        sanitizer.push("verify_asan_link_order=0");
+        let folder = self.folder.clone().into();
+        vec![("LD_PRELOAD".into(), preload), (ENV.into(), folder), ("ASAN_OPTIONS".into(), sanitizer)]
     }
 
     /// From now on all locks without a rule follow this policy, in all processes.
@@ -89,7 +110,7 @@ impl Control {
     /// # Errors
     /// The folder is gone.
     pub fn uncounted(&self) -> io::Result<u32> {
-        Ok(settings::processes(&self.folder.join(SETTINGS_FILE))?.saturating_sub(PROCESSES))
+        Ok(settings::processes(&self.folder.join(COUNT_FILE))?.saturating_sub(PROCESSES))
     }
 
     /// Where the files of this run are.
@@ -100,7 +121,12 @@ impl Control {
     /// Reads every file of figures. One that goes away, or is not ready, is not there.
     fn read<T>(&self, one: impl Fn(&Path) -> io::Result<Option<T>>) -> io::Result<Vec<T>> {
         let entries = fs::read_dir(&self.folder)?;
-        let paths = entries.flatten().filter(|entry| entry.file_name() != SETTINGS_FILE);
+        let is_figures = |entry: &fs::DirEntry| {
+            ![SETTINGS_FILE, COUNT_FILE].iter().any(|name| entry.file_name() == *name)
+                // Users whom the program became may leave there what they like, links and pipes among it.
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
+        };
+        let paths = entries.flatten().filter(is_figures);
         Ok(paths.filter_map(|entry| one(&entry.path()).ok().flatten()).collect())
     }
 }
@@ -109,6 +135,13 @@ impl Drop for Control {
     fn drop(&mut self) {
         // Processes that still run keep their mappings; new ones find no folder and do as glibc does.
         let _ = fs::remove_dir_all(&self.folder);
+        remove_all(&self.fresh);
+    }
+}
+
+fn remove_all(folders: &[PathBuf]) {
+    for folder in folders {
+        let _ = fs::remove_dir_all(folder);
     }
 }
 
@@ -124,8 +157,9 @@ fn run_folder(folder: &Path) -> io::Result<PathBuf> {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-    let path = folder.join(format!("{RUN}{}-{:08x}", std::process::id(), fastrand::u32(..)));
-    sys::make_folder(&path).map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))?;
+    let path = folder.join(format!("{RUN}{}-{:016x}", std::process::id(), fastrand::u64(..)));
+    sys::make_folder(&path, sys::mode_of_files(0o700, 0o1733))
+        .map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))?;
     Ok(path)
 }
 

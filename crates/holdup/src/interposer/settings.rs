@@ -17,6 +17,8 @@ pub struct Settings {
     pub profile: Profile,
     /// A lock with waiters that was not acquired for so many milliseconds goes back to glibc's policy; 0 for never.
     pub watchdog_ms: u32,
+    /// Slots of the table of its futexes, as in [`holdup_control::Settings::futex_hash`].
+    pub futex_hash: u32,
     /// Policies of single locks, resolved to places.
     pub rules: Vec<Rule>,
     /// The last part of the path of the only program to serve; `None` for all that it starts.
@@ -25,7 +27,14 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { policy: Policy::Glibc, profile: Profile::Off, watchdog_ms: 0, rules: Vec::new(), program: None }
+        Settings {
+            policy: Policy::Glibc,
+            profile: Profile::Off,
+            watchdog_ms: 0,
+            futex_hash: 0,
+            rules: Vec::new(),
+            program: None,
+        }
     }
 }
 
@@ -59,6 +68,7 @@ pub fn bytes(settings: &Settings) -> Vec<u8> {
     word(offset_of!(control::Settings, profile), settings.profile as u32);
     word(offset_of!(control::Settings, watchdog_ms), settings.watchdog_ms);
     word(offset_of!(control::Settings, rules_len), settings.rules.len().min(control::RULES) as u32);
+    word(offset_of!(control::Settings, futex_hash), settings.futex_hash);
     let program = settings.program.as_deref().unwrap_or_default();
     put(&mut file, offset_of!(control::Settings, program), &control::path_bytes(program.as_bytes()));
     for (index, rule) in settings.rules.iter().take(control::RULES).enumerate() {
@@ -68,15 +78,13 @@ pub fn bytes(settings: &Settings) -> Vec<u8> {
     file
 }
 
-/// How many processes were served so far.
+/// How many processes were served so far, as their file says.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn processes(path: &Path) -> io::Result<u32> {
-    let at = offset_of!(control::Settings, processes);
     let file = fs::read(path)?;
-    let word = file.get(at..).and_then(|rest| rest.first_chunk()).ok_or(io::ErrorKind::UnexpectedEof)?;
-    Ok(u32::from_ne_bytes(*word))
+    Ok(u32::from_ne_bytes(*file.first_chunk().ok_or(io::ErrorKind::UnexpectedEof)?))
 }
 
 /// The word of a policy.
@@ -117,6 +125,7 @@ mod tests {
             policy: Policy::SpinPark(7),
             profile: Profile::Full,
             watchdog_ms: 500,
+            futex_hash: 64,
             rules: vec![rule.clone(), Rule { module: None, ..rule }],
             program: Some("memcached".to_owned()),
         };
@@ -124,11 +133,10 @@ mod tests {
         assert_eq!(file.len(), size_of::<control::Settings>());
         assert_eq!(&file[..8], b"holdup\0c");
         let word = |at: usize| u32::from_ne_bytes(file[at..at + 4].try_into().unwrap());
-        let fixed = [control::VERSION, file.len() as u32, Policy::SpinPark(7).pack(), 3, 500, 2];
+        let fixed = [control::VERSION, file.len() as u32, Policy::SpinPark(7).pack(), 3, 500, 2, 64];
         for (index, value) in fixed.into_iter().enumerate() {
             assert_eq!(word(8 + 4 * index), value, "word {index}");
         }
-        // Behind the count of processes, which they write themselves.
         assert_eq!(&file[36..46], b"memcached\0");
         let rules = (36 + control::PATH).next_multiple_of(8);
         assert_eq!((word(rules), word(rules + 4)), (control::RULE_OBJECT, Policy::Throttle(2).pack()));

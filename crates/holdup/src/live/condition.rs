@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use holdup_analyze::Kind;
 use holdup_bench::work::parse_ns;
 use holdup_record::{LongWait, Totals};
 
@@ -32,6 +33,13 @@ pub enum Wanted {
         /// So often per second.
         per_second: f64,
     },
+    /// The last stretch has a finding that costs at least this part of working time.
+    Finding {
+        /// Of this kind; `None` for any.
+        kind: Option<Kind>,
+        /// The part, 0 to 1.
+        share: f64,
+    },
     /// The target ends.
     Exit,
 }
@@ -46,11 +54,14 @@ impl Condition {
         if text == "exit" {
             return Ok(Condition { text: text.to_owned(), wanted: Wanted::Exit });
         }
+        if let Some(rest) = text.strip_prefix("finding") {
+            return finding(text, rest);
+        }
         let (figure, limit) = text.split_once('>').ok_or_else(|| expected(text))?;
         let (figure, limit) = (figure.trim(), limit.trim());
         let wanted = match figure {
             "lock-wait" => Wanted::LockWait { ns: parse_ns(limit).map_err(|why| format!("'{text}': {why}"))? as u64 },
-            "blocked" => Wanted::Blocked { share: share(text, limit)? },
+            "blocked" => Wanted::Blocked { share: share(text, limit, "blocked > 80%")? },
             "switches" => Wanted::Switches { per_second: rate(text, limit)? },
             _ => return Err(expected(text)),
         };
@@ -71,17 +82,30 @@ impl fmt::Display for Condition {
 
 fn expected(text: &str) -> String {
     format!(
-        "'{text}' is not a condition; write for example 'lock-wait > 50ms', 'blocked > 80%', 'switches > 50000/s' or \
-         'exit'"
+        "'{text}' is not a condition; write for example 'lock-wait > 50ms', 'finding >= 20%', 'blocked > 80%', \
+         'switches > 50000/s' or 'exit'"
     )
 }
 
-fn share(text: &str, limit: &str) -> Result<f64, String> {
+/// `finding >= 20%`, `finding hot-lock >= 20%`.
+fn finding(text: &str, rest: &str) -> Result<Condition, String> {
+    let (kind, limit) = rest.split_once(">=").ok_or_else(|| expected(text))?;
+    let (kind, limit) = (kind.trim(), limit.trim());
+    let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
+    if known.is_none() && !kind.is_empty() {
+        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        return Err(format!("'{text}': '{kind}' is no kind of finding; there are {}", names.join(", ")));
+    }
+    let share = share(text, limit, "finding >= 20%")?;
+    let name = known.map(|kind| format!("{} ", kind.name())).unwrap_or_default();
+    Ok(Condition { text: format!("finding {name}>= {limit}"), wanted: Wanted::Finding { kind: known, share } })
+}
+
+fn share(text: &str, limit: &str, example: &str) -> Result<f64, String> {
     let percent = limit.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let share = percent.filter(|percent| (0.0..100.0).contains(percent)).map(|percent| percent / 100.0);
-    share.ok_or_else(|| {
-        format!("'{text}': '{limit}' is not a share from 0% to below 100%; write for example blocked > 80%")
-    })
+    share
+        .ok_or_else(|| format!("'{text}': '{limit}' is not a share from 0% to below 100%; write for example {example}"))
 }
 
 fn rate(text: &str, limit: &str) -> Result<f64, String> {
@@ -181,7 +205,8 @@ impl Judge {
                 let rate = sum(|totals| totals.switches) * 1e9 / span_ns as f64;
                 (rate > per_second).then(|| format!("there were {rate:.0} switches per second"))
             }
-            Wanted::LockWait { .. } | Wanted::Exit => None,
+            // An analysis tells.
+            Wanted::LockWait { .. } | Wanted::Finding { .. } | Wanted::Exit => None,
         };
         seen.map(|seen| Held { condition, time_ns: newest.to_ns, by: By::Figure(seen) })
     }
@@ -205,12 +230,16 @@ mod tests {
         assert_eq!(wanted("switches > 50000/s"), Wanted::Switches { per_second: 50_000.0 });
         assert_eq!(wanted("switches >50k"), Wanted::Switches { per_second: 50_000.0 });
         assert_eq!(wanted("exit"), Wanted::Exit);
+        assert_eq!(wanted("finding>=20%"), Wanted::Finding { kind: None, share: 0.2 });
+        let kind = Some(Kind::HotLock);
+        assert_eq!(wanted("finding  hot-lock >= 5%"), Wanted::Finding { kind, share: 0.05 });
+        assert_eq!(Condition::parse("finding hot-lock>=5%").unwrap().to_string(), "finding hot-lock >= 5%");
         assert_eq!(Condition::parse("lock-wait>50ms").unwrap().to_string(), "lock-wait > 50ms");
     }
 
     #[test]
     fn what_is_no_condition_is_named_with_an_example() {
-        for wrong in ["", "lock-wait", "lock-wait < 5ms", "waits > 5ms", "exit > 3", "blocked 80%"] {
+        for wrong in ["", "lock-wait", "lock-wait < 5ms", "waits > 5ms", "exit > 3", "blocked 80%", "finding > 20%"] {
             let why = Condition::parse(wrong).unwrap_err();
             assert!(why.starts_with(&format!("'{wrong}'")) && why.contains("'lock-wait > 50ms'"), "{why}");
         }
@@ -219,6 +248,8 @@ mod tests {
             ("lock-wait > -1ms", "'-1ms'", "20ms"),
             ("blocked > 80", "'80'", "blocked > 80%"),
             ("blocked > 100%", "'100%'", "blocked > 80%"),
+            ("finding >= 20", "'20'", "finding >= 20%"),
+            ("finding slow-lock >= 20%", "'slow-lock'", "hot-lock"),
             ("switches > many", "'many'", "switches > 50000/s"),
             ("switches > -3/s", "'-3/s'", "switches > 50000/s"),
         ] {

@@ -14,17 +14,20 @@ use std::time::{Duration, Instant};
 use holdup_record::{Error, Extent, Live, Options, Outcome, Totals};
 use holdup_trace::{Ending, Reader, Room, Trigger};
 
-use crate::recording::binaries::Binaries;
+use crate::recording::binaries::{Binaries, Held};
 use crate::recording::{self, Recording};
 
 /// A recording under way.
 pub struct Feed {
     live: Arc<Live>,
     thread: Option<JoinHandle<Result<Outcome, Error>>>,
-    /// Binaries that were read for an earlier look.
-    binaries: Option<Binaries>,
+    /// Binaries that were read for earlier looks, and what the first of these has read.
+    binaries: Option<(Binaries, Held)>,
 }
 
+/// Files, and their bytes, that may come beside twice those of the first look.
+const MORE_FILES: usize = 256;
+const MORE_BYTES: usize = 128 << 20;
 /// How long a recording may take to begin before a look says that there is none.
 const BEGINNING: Duration = Duration::from_secs(30);
 /// How often to see whether it has begun.
@@ -93,12 +96,26 @@ impl Feed {
 
     /// The last stretch of this length, analysed; `None` before there is any.
     pub fn look(&mut self, span: Duration) -> Option<Look> {
+        holdup_record::aside(|| self.look_at(span))
+    }
+
+    fn look_at(&mut self, span: Duration) -> Option<Look> {
         let bytes = self.last(span, "the recording goes on", None)?;
         let reader = Reader::open(&bytes).ok()?;
-        let binaries = self.binaries.get_or_insert_with(|| Binaries::of(reader.header(), None));
-        let (recording, words) = recording::live(Path::new("live"), &bytes, &reader, binaries);
+        let kept = self.binaries.take().filter(|(binaries, first)| !has_grown(binaries.held(), *first));
+        let (binaries, first) = kept.unzip();
+        let binaries = binaries.unwrap_or_else(|| Binaries::of(reader.header(), None));
+        let (recording, words) = recording::live(Path::new("live"), &bytes, &reader, &binaries);
+        let first = first.unwrap_or_else(|| binaries.held());
+        self.binaries = Some((binaries, first));
         Some(Look { recording, words })
     }
+}
+
+/// Whether so many files are held that all are better forgotten, and those in use read again: a program that starts
+/// others again and again has ever more.
+fn has_grown(held: Held, first: Held) -> bool {
+    held.files > 2 * first.files + MORE_FILES || held.bytes > 2 * first.bytes + MORE_BYTES
 }
 
 /// A look at the last stretch.
@@ -130,4 +147,17 @@ pub fn numbered(path: &Path, from: usize) -> PathBuf {
     let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy())).unwrap_or_default();
     let mut names = (from..).map(|number| path.with_file_name(format!("{stem}-{number}{extension}")));
     names.find(|name| name.symlink_metadata().is_err()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_forgotten_when_they_have_become_many_and_large_ones_of_the_program_itself_are_not() {
+        let held = |files: usize, mib: usize| Held { files, bytes: mib << 20 };
+        assert!(!has_grown(held(300, 900), held(100, 800)));
+        assert!(has_grown(held(1_000, 900), held(100, 800)));
+        assert!(has_grown(held(150, 400), held(100, 100)));
+    }
 }

@@ -21,6 +21,15 @@ const DELETED: &str = " (deleted)";
 /// Larger files are not read: no memory is spent on what nobody asked to wait for.
 const LARGEST_BYTES: u64 = 2 << 30;
 
+/// What was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Files that were asked for.
+    pub files: usize,
+    /// Bytes of those that are there.
+    pub bytes: usize,
+}
+
 /// The files that a recording's addresses lie in.
 #[derive(Debug)]
 pub struct Binaries {
@@ -73,6 +82,14 @@ impl Binaries {
     /// Why the first map of generated code that was asked for and is there is not believed.
     pub fn refused_map(&self) -> Option<&str> {
         self.refused_map.get().map(String::as_str)
+    }
+
+    /// How much was read so far.
+    pub fn held(&self) -> Held {
+        let bytes = |file: &File| file.bytes.as_ref().map_or(0, Vec::len);
+        self.files
+            .iter()
+            .fold(Held::default(), |held, file| Held { files: held.files + 1, bytes: held.bytes + bytes(file) })
     }
 
     fn load(&self, asked: Asked, candidates: impl FnOnce() -> Vec<PathBuf>) -> Option<&[u8]> {
@@ -239,7 +256,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The functions of /proc/kallsyms, ascending; none where the kernel hides its addresses (it shows zeros then).
+/// The functions of /proc/kallsyms, ascending; none where the kernel hides its addresses (it shows zeros then). BPF
+/// programs and trampolines are left out: those of now need not be those of the recording, which lay at the same
+/// addresses.
 fn kernel_symbols() -> Vec<(u64, Box<str>)> {
     // The file is larger than a page of zeros by far: look at its first address before reading all of it.
     let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
@@ -253,8 +272,9 @@ fn parse_kernel_symbols(text: &str) -> Vec<(u64, Box<str>)> {
             let mut words = line.split_ascii_whitespace();
             let address = u64::from_str_radix(words.next()?, 16).ok()?;
             let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
-            (is_code && address != 0).then_some(())?;
-            Some((address, words.next()?.into()))
+            let name = words.next()?;
+            let comes_and_goes = words.next().is_some_and(|of| of == "[bpf]" || of.starts_with("[__builtin__"));
+            (is_code && address != 0 && !comes_and_goes).then(|| (address, name.into()))
         })
         .collect();
     symbols.sort_by_key(|(address, _)| *address);
@@ -341,7 +361,8 @@ mod tests {
     #[test]
     fn kernel_symbols_are_functions_with_addresses() {
         let text = "ffffffff81000000 T _text\nffffffff81000100 d data\n0000000000000000 T hidden\n\
-                    ffffffff80000000 t first\t[module]\nnonsense\n";
+                    ffffffff80000000 t first\t[module]\nnonsense\nffffffffc0001000 t bpf_prog_1_on_switch\t[bpf]\n\
+                    ffffffffc0201000 t ftrace_trampoline\t[__builtin__ftrace]\n";
         let symbols = parse_kernel_symbols(text);
         let names: Vec<&str> = symbols.iter().map(|(_, name)| &**name).collect();
         assert_eq!(names, ["first", "_text"]);

@@ -11,9 +11,9 @@ use crate::text;
 const FUNCTION_WIDTH: usize = 48;
 
 /// A lock: `g_cache_lock`, `g_cache_lock+8`, `lock at registry_lookup mutex4.c:15 (0x55d0c2a0)`, and its process where
-/// others have one of the same name.
+/// others have one of the same name. What is no lock is called what it is: `join at run_all main.c:9`.
 pub fn lock(lock: &LockFacts) -> String {
-    lock_with(&lock.name, lock.addr, lock.wait_sites.first()) + &of_process(lock)
+    named(noun(lock.primitive), &lock.name, lock.addr, lock.wait_sites.first()) + &of_process(lock)
 }
 
 fn of_process(lock: &LockFacts) -> String {
@@ -22,33 +22,53 @@ fn of_process(lock: &LockFacts) -> String {
 
 /// A lock of which only these are known.
 pub fn lock_with(name: &LockName, addr: Option<u64>, site: Option<&Site>) -> String {
+    named("lock", name, addr, site)
+}
+
+/// What a futex without a name is called.
+fn noun(primitive: Primitive) -> &'static str {
+    match primitive {
+        Primitive::Barrier => "barrier",
+        Primitive::Condvar => "condition",
+        Primitive::Join => "join",
+        Primitive::Semaphore => "semaphore",
+        Primitive::GoRuntime | Primitive::Park | Primitive::Unknown => "futex",
+        _ => "lock",
+    }
+}
+
+fn named(noun: &str, name: &LockName, addr: Option<u64>, site: Option<&Site>) -> String {
     match name {
         LockName::Symbol { name, offset: 0 } => function(name),
         LockName::Symbol { name, offset } => format!("{}+{offset}", function(name)),
         LockName::Site(site_function) => {
             let own = site.and_then(Site::caller).filter(|frame| is_function(frame, site_function));
             let at = own.map_or_else(|| function(site_function), place);
-            format!("lock at {at}{}", in_brackets(addr))
+            format!("{noun} at {at}{}", in_brackets(addr))
         }
         LockName::Address => match (site.and_then(Site::caller), addr) {
-            (Some(frame), _) => format!("lock at {}{}", place(frame), in_brackets(addr)),
-            (None, Some(addr)) => format!("lock {addr:#x}"),
-            (None, None) => "a lock without a name".to_owned(),
+            (Some(frame), _) => format!("{noun} at {}{}", place(frame), in_brackets(addr)),
+            (None, Some(addr)) => format!("{noun} {addr:#x}"),
+            (None, None) => format!("a {noun} without a name"),
         },
     }
 }
 
 /// The shortest name that tells the lock from others: without its address and its line.
 pub fn lock_short(name: &LockName, addr: Option<u64>) -> String {
+    short("lock", name, addr)
+}
+
+fn short(noun: &str, name: &LockName, addr: Option<u64>) -> String {
     match name {
-        LockName::Site(site) => format!("lock at {}", function(site)),
-        other => lock_with(other, addr, None),
+        LockName::Site(site) => format!("{noun} at {}", function(site)),
+        other => named(noun, other, addr, None),
     }
 }
 
 /// The same of a lock that is known, with its process where others have one of the same name.
 pub fn lock_in_row(lock: &LockFacts) -> String {
-    lock_short(&lock.name, lock.addr) + &of_process(lock)
+    short(noun(lock.primitive), &lock.name, lock.addr) + &of_process(lock)
 }
 
 fn is_function(frame: &Frame, name: &str) -> bool {
@@ -326,5 +346,8 @@ mod tests {
         assert_eq!(lock_with(&site, Some(16), None), "lock at registry_lookup (0x10)");
         assert_eq!(lock_with(&LockName::Address, Some(16), None), "lock 0x10");
         assert_eq!(lock_with(&LockName::Address, None, None), "a lock without a name");
+        let join = LockFacts { name: site, primitive: Primitive::Join, ..LockFacts::default() };
+        assert_eq!(lock(&join), "join at registry_lookup");
+        assert_eq!(lock_in_row(&join), "join at registry_lookup");
     }
 }

@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_form_says_the_same() {
-        let rules = Rules { budget: Duration::from_secs(60), fail_on: 0.05, seed: 7, code: 0 };
+        let rules = Rules { budget: Duration::from_secs(60), fail_on: 0.05, seed: 7, code: 0, words: None };
         let builds = Builds { old: "./old".to_owned(), new: "./new --sort '<a & \"b\">'".to_owned() };
         let slower = found(Verdict::Slower, 1.12);
         assert_eq!(headline(&rules, &slower), "The new build is 12% slower (1.120x [1.100, 1.140]).");

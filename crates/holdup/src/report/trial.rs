@@ -6,6 +6,7 @@ use crate::trial::allocator::Allocator;
 use crate::trial::coverage::Coverage;
 use crate::trial::figure::Figure;
 use crate::trial::keep::keep;
+use crate::trial::modes::{Goal, Mode, Pace};
 use crate::trial::plan::{LEAST_GAIN, Standing, Verdict};
 use crate::trial::ratio::Ratio;
 use crate::trial::remedy::Change;
@@ -237,6 +238,7 @@ fn failures(table: &mut Table, trial: &Trial) {
 /// What stands below the table.
 pub(crate) fn paragraphs(rules: &Rules, trial: &Trial) -> Vec<String> {
     let mut all = vec![method(rules, trial)];
+    all.extend(steadiness(trial));
     all.extend(trial.coverage.as_ref().map(coverage));
     all.extend(advice(trial));
     all
@@ -264,6 +266,11 @@ fn method(rules: &Rules, trial: &Trial) -> String {
     let what = match &trial.figure {
         Figure::Elapsed => "elapsed time".to_owned(),
         Figure::Acquisitions => "acquisitions of its locks a second, more is better".to_owned(),
+        Figure::Pace(goal) => {
+            let part =
+                if *goal == Goal::Worst { "its slowest 20 ms" } else { "the speed that it keeps for 95% of the time" };
+            format!("{part}, in acquisitions of its locks a second, more is better")
+        }
         Figure::Printed(metric) => {
             let better = if metric.higher { "more" } else { "less" };
             format!("its own figure '{}', {better} is better", text::clean(metric.label()))
@@ -293,6 +300,34 @@ fn method(rules: &Rules, trial: &Trial) -> String {
         number::time_ns(trial.spent_s * 1e9),
         rules.seed
     )
+}
+
+/// At which speeds it runs: of the program as it is, and of the winner.
+fn steadiness(trial: &Trial) -> Option<String> {
+    let paces = trial.paces.as_ref()?;
+    let winner = match (&paces.winner, trial.winner()) {
+        (Some(pace), Some(at)) => format!("; under {}, {}", trial.tried[at].remedy.name, speeds(pace)),
+        _ => String::new(),
+    };
+    Some(format!("Steadiness, in acquisitions a second: as it is, {}{winner}.", speeds(&paces.as_it_is)))
+}
+
+/// `35% of the time 24 M/s (for 350 ms), 65% 8 M/s (for 650 ms)`, or `always 13 M/s (90% of the time from 12 to 14)`.
+fn speeds(pace: &Pace) -> String {
+    let mode = |mode: &Mode| {
+        let lasts = number::time_ns(mode.dwell_ms * 1e6);
+        format!("{} of the time {} (for {lasts} at a time)", number::percent(mode.share), number::rate(mode.speed))
+    };
+    if pace.is_bistable() {
+        let within = match pace.share_within {
+            within if within <= 0.1 => String::new(),
+            0.5.. => "; it changed too seldom for the shares to be certain".to_owned(),
+            within => format!("; these shares are right within {}", number::percent(within)),
+        };
+        return text::list(&pace.modes.iter().map(mode).collect::<Vec<_>>()) + &within;
+    }
+    let [low, high] = [pace.p5, pace.p95].map(number::rate);
+    format!("one speed, {} on average (90% of the time from {low} to {high})", number::rate(pace.mean))
 }
 
 /// What the interposer serves.
@@ -368,6 +403,10 @@ fn cure(change: &Change) -> &'static str {
              buffers again."
         }
         Change::Malloc(Allocator::Other(_)) => "its malloc holds it up: use this allocator, or allocate less.",
+        Change::Tunable(..) => "keep this setting of the C library.",
+        Change::FutexHash(_) => {
+            "its futexes get in each other's way in the kernel's table: keep this one, or wait less often."
+        }
         Change::Environment(..) => "keep this setting of its environment.",
         Change::Argument(..) => "keep this argument.",
     }

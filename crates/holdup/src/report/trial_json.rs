@@ -8,6 +8,7 @@ use crate::trial::coverage::Coverage;
 use crate::trial::figure::Figure;
 use crate::trial::flip::Flips;
 use crate::trial::keep::keep;
+use crate::trial::modes::{Goal, Paces};
 use crate::trial::plan::{Standing, Verdict};
 use crate::trial::ratio::Ratio;
 use crate::trial::run::Subject;
@@ -26,7 +27,8 @@ pub(super) struct Document<'a> {
     load: Option<String>,
     /// The number that it prints and that is compared; null for elapsed time, and for acquisitions.
     metric: Option<Printed<'a>>,
-    /// What is compared: elapsed, printed or acquisitions (of its locks a second).
+    /// What is compared: elapsed, printed, acquisitions (of its locks a second), or pace_p95 and pace_worst (the same
+    /// in the slow part of a run).
     figure: &'static str,
     /// Seconds for which the program runs whatever is done, where that was noticed; then another figure was found.
     fixed_s: Option<f64>,
@@ -48,6 +50,8 @@ pub(super) struct Document<'a> {
     noise: Option<Ratio>,
     /// The same within one process.
     noise_in_process: Option<Ratio>,
+    /// How steadily it runs, where the interposer serves its locks.
+    paces: Option<&'a Paces>,
     /// Counts of one run with locks that do as glibc's.
     coverage: Option<&'a Coverage>,
     /// The remedies, and what came of each.
@@ -126,6 +130,8 @@ pub fn text(
             Figure::Elapsed => "elapsed",
             Figure::Printed(_) => "printed",
             Figure::Acquisitions => "acquisitions",
+            Figure::Pace(Goal::Worst) => "pace_worst",
+            Figure::Pace(_) => "pace_p95",
         },
         fixed_s: trial.fixed_s,
         seed: rules.seed,
@@ -137,6 +143,7 @@ pub fn text(
         baseline: trial.baseline,
         noise: trial.noise,
         noise_in_process: trial.flipped_noise,
+        paces: trial.paces.as_ref(),
         coverage: trial.coverage.as_ref(),
         remedies: trial.tried.iter().map(remedy).collect(),
         runs: &trial.runs,

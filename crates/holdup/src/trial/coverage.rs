@@ -1,6 +1,6 @@
 //! What of a program's locking the interposer can serve.
 
-use holdup_control::{STATE_LAYOUT, STATE_RIVAL, STATE_SERVES};
+use holdup_control::{STATE_LAYOUT, STATE_MEMORY, STATE_RIVAL, STATE_SERVES, STATE_UNCOUNTED};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +17,8 @@ pub struct Coverage {
     pub strange_layout: bool,
     /// Whether another interposer (a sanitizer, say) was there before.
     pub rival: bool,
+    /// Whether its own limits (ulimit) leave no room for figures.
+    pub limited: bool,
     /// Acquisitions of mutexes that it serves.
     pub acquisitions: u64,
     /// Those that did not succeed at the first try.
@@ -40,6 +42,7 @@ impl Coverage {
             coverage.served += usize::from(process.state == STATE_SERVES);
             coverage.strange_layout |= process.state == STATE_LAYOUT;
             coverage.rival |= process.state == STATE_RIVAL;
+            coverage.limited |= [STATE_UNCOUNTED, STATE_MEMORY].contains(&process.state);
             coverage.acquisitions += process.acquisitions;
             coverage.contended += process.contended;
             coverage.futex_waits += process.futex_waits;
@@ -53,7 +56,9 @@ impl Coverage {
     pub fn refusal(&self) -> Option<String> {
         match self {
             _ if self.processes == 0 => Some(
-                "the program did not load the interposer: it is static, or runs with privileges of its own".to_owned(),
+                "the program did not load the interposer: it is static, runs with privileges of its own, or cannot read \
+                 it where it runs (another root)"
+                    .to_owned(),
             ),
             _ if self.served == 0 && self.rival => {
                 Some("another interposer of the same functions (a sanitizer?) was there before".to_owned())
@@ -61,7 +66,12 @@ impl Coverage {
             _ if self.served == 0 && self.strange_layout => {
                 Some("the C library's mutexes are not laid out as expected".to_owned())
             }
-            _ if self.acquisitions == 0 => Some("it takes no pthread mutex that can be served".to_owned()),
+            _ if self.served == 0 && self.limited => Some(
+                "its own limits leave no room for what is counted: lift the limit of file size (ulimit -f) or of memory \
+                 (ulimit -v)"
+                    .to_owned(),
+            ),
+            _ if self.acquisitions == 0 => Some("it takes no pthread mutex, semaphore or OpenMP lock that can be served".to_owned()),
             _ if self.contended == 0 => {
                 Some(format!("none of its {} acquisitions of mutexes had to wait", self.acquisitions))
             }

@@ -2,6 +2,8 @@
 
 use regex_lite::Regex;
 
+use super::modes::Goal;
+
 /// What is compared.
 #[derive(Clone, Debug)]
 pub enum Figure {
@@ -11,6 +13,8 @@ pub enum Figure {
     Printed(Metric),
     /// Acquisitions of its locks a second; more is better.
     Acquisitions,
+    /// The same in the slow part of a run.
+    Pace(Goal),
 }
 
 impl Figure {
@@ -27,7 +31,7 @@ impl Figure {
         match self {
             Figure::Elapsed => false,
             Figure::Printed(metric) => metric.higher,
-            Figure::Acquisitions => true,
+            Figure::Acquisitions | Figure::Pace(_) => true,
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct Seen {
     pub acquisitions: Option<u64>,
     /// Whether it had one CPU only.
     pub on_one_cpu: bool,
+    /// Runs under the same conditions have the same number.
+    pub condition: usize,
     /// What it wrote on stdout and stderr.
     pub printed: [String; 2],
 }
@@ -32,43 +34,105 @@ pub enum Time {
     FixedPrints(Metric),
     /// It runs for a fixed time and prints no such number, but takes locks that are counted.
     FixedTakesLocks,
-    /// It runs for a fixed time, and nothing says what it did.
-    FixedSilent,
+    /// It runs for a fixed time, and nothing says for sure what it did; this number moves.
+    FixedSilent(Option<Metric>),
 }
 
-/// Elapsed times that differ by less agree: a share, or seconds, for programs need some time to start.
+/// Elapsed times that differ by less agree: a share, or seconds, but no more than another share, for programs need some
+/// time to start and to end, and many threads on one CPU more of it.
 const AGREES: f64 = 0.02;
 const AGREES_S: f64 = 0.05;
+const AGREES_SHORT: f64 = 0.1;
 /// Work that differs by more does not, and by so many times what times differ.
 const MOVES: f64 = 0.03;
 const TIMES_AS_MUCH: f64 = 3.0;
+const MOVES_AT_ALL: f64 = 0.0005;
+
+/// Of each condition the run that took the least time, for what disturbs a run only makes it longer; with the
+/// acquisitions of the shortest in which they were counted.
+pub fn shortest(runs: &[Seen]) -> Vec<Seen> {
+    let mut conditions: BTreeMap<usize, Vec<&Seen>> = BTreeMap::new();
+    for run in runs {
+        conditions.entry(run.condition).or_default().push(run);
+    }
+    let best = |runs: Vec<&Seen>| {
+        let least = |counted: bool| {
+            let those = runs.iter().filter(|run| !counted || run.acquisitions.is_some());
+            those.min_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s)).copied()
+        };
+        let acquisitions = least(true).and_then(|run| run.acquisitions);
+        least(false).map(|run| Seen { acquisitions, ..run.clone() })
+    };
+    conditions.into_values().filter_map(best).collect()
+}
 
 /// Whether these elapsed times are the same.
 pub fn agree(elapsed_s: &[f64]) -> bool {
     let (low, high) = ends(elapsed_s);
-    high - low <= (AGREES * low).max(AGREES_S.min(low * 0.05))
+    high - low <= (AGREES * low).max(AGREES_S.min(low * AGREES_SHORT))
 }
 
-/// What these runs, under different conditions, say.
-pub fn judge(runs: &[Seen]) -> Time {
+/// Whether the command line names the time that all these runs took: with its unit, or in an option that is about time.
+/// Such a program may take its time to end.
+pub fn is_named(words: &[String], elapsed_s: &[f64]) -> bool {
+    /// Shorter times are named by chance, and this much longer it may take.
+    const LEAST_S: f64 = 0.1;
+    const LONGER: f64 = 1.15;
+    const LONGER_S: f64 = 0.1;
+    let (low, high) = ends(elapsed_s);
+    let before = std::iter::once("").chain(words.iter().map(String::as_str));
+    let named = before.zip(words).filter_map(|(before, word)| named_s(before, word));
+    named.filter(|s| *s >= LEAST_S).any(|s| low >= s * 0.98 && high <= s * LONGER + LONGER_S)
+}
+
+/// The seconds that a word of a command line names, which may belong to the word before.
+fn named_s(before: &str, word: &str) -> Option<f64> {
+    let attached = |word: &str| word.starts_with('-') && word[1..].starts_with(|c: char| c.is_ascii_alphabetic());
+    let (name, value) = match word.split_once('=') {
+        Some(parts) => parts,
+        // An option of one letter with its value.
+        None if attached(word) => word.split_at_checked(2)?,
+        None => (before, word),
+    };
+    let end = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
+    let number: f64 = value[..end].parse().ok()?;
+    let name = name.to_lowercase();
+    let is_about_time = ["time", "duration", "second", "secs"].iter().any(|word| name.contains(word))
+        || ["-t", "-d"].contains(&name.as_str());
+    match &value[end..] {
+        "s" | "sec" | "secs" | "seconds" => Some(number),
+        "ms" => Some(number / 1e3),
+        "m" | "min" if is_about_time => Some(number * 60.0),
+        "" if name.ends_with("-ms") || name.ends_with("_ms") => Some(number / 1e3),
+        "" if is_about_time => Some(number),
+        _ => None,
+    }
+}
+
+/// What these runs, under different conditions, say of the program with this command line.
+pub fn judge(runs: &[Seen], words: &[String]) -> Time {
     let elapsed: Vec<f64> = runs.iter().map(|run| run.elapsed_s).collect();
-    if runs.len() < 3 || !agree(&elapsed) {
+    let is_named = is_named(words, &elapsed);
+    if runs.len() < 2 || !(is_named || agree(&elapsed)) {
         return Time::Works;
     }
     let moves = (spread(&elapsed) * TIMES_AS_MUCH).max(MOVES);
     let taken: Vec<f64> = runs.iter().filter_map(|run| run.acquisitions).map(|n| n as f64).collect();
     let takes_locks = taken.len() >= 2 && ends(&taken).0 >= 100.0;
-    if takes_locks && spread(&taken) <= moves {
+    let as_often = spread(&taken) <= moves;
+    if takes_locks && as_often && !is_named {
         return Time::Works;
     }
-    match (number(runs, moves), takes_locks) {
-        (Some(metric), _) => Time::FixedPrints(metric),
-        (None, true) => Time::FixedTakesLocks,
+    // Where the time is told, a rate or an amount that moves at all is what was done in it.
+    let moves = if is_named { MOVES_AT_ALL } else { moves };
+    match number(runs, moves) {
+        Some(metric) => Time::FixedPrints(metric),
+        None if takes_locks && !as_often => Time::FixedTakesLocks,
         // On one CPU it had less to work with, and took no longer.
-        (None, false) if runs.iter().any(|run| run.on_one_cpu) && runs[0].cpu_s > 1.3 * runs[0].elapsed_s => {
-            Time::FixedSilent
+        None if is_named || runs.iter().any(|run| run.on_one_cpu) && runs[0].cpu_s > 1.3 * runs[0].elapsed_s => {
+            Time::FixedSilent(best(runs, moves, |field| may_be_work(field).then_some(field.order as u32)))
         }
-        (None, false) => Time::Works,
+        None => Time::Works,
     }
 }
 
@@ -99,14 +163,58 @@ struct Field {
 
 /// The number that moves and that words or locks say is work.
 fn number(runs: &[Seen], moves: f64) -> Option<Metric> {
-    let fields = fields(runs);
     let taken: Option<Vec<f64>> = runs.iter().map(|run| run.acquisitions.map(|n| n as f64)).collect();
-    let best = fields
+    best(runs, moves, |field| score(field, taken.as_deref()))
+}
+
+/// The number that moves and has the highest score; of equal ones the first.
+fn best(runs: &[Seen], moves: f64, score: impl Fn(&Field) -> Option<u32>) -> Option<Metric> {
+    let best = fields(runs)
         .into_iter()
         .filter(|field| ends(&field.values).0 > 0.0 && spread(&field.values) > moves)
-        .filter_map(|field| Some((score(&field, taken.as_deref())?, field)))
-        .max_by_key(|(score, field)| (*score, std::cmp::Reverse(field.order)));
+        .filter_map(|field| Some((score(&field)?, field)))
+        .max_by_key(|(score, field)| (*score, std::cmp::Reverse((field.order, field.nth))));
     best.and_then(|(_, field)| Metric::found(&expression(&field), &label(&field), true).ok())
+}
+
+/// Whether it can be an amount or a rate: no time, and no share or scatter of another number.
+fn may_be_work(field: &Field) -> bool {
+    const TIMES: [&str; 16] = [
+        "latency",
+        "time",
+        "msec",
+        "usec",
+        "avg",
+        "min:",
+        "max:",
+        "percentile",
+        "sum:",
+        "delay",
+        "elapsed",
+        "error",
+        "stddev",
+        "seed",
+        "pid",
+        "wait",
+    ];
+    const UNITS: [&str; 8] = ["s", "ms", "us", "ns", "sec", "secs", "second", "seconds"];
+    let words = field.words.to_lowercase();
+    let [before, after] = around(field);
+    let unit = after.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    !TIMES.iter().any(|word| words.contains(word))
+        && !UNITS.contains(&unit)
+        && !after.starts_with('%')
+        && !before.ends_with("+-")
+}
+
+/// What stands right before and after it.
+fn around(field: &Field) -> [&str; 2] {
+    let at = position(field.nth);
+    let text = |at: usize| match field.pieces.get(at) {
+        Some(Piece::Text(text)) => text.as_str(),
+        _ => "",
+    };
+    [text(at - 1).trim_end(), text(at + 1)]
 }
 
 /// How surely it says how much was done; `None` if it does not.
@@ -126,34 +234,19 @@ fn score(field: &Field, taken: Option<&[f64]>) -> Option<u32> {
         "done",
         "score",
     ];
-    const TIMES: [&str; 16] = [
-        "latency",
-        "time",
-        "msec",
-        "usec",
-        "avg",
-        "min:",
-        "max:",
-        "percentile",
-        "sum:",
-        "delay",
-        "elapsed",
-        "error",
-        "stddev",
-        "seed",
-        "pid",
-        "wait",
-    ];
     let words = field.words.to_lowercase();
     let says = |list: &[&str]| list.iter().any(|word| words.contains(word));
-    if says(&TIMES) {
+    if !may_be_work(field) {
         return None;
     }
     let by_words = if says(&RATES) { 2 } else { u32::from(says(&AMOUNTS)) };
     let goes_with_locks =
         taken.filter(|taken| taken.len() >= 3).is_some_and(|taken| correlation(taken, &field.values) > 0.9);
     let is_total = text(field.pieces.first()).to_lowercase().starts_with("total");
-    (by_words > 0 || goes_with_locks).then_some(2 * by_words + u32::from(goes_with_locks) + u32::from(is_total))
+    // With a letter for its scale, thousands may be millions in the next run.
+    let is_plain = !around(field)[1].starts_with(['k', 'K', 'M', 'G']);
+    let score = 4 * by_words + 2 * u32::from(goes_with_locks) + 2 * u32::from(is_total) + u32::from(is_plain);
+    (by_words > 0 || goes_with_locks).then_some(score)
 }
 
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
@@ -269,9 +362,12 @@ fn beside(pieces: &[Piece], nth: usize) -> String {
     format!("{} {}", text(pieces.get(at - 1)), text(pieces.get(at + 1)))
 }
 
-/// The heading of the number's column, if the line above it has headings, counted from the right: names of rows have
-/// spaces.
+/// The heading of the number's column, if it has no label of its own and the line above has headings, counted from the
+/// right: names of rows have spaces.
 fn above<'a>(header: &'a str, line: &str, pieces: &[Piece], nth: usize) -> Option<&'a str> {
+    if text(pieces.get(position(nth) - 1)).ends_with(':') {
+        return None;
+    }
     let nth = (0..nth).filter(|nth| !is_process(pieces, *nth)).count();
     let is_number = |word: &&str| word.replace(',', "").parse::<f64>().is_ok();
     let columns: Vec<&str> = line.split_whitespace().collect();
@@ -315,7 +411,7 @@ mod tests {
     use super::*;
 
     fn seen(elapsed_s: f64, acquisitions: Option<u64>, printed: &str) -> Seen {
-        Seen { elapsed_s, cpu_s: 1.0, acquisitions, on_one_cpu: false, printed: [printed.to_owned(), String::new()] }
+        Seen { elapsed_s, cpu_s: 1.0, acquisitions, printed: [printed.to_owned(), String::new()], ..Seen::default() }
     }
 
     fn metric(time: Time) -> (String, Metric) {
@@ -339,7 +435,7 @@ mod tests {
             seen(10.01, Some(90_000), &sysbench(1500, 2)),
             seen(10.002, Some(300_000), &sysbench(4100, 3)),
         ];
-        let (label, metric) = metric(judge(&runs));
+        let (label, metric) = metric(judge(&runs, &[]));
         assert_eq!(label, "total number of events");
         assert_eq!(metric.find(&sysbench(77, 9), ""), Some(77.0));
         assert!(metric.higher);
@@ -349,7 +445,7 @@ mod tests {
     fn a_rate_is_taken_before_an_amount_and_a_column_by_its_heading() {
         let line = |n: u64, rate: u64| format!("Total operations: {n} ({rate}.07 per second)\n");
         let runs = [1, 2, 3].map(|n| seen(1.0, None, &line(n * 1000, n * 900)));
-        let (_, per_second) = metric(judge(&runs));
+        let (_, per_second) = metric(judge(&runs, &[]));
         assert_eq!(per_second.find(&line(8, 70), ""), Some(70.07));
         let table = |n: u64| {
             format!(
@@ -357,7 +453,7 @@ mod tests {
             )
         };
         let runs = [100, 200, 150].map(|n| seen(1.0, None, &table(n)));
-        let (label, metric) = metric(judge(&runs));
+        let (label, metric) = metric(judge(&runs, &[]));
         assert!(label.contains("Ops/sec"), "{label}");
         assert_eq!(metric.find(&table(7), ""), Some(7.25));
         let stress = |n: u64| {
@@ -368,29 +464,115 @@ mod tests {
             )
         };
         let runs = [100, 200, 150].map(|n| seen(1.0, None, &stress(n)));
-        let (label, metric) = self::metric(judge(&runs));
+        let (label, metric) = self::metric(judge(&runs, &[]));
         assert!(label.contains("bogo ops/s"), "{label}");
         assert_eq!(metric.find(&stress(7), ""), Some(7.36));
+    }
+
+    #[test]
+    fn a_total_is_taken_before_what_each_thread_did_and_a_number_before_its_scatter() {
+        let wrk = |n: u64| {
+            format!(
+                "  2 threads and 8 connections\n  Thread Stats   Avg      Stdev     Max   +/- Stdev\n    \
+                 Latency   61{n}.28us    1.{n}ms  2{n}.11ms   9{n}.86%\n    Req/Sec     {n}.21k     1.{n}k    9.{n}k    6{n}.00%\n  \
+                 {n}6523 requests in 1.10s, {n}.10MB read\nRequests/sec:  {n}5021.04\nTransfer/sec:      {n}.91MB\n"
+            )
+        };
+        let runs = [4, 7, 5].map(|n| seen(1.0, None, &wrk(n)));
+        let (label, metric) = metric(judge(&runs, &[]));
+        assert_eq!((label.as_str(), metric.find(&wrk(8), "")), ("Requests/sec", Some(85021.04)));
+        let perf = |n: u64| format!("Averaged {n}61568 operations/sec (+- {n}.16%), total secs = 1\n");
+        let runs = [4, 7, 5].map(|n| seen(1.0, None, &perf(n)));
+        assert_eq!(self::metric(judge(&runs, &[])).1.find(&perf(8), ""), Some(861_568.0));
+    }
+
+    #[test]
+    fn a_number_that_may_be_the_work_is_offered() {
+        let openssl =
+            |n: u64| format!("+F:22:sha256:{n}1234 from 1\ntype           1024 bytes\nsha256          {n}36177.94k\n");
+        let words = ["openssl", "speed", "-seconds", "1"].map(str::to_owned).to_vec();
+        let runs = [4, 7, 5].map(|n| seen(1.01, None, &openssl(n)));
+        let Time::FixedSilent(Some(metric)) = judge(&runs, &words) else { panic!() };
+        assert_eq!(metric.find(&openssl(8), ""), Some(836_177.94), "{}", metric.expression());
+        let runs = [4, 7, 5]
+            .map(|n| seen(1.01, None, &format!("took 0.{n} ms of CPU time; {n}% idle\ncompleted in 1.0{n}s\n")));
+        assert!(matches!(judge(&runs, &words), Time::FixedSilent(None)));
     }
 
     #[test]
     fn fixed_work_keeps_its_elapsed_time() {
         let done = |s: f64| format!("1000 updates in {s} s: {} updates/s\n", 1000.0 / s);
         let runs = [1.0, 1.01, 1.005].map(|s| seen(s, Some(1000), &done(s)));
-        assert!(matches!(judge(&runs), Time::Works), "its locks are taken as often");
+        assert!(matches!(judge(&runs, &[]), Time::Works), "its locks are taken as often");
         let runs = [1.0, 1.01, 1.005].map(|s| seen(s, None, &done(s)));
-        assert!(matches!(judge(&runs), Time::Works), "its rate goes with its time");
+        assert!(matches!(judge(&runs, &[]), Time::Works), "its rate goes with its time");
         let runs = [1.0, 1.4, 1.2].map(|s| seen(s, None, &sysbench((s * 1000.0) as u64, 1)));
-        assert!(matches!(judge(&runs), Time::Works), "times differ");
+        assert!(matches!(judge(&runs, &[]), Time::Works), "times differ");
     }
 
     #[test]
     fn without_a_number_locks_count_and_without_locks_one_cpu_tells() {
         let runs = [Some(1000), Some(3000), Some(2000)].map(|n| seen(1.0, n, "done\n"));
-        assert!(matches!(judge(&runs), Time::FixedTakesLocks));
+        assert!(matches!(judge(&runs, &[]), Time::FixedTakesLocks));
         let mut runs = [2.0, 2.0, 1.0].map(|cpu_s| Seen { cpu_s, ..seen(1.0, None, "") });
-        assert!(matches!(judge(&runs), Time::Works), "it may sleep");
+        assert!(matches!(judge(&runs, &[]), Time::Works), "it may sleep");
         runs[2].on_one_cpu = true;
-        assert!(matches!(judge(&runs), Time::FixedSilent));
+        assert!(matches!(judge(&runs, &[]), Time::FixedSilent(None)));
+    }
+
+    #[test]
+    fn a_short_program_needs_time_to_end_on_one_cpu() {
+        let run = |elapsed_s, n| seen(elapsed_s, Some(n), "");
+        let runs = [run(0.504, 900_000), run(0.506, 2_000_000), run(0.541, 3_000_000)];
+        assert!(matches!(judge(&runs, &[]), Time::FixedTakesLocks));
+        let runs = [run(0.504, 900_000), run(0.506, 2_000_000), run(0.6, 3_000_000)];
+        assert!(matches!(judge(&runs, &[]), Time::Works));
+    }
+
+    fn named(line: &str, elapsed_s: &[f64]) -> bool {
+        is_named(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), elapsed_s)
+    }
+
+    #[test]
+    fn a_time_is_named_by_its_unit_or_by_its_option() {
+        for line in [
+            "stress-ng --malloc 4 --timeout 2",
+            "sysbench cpu --time=2 run",
+            "wrk -t4 -c64 -d2s http://localhost",
+            "pgbench -T 2 -c 8",
+            "./load 2000ms",
+            "./load --run-ms 2000",
+            "timeout 2 ./load",
+        ] {
+            assert!(named(line, &[2.01, 2.3, 2.05]), "{line}");
+            assert!(!named(line, &[2.01, 2.6, 2.05]) && !named(line, &[1.9, 2.0, 2.0]), "{line}");
+        }
+        for line in [
+            "./work 2",
+            "./work --items 2000",
+            "./work --threads 2",
+            "./work --size=2",
+            "./work -n2",
+            "./work 2m",
+            "-",
+            "./é=2",
+        ] {
+            assert!(!named(line, &[2.01, 2.05]), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_program_whose_time_is_named_may_scatter_and_is_never_judged_by_it() {
+        let words: Vec<String> = ["stress-ng", "--malloc", "2", "--timeout", "2s"].map(str::to_owned).to_vec();
+        let stress = |n: u64| format!("stress-ng: metrc: [1] malloc {n}.5 bogo ops/s\n");
+        let times = [2.02, 2.21, 2.09];
+        let runs = [(times[0], 3_000_000), (times[1], 1_400_000), (times[2], 5_000_000)]
+            .map(|(s, n)| seen(s, None, &stress(n)));
+        assert!(matches!(judge(&runs, &words), Time::FixedPrints(_)));
+        assert!(matches!(judge(&runs, &[]), Time::Works), "without that nobody could know");
+        let silent = times.map(|s| seen(s, None, "stress-ng: info: successful run completed\n"));
+        assert!(matches!(judge(&silent, &words), Time::FixedSilent(None)));
+        let starts = times.map(|s| seen(s, Some(200), "done\n"));
+        assert!(matches!(judge(&starts, &words), Time::FixedSilent(None)), "locks that it takes to start are no work");
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::figure::Figure;
+use super::figure::{Figure, Metric};
 use super::found::{self, Seen, Time};
 use super::ratio::{Ratio, Spread};
 use super::run::{Expected, Failure, Runner, Sample};
@@ -50,6 +50,8 @@ pub struct Rules {
     pub seed: u64,
     /// The exit status of a run that succeeds.
     pub code: u8,
+    /// The command line of the old build, which may name a fixed time; `None` if elapsed time counts in any case.
+    pub words: Option<Vec<String>>,
 }
 
 /// One pair of runs.
@@ -83,7 +85,7 @@ pub struct Found {
 }
 
 /// Why there is no verdict.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Problem {
     /// A build fails: whether the new one, how, and after how many runs.
     Fails(bool, Failure, usize),
@@ -94,6 +96,8 @@ pub enum Problem {
         /// The least budget.
         needed_s: f64,
     },
+    /// Both run for a fixed time, and print no number that says what they do in it: so many seconds.
+    NoFigure(f64, Option<Metric>),
 }
 
 /// Runs both until it is decided.
@@ -146,10 +150,15 @@ impl Gate<'_> {
             let (cpu_s, printed) = (sample.cpu_s(), sample.printed.clone());
             seen.push(Seen { elapsed_s: sample.elapsed_s, cpu_s, printed, ..Seen::default() });
         }
-        if let (Figure::Elapsed, Time::FixedPrints(metric)) = (&self.figure, found::judge(&seen)) {
-            self.figure = Figure::Printed(metric);
-            self.fixed_s = seen.first().map(|run| run.elapsed_s);
+        let Some(words) = self.rules.words.as_ref().filter(|_| matches!(self.figure, Figure::Elapsed)) else {
+            return Ok(pair_s);
+        };
+        match found::judge(&seen, words) {
+            Time::FixedPrints(metric) => self.figure = Figure::Printed(metric),
+            Time::FixedSilent(moves) => return Err(Problem::NoFigure(seen[0].elapsed_s, moves)),
+            Time::Works | Time::FixedTakesLocks => return Ok(pair_s),
         }
+        self.fixed_s = Some(seen[0].elapsed_s);
         Ok(pair_s)
     }
 

@@ -3,6 +3,7 @@
 use super::allocator::Allocator;
 use super::program::Program;
 use super::remedy::{Change, Remedy};
+use super::tunable;
 use crate::shell::quoted;
 
 /// How to keep a remedy.
@@ -47,16 +48,26 @@ pub fn keep(remedy: &Remedy, program: &Program) -> Keep {
             };
             (format!("env {setting} {line}"), format!("For a service: Environment={setting} in its unit{inside}."))
         }
-        Change::Environment(name, value) => {
-            let setting = format!("{name}={}", quoted(value));
-            (format!("env {setting} {line}"), format!("For a service: Environment={setting} in its unit."))
+        Change::Tunable(name, value) => setting(tunable::VARIABLE, &format!("{name}={value}"), &line),
+        Change::FutexHash(slots) => {
+            let slots = slots.map_or("shared".to_owned(), |slots| slots.to_string());
+            let permanent = "The program can set it for itself, before its first thread: prctl(PR_FUTEX_HASH, \
+                             PR_FUTEX_HASH_SET_SLOTS, N, 0), with N as the slots and 0 for the shared table.";
+            (format!("holdup with --futex-hash {slots} -- {line}"), permanent.to_owned())
         }
+        Change::Environment(name, value) => setting(name, value, &line),
         Change::Argument(name, value) => {
             let permanent = format!("Make {value} the value of {name} wherever the program is started or configured.");
             (program.with(name, value).line(), permanent)
         }
     };
     Keep { line, permanent }
+}
+
+/// A variable of the environment.
+fn setting(name: &str, value: &str, line: &str) -> (String, String) {
+    let setting = format!("{name}={}", quoted(value));
+    (format!("env {setting} {line}"), format!("For a service: Environment={setting} in its unit."))
 }
 
 /// A slice with all its digits.
@@ -98,6 +109,10 @@ mod tests {
         assert_eq!(of(Change::Batch), "chrt --batch 0 './a b' -t 4");
         assert!(of(Change::Malloc(Allocator::Keeping)).starts_with("env GLIBC_TUNABLES=glibc.malloc.trim"));
         assert_eq!(of(Change::Environment("A".to_owned(), "x y".to_owned())), "env A='x y' './a b' -t 4");
+        let tunable = Change::Tunable("glibc.malloc.tcache_count".to_owned(), "0".to_owned());
+        assert_eq!(of(tunable), "env GLIBC_TUNABLES=glibc.malloc.tcache_count=0 './a b' -t 4");
+        assert_eq!(of(Change::FutexHash(Some(64))), "holdup with --futex-hash 64 -- './a b' -t 4");
+        assert_eq!(of(Change::FutexHash(None)), "holdup with --futex-hash shared -- './a b' -t 4");
         assert_eq!(of(Change::Argument("N".to_owned(), "1".to_owned())), "'./a b' -t 1");
     }
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::ratio::{self, Ratio, Spread, student_quantile};
 
 /// How often a search may announce a remedy that does not help.
-pub const ALPHA: f64 = 0.02;
+pub const ALPHA: f64 = 0.015;
 /// A smaller gain is not worth a change.
 pub const LEAST_GAIN: f64 = 1.03;
 /// As long as so much could have been missed, the runs were too noisy to tell.
@@ -107,7 +107,7 @@ fn looks(blocks: usize) -> Vec<Look> {
     match last {
         ..=8 => vec![at(last, 1.0)],
         9..=20 => vec![at(last.div_ceil(2), 0.3), at(last, 0.7)],
-        _ => vec![at(6, 0.2), at(last / 3, 0.3), at(last, 0.5)],
+        _ => vec![at(last / 3, 0.3), at(last, 0.7)],
     }
 }
 
@@ -169,7 +169,7 @@ impl Search {
 
     /// The least seconds that a search needs where a run takes this long.
     pub fn least_s(remedies: usize, run_s: f64) -> f64 {
-        let screening = SCREENING.start() * (remedies + 2);
+        let screening = if remedies > CANDIDATES { SCREENING.start() * (remedies + 2) } else { 0 };
         let confirming = (CONFIRMING.start() - 1) * (remedies.min(CANDIDATES) + 2);
         (screening + confirming) as f64 * run_s
     }
@@ -199,6 +199,24 @@ impl Search {
         self.candidates.retain(|candidate| *candidate != remedy);
     }
 
+    /// Whether a block of runs is over, or none has begun.
+    pub fn is_between_blocks(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Judges all anew by other figures of the runs so far; without any, the search begins again. What the figures
+    /// before had ruled out or chosen does not count.
+    pub fn judge_anew(&mut self, standings: Vec<Standing>, figures: impl Iterator<Item = (Arm, usize, f64)>) {
+        let mut anew = Search::new(standings, self.budget_s, 0);
+        anew.logs = figures.map(|(arm, block, figure)| ((arm, block), figure.max(f64::MIN_POSITIVE).ln())).collect();
+        (anew.spent_s, anew.random) = (self.spent_s, self.random.clone());
+        if !anew.logs.is_empty() {
+            (anew.block, anew.block_s, anew.last_block_runs) = (self.block, self.block_s, self.last_block_runs);
+            anew.blocks_done[usize::from(anew.confirming)] = self.block;
+        }
+        *self = anew;
+    }
+
     /// Ends the search before its time.
     pub fn stop(&mut self) {
         self.queue.clear();
@@ -224,7 +242,7 @@ impl Search {
     pub fn ratio(&self, remedy: usize) -> Option<Ratio> {
         let arm = Arm::Remedy(remedy);
         if self.is_confirmed(remedy) {
-            return self.confirmed(remedy);
+            return self.confirmed(remedy, self.alpha_of_a_look());
         }
         self.screened(arm)
     }
@@ -249,7 +267,7 @@ impl Search {
     fn begin_block(&mut self) {
         let confirms = self.confirming;
         let remedies: Vec<usize> = match confirms {
-            true => self.candidates.clone(),
+            true => self.candidates.iter().copied().filter(|r| self.standings[*r] == Standing::Live).collect(),
             false => (0..self.standings.len()).filter(|r| self.standings[*r] == Standing::Live).collect(),
         };
         let arms = [Arm::Baseline, Arm::Control].into_iter().chain(remedies.into_iter().map(Arm::Remedy));
@@ -331,9 +349,13 @@ impl Search {
         }
         let done = self.blocks_done[1];
         if self.last_block_s > 0.0 && self.looks.is_empty() {
-            let per_run_s = self.last_block_s / self.last_block_runs as f64;
-            let more = (self.budget_s - self.spent_s) / (per_run_s * (self.candidates.len() + 2) as f64);
-            self.looks = looks(done + more.max(0.0) as usize);
+            self.looks = looks(done + self.more_blocks(self.candidates.len()));
+        }
+        if done >= DROPS_AFTER && self.drop_the_second() {
+            let reach = looks(done + self.more_blocks(1)).last().map_or(0, |look| look.after);
+            if let Some(last) = self.looks.last_mut() {
+                last.after = last.after.max(reach);
+            }
         }
         let Some(look) = self.looks.get(self.looks_done).copied() else { return };
         // Fewer blocks say nothing, whatever the budget: a machine that has become slower costs a little more time.
@@ -347,6 +369,29 @@ impl Search {
             self.share_spent += self.share_now;
             self.look(last);
         }
+    }
+
+    /// Blocks with so many remedies that the rest of the budget has time for.
+    fn more_blocks(&self, remedies: usize) -> usize {
+        let per_run_s = self.last_block_s / self.last_block_runs as f64;
+        ((self.budget_s - self.spent_s) / (per_run_s * (remedies + 2) as f64)).max(0.0) as usize
+    }
+
+    /// Once the best looks like helping, the time of one that is behind is better spent on it; whether one is dropped
+    /// now. Both have their part of [`ALPHA`] as before.
+    fn drop_the_second(&mut self) -> bool {
+        const LIKELY: f64 = 0.2;
+        const BEHIND: f64 = 1.1;
+        let live = self.candidates.iter().copied().filter(|remedy| self.standings[*remedy] == Standing::Live);
+        let mut ratios: Vec<(usize, Ratio)> =
+            live.filter_map(|remedy| Some((remedy, self.confirmed(remedy, LIKELY)?))).collect();
+        ratios.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
+        let [(_, best), (second, behind)] = ratios[..] else { return false };
+        let drops = best.low > 1.0 && best.ratio > behind.ratio * BEHIND;
+        if drops {
+            self.standings[second] = Standing::Dropped;
+        }
+        drops
     }
 
     fn look(&mut self, last: bool) {
@@ -376,12 +421,11 @@ impl Search {
         2.0 * ALPHA * self.share_now / self.candidates.len().max(1) as f64
     }
 
-    /// A candidate's ratio in the confirmation.
-    fn confirmed(&self, remedy: usize) -> Option<Ratio> {
+    /// A candidate's ratio in the confirmation, with an interval that misses it so often.
+    fn confirmed(&self, remedy: usize, alpha: f64) -> Option<Ratio> {
         let blocks = self.confirms_from..self.block + 1;
         let of = |arm: Arm| blocks.clone().filter_map(move |block| self.logs.get(&(arm, block)).copied());
         let (baseline, control): (Vec<f64>, Vec<f64>) = (of(Arm::Baseline).collect(), of(Arm::Control).collect());
-        let alpha = self.alpha_of_a_look();
         if ratio::blocks_explain(&baseline, &control) {
             return Ratio::of(&self.logs(Arm::Remedy(remedy), true), alpha);
         }

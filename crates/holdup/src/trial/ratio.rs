@@ -85,8 +85,8 @@ impl Spread {
 /// Whether values of one block are more alike than those of different blocks, so that comparing within blocks gains
 /// something: the F statistic of the two values of each block.
 pub fn blocks_explain(first: &[f64], second: &[f64]) -> bool {
-    /// Beyond what chance does to equal ones in one case of five or so; where it is wrong, it costs a little power.
-    const MORE: f64 = 2.0;
+    /// Beyond what chance does to equal ones in one case of ten or so; where it is wrong, it costs a little power.
+    const MORE: f64 = 3.0;
     let sums: Vec<f64> = first.iter().zip(second).map(|(a, b)| a + b).collect();
     let within: f64 = first.iter().zip(second).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / sums.len().max(1) as f64;
     Spread::of(&sums).is_none_or(|between| between.squares / (between.n - 1) as f64 > within * MORE)

@@ -7,7 +7,8 @@ use holdup_run::Conditions;
 
 use super::allocator::Allocator;
 use super::program::Program;
-use crate::interposer::policy;
+use super::tunable;
+use crate::interposer::{Settings, policy};
 
 /// One remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,10 @@ pub enum Change {
     Batch,
     /// How it allocates memory.
     Malloc(Allocator),
+    /// A setting of the C library, by its full name.
+    Tunable(String, String),
+    /// Slots of the table of its futexes; none for the one that all processes share.
+    FutexHash(Option<u32>),
     /// A variable of its environment.
     Environment(String, String),
     /// What stands for a `{NAME}` among its arguments.
@@ -54,6 +59,10 @@ pub struct Asked {
     pub arenas: Option<String>,
     /// `--malloc`.
     pub malloc: Option<String>,
+    /// `--tunables`.
+    pub tunables: Option<String>,
+    /// `--futex-hash`.
+    pub futex_hash: Option<String>,
     /// `--env NAME=a,b`, any number of times.
     pub environment: Vec<String>,
     /// `--vary NAME=a,b`, any number of times.
@@ -65,7 +74,16 @@ pub struct Asked {
 impl Asked {
     /// Whether nothing was asked for in particular.
     pub fn is_empty(&self) -> bool {
-        let lists = [&self.locks, &self.gates, &self.cpus, &self.slices, &self.arenas, &self.malloc];
+        let lists = [
+            &self.locks,
+            &self.gates,
+            &self.cpus,
+            &self.slices,
+            &self.arenas,
+            &self.malloc,
+            &self.tunables,
+            &self.futex_hash,
+        ];
         lists.iter().all(|list| list.is_none()) && !self.batch && self.environment.is_empty() && self.vary.is_empty()
     }
 
@@ -81,6 +99,8 @@ impl Asked {
                 "--slices" => asked.slices = list,
                 "--arenas" => asked.arenas = list,
                 "--malloc" => asked.malloc = list,
+                "--tunables" => asked.tunables = list,
+                "--futex-hash" => asked.futex_hash = list,
                 "--env" => asked.environment.extend(list),
                 _ => {}
             }
@@ -116,6 +136,8 @@ const KINDS: &[Kind] = &[
     Kind { read: batch },
     Kind { read: arenas },
     Kind { read: malloc },
+    Kind { read: tunables },
+    Kind { read: futex_hash },
     Kind { read: environment },
     Kind { read: vary },
 ];
@@ -179,12 +201,25 @@ impl Remedy {
         }
     }
 
+    /// What the interposer is told, if it is needed.
+    pub fn settings(&self) -> Option<Settings> {
+        match self.change {
+            Change::Lock(policy) => Some(Settings { policy, ..Settings::default() }),
+            Change::FutexHash(slots) => {
+                let futex_hash = slots.unwrap_or(holdup_control::FUTEX_HASH_SHARED);
+                Some(Settings { futex_hash, ..Settings::default() })
+            }
+            _ => None,
+        }
+    }
+
     /// Under what conditions the program is started.
     pub fn conditions(&self) -> Conditions {
         match &self.change {
             Change::Cpus(cpus) => Conditions { cpus: Some(cpus.clone()), ..Conditions::default() },
             Change::SliceNs(ns) => Conditions { slice_ns: Some(*ns), ..Conditions::default() },
             Change::Batch => Conditions { batch: true, ..Conditions::default() },
+            Change::FutexHash(_) => Conditions { futex_hash: true, ..Conditions::default() },
             _ => Conditions::default(),
         }
     }
@@ -196,11 +231,16 @@ impl Remedy {
             Change::Malloc(allocator) => {
                 let (name, value) = allocator.variable();
                 let value = match std::env::var(name) {
-                    // Both variables are lists whose words a colon parts.
+                    Ok(present) if name == tunable::VARIABLE => tunable::added(Some(&present), &value),
                     Ok(present) if !present.is_empty() => format!("{value}:{present}"),
                     _ => value,
                 };
                 vec![(name.into(), value.into())]
+            }
+            Change::Tunable(name, value) => {
+                let present = std::env::var(tunable::VARIABLE).ok();
+                let value = tunable::added(present.as_deref(), &format!("{name}={value}"));
+                vec![(tunable::VARIABLE.into(), value.into())]
             }
             _ => Vec::new(),
         }
@@ -287,6 +327,41 @@ fn malloc(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
         .collect()
 }
 
+fn tunables(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let words = list(asked.tunables.as_deref()).filter(|word| *word != "default");
+    words
+        .map(|word| {
+            let (name, value) = tunable::parse(word).map_err(|why| format!("--tunables: {why}"))?;
+            let short = name.trim_start_matches("glibc.");
+            Ok(Remedy::new(format!("{short}={value}"), Change::Tunable(name.clone(), value)))
+        })
+        .collect()
+}
+
+fn futex_hash(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let words = list(asked.futex_hash.as_deref()).filter(|word| *word != "default");
+    words
+        .map(|word| {
+            let slots = futex_slots(word).map_err(|why| format!("--futex-hash: {why}"))?;
+            Ok(Remedy::new(format!("futex-hash:{word}"), Change::FutexHash(slots)))
+        })
+        .collect()
+}
+
+/// Slots of a futex table, as a command line gives them; none for the table that all processes share.
+///
+/// # Errors
+/// The kernel takes no such number.
+pub fn futex_slots(word: &str) -> Result<Option<u32>, String> {
+    if word == "shared" {
+        return Ok(None);
+    }
+    let slots = word.parse().ok().filter(|slots: &u32| slots.is_power_of_two() && (2..=1 << 20).contains(slots));
+    slots.map(Some).ok_or_else(|| {
+        format!("'{word}': give powers of two from 2 to 1048576, or 'shared' for the table of all processes")
+    })
+}
+
 fn environment(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     let mut remedies = Vec::new();
     for text in &asked.environment {
@@ -353,6 +428,8 @@ mod tests {
             batch: true,
             arenas: some("default,1"),
             malloc: some("default,keep"),
+            tunables: some("default,tcache_count=0"),
+            futex_hash: some("default,64,shared"),
             environment: vec!["A=x,y".to_owned()],
             vary: vec!["N=4,8".to_owned()],
             switches: vec!["GOMAXPROCS=1".to_owned()],
@@ -368,6 +445,9 @@ mod tests {
             "batch",
             "arenas 1",
             "malloc keep",
+            "malloc.tcache_count=0",
+            "futex-hash:64",
+            "futex-hash:shared",
             "A=x",
             "A=y",
             "N=8",
@@ -420,6 +500,8 @@ mod tests {
             (Asked { slices: some("1s"), ..Asked::default() }, "100us to 100ms"),
             (Asked { slices: some("soon"), ..Asked::default() }, "--slices"),
             (Asked { arenas: some("0"), ..Asked::default() }, "at least 1"),
+            (Asked { tunables: some("spin=1"), ..Asked::default() }, "mutex_spin_count"),
+            (Asked { futex_hash: some("100"), ..Asked::default() }, "powers of two"),
             (Asked { malloc: some("hoard"), ..Asked::default() }, "keep, jemalloc"),
             (Asked { vary: vec!["N".to_owned()], ..Asked::default() }, "--vary N=1,2,4"),
             (Asked { vary: vec!["N=1".to_owned()], ..Asked::default() }, "at least two values"),

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::figure::{Figure, Metric};
 use super::flip::Flips;
+use super::modes::Goal;
 use super::program::{Program, Server};
 use super::remedy::Remedy;
 use crate::interposer::{Control, Process};
@@ -104,6 +105,9 @@ pub struct Sample {
     /// What it wrote on stdout and stderr: the end of it, as far as numbers are looked for.
     #[serde(skip)]
     pub printed: [String; 2],
+    /// Acquisitions a second, step after step, where a goal needs them.
+    #[serde(skip)]
+    pub speeds: Vec<f64>,
     /// What the interposer did, where a lock policy was the remedy.
     #[serde(skip)]
     pub processes: Vec<Process>,
@@ -218,12 +222,21 @@ pub trait Runner {
     /// here.
     fn futex_waits(&mut self, limit: Duration) -> Option<u64>;
 
-    /// From now on counts acquisitions in every run: the program as it is runs with locks that do as glibc's.
-    fn count_acquisitions(&mut self);
+    /// From now on counts acquisitions in every run, or not: the program as it is then runs with locks that do as
+    /// glibc's.
+    fn count_acquisitions(&mut self, counts: bool);
 
     /// Lets policies take turns with the C library's within runs of the program, for about so long; `None` if they
     /// could not.
     fn flip(&mut self, policies: &[Policy], expected: &Expected, limit: Duration, seed: u64) -> Option<Flips>;
+
+    /// Acquisitions a second in a run under a policy, step by step, for no longer than this; `None` if it failed.
+    fn watch(&mut self, policy: Policy, limit: Duration) -> Option<Vec<f64>>;
+
+    /// The time by which the budget is spent: of runs that are made up, what they would have taken.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
 }
 
 /// Runs real programs.
@@ -235,12 +248,20 @@ pub struct Real<'a> {
     pub stop: &'a AtomicBool,
     /// Whether acquisitions are counted in every run.
     pub counts: bool,
+    /// Whether they are looked at step after step.
+    pub paced: bool,
 }
 
 impl<'a> Real<'a> {
     /// With nothing counted that need not be.
     pub fn new(subject: &'a Subject, stop: &'a AtomicBool) -> Real<'a> {
-        Real { subject, stop, counts: false }
+        Real { subject, stop, counts: false, paced: false }
+    }
+
+    /// For a goal: with all that it needs.
+    pub fn with_goal(subject: &'a Subject, stop: &'a AtomicBool, goal: Goal) -> Real<'a> {
+        let paced = goal != Goal::Mean;
+        Real { counts: paced, paced, ..Real::new(subject, stop) }
     }
 
     /// Starts a program under a remedy, or under none.
@@ -317,6 +338,7 @@ impl<'a> Real<'a> {
             wall_s: used.elapsed_ns as f64 / 1e9,
             words: words(),
             printed: [&outcome.stdout, &outcome.stderr].map(|text| end_of(text)),
+            speeds: Vec::new(),
             processes: Vec::new(),
         })
     }
@@ -363,16 +385,26 @@ pub fn last_words(stdout: &str, stderr: &str) -> String {
 }
 
 impl Figure {
-    /// The run with its figure, where that is not what the user named. What it printed is not needed any more.
+    /// The run with its figure, where that is not what the user named. What it printed is needed no more, but where
+    /// elapsed times are compared: they may turn out to be fixed.
     ///
     /// # Errors
     /// It did not print the number.
     pub fn of(&self, mut sample: Sample) -> Result<Sample, Failure> {
+        let speeds = std::mem::take(&mut sample.speeds);
+        if matches!(self, Figure::Elapsed) {
+            return Ok(sample);
+        }
         let printed = std::mem::take(&mut sample.printed);
         match self {
             Figure::Elapsed => {}
             Figure::Acquisitions => {
                 sample.metric = sample.acquisitions().map(|taken| taken as f64 / sample.elapsed_s.max(1e-9));
+            }
+            Figure::Pace(goal) => {
+                let speed = goal.speed(&speeds);
+                let why = "it took no locks that are served for long enough, so its speed is not known";
+                sample.metric = Some(speed.ok_or_else(|| Failure::Unavailable(why.to_owned()))?);
             }
             Figure::Printed(_) if sample.metric.is_some() => {}
             Figure::Printed(metric) => {

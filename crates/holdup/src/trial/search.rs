@@ -11,6 +11,7 @@ use super::coverage::Coverage;
 use super::figure::{Figure, Metric};
 use super::flip::Flips;
 use super::found::{self, Seen, Time};
+use super::modes::{Goal, Pace, Paces};
 use super::plan::{ALPHA, Arm, Search, Standing, Verdict};
 use super::ratio::Ratio;
 use super::remedy::{Change, Remedy};
@@ -27,10 +28,14 @@ pub struct Rules {
     pub code: u8,
     /// Whether stdout must not change.
     pub same_output: bool,
+    /// What of its speed is to be better.
+    pub goal: Goal,
     /// Whether lock policies may be compared within a run.
     pub in_process: bool,
     /// Whether remedies that nobody named may be left out where the budget has no time for them.
     pub may_leave_out: bool,
+    /// The command line of what is timed, which may name a fixed time; `None` if elapsed time counts in any case.
+    pub words: Option<Vec<String>>,
 }
 
 /// Follows a trial.
@@ -114,6 +119,8 @@ pub struct Trial {
     pub runs: Vec<Run>,
     /// The windows of the comparisons within one process.
     pub flips: Option<Flips>,
+    /// How steadily it runs, where the interposer serves its locks.
+    pub paces: Option<Paces>,
     /// Seconds that it took.
     pub spent_s: f64,
 }
@@ -142,7 +149,7 @@ pub struct Baseline {
 }
 
 /// Why there is no trial.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Problem {
     /// The program fails as it is; how often it had run before.
     Baseline(Failure, usize),
@@ -157,7 +164,11 @@ pub enum Problem {
     NoFigure {
         /// One run takes this long.
         run_s: f64,
+        /// A number that it prints and that moves.
+        moves: Option<Metric>,
     },
+    /// There is a goal, and the interposer does not see how fast the program is.
+    NoPace,
     /// There is nothing to try.
     NoRemedy,
 }
@@ -195,8 +206,12 @@ struct Session<'a> {
     /// Runs that no comparison uses, under different conditions.
     seen: Vec<Seen>,
     flips: Option<Flips>,
+    pace: Option<Pace>,
     runs: Vec<Run>,
 }
+
+/// The share of the budget for which a program is watched at least.
+const PACE_SHARE: f64 = 0.06;
 
 impl<'a> Session<'a> {
     /// The first run, which says what every other one must do.
@@ -211,18 +226,26 @@ impl<'a> Session<'a> {
         if remedies.is_empty() {
             return Err(Problem::NoRemedy);
         }
-        let began = Instant::now();
+        let began = runner.now();
         watch.now("as it is, for the first time", 0.0);
         let first = runner.run(None, None, rules.budget).map_err(|why| Problem::Baseline(why, 0))?;
         if first.code != rules.code {
             let failure = Failure::Status { code: first.code, expected: rules.code, words: first.words.clone() };
             return Err(Problem::Baseline(failure, 0));
         }
+        let figure = match metric {
+            Some(metric) => Figure::Printed(metric.clone()),
+            None if rules.goal == Goal::Mean => Figure::Elapsed,
+            None => Figure::Pace(rules.goal),
+        };
+        if matches!(figure, Figure::Pace(goal) if goal.speed(&first.speeds).is_none()) {
+            return Err(Problem::NoPace);
+        }
         let expected = Expected::of(&first, rules.same_output);
         let count = remedies.len();
         Ok(Session {
             runner,
-            figure: metric.map_or(Figure::Elapsed, |metric| Figure::Printed(metric.clone())),
+            figure,
             fixed_s: None,
             rules,
             stop,
@@ -236,6 +259,7 @@ impl<'a> Session<'a> {
             expected,
             coverage: None,
             flips: None,
+            pace: None,
             runs: Vec::new(),
         })
     }
@@ -246,6 +270,7 @@ impl<'a> Session<'a> {
         self.check_budget()?;
         self.compare_in_process();
         self.find_figure()?;
+        self.watch_pace(false);
         self.pair_runs()
     }
 
@@ -260,11 +285,13 @@ impl<'a> Session<'a> {
 
     /// One run with locks that do as glibc's: it shows what can be served, and whether the program stands it.
     fn learn_coverage(&mut self) {
-        if !self.remedies.iter().any(|remedy| remedy.policy().is_some()) {
+        let is_interposed = |remedy: &Remedy| remedy.settings().is_some();
+        let is_lock = |remedy: &Remedy| remedy.policy().is_some();
+        if !self.remedies.iter().any(is_interposed) {
             return;
         }
         if let Some(why) = self.runner.cannot_lock() {
-            self.fail_locks(&Failure::Unavailable(why));
+            self.fail(is_interposed, &Failure::Unavailable(why));
             return;
         }
         self.watch.now("which locks can be served", self.share());
@@ -274,12 +301,12 @@ impl<'a> Session<'a> {
                 let coverage = Coverage::of(&sample);
                 self.seen.push(seen(&sample, None));
                 if let Some(why) = coverage.refusal() {
-                    self.fail_locks(&Failure::Unavailable(why));
+                    self.fail(is_lock, &Failure::Unavailable(why));
                 }
                 self.coverage = Some(coverage);
             }
             // Each policy may still work, but what breaks the program without a change is no remedy.
-            Err(failure) => self.fail_locks(&failure),
+            Err(failure) => self.fail(is_interposed, &failure),
         }
         let needs_count = self.coverage.as_ref().is_some_and(Coverage::wants_futex_calls);
         if needs_count && !self.stop.load(Ordering::Relaxed) {
@@ -291,9 +318,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn fail_locks(&mut self, failure: &Failure) {
+    fn fail(&mut self, which: fn(&Remedy) -> bool, failure: &Failure) {
+        if *failure == Failure::Stopped {
+            return;
+        }
         for (remedy, place) in self.remedies.iter().zip(&mut self.failures) {
-            if remedy.policy().is_some() {
+            if which(remedy) {
                 place.get_or_insert_with(|| failure.clone());
             }
         }
@@ -306,8 +336,8 @@ impl<'a> Session<'a> {
             let live: Vec<usize> = (0..self.failures.len()).filter(|at| self.failures[*at].is_none()).collect();
             let locks = self.live_locks().len();
             let paired = if self.can_flip() { live.len() - locks + locks.min(2) } else { live.len() };
-            let needed_s = self.began.elapsed().as_secs_f64() + Search::least_s(paired, run_s);
-            if paired == 0 || needed_s <= budget_s {
+            let needed_s = self.spent().as_secs_f64() + Search::least_s(paired, run_s);
+            if paired == 0 || needed_s <= budget_s || self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             match live.last() {
@@ -325,10 +355,14 @@ impl<'a> Session<'a> {
         (0..self.remedies.len()).filter(is_live).collect()
     }
 
-    /// Whether a run is long enough for policies to take turns in it, and there is a choice among them.
+    /// Whether a run is long enough for policies to take turns in it, and there is a choice among them. Turns tell the
+    /// average, and no other goal.
     fn can_flip(&self) -> bool {
         const LONG_ENOUGH_S: f64 = 0.8;
-        self.rules.in_process && self.first.elapsed_s >= LONG_ENOUGH_S && self.live_locks().len() > 2
+        self.rules.in_process
+            && self.rules.goal == Goal::Mean
+            && self.first.elapsed_s >= LONG_ENOUGH_S
+            && self.live_locks().len() > 2
     }
 
     /// Lets policies take turns within runs; only the best go on to be run against run.
@@ -350,34 +384,85 @@ impl<'a> Session<'a> {
 
     /// A program that runs for a fixed time is judged by what it does in it, never by its time.
     fn find_figure(&mut self) -> Result<(), Problem> {
-        if self.figure.metric().is_some() {
+        let Some(words) = self.rules.words.as_deref().filter(|_| matches!(self.figure, Figure::Elapsed)) else {
+            return Ok(());
+        };
+        if self.failures.iter().all(Option::is_some) {
             return Ok(());
         }
-        if self.seen.len() < 2 {
-            self.look_at(None);
-        }
-        let times_agree = |seen: &[Seen]| found::agree(&seen.iter().map(|run| run.elapsed_s).collect::<Vec<_>>());
-        if !times_agree(&self.seen) {
-            return Ok(());
-        }
-        // Counted from now on, so that what moves can be held against the work done.
-        if !self.live_locks().is_empty() {
-            self.runner.count_acquisitions();
-        }
-        for remedy in self.most_different() {
-            self.look_at(Some(remedy));
-            if !times_agree(&self.seen) {
-                break;
-            }
-        }
-        self.figure = match found::judge(&self.seen) {
-            Time::Works => return Ok(()),
+        // Counted meanwhile, so that what moves can be held against the work done.
+        let counts = !self.live_locks().is_empty();
+        self.runner.count_acquisitions(counts);
+        let looked = self.look_until_times_agree(words);
+        let seen = found::shortest(&self.seen);
+        let time = if looked && self.seen.len() > 2 { found::judge(&seen, words) } else { Time::Works };
+        self.runner.count_acquisitions(false);
+        self.heed(time).map(|_| ())
+    }
+
+    /// Compares what a fixed time asks for; whether it does.
+    fn heed(&mut self, time: Time) -> Result<bool, Problem> {
+        self.figure = match time {
+            Time::Works => return Ok(false),
             Time::FixedPrints(metric) => Figure::Printed(metric),
             Time::FixedTakesLocks => Figure::Acquisitions,
-            Time::FixedSilent => return Err(Problem::NoFigure { run_s: self.first.elapsed_s }),
+            Time::FixedSilent(moves) => return Err(Problem::NoFigure { run_s: self.first.elapsed_s, moves }),
         };
+        self.runner.count_acquisitions(matches!(self.figure, Figure::Acquisitions));
         self.fixed_s = Some(self.first.elapsed_s);
+        Ok(true)
+    }
+
+    /// On a busy machine a few looks do not show that the time is fixed; more and more runs do.
+    fn notice_fixed_time(&mut self, search: &mut Search) -> Result<(), Problem> {
+        let Some(words) = self.rules.words.as_deref().filter(|_| matches!(self.figure, Figure::Elapsed)) else {
+            return Ok(());
+        };
+        self.seen = found::shortest(&self.seen);
+        if self.runs.is_empty() || !self.heed(found::judge(&self.seen, words))? {
+            return Ok(());
+        }
+        for run in std::mem::take(&mut self.runs) {
+            let sample = run.sample.map(|sample| self.figure.of(sample));
+            if let Some(Ok(sample)) =
+                sample.filter(|sample| sample.as_ref().is_ok_and(|sample| sample.metric.is_some()))
+            {
+                self.runs.push(Run { sample: Some(sample), ..run });
+            }
+        }
+        let merits =
+            self.runs.iter().filter_map(|run| Some((run.arm, run.block, run.sample.as_ref()?.merit(&self.figure))));
+        search.judge_anew(self.standings(), merits);
         Ok(())
+    }
+
+    /// Runs it as it is and under two remedies, again and again as long as the quickest runs of each still differ as
+    /// they may on a busy machine. Whether they agree.
+    fn look_until_times_agree(&mut self, words: &[String]) -> bool {
+        /// Most runs of each, the share of the budget for them, and what no busy machine makes of a fixed time.
+        const MOST: usize = 6;
+        const SHARE: f64 = 0.15;
+        const CLEARLY: f64 = 1.5;
+        let conditions: Vec<Option<usize>> =
+            std::iter::once(None).chain(self.most_different().into_iter().map(Some)).collect();
+        for _ in 0..MOST {
+            for remedy in &conditions {
+                self.look_at(*remedy);
+                let elapsed: Vec<f64> = found::shortest(&self.seen).iter().map(|run| run.elapsed_s).collect();
+                let longest = elapsed.iter().copied().fold(0.0, f64::max);
+                if longest > CLEARLY * elapsed.iter().copied().fold(f64::INFINITY, f64::min) {
+                    return false;
+                }
+            }
+            let elapsed: Vec<f64> = found::shortest(&self.seen).iter().map(|run| run.elapsed_s).collect();
+            if found::agree(&elapsed) || found::is_named(words, &elapsed) {
+                return true;
+            }
+            if self.share() > SHARE || self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+        }
+        false
     }
 
     /// Two remedies that leave a program the least like it is: one CPU, and what did best or else is tried last.
@@ -398,10 +483,11 @@ impl<'a> Session<'a> {
             return;
         }
         self.watch.now("whether it runs for a fixed time", self.share());
+        let at = remedy;
         let remedy = remedy.map(|at| &self.remedies[at]);
         // A remedy that fails does so again when it is compared, and is told then.
         if let Ok(sample) = self.runner.run(remedy, Some(&self.expected), self.expected.limit) {
-            self.seen.push(seen(&sample, remedy));
+            self.seen.push(Seen { condition: at.map_or(0, |at| at + 1), ..seen(&sample, remedy) });
         }
     }
 
@@ -424,18 +510,25 @@ impl<'a> Session<'a> {
     }
 
     fn pair_runs(mut self) -> Result<Trial, Problem> {
-        let left_s = self.rules.budget.saturating_sub(self.began.elapsed()).as_secs_f64();
+        let left_s = self.rules.budget.saturating_sub(self.spent()).as_secs_f64();
         let mut search = Search::new(self.standings(), left_s, self.rules.seed);
-        while let Some(step) = search.next_step() {
+        loop {
+            if search.is_between_blocks() {
+                self.notice_fixed_time(&mut search)?;
+            }
+            let Some(step) = search.next_step() else { break };
             self.announce(step.arm, step.confirms);
-            let remedy = match step.arm {
-                Arm::Remedy(at) => Some(self.remedies[at].clone()),
-                _ => None,
-            };
-            let began = Instant::now();
+            let remedy = remedy_of(step.arm).map(|at| self.remedies[at].clone());
+            let began = self.spent();
             let outcome = self.runner.run(remedy.as_ref(), Some(&self.expected), self.expected.limit);
+            if let (Ok(sample), Figure::Elapsed) = (&outcome, &self.figure) {
+                self.seen.push(Seen {
+                    condition: remedy_of(step.arm).map_or(0, |at| at + 1),
+                    ..seen(sample, remedy.as_ref())
+                });
+            }
             let outcome = outcome.and_then(|sample| self.figure.of(sample));
-            let wall_s = outcome.as_ref().map_or(began.elapsed().as_secs_f64(), |sample| sample.wall_s);
+            let wall_s = outcome.as_ref().map_or((self.spent() - began).as_secs_f64(), |sample| sample.wall_s);
             let failure = outcome.as_ref().err().map(ToString::to_string);
             self.runs.push(Run {
                 block: step.block,
@@ -458,7 +551,58 @@ impl<'a> Session<'a> {
                 search.stop();
             }
         }
-        Ok(self.result(&search))
+        let verdict = self.verdict(&search);
+        let paces = self.paces(verdict);
+        Ok(self.result(&search, verdict, paces))
+    }
+
+    /// How steadily it runs as it is, where that can be seen, and there is time for it before runs are compared or
+    /// when they are.
+    fn watch_pace(&mut self, is_last: bool) {
+        let serves = self.coverage.as_ref().is_some_and(|coverage| coverage.refusal().is_none());
+        let compared = self.standings().iter().filter(|standing| **standing == Standing::Live).count();
+        let for_runs = Duration::from_secs_f64(Search::least_s(compared, self.first.wall_s));
+        let left = self.rules.budget.saturating_sub(self.spent() + for_runs);
+        let has_time = is_last || left >= self.rules.budget.mul_f64(PACE_SHARE);
+        if serves && has_time && self.pace.is_none() && !self.stop.load(Ordering::Relaxed) {
+            self.pace = self.pace_under(Policy::Glibc, left);
+        }
+    }
+
+    /// As it is, and under the winner.
+    fn paces(&mut self, verdict: Verdict) -> Option<Paces> {
+        self.watch_pace(true);
+        let as_it_is = self.pace.take()?;
+        let policy = match verdict {
+            Verdict::Helps(at) | Verdict::Saves(at) => self.remedies[at].policy(),
+            _ => None,
+        };
+        let winner = policy.and_then(|policy| self.pace_under(policy, Duration::ZERO));
+        Some(Paces { as_it_is, winner })
+    }
+
+    /// More runs under a policy: for a small part of the budget, and if it changes between speeds, until the shares of
+    /// these are known, for a larger part of what is left of it.
+    fn pace_under(&mut self, policy: Policy, left: Duration) -> Option<Pace> {
+        const MOST: f64 = 0.25;
+        const KNOWN: f64 = 0.07;
+        self.watch.now("how steadily it runs", self.share().min(1.0));
+        let began = self.spent();
+        let least = self.rules.budget.mul_f64(PACE_SHARE);
+        let most = least.max(left.min(self.rules.budget.mul_f64(MOST)));
+        let mut speeds = Vec::new();
+        loop {
+            let so_far = self.spent() - began;
+            let pace = Pace::of(&speeds);
+            let is_known = pace.as_ref().is_some_and(|pace| pace.share_within <= KNOWN);
+            if so_far >= most || (so_far >= least && is_known) || self.stop.load(Ordering::Relaxed) {
+                return pace;
+            }
+            match self.runner.watch(policy, least.min(most - so_far)) {
+                Some(more) if !more.is_empty() => speeds.extend(more),
+                _ => return pace,
+            }
+        }
     }
 
     fn announce(&mut self, arm: Arm, confirms: bool) {
@@ -471,12 +615,19 @@ impl<'a> Session<'a> {
         self.watch.now(&what, share);
     }
 
-    fn share(&self) -> f64 {
-        self.began.elapsed().as_secs_f64() / self.rules.budget.as_secs_f64()
+    fn spent(&self) -> Duration {
+        self.runner.now() - self.began
     }
 
-    fn result(self, search: &Search) -> Trial {
-        let spent_s = self.began.elapsed().as_secs_f64();
+    fn share(&self) -> f64 {
+        self.spent().as_secs_f64() / self.rules.budget.as_secs_f64()
+    }
+
+    fn verdict(&self, search: &Search) -> Verdict {
+        with_savings(search.verdict(), &self.tried(search))
+    }
+
+    fn tried(&self, search: &Search) -> Vec<Tried> {
         let of = Arms { runs: &self.runs, figure: &self.figure };
         // Any of them could be the one that saves most.
         let alpha = 2.0 * ALPHA / self.remedies.len() as f64;
@@ -495,11 +646,17 @@ impl<'a> Session<'a> {
                 runs: of.samples(arm).count(),
             }
         });
-        let tried: Vec<Tried> = tried.collect();
+        tried.collect()
+    }
+
+    fn result(self, search: &Search, verdict: Verdict, paces: Option<Paces>) -> Trial {
+        let tried = self.tried(search);
+        let baseline = Arms { runs: &self.runs, figure: &self.figure }.baseline(&self.first);
+        let spent_s = self.spent().as_secs_f64();
         Trial {
-            verdict: with_savings(search.verdict(), &tried),
+            verdict,
             tried,
-            baseline: of.baseline(&self.first),
+            baseline,
             first: self.first,
             figure: self.figure.clone(),
             fixed_s: self.fixed_s,
@@ -508,6 +665,7 @@ impl<'a> Session<'a> {
             coverage: self.coverage,
             runs: self.runs,
             flips: self.flips,
+            paces,
             spent_s,
         }
     }
@@ -535,12 +693,20 @@ fn with_savings(verdict: Verdict, tried: &[Tried]) -> Verdict {
     }
 }
 
+fn remedy_of(arm: Arm) -> Option<usize> {
+    match arm {
+        Arm::Remedy(at) => Some(at),
+        _ => None,
+    }
+}
+
 /// What of a run tells whether its time is fixed.
 fn seen(sample: &Sample, remedy: Option<&Remedy>) -> Seen {
     Seen {
         elapsed_s: sample.elapsed_s,
         cpu_s: sample.cpu_s(),
         acquisitions: sample.acquisitions(),
+        condition: 0,
         on_one_cpu: remedy.is_some_and(|remedy| matches!(&remedy.change, Change::Cpus(cpus) if cpus.len() == 1)),
         printed: sample.printed.clone(),
     }
@@ -601,3 +767,5 @@ impl Arms<'_> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod truth;

@@ -7,6 +7,7 @@ use holdup_control::Policy;
 use holdup_run::Started;
 
 use super::flip::{self, Flips, Process};
+use super::modes::STEP;
 use super::run::{Failure, Real};
 use super::server;
 use crate::interposer::{Control, Settings};
@@ -36,6 +37,25 @@ pub fn take(
     Ok(flips)
 }
 
+/// Speeds of one run under a policy, step by step, from when it takes locks to its end or the deadline.
+///
+/// # Errors
+/// The run failed.
+pub fn watch(real: &Real<'_>, policy: Policy, deadline: Instant) -> Result<Vec<f64>, Failure> {
+    let settings = Settings { policy, ..Settings::default() };
+    with_live(real, &settings, deadline, |live| {
+        let mut speeds = Vec::new();
+        let (mut before, mut since) = (live.acquisitions(), Instant::now());
+        while Instant::now() < deadline && live.run_for(STEP) {
+            let (now, at) = (live.acquisitions(), Instant::now());
+            speeds.push(now.saturating_sub(before) as f64 / (at - since).as_secs_f64().max(1e-9));
+            (before, since) = (now, at);
+        }
+        speeds
+    })
+    .map(Option::unwrap_or_default)
+}
+
 fn one_run(
     real: &Real<'_>,
     policies: &[Policy],
@@ -43,8 +63,19 @@ fn one_run(
     deadline: Instant,
     random: &mut fastrand::Rng,
 ) -> Result<(), Failure> {
-    let control = Control::create(&Settings::default())
-        .map_err(|why| Failure::Start(format!("the locks cannot be put under it: {why}")))?;
+    with_live(real, &Settings::default(), deadline, |live| flip::measure(live, policies, flips, deadline, random))
+        .map(Option::unwrap_or_default)
+}
+
+/// One run; `act` is called once it takes locks, and not at all if it never does.
+fn with_live<T>(
+    real: &Real<'_>,
+    settings: &Settings,
+    deadline: Instant,
+    act: impl FnOnce(&mut Live<'_>) -> T,
+) -> Result<Option<T>, Failure> {
+    let control =
+        Control::create(settings).map_err(|why| Failure::Start(format!("the locks cannot be put under it: {why}")))?;
     let mut serving = None;
     let driving = match &real.subject.server {
         None => real.start(&real.subject.program, None, Some(&control))?,
@@ -58,9 +89,7 @@ fn one_run(
         }
     };
     let mut live = Live { real, control, driving, ended: false };
-    if live.has_begun(deadline) {
-        flip::measure(&mut live, policies, flips, deadline, random);
-    }
+    let acted = live.has_begun(deadline).then(|| act(&mut live));
     let ended = live.ended;
     // What still runs has told enough; its output and status do not count.
     let outcome = live.driving.finish();
@@ -70,7 +99,7 @@ fn one_run(
             signal: outcome.signal.unwrap_or_default(),
             words: super::run::last_words(&outcome.stdout, &outcome.stderr),
         }),
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(acted),
         Err(why) => Err(super::run::unwatched(why)),
     }
 }

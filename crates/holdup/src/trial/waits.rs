@@ -27,6 +27,7 @@ pub fn recorded(real: &Real<'_>, limit: Duration) -> Option<u64> {
         capture: Backend::Auto,
         environment: Vec::new(),
         silent: false,
+        threads: holdup_record::ThreadNames::default(),
     };
     let waits = holdup_record::record(&options, real.stop).ok().and_then(|_| waits_of(&file));
     // The folder is ours alone and holds nothing else; what cannot be removed is a file among other temporary ones.

@@ -7,6 +7,8 @@ mod experiments;
 mod input;
 mod proof;
 mod recording;
+#[cfg(target_os = "linux")]
+mod signals;
 mod store;
 mod sweep;
 mod tidy;

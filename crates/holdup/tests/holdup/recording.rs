@@ -214,6 +214,8 @@ fn two_recordings_are_compared() {
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(value["schema"], "holdup-recording-diff-1");
     assert!(value["findings"].as_array().unwrap().iter().all(|row| row["change"] == "same"), "{value}");
+    place.run("diff a.holdup b.holdup --fail-on 5%").with(0);
+    place.run("diff a.holdup b.holdup --fail-on soon").with(2).says(&["--fail-on", "5%"]);
     place.run("diff a.holdup").with(2).says(&["AFTER"]);
 }
 

@@ -91,6 +91,16 @@ fn an_argument_that_saves_work_wins_and_its_line_is_given() {
 }
 
 #[test]
+fn what_was_measured_is_not_lost_where_its_file_cannot_be_written() {
+    let place = Place::new();
+    let unwritable = "--vary S=0.1,0.01 -o no-such-folder/trial.json --html no-such-folder/page.html";
+    let ended = try_(&place, unwritable, &["sleep", "{S}"]);
+    assert_ne!(ended.code, Some(0));
+    ended.shows(&["S=0.01 helps by", "Raw samples: "]).says(&["no-such-folder/trial.json"]);
+    assert_eq!(super::files(&place.path("holdup/trials")).len(), 1);
+}
+
+#[test]
 fn a_program_without_pthread_locks_is_told_so() {
     let place = Place::new();
     let ended = try_(&place, "--locks adaptive --gates 1", &["sleep", "0.01"]).with(0);

@@ -5,11 +5,27 @@ use super::{With, is_possible, locks};
 /// Figures of the two differ in what each measures around a wait: beyond this, one of them is wrong.
 const OFF: f64 = 0.15;
 
+/// Beside other programs, a thread may lose its CPU between the two clocks: a profile that is wrong is so in each run.
+const RUNS: usize = 5;
+
 #[test]
 fn waits_are_those_that_the_bench_measured() {
     if !is_possible() {
         return;
     }
+    let mut runs = Vec::new();
+    while runs.len() < RUNS {
+        let (waited, bench) = waits();
+        if (waited / bench - 1.0).abs() <= OFF {
+            return;
+        }
+        runs.push((waited, bench));
+    }
+    panic!("profile, bench: {runs:?}");
+}
+
+/// How long threads waited, by the profile and by the bench itself.
+fn waits() -> (f64, f64) {
     let cell =
         ["lock=pthread", "duration=700ms", "latency=on", "workload=free-list", "threads=4", "hold=100us", "gap=50us"];
     let words: Vec<&str> = [env!("CARGO_BIN_EXE_holdup"), "__worker"].into_iter().chain(cell).collect();
@@ -23,6 +39,5 @@ fn waits_are_those_that_the_bench_measured() {
     let (waited, acquired) = (sum("/wait/total_ns"), sum("/acquisitions"));
     // Until the threads begin together, the worker tries its lock.
     assert!(acquired >= line("acquisitions") && acquired <= line("acquisitions") * 1.2 + 2000.0, "{acquired}");
-    let bench = line("latency_sum_ns");
-    assert!((waited / bench - 1.0).abs() <= OFF, "profile {waited}, bench {bench}: {}", ended.err);
+    (waited, line("latency_sum_ns"))
 }

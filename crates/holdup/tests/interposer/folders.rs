@@ -3,16 +3,32 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
+
 use super::{Ended, With, build, is_possible, text};
 
 /// Runs a program that says what is preloaded and where its folder is.
 fn told(place: &With, root: &Path) -> (PathBuf, PathBuf) {
     let mut command =
         place.command(&[], &["sh", "-c", "echo $LD_PRELOAD; echo $HOLDUP_CONTROL; ls $HOLDUP_CONTROL >&2"]);
-    let ended = Ended::of(command.env("XDG_RUNTIME_DIR", root).output().unwrap()).with(0).says(&["settings"]);
+    let ended =
+        Ended::of(command.env("XDG_RUNTIME_DIR", root).output().unwrap()).with(0).says(&["processes", "settings"]);
     let lines: Vec<PathBuf> = ended.out.lines().map(PathBuf::from).collect();
     let [library, folder] = &lines[..] else { panic!("{}", ended.out) };
     (library.clone(), folder.clone())
+}
+
+/// A folder that every user can reach, as root's runs need it.
+fn root() -> TempDir {
+    tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir_in("/tmp").unwrap()
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+fn mode_of_parent(path: &Path) -> u32 {
+    std::fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o777
 }
 
 /// Everything in a folder whose name begins so.
@@ -26,13 +42,13 @@ fn the_library_stays_for_the_next_run_and_the_figures_go() {
     if !is_possible() {
         return;
     }
-    let (place, root) = (With::new(), tempfile::tempdir().unwrap());
+    let (place, root) = (With::new(), root());
     let (library, folder) = told(&place, root.path());
     assert!(library.starts_with(root.path()) && folder.starts_with(root.path()), "{library:?} {folder:?}");
     assert!(library.exists() && !folder.exists());
     let made = std::fs::metadata(&library).unwrap();
-    assert_eq!(made.mode() & 0o777, 0o500);
-    assert_eq!(std::fs::metadata(library.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(made.mode() & 0o777, if is_root() { 0o555 } else { 0o500 });
+    assert_eq!(mode_of_parent(&library), if is_root() { 0o711 } else { 0o700 });
     let (again, _) = told(&place, root.path());
     assert_eq!(again, library);
     assert_eq!(std::fs::metadata(&library).unwrap().ino(), made.ino(), "it was written again");
@@ -43,7 +59,7 @@ fn a_library_that_another_changed_is_replaced() {
     if !is_possible() {
         return;
     }
-    let (place, root) = (With::new(), tempfile::tempdir().unwrap());
+    let (place, root) = (With::new(), root());
     let (library, _) = told(&place, root.path());
     let good = std::fs::read(&library).unwrap();
     std::fs::remove_file(&library).unwrap();
@@ -79,13 +95,13 @@ fn a_folder_that_others_planted_is_not_entered() {
         |path| symlink("nowhere", path).unwrap(),
     ];
     for plant in plants {
-        let root = tempfile::tempdir().unwrap();
+        let root = root();
         let planted = root.path().join(&usual);
         plant(&planted);
         let (library, folder) = told(&place, root.path());
         assert!(!library.starts_with(&planted) && library.starts_with(root.path()), "{library:?}");
         assert!(!folder.starts_with(&planted), "{folder:?}");
-        assert_eq!(std::fs::metadata(library.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(named(root.path(), "holdup-").len(), 1, "what was made for the run alone is gone");
     }
 }
 
@@ -93,7 +109,7 @@ fn a_folder_that_others_planted_is_not_entered() {
 fn a_path_that_the_loader_cannot_read_is_passed_over() {
     let Some(program) = build::program("three_locks.c", &[]) else { return };
     for name in ["with space", "with:colon"] {
-        let (place, root) = (With::new(), tempfile::tempdir().unwrap());
+        let (place, root) = (With::new(), root());
         let odd = root.path().join(name);
         std::fs::create_dir(&odd).unwrap();
         let mut command = place.command(&["--lock", "ttas"], &[text(&program), "2", "50"]);
@@ -107,7 +123,7 @@ fn what_killed_runs_left_is_removed() {
     if !is_possible() {
         return;
     }
-    let (place, root) = (With::new(), tempfile::tempdir().unwrap());
+    let (place, root) = (With::new(), root());
     let folder = told(&place, root.path()).0.parent().unwrap().to_owned();
     // No process can have this number.
     let (dead, alive) = (folder.join("run-99999999-aa"), folder.join(format!("run-{}-bb", std::process::id())));

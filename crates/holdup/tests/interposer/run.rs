@@ -1,9 +1,12 @@
 //! The program runs as ever: its streams, its signals, its exit status; what holdup says goes to stderr.
 
+use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 
-use super::{Ended, With, build, is_possible, text};
+use super::{Ended, With, build, is_possible, skip, text};
 
 /// What all policies must leave as it is.
 const POLICIES: [&str; 6] = ["glibc", "spin-park:50", "spin-learn", "ttas", "capped:1", "throttle:1"];
@@ -126,4 +129,86 @@ fn a_program_that_starts_very_many_processes_fills_no_memory() {
     let script = "i=0; while [ $i -lt 600 ]; do /bin/true; i=$((i + 1)); done";
     // The shell and its children; the first 512 have figures.
     with.run(&["--lock", "glibc"], &["sh", "-c", script]).with(0).says(&["more processes", "first 512"]);
+}
+
+/// Limits and sandboxes are the program's own: under them it does what it does without holdup.
+#[test]
+fn a_sandboxed_program_is_not_killed_for_what_holdup_does() {
+    let Some(program) = build::program("sandboxed.c", &[]) else { return };
+    let native = Command::new(&program).output().unwrap();
+    assert!(native.status.success(), "natively: {}", native.status);
+    for options in [&["--lock", "glibc"][..], &["--lock", "throttle:1"], &["--profile"], &["--profile=full"]] {
+        let ended = With::new().run(options, &[text(&program)]).with(0);
+        assert_eq!(ended.out, "4000\n", "{options:?}");
+        ended.says(&["4.00k acquisitions"]);
+    }
+}
+
+/// The kernel kills it at its end in any case; what it printed by then is there.
+#[test]
+fn a_program_in_strict_mode_writes_what_it_writes_natively() {
+    let Some(program) = build::program("strict.c", &[]) else { return };
+    let native = Command::new(&program).output().unwrap();
+    if native.status.signal() != Some(9) {
+        return skip("this kernel has no strict mode");
+    }
+    assert_eq!(native.stdout, b"done\n");
+    for options in [&["--lock", "glibc"][..], &["--lock", "throttle:1"], &["--profile"], &["--profile=full"]] {
+        let ended = With::new().run(options, &[text(&program)]).with(128 + 9);
+        assert_eq!(ended.out, "done\n", "{options:?}");
+        ended.says(&["acquisitions"]);
+    }
+}
+
+#[test]
+fn a_program_that_limits_itself_runs_and_is_told_what_was_not_counted() {
+    let Some(program) = build::program("three_locks.c", &[]) else { return };
+    let limited = |limit: &str| format!("ulimit {limit}; exec {} 2 50", text(&program));
+    for (limit, said) in [("-f 100", "ulimit -f"), ("-v 100000", "ulimit -v")] {
+        let ended = With::new().run(&["--profile"], &["sh", "-c", &limited(limit)]).with(0);
+        assert_eq!(ended.out, "100 100 100 100\n", "{limit}");
+        ended.says(&[said]);
+    }
+    let closed = format!("exec {} 2 50 <&- 2>&-", text(&program));
+    let ended = With::new().run(&["--lock", "ttas"], &["sh", "-c", &closed]).with(0);
+    ended.says(&["400 acquisitions"]);
+}
+
+#[test]
+fn a_program_that_goes_on_as_another_user_is_served() {
+    let Some(program) = build::program("three_locks.c", &[]) else { return };
+    let place = With::new();
+    // Where everybody can reach it.
+    let shared = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir_in("/tmp").unwrap();
+    let copy = shared.path().join("three_locks");
+    std::fs::copy(&program, &copy).unwrap();
+    let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", text(&copy), "2", "50"];
+    if !Command::new(other[0]).args(&other[1..4]).arg("true").output().is_ok_and(|output| output.status.success()) {
+        return skip("only root can go on as another user, and with setpriv");
+    }
+    place.run(&["--lock", "ttas"], &other).with(0).says(&["ttas: 400 acquisitions"]);
+}
+
+#[test]
+fn a_program_built_with_address_sanitizer_runs() {
+    let Some(program) = build::program("three_locks.c", &["-fsanitize=address"]) else { return };
+    let ended = With::new().run(&["--lock", "throttle:1"], &[text(&program), "2", "50"]).with(0);
+    assert_eq!(ended.out, "100 100 100 100\n");
+    ended.says(&["another tool (a sanitizer, say)"]);
+}
+
+#[test]
+fn semaphores_and_openmp_locks_are_served() {
+    let Some(program) = build::program("other_locks.c", &["-fopenmp"]) else { return };
+    for policy in POLICIES {
+        let (ended, json) = With::new().json(&["--profile", "--lock", policy], &[text(&program)]);
+        assert_eq!(ended.out, "4000 4000 4000 4000\n", "{policy}");
+        ended.says(&["16.0k acquisitions", "critical sections without a name"]);
+        let locks = json["processes"][0]["locks"].as_array().unwrap();
+        let taken = |kind: &str| {
+            let of_kind = locks.iter().filter(|lock| lock["kind"] == kind);
+            of_kind.map(|lock| lock["acquisitions"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!((taken("semaphore"), taken("OpenMP lock")), (vec![4000], vec![4000; 3]), "{policy}");
+    }
 }

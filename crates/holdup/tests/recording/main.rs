@@ -15,6 +15,7 @@ mod locks;
 mod others;
 mod parking;
 mod place;
+mod sampler;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

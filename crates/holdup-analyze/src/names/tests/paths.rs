@@ -3,7 +3,7 @@
 use holdup_trace::{FutexOp, Stack};
 
 use super::super::{Frame, Resolver, primitive};
-use super::bed::{Dump, Files, Workshop, functions, own, table};
+use super::bed::{Dump, Files, Workshop, functions, mapped, own, table};
 use crate::facts::Primitive;
 
 const WAIT: FutexOp = FutexOp(FutexOp::WAIT | 128);
@@ -141,6 +141,17 @@ fn the_debug_file_of_another_build_is_not_believed() {
     assert_eq!(own(&dump.call_path(128, &files)), ["?", "?", "?"]);
 }
 
+/// As BPF programs and modules that came after the symbols were written: no function is that long.
+#[test]
+fn kernel_code_far_behind_a_function_is_not_that_function() {
+    let mut files = Files::default();
+    files.add_kernel(&[(0x1000, "schedule"), (0x9000, "_einittext")]);
+    let stack = Stack { kernel: vec![0x1010, 0x9010, 0x900_0000], ..Stack::default() };
+    let (stacks, id) = table(&stack);
+    let call_path = Resolver::new(super::super::Names::new(), &stacks, &files).call_path(super::super::SpaceId(7), id);
+    assert_eq!(functions(&call_path), ["schedule", "_einittext", "?"]);
+}
+
 #[test]
 fn the_kernels_part_comes_first() {
     let mut files = Files::default();
@@ -157,4 +168,36 @@ fn the_kernels_part_comes_first() {
         [call_path[0].role, call_path[2].role, call_path[3].role],
         [Role::Scheduler, Role::Kernel, Role::Program]
     );
+}
+
+/// What looks at Java's machine tell: a compiled method has its name, and samples behind its `pause` spin.
+#[test]
+fn code_that_java_compiled_has_its_methods_name() {
+    let map = |start, path: &str, offset| super::bed::Map { start, end: start + 0x100, offset, path: path.to_owned() };
+    let mut names = super::super::Names::new();
+    for (start, path, offset) in [
+        (0x1000, "[java] Shop.sell", 0),
+        (0x2000, "[java] Shop.await", 0x12),
+        (0x3000, "[java] java.util.concurrent.locks.LockSupport.park", 0),
+        (0x1000, "[java] Shop.buy", 0),
+    ] {
+        names.feed(&mapped(&map(start, path, offset), None));
+    }
+    let at = |ip| Stack { user: vec![ip], ..Stack::default() };
+    let mut stacks = holdup_trace::Stacks::new();
+    let ids = [0x1010, 0x2012, 0x2013, 0x3000, 0x3100].map(|ip| stacks.intern(&at(ip)));
+    let space = names.space(holdup_trace::Tid(1));
+    let files = Files::default();
+    let mut resolver = Resolver::new(names, &stacks, &files);
+    let mut told = |id| {
+        let call_path = resolver.call_path(space, id);
+        (functions(&call_path)[0].to_owned(), call_path[0].role)
+    };
+    use super::super::Role;
+    assert_eq!(told(ids[0]), ("Shop.buy".into(), Role::Program), "memory is used again");
+    assert_eq!(told(ids[1]), ("Shop.await".into(), Role::Program));
+    assert_eq!(told(ids[3]), ("java.util.concurrent.locks.LockSupport.park".into(), Role::Lock));
+    assert_eq!(told(ids[4]), ("?".into(), Role::Program));
+    let suspects = ids.map(|id| resolver.suspect(space, id).map(|suspect| suspect.instruction));
+    assert_eq!(suspects, [None, Some("pause".to_owned()), None, None, None]);
 }

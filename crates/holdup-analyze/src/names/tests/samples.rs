@@ -61,6 +61,10 @@ fn atomics_and_pauses_are_found_with_their_variables() {
         ("count_there", Some(HotspotClass::Atomic), None),
         ("count_much", Some(HotspotClass::Atomic), Some(("s_table", 40))),
         ("spin", Some(HotspotClass::Pause), Some(("g_flag", 0))),
+        ("await_flag", Some(HotspotClass::Reread), Some(("g_flag", 0))),
+        ("await_there", Some(HotspotClass::Reread), None),
+        ("sum_up", None, None),
+        ("last_of", None, None),
         ("plain", None, None),
     ] {
         let found = suspects(&binary, function);

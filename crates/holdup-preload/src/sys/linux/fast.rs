@@ -13,7 +13,7 @@ use holdup_control::ThreadSlot;
 
 use super::mutex::{HELD, Mutex, NOT_NORMAL};
 use super::thread::Thread;
-use super::{c11, hooks, passed, wait};
+use super::{c11, hooks, openmp, passed, semaphore, wait};
 
 /// `pthread_mutex_lock`.
 ///
@@ -134,6 +134,7 @@ macro_rules! with_site {
         /// The registers hold the arguments of the function of that name, and these fulfil what it asks of its caller.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
+        #[allow(non_snake_case)] // They bear the names of the functions before which they stand.
         pub unsafe extern $abi fn $name() {
             naked_asm!(concat!("mov ", $register, ", qword ptr [rsp]"), "jmp {to}", to = sym $to)
         }
@@ -172,6 +173,34 @@ with_site! {
     "C" fn pthread_rwlock_timedwrlock => passed::timedwrlock, "rdx";
     /// `pthread_rwlock_clockwrlock`.
     "C" fn pthread_rwlock_clockwrlock => passed::clockwrlock, "rcx";
+    /// `sem_wait`.
+    "C-unwind" fn sem_wait => semaphore::sem_wait, "rsi";
+    /// `sem_timedwait`.
+    "C-unwind" fn sem_timedwait => semaphore::sem_timedwait, "rdx";
+    /// `sem_clockwait`.
+    "C-unwind" fn sem_clockwait => semaphore::sem_clockwait, "rcx";
+    /// `sem_trywait`.
+    "C" fn sem_trywait => semaphore::sem_trywait, "rsi";
+    /// `GOMP_critical_start`.
+    "C" fn GOMP_critical_start => openmp::critical_start, "rdi";
+    /// `GOMP_critical_end`.
+    "C" fn GOMP_critical_end => openmp::critical_end, "rdi";
+    /// `GOMP_critical_name_start`.
+    "C" fn GOMP_critical_name_start => openmp::name_start, "rsi";
+    /// `GOMP_critical_name_end`.
+    "C" fn GOMP_critical_name_end => openmp::name_end, "rsi";
+    /// `omp_set_lock`.
+    "C" fn omp_set_lock => openmp::set, "rsi";
+    /// `omp_test_lock`.
+    "C" fn omp_test_lock => openmp::test, "rsi";
+    /// `omp_unset_lock`.
+    "C" fn omp_unset_lock => openmp::unset, "rsi";
+    /// `omp_set_nest_lock`.
+    "C" fn omp_set_nest_lock => openmp::set_nest, "rsi";
+    /// `omp_test_nest_lock`.
+    "C" fn omp_test_nest_lock => openmp::test_nest, "rsi";
+    /// `omp_unset_nest_lock`.
+    "C" fn omp_unset_nest_lock => openmp::unset_nest, "rsi";
     /// `pthread_spin_lock`.
     "C" fn pthread_spin_lock => passed::spin_lock, "rsi";
     /// `pthread_spin_trylock`.

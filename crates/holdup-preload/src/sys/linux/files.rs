@@ -4,10 +4,11 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::offset_of;
 use std::ptr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdup_control::{
-    self as control, Figures, MAGIC, PATH, PROCESSES, SETTINGS_FILE, STATE_SERVES, Settings, VERSION,
+    self as control, COUNT_FILE, Figures, MAGIC, PATH, PROCESSES, SETTINGS_FILE, STATE_MEMORY, STATE_SERVES,
+    STATE_UNCOUNTED, Settings, VERSION,
 };
 
 use super::kernel::{self, getpid};
@@ -34,37 +35,75 @@ pub fn folder() -> Option<Folder> {
 
 /// The settings in a folder, if they are of this version.
 pub fn map_settings(folder: &Folder) -> Option<&'static Settings> {
-    let mut path = Path::new(folder);
-    path.push(SETTINGS_FILE.as_bytes());
-    // SAFETY: the path ends with 0.
-    let file = File::opened(unsafe { kernel::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC, 0) })?;
+    let file = File::there(folder, SETTINGS_FILE, libc::O_RDONLY)?;
     let size = size_of::<Settings>();
     if file.size()? < size {
         return None;
     }
-    let address = map(Some(&file), size)?;
+    let address = map_with(Some(&file), size, libc::PROT_READ)?;
     // SAFETY: the file is as large as the type, all of whose values are valid, and stays mapped.
     let settings = unsafe { &*address.cast::<Settings>() };
     let fits = settings.magic == MAGIC && settings.version == VERSION && settings.bytes as usize == size;
     fits.then_some(settings)
 }
 
-/// Makes the file of this process, or memory in its place if there are too many. One that serves nothing gets only the
-/// beginning.
+/// How many processes were served before this one, which is counted.
+fn count_process(folder: &Folder) -> Option<u32> {
+    let file = File::there(folder, COUNT_FILE, libc::O_RDWR)?;
+    let size = size_of::<AtomicU32>();
+    if file.size()? < size {
+        return None;
+    }
+    let address = map(Some(&file), size)?;
+    // SAFETY: the file is as large as the word; nobody uses the mapping after it is given back.
+    unsafe {
+        let before = (*address.cast::<AtomicU32>()).fetch_add(1, Ordering::Relaxed);
+        libc::munmap(address, size);
+        Some(before)
+    }
+}
+
+/// Makes the file of this process, or memory in its place if there are too many or it cannot be so large. One that
+/// serves nothing gets only the beginning.
 pub fn make_figures(folder: &Folder, settings: &Settings, state: u32) -> Option<*mut Figures> {
-    let serves = state == STATE_SERVES;
-    let size = if serves { size_of::<Figures>() } else { offset_of!(Figures, threads) };
-    let file = if serves && settings.processes.fetch_add(1, Ordering::Relaxed) >= PROCESSES {
-        None
-    } else {
-        let file = File::made(folder)?;
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::ftruncate(file.0, size as i64) } != 0 {
-            return None;
-        }
-        Some(file)
-    };
-    let figures = map(file.as_ref(), size)?.cast::<Figures>();
+    if state != STATE_SERVES {
+        return fill_in(settings, state, Some(&File::made(folder)?), HEAD);
+    }
+    if count_process(folder)? >= PROCESSES {
+        return fill_in(settings, state, None, size_of::<Figures>());
+    }
+    let file = File::made(folder)?;
+    if !has_room() {
+        fill_in(settings, STATE_MEMORY, Some(&file), HEAD);
+        return None;
+    }
+    if let Some(figures) = fill_in(settings, state, Some(&file), size_of::<Figures>()) {
+        return Some(figures);
+    }
+    let figures = fill_in(settings, STATE_UNCOUNTED, None, size_of::<Figures>());
+    let left = if figures.is_some() { STATE_UNCOUNTED } else { STATE_MEMORY };
+    fill_in(settings, left, Some(&file), HEAD);
+    figures
+}
+
+/// Whether the program can spare the addresses: one that has few is to have them all for itself.
+fn has_room() -> bool {
+    const FIGURES_IN_ALL: libc::rlim_t = 32;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is there to be written.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) } == 0;
+    known && limit.rlim_cur / FIGURES_IN_ALL >= size_of::<Figures>() as libc::rlim_t
+}
+
+/// Bytes of a file without slots, modules and locks.
+const HEAD: usize = offset_of!(Figures, threads);
+
+/// Writes the beginning of the figures into so much of a file, or of memory.
+fn fill_in(settings: &Settings, state: u32, file: Option<&File>, size: usize) -> Option<*mut Figures> {
+    if let Some(file) = file {
+        file.has_size(size).then_some(())?;
+    }
+    let figures = map(file, size)?.cast::<Figures>();
     let mut program = [0; PATH];
     exe(&mut program);
     // SAFETY: the file is new, zero, and large enough for these fields, which nobody else writes.
@@ -95,7 +134,10 @@ pub fn exe(program: &mut [u8; PATH]) -> usize {
 
 /// Maps memory: of a file, or zero and private.
 pub fn map(file: Option<&File>, size: usize) -> Option<*mut c_void> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    map_with(file, size, libc::PROT_READ | libc::PROT_WRITE)
+}
+
+fn map_with(file: Option<&File>, size: usize, protection: c_int) -> Option<*mut c_void> {
     let (flags, descriptor) = match file {
         Some(file) => (libc::MAP_SHARED, file.0),
         None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
@@ -151,8 +193,16 @@ impl File {
         (descriptor >= 0).then_some(File(descriptor))
     }
 
+    /// A file of the folder that is there.
+    fn there(folder: &Folder, name: &str, flags: c_int) -> Option<File> {
+        let mut path = Path::new(folder);
+        path.push(name.as_bytes());
+        // SAFETY: the path ends with 0.
+        File::opened(unsafe { kernel::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0) })
+    }
+
     /// A new file with the process's number as its name. One that is there already is of a program that this process
-    /// ran before; it gets another name.
+    /// ran before; then this one gets another name.
     fn made(folder: &Folder) -> Option<File> {
         let pid = u64::from(getpid());
         let mut path = Path::new(folder);
@@ -164,12 +214,35 @@ impl File {
             if file.is_some() {
                 return file;
             }
-            let mut earlier = Path::new(folder);
-            earlier.push_number(pid);
-            earlier.push(b".");
-            earlier.push_number(kernel::now_ns());
-            libc::rename(path.as_ptr(), earlier.as_ptr());
-            File::opened(kernel::open(path.as_ptr(), flags, 0o600))
+            let mut another = Path::new(folder);
+            another.push_number(pid);
+            another.push(b".");
+            another.push_number(kernel::now_ns());
+            // It may be of another user, as whom the process ran then; so the new name goes to the new file.
+            File::opened(kernel::open(another.as_ptr(), flags, 0o600))
+        }
+    }
+
+    /// Gives it a size. A program may limit the size of its files, and is killed where it asks for more: so the limit
+    /// is lifted for this one, or, where that is not allowed, nothing is asked for.
+    fn has_size(&self, size: usize) -> bool {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the structure is there to be read and written; the descriptor is open.
+        unsafe {
+            if libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) != 0 {
+                return false;
+            }
+            let needed = size as libc::rlim_t;
+            let lifted = libc::rlimit { rlim_cur: limit.rlim_cur.max(needed), ..limit };
+            let must_lift = limit.rlim_cur < needed;
+            if must_lift && (limit.rlim_max < needed || libc::setrlimit(libc::RLIMIT_FSIZE, &raw const lifted) != 0) {
+                return false;
+            }
+            let done = libc::ftruncate(self.0, size as i64) == 0;
+            if must_lift {
+                libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit);
+            }
+            done
         }
     }
 

@@ -86,6 +86,16 @@ pub fn wake_one(word: *const AtomicU32) {
     unsafe { call(libc::SYS_futex, [word as usize, operation as usize, 1, 0, 0, 0]) };
 }
 
+/// Whether there is memory to be read at the address of a word.
+pub fn can_read(word: *const AtomicU32) -> bool {
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let none = duration(0);
+    let args = [word as usize, operation as usize, 0, ptr::from_ref(&none) as usize, 0, 0];
+    // SAFETY: the kernel looks at the word, which may be nowhere, and does not sleep for a time of 0.
+    let result = unsafe { call(libc::SYS_futex, args) } as c_int;
+    result == -libc::EAGAIN || result == -libc::ETIMEDOUT
+}
+
 /// The time on a clock.
 #[inline]
 pub fn now(clock: clockid_t) -> timespec {
@@ -135,6 +145,15 @@ pub unsafe fn close(file: c_int) {
 pub fn gettid() -> u32 {
     // SAFETY: always sound.
     unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
+}
+
+/// Gives the process's futexes a table of so many slots, or the one that all processes share for 0. Where the kernel
+/// has no such tables, nothing happens; whoever asks finds that out before.
+pub fn set_futex_hash(slots: u32) {
+    const PR_FUTEX_HASH: usize = 78;
+    const SET_SLOTS: usize = 1;
+    // SAFETY: plain numbers.
+    unsafe { call(libc::SYS_prctl, [PR_FUTEX_HASH, SET_SLOTS, slots as usize, 0, 0, 0]) };
 }
 
 /// The process's number.

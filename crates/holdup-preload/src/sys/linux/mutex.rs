@@ -87,6 +87,26 @@ pub struct Mutex {
 const _: () = assert!(size_of::<Mutex>() == 40 && size_of::<Mutex>() == size_of::<libc::pthread_mutex_t>());
 
 impl Mutex {
+    /// A free one of type normal.
+    pub const fn new() -> Mutex {
+        Mutex {
+            word: AtomicU32::new(FREE),
+            count: AtomicU32::new(0),
+            owner: AtomicU32::new(0),
+            users: AtomicU32::new(0),
+            kind: AtomicU32::new(0),
+            tally: AtomicU16::new(0),
+            marks: AtomicU8::new(0),
+            capped: AtomicU8::new(0),
+            record: AtomicU16::new(0),
+            init: AtomicU16::new(0),
+            spins: AtomicI16::new(0),
+            unused: AtomicU16::new(0),
+            gate: AtomicU32::new(0),
+            turn: AtomicU32::new(0),
+        }
+    }
+
     /// `__kind`.
     #[inline]
     pub fn kind(&self) -> i32 {

@@ -130,6 +130,16 @@ real! {
     "C" rwlock_timedwrlock(lock: *mut c_void, until: *const timespec) -> c_int = Found::new(c"pthread_rwlock_timedwrlock");
     /// `pthread_rwlock_clockwrlock`.
     "C" rwlock_clockwrlock(lock: *mut c_void, clock: clockid_t, until: *const timespec) -> c_int = Found::new(c"pthread_rwlock_clockwrlock");
+    /// `sem_wait`.
+    "C-unwind" sem_wait(semaphore: *mut c_void) -> c_int = Found::new(c"sem_wait");
+    /// `sem_timedwait`.
+    "C-unwind" sem_timedwait(semaphore: *mut c_void, until: *const timespec) -> c_int = Found::new(c"sem_timedwait");
+    /// `sem_clockwait`.
+    "C-unwind" sem_clockwait(semaphore: *mut c_void, clock: clockid_t, until: *const timespec) -> c_int = Found::new(c"sem_clockwait");
+    /// `sem_trywait`.
+    "C" sem_trywait(semaphore: *mut c_void) -> c_int = Found::new(c"sem_trywait");
+    /// `prctl`.
+    "C" prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int = Found::new(c"prctl");
     /// `pthread_spin_lock`.
     "C" spin_lock(lock: *mut c_void) -> c_int = Found::new(c"pthread_spin_lock");
     /// `pthread_spin_trylock`.

@@ -5,18 +5,18 @@
 //! other takes the number from there with Acquire, which carries the record's fields that are no atomics. x86-64 orders
 //! both by itself, so no test here can fail. Figures are Relaxed: each counts for itself.
 
-use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use holdup_control::{self as control, Durations, Figures, LOCKS, LockRecord, MODULES, Policy, SITES};
+use holdup_control::{
+    self as control, Durations, Figures, KIND_OPENMP, KIND_RWLOCK, KIND_SEMAPHORE, KIND_SPIN, LOCKS, LockRecord,
+    MODULES, Policy, SITES,
+};
 
-use super::kernel::getpid;
 use super::mutex::Mutex;
 use super::process::Process;
 use super::thread::{Thread, add};
-use super::{clock, modules, sites};
+use super::{beside, clock, kernel, modules, sites};
 
 /// `Mutex::record` while a thread makes it.
 const BEING_MADE: u16 = u16::MAX;
@@ -41,7 +41,7 @@ pub fn of(process: &'static Process, mutex: &Mutex, site: usize) -> Option<Recor
     {
         return None;
     }
-    let kind = mutex.kind.load(Ordering::Relaxed);
+    let kind = beside::address_of(mutex).map_or(mutex.kind.load(Ordering::Relaxed), |_| KIND_OPENMP);
     let at = make(process, address(mutex), kind, sites::place(mutex.init.load(Ordering::Relaxed)), site);
     mutex.record.store(at as u16 + 1, Ordering::Release);
     Some(at_place(process, at))
@@ -72,18 +72,13 @@ pub fn settle_all(process: &'static Process) {
     let figures = process.figures();
     let len = figures.locks_len.load(Ordering::Relaxed) as usize;
     for (at, lock) in figures.locks[..len.min(LOCKS - 1)].iter().enumerate() {
-        let mut mutex = MaybeUninit::<Mutex>::uninit();
-        let size = size_of::<Mutex>();
-        let into = libc::iovec { iov_base: mutex.as_mut_ptr().cast(), iov_len: size };
-        let from = libc::iovec { iov_base: lock.addr.load(Ordering::Relaxed) as *mut c_void, iov_len: size };
-        // The memory may be gone: the kernel tells, where a read would crash.
-        // SAFETY: `into` is as large as it says; `from` is only read, by the kernel.
-        let read = unsafe { libc::process_vm_readv(getpid() as i32, &raw const into, 1, &raw const from, 1, 0) };
-        if read != size as isize {
-            continue;
-        }
-        // SAFETY: all bytes were read, and all are valid.
-        let mutex = unsafe { mutex.assume_init() };
+        let addr = lock.addr.load(Ordering::Relaxed);
+        let mutex = match lock.kind {
+            KIND_OPENMP => beside::mutex_of(addr),
+            KIND_RWLOCK | KIND_SPIN | KIND_SEMAPHORE => None,
+            _ => still_there(addr),
+        };
+        let Some(mutex) = mutex else { continue };
         if usize::from(mutex.record.load(Ordering::Relaxed)) == at + 1 {
             lock.acquisitions.fetch_add(
                 u64::from(rest(mutex.tally.load(Ordering::Relaxed), process.between_ticks())),
@@ -91,6 +86,16 @@ pub fn settle_all(process: &'static Process) {
             );
         }
     }
+}
+
+/// What was a mutex at an address, if its memory is still there. The kernel is asked by a futex call that does not
+/// sleep: a program may have forbidden itself all calls but those that it makes, and one with locks makes this one.
+fn still_there(addr: u64) -> Option<&'static Mutex> {
+    let last = addr + (size_of::<Mutex>() - size_of::<u32>()) as u64;
+    let there = [addr, last].into_iter().all(|word| kernel::can_read(word as *const AtomicU32));
+    // SAFETY: all of it can be read, for it spans two pages at most, and every value of it is valid. A thread that
+    // still runs may take the memory away between the two lines, as it may under glibc's own lists at this time.
+    there.then(|| unsafe { &*(addr as *const Mutex) })
 }
 
 /// In the child of a fork: new figures know the same locks and modules, with nothing counted.
@@ -141,8 +146,9 @@ pub fn at_place(process: &'static Process, at: usize) -> Record {
     Record { lock: &process.figures().locks[at], hold_began: process.hold_began(at), shared: at == LOCKS - 1 }
 }
 
+/// Where the lock is that a mutex is, or stands for.
 fn address(mutex: &Mutex) -> u64 {
-    ptr::from_ref(mutex) as u64
+    beside::address_of(mutex).unwrap_or(ptr::from_ref(mutex) as u64)
 }
 
 /// Takes the next free record and fills it in.

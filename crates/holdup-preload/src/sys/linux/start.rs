@@ -9,10 +9,10 @@ use holdup_control::{
     ThreadSlot,
 };
 
-use super::kernel::{self, gettid};
+use super::kernel;
 use super::process::{BETWEEN_SAMPLES, GENERATION, PROCESS, Process, Served, process};
 use super::thread::{self, FIGURES, Thread};
-use super::{clock, counted, files, modules, probe, real, record};
+use super::{clock, counted, files, modules, probe, real, record, strict};
 
 /// Nothing has happened yet.
 const NEW: u32 = 0;
@@ -80,7 +80,7 @@ fn begin_thread(thread: &'static Thread) -> Option<Served> {
 /// Gives the thread a slot.
 fn join(thread: &Thread, process: &'static Process) {
     let figures = process.figures();
-    thread.tid.set(gettid());
+    thread.tid.set(probe::tid());
     let free = if thread.ended.get() { None } else { free_slot(figures, thread.tid.get()) };
     match free {
         Some(at) => {
@@ -167,7 +167,11 @@ fn libc_has_environment() -> bool {
 fn begin() -> bool {
     let Some(folder) = files::folder() else { return false };
     let Some(settings) = files::map_settings(&folder) else { return false };
-    let state = if !is_asked_for(settings) {
+    let is_asked_for = is_asked_for(settings);
+    if is_asked_for {
+        make_futex_hash(settings);
+    }
+    let state = if !is_asked_for {
         STATE_OTHER
     } else if probe::has_rival() {
         STATE_RIVAL
@@ -201,6 +205,15 @@ fn begin() -> bool {
     modules::know_program(figures);
     arrange_ends();
     true
+}
+
+/// Whatever locks a program has, its futexes can have another table; each process has its own.
+fn make_futex_hash(settings: &Settings) {
+    match settings.futex_hash {
+        0 => {}
+        control::FUTEX_HASH_SHARED => kernel::set_futex_hash(0),
+        slots => kernel::set_futex_hash(slots),
+    }
 }
 
 /// Has slots given back when threads end, and children of forks begin anew.
@@ -245,6 +258,7 @@ fn begin_child() {
         return;
     }
     let process = process();
+    make_futex_hash(process.settings);
     let serves = files::make_figures(&process.folder, process.settings, STATE_SERVES).is_some_and(|new| {
         // SAFETY: both are mapped, and no other thread of the child uses either before `STATE` says so.
         unsafe {
@@ -262,6 +276,9 @@ pub fn end() {
     if STATE.load(Ordering::Acquire) == SERVES {
         let thread = thread::this();
         counted::settle(Served { thread, process: process() });
+        if strict::is_on() {
+            return;
+        }
         record::settle_all(process());
         process().figures().ended_ns.store(kernel::now_ns(), Ordering::Relaxed);
     }

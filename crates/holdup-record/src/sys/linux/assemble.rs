@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::decode::{self, Frame, Record, Sample, Shape, register};
 use super::inside::{self, Translator};
 use super::reduce::{Spaces, reduce};
+use super::still::Still;
 use crate::kernel;
 
 /// What an event of the kernel is recorded for.
@@ -25,6 +26,8 @@ pub enum Kind {
     Sample,
     /// A page that came from a device.
     MajorFault,
+    /// One in some pages that were touched for the first time.
+    Fault,
     /// Another call that blocks.
     Call,
     /// The scheduler's own word on who leaves the CPU, why, and who gets it.
@@ -56,6 +59,7 @@ impl Kind {
         match self {
             Kind::Side => Shape::default(),
             Kind::Sample => whole,
+            Kind::Fault => top,
             Kind::MajorFault => Shape { addr: true, ..whole },
             Kind::Call => Shape { raw: true, ..top },
             Kind::FutexWait => Shape { registers: UNWIND | ARGUMENTS | 1 << register::ARGUMENT_3, ..top },
@@ -95,8 +99,10 @@ pub struct Assembler {
     kinds: FxHashMap<u64, Kind>,
     lanes: Vec<Lane>,
     spaces: Spaces,
-    /// Threads that were seen to begin and not to end.
-    alive: FxHashSet<u32>,
+    /// Threads that were seen to begin and not to end, with their processes.
+    alive: FxHashMap<u32, u32>,
+    /// How many of them each process has.
+    processes: FxHashMap<u32, usize>,
     /// Mappings, births and deaths come from all programs.
     of_all: bool,
     /// The command before it is executed: what it does until then is the recorder's doing.
@@ -109,7 +115,6 @@ pub struct Assembler {
     scratch: Stack,
     translator: Translator,
     lost: u64,
-    events: u64,
 }
 
 /// One CPU.
@@ -170,24 +175,48 @@ impl Assembler {
     }
 
     /// The sink has forgotten its stacks: those that are remembered here get new numbers.
-    pub fn renew_stacks(&mut self, sink: &mut impl Sink) {
+    pub fn renew_stacks(&mut self) {
         self.lanes.iter_mut().for_each(|lane| lane.place = None);
-        self.translator.renew(&mut |stack| sink.stack(stack));
+        self.translator.renew();
+    }
+
+    /// Hashes of stacks that are forgotten, which the programs inside the kernel are to tell anew if they come again.
+    pub fn forgotten_stacks(&mut self) -> Vec<u64> {
+        self.translator.turn()
     }
 
     /// Threads that were seen to begin and not to end.
-    pub fn alive(&self) -> &FxHashSet<u32> {
-        &self.alive
+    pub fn alive(&self) -> impl Iterator<Item = u32> {
+        self.alive.keys().copied()
+    }
+
+    fn begins(&mut self, tid: u32, pid: u32) {
+        let earlier = self.alive.insert(tid, pid);
+        *self.processes.entry(pid).or_default() += 1;
+        // It was known, or the end of an earlier thread of that number was lost.
+        earlier.into_iter().for_each(|pid| self.leaves(pid));
+    }
+
+    /// Whoever records for days meets many threads: nothing of one that has ended is kept.
+    fn ends(&mut self, tid: u32) {
+        self.calling.remove(&tid);
+        let pid = self.alive.remove(&tid);
+        pid.into_iter().for_each(|pid| self.leaves(pid));
+    }
+
+    /// A process has a thread less.
+    fn leaves(&mut self, pid: u32) {
+        let Some(count) = self.processes.get_mut(&pid) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.processes.remove(&pid);
+            self.spaces.clear(pid);
+        }
     }
 
     /// Records that were lost so far.
     pub fn lost(&self) -> u64 {
         self.lost
-    }
-
-    /// Events given so far.
-    pub fn events(&self) -> u64 {
-        self.events
     }
 
     /// An event that comes from elsewhere than a ring: a snapshot, a counter.
@@ -196,12 +225,11 @@ impl Assembler {
     /// Those of the sink.
     pub fn outside(&mut self, event: &Event, sink: &mut impl Sink) -> io::Result<()> {
         match &event.what {
-            What::Started { .. } => drop(self.alive.insert(event.tid.0)),
-            What::Exited => drop(self.alive.remove(&event.tid.0)),
+            What::Started { pid, .. } => self.begins(event.tid.0, pid.0),
+            What::Exited => self.ends(event.tid.0),
             What::Mapped(map) => self.spaces.of(map.pid.0).map(map.start, map.len),
             _ => {}
         }
-        self.events += 1;
         sink.event(event)
     }
 
@@ -225,7 +253,6 @@ impl Assembler {
         let first = self.event(lane, frame, record, sink);
         let cpu = self.lanes.get(lane).map_or(NO_CPU, |lane| lane.cpu);
         for (tid, what) in first.into_iter().chain(second) {
-            self.events += 1;
             sink.event(&Event { time_ns: frame.time_ns, tid: Tid(tid), cpu, what })?;
         }
         Ok(())
@@ -247,7 +274,6 @@ impl Assembler {
                 _ => self.is_ours(tid),
             };
             if wanted {
-                self.events += 1;
                 sink.event(&Event { time_ns: frame.time_ns, tid: Tid(tid), cpu, what })?;
             }
         }
@@ -256,7 +282,7 @@ impl Assembler {
 
     /// Whether a thread is the target's, and executes its program already.
     pub fn is_ours(&self, tid: u32) -> bool {
-        self.alive.contains(&tid) && self.unborn != Some(tid)
+        self.alive.contains_key(&tid) && self.unborn != Some(tid)
     }
 
     /// The thread that gets the CPU, if the record is the scheduler's word on that.
@@ -277,7 +303,7 @@ impl Assembler {
             Record::Map { pid, .. } => *pid,
             _ => return false,
         };
-        !self.alive.contains(&whose)
+        !self.alive.contains_key(&whose)
     }
 
     fn event(&mut self, lane: usize, frame: Frame, record: Record<'_>, sink: &mut impl Sink) -> Option<(u32, What)> {
@@ -291,11 +317,11 @@ impl Assembler {
                 if pid != parent_pid {
                     self.spaces.copy(parent_pid, pid);
                 }
-                self.alive.insert(tid);
+                self.begins(tid, pid);
                 return Some((tid, What::Started { pid: Pid(pid), parent: Some(Tid(parent)) }));
             }
             Record::Exit { tid, .. } => {
-                self.alive.remove(&tid);
+                self.ends(tid);
                 return Some((tid, What::Exited));
             }
             Record::Comm { tid, pid, name, exec } => {
@@ -358,6 +384,7 @@ impl Assembler {
             Kind::FutexReturn | Kind::FutexZero => futex(kind, &sample, stack),
             Kind::Sample => Some(What::Sample { stack: stack? }),
             Kind::MajorFault => Some(What::MajorFault { addr: sample.addr, stack }),
+            Kind::Fault => Some(What::MinorFault { stack: stack? }),
             Kind::Call => {
                 self.calling.insert(frame.tid);
                 let nr = CallNumber(u16::try_from(decode::u32_at(sample.raw, 8)?).ok()?);
@@ -383,6 +410,12 @@ impl Assembler {
             }
             Kind::Side => None,
         }
+    }
+
+    /// The stack of a thread that was found blocked.
+    pub fn still(&mut self, still: &Still, sink: &mut impl Sink) -> Option<StackId> {
+        let space = self.spaces.of(still.pid());
+        still.reduce(space, &mut self.scratch).then(|| sink.stack(&self.scratch))
     }
 
     fn stack(&mut self, pid: u32, sample: &Sample<'_>, sink: &mut impl Sink) -> Option<StackId> {
@@ -502,6 +535,29 @@ mod tests {
         }
         let body = stack.iter().fold(body.u64(stack.len() as u64 * 8), |body, word| body.u64(*word));
         body.u64(stack.len() as u64 * 8)
+    }
+
+    #[test]
+    fn nothing_is_kept_of_threads_and_processes_that_have_come_and_gone() {
+        let mut assembler = Assembler::new(&[3]);
+        let mut kept = Kept::default();
+        let event = |tid, what| Event { time_ns: 1, tid: Tid(tid), cpu: NO_CPU, what };
+        let mut outside = |assembler: &mut Assembler, event| assembler.outside(&event, &mut kept).unwrap();
+        let start = |tid, pid| event(tid, What::Started { pid: Pid(pid), parent: None });
+        outside(&mut assembler, start(1, 1));
+        for pid in 2..20_000 {
+            outside(&mut assembler, start(pid, pid));
+            outside(&mut assembler, start(pid + 100_000, pid));
+            // A thread that is told of twice is one.
+            outside(&mut assembler, start(pid, pid));
+            assembler.spaces.of(pid).map(0x1000, 0x1000);
+            assembler.calling.insert(pid);
+            outside(&mut assembler, event(pid, What::Exited));
+            assert!(assembler.spaces.of(pid).is_code(0x1000), "its other thread lives");
+            outside(&mut assembler, event(pid + 100_000, What::Exited));
+        }
+        assert_eq!(assembler.alive().collect::<Vec<_>>(), [1]);
+        assert_eq!((assembler.processes.len(), assembler.spaces.len(), assembler.calling.len()), (1, 0, 0));
     }
 
     #[test]
@@ -654,8 +710,8 @@ mod tests {
     #[test]
     fn who_lives_is_known() {
         let (assembler, kept) = assembled(&[fork(100, 5, 100, 1), fork(200, 200, 100, 2), exit(5, 3), lost(4, 5)]);
-        assert_eq!(assembler.alive().iter().copied().collect::<Vec<_>>(), [200]);
-        assert_eq!((assembler.lost(), assembler.events()), (4, 4));
+        assert_eq!(assembler.alive().collect::<Vec<_>>(), [200]);
+        assert_eq!((assembler.lost(), kept.events.len()), (4, 4));
         assert_eq!(kept.events[1].tid, Tid(200));
         assert_eq!(kept.events[1].what, What::Started { pid: Pid(200), parent: Some(Tid(100)) });
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use rustc_hash::FxHashSet;
 
 use super::assemble::Assembler;
+use super::bpf::Capture;
 use super::decode::{self, Record};
 use super::drain::{Recording, Scribe, Store};
 use super::frame::{More, finish, header, manner, means, watched};
@@ -19,10 +20,12 @@ use super::watch::Outlook;
 use super::{blocked, machine, refusal};
 use crate::{Error, Options, Outcome};
 
-/// Records processes until all have ended, the time is over, or the user stops it.
+/// Records processes, by events or by programs inside the kernel, until all have ended, the time is over, or the user
+/// stops it.
 pub fn record_processes(
     options: &Options,
     pids: &[u32],
+    bpf: Option<Capture>,
     store: Store,
     stop: &AtomicBool,
     more: &More<'_>,
@@ -30,13 +33,12 @@ pub fn record_processes(
     let processes = pids.iter().map(|pid| Process::open(*pid)).collect::<Result<Vec<_>, _>>()?;
     let first = *pids.first().ok_or(Error::NoProcess(0))?;
     let cpus = machine::online_cpus();
-    let means = means(options, cpus.len())?;
+    let means = means(options, bpf)?;
     machine::raise_open_files();
     let mut assembler = Assembler::new(&cpus);
     let session = Session::new(Linux, &cpus, means.specs, manner(options, Begin::Later), options.buffer_kib);
     let mut session = session.map_err(|error| refusal::of(error, first))?;
     session.bpf = means.bpf;
-    session.notes.extend(means.note);
     let mut merge = Merge::new(session.lanes());
     session.open_everybody(&mut |id, kind| assembler.know(id, kind)).map_err(|error| refusal::of(error, first))?;
     for &pid in pids {
@@ -55,7 +57,7 @@ pub fn record_processes(
     // What happened while threads were attached to one by one is left out: it would show some threads and not others.
     merge.discard(header.began_ns);
     let failed = |why| Error::File { path: options.output.clone(), why };
-    let mut sink = watched(store, &header, outlook, &mut session).map_err(failed)?;
+    let mut sink = watched(options, store, &header, outlook, &mut session).map_err(failed)?;
     for event in pids.iter().flat_map(|pid| snapshot::of_process(*pid, header.began_ns)) {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
@@ -72,7 +74,7 @@ pub fn record_processes(
 }
 
 /// Children that run already and are not recorded: nobody asked for them.
-fn left_out(pids: &[u32]) -> Option<String> {
+pub fn left_out(pids: &[u32]) -> Option<String> {
     let count = |pid: &u32| snapshot::children(*pid).iter().filter(|child| !pids.contains(child)).count();
     let (pid, count) = pids.iter().map(|pid| (*pid, count(pid))).find(|(_, count)| *count > 0)?;
     let have = match count {

@@ -46,8 +46,16 @@ pub fn call(text: &str) -> Option<Call> {
     Some(number.zip(arguments).map_or(Call::Outside, |(number, arguments)| Call::In(number, arguments)))
 }
 
+/// The stack pointer and the place in the program, from the same text.
+pub fn place(text: &str) -> Option<(u64, u64)> {
+    let mut words = text.split_ascii_whitespace().rev();
+    let mut word = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let place = word()?;
+    Some((word()?, place))
+}
+
 /// The event that such a call would have had, had the recording begun before it.
-fn what(call: Call) -> Option<What> {
+pub fn what(call: Call) -> Option<What> {
     let Call::In(nr, [addr, op, value, ..]) = call else { return None };
     if libc::c_long::from(nr.0) != libc::SYS_futex {
         return Some(What::Call { nr, stack: None });
@@ -82,6 +90,7 @@ mod tests {
         assert_eq!(event(futex), Some(Some(wait)));
         let poll = What::Call { nr: CallNumber(7), stack: None };
         assert_eq!(event("7 0x1 0x2 0x3 0x0 0x0 0x0 0x7ffd 0x7f12\n"), Some(Some(poll)));
+        assert_eq!((place(futex), place("running\n")), (Some((0x7ffd, 0x7f12)), None));
         assert_eq!(event("-1 0x7ffd 0x7f12\n"), Some(None));
         assert_eq!(event("202 0x7f00\n"), Some(None));
         assert_eq!((event("running\n"), event("")), (None, None));

@@ -7,6 +7,7 @@ use std::time::Instant;
 use holdup_trace::{Event, Header, NO_CPU, Pid, Tid, What};
 
 use super::assemble::Assembler;
+use super::bpf::Capture;
 use super::drain::{Recording, Scribe, Store, Watched};
 use super::frame::{Means, More, finish, header, manner, means, watched};
 use super::merge::Merge;
@@ -17,16 +18,17 @@ use super::watch::Outlook;
 use super::{machine, refusal, target};
 use crate::{Error, Options, Outcome};
 
-/// Records it, to its end or until it is to stop.
+/// Records it, by events or by programs inside the kernel, to its end or until it is to stop.
 pub fn record_command(
     options: &Options,
     command: &[OsString],
+    bpf: Option<Capture>,
     store: Store,
     stop: &AtomicBool,
     more: &More<'_>,
 ) -> Result<Outcome, Error> {
     let cpus = machine::online_cpus();
-    let mut means = means(options, cpus.len())?;
+    let mut means = means(options, bpf)?;
     let _ids = std::mem::take(&mut means.ids);
     // The command is made before the recorder changes anything that it would inherit: limits, slices.
     let waiting = target::prepare(command, &options.environment, options.silent)?;
@@ -60,7 +62,6 @@ fn open_command(
     let open = || {
         let mut session = Session::new(Linux, cpus, means.specs, manner(options, Begin::OnExec), options.buffer_kib)?;
         session.bpf = means.bpf;
-        session.notes.extend(means.note);
         session.open_everybody(&mut |id, kind| assembler.know(id, kind))?;
         session.open(pid, &mut |id, kind| assembler.know(id, kind))?;
         Ok(session)
@@ -75,7 +76,7 @@ fn open_command(
     let header = header(options, &session, &outlook, cpus, &[pid]);
     session.notes.extend_from_slice(&outlook.notes);
     let failed = |why| Error::File { path: options.output.clone(), why };
-    let mut sink = watched(store, &header, outlook, &mut session).map_err(failed)?;
+    let mut sink = watched(options, store, &header, outlook, &mut session).map_err(failed)?;
     let started = What::Started { pid: Pid(pid), parent: None };
     let started = Event { time_ns: header.began_ns, tid: Tid(pid), cpu: NO_CPU, what: started };
     assembler.outside(&started, &mut sink).map_err(failed)?;

@@ -1,6 +1,7 @@
 //! The recorder's two loops: one empties the rings and does nothing else, so that none overflows; the other puts
 //! records in order, makes events of them and writes.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -14,7 +15,9 @@ use holdup_trace::{Counter, Ending, Event, Header, NO_CPU, Stack, StackId, Tid, 
 
 use super::assemble::{Assembler, Sink};
 use super::bpf::Learner;
+use super::chosen::{Chosen, Fate};
 use super::decode;
+use super::looks::Seen;
 use super::machine;
 use super::merge::Merge;
 use super::perf::Kernel;
@@ -22,6 +25,7 @@ use super::session::Session;
 use super::signals;
 use super::target::{Ended, Process, is_alive};
 use super::watch::Watch;
+use super::words::is_thread;
 use crate::Live;
 
 /// A recording under way: the kernel's side and the program's.
@@ -46,6 +50,7 @@ pub struct Scribe {
     pub sink: Watched,
     /// Up to when the records of all CPUs are known.
     known_until_ns: u64,
+    ends: Ends,
 }
 
 /// Where events are kept.
@@ -70,7 +75,7 @@ impl Store {
     }
 
     /// Lets readers see all events up to here.
-    fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<()> {
         match self {
             Store::File(writer) => writer.flush(),
             Store::Begun(_) | Store::Live(_) => Ok(()),
@@ -97,11 +102,37 @@ pub struct Watched {
     pub watch: Watch,
     /// What tells the programs inside the kernel of memory that they cannot see.
     pub learner: Option<Learner>,
+    /// Whose events are kept.
+    pub chosen: Chosen,
+    /// How many were.
+    pub events: u64,
+    /// When the last one was.
+    pub order: Order,
 }
 
-impl Sink for Watched {
+/// Keeps events in order of time.
+#[derive(Debug, Default)]
+pub struct Order {
+    last_ns: u64,
+}
+
+impl Order {
+    /// The event. If it comes a little late, because its CPU was taken away while it was told, it is of the moment of
+    /// the last one; if it comes far too late, its own time says so.
+    pub fn put<'a>(&mut self, event: &'a Event) -> Cow<'a, Event> {
+        const LATE_NS: u64 = 10_000_000;
+        let late_ns = self.last_ns.saturating_sub(event.time_ns);
+        if (1..=LATE_NS).contains(&late_ns) {
+            return Cow::Owned(Event { time_ns: self.last_ns, ..event.clone() });
+        }
+        self.last_ns = event.time_ns;
+        Cow::Borrowed(event)
+    }
+}
+
+impl Sink for Store {
     fn stack(&mut self, stack: &Stack) -> StackId {
-        match &mut self.store {
+        match self {
             Store::File(writer) => writer.stack(stack),
             Store::Live(live) => live.stack(stack),
             Store::Begun(_) => StackId(u32::MAX),
@@ -109,15 +140,41 @@ impl Sink for Watched {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.watch.note(event);
-        if let (What::Named { exec: true, .. }, Some(learner)) = (&event.what, &mut self.learner) {
-            learner.learn(event.tid.0);
-        }
-        match &mut self.store {
+        match self {
             Store::File(writer) => writer.event(event),
             Store::Live(live) => live.event(event),
             Store::Begun(_) => Ok(()),
         }
+    }
+}
+
+impl Sink for Watched {
+    fn stack(&mut self, stack: &Stack) -> StackId {
+        self.store.stack(stack)
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        if let (What::Named { exec: true, .. }, Some(learner)) = (&event.what, &mut self.learner) {
+            learner.learn(event.tid.0);
+        }
+        match self.chosen.fate(event) {
+            Fate::Kept => self.keep(event),
+            Fate::Behind(first) => {
+                self.keep(&first)?;
+                self.keep(event)
+            }
+            Fate::Instead(other) => self.keep(&other),
+            Fate::LeftOut => Ok(()),
+        }
+    }
+}
+
+impl Watched {
+    fn keep(&mut self, event: &Event) -> io::Result<()> {
+        self.events += 1;
+        let event = self.order.put(event);
+        self.watch.note(&event);
+        self.store.event(&event)
     }
 }
 
@@ -172,6 +229,10 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Above this, rings are not emptied until some of it is written: better lost records, which are counted, than no
 /// memory.
 const WAITING_LIMIT: usize = 1 << 30;
+/// The room that an empty buffer keeps.
+const KEPT_BUFFER: usize = 1 << 20;
+/// How often threads are looked for whose end was lost.
+const ENDS: Duration = Duration::from_secs(10);
 
 /// Records until there is nothing more to record. The events are off then.
 pub fn run<K: Kernel>(recording: &mut Recording<'_, K>, mut scribe: Scribe) -> (Finish, Scribe) {
@@ -185,7 +246,7 @@ pub fn run<K: Kernel>(recording: &mut Recording<'_, K>, mut scribe: Scribe) -> (
             (scribe, written)
         });
         // Only this thread is in a hurry; the other one was made before it.
-        machine::hurry();
+        machine::hurry_before_all();
         let pipe = Pipe { batches, empty, shared };
         let finish = recording.passes(&pipe);
         recording.session.disable();
@@ -197,8 +258,28 @@ pub fn run<K: Kernel>(recording: &mut Recording<'_, K>, mut scribe: Scribe) -> (
     if let Err(error) = written {
         finish.reason = format!("the recording could not be written: {error}");
     }
-    finish.left = scribe.assembler.alive().iter().filter(|tid| is_alive(**tid)).count();
+    finish.left = scribe.assembler.alive().filter(|tid| is_alive(*tid)).count();
     (finish, scribe)
+}
+
+/// Why a recording ends now although its target runs on; signals are passed on to commands, which get some time.
+pub fn over(
+    stop: &AtomicBool,
+    deadline: Option<Instant>,
+    processes: &[Process],
+    running: &[&Process],
+    stopping: &mut Option<Instant>,
+) -> Option<&'static str> {
+    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        return Some("the time was over");
+    }
+    if !stop.load(Ordering::Relaxed) {
+        return None;
+    }
+    processes.iter().for_each(signals::pass_on);
+    let since = *stopping.get_or_insert_with(Instant::now);
+    let ends = !running.iter().any(|process| process.is_child()) || since.elapsed() > GRACE;
+    ends.then(|| signals::heard().map_or("Ctrl-C", |(_, name)| name))
 }
 
 impl<K: Kernel> Recording<'_, K> {
@@ -230,14 +311,8 @@ impl<K: Kernel> Recording<'_, K> {
                 places = true;
                 self.session.enable_places();
             }
-            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                finish.reason = "the time was over".into();
-            } else if self.stop.load(Ordering::Relaxed) {
-                self.processes.iter().for_each(signals::pass_on);
-                let since = *stopping.get_or_insert_with(Instant::now);
-                if !running.iter().any(|process| process.is_child()) || since.elapsed() > GRACE {
-                    finish.reason = signals::heard().map_or("Ctrl-C", |(_, name)| name).into();
-                }
+            if let Some(reason) = over(self.stop, self.deadline, self.processes, &running, &mut stopping) {
+                finish.reason = reason.into();
             } else if pipe.shared.full.load(Ordering::Relaxed) {
                 finish.reason = "the recording could not be written".into();
             }
@@ -290,7 +365,7 @@ impl<K: Kernel> Recording<'_, K> {
 impl Scribe {
     /// Writes what it is given into this file.
     pub fn new(assembler: Assembler, merge: Merge, sink: Watched) -> Self {
-        Scribe { assembler, merge, sink, known_until_ns: 0 }
+        Scribe { assembler, merge, sink, known_until_ns: 0, ends: Ends::default() }
     }
 
     /// Writes batches until there are no more. After an error, batches are only taken.
@@ -302,6 +377,8 @@ impl Scribe {
                 self.merge.add(lane, [bytes, &[]]);
                 shared.waiting.fetch_sub(bytes.len(), Ordering::Relaxed);
                 bytes.clear();
+                // After a storm, nothing of its size stays.
+                bytes.shrink_to(KEPT_BUFFER);
             }
             // The other loop may have ended already.
             batch.lanes.drain(..).for_each(|lane| drop(emptied.send(lane)));
@@ -311,7 +388,7 @@ impl Scribe {
                 shared.places.store(self.assembler.wants_places(), Ordering::Relaxed);
             }
             if let Some(ask) = batch.ask {
-                let _ = ask.send(self.assembler.alive().iter().copied().collect());
+                let _ = ask.send(self.assembler.alive().collect());
             }
         }
         written?;
@@ -325,7 +402,15 @@ impl Scribe {
         if let Store::Live(live) = &self.sink.store
             && live.forget_stacks()
         {
-            self.assembler.renew_stacks(&mut self.sink);
+            self.assembler.renew_stacks();
+        }
+        let forgotten = self.assembler.forgotten_stacks();
+        if let Some(learner) = &mut self.sink.learner {
+            learner.forget(&forgotten);
+        }
+        for tid in self.ends.lost(|| self.assembler.alive().collect()) {
+            let event = Event { time_ns: self.known_until_ns, tid: Tid(tid), cpu: NO_CPU, what: What::Exited };
+            self.assembler.outside(&event, &mut self.sink)?;
         }
         self.known_until_ns = began_ns;
         if flushed.elapsed() > FLUSH {
@@ -340,24 +425,81 @@ impl Scribe {
         let (assembler, sink) = (&mut self.assembler, &mut self.sink);
         let mut seen = sink.watch.take(before_ns.saturating_sub(1)).into_iter().peekable();
         self.merge.drain(before_ns, |lane, record| {
-            while let Some(event) = seen.next_if(|event| event.time_ns <= decode::time_ns(record)) {
-                tell(&event, assembler, sink)?;
+            while let Some(seen) = seen.next_if(|seen| seen.event.time_ns <= decode::time_ns(record)) {
+                tell(seen, assembler, sink)?;
             }
             assembler.feed(lane, record, sink)
         })?;
         let counts = counts.into_iter().filter(|_| before_ns > 0);
-        let counts = counts.map(|what| Event { time_ns: before_ns, tid: Tid(0), cpu: NO_CPU, what });
-        seen.chain(counts).try_for_each(|event| tell(&event, assembler, sink))
+        let counts = counts.map(|what| Event { time_ns: before_ns, tid: Tid(0), cpu: NO_CPU, what }.into());
+        seen.chain(counts).try_for_each(|seen| tell(seen, assembler, sink))
     }
 }
 
 /// Writes what was seen beside the records, but for blocked threads of which it would say nothing new, or that are not
 /// the program's yet.
-fn tell(event: &Event, assembler: &mut Assembler, sink: &mut Watched) -> io::Result<()> {
-    if let What::Blocked(found) = &event.what
-        && !(assembler.is_ours(event.tid.0) && sink.watch.is_news(event.tid, found))
-    {
-        return Ok(());
+fn tell(seen: Seen, assembler: &mut Assembler, sink: &mut Watched) -> io::Result<()> {
+    let Seen { mut event, still } = seen;
+    let says_more = match &mut event.what {
+        What::Blocked(found) => {
+            let is_news = assembler.is_ours(event.tid.0) && sink.watch.is_news(event.tid, found);
+            found.stack = still.filter(|_| is_news).and_then(|still| assembler.still(&still, sink));
+            is_news
+        }
+        What::Interpreted(_) => assembler.is_ours(event.tid.0),
+        _ => true,
+    };
+    if says_more { assembler.outside(&event, sink) } else { Ok(()) }
+}
+
+/// Threads whose end was lost with other records, and who would live on in a recording of days.
+#[derive(Debug, Default)]
+struct Ends {
+    looked: Option<Instant>,
+    /// Those that were not there any more at the last look: their end may still have been on its way.
+    gone: Vec<u32>,
+}
+
+impl Ends {
+    /// Of the threads that are thought to live, those that do not, from time to time.
+    fn lost(&mut self, alive: impl FnOnce() -> Vec<u32>) -> Vec<u32> {
+        let due = self.looked.is_none_or(|looked| looked.elapsed() >= ENDS);
+        if !due {
+            return Vec::new();
+        }
+        self.looked = Some(Instant::now());
+        self.confirmed(alive(), is_thread)
     }
-    assembler.outside(event, sink)
+
+    fn confirmed(&mut self, alive: Vec<u32>, is_there: impl Fn(u32) -> bool) -> Vec<u32> {
+        let missing: Vec<u32> = alive.into_iter().filter(|tid| !is_there(*tid)).collect();
+        let (lost, gone) = missing.into_iter().partition(|tid| self.gone.contains(tid));
+        self.gone = gone;
+        lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_a_little_late_is_told_in_order() {
+        let mut order = Order::default();
+        let at = |time_ns| Event { time_ns, tid: Tid(1), cpu: 0, what: What::SwitchIn };
+        let mut put = |time_ns| order.put(&at(time_ns)).time_ns;
+        assert_eq!([put(50_000_000), put(49_999_990), put(40_000_000)], [50_000_000; 3]);
+        assert_eq!((put(39_999_999), put(60_000_000)), (39_999_999, 60_000_000), "too late to be put right");
+    }
+
+    #[test]
+    fn threads_whose_end_was_lost_are_ended_when_they_are_missing_twice() {
+        let mut ends = Ends::default();
+        let is_there = |tid| tid < 3;
+        assert_eq!(ends.confirmed(vec![1, 2, 3, 4], is_there), [0; 0]);
+        assert_eq!(ends.confirmed(vec![1, 2, 4, 5], is_there), [4], "the end of 3 was on its way");
+        assert_eq!(ends.confirmed(vec![1, 2, 5], is_there), [5]);
+        assert_eq!(ends.confirmed(vec![1, 2], is_there), [0; 0]);
+        assert_eq!(ends.gone, [0; 0]);
+    }
 }

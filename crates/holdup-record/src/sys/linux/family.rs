@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
@@ -12,6 +14,9 @@ use crate::Children;
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// What every group of processes has.
 const MEMBERS: &str = "cgroup.procs";
+
+/// A process that was just forked runs another program, or has ended, after this time.
+const SETTLES: Duration = Duration::from_millis(5);
 
 /// These processes, and behind them those of their descendants that are wanted, each once.
 pub fn with_children(pids: &[u32], wanted: Children) -> Vec<u32> {
@@ -24,7 +29,14 @@ pub fn with_children(pids: &[u32], wanted: Children) -> Vec<u32> {
             snapshot::children(pid).into_iter().filter(same).collect()
         }
     };
-    closure(pids, children)
+    let mut found = closure(pids, children);
+    if found.len() > pids.len() {
+        // A process that is about to run another program, or to end, is none of them.
+        thread::sleep(SETTLES);
+        let settled = closure(pids, children);
+        found.retain(|pid| settled.contains(pid));
+    }
+    found
 }
 
 /// All that can be reached, in the order in which they are found.
@@ -68,6 +80,64 @@ pub fn of_cgroup(path: &Path) -> Result<Vec<u32>, String> {
     Ok(pids)
 }
 
+/// The control group of a container, by its id or the beginning of it: the folder whose name is that id, alone
+/// (cgroupfs) or as systemd names it (`docker-ID.scope`, `libpod-ID.scope`), wherever groups are mounted.
+///
+/// # Errors
+/// There is none, there are several, or this is no beginning of an id: why, as a sentence without a full stop.
+pub fn of_container(id: &str) -> Result<PathBuf, String> {
+    of_container_below(&GROUPS.map(Path::new), id)
+}
+
+fn of_container_below(roots: &[&Path], id: &str) -> Result<PathBuf, String> {
+    // What `docker ps` shows has twelve digits.
+    const LEAST_DIGITS: usize = 4;
+    if id.len() < LEAST_DIGITS || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(format!("'{id}' is no container id; 'docker ps' and 'podman ps' show them"));
+    }
+    let mut found = Vec::new();
+    roots.iter().for_each(|root| look_for(root, id, &mut found));
+    // Where both versions are mounted, both have the group.
+    let mut ids: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
+    ids.dedup();
+    match (ids.len(), found.first()) {
+        (1, Some((_, folder))) => Ok(folder.clone()),
+        (0, _) | (_, None) => Err(format!(
+            "no control group below {} belongs to a container '{id}'; 'docker ps' and 'podman ps' show those that run; a \
+             container sees only its own groups",
+            roots.first().map_or(Path::new(""), |root| root).display()
+        )),
+        (count, _) => Err(format!("{count} containers have an id that begins with '{id}'; give more of it")),
+    }
+}
+
+/// Folders whose name is a container's with such an id; not those inside of them.
+fn look_for(folder: &Path, id: &str, found: &mut Vec<(String, PathBuf)>) {
+    let mut folders: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect();
+    folders.sort();
+    for folder in folders {
+        let own = folder.file_name().and_then(|name| name.to_str()).and_then(container_of);
+        match own.filter(|own| own.starts_with(&id.to_ascii_lowercase())) {
+            Some(own) if folder.join(MEMBERS).exists() => found.push((own.to_owned(), folder)),
+            _ => look_for(&folder, id, found),
+        }
+    }
+}
+
+/// The id in the name of a container's group.
+fn container_of(name: &str) -> Option<&str> {
+    const DIGITS: usize = 64;
+    let name = name.strip_suffix(".scope").unwrap_or(name);
+    let id = name.rsplit_once('-').map_or(name, |(_, id)| id);
+    (id.len() == DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
+}
+
 fn members(folder: &Path) -> Result<Vec<u32>, String> {
     let path = folder.join(MEMBERS);
     let text = fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -108,6 +178,30 @@ mod tests {
         assert_eq!(of_cgroup(folder.path()), Ok(vec![7, 9, 12]));
         let why = of_cgroup(Path::new("no/such/group")).expect_err("there is none");
         assert!(why.contains("no/such/group") && why.contains("/proc/PID/cgroup"), "{why}");
+    }
+
+    #[test]
+    fn a_container_is_found_by_the_beginning_of_its_id_under_every_name() {
+        let root = tempfile::tempdir().expect("a folder");
+        let id = |first: &str| format!("{first}{}", "0".repeat(64 - first.len()));
+        let names = [
+            format!("system.slice/docker-{}.scope", id("12ab34")),
+            format!("machine.slice/libpod-{}.scope/container", id("cafe01")),
+            format!("kubepods/pod7/{}", id("cafe02")),
+            "system.slice/docker-short.scope".to_owned(),
+        ];
+        for name in &names {
+            let folder = root.path().join(name);
+            fs::create_dir_all(&folder).expect("a group");
+            folder.ancestors().take(3).for_each(|group| fs::write(group.join(MEMBERS), "").expect("its processes"));
+        }
+        let of = |id: &str| of_container_below(&[root.path()], id);
+        assert_eq!(of("12AB"), Ok(root.path().join(&names[0])));
+        assert!(of("cafe01").is_ok_and(|folder| folder.ends_with(format!("libpod-{}.scope", id("cafe01")))));
+        assert_eq!(of(&id("cafe02")), Ok(root.path().join(&names[2])));
+        assert!(of("cafe").is_err_and(|why| why.contains("2 containers")));
+        assert!(of("dead").is_err_and(|why| why.contains("docker ps")));
+        assert!(of("web").is_err_and(|why| why.contains("no container id")));
     }
 
     #[test]

@@ -8,24 +8,32 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use holdup_trace::{Capabilities, Ending, Event, Header};
 
 use super::assemble::Kind;
-use super::bpf::{self, Capture};
-use super::drain::{self, Finish, Recording, Scribe, Store, Watched};
+use super::bpf::Capture;
+use super::chosen::Chosen;
+use super::drain::{self, Finish, Order, Recording, Scribe, Store, Watched};
 use super::ids::{self, Ids};
 use super::perf::Linux;
 use super::plan::{self, Begin, Manner, Spec};
 use super::session::Session;
 use super::target::{Ended, Process};
 use super::watch::{Outlook, Watch};
-use super::{machine, refusal, signals, status};
-use crate::{Backend, Detail, Error, Options, Outcome, Target};
+use super::{machine, refusal, signals};
+use crate::{Error, Options, Outcome, Target};
 
 /// Events that are known at the end, dated with the time given.
 pub type More<'a> = dyn Fn(u64) -> Vec<Event> + Sync + 'a;
 
 /// Begins to write or to keep, and to watch.
-pub fn watched(store: Store, header: &Header, outlook: Outlook, session: &mut Session<Linux>) -> io::Result<Watched> {
+pub fn watched(
+    options: &Options,
+    store: Store,
+    header: &Header,
+    outlook: Outlook,
+    session: &mut Session<Linux>,
+) -> io::Result<Watched> {
     let learner = session.bpf.as_mut().and_then(Capture::learner);
-    Ok(Watched { store: store.begin(header)?, watch: Watch::begin(outlook.counters, header), learner })
+    let (watch, chosen) = (Watch::begin(outlook.counters, header), Chosen::new(options.threads.clone()));
+    Ok(Watched { store: store.begin(header)?, watch, learner, chosen, events: 0, order: Order::default() })
 }
 
 /// Runs a recording to its end and closes its file.
@@ -43,23 +51,29 @@ pub fn finish(
     let spent_ns = session.spent_ns();
     drop(session);
     notes.extend(left_note(&finish));
-    let mut ending = ending(finish.reason, finish.ended, assembler.lost());
+    notes.extend(sink.chosen.note());
+    let mut ending = ending(finish.reason.clone(), finish.ended, assembler.lost());
     ending.recorder_cpu_ns += spent_ns;
     // If the file takes no more, these are missing as well.
     let _ = more(ending.ended_ns).iter().try_for_each(|event| assembler.outside(event, &mut sink));
     // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
     let bytes = sink.store.finish(&ending, output);
-    // The file is whole before the wait for a command that outlives its recording: that may take long.
-    if let [process] = processes
-        && process.is_child()
-        && finish.ended.is_none()
-    {
-        match wait_for(process, stop) {
-            Some(ended) => set_ended(&mut ending, ended),
-            None => notes.push(format!("the command goes on as process {}", process.pid)),
-        }
+    notes.extend(outlived(processes, &finish, stop, &mut ending));
+    Ok(Outcome { header, ending, events: sink.events, bytes, notes })
+}
+
+/// Waits for a command that outlives its recording, or says that it goes on. It may take long: the file is whole
+/// before.
+pub fn outlived(processes: &[Process], finish: &Finish, stop: &AtomicBool, ending: &mut Ending) -> Option<String> {
+    let [process] = processes else { return None };
+    if !process.is_child() || finish.ended.is_some() {
+        return None;
     }
-    Ok(Outcome { header, ending, events: assembler.events(), bytes, notes })
+    match wait_for(process, stop) {
+        Some(ended) => set_ended(ending, ended),
+        None => return Some(format!("the command goes on as process {}", process.pid)),
+    }
+    None
 }
 
 /// Waits for a command that outlives its recording; `None` if the user does not want to.
@@ -73,12 +87,12 @@ fn wait_for(process: &Process, stop: &AtomicBool) -> Option<Ended> {
     process.ended(false)
 }
 
-fn left_note(finish: &Finish) -> Option<String> {
+pub fn left_note(finish: &Finish) -> Option<String> {
     (finish.ended.is_some() && finish.left > 0)
         .then(|| format!("{} threads of processes that the command left behind go on", finish.left))
 }
 
-fn ending(reason: String, ended: Option<Ended>, lost: u64) -> Ending {
+pub fn ending(reason: String, ended: Option<Ended>, lost: u64) -> Ending {
     let mut ending = Ending {
         ended_ns: machine::now_ns(),
         reason,
@@ -113,33 +127,18 @@ pub struct Means {
     pub specs: Vec<Spec>,
     /// What keeps tracepoints cheap to close.
     pub ids: Ids,
-    /// Why it is not what it would be on this machine otherwise.
-    pub note: Option<String>,
 }
 
-/// Chooses the way to capture, by what is asked for and what the rights allow.
+/// The events that are needed without or beside programs inside the kernel.
 ///
 /// # Errors
-/// What is asked for by name cannot be had.
-pub fn means(options: &Options, cpus: usize) -> Result<Means, Error> {
-    let open = || bpf::unsuitable().map_or_else(|| Capture::open(options, cpus), Err);
-    let wanted = match options.capture {
-        Backend::Perf => false,
-        Backend::Auto => options.detail == Detail::Allowed && status::is_privileged(),
-        Backend::Bpf => true,
-    };
-    let note = match wanted.then(open) {
-        Some(Ok(bpf)) => {
-            return Ok(Means { bpf: Some(bpf), specs: plan::beside_bpf(options), ids: Ids::default(), note: None });
-        }
-        Some(Err(why)) if options.capture == Backend::Bpf => {
-            return Err(Error::Refused(format!("capture by BPF is not possible here: {why}")));
-        }
-        Some(Err(why)) => Some(format!("captured by perf events, which slow the program down more than BPF: {why}")),
-        None => None,
-    };
+/// No event can be opened.
+pub fn means(options: &Options, bpf: Option<Capture>) -> Result<Means, Error> {
+    if bpf.is_some() {
+        return Ok(Means { bpf, specs: plan::beside_bpf(options), ids: Ids::default() });
+    }
     let (specs, ids) = specs(options)?;
-    Ok(Means { bpf: None, specs, ids, note })
+    Ok(Means { bpf, specs, ids })
 }
 
 fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
@@ -149,22 +148,24 @@ fn specs(options: &Options) -> Result<(Vec<Spec>, Ids), Error> {
     Ok((specs, ids))
 }
 
-pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cpus: &[u16], pids: &[u32]) -> Header {
+/// What is recorded.
+pub fn target(options: &Options, pids: &[u32]) -> holdup_trace::Target {
     let command = match &options.target {
         Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         Target::Processes(_) => Vec::new(),
     };
+    let attached = matches!(options.target, Target::Processes(_));
+    holdup_trace::Target { attached, command, pids: pids.to_vec() }
+}
+
+pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cpus: &[u16], pids: &[u32]) -> Header {
     let samples = session.has(|spec| spec.kind == Kind::Sample);
     Header {
         producer: format!("holdup {}{}", env!("CARGO_PKG_VERSION"), if session.bpf.is_some() { " by BPF" } else { "" }),
         began_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         began_ns: machine::now_ns(),
         machine: machine::facts(cpus.len()),
-        target: holdup_trace::Target {
-            attached: matches!(options.target, Target::Processes(_)),
-            command,
-            pids: pids.to_vec(),
-        },
+        target: target(options, pids),
         capabilities: Capabilities {
             hardware: outlook.counters.is_some(),
             lock_words: outlook.words,
@@ -173,6 +174,8 @@ pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cp
         sample_period_ns: if samples { 1_000_000_000 / u64::from(options.sample_hz.max(1)) } else { 0 },
         stack_bytes: options.stack_bytes,
         futex_zero_period: plan::ZERO_PERIOD,
+        look_period_ns: 0,
+        start_cpu_ns: machine::own_cpu_ns(),
     }
 }
 

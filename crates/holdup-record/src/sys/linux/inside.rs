@@ -21,14 +21,28 @@ const LOST: u64 = IDENTIFIER | 8;
 /// What one record says, in order: at most a call, who leaves the CPU, and who gets it.
 pub type Facts = [Option<(u32, What)>; 3];
 
-/// The stacks that the kernel's programs told of so far.
+/// The stacks that the kernel's programs told of, as far as they are remembered.
 #[derive(Debug, Default)]
 pub struct Translator {
-    users: FxHashMap<u64, (StackId, Stack)>,
-    kernels: FxHashMap<u64, Vec<u64>>,
-    whole: FxHashMap<(u64, u64), StackId>,
+    /// Those that were told of or named since the last turn.
+    young: Known,
+    /// Those of before.
+    old: Known,
     scratch: Stack,
 }
+
+/// Stacks, by their hashes.
+#[derive(Debug, Default)]
+struct Known {
+    users: FxHashMap<u64, (Option<StackId>, Stack)>,
+    kernels: FxHashMap<u64, Vec<u64>>,
+    whole: FxHashMap<(u64, u64), StackId>,
+    /// Bytes that they take, about.
+    bytes: usize,
+}
+
+/// Bytes of stacks that are remembered between two turns, about.
+const MOST_BYTES: usize = 4 << 20;
 
 /// Whether a record is one of these.
 pub fn is_ours(frame: Frame) -> bool {
@@ -72,19 +86,19 @@ impl Translator {
             OUT => self.out(frame, bytes, keep),
             IN => one(frame.tid, What::SwitchIn),
             WAKING => one(frame.tid, What::Waking { target: Tid(u32_at(bytes, 0)?), stack: None }),
-            FUTEX => one(frame.tid, self.futex(bytes)?),
+            FUTEX => one(frame.tid, self.futex(bytes, keep)?),
             CALL => {
                 let nr = CallNumber(u16::try_from(u32_at(bytes, 8)?).ok()?);
-                one(frame.tid, What::Call { nr, stack: self.user(u64_at(bytes, 0)?) })
+                one(frame.tid, What::Call { nr, stack: self.user(u64_at(bytes, 0)?, keep) })
             }
             USER_STACK => {
-                self.learn_user(frame, bytes, spaces, keep);
+                self.learn_user(frame, bytes, spaces);
                 None
             }
             KERNEL_STACK => {
                 let count = usize::try_from(u64_at(bytes, 8)?).ok()?;
                 let frames = (0..count).map_while(|frame| u64_at(bytes, 16 + 8 * frame));
-                self.kernels.insert(u64_at(bytes, 0)?, frames.collect());
+                self.young.add_kernel(u64_at(bytes, 0)?, frames.collect());
                 None
             }
             LOST => one(0, What::Lost { count: u64_at(bytes, 0)? }),
@@ -93,14 +107,28 @@ impl Translator {
     }
 
     /// The numbers of all stacks have changed. The kernel tells each only once, so they are remembered here.
-    pub fn renew(&mut self, keep: &mut impl FnMut(&Stack) -> StackId) {
-        self.whole.clear();
-        self.users.values_mut().for_each(|(id, stack)| *id = keep(stack));
+    pub fn renew(&mut self) {
+        for known in [&mut self.young, &mut self.old] {
+            known.whole.clear();
+            known.users.values_mut().for_each(|(id, _)| *id = None);
+        }
+    }
+
+    /// If many are remembered, forgets those that were not named since the last turn: their hashes, which the kernel's
+    /// programs are to tell anew if they come again.
+    pub fn turn(&mut self) -> Vec<u64> {
+        if self.young.bytes <= MOST_BYTES {
+            return Vec::new();
+        }
+        let forgotten = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+        let Known { users, kernels, .. } = &self.old;
+        let users = forgotten.users.into_keys().filter(|hash| !users.contains_key(hash));
+        users.chain(forgotten.kernels.into_keys().filter(|hash| !kernels.contains_key(hash))).collect()
     }
 
     fn out(&mut self, frame: Frame, bytes: &[u8], keep: &mut impl FnMut(&Stack) -> StackId) -> Option<Facts> {
         let (user, kernel) = (u64_at(bytes, 0)?, u64_at(bytes, 8)?);
-        let stack = self.user(user);
+        let stack = self.user(user, keep);
         let numbering = Numbering::of(std::env::consts::ARCH);
         let nr = u32_at(bytes, 40).and_then(|nr| u16::try_from(nr).ok()).map(CallNumber);
         let call = match nr {
@@ -121,9 +149,9 @@ impl Translator {
         ])
     }
 
-    fn futex(&self, bytes: &[u8]) -> Option<What> {
+    fn futex(&mut self, bytes: &[u8], keep: &mut impl FnMut(&Stack) -> StackId) -> Option<What> {
         const EAGAIN: i32 = -11;
-        let stack = self.user(u64_at(bytes, 0)?);
+        let stack = self.user(u64_at(bytes, 0)?, keep);
         let (addr, op) = (u64_at(bytes, 8)?, FutexOp(u32_at(bytes, 16)?));
         let (value, ret) = (u32_at(bytes, 20)?, u32_at(bytes, 24)? as i32);
         Some(match ret {
@@ -132,46 +160,122 @@ impl Translator {
         })
     }
 
-    fn user(&self, hash: u64) -> Option<StackId> {
-        self.users.get(&hash).map(|(id, _)| *id)
+    fn user(&mut self, hash: u64, keep: &mut impl FnMut(&Stack) -> StackId) -> Option<StackId> {
+        if let Some((_, stack)) = self.old.users.remove(&hash) {
+            self.young.add_user(hash, stack);
+        }
+        let (id, stack) = self.young.users.get_mut(&hash)?;
+        Some(*id.get_or_insert_with(|| keep(stack)))
     }
 
     /// The stack of both parts.
     fn whole(&mut self, user: u64, kernel: u64, keep: &mut impl FnMut(&Stack) -> StackId) -> Option<StackId> {
-        if let Some(id) = self.whole.get(&(user, kernel)) {
+        if let Some(id) = self.young.whole.get(&(user, kernel)) {
             return Some(*id);
         }
-        let frames = self.kernels.get(&kernel)?;
-        let mut stack = self.users.get(&user).map(|(_, stack)| stack.clone()).unwrap_or_default();
+        if let Some(found) = self.old.kernels.remove(&kernel) {
+            self.young.add_kernel(kernel, found);
+        }
+        let frames = self.young.kernels.get(&kernel)?;
+        let mut stack = self.young.users.get(&user).map(|(_, stack)| stack.clone()).unwrap_or_default();
         stack.kernel.clone_from(frames);
         let id = keep(&stack);
-        self.whole.insert((user, kernel), id);
+        self.young.add_whole((user, kernel), id);
         Some(id)
     }
 
-    fn learn_user(
-        &mut self,
-        frame: Frame,
-        bytes: &[u8],
-        spaces: &mut Spaces,
-        keep: &mut impl FnMut(&Stack) -> StackId,
-    ) {
+    fn learn_user(&mut self, frame: Frame, bytes: &[u8], spaces: &mut Spaces) {
         const UNWIND: u64 = 1 << register::FP | 1 << register::SP | 1 << register::IP;
         let shape = Shape { registers: UNWIND, stack: true, ..Shape::default() };
         let (Some(hash), Some(rest)) = (u64_at(bytes, 0), bytes.get(8..)) else { return };
         let Some(sample) = Sample::read(rest, shape) else { return };
         if reduce(&sample, spaces.of(frame.pid), &mut self.scratch) {
-            let id = keep(&self.scratch);
-            self.users.insert(hash, (id, self.scratch.clone()));
             // What was told with it before may be another's of the same hash.
-            self.whole.retain(|(user, _), _| *user != hash);
+            self.young.whole.retain(|(user, _), _| *user != hash);
+            self.old.users.remove(&hash);
+            self.young.add_user(hash, self.scratch.clone());
         }
     }
 }
+
+impl Known {
+    fn add_user(&mut self, hash: u64, stack: Stack) {
+        self.bytes += stack.bytes();
+        self.users.insert(hash, (None, stack));
+    }
+
+    fn add_kernel(&mut self, hash: u64, frames: Vec<u64>) {
+        self.bytes += PLACE + size_of_val(&frames[..]);
+        self.kernels.insert(hash, frames);
+    }
+
+    fn add_whole(&mut self, hashes: (u64, u64), id: StackId) {
+        self.bytes += PLACE;
+        self.whole.insert(hashes, id);
+    }
+}
+
+/// What a place in a table takes, about.
+const PLACE: usize = 48;
 
 /// The kernel's own codes for "begin the call again" are an interruption to the program.
 fn interrupted(ret: i32) -> i32 {
     const RESTART: std::ops::RangeInclusive<i32> = -516..=-512;
     const EINTR: i32 = 4;
     if RESTART.contains(&ret) { -EINTR } else { ret }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_trace::Stacks;
+
+    use super::super::decode::tests::Bytes;
+    use super::*;
+
+    const CODE: u64 = 0x5555_0000_0000;
+
+    fn frame(id: u64) -> Frame {
+        Frame { id, pid: 1, tid: 1, time_ns: 1 }
+    }
+
+    /// A stack of which only this hash and a return address are its own.
+    fn told(hash: u64) -> Vec<u8> {
+        let body = Bytes::default().u64(hash).u64(2).u64(0).u64(0x7ffd_0000_1000).u64(CODE);
+        let words = (0..64).fold(body.u64(512), |body, at| body.u64(CODE + (hash * 64 + at) % 0xffff));
+        words.u64(512).0
+    }
+
+    fn called(hash: u64) -> Vec<u8> {
+        Bytes::default().u64(hash).u32(7).u32(0).0
+    }
+
+    #[test]
+    fn of_stacks_without_end_those_in_use_are_remembered_and_the_others_told_anew() {
+        let (mut translator, mut spaces, mut stacks) = (Translator::default(), Spaces::default(), Stacks::new());
+        spaces.of(1).map(CODE, 0x1_0000);
+        let mut keep = |stack: &Stack| stacks.intern(stack);
+        // What the kernel's programs believe to be known.
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut most = 0;
+        for hash in 1..60_000_u64 {
+            for hash in [hash, hash % 10 + 1] {
+                if seen.insert(hash) {
+                    translator.read(frame(USER_STACK), &told(hash), &mut spaces, &mut keep);
+                }
+                let facts = translator.read(frame(CALL), &called(hash), &mut spaces, &mut keep).unwrap();
+                assert!(matches!(facts[0], Some((1, What::Call { stack: Some(_), .. }))), "{hash} is known");
+            }
+            for forgotten in translator.turn() {
+                assert!(seen.remove(&forgotten) && forgotten > 10, "{forgotten}");
+            }
+            most = most.max(translator.young.bytes + translator.old.bytes);
+            if hash % 20_000 == 0 {
+                translator.renew();
+            }
+        }
+        assert!((MOST_BYTES..3 * MOST_BYTES).contains(&most), "{most}");
+        let known: FxHashMap<u64, ()> =
+            translator.young.users.keys().chain(translator.old.users.keys()).map(|hash| (*hash, ())).collect();
+        assert_eq!(known.len(), seen.len(), "both sides know the same");
+    }
 }

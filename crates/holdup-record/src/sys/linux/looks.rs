@@ -11,7 +11,10 @@ use std::{fs, io};
 use holdup_trace::{Blocked, CallNumber, Capabilities, Event, NO_CPU, Tid, What};
 use rustc_hash::FxHashSet;
 
+use super::allowance::Allowance;
 use super::blocked::{self, Call};
+use super::still::Still;
+use super::words::REFUSED;
 use super::{machine, plan, snapshot};
 
 /// What /proc shows; a seam for tests.
@@ -26,6 +29,23 @@ pub trait Proc {
     fn now_ns(&self) -> u64;
     /// CPU time that the calling thread used so far.
     fn cpu_ns(&self) -> u64;
+    /// The stack of a thread, by the text of its `syscall`.
+    fn still(&self, pid: u32, text: &str) -> Option<Still>;
+}
+
+/// What was seen, as an event, with the stack of the thread if it is known.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The event, whose stack has no number yet.
+    pub event: Event,
+    /// The stack.
+    pub still: Option<Still>,
+}
+
+impl From<Event> for Seen {
+    fn from(event: Event) -> Seen {
+        Seen { event, still: None }
+    }
 }
 
 /// Looks at threads in turn, for a hundredth of a CPU.
@@ -37,62 +57,63 @@ pub struct Looks<P> {
     turns: VecDeque<(u32, u32)>,
     /// Processes that do not let themselves be looked at.
     refused: FxHashSet<u32>,
-    /// When the last call was.
-    last_ns: u64,
-    /// CPU time that may be used; below zero if more was used.
-    credit_ns: i64,
+    allowance: Allowance,
 }
 
 /// How often to look, for all threads to be seen so often if there is CPU time for it.
 pub const ROUND: Duration = Duration::from_millis(10);
 /// The part of a CPU that looks may take.
 const ONE_IN: u64 = 100;
+/// So much of a stack is read, as a sampling recorder does.
+const STACK_BYTES: usize = 4096;
 /// What is saved up for the next looks at most: a few of them.
-const SAVED_NS: i64 = 200_000;
+const SAVED: Duration = Duration::from_micros(200);
 
 impl<P: Proc> Looks<P> {
     /// Nothing was looked at yet; the capabilities say of what there are events.
     pub fn new(proc: P, capabilities: Capabilities) -> Self {
         let (turns, refused) = (VecDeque::new(), FxHashSet::default());
-        Looks { proc, capabilities, turns, refused, last_ns: 0, credit_ns: SAVED_NS }
+        Looks { proc, capabilities, turns, refused, allowance: Allowance::new(ONE_IN, SAVED) }
     }
 
     /// Looks at threads of these processes as long as there is CPU time for it. Gives those that were blocked to `see`,
     /// each at once, so that none comes late.
-    pub fn look(&mut self, pids: &[u32], see: &mut impl FnMut(Event)) {
-        let (now_ns, mut used_ns) = (self.proc.now_ns(), self.proc.cpu_ns());
-        let earned_ns = (now_ns.saturating_sub(self.last_ns) / ONE_IN).min(SAVED_NS as u64) as i64;
-        self.credit_ns = (self.credit_ns + earned_ns).min(SAVED_NS);
-        self.last_ns = now_ns;
-        if self.credit_ns > 0 && self.turns.is_empty() {
+    pub fn look(&mut self, pids: &[u32], see: &mut impl FnMut(Seen)) {
+        let mut used_ns = self.proc.cpu_ns();
+        self.allowance.earn(self.proc.now_ns());
+        if self.allowance.is_left() && self.turns.is_empty() {
             self.turns.extend(
                 pids.iter()
                     .filter(|pid| !self.refused.contains(pid))
                     .flat_map(|&pid| self.proc.threads(pid).into_iter().map(move |tid| (pid, tid))),
             );
         }
-        while self.credit_ns > 0
+        while self.allowance.is_left()
             && let Some((pid, tid)) = self.turns.pop_front()
         {
             // What is found is told of the moment before it was looked for: a thread that has just left the CPU is told
             // of at its next look, and not of one that runs.
             let time_ns = self.proc.now_ns();
-            if let Some(found) = self.look_at(pid, tid) {
-                see(Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what: What::Blocked(Box::new(found)) });
+            if let Some((found, still)) = self.look_at(pid, tid) {
+                let event = Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what: What::Blocked(Box::new(found)) };
+                see(Seen { event, still });
             }
             let total_ns = self.proc.cpu_ns();
-            self.credit_ns -= total_ns.saturating_sub(used_ns) as i64;
+            self.allowance.spend(total_ns.saturating_sub(used_ns));
             used_ns = total_ns;
         }
     }
 
     /// How a thread is blocked, if it is and its events do not say so.
-    fn look_at(&mut self, pid: u32, tid: u32) -> Option<Blocked> {
+    fn look_at(&mut self, pid: u32, tid: u32) -> Option<(Blocked, Option<Still>)> {
         if self.refused.contains(&pid) {
             return None;
         }
         let text = match self.proc.read(pid, tid, "syscall") {
             Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
+                if self.refused.len() > REFUSED {
+                    self.refused.clear();
+                }
                 self.refused.insert(pid);
                 return None;
             }
@@ -117,12 +138,19 @@ impl<P: Proc> Looks<P> {
             _ => return None,
         };
         let file = on_file.then(|| self.proc.descriptor(pid, tid, addr).ok()).flatten();
-        Some(Blocked { nr, wchan, file: file.map(Into::into), deep, addr })
+        let found = Blocked { nr, wchan, file: file.map(Into::into), deep, addr, stack: None };
+        if self.capabilities.switch_reasons {
+            // Every switch has its stack.
+            return Some((found, None));
+        }
+        // What was read is the stack of this wait if the thread is still in it.
+        let still = self.proc.still(pid, &text).filter(|_| read("syscall").is_some_and(|now| now == text));
+        Some((found, still))
     }
 }
 
 /// Whether a call's first argument is the descriptor that it works on, other than calls that wait for several.
-fn is_about_descriptor(nr: CallNumber) -> bool {
+pub fn is_about_descriptor(nr: CallNumber) -> bool {
     const CALLS: &[libc::c_long] = &[
         libc::SYS_read,
         libc::SYS_write,
@@ -196,6 +224,10 @@ impl Proc for Linux {
     fn cpu_ns(&self) -> u64 {
         machine::thread_cpu_ns()
     }
+
+    fn still(&self, pid: u32, text: &str) -> Option<Still> {
+        Still::read(pid, blocked::place(text)?, STACK_BYTES)
+    }
 }
 
 #[cfg(test)]
@@ -241,6 +273,10 @@ mod tests {
         fn cpu_ns(&self) -> u64 {
             self.clocks.borrow().1
         }
+
+        fn still(&self, _: u32, _: &str) -> Option<Still> {
+            None
+        }
     }
 
     impl Fake {
@@ -270,9 +306,9 @@ mod tests {
 
     fn seen(looks: &mut Looks<&Fake>, pids: &[u32]) -> Vec<(u32, Blocked)> {
         let mut found = Vec::new();
-        looks.look(pids, &mut |event| {
-            let What::Blocked(blocked) = event.what else { panic!("{event:?}") };
-            found.push((event.tid.0, *blocked));
+        looks.look(pids, &mut |seen| {
+            let What::Blocked(blocked) = seen.event.what else { panic!("{seen:?}") };
+            found.push((seen.event.tid.0, *blocked));
         });
         found
     }
@@ -299,6 +335,7 @@ mod tests {
             file: Some("pipe:[4711]".into()),
             deep: false,
             addr: 3,
+            stack: None,
         };
         let outside = Blocked { wchan: Some("0".into()), deep: true, ..Blocked::default() };
         assert_eq!(found, [(1, in_read), (4, outside)]);

@@ -4,48 +4,61 @@
     reason = "the kernel's interface: perf_event_open, its rings, and what the standard library lacks"
 )]
 
+mod allowance;
 mod assemble;
 mod attach;
 mod blocked;
 mod bpf;
+mod choose;
+mod chosen;
 mod command;
 mod counters;
 mod decode;
 mod drain;
+mod elf;
 mod family;
 mod frame;
 pub mod ids;
 mod inside;
+mod interpreters;
+mod java;
 mod looks;
 mod machine;
 mod maps;
+mod memory;
 mod merge;
 mod perf;
 mod plan;
 mod probe;
+mod python;
 mod reduce;
 mod refusal;
 mod rights;
 mod ring;
+mod sampler;
 mod session;
 pub mod signals;
 mod snapshot;
 mod status;
+mod still;
 mod target;
 mod watch;
 mod words;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use self::choose::{Here, Way, choose};
 use self::drain::Store;
 use self::frame::More;
 use crate::{Error, Live, Options, Outcome, Target};
 
-pub use self::family::{of_cgroup, with_children};
+pub use self::family::{of_cgroup, of_container, with_children};
+pub use self::machine::aside;
 pub use self::maps::code_map;
 pub use self::rights::probe;
 
@@ -81,10 +94,46 @@ fn on_its_own(record: impl FnOnce() -> Result<Outcome, Error> + Send) -> Result<
 }
 
 fn record_into(store: Store, options: &Options, stop: &AtomicBool, more: &More<'_>) -> Result<Outcome, Error> {
-    match &options.target {
-        Target::Command(command) => command::record_command(options, command, store, stop, more),
-        Target::Processes(pids) => attach::record_processes(options, pids, store, stop, more),
+    if let Target::Processes(pids) = &options.target {
+        pids.iter().try_for_each(|pid| refusal::if_of_another(*pid))?;
     }
+    look_for_names(options)?;
+    let (way, note) = choose(options.capture, options.detail, &Here(options))?;
+    let bpf = match way {
+        Way::Sampler => None,
+        Way::Perf => Some(None),
+        Way::Bpf(bpf) => Some(Some(bpf)),
+    };
+    let outcome = match (&options.target, bpf) {
+        (Target::Command(command), None) => sampler::record_command(options, command, store, stop, more),
+        (Target::Processes(pids), None) => sampler::record_processes(options, pids, store, stop, more),
+        (Target::Command(command), Some(bpf)) => command::record_command(options, command, bpf, store, stop, more),
+        (Target::Processes(pids), Some(bpf)) => attach::record_processes(options, pids, bpf, store, stop, more),
+    };
+    outcome.map(|mut outcome| {
+        outcome.notes.splice(0..0, note);
+        outcome
+    })
+}
+
+/// Whoever attaches by names that no thread has would wait for nothing.
+fn look_for_names(options: &Options) -> Result<(), Error> {
+    /// More of them say no more.
+    const LISTED: usize = 12;
+    let Target::Processes(pids) = &options.target else { return Ok(()) };
+    if options.threads.is_all() {
+        return Ok(());
+    }
+    let tids = pids.iter().flat_map(|pid| snapshot::threads(*pid));
+    let names: BTreeSet<String> = tids.filter_map(snapshot::name_of).map(String::from).collect();
+    if names.is_empty() || names.iter().any(|name| options.threads.has(name)) {
+        return Ok(());
+    }
+    let wanted = options.threads.iter().map(|name| format!("'{name}'")).collect();
+    let more = names.len().saturating_sub(LISTED);
+    let mut names: Vec<String> = names.into_iter().take(LISTED).collect();
+    names.extend((more > 0).then(|| format!("{more} more")));
+    Err(Error::NoThread { wanted, names })
 }
 
 fn create(path: &Path) -> Result<File, Error> {

@@ -4,8 +4,9 @@ use holdup_trace::{BLOCKING_CALLS, BlockingCall, CallNumber, Numbering};
 use perf_event_open_sys::bindings as perf;
 
 use super::assemble::Kind;
+use super::chosen;
 use super::perf::Attr;
-use crate::{Detail, Options};
+use crate::{Detail, Options, ThreadNames};
 
 /// One event, to be opened for every CPU: for every thread as well, or for all programs at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +81,9 @@ fn calls_of_users() -> impl Iterator<Item = &'static BlockingCall> {
 const FUTEX: [&str; 2] = ["sys_enter_futex", "sys_exit_futex"];
 const SCHEDULER: [&str; 2] = ["sched_switch", "sched_waking"];
 const ANY_CALL: &str = "sys_enter";
+const FCNTL: &str = "sys_enter_fcntl";
+/// Of its commands, `F_SETLKW` and `F_OFD_SETLKW` alone wait.
+const WAITING_FCNTL: &str = "cmd == 7 || cmd == 38";
 
 /// The tracepoints that a plan can use.
 pub fn tracepoints() -> Vec<&'static str> {
@@ -94,6 +98,9 @@ pub fn has_event(nr: CallNumber, futexes: bool, calls: bool) -> bool {
 /// One in so many futex calls that return 0 is recorded: nearly all are waits that were woken, of which the switches
 /// tell; the others are wakes that woke nobody, whose number can be estimated.
 pub const ZERO_PERIOD: u32 = 16;
+
+/// One in so many page faults has its place recorded: no number that a program's own rhythm shares.
+const FAULT_PERIOD: u64 = 61;
 
 /// All events of a recording, where `id` knows the tracepoints' numbers. `foreign_numbers`: the recorder knows threads
 /// by other numbers than the scheduler's tracepoints do.
@@ -113,6 +120,8 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
         period: 1,
         ..software(Kind::MajorFault, perf::PERF_COUNT_SW_PAGE_FAULTS_MAJ, Need::Wanted)
     });
+    let faults = software(Kind::Fault, perf::PERF_COUNT_SW_PAGE_FAULTS, Need::Extra);
+    specs.push(Spec { period: FAULT_PERIOD, ..faults });
     if rights && !foreign_numbers {
         let scheduler = SCHEDULER.into_iter().zip([Kind::Switch, Kind::Waking]);
         specs.extend(scheduler.filter_map(|(name, kind)| {
@@ -125,14 +134,17 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
             Some(Spec { kernel: true, everybody: true, filter: Some(filter.into()), ..place })
         }));
     }
-    // The first that opens makes the others needless: see `Session::open`.
+    // The first that opens makes the others needless, as samples in the kernel do those of faults: see
+    // `Session::open_all`.
     if let Some(id) = id(ANY_CALL).filter(|_| rights && NUMBERING != Numbering::Unknown) {
         let shared = tracepoint(Kind::Call, id, Need::Extra);
         specs.push(Spec { kernel: true, filter: Some(of_calls()), ..shared });
     }
-    let own = calls_of_users().filter_map(|call| id(call.tracepoint));
-    specs.extend(own.map(|id| tracepoint(Kind::Call, id, Need::Extra)));
-    specs
+    specs.extend(calls_of_users().filter_map(|call| {
+        let filter = (call.tracepoint == FCNTL).then(|| WAITING_FCNTL.to_owned());
+        Some(Spec { filter, ..tracepoint(Kind::Call, id(call.tracepoint)?, Need::Extra) })
+    }));
+    specs.into_iter().map(|spec| spec.of_threads(&options.threads)).collect()
 }
 
 /// What is left for perf to tell where programs inside the kernel tell of switches, wake-ups and calls: of all
@@ -202,6 +214,21 @@ fn tracepoint(kind: Kind, id: u64, need: Need) -> Spec {
 }
 
 impl Spec {
+    /// Of these threads alone, as far as the kernel can tell them.
+    fn of_threads(self, names: &ThreadNames) -> Spec {
+        let fields: &[&str] = match (self.source, self.kind) {
+            (Source::Software(_), _) => return self,
+            (_, Kind::Switch) => &["prev_comm", "next_comm"],
+            (_, Kind::DeepPlace | Kind::SleepPlace) => &["prev_comm"],
+            // Whoever wakes them.
+            (_, Kind::Waking) => &["comm"],
+            _ => &["COMM"],
+        };
+        let Some(by_name) = chosen::filter(names, fields) else { return self };
+        let filter = self.filter.as_ref().map_or(by_name.clone(), |filter| format!("({by_name}) && ({filter})"));
+        Spec { filter: Some(filter), ..self }
+    }
+
     /// The event as perf_event_open wants it.
     pub fn attr(&self, manner: Manner) -> Attr {
         let mut attr = base();

@@ -65,6 +65,9 @@ pub const CALLS: &[Call] = &[
     call("waitid", libc::SYS_waitid, [0, 0, 0, 0, 0, 0]),
     call("accept", libc::SYS_accept, [BAD_FD, 0, 0, 0, 0, 0]),
     call("accept4", libc::SYS_accept4, [BAD_FD, 0, 0, 0, 0, 0]),
+    call("flock", libc::SYS_flock, [BAD_FD, 0, 0, 0, 0, 0]),
+    call("fcntl", libc::SYS_fcntl, [BAD_FD, 0, 0, 0, 0, 0]),
+    call("semtimedop", libc::SYS_semtimedop, [-1, BAD_ADDR, 0, 0, 0, 0]),
     call("rt_sigtimedwait", libc::SYS_rt_sigtimedwait, [0, 0, 0, 1, 0, 0]),
     #[cfg(target_arch = "x86_64")]
     call("epoll_wait", libc::SYS_epoll_wait, [BAD_FD, BAD_ADDR, 0, 0, 0, 0]),

@@ -14,15 +14,32 @@ const CACHE: usize = 512;
 /// Executable memory of one process.
 #[derive(Clone, Debug)]
 pub struct Space {
-    /// Start and end, in order, apart from each other.
-    ranges: Vec<(u64, u64)>,
+    /// In order of their addresses, apart from each other.
+    ranges: Vec<Range>,
+    /// How many were mapped so far.
+    mapped: u64,
     /// Pages that were looked up: page number and, in the lowest bit, whether it is executable.
     cache: Box<[u64; CACHE]>,
 }
 
+/// A range of executable memory.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    start: u64,
+    end: u64,
+    /// The how-manieth mapping made it.
+    number: u64,
+}
+
+/// Ranges that are kept of a process. That memory is unmapped is not told, so those of libraries and of generated code
+/// that come and go would become ever more.
+const RANGES: usize = 2048;
+/// Of these, the first stay: the program and the libraries that it began with.
+const FIRST_RANGES: u64 = 256;
+
 impl Default for Space {
     fn default() -> Self {
-        Space { ranges: Vec::new(), cache: Box::new([u64::MAX; CACHE]) }
+        Space { ranges: Vec::new(), mapped: 0, cache: Box::new([u64::MAX; CACHE]) }
     }
 }
 
@@ -30,12 +47,23 @@ impl Space {
     /// Executable memory appeared.
     pub fn map(&mut self, start: u64, len: u64) {
         let end = start.saturating_add(len);
-        let first = self.ranges.partition_point(|range| range.1 < start);
-        let last = self.ranges.partition_point(|range| range.0 <= end);
-        let joined = self.ranges[first..last]
-            .iter()
-            .fold((start, end), |joined, range| (joined.0.min(range.0), joined.1.max(range.1)));
+        let first = self.ranges.partition_point(|range| range.end < start);
+        let last = self.ranges.partition_point(|range| range.start <= end);
+        let new = Range { start, end, number: self.mapped };
+        self.mapped += 1;
+        let joined = self.ranges[first..last].iter().fold(new, |joined, range| Range {
+            start: joined.start.min(range.start),
+            end: joined.end.max(range.end),
+            number: joined.number.min(range.number),
+        });
         self.ranges.splice(first..last, [joined]);
+        if self.ranges.len() > RANGES {
+            let later = self.ranges.iter().enumerate().filter(|(_, range)| range.number >= FIRST_RANGES);
+            let oldest = later.min_by_key(|(_, range)| range.number).map(|(at, _)| at);
+            if let Some(at) = oldest {
+                self.ranges.remove(at);
+            }
+        }
         self.cache.fill(u64::MAX);
     }
 
@@ -44,8 +72,8 @@ impl Space {
         let page = addr >> PAGE_BITS;
         let slot = &mut self.cache[(page ^ (page >> 9)) as usize % CACHE];
         if *slot >> 1 != page {
-            let next = self.ranges.partition_point(|range| range.1 <= addr);
-            let code = self.ranges.get(next).is_some_and(|range| range.0 <= addr);
+            let next = self.ranges.partition_point(|range| range.end <= addr);
+            let code = self.ranges.get(next).is_some_and(|range| range.start <= addr);
             *slot = page << 1 | u64::from(code);
         }
         *slot & 1 == 1
@@ -70,6 +98,12 @@ impl Spaces {
     pub fn copy(&mut self, from: u32, to: u32) {
         let copy = self.of(from).clone();
         self.0.insert(to, copy);
+    }
+
+    /// How many processes are known.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// A process executed a program, or ended: nothing of its memory is left.
@@ -237,8 +271,19 @@ mod tests {
         for (start, len) in [(0x3000, 0x1000), (0x1000, 0x1000), (0x2000, 0x1000), (0x3800, 0x2000)] {
             space.map(start, len);
         }
-        assert_eq!(space.ranges, [(0x1000, 0x5800)]);
+        let ranges: Vec<_> = space.ranges.iter().map(|range| (range.start, range.end)).collect();
+        assert_eq!(ranges, [(0x1000, 0x5800)]);
         assert!(space.is_code(0x1000) && space.is_code(0x4fff) && !space.is_code(0xfff) && !space.is_code(0x6000));
+    }
+
+    #[test]
+    fn of_memory_that_comes_and_goes_the_first_and_the_last_are_kept() {
+        let mut space = Space::default();
+        let addr = |at: u64| 0x10_0000 * (1 + at * 7 % 100_003);
+        (0..50_000).for_each(|at| space.map(addr(at), 0x1000));
+        assert_eq!(space.ranges.len(), RANGES);
+        assert!((0..FIRST_RANGES).chain(49_000..50_000).all(|at| space.is_code(addr(at))));
+        assert!(!space.is_code(addr(20_000)));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::{fs, io};
 
-use super::rights;
 use super::session::OpenError;
+use super::{rights, status};
 use crate::Error;
-use crate::doctor::{Seeing, refusal};
+use crate::doctor::{CAP_SYS_PTRACE, Seeing, refusal};
 
 /// The error for a thread whose events cannot be opened.
 pub fn of(error: OpenError, pid: u32) -> Error {
@@ -27,6 +27,24 @@ pub fn of_bpf(why: String) -> Error {
     Error::Refused(format!("capture by BPF has failed: {why}; run with `--capture perf`"))
 }
 
+/// The error for a process whose threads this user may not look into.
+pub fn of_looks(pid: u32) -> Error {
+    if let Some(owner) = foreign_owner(pid) {
+        return of_another(pid, owner);
+    }
+    let yama = rights::probe().and_then(|probe| probe.ptrace_scope).filter(|scope| *scope > 0);
+    Error::Refused(match yama {
+        Some(scope) => format!(
+            "process {pid} may not be looked into: kernel.yama.ptrace_scope is {scope}, which allows only programs that \
+             holdup starts itself; run `sudo sysctl kernel.yama.ptrace_scope=0`"
+        ),
+        None => format!(
+            "process {pid} may not be looked into: that needs the right to trace it (CAP_SYS_PTRACE if it runs with more \
+             rights than this user); run `sudo holdup record -p {pid}`"
+        ),
+    })
+}
+
 /// The error for a user who may not even open an event of its own.
 pub fn of_discovery(why: io::Error) -> Error {
     match why.raw_os_error() {
@@ -36,17 +54,56 @@ pub fn of_discovery(why: io::Error) -> Error {
 }
 
 fn forbidden(why: io::Error, pid: u32) -> Error {
-    let owner = fs::metadata(format!("/proc/{pid}")).map(|data| data.uid()).ok();
-    // SAFETY: a call without memory that always succeeds.
-    let me = unsafe { libc::geteuid() };
-    match (owner, rights::probe()) {
-        (Some(owner), _) if owner != me && me != 0 => Error::Refused(format!(
-            "process {pid} belongs to user {owner}, and only that user or root may record it; \
-             run `sudo -u '#{owner}' holdup record -p {pid}`"
-        )),
+    match (foreign_owner(pid), rights::probe()) {
+        (Some(owner), _) => of_another(pid, owner),
         (_, Some(probe)) => {
             Error::Refused(refusal(Seeing::Switches, why.raw_os_error().unwrap_or(libc::EPERM), &probe))
         }
         (_, None) => Error::Call { call: "perf_event_open", why },
+    }
+}
+
+/// The error for a process of another user. Who has the file's capabilities for events and programs inside the kernel
+/// is let at everybody by the kernel; holdup gives its user no more than his own processes for that.
+///
+/// # Errors
+/// That one.
+pub fn if_of_another(pid: u32) -> Result<(), Error> {
+    let traces_all = status::effective_capabilities() >> CAP_SYS_PTRACE & 1 == 1;
+    match foreign_owner(pid).filter(|_| !traces_all) {
+        Some(owner) => Err(of_another(pid, owner)),
+        None => Ok(()),
+    }
+}
+
+/// The user whom a process belongs to, if that is neither this one nor is this one root.
+fn foreign_owner(pid: u32) -> Option<u32> {
+    let owner = fs::metadata(format!("/proc/{pid}")).map(|data| data.uid()).ok()?;
+    // SAFETY: a call without memory that always succeeds.
+    let me = unsafe { libc::geteuid() };
+    is_foreign(owner, me).then_some(owner)
+}
+
+fn is_foreign(owner: u32, me: u32) -> bool {
+    owner != me && me != 0
+}
+
+fn of_another(pid: u32, owner: u32) -> Error {
+    Error::Refused(format!(
+        "process {pid} belongs to user {owner}, and only that user or root may record it; \
+         run `sudo -u '#{owner}' holdup record -p {pid}`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_others_are_refused_to_all_but_root() {
+        assert!(is_foreign(0, 1000) && is_foreign(1001, 1000));
+        assert!(!is_foreign(1000, 1000) && !is_foreign(1000, 0));
+        assert!(if_of_another(std::process::id()).is_ok());
+        assert!(of_another(7, 1001).to_string().contains("belongs to user 1001"));
     }
 }

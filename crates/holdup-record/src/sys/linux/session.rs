@@ -110,9 +110,13 @@ impl<K: Kernel> Session<K> {
                         self.events.push((kind, fd));
                     }
                     done.push((spec.kind, spec.source));
-                    if spec.kind == Kind::Call && spec.kernel {
-                        // It sees what those of single calls would.
-                        self.specs.retain(|other| other.kind != Kind::Call || other.kernel);
+                    // It sees what these would.
+                    match spec.kind {
+                        Kind::Call if spec.kernel => {
+                            self.specs.retain(|other| other.kind != Kind::Call || other.kernel);
+                        }
+                        Kind::Sample if spec.kernel => self.specs.retain(|other| other.kind != Kind::Fault),
+                        _ => {}
                     }
                 }
                 Err(error) => self.adapt(&spec, error)?,
@@ -295,6 +299,7 @@ fn noun(kind: Kind) -> &'static str {
         Kind::FutexZero => "futex wakes that wake nobody",
         Kind::Sample => "CPU samples",
         Kind::MajorFault => "major page faults",
+        Kind::Fault => "places of page faults",
         Kind::Call => "blocking system calls",
         Kind::Switch => "reasons of switches",
         Kind::DeepPlace | Kind::SleepPlace => "places of sleeps",
@@ -395,6 +400,7 @@ mod tests {
             capture: Backend::Auto,
             environment: Vec::new(),
             silent: false,
+            threads: crate::ThreadNames::default(),
         };
         plan::plan(&options, false, |_| Some(1))
     }
@@ -441,7 +447,8 @@ mod tests {
 
     #[test]
     fn any_open_that_fails_for_good_costs_at_most_its_own_kind() {
-        let needless = specs().iter().filter(|spec| spec.kind == Kind::Call && !spec.kernel).count();
+        let is_needless = |spec: &&Spec| spec.kind == Kind::Fault || (spec.kind == Kind::Call && !spec.kernel);
+        let needless = specs().iter().filter(is_needless).count();
         let all = (specs().len() - needless) as u64 * 2 + 2;
         let everybody = specs().iter().filter(|spec| spec.everybody).count() as u64 * 2;
         let essential = [0, 1, 2 + everybody, 3 + everybody];
@@ -470,6 +477,7 @@ mod tests {
         assert!(!session.has(|spec| spec.everybody));
         assert!(session.has(|spec| spec.kind == Kind::Call && !spec.kernel), "single calls are allowed");
         assert!(session.has(|spec| spec.kind == Kind::FutexWait));
+        assert!(session.has(|spec| spec.kind == Kind::Fault), "no sample shows the kernel's page faults");
         assert_eq!(session.notes, Vec::<String>::new(), "the capabilities say it");
     }
 

@@ -7,8 +7,8 @@
 use std::fs;
 use std::time::Duration;
 
-use holdup_trace::{Event, Mapping, NO_CPU, Pid, ThreadUsage, Tid, What};
-use rustc_hash::FxHashMap;
+use holdup_trace::{Counter, Event, Mapping, NO_CPU, Pid, ThreadUsage, Tid, What};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::machine;
 
@@ -65,6 +65,16 @@ pub fn inner_tid(tid: u32) -> Option<u32> {
     innermost(&read(&format!("/proc/{tid}/task/{tid}/status"))?)
 }
 
+/// The recorder's number of a thread of a process that knows itself by this one: in a container, it has its own.
+pub fn outer_tid(pid: u32, number: u32) -> Option<u32> {
+    let threads = threads(pid);
+    let inside = inner_tid(pid).is_some_and(|inner| inner != pid);
+    if !inside {
+        return threads.contains(&number).then_some(number);
+    }
+    threads.into_iter().find(|tid| *tid == number || inner_tid(*tid) == Some(number))
+}
+
 /// Gives the usage of the target's threads from time to time: the first and the last of each, and those between.
 #[derive(Debug, Default)]
 pub struct Usages {
@@ -100,8 +110,52 @@ impl Usages {
             }
         }
         self.next = start + Self::PORTION.min(alive.len());
+        if self.last.len() > 2 * alive.len() + Self::PORTION {
+            let alive: FxHashSet<u32> = alive.iter().copied().collect();
+            self.last.retain(|tid, _| alive.contains(tid));
+        }
         events
     }
+}
+
+/// Calls that read or write, and the bytes that they moved, of processes that were looked at; also of those that have
+/// ended since.
+#[derive(Debug, Default)]
+pub struct Transfers {
+    last: FxHashMap<u32, [u64; 2]>,
+    ended: [u64; 2],
+}
+
+impl Transfers {
+    /// Looks at these processes.
+    pub fn sample(&mut self, pids: &[u32]) -> Vec<Event> {
+        let seen = pids.iter().filter_map(|pid| Some((*pid, transfers(&read(&format!("/proc/{pid}/io"))?)?)));
+        let is_any = !self.last.is_empty() || !pids.is_empty();
+        self.last.extend(seen);
+        let ended = &mut self.ended;
+        self.last.retain(|pid, counts| {
+            let lives = pids.contains(pid);
+            if !lives {
+                *ended = [ended[0] + counts[0], ended[1] + counts[1]];
+            }
+            lives
+        });
+        let sum = |index: usize| self.ended[index] + self.last.values().map(|counts| counts[index]).sum::<u64>();
+        let time_ns = machine::now_ns();
+        let count = |counter, value| Event { time_ns, tid: Tid(0), cpu: NO_CPU, what: What::Count { counter, value } };
+        [count(Counter::TransferCalls, sum(0)), count(Counter::TransferBytes, sum(1))]
+            .into_iter()
+            .filter(|_| is_any)
+            .collect()
+    }
+}
+
+/// Calls and bytes in the text of /proc/PID/io.
+fn transfers(text: &str) -> Option<[u64; 2]> {
+    let number = |name: &str| -> Option<u64> {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok())
+    };
+    Some([number("syscr")? + number("syscw")?, number("rchar")? + number("wchar")?])
 }
 
 /// Text of a file of /proc; bytes that are not UTF-8, as names can have, are replaced.
@@ -164,10 +218,12 @@ pub fn state(text: &str) -> Option<char> {
 fn stat(text: &str) -> Option<Stat> {
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split_ascii_whitespace();
-    // The state is field 3 of proc(5), utime is 14, stime 15, priority 18.
+    // The state is field 3 of proc(5), utime is 14, stime 15, priority 18, policy 41.
     let user_ticks = fields.nth(11)?.parse().ok()?;
     let kernel_ticks = fields.next()?.parse().ok()?;
-    let priority = fields.nth(2)?.parse().ok()?;
+    let priority: i32 = fields.nth(2)?.parse().ok()?;
+    let idles = fields.nth(22).and_then(|policy| policy.parse().ok()) == Some(libc::SCHED_IDLE);
+    let priority = if idles { ThreadUsage::IDLE_PRIORITY } else { priority };
     Some(Stat { user_ticks, kernel_ticks, priority })
 }
 
@@ -221,6 +277,8 @@ mod tests {
     #[test]
     fn a_name_can_hold_anything() {
         assert_eq!(stat(STAT), Some(Stat { user_ticks: 250, kernel_ticks: 50, priority: 20 }));
+        let idle = format!("{STAT}{} 5", " 0".repeat(16));
+        assert_eq!(stat(&idle).map(|stat| stat.priority), Some(ThreadUsage::IDLE_PRIORITY));
         assert_eq!(state(STAT), Some('S'));
         assert_eq!(innermost(STATUS), Some(3));
     }
@@ -309,5 +367,18 @@ nonsense
         assert_eq!(seen, (1..=600).filter(|tid| *tid != 7).collect::<Vec<_>>());
         assert_eq!(usages.sample_with(&alive, |_| None), []);
         assert_eq!(usages.sample_with(&[], |_| None), []);
+    }
+
+    #[test]
+    fn threads_that_have_come_and_gone_are_forgotten() {
+        let mut usages = Usages::new();
+        for first in (0..100_000).step_by(10) {
+            let alive: Vec<u32> = (first..first + 20).collect();
+            usages.sample_with(&alive, |tid| {
+                let usage = ThreadUsage { voluntary: tid.into(), ..ThreadUsage::default() };
+                Some((usage, 1))
+            });
+            assert!(usages.last.len() <= 2 * alive.len() + Usages::PORTION, "{}", usages.last.len());
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Looks at the target from outside, beside its events: usage of threads, lock words, what threads are blocked in,
-//! hardware counters.
+//! what interpreters execute, hardware counters.
 //!
 //! A thread of its own does it, so that the loop that empties the rings never waits for /proc. Its events have their
 //! own times; whoever writes takes them when it has come to those times.
@@ -14,10 +14,11 @@ use holdup_trace::{Blocked, Capabilities, Event, Header, Tid, What};
 use rustc_hash::FxHashMap;
 
 use super::counters::Counters;
-use super::looks::{self, Looks};
+use super::interpreters::Interpreters;
+use super::looks::{self, Looks, Seen};
 use super::machine;
 use super::perf::Linux;
-use super::snapshot::Usages;
+use super::snapshot::{Transfers, Usages};
 use super::words::{self, Hot, Place, Processes, Words};
 
 /// What can be seen of a target from outside.
@@ -51,8 +52,8 @@ pub struct Watch {
     /// What was last told of threads that have not run since.
     blocked: FxHashMap<u32, Blocked>,
     aim: Arc<Mutex<Aim>>,
-    seen: Receiver<Event>,
-    waiting: VecDeque<Event>,
+    seen: Receiver<Seen>,
+    waiting: VecDeque<Seen>,
     taken_ns: u64,
     aimed: Option<Instant>,
     /// Dropped to end the thread.
@@ -111,7 +112,10 @@ impl Watch {
             }
             What::SwitchIn => drop(self.blocked.remove(&event.tid.0)),
             What::Lost { .. } => self.blocked.clear(),
-            What::Blocked(found) => drop(self.blocked.insert(event.tid.0, (**found).clone())),
+            What::Blocked(found) => {
+                let found = Blocked { stack: None, ..(**found).clone() };
+                self.blocked.insert(event.tid.0, found);
+            }
             What::FutexWait { op, addr, .. } if words::is_lock_like(*op) => {
                 if let Some(pid) = self.pids.get(&event.tid.0) {
                     self.hot.note(*pid, *addr);
@@ -141,21 +145,22 @@ impl Watch {
     }
 
     /// What was seen up to this time and not taken yet, in order.
-    pub fn take(&mut self, before_ns: u64) -> Vec<Event> {
+    pub fn take(&mut self, before_ns: u64) -> Vec<Seen> {
         self.waiting.extend(self.seen.try_iter());
-        let mut events = Vec::new();
-        while let Some(mut event) = self.waiting.pop_front_if(|event| event.time_ns <= before_ns) {
+        let mut all = Vec::new();
+        while let Some(mut seen) = self.waiting.pop_front_if(|seen| seen.event.time_ns <= before_ns) {
+            let event = &mut seen.event;
             // One that came late must not be dated before what is written already, and what was so then is wrong at
             // another time.
             let late = event.time_ns < self.taken_ns;
-            if late && matches!(event.what, What::Usage(_) | What::Blocked(_)) {
+            if late && matches!(event.what, What::Usage(_) | What::Blocked(_) | What::Interpreted(_)) {
                 continue;
             }
             event.time_ns = event.time_ns.max(self.taken_ns);
-            events.push(event);
+            all.push(seen);
         }
         self.taken_ns = self.taken_ns.max(before_ns.min(machine::now_ns()));
-        events
+        all
     }
 
     /// Looks a last time, and ends. What was seen is still to be taken.
@@ -178,18 +183,23 @@ impl Drop for Watch {
 struct Watcher {
     aim: Arc<Mutex<Aim>>,
     usages: Usages,
+    transfers: Transfers,
     words: Words<Processes>,
     looks: Looks<looks::Linux>,
+    interpreters: Interpreters,
+    looked: Option<Instant>,
     counters: Option<Counters<Linux>>,
 }
 
 impl Watcher {
     fn new(aim: Arc<Mutex<Aim>>, counters: Option<Counters<Linux>>, capabilities: Capabilities) -> Self {
         let looks = Looks::new(looks::Linux, capabilities);
-        Watcher { aim, usages: Usages::new(), words: Words::new(Processes), looks, counters }
+        let (interpreters, words) = (Interpreters::default(), Words::new(Processes));
+        let (usages, transfers) = (Usages::new(), Transfers::default());
+        Watcher { aim, usages, transfers, words, looks, interpreters, looked: None, counters }
     }
 
-    fn run(mut self, stopped: &Receiver<()>, see: &Sender<Event>) {
+    fn run(mut self, stopped: &Receiver<()>, see: &Sender<Seen>) {
         let began = Instant::now();
         let mut usage_due = USAGES.into_iter().chain((1..).map(|second| USAGE * second)).peekable();
         let mut counters_due = COUNTERS;
@@ -202,21 +212,27 @@ impl Watcher {
             let last = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
             let age = began.elapsed();
             // If nobody takes them any more, the recording is over: the last loop will show it.
-            let mut tell = |event| drop(see.send(event));
-            self.words.sample(&wanted, machine::now_ns()).into_iter().for_each(&mut tell);
+            let tell = |seen| drop(see.send(seen));
+            let mut tell_event = |event: Event| tell(event.into());
+            self.words.sample(&wanted, machine::now_ns()).into_iter().for_each(&mut tell_event);
             if !last {
-                self.looks.look(&pids, &mut tell);
+                self.looks.look(&pids, &mut { tell });
+                if self.looked.is_none_or(|looked| looked.elapsed() >= looks::ROUND) {
+                    self.looked = Some(Instant::now());
+                    self.interpreters.look(&pids, &mut tell_event);
+                }
             }
             let mut events = Vec::new();
             if last || usage_due.next_if(|due| age >= *due).is_some() {
                 events.extend(self.usages());
+                events.extend(self.transfers.sample(&pids));
             }
             if last || age >= counters_due {
                 counters_due = age + COUNTERS;
                 events.extend(self.counters.iter_mut().flat_map(|counters| counters.read(machine::now_ns())));
             }
             // If nobody takes them any more, the recording is over.
-            if events.into_iter().any(|event| see.send(event).is_err()) || last {
+            if events.into_iter().any(|event| see.send(event.into()).is_err()) || last {
                 return;
             }
         }
@@ -237,8 +253,9 @@ mod tests {
 
     #[test]
     fn words_and_usage_of_this_process_are_seen_in_order_of_time() {
-        let lock = [5_u32, 0, 77];
-        let (pid, addr) = (std::process::id(), lock.as_ptr() as u64);
+        let pid = std::process::id();
+        let lock = [5_u32, 0, pid];
+        let addr = lock.as_ptr() as u64;
         let event = |what| Event { time_ns: 1, tid: Tid(pid), cpu: NO_CPU, what };
         let mut watch = Watch::begin(None, &Header::default());
         watch.note(&event(What::Started { pid: Pid(pid), parent: None }));
@@ -247,13 +264,13 @@ mod tests {
         let mut events = Vec::new();
         // It looks at the words as long as it takes; the test ends with the first.
         while !events.iter().any(|event: &Event| matches!(event.what, What::LockWord { .. })) {
-            events.extend(watch.take(machine::now_ns()));
+            events.extend(watch.take(machine::now_ns()).into_iter().map(|seen| seen.event));
             thread::yield_now();
         }
         watch.end();
-        events.extend(watch.take(u64::MAX));
+        events.extend(watch.take(u64::MAX).into_iter().map(|seen| seen.event));
         assert!(events.is_sorted_by_key(|event| event.time_ns));
-        let word = What::LockWord { addr, word: 5, owner: 77 };
+        let word = What::LockWord { addr, word: 5, owner: pid };
         assert!(
             events.iter().filter(|event| matches!(event.what, What::LockWord { .. })).all(|event| event.what == word)
         );

@@ -52,6 +52,8 @@ pub trait Memory {
     fn read(&self, pid: u32, addrs: &[u64]) -> Result<Vec<Option<[u32; 2]>>, i32>;
     /// The threads of a process: the number that each knows itself by, and the recorder's. Empty if they are the same.
     fn inner_tids(&self, pid: u32) -> FxHashMap<u32, u32>;
+    /// Whether a thread of this number is there.
+    fn is_thread(&self, tid: u32) -> bool;
 }
 
 /// Reads words again and again.
@@ -60,17 +62,27 @@ pub struct Words<M> {
     memory: M,
     refused: FxHashSet<u32>,
     inner: FxHashMap<u32, FxHashMap<u32, u32>>,
+    /// The last owner of each place that was a thread.
+    owners: FxHashMap<Place, u32>,
 }
+
+/// Processes that are remembered not to be readable; whoever records for days meets many, and asks some again.
+pub const REFUSED: usize = 1024;
+/// Places whose owner is remembered.
+const OWNERS: usize = 1024;
 
 impl<M: Memory> Words<M> {
     /// Reads from this memory.
     pub fn new(memory: M) -> Self {
-        Words { memory, refused: FxHashSet::default(), inner: FxHashMap::default() }
+        Words { memory, refused: FxHashSet::default(), inner: FxHashMap::default(), owners: FxHashMap::default() }
     }
 
     /// Threads that were born since are looked up again.
     pub fn forget_threads(&mut self) {
         self.inner.clear();
+        if self.refused.len() > REFUSED {
+            self.refused.clear();
+        }
     }
 
     /// Reads all these words now.
@@ -86,9 +98,15 @@ impl<M: Memory> Words<M> {
             return Vec::new();
         }
         let addrs: Vec<u64> = places.iter().filter(|(of, _)| *of == pid).map(|(_, addr)| *addr).collect();
-        let Ok(words) = self.memory.read(pid, &addrs) else {
-            self.refused.insert(pid);
-            return Vec::new();
+        let words = match self.memory.read(pid, &addrs) {
+            Ok(words) => words,
+            Err(errno) => {
+                // One that has ended is not asked for any more.
+                if errno != libc::ESRCH {
+                    self.refused.insert(pid);
+                }
+                return Vec::new();
+            }
         };
         let memory = &self.memory;
         let inner = self.inner.entry(pid).or_insert_with(|| memory.inner_tids(pid));
@@ -96,10 +114,35 @@ impl<M: Memory> Words<M> {
         read.map(|(addr, [word, owner])| {
             // What is no thread of a process in a namespace of its own must not look like one of ours.
             let owner = if inner.is_empty() { owner } else { inner.get(&owner).copied().unwrap_or(0) };
+            let owner = of_thread(owner, (pid, addr), memory, &mut self.owners);
             Event { time_ns, tid: Tid(pid), cpu: NO_CPU, what: What::LockWord { addr, word, owner } }
         })
         .collect()
     }
+}
+
+/// The owner, if there is or was such a thread, else 0. Not every futex is the lock of a library that names its holder
+/// there: the number may be data of the program, which is nobody's business.
+fn of_thread(owner: u32, place: Place, memory: &impl Memory, owners: &mut FxHashMap<Place, u32>) -> u32 {
+    if owner == 0 || owners.get(&place) == Some(&owner) {
+        return owner;
+    }
+    if !memory.is_thread(owner) {
+        return 0;
+    }
+    if owners.len() >= OWNERS {
+        owners.clear();
+    }
+    owners.insert(place, owner);
+    owner
+}
+
+/// Whether there is a thread of this number.
+pub fn is_thread(tid: u32) -> bool {
+    let Some(tid) = i32::try_from(tid).ok().filter(|tid| *tid > 0) else { return false };
+    // SAFETY: signal 0 is none; it only asks whether there is somebody to send one to.
+    let asked = unsafe { libc::kill(tid, 0) };
+    asked == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
 /// Whether a wait of this kind is on a word that can be a lock's.
@@ -146,11 +189,25 @@ impl Memory for Processes {
             _ => FxHashMap::default(),
         }
     }
+
+    fn is_thread(&self, tid: u32) -> bool {
+        is_thread(tid)
+    }
 }
 
 fn words_of(span: &[u8; SPAN]) -> [u32; 2] {
     let word = |at: usize| u32::from_ne_bytes([span[at], span[at + 1], span[at + 2], span[at + 3]]);
     [word(0), word(8)]
+}
+
+/// Reads memory of a process from an address on; how many bytes there were.
+pub fn read_bytes(pid: u32, addr: u64, bytes: &mut [u8]) -> usize {
+    let remote = libc::iovec { iov_base: addr as usize as *mut _, iov_len: bytes.len() };
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: `local` is room for as many bytes as are asked for; the remote address is the other process's, and the
+    // kernel checks it.
+    let len = unsafe { libc::process_vm_readv(pid as libc::pid_t, &raw const local, 1, &raw const remote, 1, 0) };
+    usize::try_from(len).unwrap_or(0)
 }
 
 /// How many bytes were read; 0 if the first address cannot be.
@@ -182,15 +239,19 @@ mod tests {
 
     impl Memory for Scripted {
         fn read(&self, pid: u32, addrs: &[u64]) -> Result<Vec<Option<[u32; 2]>>, i32> {
-            if pid == 7 {
-                Err(libc::EPERM)
+            if pid >= 7 {
+                Err(if pid % 2 == 1 { libc::EPERM } else { libc::ESRCH })
             } else {
-                Ok(addrs.iter().map(|addr| (*addr != 0).then_some([2, 11])).collect())
+                Ok(addrs.iter().map(|addr| (*addr != 0).then_some([2, *addr as u32 >> 8])).collect())
             }
         }
 
         fn inner_tids(&self, pid: u32) -> FxHashMap<u32, u32> {
             if pid == 5 { [(11, 105)].into_iter().collect() } else { FxHashMap::default() }
+        }
+
+        fn is_thread(&self, tid: u32) -> bool {
+            tid == 11 || tid == 105
         }
     }
 
@@ -201,10 +262,34 @@ mod tests {
     #[test]
     fn owners_are_translated_and_what_cannot_be_read_is_left_out() {
         let mut words = Words::new(Scripted);
-        let places = [(5, 0x10), (6, 0x20), (6, 0), (7, 0x30)];
-        assert_eq!(words.sample(&places, 9), [word(5, 0x10, 105), word(6, 0x20, 11)]);
+        let places = [(5, 0xb10), (6, 0xb20), (6, 0), (7, 0xb30)];
+        assert_eq!(words.sample(&places, 9), [word(5, 0xb10, 105), word(6, 0xb20, 11)]);
         assert!(words.refused.contains(&7));
         assert_eq!(words.sample(&[], 9), []);
+    }
+
+    #[test]
+    fn many_processes_come_and_go_and_few_are_remembered() {
+        let mut words = Words::new(Scripted);
+        for pid in 7..7 + 4 * REFUSED as u32 {
+            assert_eq!(words.sample(&[(pid, 0xb10)], 9), []);
+            words.forget_threads();
+        }
+        assert!((1..=REFUSED + 1).contains(&words.refused.len()), "{}", words.refused.len());
+        assert!(words.refused.iter().all(|pid| pid % 2 == 1), "those that have ended are not refused");
+    }
+
+    #[test]
+    fn a_number_that_is_no_threads_is_the_programs_own_and_a_holder_that_has_ended_stays_one() {
+        let mut words = Words::new(Scripted);
+        assert_eq!(words.sample(&[(6, 0x1234_5620)], 9), [word(6, 0x1234_5620, 0)]);
+        words.owners.insert((6, 0x4d20), 0x4d);
+        assert_eq!(words.sample(&[(6, 0x4d20), (6, 0x4d28)], 9), [word(6, 0x4d20, 0x4d), word(6, 0x4d28, 0)]);
+        let many: Vec<Place> = (0..5_000).map(|at| (6, 0xb_0000_0000_0b00 | at << 32)).collect();
+        drop(words.sample(&many, 9));
+        assert!(words.owners.len() <= OWNERS);
+        let own = std::process::id();
+        assert!(Processes.is_thread(own) && !Processes.is_thread(0x5ec4_e7d1) && !Processes.is_thread(u32::MAX));
     }
 
     #[test]

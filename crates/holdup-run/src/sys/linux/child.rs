@@ -2,19 +2,10 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::time::Instant;
 
-use crate::ended::{Finished, ProcessUse};
-
-/// Runs a command in our own process group to its end.
-pub fn time(command: &mut Command) -> io::Result<Finished> {
-    let start = Instant::now();
-    let child = command.spawn()?;
-    // `Child` neither waits nor kills when it is dropped: the number stays taken until `reap` has it.
-    let (status, usage) = reap(child.id())?;
-    Ok(Finished { code: code(status), process: process_use(start, &usage) })
-}
+use crate::ended::ProcessUse;
 
 /// Waits for the end of a child whose number is still taken.
 pub fn reap(pid: u32) -> io::Result<(ExitStatus, libc::rusage)> {

@@ -20,6 +20,11 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 /// A signal that came before there was a command.
 static EARLY: AtomicI32 = AtomicI32::new(0);
 
+/// Runs it to its end, under the conditions that there are.
+pub fn time(command: &mut Command) -> io::Result<Finished> {
+    forward(command, &Conditions::default())
+}
+
 /// Runs it to its end.
 pub fn forward(command: &mut Command, conditions: &Conditions) -> io::Result<Finished> {
     if *conditions != Conditions::default() {

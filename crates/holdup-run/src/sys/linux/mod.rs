@@ -5,7 +5,6 @@ mod forward;
 mod launch;
 mod schedule;
 
-pub use child::time;
-pub use forward::forward;
+pub use forward::{forward, time};
 pub use launch::Started;
 pub use schedule::{allowed_cpus, take};

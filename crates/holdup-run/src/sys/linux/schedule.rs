@@ -16,6 +16,9 @@ pub fn allowed_cpus() -> Vec<u32> {
 pub fn take(conditions: &Conditions) -> Result<(), String> {
     bind(conditions).map_err(|why| format!("sched_setaffinity: {why}"))?;
     schedule(conditions).map_err(|why| format!("sched_setattr: {why}"))?;
+    if conditions.futex_hash && !has_futex_hash() {
+        return Err("this kernel has no futex tables of single processes; they came with Linux 6.17".to_owned());
+    }
     match (conditions.slice_ns, slice_ns_now()) {
         (Some(asked), Some(taken)) if taken == asked => Ok(()),
         (Some(_), Some(0) | None) => {
@@ -57,6 +60,14 @@ fn schedule(conditions: &Conditions) -> io::Result<()> {
     // SAFETY: the structure is as large as its size field says and lives through the call, which only reads it.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Whether the kernel has futex tables of single processes, by asking how large the present one is.
+fn has_futex_hash() -> bool {
+    const PR_FUTEX_HASH: libc::c_int = 78;
+    const GET_SLOTS: libc::c_ulong = 2;
+    // SAFETY: plain numbers; nothing is changed.
+    unsafe { libc::prctl(PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) >= 0 }
 }
 
 /// The calling thread's time slice, as the kernel tells it; 0 where it has none.

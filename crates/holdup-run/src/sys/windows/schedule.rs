@@ -39,6 +39,7 @@ pub fn refuse(conditions: &Conditions) -> Result<(), String> {
     match conditions {
         Conditions { slice_ns: Some(_), .. } => Err("Windows has no time slice per thread".to_owned()),
         Conditions { batch: true, .. } => Err("Windows has no batch scheduling".to_owned()),
+        Conditions { futex_hash: true, .. } => Err("Windows has no futexes".to_owned()),
         _ => Ok(()),
     }
 }

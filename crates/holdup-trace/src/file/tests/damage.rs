@@ -145,8 +145,8 @@ fn two_recordings_in_one_file_are_not_mixed() {
 
 #[test]
 fn chunks_and_events_of_the_future_are_passed_over() {
-    // Time 5; kind 26 of thread 9 with a body of three bytes; then SwitchIn of the same thread.
-    let raw = [5, 26, 1, 0, 9, 3, 7, 7, 7, 0x40 | 1, 4];
+    // Time 5; kind 30 of thread 9 with a body of three bytes; then SwitchIn of the same thread.
+    let raw = [5, 30, 1, 0, 9, 3, 7, 7, 7, 0x40 | 1, 4];
     let content = read(&recording(&[chunk_of(&raw, 2, chunk_kind::EVENTS), chunk_of(b"what?", 0, 77)]));
     let expected = Event { time_ns: 10, tid: Tid(9), cpu: NO_CPU, what: What::SwitchIn };
     assert_eq!(content.told, vec![(expected, None)]);
@@ -187,6 +187,7 @@ fn what_checksums_do_not_find_is_found() {
         (&[5, 25, 0, 0, 9, 5, 6, 0, 3, 9, 97], "ends in the middle of an event"),
         // In a call whose number no machine has.
         (&[5, 25, 0, 0, 9, 5, 2, 0xff, 0xff, 4, 3], "has a number that is too large for its place"),
+        (&[5, 26, 0, 0, 9, 2, 0, 1], "names interpreted code that it has not told"),
         (&[5], "has a chunk with another number of events than it says"),
     ];
     for (raw, why) in cases {

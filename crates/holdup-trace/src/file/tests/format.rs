@@ -86,6 +86,7 @@ fn a_look_at_a_blocked_thread_costs_less_than_fifteen_bytes() {
                     file: Some(file.into()),
                     deep: tid.0 % 3 == 0,
                     addr: u64::from(tid.0 % 8 + 3),
+                    stack: None,
                 };
                 put(n * 31 % 997, NO_CPU, What::Blocked(Box::new(found)));
             }

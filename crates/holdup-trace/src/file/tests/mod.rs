@@ -6,10 +6,12 @@ mod fuzz;
 mod recent;
 mod round_trip;
 
+use std::sync::Arc;
+
 use super::{Damage, Reader, Summary, Writer};
 use crate::{
-    Blocked, CallNumber, Counter, Ending, Event, FutexOp, Header, Mapping, NO_CPU, OffCpu, Pid, Registers, Stack,
-    Stacks, ThreadUsage, Tid, What, Word,
+    Blocked, CallNumber, Counter, Ending, Event, FutexOp, Header, Interpreted, InterpretedFrame, Mapping, NO_CPU,
+    OffCpu, Pid, Registers, Stack, Stacks, ThreadUsage, Tid, What, Word,
 };
 
 /// An event with its stack instead of the stack's number.
@@ -39,7 +41,8 @@ fn tell(mut event: Event, stacks: &Stacks) -> Told {
         | What::FutexReturn { stack, .. }
         | What::Call { stack, .. }
         | What::MajorFault { stack, .. } => stack.take(),
-        What::Sample { stack } => Some(std::mem::replace(stack, crate::StackId(0))),
+        What::Blocked(found) => found.stack.take(),
+        What::Sample { stack } | What::MinorFault { stack } => Some(std::mem::replace(stack, crate::StackId(0))),
         _ => None,
     };
     (event, id.map(|id| stacks.get(id).expect("the stack came before the event").clone()))
@@ -90,6 +93,7 @@ fn events_of_every_kind(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Vec<Event
         file: Some("pipe:[4711]".into()),
         deep: false,
         addr: 3,
+        stack: Some(writer.stack(&stack(77))),
     };
     let outside = Blocked { wchan: Some("0".into()), deep: true, ..Blocked::default() };
     let later = (1..).map(|n| from_ns + 100_000 + n * 700);
@@ -97,6 +101,14 @@ fn events_of_every_kind(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Vec<Event
         let what = What::Blocked(Box::new(found));
         events.push(Event { time_ns, tid: Tid(101), cpu: NO_CPU, what });
     }
+    let frame = InterpretedFrame { function: "Cart.add".into(), file: "/srv/shop.py".into(), line: 42 };
+    let frames: [Arc<[InterpretedFrame]>; 3] = [[frame.clone()].into(), [frame].into(), [].into()];
+    for (time_ns, frames) in (from_ns + 200_000..).zip(frames) {
+        let what = What::Interpreted(Box::new(Interpreted { holds: !frames.is_empty(), frames }));
+        events.push(Event { time_ns, tid: Tid(101), cpu: NO_CPU, what });
+    }
+    let fault = What::MinorFault { stack: writer.stack(&stack(78)) };
+    events.push(Event { time_ns: from_ns + 300_000, tid: Tid(101), cpu: 1, what: fault });
     events
 }
 

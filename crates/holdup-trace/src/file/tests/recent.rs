@@ -43,6 +43,7 @@ impl Program {
             7 => What::Blocked(Box::new(Blocked {
                 nr: Some(CallNumber(0)),
                 addr: u64::from(whom),
+                stack,
                 ..Blocked::default()
             })),
             8 => What::Named { name: format!("name {whom}").into(), exec: whom % 4 == 0 },
@@ -86,13 +87,10 @@ fn kept(steps: &[Step], room: Room) -> (Recent, Vec<Told>, u64) {
         recent.forget_stacks();
         let mut kept = event.clone();
         let mut told = event.clone();
-        if let What::SwitchOut { stack: Some(id), .. }
-        | What::FutexWait { stack: Some(id), .. }
-        | What::Call { stack: Some(id), .. } = &event.what
-        {
+        if let Some(id) = stack_of(&mut kept.what) {
             let stack = stack(u64::from(id.0));
-            set_stack(&mut kept.what, recent.stack(&stack));
-            set_stack(&mut told.what, stacks.intern(&stack));
+            *id = recent.stack(&stack);
+            stack_of(&mut told.what).into_iter().for_each(|id| *id = stacks.intern(&stack));
         }
         recent.event(&kept).expect("memory takes it");
         standing.note(&told);
@@ -101,9 +99,11 @@ fn kept(steps: &[Step], room: Room) -> (Recent, Vec<Told>, u64) {
     (recent, told(&standing, &stacks, now_ns), now_ns)
 }
 
-fn set_stack(what: &mut What, id: crate::StackId) {
-    if let What::SwitchOut { stack, .. } | What::FutexWait { stack, .. } | What::Call { stack, .. } = what {
-        *stack = Some(id);
+fn stack_of(what: &mut What) -> Option<&mut crate::StackId> {
+    match what {
+        What::SwitchOut { stack, .. } | What::FutexWait { stack, .. } | What::Call { stack, .. } => stack.as_mut(),
+        What::Blocked(found) => found.stack.as_mut(),
+        _ => None,
     }
 }
 
@@ -154,6 +154,27 @@ fn what_is_too_old_or_too_much_is_forgotten() {
     let (recent, _, now_ns) = kept(&steps, Room { span_ns: u64::MAX, bytes: small });
     assert!(recent.bytes() < 2 * small, "{} bytes", recent.bytes());
     assert!(now_ns - recent.first_ns() > 1_000 * MS);
+}
+
+#[test]
+fn how_things_stand_does_not_grow_with_threads_and_memory_that_come_and_go() {
+    let mut standing = Standing::default();
+    let mut note = |tid, what| standing.note(&Event { time_ns: 1, tid: Tid(tid), cpu: NO_CPU, what });
+    let mapping = |pid, number: u64| {
+        let (start, path) = (0x10_0000 * (1 + number * 7 % 10_007), format!("/lib/{number}").into());
+        What::Mapped(Box::new(Mapping { pid: Pid(pid), start, len: 0x1000, offset: 0, path, build_id: None }))
+    };
+    note(1, What::Started { pid: Pid(1), parent: None });
+    for number in 0..10_000 {
+        note(1, mapping(1, number));
+        let tid = 100 + number as u32;
+        note(tid, What::Started { pid: Pid(tid), parent: Some(Tid(1)) });
+        note(tid, What::Exited);
+    }
+    let events = standing.events(2);
+    assert_eq!(events.len(), 1 + 1024, "one thread and as many mappings as are kept");
+    let has = |number: u64| events.iter().any(|event| event.what == mapping(1, number));
+    assert!(has(0) && has(255) && has(9_999) && has(9_500) && !has(5_000), "the first stay, and the last");
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn any_what(stacks: u32) -> impl Strategy<Value = What> {
         (any::<u16>(), stack()).prop_map(|(nr, stack)| What::Call { nr: CallNumber(nr), stack }),
         id().prop_map(|stack| What::Sample { stack }),
         (addr(), stack()).prop_map(|(addr, stack)| What::MajorFault { addr, stack }),
+        id().prop_map(|stack| What::MinorFault { stack }),
     ];
     prop_oneof![4 => switches, 4 => futexes, 3 => others, 3 => any_rare()]
 }
@@ -71,6 +72,7 @@ fn any_rare() -> impl Strategy<Value = What> {
         Just(Counter::L3Misses),
         Just(Counter::Migrations),
         Just(Counter::MinorFaults),
+        Just(Counter::TransferBytes),
         Just(Counter::RecorderCpuNs)
     ];
     let usage =
@@ -101,9 +103,17 @@ fn any_rare() -> impl Strategy<Value = What> {
     let blocked =
         (option::of(any::<(u16, u64)>()), words(), words(), any::<bool>()).prop_map(|(call, wchan, file, deep)| {
             let (nr, addr) = (call.map(|(nr, _)| CallNumber(nr)), call.map_or(0, |(_, addr)| addr));
-            What::Blocked(Box::new(Blocked { nr, wchan, file, deep, addr }))
+            What::Blocked(Box::new(Blocked { nr, wchan, file, deep, addr, stack: None }))
         });
+    let frame = (any::<String>(), any::<String>(), any::<u32>()).prop_map(|(function, file, line)| InterpretedFrame {
+        function: function.into(),
+        file: file.into(),
+        line,
+    });
+    let interpreted = (any::<bool>(), vec(frame, 0..3))
+        .prop_map(|(holds, frames)| What::Interpreted(Box::new(Interpreted { holds, frames: frames.into() })));
     prop_oneof![
+        interpreted,
         any::<(u32, Option<u32>)>().prop_map(|(pid, parent)| What::Started { pid: Pid(pid), parent: parent.map(Tid) }),
         Just(What::Exited),
         any::<(String, bool)>().prop_map(|(name, exec)| What::Named { name: name.into(), exec }),
@@ -163,7 +173,7 @@ fn stack_exists(event: &Event, table: &Stacks) -> bool {
         | What::FutexReturn { stack, .. }
         | What::Call { stack, .. }
         | What::MajorFault { stack, .. } => look(stack),
-        What::Sample { stack } => look(Some(stack)),
+        What::Sample { stack } | What::MinorFault { stack } => look(Some(stack)),
         _ => {}
     }
     exists
@@ -177,7 +187,8 @@ fn one_event_of_every_kind_comes_back() {
         writer.event(event).unwrap();
     }
     let mut table = Stacks::new();
-    for known in [stack(1), stack(2), Stack { user: vec![0x55d0_0000_3000], ..Stack::default() }] {
+    let short = Stack { user: vec![0x55d0_0000_3000], ..Stack::default() };
+    for known in [stack(1), stack(2), short, stack(77), stack(78)] {
         table.intern(&known);
     }
     let expected: Vec<Told> = events.into_iter().map(|event| tell(event, &table)).collect();

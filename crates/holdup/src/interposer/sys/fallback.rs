@@ -18,16 +18,21 @@ pub fn user() -> u32 {
     0
 }
 
+/// No other user is meant.
+pub fn mode_of_files(own: u32, _: u32) -> u32 {
+    own
+}
+
 /// Cannot be made.
 ///
 /// # Errors
 /// Always.
-pub fn make_folder(_: &Path) -> io::Result<()> {
+pub fn make_folder(_: &Path, _: u32) -> io::Result<()> {
     unsupported()
 }
 
 /// Not known.
-pub fn is_private(_: &Path) -> bool {
+pub fn is_private(_: &Path, _: u32) -> bool {
     false
 }
 

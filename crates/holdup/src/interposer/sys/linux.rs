@@ -3,16 +3,25 @@
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::StatVfsMountFlags;
 
-/// Where files for a short while may be, the best first: the user's own folder in memory, everybody's, any.
+/// Where files for a short while may be, the best first: the user's own folder in memory, everybody's, any. Root's
+/// programs may go on as other users, so for root those come first that every user can reach.
 pub fn roots() -> Vec<PathBuf> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = own.filter(|path| path.is_absolute());
-    own.into_iter().chain([PathBuf::from("/dev/shm"), std::env::temp_dir()]).collect()
+    let mut roots: Vec<PathBuf> = own.into_iter().chain([PathBuf::from("/dev/shm"), std::env::temp_dir()]).collect();
+    if user() == 0 {
+        roots.sort_by_key(|root| !root.ancestors().all(is_open_to_all));
+    }
+    roots
+}
+
+fn is_open_to_all(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.mode() & 0o001 != 0)
 }
 
 /// The number of this user.
@@ -20,23 +29,35 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes a folder that only this user can enter.
+/// The mode of what interposed processes use: the first, or the second for root, whose programs may go on as other
+/// users.
+pub fn mode_of_files(own: u32, of_root: u32) -> u32 {
+    if user() == 0 { of_root } else { own }
+}
+
+/// Makes a folder with this mode.
 ///
 /// # Errors
 /// Something has the name already (a link that another user left there too), or the system refuses.
-pub fn make_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)
+pub fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    // The user's mask would take from the mode.
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Whether this is a folder, no link to one, that only this user can enter.
-pub fn is_private(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && is_own(&about) && about.mode() & 0o077 == 0)
+/// Whether this is a folder of this user, no link to one, that nobody else can change; it has this mode then.
+pub fn is_private(path: &Path, mode: u32) -> bool {
+    let Ok(about) = fs::symlink_metadata(path) else { return false };
+    let safe = about.is_dir() && is_own(&about) && about.mode() & 0o077 & !mode == 0;
+    safe && (about.mode() & 0o7777 == mode || fs::set_permissions(path, fs::Permissions::from_mode(mode)).is_ok())
 }
 
 /// The bytes of a file of this user that nobody else can change; `None` for links and for everything else.
 pub fn own_file(path: &Path) -> Option<Vec<u8>> {
     let about = fs::symlink_metadata(path).ok()?;
     let safe = about.is_file() && is_own(&about) && about.mode() & 0o022 == 0;
+    // One that an earlier holdup left as root, and that other users cannot read, is made anew.
+    let safe = safe && about.mode() & 0o444 >= mode_of_files(0o400, 0o444);
     safe.then(|| fs::read(path).ok()).flatten()
 }
 
@@ -50,9 +71,11 @@ pub fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(mode)
+        .mode(0o600)
         .open(&draft)
         .and_then(|mut file| file.write_all(bytes))
+        // The user's mask would take from the mode.
+        .and_then(|()| fs::set_permissions(&draft, fs::Permissions::from_mode(mode)))
         .and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         let _ = fs::remove_file(&draft);

@@ -1,6 +1,6 @@
 //! How much of a program's locking holdup served: no figure of a run under other locks means anything without.
 
-use holdup_control::{Fallback, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES};
+use holdup_control::{Fallback, STATE_LAYOUT, STATE_MEMORY, STATE_OTHER, STATE_RIVAL, STATE_SERVES, STATE_UNCOUNTED};
 use holdup_run::Finished;
 
 use super::super::document::{Document, Ink, ink};
@@ -37,6 +37,10 @@ pub struct Coverage {
     pub rival: usize,
     /// Processes of other programs than the one asked for.
     pub other: usize,
+    /// Processes that were served, and whose figures had no file to lie in.
+    pub uncounted: usize,
+    /// Processes that had no memory for figures.
+    pub memory: usize,
     /// Acquisitions of locks that are served.
     pub acquisitions: u64,
     /// Those that did not succeed at the first try.
@@ -64,6 +68,8 @@ impl Coverage {
                 STATE_LAYOUT => sum.layout += 1,
                 STATE_RIVAL => sum.rival += 1,
                 STATE_OTHER => sum.other += 1,
+                STATE_UNCOUNTED => sum.uncounted += 1,
+                STATE_MEMORY => sum.memory += 1,
                 _ => {}
             }
             sum.users += usize::from(process.acquisitions > 0);
@@ -140,9 +146,22 @@ impl Coverage {
                 processes(self.rival)
             ));
         }
-        if self.served + self.layout + self.rival == 0 {
+        if self.uncounted > 0 {
+            warnings.push(format!(
+                "{} served but not counted: the size of its files is limited to less than its figures need (ulimit -f)",
+                processes(self.uncounted)
+            ));
+        }
+        if self.memory > 0 {
+            warnings.push(format!(
+                "{} left as it is: its memory is limited to less than its figures need (ulimit -v)",
+                processes(self.memory)
+            ));
+        }
+        if self.served + self.layout + self.rival + self.uncounted + self.memory == 0 {
             warnings.push(match self.other {
-                0 => "no process loaded the library: what ran is static, or removes LD_PRELOAD from the environment"
+                0 => "no process loaded the library: what ran is static, removes LD_PRELOAD from the environment, or \
+                      cannot read the library where it runs (another root, another mount of /dev/shm)"
                     .to_owned(),
                 _ => format!("no process was served: {} ran another program than --only names", processes(self.other)),
             });
@@ -180,6 +199,9 @@ pub fn coverage(run: &Run<'_>) -> Document {
         said.hanging(8, format!("holdup: {more} more processes took part; the first {counted} are counted"));
     }
     if coverage.acquisitions == 0 {
+        if coverage.uncounted + coverage.memory > 0 {
+            return said;
+        }
         said.hanging(8, nothing(&coverage));
     } else {
         said.hanging(8, headline(run, &coverage));

@@ -1,7 +1,7 @@
 //! What a lock of a profile is called, and which kind it is.
 
 use holdup_analyze::Frame;
-use holdup_control::{KIND_RWLOCK, KIND_SPIN};
+use holdup_control::{KIND_OPENMP, KIND_RWLOCK, KIND_SEMAPHORE, KIND_SPIN};
 
 use crate::interposer::naming::NamedLock;
 use crate::recording::name;
@@ -13,7 +13,10 @@ pub fn name_of(lock: &NamedLock) -> String {
         return "all further locks".to_owned();
     }
     if let Some(variable) = &lock.variable {
-        return name::lock_with(variable, Some(lock.figures.addr), None);
+        let name = name::lock_with(variable, Some(lock.figures.addr), None);
+        // Of a lock whose place the runtime does not tell, the interposer has one of its own.
+        let is_ours = lock.figures.kind == KIND_OPENMP && name.contains("holdup_preload");
+        return if is_ours { "critical sections without a name".to_owned() } else { name };
     }
     match (&lock.made, &lock.first) {
         (Some(made), _) => format!("lock made in {}", name::place(made)),
@@ -28,6 +31,8 @@ pub fn kind(lock: &NamedLock) -> &'static str {
     match lock.figures.kind {
         KIND_RWLOCK => "read-write lock",
         KIND_SPIN => "spin lock",
+        KIND_SEMAPHORE => "semaphore",
+        KIND_OPENMP => "OpenMP lock",
         kind => TYPES[kind as usize & 3],
     }
 }

@@ -1,5 +1,6 @@
 //! What this machine and user allow to record, for people and for programs.
 
+use holdup_record::Backend;
 use holdup_record::doctor::{self, Container, Diagnosis, Probe};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,10 +44,19 @@ pub fn screen(diagnosis: &Diagnosis) -> Document {
 fn headline(diagnosis: &Diagnosis) -> String {
     let all = diagnosis.abilities.len();
     let works = diagnosis.abilities.iter().filter(|ability| ability.works()).count();
-    match diagnosis.can_record() {
-        true if works == all => "holdup can record everything here.".to_owned(),
-        true => format!("holdup can record here: {works} of the {all} kinds of facts, the most important among them."),
-        false => "holdup cannot record here yet: it needs context switches and lock waits.".to_owned(),
+    match diagnosis.backend() {
+        Some(Backend::Sampler) => {
+            "holdup can sample here: it looks at threads from outside, 20 to 1,000 times a second, \
+                                   because the kernel gives it no events."
+                .to_owned()
+        }
+        Some(_) if works == all => "holdup can record everything here.".to_owned(),
+        Some(_) => {
+            format!("holdup can record here: {works} of the {all} kinds of facts, the most important among them.")
+        }
+        None => "holdup cannot record here yet: it needs context switches and lock waits, or the right to look into \
+                 other processes."
+            .to_owned(),
     }
 }
 
@@ -93,6 +103,9 @@ pub struct Rights<'a> {
     schema: &'static str,
     /// Whether holdup record works at all.
     can_record: bool,
+    /// By what it captures here: programs inside the kernel, performance events, or looks from outside, which tell
+    /// shares of time, locks and holders, but neither numbers of switches nor short waits; null if it cannot.
+    capture: Option<Backend>,
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
 }
@@ -100,6 +113,11 @@ pub struct Rights<'a> {
 impl<'a> Rights<'a> {
     /// The diagnosis in this form.
     pub fn new(diagnosis: &'a Diagnosis) -> Rights<'a> {
-        Rights { schema: "holdup-doctor-1", can_record: diagnosis.can_record(), diagnosis }
+        Rights {
+            schema: "holdup-doctor-1",
+            can_record: diagnosis.can_record(),
+            capture: diagnosis.backend(),
+            diagnosis,
+        }
     }
 }

@@ -104,6 +104,7 @@ fn about_lock(inner: &mut Document, facts: &Facts, lock: &LockFacts) {
         }
     }
     sites(inner, "Waited for in", &lock.wait_sites);
+    sites(inner, "Held in", &lock.hold_sites);
     sites(inner, "Released in", &lock.wake_sites);
     sites(inner, "Held while off CPU in", &lock.holder_doing.off_sites);
 }

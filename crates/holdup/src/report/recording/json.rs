@@ -235,6 +235,8 @@ struct Lock<'a> {
     wait_sites: Vec<Place<'a>>,
     /// Where it is released, most wakes first.
     wake_sites: Vec<Place<'a>>,
+    /// What its holders were found executing while others waited, most often first: of an interpreter's lock.
+    hold_sites: Vec<Place<'a>>,
     /// Where holders left the CPU while others waited, most time first.
     holder_off_sites: Vec<Place<'a>>,
 }
@@ -247,6 +249,7 @@ impl<'a> Lock<'a> {
             facts,
             wait_sites: places(&facts.wait_sites),
             wake_sites: places(&facts.wake_sites),
+            hold_sites: places(&facts.hold_sites),
             holder_off_sites: places(&facts.holder_doing.off_sites),
         }
     }

@@ -2,7 +2,7 @@
 //! test it.
 
 use holdup_analyze::{
-    Cure, Evidence, Facts, Finding, HolderDoing, Kind, LockFacts, Reason, Role, Subject, ThreadFacts, Unit,
+    Cure, Evidence, Facts, Finding, HolderDoing, Kind, LockFacts, Reason, Role, Site, Subject, ThreadFacts, Unit,
 };
 
 use super::super::document::Document;
@@ -163,12 +163,22 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "busy_share").map(number::percent).unwrap_or_default(),
             under(finding)
         ),
-        Kind::SmallPool => format!(
-            "{} queue behind {}, which mostly wait themselves{}.",
-            others(finding, "callers", "thread"),
+        Kind::SmallPool if value(finding, "callers").is_none() => format!(
+            "{} that should run tasks wait in calls of the tasks{}: all other tasks wait for them.",
             others(finding, "workers", "worker"),
             under(finding)
         ),
+        Kind::SmallPool => {
+            let is_one = |name| value(finding, name) == Some(1.0);
+            format!(
+                "{} {} behind {}, which mostly {}{}.",
+                others(finding, "callers", "thread"),
+                if is_one("callers") { "queues" } else { "queue" },
+                others(finding, "workers", "worker"),
+                if is_one("workers") { "waits itself" } else { "wait themselves" },
+                under(finding)
+            )
+        }
         Kind::Polling => format!(
             "{subject} polls every {}: it sleeps and looks again{}.",
             value(finding, "period_ns").map(number::time_ns).unwrap_or_default(),
@@ -230,7 +240,9 @@ fn wanting(finding: &Finding) -> String {
     match (value(finding, "hungry_threads"), value(finding, "cpus")) {
         (Some(threads), Some(cpus)) => {
             let cpus = if cpus == 1.0 { "1 CPU".to_owned() } else { format!("{} CPUs", number::count(cpus)) };
-            format!(" ({} that hardly ever pause, {cpus} that they get)", number::count(threads))
+            // Those that meet at a barrier do pause: for each other.
+            let how = if value(finding, "delay_share").is_some() { "hardly ever pause" } else { "wait for each other" };
+            format!(" ({} that {how}, {cpus} that they get)", number::count(threads))
         }
         _ => String::new(),
     }
@@ -325,22 +337,30 @@ fn places(facts: &Facts, finding: &Finding) -> Option<String> {
     let first = finding.place.as_ref().and_then(name::caller)?;
     let sites = lock(facts, finding).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
     let named = name::by_place(sites);
-    if named.len() < 2 || named[0].0 != first {
-        return Some(first);
-    }
+    if named.len() < 2 || named[0].0 != first { Some(first) } else { shares_of_places(sites) }
+}
+
+/// The two places with most of the time, and their shares.
+fn shares_of_places(sites: &[Site]) -> Option<String> {
     let all: u64 = sites.iter().map(|site| site.ns).sum();
+    let named = name::by_place(sites);
     let shown: Vec<String> =
         named.iter().take(2).map(|(place, ns)| format!("{place} ({})", number::percent(share(*ns, all)))).collect();
-    Some(shown.join(", "))
+    (!shown.is_empty()).then(|| shown.join(", "))
 }
 
 /// Whether what the holder does is a part of the story.
 fn blames_holder(kind: Kind) -> bool {
-    matches!(kind, Kind::LockConvoy | Kind::HotLock | Kind::SleepingHolder | Kind::PriorityInversion)
+    use Kind::{HotLock, InterpreterLock, LockConvoy, PriorityInversion, SleepingHolder};
+    matches!(kind, LockConvoy | HotLock | SleepingHolder | PriorityInversion | InterpreterLock)
 }
 
-/// `running 67%, preempted 23%; releases in cache_put cache.c:140`.
+/// `meanwhile running 67%, preempted 23%; releases in cache_put cache.c:140`; of an interpreter's lock, what its holders
+/// executed: `in parse_row table.py:12 (80%)`.
 fn holder(lock: &LockFacts) -> Option<String> {
+    if let Some(places) = shares_of_places(&lock.hold_sites) {
+        return Some(format!("in {places}"));
+    }
     let doing = holders(&lock.holder_doing);
     let released = lock.wake_sites.first().and_then(name::caller);
     match (doing.is_empty(), released) {

@@ -346,6 +346,8 @@ fn header() -> Header {
         sample_period_ns: MS,
         stack_bytes: 512,
         futex_zero_period: 1,
+        look_period_ns: 0,
+        start_cpu_ns: 4 * MS,
     }
 }
 
@@ -528,6 +530,7 @@ pub fn held_up() -> Recording {
         calls: BTreeMap::from([(CallNumber(232), 12)]),
         yield_sites: vec![locking(10, 0)],
         switch_sites: Vec::new(),
+        fault_sites: Vec::new(),
         kernel_sites: Vec::new(),
         futex_sites: Vec::new(),
         tasks: Vec::new(),

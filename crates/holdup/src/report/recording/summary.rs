@@ -196,7 +196,8 @@ pub(crate) fn context(facts: &Facts) -> String {
     ];
     if span_s > 0.0 {
         parts.push(format!("{:.2} CPUs busy", totals.on_cpu_ns as f64 / 1e9 / span_s));
-        parts.push(format!("{} switches/s", number::count(per_second(facts, totals.switches).round())));
+        let counted = if facts.header.is_sampled() { counted_switches(facts) } else { Some(totals.switches) };
+        parts.extend(counted.map(|all| format!("{} switches/s", number::count(per_second(facts, all).round()))));
     }
     parts.push(format!(
         "{} of thread time waiting for locks",
@@ -224,7 +225,8 @@ pub(crate) fn kept_because(facts: &Facts) -> Option<String> {
 pub(crate) fn looked_at(facts: &Facts) -> String {
     let capabilities = &facts.header.capabilities;
     let seen: Vec<&str> = [
-        (capabilities.switches, "switches"),
+        (facts.header.is_sampled(), "what threads were found in from time to time"),
+        (capabilities.switches && !facts.header.is_sampled(), "switches"),
         (capabilities.futexes, "lock waits"),
         (capabilities.wakings || capabilities.foreign_wakings, "wake-ups"),
         (capabilities.samples, "CPU samples"),
@@ -434,6 +436,14 @@ fn names_missing(problems: &[Problem]) -> Vec<String> {
 /// What this recording could not see, so that its absence is not taken for a fact.
 fn unseen(facts: &Facts) -> Option<String> {
     let capabilities = &facts.header.capabilities;
+    if facts.header.is_sampled() {
+        return Some(
+            "Sampled: threads were looked at from outside, 20 to 1,000 times a second. Shares of time can be believed; \
+             numbers of waits and switches, and how long single waits below 50 ms were, cannot. Not seen: who wakes whom, \
+             where CPU time goes, the kernel's part of stacks. 'holdup doctor' says what would show it."
+                .to_owned(),
+        );
+    }
     let missing: Vec<&str> = [
         (capabilities.switches, "switches"),
         (capabilities.futexes, "lock waits"),
@@ -482,20 +492,27 @@ fn observer_effect(facts: &Facts) -> Option<String> {
         parts.push("the program ended with status 0".to_owned());
     }
     let recorded = facts.totals.switches;
-    parts.push(match counted_switches(facts) {
+    let counted = counted_switches(facts);
+    parts.extend((!facts.header.is_sampled()).then(|| match counted {
         Some(counted) if counted >= recorded => {
             format!("{} of {} switches were recorded", number::count(recorded as f64), number::count(counted as f64))
         }
         // Of threads that ran already the kernel is asked only after the first of their switches were recorded.
         _ => format!("{} switches were recorded", number::count(recorded as f64)),
-    });
-    let cpu = ending.recorder_cpu_ns;
+    }));
+    let start = facts.header.start_cpu_ns.min(ending.recorder_cpu_ns);
+    let cpu = ending.recorder_cpu_ns - start;
     let of_program = match facts.totals.on_cpu_ns {
         0 => String::new(),
         busy => format!(" ({} of the program's)", number::percent(share(cpu, busy))),
     };
     if cpu > 0 {
-        parts.push(format!("the recorder used {} of CPU time{of_program}", number::time_ns(cpu as f64)));
+        // Of a short recording, most is what comes before it: that slows nothing down.
+        let before = match start * 4 >= ending.recorder_cpu_ns {
+            true if start > 0 => format!(", and {} before it began", number::time_ns(start as f64)),
+            _ => String::new(),
+        };
+        parts.push(format!("the recorder used {} of CPU time{of_program}{before}", number::time_ns(cpu as f64)));
     }
     parts.push(match ending.lost {
         0 => "no event was lost".to_owned(),

@@ -157,6 +157,21 @@ fn findings_are_matched_across_address_layouts() {
 }
 
 #[test]
+fn a_comparison_fails_for_a_finding_that_is_new_or_grew() {
+    let (healthy, held_up) = (specimen::healthy(), specimen::held_up());
+    let mut milder = specimen::held_up();
+    milder.report.findings[0].severity *= 0.3;
+    let failure = |before, after, at_least| diff::Comparison::new(before, after).failure(at_least);
+    assert!(failure(&healthy, &held_up, 0.05).unwrap().starts_with("new "));
+    let grew = failure(&milder, &held_up, 0.05).unwrap();
+    assert!(grew.starts_with("worse ") && grew.ends_with(" before"), "{grew}");
+    assert_eq!(failure(&milder, &held_up, 0.99), None, "by less than the limit");
+    for (before, after) in [(&held_up, &held_up), (&held_up, &milder), (&held_up, &healthy), (&healthy, &healthy)] {
+        assert_eq!(failure(before, after, 0.05), None);
+    }
+}
+
+#[test]
 fn a_diff_of_unlike_recordings_says_so() {
     let mut other = specimen::healthy();
     let facts = &mut other.report.facts;
@@ -175,9 +190,13 @@ fn a_diagnosis_says_what_works_and_what_would_allow_more() {
     let text = doctor::screen(&specimen::ordinary_user()).terminal(&Style::default());
     assert_fits(&text, 80);
     golden("recording-doctor.txt", &text);
-    let none = doctor::screen(&specimen::locked_down()).terminal(&Style::default());
+    let mut locked_down = specimen::locked_down();
+    let sampled = doctor::screen(&locked_down).terminal(&Style::default());
+    assert!(sampled.starts_with("holdup can sample here"), "{sampled}");
+    assert!(sampled.contains("Docker") && sampled.contains("least that grants"), "{sampled}");
+    locked_down.probe.ptrace_scope = Some(3);
+    let none = doctor::screen(&locked_down).terminal(&Style::default());
     assert!(none.starts_with("holdup cannot record here yet"), "{none}");
-    assert!(none.contains("Docker") && none.contains("least that grants"), "{none}");
 }
 
 /// A recording of this command, whose processes (number, what they executed, CPU time) are these.

@@ -5,7 +5,7 @@
 //! with those of perf, which go on telling of mappings, names, births and deaths, samples and page faults.
 
 mod load;
-mod suit;
+pub mod suit;
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
@@ -17,6 +17,7 @@ use holdup_trace::BLOCKING_CALLS;
 pub use self::suit::unsuitable;
 
 use super::snapshot;
+use super::words::is_thread;
 use crate::Options;
 
 /// The programs while they are attached.
@@ -27,6 +28,7 @@ pub struct Capture {
     groups: HashMap<MapData, u32, Ranges>,
     cpus: PerCpuArray<MapData, Tally>,
     mores: Option<HashMap<MapData, u32, More>>,
+    seen: Option<HashMap<MapData, u64, u8>>,
     /// What a ring held.
     bytes: Vec<u8>,
     /// Detaches them when it is dropped.
@@ -80,10 +82,20 @@ impl Capture {
         let mut table = |name: &str| programs.take_map(name).ok_or_else(|| format!("the map {name} is missing"));
         let groups = HashMap::try_from(table("groups")?).map_err(|why| load::reason(&why))?;
         let mores = HashMap::try_from(table("mores")?).map_err(|why| load::reason(&why))?;
+        let seen = HashMap::try_from(table("seen")?).map_err(|why| load::reason(&why))?;
         let cpus = PerCpuArray::try_from(table("cpus")?).map_err(|why| load::reason(&why))?;
         let ready = watch(&rings).map_err(|why| format!("epoll: {why}"))?;
         load::attach(&mut programs)?;
-        Ok(Capture { rings, ready, groups, cpus, mores: Some(mores), bytes: Vec::new(), _programs: programs })
+        Ok(Capture {
+            rings,
+            ready,
+            groups,
+            cpus,
+            mores: Some(mores),
+            seen: Some(seen),
+            bytes: Vec::new(),
+            _programs: programs,
+        })
     }
 
     /// Records a process from now on, and those that it will make.
@@ -104,9 +116,9 @@ impl Capture {
         }
     }
 
-    /// What learns of executable memory that the kernel's part cannot see; once.
+    /// What tells the kernel's part of what it cannot know; once.
     pub fn learner(&mut self) -> Option<Learner> {
-        self.mores.take().map(|mores| Learner { mores })
+        Some(Learner { mores: self.mores.take()?, seen: self.seen.take()? })
     }
 
     /// How many rings there are.
@@ -139,17 +151,29 @@ impl Capture {
 }
 
 /// Tells the kernel's part of executable memory that no system call of the process has mapped: what came with the
-/// execution of a program, such as the dynamic linker.
+/// execution of a program, such as the dynamic linker. And of stacks that are not remembered any more.
 pub struct Learner {
     mores: HashMap<MapData, u32, More>,
+    /// Hashes of stacks that were told.
+    seen: HashMap<MapData, u64, u8>,
 }
 
 impl Learner {
     /// The process has executed a program.
     pub fn learn(&mut self, pid: u32) {
         let loader = |path: &str| path.contains("/ld-") || path.contains("/ld.") || path == "[vdso]";
-        // A process that has ended needs nothing.
-        let _ = self.mores.insert(pid, ranges::<{ 1 + 2 * MAX_MORE }>(pid, loader), 0);
+        let found = ranges::<{ 1 + 2 * MAX_MORE }>(pid, loader);
+        // A process that has ended needs nothing, and nobody would take it away again: the table would fill with them.
+        let told = found[0] > 0 && self.mores.insert(pid, found, 0).is_ok();
+        if told && !is_thread(pid) {
+            let _ = self.mores.remove(&pid);
+        }
+    }
+
+    /// Stacks with these hashes are to be told anew if they come again.
+    pub fn forget(&mut self, hashes: &[u64]) {
+        // The kernel's part may have forgotten some itself.
+        hashes.iter().for_each(|hash| drop(self.seen.remove(hash)));
     }
 }
 
@@ -214,6 +238,7 @@ mod tests {
             capture: Backend::Bpf,
             environment: Vec::new(),
             silent: false,
+            threads: crate::ThreadNames::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The table of behaviours.
 
+mod beyond;
 mod cond;
 mod exclusion;
 mod fork;
@@ -119,6 +120,18 @@ pub const BEHAVIOURS: &[Behaviour] = &[
         holds: "mtx_ and cnd_ functions keep their promises, and their own error codes",
         wrong: "they reach the C library past the interposer with another idea of the lock",
         body: siblings::c11,
+    },
+    Behaviour {
+        name: "semaphore",
+        holds: "it counts; waits for it end by time, signal and cancellation; any thread may post",
+        wrong: "a wait sleeps on where the C library's would have ended",
+        body: beyond::semaphore,
+    },
+    Behaviour {
+        name: "openmp",
+        holds: "libgomp's critical sections and locks exclude; nested ones count (if it is there)",
+        wrong: "the runtime's lock is replaced at some of its names, but not at all",
+        body: beyond::openmp,
     },
     Behaviour {
         name: "reuse",

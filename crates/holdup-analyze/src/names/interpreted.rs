@@ -1,0 +1,198 @@
+//! Call paths of interpreted code: its own functions and lines in the place of the interpreter's loop, which runs them
+//! all.
+
+use std::sync::Arc;
+
+use holdup_trace::InterpretedFrame;
+
+use super::{Frame, GENERATED, JAVA, Role, roles};
+
+/// The function of the interpreter that executes interpreted ones.
+const LOOP: &str = "_PyEval_EvalFrameDefault";
+
+/// The frames of interpreted functions. Where the user's own code is among them, that of installed packages is not what
+/// its author calls "my function".
+pub(crate) fn frames(found: &[InterpretedFrame]) -> Vec<Frame> {
+    let of_java = is_of_java(found);
+    let has_own = found.iter().any(|frame| origin(&frame.file) == Origin::Own);
+    let role = |one: &InterpretedFrame| match origin(&one.file) {
+        _ if of_java => roles::of_java(&one.function),
+        Origin::Own => Role::Program,
+        Origin::Package if has_own => Role::Runtime,
+        Origin::Package => Role::Program,
+        Origin::Library => role_in_library(&one.file),
+    };
+    let frame = |one: &InterpretedFrame| Frame {
+        address: 0,
+        function: Some(one.function.clone()),
+        module: one.file.clone(),
+        offset: u64::from(one.line),
+        start: u64::from(one.line),
+        file: Some(one.file.clone()),
+        line: (one.line > 0).then_some(one.line),
+        inlined: false,
+        role: role(one),
+    };
+    found.iter().map(frame).collect()
+}
+
+/// The role of a function of Python, by its file.
+pub(super) fn role(file: &str) -> Role {
+    if origin(file) == Origin::Library { role_in_library(file) } else { Role::Program }
+}
+
+/// Whether a frame is a function of Python.
+pub(super) fn is_script(frame: &Frame) -> bool {
+    frame.file.as_ref().is_some_and(|file| *file == frame.module)
+}
+
+/// Whether this is what Java's machine executed: of Python's files the whole path is known.
+pub(crate) fn is_of_java(found: &[InterpretedFrame]) -> bool {
+    const ENDS: [&str; 6] = [".java", ".class", ".kt", ".scala", ".groovy", ".clj"];
+    found.first().is_some_and(|one| !one.file.contains('/') && ENDS.iter().any(|end| one.file.ends_with(end)))
+}
+
+/// Native frames with Java's in the place of what its machine generated, and of all that lies outward of it.
+pub(crate) fn splice_java(native: &[Frame], java: Vec<Frame>) -> Arc<[Frame]> {
+    const BEGIN: [&str; 5] = ["JavaCalls::", "JavaThread::run", "thread_native_entry", "start_thread", "JavaMain"];
+    let begins = |name: &str| BEGIN.iter().any(|begin| name.starts_with(begin));
+    let is_made = |frame: &Frame| [GENERATED, JAVA].contains(&&*frame.module);
+    let is_outer = |frame: &Frame| is_made(frame) || frame.function.as_deref().is_some_and(begins);
+    let kept = native.iter().position(is_outer).unwrap_or(native.len());
+    native[..kept].iter().cloned().chain(java).collect()
+}
+
+/// Native frames with the interpreted ones in the place of the innermost run of the interpreter's loop and of all that
+/// lies outward of it.
+pub(crate) fn splice(native: &[Frame], interpreted: Vec<Frame>) -> Arc<[Frame]> {
+    let named = native.iter().position(|frame| frame.function.as_deref().is_some_and(|name| name.contains(LOOP)));
+    let of_interpreter = || native.iter().position(|frame| is_interpreter(&frame.module)).map(|at| at + 1);
+    let kept = &native[..named.or_else(of_interpreter).unwrap_or(native.len())];
+    let inner = kept.iter().map(|frame| {
+        let is_library = is_interpreter(&frame.module) || frame.module.contains("/lib/python");
+        let role = if is_library && frame.role == Role::Program { Role::Runtime } else { frame.role };
+        Frame { role, ..frame.clone() }
+    });
+    inner.chain(interpreted).collect()
+}
+
+/// Whether a file is Python itself.
+pub(super) fn is_interpreter(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.starts_with("python3") || file.starts_with("libpython3")
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Own,
+    /// Installed beside the program, as by pip.
+    Package,
+    /// It came with the language.
+    Library,
+}
+
+fn origin(file: &str) -> Origin {
+    let is_start = file.contains("/bin/") && !file.ends_with(".py");
+    match () {
+        () if file.contains("-packages/") || is_start => Origin::Package,
+        () if file.starts_with("<frozen") || file.contains("/lib/python") => Origin::Library,
+        () => Origin::Own,
+    }
+}
+
+fn role_in_library(file: &str) -> Role {
+    const WAITS: [&str; 2] = ["/threading.py", "/queue.py"];
+    if WAITS.iter().any(|end| file.ends_with(end)) { Role::Lock } else { Role::Runtime }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(places: &[(&str, &str, u32)]) -> Vec<InterpretedFrame> {
+        let frame = |(function, file, line): &(&str, &str, u32)| InterpretedFrame {
+            function: (*function).into(),
+            file: (*file).into(),
+            line: *line,
+        };
+        places.iter().map(frame).collect()
+    }
+
+    #[test]
+    fn the_users_own_function_stands_for_a_path_if_there_is_one() {
+        const POOL: (&str, &str, u32) = ("Pool.get", "/venv/lib/python3.11/site-packages/db/pool.py", 90);
+        const WAIT: (&str, &str, u32) = ("Condition.wait", "/usr/lib/python3.11/threading.py", 320);
+        let caller = |places: &[_]| {
+            let frames = frames(&found(places));
+            super::super::caller(&frames).and_then(|frame| frame.function.as_deref().map(str::to_owned))
+        };
+        let own = ("view", "/srv/app.py", 12);
+        assert_eq!(caller(&[WAIT, POOL, own]).as_deref(), Some("view"));
+        assert_eq!(caller(&[WAIT, POOL]).as_deref(), Some("Pool.get"));
+        assert_eq!(caller(&[WAIT]).as_deref(), Some("Condition.wait"));
+    }
+
+    #[test]
+    fn javas_methods_take_the_place_of_what_its_machine_made() {
+        let native = |function: &str, module: &str, role| Frame {
+            function: (!function.is_empty()).then(|| function.into()),
+            module: module.into(),
+            ..Frame::named("", role)
+        };
+        let path = [
+            native("futex_wait", "[kernel]", Role::Scheduler),
+            native("pthread_cond_wait", "/lib/libc.so.6", Role::Lock),
+            native("Unsafe_Park", "/jvm/libjvm.so", Role::Lock),
+            native("jdk.internal.misc.Unsafe.park", JAVA, Role::Lock),
+            native("", GENERATED, Role::Program),
+            native("JavaCalls::call_helper", "/jvm/libjvm.so", Role::Runtime),
+        ];
+        let code = found(&[
+            ("jdk.internal.misc.Unsafe.park", "Unsafe.java", 0),
+            ("java.util.concurrent.locks.ReentrantLock.lock", "ReentrantLock.java", 322),
+            ("com.shop.Till$$Lambda$14.run", "Unknown.class", 0),
+            ("com.shop.Till.sell", "Till.java", 17),
+            ("java.lang.Thread.run", "Thread.java", 840),
+        ]);
+        assert!(is_of_java(&code) && !is_of_java(&found(&[("view", "/srv/app.py", 12)])) && !is_of_java(&[]));
+        for depth in [path.len(), 3, 0] {
+            let spliced = splice_java(&path[..depth], frames(&code));
+            let told: Vec<&str> = spliced.iter().filter_map(|frame| frame.function.as_deref()).collect();
+            assert_eq!(told.len(), depth.min(3) + code.len(), "{told:?}");
+            let caller = super::super::caller(&spliced).unwrap();
+            assert_eq!((caller.function.as_deref(), caller.line), (Some("com.shop.Till.sell"), Some(17)));
+        }
+        let begun = splice_java(&path[5..], frames(&code));
+        assert_eq!(begun.len(), code.len(), "what began the thread lies further out");
+    }
+
+    #[test]
+    fn interpreted_functions_take_the_place_of_the_interpreters_loop() {
+        let native = |function: Option<&str>, module: &str, role| Frame {
+            function: function.map(Into::into),
+            module: module.into(),
+            ..Frame::named("", role)
+        };
+        const PYTHON: &str = "/usr/bin/python3.11";
+        let path = [
+            native(Some("futex_wait"), "[kernel]", Role::Scheduler),
+            native(Some("sem_wait"), "/lib/libc.so.6", Role::Lock),
+            native(None, PYTHON, Role::Program),
+            native(Some(LOOP), PYTHON, Role::Program),
+            native(Some("start_thread"), "/lib/libc.so.6", Role::Runtime),
+        ];
+        let own = || frames(&found(&[("update", "/srv/app.py", 7)]));
+        let told = |path: &[Frame]| {
+            let spliced = splice(path, own());
+            spliced.iter().map(|frame| frame.function.as_deref().unwrap_or("?").to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&path), ["futex_wait", "sem_wait", "?", "update"]);
+        assert_eq!(splice(&path, own())[2].role, Role::Runtime);
+        // A stripped interpreter names no function.
+        let stripped: Vec<Frame> =
+            path.iter().filter(|frame| frame.function.as_deref() != Some(LOOP)).cloned().collect();
+        assert_eq!(told(&stripped), ["futex_wait", "sem_wait", "?", "update"]);
+        assert_eq!(told(&path[..2]), ["futex_wait", "sem_wait", "update"]);
+        assert_eq!(told(&[]), ["update"]);
+    }
+}

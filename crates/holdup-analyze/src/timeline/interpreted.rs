@@ -1,0 +1,70 @@
+//! What interpreters were found executing. A place of a thread with what was interpreted there is a place of its own:
+//! its stack bears a number behind those of the recording.
+
+use std::sync::Arc;
+
+use holdup_trace::InterpretedFrame;
+use rustc_hash::FxHashMap;
+
+use super::doing::NONE;
+use super::lock::Place;
+use super::tally::Tally;
+use crate::names::interpreted;
+
+/// Numbers from here on stand for a stack of the recording and interpreted code.
+const FIRST: u32 = 1 << 31;
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) codes: Vec<Arc<[InterpretedFrame]>>,
+    code_index: FxHashMap<Arc<[InterpretedFrame]>, u32>,
+    /// Stack of the recording, and index of the code.
+    stacks: Vec<(u32, u32)>,
+    stack_index: FxHashMap<(u32, u32), u32>,
+    /// Looks that found a thread waiting, by the place of the recording and by that with the code.
+    pub(super) waits: FxHashMap<Place, Tally<u32, u64>>,
+    /// Looks at the thread that had the interpreter's lock while another waited on this futex, by code.
+    pub(super) holding: FxHashMap<u32, Tally<u32, u64>>,
+}
+
+impl Found {
+    pub(super) fn code(&mut self, frames: &Arc<[InterpretedFrame]>) -> u32 {
+        let next = self.codes.len() as u32;
+        let code = *self.code_index.entry(frames.clone()).or_insert(next);
+        if code == next {
+            self.codes.push(frames.clone());
+        }
+        code
+    }
+
+    /// Whether it is code that Java's machine executes.
+    pub(super) fn is_of_java(&self, code: u32) -> bool {
+        self.codes.get(code as usize).is_some_and(|frames| interpreted::is_of_java(frames))
+    }
+
+    pub(super) fn stack(&mut self, native: u32, code: u32) -> u32 {
+        let next = self.stacks.len() as u32;
+        let number = *self.stack_index.entry((native, code)).or_insert(next);
+        if number == next {
+            self.stacks.push((native, code));
+        }
+        FIRST.saturating_add(number).min(NONE - 1)
+    }
+
+    /// The stack of the recording behind a number, and the code that goes with it.
+    pub(super) fn parts(&self, stack: u32) -> (u32, Option<u32>) {
+        let known = stack.checked_sub(FIRST).filter(|_| stack != NONE).and_then(|at| self.stacks.get(at as usize));
+        known.map_or((stack, None), |(native, code)| (*native, Some(*code)))
+    }
+
+    /// The stack of the recording behind a number.
+    pub(super) fn native(&self, stack: u32) -> u32 {
+        self.parts(stack).0
+    }
+
+    /// The window begins: looks before it count no more.
+    pub(super) fn restart(&mut self) {
+        self.waits.clear();
+        self.holding.clear();
+    }
+}

@@ -1,0 +1,158 @@
+//! Where a loaded file has put a symbol: by the tables that the dynamic linker uses, in the process's memory, so that
+//! neither containers nor files that were replaced matter.
+
+use super::memory::{Memory, u32_at, u64_at};
+
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const DT_HASH: u64 = 4;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_GNU_HASH: u64 = 0x6fff_fef5;
+/// Symbols that share a bucket of the hash table: a few.
+const LONGEST_CHAIN: usize = 1_000;
+
+/// The table that leads from names to symbols: GNU's, or the older one, which some builds of Java have alone.
+#[derive(Clone, Copy, Debug)]
+enum Hash {
+    Gnu(u64),
+    SystemV(u64),
+}
+
+/// A file that is loaded, as far as it takes to find its symbols.
+#[derive(Debug)]
+pub struct Elf {
+    bias: u64,
+    hash: Hash,
+    symbols: u64,
+    strings: u64,
+}
+
+impl Elf {
+    /// The file whose first byte is mapped here.
+    pub fn at(base: u64, memory: &mut Memory) -> Option<Elf> {
+        let head = memory.bytes(base, 64)?;
+        // 64 bits, little-endian.
+        if !head.starts_with(b"\x7fELF\x02\x01") {
+            return None;
+        }
+        let count = usize::from(u16::from_le_bytes([head[56], head[57]])).min(64);
+        let table = memory.bytes(base.checked_add(u64_at(&head, 32)?)?, count * 56)?;
+        let segments =
+            || table.chunks_exact(56).filter_map(|one| Some((u32_at(one, 0)?, u64_at(one, 16)?, u64_at(one, 40)?)));
+        let first = segments().find(|(kind, ..)| *kind == PT_LOAD)?.1 & !4095;
+        let bias = base.wrapping_sub(first);
+        let (_, dynamic, size) = segments().find(|(kind, ..)| *kind == PT_DYNAMIC)?;
+        let entries = memory.bytes(bias.wrapping_add(dynamic), usize::try_from(size).ok()?.min(1 << 14))?;
+        let entry = |tag| {
+            let found = entries.chunks_exact(16).find(|one| u64_at(one, 0) == Some(tag))?;
+            let value = u64_at(found, 8)?;
+            // glibc has made addresses of them, musl leaves them as they are in the file.
+            Some(if value < base { value.wrapping_add(bias) } else { value }).filter(|addr| *addr < 1 << 56)
+        };
+        let hash = entry(DT_GNU_HASH).map(Hash::Gnu).or_else(|| Some(Hash::SystemV(entry(DT_HASH)?)))?;
+        Some(Elf { bias, hash, symbols: entry(DT_SYMTAB)?, strings: entry(DT_STRTAB)? })
+    }
+
+    /// The address of an exported symbol.
+    pub fn symbol(&self, name: &str, memory: &mut Memory) -> Option<u64> {
+        let index = match self.hash {
+            Hash::Gnu(table) => self.by_gnu(table, name, memory)?,
+            Hash::SystemV(table) => self.by_system_v(table, name, memory)?,
+        };
+        let symbol = memory.bytes(self.symbols + u64::from(index) * 24, 24)?;
+        Some(self.bias.wrapping_add(u64_at(&symbol, 8)?))
+    }
+
+    fn by_gnu(&self, table: u64, name: &str, memory: &mut Memory) -> Option<u32> {
+        let wanted = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+        let head = memory.bytes(table, 16)?;
+        let (buckets, first, bloom) = (u32_at(&head, 0)?, u32_at(&head, 4)?, u32_at(&head, 8)?);
+        let bucket_at = table + 16 + u64::from(bloom) * 8;
+        let chain_at = bucket_at + u64::from(buckets) * 4;
+        let mut index = number(bucket_at + u64::from(wanted.checked_rem(buckets)?) * 4, memory)?;
+        for _ in 0..LONGEST_CHAIN {
+            let hash = number(chain_at + u64::from(index.checked_sub(first)?) * 4, memory)?;
+            if hash | 1 == wanted | 1 && self.name_is(index, name, memory)? {
+                return Some(index);
+            }
+            if hash & 1 == 1 {
+                break;
+            }
+            index = index.checked_add(1)?;
+        }
+        None
+    }
+
+    fn by_system_v(&self, table: u64, name: &str, memory: &mut Memory) -> Option<u32> {
+        let wanted = name.bytes().fold(0_u32, |hash, byte| {
+            let sum = (hash << 4).wrapping_add(u32::from(byte));
+            (sum ^ (sum >> 28 << 4)) & 0x0fff_ffff
+        });
+        let buckets = number(table, memory)?;
+        let chain_at = table + 8 + u64::from(buckets) * 4;
+        let mut index = number(table + 8 + u64::from(wanted.checked_rem(buckets)?) * 4, memory)?;
+        for _ in 0..LONGEST_CHAIN {
+            if index == 0 || self.name_is(index, name, memory)? {
+                break;
+            }
+            index = number(chain_at + u64::from(index) * 4, memory)?;
+        }
+        Some(index).filter(|index| *index != 0)
+    }
+
+    fn name_is(&self, index: u32, name: &str, memory: &mut Memory) -> Option<bool> {
+        let symbol = memory.bytes(self.symbols + u64::from(index) * 24, 4)?;
+        let text = memory.bytes(self.strings + u64::from(u32_at(&symbol, 0)?), name.len() + 1)?;
+        Some(text.strip_suffix(&[0]) == Some(name.as_bytes()))
+    }
+}
+
+fn number(at: u64, memory: &mut Memory) -> Option<u32> {
+    u32_at(&memory.bytes(at, 4)?, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file in memory with the symbols `one` (at 0x111) and `other` (at 0x222), in the one bucket of its older table.
+    fn file() -> Vec<u64> {
+        const BYTES: usize = 1024;
+        let mut bytes = vec![0_u8; BYTES];
+        let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
+        put(0, b"\x7fELF\x02\x01");
+        put(32, &64_u64.to_le_bytes());
+        put(56, &2_u16.to_le_bytes());
+        put(64, &PT_LOAD.to_le_bytes());
+        put(120, &PT_DYNAMIC.to_le_bytes());
+        put(120 + 16, &256_u64.to_le_bytes());
+        put(120 + 40, &48_u64.to_le_bytes());
+        for (index, (tag, at)) in [(DT_HASH, 400_u64), (DT_SYMTAB, 500), (DT_STRTAB, 700)].into_iter().enumerate() {
+            put(256 + 16 * index, &tag.to_le_bytes());
+            put(264 + 16 * index, &at.to_le_bytes());
+        }
+        // One bucket, three symbols: the bucket's first is 2, which leads to 1.
+        for (index, number) in [1_u32, 3, 2, 0, 0, 1].into_iter().enumerate() {
+            put(400 + 4 * index, &number.to_le_bytes());
+        }
+        for (index, name, value) in [(1_usize, 1_u32, 0x111_u64), (2, 5, 0x222)] {
+            put(500 + 24 * index, &name.to_le_bytes());
+            put(508 + 24 * index, &value.to_le_bytes());
+        }
+        put(700, b"\0one\0other\0");
+        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    #[test]
+    fn symbols_are_found_by_the_older_table_alone() {
+        let file = file();
+        let base = file.as_ptr() as u64;
+        let mut memory = Memory::of(std::process::id());
+        let elf = Elf::at(base, &mut memory).expect("a file");
+        let found = |name: &str, memory: &mut Memory| elf.symbol(name, memory).map(|at| at - base);
+        assert_eq!(found("one", &mut memory), Some(0x111));
+        assert_eq!(found("other", &mut memory), Some(0x222));
+        assert_eq!(found("none", &mut memory), None);
+    }
+}
