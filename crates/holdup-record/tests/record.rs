@@ -462,27 +462,37 @@ fn a_running_process_is_attached_to_with_all_its_threads() {
     }
 }
 
-/// Two clerks and a keeper who take turns at a lock until standard input ends.
+/// Two clerks and a keeper who take turns at a lock until standard input ends; or, if a number is given, until each of
+/// them had so many.
 const NAMED: &str = r#"
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile int over;
+static char *names[] = {"clerk-1", "clerk-2", "keeper"};
+static volatile int had[3];
 static void *turns(void *name) {
-    prctl(PR_SET_NAME, name, 0, 0, 0);
-    while (!over) { pthread_mutex_lock(&lock); usleep(500); pthread_mutex_unlock(&lock); usleep(100); }
+    prctl(PR_SET_NAME, *(char **)name, 0, 0, 0);
+    while (!over) {
+        pthread_mutex_lock(&lock);
+        usleep(500);
+        pthread_mutex_unlock(&lock);
+        usleep(100);
+        had[(char **)name - names]++;
+    }
     return name;
 }
 int main(int count, char **words) {
     pthread_t threads[3];
-    char *names[] = {"clerk-1", "clerk-2", "keeper"};
     struct pollfd input = {0, POLLIN, 0};
-    for (int i = 0; i < 3; i++) pthread_create(&threads[i], 0, turns, names[i]);
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], 0, turns, &names[i]);
     usleep(100000);
     write(1, "ready\n", 6);
-    poll(&input, 1, 2000);
+    if (count > 1) for (int i = 0; i < 3; i++) while (had[i] < atoi(words[1])) usleep(1000);
+    else poll(&input, 1, 60000);
     over = 1;
     for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
     return 0;
@@ -517,16 +527,17 @@ fn threads_are_recorded_by_name_by_each_way_to_capture() {
         child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
         let running = Target::Processes(vec![child.id()]);
         let mut options = by(capture, running, folder.path());
-        options.limit = Some(Duration::from_millis(500));
+        options.limit = Some(Duration::from_secs(1));
         let refused = record(&Options { threads: wanted(&["clerks"]), ..options.clone() }, &AtomicBool::new(false));
         let why = refused.unwrap_err().to_string();
         assert!(why.contains("'clerks'") && why.contains("clerk-1, clerk-2, keeper"), "{why}");
         let attached = recorded(&Options { threads: wanted(&["clerk-*"]), ..options.clone() });
         drop(child.stdin.take());
         child.wait().unwrap();
-        options.target = Target::Command(vec![program.clone().into()]);
+        options.target = Target::Command(vec![program.clone().into(), "500".into()]);
         options.output = folder.path().join("command.holdup");
         options.silent = true;
+        options.limit = None;
         let started = recorded(&Options { threads: wanted(&["clerk-1", "clerk-2"]), ..options.clone() });
         options.output = folder.path().join("none.holdup");
         let none = recorded(&Options { threads: wanted(&["nobody"]), ..options });

@@ -66,12 +66,13 @@ impl Split {
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let split = split(facts);
+    let little = is_for_little(facts, split);
     let enough = split.share() >= LEAST_SHARE
         && split.kernel_ns >= LEAST_KERNEL_NS
         && weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_SPAN_SHARE
         && !facts.header.is_sampled()
-        && (moves_little(facts) || !mostly_copies(facts, split.kernel_ns));
-    let least = |process| if moves_little(facts) && runs_mostly(facts, process) { 1 } else { 2 };
+        && (little || !mostly_copies(facts, split.kernel_ns));
+    let least = |process| if little && runs_mostly(facts, process) { 1 } else { 2 };
     let process = facts.processes.iter().find(|process| busy_threads(facts, process) >= least(process));
     process.filter(|_| enough).map(|process| finding(facts, process, split)).into_iter().collect()
 }
@@ -124,8 +125,12 @@ fn mostly_copies(facts: &Facts, kernel_ns: u64) -> bool {
 
 /// Whether the kernel's time goes to reads and writes of a few bytes each.
 pub(super) fn moves_little(facts: &Facts) -> bool {
+    is_for_little(facts, split(facts))
+}
+
+fn is_for_little(facts: &Facts, split: Split) -> bool {
     let (calls, bytes) = transfers(facts);
-    bytes <= MOST_LITTLE_BYTES * calls && calls * CALL_NS * 2 >= split(facts).kernel_ns
+    bytes <= MOST_LITTLE_BYTES * calls && calls * CALL_NS * 2 >= split.kernel_ns
 }
 
 /// Whether a thread of a process hardly waits: its calls are what it is slow by.

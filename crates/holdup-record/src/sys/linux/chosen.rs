@@ -1,4 +1,6 @@
-//! Lets the events of some threads alone pass, by their names.
+//! Lets the events of some threads alone pass, by their names, and in order of time.
+
+use std::borrow::Cow;
 
 use holdup_trace::{Event, Pid, Tid, What};
 use rustc_hash::FxHashMap;
@@ -25,6 +27,8 @@ pub struct Chosen {
     threads: FxHashMap<Tid, Thread>,
     /// Whether any thread had such a name.
     any: bool,
+    order: Order,
+    events: u64,
 }
 
 #[derive(Debug)]
@@ -36,15 +40,33 @@ struct Thread {
 
 /// What becomes of an event.
 #[derive(Debug, PartialEq)]
-pub enum Fate {
-    /// It is kept.
+enum Fate {
     Kept,
     /// It is kept, and this one before it: the thread is new to those who see only what passes.
     Behind(Event),
     /// The thread is none of those any more: this is kept instead.
     Instead(Event),
-    /// It is left out.
     LeftOut,
+}
+
+/// Keeps events in order of time.
+#[derive(Debug, Default)]
+struct Order {
+    last_ns: u64,
+}
+
+impl Order {
+    /// The event. If it comes a little late, because its CPU was taken away while it was told, it is of the moment of
+    /// the last one; if it comes far too late, its own time says so.
+    fn put<'a>(&mut self, event: &'a Event) -> Cow<'a, Event> {
+        const LATE_NS: u64 = 10_000_000;
+        let late_ns = self.last_ns.saturating_sub(event.time_ns);
+        if (1..=LATE_NS).contains(&late_ns) {
+            return Cow::Owned(Event { time_ns: self.last_ns, ..event.clone() });
+        }
+        self.last_ns = event.time_ns;
+        Cow::Borrowed(event)
+    }
 }
 
 impl Chosen {
@@ -63,8 +85,26 @@ impl Chosen {
         self.names.iter().collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether an event is kept.
-    pub fn fate(&mut self, event: &Event) -> Fate {
+    /// Hands on what is kept of an event.
+    pub fn pass<E>(&mut self, event: &Event, mut keep: impl FnMut(&Event) -> Result<(), E>) -> Result<(), E> {
+        let mut put = |event: &Event, this: &mut Chosen| {
+            this.events += 1;
+            keep(&this.order.put(event))
+        };
+        match self.fate(event) {
+            Fate::Kept => put(event, self),
+            Fate::Behind(first) => put(&first, self).and_then(|()| put(event, self)),
+            Fate::Instead(other) => put(&other, self),
+            Fate::LeftOut => Ok(()),
+        }
+    }
+
+    /// How many events were handed on.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    fn fate(&mut self, event: &Event) -> Fate {
         if self.names.is_all() {
             return Fate::Kept;
         }
@@ -157,6 +197,15 @@ mod tests {
         assert_eq!(chosen.fate(&event(3, What::Exited)), Fate::LeftOut);
         assert_eq!(chosen.fate(&event(2, What::Exited)), Fate::Kept);
         assert_eq!(chosen.fate(&event(0, What::Lost { count: 1 })), Fate::Kept);
+    }
+
+    #[test]
+    fn what_comes_a_little_late_is_told_in_order() {
+        let mut order = Order::default();
+        let at = |time_ns| Event { time_ns, tid: Tid(1), cpu: 0, what: What::SwitchIn };
+        let mut put = |time_ns| order.put(&at(time_ns)).time_ns;
+        assert_eq!([put(50_000_000), put(49_999_990), put(40_000_000)], [50_000_000; 3]);
+        assert_eq!((put(39_999_999), put(60_000_000)), (39_999_999, 60_000_000), "too late to be put right");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The recorder's two loops: one empties the rings and does nothing else, so that none overflows; the other puts
 //! records in order, makes events of them and writes.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -15,7 +14,7 @@ use holdup_trace::{Counter, Ending, Event, Header, NO_CPU, Stack, StackId, Tid, 
 
 use super::assemble::{Assembler, Sink};
 use super::bpf::Learner;
-use super::chosen::{Chosen, Fate};
+use super::chosen::Chosen;
 use super::decode;
 use super::looks::Seen;
 use super::machine;
@@ -104,30 +103,6 @@ pub struct Watched {
     pub learner: Option<Learner>,
     /// Whose events are kept.
     pub chosen: Chosen,
-    /// How many were.
-    pub events: u64,
-    /// When the last one was.
-    pub order: Order,
-}
-
-/// Keeps events in order of time.
-#[derive(Debug, Default)]
-pub struct Order {
-    last_ns: u64,
-}
-
-impl Order {
-    /// The event. If it comes a little late, because its CPU was taken away while it was told, it is of the moment of
-    /// the last one; if it comes far too late, its own time says so.
-    pub fn put<'a>(&mut self, event: &'a Event) -> Cow<'a, Event> {
-        const LATE_NS: u64 = 10_000_000;
-        let late_ns = self.last_ns.saturating_sub(event.time_ns);
-        if (1..=LATE_NS).contains(&late_ns) {
-            return Cow::Owned(Event { time_ns: self.last_ns, ..event.clone() });
-        }
-        self.last_ns = event.time_ns;
-        Cow::Borrowed(event)
-    }
 }
 
 impl Sink for Store {
@@ -157,24 +132,11 @@ impl Sink for Watched {
         if let (What::Named { exec: true, .. }, Some(learner)) = (&event.what, &mut self.learner) {
             learner.learn(event.tid.0);
         }
-        match self.chosen.fate(event) {
-            Fate::Kept => self.keep(event),
-            Fate::Behind(first) => {
-                self.keep(&first)?;
-                self.keep(event)
-            }
-            Fate::Instead(other) => self.keep(&other),
-            Fate::LeftOut => Ok(()),
-        }
-    }
-}
-
-impl Watched {
-    fn keep(&mut self, event: &Event) -> io::Result<()> {
-        self.events += 1;
-        let event = self.order.put(event);
-        self.watch.note(&event);
-        self.store.event(&event)
+        let Watched { store, watch, chosen, .. } = self;
+        chosen.pass(event, |event| {
+            watch.note(event);
+            store.event(event)
+        })
     }
 }
 
@@ -482,15 +444,6 @@ impl Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_comes_a_little_late_is_told_in_order() {
-        let mut order = Order::default();
-        let at = |time_ns| Event { time_ns, tid: Tid(1), cpu: 0, what: What::SwitchIn };
-        let mut put = |time_ns| order.put(&at(time_ns)).time_ns;
-        assert_eq!([put(50_000_000), put(49_999_990), put(40_000_000)], [50_000_000; 3]);
-        assert_eq!((put(39_999_999), put(60_000_000)), (39_999_999, 60_000_000), "too late to be put right");
-    }
 
     #[test]
     fn threads_whose_end_was_lost_are_ended_when_they_are_missing_twice() {

@@ -10,7 +10,7 @@ use holdup_trace::{Capabilities, Ending, Event, Header};
 use super::assemble::Kind;
 use super::bpf::Capture;
 use super::chosen::Chosen;
-use super::drain::{self, Finish, Order, Recording, Scribe, Store, Watched};
+use super::drain::{self, Finish, Recording, Scribe, Store, Watched};
 use super::ids::{self, Ids};
 use super::perf::Linux;
 use super::plan::{self, Begin, Manner, Spec};
@@ -33,7 +33,7 @@ pub fn watched(
 ) -> io::Result<Watched> {
     let learner = session.bpf.as_mut().and_then(Capture::learner);
     let (watch, chosen) = (Watch::begin(outlook.counters, header), Chosen::new(options.threads.clone()));
-    Ok(Watched { store: store.begin(header)?, watch, learner, chosen, events: 0, order: Order::default() })
+    Ok(Watched { store: store.begin(header)?, watch, learner, chosen })
 }
 
 /// Runs a recording to its end and closes its file.
@@ -59,7 +59,7 @@ pub fn finish(
     // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
     let bytes = sink.store.finish(&ending, output);
     notes.extend(outlived(processes, &finish, stop, &mut ending));
-    Ok(Outcome { header, ending, events: sink.events, bytes, notes })
+    Ok(Outcome { header, ending, events: sink.chosen.events(), bytes, notes })
 }
 
 /// Waits for a command that outlives its recording, or says that it goes on. It may take long: the file is whole

@@ -9,8 +9,8 @@ use holdup_trace::{Capabilities, Counter, Event, Header, What};
 
 use super::Sampler;
 use crate::sys::linux::attach::left_out;
-use crate::sys::linux::chosen::{Chosen, Fate};
-use crate::sys::linux::drain::{Finish, Order, Store, over};
+use crate::sys::linux::chosen::Chosen;
+use crate::sys::linux::drain::{Finish, Store, over};
 use crate::sys::linux::frame::{self, More};
 use crate::sys::linux::target::{self, Process};
 use crate::sys::linux::{assemble::Sink as _, machine, refusal, words};
@@ -97,32 +97,17 @@ struct Looking<'a> {
     notes: Vec<String>,
 }
 
-/// Where events go, and how many went there.
+/// Where events go.
 struct Kept {
     store: Store,
     chosen: Chosen,
-    events: u64,
-    order: Order,
     error: Option<io::Error>,
 }
 
 impl Kept {
     fn add(&mut self, event: &Event) {
-        match self.chosen.fate(event) {
-            Fate::Kept => self.keep(event),
-            Fate::Behind(first) => {
-                self.keep(&first);
-                self.keep(event);
-            }
-            Fate::Instead(other) => self.keep(&other),
-            Fate::LeftOut => {}
-        }
-    }
-
-    fn keep(&mut self, event: &Event) {
         if self.error.is_none() {
-            self.events += 1;
-            self.error = self.store.event(&self.order.put(event)).err();
+            self.error = self.chosen.pass(event, |event| self.store.event(event)).err();
         }
     }
 }
@@ -133,7 +118,7 @@ impl Looking<'_> {
         let mut sampler = Sampler::new(self.options.stack_bytes, self.options.threads.clone());
         header.target.pids.iter().for_each(|pid| sampler.follow(*pid));
         let chosen = Chosen::new(self.options.threads.clone());
-        let mut kept = Kept { store, chosen, events: 0, order: Order::default(), error: None };
+        let mut kept = Kept { store, chosen, error: None };
         let finish = self.rounds(&mut sampler, &mut kept);
         sampler.last(machine::now_ns()).iter().for_each(|event| kept.add(event));
         if !sampler.refused.is_empty() {
@@ -148,7 +133,7 @@ impl Looking<'_> {
         more(ending.ended_ns).iter().for_each(|event| kept.add(event));
         let bytes = kept.store.finish(&ending, &self.options.output);
         self.notes.extend(frame::outlived(self.processes, &finish, self.stop, &mut ending));
-        Ok(Outcome { header, ending, events: kept.events, bytes, notes: self.notes })
+        Ok(Outcome { header, ending, events: kept.chosen.events(), bytes, notes: self.notes })
     }
 
     fn rounds(&self, sampler: &mut Sampler, kept: &mut Kept) -> Finish {
