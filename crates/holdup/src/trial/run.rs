@@ -264,13 +264,16 @@ impl<'a> Real<'a> {
         Real { counts: paced, paced, ..Real::new(subject, stop) }
     }
 
-    /// Starts a program under a remedy, or under none.
+    /// Starts a program under a remedy, or under none; once the user wants it to end, nothing more is started.
     pub fn start(
         &self,
         program: &Program,
         remedy: Option<&Remedy>,
         control: Option<&Control>,
     ) -> Result<Started, Failure> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Failure::Stopped);
+        }
         let program = remedy.map_or_else(|| program.clone(), |remedy| remedy.program(program));
         let mut command = program.command();
         command.stdin(self.input()?);

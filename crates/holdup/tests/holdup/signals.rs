@@ -66,9 +66,13 @@ fn a_trial_ends_at_a_signal_in_any_run() {
 #[test]
 fn a_server_goes_with_its_trial() {
     for (run, signal, code) in [(1, "TERM", 143), (7, "HUP", 129)] {
-        let server = "--server  sh -c 'echo $$ > server; echo ready; exec sleep 600'  --ready  output:ready";
-        let words = format!("try  --cpus  1  --budget  60s  {server}  --  sh  run.sh  {run}  {signal}");
-        stopped(&place(), &words, code);
+        let place = place();
+        let server = "--server  sh -c 'echo $$ | tee -a starts > server; echo ready; exec sleep 600'";
+        let words =
+            format!("try  --cpus  1  --budget  60s  {server}  --ready  output:ready  --  sh  run.sh  {run}  {signal}");
+        stopped(&place, &words, code);
+        let starts = std::fs::read_to_string(place.path("starts")).unwrap().lines().count();
+        assert_eq!(starts, run, "no server is started after the signal");
     }
 }
 
