@@ -2,7 +2,8 @@
 //! ended.
 //!
 //! Signs and thresholds, per group of threads of a process whose names are equal but for digits (without the first
-//! thread, which often bears the same name):
+//! thread, which often bears the same name), that lived when the busiest of them did, and run what it runs, or began
+//! where it did, as far as CPU samples tell:
 //! - at least [`LEAST_THREADS`] threads, or two that have most of their CPU samples in one function; from the first
 //!   one's birth to the last one's end is at least [`LEAST_WINDOW_NS`] and half of the recording;
 //! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and had or wanted a CPU for at
@@ -34,7 +35,7 @@ use super::alone::{self, Alone};
 use super::runtime;
 use super::weigh::{self, MS, count, ns, part, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
-use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, ThreadFacts};
+use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Imbalance,
@@ -140,7 +141,26 @@ fn groups(facts: &Facts) -> Vec<Group<'_>> {
         let name = thread.name.chars().filter(|c| !c.is_ascii_digit()).collect();
         groups.entry((thread.pid.0, name)).or_default().push(thread);
     }
-    groups.into_values().filter(|threads| are_alike(threads)).map(Group::new).collect()
+    let of_one_task = groups.into_values().map(of_one_task);
+    of_one_task.filter(|threads| are_alike(threads)).map(Group::new).collect()
+}
+
+/// Those that have the task of the busiest one: others of its name may do something else, or have done their work before
+/// it came.
+fn of_one_task(threads: Vec<&ThreadFacts>) -> Vec<&ThreadFacts> {
+    let Some(busiest) = threads.iter().copied().max_by_key(|thread| thread.on_cpu_ns) else { return threads };
+    let begins = |site: &Site| alone::functions(site).last();
+    let sites = &busiest.hot_sites;
+    let is_its = |site: &Site| {
+        let runs_the_same = sites.iter().any(|own| alone::is_same(own, site));
+        runs_the_same || begins(site).is_some_and(|begin| sites.iter().filter_map(begins).any(|own| own == begin))
+    };
+    let unknown = |thread: &ThreadFacts| thread.hot_sites.is_empty();
+    let meets = |thread: &ThreadFacts| thread.born_ns < busiest.ended_ns && busiest.born_ns < thread.ended_ns;
+    let like = |thread: &&ThreadFacts| {
+        meets(thread) && (unknown(busiest) || unknown(thread) || thread.hot_sites.iter().any(is_its))
+    };
+    threads.into_iter().filter(like).collect()
 }
 
 /// Whether threads of one name have one task: two of a name may have one each.

@@ -276,6 +276,10 @@ fn a_preempted_holder_needs_a_cpu() {
     starved.locks[0].holder_doing.off = BTreeMap::from([(Reason::Displaced, 25 * MS)]);
     assert!(judge(Kind::SleepingHolder, &starved).is_empty(), "other programs take the CPUs");
     assert_eq!(judge(Kind::SleepingHolder, &facts)[0].cure, Cure::FewerThreads);
+    for kind in [Kind::SleepingHolder, Kind::HotLock] {
+        let found = &judge(kind, &facts)[0];
+        assert_eq!(found.severity * 2.0, weigh::value(found, "wait_share"), "half of it its CPU did other work");
+    }
     facts.header.look_period_ns = MS;
     assert!(judge(Kind::SleepingHolder, &facts).is_empty(), "who wants a CPU may not have the lock yet");
 }
@@ -774,6 +778,15 @@ fn imbalance_at_its_thresholds() {
                 facts.threads.truncate(3);
                 facts.threads[1].hot_sites = vec![site("settle")];
                 facts.threads[2].hot_sites = vec![site("print")];
+            }),
+            ("those with less to do have another task", |facts| {
+                facts.threads[1].hot_sites = vec![site("render")];
+                facts.threads.iter_mut().skip(2).for_each(|thread| thread.hot_sites = vec![site("log")]);
+            }),
+            ("those with less to do had done it before", |facts| {
+                facts.threads[1].born_ns = S + 701 * MS;
+                facts.threads[1].ended_ns = 2 * S + 701 * MS;
+                facts.end_ns = 2 * S + 701 * MS;
             }),
             ("the names differ", |facts| {
                 facts.threads.iter_mut().enumerate().for_each(|(n, t)| t.name = "abcde"[n..].to_owned());

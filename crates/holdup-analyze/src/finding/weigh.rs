@@ -307,6 +307,8 @@ pub(super) fn waited_ns(lock: &LockFacts) -> u64 {
 /// What would go with the waits for a lock. Those that the path hardly ever meets (2% of the time) are waits beside
 /// something slower, unless somebody waits for the lock most of the time (half of it): then it is chance where
 /// the path went.
+///
+/// While other threads of the program have the holder's CPU, nothing is lost by the wait: they do the program's work.
 pub(super) fn lock_severity(facts: &Facts, index: usize, lock: &LockFacts) -> f64 {
     const LEAST_ON_PATH: f64 = 0.02;
     const MOSTLY_CONTENDED: f64 = 0.5;
@@ -314,7 +316,14 @@ pub(super) fn lock_severity(facts: &Facts, index: usize, lock: &LockFacts) -> f6
     let beside = path_tells(facts)
         && share(facts.path.of_lock(index), facts.span_ns()) < LEAST_ON_PATH
         && contended < MOSTLY_CONTENDED;
-    wait_share(facts, lock) * if beside { contended } else { 1.0 }
+    unpreempted_share(facts, lock) * if beside { contended } else { 1.0 }
+}
+
+/// The waits for a lock without those whose holder's CPU other threads of the program had. Where threads are only looked
+/// at, whoever wants a CPU may not have the lock yet.
+pub(super) fn unpreempted_share(facts: &Facts, lock: &LockFacts) -> f64 {
+    let preempted = if facts.header.is_sampled() { 0.0 } else { holding(lock).preempted };
+    wait_share(facts, lock) * (1.0 - preempted)
 }
 
 /// What holders did while others waited, as shares of the time that is accounted for.
