@@ -7,8 +7,8 @@
 //! - the critical path is with that thread for at least [`LEAST_PATH`] of the elapsed time, where the path tells;
 //! - those that wait do a part of the work, [`LEAST_PART`] of what it does, if it computes: helpers that have nothing
 //!   to help with wait for nobody;
-//! - where it computes, no other thread does the same, [`LEAST_OF_PEER`] as long or longer: one of several that share
-//!   the work, of which some are done sooner, is no stage;
+//! - where it computes, no other thread does the same, or code without names as well, [`LEAST_OF_PEER`] as long or
+//!   longer: one of several that share the work, of which some are done sooner, is no stage;
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
 //!   asks and then thinks.
@@ -31,6 +31,7 @@ use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{AccountState, Facts, ThreadFacts};
+use crate::names::Frame;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SlowStage,
@@ -142,10 +143,14 @@ fn have_a_part(facts: &Facts, limiter: &Limiter, thread: &ThreadFacts) -> bool {
     weigh::share(waiters.map(|waiter| waiter.on_cpu_ns).sum(), thread.on_cpu_ns) >= LEAST_PART
 }
 
-/// Whether another thread runs mostly by the same call path, and about as long.
+/// Whether another thread runs mostly by the same call path, and about as long. Two that mostly run code without names
+/// may well run the same.
 fn has_peer(facts: &Facts, thread: &ThreadFacts) -> bool {
     let hottest = |thread: &ThreadFacts| {
-        thread.hot_sites.first().map(|site| alone::functions(site).collect::<Vec<_>>()).filter(|path| !path.is_empty())
+        let site = thread.hot_sites.first()?;
+        let path: Vec<_> = alone::functions(site).collect();
+        let nameless = site.call_path.first().is_some_and(Frame::is_nameless_code);
+        (nameless || !path.is_empty()).then_some((nameless, path))
     };
     let is_peer = |other: &&ThreadFacts| {
         other.tid != thread.tid && weigh::share(other.on_cpu_ns, thread.on_cpu_ns) >= LEAST_OF_PEER

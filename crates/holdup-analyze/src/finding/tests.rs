@@ -11,7 +11,7 @@ use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts,
     LockName, OffTime, PairFacts, PathPart, Primitive, ProcessFacts, Reason, Site, Task, ThreadFacts, Wakings,
 };
-use crate::names::{Frame, Role};
+use crate::names::{Frame, GENERATED, Role};
 
 const PID: u32 = 100;
 
@@ -1226,6 +1226,14 @@ fn slow_stage_at_its_thresholds() {
             ("another does the same", |facts| {
                 for index in 0..2 {
                     facts.threads[index].hot_sites = vec![site("collatz")];
+                    facts.threads[index].on_cpu_ns = S * if index == 0 { 10 } else { 6 };
+                }
+            }),
+            ("another does what has no name either", |facts| {
+                for index in 0..2 {
+                    let mut nameless = site("");
+                    (nameless.call_path[0].function, nameless.call_path[0].module) = (None, GENERATED.into());
+                    facts.threads[index].hot_sites = vec![nameless];
                     facts.threads[index].on_cpu_ns = S * if index == 0 { 10 } else { 6 };
                 }
             }),
