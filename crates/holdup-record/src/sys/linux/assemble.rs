@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{self, Frame, Record, Sample, Shape, register};
 use super::inside::{self, Translator};
+use super::plan;
 use super::reduce::{Spaces, reduce};
 use super::still::Still;
 use crate::kernel;
@@ -386,9 +387,14 @@ impl Assembler {
             Kind::MajorFault => Some(What::MajorFault { addr: sample.addr, stack }),
             Kind::Fault => Some(What::MinorFault { stack: stack? }),
             Kind::Call => {
-                self.calling.insert(frame.tid);
                 let nr = CallNumber(u16::try_from(decode::u32_at(sample.raw, 8)?).ok()?);
-                Some(What::Call { nr, stack })
+                // The tracepoint that all calls share cannot be filtered by their arguments.
+                let waits = i64::from(nr.0) != libc::SYS_fcntl
+                    || decode::u32_at(sample.raw, 24).is_none_or(plan::waits_by_fcntl);
+                if waits {
+                    self.calling.insert(frame.tid);
+                }
+                waits.then_some(What::Call { nr, stack })
             }
             Kind::DeepPlace | Kind::SleepPlace => {
                 self.lanes.get_mut(lane)?.place = Some((frame.tid, stack?));
@@ -600,6 +606,18 @@ mod tests {
         let mut body = Bytes::default().u32(20).u64(0).u64(7).u32(0);
         body = body.u64(0).u64(0);
         assert_eq!(facts(&[sample(CALL, 5, 10, body)]), [What::Call { nr: CallNumber(7), stack: None }]);
+    }
+
+    #[test]
+    fn of_the_commands_of_fcntl_those_that_wait_are_calls() {
+        let called = |command| {
+            let body = Bytes::default().u32(28).u64(0).u64(72).u64(3).u32(command);
+            facts(&[sample(CALL, 5, 10, body.u64(0).u64(0))]).len()
+        };
+        assert_eq!(
+            [libc::F_SETLKW, libc::F_DUPFD_CLOEXEC, libc::F_GETFL].map(|command| called(command as u32)),
+            [1, 0, 0]
+        );
     }
 
     /// A record of sched_switch: thread 5 leaves in this state, `next` runs.

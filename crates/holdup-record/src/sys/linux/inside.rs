@@ -1,7 +1,7 @@
 //! What the records of the programs inside the kernel say: `struct out` and the others in `bpf/capture.bpf.c`.
 
 use holdup_trace::{CallNumber, FutexOp, Numbering, Stack, StackId, Tid, What};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{Frame, Sample, Shape, register, u32_at, u64_at};
 use super::reduce::{Spaces, reduce};
@@ -29,6 +29,8 @@ pub struct Translator {
     /// Those of before.
     old: Known,
     scratch: Stack,
+    /// Threads that came back from a call without having slept in it: what they sleep in next is another one.
+    returned: FxHashSet<u32>,
 }
 
 /// Stacks, by their hashes.
@@ -89,6 +91,7 @@ impl Translator {
             FUTEX => one(frame.tid, self.futex(bytes, keep)?),
             CALL => {
                 let nr = CallNumber(u16::try_from(u32_at(bytes, 8)?).ok()?);
+                self.returned.insert(frame.tid);
                 one(frame.tid, What::Call { nr, stack: self.user(u64_at(bytes, 0)?, keep) })
             }
             USER_STACK => {
@@ -136,10 +139,16 @@ impl Translator {
                 let (op, value) = (FutexOp(u32_at(bytes, 24)?), u32_at(bytes, 28)?);
                 op.waits().then_some(What::FutexWait { op, addr: u64_at(bytes, 16)?, value, stack })
             }
-            Some(nr) => numbering.blocking(nr).map(|_| What::Call { nr, stack }),
+            Some(nr) => {
+                let replaces = self.returned.contains(&frame.tid);
+                (replaces || numbering.blocking(nr).is_some()).then_some(What::Call { nr, stack })
+            }
             None => None,
         };
         let off = kernel::off_cpu(u64::from(*bytes.get(38)?));
+        if off != holdup_trace::OffCpu::Runnable {
+            self.returned.remove(&frame.tid);
+        }
         let place = if kernel == 0 { None } else { self.whole(user, kernel, keep) };
         let next = u32_at(bytes, 32).filter(|next| *next != 0);
         Some([
@@ -247,6 +256,33 @@ mod tests {
 
     fn called(hash: u64) -> Vec<u8> {
         Bytes::default().u64(hash).u32(7).u32(0).0
+    }
+
+    /// A switch of a thread that sleeps in this call.
+    fn sleeps(nr: u32) -> Vec<u8> {
+        let body = (0..4).fold(Bytes::default(), |body, _| body.u64(0));
+        body.u32(0).u32(1 << 16).u32(nr).0
+    }
+
+    #[test]
+    fn a_call_that_did_not_sleep_is_none_that_the_thread_sleeps_in() {
+        const RECVFROM: u32 = 45;
+        let (mut translator, mut spaces) = (Translator::default(), Spaces::default());
+        let mut told = |id, bytes: &[u8]| {
+            let facts = translator.read(frame(id), bytes, &mut spaces, &mut |_| StackId(0)).unwrap();
+            facts
+                .into_iter()
+                .flatten()
+                .filter_map(|(_, what)| match what {
+                    What::Call { nr, .. } => Some(u32::from(nr.0)),
+                    _ => None,
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told(OUT, &sleeps(RECVFROM)), [0; 0]);
+        assert_eq!(told(CALL, &called(0)), [7]);
+        assert_eq!(told(OUT, &sleeps(RECVFROM)), [RECVFROM], "or it would sleep in poll");
+        assert_eq!(told(OUT, &sleeps(RECVFROM)), [0; 0]);
     }
 
     #[test]

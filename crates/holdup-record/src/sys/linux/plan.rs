@@ -85,6 +85,11 @@ const FCNTL: &str = "sys_enter_fcntl";
 /// Of its commands, `F_SETLKW` and `F_OFD_SETLKW` alone wait.
 const WAITING_FCNTL: &str = "cmd == 7 || cmd == 38";
 
+/// Whether this command of `fcntl` waits.
+pub fn waits_by_fcntl(command: u32) -> bool {
+    [7, 38].contains(&command)
+}
+
 /// The tracepoints that a plan can use.
 pub fn tracepoints() -> Vec<&'static str> {
     FUTEX.into_iter().chain(SCHEDULER).chain([ANY_CALL]).chain(calls_of_users().map(|call| call.tracepoint)).collect()
