@@ -120,8 +120,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::Starvation, Kind::LockConvoy, same_lock),
     (Kind::Starvation, Kind::SleepingHolder, same_lock),
     // Whatever the threads of an interpreter do, they take turns.
-    (Kind::InterpreterLock, Kind::HotLock, costs_more),
-    (Kind::InterpreterLock, Kind::LockConvoy, costs_more),
+    (Kind::InterpreterLock, Kind::HotLock, costs_more_or_comes_first),
+    (Kind::InterpreterLock, Kind::LockConvoy, costs_more_or_comes_first),
     (Kind::InterpreterLock, Kind::ExcessiveSwitching, always),
     (Kind::InterpreterLock, Kind::KernelHeavy, always),
     (Kind::InterpreterLock, Kind::WastedWakeups, always),
@@ -197,6 +197,17 @@ fn costs_more(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
     (cause.severity, effect.kind) > (effect.severity, cause.kind)
 }
 
+/// Holders of a lock mostly wait for another one.
+fn costs_more_or_comes_first(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    let waits = |lock: &LockFacts| {
+        let doing = &lock.holder_doing;
+        let off = |is: fn(&Reason) -> bool| doing.off.iter().filter(|(why, _)| is(why)).map(|(_, ns)| *ns).sum::<u64>();
+        let for_locks = off(|why| matches!(why, Reason::Futex(what) if what.is_contention()));
+        for_locks * 2 >= doing.running_ns + doing.unknown_ns + off(|_| true)
+    };
+    costs_more(facts, cause, effect) || lock(facts, effect).is_some_and(waits)
+}
+
 /// Holders of the lock wait for devices.
 fn holder_does_io(facts: &Facts, sleeper: &Finding, _: &Finding) -> bool {
     let doing = lock(facts, sleeper).map(|lock| &lock.holder_doing);
@@ -245,8 +256,8 @@ fn waits_are_switches(facts: &Facts, cause: &Finding, effect: &Finding) -> bool 
 
 /// Threads are switched out, or meet at a barrier: of the finding about that, the cost is that of the switches.
 fn switches_for_want_of_cpus(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
-    let at_barrier = value(cause, "hungry_threads") > 0.0 && cause.severity == effect.severity;
-    at_barrier || value(effect, "involuntary_share") >= 0.5
+    let at_barriers = value(cause, "hungry_threads") > 0.0 && value(cause, "delay_share") == 0.0;
+    at_barriers || value(effect, "involuntary_share") >= 0.5
 }
 
 fn waits_of_pair_are_for_lock(facts: &Facts, cause: &Finding, pair: &Finding) -> bool {

@@ -77,6 +77,11 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     process.filter(|_| enough).map(|process| finding(facts, process, split)).into_iter().collect()
 }
 
+/// The kernel's share of the CPU time.
+pub(super) fn kernel_share(facts: &Facts) -> f64 {
+    split(facts).share()
+}
+
 /// Samples in the kernel tell best; the kernel's own count for the threads comes next, then that for the whole command.
 fn split(facts: &Facts) -> Split {
     from_samples(facts)

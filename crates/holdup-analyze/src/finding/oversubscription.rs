@@ -13,9 +13,10 @@
 //! - it costs something: at least [`LEAST_COST`] of the threads' working time is waited for lock holders that are
 //!   preempted, or spent spinning. Threads that only compute and share nothing lose nothing by taking turns.
 //!
-//! Or more threads than CPUs meet at a barrier, so often that the program switches excessively (see
+//! Or more threads than CPUs meet at barriers, so often that the program switches excessively (see
 //! excessive-switching), and at least half of these switches are waits there: with as many threads as CPUs nobody would
-//! have to leave one for the next to come. The place is the barrier, the severity what the switches cost.
+//! have to leave one for the next to come. The place is the barrier with most waits, the severity the share of CPU time
+//! that goes to the kernel, which switches, and to spinning.
 //!
 //! The place is the function of the program in which the runnable threads have most CPU samples.
 //!
@@ -24,10 +25,10 @@
 //! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. What taking
 //! turns costs in caches is not seen: `holdup try --vary` shows it.
 
-use super::excessive_switching;
 use super::weigh::{self, count, part, rate};
-use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Primitive, ProcessFacts, ThreadFacts};
+use super::{Command, Cure, Finding, Kind, Rule, Subject};
+use super::{excessive_switching, kernel_heavy};
+use crate::facts::{Facts, LockFacts, Primitive, ProcessFacts, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Oversubscription,
@@ -47,41 +48,57 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if cpus == 0 {
         return Vec::new();
     }
-    if over_share(facts, cpus) < LEAST_OVER_SHARE || cost_share(facts) < LEAST_COST {
-        return at_barrier(facts, cpus).into_iter().collect();
-    }
-    let processes = facts.processes.iter().filter(|process| is_over(facts, process, cpus));
-    processes.map(|process| finding(facts, process, cpus)).collect()
+    let costs = over_share(facts, cpus) >= LEAST_OVER_SHARE && cost_share(facts) >= LEAST_COST;
+    let over = facts.processes.iter().filter(|process| costs && is_over(facts, process, cpus));
+    let findings: Vec<Finding> = over.map(|process| finding(facts, process, cpus)).collect();
+    if findings.is_empty() { at_barrier(facts, cpus).into_iter().collect() } else { findings }
 }
 
-/// More threads than CPUs meet at a barrier, over and over.
+/// More threads than CPUs meet at barriers, over and over. What that costs is the kernel's part of the CPU time, which
+/// goes to letting threads sleep and go on, and what is spun for.
 fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
-    let barriers = facts.locks.iter().filter(|lock| lock.primitive == Primitive::Barrier);
-    let barrier = barriers.max_by_key(|lock| lock.waits)?;
+    let barriers = || facts.locks.iter().filter(|lock| lock.primitive == Primitive::Barrier);
+    let barrier = barriers().max_by_key(|lock| lock.waits)?;
     let switching = excessive_switching::judge(facts).pop()?;
-    let threads = barrier.waiters.len();
+    let of_process = || barriers().filter(|lock| lock.pid == barrier.pid);
+    let threads = of_process().map(|lock| lock.waiters.len()).max()?;
+    let waits: u64 = of_process().map(|lock| lock.waits).sum();
     let process = facts.processes.iter().find(|process| process.pid == barrier.pid)?;
-    let is_over = threads > cpus && barrier.waits as f64 * 2.0 >= weigh::value(&switching, "switches");
+    let is_over = threads > cpus && waits as f64 * 2.0 >= weigh::value(&switching, "switches");
+    let cost = switching.severity.max((kernel_heavy::kernel_share(facts) + spin_share(facts)).min(1.0));
     is_over.then(|| Finding {
-        severity: switching.severity,
+        severity: cost,
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
         place: barrier.wait_sites.first().cloned(),
         evidence: vec![
-            part("cost_share", switching.severity),
+            part("cost_share", cost),
             part("over_share", over_share(facts, cpus)),
             count("hungry_threads", threads as u64),
             count("cpus", cpus as u64),
         ],
-        ..Finding::new(Kind::Oversubscription, Cure::FewerThreads, weigh::try_with("--slices default,20ms --gates 1,2"))
+        ..Finding::new(Kind::Oversubscription, Cure::FewerThreads, proof(barrier, cpus))
     })
+}
+
+/// OpenMP's threads are told by a variable how many they are.
+fn proof(barrier: &LockFacts, cpus: usize) -> Command {
+    const OPENMP: [&str; 3] = ["libgomp.", "libomp.", "libiomp"];
+    let mut frames = barrier.wait_sites.iter().flat_map(|site| &site.call_path);
+    if frames.any(|frame| OPENMP.iter().any(|name| frame.module.contains(name))) {
+        return weigh::try_with(&format!("--env OMP_THREAD_LIMIT={cpus},1"));
+    }
+    weigh::try_with("--cpus all,1 --slices default,20ms")
+}
+
+fn spin_share(facts: &Facts) -> f64 {
+    weigh::share(super::spinning::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts)
 }
 
 /// What taking turns costs: waits for holders that wait for a CPU, and spinning while somebody else should run.
 fn cost_share(facts: &Facts) -> f64 {
     let waits: f64 =
         weigh::contended(facts).map(|(_, lock)| weigh::wait_share(facts, lock) * weigh::holding(lock).preempted).sum();
-    let spin = weigh::share(super::spinning::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts);
-    waits.max(weigh::of_work(facts, spin)).min(1.0)
+    waits.max(weigh::of_work(facts, spin_share(facts))).min(1.0)
 }
 
 fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {

@@ -7,6 +7,9 @@
 //!   their waits are none at all;
 //! - the thread that ended the wait did not sleep for most of it: else it is a sleeping holder.
 //!
+//! Or, of a reader-writer lock that readers share: all waits of one thread together are at least [`LEAST_SUM_SHARE`] of
+//! the recording, and no other waited for a quarter as long.
+//!
 //! Of locks whose words are the waiting threads' own, only where they wait is known, not for which lock: they are left
 //! out.
 //!
@@ -26,9 +29,27 @@ pub(super) const RULE: Rule = Rule {
 
 pub(super) const LEAST_NS: u64 = 100 * MS;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.2;
+pub(super) const LEAST_SUM_SHARE: f64 = 0.6;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    weigh::contended(facts).filter_map(|(index, lock)| finding(facts, index, lock)).collect()
+    let starving = |(index, lock)| finding(facts, index, lock).or_else(|| again_and_again(facts, index, lock));
+    weigh::contended(facts).filter_map(starving).collect()
+}
+
+/// One thread waits for readers all the time, who hardly ever wait.
+fn again_and_again(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
+    let (tid, waited) = lock.waiters.iter().max_by_key(|(_, time)| time.ns)?;
+    let others = lock.waiters.iter().filter(|(other, _)| other != tid);
+    let others_ns = others.map(|(_, time)| time.ns).max().unwrap_or(0);
+    let share = weigh::share(waited.ns, facts.span_ns());
+    let is_starved = lock.primitive == Primitive::RwLock
+        && waited.ns >= LEAST_NS
+        && share >= LEAST_SUM_SHARE
+        && others_ns * 4 <= waited.ns
+        && weigh::holding(lock).asleep < 0.5;
+    let (_, from_ns, to_ns) = *lock.longest.iter().find(|(waiter, ..)| waiter == tid)?;
+    is_starved
+        .then(|| Finding { severity: share.min(1.0), ..starved(facts, index, lock, (*tid, from_ns, to_ns), others_ns) })
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
@@ -36,8 +57,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
     let (tid, from_ns, to_ns) = *lock.longest.first()?;
     let length = to_ns - from_ns;
     let longest_share = weigh::share(length, facts.span_ns());
-    let others = lock.longest.iter().filter(|(other, ..)| *other != tid);
-    let others_ns = others.map(|(_, from, to)| to - from).max().unwrap_or(0);
+    let others_ns = longest_of_others_ns(lock, tid);
     let holding = weigh::holding(lock);
     let held = holding.asleep >= 0.5 && lock.primitive != Primitive::RwLock;
     if length < LEAST_NS || longest_share < LEAST_SPAN_SHARE || others_ns * 10 > length || held {
@@ -53,6 +73,11 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
     let shared = lock.primitive == Primitive::RwLock || lock.waits >= 20;
     let least = if lock.primitive == Primitive::RwLock { length / 100 } else { length / 10 };
     (ran >= least && shared).then(|| starved(facts, index, lock, (tid, from_ns, to_ns), others_ns))
+}
+
+fn longest_of_others_ns(lock: &LockFacts, tid: Tid) -> u64 {
+    let others = lock.longest.iter().filter(|(other, ..)| *other != tid);
+    others.map(|(_, from, to)| to - from).max().unwrap_or(0)
 }
 
 fn starved(facts: &Facts, index: usize, lock: &LockFacts, wait: (Tid, u64, u64), others_ns: u64) -> Finding {

@@ -303,13 +303,14 @@ fn switching() -> Facts {
 }
 
 #[test]
-fn more_threads_than_cpus_at_a_barrier_are_too_many() {
-    let found = |waits, cpus, primitive| {
+fn more_threads_than_cpus_at_barriers_are_too_many() {
+    let found = |waits: u64, cpus, primitive| {
         let mut facts = switching();
         facts.header.machine.cpus = cpus;
         let waiter = |index| (Tid(PID + index), OffTime { count: waits / 3, ns: MS });
         let waiters = (0..3).map(waiter).collect();
-        facts.locks = vec![LockFacts { pid: Pid(PID), primitive, waits, waiters, ..LockFacts::default() }];
+        let barrier = LockFacts { pid: Pid(PID), primitive, waiters, ..LockFacts::default() };
+        facts.locks = vec![LockFacts { waits: waits - 400, ..barrier.clone() }, LockFacts { waits: 400, ..barrier }];
         !judge(Kind::Oversubscription, &facts).is_empty()
     };
     assert!(found(1_000, 2, Primitive::Barrier));
@@ -1036,6 +1037,35 @@ fn starvation_at_its_thresholds() {
             ("others wait as well", |facts| facts.locks[0].longest[1].2 = S + 21 * MS),
             ("others hardly run", |facts| busy(facts, MS)),
             ("nobody shares it, and few wait", |facts| facts.locks[0].primitive = Primitive::Mutex),
+        ],
+    );
+}
+
+/// Thread 1 waits for the readers of a lock, again and again.
+fn kept_out() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 100 * MS);
+    mutex(&mut facts, 200, 750 * MS);
+    let lock = &mut facts.locks[0];
+    lock.primitive = Primitive::RwLock;
+    lock.longest = vec![(Tid(PID + 1), S, S + 50 * MS)];
+    lock.waiters =
+        vec![(Tid(PID + 1), OffTime { count: 150, ns: 600 * MS }), (Tid(PID + 2), OffTime { count: 50, ns: 150 * MS })];
+    facts
+}
+
+#[test]
+fn many_waits_of_one_thread_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Starvation,
+        kept_out,
+        &[
+            ("it has time left", |facts| facts.locks[0].waiters[0].1.ns = 599 * MS),
+            ("others wait as well", |facts| facts.locks[0].waiters[1].1.ns = 151 * MS),
+            ("nobody shares it", |facts| facts.locks[0].primitive = Primitive::Mutex),
+            ("holders sleep", |facts| {
+                facts.locks[0].holder_doing.off = BTreeMap::from([(Reason::Sleep, S)]);
+            }),
         ],
     );
 }
@@ -1854,6 +1884,20 @@ mod explained {
         let voluntary = finding(Kind::ExcessiveSwitching, &[("involuntary_share", 0.49)]);
         let both = [finding(Kind::Oversubscription, &[]), voluntary];
         assert_eq!(left(&facts(), &both).len(), 2);
+    }
+
+    #[test]
+    fn a_lock_whose_holders_wait_for_the_interpreter_is_no_finding_beside_it() {
+        let mut facts = facts();
+        facts.locks.push(LockFacts::default());
+        let interpreter = Finding { severity: 0.2, ..finding(Kind::InterpreterLock, &[]) };
+        let all = [Finding { severity: 0.5, ..about_lock(finding(Kind::HotLock, &[]), 1) }, interpreter];
+        let doing = |reason| BTreeMap::from([(reason, 50 * MS)]);
+        facts.locks[1].holder_doing.running_ns = 50 * MS;
+        facts.locks[1].holder_doing.off = doing(Reason::Io);
+        assert_eq!(left(&facts, &all), [Kind::HotLock, Kind::InterpreterLock]);
+        facts.locks[1].holder_doing.off = doing(Reason::Futex(Primitive::Mutex));
+        assert_eq!(left(&facts, &all), [Kind::InterpreterLock]);
     }
 
     #[test]

@@ -146,9 +146,10 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             arenas(finding)
         ),
         Kind::Starvation => format!(
-            "One thread waits {} for {}, while others have it again and again.",
-            value(finding, "wait_ns_longest").map(number::time_ns).unwrap_or_default(),
-            lock(facts, finding).map_or_else(|| subject.to_owned(), name::lock)
+            "One thread waits for {} for {} of the time, up to {} at once, while others have it again and again.",
+            lock(facts, finding).map_or_else(|| subject.to_owned(), name::lock),
+            number::percent(finding.severity),
+            value(finding, "wait_ns_longest").map(number::time_ns).unwrap_or_default()
         ),
         Kind::SerialPhase => format!(
             "One thread works alone for {} of the time while {} wait for it: {subject}{}.",
