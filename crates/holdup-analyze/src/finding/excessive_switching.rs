@@ -14,6 +14,10 @@
 //! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us:
 //!   switching then takes more than 2% of the time, by an estimate of 5 us each.
 //!
+//! Or goroutines are, which no switch shows: Go's channels and scheduler have [`LEAST_HAND_OVER`] of the CPU samples, and
+//! as much as one CPU is in use for [`LEAST_WANTED_SHARE`] of the recording. The place is the function that most of
+//! these samples come from, the severity their share.
+//!
 //! The place is where threads most often left the CPU by waits on a futex and yields. The severity is that estimate, as
 //! a share of CPU time. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
 //!
@@ -23,12 +27,21 @@
 use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::yield_storm;
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Reason, ThreadFacts};
+use crate::facts::{Facts, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ExcessiveSwitching,
     judge,
-    evidence: &["switches_per_s", "times_the_ideal", "run_ns_mean", "run_ns_median", "involuntary_share", "switches"],
+    evidence: &[
+        "switches_per_s",
+        "times_the_ideal",
+        "run_ns_mean",
+        "run_ns_median",
+        "involuntary_share",
+        "switches",
+        "hand_over_share",
+        "samples",
+    ],
 };
 
 pub(super) const LEAST_SWITCHES: u64 = 1_000;
@@ -36,6 +49,8 @@ pub(super) const LEAST_PER_S: f64 = 2_000.0;
 pub(super) const LEAST_PER_BUSY_S: f64 = 5_000.0;
 pub(super) const LEAST_BUSY_NS: u64 = 20 * MS;
 pub(super) const LEAST_WANTED_SHARE: f64 = 0.4;
+pub(super) const LEAST_HAND_OVER: f64 = 0.5;
+pub(super) const LEAST_SAMPLES: u64 = 100;
 
 /// Switches per second of a thread that always runs to the end of a quantum of 100 ms.
 const IDEAL_PER_S: f64 = 10.0;
@@ -55,10 +70,42 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_WANTED_SHARE
         && weigh::per_s(switches, facts.span_ns()) >= LEAST_PER_S
         && per_busy_s >= LEAST_PER_BUSY_S;
-    if !enough {
-        return Vec::new();
-    }
-    vec![finding(facts, switches, busy_ns)]
+    let found = if enough { Some(finding(facts, switches, busy_ns)) } else { of_goroutines(facts) };
+    found.into_iter().collect()
+}
+
+/// What a goroutine calls to hand something over or to wait for it, and what Go's scheduler begins with on its own
+/// stack to find the next one. None of them calls another.
+const HAND_OVERS: [&str; 5] =
+    ["runtime.chansend", "runtime.chanrecv", "runtime.selectgo", "runtime.park_m", "runtime.goschedImpl"];
+
+/// The same of goroutines.
+fn of_goroutines(facts: &Facts) -> Option<Finding> {
+    let hand_overs = facts.symbols.iter().filter(|code| is_hand_over(code.frame.function.as_deref()));
+    let hits: u64 = hand_overs.map(|code| code.inclusive).sum();
+    let hand_over_share = weigh::share(hits, weigh::samples(facts)).min(1.0);
+    let is_excessive = hand_over_share >= LEAST_HAND_OVER
+        && hits >= LEAST_SAMPLES
+        && weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_WANTED_SHARE;
+    let sites = facts.threads.iter().flat_map(|thread| &thread.hot_sites);
+    let through = |site: &&Site| site.call_path.iter().any(|frame| is_hand_over(frame.function.as_deref()));
+    let place = sites.filter(through).max_by_key(|site| site.count)?;
+    is_excessive.then(|| Finding {
+        severity: hand_over_share,
+        subjects: place
+            .caller()
+            .and_then(|frame| frame.function.as_deref())
+            .map(|name| Subject::Function(name.to_owned()))
+            .into_iter()
+            .collect(),
+        place: Some(place.clone()),
+        evidence: vec![part("hand_over_share", hand_over_share), count("samples", hits)],
+        ..Finding::new(Kind::ExcessiveSwitching, Cure::CoarserWork, weigh::record_again())
+    })
+}
+
+fn is_hand_over(function: Option<&str>) -> bool {
+    function.is_some_and(|function| HAND_OVERS.contains(&function))
 }
 
 fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {

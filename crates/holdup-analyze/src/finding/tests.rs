@@ -302,6 +302,37 @@ fn switching() -> Facts {
     facts
 }
 
+/// A goroutine hands over tiny things.
+fn handing_over() -> Facts {
+    let mut facts = quiet(2);
+    busy(&mut facts, 400 * MS);
+    facts.totals.user_samples = 200;
+    let code = |function, inclusive| Code { frame: Frame::named(function, Role::Runtime), hits: 1, inclusive };
+    facts.symbols = vec![code("runtime.chansend", 60), code("runtime.park_m", 40), code("runtime.mallocgc", 100)];
+    let mut through = site("main.deliver");
+    through.call_path.insert(0, Frame::named("runtime.chansend", Role::Runtime));
+    facts.threads[1].hot_sites = vec![site("main.parse"), through];
+    facts
+}
+
+#[test]
+fn goroutines_that_hand_over_little_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ExcessiveSwitching,
+        handing_over,
+        &[
+            ("they mostly work", |facts| facts.symbols[0].inclusive = 59),
+            ("they are mostly idle", |facts| busy(facts, 399 * MS)),
+            ("samples are few", |facts| {
+                facts.totals.user_samples = 198;
+                facts.symbols[0].inclusive = 59;
+            }),
+        ],
+    );
+    let found = &judge(Kind::ExcessiveSwitching, &handing_over())[0];
+    assert_eq!((found.severity, &found.subjects[..]), (0.5, &[Subject::Function("main.deliver".into())][..]));
+}
+
 #[test]
 fn more_threads_than_cpus_at_barriers_are_too_many() {
     let found = |waits: u64, cpus, primitive| {
@@ -852,6 +883,7 @@ const BASES: &[Base] = &[
     (Kind::HotLock, hot),
     (Kind::SleepingHolder, sleeper),
     (Kind::ExcessiveSwitching, switching),
+    (Kind::ExcessiveSwitching, handing_over),
     (Kind::PingPong, pair),
     (Kind::Oversubscription, crowd),
     (Kind::ThunderingHerd, herd),

@@ -98,6 +98,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads wait for {subject} while its holder is off CPU{}, for {much} of their working time.",
             holder_excuse(facts, finding)
         ),
+        Kind::ExcessiveSwitching if value(finding, "hand_over_share").is_some() => format!(
+            "Goroutines hand over so little at a time that Go's channels and scheduler take {} of the CPU time, in \
+             {subject}.",
+            number::percent(value(finding, "hand_over_share").unwrap_or_default())
+        ),
         Kind::ExcessiveSwitching => {
             // The finding counts the switches that the threads cause each other, and those of its threads alone.
             let rate = value(finding, "switches_per_s").unwrap_or_else(|| per_second(facts, facts.totals.switches));
