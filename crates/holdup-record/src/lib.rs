@@ -74,6 +74,11 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     sys::aside(work)
 }
 
+/// Gives memory that was freed back to the system, after something that needed much for a moment.
+pub fn give_memory_back() {
+    sys::give_memory_back();
+}
+
 /// Lets SIGUSR2 be counted from now on instead of ending the process.
 pub fn heed_requests() {
     sys::signals::heed_requests();

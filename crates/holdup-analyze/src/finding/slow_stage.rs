@@ -123,7 +123,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     Some(Finding {
         severity: if is_blocked { waited_share } else { waited_share.min(weigh::spare(facts)) },
         subjects: vec![weigh::thread_subject(facts, limiter.tid)],
-        place: place.or_else(|| thread.hot_sites.first().cloned()),
+        place: place.or_else(|| thread.hot_sites.first().cloned()).or_else(|| stages::waited_at(facts, limiter.tid)),
         evidence: vec![
             part("waited_share", waited_share),
             part("busy_share", 1.0 - idle),

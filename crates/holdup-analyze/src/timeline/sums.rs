@@ -6,6 +6,7 @@ use holdup_trace::{Ending, Tid};
 
 use super::chains::{self, Chains};
 use super::codes;
+use super::counted;
 use super::doing::{NONE, Plain};
 use super::drawing::{self, Kept};
 use super::engine::Engine;
@@ -140,6 +141,9 @@ impl Sums<'_> {
             add(facts.off.entry(reason).or_default(), *time);
             let waits = matches!(reason, Reason::Futex(primitive) if primitive.is_contention());
             facts.lock_wait_ns += if waits { time.ns } else { 0 };
+        }
+        if self.lookup.engine.is_sampled {
+            counted::correct(&mut facts, thread.usage_switches);
         }
         facts
     }

@@ -35,6 +35,15 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// Gives memory that was freed back to the system: the C library keeps what one thread needed for a moment.
+pub fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number, and locks what it changes.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// CPU time that this process used so far to record.
 pub fn own_cpu_ns() -> u64 {
     // SAFETY: an all-zero rusage is valid, and getrusage fills the one it is given.
