@@ -28,6 +28,9 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// Nothing is needed.
+pub fn keep_little_memory() {}
+
 /// Nothing was needed.
 pub fn give_memory_back() {}
 

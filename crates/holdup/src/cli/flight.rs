@@ -51,6 +51,8 @@ const AROUND: Duration = Duration::from_secs(2);
 /// Findings are those of so long a stretch, looked for at most so often, and never for more than a part of a CPU.
 const FINDINGS: Duration = Duration::from_secs(10);
 const FINDINGS_ONE_IN: u32 = 50;
+/// Memory that was freed is given back so often.
+const TIDY: Duration = Duration::from_secs(10);
 /// A wait that was none for a lock is not looked at again for so long: pools wait for work again and again.
 const DISMISSED: Duration = Duration::from_secs(30);
 /// How many such waits are remembered.
@@ -81,6 +83,8 @@ struct Recorder<'a> {
     dismissed: Vec<Dismissed>,
     /// When findings are looked for next.
     findings_due: Instant,
+    /// When memory that was freed is given back next.
+    tidy_due: Instant,
 }
 
 /// A wait that is none for a lock.
@@ -117,6 +121,7 @@ pub fn run(
         return Err(Error::Argument(why));
     }
     holdup_record::heed_requests();
+    holdup_record::keep_little_memory();
     let program = capture::name_of(&settings.target);
     let span_ns = u64::try_from(last.as_nanos()).unwrap_or(u64::MAX);
     let room = Room { span_ns, bytes: flight.memory as usize * (1 << 20) };
@@ -136,6 +141,7 @@ pub fn run(
         rests_until: None,
         dismissed: Vec::new(),
         findings_due: Instant::now() + FINDINGS,
+        tidy_due: Instant::now() + TIDY,
     };
     let watched = recorder.watch(stop);
     // Whatever came up, the recording ends as one.
@@ -178,6 +184,10 @@ impl Recorder<'_> {
             }
             if ended || stop.load(Ordering::Relaxed) {
                 return Ok(());
+            }
+            if Instant::now() >= self.tidy_due {
+                self.tidy_due = Instant::now() + TIDY;
+                holdup_record::give_memory_back();
             }
             thread::sleep(STEP);
         }
