@@ -43,7 +43,7 @@ pub(super) const LEAST_WINDOW_NS: u64 = 20 * MS;
 pub(super) const LEAST_TRIPS_PER_S: f64 = 1_000.0;
 pub(super) const LONGEST_RUN_NS: u64 = 100 * US;
 pub(super) const LEAST_SWITCH_SHARE: f64 = 0.5;
-pub(super) const MOST_APART: f64 = 0.05;
+pub(super) const MOST_APART: f64 = 0.1;
 pub(super) const MOST_TOGETHER: f64 = 0.6;
 
 /// A moment shows some round trips, not all of the recording.

@@ -38,7 +38,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: &["waited_share", "busy_share", "running_share", "blocked_share", "waiters", "waited_ns"],
 };
 
-pub(super) const MOST_IDLE: f64 = 0.12;
+pub(super) const MOST_IDLE: f64 = stages::MOST_IDLE;
 pub(super) const LEAST_WAITED: f64 = 0.3;
 pub(super) const LEAST_PATH: f64 = 0.5;
 pub(super) const LEAST_TASK_BUSY: f64 = 0.7;

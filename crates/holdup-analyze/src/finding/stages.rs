@@ -8,6 +8,9 @@ use holdup_trace::Tid;
 use super::{runtime, weigh};
 use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Site, ThreadFacts};
 
+/// A thread that always has something to do is idle for so much of its life at most.
+pub(super) const MOST_IDLE: f64 = 0.12;
+
 /// A thread that others wait for, without its having a lock that they want.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limiter {
@@ -52,7 +55,7 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
 /// to do lets others go one by one.
 fn tells(facts: &Facts, thread: Tid, lock: &LockFacts) -> bool {
     let by_design = matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once);
-    let is_busy = |thread: &ThreadFacts| idle_share(thread) <= super::slow_stage::MOST_IDLE;
+    let is_busy = |thread: &ThreadFacts| idle_share(thread) <= MOST_IDLE;
     by_design || !facts.header.is_sampled() || !facts.thread(thread).is_some_and(is_busy)
 }
 

@@ -405,7 +405,7 @@ fn where_wakes_are_not_seen_two_threads_that_wait_equally_often_take_turns() {
     let found = judge(Kind::PingPong, &in_step());
     assert_eq!((found.len(), found.first().map(|found| found.subjects.len())), (1, Some(2)));
     let mut apart = in_step();
-    apart.threads[1].voluntary = 4_400;
+    apart.threads[1].voluntary = 4_500;
     assert!(judge(Kind::PingPong, &apart).is_empty(), "not equally often");
     let mut third = in_step();
     third.threads.push(third.threads[1].clone());

@@ -11,7 +11,6 @@ use super::Wake;
 use super::calls::Calls;
 use super::cpus::Cpus;
 use super::doing::{Doing, NONE, Plain};
-use super::inferred;
 use super::interpreted;
 use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
 use super::pairs::Pairs;
@@ -485,9 +484,6 @@ impl Engine {
         for ti in 0..self.threads.len() as u32 {
             self.close_thread(ti, end);
             self.spread_found(ti);
-        }
-        if self.is_sampled {
-            inferred::wakers(self);
         }
         for lock in 0..self.locks.len() as u32 {
             while let Some(wait) = self.locks[lock as usize].ended.pop_front() {

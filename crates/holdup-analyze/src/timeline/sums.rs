@@ -10,6 +10,7 @@ use super::counted;
 use super::doing::{NONE, Plain};
 use super::drawing::{self, Kept};
 use super::engine::Engine;
+use super::inferred;
 use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
 use super::meaning::Meanings;
@@ -36,6 +37,9 @@ pub(crate) struct Rest {
 /// Ends the recording and tells everything.
 pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Facts, naming: &mut dyn Naming) -> Rest {
     facts.end_ns = engine.close(ending.map(|ending| ending.ended_ns));
+    if engine.is_sampled {
+        inferred::wakers(&mut engine);
+    }
     facts.start_ns = start_ns(&engine, facts);
     facts.ending = ending.cloned();
     let kept = Kept {

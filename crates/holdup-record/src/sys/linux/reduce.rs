@@ -79,12 +79,6 @@ impl Space {
         *slot & 1 == 1
     }
 
-    /// Whether these lie in one stretch of code: in one file.
-    pub fn are_together(&self, one: u64, other: u64) -> bool {
-        let at = |addr: u64| self.ranges.partition_point(|range| range.end <= addr);
-        at(one) == at(other)
-    }
-
     fn is_known(&self) -> bool {
         !self.ranges.is_empty()
     }

@@ -43,15 +43,7 @@ impl Still {
             at(*index).is_some_and(|next| next > place && next - place < 1 << 20)
                 && at(index + 1).is_some_and(|code| space.is_code(code.wrapping_sub(1)))
         };
-        let pair = (0..self.bytes.len() / 8).find(is_frame);
-        // Who calls the library's bare `syscall`, which has no frame, waits by its own means, as Rust's standard library
-        // does: that one has frame pointers, though what it was called from may have none, and what is kept there is no
-        // address then.
-        let is_bare = at(0).is_some_and(|code| space.is_code(code) && !space.are_together(code, self.ip));
-        let returns = |index: &usize| at(*index).is_some_and(|code| space.is_code(code.wrapping_sub(1)));
-        let first = (1..self.bytes.len() / 8).find(returns).filter(|index| is_bare && *index > 1);
-        let frame = first.map(|index| index - 1).into_iter().chain(pair).min();
-        let fp = frame.map_or(0, |index| self.sp + 8 * index as u64);
+        let fp = (0..self.bytes.len() / 8).find(is_frame).map_or(0, |index| self.sp + 8 * index as u64);
         // As the kernel would have put it.
         let (chain, registers) = ([2, context::USER, self.ip], [2, fp, self.sp, self.ip]);
         let len = self.bytes.len() as u64;
@@ -67,28 +59,7 @@ impl Still {
 
 #[cfg(test)]
 mod tests {
-    use holdup_trace::Word;
-
     use super::*;
-
-    /// The library's `syscall` lies elsewhere; its caller keeps a frame pointer, whose caller has none.
-    #[test]
-    fn a_caller_of_the_bare_system_call_has_its_frame_right_below_its_return_address() {
-        let mut stack = [0x40_0123_u64, 7, 8, 3, 0x40_0456, 9, 0, 0x40_0789, 11];
-        let sp = stack.as_ptr() as u64;
-        stack[6] = sp + 8 * 64;
-        let mut space = Space::default();
-        space.map(0x40_0000, 0x1000);
-        space.map(0x50_0000, 0x1000);
-        let fp = |ip: u64, space: &mut Space| {
-            let still = Still::read(std::process::id(), (sp, ip), size_of_val(&stack)).expect("own memory");
-            let mut found = Stack::default();
-            assert!(still.reduce(space, &mut found));
-            found.registers.map(|registers| registers.fp)
-        };
-        assert_eq!(fp(0x50_0077, &mut space), Some(Word::Stack(3 * 8)));
-        assert_eq!(fp(0x40_0077, &mut space), Some(Word::Stack(6 * 8)), "no bare call: the first pair that leads on");
-    }
 
     /// A frame of this layout: two words of the function, the caller's frame pointer, the return address.
     #[test]
@@ -103,7 +74,7 @@ mod tests {
         let mut found = Stack::default();
         assert!(still.reduce(&mut space, &mut found));
         assert_eq!(found.user[0], 0x40_0077);
-        let code = found.words.iter().filter(|(_, word)| matches!(word, Word::Code(_))).count();
+        let code = found.words.iter().filter(|(_, word)| matches!(word, holdup_trace::Word::Code(_))).count();
         assert_eq!(code, 2, "both return addresses: {found:?}");
         assert_eq!(Still::read(std::process::id(), (sp, 0), 8), None);
     }
