@@ -14,8 +14,8 @@
 //!
 //! Where threads were only looked at from time to time, nobody is seen to wake anybody. But the kernel counts how often
 //! each thread left the CPU to wait: two threads that do so thousands of times a second and, over the whole recording,
-//! equally often ([`MOST_APART`]), and that do not run side by side all the time ([`MOST_TOGETHER`]), are in step; if no third
-//! thread is, they take turns.
+//! equally often ([`MOST_APART`]), and that do not run side by side all the time ([`MOST_TOGETHER`]), are in step; if
+//! no third thread is, they take turns.
 //!
 //! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The
 //! severity is the estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by

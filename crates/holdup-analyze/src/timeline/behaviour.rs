@@ -134,9 +134,9 @@ pub(super) fn has_word_of_lock(engine: &Engine, wait_site: u32) -> bool {
     engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
 }
 
-/// Where nobody is seen to wake anybody: whether those who wait there have the thing one after the other. Nearly all that
-/// runs in the process meanwhile, and all that runs often, are threads that wait there too, so that nobody else is there
-/// who could end the waits; and while some wait, another of them mostly does not.
+/// Where nobody is seen to wake anybody: whether those who wait there have the thing one after the other. Nearly all
+/// that runs in the process meanwhile, and all that runs often, are threads that wait there too, so that nobody else is
+/// there who could end the waits; and while some wait, another of them mostly does not.
 pub(super) fn is_among_waiters(engine: &Engine, waits: &[Waited]) -> bool {
     if !engine.is_sampled || waits.len() < LEAST_WAITS {
         return false;

@@ -1,9 +1,9 @@
 //! Who ended a wait, where nobody was seen to wake anybody (a recording by looks): whoever ran as it ended.
 //!
 //! A thread is woken by one that runs. Where looks find that only one other thread of the program ran as a wait ended,
-//! that one ended it; where several ran, the one that waited least for others meanwhile is believed to have been waited for.
-//! Single waits may so be put down to the wrong thread. Sums over hundreds tell who keeps whom waiting, and only these
-//! are made of it: no pair, no herd and no hand-over is.
+//! that one ended it; where several ran, the one that waited least for others meanwhile is believed to have been waited
+//! for. Single waits may so be put down to the wrong thread. Sums over hundreds tell who keeps whom waiting, and only
+//! these are made of it: no pair and no hand-over is.
 
 use super::doing::{Doing, Plain};
 use super::engine::Engine;

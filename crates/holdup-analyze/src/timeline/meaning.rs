@@ -323,7 +323,8 @@ impl Judge<'_, '_> {
     }
 }
 
-/// Whether a lock is likely where all who run wait: a semaphore, or the condition that an interpreter's lock is made of.
+/// Whether a lock is likely where all who run wait: a semaphore, or the condition that an interpreter's lock is
+/// made of.
 fn is_counted(primitive: Primitive, call_path: &[Frame]) -> bool {
     let in_kernel = |frame: &&Frame| matches!(frame.role, Role::Kernel | Role::Scheduler | Role::Lock);
     let asks = call_path.iter().find(|frame| !in_kernel(frame));
