@@ -42,10 +42,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let without = median(&[before.rates, after.rates].concat());
     let with = median(&recorded.seen.rates);
     println!(
-        "{} faults, {} files, all of which name {LOCK} and its holder; {} have a finding of it first",
+        "{} faults, {} files, all of which name {LOCK} and its holder; {} have a finding of it first; {} events lost",
         recorded.seen.faults.len(),
         recorded.files.len(),
-        recorded.first_findings
+        recorded.first_findings,
+        recorded.lost
     );
     println!(
         "{with:.0} switches per second with the recorder, {without:.0} without: {:.3} times as long",
@@ -134,6 +135,8 @@ struct Recorded {
     seen: Seen,
     files: Vec<PathBuf>,
     first_findings: usize,
+    /// Events that were lost, of all files.
+    lost: u64,
     anonymous_kib: f64,
     resident_kib: f64,
     /// Part of a CPU.
@@ -164,17 +167,18 @@ fn recorded(bench: &Bench, program: &Path, time: Duration, seed: u64) -> Result<
     let last_ns = seen.end_ns.saturating_sub(AFTER.as_nanos() as u64);
     let files: Vec<PathBuf> =
         (1..).map(|at| bench.folder.join(format!("soak-{at}.holdup"))).take_while(|file| file.exists()).collect();
-    let mut first_findings = 0;
+    let (mut first_findings, mut lost) = (0, 0);
     let mut told = Vec::new();
     for file in &files {
         let report = bench.report(file)?;
         let fault = cause(&report, &seen.faults).map_err(|why| format!("{}: {why}", file.display()))?;
         told.push(fault);
+        lost += report["totals"]["lost"].as_u64().unwrap_or(0);
         first_findings += usize::from(report["findings"][0]["subjects"][0]["name"] == LOCK);
     }
     match seen.faults.iter().position(|fault| fault.0 < last_ns && !told.contains(fault)) {
         Some(missing) => Err(format!("fault {} of {} has no file", missing + 1, seen.faults.len())),
-        None => Ok(Recorded { seen, files, first_findings, anonymous_kib, resident_kib, cpu }),
+        None => Ok(Recorded { seen, files, first_findings, lost, anonymous_kib, resident_kib, cpu }),
     }
 }
 

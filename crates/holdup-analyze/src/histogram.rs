@@ -32,6 +32,17 @@ impl Histogram {
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
 
+    /// So many of one length.
+    pub fn alike(ns: u64, count: u64) -> Histogram {
+        let mut all = Histogram::default();
+        if count > 0 {
+            all.add(ns);
+            all.buckets[bucket(ns)] = count;
+            (all.count, all.sum_ns) = (count, ns.saturating_mul(count));
+        }
+        all
+    }
+
     /// Counts all that the other counted.
     pub fn merge(&mut self, other: &Histogram) {
         if other.count == 0 {

@@ -74,6 +74,16 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     sys::aside(work)
 }
 
+/// Has this process, which begins, keep little memory that it does not use.
+pub fn keep_little_memory() {
+    sys::keep_little_memory();
+}
+
+/// Gives memory that was freed back to the system, after something that needed much for a moment.
+pub fn give_memory_back() {
+    sys::give_memory_back();
+}
+
 /// Lets SIGUSR2 be counted from now on instead of ending the process.
 pub fn heed_requests() {
     sys::signals::heed_requests();

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use holdup_trace::{Ending, Event, Header, Recent, Room, Stack, StackId};
+use holdup_trace::{Ending, Event, Excerpt, Header, Recent, Room, Stack, StackId};
 
 use crate::tally::{Tally, Totals};
 
@@ -55,7 +55,7 @@ impl Live {
     ///
     /// # Errors
     /// It does not fit into the form of a file.
-    pub fn recording(&self, since_ns: u64, ending: &Ending) -> Option<io::Result<Vec<u8>>> {
+    pub fn recording(&self, since_ns: u64, ending: &Ending) -> Option<io::Result<Excerpt>> {
         let mut kept = self.kept();
         kept.as_mut().map(|kept| kept.recent.recording(since_ns, ending))
     }

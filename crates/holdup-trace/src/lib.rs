@@ -17,6 +17,6 @@ pub use event::{
     Blocked, CODE_OF_JAVA, CallNumber, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping,
     NO_CPU, OffCpu, Pid, Spread, ThreadUsage, Tid, What,
 };
-pub use file::{Damage, OpenError, Reader, Recent, Room, Summary, Writer};
+pub use file::{Damage, Excerpt, OpenError, Reader, Recent, Room, Summary, Writer};
 pub use header::{Capabilities, Ending, Header, Machine, Target, Trigger};
 pub use stack::{Registers, Stack, StackId, Stacks, Word};

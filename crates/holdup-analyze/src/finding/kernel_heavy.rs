@@ -15,7 +15,8 @@
 //! - less than half of that is the copying of data between the program and the kernel, by samples, or by how much is
 //!   read and written ([`COPIED_PER_US`] bytes in a microsecond, [`LEAST_BYTES`] in a call): large reads of cached
 //!   files are as they must be.
-//! - threads were not only looked at from time to time: then nothing tells copying from other work of the kernel.
+//! - where threads were only looked at from time to time, nothing tells copying from other work of the kernel: there,
+//!   only reads and writes of little are told of.
 //!
 //! The place is the function of the program below which most samples in the kernel were taken; where none could be
 //! taken, the one with most samples of the threads that use the kernel. The severity is a share of CPU time.
@@ -70,7 +71,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let enough = split.share() >= LEAST_SHARE
         && split.kernel_ns >= LEAST_KERNEL_NS
         && weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_SPAN_SHARE
-        && !facts.header.is_sampled()
+        && (little || !facts.header.is_sampled())
         && (little || !mostly_copies(facts, split.kernel_ns));
     let least = |process| if little && runs_mostly(facts, process) { 1 } else { 2 };
     let process = facts.processes.iter().find(|process| busy_threads(facts, process) >= least(process));

@@ -12,6 +12,11 @@
 //! On one CPU the woken thread may take it from its waker at once and sleep again before that goes on: then only one of
 //! the two wakes the other, and is preempted instead of sleeping. That the CPU is given back counts as the way back.
 //!
+//! Where threads were only looked at from time to time, nobody is seen to wake anybody. But the kernel counts how often
+//! each thread left the CPU to wait: two threads that do so thousands of times a second and, over the whole recording,
+//! equally often ([`MOST_APART`]), and that do not run side by side all the time ([`MOST_TOGETHER`]), are in step; if
+//! no third thread is, they take turns.
+//!
 //! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The
 //! severity is the estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by
 //! side comes on top.
@@ -22,9 +27,10 @@
 
 use holdup_trace::Tid;
 
+use super::alone;
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Moment, Rule};
-use crate::facts::{Facts, PairFacts};
+use crate::facts::{Facts, PairFacts, Reason, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::PingPong,
@@ -37,14 +43,45 @@ pub(super) const LEAST_WINDOW_NS: u64 = 20 * MS;
 pub(super) const LEAST_TRIPS_PER_S: f64 = 1_000.0;
 pub(super) const LONGEST_RUN_NS: u64 = 100 * US;
 pub(super) const LEAST_SWITCH_SHARE: f64 = 0.5;
+pub(super) const MOST_APART: f64 = 0.1;
+pub(super) const MOST_TOGETHER: f64 = 0.6;
 
 /// A moment shows some round trips, not all of the recording.
 const MOMENT_NS: u64 = 5 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
+    if facts.header.is_sampled() {
+        return in_step(facts).into_iter().collect();
+    }
     let mut pairs: Vec<&PairFacts> = facts.pairs.iter().filter(|pair| is_ping_pong(facts, pair)).collect();
     pairs.sort_by_key(|pair| std::cmp::Reverse(trips(pair)));
     pairs.first().map(|worst| finding(facts, worst, &pairs)).into_iter().collect()
+}
+
+/// Two threads that leave the CPU to wait equally often, as the kernel counted it, and no third that does.
+fn in_step(facts: &Facts) -> Option<Finding> {
+    let waits = |thread: &ThreadFacts| {
+        let is = |reason: &Reason| match reason {
+            Reason::Futex(primitive) => !primitive.is_contention(),
+            reason => matches!(reason, Reason::Peer | Reason::OtherCall),
+        };
+        thread.off.iter().filter(|(reason, _)| is(reason)).map(|(_, off)| off.count).sum::<u64>()
+    };
+    let is_quick = |thread: &&ThreadFacts| {
+        weigh::per_s(thread.voluntary, thread.life_ns()) >= 2.0 * LEAST_TRIPS_PER_S
+            && thread.voluntary >= 2 * LEAST_TRIPS
+            && waits(thread) as f64 >= thread.voluntary as f64 * (1.0 - LEAST_SWITCH_SHARE / 5.0)
+            && thread.run_ns.median_ns() <= LONGEST_RUN_NS
+    };
+    let quick: Vec<&ThreadFacts> = facts.threads.iter().filter(is_quick).collect();
+    let [a, b] = quick[..] else { return None };
+    let (_, _, together) = alone::runnable_shares(facts);
+    let is_in_step = a.pid == b.pid
+        && a.voluntary.abs_diff(b.voluntary) as f64 <= MOST_APART * a.voluntary as f64
+        && together <= MOST_TOGETHER;
+    let (from_ns, to_ns) = (a.born_ns.max(b.born_ns), a.ended_ns.min(b.ended_ns));
+    let pair = PairFacts { a: a.tid, b: b.tid, round_trips: a.voluntary / 2, from_ns, to_ns, ..PairFacts::default() };
+    is_in_step.then(|| finding(facts, &pair, &[&pair]))
 }
 
 /// Whether a thread is half of a ping-pong: then it runs alone because the other always waits for its turn.

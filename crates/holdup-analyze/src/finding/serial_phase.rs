@@ -146,7 +146,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     Some(Finding {
         severity: alone_share * waited_share * (1.0 - 1.0 / cpus as f64),
         subjects: vec![weigh::thread_subject(facts, limiter.tid)],
-        place: thread.hot_sites.first().cloned(),
+        place: thread.hot_sites.first().cloned().or_else(|| stages::waited_at(facts, limiter.tid)),
         evidence: vec![
             part("alone_share", alone_share),
             part("parallel_share", parallel_share),

@@ -39,7 +39,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: &["waited_share", "busy_share", "running_share", "blocked_share", "waiters", "waited_ns"],
 };
 
-pub(super) const MOST_IDLE: f64 = 0.12;
+pub(super) const MOST_IDLE: f64 = stages::MOST_IDLE;
 pub(super) const LEAST_WAITED: f64 = 0.3;
 pub(super) const LEAST_PATH: f64 = 0.5;
 pub(super) const LEAST_TASK_BUSY: f64 = 0.7;
@@ -124,7 +124,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     Some(Finding {
         severity: if is_blocked { waited_share } else { waited_share.min(weigh::spare(facts)) },
         subjects: vec![weigh::thread_subject(facts, limiter.tid)],
-        place: place.or_else(|| thread.hot_sites.first().cloned()),
+        place: place.or_else(|| thread.hot_sites.first().cloned()).or_else(|| stages::waited_at(facts, limiter.tid)),
         evidence: vec![
             part("waited_share", waited_share),
             part("busy_share", 1.0 - idle),

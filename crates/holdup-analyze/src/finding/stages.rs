@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_trace::Tid;
 
 use super::{runtime, weigh};
-use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, ThreadFacts};
+use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Site, ThreadFacts};
+
+/// A thread that always has something to do is idle for so much of its life at most.
+pub(super) const MOST_IDLE: f64 = 0.12;
 
 /// A thread that others wait for, without its having a lock that they want.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +36,8 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
         match row.leaf {
             Leaf::OtherPrograms => continue,
             Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory
-                if lock.is_some_and(is_together) || runtime::stops_all(facts, row.thread) =>
+                if lock.is_some_and(|lock| is_together(lock) && tells(facts, row.thread, lock))
+                    || runtime::stops_all(facts, row.thread) =>
             {
                 limiter.together_ns += row.ns;
             }
@@ -45,6 +49,21 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
     let mut list: Vec<Limiter> = all.into_values().collect();
     list.sort_by_key(|one| std::cmp::Reverse(one.together_ns + one.work_ns + one.blocked_ns));
     list
+}
+
+/// Looks cannot tell waits that end together from those that end soon after each other: one that always has something
+/// to do lets others go one by one.
+fn tells(facts: &Facts, thread: Tid, lock: &LockFacts) -> bool {
+    let by_design = matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once);
+    let is_busy = |thread: &ThreadFacts| idle_share(thread) <= MOST_IDLE;
+    by_design || !facts.header.is_sampled() || !facts.thread(thread).is_some_and(is_busy)
+}
+
+/// Where threads mostly wait for this one: what tells of a place where no CPU samples were taken.
+pub(super) fn waited_at(facts: &Facts, tid: Tid) -> Option<Site> {
+    let rows = facts.blame.iter().filter(|row| row.thread == tid && is_for_work(facts, row));
+    let lock = rows.max_by_key(|row| row.ns)?.lock.and_then(|lock| facts.locks.get(lock))?;
+    lock.wait_sites.first().cloned()
 }
 
 /// A wait for another thread of the program that is no wait for a lock, by a thread that has work of its own: no

@@ -427,6 +427,28 @@ fn ping_pong_at_its_thresholds() {
 }
 
 #[test]
+fn where_wakes_are_not_seen_two_threads_that_wait_equally_often_take_turns() {
+    let in_step = || {
+        let mut facts = pair();
+        (facts.header.look_period_ns, facts.pairs) = (MS, Vec::new());
+        for (thread, count) in facts.threads.iter_mut().skip(1).zip([4_000, 4_100]) {
+            let waits = crate::facts::OffTime { count, ns: 500 * MS };
+            thread.off = BTreeMap::from([(Reason::Peer, waits)]);
+            (thread.voluntary, thread.run_ns) = (count, Histogram::alike(50 * US, count));
+        }
+        facts
+    };
+    let found = judge(Kind::PingPong, &in_step());
+    assert_eq!((found.len(), found.first().map(|found| found.subjects.len())), (1, Some(2)));
+    let mut apart = in_step();
+    apart.threads[1].voluntary = 4_500;
+    assert!(judge(Kind::PingPong, &apart).is_empty(), "not equally often");
+    let mut third = in_step();
+    third.threads.push(third.threads[1].clone());
+    assert!(judge(Kind::PingPong, &third).is_empty(), "which two is not known");
+}
+
+#[test]
 fn pairs_are_told_as_one() {
     let mut facts = pair();
     let mut second = facts.pairs[0].clone();

@@ -244,7 +244,7 @@ pub(super) fn samples(facts: &Facts) -> u64 {
 pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFacts)> {
     facts.locks.iter().enumerate().filter(|(_, lock)| {
         let own_kind = lock.primitive == Primitive::InterpreterLock || is_allocator(lock);
-        lock.primitive.is_contention() && !own_kind && is_mutual(lock) && is_held(lock) && !is_of_idle_pool(lock)
+        lock.primitive.is_contention() && !own_kind && is_mutual(facts, lock) && is_held(lock) && !is_of_idle_pool(lock)
     })
 }
 
@@ -279,9 +279,9 @@ fn is_held(lock: &LockFacts) -> bool {
 }
 
 /// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those
-/// who end waits also wait.
-fn is_mutual(lock: &LockFacts) -> bool {
-    if lock.primitive != Primitive::OtherLock {
+/// who end waits also wait. Where nobody was seen to end waits, the lock is known by a name.
+fn is_mutual(facts: &Facts, lock: &LockFacts) -> bool {
+    if lock.primitive != Primitive::OtherLock || facts.header.is_sampled() && lock.holders.is_empty() {
         return true;
     }
     let waits = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);

@@ -70,6 +70,11 @@ const LEAST_KEPT: u64 = 4;
 /// A thread whose end ends a wait ends within this time of it.
 const ENDS_NS: u64 = 2_000_000;
 
+/// Of the CPU time, threads that do not wait have at most such a part.
+const OTHERS_ONE_IN: u64 = 25;
+/// They leave the CPU so much more rarely.
+const OTHERS_RUNS_ONE_IN: usize = 10;
+
 /// One wait at a futex.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waited {
@@ -127,6 +132,53 @@ pub(super) fn has_word_of_lock(engine: &Engine, wait_site: u32) -> bool {
     let (all, held, contended) = lock.words;
     let several = lock.only_waiter == OUTSIDE;
     engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
+}
+
+/// Where nobody is seen to wake anybody: whether those who wait there have the thing one after the other. Nearly all
+/// that runs in the process meanwhile, and all that runs often, are threads that wait there too, so that nobody else is
+/// there who could end the waits; and while some wait, another of them mostly does not.
+pub(super) fn is_among_waiters(engine: &Engine, waits: &[Waited]) -> bool {
+    if !engine.is_sampled || waits.len() < LEAST_WAITS {
+        return false;
+    }
+    let mut times: FxHashMap<u32, u64> = FxHashMap::default();
+    waits.iter().for_each(|wait| *times.entry(wait.thread).or_default() += wait.to - wait.from);
+    let longest = times.values().max().copied().unwrap_or(0);
+    times.retain(|_, ns| *ns * 4 >= longest);
+    let pid = engine.threads[waits[0].thread as usize].pid;
+    let (from, to) = waits.iter().fold((u64::MAX, 0), |(from, to), wait| (from.min(wait.from), to.max(wait.to)));
+    let (mut all_ns, mut others_ns, mut others_runs) = (0, 0, 0);
+    for (index, thread) in (0..).zip(&engine.threads).filter(|(_, thread)| thread.pid == pid) {
+        let (from, to) = (thread.born.max(from), thread.last.min(to));
+        let stays = thread.log.within(from, to.max(from));
+        let off: u64 = stays.iter().map(|stay| stay.to.min(to).saturating_sub(stay.from.max(from))).sum();
+        let ran_ns = to.saturating_sub(from).saturating_sub(off);
+        all_ns += ran_ns;
+        if !times.contains_key(&index) {
+            others_ns += ran_ns;
+            others_runs += stays.len();
+        }
+    }
+    let (some_ns, whole_ns) = waiting(waits, &times);
+    times.len() >= 2
+        && others_ns * OTHERS_ONE_IN <= all_ns
+        && others_runs * OTHERS_RUNS_ONE_IN <= waits.len()
+        && whole_ns * 3 <= some_ns
+}
+
+/// How long some of these threads waited, and how long all did at once.
+fn waiting(waits: &[Waited], of: &FxHashMap<u32, u64>) -> (u64, u64) {
+    let own = waits.iter().filter(|wait| of.contains_key(&wait.thread));
+    let mut edges: Vec<(u64, bool)> = own.flat_map(|wait| [(wait.from, true), (wait.to, false)]).collect();
+    edges.sort_unstable();
+    let (mut now, mut since, mut some_ns, mut whole_ns) = (0_usize, 0, 0, 0);
+    for (at, begins) in edges {
+        some_ns += if now > 0 { at - since } else { 0 };
+        whole_ns += if now >= of.len() { at - since } else { 0 };
+        now = if begins { now + 1 } else { now.saturating_sub(1) };
+        since = at;
+    }
+    (some_ns, whole_ns)
 }
 
 /// The role that these waits show. `waits` are in order of their ends.

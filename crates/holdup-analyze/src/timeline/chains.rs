@@ -292,10 +292,14 @@ impl<M: Meaning> Walker<'_, M> {
         // Locks that the path left a thread for, until when.
         let mut waited: Vec<(u32, u64)> = Vec::new();
         let most = 2 * self.engine.threads.iter().map(|thread| thread.log.stays().len() + 2).sum::<usize>();
+        let (mut before, mut hops) = (at, 0);
         for _ in 0..most {
             if at <= start {
                 break;
             }
+            // Wakers that are only inferred may wait for each other.
+            hops = if at < before { 0 } else { hops + 1 };
+            before = at;
             let life = &self.engine.threads[thread as usize];
             let nowhere = Place { space: life.space, stack: NONE };
             let Some((_, stay)) = life.log.before(at).filter(|(_, stay)| stay.to > start) else {
@@ -323,7 +327,7 @@ impl<M: Meaning> Walker<'_, M> {
             let lost = End { leaf: wait_for_cpu(stay), thread, place: nowhere, found: NONE };
             piece(chains, &mut waited, woken.max(start), at, lost);
             at = woken;
-            if waits && is_thread(stay.waker) && stay.waker != thread {
+            if waits && is_thread(stay.waker) && stay.waker != thread && hops < DEEPEST {
                 let lock = self.meaning.lock(stay.doing());
                 if lock != NONE {
                     waited.push((lock, stay.from));

@@ -59,6 +59,8 @@ pub(super) struct Lock {
     pub wasted: u64,
     pub words: (u64, u64, u64),
     pub figures: Option<LockFigures>,
+    /// Where nobody is seen to wake anybody: calls that ended several waits, and how many.
+    pub together: (u64, u64),
 }
 
 impl Lock {
@@ -76,6 +78,7 @@ impl Lock {
             wasted: 0,
             words: (0, 0, 0),
             figures: None,
+            together: (0, 0),
         }
     }
 }

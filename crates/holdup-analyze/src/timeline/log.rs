@@ -94,6 +94,16 @@ impl Log {
         }
     }
 
+    /// Those that began at these moments, in order, were ended by these threads.
+    pub(super) fn set_wakers(&mut self, wakers: &[(u64, (u32, u64))]) {
+        let mut wakers = wakers.iter().peekable();
+        for stay in &mut self.stays {
+            if let Some((_, waker)) = wakers.next_if(|(from, _)| *from == stay.from) {
+                stay.set_waker(*waker);
+            }
+        }
+    }
+
     /// What was taken for the one is the other, in this stack.
     pub(super) fn replace(&mut self, one: Doing, other: Doing, stack: u32) {
         let (one, other) = (packed(one), packed(other));

@@ -140,6 +140,9 @@ impl Judge<'_, '_> {
         };
         let objects = behaviour::gather(engine, object);
         let roles: FxHashMap<_, _> = objects.iter().map(|(key, waits)| (*key, self.role(waits))).collect();
+        let alone: FxHashMap<_, _> =
+            objects.iter().map(|(key, waits)| (*key, behaviour::is_among_waiters(engine, waits))).collect();
+        let among = |wait_site: u32| object(wait_site).is_some_and(|key| alone.get(&key) == Some(&true));
         let mut judged = primitives.clone();
         let mut of_interpreters = vec![None; judged.len()];
         for (wait_site, known) in (0..).zip(&mut judged) {
@@ -147,7 +150,8 @@ impl Judge<'_, '_> {
             let place = engine.wait_sites[wait_site as usize].place;
             let call_path = self.lookup.call_path(place);
             let by_word = known.0 == Primitive::Unknown && behaviour::has_word_of_lock(engine, wait_site);
-            let shown = if *role == Behaviour::Unclear && by_word { Behaviour::Lock } else { *role };
+            let by_waiters = *role == Behaviour::Unclear && is_counted(known.0, &call_path) && among(wait_site);
+            let shown = if *role == Behaviour::Unclear && by_word || by_waiters { Behaviour::Lock } else { *role };
             known.0 = by_behaviour(known.0, shown, &call_path);
             if behaviour::is_own_word(engine, wait_site) && is_of_interpreter(&call_path) {
                 of_interpreters[wait_site as usize] = Some(behaviour::callers(place, &self.lookup.lock_path(place)));
@@ -316,6 +320,18 @@ impl Judge<'_, '_> {
         for wait_site in idle.into_iter().filter(|_| !self.go_sites.is_empty()) {
             self.primitives[wait_site as usize] = (Primitive::OtherLock, true);
         }
+    }
+}
+
+/// Whether a lock is likely where all who run wait: a semaphore, or the condition that an interpreter's lock is
+/// made of.
+fn is_counted(primitive: Primitive, call_path: &[Frame]) -> bool {
+    let in_kernel = |frame: &&Frame| matches!(frame.role, Role::Kernel | Role::Scheduler | Role::Lock);
+    let asks = call_path.iter().find(|frame| !in_kernel(frame));
+    match primitive {
+        Primitive::Semaphore => true,
+        Primitive::Condvar => asks.is_some_and(is_interpreter),
+        _ => false,
     }
 }
 

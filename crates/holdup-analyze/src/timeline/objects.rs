@@ -239,6 +239,8 @@ impl Objects<'_, '_> {
         for address in unit.locks.iter().map(|lock| &engine.locks[*lock as usize]) {
             lock.wasted_wakes += address.wasted;
             lock.figures = lock.figures.or(address.figures);
+            lock.herds.calls += address.together.0;
+            lock.herds.woken += address.together.1;
             if address.words.0 > 0 {
                 let (all, held, contended) = lock.words.unwrap_or_default();
                 let words = address.words;

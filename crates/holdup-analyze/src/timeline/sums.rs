@@ -6,9 +6,11 @@ use holdup_trace::{Ending, Tid};
 
 use super::chains::{self, Chains};
 use super::codes;
+use super::counted;
 use super::doing::{NONE, Plain};
 use super::drawing::{self, Kept};
 use super::engine::Engine;
+use super::inferred;
 use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
 use super::meaning::Meanings;
@@ -35,6 +37,9 @@ pub(crate) struct Rest {
 /// Ends the recording and tells everything.
 pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Facts, naming: &mut dyn Naming) -> Rest {
     facts.end_ns = engine.close(ending.map(|ending| ending.ended_ns));
+    if engine.is_sampled {
+        inferred::wakers(&mut engine);
+    }
     facts.start_ns = start_ns(&engine, facts);
     facts.ending = ending.cloned();
     let kept = Kept {
@@ -140,6 +145,9 @@ impl Sums<'_> {
             add(facts.off.entry(reason).or_default(), *time);
             let waits = matches!(reason, Reason::Futex(primitive) if primitive.is_contention());
             facts.lock_wait_ns += if waits { time.ns } else { 0 };
+        }
+        if self.lookup.engine.is_sampled {
+            counted::correct(&mut facts, thread.usage_switches);
         }
         facts
     }

@@ -3,7 +3,7 @@
 use holdup_trace::{Event, NO_CPU, What};
 
 use crate::schedule::{START_NS, Schedule};
-use crate::{AccountState, Facts, LockFacts, LockName, Options, Primitive, Reason, Report, State};
+use crate::{AccountState, Facts, Leaf, LockFacts, LockName, Options, Primitive, Reason, Report, State};
 
 fn report(text: &str) -> (Schedule, Report) {
     let schedule = Schedule::parse(text).unwrap_or_else(|why| panic!("{why}"));
@@ -509,6 +509,49 @@ fn where_threads_are_only_looked_at_the_owner_in_the_word_is_the_holder() {
     assert!(had.contains(&(holder, 3 * MS)) && had.contains(&(other, 3 * MS)), "as far as each was seen: {had:?}");
     assert_eq!((lock.holder_doing.running_ns, lock.holder_doing.unknown_ns), (5 * MS, 0));
     assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+#[test]
+fn where_threads_are_only_looked_at_who_ran_as_a_wait_ended_has_ended_it() {
+    let schedule = by_looks(
+        "c = condvar
+         A: #########zzzz##########
+         B: #ccccccccccccccccc#####
+         C: #ccccccccccccccccc#####",
+    );
+    let facts = schedule.analyze().facts;
+    let (by, other) = (schedule.tid("A"), schedule.tid("C"));
+    let blamed = |waiter| {
+        let rows = facts.blame.iter().filter(|row| row.waiter == schedule.tid(waiter));
+        rows.map(|row| (row.thread, row.leaf, row.ns / MS)).collect::<Vec<_>>()
+    };
+    for waiter in ["B", "C"] {
+        let rows = blamed(waiter);
+        assert!(rows.iter().all(|(thread, ..)| *thread == by), "not {other:?}, who waits for the same: {rows:?}");
+        let of = |leaf| rows.iter().filter(|row| row.1 == leaf).map(|row| row.2).sum::<u64>();
+        assert_eq!((of(Leaf::Running), of(Leaf::Sleep)), (13, 4), "{rows:?}");
+    }
+}
+
+#[test]
+fn where_threads_are_only_looked_at_a_semaphore_is_a_lock_if_one_of_its_waiters_always_has_it() {
+    let primitive = |text: &str| {
+        let schedule = by_looks(text);
+        lock(&schedule.analyze(), "s").primitive
+    };
+    let taken = "s = semaphore
+         A: ###sss######sss######sss######
+         B: sss######sss######sss######sss";
+    assert_eq!(primitive(taken), Primitive::SemaphoreLock);
+    let idle = "s = semaphore
+         A: sssssssss#sssssssss#sssssssss#
+         B: sssssssss#sssssssss#sssssssss#";
+    assert_eq!(primitive(idle), Primitive::Semaphore, "nobody has it while they wait");
+    let fed = "s = semaphore
+         A: ###sss######sss######sss######
+         B: sss######sss######sss######sss
+         C: zz#zz#zz#zz#zz#zz#zz#zz#zz#zz#";
+    assert_eq!(primitive(fed), Primitive::Semaphore, "a third may end their waits");
 }
 
 #[test]

@@ -28,6 +28,12 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// Nothing is needed.
+pub fn keep_little_memory() {}
+
+/// Nothing was needed.
+pub fn give_memory_back() {}
+
 /// Signals that end a recording: none is made here.
 pub mod signals {
     use std::sync::atomic::AtomicBool;

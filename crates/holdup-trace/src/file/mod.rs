@@ -22,7 +22,7 @@ mod writer;
 use std::fmt;
 
 pub use reader::Reader;
-pub use recent::{Recent, Room};
+pub use recent::{Excerpt, Recent, Room};
 pub use writer::Writer;
 
 use crate::Ending;

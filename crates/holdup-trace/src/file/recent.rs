@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 
 use super::standing::Standing;
 use super::writer::Writer;
@@ -49,7 +50,7 @@ pub struct Recent {
 #[derive(Debug)]
 struct Segment {
     began: Began,
-    chunks: Vec<u8>,
+    chunks: Arc<Vec<u8>>,
     /// Of these, the bytes at the beginning that tell how things stood: of use in the first segment of a file only.
     standing_bytes: usize,
 }
@@ -126,7 +127,7 @@ impl Recent {
     }
 
     fn begin_segment(&mut self, time_ns: u64) -> io::Result<()> {
-        let chunks = self.writer.take()?;
+        let chunks = Arc::new(self.writer.take()?);
         self.kept_bytes += chunks.len();
         self.segments.push_back(Segment { began: self.began, chunks, standing_bytes: self.standing_bytes });
         self.began = Began { time_ns, lost: self.lost, recorder_cpu_ns: self.recorder_cpu_ns };
@@ -188,7 +189,7 @@ impl Recent {
     ///
     /// # Errors
     /// None that memory has; those of a writer.
-    pub fn recording(&mut self, since_ns: u64, ending: &Ending) -> io::Result<Vec<u8>> {
+    pub fn recording(&mut self, since_ns: u64, ending: &Ending) -> io::Result<Excerpt> {
         self.writer.flush()?;
         let from = self.segments.iter().rposition(|segment| segment.began.time_ns <= since_ns);
         let from = if self.began.time_ns <= since_ns { self.segments.len() } else { from.unwrap_or(0) };
@@ -202,17 +203,47 @@ impl Recent {
             ..self.header.clone()
         };
         let mut file = Writer::new(Vec::new(), &header)?;
-        let under_way = (self.writer.output(), self.standing_bytes);
-        let segments = self.segments.iter().map(|segment| (&segment.chunks[..], segment.standing_bytes));
-        for (at, (chunks, standing_bytes)) in segments.chain([under_way]).skip(from).enumerate() {
-            // Behind the first, all of that was told already.
-            file.append(if at == 0 { chunks } else { &chunks[standing_bytes..] });
+        let mut pieces = vec![(Arc::new(file.take()?), 0)];
+        for (at, segment) in self.segments.iter().skip(from).enumerate() {
+            // Behind the first, how things stood was told already.
+            pieces.push((segment.chunks.clone(), if at == 0 { 0 } else { segment.standing_bytes }));
         }
-        file.finish(&Ending {
+        let is_first = pieces.len() == 1;
+        file.append(&self.writer.output()[if is_first { 0 } else { self.standing_bytes }..]);
+        let end = file.finish(&Ending {
             ended_ns: ending.ended_ns.max(self.last_ns),
             lost: self.lost - began.lost,
             recorder_cpu_ns: self.recorder_cpu_ns.saturating_sub(began.recorder_cpu_ns),
             ..ending.clone()
-        })
+        })?;
+        pieces.push((Arc::new(end), 0));
+        Ok(Excerpt { pieces })
+    }
+}
+
+/// A whole file of a stretch that is kept, without a copy of it: pieces that stand one behind the other. They stay as
+/// they are while the recording goes on.
+#[derive(Clone, Debug)]
+pub struct Excerpt {
+    /// With the bytes at the beginning of each that are left out.
+    pieces: Vec<(Arc<Vec<u8>>, usize)>,
+}
+
+impl Excerpt {
+    /// The bytes of the file, piece by piece.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(|(bytes, from)| &bytes[*from..])
+    }
+
+    /// How many bytes the file has.
+    pub fn bytes(&self) -> usize {
+        self.pieces().map(<[u8]>::len).sum()
+    }
+
+    /// The file in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut file = Vec::with_capacity(self.bytes());
+        self.pieces().for_each(|piece| file.extend_from_slice(piece));
+        file
     }
 }

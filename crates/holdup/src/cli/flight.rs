@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_analyze::{Finding, Primitive};
 use holdup_record::LongWait;
 use holdup_trace::{Room, Trigger};
 
+use super::glance::{Answer, Question};
 use super::{Error, Status, capture, measure, output};
 use crate::live::condition::{By, Condition, Held, Judge, Wanted};
 use crate::live::{self, Feed};
-use crate::recording::name;
 use crate::report::number;
 use crate::text;
 
@@ -52,6 +51,8 @@ const AROUND: Duration = Duration::from_secs(2);
 /// Findings are those of so long a stretch, looked for at most so often, and never for more than a part of a CPU.
 const FINDINGS: Duration = Duration::from_secs(10);
 const FINDINGS_ONE_IN: u32 = 50;
+/// Memory that was freed is given back so often.
+const TIDY: Duration = Duration::from_secs(10);
 /// A wait that was none for a lock is not looked at again for so long: pools wait for work again and again.
 const DISMISSED: Duration = Duration::from_secs(30);
 /// How many such waits are remembered.
@@ -82,6 +83,8 @@ struct Recorder<'a> {
     dismissed: Vec<Dismissed>,
     /// When findings are looked for next.
     findings_due: Instant,
+    /// When memory that was freed is given back next.
+    tidy_due: Instant,
 }
 
 /// A wait that is none for a lock.
@@ -118,6 +121,7 @@ pub fn run(
         return Err(Error::Argument(why));
     }
     holdup_record::heed_requests();
+    holdup_record::keep_little_memory();
     let program = capture::name_of(&settings.target);
     let span_ns = u64::try_from(last.as_nanos()).unwrap_or(u64::MAX);
     let room = Room { span_ns, bytes: flight.memory as usize * (1 << 20) };
@@ -137,6 +141,7 @@ pub fn run(
         rests_until: None,
         dismissed: Vec::new(),
         findings_due: Instant::now() + FINDINGS,
+        tidy_due: Instant::now() + TIDY,
     };
     let watched = recorder.watch(stop);
     // Whatever came up, the recording ends as one.
@@ -180,6 +185,10 @@ impl Recorder<'_> {
             if ended || stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
+            if Instant::now() >= self.tidy_due {
+                self.tidy_due = Instant::now() + TIDY;
+                holdup_record::give_memory_back();
+            }
             thread::sleep(STEP);
         }
         Ok(())
@@ -208,23 +217,23 @@ impl Recorder<'_> {
             return None;
         }
         let began = Instant::now();
-        let look = self.feed.look(FINDINGS)?;
+        let wanted = self.conditions.iter().filter_map(|condition| match condition.wanted() {
+            Wanted::Finding { kind, share } => Some((condition, (kind, share))),
+            _ => None,
+        });
+        let (conditions, wanted): (Vec<&Condition>, Vec<_>) = wanted.unzip();
+        let answer = self.ask(FINDINGS, &Question::of_findings(wanted.into_iter()));
         self.findings_due = Instant::now() + (began.elapsed() * FINDINGS_ONE_IN).max(FINDINGS / 2);
-        let report = &look.recording.report;
-        let held = |condition: &Condition| {
-            let Wanted::Finding { kind, share } = condition.wanted() else { return None };
-            let is_it = |finding: &&Finding| finding.severity >= share && kind.is_none_or(|kind| finding.kind == kind);
-            report.findings.iter().find(is_it).map(|finding| (condition.to_string(), finding))
-        };
-        let (condition, finding) = self.conditions.iter().find_map(held)?;
-        let subject = finding.subjects.first().map(|subject| format!(" of {}", name::subject(&report.facts, subject)));
-        let seen = format!(
-            "{}{} costs {:.0}% of working time",
-            finding.kind.name(),
-            subject.unwrap_or_default(),
-            finding.severity * 100.0
-        );
-        Some((condition, report.facts.end_ns, seen))
+        let (at, seen, end_ns) = answer?.finding?;
+        Some((conditions.get(at)?.to_string(), end_ns, seen))
+    }
+
+    /// Looks at the last stretch of this length.
+    fn ask(&self, span: Duration, question: &Question) -> Option<Answer> {
+        let file = self.feed.last(span, live::GOES_ON, None)?.to_vec();
+        let answer = question.ask(file);
+        holdup_record::give_memory_back();
+        answer
     }
 
     /// The longest of these waits that is one for a lock, in words.
@@ -234,18 +243,12 @@ impl Recorder<'_> {
         let is_open = |wait: &LongWait| !self.dismissed.iter().any(|dismissed| dismissed.covers(wait));
         let open: Vec<LongWait> = waits.into_iter().filter(is_open).collect();
         let longest_ns = open.iter().map(LongWait::ns).max()?;
-        let look = self.feed.look(Duration::from_nanos(longest_ns).min(LONGEST) + AROUND)?;
-        let facts = &look.recording.report.facts;
-        for wait in open {
-            let lock = facts.locks.iter().find(|lock| lock.pid == wait.pid && lock.addr == Some(wait.addr));
-            if let Some(lock) = lock.filter(|lock| lock.primitive.is_contention()) {
-                let (who, what) = (name::thread(facts, wait.tid), name::lock(lock));
-                return Some(format!("{who} waited {} for {what}", number::time_ns(wait.ns() as f64)));
-            }
-            let known = lock.is_some_and(|lock| lock.primitive != Primitive::Unknown);
+        let span = Duration::from_nanos(longest_ns).min(LONGEST) + AROUND;
+        let answer = self.ask(span, &Question::of_waits(&open))?;
+        for (wait, known) in answer.dismissed.into_iter().filter_map(|(at, known)| Some((*open.get(at)?, known))) {
             self.dismissed.push(Dismissed { wait, known, at: Instant::now() });
         }
-        None
+        answer.lock
     }
 
     fn wait_after(&self, stop: &AtomicBool) {
@@ -269,16 +272,16 @@ impl Recorder<'_> {
         let Some(extent) = self.feed.extent() else { return Ok(()) };
         let time_ns = time_ns.unwrap_or(extent.last_ns);
         let trigger = Trigger { condition: condition.to_owned(), time_ns, seen: seen.clone() };
-        let Some(bytes) = self.feed.last(self.last, "a condition held", Some(trigger)) else { return Ok(()) };
+        let Some(file) = self.feed.last(self.last, "a condition held", Some(trigger)) else { return Ok(()) };
         let path = self.next_name();
-        live::write_new(&path, &bytes).map_err(|why| Error::File { path: path.clone(), why })?;
+        live::write_new(&path, &file).map_err(|why| Error::File { path: path.clone(), why })?;
         self.written += 1;
         let because = if seen.is_empty() { String::new() } else { format!(": {}", text::clean(&seen)) };
         output::note(format_args!(
             "holdup: {condition}{because}; wrote the last {} into {} ({} bytes), file {} of {}",
             number::time_ns(extent.last_ns.saturating_sub(extent.first_ns) as f64),
             path.display(),
-            number::count(bytes.len() as f64),
+            number::count(file.bytes() as f64),
             self.written,
             self.most
         ));

@@ -11,6 +11,7 @@ mod export;
 pub mod factors;
 mod flight;
 mod gate;
+mod glance;
 mod history;
 mod import;
 mod list;
@@ -50,6 +51,8 @@ pub enum Request {
     Worker(Vec<String>),
     /// To be the demo's program: the words that follow.
     Answer(Vec<String>),
+    /// To look at a recording that is under way: the words that follow.
+    Look(Vec<String>),
     /// To try one behaviour of locks: the words that follow.
     Behaviour(Vec<String>),
 }
@@ -167,6 +170,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some(runner::WORKER) => return Ok(Request::Worker(words())),
         Some(demo::WORKER) => return Ok(Request::Answer(words())),
+        Some(glance::LOOK) => return Ok(Request::Look(words())),
         Some(selftest::BEHAVIOUR) => return Ok(Request::Behaviour(words())),
         _ => {}
     }
@@ -200,6 +204,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Worker(words) => Ok(Status::Child(u8::from(holdup_bench::worker::worker_main(&words) != 0))),
         Request::Behaviour(words) => Ok(Status::Child(u8::from(holdup_run::behaviour::behaviour_main(&words) != 0))),
         Request::Answer(words) => output::print(&holdup_bench::demo::answer(&words)).map(|()| Status::Success),
+        Request::Look(words) => output::print(&glance::answer(&words)).map(|()| Status::Success),
         Request::Command(Command::Bench(options)) => bench::run(&options),
         Request::Command(Command::Run(options)) => run::run(&options),
         Request::Command(Command::Reproduce(options)) => reproduce::run(&options),

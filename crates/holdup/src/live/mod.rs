@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use holdup_record::{Error, Extent, Live, Options, Outcome, Totals};
-use holdup_trace::{Ending, Reader, Room, Trigger};
+use holdup_trace::{Ending, Excerpt, Reader, Room, Trigger};
 
 use crate::recording::binaries::{Binaries, Held};
 use crate::recording::{self, Recording};
@@ -25,6 +25,8 @@ pub struct Feed {
     binaries: Option<(Binaries, Held)>,
 }
 
+/// The reason of a file that is only looked at.
+pub const GOES_ON: &str = "the recording goes on";
 /// Files, and their bytes, that may come beside twice those of the first look.
 const MORE_FILES: usize = 256;
 const MORE_BYTES: usize = 128 << 20;
@@ -54,6 +56,8 @@ impl Feed {
             }
             thread::sleep(BEGINNING_STEP);
         }
+        // What the kernel knows of its types was read to begin, and is needed no more.
+        holdup_record::give_memory_back();
         Ok(feed)
     }
 
@@ -85,8 +89,8 @@ impl Feed {
         self.live.totals()
     }
 
-    /// The bytes of a file with the last stretch of this length, which says why it was kept.
-    pub fn last(&self, span: Duration, reason: &str, trigger: Option<Trigger>) -> Option<Vec<u8>> {
+    /// A file with the last stretch of this length, which says why it was kept.
+    pub fn last(&self, span: Duration, reason: &str, trigger: Option<Trigger>) -> Option<Excerpt> {
         let span_ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let since_ns = self.extent()?.last_ns.saturating_sub(span_ns);
         let ending = Ending { reason: reason.to_owned(), trigger, ..Ending::default() };
@@ -100,7 +104,7 @@ impl Feed {
     }
 
     fn look_at(&mut self, span: Duration) -> Option<Look> {
-        let bytes = self.last(span, "the recording goes on", None)?;
+        let bytes = self.last(span, GOES_ON, None)?.to_vec();
         let reader = Reader::open(&bytes).ok()?;
         let kept = self.binaries.take().filter(|(binaries, first)| !has_grown(binaries.held(), *first));
         let (binaries, first) = kept.unzip();
@@ -130,10 +134,10 @@ pub struct Look {
 ///
 /// # Errors
 /// It exists, or cannot be written.
-pub fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_new(path: &Path, excerpt: &Excerpt) -> std::io::Result<()> {
     use std::io::Write as _;
     let mut file = std::fs::File::create_new(path)?;
-    let written = file.write_all(bytes);
+    let written = excerpt.pieces().try_for_each(|piece| file.write_all(piece));
     if written.is_err() {
         // It is ours, and it is not whole.
         let _ = std::fs::remove_file(path);

@@ -72,6 +72,40 @@ fn a_flight_recorder_writes_what_led_to_a_long_wait_and_nothing_for_idle_threads
     assert!(text(&shown).contains("Kept because of lock-wait > 100ms"), "{}", text(&shown));
 }
 
+/// A process's own memory, in KiB.
+fn own_memory(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("RssAnon:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
+#[test]
+fn a_flight_recorder_stays_small_after_it_has_looked_at_what_it_keeps() {
+    /// What names and call paths take for a moment is several times as much.
+    const MOST_KIB: u64 = 40 << 10;
+    let Some(program) = program() else { return };
+    let _alone = alone();
+    let place = Place::new();
+    let running = Running::start(&program);
+    let words = ["-p", &running.pid(), "--last", "5s", "--when", "lock-wait > 100ms", "--max-files", "3"];
+    let mut recorder = place.recorder(&words);
+    recorder.args(["--for", "60s", "-o", "small.holdup"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut recorder = recorder.spawn().unwrap();
+    let mut after = None;
+    while recorder.try_wait().unwrap().is_none() && after.is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        after = own_memory(recorder.id()).filter(|_| place.path("small-1.holdup").exists());
+    }
+    if after.is_some() {
+        recorder.kill().unwrap();
+    }
+    let output = recorder.wait_with_output().unwrap();
+    if refused(&output) {
+        return;
+    }
+    let after = after.unwrap_or_else(|| panic!("{}", text(&output)));
+    assert!(after < MOST_KIB, "{after} KiB after the first file");
+}
+
 #[track_caller]
 fn lock<'a>(report: &'a Value, name: &str) -> &'a Value {
     let locks = report["locks"].as_array().unwrap();

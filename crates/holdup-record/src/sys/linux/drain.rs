@@ -192,7 +192,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// memory.
 const WAITING_LIMIT: usize = 1 << 30;
 /// The room that an empty buffer keeps.
-const KEPT_BUFFER: usize = 1 << 20;
+const KEPT_BUFFER: usize = 256 << 10;
 /// How often threads are looked for whose end was lost.
 const ENDS: Duration = Duration::from_secs(10);
 

@@ -35,6 +35,27 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// Has the C library keep little memory for later: few places that threads take it from, and large pieces go back as
+/// soon as they are freed. For a process that begins, and is to stay small for days.
+pub fn keep_little_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: take numbers; what they are refused stays as it was.
+    unsafe {
+        const LARGE: i32 = 128 << 10;
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+    }
+}
+
+/// Gives memory that was freed back to the system: the C library keeps what one thread needed for a moment.
+pub fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number, and locks what it changes.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// CPU time that this process used so far to record.
 pub fn own_cpu_ns() -> u64 {
     // SAFETY: an all-zero rusage is valid, and getrusage fills the one it is given.

@@ -6,6 +6,9 @@
 
 use super::decode;
 
+/// Room that a CPU's lane keeps when it is empty.
+const KEPT_BYTES: usize = 256 << 10;
+
 /// Records that were drained and not given away yet.
 #[derive(Debug, Default)]
 pub struct Merge {
@@ -121,6 +124,9 @@ impl Lane {
             self.bytes.clear();
             self.index.clear();
             self.next = 0;
+            // After a storm, nothing of its size stays.
+            self.bytes.shrink_to(KEPT_BYTES);
+            self.index.shrink_to(KEPT_BYTES / size_of::<Place>());
             return;
         };
         if (keep as usize) < self.bytes.len() / 2 {

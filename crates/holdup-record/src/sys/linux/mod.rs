@@ -58,7 +58,7 @@ use self::frame::More;
 use crate::{Error, Live, Options, Outcome, Target};
 
 pub use self::family::{of_cgroup, of_container, with_children};
-pub use self::machine::aside;
+pub use self::machine::{aside, give_memory_back, keep_little_memory};
 pub use self::maps::code_map;
 pub use self::rights::probe;
 

@@ -136,7 +136,7 @@ proptest! {
         let (mut recent, expected, now_ns) = kept(&steps, room);
         for back_ms in [0, 3_000, 1_000_000] {
             let since_ns = now_ns.saturating_sub(back_ms * MS);
-            let file = recent.recording(since_ns, &ending()).expect("memory takes it");
+            let file = recent.recording(since_ns, &ending()).expect("memory takes it").to_vec();
             let (found, began_ns) = stands(&file, now_ns);
             prop_assert_eq!(&found, &expected);
             prop_assert!(began_ns <= since_ns || began_ns == recent.first_ns());
@@ -189,7 +189,7 @@ fn losses_and_the_recorder_s_time_are_those_of_the_stretch() {
     let mut recent = Recent::new(&header(), Room { span_ns: 60_000 * MS, bytes: 1 << 20 }).expect("memory takes it");
     events.iter().for_each(|event| recent.event(event).expect("memory takes it"));
     let mut ended = |since_ms: u64| {
-        let file = recent.recording(since_ms * MS, &Ending::default()).expect("memory takes it");
+        let file = recent.recording(since_ms * MS, &Ending::default()).expect("memory takes it").to_vec();
         let ending = read(&file).summary.ending.expect("it has an end");
         (ending.lost, ending.recorder_cpu_ns, ending.ended_ns)
     };

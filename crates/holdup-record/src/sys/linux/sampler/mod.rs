@@ -28,6 +28,7 @@ use super::blocked::{self, Call};
 use super::interpreters::Interpreters;
 use super::looks::{self, is_about_descriptor};
 use super::reduce::Spaces;
+use super::snapshot::Transfers;
 use super::still::Still;
 use super::target::is_alive;
 use super::words::{self, Place, Processes, REFUSED, Words};
@@ -52,6 +53,9 @@ struct Sampler {
     interpreters: Interpreters,
     /// When interpreters are looked at next.
     interpreters_due_ns: u64,
+    /// What processes read and write, and when that is asked next.
+    transfers: Transfers,
+    transfers_due_ns: u64,
     /// What is told next, to be put in order of time: a thread that rests is told of from its last look on.
     events: Vec<Event>,
 }
@@ -149,6 +153,8 @@ const ASIDE_ONE_IN: u64 = 400;
 const SLOWLY_NS: u64 = 4_000_000_000;
 /// The same of children.
 const CHILDREN_NS: u64 = 500_000_000;
+/// What processes read and write is asked so often.
+const TRANSFERS_NS: u64 = 250_000_000;
 /// Words that are read in one round, those that most threads wait for.
 const MOST_WORDS: usize = 32;
 /// A lock's word that has not changed is told of again after this time.
@@ -169,6 +175,8 @@ impl Sampler {
             aside: Allowance::new(ASIDE_ONE_IN, ASIDE_FIRST),
             interpreters: Interpreters::default(),
             interpreters_due_ns: 0,
+            transfers: Transfers::default(),
+            transfers_due_ns: 0,
             events: Vec::new(),
         }
     }
@@ -209,6 +217,7 @@ impl Sampler {
             self.threads.insert(tid, thread);
         }
         self.look_at_words(waited, now_ns);
+        self.look_at_transfers(now_ns);
         let looked = self.threads.values().filter_map(|thread| thread.course.as_ref().map(Course::time_ns));
         let until_ns = looked.min().unwrap_or(now_ns);
         self.events.sort_by_key(|event| event.time_ns);
@@ -232,6 +241,18 @@ impl Sampler {
             }
             events.push(Event { time_ns: now_ns, ..event });
         });
+    }
+
+    /// What processes have read and written, dated like the round.
+    fn look_at_transfers(&mut self, now_ns: u64) {
+        if now_ns < self.transfers_due_ns || !self.aside.is_left() {
+            return;
+        }
+        self.transfers_due_ns = now_ns + TRANSFERS_NS;
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        let transfers = &mut self.transfers;
+        let counts = self.aside.spend_on(|| transfers.sample(&pids));
+        self.events.extend(counts.into_iter().map(|event| Event { time_ns: now_ns, ..event }));
     }
 
     /// The numbers of stacks are others from now on.
