@@ -10,6 +10,8 @@ mod doing;
 mod drawing;
 mod engine;
 mod golang;
+mod goroutine_waits;
+mod goroutines;
 mod holding;
 mod interpreted;
 mod lock;
