@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 
 use holdup_trace::{Pid, Tid};
 
-use crate::facts::{AccountState, Blame, Facts, LockFacts, Primitive, Reason, ThreadFacts};
+use crate::facts::{
+    AccountState, Blame, Facts, GoroutineGroup, GoroutineState, LockFacts, Primitive, Reason, ThreadFacts,
+};
 use crate::names::leads_through;
 
 /// Something that could have hidden a finding.
@@ -52,6 +54,8 @@ pub enum Doubt {
     Tasks {
         /// Whose tasks: `Go` or `tokio`.
         scheduler: &'static str,
+        /// Whether they were looked at, and wait for each other.
+        looked: bool,
         /// The share of all threads' time for which they waited for a task to be ready.
         share: f64,
     },
@@ -66,6 +70,8 @@ pub enum Doubt {
 pub(crate) const SHORTEST_SPAN_NS: u64 = 50_000_000;
 const MOST_UNKNOWN: f64 = 0.1;
 const MOST_WITHOUT_TASKS: f64 = 0.5;
+/// Fewer looks at goroutines tell nothing of them.
+const LEAST_LOOKS: u64 = 6;
 const MOST_WITHOUT_WAKERS: f64 = 0.25;
 /// So many threads wait for others in such calls, each for so much of its life: one alone reads what comes from
 /// outside.
@@ -142,6 +148,19 @@ fn of_wakers(facts: &Facts) -> Option<Doubt> {
     (peers >= LEAST_PEERS && share >= MOST_WITHOUT_WAKERS).then_some(Doubt::Wakers { share })
 }
 
+/// Whether goroutines mostly wait for what other goroutines do, or for what is not known: in which channel somebody is
+/// late, no look tells. Who waits for the network, for time or for a CPU is accounted for; of mutexes findings tell.
+fn wait_for_each_other(facts: &Facts) -> bool {
+    let groups = || facts.goroutines.iter().flat_map(|of| &of.doing);
+    let waits = |group: &&GoroutineGroup| {
+        use GoroutineState::{Others, Receive, Send, Unknown};
+        matches!(group.state, Send | Receive | Others | Unknown)
+    };
+    let all: f64 = groups().map(|group| group.mean).sum();
+    let waiting: f64 = groups().filter(waits).map(|group| group.mean).sum();
+    waiting >= MOST_WITHOUT_TASKS * all
+}
+
 fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
     // Where one waits in the kernel for sockets and timers, it does so for tasks as well.
     let waits = |lock: &&LockFacts| waits_for_tasks(lock) == Some(scheduler);
@@ -155,9 +174,14 @@ fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
     let waited_ns: u64 = threads.iter().map(|thread| thread.account.of(AccountState::Work)).sum();
     let all_ns = if is_go { threads.iter().map(|thread| thread.life_ns()).sum() } else { facts.totals.thread_ns };
     let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
+    let looked = facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS && pids.contains(&of.pid)).count();
+    let looked = is_go && looked > 0 && looked == pids.len();
+    if looked && !wait_for_each_other(facts) {
+        return None;
+    }
     let idle = facts.totals.on_cpu_ns * 2 <= cpus_ns && facts.totals.thread_ns > 0;
     let share = waited_ns as f64 / all_ns.max(1) as f64;
-    (idle && share >= MOST_WITHOUT_TASKS).then_some(Doubt::Tasks { scheduler, share })
+    (idle && share >= MOST_WITHOUT_TASKS).then_some(Doubt::Tasks { scheduler, looked, share })
 }
 
 /// Whose thread it is that waits here until a task is ready.
@@ -242,7 +266,11 @@ mod tests {
         lock.wait_sites =
             vec![crate::Site { call_path: vec![frame("runtime.futex"), frame("runtime.schedule")], count: 1, ns: 1 }];
         facts.locks = vec![lock];
-        assert!(matches!(all(&facts)[..], [Doubt::Tasks { scheduler: "Go", share: 0.5.. }]), "{:?}", all(&facts));
+        assert!(
+            matches!(all(&facts)[..], [Doubt::Tasks { scheduler: "Go", looked: false, share: 0.5.. }]),
+            "{:?}",
+            all(&facts)
+        );
         facts.totals.on_cpu_ns += 1;
         assert_eq!(all(&facts), [], "the CPUs are busy");
         facts.totals.on_cpu_ns -= 1;

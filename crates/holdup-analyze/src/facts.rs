@@ -49,6 +49,9 @@ pub struct Facts {
     /// CPU samples by the function that a goroutine began with, most first; without the runtime's own.
     #[serde(skip)]
     pub tasks: Vec<Task>,
+    /// What goroutines of Go's programs were found doing, per process that could be looked into.
+    #[serde(skip)]
+    pub goroutines: Vec<GoroutineFacts>,
     /// Instructions where samples pile up, most first.
     #[serde(skip)]
     pub hotspots: Vec<Hotspot>,
@@ -148,6 +151,90 @@ pub struct Task {
     pub alone: u64,
     /// Where most of them were taken.
     pub site: Site,
+}
+
+/// What the goroutines of one process were found doing, without those of Go's runtime.
+#[derive(Clone, Debug, Default)]
+pub struct GoroutineFacts {
+    /// Which process.
+    pub pid: Pid,
+    /// How often they were looked at.
+    pub looks: u64,
+    /// How many there were, on average over the looks, as every number of goroutines here.
+    pub mean: f64,
+    /// What they were doing where, most first.
+    pub doing: Vec<GoroutineGroup>,
+    /// Mutexes that they were found waiting for, most first.
+    pub mutexes: Vec<GoroutineLock>,
+    /// Channels that they were found waiting to send into, by where they send, most first.
+    pub sends: Vec<GoroutineLock>,
+}
+
+/// Goroutines that do the same in the same function.
+#[derive(Clone, Debug, Default)]
+pub struct GoroutineGroup {
+    /// What.
+    pub state: GoroutineState,
+    /// Where; no call path where it is not known, as of those that run.
+    pub site: Site,
+    /// How many.
+    pub mean: f64,
+}
+
+/// What a goroutine does, or waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GoroutineState {
+    /// A thread runs it.
+    Running,
+    /// It waits for a thread.
+    Runnable,
+    /// It is in a system call, or in code of another language.
+    Call,
+    /// It waits for a mutex, also one of readers and writers.
+    Mutex,
+    /// It waits until a channel takes what it sends.
+    Send,
+    /// It waits for what comes in a channel, or for one of several channels.
+    Receive,
+    /// It waits for others by other means: a condition variable, a wait group.
+    Others,
+    /// It waits for time to pass.
+    Sleep,
+    /// It waits for a socket, a pipe or a file.
+    Network,
+    /// It waits for the runtime, or for what is not known.
+    #[default]
+    Unknown,
+}
+
+/// What goroutines wait for: a mutex, or places in a channel.
+#[derive(Clone, Debug, Default)]
+pub struct GoroutineLock {
+    /// Where they wait, most first.
+    pub wait_sites: Vec<Site>,
+    /// The function that mostly waits, and its line.
+    pub name: LockName,
+    /// How many wait, on average over all looks.
+    pub waiters: f64,
+    /// Most that waited at once.
+    pub most: u64,
+    /// The share of the looks in which any waited.
+    pub contended: f64,
+    /// What was seen of who kept them waiting; `None` if that cannot be told.
+    pub holder: Option<GoroutineHolder>,
+}
+
+/// Who keeps goroutines waiting, by all appearance.
+#[derive(Clone, Debug, Default)]
+pub struct GoroutineHolder {
+    /// How many such there are at a time.
+    pub mean: f64,
+    /// What they do.
+    pub doing: GoroutineState,
+    /// Where they do it, most first.
+    pub sites: Vec<Site>,
+    /// The function that most of them began with, if those who wait for them began with another.
+    pub began: Option<String>,
 }
 
 /// One CPU.

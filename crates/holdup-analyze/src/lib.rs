@@ -20,11 +20,15 @@ mod timeline;
 pub use analysis::{Analysis, Report};
 pub use doubt::Doubt;
 pub use facts::{
-    Account, AccountState, Blame, Code, CpuFacts, Facts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf,
-    LockFacts, LockName, Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site,
-    ThreadFacts, Totals, Wakings,
+    Account, AccountState, Blame, Code, CpuFacts, Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder,
+    GoroutineLock, GoroutineState, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName,
+    Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts, Totals,
+    Wakings,
 };
-pub use finding::{Command, Cure, Evidence, Finding, Kind, Subject, Unit, vocabulary};
+pub use finding::{
+    Command, Cure, Evidence, Finding, Kind, Subject, Unit, blocked_holder, goroutine_lock, lock_of_goroutines,
+    vocabulary,
+};
 pub use histogram::Histogram;
 pub use names::{Catalog, Frame, Meaning, Modules, NoModules, Placed, Places, Role, SpaceId, Stretch};
 pub use options::Options;

@@ -74,5 +74,6 @@ fn name(what: &What) -> &'static str {
         What::LockFigures(_) => "lock figures",
         What::Blocked(_) => "blocked",
         What::Interpreted(_) => "interpreted",
+        What::Tasks(_) => "tasks",
     }
 }

@@ -826,6 +826,72 @@ fn what_java_executes_is_found_with_lines_and_its_threads_bear_their_whole_names
     assert!(whole * 10 >= of_them().count() * 9, "{whole} of {} paths are whole", of_them().count());
 }
 
+/// Three goroutines wait for a mutex, and its holder sleeps.
+const GO: &str = "package main
+
+import (
+	\"sync\"
+	\"time\"
+)
+
+var table sync.Mutex
+
+//go:noinline
+func refresh() {
+	table.Lock()
+	time.Sleep(3 * time.Millisecond)
+	table.Unlock()
+}
+
+func main() {
+	var all sync.WaitGroup
+	for n := 0; n < 4; n++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for m := 0; m < 100; m++ {
+				refresh()
+			}
+		}()
+	}
+	all.Wait()
+}
+";
+
+#[test]
+fn what_goroutines_wait_for_is_found_with_their_stacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("table.go"), folder.path().join("table"));
+    std::fs::write(&source, GO).unwrap();
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&program).arg(&source).current_dir(folder.path());
+    build.env("GO111MODULE", "off").env("GOCACHE", folder.path().join("cache")).env("GOTOOLCHAIN", "local");
+    if !build.status().is_ok_and(|status| status.success()) {
+        println!("skipped: there is no Go");
+        return;
+    }
+    let Some(recorded) = recorded(&options(command(&[program.to_str().unwrap()]), folder.path())) else { return };
+    let found = |event: &Event| match &event.what {
+        What::Tasks(found) => Some(found.clone()),
+        _ => None,
+    };
+    let found: Vec<_> = recorded.events.iter().filter_map(found).collect();
+    if found.is_empty() {
+        println!("skipped: this Go cannot be read, or this user may not read its memory");
+        return;
+    }
+    let groups = || found.iter().flat_map(|look| &look.groups);
+    let waits = |group: &&holdup_trace::TaskGroup| matches!(&*group.reason, "sync.Mutex.Lock" | "semacquire");
+    let at_mutex: Vec<_> = groups().filter(waits).filter(|group| group.count > 1).collect();
+    assert!(at_mutex.len() * 2 > found.len(), "{} of {} looks", at_mutex.len(), found.len());
+    let known = at_mutex.iter().filter(|group| group.addr != 0 && group.stack.is_some()).count();
+    assert!(known * 10 >= at_mutex.len() * 9, "{known} of {} have address and stack", at_mutex.len());
+    assert!(at_mutex.iter().all(|group| group.addr == at_mutex[0].addr), "one mutex");
+    assert!(groups().any(|group| &*group.reason == "sleep" && group.stack.is_some()));
+    let all = found.iter().filter(|look| look.all == look.looked && (1..50).contains(&look.all)).count();
+    assert_eq!(all, found.len());
+}
+
 #[test]
 fn what_python_executes_is_found_with_lines_and_its_threads_bear_their_names() {
     let folder = tempfile::tempdir().unwrap();

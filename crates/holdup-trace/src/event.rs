@@ -157,6 +157,49 @@ pub enum What {
     /// What the thread's interpreter was executing, by a look at its memory from outside. Looks come at regular times,
     /// whatever the thread does: so many of them tell so much time.
     Interpreted(Box<Interpreted>),
+    /// What the tasks of a scheduler in the program (Go's goroutines) were doing, by a look at its memory from outside;
+    /// the thread is the process's first.
+    Tasks(Box<Tasks>),
+}
+
+/// The tasks of one process at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tasks {
+    /// How many there were.
+    pub all: u64,
+    /// How many of them were looked at.
+    pub looked: u64,
+    /// Those that were, by what they were doing.
+    pub groups: Vec<TaskGroup>,
+}
+
+/// Tasks that a look found doing the same in the same place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TaskGroup {
+    /// How many.
+    pub count: u64,
+    /// What their scheduler has them for.
+    pub state: TaskState,
+    /// What the scheduler says that they wait for, in its own words; empty for those that do not wait.
+    pub reason: Arc<str>,
+    /// The address of the semaphore that they wait for, 0 for none or if it is not known.
+    pub addr: u64,
+    /// Where in the program they are, if their stacks could be read.
+    pub stack: Option<StackId>,
+}
+
+/// What a scheduler in a program has a task for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TaskState {
+    /// It could run, and waits for a thread.
+    Runnable,
+    /// A thread runs it.
+    Running,
+    /// It is in a system call, or in code of another language.
+    Call,
+    /// It waits to be made runnable.
+    #[default]
+    Waiting,
 }
 
 /// What an interpreter executes in a thread.

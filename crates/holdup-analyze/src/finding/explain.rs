@@ -9,9 +9,9 @@ use holdup_trace::Tid;
 
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{allocates, lock_of, threads_of, value};
-use super::{Finding, Kind};
+use super::{Finding, Kind, lock_of_goroutines};
 use super::{alone, kernel_heavy, runtime};
-use crate::facts::{Facts, LockFacts, Reason};
+use crate::facts::{Facts, LockFacts, Reason, Site};
 use crate::names::Role;
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
@@ -28,6 +28,13 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::PriorityInversion, Kind::SleepingHolder, inverts_most),
     (Kind::PriorityInversion, Kind::Oversubscription, always),
     (Kind::Oversubscription, Kind::SleepingHolder, only_preempted),
+    // A mutex of Go is seen by what its goroutines wait for, and at times by threads that run out of goroutines.
+    (Kind::LockConvoy, Kind::HotLock, is_of_same_goroutines),
+    (Kind::HotLock, Kind::HotLock, is_of_same_goroutines),
+    (Kind::SleepingHolder, Kind::HotLock, is_of_same_goroutines),
+    (Kind::SleepingHolder, Kind::LockConvoy, shows_on_threads),
+    (Kind::SleepingHolder, Kind::HotLock, shows_on_threads),
+    (Kind::SleepingHolder, Kind::SleepingHolder, shows_on_threads),
     // What waiting threads do to the figures of the whole program.
     (Kind::LockConvoy, Kind::ExcessiveSwitching, always),
     (Kind::LockConvoy, Kind::KernelHeavy, always),
@@ -159,6 +166,18 @@ fn always(_: &Facts, _: &Finding, _: &Finding) -> bool {
 
 fn same_lock(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
     lock_of(cause).is_some() && lock_of(cause) == lock_of(effect)
+}
+
+/// The lock of threads is waited for where goroutines wait for theirs.
+fn is_of_same_goroutines(facts: &Facts, threads: &Finding, of_goroutines: &Finding) -> bool {
+    let function = |site: Option<&Site>| site.and_then(Site::caller).and_then(|frame| frame.function.clone());
+    let one = lock(facts, threads).and_then(|lock| function(lock.wait_sites.first()));
+    let other = lock_of_goroutines(facts, of_goroutines).and_then(|lock| function(lock.wait_sites.first()));
+    one.is_some() && one == other
+}
+
+fn shows_on_threads(facts: &Facts, of_goroutines: &Finding, threads: &Finding) -> bool {
+    is_of_same_goroutines(facts, threads, of_goroutines)
 }
 
 /// A stage is slow for the many calls that it makes.

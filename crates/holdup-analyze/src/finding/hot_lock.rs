@@ -12,7 +12,7 @@
 //! if those who wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule};
+use super::{Cure, Finding, Kind, Rule, goroutines};
 use crate::facts::{Facts, LockFacts};
 
 pub(super) const RULE: Rule = Rule {
@@ -28,6 +28,8 @@ pub(super) const RULE: Rule = Rule {
         "holders_running_share",
         "holders_preempted_share",
         "holders_off_share",
+        "waiting_goroutines",
+        "goroutines",
     ],
 };
 
@@ -44,7 +46,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             && weigh::waited_ns(lock) >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
     });
-    hot.map(|(index, lock)| finding(facts, index, lock)).collect()
+    let of_threads = hot.map(|(index, lock)| finding(facts, index, lock));
+    of_threads.chain(goroutines::hot_locks(facts)).collect()
 }
 
 fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {

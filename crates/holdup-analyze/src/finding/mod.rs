@@ -9,6 +9,7 @@ mod alone;
 mod data;
 mod excessive_switching;
 mod explain;
+mod goroutines;
 mod hot_atomic;
 mod hot_lock;
 mod imbalance;
@@ -37,6 +38,8 @@ mod weigh;
 mod yield_storm;
 
 pub use data::{Command, Cure, Evidence, Finding, Kind, Subject, Unit};
+
+pub use goroutines::{blocked_holder, goroutine_lock, lock_of_goroutines};
 
 use data::Rule;
 

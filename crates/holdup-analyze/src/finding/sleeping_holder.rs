@@ -17,7 +17,7 @@
 //! only where neither oversubscription nor priorities explain them.
 
 use super::weigh::{self, Holding, MS, count, ns, part, rate};
-use super::{Command, Cure, Finding, Kind, Rule};
+use super::{Command, Cure, Finding, Kind, Rule, goroutines};
 use crate::facts::{Facts, LockFacts, Site};
 use crate::names::Role;
 
@@ -33,6 +33,9 @@ pub(super) const RULE: Rule = Rule {
         "wait_ns_median",
         "wait_ns_p99",
         "max_waiters",
+        "contended_share",
+        "waiting_goroutines",
+        "goroutines",
     ],
 };
 
@@ -54,7 +57,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
                 || holding.io >= LEAST_IO_SHARE
                 || yields_inside(facts, lock).is_some())
     });
-    held.map(|(index, lock)| finding(facts, index, lock)).collect()
+    let of_threads = held.map(|(index, lock)| finding(facts, index, lock));
+    of_threads.chain(goroutines::sleeping_holders(facts)).collect()
 }
 
 /// Where holders give the CPU away with the lock: in the function that takes it, at least once for each two waits. A

@@ -37,13 +37,13 @@ use holdup_trace::Tid;
 use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
-use super::{Cure, Finding, Kind, Rule};
+use super::{Cure, Finding, Kind, Rule, goroutines};
 use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Reason, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
     judge,
-    evidence: &["waited_share", "workers", "callers", "blocked_share", "waited_ns"],
+    evidence: &["waited_share", "workers", "callers", "blocked_share", "waited_ns", "goroutines"],
 };
 
 pub(super) const MOST_IDLE: f64 = 0.25;
@@ -57,6 +57,10 @@ pub(super) const LEAST_ANSWERS: u64 = 4;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
+    let of_goroutines = goroutines::small_pools(facts);
+    if !of_goroutines.is_empty() {
+        return of_goroutines;
+    }
     let places: Vec<Finding> =
         facts.locks.iter().enumerate().filter_map(|(index, lock)| few_places(facts, index, lock)).collect();
     if !places.is_empty() {

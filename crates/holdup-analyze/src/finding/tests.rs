@@ -1653,6 +1653,12 @@ fn every_kind_has_a_rule_in_the_order_of_the_page() {
     assert_eq!(vocabulary().map(|(kind, _)| kind).collect::<Vec<_>>(), Kind::ALL);
 }
 
+/// What waits of goroutines show.
+fn of_goroutines(kind: Kind) -> Vec<Finding> {
+    let [held, pool] = goroutines::tests::recordings();
+    judge(kind, if kind == Kind::SmallPool { &pool } else { &held })
+}
+
 #[test]
 fn rules_show_the_numbers_that_they_promise() {
     for rule in RULES {
@@ -1660,6 +1666,7 @@ fn rules_show_the_numbers_that_they_promise() {
             .iter()
             .filter(|(kind, _)| *kind == rule.kind)
             .flat_map(|(kind, base)| judge(*kind, &base()))
+            .chain(of_goroutines(rule.kind))
             .flat_map(|finding| finding.evidence)
             .map(|evidence| evidence.name)
             .collect();

@@ -404,35 +404,38 @@ const SYSTEM_FILES: &[&str] = &[
 
 /// Parts of the paths of sources that belong to a language's library, and the parts where that waits. Functions that a
 /// compiler instantiated in the program are known by these, whatever they are called.
-const LIBRARY_SOURCES: &[&str] = &[
-    "/usr/include/*",
-    "*/include/c++/*",
-    "/rustc/*/library/*",
-    "*/lib/rustlib/src/*",
-    "*/go/src/runtime/*",
-    "*/go/src/internal/*",
-    "*/go/src/sync/atomic/*",
-    "*/go/src/bufio/*",
-    "*/go/src/bytes/*",
-    "*/go/src/compress/*",
-    "*/go/src/crypto/*",
-    "*/go/src/database/*",
-    "*/go/src/encoding/*",
-    "*/go/src/fmt/*",
-    "*/go/src/hash/*",
-    "*/go/src/io/*",
-    "*/go/src/math/*",
-    "*/go/src/net/*",
-    "*/go/src/os/*",
-    "*/go/src/reflect/*",
-    "*/go/src/regexp/*",
-    "*/go/src/sort/*",
-    "*/go/src/strconv/*",
-    "*/go/src/strings/*",
-    "*/go/src/syscall/*",
-    "*/go/src/time/*",
-    "*/go/src/unicode/*",
+const LIBRARY_SOURCES: &[&str] = &["/usr/include/*", "*/include/c++/*", "/rustc/*/library/*", "*/lib/rustlib/src/*"];
+
+/// The same of Go's library, behind where it lies: `/usr/local/go/src/`, `/usr/lib/go-1.19/src/`, where `go` puts what
+/// it downloads.
+const GO_SOURCES: &[&str] = &[
+    "runtime/*",
+    "internal/*",
+    "sync/atomic/*",
+    "bufio/*",
+    "bytes/*",
+    "compress/*",
+    "context/*",
+    "crypto/*",
+    "database/*",
+    "encoding/*",
+    "fmt/*",
+    "hash/*",
+    "io/*",
+    "log/*",
+    "math/*",
+    "net/*",
+    "os/*",
+    "reflect/*",
+    "regexp/*",
+    "sort/*",
+    "strconv/*",
+    "strings/*",
+    "syscall/*",
+    "time/*",
+    "unicode/*",
 ];
+
 const LOCK_SOURCES: &[&str] = &[
     "/usr/include/*/mutex",
     "/usr/include/*/shared_mutex",
@@ -454,9 +457,21 @@ pub(super) fn of(function: Option<&str>, module: &str, source: Option<&str>) -> 
     let role = by_name(function, module);
     match source {
         Some(file) if role == Role::Program && any(LOCK_SOURCES, file) => Role::Lock,
-        Some(file) if role == Role::Program && any(LIBRARY_SOURCES, file) => Role::Runtime,
+        Some(file) if role == Role::Program && (any(LIBRARY_SOURCES, file) || is_of_go(file)) => Role::Runtime,
         _ => role,
     }
+}
+
+/// Whether a source is of Go's library, in whichever folder that lies, or in none (`-trimpath`).
+fn is_of_go(file: &str) -> bool {
+    const FOLDERS: [&str; 3] = ["/go/src/", "/go-1.", "/golang.org/toolchain@"];
+    let folder = FOLDERS.iter().find_map(|folder| file.split_once(folder).map(|(_, rest)| (*folder, rest)));
+    let inside = match folder {
+        Some(("/go/src/", rest)) => Some(rest),
+        Some((_, rest)) => rest.split_once("/src/").map(|(_, rest)| rest),
+        None => Some(file).filter(|file| file.ends_with(".go") && !file.starts_with('/')),
+    };
+    inside.is_some_and(|inside| any(GO_SOURCES, inside))
 }
 
 fn by_name(function: Option<&str>, module: &str) -> Role {

@@ -11,11 +11,11 @@ use super::Wake;
 use super::calls::Calls;
 use super::cpus::Cpus;
 use super::doing::{Doing, NONE, Plain};
-use super::interpreted;
 use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
 use super::pairs::Pairs;
 use super::tally::Tally;
 use super::thread::{Pending, State, Thread};
+use super::{goroutines, interpreted};
 use crate::Options;
 use crate::facts::Reason;
 use crate::names::{Names, SpaceId};
@@ -83,6 +83,7 @@ pub(crate) struct Engine {
     pub(super) silent_out: Option<(u32, u64)>,
     pub(super) silent_in: Option<(u32, u64)>,
     pub(super) interpreted: interpreted::Found,
+    pub(super) goroutines: goroutines::Found,
     pub(super) samples: FxHashMap<(Place, u32), u64>,
     /// Those of them that were taken while no other thread was running or runnable.
     pub(super) alone: FxHashMap<(Place, u32), u64>,
@@ -140,6 +141,7 @@ impl Engine {
             silent_out: None,
             silent_in: None,
             interpreted: interpreted::Found::default(),
+            goroutines: goroutines::Found::default(),
             samples: FxHashMap::default(),
             faults: FxHashMap::default(),
             alone: FxHashMap::default(),
@@ -236,6 +238,10 @@ impl Engine {
             What::Exited => self.exited(ti, now),
             What::Blocked(found) => self.found_blocked(ti, now, found, names),
             What::Interpreted(found) => self.found_interpreted(ti, now, found, names),
+            What::Tasks(found) => {
+                let (pid, space) = (self.threads[ti as usize].pid, self.space(ti, names));
+                self.goroutines.found(pid, space, found);
+            }
             What::Named { name, exec } => {
                 let thread = &mut self.threads[ti as usize];
                 thread.name = name.to_string();
@@ -319,6 +325,7 @@ impl Engine {
         self.cpus.restart(at);
         self.pairs = Pairs::default();
         self.interpreted.restart();
+        self.goroutines = goroutines::Found::default();
         self.samples.clear();
         self.alone.clear();
         self.faults.clear();

@@ -11,6 +11,8 @@ mod doing;
 mod drawing;
 mod engine;
 mod golang;
+mod goroutine_waits;
+mod goroutines;
 mod holding;
 mod inferred;
 mod interpreted;

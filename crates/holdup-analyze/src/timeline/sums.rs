@@ -10,6 +10,7 @@ use super::counted;
 use super::doing::{NONE, Plain};
 use super::drawing::{self, Kept};
 use super::engine::Engine;
+use super::goroutine_waits;
 use super::inferred;
 use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
@@ -56,6 +57,7 @@ pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Fa
     facts.yield_sites = sums.lookup.sites(&yields, |count| (*count, 0));
     facts.switch_sites = sums.switch_sites();
     codes::count(&mut sums.lookup, facts);
+    facts.goroutines = goroutine_waits::sum_up(&mut sums.lookup);
     sums.chains(facts);
     facts.pairs = sums.pairs(&engine);
     let timeline = engine.keep.then(|| drawing::draw(&mut sums.lookup, &sums.meanings, kept));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::bytes::{Corrupt, Cursor};
-use super::layout::{MAX_INTERPRETED, blocked, kind, tag};
+use super::layout::{MAX_INTERPRETED, MAX_TASK_GROUPS, blocked, kind, tag};
 use super::stack_code::StackDecoder;
 use crate::{
     Blocked, CallNumber, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping, NO_CPU, OffCpu,
-    Pid, Spread, Stack, StackId, Stacks, ThreadUsage, Tid, What,
+    Pid, Spread, Stack, StackId, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What,
 };
 
 /// Reads chunks of events. It is kept from chunk to chunk for its memory alone.
@@ -139,6 +139,7 @@ impl Decoder {
             let told = match kind {
                 kind::INTERPRETED => self.interpreted(body).map(Some),
                 kind::BLOCKED => self.blocked(body, table).map(Some),
+                kind::TASKS => self.tasks(body, table),
                 kind::MINOR_FAULT => self.stack(&mut body, table).map(|stack| Some(What::MinorFault { stack })),
                 kind => long_event(kind, body),
             };
@@ -194,6 +195,30 @@ impl Decoder {
             file: if has(blocked::FILE) { Some(text(body)?) } else { None },
             stack: if has(blocked::STACK) { Some(self.stack(body, table)?) } else { None },
         })))
+    }
+
+    /// What the tasks were doing; `None` if they were doing what this version does not know.
+    fn tasks(&mut self, mut body: Cursor<'_>, table: &mut Stacks) -> Result<Option<What>, Corrupt> {
+        let body = &mut body;
+        let (all, looked, count) = (body.varint()?, body.varint()?, body.len()?);
+        if count > MAX_TASK_GROUPS {
+            return Err(Corrupt("has more groups of tasks than there can be"));
+        }
+        let mut groups = Vec::new();
+        for _ in 0..count {
+            let code = body.u8()?;
+            let (count, addr, reason) = (body.varint()?, body.varint()?, text(body)?.into());
+            let stack = if code & 1 != 0 { Some(self.stack(body, table)?) } else { None };
+            let state = match code >> 1 {
+                0 => TaskState::Runnable,
+                1 => TaskState::Running,
+                2 => TaskState::Call,
+                3 => TaskState::Waiting,
+                _ => return Ok(None),
+            };
+            groups.push(TaskGroup { count, state, reason, addr, stack });
+        }
+        Ok(Some(What::Tasks(Box::new(Tasks { all, looked, groups }))))
     }
 
     fn interpreted(&mut self, mut body: Cursor<'_>) -> Result<What, Corrupt> {

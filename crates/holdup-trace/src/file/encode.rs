@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bytes::{put_bytes, put_varint, put_zigzag};
-use super::layout::{MAX_INTERPRETED, MAX_STRING_BYTES, blocked, kind, tag};
+use super::layout::{MAX_INTERPRETED, MAX_STRING_BYTES, MAX_TASK_GROUPS, blocked, kind, tag};
 use super::stack_code::StackEncoder;
 use crate::{
     Blocked, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping, NO_CPU, OffCpu, Pid,
-    StackId, Stacks, ThreadUsage, Tid, What,
+    StackId, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What,
 };
 
 /// A chunk of events under way. Threads, futexes and stacks are told where they first occur in it, and named by number
@@ -111,6 +111,7 @@ impl Encoder {
         let kind = match what {
             What::Interpreted(found) => self.put_interpreted(&mut body, found),
             What::Blocked(found) => self.put_blocked(&mut body, found, table),
+            What::Tasks(found) => self.put_tasks(&mut body, found, table),
             What::MinorFault { stack } => {
                 put_stack(&mut body, *stack, table, &mut self.stack_numbers, &mut self.stacks);
                 kind::MINOR_FAULT
@@ -138,6 +139,23 @@ impl Encoder {
             }
         }
         kind::INTERPRETED
+    }
+
+    fn put_tasks(&mut self, body: &mut Vec<u8>, found: &Tasks, table: &Stacks) -> u8 {
+        let groups = &found.groups[..found.groups.len().min(MAX_TASK_GROUPS)];
+        for number in [found.all, found.looked, groups.len() as u64] {
+            put_varint(body, number);
+        }
+        for TaskGroup { count, state, reason, addr, stack } in groups {
+            body.push(task_state_code(*state) << 1 | u8::from(stack.is_some()));
+            put_varint(body, *count);
+            put_varint(body, *addr);
+            put_bytes(body, cut(reason).as_bytes());
+            if let Some(stack) = stack {
+                put_stack(body, *stack, table, &mut self.stack_numbers, &mut self.stacks);
+            }
+        }
+        kind::TASKS
     }
 
     /// The strings stand here in full: many events repeat them, and LZ4 makes a few bytes of each.
@@ -309,7 +327,8 @@ fn put_body(body: &mut Vec<u8>, what: &What) -> u8 {
         | What::MajorFault { .. }
         | What::MinorFault { .. }
         | What::Blocked(_)
-        | What::Interpreted(_) => kind::EXITED,
+        | What::Interpreted(_)
+        | What::Tasks(_) => kind::EXITED,
     }
 }
 
@@ -360,6 +379,15 @@ fn put_lock_figures(body: &mut Vec<u8>, figures: &LockFigures) -> u8 {
         numbers.into_iter().for_each(|number| put_varint(body, number));
     }
     kind::LOCK_FIGURES
+}
+
+fn task_state_code(state: TaskState) -> u8 {
+    match state {
+        TaskState::Runnable => 0,
+        TaskState::Running => 1,
+        TaskState::Call => 2,
+        TaskState::Waiting => 3,
+    }
 }
 
 fn counter_code(counter: Counter) -> u64 {

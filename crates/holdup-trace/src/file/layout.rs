@@ -27,6 +27,8 @@ pub(super) const MAX_STRING_BYTES: usize = 64 << 10;
 pub(super) const MAX_CHAIN: usize = 4096;
 /// Frames of interpreted code are cut to this.
 pub(super) const MAX_INTERPRETED: usize = 512;
+/// Groups of tasks of one look are cut to this.
+pub(super) const MAX_TASK_GROUPS: usize = 1 << 16;
 /// Words of a stack are cut to this.
 pub(super) const MAX_WORDS: usize = 1 << 16;
 
@@ -85,6 +87,7 @@ pub(super) mod kind {
     pub(in super::super) const BLOCKED: u8 = 25;
     pub(in super::super) const INTERPRETED: u8 = 26;
     pub(in super::super) const MINOR_FAULT: u8 = 27;
+    pub(in super::super) const TASKS: u8 = 28;
 }
 
 /// Bits of the first byte of [`kind::BLOCKED`].

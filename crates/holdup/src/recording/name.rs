@@ -2,6 +2,7 @@
 
 use holdup_analyze::{
     AccountState, Facts, Frame, LockFacts, LockName, Primitive, Reason, Role, Site, Subject, ThreadFacts,
+    goroutine_lock,
 };
 use holdup_trace::Tid;
 
@@ -306,6 +307,10 @@ pub fn subject(facts: &Facts, subject: &Subject) -> String {
     match subject {
         Subject::Lock { index, name, addr, .. } => match facts.locks.get(*index) {
             Some(known) if known.name == *name => lock(known),
+            None if addr.is_none() => {
+                let sites = goroutine_lock(facts, *index).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
+                lock_with(name, None, sites.first())
+            }
             _ => lock_with(name, *addr, None),
         },
         Subject::Thread { tid, name } if name.is_empty() => thread(facts, *tid),

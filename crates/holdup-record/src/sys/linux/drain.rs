@@ -400,15 +400,16 @@ impl Scribe {
 
 /// Writes what was seen beside the records, but for blocked threads of which it would say nothing new, or that are not
 /// the program's yet.
-fn tell(seen: Seen, assembler: &mut Assembler, sink: &mut Watched) -> io::Result<()> {
-    let Seen { mut event, still } = seen;
+fn tell(mut seen: Seen, assembler: &mut Assembler, sink: &mut Watched) -> io::Result<()> {
+    seen.number_chains(|stack| sink.stack(stack));
+    let Seen { mut event, still, .. } = seen;
     let says_more = match &mut event.what {
         What::Blocked(found) => {
             let is_news = assembler.is_ours(event.tid.0) && sink.watch.is_news(event.tid, found);
             found.stack = still.filter(|_| is_news).and_then(|still| assembler.still(&still, sink));
             is_news
         }
-        What::Interpreted(_) => assembler.is_ours(event.tid.0),
+        What::Interpreted(_) | What::Tasks(_) => assembler.is_ours(event.tid.0),
         _ => true,
     };
     if says_more { assembler.outside(&event, sink) } else { Ok(()) }

@@ -1,12 +1,14 @@
-//! Looks at what runs on virtual machines among the recorded processes: Python's interpreter, Java's machine.
+//! Looks at what runs on virtual machines among the recorded processes: Python's interpreter, Java's machine,
+//! Go's scheduler.
 
 use std::time::Duration;
 
-use holdup_trace::Event;
 use rustc_hash::FxHashMap;
 
 use super::allowance::Allowance;
+use super::go::Scheduler;
 use super::java::Machine;
+use super::looks::Seen;
 use super::python::Interpreter;
 use super::{machine, snapshot, words};
 
@@ -38,6 +40,7 @@ enum Process {
     Refused,
     Python(Box<Interpreter>),
     Java(Box<Machine>),
+    Go(Box<Scheduler>),
 }
 
 impl Default for Interpreters {
@@ -48,7 +51,7 @@ impl Default for Interpreters {
 
 impl Interpreters {
     /// Looks once at all these processes, if there is CPU time for it. Gives what is found to `see`, each at once.
-    pub fn look(&mut self, pids: &[u32], see: &mut impl FnMut(Event)) {
+    pub fn look(&mut self, pids: &[u32], see: &mut impl FnMut(Seen)) {
         let now_ns = machine::now_ns();
         self.allowance.earn(now_ns);
         if !self.allowance.is_left() {
@@ -66,7 +69,7 @@ impl Interpreters {
 
 impl Process {
     /// What is done once, or seldom and within limits of its own.
-    fn prepare(&mut self, pid: u32, now_ns: u64, see: &mut impl FnMut(Event)) {
+    fn prepare(&mut self, pid: u32, now_ns: u64, see: &mut impl FnMut(Seen)) {
         match self {
             Process::Other { due_ns, .. } if now_ns < *due_ns => {}
             Process::Other { pause_ns, .. } if words::may_read(pid) => {
@@ -75,16 +78,17 @@ impl Process {
             }
             // One that has ended is refused too, which is as good.
             Process::Other { .. } => *self = Process::Refused,
-            Process::Java(machine) => machine.tell_code(now_ns, see),
-            Process::Refused | Process::Python(_) => {}
+            Process::Java(machine) => machine.tell_code(now_ns, &mut |event| see(event.into())),
+            Process::Refused | Process::Python(_) | Process::Go(_) => {}
         }
     }
 
-    fn look(&mut self, now_ns: u64, see: &mut impl FnMut(Event)) {
+    fn look(&mut self, now_ns: u64, see: &mut impl FnMut(Seen)) {
         let still = match self {
             Process::Refused | Process::Other { .. } => return,
-            Process::Python(interpreter) => interpreter.look(now_ns, see),
-            Process::Java(machine) => machine.look(now_ns, see),
+            Process::Python(interpreter) => interpreter.look(now_ns, &mut |event| see(event.into())),
+            Process::Java(machine) => machine.look(now_ns, &mut |event| see(event.into())),
+            Process::Go(scheduler) => scheduler.look(see),
         };
         if still.is_none() {
             // It has executed another program, or ends.
@@ -96,5 +100,6 @@ impl Process {
 fn find(pid: u32) -> Option<Process> {
     let maps = snapshot::read(&format!("/proc/{pid}/maps"))?;
     let python = Interpreter::find(pid, &maps).map(|found| Process::Python(Box::new(found)));
-    python.or_else(|| Machine::find(pid, &maps).map(|found| Process::Java(Box::new(found))))
+    let java = || Machine::find(pid, &maps).map(|found| Process::Java(Box::new(found)));
+    python.or_else(java).or_else(|| Scheduler::find(pid, &maps).map(|found| Process::Go(Box::new(found))))
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use std::{fs, io};
 
-use holdup_trace::{Blocked, CallNumber, Capabilities, Event, NO_CPU, Tid, What};
+use holdup_trace::{Blocked, CallNumber, Capabilities, Event, NO_CPU, Stack, StackId, Tid, What};
 use rustc_hash::FxHashSet;
 
 use super::allowance::Allowance;
@@ -40,11 +40,23 @@ pub struct Seen {
     pub event: Event,
     /// The stack.
     pub still: Option<Still>,
+    /// Of tasks, the stacks of their groups: instruction and return addresses, innermost first; empty where unknown.
+    pub chains: Vec<Vec<u64>>,
+}
+
+impl Seen {
+    /// Gives the stacks of tasks their numbers.
+    pub fn number_chains(&mut self, mut number: impl FnMut(&Stack) -> StackId) {
+        let What::Tasks(tasks) = &mut self.event.what else { return };
+        for (group, chain) in tasks.groups.iter_mut().zip(std::mem::take(&mut self.chains)) {
+            group.stack = (!chain.is_empty()).then(|| number(&Stack { user: chain, ..Stack::default() }));
+        }
+    }
 }
 
 impl From<Event> for Seen {
     fn from(event: Event) -> Seen {
-        Seen { event, still: None }
+        Seen { event, still: None, chains: Vec::new() }
     }
 }
 
@@ -96,7 +108,7 @@ impl<P: Proc> Looks<P> {
             let time_ns = self.proc.now_ns();
             if let Some((found, still)) = self.look_at(pid, tid) {
                 let event = Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what: What::Blocked(Box::new(found)) };
-                see(Seen { event, still });
+                see(Seen { event, still, chains: Vec::new() });
             }
             let total_ns = self.proc.cpu_ns();
             self.allowance.spend(total_ns.saturating_sub(used_ns));

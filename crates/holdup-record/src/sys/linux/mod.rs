@@ -18,6 +18,7 @@ mod drain;
 mod elf;
 mod family;
 mod frame;
+mod go;
 pub mod ids;
 mod inside;
 mod interpreters;

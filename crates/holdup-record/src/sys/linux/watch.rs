@@ -153,7 +153,7 @@ impl Watch {
             // One that came late must not be dated before what is written already, and what was so then is wrong at
             // another time.
             let late = event.time_ns < self.taken_ns;
-            if late && matches!(event.what, What::Usage(_) | What::Blocked(_) | What::Interpreted(_)) {
+            if late && matches!(event.what, What::Usage(_) | What::Blocked(_) | What::Interpreted(_) | What::Tasks(_)) {
                 continue;
             }
             event.time_ns = event.time_ns.max(self.taken_ns);
@@ -213,13 +213,13 @@ impl Watcher {
             let age = began.elapsed();
             // If nobody takes them any more, the recording is over: the last loop will show it.
             let tell = |seen| drop(see.send(seen));
-            let mut tell_event = |event: Event| tell(event.into());
-            self.words.sample(&wanted, machine::now_ns()).into_iter().for_each(&mut tell_event);
+            let words = self.words.sample(&wanted, machine::now_ns());
+            words.into_iter().for_each(|event| tell(event.into()));
             if !last {
                 self.looks.look(&pids, &mut { tell });
                 if self.looked.is_none_or(|looked| looked.elapsed() >= looks::ROUND) {
                     self.looked = Some(Instant::now());
-                    self.interpreters.look(&pids, &mut tell_event);
+                    self.interpreters.look(&pids, &mut { tell });
                 }
             }
             let mut events = Vec::new();

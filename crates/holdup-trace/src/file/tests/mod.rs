@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{Damage, Reader, Summary, Writer};
 use crate::{
     Blocked, CallNumber, Counter, Ending, Event, FutexOp, Header, Interpreted, InterpretedFrame, Mapping, NO_CPU,
-    OffCpu, Pid, Registers, Stack, Stacks, ThreadUsage, Tid, What, Word,
+    OffCpu, Pid, Registers, Stack, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What, Word,
 };
 
 /// An event with its stack instead of the stack's number.
@@ -42,6 +42,8 @@ fn tell(mut event: Event, stacks: &Stacks) -> Told {
         | What::Call { stack, .. }
         | What::MajorFault { stack, .. } => stack.take(),
         What::Blocked(found) => found.stack.take(),
+        // One of the groups has one.
+        What::Tasks(found) => found.groups.iter_mut().find_map(|group| group.stack.take()),
         What::Sample { stack } | What::MinorFault { stack } => Some(std::mem::replace(stack, crate::StackId(0))),
         _ => None,
     };
@@ -107,6 +109,11 @@ fn events_of_every_kind(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Vec<Event
         let what = What::Interpreted(Box::new(Interpreted { holds: !frames.is_empty(), frames }));
         events.push(Event { time_ns, tid: Tid(101), cpu: NO_CPU, what });
     }
+    let waiting = TaskGroup { count: 60, reason: "sync.Mutex.Lock".into(), addr: 0xc000, ..TaskGroup::default() };
+    let stack_of_task = Some(writer.stack(&stack(79)));
+    let calling = TaskGroup { count: 1, state: TaskState::Call, stack: stack_of_task, ..TaskGroup::default() };
+    let tasks = Tasks { all: 70_000, looked: 61, groups: vec![waiting, calling] };
+    events.push(Event { time_ns: from_ns + 250_000, tid: Tid(101), cpu: NO_CPU, what: What::Tasks(Box::new(tasks)) });
     let fault = What::MinorFault { stack: writer.stack(&stack(78)) };
     events.push(Event { time_ns: from_ns + 300_000, tid: Tid(101), cpu: 1, what: fault });
     events

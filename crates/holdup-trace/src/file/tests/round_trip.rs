@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{LockFigures, Spread, StackId};
+use crate::{LockFigures, Spread, StackId, TaskGroup, TaskState, Tasks};
 
 fn any_stack() -> impl Strategy<Value = Stack> {
     let word = || prop_oneof![any::<u64>().prop_map(Word::Code), any::<i32>().prop_map(Word::Stack)];
@@ -112,8 +112,24 @@ fn any_rare() -> impl Strategy<Value = What> {
     });
     let interpreted = (any::<bool>(), vec(frame, 0..3))
         .prop_map(|(holds, frames)| What::Interpreted(Box::new(Interpreted { holds, frames: frames.into() })));
+    let state = prop_oneof![
+        Just(TaskState::Runnable),
+        Just(TaskState::Running),
+        Just(TaskState::Call),
+        Just(TaskState::Waiting)
+    ];
+    let group = (any::<(u64, u64, String)>(), state).prop_map(|((count, addr, reason), state)| TaskGroup {
+        count,
+        state,
+        reason: reason.into(),
+        addr,
+        stack: None,
+    });
+    let tasks = (any::<(u64, u64)>(), vec(group, 0..3))
+        .prop_map(|((all, looked), groups)| What::Tasks(Box::new(Tasks { all, looked, groups })));
     prop_oneof![
         interpreted,
+        tasks,
         any::<(u32, Option<u32>)>().prop_map(|(pid, parent)| What::Started { pid: Pid(pid), parent: parent.map(Tid) }),
         Just(What::Exited),
         any::<(String, bool)>().prop_map(|(name, exec)| What::Named { name: name.into(), exec }),
@@ -188,7 +204,7 @@ fn one_event_of_every_kind_comes_back() {
     }
     let mut table = Stacks::new();
     let short = Stack { user: vec![0x55d0_0000_3000], ..Stack::default() };
-    for known in [stack(1), stack(2), short, stack(77), stack(78)] {
+    for known in [stack(1), stack(2), short, stack(77), stack(79), stack(78)] {
         table.intern(&known);
     }
     let expected: Vec<Told> = events.into_iter().map(|event| tell(event, &table)).collect();

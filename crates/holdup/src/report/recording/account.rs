@@ -5,7 +5,7 @@ use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf};
 
 use super::super::document::{Column, Document, Table};
 use super::super::number;
-use super::{more, share};
+use super::{goroutines, more, share};
 use crate::recording::name;
 use crate::text;
 
@@ -44,6 +44,9 @@ pub fn lines(facts: &Facts) -> Document {
         value.paragraph(words(&facts.account));
         if let Some(wait) = largest_wait(facts) {
             value.paragraph(format!("Most of the waiting: {wait}."));
+        }
+        for goroutines in facts.goroutines.iter().filter_map(goroutines::sentence) {
+            value.paragraph(format!("Goroutines: {goroutines}."));
         }
     });
     out

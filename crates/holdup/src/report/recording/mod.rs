@@ -7,6 +7,7 @@ pub mod code;
 pub mod diff;
 pub mod doctor;
 pub mod finding;
+mod goroutines;
 pub mod json;
 pub mod locks;
 pub mod pairs;

@@ -2,12 +2,13 @@
 //! test it.
 
 use holdup_analyze::{
-    Cure, Evidence, Facts, Finding, HolderDoing, Kind, LockFacts, Reason, Role, Site, Subject, ThreadFacts, Unit,
+    Cure, Evidence, Facts, Finding, GoroutineHolder, HolderDoing, Kind, LockFacts, Reason, Role, Site, Subject,
+    ThreadFacts, Unit, blocked_holder, lock_of_goroutines,
 };
 
 use super::super::document::Document;
 use super::super::number;
-use super::{per_second, share};
+use super::{goroutines, per_second, share};
 use crate::recording::Recording;
 use crate::recording::name;
 use crate::shell;
@@ -67,7 +68,10 @@ pub fn of(recording: &Recording, finding: &Finding) -> Words {
     Words {
         what: what(facts, finding, &subject),
         place: places(facts, finding),
-        holder: lock(facts, finding).filter(|_| blames_holder(finding.kind)).and_then(holder),
+        holder: lock(facts, finding)
+            .filter(|_| blames_holder(finding.kind))
+            .and_then(holder)
+            .or_else(|| goroutines_holder(facts, finding).and_then(holder_of_goroutines)),
         cost: cost(finding),
         evidence: finding.evidence.iter().map(evidence).collect(),
         cure: cure(finding.cure),
@@ -93,7 +97,19 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads queue up behind {subject}: most who take it are switched out first, which costs {much} of the \
              threads' working time."
         ),
+        Kind::HotLock if lock_of_goroutines(facts, finding).is_some() => format!(
+            "Goroutines wait for {subject}: {} of {} at a time, which costs {much} of the working goroutines' time.",
+            value(finding, "waiting_goroutines").map(number::count).unwrap_or_default(),
+            value(finding, "goroutines").map(number::count).unwrap_or_default()
+        ),
         Kind::HotLock => format!("Threads lose {much} of their working time waiting for {subject}."),
+        Kind::SleepingHolder if lock_of_goroutines(facts, finding).is_some() => format!(
+            "{} of {} goroutines wait for {subject} while its holder is {}: that costs {much} of the working \
+             goroutines' time.",
+            value(finding, "waiting_goroutines").map(number::count).unwrap_or_default(),
+            value(finding, "goroutines").map(number::count).unwrap_or_default(),
+            goroutines_holder(facts, finding).map(goroutines::holder_does).unwrap_or("off CPU")
+        ),
         Kind::SleepingHolder => format!(
             "Threads wait for {subject} while its holder is off CPU{}, for {much} of their working time.",
             holder_excuse(facts, finding)
@@ -172,6 +188,20 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         Kind::SmallPool if value(finding, "callers").is_none() => format!(
             "{} that should run tasks wait in calls of the tasks{}: all other tasks wait for them.",
             others(finding, "workers", "worker"),
+            under(finding)
+        ),
+        Kind::SmallPool if value(finding, "goroutines").is_some() && finding.subjects.is_empty() => format!(
+            "{} wait for a place in a channel, and the {} who have one mostly wait themselves{}.",
+            others(finding, "callers", "goroutine"),
+            value(finding, "workers").map(number::count).unwrap_or_default(),
+            under(finding)
+        ),
+        Kind::SmallPool if value(finding, "goroutines").is_some() => format!(
+            "{} wait until a channel takes what they send: {} of {subject} {} it, and mostly {}{}.",
+            others(finding, "callers", "goroutine"),
+            others(finding, "workers", "goroutine"),
+            if value(finding, "workers") == Some(1.0) { "serves" } else { "serve" },
+            if value(finding, "workers") == Some(1.0) { "waits itself" } else { "wait themselves" },
             under(finding)
         ),
         Kind::SmallPool => {
@@ -375,6 +405,16 @@ fn holder(lock: &LockFacts) -> Option<String> {
         (false, None) => Some(format!("meanwhile {}", doing.join(", "))),
         (false, Some(place)) => Some(format!("meanwhile {}; releases in {place}", doing.join(", "))),
     }
+}
+
+fn goroutines_holder<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a GoroutineHolder> {
+    lock_of_goroutines(facts, finding).and_then(blocked_holder)
+}
+
+/// `meanwhile asleep in main.load cache.go:29`.
+fn holder_of_goroutines(holder: &GoroutineHolder) -> Option<String> {
+    let place = holder.sites.first().and_then(name::caller)?;
+    Some(format!("meanwhile {} in {place}", goroutines::holder_does(holder)))
 }
 
 /// What the holders of the finding's lock mostly did off CPU: `, mostly asleep`.

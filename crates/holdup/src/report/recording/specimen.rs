@@ -534,6 +534,7 @@ pub fn held_up() -> Recording {
         kernel_sites: Vec::new(),
         futex_sites: Vec::new(),
         tasks: Vec::new(),
+        goroutines: Vec::new(),
         alone_sites: Vec::new(),
         parallel_sites: Vec::new(),
         counters: BTreeMap::from([(Counter::FutexCalls, 400_000), (Counter::FutexAgain, 9_000)]),

@@ -100,7 +100,12 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
              a wait is seen as root alone ('holdup doctor')",
             number::percent(*share)
         ),
-        Doubt::Tasks { scheduler, share } => {
+        Doubt::Tasks { looked: true, share, .. } => format!(
+            "its threads wait for goroutines {} of their time, these mostly wait for each other, and who of them is \
+             late shows in no look (the block profile of 'go tool pprof': see docs/runtimes.md)",
+            number::percent(*share)
+        ),
+        Doubt::Tasks { scheduler, share, looked: false } => {
             let (tasks, tool) = match *scheduler {
                 "Go" => ("goroutines", "the block and mutex profiles of 'go tool pprof'"),
                 _ => ("tasks", "tokio-console"),

@@ -226,14 +226,16 @@ impl Sampler {
     }
 
     /// What interpreters execute, after a round and dated like it: what the next one tells of may lie right behind.
-    fn look_at_interpreters(&mut self, now_ns: u64) {
+    fn look_at_interpreters(&mut self, now_ns: u64, sink: &mut impl Sink) {
         if now_ns < self.interpreters_due_ns {
             return;
         }
         self.interpreters_due_ns = now_ns + looks::ROUND.as_nanos() as u64;
         let pids: Vec<u32> = self.processes.keys().copied().collect();
         let (threads, spaces, events) = (&self.threads, &mut self.spaces, &mut self.events);
-        self.interpreters.look(&pids, &mut |event| {
+        self.interpreters.look(&pids, &mut |mut seen| {
+            seen.number_chains(|stack| sink.stack(stack));
+            let event = seen.event;
             match &event.what {
                 What::Mapped(map) => spaces.of(map.pid.0).map(map.start, map.len),
                 _ if !threads.contains_key(&event.tid.0) => return,
@@ -264,6 +266,7 @@ impl Sampler {
                     *stack = None
                 }
                 What::Blocked(found) => found.stack = None,
+                What::Tasks(found) => found.groups.iter_mut().for_each(|group| group.stack = None),
                 _ => {}
             }
         }

@@ -162,7 +162,7 @@ impl Looking<'_> {
                 sampler.tell(now_ns, 0, what);
             }
             let pause = pace.next(Duration::from_nanos(machine::thread_cpu_ns() - spent_ns));
-            sampler.look_at_interpreters(now_ns);
+            sampler.look_at_interpreters(now_ns, &mut kept.store);
             let descriptors: Vec<i32> = running.iter().map(|process| process.descriptor()).collect();
             let until = deadline.map_or(pause, |end| end.saturating_duration_since(Instant::now()).min(pause));
             let mut ended = machine::poll(&descriptors, until).into_iter();

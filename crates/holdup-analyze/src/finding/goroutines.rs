@@ -1,0 +1,197 @@
+//! What goroutines wait for, weighed: no thread waits for it, so that the rules of threads and futexes do not see it.
+//!
+//! Goroutines that wait for sockets, for time or for work are no part of the working goroutines: only those that run,
+//! could run, are in calls, wait for a mutex or for places in a channel, and those who keep them waiting.
+
+use super::weigh::{self, count, part};
+use super::{Cure, Finding, Kind, Subject};
+use crate::facts::{Facts, GoroutineFacts, GoroutineHolder, GoroutineLock, GoroutineState};
+
+/// Fewer looks tell nothing of how it mostly is.
+const LEAST_LOOKS: u64 = 6;
+/// With fewer than so many looks, more of them have to find somebody waiting.
+const FEW_LOOKS: u64 = 20;
+const LEAST_CONTENDED_OF_FEW: f64 = 0.6;
+/// Somebody waits at so many of the looks.
+const LEAST_CONTENDED: f64 = 0.3;
+/// So many of the goroutines that should work wait.
+const LEAST_WAITING: f64 = 0.2;
+/// So many wait at a time, on average.
+const LEAST_WAITERS: f64 = 0.5;
+/// Callers of a pool: at most looks there are several.
+const LEAST_CALLERS: f64 = 2.0;
+const LEAST_QUEUED: f64 = 0.5;
+/// Of those that should work, so many are callers that wait.
+const LEAST_WAITED: f64 = 0.3;
+
+/// hot-lock, of mutexes that goroutines wait for.
+pub(super) fn hot_locks(facts: &Facts) -> Vec<Finding> {
+    let found = mutexes(facts).map(|(index, of, lock)| Finding {
+        severity: severity(of, lock),
+        place: lock.wait_sites.first().cloned(),
+        subjects: vec![subject(index, lock)],
+        evidence: evidence(of, lock),
+        ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
+    });
+    found.collect()
+}
+
+/// sleeping-holder, of mutexes that goroutines wait for.
+pub(super) fn sleeping_holders(facts: &Facts) -> Vec<Finding> {
+    let held = mutexes(facts).filter(|(.., lock)| blocked_holder(lock).is_some());
+    let found = held.map(|(index, of, lock)| Finding {
+        severity: severity(of, lock),
+        place: blocked_holder(lock).and_then(|holder| holder.sites.first()).cloned(),
+        subjects: vec![subject(index, lock)],
+        evidence: evidence(of, lock),
+        ..Finding::new(Kind::SleepingHolder, Cure::MoveOutOfSection, weigh::record_again())
+    });
+    found.collect()
+}
+
+/// small-pool, of goroutines that wait until a channel takes what they send.
+pub(super) fn small_pools(facts: &Facts) -> Vec<Finding> {
+    let looked = facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS);
+    let sends = looked.flat_map(|of| of.sends.iter().map(move |lock| (of, lock)));
+    let small = sends.filter_map(|(of, lock)| Some((of, lock, blocked_holder(lock)?))).filter(|(of, lock, workers)| {
+        lock.contended >= LEAST_QUEUED.max(least_contended(of))
+            && lock.waiters >= LEAST_CALLERS
+            && lock.waiters > workers.mean
+            && waiting(of, lock) >= LEAST_WAITED
+    });
+    let found = small.map(|(of, lock, workers)| Finding {
+        severity: waiting(of, lock) * lock.contended * (1.0 - workers.mean / lock.waiters),
+        place: workers.sites.first().cloned(),
+        subjects: workers.began.iter().map(|function| Subject::Function(function.to_string())).collect(),
+        evidence: vec![
+            part("waited_share", waiting(of, lock)),
+            count("workers", rounded(workers.mean)),
+            count("callers", rounded(lock.waiters)),
+            count("goroutines", rounded(of.mean)),
+        ],
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+    });
+    found.collect()
+}
+
+/// The mutex that a finding is about, if it is one of goroutines. Their numbers follow those of the locks of threads.
+pub fn lock_of_goroutines<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a GoroutineLock> {
+    goroutine_lock(facts, weigh::lock_of(finding)?)
+}
+
+/// The mutex of goroutines with this number.
+pub fn goroutine_lock(facts: &Facts, index: usize) -> Option<&GoroutineLock> {
+    all(facts).nth(index.checked_sub(facts.locks.len())?).map(|(_, lock)| lock)
+}
+
+fn all(facts: &Facts) -> impl Iterator<Item = (&GoroutineFacts, &GoroutineLock)> {
+    facts.goroutines.iter().flat_map(|of| of.mutexes.iter().map(move |lock| (of, lock)))
+}
+
+fn mutexes(facts: &Facts) -> impl Iterator<Item = (usize, &GoroutineFacts, &GoroutineLock)> {
+    let numbered = (facts.locks.len()..).zip(all(facts)).map(|(index, (of, lock))| (index, of, lock));
+    numbered.filter(|(_, of, lock)| {
+        of.looks >= LEAST_LOOKS
+            && lock.contended >= least_contended(of)
+            && lock.waiters >= LEAST_WAITERS
+            && waiting(of, lock) >= LEAST_WAITING
+    })
+}
+
+fn least_contended(of: &GoroutineFacts) -> f64 {
+    if of.looks < FEW_LOOKS { LEAST_CONTENDED_OF_FEW } else { LEAST_CONTENDED }
+}
+
+/// Those who keep goroutines waiting, if they do not run themselves.
+pub fn blocked_holder(lock: &GoroutineLock) -> Option<&GoroutineHolder> {
+    use GoroutineState::{Call, Network, Sleep};
+    lock.holder.as_ref().filter(|holder| matches!(holder.doing, Sleep | Network | Call))
+}
+
+fn severity(of: &GoroutineFacts, lock: &GoroutineLock) -> f64 {
+    waiting(of, lock).min(lock.contended)
+}
+
+/// The share of the working goroutines that waits for this.
+fn waiting(of: &GoroutineFacts, lock: &GoroutineLock) -> f64 {
+    use GoroutineState::{Call, Mutex, Runnable, Running, Send};
+    let works = |state| matches!(state, Running | Runnable | Call | Mutex | Send);
+    let working: f64 = of.doing.iter().filter(|one| works(one.state)).map(|one| one.mean).sum();
+    let holding = blocked_holder(lock).filter(|holder| !works(holder.doing)).map_or(0.0, |holder| holder.mean);
+    if working > 0.0 { (lock.waiters / (working + holding)).min(1.0) } else { 0.0 }
+}
+
+fn subject(index: usize, lock: &GoroutineLock) -> Subject {
+    Subject::Lock { index, name: lock.name.clone(), addr: None, primitive: crate::Primitive::OtherLock }
+}
+
+fn evidence(of: &GoroutineFacts, lock: &GoroutineLock) -> Vec<super::Evidence> {
+    vec![
+        part("wait_share", waiting(of, lock)),
+        part("contended_share", lock.contended),
+        count("waiting_goroutines", rounded(lock.waiters)),
+        count("goroutines", rounded(of.mean)),
+    ]
+}
+
+fn rounded(mean: f64) -> u64 {
+    mean.round().max(1.0) as u64
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::facts::{GoroutineGroup, LockName};
+
+    fn facts(contended: f64, running: f64) -> Facts {
+        let group = |state, mean| GoroutineGroup { state, mean, ..GoroutineGroup::default() };
+        let holder = GoroutineHolder { mean: 1.0, doing: GoroutineState::Sleep, ..GoroutineHolder::default() };
+        let name = LockName::Site("main.get".into());
+        let (waiters, most) = (4.0 * contended, 4);
+        let lock = GoroutineLock { name, waiters, most, contended, holder: Some(holder), ..GoroutineLock::default() };
+        let doing = vec![
+            group(GoroutineState::Mutex, waiters),
+            group(GoroutineState::Sleep, 1.0),
+            group(GoroutineState::Receive, 100.0),
+            group(GoroutineState::Running, running),
+        ];
+        let looks = LEAST_LOOKS;
+        let of = GoroutineFacts { looks, mean: 105.0, doing, mutexes: vec![lock], ..GoroutineFacts::default() };
+        Facts { goroutines: vec![of], ..Facts::default() }
+    }
+
+    /// Goroutines that wait for a mutex, and others that wait to send.
+    pub(in super::super) fn recordings() -> [Facts; 2] {
+        let mut pool = facts(1.0, 0.0);
+        let of = &mut pool.goroutines[0];
+        of.doing[0].state = GoroutineState::Send;
+        of.sends = std::mem::take(&mut of.mutexes);
+        [facts(1.0, 0.0), pool]
+    }
+
+    #[test]
+    fn a_mutex_is_told_of_if_many_of_the_working_goroutines_mostly_wait_for_it() {
+        let held = facts(1.0, 0.0);
+        let found = sleeping_holders(&held);
+        assert_eq!((found[0].kind, found[0].severity), (Kind::SleepingHolder, 0.8));
+        assert_eq!(lock_of_goroutines(&held, &found[0]).map(|lock| lock.most), Some(4));
+        assert_eq!(hot_locks(&held).len(), 1, "which the other explains");
+        assert_eq!(hot_locks(&facts(0.2, 0.0)).len(), 0, "mostly nobody waits");
+        assert_eq!(hot_locks(&facts(1.0, 30.0)).len(), 0, "most of them work");
+        let mut few = facts(1.0, 0.0);
+        few.goroutines[0].looks = LEAST_LOOKS - 1;
+        assert_eq!(hot_locks(&few).len() + sleeping_holders(&few).len(), 0, "too few looks");
+        let mut unknown = facts(1.0, 0.0);
+        unknown.goroutines[0].mutexes[0].holder = None;
+        assert_eq!((sleeping_holders(&unknown).len(), hot_locks(&unknown).len()), (0, 1));
+    }
+
+    #[test]
+    fn a_pool_is_small_if_more_wait_to_send_than_serve() {
+        let [_, mut pool] = recordings();
+        let found = small_pools(&pool);
+        assert_eq!((found[0].kind, weigh::value(&found[0], "workers")), (Kind::SmallPool, 1.0));
+        pool.goroutines[0].sends[0].holder.as_mut().unwrap().mean = 4.0;
+        assert_eq!(small_pools(&pool).len(), 0, "as many serve as wait");
+    }
+}

@@ -1,0 +1,513 @@
+//! Looks at Go's goroutines, added up: what they do, which mutexes and channels they wait for, and who keeps them
+//! waiting. No thread shows it, for the thread of a goroutine that waits goes on with another.
+//!
+//! A mutex does not say who holds it. Whoever waits for it is in the function that takes it, and so is its holder, but
+//! further on: it is believed to be the holder if it is alone there at nearly all looks that find others waiting, and
+//! nobody runs who could be it as well.
+
+use std::sync::Arc;
+
+use holdup_trace::{Pid, StackId, TaskGroup, TaskState};
+use rustc_hash::FxHashMap;
+
+use super::goroutines::Process;
+use super::lookup::{Lookup, function_name};
+use super::naming::Naming;
+use crate::facts::{GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockName, Site};
+use crate::names::{Frame, Role, SpaceId, caller, leads_through};
+
+/// Groups, locks and sites that are told.
+const MOST_TOLD: usize = 16;
+/// Of the looks that find somebody waiting, so many find the holder, and so few find two that could be it.
+const LEAST_FOUND: f64 = 0.6;
+const MOST_DOUBTFUL: f64 = 0.1;
+/// So many run at those looks, on average, at most: any of them could be the holder.
+const MOST_RUNNING: f64 = 0.5;
+/// The looks that find a worker waiting for work are so few, if it is always busy.
+const MOST_IDLE: f64 = 0.1;
+
+/// A kind of group with names.
+struct Kind {
+    state: GoroutineState,
+    /// The semaphore's address; 0 where it is not known.
+    addr: u64,
+    path: Arc<[Frame]>,
+    /// Whether it is the program's, not the runtime's.
+    is_own: bool,
+}
+
+/// Everything that is told of goroutines, by process.
+pub(super) fn sum_up(lookup: &mut Lookup<'_>) -> Vec<GoroutineFacts> {
+    let engine = lookup.engine;
+    let mut pids: Vec<Pid> = engine.goroutines.processes.keys().copied().collect();
+    pids.sort_unstable();
+    let facts = |pid| of_process(lookup.naming, pid, &engine.goroutines.processes[&pid]);
+    pids.into_iter().map(facts).collect()
+}
+
+fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> GoroutineFacts {
+    let space = process.space.unwrap_or(SpaceId(0));
+    let mut path = |stack: Option<StackId>| match stack {
+        Some(stack) => naming.call_path(space, stack),
+        None => Arc::from([]),
+    };
+    let kinds: Vec<Kind> = process
+        .kinds
+        .iter()
+        .map(|group| {
+            let path = path(group.stack);
+            Kind { state: state(group, &path), addr: group.addr, is_own: is_own(&path), path }
+        })
+        .collect();
+    let means = means(process, kinds.len());
+    let looks = Looks { process, kinds: &kinds, means: &means };
+    let mut groups: FxHashMap<_, GoroutineGroup> = FxHashMap::default();
+    for (kind, mean) in kinds.iter().zip(&means).filter(|(kind, _)| kind.is_own) {
+        let place = caller(told(&kind.path)).map(|frame| (frame.function.clone(), frame.line));
+        let group = groups.entry((kind.state, place)).or_insert_with(|| GoroutineGroup {
+            state: kind.state,
+            site: Site { call_path: told(&kind.path).to_vec(), ..Site::default() },
+            mean: 0.0,
+        });
+        group.mean += mean;
+    }
+    let mut doing: Vec<GoroutineGroup> = groups.into_values().collect();
+    doing.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+    let mean = doing.iter().map(|one| one.mean).sum();
+    let mut mutexes: Vec<GoroutineLock> = looks
+        .waited(GoroutineState::Mutex)
+        .into_iter()
+        .map(|(addr, waiting)| {
+            let mut lock = looks.lock(&waiting);
+            // A mutex has its semaphore behind its state.
+            let variable = addr.and_then(|addr| naming.variable(space, addr.checked_sub(4)?));
+            if let Some(name) = variable {
+                lock.name = of_mutex(name);
+            }
+            lock.holder = looks.holder(&waiting, 1..=1);
+            lock
+        })
+        .collect();
+    let mut sends: Vec<GoroutineLock> = looks
+        .waited(GoroutineState::Send)
+        .into_iter()
+        .map(|(_, waiting)| {
+            let places = looks.holder(&waiting, 1..=usize::MAX).filter(|holder| holder.doing.is_blocked());
+            let places = places.map(|holder| GoroutineHolder { began: None, ..holder });
+            let holder = places.or_else(|| looks.receivers(&waiting));
+            GoroutineLock { holder, ..looks.lock(&waiting) }
+        })
+        .collect();
+    for locks in [&mut mutexes, &mut sends] {
+        locks.sort_by(|a, b| {
+            (b.waiters, &a.name).partial_cmp(&(a.waiters, &b.name)).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        locks.truncate(MOST_TOLD);
+    }
+    GoroutineFacts { pid, looks: process.looks.len() as u64, mean, doing, mutexes, sends }
+}
+
+/// How many goroutines there were of each kind, on average.
+fn means(process: &Process, kinds: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; kinds];
+    for (weight, found) in process.all() {
+        found.iter().for_each(|(kind, count)| sums[*kind as usize] += weight * *count as f64);
+    }
+    sums.iter().map(|sum| sum / process.looks.len().max(1) as f64).collect()
+}
+
+/// All looks at a process.
+#[derive(Clone, Copy)]
+struct Looks<'a> {
+    process: &'a Process,
+    kinds: &'a [Kind],
+    /// How many there were of each kind, on average.
+    means: &'a [f64],
+}
+
+impl<'a> Looks<'a> {
+    fn count(self) -> f64 {
+        self.process.looks.len().max(1) as f64
+    }
+
+    /// Kinds that wait so, by what they wait for: by its address if the runtime tells it, or by the function that
+    /// waits. Those that most wait for.
+    fn waited(self, state: GoroutineState) -> Vec<(Option<u64>, Kinds)> {
+        let function = |kind: &Kind| takes(&kind.path).map(function_name).unwrap_or_default();
+        let waiting = || (0..).zip(self.kinds).filter(|(_, kind)| kind.is_own && kind.state == state);
+        let mut found: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
+        let mut by_function: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+        let mut addresses: FxHashMap<String, u64> = FxHashMap::default();
+        for (number, kind) in waiting().filter(|(_, kind)| kind.addr != 0) {
+            found.entry(kind.addr).or_default().push(number);
+            addresses.insert(function(kind), kind.addr);
+        }
+        // Who began to wait after the table of semaphores was read waits for what others in the function do.
+        for (number, kind) in waiting().filter(|(_, kind)| kind.addr == 0) {
+            match addresses.get(&function(kind)) {
+                Some(addr) => found.entry(*addr).or_default().push(number),
+                None => by_function.entry(function(kind)).or_default().push(number),
+            }
+        }
+        let by_address = found.into_iter().map(|(addr, numbers)| (Some(addr), numbers));
+        let mean = |numbers: &[usize]| numbers.iter().map(|number| self.means[*number]).sum::<f64>();
+        let mut all: Vec<(Option<u64>, Vec<usize>)> =
+            by_address.chain(by_function.into_values().map(|numbers| (None, numbers))).collect();
+        all.sort_by(|a, b| mean(&b.1).total_cmp(&mean(&a.1)).then_with(|| a.cmp(b)));
+        all.truncate(MOST_TOLD);
+        all.into_iter().map(|(addr, numbers)| (addr, Kinds::of(numbers, self.kinds.len()))).collect()
+    }
+
+    fn lock(self, waiting: &Kinds) -> GoroutineLock {
+        let mut lock = GoroutineLock::default();
+        let mut sites: Vec<Site> = Vec::new();
+        for number in &waiting.numbers {
+            let kind = &self.kinds[*number];
+            let mean = self.means[*number];
+            lock.waiters += mean;
+            add_site(&mut sites, &kind.path, mean);
+        }
+        for (weight, found) in self.process.all() {
+            let count = weight * waiting.count(found) as f64;
+            lock.most = lock.most.max(count as u64);
+            lock.contended += if count > 0.0 { 1.0 / self.count() } else { 0.0 };
+        }
+        lock.wait_sites = sorted(sites);
+        let named = lock.wait_sites.first().and_then(Site::caller);
+        lock.name = named.map_or(LockName::Address, |frame| LockName::Site(function_name(frame)));
+        lock
+    }
+
+    /// Those that are further on in a function that others wait in to enter: so many, at nearly all looks.
+    fn holder(self, waiting: &Kinds, many: std::ops::RangeInclusive<usize>) -> Option<GoroutineHolder> {
+        let mut taken: FxHashMap<(&str, &str), u64> = FxHashMap::default();
+        for number in &waiting.numbers {
+            for (function, whole, place) in takers(&self.kinds[*number].path) {
+                let first = taken.entry((function, whole)).or_insert(place);
+                *first = place.min(*first);
+            }
+        }
+        let is_inside = |kind: &Kind| {
+            let mut frames = (0..kind.path.len()).filter_map(|at| position(&kind.path, at));
+            kind.is_own
+                && !kind.state.is_ready()
+                && frames
+                    .any(|(function, whole, place)| taken.get(&(function, whole)).is_some_and(|first| place > *first))
+        };
+        let inside = (0..).zip(self.kinds).filter(|(number, kind)| !waiting.are[*number] && is_inside(kind));
+        let holding = Kinds::of(inside.map(|(number, _)| number).collect(), self.kinds.len());
+        self.judged(waiting, &holding, many)
+    }
+
+    /// Those that take what others send, if nobody else could: goroutines that begin with one function, never wait for
+    /// what comes, and sleep or wait for the network.
+    fn receivers(self, waiting: &Kinds) -> Option<GoroutineHolder> {
+        let began = |kind: &'a Kind| outermost(&kind.path).and_then(|frame| frame.function.clone());
+        let mut sums: FxHashMap<Arc<str>, (f64, f64)> = FxHashMap::default();
+        for (number, kind) in self.kinds.iter().enumerate().filter(|(_, kind)| kind.is_own) {
+            let Some(function) = began(kind) else { continue };
+            let sum = sums.entry(function).or_default();
+            match kind.state {
+                state if state.is_blocked() => sum.0 += self.means[number],
+                _ => sum.1 += self.means[number],
+            }
+        }
+        let sends: Vec<Arc<str>> = waiting.numbers.iter().filter_map(|number| began(&self.kinds[*number])).collect();
+        let mut busy = sums.iter().filter(|(function, (blocked, other))| {
+            !sends.contains(function) && *blocked >= LEAST_FOUND && *other <= MOST_IDLE * (blocked + other)
+        });
+        let (function, _) = busy.next().filter(|_| busy.next().is_none())?;
+        let of_it = |kind: &'a Kind| kind.is_own && began(kind).as_ref() == Some(function);
+        let numbers = (0..).zip(self.kinds).filter(|(_, kind)| of_it(kind)).map(|(number, _)| number).collect();
+        let numbers = Kinds::of(numbers, self.kinds.len());
+        self.judged(waiting, &numbers, 1..=usize::MAX)
+    }
+
+    fn judged(
+        self,
+        waiting: &Kinds,
+        holding: &Kinds,
+        many: std::ops::RangeInclusive<usize>,
+    ) -> Option<GoroutineHolder> {
+        let (mut looks, mut found_at, mut doubtful, mut running, mut mean) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let mut states: FxHashMap<GoroutineState, f64> = FxHashMap::default();
+        let mut sites: Vec<Site> = Vec::new();
+        for (weight, found) in self.process.all().filter(|(_, found)| waiting.count(found) > 0) {
+            looks += 1.0;
+            let count = holding.count(found) as usize;
+            running += sum(found, |kind| self.kinds[kind as usize].is_own && self.kinds[kind as usize].state.is_ready())
+                as f64;
+            if count > *many.end() {
+                doubtful += 1.0;
+            } else if many.contains(&count) {
+                found_at += 1.0;
+                mean += weight * count as f64;
+                for (number, count) in found.iter().filter(|(number, _)| holding.are[*number as usize]) {
+                    let kind = &self.kinds[*number as usize];
+                    *states.entry(kind.state).or_default() += *count as f64;
+                    add_site(&mut sites, &kind.path, *count as f64);
+                }
+            }
+        }
+        let is_sure =
+            found_at >= LEAST_FOUND * looks && doubtful <= MOST_DOUBTFUL * looks && running <= MOST_RUNNING * looks;
+        let all: f64 = states.values().sum();
+        let (doing, most) = states.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))?;
+        let sites = sorted(sites);
+        let began = sites.first().and_then(|site| outermost(&site.call_path)).map(function_name);
+        let mean = mean / found_at;
+        (is_sure && most >= LEAST_FOUND * all).then_some(GoroutineHolder { mean, doing, sites, began })
+    }
+}
+
+/// The variable without the fields in it that a mutex of readers and writers waits with.
+fn of_mutex(name: LockName) -> LockName {
+    let LockName::Symbol { mut name, .. } = name else { return name };
+    if let Some((of, _)) = name.rsplit_once('.').filter(|(_, field)| ["writerSem", "readerSem"].contains(field)) {
+        name = of.strip_suffix(".RWMutex").unwrap_or(of).to_owned();
+    }
+    LockName::Symbol { name, offset: 0 }
+}
+
+/// Some of the kinds: their numbers, and for each kind whether it is one.
+struct Kinds {
+    numbers: Vec<usize>,
+    are: Vec<bool>,
+}
+
+impl Kinds {
+    fn of(numbers: Vec<usize>, all: usize) -> Kinds {
+        let mut are = vec![false; all];
+        numbers.iter().for_each(|number| are[*number] = true);
+        Kinds { numbers, are }
+    }
+
+    /// How many of them a look found.
+    fn count(&self, found: &[(u32, u64)]) -> u64 {
+        sum(found, |kind| self.are[kind as usize])
+    }
+}
+
+impl GoroutineState {
+    /// Whether it waits for nothing that another goroutine does.
+    fn is_blocked(self) -> bool {
+        matches!(self, GoroutineState::Sleep | GoroutineState::Network | GoroutineState::Call)
+    }
+
+    /// Whether it runs or could.
+    fn is_ready(self) -> bool {
+        matches!(self, GoroutineState::Running | GoroutineState::Runnable)
+    }
+}
+
+fn sum(found: &[(u32, u64)], is: impl Fn(u32) -> bool) -> u64 {
+    found.iter().filter(|(kind, _)| is(*kind)).map(|(_, count)| count).sum()
+}
+
+/// Adds to the site with the same call path, in thousandths of a goroutine.
+fn add_site(sites: &mut Vec<Site>, path: &Arc<[Frame]>, mean: f64) {
+    let count = (mean * 1_000.0).round() as u64;
+    match sites.iter_mut().find(|site| site.call_path[..] == path[..]) {
+        Some(site) => (site.count, site.ns) = (site.count + count, site.ns + count),
+        None => sites.push(Site { call_path: path.to_vec(), count, ns: count }),
+    }
+}
+
+fn sorted(mut sites: Vec<Site>) -> Vec<Site> {
+    sites.sort_by_key(|site| std::cmp::Reverse(site.count));
+    sites.truncate(MOST_TOLD);
+    sites
+}
+
+/// What goroutines do, by what the runtime says and by where they are.
+fn state(group: &TaskGroup, path: &[Frame]) -> GoroutineState {
+    use GoroutineState::*;
+    match group.state {
+        TaskState::Running => return Running,
+        TaskState::Runnable => return Runnable,
+        TaskState::Call => return Call,
+        TaskState::Waiting => {}
+    }
+    let through = |start: &str| leads_through(path, |name| name.starts_with(start));
+    match &*group.reason {
+        "sync.Mutex.Lock" | "sync.RWMutex.Lock" | "sync.RWMutex.RLock" => Mutex,
+        "semacquire" if through("sync.(*WaitGroup).") || through("sync.(*Cond).") => Others,
+        "semacquire"
+            if through("sync.(*Mutex).") || through("sync.(*RWMutex).") || through("internal/sync.(*Mutex).") =>
+        {
+            Mutex
+        }
+        "chan send" => Send,
+        "chan receive" | "select" => Receive,
+        "sync.Cond.Wait" | "sync.WaitGroup.Wait" => Others,
+        "sleep" => Sleep,
+        "IO wait" => Network,
+        _ => Unknown,
+    }
+}
+
+/// Whether goroutines with this call path are the program's own; of those without one, nothing else is known.
+fn is_own(path: &[Frame]) -> bool {
+    let Some(function) = outermost(path).and_then(|frame| frame.function.as_deref()) else { return true };
+    let of_runtime = function.starts_with("runtime.") && function != "runtime.main";
+    !of_runtime && !function.starts_with("os/signal.") && !function.starts_with("runtime/")
+}
+
+/// The call path as it is told: nothing of goroutines that are a library's from beginning to end.
+fn told(path: &[Frame]) -> &[Frame] {
+    if path.iter().any(|frame| frame.role == Role::Program) { path } else { &[] }
+}
+
+fn is_end(function: &str) -> bool {
+    function.starts_with("runtime.goexit")
+}
+
+/// What a goroutine began with.
+fn outermost(path: &[Frame]) -> Option<&Frame> {
+    let is_wrap = |name: &str| name.rsplit('.').next().is_some_and(|last| last.starts_with("gowrap"));
+    let mut outer = path.iter().rev().skip_while(|frame| frame.function.as_deref().is_none_or(is_end));
+    let first = outer.next()?;
+    // What the compiler wraps around the call of a `go` statement bears the name of the function with the statement.
+    let wrapped = outer.next().filter(|_| first.function.as_deref().is_some_and(is_wrap));
+    wrapped.or(Some(first))
+}
+
+fn is_way_to_wait(frame: &Frame) -> bool {
+    let of_runtime = frame.function.as_deref().is_some_and(|name| name.starts_with("runtime."));
+    frame.role == Role::Lock || of_runtime
+}
+
+/// The function that takes what is waited for: the first that is no way to wait.
+fn takes(path: &[Frame]) -> Option<&Frame> {
+    path.iter().find(|frame| !is_way_to_wait(frame))
+}
+
+/// The functions that take what is waited for, and where in them: its caller too, if the first only locks.
+fn takers(path: &[Frame]) -> Vec<(&str, &str, u64)> {
+    let first = path.iter().position(|frame| !is_way_to_wait(frame)).unwrap_or(path.len());
+    let own = position(path, first);
+    let only_locks = own.is_some_and(|(function, ..)| {
+        let last = function.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        ["lock", "acquire", "enter"].iter().any(|word| last.starts_with(word) || last.ends_with(word))
+    });
+    own.into_iter().chain(position(path, first + 1).filter(|_| only_locks)).collect()
+}
+
+/// A frame's function, and where in it: by the line, for compilers move what is unlikely to the function's end. Without
+/// lines by the address, in the function that it was inlined into.
+fn position(path: &[Frame], at: usize) -> Option<(&str, &str, u64)> {
+    let frame = path.get(at)?;
+    let function = frame.function.as_deref()?;
+    if let Some(line) = frame.line {
+        return Some((function, "", line.into()));
+    }
+    let whole = path[at..].iter().find(|frame| !frame.inlined).unwrap_or(frame);
+    Some((function, whole.function.as_deref()?, frame.address))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_trace::{FutexOp, Tasks};
+
+    use super::*;
+    use crate::Problem;
+    use crate::facts::Primitive;
+    use crate::names::Suspect;
+    use crate::timeline::goroutines::Found;
+
+    const WAITS: u32 = 0;
+    const HOLDS: u32 = 1;
+    const BEFORE: u32 = 2;
+    const SENDS: u32 = 3;
+    const SERVES: u32 = 4;
+    const COLLECTS: u32 = 5;
+
+    struct Paths;
+
+    impl Naming for Paths {
+        fn call_path(&mut self, _: SpaceId, stack: StackId) -> Arc<[Frame]> {
+            let names: &[(&str, u32)] = match stack.0 {
+                WAITS => &[("runtime.gopark", 1), ("sync.(*Mutex).Lock", 2), ("main.get", 10), ("main.serve", 3)],
+                HOLDS => &[("time.Sleep", 1), ("main.load", 5), ("main.get", 12), ("main.serve", 3)],
+                BEFORE => &[("time.Sleep", 1), ("main.load", 5), ("main.get", 8), ("main.serve", 3)],
+                SENDS => &[("runtime.gopark", 1), ("runtime.chansend1", 2), ("main.ask", 20), ("main.client", 7)],
+                SERVES => &[("time.Sleep", 1), ("main.fetch", 30), ("main.worker", 31), ("main.main.gowrap1", 40)],
+                _ => &[("runtime.gopark", 1), ("runtime.bgsweep", 2)],
+            };
+            let frame = |(name, line): &(&str, u32)| {
+                let role = match name.split('.').next() {
+                    Some("runtime" | "time") => Role::Runtime,
+                    Some("sync") => Role::Lock,
+                    _ => Role::Program,
+                };
+                Frame { line: Some(*line), ..Frame::named(name, role) }
+            };
+            names.iter().chain(&[("runtime.goexit", 1)]).map(frame).collect()
+        }
+
+        fn variable(&mut self, _: SpaceId, addr: u64) -> Option<LockName> {
+            let name = "main.table.RWMutex.writerSem".to_owned();
+            (addr == 0xffc).then_some(LockName::Symbol { name, offset: 4 })
+        }
+
+        fn primitive(&mut self, _: FutexOp, _: &[Frame]) -> Primitive {
+            Primitive::default()
+        }
+
+        fn suspect(&mut self, _: SpaceId, _: StackId) -> Option<Suspect> {
+            None
+        }
+
+        fn problems(&mut self) -> Vec<Problem> {
+            Vec::new()
+        }
+    }
+
+    fn group(count: u64, reason: &str, stack: u32) -> TaskGroup {
+        let addr = if stack == WAITS { 0x1000 } else { 0 };
+        TaskGroup { count, reason: reason.into(), addr, stack: Some(StackId(stack)), ..TaskGroup::default() }
+    }
+
+    fn facts(looks: &[Vec<TaskGroup>]) -> GoroutineFacts {
+        let mut found = Found::default();
+        for groups in looks {
+            let looked = groups.iter().map(|group| group.count).sum();
+            found.found(Pid(7), SpaceId(0), &Tasks { all: looked * 2, looked, groups: groups.clone() });
+        }
+        of_process(&mut Paths, Pid(7), &found.processes[&Pid(7)])
+    }
+
+    #[test]
+    fn a_holder_that_sleeps_is_found_where_it_is_alone_behind_the_lock() {
+        let waiting = || group(5, "sync.Mutex.Lock", WAITS);
+        let look = |more: &[TaskGroup]| [&[waiting(), group(3, "GC sweep wait", COLLECTS)], more].concat();
+        let held = facts(&[look(&[group(1, "sleep", HOLDS)]), look(&[group(1, "sleep", HOLDS)])]);
+        let lock = &held.mutexes[0];
+        assert_eq!((lock.waiters, lock.contended, held.mean), (10.0, 1.0, 12.0), "each stands for two");
+        assert_eq!(lock.name, LockName::Symbol { name: "main.table".into(), offset: 0 });
+        let holder = lock.holder.as_ref().expect("a holder");
+        assert_eq!((holder.doing, holder.mean), (GoroutineState::Sleep, 2.0));
+        assert_eq!(holder.sites[0].caller().and_then(|frame| frame.line), Some(5));
+        let none = |more: &[TaskGroup], why| assert!(facts(&[look(more)]).mutexes[0].holder.is_none(), "{why}");
+        none(&[], "nobody");
+        none(&[group(1, "sleep", BEFORE)], "before the lock");
+        none(&[group(2, "sleep", HOLDS)], "two, of whom one has it at most");
+        let running = TaskGroup { state: TaskState::Running, stack: None, ..group(1, "", 0) };
+        none(&[group(1, "sleep", HOLDS), running], "it may be the one that runs");
+    }
+
+    #[test]
+    fn workers_are_who_else_is_busy_while_others_wait_to_send() {
+        let workers = |serving, receiving: &[TaskGroup]| {
+            let look = [&[group(9, "chan send", SENDS), group(serving, "sleep", SERVES)], receiving].concat();
+            facts(&[look.clone(), look]).sends.remove(0).holder
+        };
+        let found = workers(3, &[]).expect("workers");
+        assert_eq!(
+            (found.mean, found.doing, found.began.as_deref()),
+            (6.0, GoroutineState::Sleep, Some("main.worker"))
+        );
+        assert!(workers(3, &[group(3, "chan receive", SERVES)]).is_none(), "half of them wait for work");
+        assert!(workers(3, &[group(1, "sleep", HOLDS)]).is_none(), "others could be the workers as well");
+    }
+}
