@@ -319,8 +319,8 @@ pub(super) fn lock_severity(facts: &Facts, index: usize, lock: &LockFacts) -> f6
     unpreempted_share(facts, lock) * if beside { contended } else { 1.0 }
 }
 
-/// The waits for a lock without those whose holder's CPU other threads of the program had. Where threads are only looked
-/// at, whoever wants a CPU may not have the lock yet.
+/// The waits for a lock without those whose holder's CPU other threads of the program had. Where threads are only
+/// looked at, whoever wants a CPU may not have the lock yet.
 pub(super) fn unpreempted_share(facts: &Facts, lock: &LockFacts) -> f64 {
     let preempted = if facts.header.is_sampled() { 0.0 } else { holding(lock).preempted };
     wait_share(facts, lock) * (1.0 - preempted)

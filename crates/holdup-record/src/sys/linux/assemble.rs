@@ -7,10 +7,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{self, Frame, Record, Sample, Shape, register};
 use super::inside::{self, Translator};
-use super::plan;
 use super::reduce::{Spaces, reduce};
 use super::still::Still;
 use crate::kernel;
+
+/// The commands of `fcntl` that wait: `F_SETLKW` and `F_OFD_SETLKW`.
+pub const WAITING_FCNTL: [u32; 2] = [7, 38];
 
 /// What an event of the kernel is recorded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -390,7 +392,7 @@ impl Assembler {
                 let nr = CallNumber(u16::try_from(decode::u32_at(sample.raw, 8)?).ok()?);
                 // The tracepoint that all calls share cannot be filtered by their arguments.
                 let waits = i64::from(nr.0) != libc::SYS_fcntl
-                    || decode::u32_at(sample.raw, 24).is_none_or(plan::waits_by_fcntl);
+                    || decode::u32_at(sample.raw, 24).is_none_or(|it| WAITING_FCNTL.contains(&it));
                 if waits {
                     self.calling.insert(frame.tid);
                 }

@@ -3,7 +3,7 @@
 use holdup_trace::{BLOCKING_CALLS, BlockingCall, CallNumber, Numbering};
 use perf_event_open_sys::bindings as perf;
 
-use super::assemble::Kind;
+use super::assemble::{Kind, WAITING_FCNTL};
 use super::chosen;
 use super::perf::Attr;
 use crate::{Detail, Options, ThreadNames};
@@ -82,13 +82,6 @@ const FUTEX: [&str; 2] = ["sys_enter_futex", "sys_exit_futex"];
 const SCHEDULER: [&str; 2] = ["sched_switch", "sched_waking"];
 const ANY_CALL: &str = "sys_enter";
 const FCNTL: &str = "sys_enter_fcntl";
-/// Of its commands, `F_SETLKW` and `F_OFD_SETLKW` alone wait.
-const WAITING_FCNTL: &str = "cmd == 7 || cmd == 38";
-
-/// Whether this command of `fcntl` waits.
-pub fn waits_by_fcntl(command: u32) -> bool {
-    [7, 38].contains(&command)
-}
 
 /// The tracepoints that a plan can use.
 pub fn tracepoints() -> Vec<&'static str> {
@@ -146,7 +139,8 @@ pub fn plan(options: &Options, foreign_numbers: bool, id: impl Fn(&str) -> Optio
         specs.push(Spec { kernel: true, filter: Some(of_calls()), ..shared });
     }
     specs.extend(calls_of_users().filter_map(|call| {
-        let filter = (call.tracepoint == FCNTL).then(|| WAITING_FCNTL.to_owned());
+        let filter =
+            (call.tracepoint == FCNTL).then(|| WAITING_FCNTL.map(|command| format!("cmd == {command}")).join(" || "));
         Some(Spec { filter, ..tracepoint(Kind::Call, id(call.tracepoint)?, Need::Extra) })
     }));
     specs.into_iter().map(|spec| spec.of_threads(&options.threads)).collect()
