@@ -14,8 +14,8 @@
 //! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us:
 //!   switching then takes more than 2% of the time, by an estimate of 5 us each.
 //!
-//! Or goroutines are, which no switch shows: Go's channels and scheduler have [`LEAST_HAND_OVER`] of the CPU samples, and
-//! as much as one CPU is in use for [`LEAST_WANTED_SHARE`] of the recording. The place is the function that most of
+//! Or goroutines are, which no switch shows: Go's channels and scheduler have [`LEAST_HAND_OVER`] of the CPU samples,
+//! and as much as one CPU is in use for [`LEAST_WANTED_SHARE`] of the recording. The place is the function that most of
 //! these samples come from, the severity their share.
 //!
 //! The place is where threads most often left the CPU by waits on a futex and yields. The severity is that estimate, as

@@ -145,8 +145,8 @@ fn groups(facts: &Facts) -> Vec<Group<'_>> {
     of_one_task.filter(|threads| are_alike(threads)).map(Group::new).collect()
 }
 
-/// Those that have the task of the busiest one: others of its name may do something else, or have done their work before
-/// it came.
+/// Those that have the task of the busiest one: others of its name may do something else, or have done their work
+/// before it came.
 fn of_one_task(threads: Vec<&ThreadFacts>) -> Vec<&ThreadFacts> {
     let Some(busiest) = threads.iter().copied().max_by_key(|thread| thread.on_cpu_ns) else { return threads };
     let begins = |site: &Site| alone::functions(site).last();

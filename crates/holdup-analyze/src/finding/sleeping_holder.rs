@@ -8,8 +8,8 @@
 //!   lock does not count: that lock is the one to look at. Preemption counts if other threads of the program had the
 //!   holder's CPU: what other programs take is not its fault.
 //!
-//! The place is where the holder left the CPU with the lock held, not where the others wait. The severity is the share of
-//! the waits, without those whose holder was preempted: its CPU did other work of the program.
+//! The place is where the holder left the CPU with the lock held, not where the others wait. The severity is the share
+//! of the waits, without those whose holder was preempted: its CPU did other work of the program.
 //!
 //! How it can be wrong: the holder is the thread that ended the wait, known to have held the lock since its own last
 //! wait for it. A thread that takes the lock late, after sleeping without it, cannot be told from one that slept with
