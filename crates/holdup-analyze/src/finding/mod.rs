@@ -93,21 +93,26 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     if facts.span_ns() < SHORTEST_SPAN_NS {
         return Vec::new();
     }
-    let slack = weigh::slack(facts).unwrap_or(1.0);
-    let found = RULES.iter().flat_map(|rule| (rule.judge)(facts)).map(|finding| within(slack, finding));
+    let (slack, useful) = (weigh::slack(facts).unwrap_or(1.0), weigh::useful(facts));
+    let found = RULES.iter().flat_map(|rule| (rule.judge)(facts)).map(|finding| within(slack, useful, finding));
     let mut findings: Vec<Finding> = found.filter(|finding| finding.severity >= least(finding.kind)).collect();
     findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
     explain::leave_out_consequences(facts, findings)
 }
 
 /// No cure of waiting wins more than what the CPUs have left, but for those who starve, or wait for a lock that nobody
-/// gives up, while they are full; and what would go bounds the gain.
-fn within(slack: f64, mut finding: Finding) -> Finding {
+/// gives up, while they are full; and what would go bounds the gain. Where the cost is CPU time, more may go with the
+/// cause than was put down to it (cold caches, the other side of each wake-up): all but what does the program's work.
+fn within(slack: f64, useful: f64, mut finding: Finding) -> Finding {
     let on_full_cpus = matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion);
     if !finding.kind.costs_cpu_time() && !on_full_cpus {
         finding.severity = finding.severity.min(slack);
     }
-    finding.bound = 1.0 / (1.0 - finding.severity.clamp(0.0, 0.99));
+    let takes_more =
+        matches!(finding.kind, Kind::Oversubscription | Kind::ThunderingHerd | Kind::MemoryLock | Kind::Allocator);
+    let left = 1.0 - finding.severity;
+    let left = if takes_more || finding.kind.costs_cpu_time() { left.min(useful) } else { left };
+    finding.bound = 1.0 / left.clamp(0.01, 1.0);
     finding
 }
 

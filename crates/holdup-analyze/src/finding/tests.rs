@@ -316,6 +316,23 @@ fn handing_over() -> Facts {
 }
 
 #[test]
+fn a_bound_takes_in_all_that_may_go_with_the_cause() {
+    let bound = |facts: &Facts| {
+        let found = all(facts);
+        let switching = found.iter().find(|finding| finding.kind == Kind::ExcessiveSwitching).unwrap();
+        (switching.bound, 1.0 / (1.0 - switching.severity))
+    };
+    let mut facts = handing_over();
+    let code = |function, role, hits| Code { frame: Frame::named(function, role), hits, inclusive: hits };
+    facts.symbols[0].hits = 90;
+    facts.symbols.extend([code("main.parse", Role::Program, 30), code("memcpy", Role::Runtime, 10)]);
+    facts.symbols.extend([code("malloc", Role::Runtime, 20), code("__schedule", Role::Scheduler, 50)]);
+    assert_eq!(bound(&facts), (5.0, 2.0), "40 of 200 samples are work");
+    facts.symbols[3].hits = 130;
+    assert_eq!(bound(&facts), (2.0, 2.0), "no less than what the cause costs");
+}
+
+#[test]
 fn goroutines_that_hand_over_little_at_their_thresholds() {
     holds_at_its_thresholds(
         Kind::ExcessiveSwitching,

@@ -80,6 +80,23 @@ pub(super) fn spare(facts: &Facts) -> f64 {
     capacity_ns(facts).map_or(0.0, |capacity_ns| 1.0 - share(cpu_ns(facts) + wanted, capacity_ns).min(1.0))
 }
 
+/// The part of the CPU time that goes to functions which do the program's work: neither to the kernel, nor to what
+/// waits, spins, allocates or schedules, as far as samples tell.
+pub(super) fn useful(facts: &Facts) -> f64 {
+    const LEAST_SAMPLES: u64 = 100;
+    let works = |frame: &Frame| {
+        let of_go = |function: &str| function.starts_with("runtime.") || function.starts_with("internal/runtime/");
+        matches!(frame.role, Role::Program | Role::Runtime)
+            && frame.function.as_deref().is_none_or(|function| !allocates(function) && !of_go(function))
+    };
+    let working: u64 = facts.symbols.iter().filter(|code| works(&code.frame)).map(|code| code.hits).sum();
+    let places = super::spinning::spinning(facts);
+    let spinning: u64 = places.values().filter(|(frame, _)| works(frame)).map(|(_, hits)| hits).sum();
+    let all = samples(facts);
+    let share = if all < LEAST_SAMPLES { 1.0 } else { share(working.saturating_sub(spinning), all).min(1.0) };
+    share * sampled_share(facts)
+}
+
 /// The time of all CPUs without what other programs took of it. `None` if nothing is left.
 fn capacity_ns(facts: &Facts) -> Option<u64> {
     let others: u64 = facts.threads.iter().map(displaced_ns).sum();

@@ -88,7 +88,13 @@ impl Translator {
             OUT => self.out(frame, bytes, keep),
             IN => one(frame.tid, What::SwitchIn),
             WAKING => one(frame.tid, What::Waking { target: Tid(u32_at(bytes, 0)?), stack: None }),
-            FUTEX => one(frame.tid, self.futex(bytes, keep)?),
+            FUTEX => {
+                let told = self.futex(bytes, keep)?;
+                if matches!(told, What::FutexWait { .. }) {
+                    self.returned.insert(frame.tid);
+                }
+                one(frame.tid, told)
+            }
             CALL => {
                 let nr = CallNumber(u16::try_from(u32_at(bytes, 8)?).ok()?);
                 self.returned.insert(frame.tid);
@@ -264,6 +270,11 @@ mod tests {
         body.u32(0).u32(1 << 16).u32(nr).0
     }
 
+    /// A wait on a futex whose value had changed.
+    fn found_changed() -> Vec<u8> {
+        Bytes::default().u64(0).u64(0x1000).u32(0).u32(2).u32(-11_i32 as u32).u32(0).0
+    }
+
     #[test]
     fn a_call_that_did_not_sleep_is_none_that_the_thread_sleeps_in() {
         const RECVFROM: u32 = 45;
@@ -283,6 +294,8 @@ mod tests {
         assert_eq!(told(CALL, &called(0)), [7]);
         assert_eq!(told(OUT, &sleeps(RECVFROM)), [RECVFROM], "or it would sleep in poll");
         assert_eq!(told(OUT, &sleeps(RECVFROM)), [0; 0]);
+        assert_eq!(told(FUTEX, &found_changed()), [0; 0]);
+        assert_eq!(told(OUT, &sleeps(RECVFROM)), [RECVFROM], "or it would wait for the futex");
     }
 
     #[test]
