@@ -886,7 +886,10 @@ fn what_goroutines_wait_for_is_found_with_their_stacks() {
     assert!(at_mutex.len() * 2 > found.len(), "{} of {} looks", at_mutex.len(), found.len());
     let known = at_mutex.iter().filter(|group| group.addr != 0 && group.stack.is_some()).count();
     assert!(known * 10 >= at_mutex.len() * 9, "{known} of {} have address and stack", at_mutex.len());
-    assert!(at_mutex.iter().all(|group| group.addr == at_mutex[0].addr), "one mutex");
+    // A look does not stop the program: a goroutine may go on while it is read.
+    let alike = |addr| at_mutex.iter().filter(|group| group.addr == addr).count();
+    let most = at_mutex.iter().map(|group| alike(group.addr)).max().unwrap_or(0);
+    assert!(most * 10 >= at_mutex.len() * 9, "one mutex: {most} of {}", at_mutex.len());
     assert!(groups().any(|group| &*group.reason == "sleep" && group.stack.is_some()));
     let all = found.iter().filter(|look| look.all == look.looked && (1..50).contains(&look.all)).count();
     assert_eq!(all, found.len());
@@ -924,9 +927,13 @@ fn what_python_executes_is_found_with_lines_and_its_threads_bear_their_names() {
     };
     let named: Vec<_> = recorded.events.iter().filter_map(named).collect();
     assert_eq!(named.len(), 3, "each thread is named once");
+    let mut all = [0; 2];
     for tid in named {
         let [waits, sleeps] = [9, 10].map(|wanted| lines(tid).filter(|line| *line == wanted).count());
-        assert!(waits > sleeps && sleeps > 0, "{tid:?}: {waits} looks at line 9, {sleeps} at line 10");
+        assert!(waits > 0 && sleeps > 0, "{tid:?}: {waits} looks at line 9, {sleeps} at line 10");
         assert!(waits + sleeps >= lines(tid).count() * 9 / 10);
+        all = [all[0] + waits, all[1] + sleeps];
     }
+    // Who has the lock may have it again and again, but while one sleeps with it the two others wait.
+    assert!(all[0] > all[1], "{all:?}");
 }

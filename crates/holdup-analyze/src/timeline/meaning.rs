@@ -237,7 +237,9 @@ impl Judge<'_, '_> {
             };
             locks.insert(key, queue.iter().map(|wait| wait.thread).collect());
         }
-        locks.extend(self.locks_by_name(keys));
+        for (key, queue) in self.locks_by_name(keys) {
+            locks.entry(key).or_default().extend(queue);
+        }
         for ((key, known), wait_site) in keys.iter().zip(&mut self.primitives).zip(&engine.wait_sites) {
             let only = engine.locks[wait_site.lock as usize].only_waiter;
             let stands = |key: &behaviour::Callers| locks.get(key).is_some_and(|queue| queue.contains(&only));
@@ -247,15 +249,15 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// Where nobody was seen to wake anybody, the names of Java's locks tell: those whose waiters stand in the queue of
-    /// a lock that one thread has at a time.
+    /// Whoever has a lock of Java's and never waits for it is seen to wake others only. There, the names tell: those of
+    /// waiters that stand in the queue of a lock that one thread has at a time.
     fn locks_by_name(
         &mut self,
         keys: &[Option<(behaviour::Callers, Primitive)>],
     ) -> FxHashMap<behaviour::Callers, FxHashSet<u32>> {
         let engine = self.lookup.engine;
         let mut locks: FxHashMap<behaviour::Callers, FxHashSet<u32>> = FxHashMap::default();
-        for (key, wait_site) in keys.iter().zip(&engine.wait_sites).filter(|_| engine.is_sampled) {
+        for (key, wait_site) in keys.iter().zip(&engine.wait_sites) {
             let Some((key, _)) = key else { continue };
             if acquires_alone(&self.lookup.call_path(wait_site.place)) {
                 locks.entry(*key).or_default().insert(engine.locks[wait_site.lock as usize].only_waiter);
