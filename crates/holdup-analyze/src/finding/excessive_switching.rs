@@ -58,7 +58,12 @@ const IDEAL_PER_S: f64 = 10.0;
 /// Threads that are named.
 const MOST_SUBJECTS: usize = 2;
 
-pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+fn judge(facts: &Facts) -> Vec<Finding> {
+    of_threads(facts).or_else(|| of_goroutines(facts)).into_iter().collect()
+}
+
+/// The threads of the program switch each other out.
+pub(super) fn of_threads(facts: &Facts) -> Option<Finding> {
     let yields = !yield_storm::are_idle(facts);
     let internal = |thread: &ThreadFacts| internal(thread, yields);
     let switches: u64 = facts.threads.iter().map(internal).sum();
@@ -70,8 +75,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_WANTED_SHARE
         && weigh::per_s(switches, facts.span_ns()) >= LEAST_PER_S
         && per_busy_s >= LEAST_PER_BUSY_S;
-    let found = if enough { Some(finding(facts, switches, busy_ns)) } else { of_goroutines(facts) };
-    found.into_iter().collect()
+    enough.then(|| finding(facts, switches, busy_ns))
 }
 
 /// What a goroutine calls to hand something over or to wait for it, and what Go's scheduler begins with on its own

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use holdup_trace::Tid;
 
 use super::thundering_herd::is_wanted_by_herd;
-use super::weigh::{allocates, lock_of, threads_of, value};
+use super::weigh::{self, allocates, lock_of, threads_of, value};
 use super::{Finding, Kind, lock_of_goroutines};
 use super::{alone, kernel_heavy, runtime};
 use crate::facts::{Facts, LockFacts, Reason, Site};
@@ -218,13 +218,7 @@ fn costs_more(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
 
 /// Holders of a lock mostly wait for another one.
 fn costs_more_or_comes_first(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
-    let waits = |lock: &LockFacts| {
-        let doing = &lock.holder_doing;
-        let off = |is: fn(&Reason) -> bool| doing.off.iter().filter(|(why, _)| is(why)).map(|(_, ns)| *ns).sum::<u64>();
-        let for_locks = off(|why| matches!(why, Reason::Futex(what) if what.is_contention()));
-        for_locks * 2 >= doing.running_ns + doing.unknown_ns + off(|_| true)
-    };
-    costs_more(facts, cause, effect) || lock(facts, effect).is_some_and(waits)
+    costs_more(facts, cause, effect) || lock(facts, effect).is_some_and(|lock| weigh::holding(lock).waiting >= 0.5)
 }
 
 /// Holders of the lock wait for devices.

@@ -59,7 +59,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
     let barriers = || facts.locks.iter().filter(|lock| lock.primitive == Primitive::Barrier);
     let barrier = barriers().max_by_key(|lock| lock.waits)?;
-    let switching = excessive_switching::judge(facts).pop()?;
+    let switching = excessive_switching::of_threads(facts)?;
     let of_process = || barriers().filter(|lock| lock.pid == barrier.pid);
     let threads = of_process().map(|lock| lock.waiters.len()).max()?;
     let waits: u64 = of_process().map(|lock| lock.waits).sum();

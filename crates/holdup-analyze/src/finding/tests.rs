@@ -352,8 +352,7 @@ fn goroutines_that_hand_over_little_at_their_thresholds() {
 
 #[test]
 fn more_threads_than_cpus_at_barriers_are_too_many() {
-    let found = |waits: u64, cpus, primitive| {
-        let mut facts = switching();
+    let found_in = |mut facts: Facts, waits: u64, cpus, primitive| {
         facts.header.machine.cpus = cpus;
         let waiter = |index| (Tid(PID + index), OffTime { count: waits / 3, ns: MS });
         let waiters = (0..3).map(waiter).collect();
@@ -361,6 +360,11 @@ fn more_threads_than_cpus_at_barriers_are_too_many() {
         facts.locks = vec![LockFacts { waits: waits - 400, ..barrier.clone() }, LockFacts { waits: 400, ..barrier }];
         !judge(Kind::Oversubscription, &facts).is_empty()
     };
+    let found = |waits, cpus, primitive| found_in(switching(), waits, cpus, primitive);
+    assert!(
+        !found_in(handing_over(), 1_000, 2, Primitive::Barrier),
+        "goroutines are switched by no barrier of threads"
+    );
     assert!(found(1_000, 2, Primitive::Barrier));
     for (waits, cpus, primitive) in
         [(999, 2, Primitive::Barrier), (1_000, 3, Primitive::Barrier), (1_000, 2, Primitive::Condvar)]
@@ -1971,6 +1975,7 @@ mod explained {
         let interpreter = Finding { severity: 0.2, ..finding(Kind::InterpreterLock, &[]) };
         let all = [Finding { severity: 0.5, ..about_lock(finding(Kind::HotLock, &[]), 1) }, interpreter];
         let doing = |reason| BTreeMap::from([(reason, 50 * MS)]);
+        assert_eq!(left(&facts, &all), [Kind::HotLock, Kind::InterpreterLock], "nothing is known of its holders");
         facts.locks[1].holder_doing.running_ns = 50 * MS;
         facts.locks[1].holder_doing.off = doing(Reason::Io);
         assert_eq!(left(&facts, &all), [Kind::HotLock, Kind::InterpreterLock]);

@@ -356,6 +356,8 @@ pub(super) struct Holding {
     pub preempted: f64,
     /// Other programs had its CPU.
     pub displaced: f64,
+    /// It waited for another lock.
+    pub waiting: f64,
 }
 
 /// What holders of a lock did while others waited.
@@ -376,6 +378,7 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
         io: share(sum(|reason| *reason == Reason::Io), all),
         preempted: share(sum(|reason| *reason == Reason::Preempted), all),
         displaced: share(sum(|reason| *reason == Reason::Displaced), all),
+        waiting: share(sum(|reason| matches!(reason, Reason::Futex(what) if what.is_contention())), all),
     }
 }
 
