@@ -239,8 +239,8 @@ pub fn mostly(facts: &Facts) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// What the elapsed time mostly goes by with, if that is sleeps. Whether they are meant to let time pass, or to wait for
-/// something, no recording shows.
+/// What the elapsed time mostly goes by with, if that is sleeps. Whether they are meant to let time pass, or to wait
+/// for something, no recording shows.
 fn sleeps(facts: &Facts) -> Option<String> {
     let asleep = || facts.path.parts.iter().filter(|part| part.leaf == Leaf::Sleep);
     let much = share(asleep().map(|part| part.ns).sum(), facts.span_ns());
