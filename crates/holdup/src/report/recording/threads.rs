@@ -1,44 +1,22 @@
 //! Where each thread's time goes.
 
-use holdup_analyze::{Facts, Reason, ThreadFacts};
+use holdup_analyze::{AccountState, Facts, Reason, ThreadFacts};
 
 use super::super::document::{Column, Document, Table};
 use super::super::number;
 use super::{more, rate, share};
 use crate::recording::name;
 
-/// A thread's life in parts that add up to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// On a CPU.
-    pub cpu_ns: u64,
-    /// Waiting for locks.
-    pub lock_ns: u64,
-    /// Able to run but without a CPU: preempted or yielded.
-    pub ready_ns: u64,
-    /// Waiting for data or pages of a device.
-    pub io_ns: u64,
-    /// Idle by design: sleeping, waiting for events, for work, for a thread or a child.
-    pub idle_ns: u64,
-    /// All else: other calls, not started, not known.
-    pub other_ns: u64,
-}
-
-/// Divides a thread's life.
-pub fn parts(thread: &ThreadFacts) -> Parts {
-    let mut parts = Parts { cpu_ns: thread.on_cpu_ns, ..Parts::default() };
-    for (reason, off) in &thread.off {
-        let part = match reason {
-            Reason::Futex(what) if what.is_contention() => &mut parts.lock_ns,
-            reason if reason.is_idle() => &mut parts.idle_ns,
-            Reason::Preempted | Reason::Displaced | Reason::Yielded => &mut parts.ready_ns,
-            Reason::Io | Reason::PageFault | Reason::Memory => &mut parts.io_ns,
-            _ => &mut parts.other_ns,
-        };
-        *part += off.ns;
-    }
-    parts
-}
+/// The columns of a thread's account: heading, and the states that it sums up.
+const PARTS: [(&str, &[AccountState]); 7] = [
+    ("run", &[AccountState::Running]),
+    ("spin", &[AccountState::Spinning]),
+    ("lock", &[AccountState::Lock]),
+    ("ready", &[AccountState::CpuOwn, AccountState::CpuOther]),
+    ("I/O", &[AccountState::Io, AccountState::Memory]),
+    ("idle", &[AccountState::Work, AccountState::Barrier, AccountState::Sleep]),
+    ("other", &[AccountState::Unknown]),
+];
 
 /// The table, those that lose most time first.
 pub fn table(facts: &Facts, limit: usize) -> Document {
@@ -47,58 +25,49 @@ pub fn table(facts: &Facts, limit: usize) -> Document {
     }
     let mut threads: Vec<&ThreadFacts> = facts.threads.iter().collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse((thread.lock_wait_ns, thread.on_cpu_ns)), thread.tid));
-    let mut table = Table::new([
-        Column::left("thread"),
-        Column::right("tid"),
-        Column::right("life"),
-        Column::right("CPU"),
-        Column::right("lock"),
-        Column::right("ready"),
-        Column::right("I/O"),
-        Column::right("idle"),
-        Column::right("other"),
-        Column::right("switches/s"),
-        Column::right("run"),
-    ]);
-    for thread in threads.iter().take(limit) {
-        table.row(row(facts, thread));
+    threads.truncate(limit);
+    // What no thread does takes no room.
+    let parts = PARTS.iter().filter(|(_, states)| threads.iter().any(|thread| sum_ns(thread, states) > 0));
+    let parts: Vec<&(&str, &[AccountState])> = parts.collect();
+    let mut columns = vec![Column::left("thread"), Column::right("tid"), Column::right("life")];
+    columns.extend(parts.iter().map(|(heading, _)| Column::right(*heading)));
+    columns.extend([Column::right("switches/s"), Column::right("stay")]);
+    let mut table = Table::new(columns);
+    for thread in &threads {
+        table.row(row(facts, thread, &parts));
     }
     let mut view = Document::default();
     view.table(table);
-    more(&mut view, threads.len(), limit, "thread");
+    more(&mut view, facts.threads.len(), limit, "thread");
     view.gap();
     view.paragraph(
-        "Shares are of the thread's life within the recording. lock: waiting for locks; ready: preempted or yielded; idle: \
-         waiting by design, for work, events, time or threads; run: median length of a stay on a CPU",
+        "Shares are of the thread's life within the recording, as in the account. spin: spinning or yielding; lock: \
+         waiting for locks; ready: able to run, without a CPU; idle: waiting for work, events, time or threads; stay: \
+         median length of a stay on a CPU",
     );
     view
 }
 
-fn row(facts: &Facts, thread: &ThreadFacts) -> Vec<String> {
+fn sum_ns(thread: &ThreadFacts, states: &[AccountState]) -> u64 {
+    states.iter().map(|state| thread.account.of(*state)).sum()
+}
+
+fn row(facts: &Facts, thread: &ThreadFacts, parts: &[&(&str, &[AccountState])]) -> Vec<String> {
     let life = thread.life_ns();
-    let parts = parts(thread);
-    let percent = |ns: u64| match ns {
+    let percent = |states: &[AccountState]| match sum_ns(thread, states) {
         0 => "-".to_owned(),
         ns => number::percent(share(ns, life)),
     };
     let switches = thread.voluntary + thread.involuntary;
     let per_second = if life == 0 { 0.0 } else { switches as f64 * 1e9 / life as f64 };
-    vec![
-        match name::thread_name(facts, thread) {
-            "" => "-".to_owned(),
-            name => name.to_owned(),
-        },
-        thread.tid.0.to_string(),
-        number::time_ns(life as f64),
-        percent(parts.cpu_ns),
-        percent(parts.lock_ns),
-        percent(parts.ready_ns),
-        percent(parts.io_ns),
-        percent(parts.idle_ns),
-        percent(parts.other_ns),
-        rate(per_second),
-        number::time_ns(thread.run_ns.median_ns() as f64),
-    ]
+    let name = match name::thread_name(facts, thread) {
+        "" => "-".to_owned(),
+        name => name.to_owned(),
+    };
+    let mut row = vec![name, thread.tid.0.to_string(), number::time_ns(life as f64)];
+    row.extend(parts.iter().map(|(_, states)| percent(states)));
+    row.extend([rate(per_second), number::time_ns(thread.run_ns.median_ns() as f64)]);
+    row
 }
 
 /// What a thread was off CPU for, longest first: `waits for a pthread mutex 41%`.
