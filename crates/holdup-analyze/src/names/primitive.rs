@@ -252,7 +252,7 @@ fn is_inside_libc(frame: &Frame) -> bool {
 }
 
 /// Whether it is a function of OpenMP's runtime: what its threads wait for there, but for locks, is each other.
-fn is_inside_openmp(frame: &Frame) -> bool {
+pub(crate) fn is_inside_openmp(frame: &Frame) -> bool {
     let file = frame.module.rsplit('/').next().unwrap_or_default();
     ["libgomp.", "libomp.", "libiomp"].iter().any(|library| file.starts_with(library))
 }
