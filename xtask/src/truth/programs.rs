@@ -88,14 +88,14 @@ const PROGRAMS: &[Program] = &[
         packages: &["coreutils"],
         prepare: LINES,
         runs: Runs::Command("sort -n --parallel=4 -S 256M lines -o sorted"),
-        truth: "serial phase: the last merges run in one thread; more threads than CPUs cost nothing",
+        truth: "hot locks: each merge holds its node's lock; 2 threads are as fast as 4",
     },
     Program {
         name: "convert -blur (OpenMP)",
         packages: &["imagemagick"],
         prepare: "true",
         runs: Runs::Command("convert -size 1200x1200 xc:gray +noise Random -blur 0x12 blurred.png"),
-        truth: "serial phase: noise and PNG in one thread, the blur in all",
+        truth: "serial: its second thread of OpenMP computes for 2% of the time",
     },
     Program {
         name: "kccachetest wicked",
@@ -166,7 +166,7 @@ const PROGRAMS: &[Program] = &[
         packages: &["stress-ng"],
         prepare: "true",
         runs: Runs::Command("stress-ng --sem 2 --timeout 3"),
-        truth: "hot lock: a semaphore of one, held for nothing",
+        truth: "polling: it looks at a semaphore, yields and sleeps, by `strace -c`",
     },
     Program {
         name: "fio, fsync",
@@ -246,6 +246,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     if let Some(machine) = machine {
         let path = root().join(format!("docs/benchmarks/truth-programs-{machine}.md"));
+        page.push_str(&by_hand(&std::fs::read_to_string(&path).unwrap_or_default()));
         std::fs::write(&path, page).map_err(|why| format!("{}: {why}", path.display()))?;
         println!("wrote {}", path.display());
     }
@@ -320,6 +321,11 @@ fn shell(folder: &Path, text: &str) -> Result<(), String> {
     output(Command::new("sh").args(["-c", text]).current_dir(folder)).map(drop)
 }
 
+/// What was written by hand below the table: from the first heading of a section on.
+fn by_hand(page: &str) -> String {
+    page.find("\n## ").map_or(String::new(), |at| page[at..].to_owned())
+}
+
 /// The first finding with its subject and share, and the largest parts of the account.
 fn said(report: &Value) -> String {
     let first = &report["findings"][0];
@@ -341,4 +347,15 @@ fn account(value: &Value) -> String {
         .map(|(state, share)| format!("{} {:.0}%", state.replace('_', " "), share * 100.0))
         .collect();
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_by_hand_is_kept() {
+        assert_eq!(by_hand("# Page\n\n| a |\n\n## First tries\n\ntext\n"), "\n## First tries\n\ntext\n");
+        assert_eq!(by_hand("# Page\n\n| a |\n"), "");
+    }
 }

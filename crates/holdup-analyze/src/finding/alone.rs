@@ -26,7 +26,9 @@ impl Alone {
     /// `None` if the program is mostly idle, or there is too little to tell.
     pub(super) fn of(facts: &Facts) -> Option<Alone> {
         let (idle, share, parallel) = runnable_shares(facts);
-        let samples = sum(&facts.alone_sites);
+        // Where there are many places, only the first ones are told of.
+        let of_threads: u64 = facts.threads.iter().map(|thread| thread.alone_samples).sum();
+        let samples = sum(&facts.alone_sites).max(of_threads);
         (idle <= MOST_IDLE && samples >= LEAST_SAMPLES).then_some(Alone { share, parallel, samples })
     }
 }

@@ -224,6 +224,8 @@ pub enum Cure {
     CoarserWork,
     /// Write and sync less often, in larger pieces, or beside the work.
     FasterIo,
+    /// Read ahead, in larger pieces, or keep what was read.
+    FewerReads,
     /// Map and unmap less often, keep memory.
     FewerMappings,
     /// Larger pages, memory used again.

@@ -130,6 +130,7 @@ fn in_waves(facts: &Facts) -> Option<Finding> {
         && alone.parallel >= LEAST_PARALLEL
         && own >= 0.5
         && alone::in_parallel_too(facts) >= LEAST_SAME
+        && group.most_work()
         && (of_rayon || group.busiest().worked_ns() * 2 >= group.median_ns() * 3)
         && waited_ns * 2 >= alone_ns;
     let cpus = u64::from(facts.header.machine.cpus).max(2);

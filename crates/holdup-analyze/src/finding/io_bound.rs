@@ -15,6 +15,7 @@
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, Leaf, Reason, Site};
+use crate::names::pattern::plain;
 
 pub(super) const RULE: Rule =
     Rule { kind: Kind::IoBound, judge, evidence: &["io_share", "io_ns", "waits", "wait_ns_mean", "others_wait_share"] };
@@ -33,9 +34,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         facts.blame.iter().filter(|row| row.leaf == Leaf::Io && row.waiter != row.thread).map(|row| row.ns).sum();
     let worst = weigh::worst_site(facts, |row| row.leaf == Leaf::Io);
     let mut subjects = Vec::new();
-    if let Some(function) = worst.as_ref().and_then(|(_, site)| call(site)) {
-        subjects.push(Subject::Function(function));
-    }
+    let call = worst.as_ref().and_then(|(_, site)| call(site));
+    let cure = if call.as_deref().is_some_and(reads) { Cure::FewerReads } else { Cure::FasterIo };
+    subjects.extend(call.map(Subject::Function));
     if let Some((tid, _)) = &worst {
         subjects.push(weigh::thread_subject(facts, *tid));
     }
@@ -50,13 +51,23 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             ns("wait_ns_mean", io_ns.checked_div(waits).unwrap_or(0)),
             part("others_wait_share", weigh::share(others, weigh::demand_ns(facts))),
         ],
-        ..Finding::new(Kind::IoBound, Cure::FasterIo, weigh::record_again())
+        ..Finding::new(Kind::IoBound, cure, weigh::record_again())
     }]
 }
 
-/// The innermost function with a name that is not the kernel's: `fsync`, `pwrite64`.
+/// The innermost function with a name that is not the kernel's: `fsync`, `pwrite64`. What the C library calls it inside
+/// (`__libc_pwrite64`, `__GI___libc_read`) nobody has written.
 fn call(site: &Site) -> Option<String> {
     use crate::names::Role;
     let user = site.call_path.iter().find(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler))?;
-    user.function.as_deref().map(str::to_owned)
+    let name = user.function.as_deref()?;
+    let bare = plain(name);
+    Some(bare.strip_prefix("libc_").unwrap_or(&bare).to_owned())
+}
+
+/// Whether a call reads, and so gains nothing by writing less.
+fn reads(call: &str) -> bool {
+    const CALLS: &[&str] = &["read", "pread", "getdents", "preadv", "open", "stat", "fstat", "lstat", "statx", "fgets"];
+    let base = call.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches("_nocancel");
+    CALLS.contains(&base) || ["readdir", "openat", "readv"].iter().any(|name| base.starts_with(name))
 }

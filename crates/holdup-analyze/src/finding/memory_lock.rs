@@ -11,7 +11,8 @@
 
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Leaf, Reason};
+use crate::facts::{Facts, Leaf, Reason, Site};
+use crate::names::pattern::plain;
 
 pub(super) const RULE: Rule =
     Rule { kind: Kind::MemoryLock, judge, evidence: &["wait_share", "wait_ns", "waits", "threads"] };
@@ -31,18 +32,30 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             if wait_share < LEAST_SHARE || wait_ns < LEAST_NS || times.len() < 2 {
                 return None;
             }
+            let place = weigh::worst_site(facts, |row| row.leaf == Leaf::Memory).map(|(_, site)| site);
+            let proof = match place.as_ref().is_some_and(maps_itself) {
+                true => weigh::record_again(),
+                false => weigh::try_with("--arenas 1,8"),
+            };
             Some(Finding {
                 severity: wait_share,
                 subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
-                place: weigh::worst_site(facts, |row| row.leaf == Leaf::Memory).map(|(_, site)| site),
+                place,
                 evidence: vec![
                     part("wait_share", wait_share),
                     ns("wait_ns", wait_ns),
                     count("waits", times.iter().map(|time| time.count).sum()),
                     count("threads", times.len() as u64),
                 ],
-                ..Finding::new(Kind::MemoryLock, Cure::FewerMappings, weigh::try_with("--arenas 1,8"))
+                ..Finding::new(Kind::MemoryLock, Cure::FewerMappings, proof)
             })
         })
         .collect()
+}
+
+/// Whether the program maps and unmaps by itself, without an allocator: no arenas help there.
+fn maps_itself(site: &Site) -> bool {
+    const CALLS: [&str; 5] = ["mmap", "mmap64", "munmap", "mprotect", "madvise"];
+    let named = |names: &dyn Fn(&str) -> bool| site.call_path.iter().filter_map(|f| f.function.as_deref()).any(names);
+    named(&|name| CALLS.contains(&&*plain(name))) && !named(&weigh::allocates)
 }

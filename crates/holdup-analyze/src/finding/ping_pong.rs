@@ -28,6 +28,7 @@
 use holdup_trace::Tid;
 
 use super::alone;
+use super::runtime;
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Moment, Rule};
 use crate::facts::{Facts, PairFacts, Reason, ThreadFacts};
@@ -89,8 +90,12 @@ pub(super) fn takes_turns(facts: &Facts, tid: Tid) -> bool {
     facts.pairs.iter().any(|pair| (pair.a == tid || pair.b == tid) && is_ping_pong(facts, pair))
 }
 
+/// What a runtime's own thread does beside the program, such as compiling what another asks for, is no turn.
 fn is_ping_pong(facts: &Facts, pair: &PairFacts) -> bool {
-    trips(pair) >= LEAST_TRIPS
+    let is_own = |tid| facts.thread(tid).is_none_or(|thread| !runtime::is_of_java(&thread.name));
+    is_own(pair.a)
+        && is_own(pair.b)
+        && trips(pair) >= LEAST_TRIPS
         && window_ns(pair) >= LEAST_WINDOW_NS
         && trips_per_s(pair) >= LEAST_TRIPS_PER_S
         && run_ns(facts, pair) <= LONGEST_RUN_NS

@@ -80,6 +80,13 @@ fn finding(
     evidence: Vec<Evidence>,
 ) -> Finding {
     let threads = facts.threads.iter().filter(|thread| thread.on_cpu_ns > 0).count().clamp(1, 64);
+    // Threads of OpenMP that have done their share wait so for the others at the end of a loop: no lock of the
+    // program's is there.
+    let of_openmp = place.as_ref().and_then(|site| site.call_path.first()).is_some_and(Frame::is_of_openmp);
+    let (cure, proof) = match of_openmp {
+        true => (Cure::Rebalance, weigh::try_with("--env OMP_WAIT_POLICY=active,passive")),
+        false => (Cure::ParkInsteadOfSpin, weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}"))),
+    };
     Finding {
         kind: Kind::SpinWaste,
         bound: 1.0,
@@ -88,7 +95,7 @@ fn finding(
         place,
         evidence,
         moments: Vec::new(),
-        cure: Cure::ParkInsteadOfSpin,
-        proof: weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}")),
+        cure,
+        proof,
     }
 }

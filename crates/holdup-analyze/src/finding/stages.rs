@@ -41,6 +41,7 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
             {
                 limiter.together_ns += row.ns;
             }
+            Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory if lock.is_some_and(is_spare) => continue,
             Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory => limiter.work_ns += row.ns,
             _ => limiter.blocked_ns += row.ns,
         }
@@ -49,6 +50,12 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
     let mut list: Vec<Limiter> = all.into_values().collect();
     list.sort_by_key(|one| std::cmp::Reverse(one.together_ns + one.work_ns + one.blocked_ns));
     list
+}
+
+/// Whether nobody waits here more than once, by a condition: helpers that a library started and nobody needs.
+fn is_spare(lock: &LockFacts) -> bool {
+    let waiters: BTreeSet<Tid> = lock.waiters.iter().map(|(tid, _)| *tid).collect();
+    lock.primitive == Primitive::Condvar && lock.waits <= waiters.len() as u64
 }
 
 /// Looks cannot tell waits that end together from those that end soon after each other: one that always has something

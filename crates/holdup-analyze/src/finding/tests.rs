@@ -462,6 +462,7 @@ fn ping_pong_at_its_thresholds() {
             ("it does not last", |facts| facts.pairs[0].to_ns = S + 19 * MS),
             ("runs are long", |facts| facts.threads[1].run_ns = histogram(4_000, 100 * US + 1)),
             ("the threads mostly wait for others", |facts| facts.threads[1].voluntary = 2_001),
+            ("one of them is Java's own", |facts| facts.threads[2].name = "C2 CompilerThre".to_owned()),
         ],
     );
 }
@@ -677,6 +678,24 @@ fn what_spins_is_called_by_the_function_and_not_by_what_was_inlined_there() {
     facts.hotspots = vec![pause];
     let found = judge(Kind::SpinWaste, &facts);
     assert_eq!(found[0].subjects, [Subject::Function("tax_service".to_owned())]);
+}
+
+#[test]
+fn threads_of_openmp_that_spin_need_an_even_share_and_no_lock() {
+    let found = |module: &str| {
+        let mut facts = spinning();
+        facts.symbols.clear();
+        let mut pause = spot(HotspotClass::Pause, "wait", 50, 50);
+        let frame = Frame { module: module.into(), ..Frame::named("wait", Role::Runtime) };
+        pause.frame = frame.clone();
+        pause.sites = vec![Site { call_path: vec![frame, Frame::named("solve", Role::Program)], count: 50, ns: 0 }];
+        facts.hotspots = vec![pause];
+        judge(Kind::SpinWaste, &facts).remove(0)
+    };
+    let of_openmp = found("/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0");
+    assert_eq!(of_openmp.cure, Cure::Rebalance);
+    assert!(of_openmp.proof.words.join(" ").contains("OMP_WAIT_POLICY"));
+    assert_eq!(found("/usr/bin/solver").cure, Cure::ParkInsteadOfSpin);
 }
 
 #[test]
@@ -1008,6 +1027,21 @@ fn io_bound_at_its_thresholds() {
     );
 }
 
+#[test]
+fn what_reads_is_no_slower_for_what_is_written() {
+    let told = |function: &str| {
+        let mut facts = syncing();
+        facts.blame[0].site = Some(site(function));
+        let finding = judge(Kind::IoBound, &facts).remove(0);
+        (finding.subjects[0].clone(), finding.cure)
+    };
+    let call = |name: &str| Subject::Function(name.to_owned());
+    assert_eq!(told("__GI___libc_read"), (call("read"), Cure::FewerReads));
+    assert_eq!(told("getdents64"), (call("getdents64"), Cure::FewerReads));
+    assert_eq!(told("__libc_pwrite64"), (call("pwrite64"), Cure::FasterIo));
+    assert_eq!(told("fdatasync"), (call("fdatasync"), Cure::FasterIo));
+}
+
 fn mapping() -> Facts {
     let mut facts = quiet(3);
     off(&mut facts, 1, Reason::Memory, 10, 25 * MS);
@@ -1028,6 +1062,22 @@ fn memory_lock_at_its_thresholds() {
             }),
         ],
     );
+}
+
+#[test]
+fn arenas_are_tried_only_where_an_allocator_maps() {
+    let proof = |functions: &[&str]| {
+        let mut facts = mapping();
+        let call_path = functions.iter().map(|function| Frame::named(function, Role::Runtime)).collect();
+        facts.blame = vec![Blame {
+            site: Some(Site { call_path, count: 1, ns: 1 }),
+            ..blamed(1, None, Leaf::Memory, 1, 25 * MS)
+        }];
+        judge(Kind::MemoryLock, &facts).remove(0).proof.words.join(" ")
+    };
+    assert!(proof(&["__GI___mmap64", "sysmalloc", "malloc"]).contains("--arenas"));
+    assert!(proof(&["memset"]).contains("--arenas"), "a page fault, in memory of any origin");
+    assert!(!proof(&["__GI___mmap64", "apr_mmap_create"]).contains("--arenas"));
 }
 
 fn faulting() -> Facts {
@@ -1228,7 +1278,12 @@ fn a_serial_phase_without_anybody_waiting_at_its_thresholds() {
             ("nobody runs for long", |facts| facts.totals.runnable_ns = vec![201 * MS, 700 * MS, 99 * MS]),
             ("it hardly runs alone", |facts| facts.totals.runnable_ns = vec![200 * MS, 249 * MS, 551 * MS]),
             ("others run alone too", |facts| facts.threads[0].alone_samples = 79),
-            ("too few samples tell", |facts| facts.alone_sites[0].count = 49),
+            ("others run alone too, in places that are not among the first", |facts| {
+                facts.threads[1].alone_samples = 21;
+            }),
+            ("too few samples tell", |facts| {
+                (facts.alone_sites[0].count, facts.threads[0].alone_samples) = (49, 45);
+            }),
             ("others do the same work", |facts| facts.parallel_sites = vec![Site { count: 100, ..site("merge") }]),
             ("it never waits for them", |facts| spent(facts, 0, AccountState::Running, 1_200 * MS)),
             ("nobody helps", |facts| facts.threads[0].on_cpu_ns = 4 * S),
@@ -1403,6 +1458,9 @@ fn uneven_waves_at_their_thresholds() {
             ("they wait for a lock", |facts| spent(facts, 2, AccountState::Lock, 100 * MS)),
             ("nobody waits for them", |facts| facts.threads[0].account = Account::default()),
             ("one is hardly ever alone", |facts| facts.totals.runnable_ns = vec![0, 199 * MS, 801 * MS]),
+            ("most do next to nothing", |facts| {
+                facts.threads[2].on_cpu_ns = 0;
+            }),
         ],
     );
 }
@@ -1426,6 +1484,16 @@ fn slow_stage_at_its_thresholds() {
             ("others hardly wait", |facts| facts.blame[0].ns = 299 * MS),
             ("it goes by the clock", |facts| facts.blame[0].leaf = Leaf::Sleep),
             ("it lives but shortly", |facts| facts.threads[0].born_ns = S + 501 * MS),
+            ("the other waits but once, for what never comes", |facts| {
+                facts.blame[0].lock = Some(0);
+                facts.locks.push(LockFacts {
+                    pid: Pid(PID),
+                    primitive: Primitive::Condvar,
+                    waits: 1,
+                    waiters: vec![(Tid(PID + 1), OffTime { count: 1, ns: 300 * MS })],
+                    ..LockFacts::default()
+                });
+            }),
             ("the other never has anything to do", |facts| facts.threads[1].on_cpu_ns = 8 * MS),
             ("another does the same", |facts| {
                 for index in 0..2 {

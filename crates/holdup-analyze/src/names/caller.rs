@@ -12,7 +12,14 @@ pub(crate) fn caller(call_path: &[Frame]) -> Option<&Frame> {
         let waits = |frame: &&Frame| frame.role == Role::Lock && frame.function.is_some();
         library.iter().rev().find(waits).filter(|_| own.is_some() || library.iter().any(is_of_runtime))
     };
-    named.or_else(entry).or(own.map(|at| &call_path[at])).or(call_path.first())
+    // Of the kernel alone: what it does, not how it switches, nor the recorder's program in it that has no name.
+    let in_kernel = || call_path.iter().find(|frame| frame.role == Role::Kernel && frame.function.is_some());
+    let only_kernel = || in_kernel().filter(|_| call_path.iter().all(is_of_kernel));
+    named.or_else(entry).or(own.map(|at| &call_path[at])).or_else(only_kernel).or(call_path.first())
+}
+
+fn is_of_kernel(frame: &Frame) -> bool {
+    matches!(frame.role, Role::Kernel | Role::Scheduler)
 }
 
 /// Whether a call path leads through a function of such a name.
@@ -23,4 +30,22 @@ pub(crate) fn leads_through(call_path: &[Frame], is: impl Fn(&str) -> bool) -> b
 /// Whether a frame is of a runtime whose programs are no native code.
 fn is_of_runtime(frame: &Frame) -> bool {
     roles::is_managed(&frame.module) || interpreted::is_script(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_kernel_alone_what_it_does_is_told() {
+        let kernel = |function: &str| Frame { module: "[kernel]".into(), ..Frame::named(function, Role::Kernel) };
+        let program = Frame { function: None, ..kernel("") };
+        let switch = Frame::named("__schedule", Role::Scheduler);
+        let path = [program.clone(), switch.clone(), kernel("rwsem_down_read_slowpath"), kernel("down_read")];
+        let told = |path: &[Frame]| caller(path).and_then(|frame| frame.function.as_deref().map(str::to_owned));
+        assert_eq!(told(&path).as_deref(), Some("rwsem_down_read_slowpath"));
+        assert_eq!(told(&[program.clone(), switch]), None, "nothing is known but the switch");
+        let user = Frame::named("read_block", Role::Program);
+        assert_eq!(told(&[program, kernel("folio_wait_bit"), user]).as_deref(), Some("read_block"));
+    }
 }

@@ -11,7 +11,7 @@ mod instruction;
 pub(crate) mod interpreted;
 mod lines;
 mod members;
-mod pattern;
+pub(crate) mod pattern;
 mod places;
 mod primitive;
 mod resolver;

@@ -26,7 +26,7 @@ pub(super) fn fits(pattern: &str, name: &str) -> bool {
 
 /// A demangled name without what differs between builds: leading underscores and `GI_` of C, inline namespaces of C++,
 /// the brackets of `<T as Trait>::method`, whose type is what counts.
-pub(super) fn plain(name: &str) -> Cow<'_, str> {
+pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     if let Some(qualified) = name.strip_prefix('<') {
         return Cow::Borrowed(qualified.trim_start_matches(['<', '&', '*', '(', '[']).trim_start_matches("mut "));
     }

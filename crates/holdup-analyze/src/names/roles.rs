@@ -30,6 +30,9 @@ const SCHEDULER: &[&str] = &[
     "do_sched_yield",
     "yield_task*",
     "prepare_task_switch*",
+    // The recorder's own programs inside the kernel.
+    "bpf_trace_run*",
+    "bpf_prog_*",
 ];
 
 /// Ways to wait, of every library that is known.

@@ -14,6 +14,8 @@
 //! What looks like a lock, but who has it waits for events by epoll most of the time, is the turn to lead: of several
 //! threads that wait for work, one does so in the kernel, and wakes the next to do so before it handles what came.
 //!
+//! So is a condition variable that one thread nearly always waits for and others nearly never: they have work for it.
+//!
 //! A few waits tell nothing: then the name decides.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -229,6 +231,18 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
         Some(false) => Behaviour::Queue,
         None => Behaviour::Unclear,
     }
+}
+
+/// Whether one thread does nearly all of the waiting, by time, and several others wake it: they have work for it.
+pub(super) fn is_for_one(waits: &[Waited]) -> bool {
+    const LEAST: usize = 50;
+    let mut times: FxHashMap<u32, u64> = FxHashMap::default();
+    waits.iter().for_each(|wait| *times.entry(wait.thread).or_default() += wait.to - wait.from);
+    let all: u64 = times.values().sum();
+    let Some((one, most)) = times.into_iter().max_by_key(|(thread, ns)| (*ns, *thread)) else { return false };
+    let wakers = waits.iter().filter(|wait| wait.thread == one && is_thread(wait.waker) && wait.waker != one);
+    let wakers: FxHashSet<u32> = wakers.map(|wait| wait.waker).collect();
+    waits.len() >= LEAST && most * 10 >= all * 9 && wakers.len() >= 2
 }
 
 /// Whether a thread of the same process that never waited here ends as the wait does.
@@ -449,6 +463,21 @@ pub(super) fn callers(place: Place, call_path: &[crate::Frame]) -> Callers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_nearly_always_waits_for_those_who_nearly_never_do_is_given_work() {
+        let wait = |thread, waker, ns, at| Waited { thread, from: at - ns, to: at, waker, at };
+        // 2 to 4 wake 1 in turn, and wait there as often as they wake it, for so long.
+        let given = |own_ns: u64, wakers: u64| -> Vec<Waited> {
+            let turn =
+                |at: u64| [wait(1, 2 + (at % wakers) as u32, 9, 100 * at + 10), wait(2, 1, own_ns, 100 * at + 90)];
+            (0..30).flat_map(turn).collect()
+        };
+        assert!(is_for_one(&given(1, 3)));
+        assert!(!is_for_one(&given(4, 3)), "the others wait for it as well");
+        assert!(!is_for_one(&given(1, 3)[..40]), "too few");
+        assert!(!is_for_one(&given(1, 1)), "one other is no group");
+    }
 
     #[test]
     fn who_is_only_answered_stands_in_no_queue() {

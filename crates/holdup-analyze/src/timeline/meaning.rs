@@ -100,6 +100,7 @@ impl Judge<'_, '_> {
                 SEMAPHORE => Primitive::Semaphore,
                 _ => self.lookup.naming.primitive(wait_site.op, &call_path),
             };
+            let primitive = if is_lock_of_pypy(primitive, &call_path) { Primitive::InterpreterLock } else { primitive };
             let own_word = wait_site.place_group != NONE
                 && (primitive == Primitive::ParkingLotMutex
                     || (primitive.is_contention() && call_path.iter().any(waits_on_own_word)));
@@ -139,7 +140,13 @@ impl Judge<'_, '_> {
             (told(primitive) && !own_word).then_some((lock.space, addr, primitive))
         };
         let objects = behaviour::gather(engine, object);
-        let roles: FxHashMap<_, _> = objects.iter().map(|(key, waits)| (*key, self.role(waits))).collect();
+        let roles: FxHashMap<_, _> = objects
+            .iter()
+            .map(|(key, waits)| match key.2 == Primitive::Condvar && behaviour::is_for_one(waits) {
+                true => (*key, Behaviour::Queue),
+                false => (*key, self.role(waits)),
+            })
+            .collect();
         let alone: FxHashMap<_, _> =
             objects.iter().map(|(key, waits)| (*key, behaviour::is_among_waiters(engine, waits))).collect();
         let among = |wait_site: u32| object(wait_site).is_some_and(|key| alone.get(&key) == Some(&true));
@@ -404,9 +411,17 @@ fn is_of_interpreter(call_path: &[Frame]) -> bool {
     })
 }
 
+/// Whether PyPy's own code, whose functions have no names, waits for a mutex or a condition variable. It has both for
+/// its interpreter's lock, behind which threads queue, and semaphores for the program's locks.
+fn is_lock_of_pypy(primitive: Primitive, call_path: &[Frame]) -> bool {
+    let asks = call_path.iter().find(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler | Role::Lock));
+    let is_pypy = |frame: &Frame| frame.module.rsplit('/').next().is_some_and(|file| file.starts_with("libpypy"));
+    matches!(primitive, Primitive::Mutex | Primitive::Condvar) && asks.is_some_and(is_pypy)
+}
+
 /// Whether a frame is in the file of an interpreter.
 pub(super) fn is_interpreter(frame: &Frame) -> bool {
-    const PROGRAMS: &[&str] = &["python", "libpython", "ruby", "libruby"];
+    const PROGRAMS: &[&str] = &["python", "libpython", "ruby", "libruby", "pypy", "libpypy"];
     let file = frame.module.rsplit('/').next().unwrap_or_default();
     PROGRAMS.iter().any(|program| file.starts_with(program))
 }
@@ -435,6 +450,21 @@ mod tests {
             assert_eq!(of(primitive, "runtime.notetsleep_internal"), Primitive::GoRuntime);
             assert_eq!(of(primitive, "runtime.lock2"), Primitive::OtherLock);
         }
+    }
+
+    #[test]
+    fn pypy_keeps_its_interpreters_lock_without_names() {
+        let path = |library: &str, outer: &str| {
+            let lock = Frame::named("pthread_mutex_lock", Role::Lock);
+            let of = |module: &str| Frame { module: module.into(), ..Frame::named("f", Role::Program) };
+            [lock, of(library), of(outer)]
+        };
+        let pypy = "/usr/lib/x86_64-linux-gnu/libpypy3.9-c.so";
+        for primitive in [Primitive::Mutex, Primitive::Condvar] {
+            assert!(is_lock_of_pypy(primitive, &path(pypy, "/usr/bin/pypy3")));
+            assert!(!is_lock_of_pypy(primitive, &path("/usr/lib/libssl.so.3", pypy)), "a library's own lock");
+        }
+        assert!(!is_lock_of_pypy(Primitive::Semaphore, &path(pypy, pypy)), "the program's own lock");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use holdup_analyze::{Facts, Finding, Kind, LockFacts, Subject};
+use holdup_analyze::{AccountState, Facts, Finding, Kind, LockFacts, Subject};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -333,7 +333,7 @@ fn measures(before: &Facts, after: &Facts) -> Vec<Measure> {
         both("switches_per_s", "switches per second", false, &|facts| per_second(facts, facts.totals.switches)),
         both("involuntary_per_s", "of these involuntary", false, &|facts| per_second(facts, facts.totals.involuntary)),
         both("lock_wait_share", "thread time waiting for locks", true, &|facts| {
-            share(facts.totals.lock_wait_ns, facts.totals.thread_ns)
+            facts.account.share(AccountState::Lock)
         }),
         both("cpus_busy", "CPUs busy", false, &|facts| share(facts.totals.on_cpu_ns, facts.span_ns())),
         both("wasted_wakes_per_s", "futex wakes for nothing per second", false, &|facts| {

@@ -1,8 +1,10 @@
 //! The sentences of findings: a [`Finding`] is data, here it becomes what, where, how much, what to try, and how to
 //! test it.
 
+use std::collections::BTreeMap;
+
 use holdup_analyze::{
-    Cure, Evidence, Facts, Finding, GoroutineHolder, HolderDoing, Kind, LockFacts, Reason, Role, Site, Subject,
+    Cure, Evidence, Facts, Finding, Frame, GoroutineHolder, HolderDoing, Kind, LockFacts, Reason, Role, Site, Subject,
     ThreadFacts, Unit, blocked_holder, lock_of_goroutines,
 };
 
@@ -263,10 +265,30 @@ fn io(facts: &Facts, finding: &Finding) -> String {
         Subject::Function(function) => Some(text::clean(function)),
         _ => None,
     });
-    let rows = facts.blame.iter().filter(|row| row.leaf == holdup_analyze::Leaf::Io);
-    let file = rows.filter_map(|row| row.file.as_deref()).next().map(|file| format!(" of {}", text::clean(file)));
     let call = call.unwrap_or_else(|| "a device".to_owned());
-    format!("{call}{}{}", file.unwrap_or_default(), under(finding))
+    format!("{call}{}{}", file(facts, finding).unwrap_or_default(), under(finding))
+}
+
+/// ` of /var/log/app`: the file on which the threads were mostly found blocked at the finding's place, as far as
+/// anybody looked; ` of several files` if it is no single one.
+fn file(facts: &Facts, finding: &Finding) -> Option<String> {
+    let place = finding.place.as_ref()?;
+    let mut files: BTreeMap<&str, u64> = BTreeMap::new();
+    let is_there = |site: &Site| site.call_path.iter().map(at_function).eq(place.call_path.iter().map(at_function));
+    let rows = facts.blame.iter().filter(|row| row.leaf == holdup_analyze::Leaf::Io);
+    for row in rows.filter(|row| row.site.as_ref().is_some_and(is_there)) {
+        if let Some(file) = &row.file {
+            *files.entry(file).or_default() += row.ns;
+        }
+    }
+    let all: u64 = files.values().sum();
+    let (file, ns) = files.into_iter().max_by_key(|(_, ns)| *ns)?;
+    Some(if ns * 2 >= all { format!(" of {}", text::clean(file)) } else { " of several files".to_owned() })
+}
+
+/// What tells one function of a call path from another.
+fn at_function(frame: &Frame) -> (&str, Option<&str>, u64) {
+    (&frame.module, frame.function.as_deref(), if frame.function.is_none() { frame.start } else { 0 })
 }
 
 /// `, 8.1k round trips a second, and run 3us each time`: the figures that the evidence repeats.
@@ -307,10 +329,13 @@ fn herd(facts: &Facts, finding: &Finding) -> String {
 /// `, mostly in futex_wake`.
 fn kernel_function(facts: &Facts) -> String {
     let code = facts.symbols.iter().find(|code| matches!(code.frame.role, Role::Kernel | Role::Scheduler));
-    match code.and_then(|code| code.frame.function.as_deref()) {
-        Some(function) => format!(", most of it in {}", name::function(function)),
-        None => String::new(),
-    }
+    let Some((function, hits)) = code.and_then(|code| Some((code.frame.function.as_deref()?, code.hits))) else {
+        return String::new();
+    };
+    let Some(kernel) = facts.totals.kernel_samples.filter(|samples| *samples > 0) else { return String::new() };
+    let part = share(hits, kernel);
+    let much = if part >= 0.5 { "most of it".to_owned() } else { format!("{} of that", number::percent(part)) };
+    format!(", {much} in {}", name::function(function))
 }
 
 /// `: 16k of 150k wakes woke nobody, 89k waits did not sleep`.
@@ -537,6 +562,7 @@ fn cure(cure: Cure) -> &'static str {
         Cure::FasterIo => {
             "Write and sync less often and in larger pieces, let one sync serve many, or do it beside the work."
         }
+        Cure::FewerReads => "Read ahead, in larger pieces and several at a time, or keep in memory what is read again.",
         Cure::FewerMappings => {
             "Map once and keep it: larger and fewer mappings, memory given back less often, or processes in place of \
              threads."

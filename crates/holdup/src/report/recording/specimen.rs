@@ -251,7 +251,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 23] = [
+    const CURES: [Cure; 24] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -266,6 +266,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::InheritPriority,
         Cure::CoarserWork,
         Cure::FasterIo,
+        Cure::FewerReads,
         Cure::FewerMappings,
         Cure::LargerPages,
         Cure::OtherAllocator,

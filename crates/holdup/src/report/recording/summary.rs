@@ -1,7 +1,7 @@
 //! The first screen of a recording: what holds the program up, worst first, or that nothing does; then what to believe
 //! of it.
 
-use holdup_analyze::{Doubt, Facts, Kind, Primitive, Problem, Role, Site};
+use holdup_analyze::{AccountState, Doubt, Facts, Kind, Primitive, Problem, Role, Site};
 
 use super::super::document::{Column, Document, Ink, Table, ink};
 use super::super::number;
@@ -188,7 +188,10 @@ pub(crate) fn context(facts: &Facts) -> String {
     let totals = &facts.totals;
     let span_s = facts.span_ns() as f64 / 1e9;
     let attached = match facts.header.target.attached && !facts.header.target.pids.is_empty() {
-        true => format!(" (process {}, attached)", pids(facts)),
+        true => {
+            let noun = if facts.header.target.pids.len() == 1 { "process" } else { "processes" };
+            format!(" ({noun} {}, attached)", pids(facts))
+        }
         false => String::new(),
     };
     let cpus = match facts.header.machine.cpus as usize {
@@ -204,10 +207,8 @@ pub(crate) fn context(facts: &Facts) -> String {
         let counted = if facts.header.is_sampled() { counted_switches(facts) } else { Some(totals.switches) };
         parts.extend(counted.map(|all| format!("{} switches/s", number::count(per_second(facts, all).round()))));
     }
-    parts.push(format!(
-        "{} of thread time waiting for locks",
-        number::percent(share(totals.lock_wait_ns, totals.thread_ns))
-    ));
+    parts
+        .push(format!("{} of thread time waiting for locks", number::percent(facts.account.share(AccountState::Lock))));
     if let Some(kernel) = kernel_share(facts) {
         parts.push(format!("{} of CPU time in the kernel", number::percent(kernel)));
     }

@@ -112,7 +112,34 @@ fn every_kind_and_every_cure_has_its_own_words() {
         whats.insert(words.what);
         cures.insert(words.cure);
     }
-    assert_eq!((whats.len(), cures.len()), (24, 23));
+    assert_eq!((whats.len(), cures.len()), (24, 24));
+}
+
+#[test]
+fn a_file_is_named_if_threads_mostly_wait_for_it_where_the_finding_is() {
+    use holdup_analyze::{Blame, Kind, Leaf, Subject};
+    let mut recording = specimen::held_up();
+    let mut finding =
+        specimen::every_kind().into_iter().find(|finding| finding.kind == Kind::IoBound).expect("every kind is there");
+    finding.subjects = vec![Subject::Function("fsync".to_owned())];
+    let there = recording.report.findings.iter().find_map(|finding| finding.place.clone());
+    finding.place = there.clone();
+    let row = recording.report.facts.blame[0].clone();
+    let mut told = |rows: &[(bool, &str, u64)]| {
+        let row = |(at_place, file, ns): &(bool, &str, u64)| Blame {
+            leaf: Leaf::Io,
+            site: there.clone().filter(|_| *at_place),
+            file: Some((*file).to_owned()),
+            ns: *ns,
+            ..row.clone()
+        };
+        recording.report.facts.blame = rows.iter().map(row).collect();
+        sentences::of(&recording, &finding).what
+    };
+    assert!(told(&[(false, "/lib/start.so", 900), (true, "/log", 20), (true, "/b", 5)]).contains("fsync of /log"));
+    let several = told(&[(true, "/a", 30), (true, "/b", 30), (true, "/c", 30)]);
+    assert!(several.contains("fsync of several files"), "{several}");
+    assert!(!told(&[(false, "/lib/start.so", 900)]).contains("start.so"));
 }
 
 #[test]
