@@ -6,6 +6,7 @@ use holdup_trace::{StackId, Tid};
 use rustc_hash::FxHashMap;
 
 use super::golang;
+use super::ids::ThreadId;
 use super::lock::Place;
 use super::lookup::{Lookup, SITES, function_name};
 use crate::facts::{Code, Facts, Hotspot, Site, Task};
@@ -14,11 +15,11 @@ use crate::names::{Frame, Role, Suspect, caller};
 /// Where threads run, by CPU samples.
 pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     let kernel = facts.header.capabilities.kernel;
-    let mut by_place: FxHashMap<Place, Vec<(u32, u64)>> = FxHashMap::default();
+    let mut by_place: FxHashMap<Place, Vec<(ThreadId, u64)>> = FxHashMap::default();
     for ((place, thread), hits) in &lookup.engine.samples {
         by_place.entry(*place).or_default().push((*thread, *hits));
     }
-    let mut places: Vec<(Place, Vec<(u32, u64)>)> = by_place.into_iter().collect();
+    let mut places: Vec<(Place, Vec<(ThreadId, u64)>)> = by_place.into_iter().collect();
     places.sort_unstable();
     let mut counts = Codes::default();
     let mut samples: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();

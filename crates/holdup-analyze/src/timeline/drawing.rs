@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
 use super::doing::{Doing, NONE, Plain};
+use super::ids::{Table, ThreadId};
 use super::lock::Place;
 use super::lookup::Lookup;
 use super::meaning::Meanings;
@@ -13,7 +14,7 @@ use super::row::{Marks, SampleAt, State, StretchKind, Timeline, Wake};
 pub(super) struct Kept {
     pub marks: Vec<Marks>,
     pub wakes: Vec<Wake>,
-    pub sampled: Vec<(u64, u32, Place)>,
+    pub sampled: Vec<(u64, ThreadId, Place)>,
 }
 
 /// Every thread's row and all samples.
@@ -32,7 +33,7 @@ pub(super) fn draw(lookup: &mut Lookup, meanings: &Meanings, kept: Kept) -> Time
             timeline.kinds.len() as u32 - 1
         }));
     }
-    let mut rows: Vec<Option<u32>> = Vec::new();
+    let mut rows: Table<ThreadId, Option<u32>> = Table::default();
     for (thread, marks) in engine.threads.iter().zip(kept.marks) {
         let is_kept = lookup.is_kept(thread);
         rows.push(is_kept.then_some(timeline.threads.len() as u32));
@@ -41,7 +42,7 @@ pub(super) fn draw(lookup: &mut Lookup, meanings: &Meanings, kept: Kept) -> Time
         }
     }
     for (time_ns, ti, place) in kept.sampled {
-        let Some(thread) = rows[ti as usize] else { continue };
+        let Some(thread) = rows[ti] else { continue };
         let Some(call_path) = path_index(lookup, &mut call_paths, &mut timeline, place) else { continue };
         timeline.samples.push(SampleAt { time_ns, thread, call_path });
     }

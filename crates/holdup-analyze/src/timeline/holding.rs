@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::doing::{Doing, NONE};
 use super::engine::Engine;
+use super::ids::ThreadId;
 use super::lock::Place;
-use super::log::is_thread;
 use super::tally::Tally;
 use crate::facts::OffTime;
 
@@ -31,8 +31,8 @@ pub(super) struct Held {
 struct Wait {
     woken: u64,
     from: u64,
-    thread: u32,
-    waker: u32,
+    thread: ThreadId,
+    waker: Option<ThreadId>,
 }
 
 /// What holders did, by lock. `lock_of` tells which a wait site belongs to; [`NONE`] for wait sites of no such lock.
@@ -45,11 +45,11 @@ pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> 
     if lock_of.iter().all(|lock| *lock == NONE) {
         return FxHashMap::default();
     }
-    for (thread, life) in (0..).zip(&engine.threads) {
+    for (thread, life) in engine.threads.each() {
         for stay in life.log.stays() {
             let of = lock(stay.doing());
             if of != NONE {
-                let wait = Wait { woken: stay.woken(), from: stay.from, thread, waker: stay.waker };
+                let wait = Wait { woken: stay.woken(), from: stay.from, thread, waker: stay.waking_thread() };
                 waits.entry(of).or_default().push(wait);
             }
         }
@@ -58,15 +58,15 @@ pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> 
         waits.sort_unstable_by_key(|wait| (wait.woken, wait.thread));
         waits.truncate(MOST_WAITS);
         let mut held = Held::default();
-        let (mut released, mut taker) = (0, NONE);
+        let (mut released, mut taker) = (0, None);
         for wait in waits {
             let from = wait.from.max(released).min(wait.woken);
             let holder = if engine.is_sampled { taker } else { wait.waker };
-            match is_thread(holder) && holder != wait.thread {
-                true => held.look_back(engine, holder, from, wait.woken, |doing| lock(doing) == of),
-                false => held.unknown_ns += wait.woken - from,
+            match holder.filter(|holder| *holder != wait.thread) {
+                Some(holder) => held.look_back(engine, holder, from, wait.woken, |doing| lock(doing) == of),
+                None => held.unknown_ns += wait.woken - from,
             }
-            (released, taker) = (released.max(wait.woken), wait.thread);
+            (released, taker) = (released.max(wait.woken), Some(wait.thread));
         }
         (of, held)
     };
@@ -74,8 +74,15 @@ pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> 
 }
 
 impl Held {
-    fn look_back(&mut self, engine: &Engine, holder: u32, from: u64, to: u64, waits_itself: impl Fn(Doing) -> bool) {
-        let thread = &engine.threads[holder as usize];
+    fn look_back(
+        &mut self,
+        engine: &Engine,
+        holder: ThreadId,
+        from: u64,
+        to: u64,
+        waits_itself: impl Fn(Doing) -> bool,
+    ) {
+        let thread = &engine.threads[holder];
         let from = from.max(thread.born).min(to);
         let mut rest = to;
         for stay in thread.log.within(from, to).iter().rev() {

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use holdup_trace::{FutexOp, LockFigures};
 
-use super::doing::{Doing, NONE};
+use super::doing::{Doing, Waker};
+use super::ids::ThreadId;
 use super::tally::Tally;
 use crate::Histogram;
 use crate::facts::{Herds, OffTime};
@@ -32,9 +33,26 @@ pub(super) struct Block {
 pub(super) struct ObjectCall {
     /// The address that stands for it.
     pub object: u64,
-    pub thread: u32,
+    pub thread: ThreadId,
     pub at: u64,
     pub place: Place,
+}
+
+/// Which threads ever waited at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiters {
+    None,
+    One(ThreadId),
+    Several,
+}
+
+impl Waiters {
+    pub(super) fn only(self) -> Option<ThreadId> {
+        match self {
+            Waiters::One(thread) => Some(thread),
+            Waiters::None | Waiters::Several => None,
+        }
+    }
 }
 
 /// One address that threads wait on: the queue and the calls that woke lately.
@@ -43,8 +61,8 @@ pub(super) struct Lock {
     /// The space of the first thread that used it.
     pub space: SpaceId,
     pub addr: u64,
-    /// The process of that thread: index of the thread.
-    pub thread: u32,
+    /// That thread, for its process.
+    pub thread: ThreadId,
     /// One group per operation that waits.
     pub groups: Vec<(u32, u32)>,
     pub waiting: VecDeque<Wait>,
@@ -52,8 +70,7 @@ pub(super) struct Lock {
     pub ended: VecDeque<Wait>,
     /// The last call that wakes, and the one before it.
     pub released: u64,
-    /// The one thread that waited here; [`NONE`] before, `OUTSIDE` when there were several.
-    pub only_waiter: u32,
+    pub waiters: Waiters,
     /// The last call moved those who waited to another address.
     pub moved: bool,
     pub wasted: u64,
@@ -64,7 +81,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    pub(super) fn new(space: SpaceId, addr: u64, thread: u32) -> Lock {
+    pub(super) fn new(space: SpaceId, addr: u64, thread: ThreadId) -> Lock {
         Lock {
             space,
             addr,
@@ -73,7 +90,7 @@ impl Lock {
             waiting: VecDeque::new(),
             ended: VecDeque::new(),
             released: 0,
-            only_waiter: NONE,
+            waiters: Waiters::None,
             moved: false,
             wasted: 0,
             words: (0, 0, 0),
@@ -86,7 +103,7 @@ impl Lock {
 /// A wait that slept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
-    pub thread: u32,
+    pub thread: ThreadId,
     pub group: u32,
     /// The group of the place, for primitives whose futex is not the lock.
     pub place_group: u32,
@@ -94,7 +111,7 @@ pub(super) struct Wait {
     /// 0 while it lasts.
     pub to: u64,
     /// Who ended it, and when.
-    pub waker: Option<(u32, u64)>,
+    pub waker: Option<(Waker, u64)>,
     /// A recorded wake call has answered for it.
     pub claimed: bool,
     /// When the lock was released before the release that ended the wait.
@@ -112,7 +129,7 @@ pub(super) struct WaitSite {
     pub group: u32,
     /// The group of the place, while it may be a primitive whose futex is not the lock.
     pub place_group: u32,
-    pub waiters: Tally<u32, OffTime>,
+    pub waiters: Tally<ThreadId, OffTime>,
     pub eagain: u64,
 }
 
@@ -133,9 +150,9 @@ pub(super) struct Group {
     pub last_end: Option<u64>,
     pub handover_ns: Histogram,
     pub run_before_ns: Histogram,
-    pub holders: Tally<u32, OffTime>,
+    pub holders: Tally<Waker, OffTime>,
     /// Where nobody is seen to wake anybody: who had the lock since when, oldest first.
-    pub takers: VecDeque<(u32, u64)>,
+    pub takers: VecDeque<(ThreadId, u64)>,
     pub running_ns: u64,
     pub unknown_ns: u64,
     pub off: Tally<Doing, u64>,
@@ -143,7 +160,7 @@ pub(super) struct Group {
     pub wake_sites: Tally<Place, u64>,
     pub herds: Herds,
     pub inversions: OffTime,
-    pub longest: Vec<(u32, u64, u64)>,
+    pub longest: Vec<(ThreadId, u64, u64)>,
 }
 
 /// How many of the longest waits are kept.
@@ -193,7 +210,7 @@ impl Group {
     }
 
     /// Where nobody is seen to wake anybody: a thread has it from now on.
-    pub(super) fn taken(&mut self, thread: u32, now: u64) {
+    pub(super) fn taken(&mut self, thread: ThreadId, now: u64) {
         const REMEMBERED: usize = 64;
         if self.takers.back().is_some_and(|(last, _)| *last == thread) {
             return;
@@ -205,13 +222,13 @@ impl Group {
     }
 
     /// A thread waits again: if so soon, it was woken in vain.
-    pub(super) fn not_taken(&mut self, thread: u32, now: u64) {
+    pub(super) fn not_taken(&mut self, thread: ThreadId, now: u64) {
         const IN_VAIN_NS: u64 = 20_000;
         self.takers.pop_back_if(|(taker, took)| *taker == thread && now.saturating_sub(*took) < IN_VAIN_NS);
     }
 
     /// Somebody no longer waits; `known` is false if it is not known since when.
-    pub(super) fn end(&mut self, thread: u32, from: u64, now: u64, known: bool) {
+    pub(super) fn end(&mut self, thread: ThreadId, from: u64, now: u64, known: bool) {
         self.waiting = self.waiting.saturating_sub(1);
         if self.waiting == 0 {
             self.contended_ns += now.saturating_sub(self.contended_since);
@@ -239,8 +256,8 @@ impl Group {
 }
 
 /// Inserts a wait in a short list, longest first.
-pub(super) fn keep_longest(list: &mut Vec<(u32, u64, u64)>, wait: (u32, u64, u64)) {
-    let length = |wait: &(u32, u64, u64)| wait.2.saturating_sub(wait.1);
+pub(super) fn keep_longest(list: &mut Vec<(ThreadId, u64, u64)>, wait: (ThreadId, u64, u64)) {
+    let length = |wait: &(ThreadId, u64, u64)| wait.2.saturating_sub(wait.1);
     if list.len() == LONGEST && list.last().is_some_and(|last| length(last) >= length(&wait)) {
         return;
     }

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::doing::{Doing, NONE};
 use super::engine::Engine;
+use super::ids::ThreadId;
 use super::lock::{Block, Place};
 use super::lookup::{Lookup, SITES, part};
 use super::tally::Tally;
@@ -20,24 +21,24 @@ const BELIEVED_NS: u64 = 20_000_000;
 
 impl Engine {
     /// A look found a thread's interpreter executing this.
-    pub(super) fn found_interpreted(&mut self, ti: u32, now: u64, found: &Interpreted, names: &Names) {
+    pub(super) fn found_interpreted(&mut self, ti: ThreadId, now: u64, found: &Interpreted, names: &Names) {
         if found.frames.is_empty() {
             return;
         }
         let code = self.interpreted.code(&found.frames);
-        self.threads[ti as usize].code = Some((now, code));
+        self.threads[ti].code = Some((now, code));
         if found.holds {
             self.count_holder(ti, code);
         }
-        let thread = &self.threads[ti as usize];
+        let thread = &self.threads[ti];
         let State::Off(doing) = thread.state else { return };
         if now < thread.since || thread.woken.is_some_and(|(_, at)| at <= now) {
             return;
         }
         let space = self.space(ti, names);
-        let native = self.interpreted.native(self.threads[ti as usize].stack);
+        let native = self.interpreted.native(self.threads[ti].stack);
         let stack = self.interpreted.stack(native, code);
-        self.threads[ti as usize].stack = stack;
+        self.threads[ti].stack = stack;
         let other = match doing {
             Doing::Futex(wait_site) => Doing::Futex(self.interpreted_wait_site(wait_site, code)),
             Doing::Block(block) => {
@@ -50,13 +51,13 @@ impl Engine {
         let place = self.place_of(other).unwrap_or(Place { space, stack });
         let native = Place { stack: self.interpreted.native(place.stack), ..place };
         *self.interpreted.waits.entry(native).or_default().at(place.stack) += 1;
-        self.threads[ti as usize].state = State::Off(other);
+        self.threads[ti].state = State::Off(other);
         self.remark(ti, doing, other);
     }
 
     /// Where a sample was taken, with the code that the thread was found executing shortly before.
-    pub(super) fn interpreted_place(&mut self, ti: u32, now: u64, place: Place) -> Place {
-        match self.threads[ti as usize].code {
+    pub(super) fn interpreted_place(&mut self, ti: ThreadId, now: u64, place: Place) -> Place {
+        match self.threads[ti].code {
             // Of a thread that runs, looks at Java tell nothing.
             Some((at, code)) if now.saturating_sub(at) <= BELIEVED_NS && !self.interpreted.is_of_java(code) => {
                 Place { stack: self.interpreted.stack(place.stack, code), ..place }
@@ -82,10 +83,10 @@ impl Engine {
         other
     }
 
-    fn count_holder(&mut self, ti: u32, code: u32) {
-        let pid = self.threads[ti as usize].pid;
+    fn count_holder(&mut self, ti: ThreadId, code: u32) {
+        let pid = self.threads[ti].pid;
         let mut wanted: Vec<u32> = Vec::new();
-        for (index, thread) in (0..).zip(&self.threads) {
+        for (index, thread) in self.threads.each() {
             if let State::Off(Doing::Futex(wait_site)) = thread.state
                 && (thread.pid, index != ti) == (pid, true)
             {

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::doing::NONE;
 use super::engine::Engine;
+use super::ids::ThreadId;
 use super::lock::Place;
 use super::naming::Naming;
 use super::tally::Tally;
@@ -40,8 +41,13 @@ impl Lookup<'_> {
         self.with_code(place.stack, native)
     }
 
-    pub(super) fn tid(&self, ti: u32) -> Tid {
-        self.engine.threads.get(ti as usize).map_or(Tid(0), |thread| thread.tid)
+    pub(super) fn tid(&self, ti: ThreadId) -> Tid {
+        self.engine.threads[ti].tid
+    }
+
+    /// Of nobody that is recorded, 0.
+    pub(super) fn tid_of(&self, ti: Option<ThreadId>) -> Tid {
+        ti.map_or(Tid(0), |ti| self.tid(ti))
     }
 
     /// Sites of places, heaviest first: by time, then by count. Places with the same call path are one.

@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::behaviour::{self, Behaviour};
 use super::chains::Meaning;
 use super::doing::{Doing, NONE, Plain};
+use super::ids::ThreadId;
 use super::lock::Place;
 use super::log::Stay;
 use super::lookup::Lookup;
@@ -224,7 +225,7 @@ impl Judge<'_, '_> {
                 && behaviour::of(engine, waits) == Behaviour::Lock
         };
         // Of each lock, who stands in its queue. Others may wait in the same place for something else: an answer, say.
-        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<u32>> = FxHashMap::default();
+        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<ThreadId>> = FxHashMap::default();
         for (key, waits) in queues {
             let queue = if is_lock(&waits) {
                 waits
@@ -241,8 +242,9 @@ impl Judge<'_, '_> {
             locks.entry(key).or_default().extend(queue);
         }
         for ((key, known), wait_site) in keys.iter().zip(&mut self.primitives).zip(&engine.wait_sites) {
-            let only = engine.locks[wait_site.lock as usize].only_waiter;
-            let stands = |key: &behaviour::Callers| locks.get(key).is_some_and(|queue| queue.contains(&only));
+            let only = engine.locks[wait_site.lock as usize].waiters.only();
+            let stands =
+                |key: &behaviour::Callers| locks.get(key).zip(only).is_some_and(|(queue, only)| queue.contains(&only));
             if let Some((_, lock)) = key.filter(|(key, _)| stands(key)) {
                 *known = (lock, true);
             }
@@ -254,13 +256,13 @@ impl Judge<'_, '_> {
     fn locks_by_name(
         &mut self,
         keys: &[Option<(behaviour::Callers, Primitive)>],
-    ) -> FxHashMap<behaviour::Callers, FxHashSet<u32>> {
+    ) -> FxHashMap<behaviour::Callers, FxHashSet<ThreadId>> {
         let engine = self.lookup.engine;
-        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<u32>> = FxHashMap::default();
+        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<ThreadId>> = FxHashMap::default();
         for (key, wait_site) in keys.iter().zip(&engine.wait_sites) {
             let Some((key, _)) = key else { continue };
             if acquires_alone(&self.lookup.call_path(wait_site.place)) {
-                locks.entry(*key).or_default().insert(engine.locks[wait_site.lock as usize].only_waiter);
+                locks.entry(*key).or_default().extend(engine.locks[wait_site.lock as usize].waiters.only());
             }
         }
         locks

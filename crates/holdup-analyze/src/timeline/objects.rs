@@ -6,9 +6,10 @@ use holdup_trace::Tid;
 use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
-use super::doing::NONE;
+use super::doing::{NONE, Waker};
 use super::golang;
 use super::holding::{self, Held};
+use super::ids::ThreadId;
 use super::lock::{Group, Place, keep_longest};
 use super::lookup::{Lookup, SITES, function_name, part};
 use super::meaning::{Meanings, is_interpreter};
@@ -210,8 +211,7 @@ impl Objects<'_, '_> {
         let addr = unit.addr.filter(|addr| !matches!(*addr, FILE_LOCK | SEMAPHORE));
         let mut lock = LockFacts { primitive: unit.primitive, addr, ..LockFacts::default() };
         let first = unit.locks.first().map(|lock| &engine.locks[*lock as usize]);
-        let thread = first.and_then(|lock| engine.threads.get(lock.thread as usize));
-        lock.pid = thread.map(|thread| thread.pid).unwrap_or_default();
+        lock.pid = first.map(|lock| engine.threads[lock.thread].pid).unwrap_or_default();
         let mut parts = Parts::default();
         for group in &unit.groups {
             self.add_group(&engine.groups[*group as usize], &mut lock, &mut parts);
@@ -225,7 +225,7 @@ impl Objects<'_, '_> {
             (parts.holders, parts.off_sites) = Default::default();
         }
         let mut waits: Tally<Place, OffTime> = Tally::default();
-        let mut waiters: Tally<u32, OffTime> = Tally::default();
+        let mut waiters: Tally<ThreadId, OffTime> = Tally::default();
         for wait_site in unit.wait_sites.iter().map(|wait_site| &engine.wait_sites[*wait_site as usize]) {
             let eagain = wait_site.eagain;
             let site = waits.at(wait_site.place);
@@ -248,7 +248,7 @@ impl Objects<'_, '_> {
             }
         }
         lock.contended_ns = lock.contended_ns.min(engine.span_ns());
-        lock.waiters = self.threads_by_time(&waiters);
+        lock.waiters = self.by_time(&waiters, |thread| Some(*thread));
         lock.holders = self.holders(&parts.holders);
         lock.wait_sites = self.lookup.sites(&waits, |time| (time.count, time.ns));
         if !unit.sites.is_empty() {
@@ -302,14 +302,18 @@ impl Objects<'_, '_> {
         held.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
     }
 
-    fn threads_by_time(&self, times: &Tally<u32, OffTime>) -> Vec<(Tid, OffTime)> {
-        let mut list: Vec<(Tid, OffTime)> = times.iter().map(|(ti, time)| (self.lookup.tid(*ti), *time)).collect();
+    fn by_time<K>(&self, times: &Tally<K, OffTime>, thread: impl Fn(&K) -> Option<ThreadId>) -> Vec<(Tid, OffTime)>
+    where
+        K: Copy + Eq + std::hash::Hash,
+    {
+        let with_tid = |(key, time): &(K, OffTime)| (self.lookup.tid_of(thread(key)), *time);
+        let mut list: Vec<(Tid, OffTime)> = times.iter().map(with_tid).collect();
         list.sort_by_key(|(tid, time)| (std::cmp::Reverse((time.ns, time.count)), *tid));
         list
     }
 
-    fn holders(&self, times: &Tally<u32, OffTime>) -> Vec<Holder> {
-        let list = self.threads_by_time(times).into_iter();
+    fn holders(&self, times: &Tally<Waker, OffTime>) -> Vec<Holder> {
+        let list = self.by_time(times, |waker| waker.thread()).into_iter();
         list.map(|(tid, time)| Holder { tid, count: time.count, ns: time.ns }).collect()
     }
 
@@ -340,10 +344,10 @@ fn file_of(frame: &Frame) -> Frame {
 /// Sums of a lock that still need names.
 #[derive(Default)]
 struct Parts {
-    holders: Tally<u32, OffTime>,
+    holders: Tally<Waker, OffTime>,
     off_sites: Tally<Place, OffTime>,
     wake_sites: Tally<Place, u64>,
-    longest: Vec<(u32, u64, u64)>,
+    longest: Vec<(ThreadId, u64, u64)>,
 }
 
 /// Sites that are known by samples, with the waits shared out among them.

@@ -11,6 +11,7 @@ use super::doing::{NONE, Plain};
 use super::drawing::{self, Kept};
 use super::engine::Engine;
 use super::goroutine_waits;
+use super::ids::{Table, ThreadId};
 use super::inferred;
 use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
@@ -106,10 +107,10 @@ impl Sums<'_> {
     // Threads.
 
     fn threads(&mut self) -> Vec<ThreadFacts> {
-        let mut futex_times: Vec<Vec<(u32, OffTime)>> = vec![Vec::new(); self.lookup.engine.threads.len()];
+        let mut futex_times: Table<ThreadId, Vec<(u32, OffTime)>> = self.lookup.engine.threads.map(|_| Vec::new());
         for (index, wait_site) in (0..).zip(&self.lookup.engine.wait_sites) {
             for (thread, time) in wait_site.waiters.iter() {
-                futex_times[*thread as usize].push((index, *time));
+                futex_times[*thread].push((index, *time));
             }
         }
         let all = self.lookup.engine.threads.iter().zip(&futex_times);
@@ -193,7 +194,7 @@ impl Sums<'_> {
                 lock: index(row.lock),
                 via: index(row.via),
                 leaf: row.end.leaf,
-                thread: self.lookup.tid(row.end.thread),
+                thread: self.lookup.tid_of(row.end.thread),
                 site: self.end_site(row.end, ns, facts),
                 file: self.end_file(row.end),
                 ns,
@@ -208,7 +209,7 @@ impl Sums<'_> {
         if !call_path.is_empty() {
             return Some(Site { call_path: call_path.to_vec(), count: 0, ns });
         }
-        let thread = facts.thread(self.lookup.tid(end.thread)).filter(|_| end.leaf == Leaf::Running)?;
+        let thread = facts.thread(self.lookup.tid_of(end.thread)).filter(|_| end.leaf == Leaf::Running)?;
         thread.hot_sites.first().cloned()
     }
 
@@ -228,12 +229,12 @@ impl Sums<'_> {
             from_ns: piece.from,
             to_ns: piece.to,
             leaf: piece.leaf,
-            thread: self.lookup.tid(piece.thread),
+            thread: self.lookup.tid_of(piece.thread),
         });
         let pieces = if self.lookup.engine.keep { pieces.collect() } else { Vec::new() };
         let part = |(end, ns): (chains::End, u64)| PathPart {
             leaf: end.leaf,
-            thread: self.lookup.tid(end.thread),
+            thread: self.lookup.tid_of(end.thread),
             site: self.end_site(end, ns, facts),
             file: self.end_file(end),
             ns,
@@ -246,7 +247,7 @@ impl Sums<'_> {
     fn pairs(&mut self, engine: &Engine) -> Vec<PairFacts> {
         let mut list: Vec<PairFacts> = Vec::new();
         for ((a, b, inferred), pair) in engine.pairs.iter() {
-            let blocks = |ti: &u32| engine.threads.get(*ti as usize).map_or(0, |thread| thread.silent_blocks);
+            let blocks = |ti: &ThreadId| engine.threads[*ti].silent_blocks;
             // Without wake-ups, only what the two do nearly all the time is believed.
             if *inferred && (pair.round_trips < 16 || pair.round_trips * 5 < blocks(a).max(blocks(b)) * 4) {
                 continue;

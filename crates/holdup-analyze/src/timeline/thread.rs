@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use holdup_trace::{Pid, ThreadUsage, Tid};
 
 use super::calls::CallKind;
-use super::doing::{Doing, NONE, Plain};
+use super::doing::{Doing, NONE, Plain, Waker};
+use super::ids::ThreadId;
 use super::log::Log;
 use super::row::Marks;
 use super::tally::Tally;
@@ -52,8 +53,8 @@ pub(super) struct Thread {
     pub tid: Tid,
     pub pid: Pid,
     pub forked: bool,
-    /// Who started it: index of the thread.
-    pub parent: Option<u32>,
+    /// Who started it.
+    pub parent: Option<ThreadId>,
     pub name: String,
     pub born: u64,
     /// Its last event.
@@ -76,7 +77,7 @@ pub(super) struct Thread {
     pub active: bool,
     pub pending: Pending,
     /// Who woke it and when, until it runs.
-    pub woken: Option<(u32, u64)>,
+    pub woken: Option<(Waker, u64)>,
     /// The lock whose queue it stands in.
     pub queue: u32,
     /// The lock whose wait it just ended; the return of the call is still to come.
@@ -84,7 +85,7 @@ pub(super) struct Thread {
     /// The group whose herd it was woken with.
     pub herd: u32,
     /// Whom it woke last, as long as nobody told where.
-    pub unplaced: u32,
+    pub unplaced: Option<ThreadId>,
     /// Since when a call of its own may have been under way while it was preempted.
     pub preempted_at: Option<u64>,
     /// How long its CPU had been busy with the target when it left it.
@@ -92,9 +93,9 @@ pub(super) struct Thread {
     /// The last run that ended: from, to, and whether it ended in a wait on a futex.
     pub last_run: (u64, u64, bool),
     /// Who woke it last, and its CPU time then: for pairs.
-    pub woken_by: (u32, u64),
+    pub woken_by: Option<(ThreadId, u64)>,
     /// Whom it woke last, and when: for pairs.
-    pub last_woke: (u32, u64),
+    pub last_woke: Option<(ThreadId, u64)>,
     /// Blocks without a known waker, for pairs.
     pub silent_blocks: u64,
 
@@ -147,12 +148,12 @@ impl Thread {
             queue: NONE,
             returning: NONE,
             herd: NONE,
-            unplaced: NONE,
+            unplaced: None,
             preempted_at: None,
             cpu_busy_ns: 0,
             last_run: (0, 0, false),
-            woken_by: (NONE, 0),
-            last_woke: (NONE, 0),
+            woken_by: None,
+            last_woke: None,
             silent_blocks: 0,
             on_cpu_ns: 0,
             plain: [OffTime::default(); Plain::ALL.len()],

@@ -3,9 +3,10 @@
 use holdup_trace::{CallNumber, FutexOp, Tid};
 
 use super::calls::CallKind;
-use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
+use super::doing::{Doing, NONE, Plain, Waker};
 use super::engine::Engine;
-use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite};
+use super::ids::ThreadId;
+use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite, Waiters};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
 use crate::names::{Names, SpaceId};
@@ -34,8 +35,8 @@ pub(super) fn object(kind: CallKind) -> Option<u64> {
 
 impl Engine {
     /// The thread has left the call that it entered last, without a sleep.
-    pub(super) fn leave_pending(&mut self, ti: u32) {
-        let thread = &mut self.threads[ti as usize];
+    pub(super) fn leave_pending(&mut self, ti: ThreadId) {
+        let thread = &mut self.threads[ti];
         if let Pending::Futex { wait_site, lock, .. } = std::mem::replace(&mut thread.pending, Pending::None) {
             if thread.returning == lock {
                 // It slept, and returned without a word: the lock was handed to it.
@@ -50,7 +51,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn call(&mut self, ti: u32, nr: CallNumber, stack: u32, now: u64, names: &Names) {
+    pub(super) fn call(&mut self, ti: ThreadId, nr: CallNumber, stack: u32, now: u64, names: &Names) {
         self.leave_pending(ti);
         *self.call_counts.at(nr) += 1;
         let kind = self.calls.kind(nr);
@@ -63,28 +64,28 @@ impl Engine {
             self.object_calls.truncate(MOST_OBJECT_CALLS - 1);
             self.object_calls.insert(0, ObjectCall { object, thread: ti, at: now, place: Place { space, stack } });
         }
-        self.threads[ti as usize].pending = Pending::Call { kind, stack };
+        self.threads[ti].pending = Pending::Call { kind, stack };
     }
 
-    pub(super) fn futex_wait(&mut self, ti: u32, op: FutexOp, addr: u64, stack: u32, names: &Names) {
+    pub(super) fn futex_wait(&mut self, ti: ThreadId, op: FutexOp, addr: u64, stack: u32, names: &Names) {
         self.leave_pending(ti);
         let space = self.space(ti, names);
         let lock = self.lock(space, op, addr, ti);
         let wait_site = self.wait_site(lock, op, Place { space, stack });
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         thread.returning = NONE;
         thread.pending = Pending::Futex { wait_site, lock, stack };
     }
 
     /// A wait for something that the kernel keeps for all processes, such as the lock of a file: which one is not
     /// known.
-    pub(super) fn kernel_object(&mut self, ti: u32, addr: u64, stack: u32, names: &Names) -> u32 {
+    pub(super) fn kernel_object(&mut self, ti: ThreadId, addr: u64, stack: u32, names: &Names) -> u32 {
         let space = self.space(ti, names);
         let lock = self.lock(space, FutexOp(FutexOp::WAIT), addr, ti);
         self.wait_site(lock, FutexOp(FutexOp::WAIT), Place { space, stack })
     }
 
-    pub(super) fn lock(&mut self, space: SpaceId, op: FutexOp, addr: u64, ti: u32) -> u32 {
+    pub(super) fn lock(&mut self, space: SpaceId, op: FutexOp, addr: u64, ti: ThreadId) -> u32 {
         let key = (if op.is_private() || op.command() >= FutexOp::WAITV { space } else { SHARED }, addr);
         let next = self.locks.len() as u32;
         let lock = *self.lock_index.entry(key).or_insert(next);
@@ -118,12 +119,12 @@ impl Engine {
     }
 
     /// The group of a place, as long as the futex may be a word of the waiting thread instead of the lock.
-    fn place_group(&mut self, wait_site: u32, ti: u32) -> u32 {
+    fn place_group(&mut self, wait_site: u32, ti: ThreadId) -> u32 {
         let WaitSite { lock, op, place, .. } = self.wait_sites[wait_site as usize];
-        let only = &mut self.locks[lock as usize].only_waiter;
-        *only = if *only == NONE || *only == ti { ti } else { OUTSIDE };
+        let (only, waiters) = (Waiters::One(ti), &mut self.locks[lock as usize].waiters);
+        *waiters = if matches!(*waiters, Waiters::None) || *waiters == only { only } else { Waiters::Several };
         let plain = matches!(op.command(), FutexOp::WAIT | FutexOp::WAIT_BITSET);
-        if *only != ti || !plain || place.stack == NONE {
+        if *waiters != only || !plain || place.stack == NONE {
             return NONE;
         }
         let next = self.groups.len() as u32;
@@ -135,7 +136,7 @@ impl Engine {
         group
     }
 
-    pub(super) fn begin_wait(&mut self, ti: u32, wait_site: u32, now: u64, run: Option<u64>) {
+    pub(super) fn begin_wait(&mut self, ti: ThreadId, wait_site: u32, now: u64, run: Option<u64>) {
         let WaitSite { lock, group, .. } = self.wait_sites[wait_site as usize];
         let place_group = self.place_group(wait_site, ti);
         for group in [group, place_group].into_iter().filter(|group| *group != NONE) {
@@ -154,12 +155,12 @@ impl Engine {
             unwoken: false,
         };
         self.locks[lock as usize].waiting.push_back(wait);
-        self.threads[ti as usize].queue = lock;
+        self.threads[ti].queue = lock;
     }
 
     /// The thread runs again, or (if not `whole`) nobody knows since when it does.
-    pub(super) fn end_wait(&mut self, ti: u32, now: u64, whole: bool) {
-        let thread = &mut self.threads[ti as usize];
+    pub(super) fn end_wait(&mut self, ti: ThreadId, now: u64, whole: bool) {
+        let thread = &mut self.threads[ti];
         let lock = std::mem::replace(&mut thread.queue, NONE);
         if lock == NONE {
             return;
@@ -187,7 +188,7 @@ impl Engine {
     fn wait_ended(&mut self, lock: u32, wait: Wait, now: u64) {
         if self.is_sampled {
             if let Some((holder, _)) = wait.waker {
-                self.threads[wait.thread as usize].log.set_waker(wait.from, (holder, now));
+                self.threads[wait.thread].log.set_waker(wait.from, (holder, now));
             }
             return self.settle_sampled(lock, &wait);
         }
@@ -230,7 +231,7 @@ impl Engine {
                 wait.released_before = other.released_before;
                 let thread = other.thread;
                 other.claimed = false;
-                self.threads[thread as usize].woken = None;
+                self.threads[thread].woken = None;
             }
         }
         self.settle(lock, wait);
@@ -238,9 +239,9 @@ impl Engine {
 
     /// All about a wait is known: what its holder did meanwhile.
     pub(super) fn settle(&mut self, lock: u32, wait: Wait) {
-        let waker = wait.waker.or(wait.unwoken.then_some((TIMEOUT, wait.to)));
+        let waker = wait.waker.or(wait.unwoken.then_some((Waker::Timeout, wait.to)));
         if let Some(waker) = waker {
-            self.threads[wait.thread as usize].log.set_waker(wait.from, waker);
+            self.threads[wait.thread].log.set_waker(wait.from, waker);
         }
         for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
             self.settle_in(group, lock, &wait);
@@ -251,7 +252,7 @@ impl Engine {
     /// Who has waited for it has it next, and so has whoever a look finds in its word.
     fn settle_sampled(&mut self, lock: u32, wait: &Wait) {
         for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
-            let takers: Vec<(u32, u64)> = self.groups[group as usize].takers.iter().rev().copied().collect();
+            let takers: Vec<(ThreadId, u64)> = self.groups[group as usize].takers.iter().rev().copied().collect();
             let (mut until, mut known_ns) = (wait.to, 0);
             for (at, (taker, took)) in (1..).zip(&takers) {
                 // Who is the first that is known is believed to have had it from the beginning.
@@ -261,7 +262,7 @@ impl Engine {
                     if *taker == wait.thread { takers[..at].iter().rev().nth(1) } else { Some(&takers[at - 1]) };
                 if let Some((holder, _)) = holder.filter(|_| from < until) {
                     known_ns += until - from;
-                    let sum = self.groups[group as usize].holders.at(*holder);
+                    let sum = self.groups[group as usize].holders.at(Waker::Thread(*holder));
                     sum.count += 1;
                     sum.ns += until - from;
                     self.divide(group, lock, (*holder, wait.thread), (from, until));
@@ -284,19 +285,19 @@ impl Engine {
         let holder = sums.holders.at(waker);
         holder.count += 1;
         holder.ns += length;
-        if waker as usize >= self.threads.len() {
+        let Some(waker) = waker.thread() else {
             sums.unknown_ns += length;
             return;
-        }
+        };
         let from = wait.from.max(wait.released_before);
         self.divide(group, lock, (waker, wait.thread), (from, woken_at.min(wait.to)));
     }
 
     /// Divides what a holder did for a part of another's wait.
-    fn divide(&mut self, group: u32, lock: u32, (holder, waiter): (u32, u32), (from, to): (u64, u64)) {
-        let (group, thread) = (&mut self.groups[group as usize], &self.threads[holder as usize]);
+    fn divide(&mut self, group: u32, lock: u32, (holder, waiter): (ThreadId, ThreadId), (from, to): (u64, u64)) {
+        let (group, thread) = (&mut self.groups[group as usize], &self.threads[holder]);
         let preempted = split(group, thread, &self.wait_sites, lock, from, to);
-        let priorities = thread.priority.zip(self.threads[waiter as usize].priority);
+        let priorities = thread.priority.zip(self.threads[waiter].priority);
         if preempted > 0 && priorities.is_some_and(|(holder, waiter)| holder > waiter) {
             group.inversions.count += 1;
             group.inversions.ns += preempted;
@@ -327,12 +328,12 @@ impl Engine {
         let Some(&holder) = self.index.get(&owner) else { return };
         let Lock { thread, addr, .. } = self.locks[lock as usize];
         let is_shared = self.lock_index.get(&(SHARED, addr)) == Some(&lock);
-        if !is_shared && self.threads[holder as usize].pid != self.threads[thread as usize].pid {
+        if !is_shared && self.threads[holder].pid != self.threads[thread].pid {
             return;
         }
         for wait in &mut self.locks[lock as usize].waiting {
             if wait.thread != holder {
-                wait.waker = Some((holder, wait.from));
+                wait.waker = Some((Waker::Thread(holder), wait.from));
             }
         }
         for (_, group) in &self.locks[lock as usize].groups {

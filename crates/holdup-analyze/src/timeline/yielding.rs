@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use super::doing::{Doing, NONE, Plain};
 use super::engine::Engine;
+use super::ids::{Table, ThreadId};
 use super::lock::Place;
-use super::log::is_thread;
 use super::lookup::{Lookup, function_name};
 use super::thread::Thread;
 use crate::names::caller;
@@ -75,11 +75,11 @@ pub(super) fn by_place(lookup: &mut Lookup) -> FxHashMap<Place, u32> {
 }
 
 /// When each thread woke another.
-fn wakes(engine: &Engine) -> Vec<Vec<u64>> {
-    let mut wakes = vec![Vec::new(); engine.threads.len()];
-    for stay in engine.threads.iter().flat_map(|thread| thread.log.stays()).filter(|stay| is_thread(stay.waker)) {
-        if let Some(wakes) = wakes.get_mut(stay.waker as usize) {
-            wakes.push(stay.woken());
+fn wakes(engine: &Engine) -> Table<ThreadId, Vec<u64>> {
+    let mut wakes = engine.threads.map(|_| Vec::new());
+    for stay in engine.threads.iter().flat_map(|thread| thread.log.stays()) {
+        if let Some(waker) = stay.waking_thread() {
+            wakes[waker].push(stay.woken());
         }
     }
     wakes.iter_mut().for_each(|wakes: &mut Vec<u64>| wakes.sort_unstable());

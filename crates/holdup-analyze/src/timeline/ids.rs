@@ -1,0 +1,115 @@
+//! Which thread: a type for the index in each of the engine's tables, so that none is taken for another.
+
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+use std::ops::{Index, IndexMut};
+
+/// An index in one table. An `Option` of it is no larger.
+pub(super) trait Id: Copy {
+    fn of(index: usize) -> Self;
+    fn index(self) -> usize;
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub(super) struct $name(NonZeroU32);
+
+        impl Id for $name {
+            fn of(index: usize) -> $name {
+                $name(NonZeroU32::MIN.saturating_add(index as u32))
+            }
+
+            fn index(self) -> usize {
+                self.0.get() as usize - 1
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A thread; a number that is used again is another one.
+    ThreadId
+}
+
+/// All things of one kind, by their ids.
+#[derive(Debug)]
+pub(super) struct Table<I, T> {
+    list: Vec<T>,
+    id: PhantomData<I>,
+}
+
+impl<I, T> Default for Table<I, T> {
+    fn default() -> Self {
+        Table { list: Vec::new(), id: PhantomData }
+    }
+}
+
+impl<I: Id, T> Table<I, T> {
+    pub(super) fn push(&mut self, item: T) -> I {
+        self.list.push(item);
+        I::of(self.list.len() - 1)
+    }
+
+    /// The ids of all that there are now.
+    pub(super) fn ids(&self) -> impl DoubleEndedIterator<Item = I> + use<I, T> {
+        (0..self.list.len()).map(I::of)
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.list.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.list.iter_mut()
+    }
+
+    /// Each with its id.
+    pub(super) fn each(&self) -> impl DoubleEndedIterator<Item = (I, &T)> {
+        self.list.iter().enumerate().map(|(index, item)| (I::of(index), item))
+    }
+
+    /// A table with the same ids, of something that each of these has.
+    pub(super) fn map<U>(&self, item: impl FnMut(&T) -> U) -> Table<I, U> {
+        self.list.iter().map(item).collect()
+    }
+}
+
+impl<I: Id, T> Index<I> for Table<I, T> {
+    type Output = T;
+
+    fn index(&self, id: I) -> &T {
+        &self.list[id.index()]
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for Table<I, T> {
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.list[id.index()]
+    }
+}
+
+impl<I, T> FromIterator<T> for Table<I, T> {
+    fn from_iter<A: IntoIterator<Item = T>>(items: A) -> Self {
+        Table { list: items.into_iter().collect(), id: PhantomData }
+    }
+}
+
+impl<'a, I, T> IntoIterator for &'a Table<I, T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
+}
+
+impl<'a, I, T> IntoIterator for &'a mut Table<I, T> {
+    type Item = &'a mut T;
+    type IntoIter = std::slice::IterMut<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter_mut()
+    }
+}
