@@ -140,7 +140,7 @@ pub(super) fn gather<K: std::hash::Hash + Eq>(
 /// Where nobody is seen to wake anybody, the word tells: one that is always 2, or has its highest bit, while several
 /// threads wait for it says that it is held and that others wait, as in "Futexes Are Tricky" (Drepper).
 pub(super) fn has_word_of_lock(engine: &Engine, wait_site: u32) -> bool {
-    let lock = &engine.locks[engine.wait_sites[wait_site as usize].lock as usize];
+    let lock = &engine.locks[engine.wait_sites[wait_site as usize].lock];
     let (all, held, contended) = lock.words;
     let several = lock.waiters == Waiters::Several;
     engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
@@ -431,7 +431,7 @@ pub(super) type Callers = (crate::names::SpaceId, u64);
 /// Whether only one thread ever waited at the address of this wait site.
 pub(super) fn is_own_word(engine: &Engine, wait_site: u32) -> bool {
     let wait_site = &engine.wait_sites[wait_site as usize];
-    wait_site.place.stack != NONE && engine.locks[wait_site.lock as usize].waiters.only().is_some()
+    wait_site.place.stack != NONE && engine.locks[wait_site.lock].waiters.only().is_some()
 }
 
 /// The innermost frames of a call path as one number.

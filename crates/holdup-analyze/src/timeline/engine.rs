@@ -11,7 +11,7 @@ use super::Wake;
 use super::calls::Calls;
 use super::cpus::Cpus;
 use super::doing::{Doing, NONE, Plain};
-use super::ids::{Table, ThreadId};
+use super::ids::{GroupId, LockId, Table, ThreadId};
 use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
 use super::pairs::Pairs;
 use super::tally::Tally;
@@ -67,19 +67,19 @@ pub(crate) struct Engine {
     /// What each process executed last, as the kernel calls it then: in the first 15 bytes of the file's name.
     pub(super) executed: FxHashMap<Pid, String>,
     pub(super) cpus: Cpus,
-    pub(super) locks: Vec<Lock>,
-    pub(super) lock_index: FxHashMap<(SpaceId, u64), u32>,
-    pub(super) groups: Vec<Group>,
-    pub(super) place_groups: FxHashMap<Place, u32>,
+    pub(super) locks: Table<LockId, Lock>,
+    pub(super) lock_index: FxHashMap<(SpaceId, u64), LockId>,
+    pub(super) groups: Table<GroupId, Group>,
+    pub(super) place_groups: FxHashMap<Place, GroupId>,
     pub(super) wait_sites: Vec<WaitSite>,
-    pub(super) wait_site_index: FxHashMap<(u32, u32, u32), u32>,
+    pub(super) wait_site_index: FxHashMap<(LockId, u32, u32), u32>,
     pub(super) blocks: Vec<Block>,
     pub(super) block_index: FxHashMap<Block, u32>,
     /// What threads were found blocked in, each once: why, and the file.
     pub(super) found: Vec<(Reason, Option<Box<str>>)>,
     pub(super) found_index: FxHashMap<(Reason, Option<Box<str>>), u32>,
     /// Locks whose waiters were moved to other addresses.
-    pub(super) moved: Vec<u32>,
+    pub(super) moved: Vec<LockId>,
     pub(super) pairs: Pairs,
     pub(super) silent_out: Option<(ThreadId, u64)>,
     pub(super) silent_in: Option<(ThreadId, u64)>,
@@ -127,9 +127,9 @@ impl Engine {
             programs: FxHashMap::default(),
             executed: FxHashMap::default(),
             cpus: Cpus::new(header.machine.cpus),
-            locks: Vec::new(),
+            locks: Table::default(),
             lock_index: FxHashMap::default(),
-            groups: Vec::new(),
+            groups: Table::default(),
             place_groups: FxHashMap::default(),
             wait_sites: Vec::new(),
             wait_site_index: FxHashMap::default(),
@@ -216,7 +216,7 @@ impl Engine {
             What::LockWord { addr, word, owner } => self.lock_word(event.tid, now, *addr, [*word, *owner], names),
             What::LockFigures(figures) => {
                 if let Some(lock) = self.known_lock(event.tid, figures.addr, names) {
-                    self.locks[lock as usize].figures = Some(**figures);
+                    self.locks[lock].figures = Some(**figures);
                 }
             }
             What::Started { pid, parent } => self.started(event.tid, *pid, *parent, now),
@@ -494,8 +494,8 @@ impl Engine {
             self.close_thread(ti, end);
             self.spread_found(ti);
         }
-        for lock in 0..self.locks.len() as u32 {
-            while let Some(wait) = self.locks[lock as usize].ended.pop_front() {
+        for lock in self.locks.ids() {
+            while let Some(wait) = self.locks[lock].ended.pop_front() {
                 if wait.waker.is_none() {
                     self.settle(lock, wait);
                 }

@@ -1,4 +1,4 @@
-//! Which thread: a type for the index in each of the engine's tables, so that none is taken for another.
+//! Which thread, lock, group: a type for the index in each of the engine's tables, so that none is taken for another.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
@@ -31,6 +31,10 @@ macro_rules! ids {
 ids! {
     /// A thread; a number that is used again is another one.
     ThreadId
+    /// An address that threads wait on.
+    LockId
+    /// Waits that are summed up together: of an address and operation, or of a place.
+    GroupId
 }
 
 /// All things of one kind, by their ids.
@@ -50,6 +54,11 @@ impl<I: Id, T> Table<I, T> {
     pub(super) fn push(&mut self, item: T) -> I {
         self.list.push(item);
         I::of(self.list.len() - 1)
+    }
+
+    /// The id that the next has.
+    pub(super) fn next(&self) -> I {
+        I::of(self.list.len())
     }
 
     /// The ids of all that there are now.

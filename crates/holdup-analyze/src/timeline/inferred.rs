@@ -7,7 +7,7 @@
 
 use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
-use super::ids::ThreadId;
+use super::ids::{LockId, Table, ThreadId};
 use super::lock::Waiters;
 use super::log::{Log, Stay};
 use super::thread::Thread;
@@ -53,7 +53,7 @@ fn may_be_ended(doing: Doing) -> bool {
 }
 
 /// The futex that a stretch is a wait for.
-fn futex(engine: &Engine, doing: Doing) -> Option<u32> {
+fn futex(engine: &Engine, doing: Doing) -> Option<LockId> {
     match doing {
         Doing::Futex(wait_site) => Some(engine.wait_sites[wait_site as usize].lock),
         _ => None,
@@ -93,7 +93,7 @@ fn waker(engine: &Engine, among: &[ThreadId], waiter: ThreadId, stay: &Stay) -> 
 
 /// The thread that ended as a wait for one thread did.
 fn ended(engine: &Engine, waiter: ThreadId, stay: &Stay) -> Option<ThreadId> {
-    let lock = futex(engine, stay.doing()).map(|lock| &engine.locks[lock as usize])?;
+    let lock = futex(engine, stay.doing()).map(|lock| &engine.locks[lock])?;
     let pid = engine.threads[waiter].pid;
     let ends = |thread: &Thread| {
         thread.exited && thread.pid == pid && thread.last > stay.from && thread.last.abs_diff(stay.to) <= ENDS_NS
@@ -115,17 +115,17 @@ fn waits_for_others(engine: &Engine, doing: Doing) -> bool {
 
 /// Of the waits at each futex, which ended together with those of all others that waited there.
 fn together(engine: &mut Engine) {
-    let mut waits: Vec<Vec<(u64, u64)>> = vec![Vec::new(); engine.locks.len()];
+    let mut waits: Table<LockId, Vec<(u64, u64)>> = engine.locks.map(|_| Vec::new());
     for thread in &engine.threads {
         for stay in thread.log.stays() {
             if let Some(lock) = futex(engine, stay.doing()) {
-                waits[lock as usize].push((stay.to, stay.from));
+                waits[lock].push((stay.to, stay.from));
             }
         }
     }
-    for (lock, mut waits) in engine.locks.iter_mut().zip(waits) {
+    for (lock, waits) in engine.locks.iter_mut().zip(&mut waits) {
         waits.sort_unstable();
-        lock.together = herds(&waits);
+        lock.together = herds(waits);
     }
 }
 

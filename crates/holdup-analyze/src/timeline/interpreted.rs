@@ -7,6 +7,7 @@ use holdup_trace::InterpretedFrame;
 use rustc_hash::FxHashMap;
 
 use super::doing::NONE;
+use super::ids::LockId;
 use super::lock::Place;
 use super::tally::Tally;
 use crate::names::interpreted;
@@ -24,7 +25,7 @@ pub(super) struct Found {
     /// Looks that found a thread waiting, by the place of the recording and by that with the code.
     pub(super) waits: FxHashMap<Place, Tally<u32, u64>>,
     /// Looks at the thread that had the interpreter's lock while another waited on this futex, by code.
-    pub(super) holding: FxHashMap<u32, Tally<u32, u64>>,
+    pub(super) holding: FxHashMap<LockId, Tally<u32, u64>>,
 }
 
 impl Found {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use holdup_trace::{FutexOp, LockFigures};
 
 use super::doing::{Doing, Waker};
-use super::ids::ThreadId;
+use super::ids::{GroupId, LockId, ThreadId};
 use super::tally::Tally;
 use crate::Histogram;
 use crate::facts::{Herds, OffTime};
@@ -64,7 +64,7 @@ pub(super) struct Lock {
     /// That thread, for its process.
     pub thread: ThreadId,
     /// One group per operation that waits.
-    pub groups: Vec<(u32, u32)>,
+    pub groups: Vec<(u32, GroupId)>,
     pub waiting: VecDeque<Wait>,
     /// Waits that ended, oldest first, until it is certain who ended them.
     pub ended: VecDeque<Wait>,
@@ -104,9 +104,9 @@ impl Lock {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     pub thread: ThreadId,
-    pub group: u32,
+    pub group: GroupId,
     /// The group of the place, for primitives whose futex is not the lock.
-    pub place_group: u32,
+    pub place_group: Option<GroupId>,
     pub from: u64,
     /// 0 while it lasts.
     pub to: u64,
@@ -120,15 +120,21 @@ pub(super) struct Wait {
     pub unwoken: bool,
 }
 
+impl Wait {
+    pub(super) fn groups(&self) -> impl Iterator<Item = GroupId> + use<> {
+        [Some(self.group), self.place_group].into_iter().flatten()
+    }
+}
+
 /// One way to wait at one address from one place.
 #[derive(Debug)]
 pub(super) struct WaitSite {
-    pub lock: u32,
+    pub lock: LockId,
     pub op: FutexOp,
     pub place: Place,
-    pub group: u32,
+    pub group: GroupId,
     /// The group of the place, while it may be a primitive whose futex is not the lock.
-    pub place_group: u32,
+    pub place_group: Option<GroupId>,
     pub waiters: Tally<ThreadId, OffTime>,
     pub eagain: u64,
 }
@@ -136,7 +142,7 @@ pub(super) struct WaitSite {
 /// Sums of one lock: of an address and operation, or of a place.
 #[derive(Debug)]
 pub(super) struct Group {
-    pub lock: u32,
+    pub lock: LockId,
     pub op: u32,
     pub by_place: bool,
     pub wait_ns: Histogram,
@@ -167,7 +173,7 @@ pub(super) struct Group {
 pub(super) const LONGEST: usize = 8;
 
 impl Group {
-    pub(super) fn new(lock: u32, op: u32, by_place: bool) -> Group {
+    pub(super) fn new(lock: LockId, op: u32, by_place: bool) -> Group {
         Group {
             lock,
             op,

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::doing::{Doing, NONE};
 use super::engine::Engine;
-use super::ids::ThreadId;
+use super::ids::{LockId, ThreadId};
 use super::lock::{Block, Place};
 use super::lookup::{Lookup, SITES, part};
 use super::tally::Tally;
@@ -85,7 +85,7 @@ impl Engine {
 
     fn count_holder(&mut self, ti: ThreadId, code: u32) {
         let pid = self.threads[ti].pid;
-        let mut wanted: Vec<u32> = Vec::new();
+        let mut wanted: Vec<LockId> = Vec::new();
         for (index, thread) in self.threads.each() {
             if let State::Off(Doing::Futex(wait_site)) = thread.state
                 && (thread.pid, index != ti) == (pid, true)
@@ -176,7 +176,7 @@ impl Lookup<'_> {
     }
 
     /// Where the holder of the interpreter's lock was found while others waited for it; `ns` is shared out.
-    pub(super) fn hold_sites(&self, locks: &[u32], ns: u64) -> Vec<Site> {
+    pub(super) fn hold_sites(&self, locks: &[LockId], ns: u64) -> Vec<Site> {
         let found = &self.engine.interpreted;
         let mut looks: Tally<u32, u64> = Tally::default();
         for (code, count) in locks.iter().filter_map(|lock| found.holding.get(lock)).flat_map(Tally::iter) {
@@ -203,6 +203,7 @@ mod tests {
         Event, FutexOp, Header, InterpretedFrame, NO_CPU, OffCpu, Pid, Stack, StackId, Stacks, Tid, What,
     };
 
+    use super::super::ids::Id as _;
     use super::*;
     use crate::{Analysis, NoModules, Options, Report};
 
@@ -290,6 +291,9 @@ mod tests {
         let stacks = Stacks::new();
         let mut naming = crate::names::Resolver::new(Names::new(), &stacks, &NoModules);
         let lookup = Lookup { engine: &engine, naming: &mut naming };
-        assert_eq!(told(&lookup.hold_sites(&[0], 3_000)), [("parse".to_owned(), 2, 2), ("shift".to_owned(), 1, 1)]);
+        assert_eq!(
+            told(&lookup.hold_sites(&[LockId::of(0)], 3_000)),
+            [("parse".to_owned(), 2, 2), ("shift".to_owned(), 1, 1)]
+        );
     }
 }

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::behaviour::{self, Behaviour};
 use super::chains::Meaning;
 use super::doing::{Doing, NONE, Plain};
-use super::ids::ThreadId;
+use super::ids::{LockId, ThreadId};
 use super::lock::Place;
 use super::log::Stay;
 use super::lookup::Lookup;
@@ -96,19 +96,19 @@ impl Judge<'_, '_> {
         let engine = self.lookup.engine;
         for wait_site in &engine.wait_sites {
             let call_path = self.lookup.call_path(wait_site.place);
-            let primitive = match engine.locks[wait_site.lock as usize].addr {
+            let primitive = match engine.locks[wait_site.lock].addr {
                 FILE_LOCK => Primitive::FileLock,
                 SEMAPHORE => Primitive::Semaphore,
                 _ => self.lookup.naming.primitive(wait_site.op, &call_path),
             };
-            let own_word = wait_site.place_group != NONE
+            let own_word = wait_site.place_group.is_some()
                 && (primitive == Primitive::ParkingLotMutex
                     || (primitive.is_contention() && call_path.iter().any(waits_on_own_word)));
             self.primitives.push((primitive, own_word));
         }
         self.judge_by_behaviour();
         // A stack that could not be named waits for what the others wait for at the same address.
-        let mut best: FxHashMap<u32, (u64, Primitive)> = FxHashMap::default();
+        let mut best: FxHashMap<LockId, (u64, Primitive)> = FxHashMap::default();
         for (wait_site, (primitive, _)) in engine.wait_sites.iter().zip(&self.primitives) {
             let weight = wait_site.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + wait_site.eagain;
             let entry = best.entry(wait_site.lock).or_default();
@@ -134,7 +134,7 @@ impl Judge<'_, '_> {
         let object = |wait_site: u32| {
             let (primitive, own_word) = primitives[wait_site as usize];
             let at = &engine.wait_sites[wait_site as usize];
-            let lock = &engine.locks[at.lock as usize];
+            let lock = &engine.locks[at.lock];
             // A condition variable of glibc has two words, side by side.
             let addr = if primitive == Primitive::Condvar { lock.addr & !7 } else { lock.addr };
             (told(primitive) && !own_word).then_some((lock.space, addr, primitive))
@@ -242,7 +242,7 @@ impl Judge<'_, '_> {
             locks.entry(key).or_default().extend(queue);
         }
         for ((key, known), wait_site) in keys.iter().zip(&mut self.primitives).zip(&engine.wait_sites) {
-            let only = engine.locks[wait_site.lock as usize].waiters.only();
+            let only = engine.locks[wait_site.lock].waiters.only();
             let stands =
                 |key: &behaviour::Callers| locks.get(key).zip(only).is_some_and(|(queue, only)| queue.contains(&only));
             if let Some((_, lock)) = key.filter(|(key, _)| stands(key)) {
@@ -262,7 +262,7 @@ impl Judge<'_, '_> {
         for (key, wait_site) in keys.iter().zip(&engine.wait_sites) {
             let Some((key, _)) = key else { continue };
             if acquires_alone(&self.lookup.call_path(wait_site.place)) {
-                locks.entry(*key).or_default().extend(engine.locks[wait_site.lock as usize].waiters.only());
+                locks.entry(*key).or_default().extend(engine.locks[wait_site.lock].waiters.only());
             }
         }
         locks
@@ -271,7 +271,7 @@ impl Judge<'_, '_> {
     /// A thread of an interpreter waits for its lock on one word, wherever it comes from and whether or not for a
     /// limited time: places that share a word are places of one queue.
     fn join_interpreters(&self, keys: &mut [Option<(behaviour::Callers, Primitive)>]) {
-        let mut of_word: FxHashMap<u32, behaviour::Callers> = FxHashMap::default();
+        let mut of_word: FxHashMap<LockId, behaviour::Callers> = FxHashMap::default();
         let mut same: FxHashMap<behaviour::Callers, behaviour::Callers> = FxHashMap::default();
         fn first(
             same: &FxHashMap<behaviour::Callers, behaviour::Callers>,
@@ -304,12 +304,12 @@ impl Judge<'_, '_> {
         let engine = self.lookup.engine;
         let mut idle = Vec::new();
         for (index, wait_site) in (0..).zip(&engine.wait_sites) {
-            if wait_site.place_group != NONE && golang::is_out_of_work(&self.lookup.call_path(wait_site.place)) {
+            if wait_site.place_group.is_some() && golang::is_out_of_work(&self.lookup.call_path(wait_site.place)) {
                 idle.push(index);
             }
         }
         let woken = |judge: &mut Judge, wait_site: u32| {
-            let group = &engine.groups[engine.wait_sites[wait_site as usize].group as usize];
+            let group = &engine.groups[engine.wait_sites[wait_site as usize].group];
             group.wakes as usize >= OWN_WORD_WAITS
                 && golang::is_woken_by_semaphore(group, |place| judge.lookup.call_path(place))
         };

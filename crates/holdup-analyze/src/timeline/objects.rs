@@ -9,7 +9,7 @@ use super::chains::Meaning as _;
 use super::doing::{NONE, Waker};
 use super::golang;
 use super::holding::{self, Held};
-use super::ids::ThreadId;
+use super::ids::{GroupId, LockId, Table, ThreadId};
 use super::lock::{Group, Place, keep_longest};
 use super::lookup::{Lookup, SITES, function_name, part};
 use super::meaning::{Meanings, is_interpreter};
@@ -29,9 +29,9 @@ struct Unit {
     space: SpaceId,
     /// `None` where the futex is not the lock.
     addr: Option<u64>,
-    groups: Vec<u32>,
+    groups: Vec<GroupId>,
     wait_sites: Vec<u32>,
-    locks: Vec<u32>,
+    locks: Vec<LockId>,
     caller: Option<Frame>,
     /// Where it is waited for, if its waits do not tell.
     sites: Vec<Site>,
@@ -54,11 +54,11 @@ struct Objects<'a, 'b> {
 
 impl Objects<'_, '_> {
     /// The primitive of a group: that of its heaviest wait site.
-    fn group_primitives(&self) -> Vec<(Primitive, bool, u64)> {
-        let mut all = vec![(Primitive::Unknown, false, 0); self.lookup.engine.groups.len()];
+    fn group_primitives(&self) -> Table<GroupId, (Primitive, bool, u64)> {
+        let mut all = self.lookup.engine.groups.map(|_| (Primitive::Unknown, false, 0));
         for (wait_site, (primitive, own_word)) in self.lookup.engine.wait_sites.iter().zip(&self.meanings.primitives) {
             let weight = wait_site.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + wait_site.eagain;
-            let group = &mut all[wait_site.group as usize];
+            let group = &mut all[wait_site.group];
             if weight > group.2 {
                 *group = (*primitive, *own_word, weight);
             }
@@ -68,23 +68,23 @@ impl Objects<'_, '_> {
 
     fn gather_units(&mut self) {
         let primitives = self.group_primitives();
-        let mut wait_sites_of: Vec<Vec<u32>> = vec![Vec::new(); self.lookup.engine.groups.len()];
+        let mut wait_sites_of: Table<GroupId, Vec<u32>> = self.lookup.engine.groups.map(|_| Vec::new());
         for (index, wait_site) in (0..).zip(&self.lookup.engine.wait_sites) {
-            wait_sites_of[wait_site.group as usize].push(index);
+            wait_sites_of[wait_site.group].push(index);
         }
-        let mut by_address: Vec<(SpaceId, Primitive, u64, u32)> = Vec::new();
+        let mut by_address: Vec<(SpaceId, Primitive, u64, GroupId)> = Vec::new();
         let mut by_place: Vec<u32> = Vec::new();
-        for (index, group) in (0..).zip(&self.lookup.engine.groups) {
-            let (primitive, own_word, _) = primitives[index as usize];
+        for (index, group) in self.lookup.engine.groups.each() {
+            let (primitive, own_word, _) = primitives[index];
             let idle = group.wait_ns.count() + group.eagain + group.wakes == 0;
             if group.by_place || idle {
                 continue;
             }
             if own_word {
-                by_place.extend(&wait_sites_of[index as usize]);
+                by_place.extend(&wait_sites_of[index]);
                 continue;
             }
-            let lock = &self.lookup.engine.locks[group.lock as usize];
+            let lock = &self.lookup.engine.locks[group.lock];
             by_address.push((lock.space, primitive, lock.addr, index));
         }
         by_address.sort_unstable();
@@ -113,8 +113,8 @@ impl Objects<'_, '_> {
                 }
             };
             unit.groups.push(group);
-            unit.wait_sites.extend(&wait_sites_of[group as usize]);
-            let lock = self.lookup.engine.groups[group as usize].lock;
+            unit.wait_sites.extend(&wait_sites_of[group]);
+            let lock = self.lookup.engine.groups[group].lock;
             if !unit.locks.contains(&lock) {
                 unit.locks.push(lock);
             }
@@ -153,8 +153,8 @@ impl Objects<'_, '_> {
             });
             let unit = &mut units[at];
             unit.wait_sites.push(*index);
-            if wait_site.place_group != NONE && !unit.groups.contains(&wait_site.place_group) {
-                unit.groups.push(wait_site.place_group);
+            if let Some(group) = wait_site.place_group.filter(|group| !unit.groups.contains(group)) {
+                unit.groups.push(group);
             }
             if !unit.locks.contains(&wait_site.lock) {
                 unit.locks.push(wait_site.lock);
@@ -165,13 +165,13 @@ impl Objects<'_, '_> {
 
     /// Addresses on which nobody was ever seen to wait, and yet others were to be woken.
     fn gather_wasted(&mut self) {
-        let locks = (0..).zip(&self.lookup.engine.locks).filter(|(_, lock)| lock.wasted > 0);
-        let listed: Vec<u32> = self.units.iter().flat_map(|unit| unit.locks.iter().copied()).collect();
-        let listed: rustc_hash::FxHashSet<u32> = listed.into_iter().collect();
-        let mut rest: Vec<u32> = locks.map(|(index, _)| index).filter(|index| !listed.contains(index)).collect();
-        rest.sort_by_key(|index| std::cmp::Reverse(self.lookup.engine.locks[*index as usize].wasted));
+        let locks = self.lookup.engine.locks.each().filter(|(_, lock)| lock.wasted > 0);
+        let listed: Vec<LockId> = self.units.iter().flat_map(|unit| unit.locks.iter().copied()).collect();
+        let listed: rustc_hash::FxHashSet<LockId> = listed.into_iter().collect();
+        let mut rest: Vec<LockId> = locks.map(|(index, _)| index).filter(|index| !listed.contains(index)).collect();
+        rest.sort_by_key(|index| std::cmp::Reverse(self.lookup.engine.locks[*index].wasted));
         for index in rest.into_iter().take(WASTED_ONLY) {
-            let lock = &self.lookup.engine.locks[index as usize];
+            let lock = &self.lookup.engine.locks[index];
             self.units.push(Unit {
                 primitive: Primitive::Unknown,
                 space: lock.space,
@@ -210,11 +210,11 @@ impl Objects<'_, '_> {
         // What stands for the kernel's objects is no address.
         let addr = unit.addr.filter(|addr| !matches!(*addr, FILE_LOCK | SEMAPHORE));
         let mut lock = LockFacts { primitive: unit.primitive, addr, ..LockFacts::default() };
-        let first = unit.locks.first().map(|lock| &engine.locks[*lock as usize]);
+        let first = unit.locks.first().map(|lock| &engine.locks[*lock]);
         lock.pid = first.map(|lock| engine.threads[lock.thread].pid).unwrap_or_default();
         let mut parts = Parts::default();
         for group in &unit.groups {
-            self.add_group(&engine.groups[*group as usize], &mut lock, &mut parts);
+            self.add_group(&engine.groups[*group], &mut lock, &mut parts);
         }
         if let Some(held) = held {
             self.replace_holding(&held, &mut lock, &mut parts);
@@ -236,7 +236,7 @@ impl Objects<'_, '_> {
             }
         }
         lock.yield_ns = unit.wait_sites.iter().filter_map(|wait_site| self.meanings.yielded_ns.get(wait_site)).sum();
-        for address in unit.locks.iter().map(|lock| &engine.locks[*lock as usize]) {
+        for address in unit.locks.iter().map(|lock| &engine.locks[*lock]) {
             lock.wasted_wakes += address.wasted;
             lock.figures = lock.figures.or(address.figures);
             lock.herds.calls += address.together.0;

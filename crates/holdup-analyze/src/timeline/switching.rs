@@ -381,8 +381,8 @@ impl Engine {
         self.mark(ti, since, Doing::Plain(Plain::Unknown));
         let thread = &mut self.threads[ti];
         (thread.state, thread.since, thread.last) = (State::Unknown, since, since.max(thread.last));
-        (thread.pending, thread.woken, thread.herd) = (Pending::None, None, NONE);
-        (thread.returning, thread.preempted_at) = (NONE, None);
+        (thread.pending, thread.woken, thread.herd) = (Pending::None, None, None);
+        (thread.returning, thread.preempted_at) = (None, None);
     }
 
     /// A time off the CPU that ended at an unknown moment: its certain part counts for the thread, not for the lock.

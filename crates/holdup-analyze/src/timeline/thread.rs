@@ -6,7 +6,7 @@ use holdup_trace::{Pid, ThreadUsage, Tid};
 
 use super::calls::CallKind;
 use super::doing::{Doing, NONE, Plain, Waker};
-use super::ids::ThreadId;
+use super::ids::{GroupId, LockId, ThreadId};
 use super::log::Log;
 use super::row::Marks;
 use super::tally::Tally;
@@ -33,7 +33,7 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     None,
-    Futex { wait_site: u32, lock: u32, stack: u32 },
+    Futex { wait_site: u32, lock: LockId, stack: u32 },
     Call { kind: CallKind, stack: u32 },
     Fault { stack: u32 },
 }
@@ -79,11 +79,11 @@ pub(super) struct Thread {
     /// Who woke it and when, until it runs.
     pub woken: Option<(Waker, u64)>,
     /// The lock whose queue it stands in.
-    pub queue: u32,
+    pub queue: Option<LockId>,
     /// The lock whose wait it just ended; the return of the call is still to come.
-    pub returning: u32,
+    pub returning: Option<LockId>,
     /// The group whose herd it was woken with.
-    pub herd: u32,
+    pub herd: Option<GroupId>,
     /// Whom it woke last, as long as nobody told where.
     pub unplaced: Option<ThreadId>,
     /// Since when a call of its own may have been under way while it was preempted.
@@ -145,9 +145,9 @@ impl Thread {
             active: false,
             pending: Pending::None,
             woken: None,
-            queue: NONE,
-            returning: NONE,
-            herd: NONE,
+            queue: None,
+            returning: None,
+            herd: None,
             unplaced: None,
             preempted_at: None,
             cpu_busy_ns: 0,

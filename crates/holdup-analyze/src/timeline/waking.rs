@@ -5,7 +5,7 @@ use holdup_trace::{FutexOp, Tid};
 use super::Wake;
 use super::doing::{Doing, NONE, Plain, Waker};
 use super::engine::Engine;
-use super::ids::ThreadId;
+use super::ids::{GroupId, LockId, ThreadId};
 use super::lock::{ObjectCall, Place, Wait};
 use super::pairs::HandOver;
 use super::thread::{Pending, State};
@@ -51,14 +51,14 @@ impl Engine {
         };
         let place = Place { space, stack };
         let found = self.wake(ti, lock, now, wants as u32, place);
-        if requeues && !self.locks[lock as usize].waiting.is_empty() {
-            self.locks[lock as usize].moved = true;
+        if requeues && !self.locks[lock].waiting.is_empty() {
+            self.locks[lock].moved = true;
             if !self.moved.contains(&lock) {
                 self.moved.push(lock);
             }
         }
         self.count_wake(ti, lock, (ret, wants as u32), found, place, (requeues, unlocks_pi));
-        self.locks[lock as usize].released = now;
+        self.locks[lock].released = now;
     }
 
     /// A call that waits returned: the last word on how the wait ended.
@@ -66,20 +66,18 @@ impl Engine {
         const EINTR: i32 = -4;
         const ETIMEDOUT: i32 = -110;
         let thread = &mut self.threads[ti];
-        let lock = std::mem::replace(&mut thread.returning, NONE);
+        let lock = thread.returning.take();
         let pending = thread.pending;
         if let Pending::Futex { wait_site, .. } = pending {
-            if lock == NONE {
+            if lock.is_none() {
                 let group = self.wait_sites[wait_site as usize].group;
-                self.groups[group as usize].timeouts += u64::from(ret == ETIMEDOUT);
+                self.groups[group].timeouts += u64::from(ret == ETIMEDOUT);
                 return self.leave_pending(ti);
             }
             self.threads[ti].pending = Pending::None;
         }
-        if lock == NONE || ret >= 0 {
-            return;
-        }
-        let ended = &mut self.locks[lock as usize].ended;
+        let Some(lock) = lock.filter(|_| ret < 0) else { return };
+        let ended = &mut self.locks[lock].ended;
         let Some(wait) = ended.iter_mut().rev().find(|wait| wait.thread == ti) else { return };
         wait.unwoken = matches!(ret, EINTR | ETIMEDOUT);
         if wait.unwoken {
@@ -87,21 +85,20 @@ impl Engine {
             let by = if ret == ETIMEDOUT { Waker::Timeout } else { Waker::Outside };
             self.threads[ti].log.set_waker(wait.from, (by, wait.to));
         }
-        let groups = [wait.group, wait.place_group];
-        for group in groups.into_iter().filter(|group| *group != NONE && ret == ETIMEDOUT) {
-            self.groups[group as usize].timeouts += 1;
+        for group in wait.groups().filter(|_| ret == ETIMEDOUT) {
+            self.groups[group].timeouts += 1;
         }
     }
 
     /// Finds whom a call woke, first among those who ran already, then in the order of the queue. Returns how many, and
     /// in which group.
-    fn wake(&mut self, ti: ThreadId, lock: u32, now: u64, wants: u32, place: Place) -> (u32, u32) {
-        let mut found = (0, NONE);
+    fn wake(&mut self, ti: ThreadId, lock: LockId, now: u64, wants: u32, place: Place) -> (u32, Option<GroupId>) {
+        let mut found = (0, None);
         while found.0 < wants {
             let next = self.wake_ended(ti, lock, now, place).or_else(|| self.wake_waiting(ti, lock, now, place));
             let next = next.or_else(|| self.wake_moved(ti, lock, now, place));
             let Some((group, thread)) = next else { break };
-            found = (found.0 + 1, group);
+            found = (found.0 + 1, Some(group));
             if wants >= 2 {
                 self.join_herd(thread, group);
             }
@@ -110,22 +107,22 @@ impl Engine {
     }
 
     /// One that ran already when the call returned.
-    fn wake_ended(&mut self, ti: ThreadId, lock: u32, now: u64, place: Place) -> Option<(u32, ThreadId)> {
+    fn wake_ended(&mut self, ti: ThreadId, lock: LockId, now: u64, place: Place) -> Option<(GroupId, ThreadId)> {
         let waker = &self.threads[ti];
         // Whom it woke may have taken its CPU: then the call returns as soon as it has one again.
         let resumed = now.saturating_sub(waker.since) <= LATE_NS;
         let around = waker.preempted_at.filter(|_| resumed).unwrap_or(now).min(now);
         let earliest = around.saturating_sub(LATE_NS);
-        let released = self.locks[lock as usize].released;
+        let released = self.locks[lock].released;
         let exact = self.capabilities.wakings;
         let fits = |wait: &Wait| match wait.waker {
             Some((waker, _)) => exact && waker == Waker::Thread(ti) && !wait.claimed,
             None => !exact && !wait.unwoken && wait.to >= earliest && wait.to <= now && wait.thread != ti,
         };
-        let ended = &self.locks[lock as usize].ended;
+        let ended = &self.locks[lock].ended;
         let candidates = ended.iter().enumerate().rev().filter(|(_, wait)| fits(wait));
         let (at, _) = candidates.min_by_key(|(_, wait)| wait.to.abs_diff(around))?;
-        let mut wait = self.locks[lock as usize].ended.remove(at)?;
+        let mut wait = self.locks[lock].ended.remove(at)?;
         if wait.waker.is_none() {
             wait.waker = Some((Waker::Thread(ti), wait.to));
             wait.released_before = released.min(wait.to);
@@ -140,10 +137,10 @@ impl Engine {
     }
 
     /// The next in the queue.
-    fn wake_waiting(&mut self, ti: ThreadId, lock: u32, now: u64, place: Place) -> Option<(u32, ThreadId)> {
+    fn wake_waiting(&mut self, ti: ThreadId, lock: LockId, now: u64, place: Place) -> Option<(GroupId, ThreadId)> {
         let exact = self.capabilities.wakings;
-        let released = self.locks[lock as usize].released;
-        let wait = self.locks[lock as usize].waiting.iter_mut().find(|wait| match wait.waker {
+        let released = self.locks[lock].released;
+        let wait = self.locks[lock].waiting.iter_mut().find(|wait| match wait.waker {
             Some((waker, _)) => exact && waker == Waker::Thread(ti) && !wait.claimed,
             None => !exact,
         })?;
@@ -161,14 +158,14 @@ impl Engine {
     }
 
     /// One that was moved here from another address.
-    fn wake_moved(&mut self, ti: ThreadId, lock: u32, now: u64, place: Place) -> Option<(u32, ThreadId)> {
-        let space = self.locks[lock as usize].space;
+    fn wake_moved(&mut self, ti: ThreadId, lock: LockId, now: u64, place: Place) -> Option<(GroupId, ThreadId)> {
+        let space = self.locks[lock].space;
         let mut index = 0;
         while index < self.moved.len() {
             let other = self.moved[index];
-            let from = &self.locks[other as usize];
+            let from = &self.locks[other];
             if from.waiting.is_empty() {
-                self.locks[other as usize].moved = false;
+                self.locks[other].moved = false;
                 self.moved.swap_remove(index);
                 continue;
             }
@@ -186,16 +183,16 @@ impl Engine {
     fn count_wake(
         &mut self,
         ti: ThreadId,
-        lock: u32,
+        lock: LockId,
         (ret, wants): (i32, u32),
-        (found, group): (u32, u32),
+        (found, group): (u32, Option<GroupId>),
         place: Place,
         (requeues, unlocks_pi): (bool, bool),
     ) {
         if ret == 0 && !unlocks_pi {
             if !requeues {
                 self.wasted_wakes += self.zero_weight;
-                self.locks[lock as usize].wasted += self.zero_weight;
+                self.locks[lock].wasted += self.zero_weight;
             }
             return;
         }
@@ -208,12 +205,9 @@ impl Engine {
             self.pairs.place(ti, woken, place);
         }
         // Whom it woke may be unknown (it did not sleep yet): then it counts for the lock's first way to wait.
-        let first = self.locks[lock as usize].groups.first().map_or(NONE, |(_, group)| *group);
-        let group = if group == NONE { first } else { group };
-        if group == NONE {
-            return;
-        }
-        let group = &mut self.groups[group as usize];
+        let first = || self.locks[lock].groups.first().map(|(_, group)| *group);
+        let Some(group) = group.or_else(first) else { return };
+        let group = &mut self.groups[group];
         group.wakes += 1;
         if place.stack != NONE {
             *group.wake_sites.at(place) += 1;
@@ -224,22 +218,22 @@ impl Engine {
         }
     }
 
-    fn join_herd(&mut self, thread: ThreadId, group: u32) {
+    fn join_herd(&mut self, thread: ThreadId, group: GroupId) {
         let thread = &mut self.threads[thread];
         let (from, to, futex) = thread.last_run;
         let ran_already = matches!(thread.state, State::Off(_)) && thread.woken.is_none();
         if ran_already && futex && to.saturating_sub(from) <= HERD_RUN_NS {
-            self.groups[group as usize].herds.back_to_sleep += 1;
+            self.groups[group].herds.back_to_sleep += 1;
         } else if !ran_already {
-            thread.herd = group;
+            thread.herd = Some(group);
         }
     }
 
     /// A thread that was woken with others leaves the CPU again.
     pub(super) fn herd_again(&mut self, ti: ThreadId, futex: bool, run: Option<u64>) {
-        let herd = std::mem::replace(&mut self.threads[ti].herd, NONE);
-        if herd != NONE && futex && run.is_some_and(|run| run <= HERD_RUN_NS) {
-            self.groups[herd as usize].herds.back_to_sleep += 1;
+        let herd = self.threads[ti].herd.take();
+        if let Some(herd) = herd.filter(|_| futex && run.is_some_and(|run| run <= HERD_RUN_NS)) {
+            self.groups[herd].herds.back_to_sleep += 1;
         }
     }
 
@@ -271,7 +265,7 @@ impl Engine {
         let busy = self.cpus.at(home).map_or(0, |cpu| cpu.busy_ns(at));
         self.threads[woken].cpu_busy_ns = busy;
         self.set_active(woken, at, true);
-        if queue != NONE {
+        if let Some(queue) = queue {
             self.ends_wait(queue, woken, by, at);
         }
         if let Some(ti) = waker {
@@ -289,7 +283,7 @@ impl Engine {
             return;
         }
         let (queue, since) = (self.wait_sites[wait_site as usize].lock, thread.since);
-        let object = self.locks[queue as usize].addr;
+        let object = self.locks[queue].addr;
         let lets_go = |call: &&ObjectCall| call.object == object && call.thread != ti && call.at >= since;
         let Some(ObjectCall { thread: by, at, place, .. }) = self.object_calls.iter().find(lets_go).copied() else {
             return;
@@ -302,8 +296,8 @@ impl Engine {
     }
 
     /// Who ended the wait of a thread in this queue, and when.
-    fn ends_wait(&mut self, queue: u32, woken: ThreadId, by: Waker, at: u64) -> Option<&mut Wait> {
-        let lock = &mut self.locks[queue as usize];
+    fn ends_wait(&mut self, queue: LockId, woken: ThreadId, by: Waker, at: u64) -> Option<&mut Wait> {
+        let lock = &mut self.locks[queue];
         let wait = lock.waiting.iter_mut().find(|wait| wait.thread == woken)?;
         (wait.waker, wait.released_before) = (Some((by, at)), lock.released);
         Some(wait)
