@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::doing::{Doing, NONE, Plain, Waker};
 use super::engine::Engine;
-use super::ids::ThreadId;
+use super::ids::{ThreadId, WaitSiteId};
 use super::lock::{Place, Waiters};
 use super::log::Stay;
 
@@ -116,7 +116,7 @@ pub(super) fn among_those_who_pass_on(waits: &[Waited]) -> Vec<Waited> {
 /// The waits of every wait site, gathered by what `key` says is one object.
 pub(super) fn gather<K: std::hash::Hash + Eq>(
     engine: &Engine,
-    key: impl Fn(u32) -> Option<K>,
+    key: impl Fn(WaitSiteId) -> Option<K>,
 ) -> FxHashMap<K, Vec<Waited>> {
     let mut all: FxHashMap<K, Vec<Waited>> = FxHashMap::default();
     for (thread, life) in engine.threads.each() {
@@ -139,8 +139,8 @@ pub(super) fn gather<K: std::hash::Hash + Eq>(
 
 /// Where nobody is seen to wake anybody, the word tells: one that is always 2, or has its highest bit, while several
 /// threads wait for it says that it is held and that others wait, as in "Futexes Are Tricky" (Drepper).
-pub(super) fn has_word_of_lock(engine: &Engine, wait_site: u32) -> bool {
-    let lock = &engine.locks[engine.wait_sites[wait_site as usize].lock];
+pub(super) fn has_word_of_lock(engine: &Engine, wait_site: WaitSiteId) -> bool {
+    let lock = &engine.locks[engine.wait_sites[wait_site].lock];
     let (all, held, contended) = lock.words;
     let several = lock.waiters == Waiters::Several;
     engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
@@ -429,8 +429,8 @@ impl Holds {
 pub(super) type Callers = (crate::names::SpaceId, u64);
 
 /// Whether only one thread ever waited at the address of this wait site.
-pub(super) fn is_own_word(engine: &Engine, wait_site: u32) -> bool {
-    let wait_site = &engine.wait_sites[wait_site as usize];
+pub(super) fn is_own_word(engine: &Engine, wait_site: WaitSiteId) -> bool {
+    let wait_site = &engine.wait_sites[wait_site];
     wait_site.place.stack != NONE && engine.locks[wait_site.lock].waiters.only().is_some()
 }
 

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::doing::{Doing, NONE, Waker};
 use super::engine::Engine;
-use super::ids::ThreadId;
+use super::ids::{FoundId, ListedId, ThreadId};
 use super::lock::Place;
 use super::log::Stay;
 use super::thread::Thread;
@@ -32,33 +32,51 @@ const MOST_STEPS: u64 = 60_000_000;
 /// What a stretch off the CPU means; comes from names.
 pub(super) trait Meaning {
     fn reason(&self, doing: Doing) -> Reason;
-    /// Index of the lock in the facts; [`NONE`] if it is none.
-    fn lock(&self, doing: Doing) -> u32;
+    /// The lock of the facts, if it is one.
+    fn lock(&self, doing: Doing) -> Option<ListedId>;
     /// What a stretch is part of: who yields before it sleeps for something waits for that already.
     fn part_of(&self, stay: &Stay, space: SpaceId) -> Doing;
 }
 
 /// What a chain ended in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct End {
     pub leaf: Leaf,
     /// Whose doing it was, if anybody's.
     pub thread: Option<ThreadId>,
     /// Where that one left the CPU.
     pub place: Place,
-    /// What it was found blocked in: index in the engine's table; [`NONE`] if nothing tells.
-    pub found: u32,
+    /// What it was found blocked in, if anything tells.
+    pub found: Option<FoundId>,
+}
+
+impl End {
+    /// The order of those with the same weight.
+    pub(super) fn order(&self) -> impl Ord + use<> {
+        (self.leaf, unknown_last(self.thread), self.place, unknown_last(self.found))
+    }
+}
+
+fn unknown_last<T: Ord>(id: Option<T>) -> (bool, Option<T>) {
+    (id.is_none(), id)
 }
 
 /// A row of the blame: who waits for what, through what, and what that ended in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row {
     pub waiter: ThreadId,
-    /// What it waits for: a lock of the facts, or [`NONE`] for a wait that is not on a futex.
-    pub lock: u32,
+    /// What it waits for: a lock of the facts, unless the wait is not on a futex.
+    pub lock: Option<ListedId>,
     /// What its waker waited for in turn, if it did.
-    pub via: u32,
+    pub via: Option<ListedId>,
     pub end: End,
+}
+
+impl Row {
+    /// The order of those with the same weight.
+    pub(super) fn order(&self) -> impl Ord + use<> {
+        (self.waiter, unknown_last(self.lock), unknown_last(self.via), self.end.order())
+    }
 }
 
 /// A piece of the path.
@@ -137,7 +155,7 @@ pub(super) struct Chains {
     pub path: FxHashMap<End, u64>,
     pub pieces: Pieces,
     /// Time of the path that ran elsewhere because one of it waited for this lock.
-    pub path_locks: FxHashMap<u32, u64>,
+    pub path_locks: FxHashMap<ListedId, u64>,
 }
 
 pub(super) struct Walker<'a, M> {
@@ -185,7 +203,7 @@ impl<M: Meaning> Walker<'_, M> {
         let all: u64 = self.engine.threads.iter().map(|thread| thread.log.stays().len() as u64).sum();
         let stride = all.div_ceil(FOLLOWED).max(1);
         for (waiter, thread) in self.engine.threads.each() {
-            let mut sampled: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+            let mut sampled: FxHashMap<Option<ListedId>, (u64, u64)> = FxHashMap::default();
             let mut rows: FxHashMap<Row, u64> = FxHashMap::default();
             for (index, stay) in (0_u64..).zip(thread.log.stays()) {
                 let doing = self.meaning.part_of(stay, thread.space);
@@ -212,11 +230,11 @@ impl<M: Meaning> Walker<'_, M> {
         }
     }
 
-    fn follow_wait(&mut self, stay: &Stay, waiter: ThreadId, sink: &mut dyn FnMut(u32, End, u64)) {
+    fn follow_wait(&mut self, stay: &Stay, waiter: ThreadId, sink: &mut dyn FnMut(Option<ListedId>, End, u64)) {
         let (from, to) = (stay.from, stay.woken());
         match stay.waking_thread() {
-            Some(waker) if waker != waiter => self.did(waker, from, to, NONE, 1, sink),
-            _ => sink(NONE, self.own_end(stay, waiter), to - from),
+            Some(waker) if waker != waiter => self.did(waker, from, to, None, 1, sink),
+            _ => sink(None, self.own_end(stay, waiter), to - from),
         }
     }
 
@@ -236,8 +254,8 @@ impl<M: Meaning> Walker<'_, M> {
             Reason::Futex(_) | Reason::OtherCall | Reason::Starting | Reason::Unknown => Leaf::Unknown,
         };
         let found = match stay.doing() {
-            Doing::Block(block) => self.engine.blocks[block as usize].found,
-            _ => NONE,
+            Doing::Block(block) => self.engine.blocks[block].found,
+            _ => None,
         };
         End { leaf, thread: Some(thread), place, found }
     }
@@ -248,18 +266,18 @@ impl<M: Meaning> Walker<'_, M> {
         thread: ThreadId,
         from: u64,
         to: u64,
-        via: u32,
+        via: Option<ListedId>,
         depth: usize,
-        sink: &mut dyn FnMut(u32, End, u64),
+        sink: &mut dyn FnMut(Option<ListedId>, End, u64),
     ) {
         let engine = self.engine;
         let life = &engine.threads[thread];
         let nowhere = Place { space: life.space, stack: NONE };
-        let ran = End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: NONE };
+        let ran = End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: None };
         let mut at = from;
         if life.born > from {
             let unborn = life.born.min(to);
-            sink(via, End { leaf: Leaf::Running, thread: None, place: nowhere, found: NONE }, unborn - from);
+            sink(via, End { leaf: Leaf::Running, thread: None, place: nowhere, found: None }, unborn - from);
             at = unborn;
         }
         for stay in life.log.within(at, to) {
@@ -273,8 +291,7 @@ impl<M: Meaning> Walker<'_, M> {
                 let waits = self.state(stay.doing()).is_wait();
                 match stay.waking_thread() {
                     Some(waker) if waits && waker != thread && depth < DEEPEST => {
-                        let lock = self.meaning.lock(stay.doing());
-                        let via = if via == NONE { lock } else { via };
+                        let via = via.or_else(|| self.meaning.lock(stay.doing()));
                         self.did(waker, at, woken, via, depth + 1, sink);
                     }
                     _ => sink(via, self.own_end(stay, thread), woken - at),
@@ -285,7 +302,7 @@ impl<M: Meaning> Walker<'_, M> {
             if end > at {
                 sink(
                     via,
-                    End { leaf: wait_for_cpu(stay), thread: Some(thread), place: nowhere, found: NONE },
+                    End { leaf: wait_for_cpu(stay), thread: Some(thread), place: nowhere, found: None },
                     end - at,
                 );
                 at = end;
@@ -303,7 +320,7 @@ impl<M: Meaning> Walker<'_, M> {
         let mut at = end.min(self.engine.threads[thread].last);
         chains.pieces.grain_ns = end.saturating_sub(start).div_ceil(GRAINS);
         // Locks that the path left a thread for, until when.
-        let mut waited: Vec<(u32, u64)> = Vec::new();
+        let mut waited: Vec<(ListedId, u64)> = Vec::new();
         let most = 2 * self.engine.threads.iter().map(|thread| thread.log.stays().len() + 2).sum::<usize>();
         let (mut before, mut hops) = (at, 0);
         for _ in 0..most {
@@ -322,7 +339,7 @@ impl<M: Meaning> Walker<'_, M> {
                     &mut waited,
                     born,
                     at,
-                    End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: NONE },
+                    End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: None },
                 );
                 at = born;
                 match self.parent(thread).filter(|_| born > start) {
@@ -337,29 +354,24 @@ impl<M: Meaning> Walker<'_, M> {
                     &mut waited,
                     stay.to,
                     at,
-                    End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: NONE },
+                    End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: None },
                 );
                 at = stay.to;
             }
             let waits = self.state(stay.doing()).is_wait();
             let woken = if waits { stay.woken().min(at) } else { at };
-            let lost = End { leaf: wait_for_cpu(stay), thread: Some(thread), place: nowhere, found: NONE };
+            let lost = End { leaf: wait_for_cpu(stay), thread: Some(thread), place: nowhere, found: None };
             piece(chains, &mut waited, woken.max(start), at, lost);
             at = woken;
             let waker = stay.waking_thread().filter(|waker| waits && *waker != thread && hops < DEEPEST);
             if let Some(waker) = waker {
-                let lock = self.meaning.lock(stay.doing());
-                if lock != NONE {
-                    waited.push((lock, stay.from));
-                }
+                waited.extend(self.meaning.lock(stay.doing()).map(|lock| (lock, stay.from)));
                 thread = waker;
                 continue;
             }
             let from = stay.from.max(start);
             let lock = self.meaning.lock(self.meaning.part_of(stay, life.space));
-            if lock != NONE {
-                waited.push((lock, from));
-            }
+            waited.extend(lock.map(|lock| (lock, from)));
             piece(chains, &mut waited, from, at, self.own_end(stay, thread));
             at = from;
         }
@@ -390,11 +402,11 @@ fn wait_for_cpu(stay: &Stay) -> Leaf {
 }
 
 /// One more piece, earlier than those before.
-fn piece(chains: &mut Chains, waited: &mut Vec<(u32, u64)>, from: u64, to: u64, end: End) {
+fn piece(chains: &mut Chains, waited: &mut Vec<(ListedId, u64)>, from: u64, to: u64, end: End) {
     if to <= from {
         return;
     }
-    let mut told: Vec<u32> = Vec::new();
+    let mut told: Vec<ListedId> = Vec::new();
     for (lock, until) in waited.iter() {
         if !told.contains(lock) {
             *chains.path_locks.entry(*lock).or_default() += to - from.max(*until).min(to);

@@ -1,7 +1,7 @@
 //! What a thread does, and who ended its wait, as far as an event tells.
 
 use super::calls::CallKind;
-use super::ids::ThreadId;
+use super::ids::{BlockId, ThreadId, WaitSiteId};
 use crate::facts::Reason;
 
 /// No lock, no group.
@@ -31,10 +31,10 @@ impl Waker {
 pub(super) enum Doing {
     /// It runs on this CPU.
     Running(u16),
-    /// It waits on a futex: index of the wait site.
-    Futex(u32),
-    /// It blocked, and the stack of the switch may tell for what: index in the table of blocks.
-    Block(u32),
+    /// It waits on a futex.
+    Futex(WaitSiteId),
+    /// It blocked, and the stack of the switch may tell for what.
+    Block(BlockId),
     /// Anything that needs no names.
     Plain(Plain),
     /// It was woken (or is new) and waits for a CPU.

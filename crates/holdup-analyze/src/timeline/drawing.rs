@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
 use super::doing::{Doing, NONE, Plain};
-use super::ids::{Table, ThreadId};
+use super::ids::{Id as _, Table, ThreadId};
 use super::lock::Place;
 use super::lookup::Lookup;
 use super::meaning::Meanings;
@@ -72,8 +72,8 @@ fn state(meanings: &Meanings, doing: Doing) -> State {
         Doing::Ready => State::Runnable,
         Doing::Plain(Plain::Unknown) => State::Unknown,
         Doing::Futex(wait_site) => {
-            let lock = meanings.locks[wait_site as usize];
-            State::Off { reason: meanings.reason(doing), lock: (lock != NONE).then_some(lock) }
+            let lock = meanings.locks[wait_site].map(|lock| lock.index() as u32);
+            State::Off { reason: meanings.reason(doing), lock }
         }
         _ => State::Off { reason: meanings.reason(doing), lock: None },
     }

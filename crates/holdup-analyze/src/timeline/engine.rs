@@ -11,7 +11,7 @@ use super::Wake;
 use super::calls::Calls;
 use super::cpus::Cpus;
 use super::doing::{Doing, NONE, Plain};
-use super::ids::{GroupId, LockId, Table, ThreadId};
+use super::ids::{BlockId, FoundId, GroupId, LockId, Table, ThreadId, WaitSiteId};
 use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
 use super::pairs::Pairs;
 use super::tally::Tally;
@@ -71,13 +71,13 @@ pub(crate) struct Engine {
     pub(super) lock_index: FxHashMap<(SpaceId, u64), LockId>,
     pub(super) groups: Table<GroupId, Group>,
     pub(super) place_groups: FxHashMap<Place, GroupId>,
-    pub(super) wait_sites: Vec<WaitSite>,
-    pub(super) wait_site_index: FxHashMap<(LockId, u32, u32), u32>,
-    pub(super) blocks: Vec<Block>,
-    pub(super) block_index: FxHashMap<Block, u32>,
+    pub(super) wait_sites: Table<WaitSiteId, WaitSite>,
+    pub(super) wait_site_index: FxHashMap<(LockId, u32, u32), WaitSiteId>,
+    pub(super) blocks: Table<BlockId, Block>,
+    pub(super) block_index: FxHashMap<Block, BlockId>,
     /// What threads were found blocked in, each once: why, and the file.
-    pub(super) found: Vec<(Reason, Option<Box<str>>)>,
-    pub(super) found_index: FxHashMap<(Reason, Option<Box<str>>), u32>,
+    pub(super) found: Table<FoundId, (Reason, Option<Box<str>>)>,
+    pub(super) found_index: FxHashMap<(Reason, Option<Box<str>>), FoundId>,
     /// Locks whose waiters were moved to other addresses.
     pub(super) moved: Vec<LockId>,
     pub(super) pairs: Pairs,
@@ -131,11 +131,11 @@ impl Engine {
             lock_index: FxHashMap::default(),
             groups: Table::default(),
             place_groups: FxHashMap::default(),
-            wait_sites: Vec::new(),
+            wait_sites: Table::default(),
             wait_site_index: FxHashMap::default(),
-            blocks: Vec::new(),
+            blocks: Table::default(),
             block_index: FxHashMap::default(),
-            found: Vec::new(),
+            found: Table::default(),
             found_index: FxHashMap::default(),
             moved: Vec::new(),
             pairs: Pairs::default(),

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::doing::{Doing, NONE};
 use super::engine::Engine;
-use super::ids::ThreadId;
+use super::ids::{Table, ThreadId, WaitSiteId};
 use super::lock::Place;
 use super::tally::Tally;
 use crate::facts::OffTime;
@@ -35,26 +35,25 @@ struct Wait {
     waker: Option<ThreadId>,
 }
 
-/// What holders did, by lock. `lock_of` tells which a wait site belongs to; [`NONE`] for wait sites of no such lock.
-pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> {
+/// What holders did, by lock. `lock_of` tells which a wait site belongs to; `None` for wait sites of no such lock.
+pub(super) fn by_lock(engine: &Engine, lock_of: &Table<WaitSiteId, Option<usize>>) -> FxHashMap<usize, Held> {
     let lock = |doing: Doing| match doing {
-        Doing::Futex(wait_site) => lock_of.get(wait_site as usize).copied().unwrap_or(NONE),
-        _ => NONE,
+        Doing::Futex(wait_site) => lock_of[wait_site],
+        _ => None,
     };
-    let mut waits: FxHashMap<u32, Vec<Wait>> = FxHashMap::default();
-    if lock_of.iter().all(|lock| *lock == NONE) {
+    let mut waits: FxHashMap<usize, Vec<Wait>> = FxHashMap::default();
+    if lock_of.iter().all(Option::is_none) {
         return FxHashMap::default();
     }
     for (thread, life) in engine.threads.each() {
         for stay in life.log.stays() {
-            let of = lock(stay.doing());
-            if of != NONE {
+            if let Some(of) = lock(stay.doing()) {
                 let wait = Wait { woken: stay.woken(), from: stay.from, thread, waker: stay.waking_thread() };
                 waits.entry(of).or_default().push(wait);
             }
         }
     }
-    let held = |(of, mut waits): (u32, Vec<Wait>)| {
+    let held = |(of, mut waits): (usize, Vec<Wait>)| {
         waits.sort_unstable_by_key(|wait| (wait.woken, wait.thread));
         waits.truncate(MOST_WAITS);
         let mut held = Held::default();
@@ -63,7 +62,7 @@ pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> 
             let from = wait.from.max(released).min(wait.woken);
             let holder = if engine.is_sampled { taker } else { wait.waker };
             match holder.filter(|holder| *holder != wait.thread) {
-                Some(holder) => held.look_back(engine, holder, from, wait.woken, |doing| lock(doing) == of),
+                Some(holder) => held.look_back(engine, holder, from, wait.woken, |doing| lock(doing) == Some(of)),
                 None => held.unknown_ns += wait.woken - from,
             }
             (released, taker) = (released.max(wait.woken), Some(wait.thread));

@@ -1,4 +1,4 @@
-//! Which thread, lock, group: a type for the index in each of the engine's tables, so that none is taken for another.
+//! Which thread, lock, group, wait site, block: a type for the index in each of the engine's tables, so that none is taken for another.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
@@ -35,10 +35,20 @@ ids! {
     LockId
     /// Waits that are summed up together: of an address and operation, or of a place.
     GroupId
+    /// A way to wait at an address from a place.
+    WaitSiteId
+    /// What threads block in where no call by name tells.
+    BlockId
+    /// What a look from outside found a thread blocked in.
+    FoundId
+    /// What an interpreter was found executing.
+    CodeId
+    /// A lock as the facts list them.
+    ListedId
 }
 
 /// All things of one kind, by their ids.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Table<I, T> {
     list: Vec<T>,
     id: PhantomData<I>,
@@ -77,6 +87,11 @@ impl<I: Id, T> Table<I, T> {
     /// Each with its id.
     pub(super) fn each(&self) -> impl DoubleEndedIterator<Item = (I, &T)> {
         self.list.iter().enumerate().map(|(index, item)| (I::of(index), item))
+    }
+
+    /// Each with its id.
+    pub(super) fn each_mut(&mut self) -> impl Iterator<Item = (I, &mut T)> {
+        self.list.iter_mut().enumerate().map(|(index, item)| (I::of(index), item))
     }
 
     /// A table with the same ids, of something that each of these has.

@@ -55,7 +55,7 @@ fn may_be_ended(doing: Doing) -> bool {
 /// The futex that a stretch is a wait for.
 fn futex(engine: &Engine, doing: Doing) -> Option<LockId> {
     match doing {
-        Doing::Futex(wait_site) => Some(engine.wait_sites[wait_site as usize].lock),
+        Doing::Futex(wait_site) => Some(engine.wait_sites[wait_site].lock),
         _ => None,
     }
 }
@@ -108,7 +108,7 @@ fn ended(engine: &Engine, waiter: ThreadId, stay: &Stay) -> Option<ThreadId> {
 fn waits_for_others(engine: &Engine, doing: Doing) -> bool {
     match doing {
         Doing::Futex(_) => true,
-        Doing::Block(block) => !engine.blocks[block as usize].deep,
+        Doing::Block(block) => !engine.blocks[block].deep,
         _ => false,
     }
 }

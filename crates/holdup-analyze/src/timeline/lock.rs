@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use holdup_trace::{FutexOp, LockFigures};
 
 use super::doing::{Doing, Waker};
-use super::ids::{GroupId, LockId, ThreadId};
+use super::ids::{FoundId, GroupId, LockId, ThreadId};
 use super::tally::Tally;
 use crate::Histogram;
 use crate::facts::{Herds, OffTime};
@@ -24,8 +24,8 @@ pub(super) struct Block {
     pub place: Place,
     /// Signals cannot interrupt it.
     pub deep: bool,
-    /// What a look from outside found: index in the engine's table; [`NONE`] if there was none.
-    pub found: u32,
+    /// What a look from outside found, if there was one.
+    pub found: Option<FoundId>,
 }
 
 /// A call about a lock of a file or a semaphore of the kernel, which may let others go on.

@@ -4,7 +4,7 @@
 //! Between two stretches the thread ran. A stretch whose beginning or end is not known is one of unknown reason.
 
 use super::doing::{Doing, Plain, Waker};
-use super::ids::{Id as _, ThreadId};
+use super::ids::{Id, ThreadId};
 
 /// A stretch off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +45,8 @@ fn packed(doing: Doing) -> u32 {
     match doing {
         Doing::Plain(plain) => plain as u32,
         Doing::Running(_) | Doing::Ready => Plain::Unknown as u32,
-        Doing::Futex(wait_site) => FUTEX << TAG | wait_site & INDEX,
-        Doing::Block(block) => BLOCK << TAG | block & INDEX,
+        Doing::Futex(wait_site) => FUTEX << TAG | wait_site.index() as u32 & INDEX,
+        Doing::Block(block) => BLOCK << TAG | block.index() as u32 & INDEX,
     }
 }
 
@@ -75,10 +75,11 @@ impl Stay {
     }
 
     pub(super) fn doing(&self) -> Doing {
+        let index = (self.doing & INDEX) as usize;
         match self.doing >> TAG {
-            FUTEX => Doing::Futex(self.doing & INDEX),
-            BLOCK => Doing::Block(self.doing & INDEX),
-            _ => Doing::Plain(Plain::ALL.get(self.doing as usize).copied().unwrap_or(Plain::Unknown)),
+            FUTEX => Doing::Futex(Id::of(index)),
+            BLOCK => Doing::Block(Id::of(index)),
+            _ => Doing::Plain(Plain::ALL.get(index).copied().unwrap_or(Plain::Unknown)),
         }
     }
 
@@ -175,7 +176,12 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out() {
         let mut log = Log::default();
-        let doings = [Doing::Futex(7), Doing::Block(3), Doing::Plain(Plain::Sleep), Doing::Plain(Plain::Unknown)];
+        let doings = [
+            Doing::Futex(Id::of(7)),
+            Doing::Block(Id::of(3)),
+            Doing::Plain(Plain::Sleep),
+            Doing::Plain(Plain::Unknown),
+        ];
         for (at, doing) in (0..).zip(doings) {
             log.push(at * 100, at * 100 + 50, doing, 9, None);
         }

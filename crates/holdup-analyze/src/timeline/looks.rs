@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::doing::{Doing, NONE};
 use super::engine::Engine;
-use super::ids::{LockId, ThreadId};
+use super::ids::{CodeId, LockId, ThreadId, WaitSiteId};
 use super::lock::{Block, Place};
 use super::lookup::{Lookup, SITES, part};
 use super::tally::Tally;
@@ -42,7 +42,7 @@ impl Engine {
         let other = match doing {
             Doing::Futex(wait_site) => Doing::Futex(self.interpreted_wait_site(wait_site, code)),
             Doing::Block(block) => {
-                let Block { place, deep, found } = self.blocks[block as usize];
+                let Block { place, deep, found } = self.blocks[block];
                 let stack = self.interpreted.stack(self.interpreted.native(place.stack), code);
                 Doing::Block(self.block(Block { place: Place { space, stack }, deep, found }))
             }
@@ -68,29 +68,29 @@ impl Engine {
 
     fn place_of(&self, doing: Doing) -> Option<Place> {
         match doing {
-            Doing::Futex(wait_site) => Some(self.wait_sites[wait_site as usize].place),
-            Doing::Block(block) => Some(self.blocks[block as usize].place),
+            Doing::Futex(wait_site) => Some(self.wait_sites[wait_site].place),
+            Doing::Block(block) => Some(self.blocks[block].place),
             _ => None,
         }
     }
 
-    fn interpreted_wait_site(&mut self, wait_site: u32, code: u32) -> u32 {
-        let old = &self.wait_sites[wait_site as usize];
+    fn interpreted_wait_site(&mut self, wait_site: WaitSiteId, code: CodeId) -> WaitSiteId {
+        let old = &self.wait_sites[wait_site];
         let (lock, op, place, place_group) = (old.lock, old.op, old.place, old.place_group);
         let stack = self.interpreted.stack(self.interpreted.native(place.stack), code);
         let other = self.wait_site(lock, op, Place { stack, ..place });
-        self.wait_sites[other as usize].place_group = place_group;
+        self.wait_sites[other].place_group = place_group;
         other
     }
 
-    fn count_holder(&mut self, ti: ThreadId, code: u32) {
+    fn count_holder(&mut self, ti: ThreadId, code: CodeId) {
         let pid = self.threads[ti].pid;
         let mut wanted: Vec<LockId> = Vec::new();
         for (index, thread) in self.threads.each() {
             if let State::Off(Doing::Futex(wait_site)) = thread.state
                 && (thread.pid, index != ti) == (pid, true)
             {
-                wanted.push(self.wait_sites[wait_site as usize].lock);
+                wanted.push(self.wait_sites[wait_site].lock);
             }
         }
         wanted.sort_unstable();
@@ -117,7 +117,7 @@ impl Lookup<'_> {
     pub(super) fn with_code(&self, stack: u32, native: Arc<[Frame]>) -> Arc<[Frame]> {
         match self.engine.interpreted.parts(stack) {
             (_, Some(code)) => {
-                let found = &self.engine.interpreted.codes[code as usize];
+                let found = &self.engine.interpreted.codes[code];
                 let splice =
                     if interpreted::is_of_java(found) { interpreted::splice_java } else { interpreted::splice };
                 splice(&native, interpreted::frames(found))
@@ -178,7 +178,7 @@ impl Lookup<'_> {
     /// Where the holder of the interpreter's lock was found while others waited for it; `ns` is shared out.
     pub(super) fn hold_sites(&self, locks: &[LockId], ns: u64) -> Vec<Site> {
         let found = &self.engine.interpreted;
-        let mut looks: Tally<u32, u64> = Tally::default();
+        let mut looks: Tally<CodeId, u64> = Tally::default();
         for (code, count) in locks.iter().filter_map(|lock| found.holding.get(lock)).flat_map(Tally::iter) {
             *looks.at(*code) += count;
         }
@@ -186,7 +186,7 @@ impl Lookup<'_> {
         let mut sites: Vec<Site> = looks
             .iter()
             .map(|(code, count)| Site {
-                call_path: interpreted::frames(&found.codes[*code as usize]),
+                call_path: interpreted::frames(&found.codes[*code]),
                 count: *count,
                 ns: part(ns, *count, all),
             })

@@ -6,10 +6,10 @@ use holdup_trace::Tid;
 use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
-use super::doing::{NONE, Waker};
+use super::doing::Waker;
 use super::golang;
 use super::holding::{self, Held};
-use super::ids::{GroupId, LockId, Table, ThreadId};
+use super::ids::{GroupId, Id, ListedId, LockId, Table, ThreadId, WaitSiteId};
 use super::lock::{Group, Place, keep_longest};
 use super::lookup::{Lookup, SITES, function_name, part};
 use super::meaning::{Meanings, is_interpreter};
@@ -30,16 +30,16 @@ struct Unit {
     /// `None` where the futex is not the lock.
     addr: Option<u64>,
     groups: Vec<GroupId>,
-    wait_sites: Vec<u32>,
+    wait_sites: Vec<WaitSiteId>,
     locks: Vec<LockId>,
     caller: Option<Frame>,
     /// Where it is waited for, if its waits do not tell.
     sites: Vec<Site>,
 }
 
-/// All of them, those first that were waited for longest; and the index of each wait site's.
-pub(super) fn all(lookup: &mut Lookup, meanings: &Meanings) -> (Vec<LockFacts>, Vec<u32>) {
-    let lock_of_wait_site = vec![NONE; lookup.engine.wait_sites.len()];
+/// All of them, those first that were waited for longest; and that of each wait site.
+pub(super) fn all(lookup: &mut Lookup, meanings: &Meanings) -> (Vec<LockFacts>, Table<WaitSiteId, Option<ListedId>>) {
+    let lock_of_wait_site = lookup.engine.wait_sites.map(|_| None);
     let mut objects = Objects { lookup, meanings, units: Vec::new(), lock_of_wait_site };
     objects.gather_units();
     (objects.locks(), objects.lock_of_wait_site)
@@ -49,7 +49,7 @@ struct Objects<'a, 'b> {
     lookup: &'a mut Lookup<'b>,
     meanings: &'a Meanings,
     units: Vec<Unit>,
-    lock_of_wait_site: Vec<u32>,
+    lock_of_wait_site: Table<WaitSiteId, Option<ListedId>>,
 }
 
 impl Objects<'_, '_> {
@@ -68,12 +68,12 @@ impl Objects<'_, '_> {
 
     fn gather_units(&mut self) {
         let primitives = self.group_primitives();
-        let mut wait_sites_of: Table<GroupId, Vec<u32>> = self.lookup.engine.groups.map(|_| Vec::new());
-        for (index, wait_site) in (0..).zip(&self.lookup.engine.wait_sites) {
+        let mut wait_sites_of: Table<GroupId, Vec<WaitSiteId>> = self.lookup.engine.groups.map(|_| Vec::new());
+        for (index, wait_site) in self.lookup.engine.wait_sites.each() {
             wait_sites_of[wait_site.group].push(index);
         }
         let mut by_address: Vec<(SpaceId, Primitive, u64, GroupId)> = Vec::new();
-        let mut by_place: Vec<u32> = Vec::new();
+        let mut by_place: Vec<WaitSiteId> = Vec::new();
         for (index, group) in self.lookup.engine.groups.each() {
             let (primitive, own_word, _) = primitives[index];
             let idle = group.wait_ns.count() + group.eagain + group.wakes == 0;
@@ -124,12 +124,12 @@ impl Objects<'_, '_> {
     }
 
     /// Waits on words of the threads' own belong together by where the lock is taken.
-    fn gather_places(&mut self, wait_sites: &[u32]) {
+    fn gather_places(&mut self, wait_sites: &[WaitSiteId]) {
         let mut units: Vec<Unit> = Vec::new();
         let mut known: FxHashMap<(SpaceId, Primitive, Arc<str>, String), usize> = FxHashMap::default();
         for index in wait_sites {
-            let wait_site = &self.lookup.engine.wait_sites[*index as usize];
-            let primitive = self.meanings.primitives[*index as usize].0;
+            let wait_site = &self.lookup.engine.wait_sites[*index];
+            let primitive = self.meanings.primitives[*index].0;
             let call_path = self.lookup.lock_path(wait_site.place);
             let of_go = golang::is_out_of_work(&call_path);
             let at = self.meanings.go_sites.first().filter(|_| of_go).map_or(&*call_path, |site| &site.call_path);
@@ -187,19 +187,19 @@ impl Objects<'_, '_> {
 
     fn locks(&mut self) -> Vec<LockFacts> {
         let units = std::mem::take(&mut self.units);
-        let mut by_place = vec![NONE; self.lookup.engine.wait_sites.len()];
-        for (index, unit) in (0..).zip(&units).filter(|(_, unit)| unit.addr.is_none()) {
-            unit.wait_sites.iter().for_each(|wait_site| by_place[*wait_site as usize] = index);
+        let mut by_place = self.lookup.engine.wait_sites.map(|_| None);
+        for (index, unit) in units.iter().enumerate().filter(|(_, unit)| unit.addr.is_none()) {
+            unit.wait_sites.iter().for_each(|wait_site| by_place[*wait_site] = Some(index));
         }
         let mut held = holding::by_lock(self.lookup.engine, &by_place);
-        let mut all: Vec<(LockFacts, Vec<u32>)> =
+        let mut all: Vec<(LockFacts, Vec<WaitSiteId>)> =
             (0..).zip(units).map(|(index, unit)| (self.lock(&unit, held.remove(&index)), unit.wait_sites)).collect();
         all.sort_by_cached_key(|(lock, _)| {
             std::cmp::Reverse((lock.wait_ns.sum_ns(), lock.waits, lock.eagain_waits + lock.wasted_wakes))
         });
-        for (index, (_, wait_sites)) in (0..).zip(&all) {
+        for (index, (_, wait_sites)) in all.iter().enumerate() {
             for wait_site in wait_sites {
-                self.lock_of_wait_site[*wait_site as usize] = index;
+                self.lock_of_wait_site[*wait_site] = Some(Id::of(index));
             }
         }
         all.into_iter().map(|(lock, _)| lock).collect()
@@ -226,7 +226,7 @@ impl Objects<'_, '_> {
         }
         let mut waits: Tally<Place, OffTime> = Tally::default();
         let mut waiters: Tally<ThreadId, OffTime> = Tally::default();
-        for wait_site in unit.wait_sites.iter().map(|wait_site| &engine.wait_sites[*wait_site as usize]) {
+        for wait_site in unit.wait_sites.iter().map(|wait_site| &engine.wait_sites[*wait_site]) {
             let eagain = wait_site.eagain;
             let site = waits.at(wait_site.place);
             site.count += eagain;

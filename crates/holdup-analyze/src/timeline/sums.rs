@@ -7,11 +7,11 @@ use holdup_trace::{Ending, Tid};
 use super::chains::{self, Chains};
 use super::codes;
 use super::counted;
-use super::doing::{NONE, Plain};
+use super::doing::Plain;
 use super::drawing::{self, Kept};
 use super::engine::Engine;
 use super::goroutine_waits;
-use super::ids::{Table, ThreadId};
+use super::ids::{Id, Table, ThreadId, WaitSiteId};
 use super::inferred;
 use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
@@ -107,8 +107,9 @@ impl Sums<'_> {
     // Threads.
 
     fn threads(&mut self) -> Vec<ThreadFacts> {
-        let mut futex_times: Table<ThreadId, Vec<(u32, OffTime)>> = self.lookup.engine.threads.map(|_| Vec::new());
-        for (index, wait_site) in (0..).zip(&self.lookup.engine.wait_sites) {
+        let mut futex_times: Table<ThreadId, Vec<(WaitSiteId, OffTime)>> =
+            self.lookup.engine.threads.map(|_| Vec::new());
+        for (index, wait_site) in self.lookup.engine.wait_sites.each() {
             for (thread, time) in wait_site.waiters.iter() {
                 futex_times[*thread].push((index, *time));
             }
@@ -119,7 +120,7 @@ impl Sums<'_> {
             .collect()
     }
 
-    fn thread(&self, thread: &Thread, futex_times: &[(u32, OffTime)]) -> ThreadFacts {
+    fn thread(&self, thread: &Thread, futex_times: &[(WaitSiteId, OffTime)]) -> ThreadFacts {
         let mut facts = ThreadFacts {
             tid: thread.tid,
             pid: thread.pid,
@@ -141,7 +142,7 @@ impl Sums<'_> {
             add(facts.off.entry(plain.reason()).or_default(), time);
         }
         for (block, time) in thread.blocks.iter() {
-            add(facts.off.entry(self.meanings.reasons[*block as usize]).or_default(), *time);
+            add(facts.off.entry(self.meanings.reasons[*block]).or_default(), *time);
         }
         for (wait_site, time) in futex_times {
             let reason = self.meanings.futex_reason(*wait_site);
@@ -178,10 +179,9 @@ impl Sums<'_> {
 
     fn blame(&mut self, chains: &Chains, facts: &Facts) -> Vec<Blame> {
         let mut rows: Vec<(chains::Row, u64)> = chains.blame.iter().map(|(row, ns)| (*row, *ns)).collect();
-        rows.sort_by_key(|(row, ns)| (std::cmp::Reverse(*ns), *row));
+        rows.sort_by_key(|(row, ns)| (std::cmp::Reverse(*ns), row.order()));
         let all: u64 = rows.iter().map(|(_, ns)| ns).sum();
         let mut told = 0;
-        let index = |lock: u32| (lock != NONE).then_some(lock as usize);
         let mut list = Vec::new();
         for (row, ns) in rows {
             // What is left cannot show up.
@@ -191,8 +191,8 @@ impl Sums<'_> {
             told += ns;
             list.push(Blame {
                 waiter: self.lookup.tid(row.waiter),
-                lock: index(row.lock),
-                via: index(row.via),
+                lock: row.lock.map(Id::index),
+                via: row.via.map(Id::index),
                 leaf: row.end.leaf,
                 thread: self.lookup.tid_of(row.end.thread),
                 site: self.end_site(row.end, ns, facts),
@@ -215,15 +215,15 @@ impl Sums<'_> {
 
     /// The file that a thread was found blocked on.
     fn end_file(&self, end: chains::End) -> Option<String> {
-        let (_, file) = self.lookup.engine.found.get(end.found as usize)?;
+        let (_, file) = &self.lookup.engine.found[end.found?];
         file.as_deref().map(str::to_owned)
     }
 
     fn path(&mut self, chains: &Chains, facts: &Facts) -> Path {
         let mut parts: Vec<(chains::End, u64)> = chains.path.iter().map(|(end, ns)| (*end, *ns)).collect();
-        parts.sort_by_key(|(end, ns)| (std::cmp::Reverse(*ns), *end));
+        parts.sort_by_key(|(end, ns)| (std::cmp::Reverse(*ns), end.order()));
         parts.truncate(NAMED_PLACES);
-        let mut locks: Vec<(usize, u64)> = chains.path_locks.iter().map(|(lock, ns)| (*lock as usize, *ns)).collect();
+        let mut locks: Vec<(usize, u64)> = chains.path_locks.iter().map(|(lock, ns)| (lock.index(), *ns)).collect();
         locks.sort_by_key(|(lock, ns)| (std::cmp::Reverse(*ns), *lock));
         let pieces = chains.pieces.list().iter().rev().map(|piece| PathPiece {
             from_ns: piece.from,

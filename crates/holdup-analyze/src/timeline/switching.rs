@@ -5,7 +5,7 @@ use holdup_trace::{Blocked, OffCpu, StackId};
 use super::calls::CallKind;
 use super::doing::{Doing, NONE, Plain};
 use super::engine::{Engine, number};
-use super::ids::ThreadId;
+use super::ids::{BlockId, ThreadId};
 use super::lock::{Block, Place};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
@@ -220,11 +220,11 @@ impl Engine {
             return (Doing::Plain(if deep { Plain::Io } else { Plain::OtherCall }), NONE);
         };
         let place = Place { space: self.space(ti, names), stack: stack.0 };
-        (Doing::Block(self.block(Block { place, deep, found: NONE })), stack.0)
+        (Doing::Block(self.block(Block { place, deep, found: None })), stack.0)
     }
 
-    pub(super) fn block(&mut self, block: Block) -> u32 {
-        let next = self.blocks.len() as u32;
+    pub(super) fn block(&mut self, block: Block) -> BlockId {
+        let next = self.blocks.next();
         let index = *self.block_index.entry(block).or_insert(next);
         if index == next {
             self.blocks.push(block);
@@ -237,7 +237,7 @@ impl Engine {
         let thread = &self.threads[ti];
         let State::Off(doing) = thread.state else { return };
         let (place, deep) = match doing {
-            Doing::Block(block) => (self.blocks[block as usize].place, self.blocks[block as usize].deep),
+            Doing::Block(block) => (self.blocks[block].place, self.blocks[block].deep),
             Doing::Plain(Plain::OtherCall | Plain::Io | Plain::PageFault) => {
                 (Place { space: thread.space, stack: thread.stack }, found.deep)
             }
@@ -257,13 +257,13 @@ impl Engine {
         }
         let Some(reason) = self.calls.reason(found) else { return };
         let key = (reason, found.file.clone());
-        let next = self.found.len() as u32;
+        let next = self.found.next();
         let known = *self.found_index.entry(key.clone()).or_insert(next);
         if known == next {
             self.found.push(key);
         }
         let space = self.space(ti, names);
-        let block = self.block(Block { place: Place { space, ..place }, deep, found: known });
+        let block = self.block(Block { place: Place { space, ..place }, deep, found: Some(known) });
         let thread = &mut self.threads[ti];
         *thread.found.at(block) += 1;
         thread.stack = place.stack;
@@ -277,7 +277,7 @@ impl Engine {
         let mostly = |hits: u64, all: u64| hits * 3 >= all * 2;
         let Thread { found, space, .. } = &self.threads[ti];
         let space = *space;
-        let kind = |block: u32| Block { place: Place { space, stack: NONE }, ..self.blocks[block as usize] };
+        let kind = |block: BlockId| Block { place: Place { space, stack: NONE }, ..self.blocks[block] };
         let mut kinds: Tally<Block, u64> = Tally::default();
         found.iter().for_each(|(block, hits)| *kinds.at(kind(*block)) += hits);
         let all: u64 = found.iter().map(|(_, hits)| hits).sum();
@@ -290,7 +290,7 @@ impl Engine {
             Some((block, most)) if mostly(*most, hits) => *block,
             _ => self.block(of),
         };
-        let place = self.blocks[block as usize].place;
+        let place = self.blocks[block].place;
         let thread = &mut self.threads[ti];
         let other = std::mem::take(&mut thread.plain[Plain::OtherCall as usize]);
         let time = thread.blocks.at(block);
@@ -331,7 +331,7 @@ impl Engine {
         let time = match doing {
             Doing::Plain(plain) => &mut thread.plain[plain as usize],
             Doing::Block(block) => thread.blocks.at(block),
-            Doing::Futex(wait_site) => self.wait_sites[wait_site as usize].waiters.at(ti),
+            Doing::Futex(wait_site) => self.wait_sites[wait_site].waiters.at(ti),
             Doing::Running(_) | Doing::Ready => &mut thread.plain[Plain::Unknown as usize],
         };
         time.count += 1;

@@ -6,7 +6,7 @@ use holdup_trace::{Pid, ThreadUsage, Tid};
 
 use super::calls::CallKind;
 use super::doing::{Doing, NONE, Plain, Waker};
-use super::ids::{GroupId, LockId, ThreadId};
+use super::ids::{BlockId, CodeId, GroupId, LockId, ThreadId, WaitSiteId};
 use super::log::Log;
 use super::row::Marks;
 use super::tally::Tally;
@@ -33,7 +33,7 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     None,
-    Futex { wait_site: u32, lock: LockId, stack: u32 },
+    Futex { wait_site: WaitSiteId, lock: LockId, stack: u32 },
     Call { kind: CallKind, stack: u32 },
     Fault { stack: u32 },
 }
@@ -70,7 +70,7 @@ pub(super) struct Thread {
     /// Where it left the CPU.
     pub stack: u32,
     /// When its interpreter was looked at last, and what it executed then.
-    pub code: Option<(u64, u32)>,
+    pub code: Option<(u64, CodeId)>,
     pub cpu: u16,
     pub ran: bool,
     /// Whether it is counted as running or runnable.
@@ -101,7 +101,7 @@ pub(super) struct Thread {
 
     pub on_cpu_ns: u64,
     pub plain: [OffTime; Plain::ALL.len()],
-    pub blocks: Tally<u32, OffTime>,
+    pub blocks: Tally<BlockId, OffTime>,
     pub run_ns: Histogram,
     pub run_delay_ns: Histogram,
     pub migrations: u64,
@@ -117,7 +117,7 @@ pub(super) struct Thread {
     /// Every stretch off the CPU.
     pub log: Log,
     /// How often it was found blocked in what, by block.
-    pub found: Tally<u32, u64>,
+    pub found: Tally<BlockId, u64>,
     /// What it did since when, for the viewer.
     pub marks: Marks,
 }

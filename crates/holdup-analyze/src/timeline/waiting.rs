@@ -5,7 +5,7 @@ use holdup_trace::{CallNumber, FutexOp, Tid};
 use super::calls::CallKind;
 use super::doing::{Doing, NONE, Plain, Waker};
 use super::engine::Engine;
-use super::ids::{GroupId, LockId, ThreadId};
+use super::ids::{GroupId, LockId, Table, ThreadId, WaitSiteId};
 use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite, Waiters};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
@@ -42,7 +42,7 @@ impl Engine {
                 // It slept, and returned without a word: the lock was handed to it.
                 return;
             }
-            let wait_site = &mut self.wait_sites[wait_site as usize];
+            let wait_site = &mut self.wait_sites[wait_site];
             wait_site.eagain += 1;
             self.groups[wait_site.group].eagain += 1;
             if let Some(group) = wait_site.place_group {
@@ -79,7 +79,7 @@ impl Engine {
 
     /// A wait for something that the kernel keeps for all processes, such as the lock of a file: which one is not
     /// known.
-    pub(super) fn kernel_object(&mut self, ti: ThreadId, addr: u64, stack: u32, names: &Names) -> u32 {
+    pub(super) fn kernel_object(&mut self, ti: ThreadId, addr: u64, stack: u32, names: &Names) -> WaitSiteId {
         let space = self.space(ti, names);
         let lock = self.lock(space, FutexOp(FutexOp::WAIT), addr, ti);
         self.wait_site(lock, FutexOp(FutexOp::WAIT), Place { space, stack })
@@ -95,8 +95,8 @@ impl Engine {
         lock
     }
 
-    pub(super) fn wait_site(&mut self, lock: LockId, op: FutexOp, place: Place) -> u32 {
-        let next = self.wait_sites.len() as u32;
+    pub(super) fn wait_site(&mut self, lock: LockId, op: FutexOp, place: Place) -> WaitSiteId {
+        let next = self.wait_sites.next();
         let wait_site = *self.wait_site_index.entry((lock, op.command(), place.stack)).or_insert(next);
         if wait_site == next {
             let group = self.group(lock, op.command());
@@ -118,8 +118,8 @@ impl Engine {
     }
 
     /// The group of a place, as long as the futex may be a word of the waiting thread instead of the lock.
-    fn place_group(&mut self, wait_site: u32, ti: ThreadId) -> Option<GroupId> {
-        let WaitSite { lock, op, place, .. } = self.wait_sites[wait_site as usize];
+    fn place_group(&mut self, wait_site: WaitSiteId, ti: ThreadId) -> Option<GroupId> {
+        let WaitSite { lock, op, place, .. } = self.wait_sites[wait_site];
         let (only, waiters) = (Waiters::One(ti), &mut self.locks[lock].waiters);
         *waiters = if matches!(*waiters, Waiters::None) || *waiters == only { only } else { Waiters::Several };
         let plain = matches!(op.command(), FutexOp::WAIT | FutexOp::WAIT_BITSET);
@@ -131,12 +131,12 @@ impl Engine {
         if group == next {
             self.groups.push(Group::new(lock, op.command(), true));
         }
-        self.wait_sites[wait_site as usize].place_group = Some(group);
+        self.wait_sites[wait_site].place_group = Some(group);
         Some(group)
     }
 
-    pub(super) fn begin_wait(&mut self, ti: ThreadId, wait_site: u32, now: u64, run: Option<u64>) {
-        let WaitSite { lock, group, .. } = self.wait_sites[wait_site as usize];
+    pub(super) fn begin_wait(&mut self, ti: ThreadId, wait_site: WaitSiteId, now: u64, run: Option<u64>) {
+        let WaitSite { lock, group, .. } = self.wait_sites[wait_site];
         let place_group = self.place_group(wait_site, ti);
         for group in [Some(group), place_group].into_iter().flatten() {
             self.groups[group].not_taken(ti, now);
@@ -163,7 +163,7 @@ impl Engine {
         let Some(lock) = thread.queue.take() else { return };
         thread.returning = whole.then_some(lock);
         if let Pending::Futex { wait_site, .. } = thread.pending {
-            let command = self.wait_sites[wait_site as usize].op.command();
+            let command = self.wait_sites[wait_site].op.command();
             // Who waits for a lock with priority inheritance may be woken and lose it again within the call.
             if !matches!(command, FutexOp::LOCK_PI | FutexOp::LOCK_PI2) {
                 thread.pending = Pending::None;
@@ -340,7 +340,14 @@ impl Engine {
 
 /// Divides the time of a holder among what it did. Its own wait for the same lock ends the look back. Returns how long
 /// it was preempted.
-fn split(group: &mut Group, thread: &Thread, wait_sites: &[WaitSite], lock: LockId, from: u64, to: u64) -> u64 {
+fn split(
+    group: &mut Group,
+    thread: &Thread,
+    wait_sites: &Table<WaitSiteId, WaitSite>,
+    lock: LockId,
+    from: u64,
+    to: u64,
+) -> u64 {
     let state = match thread.state {
         State::Running => Some(Doing::Running(thread.cpu)),
         State::Off(doing) => Some(doing),
@@ -357,7 +364,7 @@ fn split(group: &mut Group, thread: &Thread, wait_sites: &[WaitSite], lock: Lock
         }
         match past.doing {
             Doing::Running(_) => group.running_ns += length,
-            Doing::Futex(wait_site) if wait_sites[wait_site as usize].lock == lock => return preempted,
+            Doing::Futex(wait_site) if wait_sites[wait_site].lock == lock => return preempted,
             doing => {
                 preempted += if doing == Doing::Plain(Plain::Preempted) { length } else { 0 };
                 *group.off.at(doing) += length;

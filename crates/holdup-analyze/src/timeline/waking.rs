@@ -70,7 +70,7 @@ impl Engine {
         let pending = thread.pending;
         if let Pending::Futex { wait_site, .. } = pending {
             if lock.is_none() {
-                let group = self.wait_sites[wait_site as usize].group;
+                let group = self.wait_sites[wait_site].group;
                 self.groups[group].timeouts += u64::from(ret == ETIMEDOUT);
                 return self.leave_pending(ti);
             }
@@ -254,7 +254,7 @@ impl Engine {
         // A device or a timer wakes by an interrupt: whoever runs just then has nothing to do with it.
         let by_interrupt = match doing {
             Doing::Plain(Plain::Sleep | Plain::Io | Plain::PageFault) => true,
-            Doing::Block(block) => self.blocks[block as usize].deep,
+            Doing::Block(block) => self.blocks[block].deep,
             _ => false,
         };
         let waker = waker.filter(|_| !by_interrupt);
@@ -282,7 +282,7 @@ impl Engine {
         if self.capabilities.wakings || thread.woken.is_some() {
             return;
         }
-        let (queue, since) = (self.wait_sites[wait_site as usize].lock, thread.since);
+        let (queue, since) = (self.wait_sites[wait_site].lock, thread.since);
         let object = self.locks[queue].addr;
         let lets_go = |call: &&ObjectCall| call.object == object && call.thread != ti && call.at >= since;
         let Some(ObjectCall { thread: by, at, place, .. }) = self.object_calls.iter().find(lets_go).copied() else {
