@@ -18,7 +18,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::doing::{Doing, NONE, Plain, Waker};
+use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
 use super::ids::{ThreadId, WaitSiteId};
 use super::lock::{Place, Waiters};
@@ -431,7 +431,7 @@ pub(super) type Callers = (crate::names::SpaceId, u64);
 /// Whether only one thread ever waited at the address of this wait site.
 pub(super) fn is_own_word(engine: &Engine, wait_site: WaitSiteId) -> bool {
     let wait_site = &engine.wait_sites[wait_site];
-    wait_site.place.stack != NONE && engine.locks[wait_site.lock].waiters.only().is_some()
+    wait_site.place.stack.is_some() && engine.locks[wait_site.lock].waiters.only().is_some()
 }
 
 /// The innermost frames of a call path as one number.

@@ -11,9 +11,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::doing::{Doing, NONE, Waker};
+use super::doing::{Doing, Waker};
 use super::engine::Engine;
-use super::ids::{FoundId, ListedId, ThreadId};
+use super::ids::{FoundId, ListedId, ThreadId, unknown_last};
 use super::lock::Place;
 use super::log::Stay;
 use super::thread::Thread;
@@ -55,10 +55,6 @@ impl End {
     pub(super) fn order(&self) -> impl Ord + use<> {
         (self.leaf, unknown_last(self.thread), self.place, unknown_last(self.found))
     }
-}
-
-fn unknown_last<T: Ord>(id: Option<T>) -> (bool, Option<T>) {
-    (id.is_none(), id)
 }
 
 /// A row of the blame: who waits for what, through what, and what that ended in.
@@ -272,7 +268,7 @@ impl<M: Meaning> Walker<'_, M> {
     ) {
         let engine = self.engine;
         let life = &engine.threads[thread];
-        let nowhere = Place { space: life.space, stack: NONE };
+        let nowhere = Place { space: life.space, stack: None };
         let ran = End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: None };
         let mut at = from;
         if life.born > from {
@@ -331,7 +327,7 @@ impl<M: Meaning> Walker<'_, M> {
             hops = if at < before { 0 } else { hops + 1 };
             before = at;
             let life = &self.engine.threads[thread];
-            let nowhere = Place { space: life.space, stack: NONE };
+            let nowhere = Place { space: life.space, stack: None };
             let Some((_, stay)) = life.log.before(at).filter(|(_, stay)| stay.to > start) else {
                 let born = life.born.clamp(start, at);
                 piece(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdup_trace::{StackId, Tid};
+use holdup_trace::Tid;
 use rustc_hash::FxHashMap;
 
 use super::golang;
@@ -64,9 +64,8 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
             tasks.entry(function.to_owned()).or_default().add(own, hits, alone);
         }
         counts.add(&call_path, hits);
-        if let Some(suspect) =
-            lookup.naming.suspect(place.space, StackId(lookup.engine.interpreted.native(place.stack)))
-        {
+        let native = lookup.engine.interpreted.native(place.stack);
+        if let Some(suspect) = native.and_then(|native| lookup.naming.suspect(place.space, native.into())) {
             let threads = threads.iter().map(|(ti, hits)| (lookup.tid(*ti), *hits));
             counts.suspect(suspect, hits, threads, &call_path);
         }

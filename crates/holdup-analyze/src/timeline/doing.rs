@@ -4,9 +4,6 @@ use super::calls::CallKind;
 use super::ids::{BlockId, ThreadId, WaitSiteId};
 use crate::facts::Reason;
 
-/// No lock, no group.
-pub(super) const NONE: u32 = u32::MAX;
-
 /// Who ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Waker {

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
-use super::doing::{Doing, NONE, Plain};
+use super::doing::{Doing, Plain};
 use super::ids::{Id as _, Table, ThreadId};
 use super::lock::Place;
 use super::lookup::Lookup;
@@ -57,9 +57,7 @@ fn path_index(
     timeline: &mut Timeline,
     place: Place,
 ) -> Option<u32> {
-    if place.stack == NONE {
-        return None;
-    }
+    place.stack?;
     Some(*known.entry(place).or_insert_with(|| {
         timeline.call_paths.push(lookup.call_path(place));
         timeline.call_paths.len() as u32 - 1

@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use super::Wake;
 use super::calls::Calls;
 use super::cpus::Cpus;
-use super::doing::{Doing, NONE, Plain};
-use super::ids::{BlockId, FoundId, GroupId, LockId, Table, ThreadId, WaitSiteId};
+use super::doing::{Doing, Plain};
+use super::ids::{BlockId, FoundId, GroupId, LockId, StackKey, Table, ThreadId, WaitSiteId};
 use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
 use super::pairs::Pairs;
 use super::tally::Tally;
@@ -26,7 +26,7 @@ const DISORDER_NS: u64 = 1_000_000;
 /// Thirteen days: an event that is farther from the first is damaged. Sums of thousands of threads then still fit.
 const LONGEST_NS: u64 = 1 << 50;
 /// Where a thread left the CPU: not known, or it did not.
-const NOWHERE: Place = Place { space: SpaceId(0), stack: NONE };
+const NOWHERE: Place = Place { space: SpaceId(0), stack: None };
 
 const CACHE: usize = 1024;
 
@@ -72,7 +72,7 @@ pub(crate) struct Engine {
     pub(super) groups: Table<GroupId, Group>,
     pub(super) place_groups: FxHashMap<Place, GroupId>,
     pub(super) wait_sites: Table<WaitSiteId, WaitSite>,
-    pub(super) wait_site_index: FxHashMap<(LockId, u32, u32), WaitSiteId>,
+    pub(super) wait_site_index: FxHashMap<(LockId, u32, Option<StackKey>), WaitSiteId>,
     pub(super) blocks: Table<BlockId, Block>,
     pub(super) block_index: FxHashMap<Block, BlockId>,
     /// What threads were found blocked in, each once: why, and the file.
@@ -173,25 +173,25 @@ impl Engine {
             What::FutexWait { op, addr, stack, .. } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                self.futex_wait(ti, op, addr, number(stack), names);
+                self.futex_wait(ti, op, addr, key(stack), names);
                 self.touch(ti, now);
             }
             What::FutexReturn { op, addr, ret, stack } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                self.futex_return(ti, now, op, addr, ret, number(stack), names);
+                self.futex_return(ti, now, op, addr, ret, key(stack), names);
                 self.touch(ti, now);
             }
             What::Call { nr, stack } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                self.call(ti, nr, number(stack), now, names);
+                self.call(ti, nr, key(stack), now, names);
                 self.touch(ti, now);
             }
             What::Sample { stack } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                let place = Place { space: self.space(ti, names), stack: stack.0 };
+                let place = Place { space: self.space(ti, names), stack: Some(stack.into()) };
                 let place = self.interpreted_place(ti, now, place);
                 *self.samples.entry((place, ti)).or_default() += 1;
                 if self.cpus.active() == 1 {
@@ -227,7 +227,7 @@ impl Engine {
             }
             What::Mapped(_) => {}
             What::Waking { target, stack } => {
-                self.waking(event.tid, *target, number(*stack), now, event.cpu, names);
+                self.waking(event.tid, *target, key(*stack), now, event.cpu, names);
             }
             _ => self.feed_of_thread(event, now, names),
         }
@@ -266,13 +266,13 @@ impl Engine {
             }
             What::MinorFault { stack } => {
                 let now = self.seen_running(ti, now, event.cpu);
-                let place = Place { space: self.space(ti, names), stack: stack.0 };
+                let place = Place { space: self.space(ti, names), stack: Some((*stack).into()) };
                 *self.faults.entry(place).or_default() += 1;
                 self.threads[ti].last = now;
             }
             What::MajorFault { stack, .. } => {
                 let now = self.seen_running(ti, now, event.cpu);
-                self.threads[ti].pending = Pending::Fault { stack: number(*stack) };
+                self.threads[ti].pending = Pending::Fault { stack: key(*stack) };
                 self.threads[ti].last = now;
             }
             _ => {}
@@ -520,6 +520,6 @@ impl Engine {
     }
 }
 
-pub(super) fn number(stack: Option<StackId>) -> u32 {
-    stack.map_or(NONE, |stack| stack.0)
+pub(super) fn key(stack: Option<StackId>) -> Option<StackKey> {
+    stack.map(StackKey::from)
 }

@@ -8,7 +8,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::doing::{Doing, NONE};
+use super::doing::Doing;
 use super::engine::Engine;
 use super::ids::{Table, ThreadId, WaitSiteId};
 use super::lock::Place;
@@ -93,7 +93,7 @@ impl Held {
             }
             let length = end.saturating_sub(begin);
             *self.off.at(stay.doing()) += length;
-            if stay.stack != NONE && length > 0 {
+            if stay.stack.is_some() && length > 0 {
                 let site = self.off_sites.at(Place { space: thread.space, stack: stay.stack });
                 site.count += 1;
                 site.ns += length;

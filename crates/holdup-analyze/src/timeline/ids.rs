@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
+use holdup_trace::StackId;
+
 /// An index in one table. An `Option` of it is no larger.
 pub(super) trait Id: Copy {
     fn of(index: usize) -> Self;
@@ -45,6 +47,28 @@ ids! {
     CodeId
     /// A lock as the facts list them.
     ListedId
+}
+
+ids! {
+    /// A stack of the recording, or one of those that [`interpreted`](super::interpreted) numbers behind them.
+    StackKey
+}
+
+impl From<StackId> for StackKey {
+    fn from(stack: StackId) -> StackKey {
+        StackKey::of(stack.0 as usize)
+    }
+}
+
+impl From<StackKey> for StackId {
+    fn from(stack: StackKey) -> StackId {
+        StackId(stack.index() as u32)
+    }
+}
+
+/// The order in which what is not known comes last.
+pub(super) fn unknown_last<T: Ord>(id: Option<T>) -> (bool, Option<T>) {
+    (id.is_none(), id)
 }
 
 /// All things of one kind, by their ids.

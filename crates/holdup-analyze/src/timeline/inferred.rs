@@ -166,12 +166,11 @@ fn waited(log: &Log, (from, to): (u64, u64), is: &dyn Fn(Doing) -> bool) -> u64 
 
 #[cfg(test)]
 mod tests {
-    use super::super::doing::NONE;
     use super::*;
 
     fn log(stays: &[(u64, u64)]) -> Log {
         let mut log = Log::default();
-        stays.iter().for_each(|(from, to)| log.push(*from, *to, Doing::Plain(Plain::Sleep), NONE, None));
+        stays.iter().for_each(|(from, to)| log.push(*from, *to, Doing::Plain(Plain::Sleep), None, None));
         log
     }
 

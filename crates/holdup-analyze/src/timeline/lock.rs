@@ -1,21 +1,35 @@
 //! Futexes: who waits where, who may have woken whom, and the sums of each.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use holdup_trace::{FutexOp, LockFigures};
 
 use super::doing::{Doing, Waker};
-use super::ids::{FoundId, GroupId, LockId, ThreadId};
+use super::ids::{FoundId, GroupId, LockId, StackKey, ThreadId, unknown_last};
 use super::tally::Tally;
 use crate::Histogram;
 use crate::facts::{Herds, OffTime};
 use crate::names::SpaceId;
 
 /// A stack in an address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub space: SpaceId,
-    pub stack: u32,
+    pub stack: Option<StackKey>,
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Place) -> Ordering {
+        let order = |place: &Place| (place.space, unknown_last(place.stack));
+        order(self).cmp(&order(other))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// What a thread blocks in, if no call that is recorded by name tells.

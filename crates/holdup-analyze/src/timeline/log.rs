@@ -4,7 +4,7 @@
 //! Between two stretches the thread ran. A stretch whose beginning or end is not known is one of unknown reason.
 
 use super::doing::{Doing, Plain, Waker};
-use super::ids::{Id, ThreadId};
+use super::ids::{Id, StackKey, ThreadId};
 
 /// A stretch off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub(super) struct Stay {
     /// When it ran again.
     pub to: u64,
     doing: u32,
-    /// Where it left the CPU; `NONE` if that is not known.
-    pub stack: u32,
+    /// Where it left the CPU, if that is known.
+    pub stack: Option<StackKey>,
     waker: u32,
     /// How long before `to` it was woken; the highest bit says that other programs had its CPU meanwhile.
     delay: u32,
@@ -51,7 +51,7 @@ fn packed(doing: Doing) -> u32 {
 }
 
 impl Stay {
-    pub(super) fn new(from: u64, to: u64, doing: Doing, stack: u32, woken: Option<(Waker, u64)>) -> Stay {
+    pub(super) fn new(from: u64, to: u64, doing: Doing, stack: Option<StackKey>, woken: Option<(Waker, u64)>) -> Stay {
         let mut stay = Stay { from, to, doing: packed(doing), stack, waker: NOBODY, delay: 0 };
         if let Some(woken) = woken {
             stay.set_waker(woken);
@@ -110,7 +110,14 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn push(&mut self, from: u64, to: u64, doing: Doing, stack: u32, woken: Option<(Waker, u64)>) {
+    pub(super) fn push(
+        &mut self,
+        from: u64,
+        to: u64,
+        doing: Doing,
+        stack: Option<StackKey>,
+        woken: Option<(Waker, u64)>,
+    ) {
         if to > from {
             self.stays.push(Stay::new(from, to, doing, stack, woken));
         }
@@ -140,7 +147,7 @@ impl Log {
     }
 
     /// What was taken for the one is the other, in this stack.
-    pub(super) fn replace(&mut self, one: Doing, other: Doing, stack: u32) {
+    pub(super) fn replace(&mut self, one: Doing, other: Doing, stack: Option<StackKey>) {
         let (one, other) = (packed(one), packed(other));
         let stays = self.stays.iter_mut().filter(|stay| stay.doing == one);
         stays.for_each(|stay| (stay.doing, stay.stack) = (other, stack));
@@ -183,9 +190,9 @@ mod tests {
             Doing::Plain(Plain::Unknown),
         ];
         for (at, doing) in (0..).zip(doings) {
-            log.push(at * 100, at * 100 + 50, doing, 9, None);
+            log.push(at * 100, at * 100 + 50, doing, None, None);
         }
-        log.push(500, 500, Doing::Ready, 9, None);
+        log.push(500, 500, Doing::Ready, None, None);
         assert_eq!(log.stays().iter().map(Stay::doing).collect::<Vec<_>>(), doings);
         for waker in [Waker::Outside, Waker::Timeout, Waker::Thread(ThreadId::of(2))] {
             log.set_waker(100, (waker, 130));

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use holdup_trace::{Interpreted, StackId};
+use holdup_trace::Interpreted;
 use rustc_hash::FxHashMap;
 
-use super::doing::{Doing, NONE};
+use super::doing::Doing;
 use super::engine::Engine;
-use super::ids::{CodeId, LockId, ThreadId, WaitSiteId};
+use super::ids::{CodeId, LockId, StackKey, ThreadId, WaitSiteId};
 use super::lock::{Block, Place};
 use super::lookup::{Lookup, SITES, part};
 use super::tally::Tally;
@@ -38,17 +38,17 @@ impl Engine {
         let space = self.space(ti, names);
         let native = self.interpreted.native(self.threads[ti].stack);
         let stack = self.interpreted.stack(native, code);
-        self.threads[ti].stack = stack;
+        self.threads[ti].stack = Some(stack);
         let other = match doing {
             Doing::Futex(wait_site) => Doing::Futex(self.interpreted_wait_site(wait_site, code)),
             Doing::Block(block) => {
                 let Block { place, deep, found } = self.blocks[block];
                 let stack = self.interpreted.stack(self.interpreted.native(place.stack), code);
-                Doing::Block(self.block(Block { place: Place { space, stack }, deep, found }))
+                Doing::Block(self.block(Block { place: Place { space, stack: Some(stack) }, deep, found }))
             }
             doing => doing,
         };
-        let place = self.place_of(other).unwrap_or(Place { space, stack });
+        let place = self.place_of(other).unwrap_or(Place { space, stack: Some(stack) });
         let native = Place { stack: self.interpreted.native(place.stack), ..place };
         *self.interpreted.waits.entry(native).or_default().at(place.stack) += 1;
         self.threads[ti].state = State::Off(other);
@@ -60,7 +60,7 @@ impl Engine {
         match self.threads[ti].code {
             // Of a thread that runs, looks at Java tell nothing.
             Some((at, code)) if now.saturating_sub(at) <= BELIEVED_NS && !self.interpreted.is_of_java(code) => {
-                Place { stack: self.interpreted.stack(place.stack, code), ..place }
+                Place { stack: Some(self.interpreted.stack(place.stack, code)), ..place }
             }
             _ => place,
         }
@@ -78,7 +78,7 @@ impl Engine {
         let old = &self.wait_sites[wait_site];
         let (lock, op, place, place_group) = (old.lock, old.op, old.place, old.place_group);
         let stack = self.interpreted.stack(self.interpreted.native(place.stack), code);
-        let other = self.wait_site(lock, op, Place { stack, ..place });
+        let other = self.wait_site(lock, op, Place { stack: Some(stack), ..place });
         self.wait_sites[other].place_group = place_group;
         other
     }
@@ -104,7 +104,7 @@ impl Engine {
 impl Lookup<'_> {
     /// A place of the recording whose waits were mostly found in one code is taken for that; others stay.
     pub(super) fn interpreted(&self, place: Place) -> Place {
-        let known = self.engine.interpreted.waits.get(&place).filter(|_| place.stack != NONE);
+        let known = self.engine.interpreted.waits.get(&place).filter(|_| place.stack.is_some());
         let Some(looks) = known else { return place };
         let all: u64 = looks.iter().map(|(_, count)| count).sum();
         match looks.iter().max_by_key(|(_, count)| *count) {
@@ -114,7 +114,7 @@ impl Lookup<'_> {
     }
 
     /// The call path with the interpreted code of a place, given that of its stack.
-    pub(super) fn with_code(&self, stack: u32, native: Arc<[Frame]>) -> Arc<[Frame]> {
+    pub(super) fn with_code(&self, stack: Option<StackKey>, native: Arc<[Frame]>) -> Arc<[Frame]> {
         match self.engine.interpreted.parts(stack) {
             (_, Some(code)) => {
                 let found = &self.engine.interpreted.codes[code];
@@ -131,9 +131,7 @@ impl Lookup<'_> {
     pub(super) fn lock_path(&mut self, place: Place) -> Arc<[Frame]> {
         let found = &self.engine.interpreted;
         let call_path = match found.parts(self.interpreted(place).stack) {
-            (native, Some(code)) if found.is_of_java(code) && native != NONE => {
-                self.naming.call_path(place.space, StackId(native))
-            }
+            (Some(native), Some(code)) if found.is_of_java(code) => self.naming.call_path(place.space, native.into()),
             _ => self.call_path(place),
         };
         if !call_path.iter().any(|frame| frame.module.ends_with("/libjvm.so")) {

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use holdup_trace::{StackId, Tid};
+use holdup_trace::Tid;
 use rustc_hash::FxHashMap;
 
-use super::doing::NONE;
 use super::engine::Engine;
 use super::ids::ThreadId;
 use super::lock::Place;
@@ -35,8 +34,8 @@ impl Lookup<'_> {
     pub(super) fn call_path(&mut self, place: Place) -> Arc<[Frame]> {
         let place = self.interpreted(place);
         let native = match self.engine.interpreted.native(place.stack) {
-            NONE => Arc::from([]),
-            stack => self.naming.call_path(place.space, StackId(stack)),
+            Some(stack) => self.naming.call_path(place.space, stack.into()),
+            None => Arc::from([]),
         };
         self.with_code(place.stack, native)
     }
@@ -58,7 +57,7 @@ impl Lookup<'_> {
     ) -> Vec<Site> {
         let mut list: Vec<(Place, u64, u64)> = places
             .iter()
-            .filter(|(place, _)| place.stack != NONE)
+            .filter(|(place, _)| place.stack.is_some())
             .map(|(place, value)| {
                 let (count, ns) = weight(value);
                 (*place, count, ns)

@@ -2,7 +2,6 @@
 
 use rustc_hash::FxHashMap;
 
-use super::doing::NONE;
 use super::ids::ThreadId;
 use super::lock::Place;
 use crate::Histogram;
@@ -111,7 +110,7 @@ impl Pair {
             self.from = hand.at;
         }
         self.to = self.to.max(hand.at);
-        if hand.place.stack != NONE {
+        if hand.place.stack.is_some() {
             self.at_place(hand.place);
         }
     }

@@ -3,9 +3,9 @@
 use holdup_trace::{Blocked, OffCpu, StackId};
 
 use super::calls::CallKind;
-use super::doing::{Doing, NONE, Plain};
-use super::engine::{Engine, number};
-use super::ids::{BlockId, ThreadId};
+use super::doing::{Doing, Plain};
+use super::engine::{Engine, key};
+use super::ids::{BlockId, StackKey, ThreadId};
 use super::lock::{Block, Place};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
@@ -172,7 +172,7 @@ impl Engine {
         }
         thread.last_run = (thread.since, now, futex);
         let (from, cpu) = (thread.since, thread.cpu);
-        thread.remember(Past { from, to: now, doing: Doing::Running(cpu), stack: NONE });
+        thread.remember(Past { from, to: now, doing: Doing::Running(cpu), stack: None });
         if let Some(cpu) = self.cpus.at(cpu) {
             cpu.facts.busy_ns += length;
             cpu.end_run(now);
@@ -180,7 +180,13 @@ impl Engine {
     }
 
     /// Why a thread leaves the CPU, and where it was.
-    fn why_off(&mut self, ti: ThreadId, off: OffCpu, stack: Option<StackId>, names: &Names) -> (Doing, u32) {
+    fn why_off(
+        &mut self,
+        ti: ThreadId,
+        off: OffCpu,
+        stack: Option<StackId>,
+        names: &Names,
+    ) -> (Doing, Option<StackKey>) {
         let pending = self.threads[ti].pending;
         if let (OffCpu::Blocked | OffCpu::Sleeping, Pending::Call { kind, stack }) = (off, pending)
             && let Some(object) = waiting::object(kind)
@@ -193,13 +199,13 @@ impl Engine {
         }
         let (plain, at) = match (off, pending) {
             (OffCpu::Runnable, Pending::Call { kind: CallKind::Yield, stack }) => (Plain::Yielded, stack),
-            (OffCpu::Runnable, _) => return (Doing::Plain(Plain::Preempted), number(stack)),
-            (OffCpu::Gone, _) => (Plain::Unknown, number(stack)),
+            (OffCpu::Runnable, _) => return (Doing::Plain(Plain::Preempted), key(stack)),
+            (OffCpu::Gone, _) => (Plain::Unknown, key(stack)),
             (OffCpu::Blocked | OffCpu::Sleeping, Pending::Futex { wait_site, stack, .. }) => {
                 return (Doing::Futex(wait_site), stack);
             }
             (OffCpu::Uninterruptible, Pending::Futex { .. }) => {
-                return (Doing::Plain(Plain::Io), number(stack));
+                return (Doing::Plain(Plain::Io), key(stack));
             }
             (_, Pending::Fault { stack }) => (Plain::PageFault, stack),
             (_, Pending::Call { kind, stack }) if !matches!(kind, CallKind::Yield | CallKind::Other) => {
@@ -215,12 +221,18 @@ impl Engine {
     }
 
     /// No call explains it; the stack of the switch may.
-    fn unnamed_block(&mut self, ti: ThreadId, deep: bool, stack: Option<StackId>, names: &Names) -> (Doing, u32) {
+    fn unnamed_block(
+        &mut self,
+        ti: ThreadId,
+        deep: bool,
+        stack: Option<StackId>,
+        names: &Names,
+    ) -> (Doing, Option<StackKey>) {
         let Some(stack) = stack else {
-            return (Doing::Plain(if deep { Plain::Io } else { Plain::OtherCall }), NONE);
+            return (Doing::Plain(if deep { Plain::Io } else { Plain::OtherCall }), None);
         };
-        let place = Place { space: self.space(ti, names), stack: stack.0 };
-        (Doing::Block(self.block(Block { place, deep, found: None })), stack.0)
+        let place = Place { space: self.space(ti, names), stack: Some(stack.into()) };
+        (Doing::Block(self.block(Block { place, deep, found: None })), Some(stack.into()))
     }
 
     pub(super) fn block(&mut self, block: Block) -> BlockId {
@@ -243,7 +255,7 @@ impl Engine {
             }
             _ => return,
         };
-        let place = if place.stack == NONE { Place { stack: number(found.stack), ..place } } else { place };
+        let place = if place.stack.is_none() { Place { stack: key(found.stack), ..place } } else { place };
         if now < thread.since || thread.woken.is_some_and(|(_, at)| at <= now) {
             return;
         }
@@ -256,11 +268,11 @@ impl Engine {
             return self.remark(ti, doing, Doing::Futex(wait_site));
         }
         let Some(reason) = self.calls.reason(found) else { return };
-        let key = (reason, found.file.clone());
+        let what = (reason, found.file.clone());
         let next = self.found.next();
-        let known = *self.found_index.entry(key.clone()).or_insert(next);
+        let known = *self.found_index.entry(what.clone()).or_insert(next);
         if known == next {
-            self.found.push(key);
+            self.found.push(what);
         }
         let space = self.space(ti, names);
         let block = self.block(Block { place: Place { space, ..place }, deep, found: Some(known) });
@@ -277,7 +289,7 @@ impl Engine {
         let mostly = |hits: u64, all: u64| hits * 3 >= all * 2;
         let Thread { found, space, .. } = &self.threads[ti];
         let space = *space;
-        let kind = |block: BlockId| Block { place: Place { space, stack: NONE }, ..self.blocks[block] };
+        let kind = |block: BlockId| Block { place: Place { space, stack: None }, ..self.blocks[block] };
         let mut kinds: Tally<Block, u64> = Tally::default();
         found.iter().for_each(|(block, hits)| *kinds.at(kind(*block)) += hits);
         let all: u64 = found.iter().map(|(_, hits)| hits).sum();
@@ -352,8 +364,8 @@ impl Engine {
             time.ns += length;
         }
         let from = thread.since;
-        thread.remember(Past { from, to: now, doing: Doing::Plain(plain), stack: NONE });
-        thread.log.push(from, now, Doing::Plain(plain), NONE, None);
+        thread.remember(Past { from, to: now, doing: Doing::Plain(plain), stack: None });
+        thread.log.push(from, now, Doing::Plain(plain), None, None);
         thread.since = now;
     }
 
@@ -391,7 +403,7 @@ impl Engine {
         let length = since.saturating_sub(thread.since);
         if length > 0 {
             let plain = if let Doing::Plain(plain) = doing { plain } else { Plain::Unknown };
-            thread.log.push(thread.since, since, Doing::Plain(plain), NONE, None);
+            thread.log.push(thread.since, since, Doing::Plain(plain), None, None);
             let time = &mut thread.plain[plain as usize];
             time.count += 1;
             time.ns += length;

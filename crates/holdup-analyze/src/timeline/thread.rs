@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use holdup_trace::{Pid, ThreadUsage, Tid};
 
 use super::calls::CallKind;
-use super::doing::{Doing, NONE, Plain, Waker};
-use super::ids::{BlockId, CodeId, GroupId, LockId, ThreadId, WaitSiteId};
+use super::doing::{Doing, Plain, Waker};
+use super::ids::{BlockId, CodeId, GroupId, LockId, StackKey, ThreadId, WaitSiteId};
 use super::log::Log;
 use super::row::Marks;
 use super::tally::Tally;
@@ -33,9 +33,9 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     None,
-    Futex { wait_site: WaitSiteId, lock: LockId, stack: u32 },
-    Call { kind: CallKind, stack: u32 },
-    Fault { stack: u32 },
+    Futex { wait_site: WaitSiteId, lock: LockId, stack: Option<StackKey> },
+    Call { kind: CallKind, stack: Option<StackKey> },
+    Fault { stack: Option<StackKey> },
 }
 
 /// A stretch of a thread's past.
@@ -44,7 +44,7 @@ pub(super) struct Past {
     pub from: u64,
     pub to: u64,
     pub doing: Doing,
-    pub stack: u32,
+    pub stack: Option<StackKey>,
 }
 
 /// One thread.
@@ -68,7 +68,7 @@ pub(super) struct Thread {
     /// Whether the run began with a switch that was seen.
     pub whole_run: bool,
     /// Where it left the CPU.
-    pub stack: u32,
+    pub stack: Option<StackKey>,
     /// When its interpreter was looked at last, and what it executed then.
     pub code: Option<(u64, CodeId)>,
     pub cpu: u16,
@@ -138,7 +138,7 @@ impl Thread {
             state: State::New,
             since: now,
             whole_run: false,
-            stack: NONE,
+            stack: None,
             code: None,
             cpu: holdup_trace::NO_CPU,
             ran: false,

@@ -3,9 +3,9 @@
 use holdup_trace::{CallNumber, FutexOp, Tid};
 
 use super::calls::CallKind;
-use super::doing::{Doing, NONE, Plain, Waker};
+use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
-use super::ids::{GroupId, LockId, Table, ThreadId, WaitSiteId};
+use super::ids::{GroupId, LockId, StackKey, Table, ThreadId, WaitSiteId};
 use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite, Waiters};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
@@ -51,13 +51,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn call(&mut self, ti: ThreadId, nr: CallNumber, stack: u32, now: u64, names: &Names) {
+    pub(super) fn call(&mut self, ti: ThreadId, nr: CallNumber, stack: Option<StackKey>, now: u64, names: &Names) {
         self.leave_pending(ti);
         *self.call_counts.at(nr) += 1;
         let kind = self.calls.kind(nr);
         // Whoever asks later what the thread did takes the space as it is known then.
         let space = self.space(ti, names);
-        if kind == CallKind::Yield && stack != NONE {
+        if kind == CallKind::Yield && stack.is_some() {
             *self.yields.at(Place { space, stack }) += 1;
         }
         if let Some(object) = object(kind) {
@@ -67,7 +67,7 @@ impl Engine {
         self.threads[ti].pending = Pending::Call { kind, stack };
     }
 
-    pub(super) fn futex_wait(&mut self, ti: ThreadId, op: FutexOp, addr: u64, stack: u32, names: &Names) {
+    pub(super) fn futex_wait(&mut self, ti: ThreadId, op: FutexOp, addr: u64, stack: Option<StackKey>, names: &Names) {
         self.leave_pending(ti);
         let space = self.space(ti, names);
         let lock = self.lock(space, op, addr, ti);
@@ -79,7 +79,13 @@ impl Engine {
 
     /// A wait for something that the kernel keeps for all processes, such as the lock of a file: which one is not
     /// known.
-    pub(super) fn kernel_object(&mut self, ti: ThreadId, addr: u64, stack: u32, names: &Names) -> WaitSiteId {
+    pub(super) fn kernel_object(
+        &mut self,
+        ti: ThreadId,
+        addr: u64,
+        stack: Option<StackKey>,
+        names: &Names,
+    ) -> WaitSiteId {
         let space = self.space(ti, names);
         let lock = self.lock(space, FutexOp(FutexOp::WAIT), addr, ti);
         self.wait_site(lock, FutexOp(FutexOp::WAIT), Place { space, stack })
@@ -123,7 +129,7 @@ impl Engine {
         let (only, waiters) = (Waiters::One(ti), &mut self.locks[lock].waiters);
         *waiters = if matches!(*waiters, Waiters::None) || *waiters == only { only } else { Waiters::Several };
         let plain = matches!(op.command(), FutexOp::WAIT | FutexOp::WAIT_BITSET);
-        if *waiters != only || !plain || place.stack == NONE {
+        if *waiters != only || !plain || place.stack.is_none() {
             return None;
         }
         let next = self.groups.next();
@@ -368,7 +374,7 @@ fn split(
             doing => {
                 preempted += if doing == Doing::Plain(Plain::Preempted) { length } else { 0 };
                 *group.off.at(doing) += length;
-                if past.stack != NONE && length > 0 {
+                if past.stack.is_some() && length > 0 {
                     let site = group.off_sites.at(Place { space: thread.space, stack: past.stack });
                     site.count += 1;
                     site.ns += length;

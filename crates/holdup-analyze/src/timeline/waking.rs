@@ -3,9 +3,9 @@
 use holdup_trace::{FutexOp, Tid};
 
 use super::Wake;
-use super::doing::{Doing, NONE, Plain, Waker};
+use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
-use super::ids::{GroupId, LockId, ThreadId};
+use super::ids::{GroupId, LockId, StackKey, ThreadId};
 use super::lock::{ObjectCall, Place, Wait};
 use super::pairs::HandOver;
 use super::thread::{Pending, State};
@@ -29,7 +29,7 @@ impl Engine {
         op: FutexOp,
         addr: u64,
         ret: i32,
-        stack: u32,
+        stack: Option<StackKey>,
         names: &Names,
     ) {
         if op.waits() {
@@ -201,7 +201,7 @@ impl Engine {
         }
         self.threads[ti].wakes += 1;
         let woken = self.threads[ti].unplaced.take();
-        if let Some(woken) = woken.filter(|_| place.stack != NONE) {
+        if let Some(woken) = woken.filter(|_| place.stack.is_some()) {
             self.pairs.place(ti, woken, place);
         }
         // Whom it woke may be unknown (it did not sleep yet): then it counts for the lock's first way to wait.
@@ -209,7 +209,7 @@ impl Engine {
         let Some(group) = group.or_else(first) else { return };
         let group = &mut self.groups[group];
         group.wakes += 1;
-        if place.stack != NONE {
+        if place.stack.is_some() {
             *group.wake_sites.at(place) += 1;
         }
         if wants >= 2 {
@@ -238,7 +238,7 @@ impl Engine {
     }
 
     /// The kernel says who woke whom.
-    pub(super) fn waking(&mut self, tid: Tid, target: Tid, stack: u32, now: u64, cpu: u16, names: &Names) {
+    pub(super) fn waking(&mut self, tid: Tid, target: Tid, stack: Option<StackKey>, now: u64, cpu: u16, names: &Names) {
         let waker = self.index.get(&tid).copied();
         if let Some(ti) = waker {
             let at = self.seen_running(ti, now, cpu);
@@ -305,7 +305,7 @@ impl Engine {
 
     fn hand_over(&mut self, from: ThreadId, to: ThreadId, at: u64, place: Place) {
         self.pair(from, to, at, place, false);
-        self.threads[from].unplaced = (place.stack == NONE).then_some(to);
+        self.threads[from].unplaced = (place.stack.is_none()).then_some(to);
         if self.keep {
             let (from, to) = (self.threads[from].tid, self.threads[to].tid);
             self.wakes.push(Wake { time_ns: at, from, to });
@@ -372,7 +372,7 @@ impl Engine {
         }
         match self.silent_out.take() {
             Some((other, at)) if other != ti && now.saturating_sub(at) <= IN_TURN_NS => {
-                let place = Place { space: SpaceId::default(), stack: NONE };
+                let place = Place { space: SpaceId::default(), stack: None };
                 self.pair(other, ti, now, place, true);
             }
             _ => self.silent_in = Some((ti, now)),

@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::doing::{Doing, NONE, Plain};
+use super::doing::{Doing, Plain};
 use super::engine::Engine;
 use super::ids::{Table, ThreadId, WaitSiteId};
 use super::lock::Place;
@@ -29,7 +29,7 @@ pub(super) fn by_place(lookup: &mut Lookup) -> FxHashMap<Place, WaitSiteId> {
     let mut all: FxHashMap<Place, u64> = FxHashMap::default();
     let mut before: FxHashMap<(Place, WaitSiteId), (u64, u64)> = FxHashMap::default();
     let yields = |thread: &Thread| {
-        thread.log.stays().iter().any(|stay| stay.doing() == Doing::Plain(Plain::Yielded) && stay.stack != NONE)
+        thread.log.stays().iter().any(|stay| stay.doing() == Doing::Plain(Plain::Yielded) && stay.stack.is_some())
     };
     if !engine.threads.iter().any(yields) {
         return FxHashMap::default();
@@ -42,7 +42,7 @@ pub(super) fn by_place(lookup: &mut Lookup) -> FxHashMap<Place, WaitSiteId> {
         let mut last: Option<(Place, u64)> = None;
         for stay in thread.log.stays() {
             match stay.doing() {
-                Doing::Plain(Plain::Yielded) if stay.stack != NONE => {
+                Doing::Plain(Plain::Yielded) if stay.stack.is_some() => {
                     let place = Place { space: thread.space, stack: stay.stack };
                     *all.entry(place).or_default() += 1;
                     last = Some((place, stay.to));
