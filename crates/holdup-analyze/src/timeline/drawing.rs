@@ -4,11 +4,12 @@ use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
 use super::doing::{Doing, Plain};
-use super::ids::{Id as _, Table, ThreadId};
+use super::ids::{Table, ThreadId};
 use super::lock::Place;
 use super::lookup::Lookup;
 use super::meaning::Meanings;
 use super::row::{Marks, SampleAt, State, StretchKind, Timeline, Wake};
+use crate::facts::LockNumber;
 
 /// What the engine kept for the timeline alone: large, and so moved, not copied.
 pub(super) struct Kept {
@@ -70,7 +71,7 @@ fn state(meanings: &Meanings, doing: Doing) -> State {
         Doing::Ready => State::Runnable,
         Doing::Plain(Plain::Unknown) => State::Unknown,
         Doing::Futex(wait_site) => {
-            let lock = meanings.locks[wait_site].map(|lock| lock.index() as u32);
+            let lock = meanings.locks[wait_site].map(LockNumber::from);
             State::Off { reason: meanings.reason(doing), lock }
         }
         _ => State::Off { reason: meanings.reason(doing), lock: None },

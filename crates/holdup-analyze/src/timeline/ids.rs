@@ -6,6 +6,8 @@ use std::ops::{Index, IndexMut};
 
 use holdup_trace::StackId;
 
+use crate::facts::LockNumber;
+
 /// An index in one table. An `Option` of it is no larger.
 pub(super) trait Id: Copy {
     fn of(index: usize) -> Self;
@@ -63,6 +65,12 @@ impl From<StackId> for StackKey {
 impl From<StackKey> for StackId {
     fn from(stack: StackKey) -> StackId {
         StackId(stack.index() as u32)
+    }
+}
+
+impl From<ListedId> for LockNumber {
+    fn from(lock: ListedId) -> LockNumber {
+        LockNumber(lock.index() as u32)
     }
 }
 

@@ -11,7 +11,7 @@ use super::doing::Plain;
 use super::drawing::{self, Kept};
 use super::engine::Engine;
 use super::goroutine_waits;
-use super::ids::{Id, Table, ThreadId, WaitSiteId};
+use super::ids::{Table, ThreadId, WaitSiteId};
 use super::inferred;
 use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
@@ -22,8 +22,8 @@ use super::row::Timeline;
 use super::tally::Tally;
 use super::thread::Thread;
 use crate::facts::{
-    Account, Blame, Facts, Leaf, LockFacts, LockName, OffTime, PairFacts, Path, PathPart, PathPiece, ProcessFacts,
-    Reason, Site, ThreadFacts,
+    Account, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path, PathPart, PathPiece,
+    ProcessFacts, Reason, Site, ThreadFacts,
 };
 use crate::{Histogram, Problem};
 
@@ -191,8 +191,8 @@ impl Sums<'_> {
             told += ns;
             list.push(Blame {
                 waiter: self.lookup.tid(row.waiter),
-                lock: row.lock.map(Id::index),
-                via: row.via.map(Id::index),
+                lock: row.lock.map(LockNumber::from),
+                via: row.via.map(LockNumber::from),
                 leaf: row.end.leaf,
                 thread: self.lookup.tid_of(row.end.thread),
                 site: self.end_site(row.end, ns, facts),
@@ -223,7 +223,8 @@ impl Sums<'_> {
         let mut parts: Vec<(chains::End, u64)> = chains.path.iter().map(|(end, ns)| (*end, *ns)).collect();
         parts.sort_by_key(|(end, ns)| (std::cmp::Reverse(*ns), end.order()));
         parts.truncate(NAMED_PLACES);
-        let mut locks: Vec<(usize, u64)> = chains.path_locks.iter().map(|(lock, ns)| (lock.index(), *ns)).collect();
+        let mut locks: Vec<(LockNumber, u64)> =
+            chains.path_locks.iter().map(|(lock, ns)| ((*lock).into(), *ns)).collect();
         locks.sort_by_key(|(lock, ns)| (std::cmp::Reverse(*ns), *lock));
         let pieces = chains.pieces.list().iter().rev().map(|piece| PathPiece {
             from_ns: piece.from,
@@ -310,10 +311,11 @@ fn totals(engine: &Engine, facts: &mut Facts) {
 
 /// Whether those who have a lock that others wait for mostly wait themselves, for threads that never want it.
 fn wait_for_others(facts: &mut Facts) {
-    for (index, lock) in facts.locks.iter_mut().enumerate().filter(|(_, lock)| lock.primitive.is_contention()) {
+    for (number, lock) in (0..).map(LockNumber).zip(&mut facts.locks).filter(|(_, lock)| lock.primitive.is_contention())
+    {
         let wants_it = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
         let (mut for_others, mut all) = (0, 0);
-        for row in facts.blame.iter().filter(|row| row.lock == Some(index)) {
+        for row in facts.blame.iter().filter(|row| row.lock == Some(number)) {
             let passed_on = row.via.is_some();
             all += if passed_on || wants_it(row.thread) { row.ns } else { 0 };
             for_others += if passed_on && row.thread.0 != 0 && !wants_it(row.thread) { row.ns } else { 0 };

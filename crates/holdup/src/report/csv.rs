@@ -43,8 +43,10 @@ struct Row<'a> {
 /// Columns that come from one thing: their names, and as many values.
 struct Columns {
     names: Vec<String>,
-    values: Box<dyn Fn(&Row) -> Vec<String>>,
+    values: Box<Values>,
 }
+
+type Values = dyn Fn(&Row) -> Vec<String>;
 
 fn column(name: &str, value: impl Fn(&Row) -> String + 'static) -> Columns {
     Columns { names: vec![name.to_owned()], values: Box::new(move |row| vec![value(row)]) }
@@ -94,7 +96,7 @@ fn columns(run: &RunRecord) -> Vec<Columns> {
         column("counted", |row| u8::from(row.cell.counts(row.record)).to_string()),
         column("failure_kind", |row| failure(row).map_or_else(String::new, |f| f.kind.to_string())),
         column("failure_detail", |row| failure(row).map_or_else(String::new, |f| text(&f.detail))),
-        all_of("", |row| sample(row)),
+        all_of("", sample),
     ]);
     columns.extend(spread("thread_ops", |s| &s.thread_ops));
     columns.extend(spread("thread_finish_ns", |s| &s.thread_finish_ns));
