@@ -7,6 +7,7 @@
 //! skipped is either not reported, or named by the program, which knows how places are called.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use holdup_trace::json::{Hex, optional, rows, shown};
 use holdup_trace::{CallNumber, Counter, Ending, Header, Pid, ThreadUsage, Tid};
@@ -356,6 +357,20 @@ pub struct OffTime {
     /// How long in all.
     #[serde(rename = "time_ns")]
     pub ns: u64,
+}
+
+impl OffTime {
+    /// One time of this length.
+    pub(crate) fn once(ns: u64) -> OffTime {
+        OffTime { count: 1, ns }
+    }
+}
+
+impl AddAssign for OffTime {
+    fn add_assign(&mut self, other: OffTime) {
+        self.count += other.count;
+        self.ns += other.ns;
+    }
 }
 
 /// What a thread's time goes to. Of a thread's life, the times of all states add up to the whole.

@@ -242,14 +242,19 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
 
 /// Whether a thread of the same process that never waited here ends as the wait does.
 fn ends_with_a_thread(engine: &Engine, wait: &Waited) -> bool {
-    ending_thread(engine, wait.thread, wait.from, wait.to).is_some()
+    ending_thread(engine, wait.thread, (wait.from, wait.to), ENDS_NS).is_some()
 }
 
-/// The thread whose end ended the wait.
-pub(super) fn ending_thread(engine: &Engine, waiter: ThreadId, from: u64, to: u64) -> Option<ThreadId> {
+/// The thread whose end, so near to that of the wait, ended it.
+pub(super) fn ending_thread(
+    engine: &Engine,
+    waiter: ThreadId,
+    (from, to): (u64, u64),
+    within_ns: u64,
+) -> Option<ThreadId> {
     let pid = engine.threads[waiter].pid;
     let ended = |thread: &super::thread::Thread| {
-        thread.exited && thread.pid == pid && thread.last > from && thread.last.abs_diff(to) <= ENDS_NS
+        thread.exited && thread.pid == pid && thread.last > from && thread.last.abs_diff(to) <= within_ns
     };
     let all = engine.threads.each().filter(|(index, thread)| *index != waiter && ended(thread));
     all.min_by_key(|(_, thread)| thread.last.abs_diff(to)).map(|(index, _)| index)

@@ -94,9 +94,7 @@ impl Held {
             let length = end.saturating_sub(begin);
             *self.off.at(stay.doing()) += length;
             if stay.stack.is_some() && length > 0 {
-                let site = self.off_sites.at(Place { space: thread.space, stack: stay.stack });
-                site.count += 1;
-                site.ns += length;
+                *self.off_sites.at(Place { space: thread.space, stack: stay.stack }) += OffTime::once(length);
             }
             rest = begin;
         }

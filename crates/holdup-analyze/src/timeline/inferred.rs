@@ -5,12 +5,12 @@
 //! for. Single waits may so be put down to the wrong thread. Sums over hundreds tell who keeps whom waiting, and only
 //! these are made of it: no pair and no hand-over is.
 
+use super::behaviour::ending_thread;
 use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
 use super::ids::{LockId, Table, ThreadId};
 use super::lock::Waiters;
 use super::log::{Log, Stay};
-use super::thread::Thread;
 
 /// Looks place the end of a wait with so much uncertainty, at least;
 const LEAST_OFF_NS: u64 = 2_000_000;
@@ -94,14 +94,8 @@ fn waker(engine: &Engine, among: &[ThreadId], waiter: ThreadId, stay: &Stay) -> 
 /// The thread that ended as a wait for one thread did.
 fn ended(engine: &Engine, waiter: ThreadId, stay: &Stay) -> Option<ThreadId> {
     let lock = futex(engine, stay.doing()).map(|lock| &engine.locks[lock])?;
-    let pid = engine.threads[waiter].pid;
-    let ends = |thread: &Thread| {
-        thread.exited && thread.pid == pid && thread.last > stay.from && thread.last.abs_diff(stay.to) <= ENDS_NS
-    };
-    let all = engine.threads.each().filter(|(index, thread)| *index != waiter && ends(thread));
-    all.filter(|_| lock.waiters == Waiters::One(waiter))
-        .min_by_key(|(_, thread)| thread.last.abs_diff(stay.to))
-        .map(|(index, _)| index)
+    let only = lock.waiters == Waiters::One(waiter);
+    only.then(|| ending_thread(engine, waiter, (stay.from, stay.to), ENDS_NS)).flatten()
 }
 
 /// Whether somebody else has to do something before the thread goes on.

@@ -231,8 +231,8 @@ impl Objects<'_, '_> {
             let site = waits.at(wait_site.place);
             site.count += eagain;
             for (thread, time) in wait_site.waiters.iter() {
-                add(site, *time);
-                add(waiters.at(*thread), *time);
+                *site += *time;
+                *waiters.at(*thread) += *time;
             }
         }
         lock.yield_ns = unit.wait_sites.iter().filter_map(|wait_site| self.meanings.yielded_ns.get(wait_site)).sum();
@@ -277,15 +277,15 @@ impl Objects<'_, '_> {
         lock.herds.calls += group.herds.calls;
         lock.herds.woken += group.herds.woken;
         lock.herds.back_to_sleep += group.herds.back_to_sleep;
-        add(&mut lock.inversions, group.inversions);
+        lock.inversions += group.inversions;
         let doing = &mut lock.holder_doing;
         doing.running_ns += group.running_ns;
         doing.unknown_ns += group.unknown_ns;
         for (what, ns) in group.off.iter().filter(|(_, ns)| *ns > 0) {
             *doing.off.entry(self.meanings.reason(*what)).or_default() += ns;
         }
-        group.holders.iter().for_each(|(thread, time)| add(parts.holders.at(*thread), *time));
-        group.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
+        group.holders.iter().for_each(|(thread, time)| *parts.holders.at(*thread) += *time);
+        group.off_sites.iter().for_each(|(place, time)| *parts.off_sites.at(*place) += *time);
         group.wake_sites.iter().for_each(|(place, count)| *parts.wake_sites.at(*place) += count);
         group.longest.iter().for_each(|wait| keep_longest(&mut parts.longest, *wait));
     }
@@ -299,7 +299,7 @@ impl Objects<'_, '_> {
             *doing.off.entry(self.meanings.reason(*what)).or_default() += ns;
         }
         parts.off_sites = Tally::default();
-        held.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
+        held.off_sites.iter().for_each(|(place, time)| *parts.off_sites.at(*place) += *time);
     }
 
     fn by_time<K>(&self, times: &Tally<K, OffTime>, thread: impl Fn(&K) -> Option<ThreadId>) -> Vec<(Tid, OffTime)>
@@ -362,9 +362,4 @@ fn shared_out(sites: &[Site], waits: u64, ns: u64) -> Vec<Site> {
 fn has_parts(primitive: Primitive) -> bool {
     use Primitive::{Barrier, Condvar, InterpreterLock, RwLock, Semaphore};
     matches!(primitive, Barrier | Condvar | InterpreterLock | RwLock | Semaphore)
-}
-
-pub(super) fn add(sum: &mut OffTime, time: OffTime) {
-    sum.count += time.count;
-    sum.ns += time.ns;
 }

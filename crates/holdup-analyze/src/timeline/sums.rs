@@ -17,7 +17,7 @@ use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
 use super::meaning::Meanings;
 use super::naming::Naming;
-use super::objects::{self, add};
+use super::objects;
 use super::row::Timeline;
 use super::tally::Tally;
 use super::thread::Thread;
@@ -139,14 +139,14 @@ impl Sums<'_> {
             ..ThreadFacts::default()
         };
         for (plain, time) in Plain::ALL.iter().zip(thread.plain).filter(|(_, time)| time.count > 0) {
-            add(facts.off.entry(plain.reason()).or_default(), time);
+            *facts.off.entry(plain.reason()).or_default() += time;
         }
         for (block, time) in thread.blocks.iter() {
-            add(facts.off.entry(self.meanings.reasons[*block]).or_default(), *time);
+            *facts.off.entry(self.meanings.reasons[*block]).or_default() += *time;
         }
         for (wait_site, time) in futex_times {
             let reason = self.meanings.futex_reason(*wait_site);
-            add(facts.off.entry(reason).or_default(), *time);
+            *facts.off.entry(reason).or_default() += *time;
             let waits = matches!(reason, Reason::Futex(primitive) if primitive.is_contention());
             facts.lock_wait_ns += if waits { time.ns } else { 0 };
         }

@@ -10,6 +10,7 @@ use super::lock::{Block, Place};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
 use super::waiting;
+use crate::facts::OffTime;
 use crate::names::Names;
 
 /// A woken thread that no other program is in the way of runs within this time.
@@ -346,8 +347,7 @@ impl Engine {
             Doing::Futex(wait_site) => self.wait_sites[wait_site].waiters.at(ti),
             Doing::Running(_) | Doing::Ready => &mut thread.plain[Plain::Unknown as usize],
         };
-        time.count += 1;
-        time.ns += length;
+        *time += OffTime::once(length);
         if let Doing::Futex(_) = doing {
             self.end_wait(ti, now, whole);
         }
@@ -360,8 +360,7 @@ impl Engine {
         let length = now.saturating_sub(thread.since);
         if length > 0 || starting {
             let time = &mut thread.plain[plain as usize];
-            time.count += 1;
-            time.ns += length;
+            *time += OffTime::once(length);
         }
         let from = thread.since;
         thread.remember(Past { from, to: now, doing: Doing::Plain(plain), stack: None });
@@ -405,8 +404,7 @@ impl Engine {
             let plain = if let Doing::Plain(plain) = doing { plain } else { Plain::Unknown };
             thread.log.push(thread.since, since, Doing::Plain(plain), None, None);
             let time = &mut thread.plain[plain as usize];
-            time.count += 1;
-            time.ns += length;
+            *time += OffTime::once(length);
         }
         if let Doing::Futex(_) = doing {
             self.end_wait(ti, since, false);

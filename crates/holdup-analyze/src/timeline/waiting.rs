@@ -9,6 +9,7 @@ use super::ids::{GroupId, LockId, StackKey, Table, ThreadId, WaitSiteId};
 use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite, Waiters};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
+use crate::facts::OffTime;
 use crate::names::{Names, SpaceId};
 
 /// A caller that was preempted within the call returns whenever it runs again; after this nobody asks any more.
@@ -264,9 +265,7 @@ impl Engine {
                     if *taker == wait.thread { takers[..at].iter().rev().nth(1) } else { Some(&takers[at - 1]) };
                 if let Some((holder, _)) = holder.filter(|_| from < until) {
                     known_ns += until - from;
-                    let sum = self.groups[group].holders.at(Waker::Thread(*holder));
-                    sum.count += 1;
-                    sum.ns += until - from;
+                    *self.groups[group].holders.at(Waker::Thread(*holder)) += OffTime::once(until - from);
                     self.divide(group, lock, (*holder, wait.thread), (from, until));
                 }
                 until = until.min(from);
@@ -284,9 +283,7 @@ impl Engine {
             sums.unknown_ns += length;
             return;
         };
-        let holder = sums.holders.at(waker);
-        holder.count += 1;
-        holder.ns += length;
+        *sums.holders.at(waker) += OffTime::once(length);
         let Some(waker) = waker.thread() else {
             sums.unknown_ns += length;
             return;
@@ -301,8 +298,7 @@ impl Engine {
         let preempted = split(group, thread, &self.wait_sites, lock, from, to);
         let priorities = thread.priority.zip(self.threads[waiter].priority);
         if preempted > 0 && priorities.is_some_and(|(holder, waiter)| holder > waiter) {
-            group.inversions.count += 1;
-            group.inversions.ns += preempted;
+            group.inversions += OffTime::once(preempted);
         }
     }
 
@@ -375,9 +371,7 @@ fn split(
                 preempted += if doing == Doing::Plain(Plain::Preempted) { length } else { 0 };
                 *group.off.at(doing) += length;
                 if past.stack.is_some() && length > 0 {
-                    let site = group.off_sites.at(Place { space: thread.space, stack: past.stack });
-                    site.count += 1;
-                    site.ns += length;
+                    *group.off_sites.at(Place { space: thread.space, stack: past.stack }) += OffTime::once(length);
                 }
             }
         }
