@@ -1,4 +1,5 @@
-//! Which thread, lock, group, wait site, block: a type for the index in each of the engine's tables, so that none is taken for another.
+//! Which thread, lock, group, wait site, block: a type for the index in each of the engine's tables, so that none is
+//! taken for another.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU32;

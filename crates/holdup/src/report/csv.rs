@@ -67,7 +67,8 @@ fn all_of<T: Serialize + Default + 'static>(prefix: &str, of: for<'a> fn(&Row<'a
     Columns { names, values: Box::new(values) }
 }
 
-/// The figures of a result by their names, in order: its fields that are numbers, and of each thread's operations the sum.
+/// The figures of a result by their names, in order: its fields that are numbers, and the sum of all threads'
+/// operations.
 fn numbers(result: &impl Serialize) -> impl Iterator<Item = (String, String)> {
     fields(result).into_iter().filter_map(|(name, value)| match (&*name, value) {
         ("thread_ops", Value::Array(ops)) => {
