@@ -329,6 +329,15 @@ pub struct ThreadFacts {
     /// Those of all its samples that were taken while no other thread was running or runnable.
     #[serde(skip)]
     pub alone_samples: u64,
+    /// CPU time that it only waited with, in loops, as far as CPU samples tell.
+    #[serde(skip)]
+    pub spun_ns: u64,
+    /// The part of it in which it waited for others to come as far.
+    #[serde(skip)]
+    pub spun_together_ns: u64,
+    /// Samples in parallel regions of OpenMP, and between them.
+    #[serde(skip)]
+    pub regions: Regions,
     /// Time in contended waits, a part of `off`.
     pub lock_wait_ns: u64,
     /// Futex calls by this thread that woke somebody.
@@ -347,6 +356,22 @@ impl ThreadFacts {
     pub fn life_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.born_ns)
     }
+
+    /// CPU time in which it did not wait for others to come as far.
+    pub fn worked_ns(&self) -> u64 {
+        self.on_cpu_ns.saturating_sub(self.spun_together_ns)
+    }
+}
+
+/// Where a thread runs that has parallel regions of OpenMP.
+#[derive(Clone, Debug, Default)]
+pub struct Regions {
+    /// Samples in them, without those in which it only waits.
+    pub inside: u64,
+    /// Samples between them.
+    pub between: u64,
+    /// The function of the program in which most samples between them are.
+    pub site: Option<Site>,
 }
 
 /// Time off CPU for one reason.

@@ -15,6 +15,7 @@ mod names;
 mod options;
 mod problem;
 pub mod schedule;
+mod spinning;
 mod timeline;
 
 pub use analysis::{Analysis, Report};

@@ -10,7 +10,7 @@ use holdup_trace::Tid;
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{self, allocates, lock_of, threads_of, value};
 use super::{Finding, Kind, lock_of_goroutines};
-use super::{alone, kernel_heavy, runtime};
+use super::{alone, kernel_heavy, regions, runtime};
 use crate::facts::{Facts, LockFacts, Reason, Site};
 use crate::names::Role;
 
@@ -71,6 +71,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SpinWaste, Kind::ExcessiveSwitching, yields),
     (Kind::SpinWaste, Kind::KernelHeavy, yields),
     (Kind::Oversubscription, Kind::ExcessiveSwitching, switches_for_want_of_cpus),
+    (Kind::Oversubscription, Kind::SpinWaste, spin_for_each_other),
     // Threads that give the CPU away want it for nothing.
     (Kind::YieldStorm, Kind::SpinWaste, always),
     (Kind::YieldStorm, Kind::Oversubscription, always),
@@ -96,6 +97,9 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::Allocator, Kind::WastedWakeups, always),
     (Kind::Allocator, Kind::HotAtomic, is_in_the_allocator),
     (Kind::Allocator, Kind::SpinWaste, is_in_the_allocator),
+    // How OpenMP's threads wait.
+    (Kind::SerialPhase, Kind::SpinWaste, spin_for_each_other),
+    (Kind::Imbalance, Kind::SpinWaste, spin_for_each_other),
     (Kind::Polling, Kind::PingPong, costs_more),
     (Kind::Polling, Kind::ExcessiveSwitching, always),
     (Kind::Polling, Kind::KernelHeavy, always),
@@ -257,6 +261,10 @@ fn is_in_a_lock(_: &Facts, _: &Finding, effect: &Finding) -> bool {
     effect.place.as_ref().and_then(|site| site.call_path.first()).is_some_and(|frame| frame.role == Role::Lock)
 }
 
+fn spin_for_each_other(facts: &Facts, _: &Finding, _: &Finding) -> bool {
+    regions::spin(facts)
+}
+
 fn is_in_the_allocator(_: &Facts, _: &Finding, effect: &Finding) -> bool {
     let frames = effect.place.iter().flat_map(|site| &site.call_path).take(6);
     frames.filter_map(|frame| frame.function.as_deref()).any(allocates)
@@ -301,8 +309,9 @@ fn pair_is_of_herd(facts: &Facts, herd: &Finding, pair: &Finding) -> bool {
     threads_of(pair).any(woken)
 }
 
-fn spins_much(_: &Facts, spin: &Finding, _: &Finding) -> bool {
-    spin.severity >= 0.3 || value(spin, "spin_share") >= 0.5
+/// They spin until the others come, who have no CPU: then it is the other way round.
+fn spins_much(facts: &Facts, spin: &Finding, _: &Finding) -> bool {
+    (spin.severity >= 0.3 || value(spin, "spin_share") >= 0.5) && !regions::spin(facts)
 }
 
 /// The atomic instruction is in the function that spins.

@@ -74,6 +74,12 @@ pub(super) fn small_pools(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
+/// Whether goroutines mostly wait until a channel takes what they send: what takes it does not keep up.
+pub(super) fn are_queued(facts: &Facts) -> bool {
+    let sends = facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS).flat_map(|of| &of.sends);
+    sends.into_iter().any(|lock| lock.contended >= LEAST_QUEUED && lock.waiters >= LEAST_WAITERS)
+}
+
 /// The mutex that a finding is about, if it is one of goroutines. Their numbers follow those of the locks of threads.
 pub fn lock_of_goroutines<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a GoroutineLock> {
     goroutine_lock(facts, weigh::lock_of(finding)?)

@@ -22,6 +22,10 @@
 //! of the time of several; the threads that run it wait for nothing but each other (or are workers of rayon), and
 //! threads wait at a barrier or for the end of others meanwhile.
 //!
+//! OpenMP's threads may spin while they wait, and whose share is large may change from region to region: what all of
+//! them wait for each other, less what one does between parallel regions and what they lost without a CPU, is at least
+//! [`regions::LEAST_LOST`] of their time.
+//!
 //! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim.
 //!
 //! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed:
@@ -32,9 +36,9 @@ use std::collections::BTreeMap;
 use holdup_trace::Tid;
 
 use super::alone::{self, Alone};
-use super::runtime;
 use super::weigh::{self, MS, count, ns, part, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
+use super::{regions, runtime};
 use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
@@ -65,7 +69,7 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     fn new(mut threads: Vec<&'a ThreadFacts>) -> Self {
-        threads.sort_by_key(|thread| std::cmp::Reverse(thread.on_cpu_ns));
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.worked_ns()));
         let from_ns = threads.iter().map(|thread| thread.born_ns).min().unwrap_or(0);
         let to_ns = threads.iter().map(|thread| thread.ended_ns).max().unwrap_or(0);
         Group { threads, from_ns, to_ns }
@@ -80,20 +84,23 @@ impl<'a> Group<'a> {
     }
 
     fn median_ns(&self) -> u64 {
-        self.threads[self.threads.len() / 2].on_cpu_ns
+        self.threads[self.threads.len() / 2].worked_ns()
     }
 
     /// At least half of the others do something: idle threads of a pool are no workers that come short.
     fn most_work(&self) -> bool {
-        self.median_ns() * LEAST_WORK >= self.busiest().on_cpu_ns
+        self.median_ns() * LEAST_WORK >= self.busiest().worked_ns()
     }
 
     fn mean_ns(&self) -> u64 {
-        self.threads.iter().map(|thread| thread.on_cpu_ns).sum::<u64>() / self.threads.len() as u64
+        self.threads.iter().map(|thread| thread.worked_ns()).sum::<u64>() / self.threads.len() as u64
     }
 }
 
 fn judge(facts: &Facts) -> Vec<Finding> {
+    if let Some(finding) = regions::imbalance(facts) {
+        return vec![finding];
+    }
     let uneven = groups(facts).into_iter().filter(|group| is_uneven(facts, group));
     let mut findings: Vec<Finding> = uneven.map(|group| finding(facts, &group)).collect();
     if findings.is_empty() {
@@ -123,7 +130,7 @@ fn in_waves(facts: &Facts) -> Option<Finding> {
         && alone.parallel >= LEAST_PARALLEL
         && own >= 0.5
         && alone::in_parallel_too(facts) >= LEAST_SAME
-        && (of_rayon || group.busiest().on_cpu_ns * 2 >= group.median_ns() * 3)
+        && (of_rayon || group.busiest().worked_ns() * 2 >= group.median_ns() * 3)
         && waited_ns * 2 >= alone_ns;
     let cpus = u64::from(facts.header.machine.cpus).max(2);
     is_uneven.then(|| Finding {
@@ -148,7 +155,7 @@ fn groups(facts: &Facts) -> Vec<Group<'_>> {
 /// Those that have the task of the busiest one: others of its name may do something else, or have done their work
 /// before it came.
 fn of_one_task(threads: Vec<&ThreadFacts>) -> Vec<&ThreadFacts> {
-    let Some(busiest) = threads.iter().copied().max_by_key(|thread| thread.on_cpu_ns) else { return threads };
+    let Some(busiest) = threads.iter().copied().max_by_key(|thread| thread.worked_ns()) else { return threads };
     let begins = |site: &Site| alone::functions(site).last();
     let sites = &busiest.hot_sites;
     let is_its = |site: &Site| {
@@ -173,7 +180,7 @@ fn are_alike(threads: &[&ThreadFacts]) -> bool {
 }
 
 fn is_uneven(facts: &Facts, group: &Group) -> bool {
-    let busiest_ns = group.busiest().on_cpu_ns;
+    let busiest_ns = group.busiest().worked_ns();
     group.window_ns() >= LEAST_WINDOW_NS.max(facts.span_ns() / 2)
         && busiest_ns >= LEAST_RATIO * group.median_ns()
         && group.most_work()
@@ -196,7 +203,7 @@ fn waited_ns(facts: &Facts, group: &Group, thread: &ThreadFacts, joined: bool) -
     });
     let signalled_ns: u64 = signalled.map(|lock| lock_wait_ns(lock, thread.tid)).sum();
     let ended_ns = if joined && thread.exited { group.to_ns.saturating_sub(thread.ended_ns) } else { 0 };
-    barrier_ns + signalled_ns + ended_ns
+    barrier_ns + thread.spun_together_ns + signalled_ns + ended_ns
 }
 
 fn is_signal(primitive: Primitive) -> bool {
@@ -228,7 +235,7 @@ fn is_joined(facts: &Facts, group: &Group) -> bool {
 
 fn finding(facts: &Facts, group: &Group) -> Finding {
     let busiest = group.busiest();
-    let uneven = 1.0 - weigh::share(group.mean_ns(), busiest.on_cpu_ns);
+    let uneven = 1.0 - weigh::share(group.mean_ns(), busiest.worked_ns());
     Finding {
         kind: Kind::Imbalance,
         bound: 1.0,
@@ -236,8 +243,8 @@ fn finding(facts: &Facts, group: &Group) -> Finding {
         subjects: vec![weigh::thread_subject(facts, busiest.tid)],
         place: busiest.hot_sites.first().cloned(),
         evidence: vec![
-            ratio("times_the_median", weigh::share(busiest.on_cpu_ns, group.median_ns().max(1))),
-            ns("busiest_cpu_ns", busiest.on_cpu_ns),
+            ratio("times_the_median", weigh::share(busiest.worked_ns(), group.median_ns().max(1))),
+            ns("busiest_cpu_ns", busiest.worked_ns()),
             ns("median_cpu_ns", group.median_ns()),
             part("waiting_share", waiting_share(facts, group)),
             count("threads", group.threads.len() as u64),

@@ -2,7 +2,9 @@
 //! nothing faster.
 //!
 //! Signs and thresholds, per lock of an interpreter (Python's global interpreter lock, Ruby's):
-//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all;
+//! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all, without those
+//!   whose holder's CPU other threads of the program had;
+//! - somebody waits for it for [`LEAST_CONTENDED`] of the recording;
 //! - while somebody waits for it, the program runs for at least [`LEAST_RUNNING`] of the time: who has it runs, but for
 //!   what other programs take of the CPUs.
 //!
@@ -24,6 +26,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
+pub(super) const LEAST_CONTENDED: f64 = 0.4;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_RUNNING: f64 = 0.3;
 
@@ -40,14 +43,15 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {
     lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
-        && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
+        && weigh::unpreempted_share(facts, lock) >= LEAST_WAIT_SHARE
+        && weigh::share(lock.contended_ns, facts.span_ns()) >= LEAST_CONTENDED
         && weigh::cpu_ns(facts) as f64 * weigh::displacement(facts) >= LEAST_RUNNING * lock.contended_ns as f64
 }
 
 fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let wait_share = weigh::wait_share(facts, lock);
     Finding {
-        severity: wait_share,
+        severity: weigh::unpreempted_share(facts, lock),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wait_sites.first().cloned(),
         evidence: vec![

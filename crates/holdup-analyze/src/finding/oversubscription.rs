@@ -28,7 +28,8 @@
 use super::weigh::{self, count, part, rate};
 use super::{Command, Cure, Finding, Kind, Rule, Subject};
 use super::{excessive_switching, kernel_heavy};
-use crate::facts::{Facts, LockFacts, Primitive, ProcessFacts, ThreadFacts};
+use crate::facts::{Facts, LockFacts, Primitive, ProcessFacts, Site, ThreadFacts};
+use crate::names::{Frame, Role};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Oversubscription,
@@ -64,12 +65,13 @@ fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
     let threads = of_process().map(|lock| lock.waiters.len()).max()?;
     let waits: u64 = of_process().map(|lock| lock.waits).sum();
     let process = facts.processes.iter().find(|process| process.pid == barrier.pid)?;
+    let by_program = |site: &&Site| site.caller().is_some_and(|frame| frame.role == Role::Program);
     let is_over = threads > cpus && waits as f64 * 2.0 >= weigh::value(&switching, "switches");
     let cost = switching.severity.max((kernel_heavy::kernel_share(facts) + spin_share(facts)).min(1.0));
     is_over.then(|| Finding {
         severity: cost,
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
-        place: barrier.wait_sites.first().cloned(),
+        place: of_process().flat_map(|lock| &lock.wait_sites).find(by_program).or(barrier.wait_sites.first()).cloned(),
         evidence: vec![
             part("cost_share", cost),
             part("over_share", over_share(facts, cpus)),
@@ -82,16 +84,15 @@ fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
 
 /// OpenMP's threads are told by a variable how many they are.
 fn proof(barrier: &LockFacts, cpus: usize) -> Command {
-    const OPENMP: [&str; 3] = ["libgomp.", "libomp.", "libiomp"];
     let mut frames = barrier.wait_sites.iter().flat_map(|site| &site.call_path);
-    if frames.any(|frame| OPENMP.iter().any(|name| frame.module.contains(name))) {
+    if frames.any(Frame::is_of_openmp) {
         return weigh::try_with(&format!("--env OMP_THREAD_LIMIT={cpus},1"));
     }
     weigh::try_with("--cpus all,1 --slices default,20ms")
 }
 
 fn spin_share(facts: &Facts) -> f64 {
-    weigh::share(super::spinning::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts)
+    weigh::share(crate::spinning::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts)
 }
 
 /// What taking turns costs: waits for holders that wait for a CPU, and spinning while somebody else should run.

@@ -19,14 +19,21 @@
 //! Goroutines have no thread of their own. What runs alone is known by the function that it began with:
 //! - goroutines that began so have at least half of the samples that were taken while only one thread ran, and
 //!   [`LEAST_TASK_ALONE`] of their samples are such; others have [`LEAST_TASK_OTHERS`] of all;
-//! - some thread wants a CPU for [`LEAST_TASK_BUSY`] of the time.
+//! - some thread wants a CPU for [`LEAST_TASK_BUSY`] of the time;
+//! - no others mostly wait until a channel takes what they send: then it is a slow stage.
+//!
+//! OpenMP's threads may spin while they wait, so that all look busy: what one runs between parallel regions, for
+//! [`regions::LEAST_BETWEEN`] of the recording, is done alone if the others wait for each other for
+//! [`regions::LEAST_WAITED`] of that.
 //!
 //! The severity is what even work of all would save: the time alone, less its part of one thread.
 //!
 //! How it can be wrong: what one thread does alone may have no parallel form.
 
 use super::alone::{self, Alone};
+use super::goroutines;
 use super::ping_pong;
+use super::regions;
 use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
@@ -54,8 +61,8 @@ const LEAST_NS: u64 = 20 * MS;
 fn judge(facts: &Facts) -> Vec<Finding> {
     let limiters = stages::limiters(facts);
     let worst = limiters.iter().max_by_key(|one| one.together_ns);
-    worst
-        .and_then(|one| finding(facts, one))
+    regions::serial(facts)
+        .or_else(|| worst.and_then(|one| finding(facts, one)))
         .or_else(|| forked(facts))
         .or_else(|| of_tasks(facts))
         .into_iter()
@@ -108,6 +115,7 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
         && weigh::share(task.alone, task.samples) >= LEAST_TASK_ALONE
         && weigh::share(all - task.samples, all) >= LEAST_TASK_OTHERS
         && 1.0 - idle_share >= LEAST_TASK_BUSY
+        && !goroutines::are_queued(facts)
         && alone_ns >= LEAST_NS;
     let waiters = (facts.threads.len() as u64).saturating_sub(1);
     let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);

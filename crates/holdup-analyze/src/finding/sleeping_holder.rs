@@ -3,10 +3,10 @@
 //!
 //! Signs and thresholds, per lock:
 //! - at least [`LEAST_WAITS`] waits, [`LEAST_WAIT_NS`] in all, and [`LEAST_WAIT_SHARE`] of the threads' working time;
-//! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_OFF_SHARE`] was off
-//!   CPU, or [`LEAST_IO_SHARE`] in I/O, which costs CPU time in the kernel as well. A holder that waited for another
-//!   lock does not count: that lock is the one to look at. Preemption counts if other threads of the program had the
-//!   holder's CPU: what other programs take is not its fault.
+//! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_ASLEEP`] was
+//!   asleep, [`LEAST_OFF_SHARE`] off CPU in all, or [`LEAST_IO_SHARE`] in I/O, which costs CPU time in the kernel as
+//!   well. A holder that waited for another lock does not count: that lock is the one to look at. Preemption counts if
+//!   other threads of the program had the holder's CPU: what other programs take is not its fault.
 //!
 //! The place is where the holder left the CPU with the lock held, not where the others wait. The severity is the share
 //! of the waits, without those whose holder was preempted: its CPU did other work of the program.
@@ -43,6 +43,7 @@ pub(super) const LEAST_WAITS: u64 = 3;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_OFF_SHARE: f64 = 0.5;
+pub(super) const LEAST_ASLEEP: f64 = 0.4;
 pub(super) const LEAST_IO_SHARE: f64 = 0.3;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -53,7 +54,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         lock.waits >= LEAST_WAITS
             && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
-            && (holding.asleep + preempted >= LEAST_OFF_SHARE
+            && (holding.asleep >= LEAST_ASLEEP
+                || holding.asleep + preempted >= LEAST_OFF_SHARE
                 || holding.io >= LEAST_IO_SHARE
                 || yields_inside(facts, lock).is_some())
     });

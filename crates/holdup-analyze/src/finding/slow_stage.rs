@@ -13,12 +13,14 @@
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
 //!   asks and then thinks.
 //!
-//! Goroutines have no thread of their own: those that began with one function are such a stage if their samples are as
-//! many as one thread takes that runs for [`LEAST_TASK_BUSY`] to [`MOST_TASK_BUSY`] of the time (what other programs
-//! took of the CPUs counts as if they had run), if it mostly runs alone ([`LEAST_TASK_ALONE`] of the time), and others
-//! have [`LEAST_TASK_OTHERS`] of the samples: where it is a goroutine of its own and busy for [`LEAST_TASK_WORKER`] of
-//! the time, [`LEAST_TASK_CALLERS`], for who asks a worker that is always busy does little itself. Where a lock costs
-//! time, goroutines that take turns at it look alike: then the lock is told of.
+//! Goroutines have no thread of their own: those that began with one function are such a stage if their samples are
+//! as many as one thread takes that runs for [`LEAST_TASK_BUSY`] to [`MOST_TASK_BUSY`] of the time (what other
+//! programs took of the CPUs counts as if they had run), if it mostly runs alone ([`LEAST_TASK_ALONE`] of the
+//! time), and others have [`LEAST_TASK_OTHERS`] of the samples: where it is a goroutine of its own and busy for
+//! [`LEAST_TASK_WORKER`] of the time, [`LEAST_TASK_CALLERS`], for who asks a worker that is always busy does little
+//! itself. Where nearly all that they do is done alone, others have to wait until a channel takes what they send:
+//! else it is a serial phase. Where a lock costs time, goroutines that take turns at it look alike: then the lock
+//! is told of.
 //!
 //! The severity is what the others waited, as a share of their lives, but not more than what the CPUs have left; of a
 //! stage that computes, not more than the time in which a CPU was free and no thread wanted it.
@@ -27,6 +29,7 @@
 //! job) look alike.
 
 use super::alone;
+use super::goroutines;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -68,7 +71,7 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
     let in_phases = weigh::share(task.alone, task.samples) >= super::serial_phase::LEAST_TASK_ALONE;
     let least_others = if is_worker { LEAST_TASK_CALLERS } else { LEAST_TASK_OTHERS };
     let is_slow = (LEAST_TASK_BUSY..=MOST_TASK_BUSY).contains(&busy_share)
-        && (is_worker || !in_phases)
+        && (is_worker || !in_phases || goroutines::are_queued(facts))
         && !takes_turns_at_a_lock(facts)
         && alone_share >= LEAST_TASK_ALONE
         && weigh::share(all - task.samples, all) >= least_others

@@ -14,11 +14,11 @@
 //! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others,
 //! 1991); try before changing. Loops on a plain read without `pause` are found where they are short and call nothing.
 
-use super::spinning::{key, spinning};
 use super::weigh::{self, count, part};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, Hotspot, LockName, Site};
 use crate::names::Frame;
+use crate::spinning::{key, spinning};
 
 pub(super) const RULE: Rule =
     Rule { kind: Kind::SpinWaste, judge, evidence: &["spin_share", "spin_samples", "spin_cpus"] };
@@ -45,7 +45,10 @@ fn samples(facts: &Facts) -> Option<Finding> {
     let evidence =
         vec![part("spin_share", spin_share), count("spin_samples", hits), super::weigh::ratio("spin_cpus", spin_cpus)];
     let place = place(facts, frame);
-    let function = || worst(facts, frame).map_or_else(|| key(frame), weigh::function_of);
+    let function = || match frame.is_of_openmp() && frame.function.is_none() {
+        true => frame.module.rsplit('/').next().unwrap_or_default().to_owned(),
+        false => worst(facts, frame).map_or_else(|| key(frame), weigh::function_of),
+    };
     let subject = variable(facts, frame).map_or_else(|| Subject::Function(function()), Subject::Variable);
     let severity = weigh::of_work(facts, spin_share * weigh::sampled_share(facts));
     Some(finding(facts, severity, Some(place), Some(subject), evidence))

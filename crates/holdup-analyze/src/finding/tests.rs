@@ -8,9 +8,9 @@ use super::weigh::{MS, S, US};
 use super::*;
 use crate::Histogram;
 use crate::facts::{
-    Account, AccountState, Blame, Code, CpuFacts, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts,
-    LockName, LockNumber, OffTime, PairFacts, PathPart, Primitive, ProcessFacts, Reason, Site, Task, ThreadFacts,
-    Wakings,
+    Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineLock, Herds, Holder, HolderDoing, Hotspot,
+    HotspotClass, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, PathPart, Primitive, ProcessFacts, Reason,
+    Regions, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -236,8 +236,8 @@ fn sleeper() -> Facts {
     busy(&mut facts, 100 * MS);
     mutex(&mut facts, 5, 10 * MS);
     facts.locks[0].holder_doing = HolderDoing {
-        running_ns: 20 * MS,
-        off: BTreeMap::from([(Reason::Sleep, 25 * MS)]),
+        running_ns: 40 * MS,
+        off: BTreeMap::from([(Reason::Sleep, 30 * MS)]),
         unknown_ns: 5 * MS,
         off_sites: vec![site("write_log")],
     };
@@ -257,10 +257,10 @@ fn sleeping_holder_at_its_thresholds() {
                 facts.threads.iter_mut().for_each(|thread| thread.on_cpu_ns = 0);
                 facts.locks[0].wait_ns = histogram(5, 1_999 * US);
             }),
-            ("holders mostly ran", |facts| facts.locks[0].holder_doing.running_ns = 21 * MS),
+            ("holders mostly ran", |facts| facts.locks[0].holder_doing.running_ns = 41 * MS),
             ("it is not known what holders did", |facts| facts.locks[0].holder_doing.unknown_ns = 6 * MS),
             ("holders waited for another lock", |facts| {
-                facts.locks[0].holder_doing.off = BTreeMap::from([(Reason::Futex(Primitive::Mutex), 25 * MS)]);
+                facts.locks[0].holder_doing.off = BTreeMap::from([(Reason::Futex(Primitive::Mutex), 30 * MS)]);
             }),
         ],
     );
@@ -273,6 +273,8 @@ fn sleeping_holder_at_its_thresholds() {
 fn a_preempted_holder_needs_a_cpu() {
     let mut facts = sleeper();
     facts.locks[0].holder_doing.off = BTreeMap::from([(Reason::Preempted, 25 * MS)]);
+    assert!(judge(Kind::SleepingHolder, &facts).is_empty(), "they ran for longer");
+    facts.locks[0].holder_doing.running_ns = 20 * MS;
     let mut starved = facts.clone();
     starved.locks[0].holder_doing.off = BTreeMap::from([(Reason::Displaced, 25 * MS)]);
     assert!(judge(Kind::SleepingHolder, &starved).is_empty(), "other programs take the CPUs");
@@ -630,6 +632,15 @@ fn all_of_a_loop_around_a_pause_spins() {
     assert_eq!(weigh::value(&judge(Kind::SpinWaste, &facts)[0], "spin_samples"), 200.0);
     facts.hotspots = vec![spot(HotspotClass::Pause, "my_lock", 50, 201)];
     assert_eq!(weigh::value(&judge(Kind::SpinWaste, &facts)[0], "spin_samples"), 50.0);
+}
+
+#[test]
+fn pauses_of_an_unrolled_loop_add_up() {
+    let mut facts = spinning();
+    facts.symbols.clear();
+    let pause = || spot(HotspotClass::Pause, "_mm_pause", 30, 30);
+    facts.hotspots = vec![pause(), pause()];
+    assert_eq!(weigh::value(&judge(Kind::SpinWaste, &facts)[0], "spin_samples"), 60.0);
 }
 
 #[test]
@@ -1247,6 +1258,77 @@ fn serial_goroutines_at_their_thresholds() {
     );
 }
 
+/// One look in ten finds nobody waiting to send.
+fn queued(facts: &mut Facts) {
+    let lock = GoroutineLock { waiters: 0.5, contended: 0.5, ..GoroutineLock::default() };
+    facts.goroutines = vec![GoroutineFacts { looks: 6, sends: vec![lock], ..GoroutineFacts::default() }];
+}
+
+#[test]
+fn what_goroutines_wait_to_send_to_is_a_stage_and_no_phase() {
+    let mut facts = goroutines();
+    facts.tasks[0].samples = 800;
+    (facts.tasks[0].alone, facts.tasks[1].samples) = (700, 150);
+    let kinds = |facts: &Facts| [Kind::SerialPhase, Kind::SlowStage].map(|kind| judge(kind, facts).len());
+    assert_eq!(kinds(&facts), [1, 0]);
+    queued(&mut facts);
+    assert_eq!(kinds(&facts), [0, 1]);
+    facts.goroutines[0].sends[0].contended = 0.49;
+    assert_eq!(kinds(&facts), [1, 0], "they mostly do not wait");
+}
+
+/// A team of OpenMP: one thread works between regions while the other spins.
+fn team() -> Facts {
+    let mut facts = quiet(2);
+    busy(&mut facts, S);
+    facts.threads[0].regions = Regions { inside: 200, between: 250, site: Some(site("prepare")) };
+    facts.threads[1].regions = Regions { inside: 200, between: 0, site: None };
+    (facts.threads[1].spun_ns, facts.threads[1].spun_together_ns) = (100 * MS, 100 * MS);
+    facts
+}
+
+#[test]
+fn what_a_thread_of_openmp_does_between_regions_is_serial() {
+    let found = judge(Kind::SerialPhase, &team());
+    assert_eq!(found.len(), 1);
+    let place = found[0].place.as_ref().and_then(Site::caller);
+    assert_eq!(place.and_then(|frame| frame.function.as_deref()), Some("prepare"));
+    assert_eq!((weigh::value(&found[0], "alone_share"), found[0].severity), (0.25, 0.125));
+    let none = |change: fn(&mut Facts), why| {
+        let mut facts = team();
+        change(&mut facts);
+        assert!(judge(Kind::SerialPhase, &facts).is_empty(), "{why}");
+    };
+    none(|facts| facts.threads[0].regions.between = 99, "it is short");
+    none(|facts| facts.threads[1].spun_together_ns = 99 * MS, "the other hardly waits");
+    none(|facts| facts.threads[1].pid = Pid(9), "the other is of another process");
+    none(|facts| facts.threads.iter_mut().for_each(|thread| thread.regions.inside = 0), "there are no regions");
+}
+
+#[test]
+fn threads_of_openmp_that_spin_for_each_other_have_uneven_work() {
+    let uneven = || {
+        let mut facts = team();
+        facts.threads[0].regions = Regions { inside: 700, between: 50, site: None };
+        facts.threads[1].spun_together_ns = 250 * MS;
+        facts
+    };
+    let found = judge(Kind::Imbalance, &uneven());
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].severity, 0.1, "half of what one waits, but for what the other does between");
+    assert_eq!(found[0].subjects.len(), 1, "it has far more to do");
+    let none = |change: fn(&mut Facts), why| {
+        let mut facts = uneven();
+        change(&mut facts);
+        assert!(judge(Kind::Imbalance, &facts).is_empty(), "{why}");
+    };
+    none(|facts| facts.threads[0].regions.between = 51, "it waits for what is between regions");
+    none(|facts| facts.threads[0].account.ns[AccountState::CpuOther as usize] = MS, "others had the CPU");
+    let mut turns = uneven();
+    turns.threads[1].regions.inside = 600;
+    assert!(judge(Kind::Imbalance, &turns)[0].subjects.is_empty(), "now one has more, now the other");
+}
+
 #[test]
 fn goroutines_that_are_always_busy_are_a_stage() {
     let mut facts = goroutines();
@@ -1648,6 +1730,8 @@ fn interpreted() -> Facts {
     let mut facts = quiet(4);
     mutex(&mut facts, 30, 1_700 * US);
     facts.locks[0].primitive = Primitive::InterpreterLock;
+    facts.locks[0].contended_ns = 400 * MS;
+    facts.threads[0].on_cpu_ns = 120 * MS;
     facts
 }
 
@@ -1659,7 +1743,8 @@ fn interpreter_lock_at_its_thresholds() {
         &[
             ("waits are too short", |facts| facts.locks[0].wait_ns = histogram(30, 1_600 * US)),
             ("it is another lock", |facts| facts.locks[0].primitive = Primitive::Mutex),
-            ("nobody runs meanwhile", |facts| facts.locks[0].contended_ns = MS),
+            ("nobody runs meanwhile", |facts| facts.threads[0].on_cpu_ns = 0),
+            ("somebody waits now and then", |facts| facts.locks[0].contended_ns = 399 * MS),
         ],
     );
     assert!(judge(Kind::HotLock, &interpreted()).is_empty(), "it has a kind of its own");
@@ -1669,12 +1754,12 @@ fn interpreter_lock_at_its_thresholds() {
 fn who_has_the_interpreters_lock_and_is_displaced_would_run() {
     let found = |displaced_ms| {
         let mut facts = interpreted();
-        facts.locks[0].contended_ns = 100 * MS;
-        facts.threads[0].on_cpu_ns = 10 * MS;
+        facts.locks[0].contended_ns = 400 * MS;
+        facts.threads[0].on_cpu_ns = 40 * MS;
         off(&mut facts, 0, Reason::Displaced, 1, displaced_ms * MS);
         judge(Kind::InterpreterLock, &facts).len()
     };
-    assert_eq!([found(19), found(20)], [0, 1]);
+    assert_eq!([found(79), found(80)], [0, 1]);
 }
 
 #[test]
@@ -2033,7 +2118,7 @@ mod explained {
         let pair = finding(Kind::PingPong, &[("round_trips", 1e6)]);
         let all = [finding(Kind::LockConvoy, &[]), herd, finding(Kind::KernelHeavy, &[]), pair];
         assert_eq!(left(&facts, &all), [Kind::ThunderingHerd]);
-        facts.locks[1].herds.woken = 24;
+        facts.locks[1].herds.woken = 16;
         let lock = &all[..2];
         assert_eq!(left(&facts, lock).len(), 2, "the lock is waited for without the herd too");
     }

@@ -96,5 +96,5 @@ fn severity(facts: &Facts, herd: &LockFacts) -> f64 {
 pub(super) fn is_wanted_by_herd(herd: &LockFacts, lock: &LockFacts) -> bool {
     let woken = |tid: Tid| herd.waiters.iter().any(|(waiter, _)| *waiter == tid);
     let of_woken: u64 = lock.waiters.iter().filter(|(tid, _)| woken(*tid)).map(|(_, off)| off.count).sum();
-    herd.pid == lock.pid && of_woken * 5 >= lock.waits * 4 && lock.waits <= 2 * herd.herds.woken
+    herd.pid == lock.pid && of_woken * 5 >= lock.waits * 4 && lock.waits <= 3 * herd.herds.woken
 }

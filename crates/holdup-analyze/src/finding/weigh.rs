@@ -70,7 +70,7 @@ pub(super) fn is_for_lock(facts: &Facts, row: &Blame) -> bool {
 pub(super) fn slack(facts: &Facts) -> Option<f64> {
     let (capacity_ns, user_ns) = (capacity_ns(facts)?, user_ns(facts)?);
     let all = samples(facts).max(1);
-    let working = 1.0 - share(super::spinning::hits(facts), all).min(1.0);
+    let working = 1.0 - share(crate::spinning::hits(facts), all).min(1.0);
     Some((1.0 - user_ns as f64 * working / capacity_ns as f64).clamp(0.0, 1.0))
 }
 
@@ -91,7 +91,7 @@ pub(super) fn useful(facts: &Facts) -> f64 {
             && frame.function.as_deref().is_none_or(|function| !allocates(function) && !of_go(function))
     };
     let working: u64 = facts.symbols.iter().filter(|code| works(&code.frame)).map(|code| code.hits).sum();
-    let places = super::spinning::spinning(facts);
+    let places = crate::spinning::spinning(facts);
     let spinning: u64 = places.values().filter(|(frame, _)| works(frame)).map(|(_, hits)| hits).sum();
     let all = samples(facts);
     let share = if all < LEAST_SAMPLES { 1.0 } else { share(working.saturating_sub(spinning), all).min(1.0) };
@@ -452,7 +452,7 @@ pub(super) fn function_of(hotspot: &Hotspot) -> String {
     let path = &site_of(hotspot).call_path;
     let mut functions = path.iter().filter_map(|frame| frame.function.as_deref());
     let own = functions.find(|name| !OPERATIONS.iter().any(|start| name.starts_with(start)));
-    own.map_or_else(|| super::spinning::key(&hotspot.frame), str::to_owned)
+    own.map_or_else(|| crate::spinning::key(&hotspot.frame), str::to_owned)
 }
 
 /// The longest waits of a lock as moments.

@@ -6,7 +6,8 @@
 //!   beginning of a wait that is known;
 //! - they cost at least [`LEAST_SHARE`] of the CPU time: by CPU samples below `sched_yield` where the kernel could be
 //!   sampled, otherwise by the calls themselves at [`YIELD_NS`] each, which is what one takes that finds nobody else to
-//!   run; or others had the CPU that was given away for [`LEAST_GIVEN`] of the threads' working time;
+//!   run; or, together with loops that spin, they cost as much, and others had the CPU that was given away for
+//!   [`LEAST_GIVEN`] of the threads' working time: to give a CPU to those who have work costs nothing by itself;
 //! - fewer than four in five are by workers of rayon that find no task: they yield a few times before they sleep.
 //!
 //! The place is the caller of most of them. The severity is the share of the threads' working time, at most what the
@@ -35,7 +36,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let yields: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
     let per_s = weigh::per_s(yields, facts.span_ns());
     let cpu_share = cpu_share(facts, yields);
-    let costs = cpu_share >= LEAST_SHARE || given(facts) >= LEAST_GIVEN;
+    let spun = weigh::share(crate::spinning::hits(facts), weigh::samples(facts));
+    let costs = cpu_share >= LEAST_SHARE || (given(facts) >= LEAST_GIVEN && cpu_share + spun >= LEAST_SHARE);
     if are_idle(facts) || yields < LEAST_YIELDS || per_s < LEAST_PER_S || !costs {
         return Vec::new();
     }
@@ -72,7 +74,8 @@ pub(super) fn are_idle(facts: &Facts) -> bool {
 
 /// The time for which others had the CPU that was given away, as a share of the threads' working time.
 fn given(facts: &Facts) -> f64 {
-    weigh::share(facts.account.of(AccountState::Spinning), weigh::work_ns(facts))
+    let spun_ns: u64 = facts.threads.iter().map(|thread| thread.spun_ns).sum();
+    weigh::share(facts.account.of(AccountState::Spinning).saturating_sub(spun_ns), weigh::work_ns(facts))
 }
 
 /// The calls, and the time for which others had the CPU that was given away; at most what the program has of the CPUs.

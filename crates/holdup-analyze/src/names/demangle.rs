@@ -47,7 +47,26 @@ fn cpp(raw: &str) -> Option<String> {
     }
     let symbol = cpp_demangle::Symbol::new(raw).ok()?;
     let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
-    symbol.demangle_with_options(&options).ok()
+    let name = symbol.demangle_with_options(&options).ok()?;
+    Some(lambda_run_by_library(&name).map(str::to_owned).unwrap_or(name))
+}
+
+/// The lambda that a function of the library was made to run: a thread's, a task's or a `std::function`'s. Its code is
+/// there, unless it was kept apart.
+fn lambda_run_by_library(name: &str) -> Option<&str> {
+    let runs = name.starts_with("std::") && (name.ends_with("::_M_run") || name.ends_with("::_M_invoke"));
+    let at = name.find("{lambda(").filter(|_| runs)?;
+    let end = at + name[at..].find("#").and_then(|number| Some(number + name[at + number..].find('}')? + 1))?;
+    let mut depth = 0;
+    let outside = name[..at].char_indices().rev().find(|(_, c)| {
+        depth += match c {
+            ')' | '>' => 1,
+            '(' | '<' => -1,
+            _ => 0,
+        };
+        depth < 0 || (depth == 0 && matches!(c, ',' | ' '))
+    });
+    Some(&name[outside.map_or(0, |(at, c)| at + c.len_utf8())..end])
 }
 
 /// Replaces long lists of arguments by `<...>`: `std::map<int, std::vector<...> >` and the like tell less than they
@@ -110,6 +129,16 @@ fn truncate(mut name: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_library_runs_is_known_by_the_lambda() {
+        let thread = "_ZNSt6thread11_State_implINS_8_InvokerISt5tupleIJZ4mainEUlvE_EEEEE6_M_runEv";
+        assert_eq!(demangle(thread), "main::{lambda()#1}");
+        let function = "_ZNSt17_Function_handlerIFvvEZN4Pool5startEiEUlvE0_E9_M_invokeERKSt9_Any_data";
+        assert_eq!(demangle(function), "Pool::start(int)::{lambda()#2}");
+        let plain = "_ZNSt6thread11_State_implINS_8_InvokerISt5tupleIJPFviEiEEEEE6_M_runEv";
+        assert!(demangle(plain).starts_with("std::thread::_State_impl<"), "{}", demangle(plain));
+    }
 
     #[test]
     fn names_are_what_programmers_write() {

@@ -78,6 +78,17 @@ fn x86_follows_call(binary: &Binary<'_>, address: u64) -> bool {
     before[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(indirect)
 }
 
+/// Where the call before an address goes to, if the instruction itself says so.
+pub(super) fn callee(binary: &Binary<'_>, address: u64) -> Option<u64> {
+    if binary.machine() == Machine::Aarch64 {
+        return arm::callee(binary, address);
+    }
+    let bytes = binary.bytes_at(address.checked_sub(5)?, 5)?;
+    let (opcode, distance) = bytes.split_first()?;
+    let distance = i32::from_le_bytes(distance.try_into().ok()?);
+    (*opcode == 0xe8).then(|| address.wrapping_add_signed(distance.into()))
+}
+
 /// The function of another file that the call before an address calls: through a stub of the linker, or through its
 /// slot itself.
 pub(super) fn imported_callee<'a>(binary: &Binary<'a>, address: u64) -> Option<&'a str> {
@@ -338,6 +349,18 @@ mod arm {
         before.is_none_or(|word| direct(word) || by_register(word) || authenticated(word))
     }
 
+    /// Where the `bl` right before an address goes to.
+    pub(super) fn callee(binary: &Binary<'_>, address: u64) -> Option<u64> {
+        let from = address.wrapping_sub(4);
+        word(binary, from).and_then(branch_distance).map(|distance| from.wrapping_add_signed(distance))
+    }
+
+    /// How far a `bl` goes.
+    pub(super) fn branch_distance(word: u32) -> Option<i64> {
+        let words = i64::from((word << 6).cast_signed() >> 6);
+        (word & 0xfc00_0000 == 0x9400_0000).then_some(words * 4)
+    }
+
     pub(super) fn suspicious(word: u32) -> Option<(&'static str, HotspotClass)> {
         const ADD_AND_LIKE: [&str; 8] = ["ldadd", "ldclr", "ldeor", "ldset", "ldsmax", "ldsmin", "ldumax", "ldumin"];
         if word & 0x3f20_8c00 == 0x3820_0000 {
@@ -367,7 +390,14 @@ mod arm {
 
 #[cfg(test)]
 mod tests {
-    use super::arm::suspicious;
+    use super::arm::{branch_distance, suspicious};
+
+    #[test]
+    fn calls_of_aarch64_say_where_they_go() {
+        assert_eq!(branch_distance(0x9400_0001), Some(4));
+        assert_eq!(branch_distance(0x97ff_ffff), Some(-4));
+        assert_eq!(branch_distance(0x1400_0001), None, "a jump that does not come back");
+    }
 
     #[test]
     fn atomics_of_aarch64_are_known_by_their_bits() {

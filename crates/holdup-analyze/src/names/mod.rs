@@ -124,6 +124,14 @@ impl Frame {
     pub(crate) fn is_nameless_code(&self) -> bool {
         self.function.is_none() && &*self.module == GENERATED
     }
+
+    /// Whether it is a function of OpenMP's runtime: what its threads wait for there, but for locks, is each other.
+    pub(crate) fn is_of_openmp(&self) -> bool {
+        let file = self.module.rsplit('/').next().unwrap_or_default();
+        let begins = |name: &str, starts: [&str; 3]| starts.iter().any(|start| name.starts_with(start));
+        begins(file, ["libgomp.", "libomp.", "libiomp"])
+            || self.function.as_deref().is_some_and(|name| begins(name, ["GOMP_", "gomp_", "__kmp"]))
+    }
 }
 
 /// The module of code that the program made as it ran.

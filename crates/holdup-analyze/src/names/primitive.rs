@@ -228,7 +228,7 @@ fn by_library<'f>(library: impl Iterator<Item = &'f Frame>) -> Option<Primitive>
     let mut weak = None;
     for frame in library {
         let Some(hint) = frame.function.as_deref().and_then(hint) else {
-            weak = weak.or(is_inside_libc(frame).then_some(Libc)).or(is_inside_openmp(frame).then_some(Barrier));
+            weak = weak.or(is_inside_libc(frame).then_some(Libc)).or(frame.is_of_openmp().then_some(Barrier));
             continue;
         };
         match (soft, hint) {
@@ -249,12 +249,6 @@ fn is_inside_libc(frame: &Frame) -> bool {
     let libc = frame.module.rsplit('/').next().is_some_and(|file| file.starts_with("libc."));
     let function = frame.function.as_deref().map(plain);
     libc && frame.role == Role::Runtime && function.is_some_and(|name| !any(&starts, &name))
-}
-
-/// Whether it is a function of OpenMP's runtime: what its threads wait for there, but for locks, is each other.
-fn is_inside_openmp(frame: &Frame) -> bool {
-    let file = frame.module.rsplit('/').next().unwrap_or_default();
-    ["libgomp.", "libomp.", "libiomp"].iter().any(|library| file.starts_with(library))
 }
 
 /// Whether a primitive can be built of another one, so that the outer is what the program waits for.

@@ -89,6 +89,8 @@ impl<'a> Resolver<'a> {
             for (at, address) in self.user_path(space, stack).into_iter().enumerate() {
                 if at > 0 {
                     self.name_callee(space, address, frames.last_mut());
+                    let left = self.left_by_jump(space, address, frames.last());
+                    frames.extend(left);
                 }
                 let address = if at == 0 { address } else { address.wrapping_sub(1) };
                 self.add_user_frames(space, address, &mut frames);
@@ -336,6 +338,25 @@ impl<'a> Resolver<'a> {
             callee.role = roles::of(Some(&demangle(name)), &callee.module, None);
             callee.function = Some(intern(&mut self.strings, &demangle(name)));
         }
+    }
+
+    /// The function that was called, where its last act was to jump into another one, whose frame is found in its
+    /// place.
+    fn left_by_jump(&mut self, space: SpaceId, return_address: u64, found: Option<&Frame>) -> Option<Frame> {
+        let found = found.filter(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler))?;
+        let region = self.names.region(space, return_address.wrapping_sub(1))?;
+        let is_of_file = self.names.file(region.file).path == found.module;
+        let (binary, bias) = self.placed(region)?;
+        let entry = instruction::callee(binary, return_address.wrapping_sub(bias))?;
+        let called = binary.function(entry).filter(|symbol| symbol.address == entry)?;
+        let is_found = is_of_file && binary.function(found.offset).is_none_or(|symbol| symbol.address == entry);
+        // Compilers cut what is seldom run off a function, and name both parts alike.
+        let is_part = found.function.as_deref().is_none_or(|name| name.starts_with(&*demangle(called.name)));
+        if is_found || is_part {
+            return None;
+        }
+        let named = self.named(region.file, entry);
+        named.last().map(|frame| Frame { address: entry.wrapping_add(bias), inlined: false, ..frame.clone() })
     }
 
     /// The frames of an address of a file.

@@ -60,6 +60,9 @@ const LEAST_PASSED_ON: f64 = 0.6;
 const LEAST_BARGED: f64 = 0.25;
 /// and so many of the others pass it on.
 const LEAST_PASSED_BY_ALL: f64 = 0.9;
+/// A limit on how many have a thing is no lock, though many are woken for it in vain: of two that have it, each has the
+/// other beside it, half of what both have it.
+const LEAST_SHARED: f64 = 0.3;
 /// Wakes by one thread within this time are one call.
 const ONE_CALL_NS: u64 = 100_000;
 /// Who is woken in vain waits again at once.
@@ -231,7 +234,7 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
         return Behaviour::Barrier;
     }
     if waiters.len() >= 3 && holds.are_barged() {
-        return Behaviour::Lock;
+        return if holds.overlap() >= LEAST_SHARED { Behaviour::Queue } else { Behaviour::Lock };
     }
     match holds.are_alone() {
         Some(true) => Behaviour::Lock,
@@ -414,19 +417,24 @@ impl Holds {
         median >= LEAST_KEPT * AT_ONCE_NS
     }
 
-    /// Whether threads have the thing one at a time. `None` if that is hardly seen.
-    fn are_alone(&self) -> Option<bool> {
-        // Who is woken for work hardly ever wakes another before it waits again.
-        if self.stretches.len() < 3 || self.stretches.len() * 8 < self.waits {
-            return (self.all >= 3 * LEAST_WAITS).then_some(false);
-        }
+    /// Of the time that threads have the thing, added up: the share in which another has it too.
+    fn overlap(&self) -> f64 {
         let (mut sum, mut covered, mut end) = (0, 0, 0);
         for (from, to, _) in &self.stretches {
             sum += to - from;
             covered += to.saturating_sub(end.max(*from));
             end = end.max(*to);
         }
-        Some((sum - covered) as f64 <= MOST_OVERLAP * sum.max(1) as f64)
+        (sum - covered) as f64 / sum.max(1) as f64
+    }
+
+    /// Whether threads have the thing one at a time. `None` if that is hardly seen.
+    fn are_alone(&self) -> Option<bool> {
+        // Who is woken for work hardly ever wakes another before it waits again.
+        if self.stretches.len() < 3 || self.stretches.len() * 8 < self.waits {
+            return (self.all >= 3 * LEAST_WAITS).then_some(false);
+        }
+        Some(self.overlap() <= MOST_OVERLAP)
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use holdup_trace::Tid;
-use rustc_hash::FxHashMap;
+use holdup_trace::{FutexOp, Tid};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::golang;
 use super::ids::ThreadId;
 use super::lock::Place;
 use super::lookup::{Lookup, SITES, function_name};
-use crate::facts::{Code, Facts, Hotspot, Site, Task};
+use crate::facts::{Code, Facts, Hotspot, HotspotClass, Primitive, Regions, Site, Task};
 use crate::names::{Frame, Role, Suspect, caller};
+use crate::spinning;
 
 /// Where threads run, by CPU samples.
 pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
@@ -21,7 +22,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     }
     let mut places: Vec<(Place, Vec<(ThreadId, u64)>)> = by_place.into_iter().collect();
     places.sort_unstable();
-    let mut counts = Codes::default();
+    let (mut counts, mut loops) = (Codes::default(), Loops::default());
     let mut samples: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();
     let mut in_kernel = 0;
     let (mut kernel_sites, mut futex_sites) = (Callers::default(), Callers::default());
@@ -39,6 +40,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
             *(if kernel_hit { &mut counts.1 } else { &mut counts.0 }) += hits;
         }
         let own = without_kernel(&call_path);
+        let suspect = suspect(lookup, place);
         match kernel_hit {
             true => {
                 in_kernel += hits;
@@ -47,7 +49,10 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
                     futex_sites.add(own, hits);
                 }
             }
-            false => facts.totals.user_samples += hits,
+            false => {
+                facts.totals.user_samples += hits;
+                loops.add(lookup, &call_path, suspect.as_ref(), &threads);
+            }
         }
         for (thread, hits) in &threads {
             hot_sites.entry(lookup.tid(*thread)).or_default().add(own, *hits);
@@ -64,8 +69,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
             tasks.entry(function.to_owned()).or_default().add(own, hits, alone);
         }
         counts.add(&call_path, hits);
-        let native = lookup.engine.interpreted.native(place.stack);
-        if let Some(suspect) = native.and_then(|native| lookup.naming.suspect(place.space, native.into())) {
+        if let Some(suspect) = suspect {
             let threads = threads.iter().map(|(ti, hits)| (lookup.tid(*ti), *hits));
             counts.suspect(suspect, hits, threads, &call_path);
         }
@@ -93,6 +97,11 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     facts.tasks = tasks.into_iter().filter_map(|(function, task)| task.into_fact(function, period_ns)).collect();
     facts.tasks.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.function.cmp(&b.function)));
     counts.into_facts(facts);
+    loops.into_facts(facts);
+}
+
+fn suspect(lookup: &mut Lookup, place: Place) -> Option<Suspect> {
+    lookup.naming.suspect(place.space, lookup.engine.interpreted.native(place.stack)?.into())
 }
 
 /// Samples of tasks that began with one function.
@@ -113,6 +122,70 @@ impl Tasks {
     fn into_fact(self, function: String, period_ns: u64) -> Option<Task> {
         let site = self.callers.into_sites(period_ns).into_iter().next()?;
         Some(Task { function, samples: self.samples, alone: self.alone, site })
+    }
+}
+
+/// Samples of threads that only wait, in loops, and where threads of OpenMP run.
+#[derive(Default)]
+struct Loops {
+    /// By function and thread: all samples, those right behind an instruction of a loop that waits, and of those the
+    /// ones in which it waits for others to come as far.
+    functions: FxHashMap<(String, Tid), [u64; 3]>,
+    regions: FxHashMap<Tid, (u64, Callers)>,
+}
+
+impl Loops {
+    fn add(
+        &mut self,
+        lookup: &mut Lookup,
+        call_path: &[Frame],
+        suspect: Option<&Suspect>,
+        threads: &[(ThreadId, u64)],
+    ) {
+        let Some(top) = call_path.first() else { return };
+        let is_loop = suspect.is_some_and(|suspect| suspect.class != HotspotClass::Atomic);
+        let together = is_loop && lookup.naming.primitive(FutexOp(0), call_path) == Primitive::Barrier;
+        let in_region = call_path.iter().any(Frame::is_of_openmp);
+        let key = spinning::key(top);
+        for (thread, hits) in threads {
+            let tid = lookup.tid(*thread);
+            let counts = self.functions.entry((key.clone(), tid)).or_default();
+            let parts = [true, is_loop, together];
+            counts.iter_mut().zip(parts).for_each(|(count, is)| *count += if is { *hits } else { 0 });
+            if top.is_of_openmp() {
+                continue;
+            }
+            let regions = self.regions.entry(tid).or_default();
+            match in_region {
+                true => regions.0 += hits,
+                false => regions.1.add(call_path, *hits),
+            }
+        }
+    }
+
+    fn into_facts(mut self, facts: &mut Facts) {
+        let throughout: FxHashSet<String> = {
+            let symbols = facts.symbols.iter().map(|code| &code.frame).filter(|frame| spinning::is_spinner(frame));
+            let hotspots = facts.hotspots.iter().filter(|hotspot| spinning::spins_throughout(hotspot));
+            symbols.chain(hotspots.map(|hotspot| &hotspot.frame)).map(spinning::key).collect()
+        };
+        let mut spun: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();
+        for ((function, tid), [all, in_loop, together]) in self.functions {
+            let spun = spun.entry(tid).or_default();
+            let hits = if throughout.contains(&function) { all } else { in_loop };
+            (spun.0, spun.1) = (spun.0 + hits, spun.1 + hits * together / in_loop.max(1));
+        }
+        let period_ns = facts.header.sample_period_ns;
+        for thread in &mut facts.threads {
+            let (hits, together) = spun.get(&thread.tid).copied().unwrap_or_default();
+            thread.spun_ns = (hits * period_ns).min(thread.on_cpu_ns);
+            thread.spun_together_ns = (together * period_ns).min(thread.spun_ns);
+            if let Some((inside, between)) = self.regions.remove(&thread.tid).filter(|(inside, _)| *inside > 0) {
+                let between = between.into_sites(period_ns);
+                let sum = between.iter().map(|site| site.count).sum();
+                thread.regions = Regions { inside, between: sum, site: between.into_iter().next() };
+            }
+        }
     }
 }
 

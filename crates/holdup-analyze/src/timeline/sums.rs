@@ -22,8 +22,8 @@ use super::row::Timeline;
 use super::tally::Tally;
 use super::thread::Thread;
 use crate::facts::{
-    Account, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path, PathPart, PathPiece,
-    ProcessFacts, Reason, Site, ThreadFacts,
+    Account, AccountState, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path, PathPart,
+    PathPiece, ProcessFacts, Reason, Site, ThreadFacts,
 };
 use crate::{Histogram, Problem};
 
@@ -170,10 +170,14 @@ impl Sums<'_> {
         let kept =
             self.lookup.engine.threads.iter().zip(&chains.accounts).filter(|(thread, _)| self.lookup.is_kept(thread));
         for (thread, (_, ns)) in facts.threads.iter_mut().zip(kept) {
-            thread.account = Account { ns: *ns };
-            for (sum, ns) in facts.account.ns.iter_mut().zip(ns) {
+            let mut account = Account { ns: *ns };
+            let spun_ns = thread.spun_ns.min(account.of(AccountState::Running));
+            account.ns[AccountState::Running as usize] -= spun_ns;
+            account.ns[AccountState::Spinning as usize] += spun_ns;
+            for (sum, ns) in facts.account.ns.iter_mut().zip(account.ns) {
                 *sum += ns;
             }
+            thread.account = account;
         }
     }
 

@@ -440,6 +440,23 @@ fn who_lets_one_in_is_no_barrier() {
     assert_eq!(role("##########C#", "######cccc##", "########cc##"), Primitive::Barrier);
 }
 
+/// Two of five have it at a time. Who lets go wakes all that wait; one goes on, and the others wait again at once.
+#[test]
+fn what_two_have_at_a_time_is_no_lock() {
+    let thread = |own: usize| -> String {
+        let of_slot = |slot: usize| match (slot + 5 - own) % 5 {
+            0 | 1 => "##########",
+            2 => "C#cccccccc",
+            _ => "#ccccccccc",
+        };
+        (0..80).map(of_slot).collect()
+    };
+    let lines: Vec<String> =
+        ["A", "B", "C", "D", "E"].iter().zip(0..).map(|(name, own)| format!("{name}: {}", thread(own))).collect();
+    let (_, report) = report(&format!("tick 10us\nc = unknown, all\n{}", lines.join("\n")));
+    assert!(!lock(&report, "c").primitive.is_contention(), "{:?}", lock(&report, "c").primitive);
+}
+
 #[test]
 fn samples_become_code() {
     let (_, report) = report(

@@ -129,7 +129,7 @@ pub fn reason(reason: Reason) -> String {
 pub fn account_state(state: AccountState) -> &'static str {
     match state {
         AccountState::Running => "running",
-        AccountState::Spinning => "yielding",
+        AccountState::Spinning => "spinning or yielding",
         AccountState::CpuOwn => "waiting for a CPU",
         AccountState::CpuOther => "displaced by other programs",
         AccountState::Lock => "waiting for locks",
@@ -193,6 +193,18 @@ pub fn place(frame: &Frame) -> String {
 /// The innermost frame of the program in a call path, as a place.
 pub fn caller(site: &Site) -> Option<String> {
     site.caller().map(place)
+}
+
+/// The same, and the function of the program that called it: `burn cook.c:10, called by bake cook.c:31`.
+pub fn with_its_caller(site: &Site) -> Option<String> {
+    let own = site.caller()?;
+    let outer = site.call_path.iter().skip_while(|frame| !std::ptr::eq(*frame, own)).skip(1);
+    let is_telling = |frame: &&Frame| {
+        let function = frame.function.as_deref();
+        function != own.function.as_deref() && function.is_some_and(|name| !name.contains("{lambda("))
+    };
+    let called_by = outer.filter(|frame| frame.role == Role::Program).find(is_telling);
+    Some(called_by.map_or_else(|| place(own), |caller| format!("{}, called by {}", place(own), place(caller))))
 }
 
 /// The places of call paths, each once with its time, most time first.
@@ -340,6 +352,31 @@ mod tests {
         assert_eq!(function(generic), "core::ops::function::FnOnce<>::call_once");
         let anonymous = "(anonymous namespace)::a_worker_with_a_name::run(std::vector<int> const&)";
         assert_eq!(function(anonymous), "(anonymous namespace)::a_worker_with_a_name::run");
+    }
+
+    #[test]
+    fn a_place_is_told_with_the_function_that_called_it() {
+        let frame = |name: &str, role| Frame {
+            address: 0,
+            function: Some(name.into()),
+            module: "/bin/shop".into(),
+            offset: 0,
+            start: 0,
+            file: None,
+            line: None,
+            inlined: false,
+            role,
+        };
+        let path = |names: &[(&str, Role)]| Site {
+            call_path: names.iter().map(|(name, role)| frame(name, *role)).collect(),
+            ..Site::default()
+        };
+        use Role::{Lock, Program, Runtime};
+        let told = |names: &[(&str, Role)]| with_its_caller(&path(names)).unwrap_or_default();
+        assert_eq!(told(&[("lll_lock_wait", Lock), ("put", Program), ("serve", Program)]), "put, called by serve");
+        assert_eq!(told(&[("less", Program), ("std::sort", Runtime), ("rank", Program)]), "less, called by rank");
+        assert_eq!(told(&[("walk", Program), ("walk", Program), ("main", Program)]), "walk, called by main");
+        assert_eq!(told(&[("put", Program), ("start_thread", Runtime)]), "put");
     }
 
     #[test]

@@ -34,7 +34,7 @@ export const LEAF_GROUPS: Record<Leaf, AccountState> = {
 /** The states of the account, as the terminal's reports name them. */
 export const GROUP_WORDS: Record<AccountState, string> = {
   running: "running",
-  spinning: "yielding",
+  spinning: "spinning or yielding",
   waiting_for_cpu: "waiting for a CPU",
   displaced: "displaced by other programs",
   waiting_for_lock: "waiting for locks",

@@ -33,6 +33,21 @@ fn the_path_to_a_mutex_is_exact_with_and_without_frame_pointers() {
 }
 
 #[test]
+fn a_function_that_left_by_a_jump_is_on_the_path() {
+    for flags in [&["-O2", "-g"][..], &["-O2", "-g", "-static"], &["-O2", "-fno-omit-frame-pointer"]] {
+        let shop = Workshop::new();
+        let Some(program) = shop.c_program("waits.c", flags) else { return };
+        let dump = Dump::of(&program, "jump");
+        let call_path = dump.call_path(128, &dump.files());
+        let own = own(&call_path);
+        assert!(
+            own.ends_with(&["registry_lookup", "hand_over", "wait_somehow", "worker"]),
+            "{flags:?}: {call_path:#?}"
+        );
+    }
+}
+
+#[test]
 fn lines_and_inlined_functions_are_told() {
     let shop = Workshop::new();
     let Some(program) = shop.c_program("waits.c", &["-O2", "-g"]) else { return };

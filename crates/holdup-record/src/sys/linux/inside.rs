@@ -4,7 +4,7 @@ use holdup_trace::{CallNumber, FutexOp, Numbering, Stack, StackId, Tid, What};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{Frame, Sample, Shape, register, u32_at, u64_at};
-use super::reduce::{Spaces, reduce};
+use super::reduce::{Space, Spaces, reduce};
 use crate::kernel;
 
 /// What all identifiers of these records begin with; perf counts its own from 1.
@@ -204,7 +204,12 @@ impl Translator {
         let shape = Shape { registers: UNWIND, stack: true, ..Shape::default() };
         let (Some(hash), Some(rest)) = (u64_at(bytes, 0), bytes.get(8..)) else { return };
         let Some(sample) = Sample::read(rest, shape) else { return };
-        if reduce(&sample, spaces.of(frame.pid), &mut self.scratch) {
+        // The stack of a process that has just begun may come before the word of its beginning. The kernel's programs
+        // keep only words that point into code or into the stack.
+        let stranger = &mut Space::around(sample.register(register::SP).unwrap_or(0));
+        let known = spaces.of(frame.pid);
+        let space = if known.is_known() { known } else { stranger };
+        if reduce(&sample, space, &mut self.scratch) {
             // What was told with it before may be another's of the same hash.
             self.young.whole.retain(|(user, _), _| *user != hash);
             self.old.users.remove(&hash);
@@ -273,6 +278,17 @@ mod tests {
     /// A wait on a futex whose value had changed.
     fn found_changed() -> Vec<u8> {
         Bytes::default().u64(0).u64(0x1000).u32(0).u32(2).u32(-11_i32 as u32).u32(0).0
+    }
+
+    #[test]
+    fn a_stack_that_comes_before_the_beginning_of_its_process_is_whole() {
+        let (mut translator, mut spaces) = (Translator::default(), Spaces::default());
+        let mut stacks = Stacks::new();
+        let mut keep = |stack: &Stack| stacks.intern(stack);
+        translator.read(frame(USER_STACK), &told(1), &mut spaces, &mut keep);
+        translator.read(frame(CALL), &called(1), &mut spaces, &mut keep);
+        let stack = stacks.get(StackId(0)).expect("one stack");
+        assert_eq!(stack.words.len(), 64, "all of them point into code");
     }
 
     #[test]

@@ -79,7 +79,16 @@ impl Space {
         *slot & 1 == 1
     }
 
-    fn is_known(&self) -> bool {
+    /// All memory but that of a stack, where nothing is known and all other words were left out already.
+    pub fn around(sp: u64) -> Space {
+        let mut space = Space::default();
+        space.map(1 << PAGE_BITS, sp.saturating_sub(1 << PAGE_BITS));
+        let above = sp.saturating_add(STACK_WINDOW);
+        space.map(above, (1_u64 << 48).saturating_sub(above));
+        space
+    }
+
+    pub fn is_known(&self) -> bool {
         !self.ranges.is_empty()
     }
 }

@@ -1,7 +1,7 @@
 //! Where all time goes: the account of all threads, what waits come from (the blame), and what the elapsed time is made
 //! of (the path).
 
-use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf, LockNumber};
+use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf, LockNumber, Role, Site};
 
 use super::super::document::{Column, Document, Table};
 use super::super::number;
@@ -234,12 +234,47 @@ pub fn mostly(facts: &Facts) -> Option<String> {
     let waits = AccountState::ALL.into_iter().filter(|state| state.is_wait());
     let state = waits.max_by_key(|state| facts.account.of(*state))?;
     let (much, words) = (facts.account.share(state), name::account_state(state));
-    (much >= 0.5).then(|| format!("Its threads are {words} {} of the time.", number::percent(much)))
+    let waiting = (much >= 0.5).then(|| format!("Its threads are {words} {} of the time.", number::percent(much)));
+    let words: Vec<String> = waiting.into_iter().chain(sleeps(facts)).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// What the elapsed time mostly goes by with, if that is sleeps. Whether they are meant to let time pass, or to wait
+/// for something, no recording shows.
+fn sleeps(facts: &Facts) -> Option<String> {
+    let asleep = || facts.path.parts.iter().filter(|part| part.leaf == Leaf::Sleep);
+    let much = share(asleep().map(|part| part.ns).sum(), facts.span_ns());
+    let frame = asleep().max_by_key(|part| part.ns)?.site.as_ref().and_then(Site::caller)?;
+    (much >= 0.5 && frame.role == Role::Program).then(|| {
+        format!(
+            "{} of the elapsed time goes by in sleeps, mostly in {}. If they look whether something is done, wait for \
+             that instead.",
+            number::percent(much),
+            name::place(frame)
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use holdup_analyze::{Path, PathPart};
+    use holdup_trace::Tid;
+
+    use super::super::specimen::frame;
     use super::*;
+
+    #[test]
+    fn sleeps_are_named_where_they_are_the_elapsed_time() {
+        let facts = |ns, role| {
+            let site = Site { call_path: vec![frame("wait_for", None, "/bin/shop", role)], ..Site::default() };
+            let part = PathPart { thread: Tid(7), leaf: Leaf::Sleep, file: None, ns, site: Some(site) };
+            Facts { end_ns: 100, path: Path { parts: vec![part], ..Path::default() }, ..Facts::default() }
+        };
+        let told = mostly(&facts(50, Role::Program)).expect("half of it");
+        assert!(told.starts_with("50% of the elapsed time goes by in sleeps, mostly in wait_for."), "{told}");
+        assert_eq!(mostly(&facts(49, Role::Program)), None);
+        assert_eq!(mostly(&facts(50, Role::Runtime)), None, "a runtime's own");
+    }
 
     #[test]
     fn a_bar_is_as_long_as_it_says_and_each_state_has_its_character() {

@@ -142,7 +142,8 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         }
         Kind::SpinWaste => {
             let on = finding.subjects.iter().any(|subject| matches!(subject, Subject::Variable(_)));
-            format!("{much} of CPU time is burnt spinning {} {subject}.", if on { "on" } else { "in" })
+            let spun = value(finding, "spin_share").map(number::percent).unwrap_or(much);
+            format!("{spun} of CPU time is burnt spinning {} {subject}.", if on { "on" } else { "in" })
         }
         Kind::HotAtomic => {
             format!("CPUs fight over {subject}: {much} of CPU time piles up behind an atomic instruction on it.")
@@ -173,15 +174,16 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "wait_ns_longest").map(number::time_ns).unwrap_or_default()
         ),
         Kind::SerialPhase => format!(
-            "One thread works alone for {} of the time while {} wait for it: {subject}{}.",
+            "One thread works alone for {} of the time while {} for it: {subject}{}.",
             value(finding, "alone_share").map(number::percent).unwrap_or_default(),
-            others(finding, "waiters", "other thread"),
+            waiting(finding, "waiters", "other thread"),
             under(finding)
         ),
         Kind::SlowStage => format!(
-            "{subject} limits the rest: {} wait for it {} of their time, and it is busy for {} of its own{}.",
-            others(finding, "waiters", "thread"),
+            "{subject} limits the rest: {} for it {} of {} time, and it is busy for {} of its own{}.",
+            waiting(finding, "waiters", "thread"),
             value(finding, "waited_share").map(number::percent).unwrap_or_default(),
+            if value(finding, "waiters") == Some(1.0) { "its" } else { "their" },
             value(finding, "busy_share").map(number::percent).unwrap_or_default(),
             under(finding)
         ),
@@ -239,6 +241,12 @@ fn under(finding: &Finding) -> String {
 /// `3 threads`, by the evidence of this name.
 fn others(finding: &Finding, key: &str, noun: &str) -> String {
     number::counted(value(finding, key).unwrap_or(0.0) as usize, noun)
+}
+
+/// `1 thread waits`, `3 threads wait`.
+fn waiting(finding: &Finding, key: &str, noun: &str) -> String {
+    let verb = if value(finding, key) == Some(1.0) { "waits" } else { "wait" };
+    format!("{} {verb}", others(finding, key, noun))
 }
 
 /// `, in 8 arenas`.
@@ -370,10 +378,11 @@ pub fn lock<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a LockFacts> {
 
 /// Where it happens; where that is the wait for a lock, the second place of it as well, with their shares.
 fn places(facts: &Facts, finding: &Finding) -> Option<String> {
-    let first = finding.place.as_ref().and_then(name::caller)?;
+    let place = finding.place.as_ref()?;
+    let first = name::caller(place)?;
     let sites = lock(facts, finding).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
     let named = name::by_place(sites);
-    if named.len() < 2 || named[0].0 != first { Some(first) } else { shares_of_places(sites) }
+    if named.len() < 2 || named[0].0 != first { name::with_its_caller(place) } else { shares_of_places(sites) }
 }
 
 /// The two places with most of the time, and their shares.

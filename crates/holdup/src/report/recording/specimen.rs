@@ -32,7 +32,7 @@ fn histogram(values: &[(u64, u64)]) -> Histogram {
     histogram
 }
 
-fn frame(function: &str, file: Option<(&str, u32)>, module: &str, role: Role) -> Frame {
+pub(super) fn frame(function: &str, file: Option<(&str, u32)>, module: &str, role: Role) -> Frame {
     Frame {
         address: 0x5555_0000_1234,
         function: (!function.is_empty()).then(|| Arc::from(function)),

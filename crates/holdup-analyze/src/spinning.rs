@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Facts, HotspotClass};
+use crate::facts::{Facts, Hotspot, HotspotClass};
 use crate::names::Frame;
 
 /// From which share of its function's samples on a pause makes all of them spinning.
-pub(super) const LEAST_PAUSE_SHARE: f64 = 0.25;
+pub(crate) const LEAST_PAUSE_SHARE: f64 = 0.25;
 
 /// Functions that do nothing but wait on a CPU: of glibc, the Go runtime, MySQL, PostgreSQL, parking_lot and Rust's
 /// std.
@@ -24,7 +24,7 @@ const SPINNERS: &[&str] = &[
 ];
 
 /// Functions that spin, with their samples.
-pub(super) fn spinning(facts: &Facts) -> BTreeMap<String, (&Frame, u64)> {
+pub(crate) fn spinning(facts: &Facts) -> BTreeMap<String, (&Frame, u64)> {
     let mut places: BTreeMap<String, (&Frame, u64)> = BTreeMap::new();
     for code in facts.symbols.iter().filter(|code| is_spinner(&code.frame)) {
         places.entry(key(&code.frame)).or_insert((&code.frame, 0)).1 += code.hits;
@@ -33,19 +33,26 @@ pub(super) fn spinning(facts: &Facts) -> BTreeMap<String, (&Frame, u64)> {
         if is_spinner(&hotspot.frame) {
             continue;
         }
-        let all = hotspot.class == HotspotClass::Pause
-            && hotspot.hits as f64 >= LEAST_PAUSE_SHARE * hotspot.function_hits as f64;
         let place = places.entry(key(&hotspot.frame)).or_insert((&hotspot.frame, 0));
-        place.1 = if all { place.1.max(hotspot.function_hits) } else { place.1 + hotspot.hits };
+        place.1 += hotspot.hits;
+    }
+    for hotspot in facts.hotspots.iter().filter(|hotspot| spins_throughout(hotspot)) {
+        let place = places.entry(key(&hotspot.frame)).or_insert((&hotspot.frame, 0));
+        place.1 = place.1.max(hotspot.function_hits);
     }
     places
 }
 
-fn is_spinner(frame: &Frame) -> bool {
+/// Whether all samples of its function are of spinning.
+pub(crate) fn spins_throughout(hotspot: &Hotspot) -> bool {
+    hotspot.class == HotspotClass::Pause && hotspot.hits as f64 >= LEAST_PAUSE_SHARE * hotspot.function_hits as f64
+}
+
+pub(crate) fn is_spinner(frame: &Frame) -> bool {
     frame.function.as_deref().is_some_and(|function| SPINNERS.contains(&function))
 }
 
-pub(super) fn key(frame: &Frame) -> String {
+pub(crate) fn key(frame: &Frame) -> String {
     match &frame.function {
         Some(function) => function.to_string(),
         None => format!("{}+{:#x}", frame.module, frame.offset),
@@ -53,6 +60,6 @@ pub(super) fn key(frame: &Frame) -> String {
 }
 
 /// Samples in spinning code.
-pub(super) fn hits(facts: &Facts) -> u64 {
+pub(crate) fn hits(facts: &Facts) -> u64 {
     spinning(facts).values().map(|(_, hits)| hits).sum()
 }
