@@ -24,10 +24,13 @@
 //! How it can be wrong: the cost of a switch is an estimate. Where hand-overs are the point of the program and its
 //! latency is what counts, short runs are right.
 
+use std::cmp::Ordering;
+
 use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::yield_storm;
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Reason, Site, ThreadFacts};
+use crate::facts::{Facts, GoroutineState, Reason, Site, ThreadFacts};
+use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ExcessiveSwitching,
@@ -119,7 +122,7 @@ fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
         bound: 1.0,
         severity: weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0),
         subjects: subjects(facts),
-        place: facts.switch_sites.first().cloned(),
+        place: place(facts),
         evidence: vec![
             rate("switches_per_s", weigh::per_s(switches, facts.span_ns())),
             ratio("times_the_ideal", weigh::per_s(switches, busy_ns) / IDEAL_PER_S),
@@ -132,6 +135,21 @@ fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
         cure: Cure::CoarserWork,
         proof: weigh::try_with("--cpus all,1 --slices default,20ms"),
     }
+}
+
+/// Where threads mostly leave the CPU; where that is in the runtime of goroutines, where these mostly wait for each
+/// other's hand-overs.
+fn place(facts: &Facts) -> Option<Site> {
+    use GoroutineState::{Mutex, Receive, Send};
+    let by_program = |site: &&Site| site.caller().is_some_and(|frame| frame.role == Role::Program);
+    let first = facts.switch_sites.first();
+    let groups = facts.goroutines.iter().flat_map(|of| &of.doing);
+    let handing_over = groups.filter(|group| matches!(group.state, Send | Receive | Mutex) && by_program(&&group.site));
+    let most = || {
+        handing_over
+            .max_by(|a, b| (a.state == Send, a.mean).partial_cmp(&(b.state == Send, b.mean)).unwrap_or(Ordering::Equal))
+    };
+    first.filter(by_program).or_else(|| most().map(|group| &group.site)).or(first).cloned()
 }
 
 /// Switches of a thread that others of the program cause, with its yields or without.

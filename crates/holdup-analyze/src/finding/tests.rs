@@ -8,9 +8,9 @@ use super::weigh::{MS, S, US};
 use super::*;
 use crate::Histogram;
 use crate::facts::{
-    Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineLock, Herds, Holder, HolderDoing, Hotspot,
-    HotspotClass, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, PathPart, Primitive, ProcessFacts, Reason,
-    Regions, Site, Task, ThreadFacts, Wakings,
+    Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
+    Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, PathPart,
+    Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -374,6 +374,22 @@ fn more_threads_than_cpus_at_barriers_are_too_many() {
     {
         assert!(!found(waits, cpus, primitive), "{waits} {cpus} {primitive:?}");
     }
+}
+
+#[test]
+fn threads_that_switch_in_gos_scheduler_do_so_for_what_goroutines_hand_over() {
+    let mut facts = switching();
+    facts.switch_sites =
+        vec![Site { call_path: vec![Frame::named("runtime.futex", Role::Runtime)], ..Site::default() }];
+    let place = |facts: &Facts| {
+        let found = judge(Kind::ExcessiveSwitching, facts).remove(0);
+        found.place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.clone()).unwrap_or_default()
+    };
+    assert_eq!(&*place(&facts), "runtime.futex");
+    let group = |state, function, mean| GoroutineGroup { state, site: site(function), mean };
+    let doing = vec![group(GoroutineState::Receive, "main.take", 2.0), group(GoroutineState::Send, "main.put", 1.0)];
+    facts.goroutines = vec![GoroutineFacts { doing, ..GoroutineFacts::default() }];
+    assert_eq!(&*place(&facts), "main.put");
 }
 
 #[test]

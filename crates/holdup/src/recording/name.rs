@@ -201,10 +201,15 @@ pub fn with_its_caller(site: &Site) -> Option<String> {
     let outer = site.call_path.iter().skip_while(|frame| !std::ptr::eq(*frame, own)).skip(1);
     let is_telling = |frame: &&Frame| {
         let function = frame.function.as_deref();
-        function != own.function.as_deref() && function.is_some_and(|name| !name.contains("{lambda("))
+        function != own.function.as_deref() && function.is_some_and(|name| !made_by_compiler(name))
     };
     let called_by = outer.filter(|frame| frame.role == Role::Program).find(is_telling);
     Some(called_by.map_or_else(|| place(own), |caller| format!("{}, called by {}", place(own), place(caller))))
+}
+
+/// Whether the compiler made the function: of a lambda, or around what a `go` statement calls.
+fn made_by_compiler(function: &str) -> bool {
+    function.contains("{lambda(") || function.contains(".gowrap")
 }
 
 /// The places of call paths, each once with its time, most time first.
@@ -377,6 +382,7 @@ mod tests {
         assert_eq!(told(&[("less", Program), ("std::sort", Runtime), ("rank", Program)]), "less, called by rank");
         assert_eq!(told(&[("walk", Program), ("walk", Program), ("main", Program)]), "walk, called by main");
         assert_eq!(told(&[("put", Program), ("start_thread", Runtime)]), "put");
+        assert_eq!(told(&[("main.put", Program), ("main.main.gowrap1", Program)]), "main.put");
     }
 
     #[test]
