@@ -9,7 +9,8 @@
 //!   or more, as long on average for one as for the other ([`MOST_APART`]), with runs of at most [`LONGEST_LOOK_NS`];
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
-//! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace.
+//! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace. But one that
+//!   waits for a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks.
 //!
 //! The place is where it sleeps. The severity is the share of the elapsed time that it polls, at most
 //! [`MOST_SEVERITY`]: what it costs is half a period for whatever it waits for, and the CPU time of its looks.
@@ -48,22 +49,22 @@ struct Poller<'a> {
     slept_ns: u64,
     /// Where it waits; for a sleep, the blame knows.
     place: Option<Site>,
-    /// The share of its life that it takes at least.
-    least: f64,
+    /// Whether somebody could end its wait sooner, but nobody ever does.
+    unsignalled: bool,
 }
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let sleepers = facts.threads.iter().filter_map(|thread| {
         let time = thread.off.get(&Reason::Sleep)?;
-        Some(Poller { thread, times: time.count, slept_ns: time.ns, place: None, least: LEAST_SHARE })
+        Some(Poller { thread, times: time.count, slept_ns: time.ns, place: None, unsignalled: false })
     });
     let timed =
         facts.locks.iter().filter(|lock| lock.timeouts * 5 >= lock.waits * 4 && !lock.primitive.is_contention());
     let waiters = timed.flat_map(|lock| {
         lock.waiters.iter().filter_map(|(tid, time)| {
             let place = lock.wait_sites.first().cloned();
-            let least = if lock.wakes + lock.wasted_wakes == 0 { LEAST_UNSIGNALLED } else { LEAST_SHARE };
-            Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place, least })
+            let unsignalled = lock.wakes + lock.wasted_wakes == 0;
+            Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place, unsignalled })
         })
     });
     let own = |poller: &Poller| polls(poller) && !runtime::is_monitor(facts, poller.thread.tid);
@@ -91,14 +92,15 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn polls(poller: &Poller) -> bool {
-    let Poller { thread, times, slept_ns, least, .. } = *poller;
+    let Poller { thread, times, slept_ns, unsignalled, .. } = *poller;
+    let least = if unsignalled { LEAST_UNSIGNALLED } else { LEAST_SHARE };
     times >= LEAST_SLEEPS
         && slept_ns / times <= LONGEST_ALIKE_NS
         && weigh::share(slept_ns, thread.life_ns()) >= least
         && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4
-        && thread.wakes * 2 < times
+        && (thread.wakes * 2 < times || (unsignalled && slept_ns / times <= LONGEST_SLEEP_NS))
 }
 
 /// Those that sleep for as long as most others do.

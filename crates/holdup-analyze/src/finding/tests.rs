@@ -1742,6 +1742,16 @@ fn a_condition_that_nobody_signals_is_polled() {
     );
 }
 
+#[test]
+fn what_sleeps_and_then_lets_another_go_on_sets_the_pace_unless_it_could_be_signalled() {
+    let mut pace = polling();
+    pace.threads[1].wakes = 250;
+    assert!(judge(Kind::Polling, &pace).is_empty());
+    let mut looks = timed();
+    looks.threads[1].wakes = 250;
+    assert_eq!(judge(Kind::Polling, &looks).len(), 1);
+}
+
 fn interpreted() -> Facts {
     let mut facts = quiet(4);
     mutex(&mut facts, 30, 1_700 * US);
