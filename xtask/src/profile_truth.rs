@@ -45,7 +45,8 @@ fn check(bench: &Bench, cell: &str, policy: &str) -> Result<bool, String> {
     command.args(["with", "--profile=full", "--lock", policy, "--json"]).arg(&file).arg("--").arg(&bench.holdup);
     command.args(["__worker", "lock=pthread", "workload=free-list", "duration=3s", "latency=on"]).args(cell.split(' '));
     let said = output(&mut command)?;
-    let said = String::from_utf8_lossy(&said.stdout);
+    let said: Value = serde_json::from_slice(&said.stdout).map_err(|why| format!("the worker's report: {why}"))?;
+    let said = |path: &str| said.pointer(path).and_then(Value::as_f64).ok_or_else(|| format!("no {path} in {said}"));
     let text = std::fs::read_to_string(&file).map_err(|why| format!("{}: {why}", file.display()))?;
     let profile: Value = serde_json::from_str(&text).map_err(|why| format!("{}: {why}", file.display()))?;
     let locks: Vec<&Value> = profile["processes"]
@@ -55,8 +56,8 @@ fn check(bench: &Bench, cell: &str, policy: &str) -> Result<bool, String> {
         .flat_map(|process| process["locks"].as_array().into_iter().flatten())
         .collect();
     let sum = |path: &str| locks.iter().filter_map(|lock| lock.pointer(path)?.as_f64()).sum::<f64>();
-    let (waited_ns, bench_ns) = (sum("/wait/total_ns"), number(&said, "latency_sum_ns")?);
-    let acquired = sum("/acquisitions") / number(&said, "acquisitions")?;
+    let (waited_ns, bench_ns) = (sum("/wait/total_ns"), said("/latency_sum_ns")?);
+    let acquired = sum("/acquisitions") / said("/sample/acquisitions")?;
     let off = waited_ns / bench_ns - 1.0;
     // The worker tries its lock before the threads begin together.
     let right = off.abs() <= OFF && (1.0..1.0 + OFF).contains(&acquired);
@@ -69,11 +70,4 @@ fn check(bench: &Bench, cell: &str, policy: &str) -> Result<bool, String> {
         if right { "right" } else { "OFF" }
     );
     Ok(right)
-}
-
-/// A number that the worker says.
-fn number(text: &str, key: &str) -> Result<f64, String> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
-    let word = line.and_then(|line| line.split(' ').next()?.parse().ok());
-    word.ok_or_else(|| format!("the worker does not say {key}:\n{text}"))
 }

@@ -146,7 +146,7 @@ fn check(bench: &Bench, cell: &'static str, with_perf: bool) -> Result<Row, Stri
     // A worker dies with the thread that started it; a shell is a parent that stays.
     command.args(["sh", "-c", "\"$0\" \"$@\"; exit $?"]).arg(&bench.holdup);
     command.args(["__worker", "lock=pthread", "duration=3s", "latency=on"]).args(cell.split(' '));
-    let sample = Sample::read(&String::from_utf8_lossy(&output(&mut command)?.stdout))?;
+    let sample = Sample::read(&output(&mut command)?.stdout)?;
     let report = bench.report(&file)?;
     let perf = if with_perf { Some(against_perf(&report, &data)?) } else { None };
     Ok(Row {
@@ -167,16 +167,12 @@ struct Sample {
 }
 
 impl Sample {
-    fn read(text: &str) -> Result<Sample, String> {
-        let numbers = |key: &str| -> Result<Vec<f64>, String> {
-            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
-            let line = line.ok_or_else(|| format!("the worker does not say {key}:\n{text}"))?;
-            line.split(' ').map(|word| word.parse().map_err(|_| format!("{key} {line}"))).collect()
-        };
+    fn read(said: &[u8]) -> Result<Sample, String> {
+        let said: Value = serde_json::from_slice(said).map_err(|why| format!("the worker's report: {why}"))?;
         Ok(Sample {
-            switches: numbers("thread_life_switches")?,
-            acquire_ns: numbers("latency_sum_ns").map_or(0.0, |sum| sum[0]),
-            all_timed: numbers("latency_ns").is_ok_and(|latency| latency[1] == 1.0),
+            switches: said["thread_life_switches"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect(),
+            acquire_ns: said["latency_sum_ns"].as_f64().unwrap_or(0.0),
+            all_timed: said["sample"]["latency"]["sampled_every"] == 1,
         })
     }
 }

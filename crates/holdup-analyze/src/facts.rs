@@ -7,6 +7,7 @@
 //! skipped is either not reported, or named by the program, which knows how places are called.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use holdup_trace::json::{Hex, optional, rows, shown};
 use holdup_trace::{CallNumber, Counter, Ending, Header, Pid, ThreadUsage, Tid};
@@ -102,9 +103,30 @@ impl Facts {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
+    /// The locks with their numbers.
+    pub fn numbered_locks(&self) -> impl Iterator<Item = (LockNumber, &LockFacts)> {
+        (0..).map(LockNumber).zip(&self.locks)
+    }
+
+    /// The lock with this number.
+    pub fn lock(&self, number: LockNumber) -> Option<&LockFacts> {
+        self.locks.get(number.index())
+    }
+
     /// The thread with this number; of several in time, the last.
     pub fn thread(&self, tid: Tid) -> Option<&ThreadFacts> {
         self.threads.iter().rev().find(|thread| thread.tid == tid)
+    }
+}
+
+/// Which lock: its place in [`Facts::locks`]. The numbers of the mutexes of goroutines follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockNumber(pub u32);
+
+impl LockNumber {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -362,6 +384,20 @@ pub struct OffTime {
     pub ns: u64,
 }
 
+impl OffTime {
+    /// One time of this length.
+    pub(crate) fn once(ns: u64) -> OffTime {
+        OffTime { count: 1, ns }
+    }
+}
+
+impl AddAssign for OffTime {
+    fn add_assign(&mut self, other: OffTime) {
+        self.count += other.count;
+        self.ns += other.ns;
+    }
+}
+
 /// What a thread's time goes to. Of a thread's life, the times of all states add up to the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -534,10 +570,10 @@ impl Leaf {
 pub struct Blame {
     /// Who waits.
     pub waiter: Tid,
-    /// For which lock or other futex: index in [`Facts::locks`]; `None` for what is no futex.
-    pub lock: Option<usize>,
-    /// What its waker waited for in turn, if it did: index in [`Facts::locks`].
-    pub via: Option<usize>,
+    /// For which lock or other futex; `None` for what is no futex.
+    pub lock: Option<LockNumber>,
+    /// What its waker waited for in turn, if it did.
+    pub via: Option<LockNumber>,
     /// What the chain ended in.
     pub leaf: Leaf,
     /// Whose doing that was; `Tid(0)` if nobody's that is known.
@@ -555,16 +591,16 @@ pub struct Blame {
 pub struct Path {
     /// Its pieces by what and whose they are, longest first.
     pub parts: Vec<PathPart>,
-    /// By lock (index in [`Facts::locks`]): how long the path ran elsewhere because a thread of it waited for that.
-    pub locks: Vec<(usize, u64)>,
+    /// By lock: how long the path ran elsewhere because a thread of it waited for that.
+    pub locks: Vec<(LockNumber, u64)>,
     /// Each piece in order of time, if a timeline was asked for.
     pub pieces: Vec<PathPiece>,
 }
 
 impl Path {
     /// How long it ran elsewhere because a thread of it waited for this lock.
-    pub(crate) fn of_lock(&self, index: usize) -> u64 {
-        self.locks.iter().find(|(lock, _)| *lock == index).map_or(0, |(_, ns)| *ns)
+    pub(crate) fn of_lock(&self, number: LockNumber) -> u64 {
+        self.locks.iter().find(|(lock, _)| *lock == number).map_or(0, |(_, ns)| *ns)
     }
 }
 

@@ -23,8 +23,8 @@ pub use doubt::Doubt;
 pub use facts::{
     Account, AccountState, Blame, Code, CpuFacts, Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder,
     GoroutineLock, GoroutineState, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName,
-    Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site, ThreadFacts, Totals,
-    Wakings,
+    LockNumber, Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site,
+    ThreadFacts, Totals, Wakings,
 };
 pub use finding::{
     Command, Cure, Evidence, Finding, Kind, Subject, Unit, blocked_holder, goroutine_lock, lock_of_goroutines,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::arch;
 use crate::spec::work::format_ns;
@@ -91,7 +91,7 @@ fn cost_ns(read: impl Fn()) -> f64 {
 }
 
 /// What the machine did besides our worker while it ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contamination {
     /// Share of the CPU capacity in the window that other processes used.
     #[schemars(with = "Option<f64>")]

@@ -3,10 +3,10 @@
 use std::process::ExitStatus;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Resources of a whole process, as the system accounts for them (wait4 on Linux); null for what it does not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessUse {
     /// From start to end.
     pub elapsed_ns: u64,

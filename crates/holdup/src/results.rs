@@ -1,13 +1,13 @@
 //! What was measured, as every report, comparison and claim reads it: a run has cells, a cell has samples.
 
 use holdup_bench::machine::Contamination;
-use holdup_bench::sample::Sample;
-use holdup_bench::sample::{Failure, FailureKind};
+use holdup_bench::sample::{Failure, FailureKind, InOrder, Sample};
 use holdup_bench::spec::Spec;
 use holdup_run::ProcessUse;
 use holdup_trace::json::{rows, shown};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// One run of a sweep, from the store or just measured.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -119,6 +119,12 @@ impl<'a> From<&'a Result<Sample, Failure>> for Outcome<'a> {
     fn from(outcome: &'a Result<Sample, Failure>) -> Outcome<'a> {
         Outcome { failure: outcome.as_ref().err(), sample: outcome.as_ref().ok() }
     }
+}
+
+/// The fields of a result, by the names that its JSON has, in order.
+pub fn fields(result: &impl Serialize) -> Vec<(String, Value)> {
+    let text = serde_json::to_string(result).unwrap_or_default();
+    serde_json::from_str(&text).map_or_else(|_| Vec::new(), |InOrder(fields)| fields)
 }
 
 fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {

@@ -11,7 +11,7 @@
 
 use super::weigh::{self, MS, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, LockFacts};
+use crate::facts::{Facts, LockFacts, LockNumber};
 
 pub(super) const RULE: Rule =
     Rule { kind: Kind::Allocator, judge, evidence: &["wait_share", "waits_per_s", "arenas", "max_waiters"] };
@@ -24,8 +24,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         .processes
         .iter()
         .filter_map(|process| {
-            let locks = facts.locks.iter().enumerate();
-            let arenas: Vec<(usize, &LockFacts)> =
+            let locks = facts.numbered_locks();
+            let arenas: Vec<(LockNumber, &LockFacts)> =
                 locks.filter(|(_, lock)| lock.pid == process.pid && weigh::is_allocator(lock)).collect();
             let wait_ns: u64 = arenas.iter().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
             let wait_share = arenas.iter().map(|(_, lock)| weigh::wait_share(facts, lock)).sum::<f64>().min(1.0);
@@ -33,10 +33,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
                 return None;
             }
             let waits: u64 = arenas.iter().map(|(_, lock)| lock.waits).sum();
-            let (index, worst) = *arenas.first()?;
+            let (number, worst) = *arenas.first()?;
             Some(Finding {
                 severity: wait_share,
-                subjects: vec![Subject::Function("malloc".to_owned()), weigh::lock_subject(index, worst)],
+                subjects: vec![Subject::Function("malloc".to_owned()), weigh::lock_subject(number, worst)],
                 place: worst.wait_sites.first().cloned(),
                 evidence: vec![
                     part("wait_share", wait_share),

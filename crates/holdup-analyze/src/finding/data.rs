@@ -4,7 +4,7 @@ use holdup_trace::{Pid, Tid};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::facts::{Facts, LockName, Moment, Primitive, Site};
+use crate::facts::{Facts, LockName, LockNumber, Moment, Primitive, Site};
 
 /// One thing that holds threads up. What is skipped in JSON is put into words by the program.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -133,10 +133,10 @@ impl Kind {
 /// Whom or what a finding is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
-    /// A lock: index in [`Facts::locks`], and what is needed to name it without them.
+    /// A lock: its number, and what is needed to name it without the facts.
     Lock {
-        /// Index in [`Facts::locks`].
-        index: usize,
+        /// Which.
+        number: LockNumber,
         /// How it is called.
         name: LockName,
         /// Its address, where the futex is the lock.

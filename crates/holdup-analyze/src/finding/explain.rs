@@ -328,5 +328,5 @@ fn yields(_: &Facts, spin: &Finding, _: &Finding) -> bool {
 }
 
 fn lock<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a LockFacts> {
-    lock_of(finding).and_then(|index| facts.locks.get(index))
+    lock_of(finding).and_then(|number| facts.lock(number))
 }

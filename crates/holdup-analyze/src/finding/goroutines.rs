@@ -5,7 +5,7 @@
 
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Subject};
-use crate::facts::{Facts, GoroutineFacts, GoroutineHolder, GoroutineLock, GoroutineState};
+use crate::facts::{Facts, GoroutineFacts, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber};
 
 /// Fewer looks tell nothing of how it mostly is.
 const LEAST_LOOKS: u64 = 6;
@@ -26,10 +26,10 @@ const LEAST_WAITED: f64 = 0.3;
 
 /// hot-lock, of mutexes that goroutines wait for.
 pub(super) fn hot_locks(facts: &Facts) -> Vec<Finding> {
-    let found = mutexes(facts).map(|(index, of, lock)| Finding {
+    let found = mutexes(facts).map(|(number, of, lock)| Finding {
         severity: severity(of, lock),
         place: lock.wait_sites.first().cloned(),
-        subjects: vec![subject(index, lock)],
+        subjects: vec![subject(number, lock)],
         evidence: evidence(of, lock),
         ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
     });
@@ -39,10 +39,10 @@ pub(super) fn hot_locks(facts: &Facts) -> Vec<Finding> {
 /// sleeping-holder, of mutexes that goroutines wait for.
 pub(super) fn sleeping_holders(facts: &Facts) -> Vec<Finding> {
     let held = mutexes(facts).filter(|(.., lock)| blocked_holder(lock).is_some());
-    let found = held.map(|(index, of, lock)| Finding {
+    let found = held.map(|(number, of, lock)| Finding {
         severity: severity(of, lock),
         place: blocked_holder(lock).and_then(|holder| holder.sites.first()).cloned(),
-        subjects: vec![subject(index, lock)],
+        subjects: vec![subject(number, lock)],
         evidence: evidence(of, lock),
         ..Finding::new(Kind::SleepingHolder, Cure::MoveOutOfSection, weigh::record_again())
     });
@@ -86,16 +86,17 @@ pub fn lock_of_goroutines<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a
 }
 
 /// The mutex of goroutines with this number.
-pub fn goroutine_lock(facts: &Facts, index: usize) -> Option<&GoroutineLock> {
-    all(facts).nth(index.checked_sub(facts.locks.len())?).map(|(_, lock)| lock)
+pub fn goroutine_lock(facts: &Facts, number: LockNumber) -> Option<&GoroutineLock> {
+    all(facts).nth(number.index().checked_sub(facts.locks.len())?).map(|(_, lock)| lock)
 }
 
 fn all(facts: &Facts) -> impl Iterator<Item = (&GoroutineFacts, &GoroutineLock)> {
     facts.goroutines.iter().flat_map(|of| of.mutexes.iter().map(move |lock| (of, lock)))
 }
 
-fn mutexes(facts: &Facts) -> impl Iterator<Item = (usize, &GoroutineFacts, &GoroutineLock)> {
-    let numbered = (facts.locks.len()..).zip(all(facts)).map(|(index, (of, lock))| (index, of, lock));
+fn mutexes(facts: &Facts) -> impl Iterator<Item = (LockNumber, &GoroutineFacts, &GoroutineLock)> {
+    let numbers = (facts.locks.len() as u32..).map(LockNumber);
+    let numbered = numbers.zip(all(facts)).map(|(number, (of, lock))| (number, of, lock));
     numbered.filter(|(_, of, lock)| {
         of.looks >= LEAST_LOOKS
             && lock.contended >= least_contended(of)
@@ -127,8 +128,8 @@ fn waiting(of: &GoroutineFacts, lock: &GoroutineLock) -> f64 {
     if working > 0.0 { (lock.waiters / (working + holding)).min(1.0) } else { 0.0 }
 }
 
-fn subject(index: usize, lock: &GoroutineLock) -> Subject {
-    Subject::Lock { index, name: lock.name.clone(), addr: None, primitive: crate::Primitive::OtherLock }
+fn subject(number: LockNumber, lock: &GoroutineLock) -> Subject {
+    Subject::Lock { number, name: lock.name.clone(), addr: None, primitive: crate::Primitive::OtherLock }
 }
 
 fn evidence(of: &GoroutineFacts, lock: &GoroutineLock) -> Vec<super::Evidence> {

@@ -13,7 +13,7 @@
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, goroutines};
-use crate::facts::{Facts, LockFacts};
+use crate::facts::{Facts, LockFacts, LockNumber};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::HotLock,
@@ -46,19 +46,19 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             && weigh::waited_ns(lock) >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
     });
-    let of_threads = hot.map(|(index, lock)| finding(facts, index, lock));
+    let of_threads = hot.map(|(number, lock)| finding(facts, number, lock));
     of_threads.chain(goroutines::hot_locks(facts)).collect()
 }
 
-fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let wait_share = weigh::wait_share(facts, lock);
     let holding = weigh::holding(lock);
     let spinnable = holding.running >= 0.5 && lock.wait_ns.median_ns() <= SPINNABLE_WAIT_NS;
     Finding {
         kind: Kind::HotLock,
         bound: 1.0,
-        severity: weigh::lock_severity(facts, index, lock),
-        subjects: vec![weigh::lock_subject(index, lock)],
+        severity: weigh::lock_severity(facts, number, lock),
+        subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wait_sites.first().cloned(),
         evidence: vec![
             part("wait_share", wait_share),

@@ -17,7 +17,7 @@
 
 use super::weigh::{self, MS, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, LockFacts, Primitive};
+use crate::facts::{Facts, LockFacts, LockNumber, Primitive};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::InterpreterLock,
@@ -31,10 +31,14 @@ pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_RUNNING: f64 = 0.3;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let locks = facts.locks.iter().enumerate();
+    let locks = facts.numbered_locks();
     let of_interpreters = locks.filter(|(_, lock)| lock.primitive == Primitive::InterpreterLock);
     let worst = of_interpreters.max_by_key(|(_, lock)| lock.wait_ns.sum_ns());
-    worst.filter(|(_, lock)| is_hot(facts, lock)).map(|(index, lock)| finding(facts, index, lock)).into_iter().collect()
+    worst
+        .filter(|(_, lock)| is_hot(facts, lock))
+        .map(|(number, lock)| finding(facts, number, lock))
+        .into_iter()
+        .collect()
 }
 
 fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {
@@ -44,11 +48,11 @@ fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {
         && weigh::cpu_ns(facts) as f64 * weigh::displacement(facts) >= LEAST_RUNNING * lock.contended_ns as f64
 }
 
-fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let wait_share = weigh::wait_share(facts, lock);
     Finding {
         severity: weigh::unpreempted_share(facts, lock),
-        subjects: vec![weigh::lock_subject(index, lock)],
+        subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wait_sites.first().cloned(),
         evidence: vec![
             part("wait_share", wait_share),

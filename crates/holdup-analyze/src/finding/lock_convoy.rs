@@ -17,7 +17,7 @@
 
 use super::weigh::{self, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, LockFacts};
+use crate::facts::{Facts, LockFacts, LockNumber};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::LockConvoy,
@@ -47,7 +47,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let convoys = weigh::contended(facts).filter(|(_, lock)| is_convoy(facts, lock));
-    convoys.map(|(index, lock)| finding(facts, index, lock)).collect()
+    convoys.map(|(number, lock)| finding(facts, number, lock)).collect()
 }
 
 fn is_convoy(facts: &Facts, lock: &LockFacts) -> bool {
@@ -72,13 +72,13 @@ fn switch_share(facts: &Facts, lock: &LockFacts) -> f64 {
     weigh::share(lock.waits, switches).min(1.0)
 }
 
-fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let wait_share = weigh::wait_share(facts, lock);
     Finding {
         kind: Kind::LockConvoy,
         bound: 1.0,
-        severity: weigh::lock_severity(facts, index, lock),
-        subjects: vec![weigh::lock_subject(index, lock)],
+        severity: weigh::lock_severity(facts, number, lock),
+        subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wait_sites.first().cloned(),
         evidence: vec![
             part("wait_share", wait_share),

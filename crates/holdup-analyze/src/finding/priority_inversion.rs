@@ -13,7 +13,7 @@
 
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, LockFacts, Primitive};
+use crate::facts::{Facts, LockFacts, LockNumber, Primitive};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::PriorityInversion,
@@ -30,16 +30,16 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             && lock.inversions.count >= LEAST_INVERSIONS
             && lock.inversions.ns >= LEAST_NS
     });
-    inverted.map(|(index, lock)| finding(facts, index, lock)).collect()
+    inverted.map(|(number, lock)| finding(facts, number, lock)).collect()
 }
 
-fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let inverted_share = weigh::share(lock.inversions.ns, weigh::work_ns(facts)).min(1.0);
     Finding {
         kind: Kind::PriorityInversion,
         bound: 1.0,
         severity: inverted_share,
-        subjects: vec![weigh::lock_subject(index, lock)],
+        subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
             part("inverted_share", inverted_share),

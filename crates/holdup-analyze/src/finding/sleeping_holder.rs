@@ -18,7 +18,7 @@
 
 use super::weigh::{self, Holding, MS, count, ns, part, rate};
 use super::{Command, Cure, Finding, Kind, Rule, goroutines};
-use crate::facts::{Facts, LockFacts, Site};
+use crate::facts::{Facts, LockFacts, LockNumber, Site};
 use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
@@ -59,7 +59,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
                 || holding.io >= LEAST_IO_SHARE
                 || yields_inside(facts, lock).is_some())
     });
-    let of_threads = held.map(|(index, lock)| finding(facts, index, lock));
+    let of_threads = held.map(|(number, lock)| finding(facts, number, lock));
     of_threads.chain(goroutines::sleeping_holders(facts)).collect()
 }
 
@@ -74,7 +74,7 @@ fn yields_inside(facts: &Facts, lock: &LockFacts) -> Option<Site> {
     (site.count * 2 >= lock.waits).then(|| site.clone())
 }
 
-fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let wait_share = weigh::wait_share(facts, lock);
     let holding = weigh::holding(lock);
     let (cure, proof) = cure(lock, holding);
@@ -82,7 +82,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
         kind: Kind::SleepingHolder,
         bound: 1.0,
         severity: weigh::unpreempted_share(facts, lock),
-        subjects: vec![weigh::lock_subject(index, lock)],
+        subjects: vec![weigh::lock_subject(number, lock)],
         place: yields_inside(facts, lock).or(lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned()),
         evidence: vec![
             part("wait_share", wait_share),

@@ -38,7 +38,7 @@ use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, goroutines};
-use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Reason, ThreadFacts};
+use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, LockNumber, Primitive, Reason, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
@@ -62,7 +62,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         return of_goroutines;
     }
     let places: Vec<Finding> =
-        facts.locks.iter().enumerate().filter_map(|(index, lock)| few_places(facts, index, lock)).collect();
+        facts.numbered_locks().filter_map(|(number, lock)| few_places(facts, number, lock)).collect();
     if !places.is_empty() {
         return places;
     }
@@ -106,7 +106,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 /// A semaphore that lets a few threads in at a time, which mostly wait for something else there: connections, say.
-fn few_places(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
+fn few_places(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Finding> {
     let waits_here = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
     let woken: u64 = lock.holders.iter().map(|holder| holder.count).sum();
     let mutual: u64 = lock.holders.iter().filter(|one| waits_here(one.tid)).map(|one| one.count).sum();
@@ -124,7 +124,7 @@ fn few_places(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> 
         && holding.asleep >= 0.5;
     few.then(|| Finding {
         severity: waited_share,
-        subjects: vec![weigh::lock_subject(index, lock)],
+        subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
             part("waited_share", waited_share),
@@ -291,7 +291,7 @@ fn hands_out(facts: &Facts, workers: &[&Limiter], callers: &BTreeSet<Tid>) -> bo
     let [only] = workers else { return false };
     let (mut together_ns, mut all_ns) = (0, 0);
     for row in facts.blame.iter().filter(|row| row.thread == only.tid && callers.contains(&row.waiter)) {
-        let lock = row.lock.and_then(|lock| facts.locks.get(lock));
+        let lock = row.lock.and_then(|lock| facts.lock(lock));
         all_ns += row.ns;
         together_ns += if lock.is_some_and(stages::is_together) { row.ns } else { 0 };
     }
@@ -312,7 +312,7 @@ fn are_asked(facts: &Facts, workers: &[&Limiter]) -> bool {
     let callers: BTreeSet<Tid> = workers.iter().flat_map(|one| one.waiters.iter().copied()).collect();
     let of_workers = |row: &&Blame| workers.iter().any(|one| one.tid == row.thread) && callers.contains(&row.waiter);
     let is_answer = |row: &Blame| {
-        let lock = row.lock.and_then(|lock| facts.locks.get(lock));
+        let lock = row.lock.and_then(|lock| facts.lock(lock));
         lock.is_some_and(|lock| {
             let own_word = lock.waiters.len() == 1 && lock.primitive != Primitive::Park;
             own_word || (lock.herds.calls > 0 && lock.herds.back_to_sleep * 2 >= lock.herds.woken)

@@ -32,7 +32,7 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
     for row in facts.blame.iter().filter(|row| is_for_work(facts, row)) {
         let limiter = all.entry(row.thread).or_default();
         limiter.tid = row.thread;
-        let lock = row.lock.and_then(|lock| facts.locks.get(lock));
+        let lock = row.lock.and_then(|lock| facts.lock(lock));
         match row.leaf {
             Leaf::OtherPrograms => continue,
             Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory
@@ -69,7 +69,7 @@ fn tells(facts: &Facts, thread: Tid, lock: &LockFacts) -> bool {
 /// Where threads mostly wait for this one: what tells of a place where no CPU samples were taken.
 pub(super) fn waited_at(facts: &Facts, tid: Tid) -> Option<Site> {
     let rows = facts.blame.iter().filter(|row| row.thread == tid && is_for_work(facts, row));
-    let lock = rows.max_by_key(|row| row.ns)?.lock.and_then(|lock| facts.locks.get(lock))?;
+    let lock = rows.max_by_key(|row| row.ns)?.lock.and_then(|lock| facts.lock(lock))?;
     lock.wait_sites.first().cloned()
 }
 
@@ -98,9 +98,8 @@ pub(super) fn is_together(lock: &LockFacts) -> bool {
 /// and what other programs took of the CPUs makes none.
 pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     let tid = one.tid;
-    let is_end = |row: &Blame| {
-        row.lock.and_then(|lock| facts.locks.get(lock)).is_some_and(|lock| lock.primitive == Primitive::Join)
-    };
+    let is_end =
+        |row: &Blame| row.lock.and_then(|lock| facts.lock(lock)).is_some_and(|lock| lock.primitive == Primitive::Join);
     let feeds = |row: &&Blame| {
         row.waiter == tid
             && row.thread.0 != 0

@@ -18,7 +18,7 @@
 
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Moment, Rule};
-use crate::facts::{Facts, LockFacts, Primitive};
+use crate::facts::{Facts, LockFacts, LockNumber, Primitive};
 use holdup_trace::Tid;
 
 pub(super) const RULE: Rule = Rule {
@@ -32,12 +32,12 @@ pub(super) const LEAST_SPAN_SHARE: f64 = 0.2;
 pub(super) const LEAST_SUM_SHARE: f64 = 0.6;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let starving = |(index, lock)| finding(facts, index, lock).or_else(|| again_and_again(facts, index, lock));
+    let starving = |(number, lock)| finding(facts, number, lock).or_else(|| again_and_again(facts, number, lock));
     weigh::contended(facts).filter_map(starving).collect()
 }
 
 /// One thread waits for readers all the time, who hardly ever wait.
-fn again_and_again(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
+fn again_and_again(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Finding> {
     let (tid, waited) = lock.waiters.iter().max_by_key(|(_, time)| time.ns)?;
     let others = lock.waiters.iter().filter(|(other, _)| other != tid);
     let others_ns = others.map(|(_, time)| time.ns).max().unwrap_or(0);
@@ -48,11 +48,13 @@ fn again_and_again(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Find
         && others_ns * 4 <= waited.ns
         && weigh::holding(lock).asleep < 0.5;
     let (_, from_ns, to_ns) = *lock.longest.iter().find(|(waiter, ..)| waiter == tid)?;
-    is_starved
-        .then(|| Finding { severity: share.min(1.0), ..starved(facts, index, lock, (*tid, from_ns, to_ns), others_ns) })
+    is_starved.then(|| Finding {
+        severity: share.min(1.0),
+        ..starved(facts, number, lock, (*tid, from_ns, to_ns), others_ns)
+    })
 }
 
-fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
+fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Finding> {
     lock.addr?;
     let (tid, from_ns, to_ns) = *lock.longest.first()?;
     let length = to_ns - from_ns;
@@ -72,7 +74,7 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Option<Finding> {
     // What others need to have the lock all the while.
     let shared = lock.primitive == Primitive::RwLock || lock.waits >= 20;
     let least = if lock.primitive == Primitive::RwLock { length / 100 } else { length / 10 };
-    (ran >= least && shared).then(|| starved(facts, index, lock, (tid, from_ns, to_ns), others_ns))
+    (ran >= least && shared).then(|| starved(facts, number, lock, (tid, from_ns, to_ns), others_ns))
 }
 
 fn longest_of_others_ns(lock: &LockFacts, tid: Tid) -> u64 {
@@ -80,12 +82,12 @@ fn longest_of_others_ns(lock: &LockFacts, tid: Tid) -> u64 {
     others.map(|(_, from, to)| to - from).max().unwrap_or(0)
 }
 
-fn starved(facts: &Facts, index: usize, lock: &LockFacts, wait: (Tid, u64, u64), others_ns: u64) -> Finding {
+fn starved(facts: &Facts, number: LockNumber, lock: &LockFacts, wait: (Tid, u64, u64), others_ns: u64) -> Finding {
     let (tid, from_ns, to_ns) = wait;
     let longest_share = weigh::share(to_ns - from_ns, facts.span_ns());
     Finding {
         severity: longest_share,
-        subjects: vec![weigh::lock_subject(index, lock), weigh::thread_subject(facts, tid)],
+        subjects: vec![weigh::lock_subject(number, lock), weigh::thread_subject(facts, tid)],
         place: lock.wait_sites.first().cloned(),
         evidence: vec![
             part("longest_share", longest_share),

@@ -9,8 +9,8 @@ use super::*;
 use crate::Histogram;
 use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
-    Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName, OffTime, PairFacts, PathPart, Primitive,
-    ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
+    Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, PathPart,
+    Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -199,7 +199,7 @@ fn waits_for_a_lock_beside_the_path_weigh_less() {
     let (leaf, thread) = (Leaf::Running, Tid(PID));
     facts.path.parts = vec![PathPart { leaf, thread, site: None, file: None, ns: S }];
     assert!((severity(&facts) - 0.4 * alone).abs() < 1e-9);
-    facts.path.locks = vec![(0, 20 * MS)];
+    facts.path.locks = vec![(LockNumber(0), 20 * MS)];
     assert_eq!(severity(&facts), alone);
     facts.path.locks = Vec::new();
     facts.locks[0].contended_ns = 500 * MS;
@@ -997,9 +997,18 @@ const BASES: &[Base] = &[
 ];
 
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.
-fn blamed(waiter: u32, lock: Option<usize>, leaf: Leaf, thread: u32, ns: u64) -> Blame {
+fn blamed(waiter: u32, lock: Option<u32>, leaf: Leaf, thread: u32, ns: u64) -> Blame {
     let site = Some(site("step"));
-    Blame { waiter: Tid(PID + waiter), lock, via: None, leaf, thread: Tid(PID + thread), site, file: None, ns }
+    Blame {
+        waiter: Tid(PID + waiter),
+        lock: lock.map(LockNumber),
+        via: None,
+        leaf,
+        thread: Tid(PID + thread),
+        site,
+        file: None,
+        ns,
+    }
 }
 
 fn spent(facts: &mut Facts, index: usize, state: AccountState, ns: u64) {
@@ -1553,7 +1562,7 @@ fn small_pool_at_its_thresholds() {
             ("they only wait for others to end", |facts| {
                 let ending = LockFacts { primitive: Primitive::Join, ..LockFacts::default() };
                 facts.locks.push(ending);
-                facts.blame[2].lock = Some(facts.locks.len() - 1);
+                facts.blame[2].lock = Some(LockNumber(facts.locks.len() as u32 - 1));
             }),
             ("they wait for work each time", |facts| {
                 off(facts, 0, Reason::Futex(Primitive::Condvar), 16, 10 * MS);
@@ -1570,8 +1579,8 @@ fn one_that_lets_all_go_together_is_no_pool() {
     let mut queue = LockFacts { waits: 20, ..LockFacts::default() };
     queue.herds = crate::Herds { calls: 5, woken: 20, back_to_sleep: 0 };
     facts.locks.push(queue);
-    let index = facts.locks.len() - 1;
-    facts.blame[..2].iter_mut().for_each(|row| row.lock = Some(index));
+    let number = LockNumber(facts.locks.len() as u32 - 1);
+    facts.blame[..2].iter_mut().for_each(|row| row.lock = Some(number));
     assert!(!kinds(&facts).contains(&Kind::SmallPool));
 }
 
@@ -1586,7 +1595,7 @@ fn asked() -> Facts {
     for caller in 2..10_u32 {
         let waiters = vec![(Tid(PID + caller), OffTime { count: 10, ns: 900 * MS })];
         facts.locks.push(LockFacts { primitive: Primitive::Semaphore, waiters, ..LockFacts::default() });
-        facts.blame.push(blamed(caller, Some(caller as usize - 2), Leaf::Sleep, caller % 2, 900 * MS));
+        facts.blame.push(blamed(caller, Some(caller - 2), Leaf::Sleep, caller % 2, 900 * MS));
     }
     facts
 }
@@ -1613,7 +1622,7 @@ fn callers_that_are_all_woken_for_the_answer_of_one_ask_too() {
         let waiters = facts.locks.iter().flat_map(|lock| lock.waiters.clone()).collect();
         let herds = Herds { calls: 100, woken: 800, back_to_sleep };
         facts.locks = vec![LockFacts { primitive: Primitive::Condvar, waiters, herds, ..LockFacts::default() }];
-        facts.blame.iter_mut().for_each(|row| row.lock = Some(0));
+        facts.blame.iter_mut().for_each(|row| row.lock = Some(LockNumber(0)));
         !judge(Kind::SmallPool, &facts).is_empty()
     };
     assert!(found(400));
@@ -1913,7 +1922,7 @@ fn the_worst_comes_first() {
     mutex(&mut facts, 30, 10 * MS);
     facts.locks[1].name = LockName::Symbol { name: "worse_lock".into(), offset: 0 };
     let found = all(&facts);
-    assert_eq!(found.iter().map(weigh::lock_of).collect::<Vec<_>>(), [Some(1), Some(0)]);
+    assert_eq!(found.iter().map(weigh::lock_of).collect::<Vec<_>>(), [Some(LockNumber(1)), Some(LockNumber(0))]);
     assert!(found[0].severity > found[1].severity);
 }
 
@@ -2036,7 +2045,8 @@ mod explained {
     /// A finding about lock 0, and threads 1 and 2.
     fn finding(kind: Kind, values: &[(&'static str, f64)]) -> Finding {
         let thread = |n: u32| Subject::Thread { tid: Tid(PID + n), name: String::new() };
-        let lock = Subject::Lock { index: 0, name: LockName::Address, addr: None, primitive: Primitive::Mutex };
+        let lock =
+            Subject::Lock { number: LockNumber(0), name: LockName::Address, addr: None, primitive: Primitive::Mutex };
         Finding {
             bound: 1.0,
             kind,
@@ -2055,9 +2065,9 @@ mod explained {
         found
     }
 
-    fn about_lock(mut found: Finding, lock: usize) -> Finding {
-        if let Some(Subject::Lock { index, .. }) = found.subjects.first_mut() {
-            *index = lock;
+    fn about_lock(mut found: Finding, lock: u32) -> Finding {
+        if let Some(Subject::Lock { number, .. }) = found.subjects.first_mut() {
+            *number = LockNumber(lock);
         }
         found
     }

@@ -24,7 +24,7 @@ use holdup_trace::Tid;
 use super::stages;
 use super::weigh::{self, SWITCH_NS, count, part, rate, ratio};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, LockFacts, Primitive};
+use crate::facts::{Facts, LockFacts, LockNumber, Primitive};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ThunderingHerd,
@@ -38,8 +38,8 @@ pub(super) const LEAST_BACK_SHARE: f64 = 0.5;
 pub(super) const LEAST_BACK_PER_S: f64 = 500.0;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let herds = facts.locks.iter().enumerate().filter(|(_, lock)| is_herd(facts, lock));
-    herds.map(|(index, lock)| finding(facts, index, lock)).collect()
+    let herds = facts.numbered_locks().filter(|(_, lock)| is_herd(facts, lock));
+    herds.map(|(number, lock)| finding(facts, number, lock)).collect()
 }
 
 fn is_herd(facts: &Facts, lock: &LockFacts) -> bool {
@@ -56,12 +56,12 @@ fn back_share(lock: &LockFacts) -> f64 {
     weigh::share(lock.herds.back_to_sleep, lock.herds.woken)
 }
 
-fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
+fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     Finding {
         kind: Kind::ThunderingHerd,
         bound: 1.0,
         severity: severity(facts, lock),
-        subjects: vec![weigh::lock_subject(index, lock)],
+        subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
             part("back_to_sleep_share", back_share(lock)),
@@ -77,13 +77,13 @@ fn finding(facts: &Facts, index: usize, lock: &LockFacts) -> Finding {
 }
 
 fn severity(facts: &Facts, herd: &LockFacts) -> f64 {
-    let locks = || facts.locks.iter().enumerate().filter(|(_, lock)| lock.primitive.is_contention());
+    let locks = || facts.numbered_locks().filter(|(_, lock)| lock.primitive.is_contention());
     let wanted = || locks().filter(|(_, lock)| is_wanted_by_herd(herd, lock));
     let switches_ns = herd.herds.back_to_sleep * SWITCH_NS;
     let locked_ns: u64 = locks().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
     let busy_ns = (weigh::cpu_ns(facts) + locked_ns).max(facts.span_ns());
     let waited_share = if weigh::path_tells(facts) {
-        weigh::share(wanted().map(|(index, _)| facts.path.of_lock(index)).sum(), facts.span_ns())
+        weigh::share(wanted().map(|(number, _)| facts.path.of_lock(number)).sum(), facts.span_ns())
     } else {
         let waited_ns: u64 = wanted().map(|(_, lock)| lock.wait_ns.sum_ns()).sum();
         let woken: BTreeSet<Tid> = herd.waiters.iter().map(|(tid, _)| *tid).collect();

@@ -44,11 +44,11 @@ impl Calls {
 }
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let locks = facts.locks.iter().enumerate().map(|(index, lock)| (index, lock, of_lock(lock)));
+    let locks = facts.numbered_locks().map(|(number, lock)| (number, lock, of_lock(lock)));
     let found: Vec<Finding> = locks
         .filter(|(_, _, calls)| is_waste(facts, *calls))
-        .map(|(index, lock, calls)| {
-            finding(facts, calls, Some(weigh::lock_subject(index, lock)), place(facts, Some(lock)), lock.primitive)
+        .map(|(number, lock, calls)| {
+            finding(facts, calls, Some(weigh::lock_subject(number, lock)), place(facts, Some(lock)), lock.primitive)
         })
         .collect();
     if !found.is_empty() {

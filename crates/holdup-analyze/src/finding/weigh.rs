@@ -4,7 +4,8 @@ use holdup_trace::Tid;
 
 use super::{Command, Evidence, Finding, Moment, Subject, Unit};
 use crate::facts::{
-    Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, OffTime, Primitive, Reason, Site, ThreadFacts,
+    Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, LockNumber, OffTime, Primitive, Reason, Site,
+    ThreadFacts,
 };
 use crate::names::{Frame, Role};
 
@@ -61,7 +62,7 @@ fn is_demand(facts: &Facts, row: &Blame) -> bool {
 
 /// Whether a branch of the blame is a wait for a lock.
 pub(super) fn is_for_lock(facts: &Facts, row: &Blame) -> bool {
-    row.lock.and_then(|lock| facts.locks.get(lock)).is_some_and(|lock| lock.primitive.is_contention())
+    row.lock.and_then(|lock| facts.lock(lock)).is_some_and(|lock| lock.primitive.is_contention())
 }
 
 /// The part of the CPUs' time that the program had no use for, or wasted: no cure of waiting can win more. `None` if
@@ -256,10 +257,10 @@ pub(super) fn samples(facts: &Facts) -> u64 {
     facts.totals.user_samples + facts.totals.kernel_samples.unwrap_or(0)
 }
 
-/// The locks whose waits mean that another thread is in the way, with their index; without those of allocators and
+/// The locks whose waits mean that another thread is in the way, with their number; without those of allocators and
 /// interpreters, which have a kind of their own.
-pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (usize, &LockFacts)> {
-    facts.locks.iter().enumerate().filter(|(_, lock)| {
+pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (LockNumber, &LockFacts)> {
+    facts.numbered_locks().filter(|(_, lock)| {
         let own_kind = lock.primitive == Primitive::InterpreterLock || is_allocator(lock);
         lock.primitive.is_contention() && !own_kind && is_mutual(facts, lock) && is_held(lock) && !is_of_idle_pool(lock)
     })
@@ -326,12 +327,12 @@ pub(super) fn waited_ns(lock: &LockFacts) -> u64 {
 /// the path went.
 ///
 /// While other threads of the program have the holder's CPU, nothing is lost by the wait: they do the program's work.
-pub(super) fn lock_severity(facts: &Facts, index: usize, lock: &LockFacts) -> f64 {
+pub(super) fn lock_severity(facts: &Facts, number: LockNumber, lock: &LockFacts) -> f64 {
     const LEAST_ON_PATH: f64 = 0.02;
     const MOSTLY_CONTENDED: f64 = 0.5;
     let contended = share(lock.contended_ns, facts.span_ns());
     let beside = path_tells(facts)
-        && share(facts.path.of_lock(index), facts.span_ns()) < LEAST_ON_PATH
+        && share(facts.path.of_lock(number), facts.span_ns()) < LEAST_ON_PATH
         && contended < MOSTLY_CONTENDED;
     unpreempted_share(facts, lock) * if beside { contended } else { 1.0 }
 }
@@ -405,8 +406,8 @@ fn is_asleep_itself(reason: &Reason) -> bool {
 }
 
 /// The subject of a finding about a lock.
-pub(super) fn lock_subject(index: usize, lock: &LockFacts) -> Subject {
-    Subject::Lock { index, name: lock.name.clone(), addr: lock.addr, primitive: lock.primitive }
+pub(super) fn lock_subject(number: LockNumber, lock: &LockFacts) -> Subject {
+    Subject::Lock { number, name: lock.name.clone(), addr: lock.addr, primitive: lock.primitive }
 }
 
 /// The subject of a finding about a thread.
@@ -460,10 +461,10 @@ pub(super) fn longest(lock: &LockFacts) -> Vec<Moment> {
     lock.longest.iter().take(MOST_MOMENTS).map(moment).collect()
 }
 
-/// The index of the lock that a finding is about.
-pub(super) fn lock_of(finding: &Finding) -> Option<usize> {
+/// The number of the lock that a finding is about.
+pub(super) fn lock_of(finding: &Finding) -> Option<LockNumber> {
     finding.subjects.iter().find_map(|subject| match subject {
-        Subject::Lock { index, .. } => Some(*index),
+        Subject::Lock { number, .. } => Some(*number),
         _ => None,
     })
 }

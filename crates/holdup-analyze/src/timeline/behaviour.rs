@@ -20,10 +20,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
+use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
-use super::lock::Place;
-use super::log::{Stay, is_thread};
+use super::ids::{ThreadId, WaitSiteId};
+use super::lock::{Place, Waiters};
+use super::log::Stay;
 
 /// What threads do with a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,20 +84,31 @@ const OTHERS_RUNS_ONE_IN: usize = 10;
 /// One wait at a futex.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waited {
-    pub(super) thread: u32,
+    pub(super) thread: ThreadId,
     from: u64,
     to: u64,
-    waker: u32,
+    waker: Option<Waker>,
     at: u64,
+}
+
+impl Waited {
+    /// The thread that ended it, if one did.
+    fn waking_thread(&self) -> Option<ThreadId> {
+        self.waker?.thread()
+    }
+
+    fn is_ended_by(&self, threads: &FxHashSet<ThreadId>) -> bool {
+        self.waking_thread().is_some_and(|waker| threads.contains(&waker))
+    }
 }
 
 /// The waits of threads that wake others here at least a quarter as often as they wait.
 pub(super) fn among_those_who_pass_on(waits: &[Waited]) -> Vec<Waited> {
-    let mut counts: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+    let mut counts: FxHashMap<ThreadId, (u64, u64)> = FxHashMap::default();
     for wait in waits {
         counts.entry(wait.thread).or_default().0 += 1;
-        if is_thread(wait.waker) {
-            counts.entry(wait.waker).or_default().1 += 1;
+        if let Some(waker) = wait.waking_thread() {
+            counts.entry(waker).or_default().1 += 1;
         }
     }
     let passes_on = |wait: &&Waited| {
@@ -109,14 +121,14 @@ pub(super) fn among_those_who_pass_on(waits: &[Waited]) -> Vec<Waited> {
 /// The waits of every wait site, gathered by what `key` says is one object.
 pub(super) fn gather<K: std::hash::Hash + Eq>(
     engine: &Engine,
-    key: impl Fn(u32) -> Option<K>,
+    key: impl Fn(WaitSiteId) -> Option<K>,
 ) -> FxHashMap<K, Vec<Waited>> {
     let mut all: FxHashMap<K, Vec<Waited>> = FxHashMap::default();
-    for (thread, life) in (0..).zip(&engine.threads) {
+    for (thread, life) in engine.threads.each() {
         for stay in life.log.stays() {
             let Doing::Futex(wait_site) = stay.doing() else { continue };
             let Some(key) = key(wait_site) else { continue };
-            let wait = Waited { thread, from: stay.from, to: stay.to, waker: stay.waker, at: stay.woken() };
+            let wait = Waited { thread, from: stay.from, to: stay.to, waker: stay.waker(), at: stay.woken() };
             all.entry(key).or_default().push(wait);
         }
     }
@@ -132,10 +144,10 @@ pub(super) fn gather<K: std::hash::Hash + Eq>(
 
 /// Where nobody is seen to wake anybody, the word tells: one that is always 2, or has its highest bit, while several
 /// threads wait for it says that it is held and that others wait, as in "Futexes Are Tricky" (Drepper).
-pub(super) fn has_word_of_lock(engine: &Engine, wait_site: u32) -> bool {
-    let lock = &engine.locks[engine.wait_sites[wait_site as usize].lock as usize];
+pub(super) fn has_word_of_lock(engine: &Engine, wait_site: WaitSiteId) -> bool {
+    let lock = &engine.locks[engine.wait_sites[wait_site].lock];
     let (all, held, contended) = lock.words;
-    let several = lock.only_waiter == OUTSIDE;
+    let several = lock.waiters == Waiters::Several;
     engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
 }
 
@@ -146,14 +158,14 @@ pub(super) fn is_among_waiters(engine: &Engine, waits: &[Waited]) -> bool {
     if !engine.is_sampled || waits.len() < LEAST_WAITS {
         return false;
     }
-    let mut times: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut times: FxHashMap<ThreadId, u64> = FxHashMap::default();
     waits.iter().for_each(|wait| *times.entry(wait.thread).or_default() += wait.to - wait.from);
     let longest = times.values().max().copied().unwrap_or(0);
     times.retain(|_, ns| *ns * 4 >= longest);
-    let pid = engine.threads[waits[0].thread as usize].pid;
+    let pid = engine.threads[waits[0].thread].pid;
     let (from, to) = waits.iter().fold((u64::MAX, 0), |(from, to), wait| (from.min(wait.from), to.max(wait.to)));
     let (mut all_ns, mut others_ns, mut others_runs) = (0, 0, 0);
-    for (index, thread) in (0..).zip(&engine.threads).filter(|(_, thread)| thread.pid == pid) {
+    for (index, thread) in engine.threads.each().filter(|(_, thread)| thread.pid == pid) {
         let (from, to) = (thread.born.max(from), thread.last.min(to));
         let stays = thread.log.within(from, to.max(from));
         let off: u64 = stays.iter().map(|stay| stay.to.min(to).saturating_sub(stay.from.max(from))).sum();
@@ -172,7 +184,7 @@ pub(super) fn is_among_waiters(engine: &Engine, waits: &[Waited]) -> bool {
 }
 
 /// How long some of these threads waited, and how long all did at once.
-fn waiting(waits: &[Waited], of: &FxHashMap<u32, u64>) -> (u64, u64) {
+fn waiting(waits: &[Waited], of: &FxHashMap<ThreadId, u64>) -> (u64, u64) {
     let own = waits.iter().filter(|wait| of.contains_key(&wait.thread));
     let mut edges: Vec<(u64, bool)> = own.flat_map(|wait| [(wait.from, true), (wait.to, false)]).collect();
     edges.sort_unstable();
@@ -195,16 +207,16 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
         // Nobody was seen to wake anybody.
         return Behaviour::Unclear;
     }
-    let timeouts = waits.iter().filter(|wait| wait.waker == TIMEOUT).count();
-    let known: Vec<Waited> = waits.iter().filter(|wait| is_thread(wait.waker)).copied().collect();
+    let timeouts = waits.iter().filter(|wait| wait.waker == Some(Waker::Timeout)).count();
+    let known: Vec<Waited> = waits.iter().filter(|wait| wait.waking_thread().is_some()).copied().collect();
     if timeouts >= LEAST_WAITS && known.len() * 10 <= timeouts {
         return Behaviour::Timer;
     }
     if known.len() < LEAST_WAITS {
         return Behaviour::Unclear;
     }
-    let waiters: FxHashSet<u32> = waits.iter().map(|wait| wait.thread).collect();
-    let mutual = known.iter().filter(|wait| waiters.contains(&wait.waker)).count();
+    let waiters: FxHashSet<ThreadId> = waits.iter().map(|wait| wait.thread).collect();
+    let mutual = known.iter().filter(|wait| wait.is_ended_by(&waiters)).count();
     if (mutual as f64) < LEAST_MUTUAL * known.len() as f64 {
         return Behaviour::Queue;
     }
@@ -236,27 +248,32 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
 /// Whether one thread does nearly all of the waiting, by time, and several others wake it: they have work for it.
 pub(super) fn is_for_one(waits: &[Waited]) -> bool {
     const LEAST: usize = 50;
-    let mut times: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut times: FxHashMap<ThreadId, u64> = FxHashMap::default();
     waits.iter().for_each(|wait| *times.entry(wait.thread).or_default() += wait.to - wait.from);
     let all: u64 = times.values().sum();
     let Some((one, most)) = times.into_iter().max_by_key(|(thread, ns)| (*ns, *thread)) else { return false };
-    let wakers = waits.iter().filter(|wait| wait.thread == one && is_thread(wait.waker) && wait.waker != one);
-    let wakers: FxHashSet<u32> = wakers.map(|wait| wait.waker).collect();
+    let wakers = waits.iter().filter(|wait| wait.thread == one).filter_map(|wait| wait.waker?.thread());
+    let wakers: FxHashSet<ThreadId> = wakers.filter(|waker| *waker != one).collect();
     waits.len() >= LEAST && most * 10 >= all * 9 && wakers.len() >= 2
 }
 
 /// Whether a thread of the same process that never waited here ends as the wait does.
 fn ends_with_a_thread(engine: &Engine, wait: &Waited) -> bool {
-    ending_thread(engine, wait.thread, wait.from, wait.to).is_some()
+    ending_thread(engine, wait.thread, (wait.from, wait.to), ENDS_NS).is_some()
 }
 
-/// The thread whose end ended the wait.
-pub(super) fn ending_thread(engine: &Engine, waiter: u32, from: u64, to: u64) -> Option<u32> {
-    let pid = engine.threads[waiter as usize].pid;
+/// The thread whose end, so near to that of the wait, ended it.
+pub(super) fn ending_thread(
+    engine: &Engine,
+    waiter: ThreadId,
+    (from, to): (u64, u64),
+    within_ns: u64,
+) -> Option<ThreadId> {
+    let pid = engine.threads[waiter].pid;
     let ended = |thread: &super::thread::Thread| {
-        thread.exited && thread.pid == pid && thread.last > from && thread.last.abs_diff(to) <= ENDS_NS
+        thread.exited && thread.pid == pid && thread.last > from && thread.last.abs_diff(to) <= within_ns
     };
-    let all = (0..).zip(&engine.threads).filter(|(index, thread)| *index != waiter && ended(thread));
+    let all = engine.threads.each().filter(|(index, thread)| *index != waiter && ended(thread));
     all.min_by_key(|(_, thread)| thread.last.abs_diff(to)).map(|(index, _)| index)
 }
 
@@ -279,12 +296,12 @@ fn wakes_all(known: &[Waited], waits: &[Waited]) -> bool {
 }
 
 /// Of the time between one wake and the next, while somebody waits: the share before wakes by threads that wait too.
-fn mutual_time(known: &[Waited], waiters: &FxHashSet<u32>) -> f64 {
+fn mutual_time(known: &[Waited], waiters: &FxHashSet<ThreadId>) -> f64 {
     let (mut last, mut mutual, mut all) = (0, 0, 0);
     for wait in known {
         let ns = wait.at.saturating_sub(wait.from.max(last));
         all += ns;
-        mutual += if waiters.contains(&wait.waker) { ns } else { 0 };
+        mutual += if wait.is_ended_by(waiters) { ns } else { 0 };
         last = wait.at;
     }
     mutual as f64 / all.max(1) as f64
@@ -293,10 +310,12 @@ fn mutual_time(known: &[Waited], waiters: &FxHashSet<u32>) -> f64 {
 /// Whether two threads wake each other in turn, and each waits as soon as it has woken the other.
 fn alternates(known: &[Waited]) -> bool {
     let pairs = known.windows(2);
-    let turns = pairs.clone().filter(|pair| pair[1].waker == pair[0].thread).count();
+    let turns = pairs.clone().filter(|pair| pair[1].waking_thread() == Some(pair[0].thread)).count();
     let at_once = pairs
         .clone()
-        .filter(|pair| pair[1].thread == pair[0].waker && pair[1].from.saturating_sub(pair[0].at) <= TURN_NS)
+        .filter(|pair| {
+            Some(pair[1].thread) == pair[0].waking_thread() && pair[1].from.saturating_sub(pair[0].at) <= TURN_NS
+        })
         .count();
     turns * 10 >= pairs.len() * 9 && at_once * 10 >= pairs.len() * 8
 }
@@ -312,7 +331,7 @@ pub(super) fn polls_in_holds(engine: &Engine, waits: &[Waited]) -> Option<Place>
     let mut places: FxHashMap<Place, u64> = FxHashMap::default();
     for (from, to, thread) in Holds::of(engine, waits).stretches {
         all_ns += to - from;
-        let thread = &engine.threads[thread as usize];
+        let thread = &engine.threads[thread];
         let polls = |stay: &&Stay| stay.doing() == Doing::Plain(Plain::Poll);
         for stay in thread.log.within(from, to).iter().filter(polls) {
             let ns = stay.to.min(to).saturating_sub(stay.from.max(from));
@@ -325,12 +344,12 @@ pub(super) fn polls_in_holds(engine: &Engine, waits: &[Waited]) -> Option<Place>
 }
 
 /// Whether a thread waits again at once: it does nothing in between, or looks again after it gave the CPU away.
-fn waits_at_once(engine: &Engine, thread: u32, from: u64, to: u64) -> bool {
+fn waits_at_once(engine: &Engine, thread: ThreadId, from: u64, to: u64) -> bool {
     let (mut ran, mut looks) = (to.saturating_sub(from), 1);
     if ran <= AT_ONCE_NS || to == u64::MAX {
         return to != u64::MAX;
     }
-    for stay in engine.threads[thread as usize].log.within(from, to) {
+    for stay in engine.threads[thread].log.within(from, to) {
         match stay.doing() {
             Doing::Plain(Plain::Yielded | Plain::Preempted | Plain::Displaced) => {
                 ran = ran.saturating_sub(stay.to.min(to) - stay.from.max(from));
@@ -345,7 +364,7 @@ fn waits_at_once(engine: &Engine, thread: u32, from: u64, to: u64) -> bool {
 /// What looks like holding a lock.
 struct Holds {
     /// From the return of each wait to the thread's next wake, if it wakes before it waits again; and whose.
-    stretches: Vec<(u64, u64, u32)>,
+    stretches: Vec<(u64, u64, ThreadId)>,
     /// How many waits were not in vain: in the others the thread waits again at once, for another took what it was
     /// woken for.
     waits: usize,
@@ -360,11 +379,11 @@ impl Holds {
             waits: Vec<(u64, u64)>,
             wakes: Vec<u64>,
         }
-        let mut of_thread: FxHashMap<u32, Deeds> = FxHashMap::default();
+        let mut of_thread: FxHashMap<ThreadId, Deeds> = FxHashMap::default();
         for wait in waits {
             of_thread.entry(wait.thread).or_default().waits.push((wait.from, wait.to));
-            if is_thread(wait.waker) {
-                of_thread.entry(wait.waker).or_default().wakes.push(wait.at);
+            if let Some(waker) = wait.waking_thread() {
+                of_thread.entry(waker).or_default().wakes.push(wait.at);
             }
         }
         let mut holds = Self { stretches: Vec::new(), waits: waits.len(), all: waits.len() };
@@ -437,10 +456,9 @@ impl Holds {
 pub(super) type Callers = (crate::names::SpaceId, u64);
 
 /// Whether only one thread ever waited at the address of this wait site.
-pub(super) fn is_own_word(engine: &Engine, wait_site: u32) -> bool {
-    let wait_site = &engine.wait_sites[wait_site as usize];
-    let only = engine.locks[wait_site.lock as usize].only_waiter;
-    wait_site.place.stack != NONE && is_thread(only)
+pub(super) fn is_own_word(engine: &Engine, wait_site: WaitSiteId) -> bool {
+    let wait_site = &engine.wait_sites[wait_site];
+    wait_site.place.stack.is_some() && engine.locks[wait_site.lock].waiters.only().is_some()
 }
 
 /// The innermost frames of a call path as one number.
@@ -462,6 +480,7 @@ pub(super) fn callers(place: Place, call_path: &[crate::Frame]) -> Callers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ids::Id as _;
     use super::*;
 
     #[test]
@@ -481,14 +500,17 @@ mod tests {
 
     #[test]
     fn who_is_only_answered_stands_in_no_queue() {
-        let wait = |thread, waker, at| Waited { thread, from: at - 1, to: at, waker, at };
+        let wait = |thread, waker, at| {
+            let waker = Some(Waker::Thread(ThreadId::of(waker)));
+            Waited { thread: ThreadId::of(thread), from: at - 1, to: at, waker, at }
+        };
         // 1 and 2 pass something on to each other, and both answer 3.
         let turns = (0..8).flat_map(|turn| {
             let (one, other) = if turn % 2 == 0 { (1, 2) } else { (2, 1) };
             [wait(one, other, 10 * turn + 1), wait(3, one, 10 * turn + 5)]
         });
         let waits: Vec<Waited> = turns.collect();
-        let left: Vec<u32> = among_those_who_pass_on(&waits).iter().map(|wait| wait.thread).collect();
+        let left: Vec<usize> = among_those_who_pass_on(&waits).iter().map(|wait| wait.thread.index()).collect();
         assert_eq!(left, [1, 2, 1, 2, 1, 2, 1, 2]);
     }
 }

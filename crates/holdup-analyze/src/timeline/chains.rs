@@ -11,10 +11,11 @@
 
 use rustc_hash::FxHashMap;
 
-use super::doing::{Doing, NONE, OUTSIDE, TIMEOUT};
+use super::doing::{Doing, Waker};
 use super::engine::Engine;
+use super::ids::{FoundId, ListedId, ThreadId, unknown_last};
 use super::lock::Place;
-use super::log::{Stay, is_thread};
+use super::log::Stay;
 use super::thread::Thread;
 use crate::facts::{AccountState as State, Leaf, Reason};
 use crate::names::SpaceId;
@@ -31,33 +32,47 @@ const MOST_STEPS: u64 = 60_000_000;
 /// What a stretch off the CPU means; comes from names.
 pub(super) trait Meaning {
     fn reason(&self, doing: Doing) -> Reason;
-    /// Index of the lock in the facts; [`NONE`] if it is none.
-    fn lock(&self, doing: Doing) -> u32;
+    /// The lock of the facts, if it is one.
+    fn lock(&self, doing: Doing) -> Option<ListedId>;
     /// What a stretch is part of: who yields before it sleeps for something waits for that already.
     fn part_of(&self, stay: &Stay, space: SpaceId) -> Doing;
 }
 
 /// What a chain ended in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct End {
     pub leaf: Leaf,
-    /// Whose doing it was; [`NONE`] if nobody's.
-    pub thread: u32,
+    /// Whose doing it was, if anybody's.
+    pub thread: Option<ThreadId>,
     /// Where that one left the CPU.
     pub place: Place,
-    /// What it was found blocked in: index in the engine's table; [`NONE`] if nothing tells.
-    pub found: u32,
+    /// What it was found blocked in, if anything tells.
+    pub found: Option<FoundId>,
+}
+
+impl End {
+    /// The order of those with the same weight.
+    pub(super) fn order(&self) -> impl Ord + use<> {
+        (self.leaf, unknown_last(self.thread), self.place, unknown_last(self.found))
+    }
 }
 
 /// A row of the blame: who waits for what, through what, and what that ended in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row {
-    pub waiter: u32,
-    /// What it waits for: a lock of the facts, or [`NONE`] for a wait that is not on a futex.
-    pub lock: u32,
+    pub waiter: ThreadId,
+    /// What it waits for: a lock of the facts, unless the wait is not on a futex.
+    pub lock: Option<ListedId>,
     /// What its waker waited for in turn, if it did.
-    pub via: u32,
+    pub via: Option<ListedId>,
     pub end: End,
+}
+
+impl Row {
+    /// The order of those with the same weight.
+    pub(super) fn order(&self) -> impl Ord + use<> {
+        (self.waiter, unknown_last(self.lock), unknown_last(self.via), self.end.order())
+    }
 }
 
 /// A piece of the path.
@@ -66,7 +81,7 @@ pub(super) struct Piece {
     pub from: u64,
     pub to: u64,
     pub leaf: Leaf,
-    pub thread: u32,
+    pub thread: Option<ThreadId>,
 }
 
 /// The path as it is drawn, backwards in time. Pieces too short to be seen stand together under what most of their time
@@ -84,7 +99,7 @@ pub(super) struct Pieces {
 #[derive(Debug)]
 struct Short {
     until: u64,
-    shares: Vec<(Leaf, u32, u64)>,
+    shares: Vec<(Leaf, Option<ThreadId>, u64)>,
 }
 
 /// Pieces that stand alone are at least this part of the recording.
@@ -92,7 +107,7 @@ const GRAINS: u64 = 65_536;
 
 impl Pieces {
     /// The next piece, which ends where the last one began.
-    fn push(&mut self, from: u64, to: u64, leaf: Leaf, thread: u32) {
+    fn push(&mut self, from: u64, to: u64, leaf: Leaf, thread: Option<ThreadId>) {
         match self.list.last_mut() {
             Some(last) if self.short.is_none() && (last.leaf, last.thread, last.from) == (leaf, thread, to) => {
                 last.from = from;
@@ -136,7 +151,7 @@ pub(super) struct Chains {
     pub path: FxHashMap<End, u64>,
     pub pieces: Pieces,
     /// Time of the path that ran elsewhere because one of it waited for this lock.
-    pub path_locks: FxHashMap<u32, u64>,
+    pub path_locks: FxHashMap<ListedId, u64>,
 }
 
 pub(super) struct Walker<'a, M> {
@@ -183,8 +198,8 @@ impl<M: Meaning> Walker<'_, M> {
     fn blame(&mut self, chains: &mut Chains) {
         let all: u64 = self.engine.threads.iter().map(|thread| thread.log.stays().len() as u64).sum();
         let stride = all.div_ceil(FOLLOWED).max(1);
-        for (waiter, thread) in (0..).zip(&self.engine.threads) {
-            let mut sampled: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+        for (waiter, thread) in self.engine.threads.each() {
+            let mut sampled: FxHashMap<Option<ListedId>, (u64, u64)> = FxHashMap::default();
             let mut rows: FxHashMap<Row, u64> = FxHashMap::default();
             for (index, stay) in (0_u64..).zip(thread.log.stays()) {
                 let doing = self.meaning.part_of(stay, thread.space);
@@ -211,17 +226,17 @@ impl<M: Meaning> Walker<'_, M> {
         }
     }
 
-    fn follow_wait(&mut self, stay: &Stay, waiter: u32, sink: &mut dyn FnMut(u32, End, u64)) {
+    fn follow_wait(&mut self, stay: &Stay, waiter: ThreadId, sink: &mut dyn FnMut(Option<ListedId>, End, u64)) {
         let (from, to) = (stay.from, stay.woken());
-        match stay.waker {
-            waker if is_thread(waker) && waker != waiter => self.did(waker, from, to, NONE, 1, sink),
-            _ => sink(NONE, self.own_end(stay, waiter), to - from),
+        match stay.waking_thread() {
+            Some(waker) if waker != waiter => self.did(waker, from, to, None, 1, sink),
+            _ => sink(None, self.own_end(stay, waiter), to - from),
         }
     }
 
     /// What a wait that no thread ended stands for.
-    fn own_end(&self, stay: &Stay, thread: u32) -> End {
-        let place = Place { space: self.engine.threads[thread as usize].space, stack: stay.stack };
+    fn own_end(&self, stay: &Stay, thread: ThreadId) -> End {
+        let place = Place { space: self.engine.threads[thread].space, stack: stay.stack };
         let leaf = match self.meaning.reason(stay.doing()) {
             Reason::Io => Leaf::Io,
             Reason::PageFault | Reason::Memory => Leaf::Memory,
@@ -230,27 +245,35 @@ impl<M: Meaning> Walker<'_, M> {
             Reason::Preempted => Leaf::Cpu,
             Reason::Displaced => Leaf::OtherPrograms,
             Reason::Poll | Reason::Child | Reason::Peer => Leaf::Outside,
-            Reason::Futex(_) if stay.waker == TIMEOUT => Leaf::Sleep,
-            Reason::Futex(_) | Reason::OtherCall if stay.waker == OUTSIDE => Leaf::Outside,
+            Reason::Futex(_) if stay.waker() == Some(Waker::Timeout) => Leaf::Sleep,
+            Reason::Futex(_) | Reason::OtherCall if stay.waker() == Some(Waker::Outside) => Leaf::Outside,
             Reason::Futex(_) | Reason::OtherCall | Reason::Starting | Reason::Unknown => Leaf::Unknown,
         };
         let found = match stay.doing() {
-            Doing::Block(block) => self.engine.blocks[block as usize].found,
-            _ => NONE,
+            Doing::Block(block) => self.engine.blocks[block].found,
+            _ => None,
         };
-        End { leaf, thread, place, found }
+        End { leaf, thread: Some(thread), place, found }
     }
 
     /// What a thread did from one moment to another.
-    fn did(&mut self, thread: u32, from: u64, to: u64, via: u32, depth: usize, sink: &mut dyn FnMut(u32, End, u64)) {
+    fn did(
+        &mut self,
+        thread: ThreadId,
+        from: u64,
+        to: u64,
+        via: Option<ListedId>,
+        depth: usize,
+        sink: &mut dyn FnMut(Option<ListedId>, End, u64),
+    ) {
         let engine = self.engine;
-        let life = &engine.threads[thread as usize];
-        let nowhere = Place { space: life.space, stack: NONE };
-        let ran = End { leaf: Leaf::Running, thread, place: nowhere, found: NONE };
+        let life = &engine.threads[thread];
+        let nowhere = Place { space: life.space, stack: None };
+        let ran = End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: None };
         let mut at = from;
         if life.born > from {
             let unborn = life.born.min(to);
-            sink(via, End { leaf: Leaf::Running, thread: NONE, place: nowhere, found: NONE }, unborn - from);
+            sink(via, End { leaf: Leaf::Running, thread: None, place: nowhere, found: None }, unborn - from);
             at = unborn;
         }
         for stay in life.log.within(at, to) {
@@ -262,10 +285,9 @@ impl<M: Meaning> Walker<'_, M> {
             let woken = stay.woken().min(to);
             if woken > at {
                 let waits = self.state(stay.doing()).is_wait();
-                match stay.waker {
-                    waker if waits && is_thread(waker) && waker != thread && depth < DEEPEST => {
-                        let lock = self.meaning.lock(stay.doing());
-                        let via = if via == NONE { lock } else { via };
+                match stay.waking_thread() {
+                    Some(waker) if waits && waker != thread && depth < DEEPEST => {
+                        let via = via.or_else(|| self.meaning.lock(stay.doing()));
                         self.did(waker, at, woken, via, depth + 1, sink);
                     }
                     _ => sink(via, self.own_end(stay, thread), woken - at),
@@ -274,7 +296,11 @@ impl<M: Meaning> Walker<'_, M> {
             }
             let end = stay.to.min(to);
             if end > at {
-                sink(via, End { leaf: wait_for_cpu(stay), thread, place: nowhere, found: NONE }, end - at);
+                sink(
+                    via,
+                    End { leaf: wait_for_cpu(stay), thread: Some(thread), place: nowhere, found: None },
+                    end - at,
+                );
                 at = end;
             }
         }
@@ -287,10 +313,10 @@ impl<M: Meaning> Walker<'_, M> {
 
     fn path(&mut self, chains: &mut Chains, start: u64, end: u64) {
         let Some(mut thread) = self.last_thread(start) else { return };
-        let mut at = end.min(self.engine.threads[thread as usize].last);
+        let mut at = end.min(self.engine.threads[thread].last);
         chains.pieces.grain_ns = end.saturating_sub(start).div_ceil(GRAINS);
         // Locks that the path left a thread for, until when.
-        let mut waited: Vec<(u32, u64)> = Vec::new();
+        let mut waited: Vec<(ListedId, u64)> = Vec::new();
         let most = 2 * self.engine.threads.iter().map(|thread| thread.log.stays().len() + 2).sum::<usize>();
         let (mut before, mut hops) = (at, 0);
         for _ in 0..most {
@@ -300,11 +326,17 @@ impl<M: Meaning> Walker<'_, M> {
             // Wakers that are only inferred may wait for each other.
             hops = if at < before { 0 } else { hops + 1 };
             before = at;
-            let life = &self.engine.threads[thread as usize];
-            let nowhere = Place { space: life.space, stack: NONE };
+            let life = &self.engine.threads[thread];
+            let nowhere = Place { space: life.space, stack: None };
             let Some((_, stay)) = life.log.before(at).filter(|(_, stay)| stay.to > start) else {
                 let born = life.born.clamp(start, at);
-                piece(chains, &mut waited, born, at, End { leaf: Leaf::Running, thread, place: nowhere, found: NONE });
+                piece(
+                    chains,
+                    &mut waited,
+                    born,
+                    at,
+                    End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: None },
+                );
                 at = born;
                 match self.parent(thread).filter(|_| born > start) {
                     Some(parent) => thread = parent,
@@ -318,28 +350,24 @@ impl<M: Meaning> Walker<'_, M> {
                     &mut waited,
                     stay.to,
                     at,
-                    End { leaf: Leaf::Running, thread, place: nowhere, found: NONE },
+                    End { leaf: Leaf::Running, thread: Some(thread), place: nowhere, found: None },
                 );
                 at = stay.to;
             }
             let waits = self.state(stay.doing()).is_wait();
             let woken = if waits { stay.woken().min(at) } else { at };
-            let lost = End { leaf: wait_for_cpu(stay), thread, place: nowhere, found: NONE };
+            let lost = End { leaf: wait_for_cpu(stay), thread: Some(thread), place: nowhere, found: None };
             piece(chains, &mut waited, woken.max(start), at, lost);
             at = woken;
-            if waits && is_thread(stay.waker) && stay.waker != thread && hops < DEEPEST {
-                let lock = self.meaning.lock(stay.doing());
-                if lock != NONE {
-                    waited.push((lock, stay.from));
-                }
-                thread = stay.waker;
+            let waker = stay.waking_thread().filter(|waker| waits && *waker != thread && hops < DEEPEST);
+            if let Some(waker) = waker {
+                waited.extend(self.meaning.lock(stay.doing()).map(|lock| (lock, stay.from)));
+                thread = waker;
                 continue;
             }
             let from = stay.from.max(start);
             let lock = self.meaning.lock(self.meaning.part_of(stay, life.space));
-            if lock != NONE {
-                waited.push((lock, from));
-            }
+            waited.extend(lock.map(|lock| (lock, from)));
             piece(chains, &mut waited, from, at, self.own_end(stay, thread));
             at = from;
         }
@@ -348,8 +376,8 @@ impl<M: Meaning> Walker<'_, M> {
 
     /// The thread that ends the program. As a process exits, its threads end at once, in any order: then it is the
     /// first one, if that ends with them.
-    fn last_thread(&self, start: u64) -> Option<u32> {
-        let ends = || (0_u32..).zip(&self.engine.threads).filter(|(_, thread)| thread.last > start);
+    fn last_thread(&self, start: u64) -> Option<ThreadId> {
+        let ends = || self.engine.threads.each().filter(|(_, thread)| thread.last > start);
         let end = ends().map(|(_, thread)| thread.last).max()?;
         let is_first = |thread: &Thread| thread.tid.0 == thread.pid.0 && end - thread.last <= EXIT_NS;
         ends()
@@ -358,9 +386,9 @@ impl<M: Meaning> Walker<'_, M> {
     }
 
     /// Who started a thread, as far as it is known: the first thread of its process.
-    fn parent(&self, thread: u32) -> Option<u32> {
-        let life = &self.engine.threads[thread as usize];
-        life.parent.filter(|parent| *parent != thread && is_thread(*parent))
+    fn parent(&self, thread: ThreadId) -> Option<ThreadId> {
+        let life = &self.engine.threads[thread];
+        life.parent.filter(|parent| *parent != thread)
     }
 }
 
@@ -370,11 +398,11 @@ fn wait_for_cpu(stay: &Stay) -> Leaf {
 }
 
 /// One more piece, earlier than those before.
-fn piece(chains: &mut Chains, waited: &mut Vec<(u32, u64)>, from: u64, to: u64, end: End) {
+fn piece(chains: &mut Chains, waited: &mut Vec<(ListedId, u64)>, from: u64, to: u64, end: End) {
     if to <= from {
         return;
     }
-    let mut told: Vec<u32> = Vec::new();
+    let mut told: Vec<ListedId> = Vec::new();
     for (lock, until) in waited.iter() {
         if !told.contains(lock) {
             *chains.path_locks.entry(*lock).or_default() += to - from.max(*until).min(to);
@@ -388,22 +416,24 @@ fn piece(chains: &mut Chains, waited: &mut Vec<(u32, u64)>, from: u64, to: u64, 
 
 #[cfg(test)]
 mod tests {
+    use super::super::ids::Id as _;
     use super::*;
 
     #[test]
     fn short_pieces_of_the_path_stand_together() {
+        let thread = |index| Some(ThreadId::of(index));
         let mut pieces = Pieces { grain_ns: 100, ..Pieces::default() };
         // Backwards: a long run, a hundred short ones of two threads in turn, the long run of a third.
-        pieces.push(9_000, 9_500, Leaf::Running, 1);
+        pieces.push(9_000, 9_500, Leaf::Running, thread(1));
         for turn in (0..100).rev() {
             let (from, leaf) = (8_000 + turn * 10, if turn % 2 == 0 { Leaf::Running } else { Leaf::Cpu });
-            pieces.push(from, from + 10, leaf, turn as u32 % 2);
+            pieces.push(from, from + 10, leaf, thread(turn as usize % 2));
         }
-        pieces.push(0, 8_000, Leaf::Io, 3);
+        pieces.push(0, 8_000, Leaf::Io, thread(3));
         pieces.flush(0);
         let list = pieces.list();
-        assert_eq!(list.first(), Some(&Piece { from: 9_000, to: 9_500, leaf: Leaf::Running, thread: 1 }));
-        assert_eq!(list.last(), Some(&Piece { from: 0, to: 8_000, leaf: Leaf::Io, thread: 3 }));
+        assert_eq!(list.first(), Some(&Piece { from: 9_000, to: 9_500, leaf: Leaf::Running, thread: thread(1) }));
+        assert_eq!(list.last(), Some(&Piece { from: 0, to: 8_000, leaf: Leaf::Io, thread: thread(3) }));
         assert_eq!(list.len(), 2 + 10);
         assert!(list.windows(2).all(|pair| pair[0].from == pair[1].to));
     }

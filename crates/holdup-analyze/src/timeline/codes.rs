@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use holdup_trace::{FutexOp, StackId, Tid};
+use holdup_trace::{FutexOp, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::golang;
+use super::ids::ThreadId;
 use super::lock::Place;
 use super::lookup::{Lookup, SITES, function_name};
 use crate::facts::{Code, Facts, Hotspot, HotspotClass, Primitive, Regions, Site, Task};
@@ -15,11 +16,11 @@ use crate::spinning;
 /// Where threads run, by CPU samples.
 pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     let kernel = facts.header.capabilities.kernel;
-    let mut by_place: FxHashMap<Place, Vec<(u32, u64)>> = FxHashMap::default();
+    let mut by_place: FxHashMap<Place, Vec<(ThreadId, u64)>> = FxHashMap::default();
     for ((place, thread), hits) in &lookup.engine.samples {
         by_place.entry(*place).or_default().push((*thread, *hits));
     }
-    let mut places: Vec<(Place, Vec<(u32, u64)>)> = by_place.into_iter().collect();
+    let mut places: Vec<(Place, Vec<(ThreadId, u64)>)> = by_place.into_iter().collect();
     places.sort_unstable();
     let (mut counts, mut loops) = (Codes::default(), Loops::default());
     let mut samples: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();
@@ -100,7 +101,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
 }
 
 fn suspect(lookup: &mut Lookup, place: Place) -> Option<Suspect> {
-    lookup.naming.suspect(place.space, StackId(lookup.engine.interpreted.native(place.stack)))
+    lookup.naming.suspect(place.space, lookup.engine.interpreted.native(place.stack)?.into())
 }
 
 /// Samples of tasks that began with one function.
@@ -134,7 +135,13 @@ struct Loops {
 }
 
 impl Loops {
-    fn add(&mut self, lookup: &mut Lookup, call_path: &[Frame], suspect: Option<&Suspect>, threads: &[(u32, u64)]) {
+    fn add(
+        &mut self,
+        lookup: &mut Lookup,
+        call_path: &[Frame],
+        suspect: Option<&Suspect>,
+        threads: &[(ThreadId, u64)],
+    ) {
         let Some(top) = call_path.first() else { return };
         let is_loop = suspect.is_some_and(|suspect| suspect.class != HotspotClass::Atomic);
         let together = is_loop && lookup.naming.primitive(FutexOp(0), call_path) == Primitive::Barrier;

@@ -1,26 +1,37 @@
-//! What a thread does, as far as an event tells, and the values that stand for no thread.
+//! What a thread does, and who ended its wait, as far as an event tells.
 
 use super::calls::CallKind;
+use super::ids::{BlockId, ThreadId, WaitSiteId};
 use crate::facts::Reason;
 
-/// No lock, no group, no thread.
-pub(super) const NONE: u32 = u32::MAX;
+/// Who ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Waker {
+    Thread(ThreadId),
+    /// Nobody that is recorded.
+    Outside,
+    /// Nobody: the wait's time was over, or a signal ended it.
+    Timeout,
+}
 
-/// A waker that is not among the recorded threads.
-pub(super) const OUTSIDE: u32 = u32::MAX - 1;
-
-/// Nobody woke it: the wait's time was over, or a signal ended it.
-pub(super) const TIMEOUT: u32 = u32::MAX - 2;
+impl Waker {
+    pub(super) fn thread(self) -> Option<ThreadId> {
+        match self {
+            Waker::Thread(thread) => Some(thread),
+            Waker::Outside | Waker::Timeout => None,
+        }
+    }
+}
 
 /// What a thread does, as far as it can be told before the names are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Doing {
     /// It runs on this CPU.
     Running(u16),
-    /// It waits on a futex: index of the wait site.
-    Futex(u32),
-    /// It blocked, and the stack of the switch may tell for what: index in the table of blocks.
-    Block(u32),
+    /// It waits on a futex.
+    Futex(WaitSiteId),
+    /// It blocked, and the stack of the switch may tell for what.
+    Block(BlockId),
     /// Anything that needs no names.
     Plain(Plain),
     /// It was woken (or is new) and waits for a CPU.

@@ -3,17 +3,19 @@
 use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
-use super::doing::{Doing, NONE, Plain};
+use super::doing::{Doing, Plain};
+use super::ids::{Table, ThreadId};
 use super::lock::Place;
 use super::lookup::Lookup;
 use super::meaning::Meanings;
 use super::row::{Marks, SampleAt, State, StretchKind, Timeline, Wake};
+use crate::facts::LockNumber;
 
 /// What the engine kept for the timeline alone: large, and so moved, not copied.
 pub(super) struct Kept {
     pub marks: Vec<Marks>,
     pub wakes: Vec<Wake>,
-    pub sampled: Vec<(u64, u32, Place)>,
+    pub sampled: Vec<(u64, ThreadId, Place)>,
 }
 
 /// Every thread's row and all samples.
@@ -32,7 +34,7 @@ pub(super) fn draw(lookup: &mut Lookup, meanings: &Meanings, kept: Kept) -> Time
             timeline.kinds.len() as u32 - 1
         }));
     }
-    let mut rows: Vec<Option<u32>> = Vec::new();
+    let mut rows: Table<ThreadId, Option<u32>> = Table::default();
     for (thread, marks) in engine.threads.iter().zip(kept.marks) {
         let is_kept = lookup.is_kept(thread);
         rows.push(is_kept.then_some(timeline.threads.len() as u32));
@@ -41,7 +43,7 @@ pub(super) fn draw(lookup: &mut Lookup, meanings: &Meanings, kept: Kept) -> Time
         }
     }
     for (time_ns, ti, place) in kept.sampled {
-        let Some(thread) = rows[ti as usize] else { continue };
+        let Some(thread) = rows[ti] else { continue };
         let Some(call_path) = path_index(lookup, &mut call_paths, &mut timeline, place) else { continue };
         timeline.samples.push(SampleAt { time_ns, thread, call_path });
     }
@@ -56,9 +58,7 @@ fn path_index(
     timeline: &mut Timeline,
     place: Place,
 ) -> Option<u32> {
-    if place.stack == NONE {
-        return None;
-    }
+    place.stack?;
     Some(*known.entry(place).or_insert_with(|| {
         timeline.call_paths.push(lookup.call_path(place));
         timeline.call_paths.len() as u32 - 1
@@ -71,8 +71,8 @@ fn state(meanings: &Meanings, doing: Doing) -> State {
         Doing::Ready => State::Runnable,
         Doing::Plain(Plain::Unknown) => State::Unknown,
         Doing::Futex(wait_site) => {
-            let lock = meanings.locks[wait_site as usize];
-            State::Off { reason: meanings.reason(doing), lock: (lock != NONE).then_some(lock) }
+            let lock = meanings.locks[wait_site].map(LockNumber::from);
+            State::Off { reason: meanings.reason(doing), lock }
         }
         _ => State::Off { reason: meanings.reason(doing), lock: None },
     }

@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 use super::Wake;
 use super::calls::Calls;
 use super::cpus::Cpus;
-use super::doing::{Doing, NONE, Plain};
+use super::doing::{Doing, Plain};
+use super::ids::{BlockId, FoundId, GroupId, LockId, StackKey, Table, ThreadId, WaitSiteId};
 use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
 use super::pairs::Pairs;
 use super::tally::Tally;
@@ -25,7 +26,7 @@ const DISORDER_NS: u64 = 1_000_000;
 /// Thirteen days: an event that is farther from the first is damaged. Sums of thousands of threads then still fit.
 const LONGEST_NS: u64 = 1 << 50;
 /// Where a thread left the CPU: not known, or it did not.
-const NOWHERE: Place = Place { space: SpaceId(0), stack: NONE };
+const NOWHERE: Place = Place { space: SpaceId(0), stack: None };
 
 const CACHE: usize = 1024;
 
@@ -59,34 +60,34 @@ pub(crate) struct Engine {
     pub(super) now: u64,
     pub(super) events: u64,
     epoch: u32,
-    pub(super) threads: Vec<Thread>,
-    pub(super) index: FxHashMap<Tid, u32>,
-    cache: Vec<(Tid, u32)>,
+    pub(super) threads: Table<ThreadId, Thread>,
+    pub(super) index: FxHashMap<Tid, ThreadId>,
+    cache: Vec<(Tid, Option<ThreadId>)>,
     pub(super) programs: FxHashMap<Pid, String>,
     /// What each process executed last, as the kernel calls it then: in the first 15 bytes of the file's name.
     pub(super) executed: FxHashMap<Pid, String>,
     pub(super) cpus: Cpus,
-    pub(super) locks: Vec<Lock>,
-    pub(super) lock_index: FxHashMap<(SpaceId, u64), u32>,
-    pub(super) groups: Vec<Group>,
-    pub(super) place_groups: FxHashMap<Place, u32>,
-    pub(super) wait_sites: Vec<WaitSite>,
-    pub(super) wait_site_index: FxHashMap<(u32, u32, u32), u32>,
-    pub(super) blocks: Vec<Block>,
-    pub(super) block_index: FxHashMap<Block, u32>,
+    pub(super) locks: Table<LockId, Lock>,
+    pub(super) lock_index: FxHashMap<(SpaceId, u64), LockId>,
+    pub(super) groups: Table<GroupId, Group>,
+    pub(super) place_groups: FxHashMap<Place, GroupId>,
+    pub(super) wait_sites: Table<WaitSiteId, WaitSite>,
+    pub(super) wait_site_index: FxHashMap<(LockId, u32, Option<StackKey>), WaitSiteId>,
+    pub(super) blocks: Table<BlockId, Block>,
+    pub(super) block_index: FxHashMap<Block, BlockId>,
     /// What threads were found blocked in, each once: why, and the file.
-    pub(super) found: Vec<(Reason, Option<Box<str>>)>,
-    pub(super) found_index: FxHashMap<(Reason, Option<Box<str>>), u32>,
+    pub(super) found: Table<FoundId, (Reason, Option<Box<str>>)>,
+    pub(super) found_index: FxHashMap<(Reason, Option<Box<str>>), FoundId>,
     /// Locks whose waiters were moved to other addresses.
-    pub(super) moved: Vec<u32>,
+    pub(super) moved: Vec<LockId>,
     pub(super) pairs: Pairs,
-    pub(super) silent_out: Option<(u32, u64)>,
-    pub(super) silent_in: Option<(u32, u64)>,
+    pub(super) silent_out: Option<(ThreadId, u64)>,
+    pub(super) silent_in: Option<(ThreadId, u64)>,
     pub(super) interpreted: interpreted::Found,
     pub(super) goroutines: goroutines::Found,
-    pub(super) samples: FxHashMap<(Place, u32), u64>,
+    pub(super) samples: FxHashMap<(Place, ThreadId), u64>,
     /// Those of them that were taken while no other thread was running or runnable.
-    pub(super) alone: FxHashMap<(Place, u32), u64>,
+    pub(super) alone: FxHashMap<(Place, ThreadId), u64>,
     /// Page faults, where they are sampled.
     pub(super) faults: FxHashMap<Place, u64>,
     pub(super) call_counts: Tally<CallNumber, u64>,
@@ -100,7 +101,7 @@ pub(crate) struct Engine {
     pub(super) kinds: Vec<(Doing, Place)>,
     kind_index: FxHashMap<(Doing, Place), u32>,
     /// Every sample for the viewer: when, whose, where.
-    pub(super) sampled: Vec<(u64, u32, Place)>,
+    pub(super) sampled: Vec<(u64, ThreadId, Place)>,
 }
 
 impl Engine {
@@ -120,21 +121,21 @@ impl Engine {
             now: 0,
             events: 0,
             epoch: 1,
-            threads: Vec::new(),
+            threads: Table::default(),
             index: FxHashMap::default(),
-            cache: vec![(Tid(0), NONE); CACHE],
+            cache: vec![(Tid(0), None); CACHE],
             programs: FxHashMap::default(),
             executed: FxHashMap::default(),
             cpus: Cpus::new(header.machine.cpus),
-            locks: Vec::new(),
+            locks: Table::default(),
             lock_index: FxHashMap::default(),
-            groups: Vec::new(),
+            groups: Table::default(),
             place_groups: FxHashMap::default(),
-            wait_sites: Vec::new(),
+            wait_sites: Table::default(),
             wait_site_index: FxHashMap::default(),
-            blocks: Vec::new(),
+            blocks: Table::default(),
             block_index: FxHashMap::default(),
-            found: Vec::new(),
+            found: Table::default(),
             found_index: FxHashMap::default(),
             moved: Vec::new(),
             pairs: Pairs::default(),
@@ -172,31 +173,31 @@ impl Engine {
             What::FutexWait { op, addr, stack, .. } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                self.futex_wait(ti, op, addr, number(stack), names);
+                self.futex_wait(ti, op, addr, key(stack), names);
                 self.touch(ti, now);
             }
             What::FutexReturn { op, addr, ret, stack } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                self.futex_return(ti, now, op, addr, ret, number(stack), names);
+                self.futex_return(ti, now, op, addr, ret, key(stack), names);
                 self.touch(ti, now);
             }
             What::Call { nr, stack } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                self.call(ti, nr, number(stack), now, names);
+                self.call(ti, nr, key(stack), now, names);
                 self.touch(ti, now);
             }
             What::Sample { stack } => {
                 let Some(ti) = self.thread(event.tid, now) else { return };
                 let now = self.seen_running(ti, now, event.cpu);
-                let place = Place { space: self.space(ti, names), stack: stack.0 };
+                let place = Place { space: self.space(ti, names), stack: Some(stack.into()) };
                 let place = self.interpreted_place(ti, now, place);
                 *self.samples.entry((place, ti)).or_default() += 1;
                 if self.cpus.active() == 1 {
                     *self.alone.entry((place, ti)).or_default() += 1;
                 }
-                self.threads[ti as usize].last = now;
+                self.threads[ti].last = now;
                 if self.keep {
                     self.sampled.push((now, ti, place));
                 }
@@ -215,7 +216,7 @@ impl Engine {
             What::LockWord { addr, word, owner } => self.lock_word(event.tid, now, *addr, [*word, *owner], names),
             What::LockFigures(figures) => {
                 if let Some(lock) = self.known_lock(event.tid, figures.addr, names) {
-                    self.locks[lock as usize].figures = Some(**figures);
+                    self.locks[lock].figures = Some(**figures);
                 }
             }
             What::Started { pid, parent } => self.started(event.tid, *pid, *parent, now),
@@ -226,7 +227,7 @@ impl Engine {
             }
             What::Mapped(_) => {}
             What::Waking { target, stack } => {
-                self.waking(event.tid, *target, number(*stack), now, event.cpu, names);
+                self.waking(event.tid, *target, key(*stack), now, event.cpu, names);
             }
             _ => self.feed_of_thread(event, now, names),
         }
@@ -239,11 +240,11 @@ impl Engine {
             What::Blocked(found) => self.found_blocked(ti, now, found, names),
             What::Interpreted(found) => self.found_interpreted(ti, now, found, names),
             What::Tasks(found) => {
-                let (pid, space) = (self.threads[ti as usize].pid, self.space(ti, names));
+                let (pid, space) = (self.threads[ti].pid, self.space(ti, names));
                 self.goroutines.found(pid, space, found);
             }
             What::Named { name, exec } => {
-                let thread = &mut self.threads[ti as usize];
+                let thread = &mut self.threads[ti];
                 thread.name = name.to_string();
                 if *exec {
                     let pid = thread.pid;
@@ -253,7 +254,7 @@ impl Engine {
                 }
             }
             What::Usage(usage) => {
-                let thread = &mut self.threads[ti as usize];
+                let thread = &mut self.threads[ti];
                 thread.priority = Some(usage.priority);
                 let switches = thread.switches();
                 let first = thread.usage.map_or(**usage, |(first, _)| first);
@@ -265,14 +266,14 @@ impl Engine {
             }
             What::MinorFault { stack } => {
                 let now = self.seen_running(ti, now, event.cpu);
-                let place = Place { space: self.space(ti, names), stack: stack.0 };
+                let place = Place { space: self.space(ti, names), stack: Some((*stack).into()) };
                 *self.faults.entry(place).or_default() += 1;
-                self.threads[ti as usize].last = now;
+                self.threads[ti].last = now;
             }
             What::MajorFault { stack, .. } => {
                 let now = self.seen_running(ti, now, event.cpu);
-                self.threads[ti as usize].pending = Pending::Fault { stack: number(*stack) };
-                self.threads[ti as usize].last = now;
+                self.threads[ti].pending = Pending::Fault { stack: key(*stack) };
+                self.threads[ti].last = now;
             }
             _ => {}
         }
@@ -338,11 +339,13 @@ impl Engine {
 
     // Threads.
 
-    /// The index of a thread, made known if it is not. `None` for what is no thread.
-    pub(super) fn thread(&mut self, tid: Tid, now: u64) -> Option<u32> {
+    /// A thread, made known if it is not. `None` for what is no thread.
+    pub(super) fn thread(&mut self, tid: Tid, now: u64) -> Option<ThreadId> {
         let slot = tid.0 as usize % CACHE;
-        if self.cache[slot].0 == tid && self.cache[slot].1 != NONE {
-            return Some(self.cache[slot].1);
+        if let (known, Some(ti)) = self.cache[slot]
+            && known == tid
+        {
+            return Some(ti);
         }
         if tid.0 == 0 {
             return None;
@@ -352,15 +355,14 @@ impl Engine {
             let pid = self.default_pid.unwrap_or(Pid(tid.0));
             self.add_thread(tid, pid, false, now)
         });
-        self.cache[slot] = (tid, ti);
+        self.cache[slot] = (tid, Some(ti));
         Some(ti)
     }
 
-    pub(super) fn add_thread(&mut self, tid: Tid, pid: Pid, forked: bool, now: u64) -> u32 {
-        let ti = self.threads.len() as u32;
-        self.threads.push(Thread::new(tid, pid, forked, now.max(self.from)));
+    pub(super) fn add_thread(&mut self, tid: Tid, pid: Pid, forked: bool, now: u64) -> ThreadId {
+        let ti = self.threads.push(Thread::new(tid, pid, forked, now.max(self.from)));
         self.index.insert(tid, ti);
-        self.cache[tid.0 as usize % CACHE] = (tid, ti);
+        self.cache[tid.0 as usize % CACHE] = (tid, Some(ti));
         self.mark(ti, now, Doing::Plain(if forked { Plain::Starting } else { Plain::Unknown }));
         ti
     }
@@ -370,29 +372,29 @@ impl Engine {
             return;
         }
         self.epoch += 1;
-        let parent_pid = parent.and_then(|tid| self.index.get(&tid)).map(|ti| self.threads[*ti as usize].pid);
+        let parent_pid = parent.and_then(|tid| self.index.get(&tid)).map(|ti| self.threads[*ti].pid);
         if let Some(program) = parent_pid.filter(|p| *p != pid).and_then(|p| self.programs.get(&p).cloned()) {
             self.programs.entry(pid).or_insert(program);
         }
         let known = self.index.get(&tid).copied();
-        let alive = known.filter(|ti| !self.threads[*ti as usize].exited);
+        let alive = known.filter(|ti| !self.threads[*ti].exited);
         if let Some(ti) = alive {
-            self.threads[ti as usize].pid = pid;
+            self.threads[ti].pid = pid;
             return;
         }
         let ti = self.add_thread(tid, pid, parent.is_some(), now);
         if let Some(parent) = parent.and_then(|tid| self.index.get(&tid)) {
-            self.threads[ti as usize].parent = Some(*parent);
-            self.threads[ti as usize].priority = self.threads[*parent as usize].priority;
+            self.threads[ti].parent = Some(*parent);
+            self.threads[ti].priority = self.threads[*parent].priority;
             // The kernel hands the name down; a new one comes as an event.
-            self.threads[ti as usize].name = self.threads[*parent as usize].name.clone();
+            self.threads[ti].name = self.threads[*parent].name.clone();
             self.set_active(ti, now, true);
         }
     }
 
-    fn exited(&mut self, ti: u32, now: u64) {
-        let now = now.max(self.threads[ti as usize].last);
-        match self.threads[ti as usize].state {
+    fn exited(&mut self, ti: ThreadId, now: u64) {
+        let now = now.max(self.threads[ti].last);
+        match self.threads[ti].state {
             State::Running => self.end_run(ti, now, false),
             State::Off(doing) => self.end_off(ti, doing, now, false),
             State::New | State::Unknown => self.end_unknown(ti, now),
@@ -400,13 +402,13 @@ impl Engine {
         }
         self.leave_pending(ti);
         self.set_active(ti, now, false);
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         (thread.state, thread.since, thread.last, thread.exited) = (State::Ended, now, now, true);
     }
 
-    pub(super) fn space(&mut self, ti: u32, names: &Names) -> SpaceId {
+    pub(super) fn space(&mut self, ti: ThreadId, names: &Names) -> SpaceId {
         let epoch = self.epoch;
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         if thread.epoch != epoch {
             thread.epoch = epoch;
             thread.space = names.space(thread.tid);
@@ -414,28 +416,28 @@ impl Engine {
         thread.space
     }
 
-    fn touch(&mut self, ti: u32, now: u64) {
-        let thread = &mut self.threads[ti as usize];
+    fn touch(&mut self, ti: ThreadId, now: u64) {
+        let thread = &mut self.threads[ti];
         thread.last = now;
         thread.preempted_at = None;
     }
 
-    pub(super) fn set_active(&mut self, ti: u32, now: u64, active: bool) {
-        let thread = &mut self.threads[ti as usize];
+    pub(super) fn set_active(&mut self, ti: ThreadId, now: u64, active: bool) {
+        let thread = &mut self.threads[ti];
         if thread.active != active {
             thread.active = active;
             self.cpus.activate(now, active);
         }
     }
 
-    pub(super) fn mark(&mut self, ti: u32, from: u64, doing: Doing) {
+    pub(super) fn mark(&mut self, ti: ThreadId, from: u64, doing: Doing) {
         self.mark_at(ti, from, doing, NOWHERE);
     }
 
-    pub(super) fn mark_at(&mut self, ti: u32, from: u64, doing: Doing, place: Place) {
+    pub(super) fn mark_at(&mut self, ti: ThreadId, from: u64, doing: Doing, place: Place) {
         if self.keep {
             let kind = self.kind(doing, place);
-            self.threads[ti as usize].marks.push(from, kind);
+            self.threads[ti].marks.push(from, kind);
         }
     }
 
@@ -449,12 +451,12 @@ impl Engine {
     }
 
     /// What the last mark of a thread says it does is something else.
-    pub(super) fn remark(&mut self, ti: u32, one: Doing, other: Doing) {
-        let Some(last) = self.threads[ti as usize].marks.last() else { return };
+    pub(super) fn remark(&mut self, ti: ThreadId, one: Doing, other: Doing) {
+        let Some(last) = self.threads[ti].marks.last() else { return };
         let (doing, place) = self.kinds[last as usize];
         if doing == one {
             let kind = self.kind(other, place);
-            self.threads[ti as usize].marks.replace_last(kind);
+            self.threads[ti].marks.replace_last(kind);
         }
     }
 
@@ -470,10 +472,10 @@ impl Engine {
             trouble.lost_from = if since == 0 { now } else { since };
         }
         trouble.lost_to = trouble.lost_to.max(now);
-        for ti in 0..self.threads.len() as u32 {
-            let here = cpu == NO_CPU || self.threads[ti as usize].cpu == cpu;
-            if here && self.threads[ti as usize].state != State::Ended {
-                self.forget(ti, since.max(self.threads[ti as usize].last));
+        for ti in self.threads.ids() {
+            let here = cpu == NO_CPU || self.threads[ti].cpu == cpu;
+            if here && self.threads[ti].state != State::Ended {
+                self.forget(ti, since.max(self.threads[ti].last));
             }
         }
     }
@@ -488,12 +490,12 @@ impl Engine {
         let end = ended.map_or(0, |ended| self.possible(ended)).max(self.now).min(self.to).max(self.from);
         self.now = end;
         self.cpus.advance(end);
-        for ti in 0..self.threads.len() as u32 {
+        for ti in self.threads.ids() {
             self.close_thread(ti, end);
             self.spread_found(ti);
         }
-        for lock in 0..self.locks.len() as u32 {
-            while let Some(wait) = self.locks[lock as usize].ended.pop_front() {
+        for lock in self.locks.ids() {
+            while let Some(wait) = self.locks[lock].ended.pop_front() {
                 if wait.waker.is_none() {
                     self.settle(lock, wait);
                 }
@@ -502,22 +504,22 @@ impl Engine {
         end
     }
 
-    fn close_thread(&mut self, ti: u32, end: u64) {
-        let end = end.max(self.threads[ti as usize].since);
-        match self.threads[ti as usize].state {
+    fn close_thread(&mut self, ti: ThreadId, end: u64) {
+        let end = end.max(self.threads[ti].since);
+        match self.threads[ti].state {
             State::Running => {
-                self.threads[ti as usize].whole_run = false;
+                self.threads[ti].whole_run = false;
                 self.end_run(ti, end, false);
             }
             State::Off(doing) => self.end_off(ti, doing, end, true),
             State::New | State::Unknown => self.end_unknown(ti, end),
             State::Ended => return,
         }
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         (thread.since, thread.last) = (end, end);
     }
 }
 
-pub(super) fn number(stack: Option<StackId>) -> u32 {
-    stack.map_or(NONE, |stack| stack.0)
+pub(super) fn key(stack: Option<StackId>) -> Option<StackKey> {
+    stack.map(StackKey::from)
 }

@@ -8,10 +8,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::doing::{Doing, NONE};
+use super::doing::Doing;
 use super::engine::Engine;
+use super::ids::{Table, ThreadId, WaitSiteId};
 use super::lock::Place;
-use super::log::is_thread;
 use super::tally::Tally;
 use crate::facts::OffTime;
 
@@ -31,42 +31,41 @@ pub(super) struct Held {
 struct Wait {
     woken: u64,
     from: u64,
-    thread: u32,
-    waker: u32,
+    thread: ThreadId,
+    waker: Option<ThreadId>,
 }
 
-/// What holders did, by lock. `lock_of` tells which a wait site belongs to; [`NONE`] for wait sites of no such lock.
-pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> {
+/// What holders did, by lock. `lock_of` tells which a wait site belongs to; `None` for wait sites of no such lock.
+pub(super) fn by_lock(engine: &Engine, lock_of: &Table<WaitSiteId, Option<usize>>) -> FxHashMap<usize, Held> {
     let lock = |doing: Doing| match doing {
-        Doing::Futex(wait_site) => lock_of.get(wait_site as usize).copied().unwrap_or(NONE),
-        _ => NONE,
+        Doing::Futex(wait_site) => lock_of[wait_site],
+        _ => None,
     };
-    let mut waits: FxHashMap<u32, Vec<Wait>> = FxHashMap::default();
-    if lock_of.iter().all(|lock| *lock == NONE) {
+    let mut waits: FxHashMap<usize, Vec<Wait>> = FxHashMap::default();
+    if lock_of.iter().all(Option::is_none) {
         return FxHashMap::default();
     }
-    for (thread, life) in (0..).zip(&engine.threads) {
+    for (thread, life) in engine.threads.each() {
         for stay in life.log.stays() {
-            let of = lock(stay.doing());
-            if of != NONE {
-                let wait = Wait { woken: stay.woken(), from: stay.from, thread, waker: stay.waker };
+            if let Some(of) = lock(stay.doing()) {
+                let wait = Wait { woken: stay.woken(), from: stay.from, thread, waker: stay.waking_thread() };
                 waits.entry(of).or_default().push(wait);
             }
         }
     }
-    let held = |(of, mut waits): (u32, Vec<Wait>)| {
+    let held = |(of, mut waits): (usize, Vec<Wait>)| {
         waits.sort_unstable_by_key(|wait| (wait.woken, wait.thread));
         waits.truncate(MOST_WAITS);
         let mut held = Held::default();
-        let (mut released, mut taker) = (0, NONE);
+        let (mut released, mut taker) = (0, None);
         for wait in waits {
             let from = wait.from.max(released).min(wait.woken);
             let holder = if engine.is_sampled { taker } else { wait.waker };
-            match is_thread(holder) && holder != wait.thread {
-                true => held.look_back(engine, holder, from, wait.woken, |doing| lock(doing) == of),
-                false => held.unknown_ns += wait.woken - from,
+            match holder.filter(|holder| *holder != wait.thread) {
+                Some(holder) => held.look_back(engine, holder, from, wait.woken, |doing| lock(doing) == Some(of)),
+                None => held.unknown_ns += wait.woken - from,
             }
-            (released, taker) = (released.max(wait.woken), wait.thread);
+            (released, taker) = (released.max(wait.woken), Some(wait.thread));
         }
         (of, held)
     };
@@ -74,8 +73,15 @@ pub(super) fn by_lock(engine: &Engine, lock_of: &[u32]) -> FxHashMap<u32, Held> 
 }
 
 impl Held {
-    fn look_back(&mut self, engine: &Engine, holder: u32, from: u64, to: u64, waits_itself: impl Fn(Doing) -> bool) {
-        let thread = &engine.threads[holder as usize];
+    fn look_back(
+        &mut self,
+        engine: &Engine,
+        holder: ThreadId,
+        from: u64,
+        to: u64,
+        waits_itself: impl Fn(Doing) -> bool,
+    ) {
+        let thread = &engine.threads[holder];
         let from = from.max(thread.born).min(to);
         let mut rest = to;
         for stay in thread.log.within(from, to).iter().rev() {
@@ -87,10 +93,8 @@ impl Held {
             }
             let length = end.saturating_sub(begin);
             *self.off.at(stay.doing()) += length;
-            if stay.stack != NONE && length > 0 {
-                let site = self.off_sites.at(Place { space: thread.space, stack: stay.stack });
-                site.count += 1;
-                site.ns += length;
+            if stay.stack.is_some() && length > 0 {
+                *self.off_sites.at(Place { space: thread.space, stack: stay.stack }) += OffTime::once(length);
             }
             rest = begin;
         }

@@ -5,10 +5,12 @@
 //! for. Single waits may so be put down to the wrong thread. Sums over hundreds tell who keeps whom waiting, and only
 //! these are made of it: no pair and no hand-over is.
 
-use super::doing::{Doing, Plain};
+use super::behaviour::ending_thread;
+use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
-use super::log::{Log, Stay, is_thread};
-use super::thread::Thread;
+use super::ids::{LockId, Table, ThreadId};
+use super::lock::Waiters;
+use super::log::{Log, Stay};
 
 /// Looks place the end of a wait with so much uncertainty, at least;
 const LEAST_OFF_NS: u64 = 2_000_000;
@@ -30,16 +32,17 @@ const LEAST_LENGTH: u64 = 2;
 
 /// Fills in the wakers of waits that have none, and which waits ended together.
 pub(super) fn wakers(engine: &mut Engine) {
-    let mut busiest: Vec<u32> = (0..engine.threads.len() as u32).collect();
-    busiest.sort_by_key(|index| std::cmp::Reverse(engine.threads[*index as usize].on_cpu_ns));
+    let mut busiest: Vec<ThreadId> = engine.threads.ids().collect();
+    busiest.sort_by_key(|index| std::cmp::Reverse(engine.threads[*index].on_cpu_ns));
     busiest.truncate(MOST_THREADS);
-    for waiter in 0..engine.threads.len() as u32 {
-        let found: Vec<(u64, (u32, u64))> = {
-            let stays = engine.threads[waiter as usize].log.stays().iter();
-            let open = stays.filter(|stay| !is_thread(stay.waker) && may_be_ended(stay.doing()));
-            open.filter_map(|stay| Some((stay.from, (waker(engine, &busiest, waiter, stay)?, stay.to)))).collect()
+    for waiter in engine.threads.ids() {
+        let found: Vec<(u64, (Waker, u64))> = {
+            let stays = engine.threads[waiter].log.stays().iter();
+            let open = stays.filter(|stay| stay.waking_thread().is_none() && may_be_ended(stay.doing()));
+            open.filter_map(|stay| Some((stay.from, (Waker::Thread(waker(engine, &busiest, waiter, stay)?), stay.to))))
+                .collect()
         };
-        engine.threads[waiter as usize].log.set_wakers(&found);
+        engine.threads[waiter].log.set_wakers(&found);
     }
     together(engine);
 }
@@ -50,23 +53,23 @@ fn may_be_ended(doing: Doing) -> bool {
 }
 
 /// The futex that a stretch is a wait for.
-fn futex(engine: &Engine, doing: Doing) -> Option<u32> {
+fn futex(engine: &Engine, doing: Doing) -> Option<LockId> {
     match doing {
-        Doing::Futex(wait_site) => Some(engine.wait_sites[wait_site as usize].lock),
+        Doing::Futex(wait_site) => Some(engine.wait_sites[wait_site].lock),
         _ => None,
     }
 }
 
 /// The thread of the same process that ran as a wait ended: of several, the one that waited least for others meanwhile.
 /// Who mostly waited for the same is none.
-fn waker(engine: &Engine, among: &[u32], waiter: u32, stay: &Stay) -> Option<u32> {
+fn waker(engine: &Engine, among: &[ThreadId], waiter: ThreadId, stay: &Stay) -> Option<ThreadId> {
     let (from, to) = (stay.from, stay.to);
-    let pid = engine.threads[waiter as usize].pid;
+    let pid = engine.threads[waiter].pid;
     let most_off = ((to - from) / PART).clamp(LEAST_OFF_NS, MOST_OFF_NS);
     let since = from.max(to.saturating_sub(LONGEST_NS));
     let same = futex(engine, stay.doing());
-    let candidate = |index: &u32| {
-        let thread = &engine.threads[*index as usize];
+    let candidate = |index: &ThreadId| {
+        let thread = &engine.threads[*index];
         if *index == waiter || thread.pid != pid || thread.born >= to {
             return None;
         }
@@ -89,40 +92,34 @@ fn waker(engine: &Engine, among: &[u32], waiter: u32, stay: &Stay) -> Option<u32
 }
 
 /// The thread that ended as a wait for one thread did.
-fn ended(engine: &Engine, waiter: u32, stay: &Stay) -> Option<u32> {
-    let lock = futex(engine, stay.doing()).map(|lock| &engine.locks[lock as usize])?;
-    let pid = engine.threads[waiter as usize].pid;
-    let ends = |thread: &Thread| {
-        thread.exited && thread.pid == pid && thread.last > stay.from && thread.last.abs_diff(stay.to) <= ENDS_NS
-    };
-    let all = (0..).zip(&engine.threads).filter(|(index, thread)| *index != waiter && ends(thread));
-    all.filter(|_| lock.only_waiter == waiter)
-        .min_by_key(|(_, thread)| thread.last.abs_diff(stay.to))
-        .map(|(index, _)| index)
+fn ended(engine: &Engine, waiter: ThreadId, stay: &Stay) -> Option<ThreadId> {
+    let lock = futex(engine, stay.doing()).map(|lock| &engine.locks[lock])?;
+    let only = lock.waiters == Waiters::One(waiter);
+    only.then(|| ending_thread(engine, waiter, (stay.from, stay.to), ENDS_NS)).flatten()
 }
 
 /// Whether somebody else has to do something before the thread goes on.
 fn waits_for_others(engine: &Engine, doing: Doing) -> bool {
     match doing {
         Doing::Futex(_) => true,
-        Doing::Block(block) => !engine.blocks[block as usize].deep,
+        Doing::Block(block) => !engine.blocks[block].deep,
         _ => false,
     }
 }
 
 /// Of the waits at each futex, which ended together with those of all others that waited there.
 fn together(engine: &mut Engine) {
-    let mut waits: Vec<Vec<(u64, u64)>> = vec![Vec::new(); engine.locks.len()];
+    let mut waits: Table<LockId, Vec<(u64, u64)>> = engine.locks.map(|_| Vec::new());
     for thread in &engine.threads {
         for stay in thread.log.stays() {
             if let Some(lock) = futex(engine, stay.doing()) {
-                waits[lock as usize].push((stay.to, stay.from));
+                waits[lock].push((stay.to, stay.from));
             }
         }
     }
-    for (lock, mut waits) in engine.locks.iter_mut().zip(waits) {
+    for (lock, waits) in engine.locks.iter_mut().zip(&mut waits) {
         waits.sort_unstable();
-        lock.together = herds(&waits);
+        lock.together = herds(waits);
     }
 }
 
@@ -163,12 +160,11 @@ fn waited(log: &Log, (from, to): (u64, u64), is: &dyn Fn(Doing) -> bool) -> u64 
 
 #[cfg(test)]
 mod tests {
-    use super::super::doing::NONE;
     use super::*;
 
     fn log(stays: &[(u64, u64)]) -> Log {
         let mut log = Log::default();
-        stays.iter().for_each(|(from, to)| log.push(*from, *to, Doing::Plain(Plain::Sleep), NONE, (NONE, *to)));
+        stays.iter().for_each(|(from, to)| log.push(*from, *to, Doing::Plain(Plain::Sleep), None, None));
         log
     }
 

@@ -6,30 +6,30 @@ use std::sync::Arc;
 use holdup_trace::InterpretedFrame;
 use rustc_hash::FxHashMap;
 
-use super::doing::NONE;
+use super::ids::{CodeId, Id as _, LockId, StackKey, Table};
 use super::lock::Place;
 use super::tally::Tally;
 use crate::names::interpreted;
 
 /// Numbers from here on stand for a stack of the recording and interpreted code.
-const FIRST: u32 = 1 << 31;
+const FIRST: usize = 1 << 31;
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    pub(super) codes: Vec<Arc<[InterpretedFrame]>>,
-    code_index: FxHashMap<Arc<[InterpretedFrame]>, u32>,
+    pub(super) codes: Table<CodeId, Arc<[InterpretedFrame]>>,
+    code_index: FxHashMap<Arc<[InterpretedFrame]>, CodeId>,
     /// Stack of the recording, and index of the code.
-    stacks: Vec<(u32, u32)>,
-    stack_index: FxHashMap<(u32, u32), u32>,
+    stacks: Vec<(Option<StackKey>, CodeId)>,
+    stack_index: FxHashMap<(Option<StackKey>, CodeId), StackKey>,
     /// Looks that found a thread waiting, by the place of the recording and by that with the code.
-    pub(super) waits: FxHashMap<Place, Tally<u32, u64>>,
+    pub(super) waits: FxHashMap<Place, Tally<Option<StackKey>, u64>>,
     /// Looks at the thread that had the interpreter's lock while another waited on this futex, by code.
-    pub(super) holding: FxHashMap<u32, Tally<u32, u64>>,
+    pub(super) holding: FxHashMap<LockId, Tally<CodeId, u64>>,
 }
 
 impl Found {
-    pub(super) fn code(&mut self, frames: &Arc<[InterpretedFrame]>) -> u32 {
-        let next = self.codes.len() as u32;
+    pub(super) fn code(&mut self, frames: &Arc<[InterpretedFrame]>) -> CodeId {
+        let next = self.codes.next();
         let code = *self.code_index.entry(frames.clone()).or_insert(next);
         if code == next {
             self.codes.push(frames.clone());
@@ -38,27 +38,27 @@ impl Found {
     }
 
     /// Whether it is code that Java's machine executes.
-    pub(super) fn is_of_java(&self, code: u32) -> bool {
-        self.codes.get(code as usize).is_some_and(|frames| interpreted::is_of_java(frames))
+    pub(super) fn is_of_java(&self, code: CodeId) -> bool {
+        interpreted::is_of_java(&self.codes[code])
     }
 
-    pub(super) fn stack(&mut self, native: u32, code: u32) -> u32 {
-        let next = self.stacks.len() as u32;
+    pub(super) fn stack(&mut self, native: Option<StackKey>, code: CodeId) -> StackKey {
+        let next = StackKey::of(FIRST + self.stacks.len());
         let number = *self.stack_index.entry((native, code)).or_insert(next);
         if number == next {
             self.stacks.push((native, code));
         }
-        FIRST.saturating_add(number).min(NONE - 1)
+        number
     }
 
     /// The stack of the recording behind a number, and the code that goes with it.
-    pub(super) fn parts(&self, stack: u32) -> (u32, Option<u32>) {
-        let known = stack.checked_sub(FIRST).filter(|_| stack != NONE).and_then(|at| self.stacks.get(at as usize));
+    pub(super) fn parts(&self, stack: Option<StackKey>) -> (Option<StackKey>, Option<CodeId>) {
+        let known = stack.and_then(|stack| self.stacks.get(stack.index().checked_sub(FIRST)?));
         known.map_or((stack, None), |(native, code)| (*native, Some(*code)))
     }
 
     /// The stack of the recording behind a number.
-    pub(super) fn native(&self, stack: u32) -> u32 {
+    pub(super) fn native(&self, stack: Option<StackKey>) -> Option<StackKey> {
         self.parts(stack).0
     }
 

@@ -1,20 +1,35 @@
 //! Futexes: who waits where, who may have woken whom, and the sums of each.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use holdup_trace::{FutexOp, LockFigures};
 
-use super::doing::{Doing, NONE};
+use super::doing::{Doing, Waker};
+use super::ids::{FoundId, GroupId, LockId, StackKey, ThreadId, unknown_last};
 use super::tally::Tally;
 use crate::Histogram;
 use crate::facts::{Herds, OffTime};
 use crate::names::SpaceId;
 
 /// A stack in an address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub space: SpaceId,
-    pub stack: u32,
+    pub stack: Option<StackKey>,
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Place) -> Ordering {
+        let order = |place: &Place| (place.space, unknown_last(place.stack));
+        order(self).cmp(&order(other))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// What a thread blocks in, if no call that is recorded by name tells.
@@ -23,8 +38,8 @@ pub(super) struct Block {
     pub place: Place,
     /// Signals cannot interrupt it.
     pub deep: bool,
-    /// What a look from outside found: index in the engine's table; [`NONE`] if there was none.
-    pub found: u32,
+    /// What a look from outside found, if there was one.
+    pub found: Option<FoundId>,
 }
 
 /// A call about a lock of a file or a semaphore of the kernel, which may let others go on.
@@ -32,9 +47,26 @@ pub(super) struct Block {
 pub(super) struct ObjectCall {
     /// The address that stands for it.
     pub object: u64,
-    pub thread: u32,
+    pub thread: ThreadId,
     pub at: u64,
     pub place: Place,
+}
+
+/// Which threads ever waited at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiters {
+    None,
+    One(ThreadId),
+    Several,
+}
+
+impl Waiters {
+    pub(super) fn only(self) -> Option<ThreadId> {
+        match self {
+            Waiters::One(thread) => Some(thread),
+            Waiters::None | Waiters::Several => None,
+        }
+    }
 }
 
 /// One address that threads wait on: the queue and the calls that woke lately.
@@ -43,17 +75,16 @@ pub(super) struct Lock {
     /// The space of the first thread that used it.
     pub space: SpaceId,
     pub addr: u64,
-    /// The process of that thread: index of the thread.
-    pub thread: u32,
+    /// That thread, for its process.
+    pub thread: ThreadId,
     /// One group per operation that waits.
-    pub groups: Vec<(u32, u32)>,
+    pub groups: Vec<(u32, GroupId)>,
     pub waiting: VecDeque<Wait>,
     /// Waits that ended, oldest first, until it is certain who ended them.
     pub ended: VecDeque<Wait>,
     /// The last call that wakes, and the one before it.
     pub released: u64,
-    /// The one thread that waited here; [`NONE`] before, `OUTSIDE` when there were several.
-    pub only_waiter: u32,
+    pub waiters: Waiters,
     /// The last call moved those who waited to another address.
     pub moved: bool,
     pub wasted: u64,
@@ -64,7 +95,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    pub(super) fn new(space: SpaceId, addr: u64, thread: u32) -> Lock {
+    pub(super) fn new(space: SpaceId, addr: u64, thread: ThreadId) -> Lock {
         Lock {
             space,
             addr,
@@ -73,7 +104,7 @@ impl Lock {
             waiting: VecDeque::new(),
             ended: VecDeque::new(),
             released: 0,
-            only_waiter: NONE,
+            waiters: Waiters::None,
             moved: false,
             wasted: 0,
             words: (0, 0, 0),
@@ -86,15 +117,15 @@ impl Lock {
 /// A wait that slept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
-    pub thread: u32,
-    pub group: u32,
+    pub thread: ThreadId,
+    pub group: GroupId,
     /// The group of the place, for primitives whose futex is not the lock.
-    pub place_group: u32,
+    pub place_group: Option<GroupId>,
     pub from: u64,
     /// 0 while it lasts.
     pub to: u64,
     /// Who ended it, and when.
-    pub waker: Option<(u32, u64)>,
+    pub waker: Option<(Waker, u64)>,
     /// A recorded wake call has answered for it.
     pub claimed: bool,
     /// When the lock was released before the release that ended the wait.
@@ -103,23 +134,29 @@ pub(super) struct Wait {
     pub unwoken: bool,
 }
 
+impl Wait {
+    pub(super) fn groups(&self) -> impl Iterator<Item = GroupId> + use<> {
+        [Some(self.group), self.place_group].into_iter().flatten()
+    }
+}
+
 /// One way to wait at one address from one place.
 #[derive(Debug)]
 pub(super) struct WaitSite {
-    pub lock: u32,
+    pub lock: LockId,
     pub op: FutexOp,
     pub place: Place,
-    pub group: u32,
+    pub group: GroupId,
     /// The group of the place, while it may be a primitive whose futex is not the lock.
-    pub place_group: u32,
-    pub waiters: Tally<u32, OffTime>,
+    pub place_group: Option<GroupId>,
+    pub waiters: Tally<ThreadId, OffTime>,
     pub eagain: u64,
 }
 
 /// Sums of one lock: of an address and operation, or of a place.
 #[derive(Debug)]
 pub(super) struct Group {
-    pub lock: u32,
+    pub lock: LockId,
     pub op: u32,
     pub by_place: bool,
     pub wait_ns: Histogram,
@@ -133,9 +170,9 @@ pub(super) struct Group {
     pub last_end: Option<u64>,
     pub handover_ns: Histogram,
     pub run_before_ns: Histogram,
-    pub holders: Tally<u32, OffTime>,
+    pub holders: Tally<Waker, OffTime>,
     /// Where nobody is seen to wake anybody: who had the lock since when, oldest first.
-    pub takers: VecDeque<(u32, u64)>,
+    pub takers: VecDeque<(ThreadId, u64)>,
     pub running_ns: u64,
     pub unknown_ns: u64,
     pub off: Tally<Doing, u64>,
@@ -143,14 +180,14 @@ pub(super) struct Group {
     pub wake_sites: Tally<Place, u64>,
     pub herds: Herds,
     pub inversions: OffTime,
-    pub longest: Vec<(u32, u64, u64)>,
+    pub longest: Vec<(ThreadId, u64, u64)>,
 }
 
 /// How many of the longest waits are kept.
 pub(super) const LONGEST: usize = 8;
 
 impl Group {
-    pub(super) fn new(lock: u32, op: u32, by_place: bool) -> Group {
+    pub(super) fn new(lock: LockId, op: u32, by_place: bool) -> Group {
         Group {
             lock,
             op,
@@ -193,7 +230,7 @@ impl Group {
     }
 
     /// Where nobody is seen to wake anybody: a thread has it from now on.
-    pub(super) fn taken(&mut self, thread: u32, now: u64) {
+    pub(super) fn taken(&mut self, thread: ThreadId, now: u64) {
         const REMEMBERED: usize = 64;
         if self.takers.back().is_some_and(|(last, _)| *last == thread) {
             return;
@@ -205,13 +242,13 @@ impl Group {
     }
 
     /// A thread waits again: if so soon, it was woken in vain.
-    pub(super) fn not_taken(&mut self, thread: u32, now: u64) {
+    pub(super) fn not_taken(&mut self, thread: ThreadId, now: u64) {
         const IN_VAIN_NS: u64 = 20_000;
         self.takers.pop_back_if(|(taker, took)| *taker == thread && now.saturating_sub(*took) < IN_VAIN_NS);
     }
 
     /// Somebody no longer waits; `known` is false if it is not known since when.
-    pub(super) fn end(&mut self, thread: u32, from: u64, now: u64, known: bool) {
+    pub(super) fn end(&mut self, thread: ThreadId, from: u64, now: u64, known: bool) {
         self.waiting = self.waiting.saturating_sub(1);
         if self.waiting == 0 {
             self.contended_ns += now.saturating_sub(self.contended_since);
@@ -239,8 +276,8 @@ impl Group {
 }
 
 /// Inserts a wait in a short list, longest first.
-pub(super) fn keep_longest(list: &mut Vec<(u32, u64, u64)>, wait: (u32, u64, u64)) {
-    let length = |wait: &(u32, u64, u64)| wait.2.saturating_sub(wait.1);
+pub(super) fn keep_longest(list: &mut Vec<(ThreadId, u64, u64)>, wait: (ThreadId, u64, u64)) {
+    let length = |wait: &(ThreadId, u64, u64)| wait.2.saturating_sub(wait.1);
     if list.len() == LONGEST && list.last().is_some_and(|last| length(last) >= length(&wait)) {
         return;
     }

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use holdup_trace::{Interpreted, StackId};
+use holdup_trace::Interpreted;
 use rustc_hash::FxHashMap;
 
-use super::doing::{Doing, NONE};
+use super::doing::Doing;
 use super::engine::Engine;
+use super::ids::{CodeId, LockId, StackKey, ThreadId, WaitSiteId};
 use super::lock::{Block, Place};
 use super::lookup::{Lookup, SITES, part};
 use super::tally::Tally;
@@ -20,46 +21,46 @@ const BELIEVED_NS: u64 = 20_000_000;
 
 impl Engine {
     /// A look found a thread's interpreter executing this.
-    pub(super) fn found_interpreted(&mut self, ti: u32, now: u64, found: &Interpreted, names: &Names) {
+    pub(super) fn found_interpreted(&mut self, ti: ThreadId, now: u64, found: &Interpreted, names: &Names) {
         if found.frames.is_empty() {
             return;
         }
         let code = self.interpreted.code(&found.frames);
-        self.threads[ti as usize].code = Some((now, code));
+        self.threads[ti].code = Some((now, code));
         if found.holds {
             self.count_holder(ti, code);
         }
-        let thread = &self.threads[ti as usize];
+        let thread = &self.threads[ti];
         let State::Off(doing) = thread.state else { return };
         if now < thread.since || thread.woken.is_some_and(|(_, at)| at <= now) {
             return;
         }
         let space = self.space(ti, names);
-        let native = self.interpreted.native(self.threads[ti as usize].stack);
+        let native = self.interpreted.native(self.threads[ti].stack);
         let stack = self.interpreted.stack(native, code);
-        self.threads[ti as usize].stack = stack;
+        self.threads[ti].stack = Some(stack);
         let other = match doing {
             Doing::Futex(wait_site) => Doing::Futex(self.interpreted_wait_site(wait_site, code)),
             Doing::Block(block) => {
-                let Block { place, deep, found } = self.blocks[block as usize];
+                let Block { place, deep, found } = self.blocks[block];
                 let stack = self.interpreted.stack(self.interpreted.native(place.stack), code);
-                Doing::Block(self.block(Block { place: Place { space, stack }, deep, found }))
+                Doing::Block(self.block(Block { place: Place { space, stack: Some(stack) }, deep, found }))
             }
             doing => doing,
         };
-        let place = self.place_of(other).unwrap_or(Place { space, stack });
+        let place = self.place_of(other).unwrap_or(Place { space, stack: Some(stack) });
         let native = Place { stack: self.interpreted.native(place.stack), ..place };
         *self.interpreted.waits.entry(native).or_default().at(place.stack) += 1;
-        self.threads[ti as usize].state = State::Off(other);
+        self.threads[ti].state = State::Off(other);
         self.remark(ti, doing, other);
     }
 
     /// Where a sample was taken, with the code that the thread was found executing shortly before.
-    pub(super) fn interpreted_place(&mut self, ti: u32, now: u64, place: Place) -> Place {
-        match self.threads[ti as usize].code {
+    pub(super) fn interpreted_place(&mut self, ti: ThreadId, now: u64, place: Place) -> Place {
+        match self.threads[ti].code {
             // Of a thread that runs, looks at Java tell nothing.
             Some((at, code)) if now.saturating_sub(at) <= BELIEVED_NS && !self.interpreted.is_of_java(code) => {
-                Place { stack: self.interpreted.stack(place.stack, code), ..place }
+                Place { stack: Some(self.interpreted.stack(place.stack, code)), ..place }
             }
             _ => place,
         }
@@ -67,29 +68,29 @@ impl Engine {
 
     fn place_of(&self, doing: Doing) -> Option<Place> {
         match doing {
-            Doing::Futex(wait_site) => Some(self.wait_sites[wait_site as usize].place),
-            Doing::Block(block) => Some(self.blocks[block as usize].place),
+            Doing::Futex(wait_site) => Some(self.wait_sites[wait_site].place),
+            Doing::Block(block) => Some(self.blocks[block].place),
             _ => None,
         }
     }
 
-    fn interpreted_wait_site(&mut self, wait_site: u32, code: u32) -> u32 {
-        let old = &self.wait_sites[wait_site as usize];
+    fn interpreted_wait_site(&mut self, wait_site: WaitSiteId, code: CodeId) -> WaitSiteId {
+        let old = &self.wait_sites[wait_site];
         let (lock, op, place, place_group) = (old.lock, old.op, old.place, old.place_group);
         let stack = self.interpreted.stack(self.interpreted.native(place.stack), code);
-        let other = self.wait_site(lock, op, Place { stack, ..place });
-        self.wait_sites[other as usize].place_group = place_group;
+        let other = self.wait_site(lock, op, Place { stack: Some(stack), ..place });
+        self.wait_sites[other].place_group = place_group;
         other
     }
 
-    fn count_holder(&mut self, ti: u32, code: u32) {
-        let pid = self.threads[ti as usize].pid;
-        let mut wanted: Vec<u32> = Vec::new();
-        for (index, thread) in (0..).zip(&self.threads) {
+    fn count_holder(&mut self, ti: ThreadId, code: CodeId) {
+        let pid = self.threads[ti].pid;
+        let mut wanted: Vec<LockId> = Vec::new();
+        for (index, thread) in self.threads.each() {
             if let State::Off(Doing::Futex(wait_site)) = thread.state
                 && (thread.pid, index != ti) == (pid, true)
             {
-                wanted.push(self.wait_sites[wait_site as usize].lock);
+                wanted.push(self.wait_sites[wait_site].lock);
             }
         }
         wanted.sort_unstable();
@@ -103,7 +104,7 @@ impl Engine {
 impl Lookup<'_> {
     /// A place of the recording whose waits were mostly found in one code is taken for that; others stay.
     pub(super) fn interpreted(&self, place: Place) -> Place {
-        let known = self.engine.interpreted.waits.get(&place).filter(|_| place.stack != NONE);
+        let known = self.engine.interpreted.waits.get(&place).filter(|_| place.stack.is_some());
         let Some(looks) = known else { return place };
         let all: u64 = looks.iter().map(|(_, count)| count).sum();
         match looks.iter().max_by_key(|(_, count)| *count) {
@@ -113,10 +114,10 @@ impl Lookup<'_> {
     }
 
     /// The call path with the interpreted code of a place, given that of its stack.
-    pub(super) fn with_code(&self, stack: u32, native: Arc<[Frame]>) -> Arc<[Frame]> {
+    pub(super) fn with_code(&self, stack: Option<StackKey>, native: Arc<[Frame]>) -> Arc<[Frame]> {
         match self.engine.interpreted.parts(stack) {
             (_, Some(code)) => {
-                let found = &self.engine.interpreted.codes[code as usize];
+                let found = &self.engine.interpreted.codes[code];
                 let splice =
                     if interpreted::is_of_java(found) { interpreted::splice_java } else { interpreted::splice };
                 splice(&native, interpreted::frames(found))
@@ -130,9 +131,7 @@ impl Lookup<'_> {
     pub(super) fn lock_path(&mut self, place: Place) -> Arc<[Frame]> {
         let found = &self.engine.interpreted;
         let call_path = match found.parts(self.interpreted(place).stack) {
-            (native, Some(code)) if found.is_of_java(code) && native != NONE => {
-                self.naming.call_path(place.space, StackId(native))
-            }
+            (Some(native), Some(code)) if found.is_of_java(code) => self.naming.call_path(place.space, native.into()),
             _ => self.call_path(place),
         };
         if !call_path.iter().any(|frame| frame.module.ends_with("/libjvm.so")) {
@@ -175,9 +174,9 @@ impl Lookup<'_> {
     }
 
     /// Where the holder of the interpreter's lock was found while others waited for it; `ns` is shared out.
-    pub(super) fn hold_sites(&self, locks: &[u32], ns: u64) -> Vec<Site> {
+    pub(super) fn hold_sites(&self, locks: &[LockId], ns: u64) -> Vec<Site> {
         let found = &self.engine.interpreted;
-        let mut looks: Tally<u32, u64> = Tally::default();
+        let mut looks: Tally<CodeId, u64> = Tally::default();
         for (code, count) in locks.iter().filter_map(|lock| found.holding.get(lock)).flat_map(Tally::iter) {
             *looks.at(*code) += count;
         }
@@ -185,7 +184,7 @@ impl Lookup<'_> {
         let mut sites: Vec<Site> = looks
             .iter()
             .map(|(code, count)| Site {
-                call_path: interpreted::frames(&found.codes[*code as usize]),
+                call_path: interpreted::frames(&found.codes[*code]),
                 count: *count,
                 ns: part(ns, *count, all),
             })
@@ -202,6 +201,7 @@ mod tests {
         Event, FutexOp, Header, InterpretedFrame, NO_CPU, OffCpu, Pid, Stack, StackId, Stacks, Tid, What,
     };
 
+    use super::super::ids::Id as _;
     use super::*;
     use crate::{Analysis, NoModules, Options, Report};
 
@@ -289,6 +289,9 @@ mod tests {
         let stacks = Stacks::new();
         let mut naming = crate::names::Resolver::new(Names::new(), &stacks, &NoModules);
         let lookup = Lookup { engine: &engine, naming: &mut naming };
-        assert_eq!(told(&lookup.hold_sites(&[0], 3_000)), [("parse".to_owned(), 2, 2), ("shift".to_owned(), 1, 1)]);
+        assert_eq!(
+            told(&lookup.hold_sites(&[LockId::of(0)], 3_000)),
+            [("parse".to_owned(), 2, 2), ("shift".to_owned(), 1, 1)]
+        );
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use holdup_trace::{StackId, Tid};
+use holdup_trace::Tid;
 use rustc_hash::FxHashMap;
 
-use super::doing::NONE;
 use super::engine::Engine;
+use super::ids::ThreadId;
 use super::lock::Place;
 use super::naming::Naming;
 use super::tally::Tally;
@@ -34,14 +34,19 @@ impl Lookup<'_> {
     pub(super) fn call_path(&mut self, place: Place) -> Arc<[Frame]> {
         let place = self.interpreted(place);
         let native = match self.engine.interpreted.native(place.stack) {
-            NONE => Arc::from([]),
-            stack => self.naming.call_path(place.space, StackId(stack)),
+            Some(stack) => self.naming.call_path(place.space, stack.into()),
+            None => Arc::from([]),
         };
         self.with_code(place.stack, native)
     }
 
-    pub(super) fn tid(&self, ti: u32) -> Tid {
-        self.engine.threads.get(ti as usize).map_or(Tid(0), |thread| thread.tid)
+    pub(super) fn tid(&self, ti: ThreadId) -> Tid {
+        self.engine.threads[ti].tid
+    }
+
+    /// Of nobody that is recorded, 0.
+    pub(super) fn tid_of(&self, ti: Option<ThreadId>) -> Tid {
+        ti.map_or(Tid(0), |ti| self.tid(ti))
     }
 
     /// Sites of places, heaviest first: by time, then by count. Places with the same call path are one.
@@ -52,7 +57,7 @@ impl Lookup<'_> {
     ) -> Vec<Site> {
         let mut list: Vec<(Place, u64, u64)> = places
             .iter()
-            .filter(|(place, _)| place.stack != NONE)
+            .filter(|(place, _)| place.stack.is_some())
             .map(|(place, value)| {
                 let (count, ns) = weight(value);
                 (*place, count, ns)

@@ -6,7 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::behaviour::{self, Behaviour};
 use super::chains::Meaning;
-use super::doing::{Doing, NONE, Plain};
+use super::doing::{Doing, Plain};
+use super::ids::{BlockId, ListedId, LockId, Table, ThreadId, WaitSiteId};
 use super::lock::Place;
 use super::log::Stay;
 use super::lookup::Lookup;
@@ -21,41 +22,37 @@ const OWN_WORD_WAITS: usize = 4;
 /// What waits mean.
 pub(super) struct Meanings {
     /// Per wait site: what it waits for, and whether the futex is a word of the waiting thread.
-    pub primitives: Vec<(Primitive, bool)>,
+    pub primitives: Table<WaitSiteId, (Primitive, bool)>,
     /// Per wait site: whether it is how a runtime sleeps, on a futex that nobody wakes.
-    pub sleeps: Vec<bool>,
+    pub sleeps: Table<WaitSiteId, bool>,
     /// Where goroutines take the mutex that they wait for.
     pub go_sites: Vec<Site>,
     /// Per block.
-    pub reasons: Vec<Reason>,
-    /// Per wait site: index in the list of locks, [`NONE`] if it is not listed.
-    pub locks: Vec<u32>,
+    pub reasons: Table<BlockId, Reason>,
+    /// Per wait site: the lock, if it is listed.
+    pub locks: Table<WaitSiteId, Option<ListedId>>,
     /// By where threads yield: the wait site of what they then sleep for.
-    pub yields: FxHashMap<Place, u32>,
+    pub yields: FxHashMap<Place, WaitSiteId>,
     /// Per wait site: how long threads yielded before they slept there, or had what they wanted.
-    pub yielded_ns: FxHashMap<u32, u64>,
+    pub yielded_ns: FxHashMap<WaitSiteId, u64>,
 }
 
 impl Meanings {
     pub(super) fn of(lookup: &mut Lookup) -> Meanings {
         let engine = lookup.engine;
         let reasons = engine.blocks.iter().map(|block| blocked::reason(lookup, *block)).collect();
-        let sleeps = vec![false; engine.wait_sites.len()];
-        let mut judge = Judge { lookup, primitives: Vec::new(), sleeps, go_sites: Vec::new() };
+        let sleeps = engine.wait_sites.map(|_| false);
+        let mut judge = Judge { lookup, primitives: Table::default(), sleeps, go_sites: Vec::new() };
         judge.judge_wait_sites();
         let Judge { primitives, sleeps, go_sites, .. } = judge;
         let yields = yielding::by_place(lookup);
         let yielded_ns = yielding::times(engine, &yields);
-        let locks = vec![NONE; engine.wait_sites.len()];
+        let locks = engine.wait_sites.map(|_| None);
         Meanings { primitives, sleeps, go_sites, reasons, locks, yields, yielded_ns }
     }
 
-    pub(super) fn futex_reason(&self, wait_site: u32) -> Reason {
-        if self.sleeps[wait_site as usize] {
-            Reason::Sleep
-        } else {
-            Reason::Futex(self.primitives[wait_site as usize].0)
-        }
+    pub(super) fn futex_reason(&self, wait_site: WaitSiteId) -> Reason {
+        if self.sleeps[wait_site] { Reason::Sleep } else { Reason::Futex(self.primitives[wait_site].0) }
     }
 }
 
@@ -63,16 +60,16 @@ impl Meaning for Meanings {
     fn reason(&self, doing: Doing) -> Reason {
         match doing {
             Doing::Futex(wait_site) => self.futex_reason(wait_site),
-            Doing::Block(block) => self.reasons[block as usize],
+            Doing::Block(block) => self.reasons[block],
             Doing::Plain(plain) => plain.reason(),
             Doing::Running(_) | Doing::Ready => Reason::Unknown,
         }
     }
 
-    fn lock(&self, doing: Doing) -> u32 {
+    fn lock(&self, doing: Doing) -> Option<ListedId> {
         match doing {
-            Doing::Futex(wait_site) => self.locks[wait_site as usize],
-            _ => NONE,
+            Doing::Futex(wait_site) => self.locks[wait_site],
+            _ => None,
         }
     }
 
@@ -85,8 +82,8 @@ impl Meaning for Meanings {
 
 struct Judge<'a, 'b> {
     lookup: &'a mut Lookup<'b>,
-    primitives: Vec<(Primitive, bool)>,
-    sleeps: Vec<bool>,
+    primitives: Table<WaitSiteId, (Primitive, bool)>,
+    sleeps: Table<WaitSiteId, bool>,
     go_sites: Vec<Site>,
 }
 
@@ -95,20 +92,20 @@ impl Judge<'_, '_> {
         let engine = self.lookup.engine;
         for wait_site in &engine.wait_sites {
             let call_path = self.lookup.call_path(wait_site.place);
-            let primitive = match engine.locks[wait_site.lock as usize].addr {
+            let primitive = match engine.locks[wait_site.lock].addr {
                 FILE_LOCK => Primitive::FileLock,
                 SEMAPHORE => Primitive::Semaphore,
                 _ => self.lookup.naming.primitive(wait_site.op, &call_path),
             };
             let primitive = if is_lock_of_pypy(primitive, &call_path) { Primitive::InterpreterLock } else { primitive };
-            let own_word = wait_site.place_group != NONE
+            let own_word = wait_site.place_group.is_some()
                 && (primitive == Primitive::ParkingLotMutex
                     || (primitive.is_contention() && call_path.iter().any(waits_on_own_word)));
             self.primitives.push((primitive, own_word));
         }
         self.judge_by_behaviour();
         // A stack that could not be named waits for what the others wait for at the same address.
-        let mut best: FxHashMap<u32, (u64, Primitive)> = FxHashMap::default();
+        let mut best: FxHashMap<LockId, (u64, Primitive)> = FxHashMap::default();
         for (wait_site, (primitive, _)) in engine.wait_sites.iter().zip(&self.primitives) {
             let weight = wait_site.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + wait_site.eagain;
             let entry = best.entry(wait_site.lock).or_default();
@@ -131,10 +128,10 @@ impl Judge<'_, '_> {
             matches!(primitive, Semaphore | Condvar | Park | OtherLock | GoRuntime | Unknown)
         };
         let primitives = std::mem::take(&mut self.primitives);
-        let object = |wait_site: u32| {
-            let (primitive, own_word) = primitives[wait_site as usize];
-            let at = &engine.wait_sites[wait_site as usize];
-            let lock = &engine.locks[at.lock as usize];
+        let object = |wait_site: WaitSiteId| {
+            let (primitive, own_word) = primitives[wait_site];
+            let at = &engine.wait_sites[wait_site];
+            let lock = &engine.locks[at.lock];
             // A condition variable of glibc has two words, side by side.
             let addr = if primitive == Primitive::Condvar { lock.addr & !7 } else { lock.addr };
             (told(primitive) && !own_word).then_some((lock.space, addr, primitive))
@@ -149,23 +146,23 @@ impl Judge<'_, '_> {
             .collect();
         let alone: FxHashMap<_, _> =
             objects.iter().map(|(key, waits)| (*key, behaviour::is_among_waiters(engine, waits))).collect();
-        let among = |wait_site: u32| object(wait_site).is_some_and(|key| alone.get(&key) == Some(&true));
+        let among = |wait_site: WaitSiteId| object(wait_site).is_some_and(|key| alone.get(&key) == Some(&true));
         let mut judged = primitives.clone();
-        let mut of_interpreters = vec![None; judged.len()];
-        for (wait_site, known) in (0..).zip(&mut judged) {
+        let mut of_interpreters = engine.wait_sites.map(|_| None);
+        for (wait_site, known) in judged.each_mut() {
             let Some(role) = object(wait_site).and_then(|key| roles.get(&key)) else { continue };
-            let place = engine.wait_sites[wait_site as usize].place;
+            let place = engine.wait_sites[wait_site].place;
             let call_path = self.lookup.call_path(place);
             let by_word = known.0 == Primitive::Unknown && behaviour::has_word_of_lock(engine, wait_site);
             let by_waiters = *role == Behaviour::Unclear && is_counted(known.0, &call_path) && among(wait_site);
             let shown = if *role == Behaviour::Unclear && by_word || by_waiters { Behaviour::Lock } else { *role };
             known.0 = by_behaviour(known.0, shown, &call_path);
             if behaviour::is_own_word(engine, wait_site) && is_of_interpreter(&call_path) {
-                of_interpreters[wait_site as usize] = Some(behaviour::callers(place, &self.lookup.lock_path(place)));
+                of_interpreters[wait_site] = Some(behaviour::callers(place, &self.lookup.lock_path(place)));
             }
             // Where nobody was seen to wake anybody, nor time to end a wait, the name has to do.
             let is_timed = *role == Behaviour::Timer || engine.is_sampled;
-            self.sleeps[wait_site as usize] = is_timed && call_path.iter().any(is_sleep);
+            self.sleeps[wait_site] = is_timed && call_path.iter().any(is_sleep);
         }
         self.primitives = judged;
         self.judge_interpreters_words(&of_interpreters);
@@ -175,9 +172,9 @@ impl Judge<'_, '_> {
 
     /// On one word of its own, a thread of an interpreter sleeps, waits for what the program makes it wait for, and
     /// waits for the interpreter's lock: Ruby keeps all in one place. Call paths tell these apart, over all threads.
-    fn judge_interpreters_words(&mut self, callers: &[Option<behaviour::Callers>]) {
+    fn judge_interpreters_words(&mut self, callers: &Table<WaitSiteId, Option<behaviour::Callers>>) {
         let engine = self.lookup.engine;
-        let all = behaviour::gather(engine, |wait_site| callers[wait_site as usize]);
+        let all = behaviour::gather(engine, |wait_site| callers[wait_site]);
         for (sleeps, callers) in self.sleeps.iter_mut().zip(callers) {
             let waits = callers.as_ref().and_then(|callers| all.get(callers));
             *sleeps |= waits.is_some_and(|waits| behaviour::of(engine, waits) == Behaviour::Timer);
@@ -202,13 +199,13 @@ impl Judge<'_, '_> {
 
     /// For each wait site where threads wait on words of their own and that no lock is known for: what tells queues
     /// apart, and what kind of a lock it would be.
-    fn own_words(&mut self) -> Vec<Option<(behaviour::Callers, Primitive)>> {
+    fn own_words(&mut self) -> Table<WaitSiteId, Option<(behaviour::Callers, Primitive)>> {
         use Primitive::{Condvar, Park, Unknown};
         let engine = self.lookup.engine;
-        let mut keys = Vec::new();
-        for (wait_site, (primitive, own_word)) in (0..).zip(&self.primitives) {
-            let may = !own_word && !self.sleeps[wait_site as usize] && matches!(primitive, Park | Unknown | Condvar);
-            let place = engine.wait_sites[wait_site as usize].place;
+        let mut keys = Table::default();
+        for (wait_site, (primitive, own_word)) in self.primitives.each() {
+            let may = !own_word && !self.sleeps[wait_site] && matches!(primitive, Park | Unknown | Condvar);
+            let place = engine.wait_sites[wait_site].place;
             let call_path = if may && behaviour::is_own_word(engine, wait_site) {
                 self.lookup.lock_path(place)
             } else {
@@ -222,16 +219,16 @@ impl Judge<'_, '_> {
         keys
     }
 
-    fn judge_queues(&mut self, keys: &[Option<(behaviour::Callers, Primitive)>]) {
+    fn judge_queues(&mut self, keys: &Table<WaitSiteId, Option<(behaviour::Callers, Primitive)>>) {
         let engine = self.lookup.engine;
-        let queues = behaviour::gather(engine, |wait_site| keys[wait_site as usize].map(|(key, _)| key));
+        let queues = behaviour::gather(engine, |wait_site| keys[wait_site].map(|(key, _)| key));
         let is_lock = |waits: &[behaviour::Waited]| {
             waits.len() >= OWN_WORD_WAITS
                 && behaviour::is_passed_on(engine, waits)
                 && behaviour::of(engine, waits) == Behaviour::Lock
         };
         // Of each lock, who stands in its queue. Others may wait in the same place for something else: an answer, say.
-        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<u32>> = FxHashMap::default();
+        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<ThreadId>> = FxHashMap::default();
         for (key, waits) in queues {
             let queue = if is_lock(&waits) {
                 waits
@@ -248,8 +245,9 @@ impl Judge<'_, '_> {
             locks.entry(key).or_default().extend(queue);
         }
         for ((key, known), wait_site) in keys.iter().zip(&mut self.primitives).zip(&engine.wait_sites) {
-            let only = engine.locks[wait_site.lock as usize].only_waiter;
-            let stands = |key: &behaviour::Callers| locks.get(key).is_some_and(|queue| queue.contains(&only));
+            let only = engine.locks[wait_site.lock].waiters.only();
+            let stands =
+                |key: &behaviour::Callers| locks.get(key).zip(only).is_some_and(|(queue, only)| queue.contains(&only));
             if let Some((_, lock)) = key.filter(|(key, _)| stands(key)) {
                 *known = (lock, true);
             }
@@ -260,14 +258,14 @@ impl Judge<'_, '_> {
     /// waiters that stand in the queue of a lock that one thread has at a time.
     fn locks_by_name(
         &mut self,
-        keys: &[Option<(behaviour::Callers, Primitive)>],
-    ) -> FxHashMap<behaviour::Callers, FxHashSet<u32>> {
+        keys: &Table<WaitSiteId, Option<(behaviour::Callers, Primitive)>>,
+    ) -> FxHashMap<behaviour::Callers, FxHashSet<ThreadId>> {
         let engine = self.lookup.engine;
-        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<u32>> = FxHashMap::default();
+        let mut locks: FxHashMap<behaviour::Callers, FxHashSet<ThreadId>> = FxHashMap::default();
         for (key, wait_site) in keys.iter().zip(&engine.wait_sites) {
             let Some((key, _)) = key else { continue };
             if acquires_alone(&self.lookup.call_path(wait_site.place)) {
-                locks.entry(*key).or_default().insert(engine.locks[wait_site.lock as usize].only_waiter);
+                locks.entry(*key).or_default().extend(engine.locks[wait_site.lock].waiters.only());
             }
         }
         locks
@@ -275,8 +273,8 @@ impl Judge<'_, '_> {
 
     /// A thread of an interpreter waits for its lock on one word, wherever it comes from and whether or not for a
     /// limited time: places that share a word are places of one queue.
-    fn join_interpreters(&self, keys: &mut [Option<(behaviour::Callers, Primitive)>]) {
-        let mut of_word: FxHashMap<u32, behaviour::Callers> = FxHashMap::default();
+    fn join_interpreters(&self, keys: &mut Table<WaitSiteId, Option<(behaviour::Callers, Primitive)>>) {
+        let mut of_word: FxHashMap<LockId, behaviour::Callers> = FxHashMap::default();
         let mut same: FxHashMap<behaviour::Callers, behaviour::Callers> = FxHashMap::default();
         fn first(
             same: &FxHashMap<behaviour::Callers, behaviour::Callers>,
@@ -308,13 +306,13 @@ impl Judge<'_, '_> {
     fn judge_go(&mut self) {
         let engine = self.lookup.engine;
         let mut idle = Vec::new();
-        for (index, wait_site) in (0..).zip(&engine.wait_sites) {
-            if wait_site.place_group != NONE && golang::is_out_of_work(&self.lookup.call_path(wait_site.place)) {
+        for (index, wait_site) in engine.wait_sites.each() {
+            if wait_site.place_group.is_some() && golang::is_out_of_work(&self.lookup.call_path(wait_site.place)) {
                 idle.push(index);
             }
         }
-        let woken = |judge: &mut Judge, wait_site: u32| {
-            let group = &engine.groups[engine.wait_sites[wait_site as usize].group as usize];
+        let woken = |judge: &mut Judge, wait_site: WaitSiteId| {
+            let group = &engine.groups[engine.wait_sites[wait_site].group];
             group.wakes as usize >= OWN_WORD_WAITS
                 && golang::is_woken_by_semaphore(group, |place| judge.lookup.call_path(place))
         };
@@ -327,7 +325,7 @@ impl Judge<'_, '_> {
         self.go_sites =
             golang::mutex_sites(places.into_iter().map(|(place, hits)| (self.lookup.call_path(place), hits)));
         for wait_site in idle.into_iter().filter(|_| !self.go_sites.is_empty()) {
-            self.primitives[wait_site as usize] = (Primitive::OtherLock, true);
+            self.primitives[wait_site] = (Primitive::OtherLock, true);
         }
     }
 }

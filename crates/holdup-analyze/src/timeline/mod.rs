@@ -14,6 +14,7 @@ mod golang;
 mod goroutine_waits;
 mod goroutines;
 mod holding;
+mod ids;
 mod inferred;
 mod interpreted;
 mod lock;

@@ -6,9 +6,10 @@ use holdup_trace::Tid;
 use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
-use super::doing::NONE;
+use super::doing::Waker;
 use super::golang;
 use super::holding::{self, Held};
+use super::ids::{GroupId, Id, ListedId, LockId, Table, ThreadId, WaitSiteId};
 use super::lock::{Group, Place, keep_longest};
 use super::lookup::{Lookup, SITES, function_name, part};
 use super::meaning::{Meanings, is_interpreter};
@@ -28,17 +29,17 @@ struct Unit {
     space: SpaceId,
     /// `None` where the futex is not the lock.
     addr: Option<u64>,
-    groups: Vec<u32>,
-    wait_sites: Vec<u32>,
-    locks: Vec<u32>,
+    groups: Vec<GroupId>,
+    wait_sites: Vec<WaitSiteId>,
+    locks: Vec<LockId>,
     caller: Option<Frame>,
     /// Where it is waited for, if its waits do not tell.
     sites: Vec<Site>,
 }
 
-/// All of them, those first that were waited for longest; and the index of each wait site's.
-pub(super) fn all(lookup: &mut Lookup, meanings: &Meanings) -> (Vec<LockFacts>, Vec<u32>) {
-    let lock_of_wait_site = vec![NONE; lookup.engine.wait_sites.len()];
+/// All of them, those first that were waited for longest; and that of each wait site.
+pub(super) fn all(lookup: &mut Lookup, meanings: &Meanings) -> (Vec<LockFacts>, Table<WaitSiteId, Option<ListedId>>) {
+    let lock_of_wait_site = lookup.engine.wait_sites.map(|_| None);
     let mut objects = Objects { lookup, meanings, units: Vec::new(), lock_of_wait_site };
     objects.gather_units();
     (objects.locks(), objects.lock_of_wait_site)
@@ -48,16 +49,16 @@ struct Objects<'a, 'b> {
     lookup: &'a mut Lookup<'b>,
     meanings: &'a Meanings,
     units: Vec<Unit>,
-    lock_of_wait_site: Vec<u32>,
+    lock_of_wait_site: Table<WaitSiteId, Option<ListedId>>,
 }
 
 impl Objects<'_, '_> {
     /// The primitive of a group: that of its heaviest wait site.
-    fn group_primitives(&self) -> Vec<(Primitive, bool, u64)> {
-        let mut all = vec![(Primitive::Unknown, false, 0); self.lookup.engine.groups.len()];
+    fn group_primitives(&self) -> Table<GroupId, (Primitive, bool, u64)> {
+        let mut all = self.lookup.engine.groups.map(|_| (Primitive::Unknown, false, 0));
         for (wait_site, (primitive, own_word)) in self.lookup.engine.wait_sites.iter().zip(&self.meanings.primitives) {
             let weight = wait_site.waiters.iter().map(|(_, time)| time.ns + 1).sum::<u64>() + wait_site.eagain;
-            let group = &mut all[wait_site.group as usize];
+            let group = &mut all[wait_site.group];
             if weight > group.2 {
                 *group = (*primitive, *own_word, weight);
             }
@@ -67,23 +68,23 @@ impl Objects<'_, '_> {
 
     fn gather_units(&mut self) {
         let primitives = self.group_primitives();
-        let mut wait_sites_of: Vec<Vec<u32>> = vec![Vec::new(); self.lookup.engine.groups.len()];
-        for (index, wait_site) in (0..).zip(&self.lookup.engine.wait_sites) {
-            wait_sites_of[wait_site.group as usize].push(index);
+        let mut wait_sites_of: Table<GroupId, Vec<WaitSiteId>> = self.lookup.engine.groups.map(|_| Vec::new());
+        for (index, wait_site) in self.lookup.engine.wait_sites.each() {
+            wait_sites_of[wait_site.group].push(index);
         }
-        let mut by_address: Vec<(SpaceId, Primitive, u64, u32)> = Vec::new();
-        let mut by_place: Vec<u32> = Vec::new();
-        for (index, group) in (0..).zip(&self.lookup.engine.groups) {
-            let (primitive, own_word, _) = primitives[index as usize];
+        let mut by_address: Vec<(SpaceId, Primitive, u64, GroupId)> = Vec::new();
+        let mut by_place: Vec<WaitSiteId> = Vec::new();
+        for (index, group) in self.lookup.engine.groups.each() {
+            let (primitive, own_word, _) = primitives[index];
             let idle = group.wait_ns.count() + group.eagain + group.wakes == 0;
             if group.by_place || idle {
                 continue;
             }
             if own_word {
-                by_place.extend(&wait_sites_of[index as usize]);
+                by_place.extend(&wait_sites_of[index]);
                 continue;
             }
-            let lock = &self.lookup.engine.locks[group.lock as usize];
+            let lock = &self.lookup.engine.locks[group.lock];
             by_address.push((lock.space, primitive, lock.addr, index));
         }
         by_address.sort_unstable();
@@ -112,8 +113,8 @@ impl Objects<'_, '_> {
                 }
             };
             unit.groups.push(group);
-            unit.wait_sites.extend(&wait_sites_of[group as usize]);
-            let lock = self.lookup.engine.groups[group as usize].lock;
+            unit.wait_sites.extend(&wait_sites_of[group]);
+            let lock = self.lookup.engine.groups[group].lock;
             if !unit.locks.contains(&lock) {
                 unit.locks.push(lock);
             }
@@ -123,12 +124,12 @@ impl Objects<'_, '_> {
     }
 
     /// Waits on words of the threads' own belong together by where the lock is taken.
-    fn gather_places(&mut self, wait_sites: &[u32]) {
+    fn gather_places(&mut self, wait_sites: &[WaitSiteId]) {
         let mut units: Vec<Unit> = Vec::new();
         let mut known: FxHashMap<(SpaceId, Primitive, Arc<str>, String), usize> = FxHashMap::default();
         for index in wait_sites {
-            let wait_site = &self.lookup.engine.wait_sites[*index as usize];
-            let primitive = self.meanings.primitives[*index as usize].0;
+            let wait_site = &self.lookup.engine.wait_sites[*index];
+            let primitive = self.meanings.primitives[*index].0;
             let call_path = self.lookup.lock_path(wait_site.place);
             let of_go = golang::is_out_of_work(&call_path);
             let at = self.meanings.go_sites.first().filter(|_| of_go).map_or(&*call_path, |site| &site.call_path);
@@ -152,8 +153,8 @@ impl Objects<'_, '_> {
             });
             let unit = &mut units[at];
             unit.wait_sites.push(*index);
-            if wait_site.place_group != NONE && !unit.groups.contains(&wait_site.place_group) {
-                unit.groups.push(wait_site.place_group);
+            if let Some(group) = wait_site.place_group.filter(|group| !unit.groups.contains(group)) {
+                unit.groups.push(group);
             }
             if !unit.locks.contains(&wait_site.lock) {
                 unit.locks.push(wait_site.lock);
@@ -164,13 +165,13 @@ impl Objects<'_, '_> {
 
     /// Addresses on which nobody was ever seen to wait, and yet others were to be woken.
     fn gather_wasted(&mut self) {
-        let locks = (0..).zip(&self.lookup.engine.locks).filter(|(_, lock)| lock.wasted > 0);
-        let listed: Vec<u32> = self.units.iter().flat_map(|unit| unit.locks.iter().copied()).collect();
-        let listed: rustc_hash::FxHashSet<u32> = listed.into_iter().collect();
-        let mut rest: Vec<u32> = locks.map(|(index, _)| index).filter(|index| !listed.contains(index)).collect();
-        rest.sort_by_key(|index| std::cmp::Reverse(self.lookup.engine.locks[*index as usize].wasted));
+        let locks = self.lookup.engine.locks.each().filter(|(_, lock)| lock.wasted > 0);
+        let listed: Vec<LockId> = self.units.iter().flat_map(|unit| unit.locks.iter().copied()).collect();
+        let listed: rustc_hash::FxHashSet<LockId> = listed.into_iter().collect();
+        let mut rest: Vec<LockId> = locks.map(|(index, _)| index).filter(|index| !listed.contains(index)).collect();
+        rest.sort_by_key(|index| std::cmp::Reverse(self.lookup.engine.locks[*index].wasted));
         for index in rest.into_iter().take(WASTED_ONLY) {
-            let lock = &self.lookup.engine.locks[index as usize];
+            let lock = &self.lookup.engine.locks[index];
             self.units.push(Unit {
                 primitive: Primitive::Unknown,
                 space: lock.space,
@@ -186,19 +187,19 @@ impl Objects<'_, '_> {
 
     fn locks(&mut self) -> Vec<LockFacts> {
         let units = std::mem::take(&mut self.units);
-        let mut by_place = vec![NONE; self.lookup.engine.wait_sites.len()];
-        for (index, unit) in (0..).zip(&units).filter(|(_, unit)| unit.addr.is_none()) {
-            unit.wait_sites.iter().for_each(|wait_site| by_place[*wait_site as usize] = index);
+        let mut by_place = self.lookup.engine.wait_sites.map(|_| None);
+        for (index, unit) in units.iter().enumerate().filter(|(_, unit)| unit.addr.is_none()) {
+            unit.wait_sites.iter().for_each(|wait_site| by_place[*wait_site] = Some(index));
         }
         let mut held = holding::by_lock(self.lookup.engine, &by_place);
-        let mut all: Vec<(LockFacts, Vec<u32>)> =
+        let mut all: Vec<(LockFacts, Vec<WaitSiteId>)> =
             (0..).zip(units).map(|(index, unit)| (self.lock(&unit, held.remove(&index)), unit.wait_sites)).collect();
         all.sort_by_cached_key(|(lock, _)| {
             std::cmp::Reverse((lock.wait_ns.sum_ns(), lock.waits, lock.eagain_waits + lock.wasted_wakes))
         });
-        for (index, (_, wait_sites)) in (0..).zip(&all) {
+        for (index, (_, wait_sites)) in all.iter().enumerate() {
             for wait_site in wait_sites {
-                self.lock_of_wait_site[*wait_site as usize] = index;
+                self.lock_of_wait_site[*wait_site] = Some(Id::of(index));
             }
         }
         all.into_iter().map(|(lock, _)| lock).collect()
@@ -209,12 +210,11 @@ impl Objects<'_, '_> {
         // What stands for the kernel's objects is no address.
         let addr = unit.addr.filter(|addr| !matches!(*addr, FILE_LOCK | SEMAPHORE));
         let mut lock = LockFacts { primitive: unit.primitive, addr, ..LockFacts::default() };
-        let first = unit.locks.first().map(|lock| &engine.locks[*lock as usize]);
-        let thread = first.and_then(|lock| engine.threads.get(lock.thread as usize));
-        lock.pid = thread.map(|thread| thread.pid).unwrap_or_default();
+        let first = unit.locks.first().map(|lock| &engine.locks[*lock]);
+        lock.pid = first.map(|lock| engine.threads[lock.thread].pid).unwrap_or_default();
         let mut parts = Parts::default();
         for group in &unit.groups {
-            self.add_group(&engine.groups[*group as usize], &mut lock, &mut parts);
+            self.add_group(&engine.groups[*group], &mut lock, &mut parts);
         }
         if let Some(held) = held {
             self.replace_holding(&held, &mut lock, &mut parts);
@@ -225,18 +225,18 @@ impl Objects<'_, '_> {
             (parts.holders, parts.off_sites) = Default::default();
         }
         let mut waits: Tally<Place, OffTime> = Tally::default();
-        let mut waiters: Tally<u32, OffTime> = Tally::default();
-        for wait_site in unit.wait_sites.iter().map(|wait_site| &engine.wait_sites[*wait_site as usize]) {
+        let mut waiters: Tally<ThreadId, OffTime> = Tally::default();
+        for wait_site in unit.wait_sites.iter().map(|wait_site| &engine.wait_sites[*wait_site]) {
             let eagain = wait_site.eagain;
             let site = waits.at(wait_site.place);
             site.count += eagain;
             for (thread, time) in wait_site.waiters.iter() {
-                add(site, *time);
-                add(waiters.at(*thread), *time);
+                *site += *time;
+                *waiters.at(*thread) += *time;
             }
         }
         lock.yield_ns = unit.wait_sites.iter().filter_map(|wait_site| self.meanings.yielded_ns.get(wait_site)).sum();
-        for address in unit.locks.iter().map(|lock| &engine.locks[*lock as usize]) {
+        for address in unit.locks.iter().map(|lock| &engine.locks[*lock]) {
             lock.wasted_wakes += address.wasted;
             lock.figures = lock.figures.or(address.figures);
             lock.herds.calls += address.together.0;
@@ -248,7 +248,7 @@ impl Objects<'_, '_> {
             }
         }
         lock.contended_ns = lock.contended_ns.min(engine.span_ns());
-        lock.waiters = self.threads_by_time(&waiters);
+        lock.waiters = self.by_time(&waiters, |thread| Some(*thread));
         lock.holders = self.holders(&parts.holders);
         lock.wait_sites = self.lookup.sites(&waits, |time| (time.count, time.ns));
         if !unit.sites.is_empty() {
@@ -277,15 +277,15 @@ impl Objects<'_, '_> {
         lock.herds.calls += group.herds.calls;
         lock.herds.woken += group.herds.woken;
         lock.herds.back_to_sleep += group.herds.back_to_sleep;
-        add(&mut lock.inversions, group.inversions);
+        lock.inversions += group.inversions;
         let doing = &mut lock.holder_doing;
         doing.running_ns += group.running_ns;
         doing.unknown_ns += group.unknown_ns;
         for (what, ns) in group.off.iter().filter(|(_, ns)| *ns > 0) {
             *doing.off.entry(self.meanings.reason(*what)).or_default() += ns;
         }
-        group.holders.iter().for_each(|(thread, time)| add(parts.holders.at(*thread), *time));
-        group.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
+        group.holders.iter().for_each(|(thread, time)| *parts.holders.at(*thread) += *time);
+        group.off_sites.iter().for_each(|(place, time)| *parts.off_sites.at(*place) += *time);
         group.wake_sites.iter().for_each(|(place, count)| *parts.wake_sites.at(*place) += count);
         group.longest.iter().for_each(|wait| keep_longest(&mut parts.longest, *wait));
     }
@@ -299,17 +299,21 @@ impl Objects<'_, '_> {
             *doing.off.entry(self.meanings.reason(*what)).or_default() += ns;
         }
         parts.off_sites = Tally::default();
-        held.off_sites.iter().for_each(|(place, time)| add(parts.off_sites.at(*place), *time));
+        held.off_sites.iter().for_each(|(place, time)| *parts.off_sites.at(*place) += *time);
     }
 
-    fn threads_by_time(&self, times: &Tally<u32, OffTime>) -> Vec<(Tid, OffTime)> {
-        let mut list: Vec<(Tid, OffTime)> = times.iter().map(|(ti, time)| (self.lookup.tid(*ti), *time)).collect();
+    fn by_time<K>(&self, times: &Tally<K, OffTime>, thread: impl Fn(&K) -> Option<ThreadId>) -> Vec<(Tid, OffTime)>
+    where
+        K: Copy + Eq + std::hash::Hash,
+    {
+        let with_tid = |(key, time): &(K, OffTime)| (self.lookup.tid_of(thread(key)), *time);
+        let mut list: Vec<(Tid, OffTime)> = times.iter().map(with_tid).collect();
         list.sort_by_key(|(tid, time)| (std::cmp::Reverse((time.ns, time.count)), *tid));
         list
     }
 
-    fn holders(&self, times: &Tally<u32, OffTime>) -> Vec<Holder> {
-        let list = self.threads_by_time(times).into_iter();
+    fn holders(&self, times: &Tally<Waker, OffTime>) -> Vec<Holder> {
+        let list = self.by_time(times, |waker| waker.thread()).into_iter();
         list.map(|(tid, time)| Holder { tid, count: time.count, ns: time.ns }).collect()
     }
 
@@ -340,10 +344,10 @@ fn file_of(frame: &Frame) -> Frame {
 /// Sums of a lock that still need names.
 #[derive(Default)]
 struct Parts {
-    holders: Tally<u32, OffTime>,
+    holders: Tally<Waker, OffTime>,
     off_sites: Tally<Place, OffTime>,
     wake_sites: Tally<Place, u64>,
-    longest: Vec<(u32, u64, u64)>,
+    longest: Vec<(ThreadId, u64, u64)>,
 }
 
 /// Sites that are known by samples, with the waits shared out among them.
@@ -358,9 +362,4 @@ fn shared_out(sites: &[Site], waits: u64, ns: u64) -> Vec<Site> {
 fn has_parts(primitive: Primitive) -> bool {
     use Primitive::{Barrier, Condvar, InterpreterLock, RwLock, Semaphore};
     matches!(primitive, Barrier | Condvar | InterpreterLock | RwLock | Semaphore)
-}
-
-pub(super) fn add(sum: &mut OffTime, time: OffTime) {
-    sum.count += time.count;
-    sum.ns += time.ns;
 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::doing::NONE;
+use super::ids::ThreadId;
 use super::lock::Place;
 use crate::Histogram;
 use crate::facts::Wakings;
@@ -15,10 +15,10 @@ const PLACES: usize = 8;
 
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
-    map: FxHashMap<(u32, u32, bool), Pair>,
+    map: FxHashMap<(ThreadId, ThreadId, bool), Pair>,
 }
 
-/// Two threads, the first with the smaller index.
+/// Two threads, the first with the smaller id.
 #[derive(Debug, Default)]
 pub(super) struct Pair {
     pub wakings: Wakings,
@@ -34,8 +34,8 @@ pub(super) struct Pair {
 /// One hand-over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HandOver {
-    pub from: u32,
-    pub to: u32,
+    pub from: ThreadId,
+    pub to: ThreadId,
     pub at: u64,
     pub place: Place,
     /// How long the waker ran since the other woke it.
@@ -58,7 +58,7 @@ impl Pairs {
 
     /// The woken thread took the CPU of the one that woke it, blocked, and gave it back: a round trip without a second
     /// wake.
-    pub(super) fn give_back(&mut self, a: u32, b: u32) {
+    pub(super) fn give_back(&mut self, a: ThreadId, b: ThreadId) {
         if let Some(pair) = self.map.get_mut(&(a.min(b), a.max(b), false)) {
             pair.round_trips += 1;
             pair.open = None;
@@ -67,7 +67,7 @@ impl Pairs {
 
     /// Tells where the last hand-over between two was: the kernel's wake-up may bear no stack, but the call that made
     /// it does.
-    pub(super) fn place(&mut self, from: u32, to: u32, place: Place) {
+    pub(super) fn place(&mut self, from: ThreadId, to: ThreadId, place: Place) {
         if let Some(pair) = self.map.get_mut(&(from.min(to), from.max(to), false)) {
             pair.at_place(place);
         }
@@ -80,8 +80,8 @@ impl Pairs {
         self.map.retain(|_, pair| pair.hand_overs() > mean);
     }
 
-    /// All pairs: indexes of the threads, whether it is inferred, sums.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&(u32, u32, bool), &Pair)> {
+    /// All pairs: the threads, whether it is inferred, sums.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&(ThreadId, ThreadId, bool), &Pair)> {
         self.map.iter()
     }
 }
@@ -110,7 +110,7 @@ impl Pair {
             self.from = hand.at;
         }
         self.to = self.to.max(hand.at);
-        if hand.place.stack != NONE {
+        if hand.place.stack.is_some() {
             self.at_place(hand.place);
         }
     }

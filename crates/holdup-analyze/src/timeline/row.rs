@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdup_trace::Tid;
 
-use crate::facts::Reason;
+use crate::facts::{LockNumber, Reason};
 use crate::names::Frame;
 
 /// What the viewer draws: kept only when [`Options::timeline`](crate::Options::timeline) asks for it.
@@ -73,8 +73,8 @@ pub enum State {
     Off {
         /// Why.
         reason: Reason,
-        /// Waiting for this lock: index in [`Facts::locks`](crate::Facts::locks).
-        lock: Option<u32>,
+        /// Waiting for this lock.
+        lock: Option<LockNumber>,
     },
     /// It could run but did not yet.
     Runnable,

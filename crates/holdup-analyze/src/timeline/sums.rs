@@ -7,22 +7,23 @@ use holdup_trace::{Ending, Tid};
 use super::chains::{self, Chains};
 use super::codes;
 use super::counted;
-use super::doing::{NONE, Plain};
+use super::doing::Plain;
 use super::drawing::{self, Kept};
 use super::engine::Engine;
 use super::goroutine_waits;
+use super::ids::{Table, ThreadId, WaitSiteId};
 use super::inferred;
 use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
 use super::meaning::Meanings;
 use super::naming::Naming;
-use super::objects::{self, add};
+use super::objects;
 use super::row::Timeline;
 use super::tally::Tally;
 use super::thread::Thread;
 use crate::facts::{
-    Account, AccountState, Blame, Facts, Leaf, LockFacts, LockName, OffTime, PairFacts, Path, PathPart, PathPiece,
-    ProcessFacts, Reason, Site, ThreadFacts,
+    Account, AccountState, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path, PathPart,
+    PathPiece, ProcessFacts, Reason, Site, ThreadFacts,
 };
 use crate::{Histogram, Problem};
 
@@ -106,10 +107,11 @@ impl Sums<'_> {
     // Threads.
 
     fn threads(&mut self) -> Vec<ThreadFacts> {
-        let mut futex_times: Vec<Vec<(u32, OffTime)>> = vec![Vec::new(); self.lookup.engine.threads.len()];
-        for (index, wait_site) in (0..).zip(&self.lookup.engine.wait_sites) {
+        let mut futex_times: Table<ThreadId, Vec<(WaitSiteId, OffTime)>> =
+            self.lookup.engine.threads.map(|_| Vec::new());
+        for (index, wait_site) in self.lookup.engine.wait_sites.each() {
             for (thread, time) in wait_site.waiters.iter() {
-                futex_times[*thread as usize].push((index, *time));
+                futex_times[*thread].push((index, *time));
             }
         }
         let all = self.lookup.engine.threads.iter().zip(&futex_times);
@@ -118,7 +120,7 @@ impl Sums<'_> {
             .collect()
     }
 
-    fn thread(&self, thread: &Thread, futex_times: &[(u32, OffTime)]) -> ThreadFacts {
+    fn thread(&self, thread: &Thread, futex_times: &[(WaitSiteId, OffTime)]) -> ThreadFacts {
         let mut facts = ThreadFacts {
             tid: thread.tid,
             pid: thread.pid,
@@ -137,14 +139,14 @@ impl Sums<'_> {
             ..ThreadFacts::default()
         };
         for (plain, time) in Plain::ALL.iter().zip(thread.plain).filter(|(_, time)| time.count > 0) {
-            add(facts.off.entry(plain.reason()).or_default(), time);
+            *facts.off.entry(plain.reason()).or_default() += time;
         }
         for (block, time) in thread.blocks.iter() {
-            add(facts.off.entry(self.meanings.reasons[*block as usize]).or_default(), *time);
+            *facts.off.entry(self.meanings.reasons[*block]).or_default() += *time;
         }
         for (wait_site, time) in futex_times {
             let reason = self.meanings.futex_reason(*wait_site);
-            add(facts.off.entry(reason).or_default(), *time);
+            *facts.off.entry(reason).or_default() += *time;
             let waits = matches!(reason, Reason::Futex(primitive) if primitive.is_contention());
             facts.lock_wait_ns += if waits { time.ns } else { 0 };
         }
@@ -181,10 +183,9 @@ impl Sums<'_> {
 
     fn blame(&mut self, chains: &Chains, facts: &Facts) -> Vec<Blame> {
         let mut rows: Vec<(chains::Row, u64)> = chains.blame.iter().map(|(row, ns)| (*row, *ns)).collect();
-        rows.sort_by_key(|(row, ns)| (std::cmp::Reverse(*ns), *row));
+        rows.sort_by_key(|(row, ns)| (std::cmp::Reverse(*ns), row.order()));
         let all: u64 = rows.iter().map(|(_, ns)| ns).sum();
         let mut told = 0;
-        let index = |lock: u32| (lock != NONE).then_some(lock as usize);
         let mut list = Vec::new();
         for (row, ns) in rows {
             // What is left cannot show up.
@@ -194,10 +195,10 @@ impl Sums<'_> {
             told += ns;
             list.push(Blame {
                 waiter: self.lookup.tid(row.waiter),
-                lock: index(row.lock),
-                via: index(row.via),
+                lock: row.lock.map(LockNumber::from),
+                via: row.via.map(LockNumber::from),
                 leaf: row.end.leaf,
-                thread: self.lookup.tid(row.end.thread),
+                thread: self.lookup.tid_of(row.end.thread),
                 site: self.end_site(row.end, ns, facts),
                 file: self.end_file(row.end),
                 ns,
@@ -212,32 +213,33 @@ impl Sums<'_> {
         if !call_path.is_empty() {
             return Some(Site { call_path: call_path.to_vec(), count: 0, ns });
         }
-        let thread = facts.thread(self.lookup.tid(end.thread)).filter(|_| end.leaf == Leaf::Running)?;
+        let thread = facts.thread(self.lookup.tid_of(end.thread)).filter(|_| end.leaf == Leaf::Running)?;
         thread.hot_sites.first().cloned()
     }
 
     /// The file that a thread was found blocked on.
     fn end_file(&self, end: chains::End) -> Option<String> {
-        let (_, file) = self.lookup.engine.found.get(end.found as usize)?;
+        let (_, file) = &self.lookup.engine.found[end.found?];
         file.as_deref().map(str::to_owned)
     }
 
     fn path(&mut self, chains: &Chains, facts: &Facts) -> Path {
         let mut parts: Vec<(chains::End, u64)> = chains.path.iter().map(|(end, ns)| (*end, *ns)).collect();
-        parts.sort_by_key(|(end, ns)| (std::cmp::Reverse(*ns), *end));
+        parts.sort_by_key(|(end, ns)| (std::cmp::Reverse(*ns), end.order()));
         parts.truncate(NAMED_PLACES);
-        let mut locks: Vec<(usize, u64)> = chains.path_locks.iter().map(|(lock, ns)| (*lock as usize, *ns)).collect();
+        let mut locks: Vec<(LockNumber, u64)> =
+            chains.path_locks.iter().map(|(lock, ns)| ((*lock).into(), *ns)).collect();
         locks.sort_by_key(|(lock, ns)| (std::cmp::Reverse(*ns), *lock));
         let pieces = chains.pieces.list().iter().rev().map(|piece| PathPiece {
             from_ns: piece.from,
             to_ns: piece.to,
             leaf: piece.leaf,
-            thread: self.lookup.tid(piece.thread),
+            thread: self.lookup.tid_of(piece.thread),
         });
         let pieces = if self.lookup.engine.keep { pieces.collect() } else { Vec::new() };
         let part = |(end, ns): (chains::End, u64)| PathPart {
             leaf: end.leaf,
-            thread: self.lookup.tid(end.thread),
+            thread: self.lookup.tid_of(end.thread),
             site: self.end_site(end, ns, facts),
             file: self.end_file(end),
             ns,
@@ -250,7 +252,7 @@ impl Sums<'_> {
     fn pairs(&mut self, engine: &Engine) -> Vec<PairFacts> {
         let mut list: Vec<PairFacts> = Vec::new();
         for ((a, b, inferred), pair) in engine.pairs.iter() {
-            let blocks = |ti: &u32| engine.threads.get(*ti as usize).map_or(0, |thread| thread.silent_blocks);
+            let blocks = |ti: &ThreadId| engine.threads[*ti].silent_blocks;
             // Without wake-ups, only what the two do nearly all the time is believed.
             if *inferred && (pair.round_trips < 16 || pair.round_trips * 5 < blocks(a).max(blocks(b)) * 4) {
                 continue;
@@ -313,10 +315,11 @@ fn totals(engine: &Engine, facts: &mut Facts) {
 
 /// Whether those who have a lock that others wait for mostly wait themselves, for threads that never want it.
 fn wait_for_others(facts: &mut Facts) {
-    for (index, lock) in facts.locks.iter_mut().enumerate().filter(|(_, lock)| lock.primitive.is_contention()) {
+    for (number, lock) in (0..).map(LockNumber).zip(&mut facts.locks).filter(|(_, lock)| lock.primitive.is_contention())
+    {
         let wants_it = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
         let (mut for_others, mut all) = (0, 0);
-        for row in facts.blame.iter().filter(|row| row.lock == Some(index)) {
+        for row in facts.blame.iter().filter(|row| row.lock == Some(number)) {
             let passed_on = row.via.is_some();
             all += if passed_on || wants_it(row.thread) { row.ns } else { 0 };
             for_others += if passed_on && row.thread.0 != 0 && !wants_it(row.thread) { row.ns } else { 0 };

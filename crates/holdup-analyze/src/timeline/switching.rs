@@ -3,20 +3,22 @@
 use holdup_trace::{Blocked, OffCpu, StackId};
 
 use super::calls::CallKind;
-use super::doing::{Doing, NONE, Plain};
-use super::engine::{Engine, number};
+use super::doing::{Doing, Plain};
+use super::engine::{Engine, key};
+use super::ids::{BlockId, StackKey, ThreadId};
 use super::lock::{Block, Place};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
 use super::waiting;
+use crate::facts::OffTime;
 use crate::names::Names;
 
 /// A woken thread that no other program is in the way of runs within this time.
 const LONG_DELAY_NS: u64 = 300_000;
 
 impl Engine {
-    pub(super) fn switch_in(&mut self, ti: u32, now: u64, cpu: u16) {
-        let thread = &self.threads[ti as usize];
+    pub(super) fn switch_in(&mut self, ti: ThreadId, now: u64, cpu: u16) {
+        let thread = &self.threads[ti];
         let now = now.max(thread.last);
         match thread.state {
             State::Off(doing) => {
@@ -41,11 +43,11 @@ impl Engine {
 
     /// A thread that was preempted gets a CPU now. The target's own threads kept it off its CPU, or other programs did:
     /// whoever had the CPU for most of the time.
-    fn whose_turn(&mut self, ti: u32, doing: Doing, now: u64) -> Doing {
+    fn whose_turn(&mut self, ti: ThreadId, doing: Doing, now: u64) -> Doing {
         if doing != Doing::Plain(Plain::Preempted) {
             return doing;
         }
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         let length = now.saturating_sub(thread.since);
         let busy = self.cpus.at(thread.cpu).map(|cpu| cpu.busy_ns(now).saturating_sub(thread.cpu_busy_ns));
         // Looks from outside do not tell who had which CPU; but where the target's threads have enough of them, others
@@ -59,21 +61,21 @@ impl Engine {
         displaced
     }
 
-    fn begin_run(&mut self, ti: u32, now: u64, cpu: u16, whole: bool) {
+    fn begin_run(&mut self, ti: ThreadId, now: u64, cpu: u16, whole: bool) {
         self.set_active(ti, now, true);
         if let Some(cpu) = self.cpus.at(cpu) {
             cpu.begin_run(now);
         }
         self.mark(ti, now, Doing::Running(cpu));
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         thread.migrations += u64::from(thread.ran && thread.cpu != cpu);
         thread.ran = true;
         (thread.state, thread.since, thread.last) = (State::Running, now, now);
         (thread.cpu, thread.whole_run, thread.woken) = (cpu, whole, None);
     }
 
-    fn run_delay(&mut self, ti: u32, doing: Doing, now: u64) {
-        let thread = &mut self.threads[ti as usize];
+    fn run_delay(&mut self, ti: ThreadId, doing: Doing, now: u64) {
+        let thread = &mut self.threads[ti];
         let ready_since = match doing {
             Doing::Plain(Plain::Preempted | Plain::Displaced | Plain::Yielded) => Some(thread.since),
             _ => thread.woken.map(|(_, at)| at),
@@ -84,8 +86,8 @@ impl Engine {
     }
 
     /// The thread does something that only a running thread does. Returns the time to use.
-    pub(super) fn seen_running(&mut self, ti: u32, now: u64, cpu: u16) -> u64 {
-        let thread = &self.threads[ti as usize];
+    pub(super) fn seen_running(&mut self, ti: ThreadId, now: u64, cpu: u16) -> u64 {
+        let thread = &self.threads[ti];
         let now = now.max(thread.last);
         match thread.state {
             State::Running => {}
@@ -111,14 +113,14 @@ impl Engine {
 
     pub(super) fn switch_out(
         &mut self,
-        ti: u32,
+        ti: ThreadId,
         now: u64,
         cpu: u16,
         off: OffCpu,
         stack: Option<StackId>,
         names: &Names,
     ) {
-        if self.threads[ti as usize].state == State::Ended {
+        if self.threads[ti].state == State::Ended {
             return;
         }
         let now = self.seen_running(ti, now, cpu);
@@ -136,7 +138,7 @@ impl Engine {
             let space = self.space(ti, names);
             self.mark_at(ti, now, doing, Place { space, stack: at });
         }
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         match runnable {
             true => thread.involuntary += 1,
             false => thread.voluntary += 1,
@@ -156,14 +158,14 @@ impl Engine {
     }
 
     /// Length of the stay on the CPU that ends, if its beginning was seen.
-    fn stay(&self, ti: u32, now: u64) -> Option<u64> {
-        let thread = &self.threads[ti as usize];
+    fn stay(&self, ti: ThreadId, now: u64) -> Option<u64> {
+        let thread = &self.threads[ti];
         thread.whole_run.then(|| now.saturating_sub(thread.since))
     }
 
-    pub(super) fn end_run(&mut self, ti: u32, now: u64, futex: bool) {
+    pub(super) fn end_run(&mut self, ti: ThreadId, now: u64, futex: bool) {
         let run = self.stay(ti, now);
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         let length = now.saturating_sub(thread.since);
         thread.on_cpu_ns += length;
         if let Some(run) = run {
@@ -171,7 +173,7 @@ impl Engine {
         }
         thread.last_run = (thread.since, now, futex);
         let (from, cpu) = (thread.since, thread.cpu);
-        thread.remember(Past { from, to: now, doing: Doing::Running(cpu), stack: NONE });
+        thread.remember(Past { from, to: now, doing: Doing::Running(cpu), stack: None });
         if let Some(cpu) = self.cpus.at(cpu) {
             cpu.facts.busy_ns += length;
             cpu.end_run(now);
@@ -179,12 +181,18 @@ impl Engine {
     }
 
     /// Why a thread leaves the CPU, and where it was.
-    fn why_off(&mut self, ti: u32, off: OffCpu, stack: Option<StackId>, names: &Names) -> (Doing, u32) {
-        let pending = self.threads[ti as usize].pending;
+    fn why_off(
+        &mut self,
+        ti: ThreadId,
+        off: OffCpu,
+        stack: Option<StackId>,
+        names: &Names,
+    ) -> (Doing, Option<StackKey>) {
+        let pending = self.threads[ti].pending;
         if let (OffCpu::Blocked | OffCpu::Sleeping, Pending::Call { kind, stack }) = (off, pending)
             && let Some(object) = waiting::object(kind)
         {
-            self.threads[ti as usize].pending = Pending::None;
+            self.threads[ti].pending = Pending::None;
             // It let nobody go on.
             let own = self.object_calls.iter().position(|call| call.thread == ti);
             own.map(|at| self.object_calls.remove(at));
@@ -192,38 +200,44 @@ impl Engine {
         }
         let (plain, at) = match (off, pending) {
             (OffCpu::Runnable, Pending::Call { kind: CallKind::Yield, stack }) => (Plain::Yielded, stack),
-            (OffCpu::Runnable, _) => return (Doing::Plain(Plain::Preempted), number(stack)),
-            (OffCpu::Gone, _) => (Plain::Unknown, number(stack)),
+            (OffCpu::Runnable, _) => return (Doing::Plain(Plain::Preempted), key(stack)),
+            (OffCpu::Gone, _) => (Plain::Unknown, key(stack)),
             (OffCpu::Blocked | OffCpu::Sleeping, Pending::Futex { wait_site, stack, .. }) => {
                 return (Doing::Futex(wait_site), stack);
             }
             (OffCpu::Uninterruptible, Pending::Futex { .. }) => {
-                return (Doing::Plain(Plain::Io), number(stack));
+                return (Doing::Plain(Plain::Io), key(stack));
             }
             (_, Pending::Fault { stack }) => (Plain::PageFault, stack),
             (_, Pending::Call { kind, stack }) if !matches!(kind, CallKind::Yield | CallKind::Other) => {
                 (Plain::of(kind), stack)
             }
             (off, _) => {
-                self.threads[ti as usize].pending = Pending::None;
+                self.threads[ti].pending = Pending::None;
                 return self.unnamed_block(ti, off == OffCpu::Uninterruptible, stack, names);
             }
         };
-        self.threads[ti as usize].pending = Pending::None;
+        self.threads[ti].pending = Pending::None;
         (Doing::Plain(plain), at)
     }
 
     /// No call explains it; the stack of the switch may.
-    fn unnamed_block(&mut self, ti: u32, deep: bool, stack: Option<StackId>, names: &Names) -> (Doing, u32) {
+    fn unnamed_block(
+        &mut self,
+        ti: ThreadId,
+        deep: bool,
+        stack: Option<StackId>,
+        names: &Names,
+    ) -> (Doing, Option<StackKey>) {
         let Some(stack) = stack else {
-            return (Doing::Plain(if deep { Plain::Io } else { Plain::OtherCall }), NONE);
+            return (Doing::Plain(if deep { Plain::Io } else { Plain::OtherCall }), None);
         };
-        let place = Place { space: self.space(ti, names), stack: stack.0 };
-        (Doing::Block(self.block(Block { place, deep, found: NONE })), stack.0)
+        let place = Place { space: self.space(ti, names), stack: Some(stack.into()) };
+        (Doing::Block(self.block(Block { place, deep, found: None })), Some(stack.into()))
     }
 
-    pub(super) fn block(&mut self, block: Block) -> u32 {
-        let next = self.blocks.len() as u32;
+    pub(super) fn block(&mut self, block: Block) -> BlockId {
+        let next = self.blocks.next();
         let index = *self.block_index.entry(block).or_insert(next);
         if index == next {
             self.blocks.push(block);
@@ -232,38 +246,38 @@ impl Engine {
     }
 
     /// A look from outside found the thread blocked: it says what an ordinary user's events do not.
-    pub(super) fn found_blocked(&mut self, ti: u32, now: u64, found: &Blocked, names: &Names) {
-        let thread = &self.threads[ti as usize];
+    pub(super) fn found_blocked(&mut self, ti: ThreadId, now: u64, found: &Blocked, names: &Names) {
+        let thread = &self.threads[ti];
         let State::Off(doing) = thread.state else { return };
         let (place, deep) = match doing {
-            Doing::Block(block) => (self.blocks[block as usize].place, self.blocks[block as usize].deep),
+            Doing::Block(block) => (self.blocks[block].place, self.blocks[block].deep),
             Doing::Plain(Plain::OtherCall | Plain::Io | Plain::PageFault) => {
                 (Place { space: thread.space, stack: thread.stack }, found.deep)
             }
             _ => return,
         };
-        let place = if place.stack == NONE { Place { stack: number(found.stack), ..place } } else { place };
+        let place = if place.stack.is_none() { Place { stack: key(found.stack), ..place } } else { place };
         if now < thread.since || thread.woken.is_some_and(|(_, at)| at <= now) {
             return;
         }
         if let Some(object) = found.nr.and_then(|nr| waiting::object(self.calls.kind(nr))) {
             // Woken for it in vain, the thread waits again within the call.
             let (since, wait_site) = (thread.since, self.kernel_object(ti, object, place.stack, names));
-            let thread = &mut self.threads[ti as usize];
+            let thread = &mut self.threads[ti];
             (thread.state, thread.stack) = (State::Off(Doing::Futex(wait_site)), place.stack);
             self.begin_wait(ti, wait_site, since, None);
             return self.remark(ti, doing, Doing::Futex(wait_site));
         }
         let Some(reason) = self.calls.reason(found) else { return };
-        let key = (reason, found.file.clone());
-        let next = self.found.len() as u32;
-        let known = *self.found_index.entry(key.clone()).or_insert(next);
+        let what = (reason, found.file.clone());
+        let next = self.found.next();
+        let known = *self.found_index.entry(what.clone()).or_insert(next);
         if known == next {
-            self.found.push(key);
+            self.found.push(what);
         }
         let space = self.space(ti, names);
-        let block = self.block(Block { place: Place { space, ..place }, deep, found: known });
-        let thread = &mut self.threads[ti as usize];
+        let block = self.block(Block { place: Place { space, ..place }, deep, found: Some(known) });
+        let thread = &mut self.threads[ti];
         *thread.found.at(block) += 1;
         thread.stack = place.stack;
         thread.state = State::Off(Doing::Block(block));
@@ -272,11 +286,11 @@ impl Engine {
 
     /// Stretches in calls that nobody looked into are like those of the thread that were, if those are mostly of one
     /// kind.
-    pub(super) fn spread_found(&mut self, ti: u32) {
+    pub(super) fn spread_found(&mut self, ti: ThreadId) {
         let mostly = |hits: u64, all: u64| hits * 3 >= all * 2;
-        let Thread { found, space, .. } = &self.threads[ti as usize];
+        let Thread { found, space, .. } = &self.threads[ti];
         let space = *space;
-        let kind = |block: u32| Block { place: Place { space, stack: NONE }, ..self.blocks[block as usize] };
+        let kind = |block: BlockId| Block { place: Place { space, stack: None }, ..self.blocks[block] };
         let mut kinds: Tally<Block, u64> = Tally::default();
         found.iter().for_each(|(block, hits)| *kinds.at(kind(*block)) += hits);
         let all: u64 = found.iter().map(|(_, hits)| hits).sum();
@@ -289,8 +303,8 @@ impl Engine {
             Some((block, most)) if mostly(*most, hits) => *block,
             _ => self.block(of),
         };
-        let place = self.blocks[block as usize].place;
-        let thread = &mut self.threads[ti as usize];
+        let place = self.blocks[block].place;
+        let thread = &mut self.threads[ti];
         let other = std::mem::take(&mut thread.plain[Plain::OtherCall as usize]);
         let time = thread.blocks.at(block);
         time.count += other.count;
@@ -303,73 +317,71 @@ impl Engine {
                 *kind = self.kind(Doing::Block(block), place);
             }
         }
-        self.threads[ti as usize].marks = marks;
+        self.threads[ti].marks = marks;
     }
 
     /// Adds up a time off the CPU. `whole` is false if its end is not known to be now.
-    pub(super) fn end_off(&mut self, ti: u32, doing: Doing, now: u64, whole: bool) {
-        let woken = self.threads[ti as usize].woken;
+    pub(super) fn end_off(&mut self, ti: ThreadId, doing: Doing, now: u64, whole: bool) {
+        let woken = self.threads[ti].woken;
         if let (Some((_, at)), true) = (woken, self.keep) {
-            self.mark(ti, at.min(now).max(self.threads[ti as usize].since), Doing::Ready);
+            self.mark(ti, at.min(now).max(self.threads[ti].since), Doing::Ready);
         }
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         let (from, stack) = (thread.since, thread.stack);
         let length = now.saturating_sub(from);
         thread.remember(Past { from, to: now, doing, stack });
-        thread.log.push(from, now, doing, stack, woken.unwrap_or((NONE, now)));
+        thread.log.push(from, now, doing, stack, woken);
         if let Some((_, at)) = woken {
             // Who had the CPU since the wake: the program's own threads, or others.
             let delay = now.saturating_sub(at);
             let (cpu, before) = (thread.cpu, thread.cpu_busy_ns);
             let busy = self.cpus.at(cpu).map_or(delay, |cpu| cpu.busy_ns(now).saturating_sub(before));
             if delay >= LONG_DELAY_NS && busy.saturating_mul(2) < delay {
-                self.threads[ti as usize].log.displaced();
+                self.threads[ti].log.displaced();
             }
         }
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         let time = match doing {
             Doing::Plain(plain) => &mut thread.plain[plain as usize],
             Doing::Block(block) => thread.blocks.at(block),
-            Doing::Futex(wait_site) => self.wait_sites[wait_site as usize].waiters.at(ti),
+            Doing::Futex(wait_site) => self.wait_sites[wait_site].waiters.at(ti),
             Doing::Running(_) | Doing::Ready => &mut thread.plain[Plain::Unknown as usize],
         };
-        time.count += 1;
-        time.ns += length;
+        *time += OffTime::once(length);
         if let Doing::Futex(_) = doing {
             self.end_wait(ti, now, whole);
         }
     }
 
-    pub(super) fn end_unknown(&mut self, ti: u32, now: u64) {
-        let thread = &mut self.threads[ti as usize];
+    pub(super) fn end_unknown(&mut self, ti: ThreadId, now: u64) {
+        let thread = &mut self.threads[ti];
         let starting = thread.state == State::New && thread.forked;
         let plain = if starting { Plain::Starting } else { Plain::Unknown };
         let length = now.saturating_sub(thread.since);
         if length > 0 || starting {
             let time = &mut thread.plain[plain as usize];
-            time.count += 1;
-            time.ns += length;
+            *time += OffTime::once(length);
         }
         let from = thread.since;
-        thread.remember(Past { from, to: now, doing: Doing::Plain(plain), stack: NONE });
-        thread.log.push(from, now, Doing::Plain(plain), NONE, (NONE, now));
+        thread.remember(Past { from, to: now, doing: Doing::Plain(plain), stack: None });
+        thread.log.push(from, now, Doing::Plain(plain), None, None);
         thread.since = now;
     }
 
     /// What the thread seemed to do does not fit to what it does now: since its last event nothing is known.
-    fn lose_track(&mut self, ti: u32, now: u64) {
+    fn lose_track(&mut self, ti: ThreadId, now: u64) {
         self.trouble.contradictions += 1;
-        self.forget(ti, self.threads[ti as usize].last);
+        self.forget(ti, self.threads[ti].last);
         self.end_unknown(ti, now);
     }
 
     /// From `since` on nothing is known of the thread.
-    pub(super) fn forget(&mut self, ti: u32, since: u64) {
-        let thread = &self.threads[ti as usize];
+    pub(super) fn forget(&mut self, ti: ThreadId, since: u64) {
+        let thread = &self.threads[ti];
         let since = since.max(thread.since);
         match thread.state {
             State::Running => {
-                self.threads[ti as usize].whole_run = false;
+                self.threads[ti].whole_run = false;
                 self.end_run(ti, since, false);
             }
             State::Off(doing) => self.drop_off(ti, doing, since),
@@ -378,22 +390,21 @@ impl Engine {
         }
         self.set_active(ti, since, false);
         self.mark(ti, since, Doing::Plain(Plain::Unknown));
-        let thread = &mut self.threads[ti as usize];
+        let thread = &mut self.threads[ti];
         (thread.state, thread.since, thread.last) = (State::Unknown, since, since.max(thread.last));
-        (thread.pending, thread.woken, thread.herd) = (Pending::None, None, NONE);
-        (thread.returning, thread.preempted_at) = (NONE, None);
+        (thread.pending, thread.woken, thread.herd) = (Pending::None, None, None);
+        (thread.returning, thread.preempted_at) = (None, None);
     }
 
     /// A time off the CPU that ended at an unknown moment: its certain part counts for the thread, not for the lock.
-    fn drop_off(&mut self, ti: u32, doing: Doing, since: u64) {
-        let thread = &mut self.threads[ti as usize];
+    fn drop_off(&mut self, ti: ThreadId, doing: Doing, since: u64) {
+        let thread = &mut self.threads[ti];
         let length = since.saturating_sub(thread.since);
         if length > 0 {
             let plain = if let Doing::Plain(plain) = doing { plain } else { Plain::Unknown };
-            thread.log.push(thread.since, since, Doing::Plain(plain), NONE, (NONE, since));
+            thread.log.push(thread.since, since, Doing::Plain(plain), None, None);
             let time = &mut thread.plain[plain as usize];
-            time.count += 1;
-            time.ns += length;
+            *time += OffTime::once(length);
         }
         if let Doing::Futex(_) = doing {
             self.end_wait(ti, since, false);

@@ -3,7 +3,7 @@
 use holdup_trace::{Event, NO_CPU, What};
 
 use crate::schedule::{START_NS, Schedule};
-use crate::{AccountState, Facts, Leaf, LockFacts, LockName, Options, Primitive, Reason, Report, State};
+use crate::{AccountState, Facts, Leaf, LockFacts, LockName, LockNumber, Options, Primitive, Reason, Report, State};
 
 fn report(text: &str) -> (Schedule, Report) {
     let schedule = Schedule::parse(text).unwrap_or_else(|why| panic!("{why}"));
@@ -332,7 +332,7 @@ fn a_window_clips() {
         assert_eq!(row[row.len() - 1].to_ns, schedule.time_ns(13));
         assert!(row.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
     }
-    assert!(matches!(timeline.intervals(1).next().unwrap().state, State::Off { lock: Some(0), .. }));
+    assert!(matches!(timeline.intervals(1).next().unwrap().state, State::Off { lock: Some(LockNumber(0)), .. }));
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_timeline_shows_what_was_drawn() {
         .intervals(1)
         .map(|interval| ((interval.from_ns - START_NS) / MS, (interval.to_ns - START_NS) / MS, interval.state))
         .collect();
-    let wait = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(0) };
+    let wait = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(LockNumber(0)) };
     assert_eq!(
         row,
         [(0, 1, State::Running { cpu: 1 }), (1, 3, wait), (3, 5, State::Runnable), (5, 6, State::Running { cpu: 1 })]

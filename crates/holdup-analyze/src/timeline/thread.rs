@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use holdup_trace::{Pid, ThreadUsage, Tid};
 
 use super::calls::CallKind;
-use super::doing::{Doing, NONE, Plain};
+use super::doing::{Doing, Plain, Waker};
+use super::ids::{BlockId, CodeId, GroupId, LockId, StackKey, ThreadId, WaitSiteId};
 use super::log::Log;
 use super::row::Marks;
 use super::tally::Tally;
@@ -32,9 +33,9 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     None,
-    Futex { wait_site: u32, lock: u32, stack: u32 },
-    Call { kind: CallKind, stack: u32 },
-    Fault { stack: u32 },
+    Futex { wait_site: WaitSiteId, lock: LockId, stack: Option<StackKey> },
+    Call { kind: CallKind, stack: Option<StackKey> },
+    Fault { stack: Option<StackKey> },
 }
 
 /// A stretch of a thread's past.
@@ -43,7 +44,7 @@ pub(super) struct Past {
     pub from: u64,
     pub to: u64,
     pub doing: Doing,
-    pub stack: u32,
+    pub stack: Option<StackKey>,
 }
 
 /// One thread.
@@ -52,8 +53,8 @@ pub(super) struct Thread {
     pub tid: Tid,
     pub pid: Pid,
     pub forked: bool,
-    /// Who started it: index of the thread.
-    pub parent: Option<u32>,
+    /// Who started it.
+    pub parent: Option<ThreadId>,
     pub name: String,
     pub born: u64,
     /// Its last event.
@@ -67,24 +68,24 @@ pub(super) struct Thread {
     /// Whether the run began with a switch that was seen.
     pub whole_run: bool,
     /// Where it left the CPU.
-    pub stack: u32,
+    pub stack: Option<StackKey>,
     /// When its interpreter was looked at last, and what it executed then.
-    pub code: Option<(u64, u32)>,
+    pub code: Option<(u64, CodeId)>,
     pub cpu: u16,
     pub ran: bool,
     /// Whether it is counted as running or runnable.
     pub active: bool,
     pub pending: Pending,
     /// Who woke it and when, until it runs.
-    pub woken: Option<(u32, u64)>,
+    pub woken: Option<(Waker, u64)>,
     /// The lock whose queue it stands in.
-    pub queue: u32,
+    pub queue: Option<LockId>,
     /// The lock whose wait it just ended; the return of the call is still to come.
-    pub returning: u32,
+    pub returning: Option<LockId>,
     /// The group whose herd it was woken with.
-    pub herd: u32,
+    pub herd: Option<GroupId>,
     /// Whom it woke last, as long as nobody told where.
-    pub unplaced: u32,
+    pub unplaced: Option<ThreadId>,
     /// Since when a call of its own may have been under way while it was preempted.
     pub preempted_at: Option<u64>,
     /// How long its CPU had been busy with the target when it left it.
@@ -92,15 +93,15 @@ pub(super) struct Thread {
     /// The last run that ended: from, to, and whether it ended in a wait on a futex.
     pub last_run: (u64, u64, bool),
     /// Who woke it last, and its CPU time then: for pairs.
-    pub woken_by: (u32, u64),
+    pub woken_by: Option<(ThreadId, u64)>,
     /// Whom it woke last, and when: for pairs.
-    pub last_woke: (u32, u64),
+    pub last_woke: Option<(ThreadId, u64)>,
     /// Blocks without a known waker, for pairs.
     pub silent_blocks: u64,
 
     pub on_cpu_ns: u64,
     pub plain: [OffTime; Plain::ALL.len()],
-    pub blocks: Tally<u32, OffTime>,
+    pub blocks: Tally<BlockId, OffTime>,
     pub run_ns: Histogram,
     pub run_delay_ns: Histogram,
     pub migrations: u64,
@@ -116,7 +117,7 @@ pub(super) struct Thread {
     /// Every stretch off the CPU.
     pub log: Log,
     /// How often it was found blocked in what, by block.
-    pub found: Tally<u32, u64>,
+    pub found: Tally<BlockId, u64>,
     /// What it did since when, for the viewer.
     pub marks: Marks,
 }
@@ -137,22 +138,22 @@ impl Thread {
             state: State::New,
             since: now,
             whole_run: false,
-            stack: NONE,
+            stack: None,
             code: None,
             cpu: holdup_trace::NO_CPU,
             ran: false,
             active: false,
             pending: Pending::None,
             woken: None,
-            queue: NONE,
-            returning: NONE,
-            herd: NONE,
-            unplaced: NONE,
+            queue: None,
+            returning: None,
+            herd: None,
+            unplaced: None,
             preempted_at: None,
             cpu_busy_ns: 0,
             last_run: (0, 0, false),
-            woken_by: (NONE, 0),
-            last_woke: (NONE, 0),
+            woken_by: None,
+            last_woke: None,
             silent_blocks: 0,
             on_cpu_ns: 0,
             plain: [OffTime::default(); Plain::ALL.len()],

@@ -3,11 +3,13 @@
 use holdup_trace::{CallNumber, FutexOp, Tid};
 
 use super::calls::CallKind;
-use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
+use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
-use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite};
+use super::ids::{GroupId, LockId, StackKey, Table, ThreadId, WaitSiteId};
+use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite, Waiters};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
+use crate::facts::OffTime;
 use crate::names::{Names, SpaceId};
 
 /// A caller that was preempted within the call returns whenever it runs again; after this nobody asks any more.
@@ -34,59 +36,65 @@ pub(super) fn object(kind: CallKind) -> Option<u64> {
 
 impl Engine {
     /// The thread has left the call that it entered last, without a sleep.
-    pub(super) fn leave_pending(&mut self, ti: u32) {
-        let thread = &mut self.threads[ti as usize];
+    pub(super) fn leave_pending(&mut self, ti: ThreadId) {
+        let thread = &mut self.threads[ti];
         if let Pending::Futex { wait_site, lock, .. } = std::mem::replace(&mut thread.pending, Pending::None) {
-            if thread.returning == lock {
+            if thread.returning == Some(lock) {
                 // It slept, and returned without a word: the lock was handed to it.
                 return;
             }
-            let wait_site = &mut self.wait_sites[wait_site as usize];
+            let wait_site = &mut self.wait_sites[wait_site];
             wait_site.eagain += 1;
-            self.groups[wait_site.group as usize].eagain += 1;
-            if wait_site.place_group != NONE {
-                self.groups[wait_site.place_group as usize].eagain += 1;
+            self.groups[wait_site.group].eagain += 1;
+            if let Some(group) = wait_site.place_group {
+                self.groups[group].eagain += 1;
             }
         }
     }
 
-    pub(super) fn call(&mut self, ti: u32, nr: CallNumber, stack: u32, now: u64, names: &Names) {
+    pub(super) fn call(&mut self, ti: ThreadId, nr: CallNumber, stack: Option<StackKey>, now: u64, names: &Names) {
         self.leave_pending(ti);
         *self.call_counts.at(nr) += 1;
         let kind = self.calls.kind(nr);
         // Whoever asks later what the thread did takes the space as it is known then.
         let space = self.space(ti, names);
-        if kind == CallKind::Yield && stack != NONE {
+        if kind == CallKind::Yield && stack.is_some() {
             *self.yields.at(Place { space, stack }) += 1;
         }
         if let Some(object) = object(kind) {
             self.object_calls.truncate(MOST_OBJECT_CALLS - 1);
             self.object_calls.insert(0, ObjectCall { object, thread: ti, at: now, place: Place { space, stack } });
         }
-        self.threads[ti as usize].pending = Pending::Call { kind, stack };
+        self.threads[ti].pending = Pending::Call { kind, stack };
     }
 
-    pub(super) fn futex_wait(&mut self, ti: u32, op: FutexOp, addr: u64, stack: u32, names: &Names) {
+    pub(super) fn futex_wait(&mut self, ti: ThreadId, op: FutexOp, addr: u64, stack: Option<StackKey>, names: &Names) {
         self.leave_pending(ti);
         let space = self.space(ti, names);
         let lock = self.lock(space, op, addr, ti);
         let wait_site = self.wait_site(lock, op, Place { space, stack });
-        let thread = &mut self.threads[ti as usize];
-        thread.returning = NONE;
+        let thread = &mut self.threads[ti];
+        thread.returning = None;
         thread.pending = Pending::Futex { wait_site, lock, stack };
     }
 
     /// A wait for something that the kernel keeps for all processes, such as the lock of a file: which one is not
     /// known.
-    pub(super) fn kernel_object(&mut self, ti: u32, addr: u64, stack: u32, names: &Names) -> u32 {
+    pub(super) fn kernel_object(
+        &mut self,
+        ti: ThreadId,
+        addr: u64,
+        stack: Option<StackKey>,
+        names: &Names,
+    ) -> WaitSiteId {
         let space = self.space(ti, names);
         let lock = self.lock(space, FutexOp(FutexOp::WAIT), addr, ti);
         self.wait_site(lock, FutexOp(FutexOp::WAIT), Place { space, stack })
     }
 
-    pub(super) fn lock(&mut self, space: SpaceId, op: FutexOp, addr: u64, ti: u32) -> u32 {
+    pub(super) fn lock(&mut self, space: SpaceId, op: FutexOp, addr: u64, ti: ThreadId) -> LockId {
         let key = (if op.is_private() || op.command() >= FutexOp::WAITV { space } else { SHARED }, addr);
-        let next = self.locks.len() as u32;
+        let next = self.locks.next();
         let lock = *self.lock_index.entry(key).or_insert(next);
         if lock == next {
             self.locks.push(Lock::new(space, addr, ti));
@@ -94,53 +102,52 @@ impl Engine {
         lock
     }
 
-    pub(super) fn wait_site(&mut self, lock: u32, op: FutexOp, place: Place) -> u32 {
-        let next = self.wait_sites.len() as u32;
+    pub(super) fn wait_site(&mut self, lock: LockId, op: FutexOp, place: Place) -> WaitSiteId {
+        let next = self.wait_sites.next();
         let wait_site = *self.wait_site_index.entry((lock, op.command(), place.stack)).or_insert(next);
         if wait_site == next {
             let group = self.group(lock, op.command());
             let waiters = Tally::default();
-            let wait_site = WaitSite { lock, op, place, group, place_group: NONE, waiters, eagain: 0 };
+            let wait_site = WaitSite { lock, op, place, group, place_group: None, waiters, eagain: 0 };
             self.wait_sites.push(wait_site);
         }
         wait_site
     }
 
-    fn group(&mut self, lock: u32, op: u32) -> u32 {
-        let known = self.locks[lock as usize].groups.iter().find(|(known, _)| *known == op);
+    fn group(&mut self, lock: LockId, op: u32) -> GroupId {
+        let known = self.locks[lock].groups.iter().find(|(known, _)| *known == op);
         if let Some((_, group)) = known {
             return *group;
         }
-        let group = self.groups.len() as u32;
-        self.groups.push(Group::new(lock, op, false));
-        self.locks[lock as usize].groups.push((op, group));
+        let group = self.groups.push(Group::new(lock, op, false));
+        self.locks[lock].groups.push((op, group));
         group
     }
 
     /// The group of a place, as long as the futex may be a word of the waiting thread instead of the lock.
-    fn place_group(&mut self, wait_site: u32, ti: u32) -> u32 {
-        let WaitSite { lock, op, place, .. } = self.wait_sites[wait_site as usize];
-        let only = &mut self.locks[lock as usize].only_waiter;
-        *only = if *only == NONE || *only == ti { ti } else { OUTSIDE };
+    fn place_group(&mut self, wait_site: WaitSiteId, ti: ThreadId) -> Option<GroupId> {
+        let WaitSite { lock, op, place, .. } = self.wait_sites[wait_site];
+        let (only, waiters) = (Waiters::One(ti), &mut self.locks[lock].waiters);
+        *waiters = if matches!(*waiters, Waiters::None) || *waiters == only { only } else { Waiters::Several };
         let plain = matches!(op.command(), FutexOp::WAIT | FutexOp::WAIT_BITSET);
-        if *only != ti || !plain || place.stack == NONE {
-            return NONE;
+        if *waiters != only || !plain || place.stack.is_none() {
+            return None;
         }
-        let next = self.groups.len() as u32;
+        let next = self.groups.next();
         let group = *self.place_groups.entry(place).or_insert(next);
         if group == next {
             self.groups.push(Group::new(lock, op.command(), true));
         }
-        self.wait_sites[wait_site as usize].place_group = group;
-        group
+        self.wait_sites[wait_site].place_group = Some(group);
+        Some(group)
     }
 
-    pub(super) fn begin_wait(&mut self, ti: u32, wait_site: u32, now: u64, run: Option<u64>) {
-        let WaitSite { lock, group, .. } = self.wait_sites[wait_site as usize];
+    pub(super) fn begin_wait(&mut self, ti: ThreadId, wait_site: WaitSiteId, now: u64, run: Option<u64>) {
+        let WaitSite { lock, group, .. } = self.wait_sites[wait_site];
         let place_group = self.place_group(wait_site, ti);
-        for group in [group, place_group].into_iter().filter(|group| *group != NONE) {
-            self.groups[group as usize].not_taken(ti, now);
-            self.groups[group as usize].begin(now, run);
+        for group in [Some(group), place_group].into_iter().flatten() {
+            self.groups[group].not_taken(ti, now);
+            self.groups[group].begin(now, run);
         }
         let wait = Wait {
             thread: ti,
@@ -153,41 +160,38 @@ impl Engine {
             released_before: 0,
             unwoken: false,
         };
-        self.locks[lock as usize].waiting.push_back(wait);
-        self.threads[ti as usize].queue = lock;
+        self.locks[lock].waiting.push_back(wait);
+        self.threads[ti].queue = Some(lock);
     }
 
     /// The thread runs again, or (if not `whole`) nobody knows since when it does.
-    pub(super) fn end_wait(&mut self, ti: u32, now: u64, whole: bool) {
-        let thread = &mut self.threads[ti as usize];
-        let lock = std::mem::replace(&mut thread.queue, NONE);
-        if lock == NONE {
-            return;
-        }
-        thread.returning = if whole { lock } else { NONE };
+    pub(super) fn end_wait(&mut self, ti: ThreadId, now: u64, whole: bool) {
+        let thread = &mut self.threads[ti];
+        let Some(lock) = thread.queue.take() else { return };
+        thread.returning = whole.then_some(lock);
         if let Pending::Futex { wait_site, .. } = thread.pending {
-            let command = self.wait_sites[wait_site as usize].op.command();
+            let command = self.wait_sites[wait_site].op.command();
             // Who waits for a lock with priority inheritance may be woken and lose it again within the call.
             if !matches!(command, FutexOp::LOCK_PI | FutexOp::LOCK_PI2) {
                 thread.pending = Pending::None;
             }
         }
-        let queue = &mut self.locks[lock as usize].waiting;
+        let queue = &mut self.locks[lock].waiting;
         let Some(at) = queue.iter().position(|wait| wait.thread == ti) else { return };
         let Some(mut wait) = queue.remove(at) else { return };
         wait.to = now;
-        for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
-            self.groups[group as usize].end(ti, wait.from, now, whole);
+        for group in wait.groups() {
+            self.groups[group].end(ti, wait.from, now, whole);
         }
         if whole {
             self.wait_ended(lock, wait, now);
         }
     }
 
-    fn wait_ended(&mut self, lock: u32, wait: Wait, now: u64) {
+    fn wait_ended(&mut self, lock: LockId, wait: Wait, now: u64) {
         if self.is_sampled {
             if let Some((holder, _)) = wait.waker {
-                self.threads[wait.thread as usize].log.set_waker(wait.from, (holder, now));
+                self.threads[wait.thread].log.set_waker(wait.from, (holder, now));
             }
             return self.settle_sampled(lock, &wait);
         }
@@ -198,14 +202,14 @@ impl Engine {
             }
         }
         self.expire(lock, now);
-        let ended = &mut self.locks[lock as usize].ended;
+        let ended = &mut self.locks[lock].ended;
         ended.push_back(wait);
     }
 
     /// Waits that nobody will answer for any more.
-    fn expire(&mut self, lock: u32, now: u64) {
+    fn expire(&mut self, lock: LockId, now: u64) {
         loop {
-            let ended = &mut self.locks[lock as usize].ended;
+            let ended = &mut self.locks[lock].ended;
             let Some(first) = ended.front() else { return };
             if ended.len() < MOST_ENDED && first.to.saturating_add(FORGET_NS) >= now {
                 return;
@@ -218,40 +222,40 @@ impl Engine {
 
     /// A wait whose waker was not found in time. If one that waits still was thought to be woken before, it was this
     /// one instead.
-    fn settle_late(&mut self, lock: u32, mut wait: Wait) {
+    fn settle_late(&mut self, lock: LockId, mut wait: Wait) {
         if wait.waker.is_some() {
             return;
         }
         if !wait.unwoken {
-            let waiting = &mut self.locks[lock as usize].waiting;
+            let waiting = &mut self.locks[lock].waiting;
             let wrong = waiting.iter_mut().find(|other| other.waker.is_some_and(|(_, at)| at <= wait.to));
             if let Some(other) = wrong {
                 wait.waker = other.waker.take();
                 wait.released_before = other.released_before;
                 let thread = other.thread;
                 other.claimed = false;
-                self.threads[thread as usize].woken = None;
+                self.threads[thread].woken = None;
             }
         }
         self.settle(lock, wait);
     }
 
     /// All about a wait is known: what its holder did meanwhile.
-    pub(super) fn settle(&mut self, lock: u32, wait: Wait) {
-        let waker = wait.waker.or(wait.unwoken.then_some((TIMEOUT, wait.to)));
+    pub(super) fn settle(&mut self, lock: LockId, wait: Wait) {
+        let waker = wait.waker.or(wait.unwoken.then_some((Waker::Timeout, wait.to)));
         if let Some(waker) = waker {
-            self.threads[wait.thread as usize].log.set_waker(wait.from, waker);
+            self.threads[wait.thread].log.set_waker(wait.from, waker);
         }
-        for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
+        for group in wait.groups() {
             self.settle_in(group, lock, &wait);
         }
     }
 
     /// Where nobody is seen to wake anybody: divides a wait among those who had the lock meanwhile, the last one first.
     /// Who has waited for it has it next, and so has whoever a look finds in its word.
-    fn settle_sampled(&mut self, lock: u32, wait: &Wait) {
-        for group in [wait.group, wait.place_group].into_iter().filter(|group| *group != NONE) {
-            let takers: Vec<(u32, u64)> = self.groups[group as usize].takers.iter().rev().copied().collect();
+    fn settle_sampled(&mut self, lock: LockId, wait: &Wait) {
+        for group in wait.groups() {
+            let takers: Vec<(ThreadId, u64)> = self.groups[group].takers.iter().rev().copied().collect();
             let (mut until, mut known_ns) = (wait.to, 0);
             for (at, (taker, took)) in (1..).zip(&takers) {
                 // Who is the first that is known is believed to have had it from the beginning.
@@ -261,57 +265,52 @@ impl Engine {
                     if *taker == wait.thread { takers[..at].iter().rev().nth(1) } else { Some(&takers[at - 1]) };
                 if let Some((holder, _)) = holder.filter(|_| from < until) {
                     known_ns += until - from;
-                    let sum = self.groups[group as usize].holders.at(*holder);
-                    sum.count += 1;
-                    sum.ns += until - from;
+                    *self.groups[group].holders.at(Waker::Thread(*holder)) += OffTime::once(until - from);
                     self.divide(group, lock, (*holder, wait.thread), (from, until));
                 }
                 until = until.min(from);
             }
-            let group = &mut self.groups[group as usize];
+            let group = &mut self.groups[group];
             group.unknown_ns += wait.to.saturating_sub(wait.from).saturating_sub(known_ns);
             group.taken(wait.thread, wait.to);
         }
     }
 
-    fn settle_in(&mut self, group: u32, lock: u32, wait: &Wait) {
+    fn settle_in(&mut self, group: GroupId, lock: LockId, wait: &Wait) {
         let length = wait.to.saturating_sub(wait.from);
-        let sums = &mut self.groups[group as usize];
+        let sums = &mut self.groups[group];
         let Some((waker, woken_at)) = wait.waker else {
             sums.unknown_ns += length;
             return;
         };
-        let holder = sums.holders.at(waker);
-        holder.count += 1;
-        holder.ns += length;
-        if waker as usize >= self.threads.len() {
+        *sums.holders.at(waker) += OffTime::once(length);
+        let Some(waker) = waker.thread() else {
             sums.unknown_ns += length;
             return;
-        }
+        };
         let from = wait.from.max(wait.released_before);
         self.divide(group, lock, (waker, wait.thread), (from, woken_at.min(wait.to)));
     }
 
     /// Divides what a holder did for a part of another's wait.
-    fn divide(&mut self, group: u32, lock: u32, (holder, waiter): (u32, u32), (from, to): (u64, u64)) {
-        let (group, thread) = (&mut self.groups[group as usize], &self.threads[holder as usize]);
+    fn divide(&mut self, group: GroupId, lock: LockId, (holder, waiter): (ThreadId, ThreadId), (from, to): (u64, u64)) {
+        let (group, thread) = (&mut self.groups[group], &self.threads[holder]);
         let preempted = split(group, thread, &self.wait_sites, lock, from, to);
-        let priorities = thread.priority.zip(self.threads[waiter as usize].priority);
+        let priorities = thread.priority.zip(self.threads[waiter].priority);
         if preempted > 0 && priorities.is_some_and(|(holder, waiter)| holder > waiter) {
-            group.inversions.count += 1;
-            group.inversions.ns += preempted;
+            group.inversions += OffTime::once(preempted);
         }
     }
 
     /// The lock at an address of a thread's process, if anybody waited there.
-    pub(super) fn known_lock(&self, tid: Tid, addr: u64, names: &Names) -> Option<u32> {
+    pub(super) fn known_lock(&self, tid: Tid, addr: u64, names: &Names) -> Option<LockId> {
         let keys = [(names.space(tid), addr), (SHARED, addr)];
         keys.iter().find_map(|key| self.lock_index.get(key)).copied()
     }
 
     pub(super) fn lock_word(&mut self, tid: Tid, now: u64, addr: u64, [word, owner]: [u32; 2], names: &Names) {
         let Some(lock) = self.known_lock(tid, addr, names) else { return };
-        let words = &mut self.locks[lock as usize].words;
+        let words = &mut self.locks[lock].words;
         words.0 += 1;
         words.1 += u64::from(word != 0);
         // 2 is "held, and others wait" of glibc and Rust; the highest bit says the same for locks with priority
@@ -323,27 +322,34 @@ impl Engine {
     }
 
     /// Where nothing else tells who ends a wait: the thread that had the lock when it was looked at last.
-    fn held_by(&mut self, lock: u32, owner: Tid, now: u64) {
+    fn held_by(&mut self, lock: LockId, owner: Tid, now: u64) {
         let Some(&holder) = self.index.get(&owner) else { return };
-        let Lock { thread, addr, .. } = self.locks[lock as usize];
+        let Lock { thread, addr, .. } = self.locks[lock];
         let is_shared = self.lock_index.get(&(SHARED, addr)) == Some(&lock);
-        if !is_shared && self.threads[holder as usize].pid != self.threads[thread as usize].pid {
+        if !is_shared && self.threads[holder].pid != self.threads[thread].pid {
             return;
         }
-        for wait in &mut self.locks[lock as usize].waiting {
+        for wait in &mut self.locks[lock].waiting {
             if wait.thread != holder {
-                wait.waker = Some((holder, wait.from));
+                wait.waker = Some((Waker::Thread(holder), wait.from));
             }
         }
-        for (_, group) in &self.locks[lock as usize].groups {
-            self.groups[*group as usize].taken(holder, now);
+        for (_, group) in &self.locks[lock].groups {
+            self.groups[*group].taken(holder, now);
         }
     }
 }
 
 /// Divides the time of a holder among what it did. Its own wait for the same lock ends the look back. Returns how long
 /// it was preempted.
-fn split(group: &mut Group, thread: &Thread, wait_sites: &[WaitSite], lock: u32, from: u64, to: u64) -> u64 {
+fn split(
+    group: &mut Group,
+    thread: &Thread,
+    wait_sites: &Table<WaitSiteId, WaitSite>,
+    lock: LockId,
+    from: u64,
+    to: u64,
+) -> u64 {
     let state = match thread.state {
         State::Running => Some(Doing::Running(thread.cpu)),
         State::Off(doing) => Some(doing),
@@ -360,14 +366,12 @@ fn split(group: &mut Group, thread: &Thread, wait_sites: &[WaitSite], lock: u32,
         }
         match past.doing {
             Doing::Running(_) => group.running_ns += length,
-            Doing::Futex(wait_site) if wait_sites[wait_site as usize].lock == lock => return preempted,
+            Doing::Futex(wait_site) if wait_sites[wait_site].lock == lock => return preempted,
             doing => {
                 preempted += if doing == Doing::Plain(Plain::Preempted) { length } else { 0 };
                 *group.off.at(doing) += length;
-                if past.stack != NONE && length > 0 {
-                    let site = group.off_sites.at(Place { space: thread.space, stack: past.stack });
-                    site.count += 1;
-                    site.ns += length;
+                if past.stack.is_some() && length > 0 {
+                    *group.off_sites.at(Place { space: thread.space, stack: past.stack }) += OffTime::once(length);
                 }
             }
         }

@@ -3,8 +3,9 @@
 use holdup_trace::{FutexOp, Tid};
 
 use super::Wake;
-use super::doing::{Doing, NONE, OUTSIDE, Plain, TIMEOUT};
+use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
+use super::ids::{GroupId, LockId, StackKey, ThreadId};
 use super::lock::{ObjectCall, Place, Wait};
 use super::pairs::HandOver;
 use super::thread::{Pending, State};
@@ -23,12 +24,12 @@ impl Engine {
     #[expect(clippy::too_many_arguments, reason = "the parts of one event")]
     pub(super) fn futex_return(
         &mut self,
-        ti: u32,
+        ti: ThreadId,
         now: u64,
         op: FutexOp,
         addr: u64,
         ret: i32,
-        stack: u32,
+        stack: Option<StackKey>,
         names: &Names,
     ) {
         if op.waits() {
@@ -50,57 +51,54 @@ impl Engine {
         };
         let place = Place { space, stack };
         let found = self.wake(ti, lock, now, wants as u32, place);
-        if requeues && !self.locks[lock as usize].waiting.is_empty() {
-            self.locks[lock as usize].moved = true;
+        if requeues && !self.locks[lock].waiting.is_empty() {
+            self.locks[lock].moved = true;
             if !self.moved.contains(&lock) {
                 self.moved.push(lock);
             }
         }
         self.count_wake(ti, lock, (ret, wants as u32), found, place, (requeues, unlocks_pi));
-        self.locks[lock as usize].released = now;
+        self.locks[lock].released = now;
     }
 
     /// A call that waits returned: the last word on how the wait ended.
-    fn wait_returned(&mut self, ti: u32, ret: i32) {
+    fn wait_returned(&mut self, ti: ThreadId, ret: i32) {
         const EINTR: i32 = -4;
         const ETIMEDOUT: i32 = -110;
-        let thread = &mut self.threads[ti as usize];
-        let lock = std::mem::replace(&mut thread.returning, NONE);
+        let thread = &mut self.threads[ti];
+        let lock = thread.returning.take();
         let pending = thread.pending;
         if let Pending::Futex { wait_site, .. } = pending {
-            if lock == NONE {
-                let group = self.wait_sites[wait_site as usize].group;
-                self.groups[group as usize].timeouts += u64::from(ret == ETIMEDOUT);
+            if lock.is_none() {
+                let group = self.wait_sites[wait_site].group;
+                self.groups[group].timeouts += u64::from(ret == ETIMEDOUT);
                 return self.leave_pending(ti);
             }
-            self.threads[ti as usize].pending = Pending::None;
+            self.threads[ti].pending = Pending::None;
         }
-        if lock == NONE || ret >= 0 {
-            return;
-        }
-        let ended = &mut self.locks[lock as usize].ended;
+        let Some(lock) = lock.filter(|_| ret < 0) else { return };
+        let ended = &mut self.locks[lock].ended;
         let Some(wait) = ended.iter_mut().rev().find(|wait| wait.thread == ti) else { return };
         wait.unwoken = matches!(ret, EINTR | ETIMEDOUT);
         if wait.unwoken {
             // A signal ends a wait as well: that of a thread that is killed as its process exits, above all.
-            let by = if ret == ETIMEDOUT { TIMEOUT } else { OUTSIDE };
-            self.threads[ti as usize].log.set_waker(wait.from, (by, wait.to));
+            let by = if ret == ETIMEDOUT { Waker::Timeout } else { Waker::Outside };
+            self.threads[ti].log.set_waker(wait.from, (by, wait.to));
         }
-        let groups = [wait.group, wait.place_group];
-        for group in groups.into_iter().filter(|group| *group != NONE && ret == ETIMEDOUT) {
-            self.groups[group as usize].timeouts += 1;
+        for group in wait.groups().filter(|_| ret == ETIMEDOUT) {
+            self.groups[group].timeouts += 1;
         }
     }
 
     /// Finds whom a call woke, first among those who ran already, then in the order of the queue. Returns how many, and
     /// in which group.
-    fn wake(&mut self, ti: u32, lock: u32, now: u64, wants: u32, place: Place) -> (u32, u32) {
-        let mut found = (0, NONE);
+    fn wake(&mut self, ti: ThreadId, lock: LockId, now: u64, wants: u32, place: Place) -> (u32, Option<GroupId>) {
+        let mut found = (0, None);
         while found.0 < wants {
             let next = self.wake_ended(ti, lock, now, place).or_else(|| self.wake_waiting(ti, lock, now, place));
             let next = next.or_else(|| self.wake_moved(ti, lock, now, place));
             let Some((group, thread)) = next else { break };
-            found = (found.0 + 1, group);
+            found = (found.0 + 1, Some(group));
             if wants >= 2 {
                 self.join_herd(thread, group);
             }
@@ -109,28 +107,28 @@ impl Engine {
     }
 
     /// One that ran already when the call returned.
-    fn wake_ended(&mut self, ti: u32, lock: u32, now: u64, place: Place) -> Option<(u32, u32)> {
-        let waker = &self.threads[ti as usize];
+    fn wake_ended(&mut self, ti: ThreadId, lock: LockId, now: u64, place: Place) -> Option<(GroupId, ThreadId)> {
+        let waker = &self.threads[ti];
         // Whom it woke may have taken its CPU: then the call returns as soon as it has one again.
         let resumed = now.saturating_sub(waker.since) <= LATE_NS;
         let around = waker.preempted_at.filter(|_| resumed).unwrap_or(now).min(now);
         let earliest = around.saturating_sub(LATE_NS);
-        let released = self.locks[lock as usize].released;
+        let released = self.locks[lock].released;
         let exact = self.capabilities.wakings;
         let fits = |wait: &Wait| match wait.waker {
-            Some((waker, _)) => exact && waker == ti && !wait.claimed,
+            Some((waker, _)) => exact && waker == Waker::Thread(ti) && !wait.claimed,
             None => !exact && !wait.unwoken && wait.to >= earliest && wait.to <= now && wait.thread != ti,
         };
-        let ended = &self.locks[lock as usize].ended;
+        let ended = &self.locks[lock].ended;
         let candidates = ended.iter().enumerate().rev().filter(|(_, wait)| fits(wait));
         let (at, _) = candidates.min_by_key(|(_, wait)| wait.to.abs_diff(around))?;
-        let mut wait = self.locks[lock as usize].ended.remove(at)?;
+        let mut wait = self.locks[lock].ended.remove(at)?;
         if wait.waker.is_none() {
-            wait.waker = Some((ti, wait.to));
+            wait.waker = Some((Waker::Thread(ti), wait.to));
             wait.released_before = released.min(wait.to);
             self.settle(lock, wait);
             self.hand_over(ti, wait.thread, wait.to, place);
-            let displaced = self.threads[ti as usize].preempted_at.filter(|_| resumed);
+            let displaced = self.threads[ti].preempted_at.filter(|_| resumed);
             if displaced.is_some_and(|at| at.abs_diff(wait.to) <= DISPLACE_NS) {
                 self.give_back(ti, wait.thread, now);
             }
@@ -139,20 +137,20 @@ impl Engine {
     }
 
     /// The next in the queue.
-    fn wake_waiting(&mut self, ti: u32, lock: u32, now: u64, place: Place) -> Option<(u32, u32)> {
+    fn wake_waiting(&mut self, ti: ThreadId, lock: LockId, now: u64, place: Place) -> Option<(GroupId, ThreadId)> {
         let exact = self.capabilities.wakings;
-        let released = self.locks[lock as usize].released;
-        let wait = self.locks[lock as usize].waiting.iter_mut().find(|wait| match wait.waker {
-            Some((waker, _)) => exact && waker == ti && !wait.claimed,
+        let released = self.locks[lock].released;
+        let wait = self.locks[lock].waiting.iter_mut().find(|wait| match wait.waker {
+            Some((waker, _)) => exact && waker == Waker::Thread(ti) && !wait.claimed,
             None => !exact,
         })?;
         wait.claimed = true;
         let (thread, group, first) = (wait.thread, wait.group, wait.waker.is_none());
         if first {
             let at = now.max(wait.from);
-            wait.waker = Some((ti, at));
+            wait.waker = Some((Waker::Thread(ti), at));
             wait.released_before = released;
-            self.threads[thread as usize].woken = Some((ti, at));
+            self.threads[thread].woken = Some((Waker::Thread(ti), at));
             self.set_active(thread, at, true);
             self.hand_over(ti, thread, at, place);
         }
@@ -160,14 +158,14 @@ impl Engine {
     }
 
     /// One that was moved here from another address.
-    fn wake_moved(&mut self, ti: u32, lock: u32, now: u64, place: Place) -> Option<(u32, u32)> {
-        let space = self.locks[lock as usize].space;
+    fn wake_moved(&mut self, ti: ThreadId, lock: LockId, now: u64, place: Place) -> Option<(GroupId, ThreadId)> {
+        let space = self.locks[lock].space;
         let mut index = 0;
         while index < self.moved.len() {
             let other = self.moved[index];
-            let from = &self.locks[other as usize];
+            let from = &self.locks[other];
             if from.waiting.is_empty() {
-                self.locks[other as usize].moved = false;
+                self.locks[other].moved = false;
                 self.moved.swap_remove(index);
                 continue;
             }
@@ -184,37 +182,34 @@ impl Engine {
 
     fn count_wake(
         &mut self,
-        ti: u32,
-        lock: u32,
+        ti: ThreadId,
+        lock: LockId,
         (ret, wants): (i32, u32),
-        (found, group): (u32, u32),
+        (found, group): (u32, Option<GroupId>),
         place: Place,
         (requeues, unlocks_pi): (bool, bool),
     ) {
         if ret == 0 && !unlocks_pi {
             if !requeues {
                 self.wasted_wakes += self.zero_weight;
-                self.locks[lock as usize].wasted += self.zero_weight;
+                self.locks[lock].wasted += self.zero_weight;
             }
             return;
         }
         if unlocks_pi && found == 0 {
             return;
         }
-        self.threads[ti as usize].wakes += 1;
-        let woken = std::mem::replace(&mut self.threads[ti as usize].unplaced, NONE);
-        if woken != NONE && place.stack != NONE {
+        self.threads[ti].wakes += 1;
+        let woken = self.threads[ti].unplaced.take();
+        if let Some(woken) = woken.filter(|_| place.stack.is_some()) {
             self.pairs.place(ti, woken, place);
         }
         // Whom it woke may be unknown (it did not sleep yet): then it counts for the lock's first way to wait.
-        let first = self.locks[lock as usize].groups.first().map_or(NONE, |(_, group)| *group);
-        let group = if group == NONE { first } else { group };
-        if group == NONE {
-            return;
-        }
-        let group = &mut self.groups[group as usize];
+        let first = || self.locks[lock].groups.first().map(|(_, group)| *group);
+        let Some(group) = group.or_else(first) else { return };
+        let group = &mut self.groups[group];
         group.wakes += 1;
-        if place.stack != NONE {
+        if place.stack.is_some() {
             *group.wake_sites.at(place) += 1;
         }
         if wants >= 2 {
@@ -223,34 +218,34 @@ impl Engine {
         }
     }
 
-    fn join_herd(&mut self, thread: u32, group: u32) {
-        let thread = &mut self.threads[thread as usize];
+    fn join_herd(&mut self, thread: ThreadId, group: GroupId) {
+        let thread = &mut self.threads[thread];
         let (from, to, futex) = thread.last_run;
         let ran_already = matches!(thread.state, State::Off(_)) && thread.woken.is_none();
         if ran_already && futex && to.saturating_sub(from) <= HERD_RUN_NS {
-            self.groups[group as usize].herds.back_to_sleep += 1;
+            self.groups[group].herds.back_to_sleep += 1;
         } else if !ran_already {
-            thread.herd = group;
+            thread.herd = Some(group);
         }
     }
 
     /// A thread that was woken with others leaves the CPU again.
-    pub(super) fn herd_again(&mut self, ti: u32, futex: bool, run: Option<u64>) {
-        let herd = std::mem::replace(&mut self.threads[ti as usize].herd, NONE);
-        if herd != NONE && futex && run.is_some_and(|run| run <= HERD_RUN_NS) {
-            self.groups[herd as usize].herds.back_to_sleep += 1;
+    pub(super) fn herd_again(&mut self, ti: ThreadId, futex: bool, run: Option<u64>) {
+        let herd = self.threads[ti].herd.take();
+        if let Some(herd) = herd.filter(|_| futex && run.is_some_and(|run| run <= HERD_RUN_NS)) {
+            self.groups[herd].herds.back_to_sleep += 1;
         }
     }
 
     /// The kernel says who woke whom.
-    pub(super) fn waking(&mut self, tid: Tid, target: Tid, stack: u32, now: u64, cpu: u16, names: &Names) {
+    pub(super) fn waking(&mut self, tid: Tid, target: Tid, stack: Option<StackKey>, now: u64, cpu: u16, names: &Names) {
         let waker = self.index.get(&tid).copied();
         if let Some(ti) = waker {
             let at = self.seen_running(ti, now, cpu);
-            self.threads[ti as usize].last = at;
+            self.threads[ti].last = at;
         }
         let Some(woken) = self.index.get(&target).copied() else { return };
-        let thread = &mut self.threads[woken as usize];
+        let thread = &mut self.threads[woken];
         let State::Off(doing) = thread.state else { return };
         if thread.woken.is_some() || doing == Doing::Plain(Plain::Preempted) {
             return;
@@ -259,18 +254,18 @@ impl Engine {
         // A device or a timer wakes by an interrupt: whoever runs just then has nothing to do with it.
         let by_interrupt = match doing {
             Doing::Plain(Plain::Sleep | Plain::Io | Plain::PageFault) => true,
-            Doing::Block(block) => self.blocks[block as usize].deep,
+            Doing::Block(block) => self.blocks[block].deep,
             _ => false,
         };
         let waker = waker.filter(|_| !by_interrupt);
-        let by = waker.unwrap_or(OUTSIDE);
+        let by = waker.map_or(Waker::Outside, Waker::Thread);
         thread.woken = Some((by, at));
         let home = thread.cpu;
         let queue = thread.queue;
         let busy = self.cpus.at(home).map_or(0, |cpu| cpu.busy_ns(at));
-        self.threads[woken as usize].cpu_busy_ns = busy;
+        self.threads[woken].cpu_busy_ns = busy;
         self.set_active(woken, at, true);
-        if queue != NONE {
+        if let Some(queue) = queue {
             self.ends_wait(queue, woken, by, at);
         }
         if let Some(ti) = waker {
@@ -281,85 +276,85 @@ impl Engine {
 
     /// Where the kernel does not say who wakes whom: the thread that was last to call for such an object, since this
     /// one waits for it, has let it go on.
-    pub(super) fn woken_by_call(&mut self, ti: u32, doing: Doing) {
-        let thread = &self.threads[ti as usize];
+    pub(super) fn woken_by_call(&mut self, ti: ThreadId, doing: Doing) {
+        let thread = &self.threads[ti];
         let Doing::Futex(wait_site) = doing else { return };
         if self.capabilities.wakings || thread.woken.is_some() {
             return;
         }
-        let (queue, since) = (self.wait_sites[wait_site as usize].lock, thread.since);
-        let object = self.locks[queue as usize].addr;
+        let (queue, since) = (self.wait_sites[wait_site].lock, thread.since);
+        let object = self.locks[queue].addr;
         let lets_go = |call: &&ObjectCall| call.object == object && call.thread != ti && call.at >= since;
         let Some(ObjectCall { thread: by, at, place, .. }) = self.object_calls.iter().find(lets_go).copied() else {
             return;
         };
-        self.threads[ti as usize].woken = Some((by, at));
-        if let Some(wait) = self.ends_wait(queue, ti, by, at) {
+        self.threads[ti].woken = Some((Waker::Thread(by), at));
+        if let Some(wait) = self.ends_wait(queue, ti, Waker::Thread(by), at) {
             wait.claimed = true;
         }
         self.pair(by, ti, at, place, true);
     }
 
     /// Who ended the wait of a thread in this queue, and when.
-    fn ends_wait(&mut self, queue: u32, woken: u32, by: u32, at: u64) -> Option<&mut Wait> {
-        let lock = &mut self.locks[queue as usize];
+    fn ends_wait(&mut self, queue: LockId, woken: ThreadId, by: Waker, at: u64) -> Option<&mut Wait> {
+        let lock = &mut self.locks[queue];
         let wait = lock.waiting.iter_mut().find(|wait| wait.thread == woken)?;
         (wait.waker, wait.released_before) = (Some((by, at)), lock.released);
         Some(wait)
     }
 
-    fn hand_over(&mut self, from: u32, to: u32, at: u64, place: Place) {
+    fn hand_over(&mut self, from: ThreadId, to: ThreadId, at: u64, place: Place) {
         self.pair(from, to, at, place, false);
-        self.threads[from as usize].unplaced = if place.stack == NONE { to } else { NONE };
+        self.threads[from].unplaced = (place.stack.is_none()).then_some(to);
         if self.keep {
-            let (from, to) = (self.threads[from as usize].tid, self.threads[to as usize].tid);
+            let (from, to) = (self.threads[from].tid, self.threads[to].tid);
             self.wakes.push(Wake { time_ns: at, from, to });
         }
     }
 
-    fn pair(&mut self, from: u32, to: u32, at: u64, place: Place, inferred: bool) {
-        let waker = &self.threads[from as usize];
+    fn pair(&mut self, from: ThreadId, to: ThreadId, at: u64, place: Place, inferred: bool) {
+        let waker = &self.threads[from];
         let on_cpu = waker.on_cpu_until(at);
-        let run = (waker.woken_by.0 == to).then(|| on_cpu.saturating_sub(waker.woken_by.1));
+        let run = waker.woken_by.filter(|(by, _)| *by == to).map(|(_, at)| on_cpu.saturating_sub(at));
         self.pairs.add(HandOver { from, to, at, place, run, inferred });
-        let woken = &mut self.threads[to as usize];
-        woken.woken_by = (from, woken.on_cpu_at(at));
-        self.threads[from as usize].last_woke = (to, at);
+        let woken = &mut self.threads[to];
+        woken.woken_by = Some((from, woken.on_cpu_at(at)));
+        self.threads[from].last_woke = Some((to, at));
     }
 
     /// A thread runs again after it was preempted: perhaps by whom it woke right before.
-    pub(super) fn given_back(&mut self, ti: u32, doing: Doing, now: u64) {
-        let thread = &self.threads[ti as usize];
-        let (woken, at) = thread.last_woke;
+    pub(super) fn given_back(&mut self, ti: ThreadId, doing: Doing, now: u64) {
+        let thread = &self.threads[ti];
+        let Some((woken, at)) = thread.last_woke else { return };
         let displaced = doing == Doing::Plain(Plain::Preempted) && thread.since.saturating_sub(at) <= DISPLACE_NS;
-        if woken != NONE && displaced && thread.since >= at {
+        if displaced && thread.since >= at {
             self.give_back(ti, woken, now);
         }
     }
 
     /// If the woken thread, which took the waker's CPU, has blocked since, both have had their turn.
-    fn give_back(&mut self, waker: u32, woken: u32, now: u64) {
-        let other = &self.threads[woken as usize];
-        let at = self.threads[waker as usize].last_woke.1;
+    fn give_back(&mut self, waker: ThreadId, woken: ThreadId, now: u64) {
+        let other = &self.threads[woken];
+        let at = self.threads[waker].last_woke.map_or(0, |(_, at)| at);
         let State::Off(doing) = other.state else { return };
         let ran = other.last_run.0 >= at && other.woken.is_none();
         if !ran || matches!(doing, Doing::Plain(Plain::Preempted | Plain::Yielded)) {
             return;
         }
         self.pairs.give_back(waker, woken);
-        let thread = &mut self.threads[waker as usize];
-        thread.woken_by = (woken, thread.on_cpu_at(now.min(thread.since)));
-        thread.last_woke = (NONE, 0);
+        let thread = &mut self.threads[waker];
+        thread.woken_by = Some((woken, thread.on_cpu_at(now.min(thread.since))));
+        thread.last_woke = None;
     }
 
     /// A thread blocks in a call that says nothing: who ran just before it, without a reason that is known, may be whom
     /// it woke.
-    pub(super) fn block_in_turn(&mut self, ti: u32, now: u64, names: &Names) {
-        self.threads[ti as usize].silent_blocks += 1;
+    pub(super) fn block_in_turn(&mut self, ti: ThreadId, now: u64, names: &Names) {
+        self.threads[ti].silent_blocks += 1;
         if self.capabilities.wakings {
             return;
         }
-        let place = Place { space: self.space(ti, names), stack: self.threads[ti as usize].stack };
+        let place = Place { space: self.space(ti, names), stack: self.threads[ti].stack };
         let other = self.silent_in.take();
         match other {
             Some((other, at)) if other != ti && now.saturating_sub(at) <= IN_TURN_NS => {
@@ -370,14 +365,14 @@ impl Engine {
     }
 
     /// A thread runs after such a call: who just blocked may have woken it.
-    pub(super) fn in_turn(&mut self, ti: u32, doing: Doing, now: u64) {
+    pub(super) fn in_turn(&mut self, ti: ThreadId, doing: Doing, now: u64) {
         let silent = matches!(doing, Doing::Block(_) | Doing::Plain(Plain::OtherCall));
         if !silent || self.capabilities.wakings {
             return;
         }
         match self.silent_out.take() {
             Some((other, at)) if other != ti && now.saturating_sub(at) <= IN_TURN_NS => {
-                let place = Place { space: SpaceId::default(), stack: NONE };
+                let place = Place { space: SpaceId::default(), stack: None };
                 self.pair(other, ti, now, place, true);
             }
             _ => self.silent_in = Some((ti, now)),

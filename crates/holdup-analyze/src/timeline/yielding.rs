@@ -6,10 +6,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::doing::{Doing, NONE, Plain};
+use super::doing::{Doing, Plain};
 use super::engine::Engine;
+use super::ids::{Table, ThreadId, WaitSiteId};
 use super::lock::Place;
-use super::log::is_thread;
 use super::lookup::{Lookup, function_name};
 use super::thread::Thread;
 use crate::names::caller;
@@ -24,12 +24,12 @@ const LEAST_BEFORE_SLEEP: f64 = 0.01;
 const MOST_AFTER_WAKE: f64 = 0.1;
 
 /// The wait site of what threads sleep for after they yielded in a place.
-pub(super) fn by_place(lookup: &mut Lookup) -> FxHashMap<Place, u32> {
+pub(super) fn by_place(lookup: &mut Lookup) -> FxHashMap<Place, WaitSiteId> {
     let engine = lookup.engine;
     let mut all: FxHashMap<Place, u64> = FxHashMap::default();
-    let mut before: FxHashMap<(Place, u32), (u64, u64)> = FxHashMap::default();
+    let mut before: FxHashMap<(Place, WaitSiteId), (u64, u64)> = FxHashMap::default();
     let yields = |thread: &Thread| {
-        thread.log.stays().iter().any(|stay| stay.doing() == Doing::Plain(Plain::Yielded) && stay.stack != NONE)
+        thread.log.stays().iter().any(|stay| stay.doing() == Doing::Plain(Plain::Yielded) && stay.stack.is_some())
     };
     if !engine.threads.iter().any(yields) {
         return FxHashMap::default();
@@ -42,7 +42,7 @@ pub(super) fn by_place(lookup: &mut Lookup) -> FxHashMap<Place, u32> {
         let mut last: Option<(Place, u64)> = None;
         for stay in thread.log.stays() {
             match stay.doing() {
-                Doing::Plain(Plain::Yielded) if stay.stack != NONE => {
+                Doing::Plain(Plain::Yielded) if stay.stack.is_some() => {
                     let place = Place { space: thread.space, stack: stay.stack };
                     *all.entry(place).or_default() += 1;
                     last = Some((place, stay.to));
@@ -61,7 +61,7 @@ pub(super) fn by_place(lookup: &mut Lookup) -> FxHashMap<Place, u32> {
             }
         }
     }
-    let mut pairs: Vec<((Place, u32), (u64, u64))> = before.into_iter().collect();
+    let mut pairs: Vec<((Place, WaitSiteId), (u64, u64))> = before.into_iter().collect();
     pairs.sort_unstable_by_key(|(pair, counts)| (std::cmp::Reverse(*counts), *pair));
     let mut of_place = FxHashMap::default();
     for ((place, wait_site), (sleeps, after_wake)) in pairs {
@@ -75,11 +75,11 @@ pub(super) fn by_place(lookup: &mut Lookup) -> FxHashMap<Place, u32> {
 }
 
 /// When each thread woke another.
-fn wakes(engine: &Engine) -> Vec<Vec<u64>> {
-    let mut wakes = vec![Vec::new(); engine.threads.len()];
-    for stay in engine.threads.iter().flat_map(|thread| thread.log.stays()).filter(|stay| is_thread(stay.waker)) {
-        if let Some(wakes) = wakes.get_mut(stay.waker as usize) {
-            wakes.push(stay.woken());
+fn wakes(engine: &Engine) -> Table<ThreadId, Vec<u64>> {
+    let mut wakes = engine.threads.map(|_| Vec::new());
+    for stay in engine.threads.iter().flat_map(|thread| thread.log.stays()) {
+        if let Some(waker) = stay.waking_thread() {
+            wakes[waker].push(stay.woken());
         }
     }
     wakes.iter_mut().for_each(|wakes: &mut Vec<u64>| wakes.sort_unstable());
@@ -87,8 +87,8 @@ fn wakes(engine: &Engine) -> Vec<Vec<u64>> {
 }
 
 /// How long threads yielded for what they sleep for in each wait site.
-pub(super) fn times(engine: &Engine, of_place: &FxHashMap<Place, u32>) -> FxHashMap<u32, u64> {
-    let mut times: FxHashMap<u32, u64> = FxHashMap::default();
+pub(super) fn times(engine: &Engine, of_place: &FxHashMap<Place, WaitSiteId>) -> FxHashMap<WaitSiteId, u64> {
+    let mut times: FxHashMap<WaitSiteId, u64> = FxHashMap::default();
     for thread in engine.threads.iter().filter(|_| !of_place.is_empty()) {
         for stay in thread.log.stays().iter().filter(|stay| stay.doing() == Doing::Plain(Plain::Yielded)) {
             if let Some(wait_site) = of_place.get(&Place { space: thread.space, stack: stay.stack }) {
@@ -100,8 +100,8 @@ pub(super) fn times(engine: &Engine, of_place: &FxHashMap<Place, u32>) -> FxHash
 }
 
 /// Whether threads yield in the function of the program in which they sleep.
-fn is_one_function(lookup: &mut Lookup, place: Place, wait_site: u32) -> bool {
-    let sleeps = lookup.engine.wait_sites[wait_site as usize].place;
+fn is_one_function(lookup: &mut Lookup, place: Place, wait_site: WaitSiteId) -> bool {
+    let sleeps = lookup.engine.wait_sites[wait_site].place;
     let mut function = |place: Place| {
         let call_path = lookup.call_path(place);
         caller(&call_path).map(|frame| (frame.module.clone(), function_name(frame)))

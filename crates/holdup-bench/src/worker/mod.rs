@@ -2,7 +2,9 @@
 
 use std::io::Write as _;
 
-use crate::sample::{Failure, FailureKind};
+use serde::{Deserialize, Serialize};
+
+use crate::sample::{Failure, FailureKind, Sample};
 use crate::spec::Spec;
 use crate::sys;
 
@@ -11,8 +13,32 @@ mod measure;
 pub use crate::sys::PARENT;
 pub use measure::measure;
 
-/// The last line of a whole report: without it the worker died while it wrote.
-pub const END: &str = "end";
+/// What a worker says on stdout, as JSON: one of the two, and what only tests of the recorder read beside a sample.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    /// What was measured.
+    pub sample: Option<Sample>,
+    /// Why there is no sample.
+    pub failure: Option<Failure>,
+    /// [`Sample::thread_life_switches`].
+    pub thread_life_switches: Vec<u64>,
+    /// [`Latency::sum_ns`](crate::sample::Latency::sum_ns).
+    pub latency_sum_ns: Option<u64>,
+}
+
+impl From<Result<Sample, Failure>> for Report {
+    fn from(outcome: Result<Sample, Failure>) -> Report {
+        match outcome {
+            Err(failure) => Report { failure: Some(failure), ..Report::default() },
+            Ok(sample) => Report {
+                thread_life_switches: sample.thread_life_switches.clone(),
+                latency_sum_ns: sample.latency.as_ref().map(|latency| latency.sum_ns),
+                sample: Some(sample),
+                failure: None,
+            },
+        }
+    }
+}
 
 /// What the hidden `__worker` subcommand does: reads the cell from its words, measures it, writes the report on stdout
 /// and returns the exit status: 0 for a sample, 1 for a failure that the report explains.
@@ -22,29 +48,14 @@ pub fn worker_main(words: &[String]) -> i32 {
     if !sys::die_with_parent(parent) {
         return 1;
     }
-    let (text, status) = match answer(words) {
-        Ok(text) => (text, 0),
-        Err(failure) => (failure_line(&failure), 1),
-    };
+    let report = Report::from(answer(words));
     let mut out = std::io::stdout().lock();
-    match writeln!(out, "{text}{END}").and_then(|()| out.flush()) {
-        Ok(()) => status,
-        Err(_) => 1,
-    }
+    let said = serde_json::to_writer(&mut out, &report).is_ok() && writeln!(out).and_then(|()| out.flush()).is_ok();
+    i32::from(!said || report.sample.is_none())
 }
 
-fn answer(words: &[String]) -> Result<String, Failure> {
+fn answer(words: &[String]) -> Result<Sample, Failure> {
     let spec = Spec::from_words(words.iter().map(String::as_str))
         .map_err(|error| Failure { kind: FailureKind::Unsupported, detail: error.to_string() })?;
-    Ok(measure(&spec)?.to_text())
-}
-
-fn failure_line(failure: &Failure) -> String {
-    format!("failure {} {}\n", failure.kind, failure.detail.replace('\n', " "))
-}
-
-/// Reads a failure that a worker reported.
-pub fn read_failure(text: &str) -> Option<Failure> {
-    let (kind, detail) = text.lines().next()?.strip_prefix("failure ")?.split_once(' ')?;
-    Some(Failure { kind: FailureKind::named(kind)?, detail: detail.to_owned() })
+    measure(&spec)
 }

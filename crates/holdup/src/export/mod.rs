@@ -11,7 +11,7 @@ pub(crate) mod specimen;
 use std::collections::HashMap;
 use std::io;
 
-use holdup_analyze::{AccountState, Facts, Finding, Reason, Report, State, Timeline};
+use holdup_analyze::{AccountState, Facts, Finding, LockNumber, Reason, Report, State, Timeline};
 use holdup_trace::{NO_CPU, Tid};
 
 use crate::recording::name;
@@ -29,7 +29,7 @@ pub(crate) fn timeline(report: &Report) -> io::Result<&Timeline> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Label {
     Running(u16),
-    Lock(u32),
+    Lock(LockNumber),
     Off(Reason),
     Runnable,
     Unknown,
@@ -49,7 +49,7 @@ impl Label {
     pub(crate) fn of(state: State) -> Label {
         match state {
             State::Running { cpu } => Label::Running(cpu),
-            State::Off { lock: Some(index), .. } => Label::Lock(index),
+            State::Off { lock: Some(lock), .. } => Label::Lock(lock),
             State::Off { reason, lock: None } => Label::Off(reason),
             State::Runnable => Label::Runnable,
             State::Unknown => Label::Unknown,
@@ -61,7 +61,7 @@ impl Label {
         match self {
             Label::Running(NO_CPU) => "running".to_owned(),
             Label::Running(cpu) => format!("CPU {cpu}"),
-            Label::Lock(index) => match facts.locks.get(index as usize) {
+            Label::Lock(lock) => match facts.lock(lock) {
                 Some(lock) => {
                     let word = if lock.primitive.is_contention() { "for" } else { "on" };
                     format!("waits {word} {}", name::lock(lock))

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdup_analyze::{
-    Command, Cure, Facts, Finding, Frame, Interval, Kind, LockFacts, LockName, Moment, Primitive, ProcessFacts, Reason,
-    Report, Role, SampleAt, State, Subject, ThreadFacts, Timeline, Wake,
+    Command, Cure, Facts, Finding, Frame, Interval, Kind, LockFacts, LockName, LockNumber, Moment, Primitive,
+    ProcessFacts, Reason, Report, Role, SampleAt, State, Subject, ThreadFacts, Timeline, Wake,
 };
 use holdup_trace::{Header, Pid, Target, Tid};
 
@@ -60,20 +60,20 @@ fn timeline(rounds: u64) -> Timeline {
 fn timeline_with(rounds: u64, change: impl FnOnce(&mut Vec<Vec<Interval>>)) -> Timeline {
     let mut threads = vec![Vec::new(), Vec::new()];
     let mut timeline = Timeline::default();
-    let off = |primitive, lock| State::Off { reason: Reason::Futex(primitive), lock };
+    let off = |primitive, lock| State::Off { reason: Reason::Futex(primitive), lock: Some(LockNumber(lock)) };
     let put = |threads: &mut Vec<Vec<Interval>>, thread: usize, from_ns, to_ns, state| {
         threads[thread].push(Interval { from_ns, to_ns, state });
     };
     for round in 0..rounds {
         let at = |us: u64| BEGAN_NS + round * 100_000 + us * 1_000;
         let worker_waits = match round % 4 {
-            0 => off(Primitive::Condvar, Some(1)),
+            0 => off(Primitive::Condvar, 1),
             1 => State::Off { reason: Reason::Sleep, lock: None },
             2 => State::Unknown,
             _ => State::Off { reason: Reason::Io, lock: None },
         };
         put(&mut threads, 0, at(0), at(40), State::Running { cpu: (round % 2) as u16 });
-        put(&mut threads, 0, at(40), at(90), off(Primitive::Mutex, Some(0)));
+        put(&mut threads, 0, at(40), at(90), off(Primitive::Mutex, 0));
         put(&mut threads, 0, at(90), at(100), State::Runnable);
         put(&mut threads, 1, at(0), at(40), worker_waits);
         put(&mut threads, 1, at(40), at(95), State::Running { cpu: 1 });

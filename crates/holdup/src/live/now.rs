@@ -1,6 +1,6 @@
 //! What threads do at the end of a look: the last stretch of each thread's row.
 
-use holdup_analyze::{Facts, Frame, LockFacts, Report, State};
+use holdup_analyze::{Facts, Frame, LockFacts, LockNumber, Report, State};
 use holdup_trace::Tid;
 
 use crate::recording::Words;
@@ -41,9 +41,9 @@ pub fn of_thread(report: &Report, index: usize) -> Now<'_> {
 }
 
 /// The lock that a thread waits for in this state.
-pub fn lock_of(state: Option<State>) -> Option<usize> {
+pub fn lock_of(state: Option<State>) -> Option<LockNumber> {
     match state {
-        Some(State::Off { lock: Some(lock), .. }) => Some(lock as usize),
+        Some(State::Off { lock: Some(lock), .. }) => Some(lock),
         _ => None,
     }
 }

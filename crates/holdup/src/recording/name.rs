@@ -322,10 +322,10 @@ fn without_generics(name: &str) -> String {
 /// The subject of a finding in words.
 pub fn subject(facts: &Facts, subject: &Subject) -> String {
     match subject {
-        Subject::Lock { index, name, addr, .. } => match facts.locks.get(*index) {
+        Subject::Lock { number, name, addr, .. } => match facts.lock(*number) {
             Some(known) if known.name == *name => lock(known),
             None if addr.is_none() => {
-                let sites = goroutine_lock(facts, *index).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
+                let sites = goroutine_lock(facts, *number).map(|lock| lock.wait_sites.as_slice()).unwrap_or_default();
                 lock_with(name, None, sites.first())
             }
             _ => lock_with(name, *addr, None),

@@ -4,25 +4,25 @@
 //! the run went, the raw sample, the metrics, the worker process, the machine meanwhile, then the figures that only
 //! some workloads have (`extra_` and their name, in alphabetical order). docs/export.md describes each.
 
-use holdup_bench::sample::Failure;
-use holdup_bench::sample::{Counters, Latency, Sample};
+use holdup_bench::sample::{Failure, Sample};
 use holdup_bench::spec::FACTORS;
-use holdup_run::ProcessUse;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::figures;
 use crate::metric::METRICS;
-use crate::results::{CellRecord, RunRecord, SampleRecord};
+use crate::results::{CellRecord, RunRecord, SampleRecord, fields};
 use crate::stats;
 
 /// The run as RFC 4180 text with a header line.
 pub fn run(run: &RunRecord) -> String {
     let columns = columns(run);
     let mut out = String::new();
-    write_row(&mut out, columns.iter().map(|column| text(&column.name)));
+    write_row(&mut out, columns.iter().flat_map(|columns| &columns.names).map(|name| text(name)));
     for cell in &run.cells {
         for record in &cell.samples {
             let row = Row { run, cell, record };
-            write_row(&mut out, columns.iter().map(|column| (column.value)(&row)));
+            write_row(&mut out, columns.iter().flat_map(|columns| (columns.values)(&row)));
         }
     }
     out
@@ -30,7 +30,7 @@ pub fn run(run: &RunRecord) -> String {
 
 /// The names of the columns of this run, in order.
 pub fn header(run: &RunRecord) -> Vec<String> {
-    columns(run).into_iter().map(|column| column.name).collect()
+    columns(run).into_iter().flat_map(|columns| columns.names).collect()
 }
 
 /// What a column reads from.
@@ -40,38 +40,49 @@ struct Row<'a> {
     record: &'a SampleRecord,
 }
 
-struct Column {
-    name: String,
-    value: Box<dyn Fn(&Row) -> String>,
+/// Columns that come from one thing: their names, and as many values.
+struct Columns {
+    names: Vec<String>,
+    values: Box<Values>,
 }
 
-fn column(name: &str, value: impl Fn(&Row) -> String + 'static) -> Column {
-    Column { name: name.to_owned(), value: Box::new(value) }
+type Values = dyn Fn(&Row) -> Vec<String>;
+
+fn column(name: &str, value: impl Fn(&Row) -> String + 'static) -> Columns {
+    Columns { names: vec![name.to_owned()], values: Box::new(move |row| vec![value(row)]) }
 }
 
 /// A column that is empty where the run has no sample.
-fn of_sample(name: &str, value: impl Fn(&Sample) -> Option<f64> + 'static) -> Column {
-    column(name, move |row| row.record.outcome.as_ref().ok().and_then(&value).map_or_else(String::new, number))
+fn of_sample(name: &str, value: impl Fn(&Sample) -> Option<f64> + 'static) -> Columns {
+    column(name, move |row| sample(row).and_then(&value).map_or_else(String::new, number))
 }
 
-fn of_latency(name: &str, value: fn(&Latency) -> f64) -> Column {
-    of_sample(name, move |sample| sample.latency.as_ref().map(value))
+/// A column for each figure of a result, empty where there is no result.
+fn all_of<T: Serialize + Default + 'static>(prefix: &str, of: for<'a> fn(&Row<'a>) -> Option<&'a T>) -> Columns {
+    let names: Vec<String> = numbers(&T::default()).map(|(name, _)| format!("{prefix}{name}")).collect();
+    let none = vec![String::new(); names.len()];
+    let values = move |row: &Row| {
+        of(row).map_or_else(|| none.clone(), |result| numbers(result).map(|(_, number)| number).collect())
+    };
+    Columns { names, values: Box::new(values) }
 }
 
-fn of_counters(name: &str, value: fn(&Counters) -> u64) -> Column {
-    of_sample(name, move |sample| sample.counters.as_ref().map(|counters| value(counters) as f64))
+/// The figures of a result by their names, in order: its fields that are numbers, and the sum of all threads'
+/// operations.
+fn numbers(result: &impl Serialize) -> impl Iterator<Item = (String, String)> {
+    fields(result).into_iter().filter_map(|(name, value)| match (&*name, value) {
+        ("thread_ops", Value::Array(ops)) => {
+            Some(("ops".to_owned(), ops.iter().filter_map(Value::as_u64).sum::<u64>().to_string()))
+        }
+        ("latency" | "counters", _) | (_, Value::Array(_) | Value::Object(_)) => None,
+        (_, value) => {
+            let real = || value.as_f64().map_or_else(String::new, number);
+            Some((name, value.as_u64().map_or_else(real, |count| count.to_string())))
+        }
+    })
 }
 
-fn of_process(name: &str, value: fn(&ProcessUse) -> u64) -> Column {
-    column(name, move |row| value(&row.record.process).to_string())
-}
-
-/// Empty where the system does not count it.
-fn counted(name: &str, value: fn(&ProcessUse) -> Option<u64>) -> Column {
-    column(name, move |row| value(&row.record.process).map_or_else(String::new, |count| count.to_string()))
-}
-
-fn columns(run: &RunRecord) -> Vec<Column> {
+fn columns(run: &RunRecord) -> Vec<Columns> {
     let mut columns = vec![
         column("run", |row| row.run.id.to_string()),
         column("started_unix_s", |row| row.run.started_unix_s.to_string()),
@@ -86,26 +97,22 @@ fn columns(run: &RunRecord) -> Vec<Column> {
         column("counted", |row| u8::from(row.cell.counts(row.record)).to_string()),
         column("failure_kind", |row| failure(row).map_or_else(String::new, |f| f.kind.to_string())),
         column("failure_detail", |row| failure(row).map_or_else(String::new, |f| text(&f.detail))),
+        all_of("", sample),
     ]);
-    columns.extend(raw());
+    columns.extend(spread("thread_ops", |s| &s.thread_ops));
+    columns.extend(spread("thread_finish_ns", |s| &s.thread_finish_ns));
+    columns.push(all_of("latency_", |row| sample(row)?.latency.as_ref()));
+    columns.push(all_of("counter_", |row| sample(row)?.counters.as_ref()));
     columns.extend(
         METRICS
             .iter()
             .filter(|metric| !RAW_METRICS.contains(&metric.name))
             .map(|metric| of_sample(metric.name, |sample| metric.of(sample))),
     );
-    columns.push(column("time_ratio_to_baseline", |row| ratio(row).map_or_else(String::new, number)));
     columns.extend([
-        of_process("process_elapsed_ns", |p| p.elapsed_ns),
-        of_process("process_user_ns", |p| p.user_ns),
-        of_process("process_kernel_ns", |p| p.kernel_ns),
-        counted("process_voluntary_switches", |p| p.voluntary_switches),
-        counted("process_involuntary_switches", |p| p.involuntary_switches),
-        counted("process_minor_faults", |p| p.minor_faults),
-        counted("process_major_faults", |p| p.major_faults),
-        of_process("process_max_rss_bytes", |p| p.max_rss_bytes),
-        column("background_share", |row| number(row.record.contamination.background_share)),
-        column("steal_share", |row| number(row.record.contamination.steal_share)),
+        column("time_ratio_to_baseline", |row| ratio(row).map_or_else(String::new, number)),
+        all_of("process_", |row| Some(&row.record.process)),
+        all_of("", |row| Some(&row.record.contamination)),
     ]);
     columns.extend(extra_names(run).into_iter().map(|name| {
         let header = format!("extra_{name}");
@@ -117,43 +124,8 @@ fn columns(run: &RunRecord) -> Vec<Column> {
 /// Metrics that are raw columns already.
 const RAW_METRICS: &[&str] = &["latency_p50_ns", "latency_p99_ns", "latency_max_ns"];
 
-/// The sample's own fields.
-fn raw() -> Vec<Column> {
-    let mut columns = vec![
-        of_sample("elapsed_ns", |s| Some(s.elapsed_ns as f64)),
-        of_sample("user_ns", |s| Some(s.user_ns as f64)),
-        of_sample("kernel_ns", |s| Some(s.kernel_ns as f64)),
-        of_sample("voluntary_switches", |s| Some(s.voluntary_switches? as f64)),
-        of_sample("involuntary_switches", |s| Some(s.involuntary_switches? as f64)),
-        of_sample("minor_faults", |s| Some(s.minor_faults? as f64)),
-        of_sample("major_faults", |s| Some(s.major_faults? as f64)),
-        of_sample("ops", |s| Some(s.ops() as f64)),
-        of_sample("acquisitions", |s| Some(s.acquisitions as f64)),
-        of_sample("unit_ns", |s| Some(s.unit_ns)),
-        of_sample("hold_ns_mean", |s| Some(s.hold_ns_mean)),
-        of_sample("gap_ns_mean", |s| Some(s.gap_ns_mean)),
-    ];
-    columns.extend(spread("thread_ops", |s| &s.thread_ops));
-    columns.extend(spread("thread_finish_ns", |s| &s.thread_finish_ns));
-    columns.extend([
-        of_latency("latency_count", |l| l.count as f64),
-        of_latency("latency_sampled_every", |l| l.sampled_every as f64),
-        of_latency("latency_p50_ns", |l| l.p50_ns as f64),
-        of_latency("latency_p90_ns", |l| l.p90_ns as f64),
-        of_latency("latency_p99_ns", |l| l.p99_ns as f64),
-        of_latency("latency_p999_ns", |l| l.p999_ns as f64),
-        of_latency("latency_max_ns", |l| l.max_ns as f64),
-        of_latency("latency_clock_ns", |l| l.clock_ns),
-        of_latency("latency_cost_share", |l| l.cost_share),
-        of_counters("counter_cycles", |c| c.cycles),
-        of_counters("counter_instructions", |c| c.instructions),
-        of_counters("counter_cache_misses", |c| c.cache_misses),
-    ]);
-    columns
-}
-
 /// Least, median and most of a figure that each thread has.
-fn spread(name: &str, values: fn(&Sample) -> &Vec<u64>) -> [Column; 3] {
+fn spread(name: &str, values: fn(&Sample) -> &Vec<u64>) -> [Columns; 3] {
     let median = move |sample: &Sample| {
         let values: Vec<f64> = values(sample).iter().map(|value| *value as f64).collect();
         stats::median(&values)
@@ -176,6 +148,10 @@ fn extra_names(run: &RunRecord) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+fn sample<'a>(row: &Row<'a>) -> Option<&'a Sample> {
+    row.record.outcome.as_ref().ok()
 }
 
 fn failure<'a>(row: &Row<'a>) -> Option<&'a Failure> {

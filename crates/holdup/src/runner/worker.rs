@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdup_bench::machine::{Contamination, Window};
 use holdup_bench::sample::{Failure, FailureKind, Sample};
 use holdup_bench::spec::{Spec, cpus};
-use holdup_bench::worker;
+use holdup_bench::worker::{self, Report};
 use holdup_run::{Outcome, OwnProgram, ProcessUse};
 
 /// One finished run, good or not.
@@ -48,11 +48,11 @@ fn outcome(ended: &Outcome) -> Result<Sample, Failure> {
     if let Some(signal) = &ended.signal {
         return Err(crash(format!("ended by {signal}{last_words}")));
     }
-    match ended.stdout.strip_suffix(&format!("{}\n", worker::END)) {
-        None => Err(crash(format!("{} in the middle of its report{last_words}", ended.status))),
-        Some(text) if ended.status.success() => {
-            Sample::from_text(text).map_err(|why| crash(format!("its report makes no sense: {why}")))
-        }
-        Some(text) => Err(worker::read_failure(text).unwrap_or_else(|| crash(format!("{}{last_words}", ended.status)))),
+    match serde_json::from_str(&ended.stdout) {
+        Ok(Report { sample: Some(sample), failure: None, .. }) if ended.status.success() => Ok(sample),
+        Ok(Report { failure: Some(failure), .. }) if !ended.status.success() => Err(failure),
+        Ok(_) => Err(crash(format!("{}{last_words}", ended.status))),
+        Err(why) if why.is_eof() => Err(crash(format!("{} in the middle of its report{last_words}", ended.status))),
+        Err(why) => Err(crash(format!("its report makes no sense: {why}"))),
     }
 }

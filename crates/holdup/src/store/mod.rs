@@ -18,27 +18,30 @@
 //! 2. A sample is one transaction, written as soon as it is measured. A killed program loses the run in work, no more.
 //! 3. The plan is stored before the first sample. What is missing is the difference of the two: resuming needs no other
 //!    state, and an index refuses a second sample where one already counts.
-//! 4. `raw` is the worker's own text, complete; the figures in columns beside it are copies for queries.
+//! 4. `raw` is the sample as JSON, complete; the figures in columns beside it are copies for queries. A result whose
+//!    every field has a column (the worker process, what else the machine did) says itself which those are.
 
 mod error;
 mod header;
+mod lines;
 mod version;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use holdup_bench::machine::Contamination;
-use holdup_bench::sample::Sample;
-use holdup_bench::sample::{Failure, FailureKind};
+use holdup_bench::sample::{Failure, FailureKind, Sample};
 use holdup_bench::spec::Spec;
-use holdup_run::ProcessUse;
+use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 pub use error::StoreError;
 pub use version::{APPLICATION_ID, VERSION};
 
 use crate::plan::{Plan, Task};
-use crate::results::{CellRecord, RunRecord, SampleRecord};
+use crate::results::{CellRecord, RunRecord, SampleRecord, fields};
 
 /// An open store.
 #[derive(Debug)]
@@ -325,15 +328,15 @@ impl Store {
     fn create_schema(&mut self) -> Result<(), StoreError> {
         let path = self.path.clone();
         let create = |connection: &mut Connection| {
-            if user_version(connection)? > 0 {
+            if user_version(connection)? == VERSION {
                 return Ok(());
             }
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
             if user_version(&transaction)? == 0 {
                 transaction.execute_batch(include_str!("schema.sql"))?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-                transaction.pragma_update(None, "user_version", VERSION)?;
             }
+            transaction.pragma_update(None, "user_version", VERSION)?;
             transaction.commit()
         };
         create(&mut self.connection).map_err(|why| StoreError::sqlite(&path, &why))
@@ -387,46 +390,36 @@ impl Store {
     }
 
     fn insert_sample(&self, run: i64, cell: usize, record: &SampleRecord) -> rusqlite::Result<()> {
-        let sample = record.outcome.as_ref().ok();
-        let failure = record.outcome.as_ref().err();
-        let of = |read: fn(&Sample) -> u64| sample.map(read).map(saturate);
-        let switches = |read: fn(&Sample) -> Option<u64>| sample.and_then(read).map(saturate);
-        let process = &record.process;
-        self.connection
-            .prepare(
-                "INSERT INTO sample VALUES (NULL, ?1, ?2,
-                    (SELECT count(*) FROM sample WHERE run = ?1 AND task = ?2),
-                    ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-                    ?24, ?25)",
-            )?
-            .execute(params![
-                run,
-                record.order,
-                cell,
-                record.repeat,
-                record.block,
-                record.rejected,
-                failure.map(|failure| failure.kind.to_string()),
-                failure.map(|failure| &failure.detail),
-                of(Sample::ops),
-                of(|s| s.elapsed_ns),
-                of(|s| s.user_ns),
-                of(|s| s.kernel_ns),
-                switches(|s| s.voluntary_switches),
-                switches(|s| s.involuntary_switches),
-                sample.map(Sample::to_text),
-                saturate(process.elapsed_ns),
-                saturate(process.user_ns),
-                saturate(process.kernel_ns),
-                or_uncounted(process.voluntary_switches),
-                or_uncounted(process.involuntary_switches),
-                or_uncounted(process.minor_faults),
-                or_uncounted(process.major_faults),
-                saturate(process.max_rss_bytes),
-                finite(record.contamination.background_share),
-                finite(record.contamination.steal_share),
-            ])
-            .map(|_| ())
+        let (sample, failure) = (record.outcome.as_ref().ok(), record.outcome.as_ref().err());
+        let mut columns: Vec<(String, Sql)> = [
+            ("run", run.into()),
+            ("task", record.order.into()),
+            ("cell", saturate(cell).into()),
+            ("repeat", record.repeat.into()),
+            ("block", record.block.into()),
+            ("rejected", record.rejected.into()),
+            ("failure", failure.map(|failure| failure.kind.to_string()).into()),
+            ("failure_detail", failure.map(|failure| failure.detail.clone()).into()),
+            ("ops", sample.map(|sample| saturate(sample.ops())).into()),
+            ("raw", sample.map(|sample| serde_json::to_string(sample).unwrap_or_default()).into()),
+        ]
+        .map(|(column, value)| (column.to_owned(), value))
+        .into();
+        let copied = sample.map(fields).unwrap_or_default().into_iter().filter(|(name, _)| COPIED.contains(&&**name));
+        columns.extend(copied.map(|(name, value)| (name, sql(&value, Sql::Null))));
+        let process = fields(&record.process).into_iter();
+        columns.extend(process.map(|(name, value)| (format!("{PROCESS}{name}"), sql(&value, UNCOUNTED))));
+        // SQLite reads NaN as NULL, which these columns refuse.
+        let contamination = fields(&record.contamination).into_iter();
+        columns.extend(contamination.map(|(name, value)| (name, sql(&value, Sql::Real(0.0)))));
+        let (names, values): (Vec<String>, Vec<Sql>) = columns.into_iter().unzip();
+        let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
+        let insert = format!(
+            "INSERT INTO sample (attempt, {}) VALUES ((SELECT count(*) FROM sample WHERE run = ?1 AND task = ?2), {})",
+            names.join(", "),
+            places.join(", ")
+        );
+        self.connection.execute(&insert, rusqlite::params_from_iter(values)).map(|_| ())
     }
 
     fn update_run(&mut self, run: i64, complete: bool, warnings: &[(String, String)]) -> rusqlite::Result<()> {
@@ -526,20 +519,8 @@ fn sample_record(row: &Row<'_>) -> rusqlite::Result<SampleRecord> {
         block: row.get("block")?,
         order: row.get("task")?,
         outcome: outcome(row)?,
-        process: ProcessUse {
-            elapsed_ns: row.get("process_elapsed_ns")?,
-            user_ns: row.get("process_user_ns")?,
-            kernel_ns: row.get("process_kernel_ns")?,
-            voluntary_switches: counted(row, "process_voluntary_switches")?,
-            involuntary_switches: counted(row, "process_involuntary_switches")?,
-            minor_faults: counted(row, "process_minor_faults")?,
-            major_faults: counted(row, "process_major_faults")?,
-            max_rss_bytes: row.get("process_max_rss_bytes")?,
-        },
-        contamination: Contamination {
-            background_share: row.get("background_share")?,
-            steal_share: row.get("steal_share")?,
-        },
+        process: result(row, PROCESS)?,
+        contamination: result(row, "")?,
         rejected: row.get("rejected")?,
     })
 }
@@ -550,30 +531,49 @@ fn outcome(row: &Row<'_>) -> rusqlite::Result<Result<Sample, Failure>> {
         return Ok(Err(Failure { kind, detail: row.get("failure_detail")? }));
     }
     let raw: String = row.get("raw")?;
-    Sample::from_text(&raw)
-        .map(Ok)
-        .map_err(|why| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, why.into()))
+    let read = if raw.starts_with('{') {
+        serde_json::from_str(&raw).map_err(|why| why.to_string())
+    } else {
+        lines::read(&raw)
+    };
+    read.map(Ok).map_err(unreadable)
 }
 
+fn unreadable(why: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, why.into())
+}
+
+/// Fields of a sample that have a column beside `raw`.
+const COPIED: [&str; 5] = ["elapsed_ns", "user_ns", "kernel_ns", "voluntary_switches", "involuntary_switches"];
+/// Columns of the worker process begin so; their names go on like the fields.
+const PROCESS: &str = "process_";
 /// In a column that must have a value: what the system did not count.
-const UNCOUNTED: i64 = -1;
+const UNCOUNTED: Sql = Sql::Integer(-1);
 
-fn or_uncounted(count: Option<u64>) -> i64 {
-    count.map_or(UNCOUNTED, saturate)
+/// A field in its column.
+fn sql(value: &Value, none: Sql) -> Sql {
+    let count = value.as_u64().map(|count| Sql::Integer(saturate(count)));
+    count.or_else(|| value.as_f64().map(Sql::Real)).unwrap_or(none)
 }
 
-fn counted(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
-    Ok(u64::try_from(row.get::<_, i64>(column)?).ok())
+/// A result of which each field has a column.
+fn result<T: Serialize + DeserializeOwned + Default>(row: &Row<'_>, prefix: &str) -> rusqlite::Result<T> {
+    let value = |name: &str| {
+        Ok(match row.get(&*format!("{prefix}{name}"))? {
+            Sql::Integer(count) => u64::try_from(count).map_or(Value::Null, Value::from),
+            Sql::Real(value) => value.into(),
+            _ => Value::Null,
+        })
+    };
+    let fields = fields(&T::default()).into_iter();
+    let values: rusqlite::Result<serde_json::Map<_, _>> =
+        fields.map(|(name, _)| value(&name).map(|value| (name, value))).collect();
+    serde_json::from_value(Value::Object(values?)).map_err(|why| unreadable(why.to_string()))
 }
 
 /// SQLite's integers have a sign.
 fn saturate(value: impl TryInto<i64>) -> i64 {
     value.try_into().unwrap_or(i64::MAX)
-}
-
-/// SQLite reads NaN as NULL, which the column refuses.
-fn finite(value: f64) -> f64 {
-    if value.is_finite() { value } else { 0.0 }
 }
 
 fn now_unix_s() -> i64 {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::plan::Sweep;
+use holdup_bench::machine::Contamination;
 use holdup_bench::sample::{Counters, Latency};
+use holdup_run::ProcessUse;
 
 fn plan() -> Plan {
     let mut sweep = Sweep { name: "s".to_owned(), axes: vec![], baseline: Some("pthread".to_owned()), repeats: 2 };
@@ -117,6 +119,25 @@ fn runs_are_found_by_number_and_by_last() {
         assert!(matches!(store.find(wrong), Err(StoreError::NoSuchRun { .. })), "{wrong}");
         assert!(matches!(store.load(99), Err(StoreError::NoSuchRun { .. })));
     }
+}
+
+#[test]
+fn a_store_of_version_1_is_read_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let mut store = Store::open(&path).unwrap();
+    let run = store.begin_run(&new_run()).unwrap();
+    let cell = plan().tasks[0].cell;
+    store.add_sample(run, cell, &measured(0, Ok(sample()))).unwrap();
+    let lines = "elapsed_ns 7\nthread_ops 10 30\nthread_finish_ns 1 2\n";
+    store.connection.execute("UPDATE sample SET raw = ?1", [lines]).unwrap();
+    store.connection.pragma_update(None, "user_version", 1).unwrap();
+    drop(store);
+    let first = |store: &Store| store.load(run).unwrap().cells[cell].samples[0].outcome.clone().unwrap();
+    assert_eq!(first(&Store::open_existing(&path).unwrap()).elapsed_ns, 7);
+    let store = Store::open(&path).unwrap();
+    assert_eq!(user_version(&store.connection), Ok(VERSION), "an older holdup says that it is newer");
+    assert_eq!(first(&store).thread_ops, [10, 30]);
 }
 
 /// Opens a file both ways, expects that both fail, and that neither leaves a trace.

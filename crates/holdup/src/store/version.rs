@@ -3,5 +3,5 @@
 /// `hold` in ASCII: the header's mark of our files.
 pub const APPLICATION_ID: u32 = 0x686f_6c64;
 
-/// Version of the schema.
-pub const VERSION: u32 = 1;
+/// Version of the file: 1 had `raw` as lines.
+pub const VERSION: u32 = 2;

@@ -30,14 +30,11 @@ fn waits() -> (f64, f64) {
         ["lock=pthread", "duration=700ms", "latency=on", "workload=free-list", "threads=4", "hold=100us", "gap=50us"];
     let words: Vec<&str> = [env!("CARGO_BIN_EXE_holdup"), "__worker"].into_iter().chain(cell).collect();
     let (ended, json) = With::new().json(&["--profile=full"], &words);
-    let line = |key: &str| {
-        let found = ended.out.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
-        let words = found.unwrap_or_else(|| panic!("no {key} in {}", ended.out)).split(' ');
-        words.map(|word| word.parse::<f64>().unwrap()).sum::<f64>()
-    };
+    let report: holdup_bench::worker::Report = serde_json::from_str(&ended.out).unwrap();
+    let counted = report.sample.unwrap().acquisitions as f64;
     let sum = |path: &str| locks(&json).iter().map(|lock| lock.pointer(path).unwrap().as_f64().unwrap()).sum::<f64>();
     let (waited, acquired) = (sum("/wait/total_ns"), sum("/acquisitions"));
     // Until the threads begin together, the worker tries its lock.
-    assert!(acquired >= line("acquisitions") && acquired <= line("acquisitions") * 1.2 + 2000.0, "{acquired}");
-    (waited, line("latency_sum_ns"))
+    assert!(acquired >= counted && acquired <= counted * 1.2 + 2000.0, "{acquired}");
+    (waited, report.latency_sum_ns.unwrap() as f64)
 }

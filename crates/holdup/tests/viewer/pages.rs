@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use holdup::recording::Recording;
 use holdup::report::page;
 use holdup_analyze::{
-    Facts, Interval, LockFacts, LockName, OffTime, Primitive, Problem, ProcessFacts, Reason, Report, State,
+    Facts, Interval, LockFacts, LockName, LockNumber, OffTime, Primitive, Problem, ProcessFacts, Reason, Report, State,
     ThreadFacts, Timeline, Wake,
 };
 use holdup_trace::{Header, Pid, Target, Tid};
@@ -146,7 +146,7 @@ pub fn made_up(rounds: u64) -> Recording {
 fn timeline(rounds: u64) -> Timeline {
     let mut threads = vec![Vec::new(), Vec::new()];
     let mut wakes = Vec::new();
-    let waits = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(0) };
+    let waits = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(LockNumber(0)) };
     let preempted = State::Off { reason: Reason::Preempted, lock: None };
     for round in 0..rounds {
         let at = |us: u64| BEGAN_NS + round * 100_000 + us * 1_000;

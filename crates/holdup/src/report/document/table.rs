@@ -158,11 +158,6 @@ impl Table {
         self.items.push(Item::Group(title.into().inked(super::Ink::Bold)));
     }
 
-    /// An empty line between two rows.
-    pub fn empty_line(&mut self) {
-        self.items.push(Item::Gap);
-    }
-
     /// Whether it has no row.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()

@@ -51,11 +51,11 @@ impl<'a> Top<'a> {
         for (index, thread) in facts.threads.iter().enumerate() {
             let now = now::of_thread(report, index);
             let Some(lock) = now::lock_of(now.state) else { continue };
-            let Some(of) = facts.locks.get(lock).filter(|of| of.primitive.is_contention()) else { continue };
+            let Some(of) = facts.lock(lock).filter(|of| of.primitive.is_contention()) else { continue };
             waits_now.push(Wait {
                 tid: thread.tid.0,
                 thread: name::thread_in(facts, thread),
-                lock,
+                lock: lock.index(),
                 lock_name: name::lock(of),
                 wait_ns: now.ns,
                 since_before: now.before,

@@ -7,7 +7,7 @@ pub mod screen;
 #[cfg(test)]
 mod tests;
 
-use holdup_analyze::{Account, AccountState, Facts, LockFacts, Primitive, Reason, State, ThreadFacts};
+use holdup_analyze::{Account, AccountState, Facts, LockFacts, LockNumber, Primitive, Reason, State, ThreadFacts};
 
 use super::number;
 use super::recording::{per_second, sentences, share, summary};
@@ -83,14 +83,13 @@ impl View {
             true => recording.report.findings.iter().map(|finding| sentences::of(recording, finding).what).collect(),
             false => vec![summary::headline(recording)],
         };
-        let locks = facts.locks.iter().enumerate();
-        let contended = locks.filter(|(_, lock)| lock.primitive.is_contention() && lock.waits > 0);
+        let contended = facts.numbered_locks().filter(|(_, lock)| lock.primitive.is_contention() && lock.waits > 0);
         View {
             context: summary::context(facts),
             account: facts.account,
             findings,
             has_findings,
-            locks: contended.map(|(index, lock)| lock_row(look, &now, index, lock)).collect(),
+            locks: contended.map(|(number, lock)| lock_row(look, &now, number, lock)).collect(),
             threads: facts
                 .threads
                 .iter()
@@ -102,9 +101,9 @@ impl View {
     }
 }
 
-fn lock_row(look: &Look, now: &[Now<'_>], index: usize, lock: &LockFacts) -> LockRow {
+fn lock_row(look: &Look, now: &[Now<'_>], number: LockNumber, lock: &LockFacts) -> LockRow {
     let facts = &look.recording.report.facts;
-    let waits = |now: &&Now<'_>| now::lock_of(now.state) == Some(index);
+    let waits = |now: &&Now<'_>| now::lock_of(now.state) == Some(number);
     let waiting = facts.threads.iter().zip(now).filter(|(_, now)| waits(now));
     let mut waiters: Vec<(String, u64)> =
         waiting.map(|(thread, now)| (name::thread_in(facts, thread), now.ns)).collect();
@@ -150,7 +149,7 @@ fn thread_row(facts: &Facts, thread: &ThreadFacts, now: &Now<'_>) -> ThreadRow {
 
 /// `waits for g_lock 40ms`.
 fn doing(facts: &Facts, now: &Now<'_>) -> String {
-    let lock = now::lock_of(now.state).and_then(|index| facts.locks.get(index));
+    let lock = now::lock_of(now.state).and_then(|lock| facts.lock(lock));
     let what = match (now.state, lock) {
         (None, _) => return "-".to_owned(),
         (_, Some(lock)) if lock.primitive.is_contention() => format!("waits for {}", name::lock_in_row(lock)),

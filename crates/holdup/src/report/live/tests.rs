@@ -7,7 +7,7 @@ use super::screen::{Controls, draw, plain};
 use super::*;
 use crate::live::history::History;
 use crate::recording::{Word, Words};
-use holdup_analyze::{Interval, Timeline};
+use holdup_analyze::{Interval, LockNumber, Timeline};
 use holdup_trace::Tid;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -27,7 +27,7 @@ fn look() -> Look {
     let mut rows = vec![vec![running((facts.start_ns, facts.end_ns))]; facts.threads.len()];
     // The last thread that lives waits for the first lock.
     if let Some(waits) = facts.threads.iter().rposition(|thread| !thread.exited) {
-        let state = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(0) };
+        let state = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(LockNumber(0)) };
         let since_ns = facts.end_ns - 40_000_000;
         rows[waits] =
             vec![running((facts.start_ns, since_ns)), Interval { from_ns: since_ns, to_ns: facts.end_ns, state }];

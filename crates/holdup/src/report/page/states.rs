@@ -64,7 +64,7 @@ impl States {
         let row = |state: &State| {
             let (cpu, lock) = match *state {
                 State::Running { cpu } if cpu != NO_CPU => (Some(cpu), None),
-                State::Off { lock: Some(lock), .. } if (lock as usize) < facts.locks.len() => (None, Some(lock)),
+                State::Off { lock: Some(lock), .. } if facts.lock(lock).is_some() => (None, Some(lock.0)),
                 _ => (None, None),
             };
             StateRow { group: group(*state), label: Label::of(*state).text(facts), cpu, lock }

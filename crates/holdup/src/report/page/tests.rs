@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use holdup_analyze::{Interval, Primitive, Reason, Report, State, Timeline};
+use holdup_analyze::{Interval, LockNumber, Primitive, Reason, Report, State, Timeline};
 
 use super::states::States;
 use super::track::{BUCKET_BYTES, Track};
@@ -57,7 +57,7 @@ fn contradictory_reports_make_a_page() {
     assert!(recording::recording(&recording, &mut Vec::new()).is_err(), "without a timeline there is no page");
 }
 
-const WAITS: State = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(3) };
+const WAITS: State = State::Off { reason: Reason::Futex(Primitive::Mutex), lock: Some(LockNumber(3)) };
 
 fn interval(from_ns: u64, to_ns: u64, state: State) -> Interval {
     Interval { from_ns, to_ns, state }

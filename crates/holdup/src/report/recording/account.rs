@@ -1,7 +1,7 @@
 //! Where all time goes: the account of all threads, what waits come from (the blame), and what the elapsed time is made
 //! of (the path).
 
-use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf, Role, Site};
+use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf, LockNumber, Role, Site};
 
 use super::super::document::{Column, Document, Table};
 use super::super::number;
@@ -92,7 +92,7 @@ pub(crate) fn words(account: &Account) -> String {
 
 /// `31% of thread time for g_queue <- feeder (123) runs parse_row table.c:12`.
 fn largest_wait(facts: &Facts) -> Option<String> {
-    let mut sums: Vec<(Option<usize>, Leaf, u64)> = Vec::new();
+    let mut sums: Vec<(Option<LockNumber>, Leaf, u64)> = Vec::new();
     for row in &facts.blame {
         match sums.iter_mut().find(|(lock, leaf, _)| *lock == row.lock && (row.lock.is_some() || *leaf == row.leaf)) {
             Some((_, _, ns)) => *ns += row.ns,
@@ -108,10 +108,10 @@ fn largest_wait(facts: &Facts) -> Option<String> {
 /// A branch of the blame in words: `for g_lock <- logger (12) waits for I/O (/var/log/app) in flush log.c:3`.
 fn branch(facts: &Facts, row: &Blame) -> String {
     let mut chain = Vec::new();
-    if let Some(lock) = row.lock.and_then(|lock| facts.locks.get(lock)) {
+    if let Some(lock) = row.lock.and_then(|lock| facts.lock(lock)) {
         chain.push(format!("on {}", name::lock(lock)));
     }
-    if let Some(lock) = row.via.and_then(|via| facts.locks.get(via)) {
+    if let Some(lock) = row.via.and_then(|via| facts.lock(via)) {
         chain.push(format!("on {}", name::lock(lock)));
     }
     let at = row.site.as_ref().and_then(name::caller).map(|place| format!(" in {place}")).unwrap_or_default();
@@ -214,7 +214,7 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
         .iter()
         .take(3)
         .filter_map(|(lock, ns)| {
-            let lock = facts.locks.get(*lock)?;
+            let lock = facts.lock(*lock)?;
             Some(format!("{} ({})", name::lock(lock), number::percent(share(*ns, facts.span_ns()))))
         })
         .collect();

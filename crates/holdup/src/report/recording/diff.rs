@@ -235,7 +235,7 @@ fn key(facts: &Facts, finding: &Finding) -> String {
 
 fn subject_key(facts: &Facts, subject: &Subject) -> String {
     match subject {
-        Subject::Lock { index, name, primitive, .. } => match facts.locks.get(*index) {
+        Subject::Lock { number, name, primitive, .. } => match facts.lock(*number) {
             Some(lock) if lock.name == *name => lock_key(lock),
             _ => format!("lock {} {}", name::primitive(*primitive), name::lock_short(name, None)),
         },

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use holdup_analyze::{Blame, Facts, Finding, Hotspot, Leaf, LockFacts, PairFacts, Problem, Site, Subject};
+use holdup_analyze::{Blame, Facts, Finding, Hotspot, Leaf, LockFacts, LockNumber, PairFacts, Problem, Site, Subject};
 use holdup_trace::Tid;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -132,7 +132,7 @@ struct About {
 impl About {
     fn new(facts: &Facts, subject: &Subject) -> About {
         let (kind, number) = match subject {
-            Subject::Lock { index, .. } => ("lock", Some(*index)),
+            Subject::Lock { number, .. } => ("lock", Some(number.index())),
             Subject::Thread { tid, .. } => ("thread", Some(tid.0 as usize)),
             Subject::Process { pid, .. } => ("process", Some(pid.0 as usize)),
             Subject::Variable(_) => ("variable", None),
@@ -158,7 +158,7 @@ struct Branch<'a> {
 impl<'a> Branch<'a> {
     fn new(row: &'a Blame) -> Branch<'a> {
         let end = PathPart::new(row.leaf, row.thread, row.site.as_ref(), row.file.as_deref(), row.ns);
-        Branch { waiter: row.waiter.0, lock: row.lock, via: row.via, end }
+        Branch { waiter: row.waiter.0, lock: row.lock.map(LockNumber::index), via: row.via.map(LockNumber::index), end }
     }
 }
 

@@ -396,7 +396,7 @@ fn inversions(facts: &Facts, finding: &Finding) -> String {
 /// The lock that a finding is about, as it is known.
 pub fn lock<'a>(facts: &'a Facts, finding: &Finding) -> Option<&'a LockFacts> {
     finding.subjects.iter().find_map(|subject| match subject {
-        Subject::Lock { index, name, .. } => facts.locks.get(*index).filter(|lock| lock.name == *name),
+        Subject::Lock { number, name, .. } => facts.lock(*number).filter(|lock| lock.name == *name),
         _ => None,
     })
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use holdup_analyze::{
     Account, AccountState, Blame, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, Herds, Histogram,
-    Holder, HolderDoing, Hotspot, HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, Moment, OffTime, PairFacts,
-    Path, PathPart, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject, ThreadFacts,
-    Timeline, Totals, Unit, Wake, Wakings,
+    Holder, HolderDoing, Hotspot, HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, LockNumber, Moment, OffTime,
+    PairFacts, Path, PathPart, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject,
+    ThreadFacts, Timeline, Totals, Unit, Wake, Wakings,
 };
 use holdup_trace::{
     CallNumber, Capabilities, Counter, Damage, Ending, Header, LockFigures, Machine, Pid, Spread, Target, ThreadUsage,
@@ -212,7 +212,7 @@ fn evidence(name: &'static str, value: f64, unit: Unit) -> Evidence {
 
 fn cache_subject() -> Subject {
     let lock = cache_lock();
-    Subject::Lock { index: 0, name: lock.name, addr: lock.addr, primitive: lock.primitive }
+    Subject::Lock { number: LockNumber(0), name: lock.name, addr: lock.addr, primitive: lock.primitive }
 }
 
 fn thread_subject(tid: u32, name: &str) -> Subject {
@@ -299,10 +299,10 @@ pub fn every_kind() -> Vec<Finding> {
 fn timeline() -> Timeline {
     let run =
         |from, to, cpu| Interval { from_ns: BEGAN_NS + from, to_ns: BEGAN_NS + to, state: State::Running { cpu } };
-    let off = |from, to, reason, lock| Interval {
+    let off = |from, to, reason, lock: Option<u32>| Interval {
         from_ns: BEGAN_NS + from,
         to_ns: BEGAN_NS + to,
-        state: State::Off { reason, lock },
+        state: State::Off { reason, lock: lock.map(LockNumber) },
     };
     let mutex = Reason::Futex(Primitive::Mutex);
     let threads = [
@@ -391,10 +391,10 @@ fn blame() -> Vec<Blame> {
         count: 12,
         ns: 900 * MS,
     };
-    let branch = |waiter, lock, via, leaf, thread, ms| Blame {
+    let branch = |waiter, lock: Option<u32>, via: Option<u32>, leaf, thread, ms| Blame {
         waiter: Tid(waiter),
-        lock,
-        via,
+        lock: lock.map(LockNumber),
+        via: via.map(LockNumber),
         leaf,
         thread: Tid(thread),
         site: None,
@@ -435,7 +435,7 @@ fn path() -> Path {
             part(Leaf::Io, 705, None, Some("/var/log/server.log"), 990),
             part(Leaf::Unknown, 700, None, None, 10),
         ],
-        locks: vec![(0, 4_100 * MS), (2, 300 * MS)],
+        locks: vec![(LockNumber(0), 4_100 * MS), (LockNumber(2), 300 * MS)],
         pieces: vec![],
     }
 }

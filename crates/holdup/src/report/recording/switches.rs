@@ -119,7 +119,7 @@ fn then(facts: &Facts, next: Option<State>) -> String {
         Some(State::Unknown) => "not known".to_owned(),
         Some(State::Running { .. }) => "went on".to_owned(),
         Some(State::Off { reason, lock }) => {
-            let lock = lock.and_then(|index| facts.locks.get(index as usize));
+            let lock = lock.and_then(|lock| facts.lock(lock));
             match lock {
                 Some(lock) => format!("waits: {}", name::lock_in_row(lock)),
                 None => name::reason(reason),
