@@ -1494,7 +1494,7 @@ fn slow_stage_at_its_thresholds() {
             ("it goes by the clock", |facts| facts.blame[0].leaf = Leaf::Sleep),
             ("it lives but shortly", |facts| facts.threads[0].born_ns = S + 501 * MS),
             ("the other waits but once, for what never comes", |facts| {
-                facts.blame[0].lock = Some(0);
+                facts.blame[0].lock = Some(LockNumber(0));
                 facts.locks.push(LockFacts {
                     pid: Pid(PID),
                     primitive: Primitive::Condvar,

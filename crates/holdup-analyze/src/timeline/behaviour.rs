@@ -485,11 +485,14 @@ mod tests {
 
     #[test]
     fn who_nearly_always_waits_for_those_who_nearly_never_do_is_given_work() {
-        let wait = |thread, waker, ns, at| Waited { thread, from: at - ns, to: at, waker, at };
+        let wait = |thread, waker, ns, at| {
+            let waker = Some(Waker::Thread(ThreadId::of(waker)));
+            Waited { thread: ThreadId::of(thread), from: at - ns, to: at, waker, at }
+        };
         // 2 to 4 wake 1 in turn, and wait there as often as they wake it, for so long.
         let given = |own_ns: u64, wakers: u64| -> Vec<Waited> {
             let turn =
-                |at: u64| [wait(1, 2 + (at % wakers) as u32, 9, 100 * at + 10), wait(2, 1, own_ns, 100 * at + 90)];
+                |at: u64| [wait(1, 2 + (at % wakers) as usize, 9, 100 * at + 10), wait(2, 1, own_ns, 100 * at + 90)];
             (0..30).flat_map(turn).collect()
         };
         assert!(is_for_one(&given(1, 3)));

@@ -154,6 +154,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         Kind::WastedWakeups => {
             format!("Many futex calls for {subject} are for nothing{}.", wasted(facts, finding))
         }
+        Kind::Imbalance if finding.subjects.is_empty() => format!(
+            "The work is uneven: threads wait for each other for {} of their time{}.",
+            value(finding, "waiting_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
         Kind::Imbalance => format!("The work is uneven: {subject} {}.", uneven(facts, finding)),
         Kind::PriorityInversion => format!(
             "The holder of {subject} has a low priority and is preempted while threads of higher priority wait{}.",
@@ -208,6 +213,14 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             if value(finding, "workers") == Some(1.0) { "waits itself" } else { "wait themselves" },
             under(finding)
         ),
+        Kind::SmallPool if lock(facts, finding).is_some() => {
+            let places = others(finding, "workers", "place");
+            format!(
+                "{} want one of {places} of {subject}, and those who have one mostly wait themselves{}.",
+                others(finding, "callers", "thread"),
+                under(finding)
+            )
+        }
         Kind::SmallPool => {
             let is_one = |name| value(finding, name) == Some(1.0);
             format!(
@@ -363,7 +376,7 @@ fn uneven(facts: &Facts, finding: &Finding) -> String {
         _ => None,
     });
     let Some(thread) = thread else { return "do far more or less than their like".to_owned() };
-    let busy = |thread: &ThreadFacts| share(thread.on_cpu_ns, thread.life_ns());
+    let busy = |thread: &ThreadFacts| share(thread.worked_ns(), thread.life_ns());
     let like = |other: &&ThreadFacts| {
         other.tid != thread.tid
             && other.pid == thread.pid

@@ -30,7 +30,7 @@ pub fn table(facts: &Facts, limit: usize) -> Document {
     let parts = PARTS.iter().filter(|(_, states)| threads.iter().any(|thread| sum_ns(thread, states) > 0));
     let parts: Vec<&(&str, &[AccountState])> = parts.collect();
     let mut columns = vec![Column::left("thread"), Column::right("tid"), Column::right("life")];
-    columns.extend(parts.iter().map(|(heading, _)| Column::right(*heading)));
+    columns.extend(parts.iter().map(|(heading, _)| Column::right(heading)));
     columns.extend([Column::right("switches/s"), Column::right("stay")]);
     let mut table = Table::new(columns);
     for thread in &threads {
