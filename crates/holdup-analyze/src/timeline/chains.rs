@@ -319,6 +319,8 @@ impl<M: Meaning> Walker<'_, M> {
         let mut waited: Vec<(ListedId, u64)> = Vec::new();
         let most = 2 * self.engine.threads.iter().map(|thread| thread.log.stays().len() + 2).sum::<usize>();
         let (mut before, mut hops) = (at, 0);
+        // The thread that the path left last, and when that began to wait.
+        let mut left: Option<(ThreadId, u64)> = None;
         for _ in 0..most {
             if at <= start {
                 break;
@@ -362,7 +364,14 @@ impl<M: Meaning> Walker<'_, M> {
             let waker = stay.waking_thread().filter(|waker| waits && *waker != thread && hops < DEEPEST);
             if let Some(waker) = waker {
                 waited.extend(self.meaning.lock(stay.doing()).map(|lock| (lock, stay.from)));
+                left = Some((thread, stay.from));
                 thread = waker;
+                continue;
+            }
+            // Nobody waited for this sleep while it lasted: until it was over, the thread that was left did something else.
+            let unneeded = |(_, since): &(ThreadId, u64)| *since >= at && self.is_sleep(stay);
+            if let Some((back, _)) = left.take_if(|_| waits).filter(unneeded) {
+                thread = back;
                 continue;
             }
             let from = stay.from.max(start);
@@ -372,6 +381,11 @@ impl<M: Meaning> Walker<'_, M> {
             at = from;
         }
         chains.pieces.flush(at);
+    }
+
+    /// Whether time ends a wait.
+    fn is_sleep(&self, stay: &Stay) -> bool {
+        stay.waker() == Some(Waker::Timeout) || self.meaning.reason(stay.doing()) == Reason::Sleep
     }
 
     /// The thread that ends the program. As a process exits, its threads end at once, in any order: then it is the
