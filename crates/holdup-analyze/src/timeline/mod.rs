@@ -17,6 +17,7 @@ mod holding;
 mod ids;
 mod inferred;
 mod interpreted;
+mod lines;
 mod lock;
 mod log;
 mod looks;
