@@ -200,7 +200,7 @@ mod tests {
         };
         let bits = (0..64).filter(|bit| registers >> bit & 1 != 0);
         let body = bits.fold(Bytes::default().u64(2), |body, bit| body.u64(value(bit)));
-        let sample = Sample::read(&body.0, Shape { registers, ..Shape::default() }).unwrap();
+        let sample = Sample::read(&body.0, Shape { registers, ..Shape::default() }).expect("it is whole");
         pointing.sampled(Frame { time_ns, id: 1, pid: 7, tid }, &sample, maps)
     }
 
