@@ -985,8 +985,8 @@ pub struct Hotspot {
     pub sites: Vec<Site>,
 }
 
-/// A cache line that several threads use at the same time, at least one of them to write, with instructions that are not
-/// atomic; or several lines that are used alike.
+/// A cache line that several threads use at the same time, at least one of them to write, with instructions that are
+/// not atomic; or several lines that are used alike.
 #[derive(Clone, Debug, Default)]
 pub struct LineFacts {
     /// The variable that is in it, if one is.

@@ -772,7 +772,8 @@ fn samples_of_hot_instructions_tell_where_registers_point_to() {
     }
 }
 
-/// Whether two threads were found with addresses in one line, 16 bytes apart, again and again; each right behind its sample.
+/// Whether two threads were found with addresses in one line, 16 bytes apart, again and again; each right behind its
+/// sample.
 fn points_into_one_line(recorded: &Recorded) -> bool {
     let mut values: BTreeMap<(u64, Tid), usize> = BTreeMap::new();
     for pair in recorded.events.windows(2) {

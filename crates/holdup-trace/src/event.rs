@@ -171,8 +171,8 @@ pub enum What {
 pub struct Pointers {
     /// The instruction that would have run next.
     pub ip: u64,
-    /// The registers by the numbers that the machine's instructions have for them (x86-64: rax, rcx, rdx, rbx, rsp, rbp,
-    /// rsi, rdi, r8 to r15), below [`Pointers::MOST`], ascending, each with what it holds.
+    /// The registers by the numbers that the machine's instructions have for them (x86-64: rax, rcx, rdx, rbx, rsp,
+    /// rbp, rsi, rdi, r8 to r15), below [`Pointers::MOST`], ascending, each with what it holds.
     pub registers: Vec<(u8, u64)>,
 }
 

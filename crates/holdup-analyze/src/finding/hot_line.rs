@@ -1,19 +1,19 @@
-//! The part of hot-atomic that is about plain instructions: threads fight over a cache line with loads and stores, be it that
-//! they change one variable or neighbours that share nothing but the line (false sharing).
+//! The part of hot-atomic that is about plain instructions: threads fight over a cache line with loads and stores, be
+//! it that they change one variable or neighbours that share nothing but the line (false sharing).
 //!
 //! Signs and thresholds, per variable, or per function where no variable is known:
 //! - CPU samples at or right behind instructions whose operands are in one line, by registers at some of them; on
-//!   different CPUs within three samples' time of each other, at least one of the threads writing (`timeline/lines.rs`);
+//!   different CPUs within three samples' time of each other, at least one of the threads writing
+//!   (`timeline/lines.rs`);
 //! - at least [`LEAST_HITS`] of them, in at least two threads with [`LEAST_THREAD_SHARE`] each;
 //! - at least [`LEAST_SHARE`] of all CPU samples beyond what other instructions of these functions have.
 //!
-//! The severity is this share: what the same instructions cost without a fight is not in it. Measured on the programs of
-//! fixtures/truth and others: 58% to 90% of the samples where two to four threads count side by side.
+//! The severity is this share: what the same instructions cost without a fight is not in it. Measured on the programs
+//! of fixtures/truth and others: 38% to 92% of the samples where two to four threads count side by side.
 //!
-//! How it can be wrong: a timer's sample may be an instruction off. Threads that take turns at a line within milliseconds,
-//! under a lock of their own, say, fight less than it seems.
+//! How it can be wrong: a timer's sample may be an instruction off. Threads that take turns at a line within
+//! milliseconds, under a lock of their own, say, fight less than it seems.
 
-use super::hot_atomic::LEAST_THREAD_SHARE;
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Subject};
 use crate::facts::{Facts, LineFacts};
@@ -21,6 +21,7 @@ use crate::names::Role;
 
 const LEAST_HITS: u64 = 50;
 const LEAST_SHARE: f64 = 0.1;
+const LEAST_THREAD_SHARE: f64 = 0.1;
 
 /// One finding per variable or function.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {

@@ -1,8 +1,8 @@
 //! Which memory an instruction works on, by what registers hold.
 //!
-//! A timer's sample names the instruction that would have run next. What it waits for is mostly in the one before, at times
-//! in itself: both are looked at. Registers are as they were between the two, so one that the instruction before writes to
-//! says nothing of its operand.
+//! A timer's sample names the instruction that would have run next. What it waits for is mostly in the one before, at
+//! times in itself: both are looked at. Registers are as they were between the two, so one that the instruction before
+//! writes to says nothing of its operand.
 
 use holdup_trace::Pointers;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
@@ -25,9 +25,9 @@ pub(super) struct Operand {
 }
 
 impl Operand {
-    /// Where it is, and whether that is exact: `bias` is how far the binary has moved. A register that holds no address is
-    /// not known: it may be a number that is added to one, and then where it is added to is told. `None` if no register
-    /// says where.
+    /// Where it is, and whether that is exact: `bias` is how far the binary has moved. A register that holds no address
+    /// is not known: it may be a number that is added to one, and then where it is added to is told. `None` if no
+    /// register says where.
     pub fn address(&self, pointers: &Pointers, bias: u64) -> Option<(u64, bool)> {
         let index = self.index.map(|(number, scale)| (pointers.register(number), scale));
         let (from, is_exact) = match (self.base.map(|number| pointers.register(number)), index) {
@@ -43,8 +43,8 @@ impl Operand {
     }
 }
 
-/// The operands in memory that all threads have of the instructions around a sample; none if these are a wait or an atomic
-/// instruction, which findings of their own are about.
+/// The operands in memory that all threads have of the instructions around a sample; none if these are a wait or an
+/// atomic instruction, which findings of their own are about.
 pub(super) fn operands(binary: &Binary<'_>, ip: u64) -> Vec<Operand> {
     if binary.machine() != Machine::X86_64 || inspect(binary, ip).is_some() {
         return Vec::new();

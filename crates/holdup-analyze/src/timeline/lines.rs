@@ -1,17 +1,19 @@
 //! Cache lines that threads fight over with plain instructions, by where their registers pointed to at CPU samples.
 //!
-//! A line is fought over if threads on different CPUs use it within moments of each other, again and again, and one of them
-//! writes. Samples that are taken while one thread alone wants to run say nothing: a buffer that is handed from one to the
-//! next moves once, and not at every access.
+//! A line is fought over if threads on different CPUs use it within moments of each other, again and again, and one of
+//! them writes. Samples that are taken while one thread alone wants to run say nothing: a buffer that is handed from
+//! one to the next moves once, and not at every access.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_trace::{Pointers, StackId, Tid};
+use holdup_trace::{StackId, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::ids::ThreadId;
 use super::lock::Place;
 use super::lookup::{Lookup, function_name};
+use super::touch::Touch;
 use crate::facts::{LineFacts, LockName, Site};
 use crate::names::{Role, SpaceId};
 
@@ -32,16 +34,6 @@ const LOCK_BYTES: u64 = 40;
 /// How far around an instruction others of its function are looked for.
 const AROUND: u64 = 4096;
 
-/// Where registers of a thread pointed to at a sample.
-#[derive(Clone, Debug)]
-pub(super) struct Touch {
-    pub time_ns: u64,
-    pub thread: u32,
-    pub cpu: u16,
-    pub space: SpaceId,
-    pub found: Box<Pointers>,
-}
-
 /// An instruction of a process.
 type Ip = (SpaceId, u64);
 
@@ -54,7 +46,7 @@ struct Use {
     /// The index of its touch.
     touch: usize,
     time_ns: u64,
-    thread: u32,
+    thread: ThreadId,
     cpu: u16,
     addr: u64,
     is_exact: bool,
@@ -74,7 +66,7 @@ struct Fought {
     most: f64,
     space: SpaceId,
     touches: BTreeSet<usize>,
-    writers: BTreeSet<u32>,
+    writers: BTreeSet<ThreadId>,
     /// Samples by instruction.
     at: BTreeMap<u64, f64>,
 }
@@ -86,7 +78,7 @@ pub(super) fn fought_over(lookup: &mut Lookup, period_ns: u64) -> Vec<LineFacts>
         return Vec::new();
     }
     let samples = Samples::of(lookup);
-    let mut told: FxHashMap<(Ip, u32), u64> = FxHashMap::default();
+    let mut told: FxHashMap<(Ip, ThreadId), u64> = FxHashMap::default();
     for touch in touches {
         *told.entry(((touch.space, touch.found.ip), touch.thread)).or_default() += 1;
     }
@@ -113,7 +105,7 @@ pub(super) fn fought_over(lookup: &mut Lookup, period_ns: u64) -> Vec<LineFacts>
 
 /// CPU samples in user mode by instruction, without those taken while no other thread wanted to run.
 struct Samples {
-    hits: FxHashMap<(Ip, u32), u64>,
+    hits: FxHashMap<(Ip, ThreadId), u64>,
     by_ip: BTreeMap<Ip, u64>,
     /// The place with most of an instruction's.
     places: FxHashMap<Ip, (u64, Place)>,
@@ -141,7 +133,7 @@ fn uses(lookup: &mut Lookup, weight: impl Fn(&Touch) -> f64) -> BTreeMap<Line, V
     let engine = lookup.engine;
     let mut all: Vec<(SpaceId, Use)> = Vec::new();
     // Threads that count from one address with numbers that are not known mostly use different parts of one table.
-    let mut owners: FxHashMap<(Ip, u64), Option<u32>> = FxHashMap::default();
+    let mut owners: FxHashMap<(Ip, u64), Option<ThreadId>> = FxHashMap::default();
     let locks: BTreeSet<(SpaceId, u64)> = engine.lock_index.keys().copied().collect();
     let is_of_lock = |space: SpaceId, addr: u64| {
         locks.range((space, addr.saturating_sub(LOCK_BYTES - 1))..=(space, addr)).next().is_some()
@@ -181,7 +173,7 @@ fn uses(lookup: &mut Lookup, weight: impl Fn(&Touch) -> f64) -> BTreeMap<Line, V
 
 /// The uses of a line by threads that fight over it, if they do.
 fn fight(mut uses: Vec<Use>, period_ns: u64) -> Option<Vec<Use>> {
-    let mut threads: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut threads: BTreeMap<ThreadId, f64> = BTreeMap::new();
     uses.iter().for_each(|found| *threads.entry(found.thread).or_default() += found.weight);
     let all: f64 = threads.values().sum();
     threads.retain(|_, weight| *weight >= LEAST_THREAD_SHARE * all);
@@ -202,23 +194,23 @@ fn fight(mut uses: Vec<Use>, period_ns: u64) -> Option<Vec<Use>> {
     (close >= LEAST_CLOSE && close as f64 >= LEAST_CLOSE_SHARE * uses.len() as f64).then_some(uses)
 }
 
-/// Threads that write to a line. That some samples say so is enough: where a thread reads before it writes, it waits for the
-/// line when it reads, and most samples are there.
-fn writers(uses: &[Use]) -> BTreeSet<u32> {
-    let mut writes: BTreeMap<u32, usize> = BTreeMap::new();
+/// Threads that write to a line. That some samples say so is enough: where a thread reads before it writes, it waits
+/// for the line when it reads, and most samples are there.
+fn writers(uses: &[Use]) -> BTreeSet<ThreadId> {
+    let mut writes: BTreeMap<ThreadId, usize> = BTreeMap::new();
     uses.iter().filter(|found| found.writes).for_each(|found| *writes.entry(found.thread).or_default() += 1);
     writes.into_iter().filter(|(_, writes)| *writes >= LEAST_WRITES).map(|(thread, _)| thread).collect()
 }
 
 /// Whether two uses of a line are of threads that take it from each other.
-fn collide(one: &Use, other: &Use, writers: &BTreeSet<u32>) -> bool {
+fn collide(one: &Use, other: &Use, writers: &BTreeSet<ThreadId>) -> bool {
     let writes = |found: &Use| writers.contains(&found.thread);
     one.thread != other.thread && one.cpu != other.cpu && (writes(one) || writes(other))
 }
 
 /// What a line that is fought over is called, with what uses say of it.
 fn named(lookup: &mut Lookup, space: SpaceId, uses: &[Use]) -> (String, Fought) {
-    let mut words: BTreeMap<u64, BTreeMap<u32, f64>> = BTreeMap::new();
+    let mut words: BTreeMap<u64, BTreeMap<ThreadId, f64>> = BTreeMap::new();
     let mut fought = Fought { space, writers: writers(uses), ..Fought::default() };
     for found in uses {
         fought.touches.insert(found.touch);
@@ -228,8 +220,8 @@ fn named(lookup: &mut Lookup, space: SpaceId, uses: &[Use]) -> (String, Fought) 
     }
     // One that is hit once by each does not make it the same word.
     let has_part = |weight: f64| weight >= LEAST_THREAD_SHARE * fought.most;
-    let is_shared = |users: &BTreeMap<u32, f64>| users.values().filter(|weight| has_part(**weight)).count() >= 2;
-    let weight_of = |users: &BTreeMap<u32, f64>| users.values().sum::<f64>();
+    let is_shared = |users: &BTreeMap<ThreadId, f64>| users.values().filter(|weight| has_part(**weight)).count() >= 2;
+    let weight_of = |users: &BTreeMap<ThreadId, f64>| users.values().sum::<f64>();
     let shared = words.iter().filter(|(_, users)| is_shared(users));
     let shared = shared.max_by(|one, other| weight_of(one.1).total_cmp(&weight_of(other.1))).map(|(addr, _)| *addr);
     fought.same_word = shared.is_some();
@@ -279,7 +271,8 @@ impl Fought {
 
     fn into_fact(self, lookup: &mut Lookup, samples: &Samples, weight: impl Fn(&Touch) -> f64) -> LineFacts {
         let engine = lookup.engine;
-        let (mut by_thread, mut by_ip): (BTreeMap<u32, f64>, BTreeMap<Ip, f64>) = (BTreeMap::new(), BTreeMap::new());
+        let (mut by_thread, mut by_ip): (BTreeMap<ThreadId, f64>, BTreeMap<Ip, f64>) =
+            (BTreeMap::new(), BTreeMap::new());
         for touch in self.touches.iter().filter_map(|touch| engine.touches.get(*touch)) {
             *by_thread.entry(touch.thread).or_default() += weight(touch);
             *by_ip.entry((touch.space, touch.found.ip)).or_default() += weight(touch);
@@ -334,7 +327,7 @@ fn usual(lookup: &mut Lookup, samples: &Samples, by_ip: &BTreeMap<Ip, f64>) -> f
 mod tests {
     use std::sync::Arc;
 
-    use holdup_trace::{Event, FutexOp, Header, OffCpu, Pid, What};
+    use holdup_trace::{Event, FutexOp, Header, OffCpu, Pid, Pointers, What};
 
     use super::*;
     use crate::facts::{Facts, Primitive};
@@ -391,8 +384,8 @@ mod tests {
         }
     }
 
-    /// What two threads do on CPUs of their own, sampled a hundred times each: the register of each, what it holds, and how
-    /// long after the first one's samples the second's are.
+    /// What two threads do on CPUs of their own, sampled a hundred times each: the register of each, what it holds, and
+    /// how long after the first one's samples the second's are.
     fn drawn(uses: [(u8, u64); 2], apart_ns: u64, more: &[Event]) -> Facts {
         let mut header = Header { sample_period_ns: MS, ..Header::default() };
         header.machine.cpus = 2;

@@ -34,6 +34,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod touch;
 mod waiting;
 mod waking;
 mod yielding;

@@ -382,8 +382,8 @@ fn put_lock_figures(body: &mut Vec<u8>, figures: &LockFigures) -> u8 {
     kind::LOCK_FIGURES
 }
 
-/// Which registers, a bit each; then of each how far it points from the one before, the first from 0: they often point to
-/// the same region.
+/// Which registers, a bit each; then of each how far it points from the one before, the first from 0: they often point
+/// to the same region.
 fn put_pointers(body: &mut Vec<u8>, found: &Pointers) -> u8 {
     let told = || found.registers.iter().filter(|(number, _)| *number < Pointers::MOST);
     put_varint(body, found.ip);

@@ -1,8 +1,8 @@
-//! Where registers of running threads point to, at instructions that many samples are of: that tells which threads fight
-//! over one cache line, where no hardware counter can.
+//! Where registers of running threads point to, at instructions that many samples are of: that tells which threads
+//! fight over one cache line, where no hardware counter can.
 //!
-//! No data of the program gets into a recording this way: of all that is in registers, only addresses of memory that the
-//! process may write to, as /proc/PID/maps has it, are kept. A number that merely looks like one is not.
+//! No data of the program gets into a recording this way: of all that is in registers, only addresses of memory that
+//! the process may write to, as /proc/PID/maps has it, are kept. A number that merely looks like one is not.
 
 use holdup_trace::Pointers;
 use rustc_hash::FxHashMap;
@@ -49,8 +49,8 @@ const LEAST: u64 = 0x1_0000;
 const END: u64 = 1 << 47;
 /// From so many samples of an instruction on, it is looked at.
 const HOT: u32 = 16;
-/// So many samples of one instruction in one thread are told of one after the other, then those of one stretch of time in
-/// some, the same for all threads: what threads do at the same time is what matters.
+/// So many samples of one instruction in one thread are told of one after the other, then those of one stretch of time
+/// in some, the same for all threads: what threads do at the same time is what matters.
 const DENSE: u32 = 32;
 const STRETCH_NS: u64 = 64_000_000;
 const STRETCH_ONE_IN: u64 = 16;

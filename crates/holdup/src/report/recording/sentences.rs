@@ -439,8 +439,8 @@ fn blames_holder(kind: Kind) -> bool {
     matches!(kind, LockConvoy | HotLock | SleepingHolder | PriorityInversion | InterpreterLock)
 }
 
-/// `meanwhile running 67%, preempted 23%; releases in cache_put cache.c:140`; of an interpreter's lock, what its holders
-/// executed: `in parse_row table.py:12 (80%)`.
+/// `meanwhile running 67%, preempted 23%; releases in cache_put cache.c:140`; of an interpreter's lock, what its
+/// holders executed: `in parse_row table.py:12 (80%)`.
 fn holder(lock: &LockFacts) -> Option<String> {
     if let Some(places) = shares_of_places(&lock.hold_sites) {
         return Some(format!("in {places}"));

@@ -251,7 +251,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 24] = [
+    const CURES: [Cure; 25] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -290,11 +290,7 @@ pub fn every_kind() -> Vec<Finding> {
         }
         _ => vec![cache_subject()],
     };
-    Kind::ALL
-        .iter()
-        .zip(CURES.into_iter().cycle())
-        .map(|(kind, cure)| finding(*kind, 0.25, subjects(*kind), cure))
-        .collect()
+    Kind::ALL.iter().cycle().zip(CURES).map(|(kind, cure)| finding(*kind, 0.25, subjects(*kind), cure)).collect()
 }
 
 fn timeline() -> Timeline {
