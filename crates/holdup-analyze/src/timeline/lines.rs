@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_trace::{StackId, Tid};
+use holdup_trace::Tid;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ids::ThreadId;
@@ -116,8 +116,8 @@ impl Samples {
         let engine = lookup.engine;
         let mut samples = Samples { hits: FxHashMap::default(), by_ip: BTreeMap::new(), places: FxHashMap::default() };
         for ((place, thread), all) in &engine.samples {
-            let native = StackId(engine.interpreted.native(place.stack));
-            let Some(ip) = lookup.naming.sampled_at(native).map(|ip| (place.space, ip)) else { continue };
+            let Some(native) = engine.interpreted.native(place.stack) else { continue };
+            let Some(ip) = lookup.naming.sampled_at(native.into()).map(|ip| (place.space, ip)) else { continue };
             let hits = all - engine.alone.get(&(*place, *thread)).copied().unwrap_or(0);
             *samples.hits.entry((ip, *thread)).or_default() += hits;
             *samples.by_ip.entry(ip).or_default() += hits;
@@ -327,7 +327,7 @@ fn usual(lookup: &mut Lookup, samples: &Samples, by_ip: &BTreeMap<Ip, f64>) -> f
 mod tests {
     use std::sync::Arc;
 
-    use holdup_trace::{Event, FutexOp, Header, OffCpu, Pid, Pointers, What};
+    use holdup_trace::{Event, FutexOp, Header, OffCpu, Pid, Pointers, StackId, What};
 
     use super::*;
     use crate::facts::{Facts, Primitive};
