@@ -56,6 +56,9 @@ pub struct Facts {
     /// Instructions where samples pile up, most first.
     #[serde(skip)]
     pub hotspots: Vec<Hotspot>,
+    /// Cache lines that threads fight over with plain instructions, most samples first.
+    #[serde(skip)]
+    pub lines: Vec<LineFacts>,
     /// Calls that block by nature: how often each.
     #[serde(serialize_with = "rows::<_, Calls, _>")]
     #[schemars(with = "Vec<Calls>")]
@@ -980,6 +983,28 @@ pub struct Hotspot {
     /// By function of the program that called it, most first; each path begins with the instruction itself.
     #[serde(skip)]
     pub sites: Vec<Site>,
+}
+
+/// A cache line that several threads use at the same time, at least one of them to write, with instructions that are
+/// not atomic; or several lines that are used alike.
+#[derive(Clone, Debug, Default)]
+pub struct LineFacts {
+    /// The variable that is in it, if one is.
+    pub variable: Option<LockName>,
+    /// Where the instruction with most of the samples is, with the path to it.
+    pub site: Site,
+    /// Samples at instructions on it.
+    pub hits: u64,
+    /// Those of them beyond what other instructions of the same functions have.
+    pub excess: u64,
+    /// By thread, most first.
+    pub threads: Vec<(Tid, u64)>,
+    /// Threads that write to it.
+    pub writers: u64,
+    /// Different addresses in it that threads use, of the line with most samples.
+    pub words: u64,
+    /// Whether threads use one and the same of these.
+    pub same_word: bool,
 }
 
 /// What kind of instruction holds samples up.

@@ -75,5 +75,6 @@ fn name(what: &What) -> &'static str {
         What::Blocked(_) => "blocked",
         What::Interpreted(_) => "interpreted",
         What::Tasks(_) => "tasks",
+        What::Pointers(_) => "pointers",
     }
 }

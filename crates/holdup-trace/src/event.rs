@@ -160,6 +160,30 @@ pub enum What {
     /// What the tasks of a scheduler in the program (Go's goroutines) were doing, by a look at its memory from outside;
     /// the thread is the process's first.
     Tasks(Box<Tasks>),
+    /// Where registers of a running thread pointed to, at the sample right before. Of few samples: instructions that
+    /// many samples are of, and of each thread's some.
+    Pointers(Box<Pointers>),
+}
+
+/// Registers of a thread that hold addresses of memory that the program may write to; what other registers hold is
+/// nobody's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pointers {
+    /// The instruction that would have run next.
+    pub ip: u64,
+    /// The registers by the numbers that the machine's instructions have for them (x86-64: rax, rcx, rdx, rbx, rsp,
+    /// rbp, rsi, rdi, r8 to r15), below [`Pointers::MOST`], ascending, each with what it holds.
+    pub registers: Vec<(u8, u64)>,
+}
+
+impl Pointers {
+    /// No machine has more registers.
+    pub const MOST: u8 = 32;
+
+    /// What a register holds, if that is known.
+    pub fn register(&self, number: u8) -> Option<u64> {
+        self.registers.iter().find(|(known, _)| *known == number).map(|(_, value)| *value)
+    }
 }
 
 /// The tasks of one process at one moment.

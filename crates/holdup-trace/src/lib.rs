@@ -15,7 +15,7 @@ mod stack;
 pub use call::{BLOCKING_CALLS, BlockingCall, CallKind, Numbering, Purpose};
 pub use event::{
     Blocked, CODE_OF_JAVA, CallNumber, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping,
-    NO_CPU, OffCpu, Pid, Spread, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What,
+    NO_CPU, OffCpu, Pid, Pointers, Spread, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What,
 };
 pub use file::{Damage, Excerpt, OpenError, Reader, Recent, Room, Summary, Writer};
 pub use header::{Capabilities, Ending, Header, Machine, Target, Trigger};

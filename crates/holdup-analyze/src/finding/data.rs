@@ -212,6 +212,8 @@ pub enum Cure {
     ParkInsteadOfSpin,
     /// Count per thread, or claim in chunks.
     ShardCounter,
+    /// Give each thread's data cache lines of its own.
+    OwnLines,
     /// Make fewer system calls: larger buffers, batching.
     FewerCalls,
     /// Wake only when somebody waits; keep the waiters' count.

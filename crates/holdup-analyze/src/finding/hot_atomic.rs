@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 
 use holdup_trace::Tid;
 
+use super::alone::is_same;
+use super::hot_line;
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, Hotspot, HotspotClass, LockName};
@@ -26,7 +28,15 @@ use crate::facts::{Facts, Hotspot, HotspotClass, LockName};
 pub(super) const RULE: Rule = Rule {
     kind: Kind::HotAtomic,
     judge,
-    evidence: &["samples_share", "function_share", "threads", "largest_thread_share", "samples"],
+    evidence: &[
+        "samples_share",
+        "function_share",
+        "threads",
+        "largest_thread_share",
+        "samples",
+        "line_words",
+        "line_writers",
+    ],
 };
 
 pub(super) const LEAST_HITS: u64 = 50;
@@ -43,7 +53,19 @@ struct Group<'a> {
 }
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    groups(facts).iter().filter(|group| is_hot(facts, group)).map(|group| finding(facts, group)).collect()
+    let groups = groups(facts);
+    let mut found: Vec<Finding> =
+        groups.iter().filter(|group| is_hot(facts, group)).map(|group| finding(facts, group)).collect();
+    // An atomic instruction keeps the plain ones behind it waiting: it is the cause.
+    let lines = hot_line::judge(facts);
+    let is_told = |line: &Finding| {
+        let same_place =
+            |one: &Finding| one.place.as_ref().zip(line.place.as_ref()).is_some_and(|(a, b)| is_same(a, b));
+        found.iter().any(|one| one.subjects == line.subjects || same_place(one))
+    };
+    let lines: Vec<Finding> = lines.into_iter().filter(|line| !is_told(line)).collect();
+    found.extend(lines);
+    found
 }
 
 fn groups(facts: &Facts) -> Vec<Group<'_>> {

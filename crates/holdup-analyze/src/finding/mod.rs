@@ -11,6 +11,7 @@ mod excessive_switching;
 mod explain;
 mod goroutines;
 mod hot_atomic;
+mod hot_line;
 mod hot_lock;
 mod imbalance;
 mod interpreter_lock;

@@ -9,8 +9,8 @@ use super::*;
 use crate::Histogram;
 use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
-    Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, PathPart,
-    Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
+    Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime, PairFacts,
+    PathPart, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -762,6 +762,57 @@ fn hot_atomic_at_its_thresholds() {
     );
 }
 
+/// Two threads fight over a line with plain instructions.
+fn fought_over() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 200 * MS);
+    facts.totals.user_samples = 500;
+    facts.lines = vec![LineFacts {
+        variable: Some(LockName::Symbol { name: "tallies".into(), offset: 0 }),
+        site: site("count"),
+        hits: 60,
+        excess: 50,
+        threads: vec![(Tid(PID + 1), 54), (Tid(PID + 2), 6)],
+        writers: 1,
+        words: 4,
+        same_word: false,
+    }];
+    facts
+}
+
+#[test]
+fn lines_that_are_fought_over_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::HotAtomic,
+        fought_over,
+        &[
+            ("samples are too few", |facts| facts.lines[0].hits = 49),
+            ("that is what these instructions cost anyway", |facts| facts.lines[0].excess = 49),
+            ("the program mostly does something else", |facts| facts.totals.user_samples = 501),
+            ("one thread has nearly all of it", |facts| facts.lines[0].threads[1].1 = 5),
+            ("nobody writes", |facts| facts.lines[0].writers = 0),
+        ],
+    );
+}
+
+#[test]
+fn words_of_a_line_get_lines_of_their_own_and_one_word_a_copy_for_each_thread() {
+    let mut facts = fought_over();
+    let found = judge(Kind::HotAtomic, &facts);
+    assert_eq!((found[0].cure, weigh::value(&found[0], "line_words")), (Cure::OwnLines, 4.0));
+    assert_eq!(found[0].severity, 0.1);
+    facts.lines[0].same_word = true;
+    facts.lines[0].variable = None;
+    let found = judge(Kind::HotAtomic, &facts);
+    assert_eq!((found[0].cure, weigh::value(&found[0], "line_words")), (Cure::ShardCounter, 1.0));
+    assert_eq!(found[0].subjects, [Subject::Function("count".to_owned())]);
+    // Beside an atomic instruction in the same function it is no second finding.
+    facts.hotspots = vec![spot(HotspotClass::Atomic, "count", 80, 100)];
+    let found = judge(Kind::HotAtomic, &facts);
+    assert_eq!(found.len(), 1);
+    assert_eq!(weigh::value(&found[0], "line_words"), 0.0);
+}
+
 #[test]
 fn instructions_on_one_variable_are_one_finding() {
     let mut facts = atomic();
@@ -979,6 +1030,7 @@ const BASES: &[Base] = &[
     (Kind::ThunderingHerd, herd),
     (Kind::SpinWaste, spinning),
     (Kind::HotAtomic, atomic),
+    (Kind::HotAtomic, fought_over),
     (Kind::KernelHeavy, kernel),
     (Kind::WastedWakeups, wasted),
     (Kind::Imbalance, uneven),

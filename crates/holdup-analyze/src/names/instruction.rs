@@ -201,7 +201,7 @@ fn is_atomic(instruction: &Instruction) -> bool {
 }
 
 /// The instructions before an address, oldest first, as many as are ever asked for.
-fn preceding(binary: &Binary<'_>, ip: u64) -> Vec<Instruction> {
+pub(super) fn preceding(binary: &Binary<'_>, ip: u64) -> Vec<Instruction> {
     let start = binary.function(ip).map(|function| function.address);
     match start.filter(|start| ip - start <= LARGEST_FUNCTION) {
         Some(start) => decoded(binary, start, ip),
@@ -243,7 +243,7 @@ fn guessed(binary: &Binary<'_>, ip: u64) -> Vec<Instruction> {
 }
 
 /// The instructions from an address on.
-fn following(binary: &Binary<'_>, ip: u64) -> Vec<Instruction> {
+pub(super) fn following(binary: &Binary<'_>, ip: u64) -> Vec<Instruction> {
     let Some(bytes) = binary.bytes_at(ip, LONGEST * LOOP as u64) else { return Vec::new() };
     let mut decoder = Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE);
     let mut all = Vec::with_capacity(LOOP);

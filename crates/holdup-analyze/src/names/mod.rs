@@ -11,6 +11,7 @@ mod instruction;
 pub(crate) mod interpreted;
 mod lines;
 mod members;
+mod operand;
 pub(crate) mod pattern;
 mod places;
 mod primitive;
@@ -34,7 +35,7 @@ pub use catalog::{Catalog, Meaning, Stretch};
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
 pub(crate) use primitive::is_sleep;
-pub(crate) use resolver::Resolver;
+pub(crate) use resolver::{Access, Resolver};
 pub(crate) use spaces::Names;
 pub use spaces::SpaceId;
 

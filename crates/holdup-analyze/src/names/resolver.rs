@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use holdup_trace::{FutexOp, StackId, Stacks};
+use holdup_trace::{FutexOp, Pointers, StackId, Stacks};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::demangle::demangle;
 use super::generated::{self, CodeMap, Runtime};
 use super::instruction::{self, Suspect};
 use super::lines::Place;
+use super::operand::{self, Operand};
 use super::spaces::{FileId, Names, Region, SpaceId};
 use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
@@ -32,7 +33,25 @@ pub(crate) struct Resolver<'a> {
     /// Functions and lines by (file, address in it); the frames' own addresses are those of whoever asked first.
     frames: FxHashMap<(FileId, u64), Arc<[Frame]>>,
     strings: FxHashSet<Arc<str>>,
+    /// Operands of the instructions around sampled addresses, with how far their binary has moved.
+    operands: FxHashMap<(SpaceId, u64), Placed>,
     generated: FxHashMap<SpaceId, Generated<'a>>,
+}
+
+/// Operands, and how far their binary has moved.
+type Placed = (Arc<[Operand]>, u64);
+
+/// What an instruction does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// The address that it works on.
+    pub addr: u64,
+    /// Otherwise a number that is not known is added to the address: one of the object's there.
+    pub is_exact: bool,
+    /// Whether it writes there.
+    pub writes: bool,
+    /// Where the instruction is.
+    pub at: u64,
 }
 
 /// What is known of the code that a space's program made as it ran.
@@ -73,6 +92,7 @@ impl<'a> Resolver<'a> {
             call_paths: FxHashMap::default(),
             frames: FxHashMap::default(),
             strings: FxHashSet::default(),
+            operands: FxHashMap::default(),
             generated: FxHashMap::default(),
         }
     }
@@ -149,6 +169,34 @@ impl<'a> Resolver<'a> {
         let variable = found.operand.and_then(|operand| self.variable(space, operand.wrapping_add(bias)));
         let frame = frames.into_iter().next()?;
         Some(Suspect { frame, instruction: found.text, class: found.class, variable })
+    }
+
+    /// The instruction that a sample in user mode was taken at.
+    pub(crate) fn sampled_at(&self, stack: StackId) -> Option<u64> {
+        let stack = self.stacks.get(stack).filter(|stack| stack.kernel.is_empty())?;
+        stack.registers.map(|registers| registers.ip).or(stack.user.first().copied())
+    }
+
+    /// What the instructions around a sample did to memory, as far as its registers tell.
+    pub(crate) fn accesses(&mut self, space: SpaceId, pointers: &Pointers) -> Vec<Access> {
+        let (operands, bias) = self.operands(space, pointers.ip);
+        let access = |operand: &Operand| {
+            let (addr, is_exact) = operand.address(pointers, bias)?;
+            Some(Access { addr, is_exact, writes: operand.writes, at: operand.at.wrapping_add(bias) })
+        };
+        operands.iter().filter_map(access).collect()
+    }
+
+    fn operands(&mut self, space: SpaceId, ip: u64) -> Placed {
+        if let Some(known) = self.operands.get(&(space, ip)) {
+            return known.clone();
+        }
+        let region = self.names.region(space, ip);
+        let placed = region.and_then(|region| self.placed(region));
+        let found = placed.map(|(binary, bias)| (operand::operands(binary, ip.wrapping_sub(bias)).into(), bias));
+        let found: Placed = found.unwrap_or_default();
+        self.operands.insert((space, ip), found.clone());
+        found
     }
 
     /// Problems met on the way.

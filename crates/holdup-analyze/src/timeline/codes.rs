@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::golang;
 use super::ids::ThreadId;
+use super::lines;
 use super::lock::Place;
 use super::lookup::{Lookup, SITES, function_name};
 use crate::facts::{Code, Facts, Hotspot, HotspotClass, Primitive, Regions, Site, Task};
@@ -74,6 +75,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
             counts.suspect(suspect, hits, threads, &call_path);
         }
     }
+    facts.lines = lines::fought_over(lookup, facts.header.sample_period_ns);
     let mut fault_sites = Callers::default();
     let mut faults: Vec<(Place, u64)> = lookup.engine.faults.iter().map(|(place, hits)| (*place, *hits)).collect();
     faults.sort_unstable();

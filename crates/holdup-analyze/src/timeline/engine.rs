@@ -16,6 +16,7 @@ use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
 use super::pairs::Pairs;
 use super::tally::Tally;
 use super::thread::{Pending, State, Thread};
+use super::touch::Touch;
 use super::{goroutines, interpreted};
 use crate::Options;
 use crate::facts::Reason;
@@ -29,6 +30,8 @@ const LONGEST_NS: u64 = 1 << 50;
 const NOWHERE: Place = Place { space: SpaceId(0), stack: None };
 
 const CACHE: usize = 1024;
+/// Samples whose registers are kept: hours of them, but for programs that are damaged or made for it.
+const MOST_TOUCHES: usize = 1 << 19;
 
 /// What was met that touches every figure.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,6 +103,8 @@ pub(crate) struct Engine {
     /// What marks say, each once: what the thread does, and where it left the CPU for it.
     pub(super) kinds: Vec<(Doing, Place)>,
     kind_index: FxHashMap<(Doing, Place), u32>,
+    /// What registers pointed to at samples.
+    pub(super) touches: Vec<Touch>,
     /// Every sample for the viewer: when, whose, where.
     pub(super) sampled: Vec<(u64, ThreadId, Place)>,
 }
@@ -154,6 +159,7 @@ impl Engine {
             wakes: Vec::new(),
             kinds: Vec::new(),
             kind_index: FxHashMap::default(),
+            touches: Vec::new(),
             sampled: Vec::new(),
         }
     }
@@ -253,6 +259,13 @@ impl Engine {
                     self.epoch += 1;
                 }
             }
+            What::Pointers(found) if self.touches.len() < MOST_TOUCHES => {
+                let space = self.space(ti, names);
+                // Who has the machine to itself fights with nobody.
+                if self.cpus.active() > 1 {
+                    self.touches.push(Touch { time_ns: now, thread: ti, cpu: event.cpu, space, found: found.clone() });
+                }
+            }
             What::Usage(usage) => {
                 let thread = &mut self.threads[ti];
                 thread.priority = Some(usage.priority);
@@ -328,6 +341,7 @@ impl Engine {
         self.interpreted.restart();
         self.goroutines = goroutines::Found::default();
         self.samples.clear();
+        self.touches.clear();
         self.alone.clear();
         self.faults.clear();
         (self.call_counts, self.yields) = (Tally::default(), Tally::default());

@@ -17,6 +17,7 @@ mod holding;
 mod ids;
 mod inferred;
 mod interpreted;
+mod lines;
 mod lock;
 mod log;
 mod looks;
@@ -33,6 +34,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod touch;
 mod waiting;
 mod waking;
 mod yielding;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use holdup_trace::{FutexOp, StackId};
+use holdup_trace::{FutexOp, Pointers, StackId};
 
 use crate::Problem;
 use crate::facts::{LockName, Primitive};
-use crate::names::{Frame, Resolver, SpaceId, Suspect};
+use crate::names::{Access, Frame, Resolver, SpaceId, Suspect};
 
 /// Names for addresses; see the methods of the same names of [`Resolver`].
 pub(crate) trait Naming {
@@ -21,6 +21,21 @@ pub(crate) trait Naming {
 
     /// The atomic instruction or pause right before a sample.
     fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect>;
+
+    /// The instruction that a sample in user mode was taken at.
+    fn sampled_at(&self, _: StackId) -> Option<u64> {
+        None
+    }
+
+    /// What the instructions around a sample did to memory.
+    fn accesses(&mut self, _: SpaceId, _: &Pointers) -> Vec<Access> {
+        Vec::new()
+    }
+
+    /// The frames of an instruction.
+    fn frames_at(&mut self, _: SpaceId, _: u64) -> Vec<Frame> {
+        Vec::new()
+    }
 
     /// Problems met on the way.
     fn problems(&mut self) -> Vec<Problem>;
@@ -41,6 +56,18 @@ impl Naming for Resolver<'_> {
 
     fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect> {
         Resolver::suspect(self, space, stack)
+    }
+
+    fn sampled_at(&self, stack: StackId) -> Option<u64> {
+        Resolver::sampled_at(self, stack)
+    }
+
+    fn accesses(&mut self, space: SpaceId, pointers: &Pointers) -> Vec<Access> {
+        Resolver::accesses(self, space, pointers)
+    }
+
+    fn frames_at(&mut self, space: SpaceId, address: u64) -> Vec<Frame> {
+        Resolver::frames_at(self, space, address)
     }
 
     fn problems(&mut self) -> Vec<Problem> {

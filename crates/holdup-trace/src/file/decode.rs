@@ -7,7 +7,7 @@ use super::layout::{MAX_INTERPRETED, MAX_TASK_GROUPS, blocked, kind, tag};
 use super::stack_code::StackDecoder;
 use crate::{
     Blocked, CallNumber, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping, NO_CPU, OffCpu,
-    Pid, Spread, Stack, StackId, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What,
+    Pid, Pointers, Spread, Stack, StackId, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What,
 };
 
 /// Reads chunks of events. It is kept from chunk to chunk for its memory alone.
@@ -311,8 +311,20 @@ fn long_event(kind: u8, mut body: Cursor<'_>) -> Result<Option<What>, Corrupt> {
             wait: spread(body)?,
             hold: spread(body)?,
         })),
+        kind::POINTERS => What::Pointers(Box::new(pointers(body)?)),
         _ => return Ok(None),
     }))
+}
+
+fn pointers(body: &mut Cursor<'_>) -> Result<Pointers, Corrupt> {
+    let (ip, mask) = (body.varint()?, body.u32()?);
+    let mut registers = Vec::new();
+    let mut value: u64 = 0;
+    for number in (0..Pointers::MOST).filter(|number| mask >> number & 1 != 0) {
+        value = value.wrapping_add(body.zigzag()? as u64);
+        registers.push((number, value));
+    }
+    Ok(Pointers { ip, registers })
 }
 
 fn spread(body: &mut Cursor<'_>) -> Result<Spread, Corrupt> {

@@ -9,7 +9,7 @@ use super::layout::{MAX_INTERPRETED, MAX_STRING_BYTES, MAX_TASK_GROUPS, blocked,
 use super::stack_code::StackEncoder;
 use crate::{
     Blocked, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping, NO_CPU, OffCpu, Pid,
-    StackId, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What,
+    Pointers, StackId, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What,
 };
 
 /// A chunk of events under way. Threads, futexes and stacks are told where they first occur in it, and named by number
@@ -316,6 +316,7 @@ fn put_body(body: &mut Vec<u8>, what: &What) -> u8 {
         }
         What::Usage(usage) => put_usage(body, usage),
         What::LockFigures(figures) => put_lock_figures(body, figures),
+        What::Pointers(found) => put_pointers(body, found),
         What::Exited
         | What::SwitchIn
         | What::SwitchOut { .. }
@@ -379,6 +380,20 @@ fn put_lock_figures(body: &mut Vec<u8>, figures: &LockFigures) -> u8 {
         numbers.into_iter().for_each(|number| put_varint(body, number));
     }
     kind::LOCK_FIGURES
+}
+
+/// Which registers, a bit each; then of each how far it points from the one before, the first from 0: they often point
+/// to the same region.
+fn put_pointers(body: &mut Vec<u8>, found: &Pointers) -> u8 {
+    let told = || found.registers.iter().filter(|(number, _)| *number < Pointers::MOST);
+    put_varint(body, found.ip);
+    put_varint(body, told().fold(0, |mask, (number, _)| mask | 1 << number));
+    let mut last = 0;
+    for (_, value) in told() {
+        put_zigzag(body, value.wrapping_sub(last) as i64);
+        last = *value;
+    }
+    kind::POINTERS
 }
 
 fn task_state_code(state: TaskState) -> u8 {

@@ -88,6 +88,7 @@ pub(super) mod kind {
     pub(in super::super) const INTERPRETED: u8 = 26;
     pub(in super::super) const MINOR_FAULT: u8 = 27;
     pub(in super::super) const TASKS: u8 = 28;
+    pub(in super::super) const POINTERS: u8 = 29;
 }
 
 /// Bits of the first byte of [`kind::BLOCKED`].

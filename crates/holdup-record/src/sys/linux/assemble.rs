@@ -7,7 +7,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{self, Frame, Record, Sample, Shape, register};
 use super::inside::{self, Translator};
+use super::pointers::{GENERAL_MASK, Pointing};
 use super::reduce::{Spaces, reduce};
+use super::snapshot;
 use super::still::Still;
 use crate::kernel;
 
@@ -61,7 +63,7 @@ impl Kind {
         let whole = Shape { chain: true, ..top };
         match self {
             Kind::Side => Shape::default(),
-            Kind::Sample => whole,
+            Kind::Sample => Shape { registers: UNWIND | GENERAL_MASK, ..whole },
             Kind::Fault => top,
             Kind::MajorFault => Shape { addr: true, ..whole },
             Kind::Call => Shape { raw: true, ..top },
@@ -102,6 +104,9 @@ pub struct Assembler {
     kinds: FxHashMap<u64, Kind>,
     lanes: Vec<Lane>,
     spaces: Spaces,
+    pointing: Pointing,
+    /// What the record that is being read says besides.
+    besides: Option<What>,
     /// Threads that were seen to begin and not to end, with their processes.
     alive: FxHashMap<u32, u32>,
     /// How many of them each process has.
@@ -213,8 +218,13 @@ impl Assembler {
         *count -= 1;
         if *count == 0 {
             self.processes.remove(&pid);
-            self.spaces.clear(pid);
+            self.forget_memory(pid);
         }
+    }
+
+    fn forget_memory(&mut self, pid: u32) {
+        self.spaces.clear(pid);
+        self.pointing.forget(pid);
     }
 
     /// Records that were lost so far.
@@ -254,8 +264,9 @@ impl Assembler {
             lane.told_in = Some(*next);
         }
         let first = self.event(lane, frame, record, sink);
+        let besides = self.besides.take().map(|what| (frame.tid, what));
         let cpu = self.lanes.get(lane).map_or(NO_CPU, |lane| lane.cpu);
-        for (tid, what) in first.into_iter().chain(second) {
+        for (tid, what) in first.into_iter().chain(besides).chain(second) {
             sink.event(&Event { time_ns: frame.time_ns, tid: Tid(tid), cpu, what })?;
         }
         Ok(())
@@ -329,7 +340,7 @@ impl Assembler {
             }
             Record::Comm { tid, pid, name, exec } => {
                 if exec {
-                    self.spaces.clear(pid);
+                    self.forget_memory(pid);
                     self.unborn = self.unborn.filter(|unborn| *unborn != pid);
                 }
                 return Some((tid, What::Named { name: text(name), exec }));
@@ -385,7 +396,16 @@ impl Assembler {
                 futex(kind, &sample, stack)
             }
             Kind::FutexReturn | Kind::FutexZero => futex(kind, &sample, stack),
-            Kind::Sample => Some(What::Sample { stack: stack? }),
+            Kind::Sample => {
+                let stack = stack?;
+                // In the kernel, the registers are those of the call that it came with.
+                if self.scratch.kernel.is_empty() {
+                    let maps = |pid: u32| snapshot::read(&format!("/proc/{pid}/maps"));
+                    let found = self.pointing.sampled(frame, &sample, maps);
+                    self.besides = found.map(|found| What::Pointers(Box::new(found)));
+                }
+                Some(What::Sample { stack })
+            }
             Kind::MajorFault => Some(What::MajorFault { addr: sample.addr, stack }),
             Kind::Fault => Some(What::MinorFault { stack: stack? }),
             Kind::Call => {

@@ -30,6 +30,7 @@ mod memory;
 mod merge;
 mod perf;
 mod plan;
+mod pointers;
 mod probe;
 mod python;
 mod reduce;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{Damage, Reader, Summary, Writer};
 use crate::{
     Blocked, CallNumber, Counter, Ending, Event, FutexOp, Header, Interpreted, InterpretedFrame, Mapping, NO_CPU,
-    OffCpu, Pid, Registers, Stack, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What, Word,
+    OffCpu, Pid, Pointers, Registers, Stack, Stacks, TaskGroup, TaskState, Tasks, ThreadUsage, Tid, What, Word,
 };
 
 /// An event with its stack instead of the stack's number.
@@ -114,6 +114,9 @@ fn events_of_every_kind(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Vec<Event
     let calling = TaskGroup { count: 1, state: TaskState::Call, stack: stack_of_task, ..TaskGroup::default() };
     let tasks = Tasks { all: 70_000, looked: 61, groups: vec![waiting, calling] };
     events.push(Event { time_ns: from_ns + 250_000, tid: Tid(101), cpu: NO_CPU, what: What::Tasks(Box::new(tasks)) });
+    let registers = vec![(0, 0x7f00_0000_1008), (7, 0x7f00_0000_1000), (15, 0x55d0_0010_0040)];
+    let pointers = What::Pointers(Box::new(Pointers { ip: 0x55d0_0000_3000, registers }));
+    events.push(Event { time_ns: from_ns + 260_000, tid: Tid(101), cpu: 1, what: pointers });
     let fault = What::MinorFault { stack: writer.stack(&stack(78)) };
     events.push(Event { time_ns: from_ns + 300_000, tid: Tid(101), cpu: 1, what: fault });
     events

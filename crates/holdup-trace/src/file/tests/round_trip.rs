@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{LockFigures, Spread, StackId, TaskGroup, TaskState, Tasks};
+use crate::{LockFigures, Pointers, Spread, StackId, TaskGroup, TaskState, Tasks};
 
 fn any_stack() -> impl Strategy<Value = Stack> {
     let word = || prop_oneof![any::<u64>().prop_map(Word::Code), any::<i32>().prop_map(Word::Stack)];
@@ -127,6 +127,10 @@ fn any_rare() -> impl Strategy<Value = What> {
     });
     let tasks = (any::<(u64, u64)>(), vec(group, 0..3))
         .prop_map(|((all, looked), groups)| What::Tasks(Box::new(Tasks { all, looked, groups })));
+    let registers = proptest::collection::btree_map(0..Pointers::MOST, any::<u64>(), 0..18);
+    let pointers = (any::<u64>(), registers).prop_map(|(ip, registers)| {
+        What::Pointers(Box::new(Pointers { ip, registers: registers.into_iter().collect() }))
+    });
     prop_oneof![
         interpreted,
         tasks,
@@ -140,6 +144,7 @@ fn any_rare() -> impl Strategy<Value = What> {
         usage,
         lock_figures,
         blocked,
+        pointers,
     ]
 }
 

@@ -147,6 +147,7 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             let spun = value(finding, "spin_share").map(number::percent).unwrap_or(much);
             format!("{spun} of CPU time is burnt spinning {} {subject}.", if on { "on" } else { "in" })
         }
+        Kind::HotAtomic if value(finding, "line_words").is_some() => fight(finding, subject),
         Kind::HotAtomic => {
             format!("CPUs fight over {subject}: {much} of CPU time piles up behind an atomic instruction on it.")
         }
@@ -438,8 +439,8 @@ fn blames_holder(kind: Kind) -> bool {
     matches!(kind, LockConvoy | HotLock | SleepingHolder | PriorityInversion | InterpreterLock)
 }
 
-/// `meanwhile running 67%, preempted 23%; releases in cache_put cache.c:140`; of an interpreter's lock, what its holders
-/// executed: `in parse_row table.py:12 (80%)`.
+/// `meanwhile running 67%, preempted 23%; releases in cache_put cache.c:140`; of an interpreter's lock, what its
+/// holders executed: `in parse_row table.py:12 (80%)`.
 fn holder(lock: &LockFacts) -> Option<String> {
     if let Some(places) = shares_of_places(&lock.hold_sites) {
         return Some(format!("in {places}"));
@@ -553,6 +554,27 @@ pub fn figure(value: f64, unit: Unit) -> String {
     }
 }
 
+/// Plain instructions on one cache line.
+fn fight(finding: &Finding, subject: &str) -> String {
+    let much = number::percent(finding.severity);
+    let number = |name| value(finding, name).unwrap_or_default();
+    let (threads, writers, words) = (number("threads"), number("line_writers"), number("line_words"));
+    let who = if writers < threads {
+        format!("{} threads use and {} of them write to", number::count(threads), number::count(writers))
+    } else {
+        format!("{} threads write to", number::count(threads))
+    };
+    let what = match words as u64 {
+        1 => "the same word".to_owned(),
+        _ => format!("{} different words of one cache line", number::count(words)),
+    };
+    let on = finding.subjects.iter().any(|subject| matches!(subject, Subject::Variable(_)));
+    format!(
+        "CPUs fight over {subject}: {who} {what}{}, which costs {much} of CPU time.",
+        if on { "" } else { " there" }
+    )
+}
+
 fn cure(cure: Cure) -> &'static str {
     match cure {
         Cure::ShortenSplitOrGate => {
@@ -567,6 +589,9 @@ fn cure(cure: Cure) -> &'static str {
         }
         Cure::ParkInsteadOfSpin => "Sleep after a short spin, with a lock that parks its waiters.",
         Cure::ShardCounter => "Count per thread or per CPU and add up on reading; claim many indices at a time.",
+        Cure::OwnLines => {
+            "Give what each thread writes a cache line of its own: align it to 128 bytes, or work on a local copy."
+        }
         Cure::FewerCalls => "Make fewer system calls: larger buffers, batches, no needless wake-ups.",
         Cure::WakeOnlyWaiters => "Wake only when somebody waits: keep a count of waiters beside the lock.",
         Cure::Rebalance => "Cut the work finer, or let idle threads take from busy ones.",

@@ -251,7 +251,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 24] = [
+    const CURES: [Cure; 25] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -260,6 +260,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::WakeOne,
         Cure::ParkInsteadOfSpin,
         Cure::ShardCounter,
+        Cure::OwnLines,
         Cure::FewerCalls,
         Cure::WakeOnlyWaiters,
         Cure::Rebalance,
@@ -289,11 +290,7 @@ pub fn every_kind() -> Vec<Finding> {
         }
         _ => vec![cache_subject()],
     };
-    Kind::ALL
-        .iter()
-        .zip(CURES.into_iter().cycle())
-        .map(|(kind, cure)| finding(*kind, 0.25, subjects(*kind), cure))
-        .collect()
+    Kind::ALL.iter().cycle().zip(CURES).map(|(kind, cure)| finding(*kind, 0.25, subjects(*kind), cure)).collect()
 }
 
 fn timeline() -> Timeline {
@@ -528,6 +525,7 @@ pub fn held_up() -> Recording {
             threads: vec![(Tid(702), 200), (Tid(703), 180)],
             sites: Vec::new(),
         }],
+        lines: Vec::new(),
         calls: BTreeMap::from([(CallNumber(232), 12)]),
         yield_sites: vec![locking(10, 0)],
         switch_sites: Vec::new(),
