@@ -21,6 +21,8 @@ const LEAST_WAITERS: f64 = 0.5;
 /// Callers of a pool: at most looks there are several.
 const LEAST_CALLERS: f64 = 2.0;
 const LEAST_QUEUED: f64 = 0.5;
+/// Who hands out work waits at so many of the looks.
+const LEAST_HANDING_OUT: f64 = 0.8;
 /// Of those that should work, so many are callers that wait.
 const LEAST_WAITED: f64 = 0.3;
 
@@ -53,14 +55,10 @@ pub(super) fn sleeping_holders(facts: &Facts) -> Vec<Finding> {
 pub(super) fn small_pools(facts: &Facts) -> Vec<Finding> {
     let looked = facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS);
     let sends = looked.flat_map(|of| of.sends.iter().map(move |lock| (of, lock)));
-    let small = sends.filter_map(|(of, lock)| Some((of, lock, blocked_holder(lock)?))).filter(|(of, lock, workers)| {
-        lock.contended >= LEAST_QUEUED.max(least_contended(of))
-            && lock.waiters >= LEAST_CALLERS
-            && lock.waiters > workers.mean
-            && waiting(of, lock) >= LEAST_WAITED
-    });
-    let found = small.map(|(of, lock, workers)| Finding {
-        severity: waiting(of, lock) * lock.contended * (1.0 - workers.mean / lock.waiters),
+    let asked = sends.filter_map(|(of, lock)| Some((of, lock, blocked_holder(lock)?)));
+    let found = asked.filter_map(|(of, lock, workers)| Some((of, lock, workers, lost(of, lock, workers)?)));
+    let found = found.map(|(of, lock, workers, severity)| Finding {
+        severity,
         place: workers.sites.first().cloned(),
         subjects: workers.began.iter().map(|function| Subject::Function(function.to_string())).collect(),
         evidence: vec![
@@ -72,6 +70,21 @@ pub(super) fn small_pools(facts: &Facts) -> Vec<Finding> {
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
     });
     found.collect()
+}
+
+/// What more workers would save of those who wait until a channel takes what they send: of several callers, those that
+/// are more than the workers; of one that hands out work, all that it waits, if the workers wait for something that
+/// others do and not for time to pass.
+fn lost(of: &GoroutineFacts, lock: &GoroutineLock, workers: &GoroutineHolder) -> Option<f64> {
+    use GoroutineState::{Call, Network};
+    let are_callers = lock.contended >= LEAST_QUEUED.max(least_contended(of))
+        && lock.waiters >= LEAST_CALLERS
+        && lock.waiters > workers.mean
+        && waiting(of, lock) >= LEAST_WAITED;
+    if are_callers {
+        return Some(waiting(of, lock) * lock.contended * (1.0 - workers.mean / lock.waiters));
+    }
+    (lock.contended >= LEAST_HANDING_OUT && matches!(workers.doing, Call | Network)).then_some(lock.contended)
 }
 
 /// Whether goroutines mostly wait until a channel takes what they send: what takes it does not keep up.
@@ -200,5 +213,11 @@ pub(super) mod tests {
         assert_eq!((found[0].kind, weigh::value(&found[0], "workers")), (Kind::SmallPool, 1.0));
         pool.goroutines[0].sends[0].holder.as_mut().unwrap().mean = 4.0;
         assert_eq!(small_pools(&pool).len(), 0, "as many serve as wait");
+        let lock = &mut pool.goroutines[0].sends[0];
+        (lock.waiters, lock.contended) = (1.0, 0.9);
+        lock.holder.as_mut().unwrap().doing = GoroutineState::Network;
+        assert_eq!(small_pools(&pool)[0].severity, 0.9, "one hands out work, and nobody takes it");
+        pool.goroutines[0].sends[0].contended = 0.79;
+        assert_eq!(small_pools(&pool).len(), 0, "there are times when somebody does");
     }
 }

@@ -69,9 +69,15 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
     let busy_share = ran_share.max((ran_share * weigh::displacement(facts)).min(1.0 - idle_share));
     let is_worker = task.function != "main.main" && busy_share >= LEAST_TASK_WORKER;
     let in_phases = weigh::share(task.alone, task.samples) >= super::serial_phase::LEAST_TASK_ALONE;
-    let least_others = if is_worker { LEAST_TASK_CALLERS } else { LEAST_TASK_OTHERS };
+    let queued = goroutines::are_queued(facts);
+    // All stages may begin with one function.
+    let least_others = match (queued, is_worker) {
+        (true, _) => 0.0,
+        (false, true) => LEAST_TASK_CALLERS,
+        (false, false) => LEAST_TASK_OTHERS,
+    };
     let is_slow = (LEAST_TASK_BUSY..=MOST_TASK_BUSY).contains(&busy_share)
-        && (is_worker || !in_phases || goroutines::are_queued(facts))
+        && (is_worker || !in_phases || queued)
         && !takes_turns_at_a_lock(facts)
         && alone_share >= LEAST_TASK_ALONE
         && weigh::share(all - task.samples, all) >= least_others

@@ -30,9 +30,9 @@
 //!
 //! How it can be wrong: a limit on how many calls go on at once may be what the other side asks for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_trace::Tid;
+use holdup_trace::{Pid, Tid};
 
 use super::runtime;
 use super::stages::{self, Limiter};
@@ -54,6 +54,8 @@ pub(super) const LEAST_BLOCKED: f64 = 0.5;
 pub(super) const LEAST_CALLERS: usize = 4;
 /// So many waits of others does each thread of an executor end, if its tasks queue: not just its one task.
 pub(super) const LEAST_ANSWERS: u64 = 4;
+/// Where waits for tasks are no rarer than those of the tasks, they take so little of the threads' lives.
+const MOST_FOR_TASKS: f64 = 0.02;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -208,8 +210,7 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Threads of an executor that mostly wait in its tasks and hardly ever for one, while others wait for what they
-/// finish.
+/// Executors of which all threads are so, the one that is waited for longest.
 fn queued_executor(facts: &Facts) -> Option<Finding> {
     let in_pool = |one: &ThreadFacts| {
         let mut waits = facts.blame.iter().filter(|row| row.thread == one.tid).filter_map(|row| row.site.as_ref());
@@ -217,11 +218,22 @@ fn queued_executor(facts: &Facts) -> Option<Finding> {
     };
     let is_worker =
         |one: &&ThreadFacts| one.life_ns() * 2 >= facts.span_ns() && (runtime::is_of_pool(&one.name) || in_pool(one));
-    let workers: Vec<&ThreadFacts> = facts.threads.iter().filter(is_worker).collect();
+    let mut pools: BTreeMap<(Pid, String), Vec<&ThreadFacts>> = BTreeMap::new();
+    for worker in facts.threads.iter().filter(is_worker) {
+        let name = worker.name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+        pools.entry((worker.pid, name)).or_default().push(worker);
+    }
+    let found = pools.values().filter_map(|workers| queued(facts, workers));
+    found.max_by(|a, b| a.severity.total_cmp(&b.severity))
+}
+
+/// Threads of an executor that mostly wait in its tasks and hardly ever for one, while others wait for what they
+/// finish.
+fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
     let tids: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
-    // An ordinary user does not see of every call what it waits for.
+    // An ordinary user does not see of every call what it waits for. Who polls waits for a socket of its task.
     let blocks = |reason: &Reason| {
-        let in_call = matches!(reason, Reason::Peer | Reason::OtherCall);
+        let in_call = matches!(reason, Reason::Peer | Reason::Poll | Reason::OtherCall);
         in_call || matches!(AccountState::of(*reason), AccountState::Sleep | AccountState::Io)
     };
     let blocked = |one: &ThreadFacts| {
@@ -230,9 +242,14 @@ fn queued_executor(facts: &Facts) -> Option<Finding> {
     };
     let is_full = |one: &&ThreadFacts| {
         let for_tasks = |reason: &Reason| AccountState::of(*reason) == AccountState::Work && !blocks(reason);
-        let tasks: u64 = one.off.iter().filter(|(reason, _)| for_tasks(reason)).map(|(_, time)| time.count).sum();
+        let tasks = || one.off.iter().filter(|(reason, _)| for_tasks(reason)).map(|(_, time)| time);
+        let (tasks, tasks_ns) = (tasks().map(|time| time.count).sum::<u64>(), tasks().map(|time| time.ns).sum());
         let (count, ns) = blocked(one);
-        tasks * 10 <= count && is_hardly_idle(one) && weigh::share(ns, one.life_ns()) >= LEAST_BLOCKED
+        let hardly_waits = tasks * 10 <= count || weigh::share(tasks_ns, one.life_ns()) <= MOST_FOR_TASKS;
+        let idle_ns =
+            one.life_ns().saturating_sub(one.on_cpu_ns + ns + weigh::preempted(one).ns + weigh::displaced_ns(one));
+        let is_busy = weigh::share(idle_ns, one.life_ns()) <= MOST_IDLE;
+        hardly_waits && is_busy && weigh::share(ns, one.life_ns()) >= LEAST_BLOCKED
     };
     let ended_by_them = |lock: &&LockFacts| {
         let all: u64 = lock.holders.iter().map(|one| one.count).sum();

@@ -1396,6 +1396,11 @@ fn what_goroutines_wait_to_send_to_is_a_stage_and_no_phase() {
     assert_eq!(kinds(&facts), [1, 0]);
     queued(&mut facts);
     assert_eq!(kinds(&facts), [0, 1]);
+    facts.tasks.truncate(1);
+    assert_eq!(kinds(&facts), [0, 1], "all stages may begin with one function");
+    facts = goroutines();
+    (facts.tasks[0].samples, facts.tasks[0].alone, facts.tasks[1].samples) = (800, 700, 150);
+    queued(&mut facts);
     facts.goroutines[0].sends[0].contended = 0.49;
     assert_eq!(kinds(&facts), [1, 0], "they mostly do not wait");
 }
@@ -1734,8 +1739,8 @@ fn tasks_that_queue_for_an_executor_at_their_thresholds() {
         Kind::SmallPool,
         queued_tasks,
         &[
-            ("one has time", |facts| spent(facts, 2, AccountState::Work, 300 * MS)),
-            ("one waits for tasks", |facts| off(facts, 1, Reason::Futex(Primitive::Park), 11, 10 * MS)),
+            ("one has time", |facts| off(facts, 2, Reason::Peer, 100, 749 * MS)),
+            ("one waits for tasks", |facts| off(facts, 1, Reason::Futex(Primitive::Park), 11, 21 * MS)),
             ("nobody waits for long", |facts| facts.locks[0].waiters[0].1.ns = 290 * MS),
             ("each has just its one task", |facts| facts.locks[0].waiters[0].1.count = 7),
             ("others end these waits", |facts| facts.locks[0].holders[0].tid = Tid(PID)),
@@ -1744,6 +1749,21 @@ fn tasks_that_queue_for_an_executor_at_their_thresholds() {
             }),
         ],
     );
+}
+
+#[test]
+fn an_executor_is_judged_for_itself_and_polls_for_its_tasks() {
+    let mut facts = queued_tasks();
+    // A worker of another one waits for the time of its tasks.
+    facts.threads[0].name = "pool-2-thread-1".to_owned();
+    facts.threads.push(ThreadFacts { tid: Tid(PID + 3), ..facts.threads[0].clone() });
+    facts.threads[0].name = "main".to_owned();
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 1);
+    for worker in 1..3 {
+        facts.threads[worker].off.clear();
+        off(&mut facts, worker, Reason::Poll, 100, 900 * MS);
+    }
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 1);
 }
 
 #[test]

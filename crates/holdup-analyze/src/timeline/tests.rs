@@ -457,6 +457,23 @@ fn what_two_have_at_a_time_is_no_lock() {
     assert!(!lock(&report, "c").primitive.is_contention(), "{:?}", lock(&report, "c").primitive);
 }
 
+/// A waits for B, which had slept before A began to wait: what A did then is the path, not that sleep.
+#[test]
+fn a_sleep_that_nobody_waited_for_is_not_on_the_path() {
+    let on_path = |b: &str| {
+        let text = format!("tick 1ms\ncapabilities full\nc = condvar\nA: ##########ccc#######\nB: {b}");
+        let (schedule, report) = report(&text);
+        let of = |thread, leaf| -> u64 {
+            let parts = report.facts.path.parts.iter();
+            parts.filter(|part| part.thread == schedule.tid(thread) && part.leaf == leaf).map(|part| part.ns).sum()
+        };
+        (of("A", Leaf::Running) / 1_000_000, of("B", Leaf::Sleep) / 1_000_000)
+    };
+    assert_eq!(on_path("#zzzzzzzz####C"), (16, 0));
+    let (_, slept) = on_path("#zzzzzzzzzzz#C");
+    assert!(slept >= 10, "A waits while B sleeps: {slept}");
+}
+
 #[test]
 fn samples_become_code() {
     let (_, report) = report(

@@ -207,8 +207,8 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             under(finding)
         ),
         Kind::SmallPool if value(finding, "goroutines").is_some() => format!(
-            "{} wait until a channel takes what they send: {} of {subject} {} it, and mostly {}{}.",
-            others(finding, "callers", "goroutine"),
+            "{} until a channel takes what is sent: {} of {subject} {} it, and mostly {}{}.",
+            waiting(finding, "callers", "goroutine"),
             others(finding, "workers", "goroutine"),
             if value(finding, "workers") == Some(1.0) { "serves" } else { "serve" },
             if value(finding, "workers") == Some(1.0) { "waits itself" } else { "wait themselves" },
