@@ -368,7 +368,7 @@ impl<M: Meaning> Walker<'_, M> {
                 thread = waker;
                 continue;
             }
-            // Nobody waited for this sleep while it lasted: until it was over, the thread that was left did other things.
+            // Nobody waited for this sleep while it lasted: until then, the thread that was left did something else.
             let unneeded = |(_, since): &(ThreadId, u64)| *since >= at && self.is_sleep(stay);
             if let Some((back, _)) = left.take_if(|_| waits).filter(unneeded) {
                 thread = back;
