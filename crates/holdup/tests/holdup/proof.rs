@@ -7,8 +7,8 @@ use holdup::results::RunRecord;
 use holdup::store::Store;
 use holdup_bench::spec::{Spec, Workload};
 
-use super::Place;
 use super::docs::{commands, read};
+use super::{Ended, Place};
 
 /// Pages that name a command as proof.
 const PAGES: [&str; 2] = ["docs/which-lock.md", "docs/findings.md"];
@@ -38,16 +38,22 @@ fn proofs() -> Vec<String> {
 }
 
 fn measured(command: &str) -> RunRecord {
-    let place = Place::new();
-    let words = command.strip_prefix("holdup ").unwrap();
-    let ended = place.run(&format!("{words} --duration 10ms --repeat 2 --no-reject --seed 1")).with(0);
+    let run = || {
+        let place = Place::new();
+        let words = command.strip_prefix("holdup ").unwrap();
+        let ended = place.run(&format!("{words} --duration 10ms --repeat 2 --no-reject --seed 1")).with(0);
+        (place, ended)
+    };
+    let told = |ended: &Ended, word| ended.out.contains(word) || ended.err.contains(word);
+    // On a busy machine the work in a cell of 10 ms may take longer than asked for; not every time.
+    let (mut place, mut ended) = run();
+    for _ in 1..TRIES {
+        if told(&ended, "work-missed") {
+            (place, ended) = run();
+        }
+    }
     for word in ["work-missed", "failed", "baseline-failed"] {
-        assert!(
-            !ended.out.contains(word) && !ended.err.contains(word),
-            "{command}: {word}\n{}{}",
-            ended.out,
-            ended.err
-        );
+        assert!(!told(&ended, word), "{command}: {word}\n{}{}", ended.out, ended.err);
     }
     let record = Store::open_existing(&place.store()).unwrap().load(1).unwrap();
     let packets = record.cells.iter().all(|cell| cell.spec.workload == Workload::PingPong);
