@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
 use crate::Histogram;
-use crate::names::Frame;
+use crate::names::{Frame, Role};
 
 /// Everything that was added up.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -912,6 +912,11 @@ impl Site {
     /// name, or there is none, the function of the runtime that was called; else the innermost frame.
     pub fn caller(&self) -> Option<&Frame> {
         crate::names::caller(&self.call_path)
+    }
+
+    /// Whether that is a frame of the program.
+    pub(crate) fn is_by_program(&self) -> bool {
+        self.caller().is_some_and(|frame| frame.role == Role::Program)
     }
 }
 

@@ -52,9 +52,9 @@ use holdup_trace::{
 };
 
 use crate::facts::{LockName, Primitive};
-use crate::names::{Frame, Role, SpaceId, Suspect};
+use crate::names::{Frame, Role, SpaceId};
 use crate::timeline::Naming;
-use crate::{Analysis, Options, Problem, Report};
+use crate::{Analysis, Options, Report};
 
 /// A recording that was drawn.
 #[derive(Clone, Debug, Default)]
@@ -133,14 +133,6 @@ impl Naming for Schedule {
         let innermost = call_path.first().and_then(|frame| frame.function.as_deref());
         let kind = innermost.and_then(|name| KINDS.iter().find(|kind| kind.wait == name));
         kind.map(|kind| kind.primitive).unwrap_or_default()
-    }
-
-    fn suspect(&mut self, _: SpaceId, _: StackId) -> Option<Suspect> {
-        None
-    }
-
-    fn problems(&mut self) -> Vec<Problem> {
-        Vec::new()
     }
 }
 

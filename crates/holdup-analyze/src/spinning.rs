@@ -6,7 +6,7 @@ use crate::facts::{Facts, Hotspot, HotspotClass};
 use crate::names::Frame;
 
 /// From which share of its function's samples on a pause makes all of them spinning.
-pub(crate) const LEAST_PAUSE_SHARE: f64 = 0.25;
+const LEAST_PAUSE_SHARE: f64 = 0.25;
 
 /// Functions that do nothing but wait on a CPU: of glibc, the Go runtime, MySQL, PostgreSQL, parking_lot and Rust's
 /// std.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::value::{Error, StrDeserializer};
-use serde::de::{Deserializer, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The measured part of one run: warm-up, start and end of the worker process are outside. Null is what the system does
@@ -27,6 +27,7 @@ pub struct Sample {
     /// Page faults that had to read.
     pub major_faults: Option<u64>,
     /// Operations (workload iterations) finished by each thread.
+    #[serde(deserialize_with = "of_some_thread")]
     pub thread_ops: Vec<u64>,
     /// When each thread finished, counted from the start: early finishers show here.
     pub thread_finish_ns: Vec<u64>,
@@ -171,6 +172,12 @@ fn in_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, f
 /// JSON has null for numbers that are not finite.
 fn finite_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+/// A sample is of one thread at least.
+fn of_some_thread<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
+    let threads = Vec::deserialize(deserializer)?;
+    if threads.is_empty() { Err(D::Error::custom("the sample names no thread")) } else { Ok(threads) }
 }
 
 /// The entries of a map, in the order in which they stand there.

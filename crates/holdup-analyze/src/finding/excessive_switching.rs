@@ -30,7 +30,6 @@ use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::yield_storm;
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, GoroutineState, Reason, Site, ThreadFacts};
-use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ExcessiveSwitching,
@@ -141,15 +140,15 @@ fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
 /// other's hand-overs.
 fn place(facts: &Facts) -> Option<Site> {
     use GoroutineState::{Mutex, Receive, Send};
-    let by_program = |site: &&Site| site.caller().is_some_and(|frame| frame.role == Role::Program);
     let first = facts.switch_sites.first();
     let groups = facts.goroutines.iter().flat_map(|of| &of.doing);
-    let handing_over = groups.filter(|group| matches!(group.state, Send | Receive | Mutex) && by_program(&&group.site));
+    let handing_over =
+        groups.filter(|group| matches!(group.state, Send | Receive | Mutex) && group.site.is_by_program());
     let most = || {
         handing_over
             .max_by(|a, b| (a.state == Send, a.mean).partial_cmp(&(b.state == Send, b.mean)).unwrap_or(Ordering::Equal))
     };
-    first.filter(by_program).or_else(|| most().map(|group| &group.site)).or(first).cloned()
+    first.filter(|site| site.is_by_program()).or_else(|| most().map(|group| &group.site)).or(first).cloned()
 }
 
 /// Switches of a thread that others of the program cause, with its yields or without.

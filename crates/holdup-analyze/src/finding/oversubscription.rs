@@ -28,8 +28,8 @@
 use super::weigh::{self, count, part, rate};
 use super::{Command, Cure, Finding, Kind, Rule, Subject};
 use super::{excessive_switching, kernel_heavy};
-use crate::facts::{Facts, LockFacts, Primitive, ProcessFacts, Site, ThreadFacts};
-use crate::names::{Frame, Role};
+use crate::facts::{Facts, LockFacts, Primitive, ProcessFacts, ThreadFacts};
+use crate::names::Frame;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Oversubscription,
@@ -65,13 +65,16 @@ fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
     let threads = of_process().map(|lock| lock.waiters.len()).max()?;
     let waits: u64 = of_process().map(|lock| lock.waits).sum();
     let process = facts.processes.iter().find(|process| process.pid == barrier.pid)?;
-    let by_program = |site: &&Site| site.caller().is_some_and(|frame| frame.role == Role::Program);
     let is_over = threads > cpus && waits as f64 * 2.0 >= weigh::value(&switching, "switches");
     let cost = switching.severity.max((kernel_heavy::kernel_share(facts) + spin_share(facts)).min(1.0));
     is_over.then(|| Finding {
         severity: cost,
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
-        place: of_process().flat_map(|lock| &lock.wait_sites).find(by_program).or(barrier.wait_sites.first()).cloned(),
+        place: of_process()
+            .flat_map(|lock| &lock.wait_sites)
+            .find(|site| site.is_by_program())
+            .or(barrier.wait_sites.first())
+            .cloned(),
         evidence: vec![
             part("cost_share", cost),
             part("over_share", over_share(facts, cpus)),

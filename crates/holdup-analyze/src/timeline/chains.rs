@@ -369,7 +369,8 @@ impl<M: Meaning> Walker<'_, M> {
                 continue;
             }
             // Nobody waited for this sleep while it lasted: until then, the thread that was left did something else.
-            let unneeded = |(_, since): &(ThreadId, u64)| *since >= at && self.is_sleep(stay);
+            let end = self.own_end(stay, thread);
+            let unneeded = |(_, since): &(ThreadId, u64)| *since >= at && end.leaf == Leaf::Sleep;
             if let Some((back, _)) = left.take_if(|_| waits).filter(unneeded) {
                 thread = back;
                 continue;
@@ -377,15 +378,10 @@ impl<M: Meaning> Walker<'_, M> {
             let from = stay.from.max(start);
             let lock = self.meaning.lock(self.meaning.part_of(stay, life.space));
             waited.extend(lock.map(|lock| (lock, from)));
-            piece(chains, &mut waited, from, at, self.own_end(stay, thread));
+            piece(chains, &mut waited, from, at, end);
             at = from;
         }
         chains.pieces.flush(at);
-    }
-
-    /// Whether time ends a wait.
-    fn is_sleep(&self, stay: &Stay) -> bool {
-        stay.waker() == Some(Waker::Timeout) || self.meaning.reason(stay.doing()) == Reason::Sleep
     }
 
     /// The thread that ends the program. As a process exits, its threads end at once, in any order: then it is the

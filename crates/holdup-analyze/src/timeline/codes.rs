@@ -23,7 +23,8 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     }
     let mut places: Vec<(Place, Vec<(ThreadId, u64)>)> = by_place.into_iter().collect();
     places.sort_unstable();
-    let (mut counts, mut loops) = (Codes::default(), Loops::default());
+    let has_regions = places.iter().any(|(place, _)| lookup.call_path(*place).iter().any(Frame::is_of_openmp));
+    let (mut counts, mut loops) = (Codes::default(), Loops { has_regions, ..Loops::default() });
     let mut samples: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();
     let mut in_kernel = 0;
     let (mut kernel_sites, mut futex_sites) = (Callers::default(), Callers::default());
@@ -133,6 +134,8 @@ struct Loops {
     /// By function and thread: all samples, those right behind an instruction of a loop that waits, and of those the
     /// ones in which it waits for others to come as far.
     functions: FxHashMap<(String, Tid), [u64; 3]>,
+    /// Whether the program has any regions.
+    has_regions: bool,
     regions: FxHashMap<Tid, (u64, Callers)>,
 }
 
@@ -147,14 +150,15 @@ impl Loops {
         let Some(top) = call_path.first() else { return };
         let is_loop = suspect.is_some_and(|suspect| suspect.class != HotspotClass::Atomic);
         let together = is_loop && lookup.naming.primitive(FutexOp(0), call_path) == Primitive::Barrier;
-        let in_region = call_path.iter().any(Frame::is_of_openmp);
+        let tells_of_regions = self.has_regions && !top.is_of_openmp();
+        let in_region = tells_of_regions && call_path.iter().any(Frame::is_of_openmp);
         let key = spinning::key(top);
         for (thread, hits) in threads {
             let tid = lookup.tid(*thread);
             let counts = self.functions.entry((key.clone(), tid)).or_default();
             let parts = [true, is_loop, together];
             counts.iter_mut().zip(parts).for_each(|(count, is)| *count += if is { *hits } else { 0 });
-            if top.is_of_openmp() {
+            if !tells_of_regions {
                 continue;
             }
             let regions = self.regions.entry(tid).or_default();

@@ -407,12 +407,9 @@ fn position(path: &[Frame], at: usize) -> Option<(&str, &str, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use holdup_trace::{FutexOp, Tasks};
+    use holdup_trace::Tasks;
 
     use super::*;
-    use crate::Problem;
-    use crate::facts::Primitive;
-    use crate::names::Suspect;
     use crate::timeline::goroutines::Found;
 
     const WAITS: u32 = 0;
@@ -448,18 +445,6 @@ mod tests {
         fn variable(&mut self, _: SpaceId, addr: u64) -> Option<LockName> {
             let name = "main.table.RWMutex.writerSem".to_owned();
             (addr == 0xffc).then_some(LockName::Symbol { name, offset: 4 })
-        }
-
-        fn primitive(&mut self, _: FutexOp, _: &[Frame]) -> Primitive {
-            Primitive::default()
-        }
-
-        fn suspect(&mut self, _: SpaceId, _: StackId) -> Option<Suspect> {
-            None
-        }
-
-        fn problems(&mut self) -> Vec<Problem> {
-            Vec::new()
         }
     }
 

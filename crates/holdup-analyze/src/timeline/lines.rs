@@ -330,10 +330,10 @@ mod tests {
     use holdup_trace::{Event, FutexOp, Header, OffCpu, Pid, Pointers, StackId, What};
 
     use super::*;
-    use crate::facts::{Facts, Primitive};
-    use crate::names::{Access, Frame, Suspect};
+    use crate::facts::Facts;
+    use crate::names::{Access, Frame};
     use crate::timeline::Naming;
-    use crate::{Analysis, Options, Problem};
+    use crate::{Analysis, Options};
 
     const MS: u64 = 1_000_000;
     /// Registers of the tests: rax is written to, rcx is read, rdx is written to behind a number that is not known.
@@ -355,14 +355,6 @@ mod tests {
             Some(LockName::Symbol { name: format!("tallies[{}].seen", within / 16), offset: 0 })
         }
 
-        fn primitive(&mut self, _: FutexOp, _: &[Frame]) -> Primitive {
-            Primitive::default()
-        }
-
-        fn suspect(&mut self, _: SpaceId, _: StackId) -> Option<Suspect> {
-            None
-        }
-
         fn sampled_at(&self, stack: StackId) -> Option<u64> {
             Some(u64::from(stack.0))
         }
@@ -377,10 +369,6 @@ mod tests {
 
         fn frames_at(&mut self, _: SpaceId, _: u64) -> Vec<Frame> {
             vec![Frame::named("count", Role::Program)]
-        }
-
-        fn problems(&mut self) -> Vec<Problem> {
-            Vec::new()
         }
     }
 

@@ -17,10 +17,14 @@ pub(crate) trait Naming {
     fn variable(&mut self, space: SpaceId, addr: u64) -> Option<LockName>;
 
     /// What a futex is, from who waits on it how.
-    fn primitive(&mut self, op: FutexOp, call_path: &[Frame]) -> Primitive;
+    fn primitive(&mut self, _: FutexOp, _: &[Frame]) -> Primitive {
+        Primitive::default()
+    }
 
     /// The atomic instruction or pause right before a sample.
-    fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect>;
+    fn suspect(&mut self, _: SpaceId, _: StackId) -> Option<Suspect> {
+        None
+    }
 
     /// The instruction that a sample in user mode was taken at.
     fn sampled_at(&self, _: StackId) -> Option<u64> {
@@ -38,7 +42,9 @@ pub(crate) trait Naming {
     }
 
     /// Problems met on the way.
-    fn problems(&mut self) -> Vec<Problem>;
+    fn problems(&mut self) -> Vec<Problem> {
+        Vec::new()
+    }
 }
 
 impl Naming for Resolver<'_> {

@@ -61,6 +61,7 @@ mod tests {
         assert_eq!((latency.count, latency.p50_ns, latency.max_ns, latency.clock_ns), (9, 20, 70, 41.5));
         assert_eq!(sample.counters.map(|counters| counters.cache_misses), Some(7));
         assert_eq!(sample.extra, [("round_trips_per_s".to_owned(), 1234.5)]);
+        assert!(read("").unwrap_err().contains("the sample names no thread"));
         for wrong in ["elapsed_ns x", "elapsed_ns", "what 1", "counters 1 2", "extra alone"] {
             assert!(read(wrong).unwrap_err().contains(wrong), "{wrong}");
         }
