@@ -20,6 +20,9 @@ const LONGEST: u64 = 15;
 /// Largest distance from a function's start that is decoded.
 const LARGEST_FUNCTION: u64 = 1 << 18;
 
+/// How many bytes of a function are looked at for a jump into another one.
+const SHORT_FUNCTION: u64 = 64;
+
 /// How far a loop around a pause may extend, in instructions before and behind the sample.
 const LOOP: usize = 8;
 
@@ -87,6 +90,19 @@ pub(super) fn callee(binary: &Binary<'_>, address: u64) -> Option<u64> {
     let (opcode, distance) = bytes.split_first()?;
     let distance = i32::from_le_bytes(distance.try_into().ok()?);
     (*opcode == 0xe8).then(|| address.wrapping_add_signed(distance.into()))
+}
+
+/// Where the first instructions of a function jump to: a short one may end by jumping into another one.
+pub(super) fn jumps(binary: &Binary<'_>, entry: u64) -> Vec<u64> {
+    if binary.machine() != Machine::X86_64 {
+        return Vec::new();
+    }
+    let size = binary.function(entry).map(|symbol| symbol.size).filter(|size| *size > 0);
+    let len = size.map_or(SHORT_FUNCTION, |size| size.min(SHORT_FUNCTION));
+    let bytes = binary.bytes_at(entry, len).unwrap_or_default();
+    let decoder = Decoder::with_ip(64, bytes, entry, DecoderOptions::NONE);
+    let is_jump = |i: &Instruction| i.is_jmp_short_or_near() || i.is_jcc_short_or_near();
+    decoder.into_iter().filter(is_jump).map(|jump| jump.near_branch_target()).collect()
 }
 
 /// The function of another file that the call before an address calls: through a stub of the linker, or through its

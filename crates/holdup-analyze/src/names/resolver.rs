@@ -21,6 +21,9 @@ use crate::facts::{HotspotClass, LockName, Primitive};
 /// known lies in code that has no name, as a BPF program.
 const KERNEL_FUNCTION_BYTES: u64 = 64 << 10;
 
+/// How far behind its start code still belongs to a function whose end nothing tells.
+const NAMELESS_FUNCTION_BYTES: u64 = 4 << 10;
+
 /// Answers, once all events are known. Caches; hence `&mut self` throughout.
 pub(crate) struct Resolver<'a> {
     names: Names,
@@ -238,11 +241,11 @@ impl<'a> Resolver<'a> {
         let nothing_known = self.names.regions(space).is_empty();
         let executable = |address: u64| nothing_known || self.names.region(space, address).is_some();
         let mut path = unwind::splice(&unwound, &stack.user, executable, |address| self.follows_call(space, address));
-        if path.len() == 1
-            && let Some(registers) = stack.registers
+        if let Some(registers) = stack.registers
             && let Some(mut unwinder) = self.unwinders.remove(&space)
         {
-            path.extend(unwinder.scan(stack, registers, |address| self.is_return(space, address)));
+            let returns = |address| self.is_return(space, address);
+            unwinder.scan(stack, registers, &mut path, returns, |address, inside| self.enters(space, address, inside));
             self.unwinders.insert(space, unwinder);
         }
         path
@@ -266,20 +269,38 @@ impl<'a> Resolver<'a> {
 
     /// Whether an address is right behind a call, in code that can be read.
     fn is_return(&self, space: SpaceId, address: u64) -> bool {
-        let readable = |region: Region| match &self.files[region.file.0 as usize].loaded {
-            Some(Loaded::Ready(binary)) => binary.bias(region).is_some(),
-            _ => false,
-        };
-        let region = self.names.region(space, address.wrapping_sub(1));
-        region.is_some_and(readable) && self.follows_call(space, address)
+        let code = self.code_at(space, address.wrapping_sub(1));
+        code.is_some_and(|(_, binary, bias)| instruction::follows_call(binary, address.wrapping_sub(bias)))
     }
 
     /// Whether an address can be where a call returns to; `true` where the code cannot be read.
     fn follows_call(&self, space: SpaceId, address: u64) -> bool {
-        let Some(region) = self.names.region(space, address.wrapping_sub(1)) else { return true };
-        let Some(Loaded::Ready(binary)) = &self.files[region.file.0 as usize].loaded else { return true };
-        let Some(bias) = binary.bias(region) else { return true };
-        instruction::follows_call(binary, address.wrapping_sub(bias))
+        self.code_at(space, address.wrapping_sub(1)).is_none() || self.is_return(space, address)
+    }
+
+    /// Whether the call before an address led into the function around another one: it called its start, or that of a
+    /// function that jumps there.
+    fn enters(&self, space: SpaceId, return_address: u64, inside: u64) -> bool {
+        let Some((region, binary, bias)) = self.code_at(space, return_address.wrapping_sub(1)) else { return false };
+        if self.names.region(space, inside).is_none_or(|other| other.file != region.file) {
+            return false;
+        }
+        let inside = inside.wrapping_sub(bias);
+        let Some(entry) = instruction::callee(binary, return_address.wrapping_sub(bias)) else { return false };
+        let start = binary.function(inside).map(|symbol| symbol.address).or_else(|| binary.function_start(inside));
+        let is_of = |entry: u64| match start {
+            Some(start) => entry == start,
+            None => inside.checked_sub(entry).is_some_and(|into| into < NAMELESS_FUNCTION_BYTES),
+        };
+        is_of(entry) || instruction::jumps(binary, entry).into_iter().any(is_of)
+    }
+
+    /// The code around an address, if it can be read, with what to subtract from an address there to get one of the
+    /// binary.
+    fn code_at(&self, space: SpaceId, address: u64) -> Option<(Region, &Binary<'a>, u64)> {
+        let region = self.names.region(space, address)?;
+        let Some(Loaded::Ready(binary)) = &self.files[region.file.0 as usize].loaded else { return None };
+        Some((region, binary, binary.bias(region)?))
     }
 
     fn kernel_frame(&mut self, ip: u64, caller: bool) -> Frame {

@@ -73,28 +73,34 @@ impl<'a> SpaceUnwinder<'a> {
         self.unwind_from(stack, registers, STACK_BASE)
     }
 
-    /// The return addresses of a stack whose innermost function no unwinding table knows (musl is built without them):
-    /// the words that can be one, up to the first from which the tables lead on. A word that a former call left behind
-    /// may be among them.
-    pub(super) fn scan(&mut self, stack: &Stack, registers: Registers, returns: impl Fn(u64) -> bool) -> Vec<u64> {
-        let mut path = Vec::new();
-        for (index, word) in &stack.words {
-            let address = match word {
-                Word::Code(address) if returns(*address) => *address,
-                _ => continue,
-            };
+    /// Goes on where a path ends in a function that no unwinding table knows (musl is built without them): among the
+    /// words further out, the first that returns behind a call of that function, and from there as the tables lead. Of
+    /// the innermost function any word that can be a return address will do, if none is behind a call of it: a call
+    /// through a pointer does not say what it calls, but a word that a former call left behind may be taken for it.
+    /// `enters` says whether what returns to the first address may have called the function around the second.
+    pub(super) fn scan(
+        &mut self,
+        stack: &Stack,
+        registers: Registers,
+        path: &mut Vec<u64>,
+        returns: impl Fn(u64) -> bool,
+        enters: impl Fn(u64, u64) -> bool,
+    ) {
+        for _ in 0..MOST_SCANNED {
+            let Some(last) = path.last().copied() else { return };
+            let is_innermost = path.len() == 1;
+            let from = if is_innermost { Some(0) } else { place(stack, last).map(|at| at + 1) };
+            let Some(further) = from.and_then(|from| stack.words.get(from..)) else { return };
+            let candidates = || further.iter().filter_map(|(index, word)| Some((*index, code(*word)?)));
+            let inside = if is_innermost { last } else { last - 1 };
+            let called = candidates().find(|(_, address)| returns(*address) && enters(*address, inside));
+            let guessed = || candidates().find(|(_, address)| is_innermost && returns(*address));
+            let Some((index, address)) = called.or_else(guessed) else { return };
             path.push(address);
             let caller = Registers { ip: address - 1, ..registers };
-            let rest = self.unwind_from(stack, caller, STACK_BASE + 8 * (u64::from(*index) + 1));
-            if rest.get(1).is_some_and(|address| returns(*address)) {
-                path.extend(&rest[1..]);
-                break;
-            }
-            if path.len() == MOST_SCANNED {
-                break;
-            }
+            let rest = self.unwind_from(stack, caller, STACK_BASE + 8 * (u64::from(index) + 1));
+            path.extend(rest.iter().skip(1).take_while(|address| returns(**address)));
         }
-        path
     }
 
     fn unwind_from(&mut self, stack: &Stack, registers: Registers, sp: u64) -> Vec<u64> {
@@ -146,6 +152,18 @@ fn read(stack: &Stack, address: u64) -> Option<u64> {
         Ok(found) => value(stack.words[found].1),
         Err(_) => 0,
     })
+}
+
+/// Where among the kept words a return address is.
+fn place(stack: &Stack, address: u64) -> Option<usize> {
+    stack.words.iter().position(|(_, word)| code(*word) == Some(address))
+}
+
+fn code(word: Word) -> Option<u64> {
+    match word {
+        Word::Code(address) if address > 0 => Some(address),
+        _ => None,
+    }
 }
 
 /// A word as the unwinder shall see it.

@@ -212,7 +212,7 @@ impl Judge<'_, '_> {
                 Arc::from([])
             };
             let told = if call_path.is_empty() { Arc::from([]) } else { self.lookup.call_path(place) };
-            let keeps = !call_path.is_empty() && !told.iter().any(is_of_executor) && !is_wait_of_machine(&told);
+            let keeps = !call_path.is_empty() && !told.iter().any(is_of_executor) && !waits_by_design(&told);
             let lock = if is_of_interpreter(&call_path) { Primitive::InterpreterLock } else { Primitive::OtherLock };
             keys.push(keeps.then(|| (behaviour::callers(place, &call_path), lock)));
         }
@@ -392,6 +392,21 @@ fn is_of_executor(frame: &Frame) -> bool {
     frame.function.as_deref().is_some_and(|name| STARTS.iter().any(|start| name.starts_with(start)))
 }
 
+/// Whether a thread waits here on a word of its own for something else than a lock, by a name that is certain.
+fn waits_by_design(call_path: &[Frame]) -> bool {
+    is_wait_of_machine(call_path) || is_condvar_of_musl(call_path)
+}
+
+/// Whether a thread waits on a condition variable of musl: who waits there does so on a word in its own frame, and is
+/// woken by the one before it.
+fn is_condvar_of_musl(call_path: &[Frame]) -> bool {
+    let calls = |pair: &[Frame]| {
+        let [inner, outer] = [0, 1].map(|at| pair[at].function.as_deref().map(|name| name.trim_start_matches('_')));
+        inner == Some("timedwait_cp") && outer == Some("pthread_cond_timedwait")
+    };
+    call_path.windows(2).any(calls)
+}
+
 /// Whether a thread waits here until Java's machine wants something done: by a name that is certain, and for which no
 /// lock is taken.
 fn is_wait_of_machine(call_path: &[Frame]) -> bool {
@@ -448,6 +463,13 @@ mod tests {
             assert_eq!(of(primitive, "runtime.notetsleep_internal"), Primitive::GoRuntime);
             assert_eq!(of(primitive, "runtime.lock2"), Primitive::OtherLock);
         }
+    }
+
+    #[test]
+    fn a_condition_variable_of_musl_is_no_lock() {
+        let path = |names: [&str; 3]| names.map(|name| Frame::named(name, Role::Lock));
+        assert!(waits_by_design(&path(["__syscall_cp_c", "__timedwait_cp", "pthread_cond_timedwait"])));
+        assert!(!waits_by_design(&path(["futex_wait", "pthread_cond_timedwait", "os::PlatformEvent::park"])));
     }
 
     #[test]

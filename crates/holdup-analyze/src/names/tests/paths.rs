@@ -48,6 +48,24 @@ fn a_function_that_left_by_a_jump_is_on_the_path() {
 }
 
 #[test]
+fn functions_without_unwinding_tables_are_found_by_the_calls_that_led_to_them() {
+    let without = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fomit-frame-pointer"];
+    for flags in [&["-O2"][..], &["-O2", "-static"], &["-O2", "-no-pie"]] {
+        let shop = Workshop::new();
+        let Some(program) = shop.c_program("waits.c", &[flags, &without].concat()) else { return };
+        for (mode, path) in [
+            ("mutex", &["registry_lookup", "wait_somehow", "worker"][..]),
+            ("jump", &["registry_lookup", "hand_over", "wait_somehow", "worker"]),
+            ("here", &["dump_here", "registry_lookup", "wait_somehow", "worker"]),
+        ] {
+            let dump = Dump::of(&program, mode);
+            let call_path = dump.call_path(128, &dump.files());
+            assert!(own(&call_path).ends_with(path), "{mode} {flags:?}: {call_path:#?}");
+        }
+    }
+}
+
+#[test]
 fn lines_and_inlined_functions_are_told() {
     let shop = Workshop::new();
     let Some(program) = shop.c_program("waits.c", &["-O2", "-g"]) else { return };
