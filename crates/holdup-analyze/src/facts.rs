@@ -585,8 +585,19 @@ pub struct Blame {
     pub site: Option<Site>,
     /// The file, pipe or socket that it was found blocked on.
     pub file: Option<String>,
+    /// Who asked that thread for something and waits for the answer, the last on the chain; may be who waits itself.
+    pub asker: Option<Asker>,
     /// How long.
     pub ns: u64,
+}
+
+/// A thread that waits for the answer of one that it asked.
+#[derive(Clone, Debug)]
+pub struct Asker {
+    /// Which.
+    pub tid: Tid,
+    /// Where it waits.
+    pub site: Option<Site>,
 }
 
 /// What the elapsed time is made of, walked backwards from its end.

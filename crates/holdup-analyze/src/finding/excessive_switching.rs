@@ -10,7 +10,8 @@
 //!   Sleeping for devices, descriptors, children or a time is what a program that serves the outside does, and is left
 //!   out;
 //! - at least [`LEAST_SWITCHES`] of them, and [`LEAST_PER_S`] a second of the recording; together the threads had or
-//!   wanted a CPU for at least [`LEAST_WANTED_SHARE`] of it: a pool that gets a small job now and then is not blamed;
+//!   wanted a CPU for at least [`LEAST_WANTED_SHARE`] of it, and had one for [`LEAST_BUSY_SHARE`]: a pool that gets a
+//!   small job now and then is not blamed;
 //! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us:
 //!   switching then takes more than 2% of the time, by an estimate of 5 us each.
 //!
@@ -51,6 +52,7 @@ pub(super) const LEAST_PER_S: f64 = 2_000.0;
 pub(super) const LEAST_PER_BUSY_S: f64 = 5_000.0;
 pub(super) const LEAST_BUSY_NS: u64 = 20 * MS;
 pub(super) const LEAST_WANTED_SHARE: f64 = 0.4;
+pub(super) const LEAST_BUSY_SHARE: f64 = 0.2;
 pub(super) const LEAST_HAND_OVER: f64 = 0.5;
 pub(super) const LEAST_SAMPLES: u64 = 100;
 
@@ -75,6 +77,7 @@ pub(super) fn of_threads(facts: &Facts) -> Option<Finding> {
     let enough = switches >= LEAST_SWITCHES
         && busy_ns >= LEAST_BUSY_NS
         && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_WANTED_SHARE
+        && weigh::share(busy_ns, facts.span_ns()) >= LEAST_BUSY_SHARE
         && weigh::per_s(switches, facts.span_ns()) >= LEAST_PER_S
         && per_busy_s >= LEAST_PER_BUSY_S;
     enough.then(|| finding(facts, switches, busy_ns))

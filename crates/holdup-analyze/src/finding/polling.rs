@@ -12,6 +12,9 @@
 //! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace. But one that
 //!   waits for a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks.
 //!
+//! Or it waits for a condition that nobody signals, up to [`LONGEST_IN_THE_WAY_NS`] at a time and at least
+//! [`LEAST_IN_THE_WAY`] times, while others that have work to do wait for it, for [`LEAST_WAITED`] of the recording.
+//!
 //! The place is where it sleeps. The severity is the share of the elapsed time that it polls, at most
 //! [`MOST_SEVERITY`]: what it costs is half a period for whatever it waits for, and the CPU time of its looks.
 //!
@@ -20,7 +23,7 @@
 use super::runtime;
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, Leaf, Reason, Site, ThreadFacts};
+use crate::facts::{Blame, Facts, Leaf, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Polling,
@@ -41,14 +44,20 @@ pub(super) const LEAST_SHARE: f64 = 0.5;
 pub(super) const LEAST_UNSIGNALLED: f64 = 0.2;
 pub(super) const MOST_RUN: f64 = 0.4;
 pub(super) const MOST_SEVERITY: f64 = 0.3;
+pub(super) const LONGEST_IN_THE_WAY_NS: u64 = 50 * MS;
+pub(super) const LEAST_IN_THE_WAY: u64 = 50;
+pub(super) const LEAST_WAITED: f64 = 0.3;
+/// Who waits has work to do if it runs for so much of its life.
+const LEAST_WORK: f64 = 0.01;
 
 /// A thread that polls: how often, and how long it slept in between in all.
+#[derive(Clone, Copy)]
 struct Poller<'a> {
     thread: &'a ThreadFacts,
     times: u64,
     slept_ns: u64,
     /// Where it waits; for a sleep, the blame knows.
-    place: Option<Site>,
+    place: Option<&'a Site>,
     /// Whether somebody could end its wait sooner, but nobody ever does.
     unsignalled: bool,
 }
@@ -62,15 +71,18 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         facts.locks.iter().filter(|lock| lock.timeouts * 5 >= lock.waits * 4 && !lock.primitive.is_contention());
     let waiters = timed.flat_map(|lock| {
         lock.waiters.iter().filter_map(|(tid, time)| {
-            let place = lock.wait_sites.first().cloned();
+            let place = lock.wait_sites.first();
             let unsignalled = lock.wakes + lock.wasted_wakes == 0;
             Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place, unsignalled })
         })
     });
-    let own = |poller: &Poller| polls(poller) && !runtime::is_monitor(facts, poller.thread.tid);
+    let own = |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid);
+    let pollers: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
+    let in_the_way = in_the_way(facts, &pollers);
     let (quick, slow): (Vec<Poller>, Vec<Poller>) =
-        sleepers.chain(waiters).filter(own).partition(|poller| poller.slept_ns / poller.times <= LONGEST_SLEEP_NS);
+        pollers.into_iter().filter(polls).partition(|poller| poller.slept_ns / poller.times <= LONGEST_SLEEP_NS);
     let polling = if quick.is_empty() { alike(slow) } else { quick };
+    let polling = if polling.is_empty() { in_the_way } else { polling };
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
     let (thread, tid) = (worst.thread, worst.thread.tid);
     let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
@@ -78,7 +90,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     vec![Finding {
         severity: share.min(MOST_SEVERITY),
         subjects: vec![weigh::thread_subject(facts, tid)],
-        place: worst.place.clone().or_else(|| sleeps().map(|(_, site)| site)),
+        place: worst.place.cloned().or_else(|| sleeps().map(|(_, site)| site)),
         evidence: vec![
             part("sleep_share", share),
             rate("polls_per_s", weigh::per_s(worst.times, facts.span_ns())),
@@ -103,8 +115,26 @@ fn polls(poller: &Poller) -> bool {
         && (thread.wakes * 2 < times || (unsignalled && slept_ns / times <= LONGEST_SLEEP_NS))
 }
 
+/// Those that wait for their timeouts while others with work to do wait for them.
+fn in_the_way<'a>(facts: &Facts, pollers: &[Poller<'a>]) -> Vec<Poller<'a>> {
+    let works = |tid| facts.thread(tid).is_some_and(|one| weigh::share(one.on_cpu_ns, one.life_ns()) >= LEAST_WORK);
+    let waited_ns = |poller: &Poller| -> u64 {
+        let tid = poller.thread.tid;
+        let waits =
+            |row: &&Blame| row.thread == tid && row.leaf == Leaf::Sleep && row.waiter != tid && works(row.waiter);
+        facts.blame.iter().filter(waits).map(|row| row.ns).sum()
+    };
+    let may = |poller: &&Poller| {
+        let long_enough = poller.times >= LEAST_IN_THE_WAY && poller.slept_ns / poller.times <= LONGEST_IN_THE_WAY_NS;
+        poller.unsignalled && long_enough && waited_ns(poller) > 0
+    };
+    let all: Vec<Poller> = pollers.iter().filter(may).copied().collect();
+    let enough = weigh::share(all.iter().map(waited_ns).sum(), facts.span_ns()) >= LEAST_WAITED;
+    if enough { all } else { Vec::new() }
+}
+
 /// Those that sleep for as long as most others do.
-fn alike(slow: Vec<Poller>) -> Vec<Poller> {
+fn alike(slow: Vec<Poller<'_>>) -> Vec<Poller<'_>> {
     let looks = |poller: &Poller| {
         weigh::share(poller.slept_ns, poller.thread.life_ns()) >= LEAST_ALIKE_SHARE
             && poller.thread.run_ns.median_ns() <= LONGEST_LOOK_NS

@@ -11,7 +11,10 @@
 //!   longer: one of several that share the work, of which some are done sooner, is no stage;
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
-//!   asks and then thinks.
+//!   asks and then thinks;
+//! - or it mostly waits for answers of threads and processes that it asks, which wait as well, and for anything else for
+//!   [`stages::MOST_IDLE_ASKING`] of its life at most: who is asked is at once idle again, so the one who asks is the
+//!   stage.
 //!
 //! Goroutines have no thread of their own: those that began with one function are such a stage if their samples are
 //! as many as one thread takes that runs for [`LEAST_TASK_BUSY`] to [`MOST_TASK_BUSY`] of the time (what other
@@ -107,29 +110,26 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     let thread = facts.thread(limiter.tid)?;
     let waited_ns = limiter.work_ns + limiter.blocked_ns;
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &limiter.waiters)).min(1.0);
-    let idle = stages::idle_share(thread);
-    let fed = stages::is_fed(facts, limiter) && stages::has_backlog(thread);
+    let idle = stages::idle_share_of(facts, limiter);
+    let fed = stages::is_fed(facts, limiter) && stages::has_backlog(facts, limiter);
+    let on_path = |tid| tid == limiter.tid || (limiter.mostly_asks() && limiter.asked.contains(&tid));
     let is_blocked = limiter.blocked_ns > limiter.work_ns;
     let by_clock = is_blocked && !fed;
     let is_slow = weigh::share(thread.life_ns(), facts.span_ns()) >= 0.5
-        && idle <= MOST_IDLE
+        && idle <= if limiter.mostly_asks() { stages::MOST_IDLE_ASKING } else { MOST_IDLE }
         && waited_share >= LEAST_WAITED
         && waited_ns >= LEAST_NS
         && waited_ns > limiter.together_ns
-        && weigh::path_share(facts, |tid| tid == limiter.tid).is_none_or(|share| share >= LEAST_PATH)
+        && weigh::path_share(facts, on_path).is_none_or(|share| share >= LEAST_PATH)
         && !by_clock
         && (is_blocked || (!has_peer(facts, thread) && have_a_part(facts, limiter, thread)));
     if !is_slow {
         return None;
     }
     let account = &thread.account;
-    let blocked = account.share(AccountState::Sleep) + account.share(AccountState::Io);
-    let place = match is_blocked {
-        true => {
-            weigh::worst_site(facts, |row| row.thread == limiter.tid && row.waiter != limiter.tid).map(|(_, site)| site)
-        }
-        false => None,
-    };
+    let asking = if limiter.mostly_asks() { stages::idle_share(thread) - idle } else { 0.0 };
+    let blocked = account.share(AccountState::Sleep) + account.share(AccountState::Io) + asking;
+    let place = if is_blocked { stages::blocked_at(facts, limiter) } else { None };
     Some(Finding {
         severity: if is_blocked { waited_share } else { waited_share.min(weigh::spare(facts)) },
         subjects: vec![weigh::thread_subject(facts, limiter.tid)],

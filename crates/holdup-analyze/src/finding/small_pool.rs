@@ -92,10 +92,11 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let worst = weigh::worst_site(facts, |row| own.contains(&row.thread) && callers.contains(&row.waiter));
+    let worst = worst.map(|(_, site)| site);
     vec![Finding {
         severity: waited_share * (1.0 - weigh::share(workers.len() as u64, callers.len() as u64)),
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
-        place: worst.map(|(_, site)| site),
+        place: workers.first().filter(|one| one.mostly_asks()).and_then(|one| stages::blocked_at(facts, one)).or(worst),
         evidence: vec![
             part("waited_share", waited_share),
             count("workers", workers.len() as u64),
@@ -213,7 +214,7 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
 /// Executors of which all threads are so, the one that is waited for longest.
 fn queued_executor(facts: &Facts) -> Option<Finding> {
     let in_pool = |one: &ThreadFacts| {
-        let mut waits = facts.blame.iter().filter(|row| row.thread == one.tid).filter_map(|row| row.site.as_ref());
+        let mut waits = facts.blame.iter().filter_map(|row| stages::site_of(row, one.tid));
         waits.any(runtime::is_in_pool) || one.hot_sites.iter().any(runtime::is_in_executor_of_python)
     };
     let is_worker =
@@ -275,11 +276,13 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         && waited_ns >= LEAST_NS
         && answers >= LEAST_ANSWERS * workers.len() as u64;
     let in_worker = |row: &Blame| row.lock.is_none() && tids.contains(&row.waiter) && tids.contains(&row.thread);
-    let worst = weigh::worst_site(facts, in_worker);
+    let worst = weigh::worst_site(facts, in_worker).map(|(_, site)| site);
+    let asks = |row: &&Blame| row.lock.is_none() && tids.contains(&row.waiter) && row.asker.is_some();
+    let asking = || facts.blame.iter().filter(asks).max_by_key(|row| row.ns)?.asker.as_ref()?.site.clone();
     small.then(|| Finding {
         severity: waited_share * blocked_share,
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
-        place: worst.map(|(_, site)| site).or_else(|| weigh::hottest(workers.iter().copied())),
+        place: worst.or_else(asking).or_else(|| weigh::hottest(workers.iter().copied())),
         evidence: vec![
             part("waited_share", waited_share),
             count("workers", workers.len() as u64),
@@ -317,8 +320,7 @@ fn hands_out(facts: &Facts, workers: &[&Limiter], callers: &BTreeSet<Tid>) -> bo
 
 /// Whether a thread always has something to do, and mostly waits for something else there.
 fn is_busy(facts: &Facts, one: &Limiter) -> bool {
-    let busy = |thread: &ThreadFacts| stages::idle_share(thread) <= MOST_IDLE && stages::has_backlog(thread);
-    facts.thread(one.tid).is_some_and(busy)
+    stages::idle_share_of(facts, one) <= MOST_IDLE && stages::has_backlog(facts, one)
 }
 
 /// Whether threads that never wait for work themselves get it from those who wait for them: these are several times as

@@ -11,6 +11,10 @@ use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Site,
 /// A thread that always has something to do is idle for so much of its life at most.
 pub(super) const MOST_IDLE: f64 = 0.12;
 
+/// One that always has something to ask others for waits otherwise for so much of its life at most: some of what it
+/// waits for those whom it asks is not seen to be an answer.
+pub(super) const MOST_IDLE_ASKING: f64 = 0.2;
+
 /// A thread that others wait for, without its having a lock that they want.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limiter {
@@ -22,13 +26,29 @@ pub(super) struct Limiter {
     pub work_ns: u64,
     /// What they waited for work while it was asleep, in I/O, or waiting for the outside.
     pub blocked_ns: u64,
+    /// The part of it in which it waited for an answer, of one that it had asked and that was asleep, in I/O, or
+    /// waiting for the outside.
+    pub asking_ns: u64,
+    /// Whom it asked.
+    pub asked: BTreeSet<Tid>,
     /// Who waited.
     pub waiters: BTreeSet<Tid>,
+}
+
+impl Limiter {
+    /// Whether others mostly wait for answers that it waits for.
+    pub(super) fn mostly_asks(&self) -> bool {
+        self.asking_ns * 2 > self.together_ns + self.work_ns + self.blocked_ns
+    }
 }
 
 /// All of them, the worst first.
 pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
     let mut all: BTreeMap<Tid, Limiter> = BTreeMap::new();
+    let mut asked: BTreeMap<Tid, BTreeSet<Tid>> = BTreeMap::new();
+    for (asker, row) in facts.blame.iter().filter_map(|row| Some((row.asker.as_ref()?, row))) {
+        asked.entry(asker.tid).or_default().insert(row.thread);
+    }
     for row in facts.blame.iter().filter(|row| is_for_work(facts, row)) {
         let limiter = all.entry(row.thread).or_default();
         limiter.tid = row.thread;
@@ -46,8 +66,20 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
             _ => limiter.blocked_ns += row.ns,
         }
         limiter.waiters.insert(row.waiter);
+        let is_blocked = matches!(row.leaf, Leaf::Sleep | Leaf::Io | Leaf::Outside);
+        let asks = |tid: Tid| tid != row.waiter && !asked[&tid].contains(&row.waiter);
+        if let Some(asker) = row.asker.as_ref().filter(|asker| is_blocked && asks(asker.tid)) {
+            let limiter = all.entry(asker.tid).or_default();
+            limiter.tid = asker.tid;
+            limiter.blocked_ns += row.ns;
+            limiter.asking_ns += row.ns;
+            limiter.asked.insert(row.thread);
+            limiter.waiters.insert(row.waiter);
+        }
     }
     let mut list: Vec<Limiter> = all.into_values().collect();
+    // Whoever is asked waits for the next question.
+    list.iter_mut().for_each(|Limiter { asked, waiters, .. }| waiters.retain(|tid| !asked.contains(tid)));
     list.sort_by_key(|one| std::cmp::Reverse(one.together_ns + one.work_ns + one.blocked_ns));
     list
 }
@@ -105,20 +137,24 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
             && row.thread.0 != 0
             && !facts.thread(row.thread).is_some_and(|thread| runtime::is_of_java(&thread.name))
             && row.thread != tid
+            && row.asker.as_ref().is_none_or(|asker| asker.tid != tid)
             && row.leaf != Leaf::OtherPrograms
             && !weigh::is_for_lock(facts, row)
             && !is_end(row)
     };
     let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
     let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
-    let blocked = || weigh::worst_site(facts, |row| row.thread == tid && row.waiter != tid);
     facts.thread(tid).is_some_and(|thread| runtime::is_of_pool(&thread.name) || waited(thread))
-        || blocked().is_some_and(|(_, site)| runtime::is_in_pool(&site))
+        || blocked_at(facts, one).is_some_and(|site| runtime::is_in_pool(&site))
 }
 
 /// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever
 /// waits for some in between. Who asks, waits for the answer and then thinks for a while holds nobody up.
-pub(super) fn has_backlog(thread: &ThreadFacts) -> bool {
+pub(super) fn has_backlog(facts: &Facts, one: &Limiter) -> bool {
+    let Some(thread) = facts.thread(one.tid) else { return false };
+    if one.mostly_asks() {
+        return idle_share(thread) - asking_share(facts, thread) <= MOST_IDLE_ASKING;
+    }
     let (mut blocked, mut waits) = (0, 0);
     for (reason, time) in &thread.off {
         match AccountState::of(*reason) {
@@ -133,6 +169,35 @@ pub(super) fn has_backlog(thread: &ThreadFacts) -> bool {
 /// The share of a thread's life in which it had nothing to do.
 pub(super) fn idle_share(thread: &ThreadFacts) -> f64 {
     thread.account.share(AccountState::Work) + thread.account.share(AccountState::Barrier)
+}
+
+/// The share of a thread's life in which it waited for answers.
+fn asking_share(facts: &Facts, thread: &ThreadFacts) -> f64 {
+    let own =
+        |row: &&Blame| row.waiter == thread.tid && row.asker.as_ref().is_some_and(|asker| asker.tid == thread.tid);
+    weigh::share(facts.blame.iter().filter(own).map(|row| row.ns).sum(), thread.life_ns())
+}
+
+/// The share of its life in which a thread that others wait for had nothing to do.
+pub(super) fn idle_share_of(facts: &Facts, one: &Limiter) -> f64 {
+    let asking = |thread| if one.mostly_asks() { asking_share(facts, thread) } else { 0.0 };
+    facts.thread(one.tid).map_or(1.0, |thread| idle_share(thread) - asking(thread))
+}
+
+/// Where this thread is, if a branch of the blame ends in it, or in one that it asked.
+pub(super) fn site_of(row: &Blame, tid: Tid) -> Option<&Site> {
+    match &row.asker {
+        Some(asker) if asker.tid == tid => asker.site.as_ref(),
+        _ => row.site.as_ref().filter(|_| row.thread == tid),
+    }
+}
+
+/// Where a thread is while others wait for it and it waits for something else itself.
+pub(super) fn blocked_at(facts: &Facts, one: &Limiter) -> Option<Site> {
+    let own = || weigh::worst_site(facts, |row| row.thread == one.tid && row.waiter != one.tid).map(|(_, site)| site);
+    let asks = |row: &&Blame| row.asker.as_ref().is_some_and(|asker| asker.tid == one.tid);
+    let asking = || facts.blame.iter().filter(asks).max_by_key(|row| row.ns)?.asker.as_ref()?.site.clone();
+    if one.mostly_asks() { asking().or_else(own) } else { own() }
 }
 
 /// The lives of these threads together.

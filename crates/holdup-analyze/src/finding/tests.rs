@@ -8,9 +8,9 @@ use super::weigh::{MS, S, US};
 use super::*;
 use crate::Histogram;
 use crate::facts::{
-    Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
-    Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime, PairFacts,
-    PathPart, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
+    Account, AccountState, Asker, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState,
+    Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime,
+    PairFacts, PathPart, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -1059,6 +1059,7 @@ fn blamed(waiter: u32, lock: Option<u32>, leaf: Leaf, thread: u32, ns: u64) -> B
         thread: Tid(PID + thread),
         site,
         file: None,
+        asker: None,
         ns,
     }
 }
@@ -1346,8 +1347,8 @@ fn a_serial_phase_without_anybody_waiting_at_its_thresholds() {
                 (facts.alone_sites[0].count, facts.threads[0].alone_samples) = (49, 45);
             }),
             ("others do the same work", |facts| facts.parallel_sites = vec![Site { count: 100, ..site("merge") }]),
-            ("it never waits for them", |facts| spent(facts, 0, AccountState::Running, 1_200 * MS)),
-            ("nobody helps", |facts| facts.threads[0].on_cpu_ns = 4 * S),
+            ("it never waits for them", |facts| spent(facts, 0, AccountState::Running, 2_400 * MS)),
+            ("nobody helps", |facts| facts.threads[0].on_cpu_ns = 7 * S),
             ("it plays ping-pong with one", |facts| {
                 let pair = PairFacts { a: Tid(PID), ..pair().pairs[0].clone() };
                 (0..2).for_each(|index| facts.threads[index].voluntary = pair.round_trips);
@@ -1538,6 +1539,37 @@ fn stage() -> Facts {
     facts.blame = vec![blamed(1, None, Leaf::Running, 0, 300 * MS)];
     (facts.threads[0].on_cpu_ns, facts.threads[1].on_cpu_ns) = (880 * MS, 9 * MS);
     facts
+}
+
+/// Thread 0 gets work from thread 1 and asks thread 2, which sleeps and answers; thread 3 waits for what comes of it.
+fn asking_stage() -> Facts {
+    let mut facts = quiet(4);
+    spent(&mut facts, 0, AccountState::Work, 950 * MS);
+    spent(&mut facts, 0, AccountState::Running, 50 * MS);
+    let asks = |waiter, ns| Blame {
+        asker: Some(Asker { tid: Tid(PID), site: Some(site("ask")) }),
+        ..blamed(waiter, None, Leaf::Sleep, 2, ns)
+    };
+    facts.blame = vec![asks(0, 750 * MS), asks(3, 300 * MS), blamed(0, None, Leaf::Running, 1, MS)];
+    facts
+}
+
+#[test]
+fn a_stage_that_waits_for_answers_at_its_thresholds() {
+    let found = judge(Kind::SlowStage, &asking_stage());
+    assert_eq!(found[0].subjects, [weigh::thread_subject(&asking_stage(), Tid(PID))]);
+    assert_eq!(found[0].place.as_ref().map(|site| site.call_path.clone()), Some(site("ask").call_path));
+    holds_at_its_thresholds(
+        Kind::SlowStage,
+        asking_stage,
+        &[
+            ("it has time left", |facts| facts.blame[0].ns = 749 * MS),
+            ("others hardly wait", |facts| facts.blame[1].ns = 299 * MS),
+            ("nobody gives it work", |facts| facts.blame[2].ns = MS - 1),
+            ("who is asked computes", |facts| facts.blame[1].leaf = Leaf::Running),
+            ("only who is asked waits", |facts| facts.blame[1].waiter = Tid(PID + 2)),
+        ],
+    );
 }
 
 #[test]
@@ -1823,6 +1855,37 @@ fn polling_at_its_thresholds() {
             ("it hardly sleeps", |facts| off(facts, 1, Reason::Sleep, 250, 499 * MS)),
             ("it works in between", |facts| facts.threads[1].run_ns = histogram(250, 240 * US)),
             ("it waits for other things", |facts| facts.threads[1].voluntary = 313),
+        ],
+    );
+}
+
+/// Thread 1 waits for a condition that nobody signals, 10 ms at a time, while thread 2 waits for it.
+fn polling_in_the_way() -> Facts {
+    let mut facts = quiet(3);
+    facts.locks = vec![LockFacts {
+        primitive: Primitive::Condvar,
+        waits: 50,
+        timeouts: 50,
+        waiters: vec![(Tid(PID + 1), OffTime { count: 50, ns: 500 * MS })],
+        ..LockFacts::default()
+    }];
+    facts.threads[2].on_cpu_ns = 10 * MS;
+    facts.blame = vec![blamed(2, None, Leaf::Sleep, 1, 300 * MS)];
+    facts
+}
+
+#[test]
+fn polling_in_the_way_of_others_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Polling,
+        polling_in_the_way,
+        &[
+            ("it looks too rarely", |facts| facts.locks[0].waiters[0].1.count = 49),
+            ("it sleeps too long", |facts| facts.locks[0].waiters[0].1.ns = 2_550 * MS),
+            ("somebody signals it", |facts| facts.locks[0].wakes = 1),
+            ("hardly anybody waits for it", |facts| facts.blame[0].ns = 299 * MS),
+            ("who waits has no work", |facts| facts.threads[2].on_cpu_ns = 9 * MS),
+            ("it waits for itself", |facts| facts.blame[0].waiter = Tid(PID + 1)),
         ],
     );
 }

@@ -294,7 +294,7 @@ fn by_word(word: &str) -> Option<Primitive> {
     Some(match word {
         "lock" | "mutex" | "mtx" | "spinlock" | "acquire" | "futexlock" | "mutexlock" => OtherLock,
         "rwlock" => RwLock,
-        "barrier" | "latch" => Barrier,
+        "barrier" => Barrier,
         "sem" | "semaphore" | "sema" => Semaphore,
         "cond" | "condvar" | "cv" => Condvar,
         "park" | "parker" | "idle" => Park,

@@ -4,7 +4,7 @@
 //!
 //! - **lock**: those who wake also wait, and between its return from a wait and its next wake each thread has it alone:
 //!   these stretches of different threads exclude each other;
-//! - **barrier**: one wake ends all waits, and those who wake also wait; of two threads, either is often the first to
+//! - **barrier**: one wake ends all waits (and no several calls, one by one), and those who wake also wait; of two threads, either is often the first to
 //!   wait, and again without having woken the other;
 //! - **turn**: two threads in strict alternation, each waiting as soon as it has woken the other;
 //! - **queue**: wakers do not wait there, or what look like holders work side by side (work stealing, a limit on how
@@ -23,7 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
 use super::ids::{ThreadId, WaitSiteId};
-use super::lock::{Place, Waiters};
+use super::lock::{Group, Place, Waiters};
 use super::log::Stay;
 
 /// What threads do with a futex.
@@ -85,6 +85,7 @@ const OTHERS_RUNS_ONE_IN: usize = 10;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waited {
     pub(super) thread: ThreadId,
+    wait_site: WaitSiteId,
     from: u64,
     to: u64,
     waker: Option<Waker>,
@@ -128,7 +129,8 @@ pub(super) fn gather<K: std::hash::Hash + Eq>(
         for stay in life.log.stays() {
             let Doing::Futex(wait_site) = stay.doing() else { continue };
             let Some(key) = key(wait_site) else { continue };
-            let wait = Waited { thread, from: stay.from, to: stay.to, waker: stay.waker(), at: stay.woken() };
+            let (from, to, waker, at) = (stay.from, stay.to, stay.waker(), stay.woken());
+            let wait = Waited { thread, wait_site, from, to, waker, at };
             all.entry(key).or_default().push(wait);
         }
     }
@@ -224,7 +226,8 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
     if mutual_time(&known, &waiters) < LEAST_MUTUAL_TIME && holds.are_in_vain() {
         return Behaviour::Queue;
     }
-    if waiters.len() >= 3 && wakes_all(&known, waits) && !holds.are_few() {
+    let one_by_one = holds.are_passed_on(LEAST_PASSED_ON) && wakes_one_by_one(engine, waits);
+    if waiters.len() >= 3 && wakes_all(&known, waits) && !holds.are_few() && !one_by_one {
         return Behaviour::Barrier;
     }
     if waiters.len() == 2 && alternates(&known) {
@@ -293,6 +296,15 @@ fn wakes_all(known: &[Waited], waits: &[Waited]) -> bool {
         at += len;
     }
     whole * 10 >= calls * 7 && woken >= calls * 3 / 2
+}
+
+/// Whether hardly any call that wakes wakes several: who releases a lock often in a short time wakes as many, one by
+/// one.
+fn wakes_one_by_one(engine: &Engine, waits: &[Waited]) -> bool {
+    let groups: FxHashSet<_> = waits.iter().map(|wait| engine.wait_sites[wait.wait_site].group).collect();
+    let of = |number: &dyn Fn(&Group) -> u64| groups.iter().map(|group| number(&engine.groups[*group])).sum::<u64>();
+    let (calls, herds) = (of(&|group| group.wakes), of(&|group| group.herds.calls));
+    calls >= LEAST_WAITS as u64 && herds * 10 <= calls
 }
 
 /// Of the time between one wake and the next, while somebody waits: the share before wakes by threads that wait too.
@@ -487,7 +499,7 @@ mod tests {
     fn who_nearly_always_waits_for_those_who_nearly_never_do_is_given_work() {
         let wait = |thread, waker, ns, at| {
             let waker = Some(Waker::Thread(ThreadId::of(waker)));
-            Waited { thread: ThreadId::of(thread), from: at - ns, to: at, waker, at }
+            Waited { thread: ThreadId::of(thread), wait_site: WaitSiteId::of(0), from: at - ns, to: at, waker, at }
         };
         // 2 to 4 wake 1 in turn, and wait there as often as they wake it, for so long.
         let given = |own_ns: u64, wakers: u64| -> Vec<Waited> {
@@ -505,7 +517,7 @@ mod tests {
     fn who_is_only_answered_stands_in_no_queue() {
         let wait = |thread, waker, at| {
             let waker = Some(Waker::Thread(ThreadId::of(waker)));
-            Waited { thread: ThreadId::of(thread), from: at - 1, to: at, waker, at }
+            Waited { thread: ThreadId::of(thread), wait_site: WaitSiteId::of(0), from: at - 1, to: at, waker, at }
         };
         // 1 and 2 pass something on to each other, and both answer 3.
         let turns = (0..8).flat_map(|turn| {

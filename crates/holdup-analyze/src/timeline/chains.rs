@@ -24,6 +24,8 @@ use crate::names::SpaceId;
 const DEEPEST: usize = 10;
 /// So many waits are followed; of more, every second, every third, and so on.
 const FOLLOWED: u64 = 200_000;
+/// So many times a thread loses the CPU at most between two waits, where it asks another for something.
+const MOST_BETWEEN: usize = 8;
 /// Threads of one process end within this time of each other as it exits.
 const EXIT_NS: u64 = 10_000_000;
 /// So many steps at most are made for all waits.
@@ -66,13 +68,23 @@ pub(super) struct Row {
     /// What its waker waited for in turn, if it did.
     pub via: Option<ListedId>,
     pub end: End,
+    /// Who asked the thread that it ended in for something, and where it waits for the answer.
+    pub asker: Option<(ThreadId, Place)>,
 }
 
 impl Row {
     /// The order of those with the same weight.
     pub(super) fn order(&self) -> impl Ord + use<> {
-        (self.waiter, unknown_last(self.lock), unknown_last(self.via), self.end.order())
+        let asker = (unknown_last(self.asker.map(|(thread, _)| thread)), self.asker.map(|(_, place)| place));
+        (self.waiter, unknown_last(self.lock), unknown_last(self.via), self.end.order(), asker)
     }
+}
+
+/// What a chain led through so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Through {
+    via: Option<ListedId>,
+    asker: Option<(ThreadId, Place)>,
 }
 
 /// A piece of the path.
@@ -214,8 +226,8 @@ impl<M: Meaning> Walker<'_, M> {
                     continue;
                 }
                 sums.1 += length;
-                self.follow_wait(stay, waiter, &mut |via, end, ns| {
-                    *rows.entry(Row { waiter, lock, via, end }).or_default() += ns;
+                self.follow_wait(stay, waiter, &mut |Through { via, asker }, end, ns| {
+                    *rows.entry(Row { waiter, lock, via, end, asker }).or_default() += ns;
                 });
             }
             for (row, ns) in rows {
@@ -226,12 +238,28 @@ impl<M: Meaning> Walker<'_, M> {
         }
     }
 
-    fn follow_wait(&mut self, stay: &Stay, waiter: ThreadId, sink: &mut dyn FnMut(Option<ListedId>, End, u64)) {
+    fn follow_wait(&mut self, stay: &Stay, waiter: ThreadId, sink: &mut dyn FnMut(Through, End, u64)) {
         let (from, to) = (stay.from, stay.woken());
         match stay.waking_thread() {
-            Some(waker) if waker != waiter => self.did(waker, from, to, None, 1, sink),
-            _ => sink(None, self.own_end(stay, waiter), to - from),
+            Some(waker) if waker != waiter => {
+                let through = Through { via: None, asker: self.asker(waiter, stay, waker) };
+                self.did(waker, from, to, through, 1, sink);
+            }
+            _ => sink(Through::default(), self.own_end(stay, waiter), to - from),
         }
+    }
+
+    /// The thread that waits here, with the place, if it asked the one that ends the wait: it had woken it since its
+    /// own last wait.
+    fn asker(&self, thread: ThreadId, stay: &Stay, waker: ThreadId) -> Option<(ThreadId, Place)> {
+        let life = &self.engine.threads[thread];
+        let before = life.log.before(stay.from).map_or(&[][..], |(index, _)| &life.log.stays()[..=index]);
+        let before = &before[before.len().saturating_sub(MOST_BETWEEN)..];
+        let last_wait = before.iter().rev().find(|stay| self.state(stay.doing()).is_wait());
+        let ran_from = last_wait.or(before.first()).map_or(life.born, |before| before.to);
+        let since = self.engine.threads[waker].log.within(ran_from, stay.woken());
+        let asks = |other: &Stay| other.waking_thread() == Some(thread) && other.woken() >= ran_from;
+        since.iter().any(asks).then_some((thread, Place { space: life.space, stack: stay.stack }))
     }
 
     /// What a wait that no thread ended stands for.
@@ -262,9 +290,9 @@ impl<M: Meaning> Walker<'_, M> {
         thread: ThreadId,
         from: u64,
         to: u64,
-        via: Option<ListedId>,
+        through: Through,
         depth: usize,
-        sink: &mut dyn FnMut(Option<ListedId>, End, u64),
+        sink: &mut dyn FnMut(Through, End, u64),
     ) {
         let engine = self.engine;
         let life = &engine.threads[thread];
@@ -273,13 +301,13 @@ impl<M: Meaning> Walker<'_, M> {
         let mut at = from;
         if life.born > from {
             let unborn = life.born.min(to);
-            sink(via, End { leaf: Leaf::Running, thread: None, place: nowhere, found: None }, unborn - from);
+            sink(through, End { leaf: Leaf::Running, thread: None, place: nowhere, found: None }, unborn - from);
             at = unborn;
         }
         for stay in life.log.within(at, to) {
             self.steps += 1;
             if stay.from > at {
-                sink(via, ran, stay.from - at);
+                sink(through, ran, stay.from - at);
                 at = stay.from;
             }
             let woken = stay.woken().min(to);
@@ -287,17 +315,18 @@ impl<M: Meaning> Walker<'_, M> {
                 let waits = self.state(stay.doing()).is_wait();
                 match stay.waking_thread() {
                     Some(waker) if waits && waker != thread && depth < DEEPEST => {
-                        let via = via.or_else(|| self.meaning.lock(stay.doing()));
-                        self.did(waker, at, woken, via, depth + 1, sink);
+                        let via = through.via.or_else(|| self.meaning.lock(stay.doing()));
+                        let asker = self.asker(thread, stay, waker);
+                        self.did(waker, at, woken, Through { via, asker }, depth + 1, sink);
                     }
-                    _ => sink(via, self.own_end(stay, thread), woken - at),
+                    _ => sink(through, self.own_end(stay, thread), woken - at),
                 }
                 at = woken;
             }
             let end = stay.to.min(to);
             if end > at {
                 sink(
-                    via,
+                    through,
                     End { leaf: wait_for_cpu(stay), thread: Some(thread), place: nowhere, found: None },
                     end - at,
                 );
@@ -305,7 +334,7 @@ impl<M: Meaning> Walker<'_, M> {
             }
         }
         if to > at {
-            sink(via, ran, to - at);
+            sink(through, ran, to - at);
         }
     }
 

@@ -22,8 +22,8 @@ use super::row::Timeline;
 use super::tally::Tally;
 use super::thread::Thread;
 use crate::facts::{
-    Account, AccountState, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path, PathPart,
-    PathPiece, ProcessFacts, Reason, Site, ThreadFacts,
+    Account, AccountState, Asker, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path,
+    PathPart, PathPiece, ProcessFacts, Reason, Site, ThreadFacts,
 };
 use crate::{Histogram, Problem};
 
@@ -201,10 +201,17 @@ impl Sums<'_> {
                 thread: self.lookup.tid_of(row.end.thread),
                 site: self.end_site(row.end, ns, facts),
                 file: self.end_file(row.end),
+                asker: row.asker.map(|(thread, place)| self.asker(thread, place)),
                 ns,
             });
         }
         list
+    }
+
+    fn asker(&mut self, thread: ThreadId, place: Place) -> Asker {
+        let call_path = self.lookup.call_path(place);
+        let site = (!call_path.is_empty()).then(|| Site { call_path: call_path.to_vec(), count: 0, ns: 0 });
+        Asker { tid: self.lookup.tid(thread), site }
     }
 
     /// Where a thread left the CPU; of one that ran, where it ran mostly.

@@ -396,6 +396,7 @@ fn blame() -> Vec<Blame> {
         thread: Tid(thread),
         site: None,
         file: None,
+        asker: None,
         ns: ms * MS,
     };
     let running = |waiter, ms| Blame {
