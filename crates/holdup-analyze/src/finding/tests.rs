@@ -1751,6 +1751,31 @@ fn tasks_that_queue_for_an_executor_at_their_thresholds() {
     );
 }
 
+/// Their waits are followed to that thread, and what they have CPU samples in says nothing of them.
+#[test]
+fn an_executor_whose_tasks_ask_another_thread_is_told_by_where_they_ask() {
+    let mut facts = queued_tasks();
+    let site = |function, ns| Site { call_path: vec![Frame::named(function, Role::Program)], count: 1, ns };
+    for worker in 1..3 {
+        facts.threads[worker].hot_sites = vec![site("parse", MS)];
+        facts.threads[worker].off_sites = vec![site("connect", 100 * MS), site("ask", 700 * MS)];
+    }
+    let answers = site("answer", 1_600 * MS);
+    facts.blame = vec![Blame {
+        waiter: Tid(PID + 1),
+        lock: None,
+        via: None,
+        leaf: Leaf::Sleep,
+        thread: Tid(PID),
+        site: Some(answers),
+        file: None,
+        ns: 700 * MS,
+    }];
+    let place = judge(Kind::SmallPool, &facts).into_iter().find_map(|finding| finding.place).expect("a place");
+    assert_eq!(place.caller().and_then(|frame| frame.function.as_deref()), Some("ask"));
+    assert_eq!(place.ns, 1_400 * MS);
+}
+
 #[test]
 fn an_executor_is_judged_for_itself_and_polls_for_its_tasks() {
     let mut facts = queued_tasks();
