@@ -1,4 +1,4 @@
-//! Source lines and inlined functions, from DWARF.
+//! Source lines and inlined functions, from DWARF; of Go's binaries without it, from the runtime's own tables.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,8 +7,10 @@ use addr2line::Context;
 use gimli::{Dwarf, EndianArcSlice, EndianSlice, Reader, RunTimeEndian, SectionId};
 use object::read::{File, Object, ObjectSection};
 
+use super::golang;
+
 /// Deepest nesting of inlined functions that is followed.
-const MAX_INLINED: usize = 64;
+pub(super) const MAX_INLINED: usize = 64;
 
 /// The line information of a binary.
 pub(super) enum Lines<'a> {
@@ -16,6 +18,8 @@ pub(super) enum Lines<'a> {
     Plain(Box<Context<EndianSlice<'a, RunTimeEndian>>>),
     /// It was compressed.
     Unpacked(Box<Context<EndianArcSlice<RunTimeEndian>>>),
+    /// Go's runtime tells.
+    Go(Box<golang::Lines<'a>>),
 }
 
 /// One function at an address: the one that was compiled, or one that was inlined there.
@@ -36,11 +40,17 @@ impl<'a> Lines<'a> {
         })
     }
 
+    /// What Go's runtime knows of a file's lines; `None` if it is not of Go.
+    pub(super) fn of_go(file: &File<'a>) -> Option<Lines<'a>> {
+        Some(Lines::Go(Box::new(golang::Lines::read(file)?)))
+    }
+
     /// The functions at an address of the file, innermost first; the last is the one that was compiled.
     pub(super) fn places(&self, address: u64) -> Vec<Place> {
         match self {
             Lines::Plain(context) => places(context, address),
             Lines::Unpacked(context) => places(context, address),
+            Lines::Go(tables) => tables.places(address),
         }
     }
 }
