@@ -120,7 +120,7 @@ fn goroutines(section: &[u8], memory: &mut Memory) -> Option<u64> {
         }
         let Some(list) = pointer_at(section, at).filter(|list| list.is_multiple_of(8)) else { continue };
         let is_list = memory.pointer(list).is_some_and(|first| is_first(first, memory))
-            && (len < 2 || memory.pointer(list + 8).is_some_and(|second| has_stack(second, memory)));
+            && (len < 2 || memory.pointer(list + 8).is_some_and(|second| stack(second, memory).is_some()));
         if is_list && best.is_none_or(|(most, _)| room > most) {
             best = Some((room, at as u64));
         }
@@ -128,17 +128,18 @@ fn goroutines(section: &[u8], memory: &mut Memory) -> Option<u64> {
     best.map(|(_, at)| at)
 }
 
+/// Whether this is the first goroutine, which never ends.
 fn is_first(goroutine: u64, memory: &mut Memory) -> bool {
     let number_at = |at: u64, memory: &mut Memory| memory.word(goroutine + at) == Some(1);
-    has_stack(goroutine, memory) && number_at(152, memory) != number_at(160, memory)
+    stack(goroutine, memory).is_some_and(|len| len > 0) && number_at(152, memory) != number_at(160, memory)
 }
 
-/// Whether this begins as a goroutine does: with the bounds of its stack.
-fn has_stack(goroutine: u64, memory: &mut Memory) -> bool {
+/// How large a stack is, whose bounds a goroutine begins with; 0 of one that has ended. `None` if this is none.
+fn stack(goroutine: u64, memory: &mut Memory) -> Option<u64> {
     const LEAST: u64 = 2_048;
-    let (Some(low), Some(high)) = (memory.word(goroutine), memory.word(goroutine + 8)) else { return false };
-    // Those that have ended have none.
-    (low, high) == (0, 0) || low.is_multiple_of(8) && high.checked_sub(low).is_some_and(|len| len >= LEAST)
+    let (low, high) = (memory.word(goroutine)?, memory.word(goroutine + 8)?);
+    let len = high.checked_sub(low)?;
+    (high == 0 || low.is_multiple_of(8) && low > 0 && len >= LEAST).then_some(len)
 }
 
 /// How far into a section the texts of reasons are: the first says nothing, and the others are known.
@@ -194,7 +195,10 @@ mod tests {
         let others = [all[1].as_ptr() as u64, all[0].as_ptr() as u64];
         let at = list.as_ptr() as u64;
         let (_, mut memory) = own();
-        let section = bytes(&[7, others.as_ptr() as u64, 2, 2, at, 2, 2, 1, at, 2, 8, 0]);
+        // Something else with a one in that place.
+        let (ended, more) = (goroutine(1, 0, 0), [0_u64; 2]);
+        let spans = [ended.as_ptr() as u64, more.as_ptr() as u64];
+        let section = bytes(&[7, others.as_ptr() as u64, 2, 2, at, 2, 2, 1, at, 2, 8, spans.as_ptr() as u64, 2, 99, 0]);
         assert_eq!(goroutines(&section, &mut memory), Some(8 * 8), "the copy has no room for more");
         assert_eq!(goroutines(&section[..8 * 8], &mut memory), Some(4 * 8));
         assert_eq!(goroutines(&bytes(&[8, 1, 1, u64::MAX, 1, 1, at, 3, 2]), &mut memory), None);
