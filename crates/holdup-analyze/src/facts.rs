@@ -207,7 +207,8 @@ pub struct GoroutineGroup {
 }
 
 /// What a goroutine does, or waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum GoroutineState {
     /// A thread runs it.
     Running,
