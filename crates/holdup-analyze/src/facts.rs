@@ -349,7 +349,8 @@ pub struct ThreadFacts {
     /// CPU samples by function of the program, with the call path that has most of them, most first.
     #[serde(skip)]
     pub hot_sites: Vec<Site>,
-    /// Where it left the CPU for what is no futex: calls that sleep or wait for a device or another end. Most time first.
+    /// Where it left the CPU for what is no futex: calls that sleep, or wait for a device or another end, most time
+    /// first.
     #[serde(skip)]
     pub off_sites: Vec<Site>,
     /// What the kernel counted at the first and the last reading.

@@ -4,7 +4,7 @@
 use object::RelocationTarget;
 use object::read::{File, Object, ObjectSection, ObjectSegment};
 
-use super::lines::{MAX_INLINED, Place};
+use super::place::{MAX_INLINED, Place};
 
 /// Magic numbers since Go 1.18 and 1.20; the header is the same.
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];

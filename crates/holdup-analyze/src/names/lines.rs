@@ -8,9 +8,7 @@ use gimli::{Dwarf, EndianArcSlice, EndianSlice, Reader, RunTimeEndian, SectionId
 use object::read::{File, Object, ObjectSection};
 
 use super::golang;
-
-/// Deepest nesting of inlined functions that is followed.
-pub(super) const MAX_INLINED: usize = 64;
+use super::place::{MAX_INLINED, Place};
 
 /// The line information of a binary.
 pub(super) enum Lines<'a> {
@@ -20,15 +18,6 @@ pub(super) enum Lines<'a> {
     Unpacked(Box<Context<EndianArcSlice<RunTimeEndian>>>),
     /// Go's runtime tells.
     Go(Box<golang::Lines<'a>>),
-}
-
-/// One function at an address: the one that was compiled, or one that was inlined there.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    /// As the compiler wrote it, mangled or not.
-    pub function: Option<String>,
-    pub file: Option<String>,
-    pub line: Option<u32>,
 }
 
 impl<'a> Lines<'a> {

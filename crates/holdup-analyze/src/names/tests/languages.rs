@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use holdup_trace::FutexOp;
 
-use super::super::lines::{Lines, Place};
+use super::super::lines::Lines;
+use super::super::place::Place;
 use super::super::spaces::MappedFile;
 use super::super::symbols::{Binary, Loaded};
 use super::super::{Role, primitive};

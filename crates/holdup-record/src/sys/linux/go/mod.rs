@@ -8,6 +8,7 @@
 //! Reading needs the right to trace the process, which children grant and others may not. Where the runtime has its
 //! variables, the program's symbol table tells, and of stripped programs what they hold.
 
+mod layout;
 mod stripped;
 mod symbols;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use holdup_trace::{Event, NO_CPU, TaskGroup, TaskState, Tasks, Tid, What};
 use rustc_hash::FxHashMap;
 
+use self::layout::{Layout, MOST_GOROUTINES, MOST_REASONS, ROWS};
 use self::stripped::Sections;
 use self::symbols::Symbols;
 use super::looks::Seen;
@@ -38,22 +40,6 @@ pub struct Scheduler {
     turn: u64,
 }
 
-/// Where structures of the runtime have their fields, by its version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
-    /// In a goroutine: the frame pointer at which it left its thread.
-    frame: usize,
-    /// Stack pointer and instruction of its system call; right behind, if the runtime has it, the frame pointer.
-    call: usize,
-    call_has_frame: bool,
-    status: usize,
-    number: usize,
-    reason: usize,
-    /// In an entry of the table of semaphores: the address that is waited for, and the next who waits for the same.
-    address: usize,
-    next: usize,
-}
-
 /// The fields of a goroutine that all versions have in the same place.
 const STACK_END: usize = 8;
 const STACK_POINTER: usize = 56;
@@ -71,33 +57,7 @@ const MOST_FRAMES: usize = 64;
 const MOST_WAITERS: usize = 256;
 /// So far from the stack pointer is the first frame looked for, where no register tells.
 const SEARCHED: u64 = 1_024;
-/// The table of semaphores has so many rows.
-const ROWS: u64 = 251;
-const MOST_GOROUTINES: u64 = 1 << 28;
-const MOST_REASONS: u64 = 128;
 const LONGEST_REASON: usize = 64;
-
-impl Layout {
-    /// By the runtime's minor version; `at_160` if its goroutines have their numbers there.
-    fn of(minor: u32, at_160: bool) -> Layout {
-        // 1.23 put the frame pointer of calls between, and a version thereafter took a field out.
-        let call_has_frame = minor >= 23 || at_160;
-        let is_short = call_has_frame && !at_160;
-        let (frame, call) = if is_short { (56 + 40, 56 + 48) } else { (56 + 48, 56 + 56) };
-        let shift = if at_160 { 8 } else { 0 };
-        let (address, next) = if minor >= 26 { (32, 72) } else { (24, 64) };
-        Layout {
-            frame,
-            call,
-            call_has_frame,
-            status: 144 + shift,
-            number: 152 + shift,
-            reason: 176 + shift,
-            address,
-            next,
-        }
-    }
-}
 
 impl Scheduler {
     /// The scheduler of a process whose /proc/PID/maps this is.

@@ -6,8 +6,8 @@ use std::fs::File;
 
 use super::super::memory::{Memory, pointer_at, u32_at, u64_at};
 use super::super::words;
+use super::layout::{Layout, MOST_GOROUTINES, MOST_REASONS, ROWS};
 use super::symbols::{self, Symbols};
-use super::{Layout, ROWS};
 
 /// The sections of a stripped program's file, as (begin, end) of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Sections {
         Some(Symbols {
             text: self.text,
             goroutines: self.zeroed.0 + goroutines,
-            reasons: (self.data.0 + reasons, 16 * super::MOST_REASONS),
+            reasons: (self.data.0 + reasons, 16 * MOST_REASONS),
             first: self.first,
             ..Symbols::default()
         })
@@ -115,7 +115,7 @@ fn goroutines(section: &[u8], memory: &mut Memory) -> Option<u64> {
     let mut best = None;
     for at in (0..section.len().saturating_sub(23)).step_by(8) {
         let (len, room) = (u64_at(section, at + 8)?, u64_at(section, at + 16)?);
-        if len == 0 || len > room || room > super::MOST_GOROUTINES {
+        if len == 0 || len > room || room > MOST_GOROUTINES {
             continue;
         }
         let Some(list) = pointer_at(section, at).filter(|list| list.is_multiple_of(8)) else { continue };
