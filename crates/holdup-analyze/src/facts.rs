@@ -207,7 +207,8 @@ pub struct GoroutineGroup {
 }
 
 /// What a goroutine does, or waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum GoroutineState {
     /// A thread runs it.
     Running,
@@ -348,6 +349,10 @@ pub struct ThreadFacts {
     /// CPU samples by function of the program, with the call path that has most of them, most first.
     #[serde(skip)]
     pub hot_sites: Vec<Site>,
+    /// Where it left the CPU for what is no futex: calls that sleep, or wait for a device or another end, most time
+    /// first.
+    #[serde(skip)]
+    pub off_sites: Vec<Site>,
     /// What the kernel counted at the first and the last reading.
     #[serde(flatten, serialize_with = "shown::<_, Usages, _>")]
     #[schemars(flatten, with = "Usages")]
@@ -586,18 +591,9 @@ pub struct Blame {
     /// The file, pipe or socket that it was found blocked on.
     pub file: Option<String>,
     /// Who asked that thread for something and waits for the answer, the last on the chain; may be who waits itself.
-    pub asker: Option<Asker>,
+    pub asker: Option<Tid>,
     /// How long.
     pub ns: u64,
-}
-
-/// A thread that waits for the answer of one that it asked.
-#[derive(Clone, Debug)]
-pub struct Asker {
-    /// Which.
-    pub tid: Tid,
-    /// Where it waits.
-    pub site: Option<Site>,
 }
 
 /// What the elapsed time is made of, walked backwards from its end.

@@ -21,7 +21,7 @@ mod timeline;
 pub use analysis::{Analysis, Report};
 pub use doubt::Doubt;
 pub use facts::{
-    Account, AccountState, Asker, Blame, Code, CpuFacts, Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder,
+    Account, AccountState, Blame, Code, CpuFacts, Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder,
     GoroutineLock, GoroutineState, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName,
     LockNumber, Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site,
     ThreadFacts, Totals, Wakings,

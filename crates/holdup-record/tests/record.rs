@@ -931,11 +931,17 @@ func main() {
 
 #[test]
 fn what_goroutines_wait_for_is_found_with_their_stacks() {
+    for flags in ["-ldflags=", "-ldflags=-s -w"] {
+        goroutines_are_found(flags);
+    }
+}
+
+fn goroutines_are_found(flags: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("table.go"), folder.path().join("table"));
     std::fs::write(&source, GO).unwrap();
     let mut build = Command::new("go");
-    build.args(["build", "-o"]).arg(&program).arg(&source).current_dir(folder.path());
+    build.args(["build", flags, "-o"]).arg(&program).arg(&source).current_dir(folder.path());
     build.env("GO111MODULE", "off").env("GOCACHE", folder.path().join("cache")).env("GOTOOLCHAIN", "local");
     if !build.status().is_ok_and(|status| status.success()) {
         println!("skipped: there is no Go");

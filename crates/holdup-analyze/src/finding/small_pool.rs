@@ -92,11 +92,12 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let worst = weigh::worst_site(facts, |row| own.contains(&row.thread) && callers.contains(&row.waiter));
-    let worst = worst.map(|(_, site)| site);
+    let blocked_at = || weigh::blocked_at(own.iter().filter_map(|tid| facts.thread(*tid)));
+    let asks = workers.iter().any(|one| one.mostly_asks());
     vec![Finding {
         severity: waited_share * (1.0 - weigh::share(workers.len() as u64, callers.len() as u64)),
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
-        place: workers.first().filter(|one| one.mostly_asks()).and_then(|one| stages::blocked_at(facts, one)).or(worst),
+        place: worst.map(|(_, site)| site).filter(|_| !asks).or_else(blocked_at),
         evidence: vec![
             part("waited_share", waited_share),
             count("workers", workers.len() as u64),
@@ -195,12 +196,11 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
         |one: &&ThreadFacts| weigh::share(blocked_ns(one), one.life_ns()) >= LEAST_BLOCKED && is_hardly_idle(one);
     let waited_ns: u64 = workers.iter().map(|one| blocked_ns(one)).sum();
     let share = weigh::share(waited_ns, workers.iter().map(|one| one.life_ns()).sum()).min(1.0);
-    let tids: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
     // The threads that it has for calls that block bear the same name: where they alone are busy, some worker is not.
     (waited_ns >= LEAST_NS && workers.iter().all(is_full)).then(|| Finding {
         severity: share,
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
-        place: weigh::worst_site(facts, |row| row.lock.is_none() && tids.contains(&row.waiter)).map(|(_, site)| site),
+        place: weigh::blocked_at(workers.iter().copied()),
         evidence: vec![
             part("waited_share", share),
             count("workers", workers.len() as u64),
@@ -214,8 +214,10 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
 /// Executors of which all threads are so, the one that is waited for longest.
 fn queued_executor(facts: &Facts) -> Option<Finding> {
     let in_pool = |one: &ThreadFacts| {
-        let mut waits = facts.blame.iter().filter_map(|row| stages::site_of(row, one.tid));
-        waits.any(runtime::is_in_pool) || one.hot_sites.iter().any(runtime::is_in_executor_of_python)
+        let mut waits = facts.blame.iter().filter(|row| row.thread == one.tid).filter_map(|row| row.site.as_ref());
+        waits.any(runtime::is_in_pool)
+            || one.off_sites.iter().any(runtime::is_in_pool)
+            || one.hot_sites.iter().any(runtime::is_in_executor_of_python)
     };
     let is_worker =
         |one: &&ThreadFacts| one.life_ns() * 2 >= facts.span_ns() && (runtime::is_of_pool(&one.name) || in_pool(one));
@@ -275,14 +277,12 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         && waited_share >= LEAST_WAITED
         && waited_ns >= LEAST_NS
         && answers >= LEAST_ANSWERS * workers.len() as u64;
-    let in_worker = |row: &Blame| row.lock.is_none() && tids.contains(&row.waiter) && tids.contains(&row.thread);
-    let worst = weigh::worst_site(facts, in_worker).map(|(_, site)| site);
-    let asks = |row: &&Blame| row.lock.is_none() && tids.contains(&row.waiter) && row.asker.is_some();
-    let asking = || facts.blame.iter().filter(asks).max_by_key(|row| row.ns)?.asker.as_ref()?.site.clone();
+    // Whoever answers them may be another thread of the program, which their waits are followed to.
+    let blocked_at = || weigh::blocked_at(workers.iter().copied());
     small.then(|| Finding {
         severity: waited_share * blocked_share,
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
-        place: worst.or_else(asking).or_else(|| weigh::hottest(workers.iter().copied())),
+        place: blocked_at().or_else(|| weigh::hottest(workers.iter().copied())),
         evidence: vec![
             part("waited_share", waited_share),
             count("workers", workers.len() as u64),

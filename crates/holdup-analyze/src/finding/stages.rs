@@ -46,8 +46,8 @@ impl Limiter {
 pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
     let mut all: BTreeMap<Tid, Limiter> = BTreeMap::new();
     let mut asked: BTreeMap<Tid, BTreeSet<Tid>> = BTreeMap::new();
-    for (asker, row) in facts.blame.iter().filter_map(|row| Some((row.asker.as_ref()?, row))) {
-        asked.entry(asker.tid).or_default().insert(row.thread);
+    for (asker, row) in facts.blame.iter().filter_map(|row| Some((row.asker?, row))) {
+        asked.entry(asker).or_default().insert(row.thread);
     }
     for row in facts.blame.iter().filter(|row| is_for_work(facts, row)) {
         let limiter = all.entry(row.thread).or_default();
@@ -68,9 +68,9 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
         limiter.waiters.insert(row.waiter);
         let is_blocked = matches!(row.leaf, Leaf::Sleep | Leaf::Io | Leaf::Outside);
         let asks = |tid: Tid| tid != row.waiter && !asked[&tid].contains(&row.waiter);
-        if let Some(asker) = row.asker.as_ref().filter(|asker| is_blocked && asks(asker.tid)) {
-            let limiter = all.entry(asker.tid).or_default();
-            limiter.tid = asker.tid;
+        if let Some(asker) = row.asker.filter(|asker| is_blocked && asks(*asker)) {
+            let limiter = all.entry(asker).or_default();
+            limiter.tid = asker;
             limiter.blocked_ns += row.ns;
             limiter.asking_ns += row.ns;
             limiter.asked.insert(row.thread);
@@ -137,7 +137,7 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
             && row.thread.0 != 0
             && !facts.thread(row.thread).is_some_and(|thread| runtime::is_of_java(&thread.name))
             && row.thread != tid
-            && row.asker.as_ref().is_none_or(|asker| asker.tid != tid)
+            && row.asker != Some(tid)
             && row.leaf != Leaf::OtherPrograms
             && !weigh::is_for_lock(facts, row)
             && !is_end(row)
@@ -173,8 +173,7 @@ pub(super) fn idle_share(thread: &ThreadFacts) -> f64 {
 
 /// The share of a thread's life in which it waited for answers.
 fn asking_share(facts: &Facts, thread: &ThreadFacts) -> f64 {
-    let own =
-        |row: &&Blame| row.waiter == thread.tid && row.asker.as_ref().is_some_and(|asker| asker.tid == thread.tid);
+    let own = |row: &&Blame| row.waiter == thread.tid && row.asker == Some(thread.tid);
     weigh::share(facts.blame.iter().filter(own).map(|row| row.ns).sum(), thread.life_ns())
 }
 
@@ -184,20 +183,12 @@ pub(super) fn idle_share_of(facts: &Facts, one: &Limiter) -> f64 {
     facts.thread(one.tid).map_or(1.0, |thread| idle_share(thread) - asking(thread))
 }
 
-/// Where this thread is, if a branch of the blame ends in it, or in one that it asked.
-pub(super) fn site_of(row: &Blame, tid: Tid) -> Option<&Site> {
-    match &row.asker {
-        Some(asker) if asker.tid == tid => asker.site.as_ref(),
-        _ => row.site.as_ref().filter(|_| row.thread == tid),
-    }
-}
-
 /// Where a thread is while others wait for it and it waits for something else itself.
 pub(super) fn blocked_at(facts: &Facts, one: &Limiter) -> Option<Site> {
-    let own = || weigh::worst_site(facts, |row| row.thread == one.tid && row.waiter != one.tid).map(|(_, site)| site);
-    let asks = |row: &&Blame| row.asker.as_ref().is_some_and(|asker| asker.tid == one.tid);
-    let asking = || facts.blame.iter().filter(asks).max_by_key(|row| row.ns)?.asker.as_ref()?.site.clone();
-    if one.mostly_asks() { asking().or_else(own) } else { own() }
+    if one.mostly_asks() {
+        return weigh::blocked_at(facts.thread(one.tid).into_iter());
+    }
+    weigh::worst_site(facts, |row| row.thread == one.tid && row.waiter != one.tid).map(|(_, site)| site)
 }
 
 /// The lives of these threads together.

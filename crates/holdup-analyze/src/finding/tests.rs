@@ -8,9 +8,9 @@ use super::weigh::{MS, S, US};
 use super::*;
 use crate::Histogram;
 use crate::facts::{
-    Account, AccountState, Asker, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState,
-    Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime,
-    PairFacts, PathPart, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
+    Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
+    Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime, PairFacts,
+    PathPart, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -1546,11 +1546,9 @@ fn asking_stage() -> Facts {
     let mut facts = quiet(4);
     spent(&mut facts, 0, AccountState::Work, 950 * MS);
     spent(&mut facts, 0, AccountState::Running, 50 * MS);
-    let asks = |waiter, ns| Blame {
-        asker: Some(Asker { tid: Tid(PID), site: Some(site("ask")) }),
-        ..blamed(waiter, None, Leaf::Sleep, 2, ns)
-    };
+    let asks = |waiter, ns| Blame { asker: Some(Tid(PID)), ..blamed(waiter, None, Leaf::Sleep, 2, ns) };
     facts.blame = vec![asks(0, 750 * MS), asks(3, 300 * MS), blamed(0, None, Leaf::Running, 1, MS)];
+    facts.threads[0].off_sites = vec![site("ask")];
     facts
 }
 
@@ -1781,6 +1779,31 @@ fn tasks_that_queue_for_an_executor_at_their_thresholds() {
             }),
         ],
     );
+}
+
+/// Their waits are followed to that thread, and what they have CPU samples in says nothing of them.
+#[test]
+fn an_executor_whose_tasks_ask_another_thread_is_told_by_where_they_ask() {
+    let mut facts = queued_tasks();
+    let site = |function, ns| Site { call_path: vec![Frame::named(function, Role::Program)], count: 1, ns };
+    for worker in 1..3 {
+        facts.threads[worker].hot_sites = vec![site("parse", MS)];
+        facts.threads[worker].off_sites = vec![site("connect", 100 * MS), site("ask", 700 * MS)];
+    }
+    let answers = site("answer", 1_600 * MS);
+    facts.blame = vec![Blame {
+        waiter: Tid(PID + 1),
+        lock: None,
+        via: None,
+        leaf: Leaf::Sleep,
+        thread: Tid(PID),
+        site: Some(answers),
+        file: None,
+        ns: 700 * MS,
+    }];
+    let place = judge(Kind::SmallPool, &facts).into_iter().find_map(|finding| finding.place).expect("a place");
+    assert_eq!(place.caller().and_then(|frame| frame.function.as_deref()), Some("ask"));
+    assert_eq!(place.ns, 1_400 * MS);
 }
 
 #[test]

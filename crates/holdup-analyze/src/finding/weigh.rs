@@ -417,9 +417,19 @@ pub(super) fn thread_subject(facts: &Facts, tid: Tid) -> Subject {
 
 /// The function of the program in which these threads have most CPU samples.
 pub(super) fn hottest<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> Option<Site> {
+    by_function(threads.flat_map(|thread| &thread.hot_sites)).into_iter().rev().max_by_key(|site| site.count)
+}
+
+/// The function of the program in which these threads sleep and wait longest for what is no futex.
+pub(super) fn blocked_at<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> Option<Site> {
+    by_function(threads.flat_map(|thread| &thread.off_sites)).into_iter().rev().max_by_key(|site| site.ns)
+}
+
+/// One site of each function of the program, with the sums of all.
+fn by_function<'a>(all: impl Iterator<Item = &'a Site>) -> Vec<Site> {
     let mut sites: Vec<Site> = Vec::new();
     let function = |site: &Site| site.caller().map(|frame| (frame.module.clone(), frame.function.clone()));
-    for site in threads.flat_map(|thread| &thread.hot_sites) {
+    for site in all {
         match sites.iter_mut().find(|known| function(known) == function(site)) {
             Some(known) => {
                 known.count += site.count;
@@ -428,7 +438,7 @@ pub(super) fn hottest<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> Opt
             None => sites.push(site.clone()),
         }
     }
-    sites.into_iter().rev().max_by_key(|site| site.count)
+    sites
 }
 
 /// The call path to an instruction; the instruction alone if no path is known.

@@ -80,7 +80,7 @@ impl<'a> Catalog<'a> {
 
     /// Whether a line of source can be found.
     pub fn has_lines(&self) -> bool {
-        self.binary.lines().is_some()
+        self.binary.lines().is_some_and(|lines| !matches!(lines, Lines::Go(_)))
     }
 
     fn stretch(&self, meaning: Meaning, address: u64, len: u64) -> Stretch {
@@ -111,7 +111,8 @@ impl<'a> Catalog<'a> {
         let ranges = match self.binary.lines() {
             Some(Lines::Plain(context)) => wanted.ranges(context),
             Some(Lines::Unpacked(context)) => wanted.ranges(context),
-            None => Vec::new(),
+            // Which code is of a line is only told the other way round there.
+            Some(Lines::Go(_)) | None => Vec::new(),
         };
         ranges.into_iter().map(|(start, len)| self.stretch(Meaning::Code, start, len)).collect()
     }

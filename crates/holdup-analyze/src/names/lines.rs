@@ -1,4 +1,4 @@
-//! Source lines and inlined functions, from DWARF.
+//! Source lines and inlined functions, from DWARF; of Go's binaries without it, from the runtime's own tables.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use addr2line::Context;
 use gimli::{Dwarf, EndianArcSlice, EndianSlice, Reader, RunTimeEndian, SectionId};
 use object::read::{File, Object, ObjectSection};
 
-/// Deepest nesting of inlined functions that is followed.
-const MAX_INLINED: usize = 64;
+use super::golang;
+use super::place::{MAX_INLINED, Place};
 
 /// The line information of a binary.
 pub(super) enum Lines<'a> {
@@ -16,15 +16,8 @@ pub(super) enum Lines<'a> {
     Plain(Box<Context<EndianSlice<'a, RunTimeEndian>>>),
     /// It was compressed.
     Unpacked(Box<Context<EndianArcSlice<RunTimeEndian>>>),
-}
-
-/// One function at an address: the one that was compiled, or one that was inlined there.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    /// As the compiler wrote it, mangled or not.
-    pub function: Option<String>,
-    pub file: Option<String>,
-    pub line: Option<u32>,
+    /// Go's runtime tells.
+    Go(Box<golang::Lines<'a>>),
 }
 
 impl<'a> Lines<'a> {
@@ -36,11 +29,17 @@ impl<'a> Lines<'a> {
         })
     }
 
+    /// What Go's runtime knows of a file's lines; `None` if it is not of Go.
+    pub(super) fn of_go(file: &File<'a>) -> Option<Lines<'a>> {
+        Some(Lines::Go(Box::new(golang::Lines::read(file)?)))
+    }
+
     /// The functions at an address of the file, innermost first; the last is the one that was compiled.
     pub(super) fn places(&self, address: u64) -> Vec<Place> {
         match self {
             Lines::Plain(context) => places(context, address),
             Lines::Unpacked(context) => places(context, address),
+            Lines::Go(tables) => tables.places(address),
         }
     }
 }

@@ -13,6 +13,7 @@ mod lines;
 mod members;
 mod operand;
 pub(crate) mod pattern;
+mod place;
 mod places;
 mod primitive;
 mod resolver;

@@ -194,7 +194,8 @@ impl<'a> Binary<'a> {
 
     /// Line information, if there is any.
     pub(super) fn lines(&self) -> Option<&Lines<'a>> {
-        let read = || Lines::read(&self.file).or_else(|| Lines::read(self.debug.as_ref()?));
+        let from_debug = || Lines::read(self.debug.as_ref()?);
+        let read = || Lines::read(&self.file).or_else(from_debug).or_else(|| Lines::of_go(&self.file));
         self.lines.get_or_init(read).as_ref()
     }
 

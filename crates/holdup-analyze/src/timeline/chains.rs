@@ -68,15 +68,14 @@ pub(super) struct Row {
     /// What its waker waited for in turn, if it did.
     pub via: Option<ListedId>,
     pub end: End,
-    /// Who asked the thread that it ended in for something, and where it waits for the answer.
-    pub asker: Option<(ThreadId, Place)>,
+    /// Who asked the thread that it ended in for something, and waits for the answer.
+    pub asker: Option<ThreadId>,
 }
 
 impl Row {
     /// The order of those with the same weight.
     pub(super) fn order(&self) -> impl Ord + use<> {
-        let asker = (unknown_last(self.asker.map(|(thread, _)| thread)), self.asker.map(|(_, place)| place));
-        (self.waiter, unknown_last(self.lock), unknown_last(self.via), self.end.order(), asker)
+        (self.waiter, unknown_last(self.lock), unknown_last(self.via), self.end.order(), unknown_last(self.asker))
     }
 }
 
@@ -84,7 +83,7 @@ impl Row {
 #[derive(Clone, Copy, Debug, Default)]
 struct Through {
     via: Option<ListedId>,
-    asker: Option<(ThreadId, Place)>,
+    asker: Option<ThreadId>,
 }
 
 /// A piece of the path.
@@ -249,9 +248,9 @@ impl<M: Meaning> Walker<'_, M> {
         }
     }
 
-    /// The thread that waits here, with the place, if it asked the one that ends the wait: it had woken it since its
+    /// The thread that waits here, if it asked the one that ends the wait: it had woken it since its
     /// own last wait.
-    fn asker(&self, thread: ThreadId, stay: &Stay, waker: ThreadId) -> Option<(ThreadId, Place)> {
+    fn asker(&self, thread: ThreadId, stay: &Stay, waker: ThreadId) -> Option<ThreadId> {
         let life = &self.engine.threads[thread];
         let before = life.log.before(stay.from).map_or(&[][..], |(index, _)| &life.log.stays()[..=index]);
         let before = &before[before.len().saturating_sub(MOST_BETWEEN)..];
@@ -259,7 +258,7 @@ impl<M: Meaning> Walker<'_, M> {
         let ran_from = last_wait.or(before.first()).map_or(life.born, |before| before.to);
         let since = self.engine.threads[waker].log.within(ran_from, stay.woken());
         let asks = |other: &Stay| other.waking_thread() == Some(thread) && other.woken() >= ran_from;
-        since.iter().any(asks).then_some((thread, Place { space: life.space, stack: stay.stack }))
+        since.iter().any(asks).then_some(thread)
     }
 
     /// What a wait that no thread ended stands for.

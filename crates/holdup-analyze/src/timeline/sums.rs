@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdup_trace::{Ending, Tid};
 
-use super::chains::{self, Chains};
+use super::chains::{self, Chains, Meaning as _};
 use super::codes;
 use super::counted;
 use super::doing::Plain;
@@ -22,8 +22,8 @@ use super::row::Timeline;
 use super::tally::Tally;
 use super::thread::Thread;
 use crate::facts::{
-    Account, AccountState, Asker, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path,
-    PathPart, PathPiece, ProcessFacts, Reason, Site, ThreadFacts,
+    Account, AccountState, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path, PathPart,
+    PathPiece, ProcessFacts, Reason, Site, ThreadFacts,
 };
 use crate::{Histogram, Problem};
 
@@ -107,17 +107,32 @@ impl Sums<'_> {
     // Threads.
 
     fn threads(&mut self) -> Vec<ThreadFacts> {
-        let mut futex_times: Table<ThreadId, Vec<(WaitSiteId, OffTime)>> =
-            self.lookup.engine.threads.map(|_| Vec::new());
-        for (index, wait_site) in self.lookup.engine.wait_sites.each() {
+        let engine = self.lookup.engine;
+        let mut futex_times: Table<ThreadId, Vec<(WaitSiteId, OffTime)>> = engine.threads.map(|_| Vec::new());
+        for (index, wait_site) in engine.wait_sites.each() {
             for (thread, time) in wait_site.waiters.iter() {
                 futex_times[*thread].push((index, *time));
             }
         }
-        let all = self.lookup.engine.threads.iter().zip(&futex_times);
-        all.filter(|(thread, _)| self.lookup.is_kept(thread))
-            .map(|(thread, times)| self.thread(thread, times))
-            .collect()
+        let mut facts = Vec::new();
+        for (thread, times) in engine.threads.iter().zip(&futex_times) {
+            if self.lookup.is_kept(thread) {
+                facts.push(ThreadFacts { off_sites: self.off_sites(thread), ..self.thread(thread, times) });
+            }
+        }
+        facts
+    }
+
+    /// Where a thread left the CPU for what is no futex, and not because others had it.
+    fn off_sites(&mut self, thread: &Thread) -> Vec<Site> {
+        let mut places: Tally<Place, OffTime> = Tally::default();
+        for stay in thread.log.stays() {
+            let reason = self.meanings.reason(stay.doing());
+            if AccountState::of(reason).is_wait() && !matches!(reason, Reason::Futex(_)) {
+                *places.at(Place { space: thread.space, stack: stay.stack }) += OffTime::once(stay.woken() - stay.from);
+            }
+        }
+        self.lookup.sites(&places, |time| (time.count, time.ns))
     }
 
     fn thread(&self, thread: &Thread, futex_times: &[(WaitSiteId, OffTime)]) -> ThreadFacts {
@@ -201,17 +216,11 @@ impl Sums<'_> {
                 thread: self.lookup.tid_of(row.end.thread),
                 site: self.end_site(row.end, ns, facts),
                 file: self.end_file(row.end),
-                asker: row.asker.map(|(thread, place)| self.asker(thread, place)),
+                asker: row.asker.map(|thread| self.lookup.tid(thread)),
                 ns,
             });
         }
         list
-    }
-
-    fn asker(&mut self, thread: ThreadId, place: Place) -> Asker {
-        let call_path = self.lookup.call_path(place);
-        let site = (!call_path.is_empty()).then(|| Site { call_path: call_path.to_vec(), count: 0, ns: 0 });
-        Asker { tid: self.lookup.tid(thread), site }
     }
 
     /// Where a thread left the CPU; of one that ran, where it ran mostly.

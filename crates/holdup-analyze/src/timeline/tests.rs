@@ -3,7 +3,9 @@
 use holdup_trace::{Event, NO_CPU, What};
 
 use crate::schedule::{START_NS, Schedule};
-use crate::{AccountState, Facts, Leaf, LockFacts, LockName, LockNumber, Options, Primitive, Reason, Report, State};
+use crate::{
+    AccountState, Facts, Leaf, LockFacts, LockName, LockNumber, Options, Primitive, Reason, Report, Site, State,
+};
 
 fn report(text: &str) -> (Schedule, Report) {
     let schedule = Schedule::parse(text).unwrap_or_else(|why| panic!("{why}"));
@@ -90,6 +92,11 @@ fn reasons_of_calls() {
         }
         let thread = report.facts.thread(schedule.tid("A")).unwrap();
         assert_eq!((thread.involuntary, thread.voluntary), (2, 7));
+        let at = |name: &str| {
+            let is_it = |site: &&Site| site.caller().and_then(|frame| frame.function.as_deref()) == Some(name);
+            thread.off_sites.iter().find(is_it).map_or(0, |site| site.ns / MS)
+        };
+        assert_eq!([at("do_epoll_wait"), at("do_nanosleep"), at("do_fsync"), at("do_wait4")], [3, 2, 2, 1]);
         assert_eq!(report.facts.calls.values().sum::<u64>(), 5 + 2, "A's and B's");
         assert_eq!(report.facts.yield_sites[0].count, 1);
     }

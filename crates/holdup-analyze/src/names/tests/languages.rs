@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use holdup_trace::FutexOp;
 
+use super::super::lines::Lines;
+use super::super::place::Place;
 use super::super::spaces::MappedFile;
 use super::super::symbols::{Binary, Loaded};
 use super::super::{Role, primitive};
@@ -87,12 +89,37 @@ fn go_functions_have_names_stripped_or_not() {
         assert!(address - symbol.address < symbol.size && symbol.size < 4096, "{symbol:?}");
         let first = binary.function(symbol.address.wrapping_add(symbol.size).wrapping_sub(1));
         assert_eq!(first.map(|symbol| symbol.name), Some("main.(*pool).get"));
-        if flags == "-ldflags=" {
-            let places = binary.lines().expect("Go's compressed line information").places(symbol.address);
-            assert!(
-                places.last().unwrap().file.as_deref().is_some_and(|file| file.ends_with("served.go")),
-                "{places:?}"
-            );
+        let places = binary.lines().expect("line information").places(symbol.address);
+        assert!(places.last().unwrap().file.as_deref().is_some_and(|file| file.ends_with("served.go")), "{places:?}");
+    }
+}
+
+#[test]
+fn gos_runtime_knows_the_lines_that_debug_information_has() {
+    let shop = Workshop::new();
+    let source = fixture("served.go");
+    for mode in ["-buildmode=exe", "-buildmode=pie"] {
+        let words = [OsStr::new("build"), OsStr::new(mode), OsStr::new("-o"), OsStr::new("served"), source.as_os_str()];
+        if !shop.run("go", &words) {
+            return;
         }
+        let mut files = Files::default();
+        files.add("/served", std::fs::read(shop.path("served")).unwrap());
+        let mapped = MappedFile { path: "/served".into(), build_id: None };
+        let Loaded::Ready(binary) = Binary::load(&mapped, &files) else { panic!("a Go binary is read") };
+        let (debug, runtime) = (binary.lines().unwrap(), Lines::of_go(&binary.file).expect(mode));
+        let (mut all, mut lines, mut paths, mut inlined) = (0, 0, 0, 0);
+        for address in (0..binary.text_len()).step_by(64).map(|at| binary.text_start() + at) {
+            let (wanted, found) = (debug.places(address), runtime.places(address));
+            let Some(first) = wanted.first().filter(|place| place.line.is_some()) else { continue };
+            let functions = |places: &[Place]| places.iter().map(|place| place.function.clone()).collect::<Vec<_>>();
+            all += 1;
+            inlined += u32::from(wanted.len() > 1);
+            lines += u32::from(found.first().is_some_and(|at| (&at.file, at.line) == (&first.file, first.line)));
+            paths += u32::from(functions(&wanted) == functions(&found));
+        }
+        assert!(all > 2_000 && inlined * 50 > all, "{mode}: {all} places, {inlined} with inlined functions");
+        assert!(lines * 100 > all * 95, "{mode}: {lines} of {all} lines are the same");
+        assert!(paths * 100 > all * 90, "{mode}: {paths} of {all} inlined paths are the same");
     }
 }

@@ -4,7 +4,10 @@
 
 use std::borrow::Cow;
 
-use holdup_analyze::{Blame, Facts, Finding, Hotspot, Leaf, LockFacts, LockNumber, PairFacts, Problem, Site, Subject};
+use holdup_analyze::{
+    Blame, Facts, Finding, GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, Hotspot,
+    Leaf, LockFacts, LockNumber, PairFacts, Problem, Site, Subject,
+};
 use holdup_trace::Tid;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,6 +53,8 @@ pub struct Report<'a> {
     hotspots: Vec<NamedHotspot<'a>>,
     /// Where threads yielded, most first.
     yield_sites: Vec<Place<'a>>,
+    /// What goroutines were found doing, per process that could be looked into.
+    goroutines: Vec<Goroutines<'a>>,
 }
 
 impl<'a> Report<'a> {
@@ -79,6 +84,98 @@ impl<'a> Report<'a> {
             pairs: facts.pairs.iter().map(|facts| Pair { facts, sites: places(&facts.sites) }).collect(),
             hotspots: facts.hotspots.iter().map(NamedHotspot::new).collect(),
             yield_sites: places(&facts.yield_sites),
+            goroutines: facts.goroutines.iter().map(Goroutines::new).collect(),
+        }
+    }
+}
+
+/// What the goroutines of one process were found doing. Numbers of goroutines are means over all looks.
+#[derive(Serialize, JsonSchema)]
+struct Goroutines<'a> {
+    /// The process.
+    pid: u32,
+    /// How often they were looked at.
+    looks: u64,
+    /// How many there were.
+    mean: f64,
+    /// What they did and where, most first.
+    doing: Vec<Group<'a>>,
+    /// Mutexes that they waited for, most first. Their numbers among the subjects of findings follow those of locks.
+    mutexes: Vec<Queue<'a>>,
+    /// Channels that they waited to send into, most first.
+    sends: Vec<Queue<'a>>,
+}
+
+/// Goroutines that did the same in the same function.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "GoroutineGroup")]
+struct Group<'a> {
+    /// What.
+    state: GoroutineState,
+    /// How many.
+    mean: f64,
+    /// Where; null where it is not known, as of those that run.
+    place: Option<Place<'a>>,
+}
+
+/// What goroutines queued for.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "GoroutineQueue")]
+struct Queue<'a> {
+    /// How reports call it.
+    name: String,
+    /// How many waited.
+    waiters: f64,
+    /// Most that waited at once.
+    most_waiters: u64,
+    /// The share of the looks that found anybody waiting.
+    contended_share: f64,
+    /// Where they waited, most first.
+    wait_sites: Vec<Place<'a>>,
+    /// What was seen of who kept them waiting; null if that cannot be told.
+    holder: Option<Keeper<'a>>,
+}
+
+/// Who kept goroutines waiting, by all appearance.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "GoroutineHolder")]
+struct Keeper<'a> {
+    /// How many such there were at a time.
+    mean: f64,
+    /// What they did.
+    state: GoroutineState,
+    /// Where, most first.
+    sites: Vec<Place<'a>>,
+}
+
+impl<'a> Goroutines<'a> {
+    fn new(of: &'a GoroutineFacts) -> Goroutines<'a> {
+        let group = |one: &'a GoroutineGroup| {
+            let place = (!one.site.call_path.is_empty()).then(|| Place::new(&one.site));
+            Group { state: one.state, mean: one.mean, place }
+        };
+        let queues = |all: &'a [GoroutineLock]| all.iter().map(Queue::new).collect();
+        Goroutines {
+            pid: of.pid.0,
+            looks: of.looks,
+            mean: of.mean,
+            doing: of.doing.iter().map(group).collect(),
+            mutexes: queues(&of.mutexes),
+            sends: queues(&of.sends),
+        }
+    }
+}
+
+impl<'a> Queue<'a> {
+    fn new(lock: &'a GoroutineLock) -> Queue<'a> {
+        let keeper = |one: &'a GoroutineHolder| Keeper { mean: one.mean, state: one.doing, sites: places(&one.sites) };
+        Queue {
+            name: name::lock_with(&lock.name, None, lock.wait_sites.first()),
+            waiters: lock.waiters,
+            most_waiters: lock.most,
+            contended_share: lock.contended,
+            wait_sites: places(&lock.wait_sites),
+            holder: lock.holder.as_ref().map(keeper),
         }
     }
 }

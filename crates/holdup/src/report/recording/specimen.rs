@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdup_analyze::{
-    Account, AccountState, Blame, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, Herds, Histogram,
-    Holder, HolderDoing, Hotspot, HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, LockNumber, Moment, OffTime,
-    PairFacts, Path, PathPart, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject,
-    ThreadFacts, Timeline, Totals, Unit, Wake, Wakings,
+    Account, AccountState, Blame, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, GoroutineFacts,
+    GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, Herds, Histogram, Holder, HolderDoing, Hotspot,
+    HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, LockNumber, Moment, OffTime, PairFacts, Path, PathPart,
+    Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject, ThreadFacts, Timeline, Totals, Unit,
+    Wake, Wakings,
 };
 use holdup_trace::{
     CallNumber, Capabilities, Counter, Damage, Ending, Header, LockFigures, Machine, Pid, Spread, Target, ThreadUsage,
@@ -534,7 +535,30 @@ pub fn held_up() -> Recording {
         kernel_sites: Vec::new(),
         futex_sites: Vec::new(),
         tasks: Vec::new(),
-        goroutines: Vec::new(),
+        // Too few looks for a sentence.
+        goroutines: vec![GoroutineFacts {
+            pid: Pid(700),
+            looks: 3,
+            mean: 9.0,
+            doing: vec![
+                GoroutineGroup { state: GoroutineState::Mutex, site: locking(3, 0), mean: 4.0 },
+                GoroutineGroup { state: GoroutineState::Running, site: Site::default(), mean: 1.0 },
+            ],
+            mutexes: vec![GoroutineLock {
+                wait_sites: vec![locking(3, 0)],
+                name: LockName::Site("main.put".to_owned()),
+                waiters: 4.0,
+                most: 5,
+                contended: 0.75,
+                holder: Some(GoroutineHolder {
+                    mean: 1.0,
+                    doing: GoroutineState::Sleep,
+                    sites: vec![locking(1, 0)],
+                    began: None,
+                }),
+            }],
+            sends: Vec::new(),
+        }],
         alone_sites: Vec::new(),
         parallel_sites: Vec::new(),
         counters: BTreeMap::from([(Counter::FutexCalls, 400_000), (Counter::FutexAgain, 9_000)]),

@@ -5,9 +5,11 @@
 //! that runs, only that it does is known. What is read is checked (addresses that lead nowhere, goroutines that have
 //! gone on meanwhile), and what fits is believed: it was so a moment ago.
 //!
-//! Reading needs the right to trace the process, which children grant and others may not, and the program's symbol
-//! table: of a stripped program nothing tells where the list is.
+//! Reading needs the right to trace the process, which children grant and others may not. Where the runtime has its
+//! variables, the program's symbol table tells, and of stripped programs what they hold.
 
+mod layout;
+mod stripped;
 mod symbols;
 
 use std::fs::File;
@@ -16,6 +18,8 @@ use std::sync::Arc;
 use holdup_trace::{Event, NO_CPU, TaskGroup, TaskState, Tasks, Tid, What};
 use rustc_hash::FxHashMap;
 
+use self::layout::{Layout, MOST_GOROUTINES, MOST_REASONS, ROWS};
+use self::stripped::Sections;
 use self::symbols::Symbols;
 use super::looks::Seen;
 use super::memory::{Memory, pointer_at, u32_at, u64_at};
@@ -27,27 +31,13 @@ pub struct Scheduler {
     pid: u32,
     memory: Memory,
     symbols: Symbols,
+    /// Of a stripped program, until the table of semaphores is found: when to search for it again.
+    stripped: Option<(Sections, u64)>,
     layout: Layout,
     /// The runtime's words for what a goroutine waits for, by number.
     reasons: Vec<Arc<str>>,
     /// Which goroutine the next look begins with, if they are too many for one.
     turn: u64,
-}
-
-/// Where structures of the runtime have their fields, by its version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
-    /// In a goroutine: the frame pointer at which it left its thread.
-    frame: usize,
-    /// Stack pointer and instruction of its system call; right behind, if the runtime has it, the frame pointer.
-    call: usize,
-    call_has_frame: bool,
-    status: usize,
-    number: usize,
-    reason: usize,
-    /// In an entry of the table of semaphores: the address that is waited for, and the next who waits for the same.
-    address: usize,
-    next: usize,
 }
 
 /// The fields of a goroutine that all versions have in the same place.
@@ -67,33 +57,7 @@ const MOST_FRAMES: usize = 64;
 const MOST_WAITERS: usize = 256;
 /// So far from the stack pointer is the first frame looked for, where no register tells.
 const SEARCHED: u64 = 1_024;
-/// The table of semaphores has so many rows.
-const ROWS: u64 = 251;
-const MOST_GOROUTINES: u64 = 1 << 28;
-const MOST_REASONS: u64 = 128;
 const LONGEST_REASON: usize = 64;
-
-impl Layout {
-    /// By the runtime's minor version; `at_160` if its goroutines have their numbers there.
-    fn of(minor: u32, at_160: bool) -> Layout {
-        // 1.23 put the frame pointer of calls between, and a version thereafter took a field out.
-        let call_has_frame = minor >= 23 || at_160;
-        let is_short = call_has_frame && !at_160;
-        let (frame, call) = if is_short { (56 + 40, 56 + 48) } else { (56 + 48, 56 + 56) };
-        let shift = if at_160 { 8 } else { 0 };
-        let (address, next) = if minor >= 26 { (32, 72) } else { (24, 64) };
-        Layout {
-            frame,
-            call,
-            call_has_frame,
-            status: 144 + shift,
-            number: 152 + shift,
-            reason: 176 + shift,
-            address,
-            next,
-        }
-    }
-}
 
 impl Scheduler {
     /// The scheduler of a process whose /proc/PID/maps this is.
@@ -103,9 +67,21 @@ impl Scheduler {
         }
         let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
         let base = loaded(maps, path.to_str()?)?;
-        let symbols = Symbols::read(&File::open(format!("/proc/{pid}/exe")).ok()?)?.moved(base);
+        let file = File::open(format!("/proc/{pid}/exe")).ok()?;
         let mut memory = Memory::of(pid);
-        let version = text(symbols.version, &mut memory)?;
+        let (symbols, version, stripped) = match Symbols::read(&file) {
+            Some(symbols) => {
+                let symbols = symbols.moved(base);
+                let version = text(symbols.version, &mut memory)?;
+                (symbols, version, None)
+            }
+            None => {
+                let sections = Sections::read(&file)?.moved(base);
+                let version = sections.version.clone();
+                minor(&version)?;
+                (sections.symbols(pid, &mut memory)?, version, Some((sections, 0)))
+            }
+        };
         let minor = minor(&version)?;
         let reasons = reasons(symbols.reasons, &mut memory);
         let first = first(&symbols, &mut memory)?;
@@ -114,7 +90,7 @@ impl Scheduler {
         let at_152 = is_first(152, &mut memory);
         // Both, or none: before it is initialized, or of a version that is built otherwise.
         (at_160 != at_152).then_some(())?;
-        Some(Scheduler { pid, memory, symbols, layout: Layout::of(minor, at_160), reasons, turn: 0 })
+        Some(Scheduler { pid, memory, symbols, stripped, layout: Layout::of(minor, at_160), reasons, turn: 0 })
     }
 
     /// Tells what the goroutines do. `None` if there is no scheduler any more.
@@ -129,15 +105,20 @@ impl Scheduler {
         let step = count.div_ceil(MOST_LOOKED).max(1);
         self.turn = if self.turn + 1 < step { self.turn + 1 } else { 0 };
         let mut groups: FxHashMap<(TaskState, u8, u64, Vec<u64>), u64> = FxHashMap::default();
+        let mut waiting = Vec::new();
         let (mut asked, mut looked) = (0_u64, 0);
         for index in (self.turn..count).step_by(step as usize) {
             asked += 1;
             let Some(goroutine) = self.memory.pointer(list + index * 8) else { continue };
             let Some((state, reason, chain)) = self.look_at(goroutine) else { continue };
             looked += 1;
+            if state == TaskState::Waiting && self.stripped.is_some() && self.is_for_semaphore(reason) {
+                waiting.push(goroutine);
+            }
             let addr = waited.get(&goroutine).copied().filter(|_| state == TaskState::Waiting).unwrap_or(0);
             *groups.entry((state, reason, addr, chain)).or_default() += 1;
         }
+        self.find_semaphores(time_ns, &waiting);
         let all = if step == 1 { looked } else { looked * count / asked.max(1) };
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_unstable();
@@ -153,6 +134,26 @@ impl Scheduler {
         let what = What::Tasks(Box::new(Tasks { all, looked, groups: told }));
         see(Seen { event: Event { time_ns, tid: Tid(self.pid), cpu: NO_CPU, what }, still: None, chains });
         Some(())
+    }
+
+    /// Whether a goroutine that waits for this is in the table of semaphores.
+    fn is_for_semaphore(&self, reason: u8) -> bool {
+        let reason = self.reasons.get(usize::from(reason)).map_or("", |reason| reason);
+        reason.starts_with("sync.") || reason == "semacquire"
+    }
+
+    /// Of a stripped program, the table of semaphores is found once somebody waits for one.
+    fn find_semaphores(&mut self, now_ns: u64, waiting: &[u64]) {
+        const PAUSE_NS: u64 = 500_000_000;
+        let Some((sections, due_ns)) = &mut self.stripped else { return };
+        if waiting.is_empty() || now_ns < *due_ns {
+            return;
+        }
+        *due_ns = now_ns + PAUSE_NS;
+        if let Some(found) = sections.semaphores(self.pid, self.layout, waiting) {
+            self.symbols.semaphores = found;
+            self.stripped = None;
+        }
     }
 
     /// What one does, and where: instruction and return addresses, innermost first. `None` if there is none there, or
@@ -313,7 +314,15 @@ mod tests {
     fn scheduler() -> Scheduler {
         let pid = std::process::id();
         let symbols = Symbols { text: (0x1000, 0x2000), ..Symbols::default() };
-        Scheduler { pid, memory: Memory::of(pid), symbols, layout: Layout::of(19, false), reasons: Vec::new(), turn: 0 }
+        Scheduler {
+            pid,
+            memory: Memory::of(pid),
+            symbols,
+            stripped: None,
+            layout: Layout::of(19, false),
+            reasons: Vec::new(),
+            turn: 0,
+        }
     }
 
     #[test]

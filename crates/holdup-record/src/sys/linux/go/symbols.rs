@@ -25,7 +25,7 @@ pub struct Symbols {
 
 const SHT_SYMTAB: u32 = 2;
 const PT_LOAD: u32 = 1;
-const SECTION: usize = 64;
+pub(super) const SECTION: usize = 64;
 const SEGMENT: usize = 56;
 const SYMBOL: usize = 24;
 /// Sections that a file has at most, of those that are looked at, and bytes of tables that are read at most.
@@ -36,14 +36,10 @@ const AT_ONCE: usize = 1 << 20;
 impl Symbols {
     /// Those of a file; `None` if it is not of Go, or has no symbol table.
     pub fn read(file: &File) -> Option<Symbols> {
-        let head = exactly(file, 0, 64)?;
-        // 64 bits, little-endian.
-        if !head.starts_with(b"\x7fELF\x02\x01") {
-            return None;
-        }
+        let head = head(file)?;
         let sections = sections(file, &head)?;
-        let names = sections.chunks_exact(SECTION).nth(usize::from(u16_at(&head, 62)?))?;
-        let is_of_go = section_text(file, names)?.split(|byte| *byte == 0).any(|name| name.ends_with(b".gopclntab"));
+        let is_of_go =
+            names(file, &head, &sections)?.split(|byte| *byte == 0).any(|name| name.ends_with(b".gopclntab"));
         let table =
             sections.chunks_exact(SECTION).find(|one| u32_at(one, 4) == Some(SHT_SYMTAB)).filter(|_| is_of_go)?;
         let strings = sections.chunks_exact(SECTION).nth(u32_at(table, 40)? as usize)?;
@@ -84,19 +80,29 @@ impl Symbols {
     }
 }
 
-fn sections(file: &File, head: &[u8]) -> Option<Vec<u8>> {
+/// What a file begins with, if it is a program of 64 bits, little-endian.
+pub(super) fn head(file: &File) -> Option<Vec<u8>> {
+    exactly(file, 0, 64).filter(|head| head.starts_with(b"\x7fELF\x02\x01"))
+}
+
+/// The names of sections, one after the other.
+pub(super) fn names(file: &File, head: &[u8], sections: &[u8]) -> Option<Vec<u8>> {
+    section_text(file, sections.chunks_exact(SECTION).nth(usize::from(u16_at(head, 62)?))?)
+}
+
+pub(super) fn sections(file: &File, head: &[u8]) -> Option<Vec<u8>> {
     let count = u16_at(head, 60)?.min(MOST_SECTIONS);
     exactly(file, u64_at(head, 40)?, usize::from(count) * SECTION)
 }
 
 /// The page of the first segment that is loaded.
-fn first_segment(file: &File, head: &[u8]) -> Option<u64> {
+pub(super) fn first_segment(file: &File, head: &[u8]) -> Option<u64> {
     let segments = exactly(file, u64_at(head, 32)?, usize::from(u16_at(head, 56)?) * SEGMENT)?;
     let first = segments.chunks_exact(SEGMENT).find(|one| u32_at(one, 0) == Some(PT_LOAD))?;
     Some(u64_at(first, 16)? & !4095)
 }
 
-fn section_text(file: &File, section: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn section_text(file: &File, section: &[u8]) -> Option<Vec<u8>> {
     let (at, size) = (u64_at(section, 24)?, u64_at(section, 32)?);
     exactly(file, at, usize::try_from(size.min(LARGEST_TABLE)).ok()?)
 }
