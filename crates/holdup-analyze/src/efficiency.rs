@@ -1,5 +1,5 @@
-//! What hardware counters say of a core, a socket, or all: how much of its time turns into instructions, and what of the
-//! rest caches cost.
+//! What hardware counters say of a core, a socket, or all: how much of its time turns into instructions, and what of
+//! the rest caches cost.
 //!
 //! The figures are those that Intel's Performance Counter Monitor prints, by the same formulas; a figure whose counters
 //! the machine does not have is `None`.

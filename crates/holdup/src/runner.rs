@@ -80,7 +80,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// This program again, as a worker; of each cell the recordings of runs are kept that take so many times the median.
+    /// This program again, as a worker; of each cell the recordings of runs are kept that take so many times the
+    /// median.
     ///
     /// # Errors
     /// The system does not tell which file this program is, or no folder for recordings can be made.

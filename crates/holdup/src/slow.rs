@@ -1,5 +1,5 @@
-//! Recordings of runs that were much slower than the others: every run is recorded, and of each cell the recordings of the
-//! slow runs are kept, with that of the run nearest the median to hold them against.
+//! Recordings of runs that were much slower than the others: every run is recorded, and of each cell the recordings of
+//! the slow runs are kept, with that of the run nearest the median to hold them against.
 
 use std::fs;
 use std::io;
@@ -145,8 +145,8 @@ impl Cell {
         self.runs.iter().find(|run| run.number == number)?.file.as_deref()
     }
 
-    /// Removes the recordings that will be of no use: a sweep makes hundreds. The runs about the median are kept, because
-    /// it moves.
+    /// Removes the recordings that will be of no use: a sweep makes hundreds. The runs about the median are kept,
+    /// because it moves.
     fn prune(&mut self, times: f64) {
         const ABOUT_MEDIAN: usize = 3;
         if self.runs.len() <= RUNS_FOR_MEDIAN {

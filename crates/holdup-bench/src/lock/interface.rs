@@ -26,8 +26,8 @@ pub trait BenchLock: Sync + Send + Sized {
     /// Runs the section while holding the lock.
     fn with<R>(&self, section: impl FnOnce() -> R) -> R;
 
-    /// Runs the section if the lock is free, without waiting; `None` where it is taken. Where the laboratory does not try a
-    /// lock (see `can_try` in the catalog), it waits.
+    /// Runs the section if the lock is free, without waiting; `None` where it is taken. Where the laboratory does not
+    /// try a lock (see `can_try` in the catalog), it waits.
     #[inline]
     fn try_with<R>(&self, section: impl FnOnce() -> R) -> Option<R> {
         Some(self.with(section))

@@ -241,13 +241,14 @@ impl Drop for Hogs {
 }
 
 impl Hogs {
-    /// Starts processes that share what this one has mapped to be shared, and do this, each with its number from 1, until
-    /// they are killed. Call it while the process has one thread, or none that holds a lock which the work takes.
+    /// Starts processes that share what this one has mapped to be shared, and do this, each with its number from 1,
+    /// until they are killed. Call it while the process has one thread, or none that holds a lock which the work takes.
     pub fn rivals(count: u32, work: &dyn Fn(usize)) -> io::Result<Hogs> {
         let mut rivals = Hogs(Vec::new());
         let parent = std::process::id();
         for number in 1..=count {
-            // SAFETY: the child does the work, which neither allocates nor takes a lock of the parent's, and never returns.
+            // SAFETY: the child does the work, which neither allocates nor takes a lock of the parent's, and never
+            // returns.
             match unsafe { libc::fork() } {
                 -1 => return Err(io::Error::last_os_error()),
                 0 => {

@@ -12,10 +12,8 @@ mod measure;
 
 pub use crate::sys::PARENT;
 
-/// The variable that names the time after which the worker ends itself, for whoever starts it and cannot.
+/// The variable that names the time after which the worker aborts, for whoever starts it and cannot end it.
 pub const LIMIT_MS: &str = "HOLDUP_WORKER_LIMIT_MS";
-/// The exit status of one that did so.
-pub const OUT_OF_TIME: i32 = 124;
 
 pub use measure::measure;
 
@@ -66,7 +64,7 @@ fn end_in_time() {
     let Some(limit_ms) = std::env::var(LIMIT_MS).ok().and_then(|ms| ms.parse().ok()) else { return };
     let sleep_and_end = move || {
         std::thread::sleep(std::time::Duration::from_millis(limit_ms));
-        std::process::exit(OUT_OF_TIME);
+        std::process::abort();
     };
     // Without it a hang lasts until the user ends it.
     let _ = std::thread::Builder::new().name("limit".to_owned()).spawn(sleep_and_end);

@@ -114,8 +114,8 @@ impl<L> Placed<L> {
 
 impl<L> Drop for Placed<L> {
     fn drop(&mut self) {
-        // A rival may have been killed with the lock in its hands; lock and memory go with the process, which has one such
-        // block for its whole life.
+        // A rival may have been killed with the lock in its hands; lock and memory go with the process, which has one
+        // such block for its whole life.
         if self.shared {
             return;
         }

@@ -108,7 +108,7 @@ pub fn recorded(program: &OwnProgram, spec: &Spec, limit: Duration, file: PathBu
     // What goes with its folder anyway.
     let _ = std::fs::remove_file(&report);
     let outcome = match ending.status {
-        Some(worker::OUT_OF_TIME) => Err(hang(limit)),
+        Some(code) if code != 0 && process.elapsed_ns >= limit_ms.saturating_mul(1_000_000) => Err(hang(limit)),
         status => told(&said, status == Some(0), &format!("exit status {}", status.unwrap_or(-1)), ""),
     };
     Ok(Run { outcome, process, contamination })

@@ -76,12 +76,15 @@ struct Attr {
 /// Opens one event on one CPU (-1: on all); the seam at which tests put a machine with counters, or with only some.
 type Open<'a> = &'a dyn Fn(Number, i32) -> io::Result<File>;
 
+/// A CPU, or all of them, and what is counted there.
+type Core = (Option<u32>, Vec<(Number, File)>);
+
 /// The counters of the calling thread, counting since they were opened.
 #[derive(Debug)]
 pub struct Group {
     caches: Caches,
     /// Per CPU (or once for all), what is counted there.
-    cores: Vec<(Option<u32>, Vec<(Number, File)>)>,
+    cores: Vec<Core>,
 }
 
 impl Group {

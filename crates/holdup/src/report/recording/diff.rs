@@ -160,8 +160,8 @@ impl Comparison<'_> {
     }
 }
 
-/// What differed between a usual run of a program and a slow one, each as the end of a sentence; empty where nothing that
-/// was recorded did.
+/// What differed between a usual run of a program and a slow one, each as the end of a sentence; empty where nothing
+/// that was recorded did.
 pub fn differed(usual: &Facts, findings: &[Finding], slow: &Facts, slow_findings: &[Finding]) -> Vec<String> {
     let mut all = Vec::new();
     for row in rows(usual, findings, slow, slow_findings) {
