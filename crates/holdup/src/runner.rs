@@ -296,7 +296,7 @@ fn close(store: &mut Store, id: i64, complete: bool) -> Result<RunRecord, StoreE
 /// A generous limit: a run that needs twenty times what was asked for hangs.
 ///
 /// A duration is known. Iterations are not: each acquisition is taken for one microsecond (about forty times its price
-/// without contention), each yield for ten, each priority change for two, and the work for what it says.
+/// without contention), of several threads for three (a lock that hands over switches each time), each yield for ten, each priority change for two, and the work for what it says.
 pub fn default_limit(spec: &Spec) -> Duration {
     const TIMES: f64 = 20.0;
     const START: Duration = Duration::from_secs(10);
@@ -312,6 +312,7 @@ pub fn default_limit(spec: &Spec) -> Duration {
 
 fn op_ns(spec: &Spec) -> f64 {
     const ACQUISITION_NS: f64 = 1e3;
+    const HAND_OVER_NS: f64 = 3e3;
     const YIELD_NS: f64 = 1e4;
     const BOOST_NS: f64 = 2e3;
     // A step of the work loop takes about a nanosecond; the limit is generous enough not to care.
@@ -322,7 +323,7 @@ fn op_ns(spec: &Spec) -> f64 {
         holdup_bench::spec::Workload::Db => ns(spec.read).max(ns(spec.update)),
         _ => 0.0,
     };
-    f64::from(spec.depth.max(1) * spec.nest) * ACQUISITION_NS
+    f64::from(spec.depth.max(1) * spec.nest) * if spec.threads > 1 { HAND_OVER_NS } else { ACQUISITION_NS }
         + ns(spec.hold)
         + ns(spec.gap)
         + database
