@@ -296,7 +296,8 @@ fn close(store: &mut Store, id: i64, complete: bool) -> Result<RunRecord, StoreE
 /// A generous limit: a run that needs twenty times what was asked for hangs.
 ///
 /// A duration is known. Iterations are not: each acquisition is taken for one microsecond (about forty times its price
-/// without contention), of several threads for three (a lock that hands over switches each time), each yield for ten, each priority change for two, and the work for what it says.
+/// without contention), of several threads for three (a lock that hands over switches each time), each yield for ten,
+/// each priority change for two, and the work for what it says.
 pub fn default_limit(spec: &Spec) -> Duration {
     const TIMES: f64 = 20.0;
     const START: Duration = Duration::from_secs(10);
