@@ -15,6 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
 use crate::Histogram;
+use crate::efficiency::Efficiency;
 use crate::names::{Frame, Role};
 
 /// Everything that was added up.
@@ -32,6 +33,8 @@ pub struct Facts {
     pub totals: Totals,
     /// Per CPU, in order.
     pub cpus: Vec<CpuFacts>,
+    /// Per socket, in order; empty where the machine did not tell which CPU sits where.
+    pub sockets: Vec<SocketFacts>,
     /// Processes, by number.
     pub processes: Vec<ProcessFacts>,
     /// Threads, by when they appeared.
@@ -89,6 +92,8 @@ pub struct Facts {
     /// Running totals, the last of each, summed over CPUs; one that was not recorded is absent.
     #[schemars(transform = named_by_counter)]
     pub counters: BTreeMap<Counter, u64>,
+    /// What these say of all CPUs together.
+    pub efficiency: Efficiency,
     /// The time of all threads by state, as shares that add up to 1.
     #[schemars(with = "BTreeMap<String, f64>")]
     pub account: Account,
@@ -275,6 +280,19 @@ pub struct CpuFacts {
     /// Running totals of this CPU, the last of each.
     #[schemars(transform = named_by_counter)]
     pub counters: BTreeMap<Counter, u64>,
+    /// What the hardware's counters say.
+    pub efficiency: Efficiency,
+}
+
+/// The CPUs of one socket.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct SocketFacts {
+    /// Its number.
+    pub socket: u32,
+    /// Time that threads of the target ran on its CPUs.
+    pub busy_ns: u64,
+    /// What the hardware's counters say of them together.
+    pub efficiency: Efficiency,
 }
 
 /// One process.

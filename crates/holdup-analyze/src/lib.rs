@@ -8,6 +8,7 @@
 
 mod analysis;
 mod doubt;
+mod efficiency;
 mod facts;
 mod finding;
 mod histogram;
@@ -20,11 +21,12 @@ mod timeline;
 
 pub use analysis::{Analysis, Report};
 pub use doubt::Doubt;
+pub use efficiency::Efficiency;
 pub use facts::{
     Account, AccountState, Blame, Code, CpuFacts, Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder,
     GoroutineLock, GoroutineState, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName,
     LockNumber, Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason, Site,
-    ThreadFacts, Totals, Wakings,
+    SocketFacts, ThreadFacts, Totals, Wakings,
 };
 pub use finding::{
     Command, Cure, Evidence, Finding, Kind, Subject, Unit, blocked_holder, goroutine_lock, lock_of_goroutines,

@@ -92,14 +92,93 @@ pub struct Latency {
 }
 
 /// Hardware counters summed over the measuring threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Counters {
     /// Core cycles.
     pub cycles: u64,
     /// Instructions retired.
     pub instructions: u64,
-    /// Last-level cache misses.
+    /// Cache misses as the kernel counts them: of the last level with Intel, of the second with AMD.
     pub cache_misses: u64,
+    /// The same and more per CPU; empty where that would have taken too many file descriptors.
+    #[serde(default)]
+    pub cpus: Vec<CpuCounters>,
+}
+
+/// Hardware counters of one CPU while measuring threads ran there; null for what the processor does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuCounters {
+    /// Its number.
+    pub cpu: u32,
+    /// Its socket.
+    pub socket: Option<u32>,
+    /// Core cycles.
+    pub cycles: u64,
+    /// Instructions retired.
+    pub instructions: u64,
+    /// Cycles at the nominal frequency while not asleep.
+    pub reference_cycles: Option<u64>,
+    /// Cycles at the nominal frequency, asleep or not, of the whole CPU.
+    pub nominal_cycles: Option<u64>,
+    /// References to the second-level cache.
+    pub l2_references: Option<u64>,
+    /// Those that missed.
+    pub l2_misses: Option<u64>,
+    /// References to the last-level cache.
+    pub l3_references: Option<u64>,
+    /// Those that missed.
+    pub l3_misses: Option<u64>,
+}
+
+impl Counters {
+    /// Of two threads together.
+    #[must_use]
+    pub fn plus(mut self, other: &Counters) -> Counters {
+        self.cycles += other.cycles;
+        self.instructions += other.instructions;
+        self.cache_misses += other.cache_misses;
+        for cpu in &other.cpus {
+            match self.cpus.iter_mut().find(|own| own.cpu == cpu.cpu) {
+                // What passes on the whole CPU passes for each of its threads.
+                Some(own) => {
+                    let nominal_cycles = own.nominal_cycles.max(cpu.nominal_cycles);
+                    *own = CpuCounters { nominal_cycles, ..own.combined(cpu, |a, b| a + b) };
+                }
+                None => self.cpus.push(*cpu),
+            }
+        }
+        self
+    }
+
+    /// What was counted since an earlier reading.
+    #[must_use]
+    pub fn since(&self, earlier: &Counters) -> Counters {
+        let cpus = self.cpus.iter().zip(&earlier.cpus);
+        Counters {
+            cycles: self.cycles.saturating_sub(earlier.cycles),
+            instructions: self.instructions.saturating_sub(earlier.instructions),
+            cache_misses: self.cache_misses.saturating_sub(earlier.cache_misses),
+            cpus: cpus.map(|(now, then)| now.combined(then, u64::saturating_sub)).collect(),
+        }
+    }
+}
+
+impl CpuCounters {
+    fn combined(&self, other: &CpuCounters, with: fn(u64, u64) -> u64) -> CpuCounters {
+        let both = |of: fn(&CpuCounters) -> Option<u64>| of(self).zip(of(other)).map(|(a, b)| with(a, b));
+        CpuCounters {
+            cpu: self.cpu,
+            socket: self.socket,
+            cycles: with(self.cycles, other.cycles),
+            instructions: with(self.instructions, other.instructions),
+            reference_cycles: both(|of| of.reference_cycles),
+            nominal_cycles: both(|of| of.nominal_cycles),
+            l2_references: both(|of| of.l2_references),
+            l2_misses: both(|of| of.l2_misses),
+            l3_references: both(|of| of.l3_references),
+            l3_misses: both(|of| of.l3_misses),
+        }
+    }
 }
 
 impl Sample {

@@ -111,6 +111,8 @@ fn factors_of_the_general_loop() {
         "lock=ttas rmw=xchg spin-on=rmw backoff=none",
         "lock=straddle offset=61",
         "lock=mcs-spin gate=acquire active=1",
+        "lock=fair take=try gap=1us",
+        "lock=mcs take=try gap=1us",
     ] {
         let sample = sample(&format!("threads=3 iterations=400 {words}"));
         assert_eq!(sample.thread_ops, [400, 400, 400], "{words}");
@@ -118,8 +120,29 @@ fn factors_of_the_general_loop() {
 }
 
 #[test]
+fn who_tries_does_other_work_while_the_lock_is_taken() {
+    let of = |take: &str| sample(&format!("lock=fair threads=4 duration=50ms hold=20us gap=20us take={take}"));
+    let (waits, tries) = (of("wait"), of("try"));
+    assert!((waits.gap_ns_mean / 20e3 - 1.0).abs() < 0.05, "{}", waits.gap_ns_mean);
+    assert!(tries.gap_ns_mean > waits.gap_ns_mean * 1.05, "{}", tries.gap_ns_mean);
+    assert!(tries.ops() > 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lock_that_serves_processes_excludes_between_them() {
+    for lock in ["eventfd", "pthread-shared", "ttas"] {
+        let sample = sample(&format!("lock={lock} workload=thread-id between=processes threads=3 duration=20ms"));
+        assert_eq!(sample.thread_ops.len(), 1, "{lock}: the first is measured");
+        assert!(sample.ops() > 0, "{lock}");
+    }
+}
+
+#[test]
 fn priorities_and_slices_work_or_say_what_they_need() {
-    for words in ["boost=on", "slice=3ms", "latency=on", "slice=20ms pin=on"] {
+    for words in
+        ["boost=on", "boost=realtime", "boost=realtime slice=3ms", "slice=3ms", "latency=on", "slice=20ms pin=on"]
+    {
         let spec = spec(&format!("threads=2 iterations=300 {words}"));
         match std::thread::spawn(move || measure(&spec)).join().unwrap() {
             Ok(sample) => assert_eq!(sample.ops(), 600, "{words}"),

@@ -420,7 +420,7 @@ pub enum Counter {
     FutexCalls,
     /// Futex calls that returned EAGAIN: the value had changed, nobody slept.
     FutexAgain,
-    /// CPU cycles of the target on the event's CPU, user and kernel as rights allow.
+    /// CPU cycles of the target on the event's CPU, in user mode.
     Cycles,
     /// Instructions of the target on the event's CPU.
     Instructions,
@@ -438,6 +438,14 @@ pub enum Counter {
     TransferCalls,
     /// Bytes that these read or wrote.
     TransferBytes,
+    /// Cycles of the target on the event's CPU at the nominal frequency, whatever the CPU's own was.
+    ReferenceCycles,
+    /// Cycles that the event's CPU would have had at its nominal frequency since the recording began, asleep or not.
+    NominalCycles,
+    /// References to the second-level cache.
+    L2References,
+    /// References to the last-level cache.
+    L3References,
 }
 
 /// What the kernel counted for one thread over its whole life.

@@ -35,6 +35,9 @@ pub struct Header {
     /// CPU time that the recorder had used when the recording began, to load programs into the kernel for example; 0
     /// where it is not known.
     pub start_cpu_ns: u64,
+    /// Why hardware counters were not recorded, as the end of a sentence that begins with them; null if they were, or
+    /// where nobody asked for them.
+    pub no_counters: Option<String>,
 }
 
 impl Header {
@@ -56,6 +59,8 @@ pub struct Machine {
     pub arch: String,
     /// Kernel release.
     pub kernel: String,
+    /// The socket of each CPU, by the CPU's number; empty where the machine does not tell.
+    pub sockets: Vec<u32>,
 }
 
 /// What was recorded.

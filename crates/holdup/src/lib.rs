@@ -19,6 +19,7 @@ pub mod results;
 pub mod runner;
 pub mod selftest;
 pub mod shell;
+pub mod slow;
 pub mod stats;
 pub mod store;
 pub mod sys;

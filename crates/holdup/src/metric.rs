@@ -1,6 +1,6 @@
 //! The figures that can be read off a sample, each with its unit and its better direction.
 
-use holdup_bench::sample::Sample;
+use holdup_bench::sample::{CpuCounters, Sample};
 
 /// A figure of a sample.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +101,13 @@ pub static METRICS: &[Metric] = &[
         read: |s| Some((s.user_ns + s.kernel_ns) as f64 / s.elapsed_ns as f64),
     },
     Metric {
+        name: "cpus_worth_of_work",
+        unit: "CPUs",
+        help: "work inside and outside the sections, by the steps that were done, divided by elapsed time",
+        higher_is_better: Some(true),
+        read: |s| Some((s.hold_ns_mean + s.gap_ns_mean) * s.ops() as f64 / s.elapsed_ns as f64),
+    },
+    Metric {
         name: "switches_per_op",
         unit: "",
         help: "context switches, voluntary and involuntary, per operation",
@@ -182,14 +189,25 @@ pub static METRICS: &[Metric] = &[
         unit: "",
         help: "instructions retired per core cycle (where the machine has counters)",
         higher_is_better: None,
-        read: |s| s.counters.map(|c| c.instructions as f64 / c.cycles as f64),
+        read: |s| s.counters.as_ref().map(|c| c.instructions as f64 / c.cycles as f64),
+    },
+    Metric {
+        name: "core_instructions_per_cycle_min",
+        unit: "",
+        help: "the same of the core that has fewest (where the machine has counters)",
+        higher_is_better: None,
+        read: |s| {
+            let per_cycle = |core: &CpuCounters| core.instructions as f64 / core.cycles as f64;
+            let ran = s.counters.as_ref()?.cpus.iter().filter(|core| core.cycles > 0);
+            ran.map(per_cycle).reduce(f64::min)
+        },
     },
     Metric {
         name: "cache_misses_per_op",
         unit: "",
-        help: "last-level cache misses per operation (where the machine has counters)",
+        help: "cache misses per operation, of the last level with Intel, of the second with AMD (where the machine has counters)",
         higher_is_better: Some(false),
-        read: |s| per_op(s, s.counters?.cache_misses as f64),
+        read: |s| per_op(s, s.counters.as_ref()?.cache_misses as f64),
     },
 ];
 

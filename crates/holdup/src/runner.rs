@@ -8,11 +8,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use holdup_bench::spec::{Budget, Spec};
+use holdup_bench::sample::Sample;
+use holdup_bench::spec::{Boost, Budget, Spec};
 use holdup_run::OwnProgram;
 
 use crate::plan::{Plan, Task};
 use crate::results::{RunRecord, SampleRecord};
+use crate::slow::Keeper;
 use crate::store::{NewRun, Store, StoreError};
 use crate::warning;
 
@@ -68,6 +70,48 @@ impl Workers for Processes {
     fn run(&mut self, spec: &Spec, limit: Duration) -> io::Result<Run> {
         worker::run(&self.program, spec, limit)
     }
+}
+
+/// Workers as processes of their own, each of them recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    processes: Processes,
+    keeper: Keeper,
+}
+
+impl Recorded {
+    /// This program again, as a worker; of each cell the recordings of runs are kept that take so many times the
+    /// median.
+    ///
+    /// # Errors
+    /// The system does not tell which file this program is, or no folder for recordings can be made.
+    pub fn new(times: f64) -> io::Result<Recorded> {
+        Ok(Recorded { processes: Processes::of_this_program()?, keeper: Keeper::new(times)? })
+    }
+
+    /// The recordings so far.
+    pub fn into_keeper(self) -> Keeper {
+        self.keeper
+    }
+}
+
+impl Workers for Recorded {
+    fn run(&mut self, spec: &Spec, limit: Duration) -> io::Result<Run> {
+        let file = self.keeper.next_file();
+        let run = worker::recorded(&self.processes.program, spec, limit, file.clone())?;
+        let per_op = |sample: &Sample| sample.elapsed_ns as f64 / sample.ops().max(1) as f64;
+        if let Ok(sample) = &run.outcome {
+            self.keeper.add(&in_short(spec), per_op(sample), file);
+        }
+        Ok(run)
+    }
+}
+
+/// A cell by the factors that have not their default.
+fn in_short(spec: &Spec) -> String {
+    let default = Spec::default().to_words();
+    let words: Vec<String> = spec.to_words().into_iter().filter(|word| !default.contains(word)).collect();
+    if words.is_empty() { "defaults".to_owned() } else { words.join(" ") }
 }
 
 /// Whoever looks on: a progress bar, or nobody.
@@ -252,7 +296,8 @@ fn close(store: &mut Store, id: i64, complete: bool) -> Result<RunRecord, StoreE
 /// A generous limit: a run that needs twenty times what was asked for hangs.
 ///
 /// A duration is known. Iterations are not: each acquisition is taken for one microsecond (about forty times its price
-/// without contention), each yield for ten, each priority change for two, and the work for what it says.
+/// without contention), of several threads for three (a lock that hands over switches each time), each yield for ten,
+/// each priority change for two, and the work for what it says.
 pub fn default_limit(spec: &Spec) -> Duration {
     const TIMES: f64 = 20.0;
     const START: Duration = Duration::from_secs(10);
@@ -268,6 +313,7 @@ pub fn default_limit(spec: &Spec) -> Duration {
 
 fn op_ns(spec: &Spec) -> f64 {
     const ACQUISITION_NS: f64 = 1e3;
+    const HAND_OVER_NS: f64 = 3e3;
     const YIELD_NS: f64 = 1e4;
     const BOOST_NS: f64 = 2e3;
     // A step of the work loop takes about a nanosecond; the limit is generous enough not to care.
@@ -278,12 +324,12 @@ fn op_ns(spec: &Spec) -> f64 {
         holdup_bench::spec::Workload::Db => ns(spec.read).max(ns(spec.update)),
         _ => 0.0,
     };
-    f64::from(spec.depth.max(1) * spec.nest) * ACQUISITION_NS
+    f64::from(spec.depth.max(1) * spec.nest) * if spec.threads > 1 { HAND_OVER_NS } else { ACQUISITION_NS }
         + ns(spec.hold)
         + ns(spec.gap)
         + database
         + pauses * pause_ns
-        + f64::from(u8::from(spec.boost)) * BOOST_NS
+        + f64::from(u8::from(spec.boost != Boost::Off)) * BOOST_NS
 }
 
 /// Where a sweep stands, and what comes next.

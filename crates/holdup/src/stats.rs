@@ -101,6 +101,14 @@ pub fn paired_ratios(over: &CellRecord, under: &CellRecord, metric: &Metric) -> 
         .collect()
 }
 
+/// How many times as long per operation the cell's slowest run took as its fastest; `None` with fewer than two.
+pub fn run_spread(cell: &CellRecord) -> Option<f64> {
+    let time = crate::metric::Metric::named("time_per_op_ns")?;
+    let times: Vec<f64> = cell.counted().filter_map(|(_, sample)| time.of(sample)).collect();
+    let (least, most) = (times.iter().copied().reduce(f64::min)?, times.iter().copied().reduce(f64::max)?);
+    (times.len() > 1 && least > 0.0).then(|| most / least)
+}
+
 /// The median; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     if values.is_empty() {

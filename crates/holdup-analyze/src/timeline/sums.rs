@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_trace::{Ending, Tid};
+use holdup_trace::{Counter, Ending, Tid};
 
 use super::chains::{self, Chains, Meaning as _};
 use super::codes;
@@ -23,9 +23,9 @@ use super::tally::Tally;
 use super::thread::Thread;
 use crate::facts::{
     Account, AccountState, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path, PathPart,
-    PathPiece, ProcessFacts, Reason, Site, ThreadFacts,
+    PathPiece, ProcessFacts, Reason, Site, SocketFacts, ThreadFacts,
 };
-use crate::{Histogram, Problem};
+use crate::{Efficiency, Histogram, Problem};
 
 /// Rows of the blame that are told.
 const NAMED_ROWS: usize = 4_000;
@@ -325,8 +325,29 @@ fn totals(engine: &Engine, facts: &mut Facts) {
             cpu.counters.insert(*counter, value);
         }
     }
+    efficiency(facts);
     facts.calls = engine.call_counts.iter().copied().collect();
     facts.processes = processes(engine, &facts.threads);
+}
+
+/// What the counters say, per CPU, per socket, and of all.
+fn efficiency(facts: &mut Facts) {
+    let mut sockets: BTreeMap<u32, (u64, BTreeMap<Counter, u64>)> = BTreeMap::new();
+    for (cpu, socket) in facts.cpus.iter_mut().zip(&facts.header.machine.sockets) {
+        let (busy_ns, counters) = sockets.entry(*socket).or_default();
+        *busy_ns += cpu.busy_ns;
+        for (counter, value) in &cpu.counters {
+            *counters.entry(*counter).or_default() += value;
+        }
+    }
+    facts.cpus.iter_mut().for_each(|cpu| cpu.efficiency = Efficiency::of(&cpu.counters));
+    facts.efficiency = Efficiency::of(&facts.counters);
+    let of_socket = |(socket, (busy_ns, counters)): (u32, (u64, BTreeMap<Counter, u64>))| SocketFacts {
+        socket,
+        busy_ns,
+        efficiency: Efficiency::of(&counters),
+    };
+    facts.sockets = sockets.into_iter().map(of_socket).collect();
 }
 
 /// Whether those who have a lock that others wait for mostly wait themselves, for threads that never want it.

@@ -65,6 +65,7 @@ const OF_ONE_SYSTEM: [(&str, &[&str]); 2] = [
             "pthread-recursive",
             "pthread-errorcheck",
             "pthread-pi",
+            "pthread-shared",
             "pthread-rwlock",
         ],
     ),
@@ -91,6 +92,18 @@ impl LockEntry {
     /// Whether readers may share it.
     pub fn is_reader_writer(&self) -> bool {
         self.name.ends_with("-rwlock") && !self.is_map()
+    }
+
+    /// Whether the laboratory tries it without waiting: our own locks and the C library's mutexes.
+    pub fn can_try(&self) -> bool {
+        let ours = !matches!(self.family, "peer" | "map" | "broken") && !matches!(self.name, "none" | "straddle");
+        let entered = matches!(self.name, "critical-section" | "win-mutex");
+        ours && !entered || self.name.starts_with("pthread") && !self.is_reader_writer()
+    }
+
+    /// Whether processes can share it.
+    pub fn serves_processes(&self) -> bool {
+        matches!(self.name, "eventfd" | "eventfd-sem" | "pipe" | "pthread-shared" | "tas" | "ttas")
     }
 
     /// Whether it has this factor of its own: `spin`, `backoff`, `spin-on` or `rmw`.

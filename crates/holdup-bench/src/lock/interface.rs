@@ -26,6 +26,13 @@ pub trait BenchLock: Sync + Send + Sized {
     /// Runs the section while holding the lock.
     fn with<R>(&self, section: impl FnOnce() -> R) -> R;
 
+    /// Runs the section if the lock is free, without waiting; `None` where it is taken. Where the laboratory does not
+    /// try a lock (see `can_try` in the catalog), it waits.
+    #[inline]
+    fn try_with<R>(&self, section: impl FnOnce() -> R) -> Option<R> {
+        Some(self.with(section))
+    }
+
     /// Runs a section that only reads; locks without readers exclude as ever.
     #[inline]
     fn with_shared<R>(&self, section: impl FnOnce() -> R) -> R {
@@ -149,6 +156,15 @@ impl<L: Ours> BenchLock for Raw<L> {
         // SAFETY: the guard is the one that `lock` gave to this context just above, used once.
         unsafe { self.0.unlock(guard) };
         result
+    }
+
+    #[inline(always)]
+    fn try_with<R>(&self, section: impl FnOnce() -> R) -> Option<R> {
+        let guard = self.0.try_lock()?;
+        let result = section();
+        // SAFETY: as in `with`.
+        unsafe { self.0.unlock(guard) };
+        Some(result)
     }
 }
 

@@ -18,6 +18,7 @@ macro_rules! for_each {
                 "pthread-recursive": pthread::Recursive, "peer", true, "POSIX, C library", "may be taken again by its owner";
                 "pthread-errorcheck": pthread::ErrorCheck, "peer", false, "POSIX, C library", "checks who takes and releases it";
                 "pthread-pi": pthread::PriorityInherit, "peer", false, "POSIX, C library", "lends the waiter's priority to the owner";
+                "pthread-shared": pthread::Shared, "peer", false, "POSIX, C library", "serves several processes that share its memory";
                 "std": std::sync::Mutex<()>, "peer", false, "Rust standard library", "std::sync::Mutex";
                 "parking-lot": parking_lot::Mutex<()>, "peer", false, "crate parking_lot", "one byte, waiters in a global table";
                 "parking-lot-fair": parking_lot::FairMutex<()>, "peer", false, "crate parking_lot", "hands over to the first waiter";

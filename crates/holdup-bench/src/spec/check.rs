@@ -1,7 +1,7 @@
 //! Combinations of factors that make no sense, each refused with a sentence that says what does.
 
 use super::cpus::cpus;
-use super::{CounterKind, GateKind, Share, Spec, Table, Workload};
+use super::{Between, Boost, CounterKind, GateKind, Share, Spec, Table, Take, Workload};
 use crate::arch;
 use crate::lock::catalog as locks;
 use crate::workload::gate::PerAcquisition;
@@ -25,6 +25,8 @@ pub fn check_sense(spec: &Spec) -> Result<(), String> {
     lock_and_workload(spec, entry)?;
     lock_and_options(spec, entry)?;
     sections(spec)?;
+    takes(spec, entry)?;
+    processes(spec, entry)?;
     gates(spec)?;
     ping_pong(spec)
 }
@@ -91,9 +93,11 @@ fn sections(spec: &Spec) -> Result<(), String> {
         ("nest", spec.nest != 1),
         ("yield", spec.pause != default.pause),
         ("gate acquire", spec.active.is_some() && spec.gate == GateKind::Acquire),
-        ("boost", spec.boost),
+        ("boost", spec.boost != Boost::Off),
         ("share neighbour", spec.share == Share::Neighbour),
         ("latency", spec.latency),
+        ("take try", spec.take == Take::Try),
+        ("between processes", spec.between == Between::Processes),
     ];
     if let Some((factor, _)) = given.iter().find(|(_, given)| *given && !small) {
         return Err(format!(
@@ -106,6 +110,48 @@ fn sections(spec: &Spec) -> Result<(), String> {
             Workload::Db => "--hold does nothing in db: --read and --update are the work under the lock".to_owned(),
             _ => "--hold does nothing in map: a map's sections are its own; --gap is the work between them".to_owned(),
         });
+    }
+    Ok(())
+}
+
+fn takes(spec: &Spec, entry: &locks::LockEntry) -> Result<(), String> {
+    if spec.take == Take::Wait {
+        return Ok(());
+    }
+    if !entry.can_try() {
+        let can = names(locks::LockEntry::can_try);
+        return Err(format!("lock '{}' is not tried here; --take try works with {can}", spec.lock));
+    }
+    let plain = spec.depth == 1
+        && spec.nest == 1
+        && spec.pause == Spec::default().pause
+        && !(spec.boost != Boost::Off
+            || spec.latency
+            || spec.share == Share::Neighbour
+            || spec.gate == GateKind::Acquire);
+    if plain {
+        return Ok(());
+    }
+    Err("--take try works with depth 1, nest 1 and without yield, boost, latency, share neighbour and gate acquire"
+        .to_owned())
+}
+
+fn processes(spec: &Spec, entry: &locks::LockEntry) -> Result<(), String> {
+    if spec.between == Between::Threads {
+        return Ok(());
+    }
+    if !entry.serves_processes() {
+        return Err(format!(
+            "lock '{}' serves the threads of one process; --between processes works with {}",
+            spec.lock,
+            names(locks::LockEntry::serves_processes)
+        ));
+    }
+    if !matches!(spec.workload, Workload::Empty | Workload::ThreadId) {
+        return Err(format!("--between processes works with empty and thread-id, not {}", spec.workload.name()));
+    }
+    if spec.active.is_some() || spec.background || spec.boost != Boost::Off || spec.slice_ns.is_some() || spec.pin {
+        return Err("--between processes has no active, background, boost, slice and pin".to_owned());
     }
     Ok(())
 }
@@ -164,6 +210,10 @@ mod tests {
         assert!(why("workload=ping-pong active=1 threads=2").contains("pair"));
         assert!(why("workload=parallel-for latency=on").contains("latency"));
         assert!(why("workload=db hold=1us").contains("--read and --update"));
+        assert!(why("lock=std take=try").contains("pthread"));
+        assert!(why("lock=fair take=try depth=2").contains("depth 1"));
+        assert!(why("lock=fair between=processes workload=thread-id").contains("pthread-shared"));
+        assert!(why("lock=ttas between=processes workload=counter").contains("thread-id"));
         assert!(why("gate=acquire active=13 threads=16").contains("1 to 12"));
         assert!(why("cpus=4096").contains("work"));
         assert!(why("cpus=cpu:0+4095").contains("4095"));

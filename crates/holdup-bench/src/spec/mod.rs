@@ -44,11 +44,15 @@ pub struct Spec {
     /// The scheduler's time slice for the measuring threads; `None` leaves the default.
     pub slice_ns: Option<u64>,
     /// Raise the priority inside the section: one system call each way.
-    pub boost: bool,
+    pub boost: Boost,
     /// Offset of the lock in its cache line; `None` starts at a line of its own.
     pub offset: Option<u32>,
     /// What lives in the lock's cache line besides it.
     pub share: Share,
+    /// What a thread does that finds the lock taken.
+    pub take: Take,
+    /// Whether the threads are of one process.
+    pub between: Between,
     /// Spin count of the locks that have one; `None` lets the lock decide.
     pub spin: Option<u32>,
     /// Back-off of the spin locks.
@@ -142,6 +146,35 @@ pub enum Share {
     Neighbour,
 }
 
+/// How the priority is raised inside the section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boost {
+    /// Not at all.
+    Off,
+    /// A larger share of the CPU: a better nice value.
+    Share,
+    /// Before all others: real-time priority.
+    Realtime,
+}
+
+/// What a thread does that finds the lock taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// It waits.
+    Wait,
+    /// It does work outside the section, and tries again (Intel 2009).
+    Try,
+}
+
+/// Whose threads they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// Of one process.
+    Threads,
+    /// Each of a process of its own; the first is measured.
+    Processes,
+}
+
 /// Back-off of a spin lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backoff {
@@ -225,9 +258,11 @@ impl Default for Spec {
             pin: false,
             background: false,
             slice_ns: None,
-            boost: false,
+            boost: Boost::Off,
             offset: None,
             share: Share::None,
+            take: Take::Wait,
+            between: Between::Threads,
             spin: None,
             backoff: None,
             spin_on: None,
@@ -495,11 +530,11 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "boost",
         help: "raise the thread's priority inside the section: a system call each way",
-        values: "off, on",
+        values: "off, on, realtime",
         switch: true,
         ranges: false,
-        set: |spec, text| word(text, SWITCH).map(|b| spec.boost = b),
-        get: |spec| name_of(spec.boost, SWITCH),
+        set: |spec, text| word(text, BOOSTS).map(|boost| spec.boost = boost),
+        get: |spec| name_of(spec.boost, BOOSTS),
     },
     Factor {
         name: "offset",
@@ -518,6 +553,24 @@ pub static FACTORS: &[Factor] = &[
         ranges: false,
         set: |spec, text| word(text, SHARES).map(|s| spec.share = s),
         get: |spec| name_of(spec.share, SHARES),
+    },
+    Factor {
+        name: "take",
+        help: "what a thread does that finds the lock taken: wait, or work outside (gap) and try again",
+        values: "wait, try",
+        switch: false,
+        ranges: false,
+        set: |spec, text| word(text, TAKES).map(|take| spec.take = take),
+        get: |spec| name_of(spec.take, TAKES),
+    },
+    Factor {
+        name: "between",
+        help: "threads of one process, or each of a process of its own, of which the first is measured",
+        values: "threads, processes",
+        switch: false,
+        ranges: false,
+        set: |spec, text| word(text, BETWEENS).map(|between| spec.between = between),
+        get: |spec| name_of(spec.between, BETWEENS),
     },
     Factor {
         name: "spin",
@@ -687,6 +740,9 @@ const WORKLOADS: &[(&str, Workload)] = &[
 const GATES: &[(&str, GateKind)] = &[("thread", GateKind::Thread), ("acquire", GateKind::Acquire)];
 const SWITCH: &[(&str, bool)] = &[("off", false), ("on", true)];
 const SHARES: &[(&str, Share)] = &[("none", Share::None), ("data", Share::Data), ("neighbour", Share::Neighbour)];
+const BOOSTS: &[(&str, Boost)] = &[("off", Boost::Off), ("on", Boost::Share), ("realtime", Boost::Realtime)];
+const TAKES: &[(&str, Take)] = &[("wait", Take::Wait), ("try", Take::Try)];
+const BETWEENS: &[(&str, Between)] = &[("threads", Between::Threads), ("processes", Between::Processes)];
 const BACKOFFS: &[(&str, Backoff)] =
     &[("none", Backoff::None), ("count", Backoff::Count), ("exp", Backoff::Exponential)];
 const SPIN_ONS: &[(&str, SpinOn)] = &[("read", SpinOn::Read), ("rmw", SpinOn::Rmw)];

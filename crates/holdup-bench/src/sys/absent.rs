@@ -13,7 +13,7 @@ pub mod counters {
         ///
         /// # Errors
         /// Always.
-        pub fn open() -> std::io::Result<Group> {
+        pub fn open(_: &[u32], _: usize) -> std::io::Result<Group> {
             Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
         }
 
@@ -52,6 +52,8 @@ pub mod pthread {
     pub type PriorityInherit = Missing<4>;
     /// The reader-writer lock.
     pub type RwLock = Missing<5>;
+    /// Serves several processes.
+    pub type Shared = Missing<6>;
 
     impl<const KIND: u8> BenchLock for Missing<KIND> {
         fn create(_: &Spec) -> Result<Self, String> {

@@ -43,6 +43,35 @@ pub fn set_thread_nice(_: i32) -> io::Result<()> {
     unsupported()
 }
 
+/// Priorities cannot be changed here yet.
+pub struct Priority;
+
+impl Priority {
+    /// Not known here.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn now() -> io::Result<Priority> {
+        unsupported()
+    }
+
+    /// Not possible here.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn raise(&self) -> io::Result<()> {
+        unsupported()
+    }
+
+    /// Not possible here.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn restore(&self) -> io::Result<()> {
+        unsupported()
+    }
+}
+
 /// What it takes to raise a priority, in words.
 pub const BOOST_RIGHT: &str = "holdup cannot do so on this system yet";
 
@@ -79,6 +108,16 @@ impl Hogs {
     pub fn start(_: &[u32]) -> io::Result<Hogs> {
         unsupported()
     }
+
+    /// Cannot be started here yet.
+    pub fn rivals(_: u32, _: &dyn Fn(usize)) -> io::Result<Hogs> {
+        unsupported()
+    }
+}
+
+/// No process shares memory here yet.
+pub fn shared_memory(_: usize) -> io::Result<*mut u8> {
+    unsupported()
 }
 
 /// Not known.

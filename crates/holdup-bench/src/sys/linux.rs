@@ -118,6 +118,52 @@ pub fn set_slice(slice_ns: u64) -> Result<(), String> {
     }
 }
 
+/// How eagerly a thread runs usually: its policy, nice value and time slice.
+pub struct Priority(libc::sched_attr);
+
+impl Priority {
+    /// The calling thread's.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn now() -> io::Result<Priority> {
+        // SAFETY: all-zero attributes are valid; the call writes no more than the size given.
+        let (done, attr) = unsafe {
+            let mut attr: libc::sched_attr = std::mem::zeroed();
+            let size = size_of_val(&attr) as u32;
+            (libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0), attr)
+        };
+        if done == 0 { Ok(Priority(attr)) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Has the calling thread run before all that have no real-time priority.
+    ///
+    /// # Errors
+    /// This user may not.
+    pub fn raise(&self) -> io::Result<()> {
+        // SAFETY: all-zero attributes are valid.
+        let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
+        attr.sched_policy = libc::SCHED_FIFO as u32;
+        attr.sched_priority = 1;
+        set(attr)
+    }
+
+    /// Has it run as usual.
+    ///
+    /// # Errors
+    /// This user may not.
+    pub fn restore(&self) -> io::Result<()> {
+        set(self.0)
+    }
+}
+
+fn set(mut attr: libc::sched_attr) -> io::Result<()> {
+    attr.size = size_of_val(&attr) as u32;
+    // SAFETY: the kernel reads as many bytes as the size says.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The calling thread's time slice, as the kernel tells it; 0 where it has none.
 pub fn slice_ns_now() -> Option<u64> {
     // SAFETY: all-zero attributes are valid; the call writes no more than the size given.
@@ -192,6 +238,39 @@ impl Drop for Hogs {
             }
         }
     }
+}
+
+impl Hogs {
+    /// Starts processes that share what this one has mapped to be shared, and do this, each with its number from 1,
+    /// until they are killed. Call it while the process has one thread, or none that holds a lock which the work takes.
+    pub fn rivals(count: u32, work: &dyn Fn(usize)) -> io::Result<Hogs> {
+        let mut rivals = Hogs(Vec::new());
+        let parent = std::process::id();
+        for number in 1..=count {
+            // SAFETY: the child does the work, which neither allocates nor takes a lock of the parent's, and never
+            // returns.
+            match unsafe { libc::fork() } {
+                -1 => return Err(io::Error::last_os_error()),
+                0 => {
+                    if die_with_parent(Some(parent)) {
+                        work(number as usize);
+                    }
+                    // SAFETY: ends the process at once, without running what belongs to the parent.
+                    unsafe { libc::_exit(0) }
+                }
+                pid => rivals.0.push(pid),
+            }
+        }
+        Ok(rivals)
+    }
+}
+
+/// Memory for so many bytes that this process and those that it forks share, zeroed, at the start of a page.
+pub fn shared_memory(bytes: usize) -> io::Result<*mut u8> {
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, which touches no other memory.
+    let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
+    if memory == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(memory.cast()) }
 }
 
 /// Hogs are forks here: no process becomes one later.

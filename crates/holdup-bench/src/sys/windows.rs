@@ -95,6 +95,35 @@ pub fn set_thread_nice(nice: i32) -> io::Result<()> {
     check(unsafe { SetThreadPriority(GetCurrentThread(), priority) })
 }
 
+/// How eagerly a thread runs usually.
+pub struct Priority(i32);
+
+impl Priority {
+    /// The calling thread's.
+    ///
+    /// # Errors
+    /// None here.
+    pub fn now() -> io::Result<Priority> {
+        Ok(Priority(thread_nice()))
+    }
+
+    /// Has the calling thread run before all others of its process, as Windows' priorities do.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn raise(&self) -> io::Result<()> {
+        set_thread_nice(i32::MIN)
+    }
+
+    /// Has it run as usual.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn restore(&self) -> io::Result<()> {
+        set_thread_nice(self.0)
+    }
+}
+
 /// What it takes to raise a priority, in words.
 pub const BOOST_RIGHT: &str = "every thread of an ordinary process may do so on Windows";
 
@@ -155,6 +184,16 @@ impl Hogs {
         }
         Ok(hogs)
     }
+
+    /// No process is forked here, so none does this one's work.
+    pub fn rivals(_: u32, _: &dyn Fn(usize)) -> io::Result<Hogs> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
+}
+
+/// No process is forked here that would share it.
+pub fn shared_memory(_: usize) -> io::Result<*mut u8> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
 impl Drop for Hogs {

@@ -1,13 +1,14 @@
 //! From a cell to its sample, inside the worker process.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::lock::{self, BenchLock};
 use crate::sample::{Failure, FailureKind, Sample};
-use crate::spec::{self, Budget, GateKind, Spec, Workload};
+use crate::spec::{self, Between, Budget, GateKind, Spec, Workload};
 use crate::sys;
-use crate::workload::drive::{self, Plan, Raw, Task};
-use crate::workload::random::Draw;
+use crate::workload::drive::{self, Member, PhaseKind, Plan, Raw, Tally, Task};
+use crate::workload::random::{Draw, Random};
 use crate::workload::{self, Context, burn};
 
 /// Measures one cell once, in this process: calibrates, warms up, measures and checks.
@@ -63,8 +64,30 @@ impl lock::Visitor for Measure<'_> {
 
 /// The part that does not depend on the lock's type, so that it is compiled once.
 fn finish(context: &Context<'_>, plan: &Plan, task: &dyn Task) -> Result<Sample, Failure> {
+    let rivals = match context.spec.between {
+        Between::Threads => None,
+        Between::Processes => Some(rivals(context.spec.threads - 1, task)?),
+    };
     let raw = drive::drive(plan, task)?;
+    drop(rivals);
     Ok(sample(context, &raw, task))
+}
+
+/// Processes that do the same work until they are killed.
+fn rivals(count: u32, task: &dyn Task) -> Result<sys::Hogs, Failure> {
+    let compete = |index: usize| {
+        let stop = AtomicBool::new(false);
+        task.run(&mut Member {
+            index,
+            phase: PhaseKind::Measured,
+            random: Random::stream(index as u64),
+            limit: u64::MAX,
+            stop: &stop,
+            tally: Tally::default(),
+            timing: None,
+        });
+    };
+    sys::Hogs::rivals(count, &compete).map_err(|why| unsupported(format!("no process could be started: {why}")))
 }
 
 fn sample(context: &Context<'_>, raw: &Raw, task: &dyn Task) -> Sample {
@@ -92,13 +115,14 @@ fn sample(context: &Context<'_>, raw: &Raw, task: &dyn Task) -> Sample {
         hold_ns_mean: mean_ns(total(|tally| tally.hold_steps)),
         gap_ns_mean: mean_ns(total(|tally| tally.gap_steps)),
         latency: raw.timing.as_ref().map(|timing| timing.summary(user_ns + kernel_ns)),
-        counters: raw.counters,
+        counters: raw.counters.clone(),
         extra: task.extra(raw),
     }
 }
 
 fn plan(spec: &Spec, cpus: &[u32], nice: i32) -> Plan {
-    let threads = spec.threads as usize;
+    // Of processes the first is measured.
+    let threads = if spec.between == Between::Processes { 1 } else { spec.threads as usize };
     let of_thread = |index: usize| if spec.pin { vec![cpus[index % cpus.len()]] } else { cpus.to_vec() };
     Plan {
         cpus: (0..threads).map(of_thread).collect(),
@@ -112,7 +136,7 @@ fn plan(spec: &Spec, cpus: &[u32], nice: i32) -> Plan {
         },
         gate: spec.active.filter(|active| spec.gate == GateKind::Thread && *active < spec.threads),
         latency: spec.latency,
-        check: spec.threads > 1
+        check: threads > 1
             && matches!(spec.workload, Workload::Empty | Workload::Counter | Workload::FreeList | Workload::ThreadId),
     }
 }

@@ -11,6 +11,10 @@ use crate::sys;
 mod measure;
 
 pub use crate::sys::PARENT;
+
+/// The variable that names the time after which the worker aborts, for whoever starts it and cannot end it.
+pub const LIMIT_MS: &str = "HOLDUP_WORKER_LIMIT_MS";
+
 pub use measure::measure;
 
 /// What a worker says on stdout, as JSON: one of the two, and what only tests of the recorder read beside a sample.
@@ -48,10 +52,22 @@ pub fn worker_main(words: &[String]) -> i32 {
     if !sys::die_with_parent(parent) {
         return 1;
     }
+    end_in_time();
     let report = Report::from(answer(words));
     let mut out = std::io::stdout().lock();
     let said = serde_json::to_writer(&mut out, &report).is_ok() && writeln!(out).and_then(|()| out.flush()).is_ok();
     i32::from(!said || report.sample.is_none())
+}
+
+/// Ends this process when its time is up, whatever its threads wait for.
+fn end_in_time() {
+    let Some(limit_ms) = std::env::var(LIMIT_MS).ok().and_then(|ms| ms.parse().ok()) else { return };
+    let sleep_and_end = move || {
+        std::thread::sleep(std::time::Duration::from_millis(limit_ms));
+        std::process::abort();
+    };
+    // Without it a hang lasts until the user ends it.
+    let _ = std::thread::Builder::new().name("limit".to_owned()).spawn(sleep_and_end);
 }
 
 fn answer(words: &[String]) -> Result<Sample, Failure> {

@@ -28,7 +28,7 @@ impl Context<'_> {
     /// A lock with the cell's options, in the cell's place, ready for use.
     pub fn place<L: BenchLock>(&self) -> Result<Placed<L>, Failure> {
         let placed = L::create(self.spec)
-            .and_then(|lock| Placed::new(lock, self.spec.offset, self.spec.share))
+            .and_then(|lock| Placed::new(lock, self.spec.offset, self.spec.share, self.spec.between))
             .map_err(unsupported)?;
         placed.lock().settle().map_err(unsupported)?;
         Ok(placed)

@@ -11,6 +11,7 @@ use super::place::Padded;
 use super::random::Random;
 use super::timing::Timing;
 use crate::sample::{Counters, Failure, FailureKind};
+use crate::spec::Boost;
 use crate::sys::{self, Usage};
 
 /// A workload with its lock and data: what the threads of one run share.
@@ -107,7 +108,7 @@ pub struct Plan {
     /// Time slice of the measuring threads.
     pub slice_ns: Option<u64>,
     /// Threads raise their priority: try at the start whether they may.
-    pub boost: bool,
+    pub boost: Boost,
     /// Operations of each thread in the measured part; `u64::MAX` where time decides.
     pub limits: Vec<u64>,
     /// Time of the measured part.
@@ -334,14 +335,7 @@ impl Shared {
             raw.usages.push(report.usage);
             raw.life_switches.extend(report.life_switches);
             raw.finish_ns.push(report.finish_ns.saturating_sub(start_ns));
-            raw.counters = match (raw.counters, report.counters) {
-                (Some(a), Some(b)) => Some(Counters {
-                    cycles: a.cycles + b.cycles,
-                    instructions: a.instructions + b.instructions,
-                    cache_misses: a.cache_misses + b.cache_misses,
-                }),
-                _ => None,
-            };
+            raw.counters = raw.counters.zip(report.counters.take()).map(|(all, one)| all.plus(&one));
             raw.timing = match (raw.timing.take(), report.timing.take()) {
                 (Some(all), Some(one)) => Some(all.merged(one)),
                 (all, one) => all.or(one),
@@ -356,7 +350,7 @@ impl Shared {
 fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
     let _abort = AbortOnPanic;
     shared.reports[index].locked().setup = set_up(index, plan);
-    let mut counters = sys::counters::Group::open().ok();
+    let mut counters = sys::counters::Group::open(&plan.cpus[index], plan.cpus.len()).ok();
     let mut timing = None;
     for (number, &kind) in phases(plan).iter().enumerate() {
         let mut me = Member {
@@ -384,11 +378,7 @@ fn thread_main(index: usize, plan: &Plan, task: &dyn Task, shared: &Shared) {
         report.usage = used;
         report.life_switches = life.switches();
         report.finish_ns = finish_ns;
-        report.counters = counters.as_mut().and_then(sys::counters::Group::read).zip(counted).map(|(b, a)| Counters {
-            cycles: b.cycles - a.cycles,
-            instructions: b.instructions - a.instructions,
-            cache_misses: b.cache_misses - a.cache_misses,
-        });
+        report.counters = counters.as_mut().and_then(sys::counters::Group::read).zip(counted).map(|(b, a)| b.since(&a));
         timing = match kind {
             // Of CPU time, not of elapsed time: what timing costs is a share of that.
             PhaseKind::WarmUp => plan.latency.then(|| {
@@ -425,12 +415,15 @@ fn set_up(index: usize, plan: &Plan) -> Result<(), String> {
     if let Some(slice_ns) = plan.slice_ns {
         sys::set_slice(slice_ns)?;
     }
-    if plan.boost {
-        let nice = sys::thread_nice();
-        let tried = sys::set_thread_nice(raised(nice)).and_then(|()| sys::set_thread_nice(nice));
-        tried.map_err(|e| format!("raising the priority is not allowed ({e}); {}", sys::BOOST_RIGHT))?;
-    }
-    Ok(())
+    let tried = match plan.boost {
+        Boost::Off => Ok(()),
+        Boost::Share => {
+            let nice = sys::thread_nice();
+            sys::set_thread_nice(raised(nice)).and_then(|()| sys::set_thread_nice(nice))
+        }
+        Boost::Realtime => sys::Priority::now().and_then(|usual| usual.raise().and_then(|()| usual.restore())),
+    };
+    tried.map_err(|e| format!("raising the priority is not allowed ({e}); {}", sys::BOOST_RIGHT))
 }
 
 /// The nice value inside a section with `boost`: better than everything that runs at the default, or at our own.

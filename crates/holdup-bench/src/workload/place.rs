@@ -4,7 +4,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-use crate::spec::Share;
+use crate::spec::{Between, Share};
+use crate::sys;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
@@ -42,6 +43,8 @@ pub struct Data {
 pub struct Placed<L> {
     block: NonNull<u8>,
     layout: Layout,
+    /// The block lies in memory that processes share.
+    shared: bool,
     lock: NonNull<L>,
     data: NonNull<Data>,
 }
@@ -53,11 +56,12 @@ unsafe impl<L: Sync> Sync for Placed<L> {}
 unsafe impl<L: Send> Send for Placed<L> {}
 
 impl<L> Placed<L> {
-    /// Puts the lock `offset` bytes into a cache line, and its data where `share` says.
+    /// Puts the lock `offset` bytes into a cache line, and its data where `share` says; `between` processes, that are
+    /// forked later, into memory that they share.
     ///
     /// # Errors
-    /// The lock's alignment forbids the offset, or its line has no room for the data.
-    pub fn new(lock: L, offset: Option<u32>, share: Share) -> Result<Placed<L>, String> {
+    /// The lock's alignment forbids the offset, its line has no room for the data, or no memory can be shared.
+    pub fn new(lock: L, offset: Option<u32>, share: Share, between: Between) -> Result<Placed<L>, String> {
         let offset = offset.unwrap_or(0) as usize;
         let (size, align) = (size_of::<L>(), align_of::<L>());
         if !offset.is_multiple_of(align) {
@@ -74,8 +78,12 @@ impl<L> Placed<L> {
         };
         let bytes = (data_at + size_of::<Data>()).max(offset + size).next_multiple_of(BLOCK) + BLOCK;
         let layout = Layout::from_size_align(bytes, BLOCK.max(align)).map_err(|e| e.to_string())?;
-        // SAFETY: the layout is not empty, `bytes` is at least one block.
-        let raw = unsafe { alloc_zeroed(layout) };
+        let shared = between == Between::Processes;
+        let raw = match shared {
+            true => sys::shared_memory(bytes).map_err(|why| format!("no memory can be shared: {why}"))?,
+            // SAFETY: the layout is not empty, `bytes` is at least one block.
+            false => unsafe { alloc_zeroed(layout) },
+        };
         let Some(block) = NonNull::new(raw) else { handle_alloc_error(layout) };
         // SAFETY: both places lie inside the block (`bytes` covers the farther end of each) and are aligned: `offset`
         // is a multiple of L's alignment and the block's start is too; `data_at` is a multiple of 8. They do not
@@ -86,7 +94,7 @@ impl<L> Placed<L> {
             lock_at.write(lock);
             data.write(Data::default());
         }
-        Ok(Placed { block, layout, lock: lock_at, data })
+        Ok(Placed { block, layout, shared, lock: lock_at, data })
     }
 
     /// The lock.
@@ -106,6 +114,11 @@ impl<L> Placed<L> {
 
 impl<L> Drop for Placed<L> {
     fn drop(&mut self) {
+        // A rival may have been killed with the lock in its hands; lock and memory go with the process, which has one
+        // such block for its whole life.
+        if self.shared {
+            return;
+        }
         // SAFETY: the lock was written in `new` and is dropped once; the block came from this layout and nobody can
         // hold a reference into it any more.
         unsafe {
@@ -138,34 +151,34 @@ mod tests {
     #[test]
     fn a_lock_lies_where_it_was_asked_to() {
         for offset in (0..64).step_by(8) {
-            let placed = Placed::new([7_u64; 5], Some(offset), Share::None).unwrap();
+            let placed = Placed::new([7_u64; 5], Some(offset), Share::None, Between::Threads).unwrap();
             assert_eq!(address(placed.lock()) % LINE, offset as usize);
             assert_ne!(address(placed.data()) / LINE, (address(placed.lock()) + 39) / LINE);
             assert_eq!(placed.lock(), &[7; 5]);
         }
-        let odd = Placed::new([1_u8; 4], Some(61), Share::None).unwrap();
+        let odd = Placed::new([1_u8; 4], Some(61), Share::None, Between::Threads).unwrap();
         assert_eq!(address(odd.lock()) % LINE, 61);
     }
 
     #[test]
     fn shared_data_lies_in_the_locks_line() {
         for offset in [0, 8, 24, 60] {
-            let placed = Placed::new(0_u32, Some(offset), Share::Data).unwrap();
+            let placed = Placed::new(0_u32, Some(offset), Share::Data, Between::Threads).unwrap();
             assert_eq!(address(placed.data()) / LINE, address(placed.lock()) / LINE);
         }
     }
 
     #[test]
     fn impossible_places_are_refused_with_what_works() {
-        let error = Placed::new(0_u64, Some(3), Share::None).map(|_| ()).unwrap_err();
+        let error = Placed::new(0_u64, Some(3), Share::None, Between::Threads).map(|_| ()).unwrap_err();
         assert!(error.contains("multiple of 8") && error.contains("straddle"), "{error}");
-        assert!(Placed::new([0_u64; 8], None, Share::Data).is_err());
+        assert!(Placed::new([0_u64; 8], None, Share::Data, Between::Threads).is_err());
     }
 
     #[test]
     fn the_lock_is_dropped_once() {
         let lock = std::sync::Arc::new(());
-        drop(Placed::new(lock.clone(), None, Share::None).unwrap());
+        drop(Placed::new(lock.clone(), None, Share::None, Between::Threads).unwrap());
         assert_eq!(std::sync::Arc::strong_count(&lock), 1);
     }
 }

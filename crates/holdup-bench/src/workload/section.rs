@@ -11,7 +11,7 @@ use super::random::Draw;
 use super::timing::Timing;
 use crate::lock::BenchLock;
 use crate::sample::Failure;
-use crate::spec::{GateKind, Pause, Share, Workload};
+use crate::spec::{Boost, GateKind, Pause, Share, Take, Workload};
 use crate::sys;
 
 /// What happens inside the section, around the work there.
@@ -230,6 +230,8 @@ struct Loops<L> {
     general: General,
     /// It asks for nothing.
     plain: bool,
+    /// The lock is tried, and other work done while it is taken.
+    tries: bool,
 }
 
 /// A workload: the loops, and a section in them.
@@ -247,8 +249,10 @@ struct General {
     depth: u32,
     pause: Pause,
     gate: Option<PerAcquisition>,
-    /// Nice values outside and inside the section.
-    boost: Option<(i32, i32)>,
+    /// How the priority is raised inside the section.
+    boost: Boost,
+    /// Nice value outside it.
+    nice: i32,
     neighbour: bool,
 }
 
@@ -274,7 +278,8 @@ impl<L: BenchLock> Loops<L> {
                 .active
                 .filter(|_| spec.gate == GateKind::Acquire)
                 .and_then(|active| PerAcquisition::new(active.min(spec.threads))),
-            boost: spec.boost.then_some((context.nice, drive::raised(context.nice))),
+            boost: spec.boost,
+            nice: context.nice,
             neighbour: spec.share == Share::Neighbour,
         };
         Ok(Loops {
@@ -285,7 +290,8 @@ impl<L: BenchLock> Loops<L> {
             plain: spec.depth <= 1
                 && spec.nest == 1
                 && !(spec.pause.holding || spec.pause.released || spec.latency)
-                && !(general.gate.is_some() || general.boost.is_some() || general.neighbour),
+                && !(general.gate.is_some() || general.boost != Boost::Off || general.neighbour),
+            tries: spec.take == Take::Try,
             general,
         })
     }
@@ -311,6 +317,25 @@ impl<L: BenchLock> Loops<L> {
         me.tally = Tally { ops, acquisitions: ops, hold_steps, gap_steps, ..Tally::default() };
     }
 
+    /// A thread that finds the lock taken does the work outside and tries again: what it did in between counts as work
+    /// outside of the operation that follows.
+    #[inline(never)]
+    fn trying(&self, section: AnySection<'_>, own: &mut Own, me: &mut Member<'_>) {
+        let (lock, data) = (self.locks[0].lock(), self.locks[0].data());
+        let mut tally = Tally::default();
+        while tally.ops < me.limit && !me.stopped() {
+            let (inside, outside) = (self.hold.steps(&mut me.random), self.gap.steps(&mut me.random));
+            if lock.try_with(|| section.run(data, own, || work(inside))).is_some() {
+                tally.ops += 1;
+                tally.hold_steps += inside;
+            }
+            work(outside);
+            tally.gap_steps += outside;
+        }
+        tally.acquisitions = tally.ops;
+        me.tally = tally;
+    }
+
     /// Everything that a cell can ask for.
     #[inline(never)]
     fn general(&self, section: AnySection<'_>, own: &mut Own, me: &mut Member<'_>) {
@@ -318,20 +343,21 @@ impl<L: BenchLock> Loops<L> {
         let mut tally = Tally::default();
         let per_op = u64::from(with.depth) * self.locks.len() as u64;
         let mut timing = me.timing.take();
+        let usual = (with.boost == Boost::Realtime).then(|| sys::Priority::now().ok()).flatten();
         while tally.ops < me.limit && !me.stopped() {
             let (inside, outside) = (self.hold.steps(&mut me.random), self.gap.steps(&mut me.random));
             let asked = timing.as_mut().is_some_and(Timing::due).then(Instant::now);
             let place = with.gate.as_ref().map(PerAcquisition::enter);
             let had = nested(&self.locks, with.depth, with.depth, || {
                 let had = asked.map(|_| Instant::now());
-                boost(with.boost.map(|(_, raised)| raised));
+                raise(with, usual.as_ref());
                 section.run(data, own, || {
                     work(inside);
                     if with.pause.holding {
                         pause(with.pause.sleep_ns);
                     }
                 });
-                boost(with.boost.map(|(usual, _)| usual));
+                restore(with, usual.as_ref());
                 had
             });
             if let (Some(gate), Some(place)) = (&with.gate, place) {
@@ -374,6 +400,8 @@ impl<L: BenchLock, S: Workable> Task for Around<L, S> {
         if L::WRAPPED || probing || !loops.plain {
             let section = if probing { AnySection::Probe } else { self.section.any() };
             loops.general(section, &mut own, me);
+        } else if loops.tries {
+            loops.trying(self.section.any(), &mut own, me);
         } else if loops.hold == Draw::None && loops.gap == Draw::None {
             loops.plain::<S, false>(&self.section, &mut own, me);
         } else {
@@ -429,9 +457,20 @@ fn pause(sleep_ns: Option<u64>) {
     }
 }
 
-fn boost(nice: Option<i32>) {
-    if let Some(nice) = nice {
-        // The right to do so was tried when the thread was set up.
-        let _ = sys::set_thread_nice(nice);
-    }
+/// Raises the calling thread's priority. The right to do so was tried when the thread was set up.
+fn raise(with: &General, usual: Option<&sys::Priority>) {
+    let _ = match (with.boost, usual) {
+        (Boost::Share, _) => sys::set_thread_nice(drive::raised(with.nice)),
+        (Boost::Realtime, Some(usual)) => usual.raise(),
+        _ => Ok(()),
+    };
+}
+
+/// Takes that back.
+fn restore(with: &General, usual: Option<&sys::Priority>) {
+    let _ = match (with.boost, usual) {
+        (Boost::Share, _) => sys::set_thread_nice(with.nice),
+        (Boost::Realtime, Some(usual)) => usual.restore(),
+        _ => Ok(()),
+    };
 }

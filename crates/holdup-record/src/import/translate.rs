@@ -695,6 +695,7 @@ fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey, threads: Option
             cpus: cpus.unwrap_or(0),
             arch: text(Feature::Arch),
             kernel: text(Feature::OsRelease),
+            sockets: Vec::new(),
         },
         target: Target {
             command: Vec::new(),
@@ -710,6 +711,7 @@ fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey, threads: Option
         futex_zero_period: 1,
         look_period_ns: 0,
         start_cpu_ns: 0,
+        no_counters: None,
         stack_bytes: 0,
     }
 }

@@ -382,6 +382,10 @@ fn counter(code: u64) -> Option<Counter> {
         8 => Counter::RecorderCpuNs,
         9 => Counter::TransferCalls,
         10 => Counter::TransferBytes,
+        11 => Counter::ReferenceCycles,
+        12 => Counter::NominalCycles,
+        13 => Counter::L2References,
+        14 => Counter::L3References,
         _ => return None,
     })
 }

@@ -418,6 +418,10 @@ fn counter_code(counter: Counter) -> u64 {
         Counter::RecorderCpuNs => 8,
         Counter::TransferCalls => 9,
         Counter::TransferBytes => 10,
+        Counter::ReferenceCycles => 11,
+        Counter::NominalCycles => 12,
+        Counter::L2References => 13,
+        Counter::L3References => 14,
     }
 }
 

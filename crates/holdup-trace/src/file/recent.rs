@@ -200,6 +200,7 @@ impl Recent {
             began_unix_s: self.header.began_unix_s + before_ns / 1_000_000_000,
             // What the recorder used is told of this stretch alone.
             start_cpu_ns: 0,
+            no_counters: None,
             ..self.header.clone()
         };
         let mut file = Writer::new(Vec::new(), &header)?;

@@ -33,6 +33,10 @@ pub struct Options {
     repeat: u32,
     #[command(flatten)]
     measuring: Measuring,
+    /// Show hardware counters per core, socket and in all: instructions per cycle, frequency, cache misses and what
+    /// they cost
+    #[arg(long, help_heading = "Results")]
+    counters: bool,
     /// Also write a page with charts
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     html: Option<PathBuf>,
@@ -191,6 +195,9 @@ impl Options {
             return output::print(&show::json(run)?);
         }
         output::print(&show::screen(run, charts_on_screen(run, &plots)))?;
+        if self.counters {
+            output::print(&format!("\n{}", report::counters::view(run).terminal(&output::style())))?;
+        }
         if !outcome.interrupted {
             output::show(&show::advice(&advice::next(run, cpus(run))))?;
             output::print(&self.closing(run))?;

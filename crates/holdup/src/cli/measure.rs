@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::progress::Bar;
-use super::{Error, Status, output, stop};
-use crate::runner::{self, Outcome, Processes};
+use super::{Error, Status, capture, output, slow, stop};
+use crate::runner::{self, Outcome, Processes, Recorded, Workers};
 use crate::shell::quoted;
 use crate::store::{self, NewRun, RunOptions, Store};
 
@@ -34,6 +34,10 @@ pub struct Measuring {
     no_reject: bool,
     #[arg(long, hide = true, conflicts_with = "no_reject")]
     reject: bool,
+    /// Record every run, keep the recordings of those that take so many times the median of their cell, such as 2x, and
+    /// say what differed
+    #[arg(long, value_name = "TIMES", value_parser = slow::times)]
+    keep_slow: Option<f64>,
 }
 
 /// Where the store is.
@@ -110,7 +114,8 @@ impl Measuring {
     /// # Errors
     /// The store cannot be written, or no worker can be started.
     pub fn measure(&self, store: &mut Store, new: &NewRun) -> Result<Outcome, Error> {
-        let outcome = runner::run(store, new, &mut workers()?, &mut Bar::new(), asked_to_stop()?)?;
+        let outcome =
+            self.watched(|workers| Ok(runner::run(store, new, workers, &mut Bar::new(), asked_to_stop()?)?))?;
         self.say_how_to_resume(&outcome);
         Ok(outcome)
     }
@@ -121,8 +126,19 @@ impl Measuring {
     /// There is no such run, nothing is missing, the store cannot be written, or no worker can be started.
     pub fn measure_rest(&self, store: &mut Store, run: &str) -> Result<Outcome, Error> {
         let id = if run.is_empty() { store.last_incomplete()? } else { store.find(run)? };
-        let outcome = runner::resume(store, id, &mut workers()?, &mut Bar::new(), asked_to_stop()?)?;
+        let outcome =
+            self.watched(|workers| Ok(runner::resume(store, id, workers, &mut Bar::new(), asked_to_stop()?)?))?;
         self.say_how_to_resume(&outcome);
+        Ok(outcome)
+    }
+
+    /// Measures with workers that are recorded, if slow runs are to be kept.
+    fn watched(&self, measure: impl FnOnce(&mut dyn Workers) -> Result<Outcome, Error>) -> Result<Outcome, Error> {
+        let Some(times) = self.keep_slow else { return measure(&mut workers()?) };
+        let mut recorded = Recorded::new(times).map_err(|why| Error::Argument(format!("--keep-slow: {why}")))?;
+        let outcome = measure(&mut recorded)?;
+        let kept = slow::keep(recorded.into_keeper(), times, &capture::stem("slow"))?;
+        output::note(kept.terminal(&output::style()).trim_end());
         Ok(outcome)
     }
 

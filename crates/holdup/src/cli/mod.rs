@@ -24,6 +24,7 @@ mod reproduce;
 mod run;
 mod selftest;
 mod show;
+mod slow;
 mod status;
 mod stop;
 mod time;

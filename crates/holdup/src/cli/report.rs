@@ -9,7 +9,7 @@ use crate::export;
 use crate::recording::{self, Recording, Window};
 use crate::report::document::Document;
 use crate::report::page;
-use crate::report::recording::{account, code, finding, json, locks, pairs, summary, switches, threads};
+use crate::report::recording::{account, code, cpus, finding, json, locks, pairs, summary, switches, threads};
 use crate::report::{Style, number};
 use crate::shell;
 
@@ -38,6 +38,10 @@ pub struct Options {
     /// Threads that wake each other
     #[arg(long)]
     pairs: bool,
+    /// Per core, socket and in all, from hardware counters: instructions per cycle, frequency, cache misses and what
+    /// they cost
+    #[arg(long)]
+    cpus: bool,
     /// CPU samples by function
     #[arg(long)]
     symbols: bool,
@@ -67,7 +71,7 @@ pub struct Options {
     firefox: Option<PathBuf>,
     /// Print everything as JSON; docs/recording-json.md describes it
     #[arg(long, conflicts_with_all = [
-        "finding", "blame", "path", "threads", "locks", "pairs", "symbols", "modules", "switches", "limit",
+        "finding", "blame", "path", "threads", "locks", "pairs", "cpus", "symbols", "modules", "switches", "limit",
     ])]
     json: bool,
 }
@@ -78,6 +82,7 @@ Examples:
   holdup report server.holdup --finding 1  everything about the first finding
   holdup report server.holdup --locks --threads
   holdup report server.holdup --blame --path
+  holdup report server.holdup --cpus
   holdup report server.holdup --switches --from 1.20s --to 1.35s
   holdup report server.holdup --html server.html
   holdup report server.holdup --perfetto server.pftrace
@@ -234,6 +239,9 @@ fn views(options: &Options, recording: &Recording, limit: usize) -> Result<Vec<D
     }
     if options.pairs {
         views.push(pairs::table(facts, limit));
+    }
+    if options.cpus {
+        views.push(cpus::table(facts, limit));
     }
     if options.symbols {
         views.push(code::symbols(facts, limit));

@@ -16,10 +16,10 @@ use crate::plan::Plan;
 use crate::results::{CellRecord, RunRecord, SampleRecord};
 
 /// Every row of the sources' claims.
-const ROWS: [&str; 38] = [
+const ROWS: [&str; 40] = [
     "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H10", "H11", "H12", "H13", "H14", "H15", "H16", "H17",
-    "H18", "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "E1", "E2", "E3", "E4", "K1", "K2", "K3", "K4", "S1",
-    "S2", "S3",
+    "H18", "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "E1", "E2", "E3", "E4", "K1", "K2",
+    "K3", "K4", "S1", "S2", "S3",
 ];
 
 fn machine(cpus: u32) -> Machine {

@@ -6,6 +6,8 @@
 pub mod chart;
 pub mod claims;
 pub mod compare;
+pub mod cores;
+pub mod counters;
 pub mod csv;
 pub mod document;
 pub mod figures;

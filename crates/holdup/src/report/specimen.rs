@@ -1,7 +1,7 @@
 //! A made-up run for the tests of the reports: deterministic, with everything that can go right and wrong in it.
 
 use holdup_bench::machine::Contamination;
-use holdup_bench::sample::{Counters, Latency, Sample};
+use holdup_bench::sample::{Counters, CpuCounters, Latency, Sample};
 use holdup_bench::sample::{Failure, FailureKind};
 use holdup_bench::spec::Spec;
 use holdup_run::ProcessUse;
@@ -175,6 +175,22 @@ pub fn full() -> RunRecord {
     run.clone()
 }
 
+/// A core on which everything was counted.
+fn core() -> CpuCounters {
+    CpuCounters {
+        cpu: 1,
+        socket: Some(0),
+        cycles: 600_000_000,
+        instructions: 900_000_000,
+        reference_cycles: Some(500_000_000),
+        nominal_cycles: Some(1_000_000_000),
+        l2_references: Some(80_000),
+        l2_misses: Some(8_000),
+        l3_references: Some(8_000),
+        l3_misses: Some(4_200),
+    }
+}
+
 /// Two workload factors besides the lock, with latency, counters and extra figures.
 pub fn deep() -> RunRecord {
     let mut specimen = Specimen::new(Some("pthread"), 3);
@@ -192,7 +208,12 @@ pub fn deep() -> RunRecord {
     let run = specimen.run();
     for sample in run.cells.iter_mut().flat_map(|cell| &mut cell.samples) {
         if let Ok(sample) = &mut sample.outcome {
-            sample.counters = Some(Counters { cycles: 600_000_000, instructions: 900_000_000, cache_misses: 4_200 });
+            sample.counters = Some(Counters {
+                cycles: 600_000_000,
+                instructions: 900_000_000,
+                cache_misses: 4_200,
+                cpus: vec![core()],
+            });
             sample.extra.push(("round_trips_per_s".to_owned(), 1234.5));
         }
     }

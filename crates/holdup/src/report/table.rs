@@ -128,6 +128,10 @@ pub(crate) fn of_sweep(run: &RunRecord, cells: &[&CellRecord]) -> Document {
         factors.push("lock");
     }
     tables.table(table(&factors, &shown, columns(run, &shown)).named("All figures"));
+    if shown.iter().any(|cell| is_uneven(cell)) {
+        tables.heading(SPREAD);
+        tables.table(table(&factors, &shown, spread()).named(SPREAD));
+    }
     if shown.iter().any(|cell| cell.spec.latency) {
         tables.heading("Time to acquire");
         tables.table(table(&factors, &shown, latency()).named("Time to acquire"));
@@ -179,6 +183,47 @@ fn columns(run: &RunRecord, cells: &[&CellRecord]) -> Vec<Figure> {
         columns.push(median("Jain", "jain", |jain| format!("{jain:.2}")));
     }
     columns
+}
+
+const SPREAD: &str = "How much runs and threads differ";
+
+/// From which on the slowest run against the fastest, or the busiest thread against the idlest, is worth a table.
+const UNEVEN: f64 = 2.0;
+
+fn is_uneven(cell: &CellRecord) -> bool {
+    let shares = stats::of_cell(cell, figures::named("share_max_to_min")).map(|estimate| estimate.median);
+    stats::run_spread(cell).into_iter().chain(shares).any(|quotient| quotient >= UNEVEN)
+}
+
+/// Columns of what a median hides: runs of one cell, and threads of one run.
+fn spread() -> Vec<Figure> {
+    let run = |of: fn(f64, f64) -> f64| {
+        move |cell: &CellRecord| {
+            let time = figures::named("time_per_op_ns");
+            let times = cell.counted().filter_map(|(_, sample)| time.of(sample));
+            times.reduce(of).map_or_else(|| "-".to_owned(), number::time_ns)
+        }
+    };
+    let worst = |cell: &CellRecord| {
+        let shares = figures::named("share_max_to_min");
+        let worst = cell.counted().filter_map(|(_, sample)| shares.of(sample)).reduce(f64::max);
+        worst.map_or_else(|| "-".to_owned(), times)
+    };
+    vec![
+        figure("fastest run\nper op", run(f64::min)),
+        figure("slowest run\nper op", run(f64::max)),
+        figure("slowest /\nfastest", |cell| stats::run_spread(cell).map_or_else(|| "-".to_owned(), times)),
+        median("busiest /\nidlest thread", "share_max_to_min", times),
+        figure("in the most\nuneven run", worst),
+    ]
+}
+
+/// A quotient of two figures of one kind, which is 1 at least.
+fn times(quotient: f64) -> String {
+    match quotient {
+        small if small < 9.995 => format!("{small:.2}"),
+        large => number::count(large.round()),
+    }
 }
 
 fn ratio_column(run: &RunRecord, baseline: &str, cells: &[&CellRecord]) -> Figure {

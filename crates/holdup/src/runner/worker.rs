@@ -1,13 +1,19 @@
 //! Worker processes: one per run, so that a lock that hangs or crashes costs one run.
 
+use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdup_bench::machine::{Contamination, Window};
 use holdup_bench::sample::{Failure, FailureKind, Sample};
 use holdup_bench::spec::{Spec, cpus};
 use holdup_bench::worker::{self, Report};
+use holdup_record::Target;
 use holdup_run::{Outcome, OwnProgram, ProcessUse};
+
+use crate::slow;
 
 /// One finished run, good or not.
 #[derive(Clone, Debug)]
@@ -42,17 +48,68 @@ fn hang(limit: Duration) -> Failure {
     Failure { kind: FailureKind::Hang, detail }
 }
 
+fn crash(detail: String) -> Failure {
+    Failure { kind: FailureKind::Crash, detail }
+}
+
 fn outcome(ended: &Outcome) -> Result<Sample, Failure> {
-    let crash = |detail| Failure { kind: FailureKind::Crash, detail };
     let last_words = ended.last_words();
     if let Some(signal) = &ended.signal {
         return Err(crash(format!("ended by {signal}{last_words}")));
     }
-    match serde_json::from_str(&ended.stdout) {
-        Ok(Report { sample: Some(sample), failure: None, .. }) if ended.status.success() => Ok(sample),
-        Ok(Report { failure: Some(failure), .. }) if !ended.status.success() => Err(failure),
-        Ok(_) => Err(crash(format!("{}{last_words}", ended.status))),
-        Err(why) if why.is_eof() => Err(crash(format!("{} in the middle of its report{last_words}", ended.status))),
+    told(&ended.stdout, ended.status.success(), &format!("{}", ended.status), &last_words)
+}
+
+/// What a worker's report says, which it wrote before it ended like this.
+fn told(report: &str, success: bool, status: &str, last_words: &str) -> Result<Sample, Failure> {
+    match serde_json::from_str(report) {
+        Ok(Report { sample: Some(sample), failure: None, .. }) if success => Ok(sample),
+        Ok(Report { failure: Some(failure), .. }) if !success => Err(failure),
+        Ok(_) => Err(crash(format!("{status}{last_words}"))),
+        Err(why) if why.is_eof() => Err(crash(format!("{status} in the middle of its report{last_words}"))),
         Err(why) => Err(crash(format!("its report makes no sense: {why}"))),
     }
+}
+
+/// Runs one cell once in a fresh worker process, and records it into this file.
+///
+/// # Errors
+/// It cannot be recorded, or no worker can be started.
+pub fn recorded(program: &OwnProgram, spec: &Spec, limit: Duration, file: PathBuf) -> io::Result<Run> {
+    const INTO_FILE: [&str; 3] = ["/bin/sh", "-c", "file=$1; shift; exec \"$@\" </dev/null >\"$file\" 2>&1"];
+    let report = file.with_extension("json");
+    let words = INTO_FILE.map(OsString::from).into_iter().chain(["holdup".into(), report.clone().into_os_string()]);
+    let words = words.chain([program.exe.clone().into_os_string()]);
+    let words = words.chain(program.args.iter().cloned().chain(spec.to_words()).map(OsString::from));
+    let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    let environment = [
+        (worker::PARENT, std::process::id().to_string()),
+        (worker::LIMIT_MS, limit_ms.to_string()),
+        ("RUST_BACKTRACE", "0".to_owned()),
+    ];
+    let mut options = slow::options(Target::Command(words.collect()), file);
+    options.environment = environment.map(|(name, value)| (name.into(), value.into())).into();
+    let cpus = cpus(spec).unwrap_or_else(|_| holdup_run::allowed_cpus());
+    let window = Window::open(&cpus);
+    let ended = holdup_record::record(&options, &AtomicBool::new(false));
+    let holdup_record::Outcome { header, ending, .. } = ended.map_err(|why| io::Error::other(why.to_string()))?;
+    let (user_ns, kernel_ns) = ending.cpu_ns().unwrap_or_default();
+    let contamination = window.close(user_ns + kernel_ns + ending.recorder_cpu_ns);
+    let process = ProcessUse {
+        elapsed_ns: ending.ended_ns.saturating_sub(header.began_ns),
+        user_ns,
+        kernel_ns,
+        voluntary_switches: ending.voluntary,
+        involuntary_switches: ending.involuntary,
+        minor_faults: ending.faults,
+        ..ProcessUse::default()
+    };
+    let said = std::fs::read_to_string(&report).unwrap_or_default();
+    // What goes with its folder anyway.
+    let _ = std::fs::remove_file(&report);
+    let outcome = match ending.status {
+        Some(code) if code != 0 && process.elapsed_ns >= limit_ms.saturating_mul(1_000_000) => Err(hang(limit)),
+        status => told(&said, status == Some(0), &format!("exit status {}", status.unwrap_or(-1)), ""),
+    };
+    Ok(Run { outcome, process, contamination })
 }

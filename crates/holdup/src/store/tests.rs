@@ -47,7 +47,7 @@ fn sample() -> Sample {
         thread_finish_ns: vec![1, 2],
         unit_ns: 0.1 + 0.2,
         latency: Some(Latency { count: 9, sampled_every: 64, clock_ns: 41.5, ..Latency::default() }),
-        counters: Some(Counters { cycles: 5, instructions: 6, cache_misses: 7 }),
+        counters: Some(Counters { cycles: 5, instructions: 6, cache_misses: 7, cpus: Vec::new() }),
         extra: vec![("round_trips_per_s".to_owned(), 1234.5)],
         ..Sample::default()
     }

@@ -16,7 +16,8 @@ const PAGES: [&str; 2] = ["docs/which-lock.md", "docs/findings.md"];
 /// What the text says a command shows: which cell is faster than which. One word of a cell each; the other factors
 /// are equal. Only what needs no optimised build and no minute of measuring stands here; figures are in the benchmark
 /// pages.
-const SAID: [(&str, &str, &str); 5] = [
+const SAID: [(&str, &str, &str); 6] = [
+    ("--between processes", "lock=pthread-shared", "lock=eventfd"),
     ("--workload ping-pong", "threads=1", "threads=2"),
     ("--workload ping-pong", "batch=16", "batch=1"),
     ("--yield never,holding,released", "yield=never", "yield=holding"),

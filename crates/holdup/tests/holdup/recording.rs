@@ -1,6 +1,8 @@
 //! `holdup report` and `holdup diff` on files that are recordings, and on files that are not.
 
-use holdup_trace::{Capabilities, Ending, Event, FutexOp, Header, NO_CPU, OffCpu, Pid, Target, Tid, What, Writer};
+use holdup_trace::{
+    Capabilities, Counter, Ending, Event, FutexOp, Header, NO_CPU, OffCpu, Pid, Target, Tid, What, Writer,
+};
 
 use super::Place;
 
@@ -92,6 +94,49 @@ fn without_a_name_the_newest_recording_is_shown() {
     old.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     std::fs::write(place.path("new.holdup"), recording(true)).unwrap();
     place.run("report").with(0).says(&["new.holdup"]).shows(&["2 threads"]);
+}
+
+#[test]
+fn hardware_counters_are_told_per_core_socket_and_in_all() {
+    let place = with_recording();
+    place.run("report a.holdup --cpus").with(0).shows(&["core 0", "all", "n/a: hardware counters were not recorded"]);
+
+    let mut header = header();
+    header.machine.sockets = vec![0, 1];
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    for event in events() {
+        writer.event(&event).unwrap();
+    }
+    for (cpu, instructions) in [(0, 300), (1, 100)] {
+        let counts = [
+            (Counter::Cycles, 200),
+            (Counter::Instructions, instructions),
+            (Counter::ReferenceCycles, 160),
+            (Counter::NominalCycles, 400),
+            (Counter::L2References, 40),
+            (Counter::L2Misses, 10),
+            (Counter::L3References, 10),
+            (Counter::L3Misses, 1),
+        ];
+        for (counter, value) in counts {
+            let time_ns = BEGAN_NS + 990 * MS;
+            writer.event(&Event { time_ns, tid: Tid(0), cpu, what: What::Count { counter, value } }).unwrap();
+        }
+    }
+    let reason = "the target ended".to_owned();
+    let ending = Ending { ended_ns: BEGAN_NS + 1_000 * MS, reason, ..Ending::default() };
+    std::fs::write(place.path("b.holdup"), writer.finish(&ending).unwrap()).unwrap();
+    let out = place.run("report b.holdup --cpus").with(0).out;
+    for (name, figures) in [("core 0", "0.75  1.50"), ("core 1", "0.25  0.50"), ("socket 1", "0.25  0.50")] {
+        let row = out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}"));
+        let row = row.split_whitespace().collect::<Vec<_>>().join("  ");
+        assert!(row.contains(figures), "{row}");
+    }
+    let all = out.lines().find(|line| line.starts_with("all")).unwrap();
+    assert!(all.contains("0.50") && all.contains("1.00") && all.contains("75%") && all.contains("90%"), "{all}");
+    let page = place.path("b.html");
+    place.run(&format!("report b.holdup --html {}", page.display())).with(0);
+    assert!(std::fs::read_to_string(page).unwrap().contains("IPC"));
 }
 
 #[test]

@@ -55,6 +55,48 @@ fn time_passes_the_exit_status_through() {
 }
 
 #[test]
+fn time_tells_how_much_runs_differ() {
+    let place = Place::new();
+    place.run("time --repeat 3 -- true").with(0).says(&["3 runs, the median one", "fastest", "slowest"]);
+    place.run("time --repeat 3 -- false").with(1).says(&["real"]);
+    place.run("time --keep-slow 0.5x -- true").with(2).says(&["2x"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn time_keeps_the_recording_of_a_slow_run_and_says_what_differed() {
+    // The fourth run sleeps.
+    const SCRIPT: &str = "n=$(cat n 2>/dev/null); echo $((n+1)) >n; [ $((n%5)) = 3 ] && sleep 0.5; true";
+    let place = Place::new();
+    let mut command = place.command("time --repeat 5 --keep-slow 2x -- sh -c");
+    let ended = super::Ended::of(command.arg(SCRIPT).output().unwrap());
+    if ended.err.contains("holdup doctor") {
+        eprintln!("skipped: nothing can be recorded here");
+        return;
+    }
+    let ended = ended.with(0).says(&["5 runs", "Run 4 took", "What differed", "holdup diff"]);
+    let files = std::fs::read_dir(place.path("")).unwrap();
+    let files: Vec<String> = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    for kind in ["slow-run-4.holdup", "median.holdup"] {
+        assert!(files.iter().any(|name| name.ends_with(kind)), "{files:?}: {}", ended.err);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sweep_records_its_runs_to_keep_the_slow_ones() {
+    let place = Place::new();
+    let words = "bench --lock fair --threads 2 --duration 10ms --repeat 3 --no-reject --baseline off --keep-slow 1000x";
+    let ended = place.run(words);
+    if ended.err.contains("holdup doctor") {
+        eprintln!("skipped: nothing can be recorded here");
+        return;
+    }
+    ended.with(0).shows(&["3 runs of 10ms"]).says(&["No run took more than 1000 times the median", "was recorded"]);
+    place.run("bench --keep-slow 1x").with(2).says(&["--keep-slow", "2x"]);
+}
+
+#[test]
 fn time_says_why_a_command_cannot_run() {
     let place = Place::new();
     place.run("time -- no-such-command").with(127).says(&["holdup: no-such-command", "no such command"]);

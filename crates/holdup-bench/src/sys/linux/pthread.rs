@@ -19,13 +19,25 @@ pub type PriorityInherit = Mutex<{ libc::PTHREAD_MUTEX_NORMAL }, { libc::PTHREAD
 /// glibc's spinning kind; the libc crate does not name it.
 const PTHREAD_MUTEX_ADAPTIVE_NP: libc::c_int = 3;
 
-/// A pthread mutex of this type and protocol.
-pub struct Mutex<const TYPE: libc::c_int, const PROTOCOL: libc::c_int>(UnsafeCell<libc::pthread_mutex_t>);
+/// Serves several processes that share its memory.
+pub type Shared = Mutex<{ libc::PTHREAD_MUTEX_NORMAL }, { libc::PTHREAD_PRIO_NONE }, { libc::PTHREAD_PROCESS_SHARED }>;
+
+/// A pthread mutex of this type and protocol, for the threads of one process or of several.
+pub struct Mutex<
+    const TYPE: libc::c_int,
+    const PROTOCOL: libc::c_int,
+    const SHARED: libc::c_int = { libc::PTHREAD_PROCESS_PRIVATE },
+>(UnsafeCell<libc::pthread_mutex_t>);
 
 // SAFETY: a pthread mutex is made to be used by many threads at once, through its address.
-unsafe impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> Sync for Mutex<TYPE, PROTOCOL> {}
+unsafe impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int, const SHARED: libc::c_int> Sync
+    for Mutex<TYPE, PROTOCOL, SHARED>
+{
+}
 
-impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> BenchLock for Mutex<TYPE, PROTOCOL> {
+impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int, const SHARED: libc::c_int> BenchLock
+    for Mutex<TYPE, PROTOCOL, SHARED>
+{
     fn create(_: &Spec) -> Result<Self, String> {
         Ok(Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
     }
@@ -38,6 +50,7 @@ impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> BenchLock for Mutex<T
             libc::pthread_mutexattr_init(&raw mut attributes);
             libc::pthread_mutexattr_settype(&raw mut attributes, TYPE);
             libc::pthread_mutexattr_setprotocol(&raw mut attributes, PROTOCOL);
+            libc::pthread_mutexattr_setpshared(&raw mut attributes, SHARED);
             let result = libc::pthread_mutex_init(self.0.get(), &raw const attributes);
             libc::pthread_mutexattr_destroy(&raw mut attributes);
             result
@@ -58,6 +71,19 @@ impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> BenchLock for Mutex<T
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
         result
     }
+
+    #[inline(always)]
+    fn try_with<R>(&self, section: impl FnOnce() -> R) -> Option<R> {
+        // SAFETY: as in `with`.
+        let locked = unsafe { libc::pthread_mutex_trylock(self.0.get()) };
+        if locked != 0 {
+            return None;
+        }
+        let result = section();
+        // SAFETY: as above, and this thread holds it.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+        Some(result)
+    }
 }
 
 impl Normal {
@@ -67,7 +93,9 @@ impl Normal {
     }
 }
 
-impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int> Drop for Mutex<TYPE, PROTOCOL> {
+impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int, const SHARED: libc::c_int> Drop
+    for Mutex<TYPE, PROTOCOL, SHARED>
+{
     fn drop(&mut self) {
         // SAFETY: nobody can use it any more. A mutex that never settled is the static initialiser's, which may be
         // destroyed.

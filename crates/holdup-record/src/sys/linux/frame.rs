@@ -32,7 +32,7 @@ pub fn watched(
     session: &mut Session<Linux>,
 ) -> io::Result<Watched> {
     let learner = session.bpf.as_mut().and_then(Capture::learner);
-    let (watch, chosen) = (Watch::begin(outlook.counters, header), Chosen::new(options.threads.clone()));
+    let (watch, chosen) = (Watch::begin(outlook.counters.ok(), header), Chosen::new(options.threads.clone()));
     Ok(Watched { store: store.begin(header)?, watch, learner, chosen })
 }
 
@@ -167,7 +167,7 @@ pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cp
         machine: machine::facts(cpus.len()),
         target: target(options, pids),
         capabilities: Capabilities {
-            hardware: outlook.counters.is_some(),
+            hardware: outlook.counters.is_ok(),
             lock_words: outlook.words,
             ..capabilities(session)
         },
@@ -176,6 +176,7 @@ pub fn header(options: &Options, session: &Session<Linux>, outlook: &Outlook, cp
         futex_zero_period: plan::ZERO_PERIOD,
         look_period_ns: 0,
         start_cpu_ns: machine::own_cpu_ns(),
+        no_counters: outlook.counters.as_ref().err().cloned(),
     }
 }
 

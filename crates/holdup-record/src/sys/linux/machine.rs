@@ -171,6 +171,28 @@ fn nice() -> i32 {
     unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
+/// The processor's maker, as it calls itself.
+pub fn vendor() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let vendor = info.lines().find_map(|line| line.strip_prefix("vendor_id")?.split_once(':'));
+    vendor.map_or(String::new(), |(_, vendor)| vendor.trim().into())
+}
+
+/// The socket of each CPU up to the last that is online; empty where one does not tell its own.
+fn sockets() -> Vec<u32> {
+    let of = |cpu: u16| -> Option<u32> {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    };
+    let mut sockets = Vec::new();
+    for cpu in online_cpus() {
+        let Some(socket) = of(cpu) else { return Vec::new() };
+        sockets.resize(usize::from(cpu) + 1, 0);
+        sockets[usize::from(cpu)] = socket;
+    }
+    sockets
+}
+
 /// Facts for the header.
 pub fn facts(cpus: usize) -> Machine {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -180,6 +202,7 @@ pub fn facts(cpus: usize) -> Machine {
         cpus: cpus as u32,
         arch: std::env::consts::ARCH.into(),
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+        sockets: sockets(),
     }
 }
 

@@ -28,8 +28,13 @@ pub trait Kernel {
     fn enable(&self, event: BorrowedFd<'_>) -> io::Result<()>;
     /// The event no longer counts nor writes, nor do those that children inherited.
     fn disable(&self, event: BorrowedFd<'_>) -> io::Result<()>;
-    /// What the event counted, with those that children inherited.
+    /// What the event counted, with those that children inherited; where events took turns, what it would have counted
+    /// without.
     fn count(&self, event: BorrowedFd<'_>) -> io::Result<u64>;
+    /// Cycles at the processor's nominal frequency since some moment, asleep or not; where it counts them.
+    fn nominal_cycles(&self) -> Option<u64> {
+        None
+    }
     /// Gives the event a ring of so many pages, a power of two.
     fn map(&self, event: BorrowedFd<'_>, pages: usize) -> io::Result<Ring>;
 }
@@ -88,9 +93,25 @@ impl Kernel for Linux {
     }
 
     fn count(&self, event: BorrowedFd<'_>) -> io::Result<u64> {
-        let mut bytes = [0; 8];
-        rustix::io::read(event, &mut bytes)?;
-        Ok(u64::from_ne_bytes(bytes))
+        let mut bytes = [0; 24];
+        let len = rustix::io::read(event, &mut bytes)?;
+        let [value, enabled, running] = [0, 8, 16].map(|at| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_ne_bytes(word)
+        });
+        Ok(match len == bytes.len() && (1..enabled).contains(&running) {
+            true => (u128::from(value) * u128::from(enabled) / u128::from(running)) as u64,
+            false => value,
+        })
+    }
+
+    fn nominal_cycles(&self) -> Option<u64> {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: reads a counter that every x86-64 processor has.
+        return Some(unsafe { std::arch::x86_64::_rdtsc() });
+        #[cfg(not(target_arch = "x86_64"))]
+        None
     }
 
     fn map(&self, event: BorrowedFd<'_>, pages: usize) -> io::Result<Ring> {

@@ -24,8 +24,8 @@ use super::words::{self, Hot, Place, Processes, Words};
 /// What can be seen of a target from outside.
 #[derive(Debug)]
 pub struct Outlook {
-    /// Hardware counters of the target.
-    pub counters: Option<Counters<Linux>>,
+    /// Hardware counters of the target; or why there are none, as the end of a sentence that begins with them.
+    pub counters: Result<Counters<Linux>, String>,
     /// Whether its memory may be read.
     pub words: bool,
     /// What the user should know: sentences without a full stop.
@@ -36,11 +36,11 @@ impl Outlook {
     /// Opens what there is for these threads of these processes. With `on_exec`, counting begins when the process
     /// executes a program.
     pub fn open(pids: &[u32], tids: &[u32], cpus: &[u16], on_exec: bool) -> Self {
-        let counters = Counters::open(Linux, tids, cpus, on_exec);
+        let counters = Counters::open(Linux, &machine::vendor(), tids, cpus, on_exec);
         // That a machine has none is no news for every recording; `holdup doctor` says it, and so does the header.
         let refused = counters.as_ref().err().filter(|why| !why.starts_with("are not there"));
         let notes = refused.map(|why| format!("hardware counters {why}")).into_iter().collect();
-        Outlook { counters: counters.ok(), words: pids.iter().any(|pid| words::may_read(*pid)), notes }
+        Outlook { counters, words: pids.iter().any(|pid| words::may_read(*pid)), notes }
     }
 }
 

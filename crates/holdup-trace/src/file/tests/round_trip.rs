@@ -73,6 +73,10 @@ fn any_rare() -> impl Strategy<Value = What> {
         Just(Counter::Migrations),
         Just(Counter::MinorFaults),
         Just(Counter::TransferBytes),
+        Just(Counter::ReferenceCycles),
+        Just(Counter::NominalCycles),
+        Just(Counter::L2References),
+        Just(Counter::L3References),
         Just(Counter::RecorderCpuNs)
     ];
     let usage =

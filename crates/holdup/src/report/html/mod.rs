@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::document::{Column, Ink, Table, Text, ink};
 use super::page;
 use super::series::{self, Drawing};
-use super::{claims, figures, headline, number, table};
+use super::{claims, counters, figures, headline, number, table};
 use crate::claim::{ClaimResult, Reading, Setting, Verdict};
 use crate::plot::Plot;
 use crate::results::{CellRecord, RunRecord};
@@ -30,6 +30,7 @@ pub fn page(run: &RunRecord, plots: &[Plot], claims: &[ClaimResult]) -> String {
             section class="claims" { h2 { "Published claims and what was measured" } (claims_table(claims)) }
         }
         (sweeps(run, plots, claims))
+        @if counters::are_known(run) { section { (counters::view(run).html()) } }
         @if !notes.is_empty() { section { h2 { "What to know about these figures" } (notes.html()) } }
         section {
             h2 { "Where and how" }

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::number;
-use super::super::recording::{json as report_json, summary};
+use super::super::recording::{cpus, json as report_json, summary};
 use super::pack::{self, Column};
 use super::states::{StateRow, States, StretchRow};
 use super::track::{NO_WAKER, Track};
@@ -25,6 +25,9 @@ use crate::text;
 
 /// A waker that was not recorded; threads follow by index.
 const OUTSIDE: u32 = 1;
+
+/// Cores in the table of the page.
+const MOST_CORES: usize = 256;
 
 /// Writes the page.
 ///
@@ -51,6 +54,10 @@ pub fn recording(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
                 noscript { p class="note" { "The timeline and the tables need JavaScript." } }
             }
             section id="tables" aria-label="Tables" {}
+            section id="cpus" {
+                h2 { "Cores" }
+                (cpus::table(facts, MOST_CORES).html())
+            }
             @if !notes.is_empty() {
                 section id="about" {
                     h2 { "About the recording" }

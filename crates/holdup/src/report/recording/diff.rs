@@ -21,6 +21,12 @@ const NOISE_SHARE: f64 = 0.02;
 /// And by less than this ratio.
 const NOISE_RATIO: f64 = 1.25;
 
+/// A state that takes so much more of the threads' time tells something of a slow run.
+const SHARE_THAT_TELLS: f64 = 0.05;
+
+/// A rate that is so many times as high does.
+const RATIO_THAT_TELLS: f64 = 1.5;
+
 /// Rows per table.
 const MOST_ROWS: usize = 10;
 
@@ -152,6 +158,48 @@ impl Comparison<'_> {
             number::percent(worst.after.unwrap_or(0.0))
         ))
     }
+}
+
+/// What differed between a usual run of a program and a slow one, each as the end of a sentence; empty where nothing
+/// that was recorded did.
+pub fn differed(usual: &Facts, findings: &[Finding], slow: &Facts, slow_findings: &[Finding]) -> Vec<String> {
+    let mut all = Vec::new();
+    for row in rows(usual, findings, slow, slow_findings) {
+        let cost = number::percent(row.after.unwrap_or(0.0));
+        match row.change {
+            Change::New => all.push(format!("{} {} is new, {cost} of working time", row.kind.name(), row.subject)),
+            Change::Worse => all.push(format!(
+                "{} {} costs {cost} of working time, {} in a usual run",
+                row.kind.name(),
+                row.subject,
+                number::percent(row.before.unwrap_or(0.0))
+            )),
+            _ => {}
+        }
+    }
+    for state in AccountState::ALL {
+        let (before, after) = (usual.account.share(state), slow.account.share(state));
+        if after - before >= SHARE_THAT_TELLS {
+            let (before, after) = (number::percent(before), number::percent(after));
+            all.push(format!(
+                "{after} of the threads' time in '{}', {before} in a usual run",
+                name::account_state(state)
+            ));
+        }
+    }
+    let per_second =
+        measures(usual, slow).into_iter().filter(|measure| !measure.is_share && measure.key != "cpus_busy");
+    for measure in per_second.filter(|measure| measure.after > measure.before.max(1.0) * RATIO_THAT_TELLS) {
+        let (before, after) = (number::count(measure.before), number::count(measure.after));
+        all.push(format!("{after} {}, {before} in a usual run", measure.what));
+    }
+    let per_cycle = |facts: &Facts| facts.efficiency.instructions_per_cycle;
+    if let (Some(before), Some(after)) = (per_cycle(usual), per_cycle(slow))
+        && after * NOISE_RATIO < before
+    {
+        all.push(format!("{after:.2} instructions per cycle, {before:.2} in a usual run"));
+    }
+    all
 }
 
 /// What makes the two recordings less comparable, each as a sentence without its full stop.

@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod code;
+pub mod cpus;
 pub mod diff;
 pub mod doctor;
 pub mod finding;

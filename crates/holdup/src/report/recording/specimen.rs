@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdup_analyze::{
-    Account, AccountState, Blame, Code, Command, CpuFacts, Cure, Evidence, Facts, Finding, Frame, GoroutineFacts,
-    GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, Herds, Histogram, Holder, HolderDoing, Hotspot,
-    HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, LockNumber, Moment, OffTime, PairFacts, Path, PathPart,
-    Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, State, Subject, ThreadFacts, Timeline, Totals, Unit,
-    Wake, Wakings,
+    Account, AccountState, Blame, Code, Command, CpuFacts, Cure, Efficiency, Evidence, Facts, Finding, Frame,
+    GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, Herds, Histogram, Holder,
+    HolderDoing, Hotspot, HotspotClass, Interval, Kind, Leaf, LockFacts, LockName, LockNumber, Moment, OffTime,
+    PairFacts, Path, PathPart, Primitive, Problem, ProcessFacts, Reason, Report, Role, Site, SocketFacts, State,
+    Subject, ThreadFacts, Timeline, Totals, Unit, Wake, Wakings,
 };
 use holdup_trace::{
     CallNumber, Capabilities, Counter, Damage, Ending, Header, LockFigures, Machine, Pid, Spread, Target, ThreadUsage,
@@ -328,6 +328,7 @@ fn header() -> Header {
             cpus: 2,
             arch: "x86_64".to_owned(),
             kernel: "6.18.0".to_owned(),
+            sockets: vec![0, 0],
         },
         target: Target {
             command: ["./server", "--greeting", "good day"].map(str::to_owned).to_vec(),
@@ -347,6 +348,7 @@ fn header() -> Header {
         futex_zero_period: 1,
         look_period_ns: 0,
         start_cpu_ns: 4 * MS,
+        no_counters: None,
     }
 }
 
@@ -489,9 +491,12 @@ pub fn held_up() -> Recording {
                 switches: 70_000,
                 lost: 12,
                 counters: BTreeMap::from([(Counter::Cycles, 5)]),
+                efficiency: Efficiency::default(),
             },
             CpuFacts { busy_ns: 8_000 * MS, switches: 70_000, ..CpuFacts::default() },
         ],
+        sockets: vec![SocketFacts { socket: 0, busy_ns: 17_000 * MS, efficiency: Efficiency::default() }],
+        efficiency: Efficiency::default(),
         processes: vec![ProcessFacts {
             pid: Pid(700),
             name: "server".to_owned(),

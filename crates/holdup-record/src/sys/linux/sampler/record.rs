@@ -86,6 +86,7 @@ fn header(options: &Options, pids: &[u32]) -> Header {
         futex_zero_period: 1,
         look_period_ns: SHORTEST.as_nanos() as u64,
         start_cpu_ns: machine::own_cpu_ns(),
+        no_counters: Some("need events, which this kernel does not give".into()),
     }
 }
 
