@@ -47,6 +47,8 @@ pub(super) const MOST_SEVERITY: f64 = 0.3;
 pub(super) const LONGEST_IN_THE_WAY_NS: u64 = 50 * MS;
 pub(super) const LEAST_IN_THE_WAY: u64 = 50;
 pub(super) const LEAST_WAITED: f64 = 0.3;
+/// A condition that is signalled once for so many timeouts is signalled at the end.
+const SIGNALLED_ONE_IN: u64 = 50;
 /// Who waits has work to do if it runs for so much of its life.
 const LEAST_WORK: f64 = 0.01;
 
@@ -58,7 +60,7 @@ struct Poller<'a> {
     slept_ns: u64,
     /// Where it waits; for a sleep, the blame knows.
     place: Option<&'a Site>,
-    /// Whether somebody could end its wait sooner, but nobody ever does.
+    /// Whether somebody could end its wait sooner, but nobody does.
     unsignalled: bool,
 }
 
@@ -72,7 +74,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let waiters = timed.flat_map(|lock| {
         lock.waiters.iter().filter_map(|(tid, time)| {
             let place = lock.wait_sites.first();
-            let unsignalled = lock.wakes + lock.wasted_wakes == 0;
+            let unsignalled = (lock.wakes + lock.wasted_wakes) * SIGNALLED_ONE_IN <= lock.timeouts;
             Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place, unsignalled })
         })
     });

@@ -1905,7 +1905,7 @@ fn polling_in_the_way_of_others_at_its_thresholds() {
         &[
             ("it looks too rarely", |facts| facts.locks[0].waiters[0].1.count = 49),
             ("it sleeps too long", |facts| facts.locks[0].waiters[0].1.ns = 2_550 * MS),
-            ("somebody signals it", |facts| facts.locks[0].wakes = 1),
+            ("somebody signals it", |facts| facts.locks[0].wakes = 2),
             ("hardly anybody waits for it", |facts| facts.blame[0].ns = 299 * MS),
             ("who waits has no work", |facts| facts.threads[2].on_cpu_ns = 9 * MS),
             ("it waits for itself", |facts| facts.blame[0].waiter = Tid(PID + 1)),
