@@ -1791,16 +1791,7 @@ fn an_executor_whose_tasks_ask_another_thread_is_told_by_where_they_ask() {
         facts.threads[worker].off_sites = vec![site("connect", 100 * MS), site("ask", 700 * MS)];
     }
     let answers = site("answer", 1_600 * MS);
-    facts.blame = vec![Blame {
-        waiter: Tid(PID + 1),
-        lock: None,
-        via: None,
-        leaf: Leaf::Sleep,
-        thread: Tid(PID),
-        site: Some(answers),
-        file: None,
-        ns: 700 * MS,
-    }];
+    facts.blame = vec![Blame { site: Some(answers), ..blamed(1, None, Leaf::Sleep, 0, 700 * MS) }];
     let place = judge(Kind::SmallPool, &facts).into_iter().find_map(|finding| finding.place).expect("a place");
     assert_eq!(place.caller().and_then(|frame| frame.function.as_deref()), Some("ask"));
     assert_eq!(place.ns, 1_400 * MS);
