@@ -12,9 +12,9 @@
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
 //!   asks and then thinks;
-//! - or it mostly waits for answers of threads and processes that it asks, which wait as well, and for anything else for
-//!   [`stages::MOST_IDLE_ASKING`] of its life at most: who is asked is at once idle again, so the one who asks is the
-//!   stage.
+//! - or it mostly waits for answers of threads and processes that it asks, which wait as well, and for anything else
+//!   for [`stages::MOST_IDLE_ASKING`] of its life at most: who is asked is at once idle again, so the one who asks is
+//!   the stage.
 //!
 //! Goroutines have no thread of their own: those that began with one function are such a stage if their samples are
 //! as many as one thread takes that runs for [`LEAST_TASK_BUSY`] to [`MOST_TASK_BUSY`] of the time (what other

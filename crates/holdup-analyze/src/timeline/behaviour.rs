@@ -4,8 +4,8 @@
 //!
 //! - **lock**: those who wake also wait, and between its return from a wait and its next wake each thread has it alone:
 //!   these stretches of different threads exclude each other;
-//! - **barrier**: one wake ends all waits (and no several calls, one by one), and those who wake also wait; of two threads, either is often the first to
-//!   wait, and again without having woken the other;
+//! - **barrier**: one wake ends all waits (one call, not several in a row), and those who wake also wait; of two
+//!   threads, either is often the first to wait, and again without having woken the other;
 //! - **turn**: two threads in strict alternation, each waiting as soon as it has woken the other;
 //! - **queue**: wakers do not wait there, or what look like holders work side by side (work stealing, a limit on how
 //!   many);
