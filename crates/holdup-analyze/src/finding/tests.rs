@@ -1952,7 +1952,7 @@ fn a_condition_that_nobody_signals_is_polled() {
         Kind::Polling,
         timed,
         &[
-            ("it is signalled", |facts| facts.locks[0].wakes = 1),
+            ("it is signalled", |facts| facts.locks[0].wakes = facts.locks[0].timeouts),
             ("waits end by signals", |facts| facts.locks[0].timeouts = 199),
             ("it hardly waits", |facts| facts.locks[0].waiters[0].1.ns = 199 * MS),
         ],
