@@ -1,7 +1,7 @@
 // What a recording's page carries. Generated from the program's own types by a test, with HOLDUP_BLESS=1.
 
 export type AccountState = "running" | "spinning" | "waiting_for_cpu" | "displaced" | "waiting_for_lock" | "waiting_for_work" | "waiting_for_threads" | "waiting_for_io" | "waiting_for_memory" | "sleeping" | "unknown";
-export type Branch = { file: string | null; leaf: Leaf; lock: number | null; place: Site | null; thread: number; time_ns: number; via: number | null; waiter: number };
+export type Branch = { asker: number | null; file: string | null; leaf: Leaf; lock: number | null; place: Site | null; thread: number; time_ns: number; via: number | null; waiter: number };
 export type Bucket = { count: number; from_ns: number; to_ns: number };
 export type Calls = { count: number; number: number };
 export type Capabilities = { calls: boolean; faults: boolean; foreign_wakings: boolean; futexes: boolean; hardware: boolean; kernel: boolean; lock_words: boolean; samples: boolean; switch_reasons: boolean; switches: boolean; wakings: boolean };

@@ -10,9 +10,8 @@ use holdup_trace::Tid;
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{self, allocates, lock_of, threads_of, value};
 use super::{Finding, Kind, lock_of_goroutines};
-use super::{alone, kernel_heavy, regions, runtime};
+use super::{alone, hot_atomic, kernel_heavy, regions, runtime};
 use crate::facts::{Facts, LockFacts, Reason, Site};
-use crate::names::Role;
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
 
@@ -258,7 +257,7 @@ fn inverts_most(facts: &Facts, inversion: &Finding, effect: &Finding) -> bool {
 }
 
 fn is_in_a_lock(_: &Facts, _: &Finding, effect: &Finding) -> bool {
-    effect.place.as_ref().and_then(|site| site.call_path.first()).is_some_and(|frame| frame.role == Role::Lock)
+    effect.place.as_ref().and_then(|site| site.call_path.first()).is_some_and(hot_atomic::takes_lock)
 }
 
 fn spin_for_each_other(facts: &Facts, _: &Finding, _: &Finding) -> bool {

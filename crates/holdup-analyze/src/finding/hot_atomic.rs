@@ -13,7 +13,8 @@
 //!
 //! How it can be wrong: threads may run the same instruction on variables of their own; then it costs what an atomic
 //! instruction costs without contention, some 20 cycles, and the samples of a loop that does nothing else may still
-//! gather behind it. The instruction of a lock is reported only if no finding about a lock explains it.
+//! gather behind it. The instruction of a lock is reported only if no finding about a lock explains it: hot-lock tells of
+//! a library's lock that is passed on so.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ use super::alone::is_same;
 use super::hot_line;
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Hotspot, HotspotClass, LockName};
+use crate::facts::{Facts, Hotspot, HotspotClass, LockName, Site};
+use crate::names::{Frame, Role};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::HotAtomic,
@@ -72,10 +74,7 @@ fn groups(facts: &Facts) -> Vec<Group<'_>> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let atomic = |hotspot: &&Hotspot| hotspot.class == HotspotClass::Atomic && !is_of_arena(hotspot);
     for hotspot in facts.hotspots.iter().filter(atomic) {
-        let group = groups.entry(key(hotspot)).or_default();
-        group.hotspots.push(hotspot);
-        group.hits += hotspot.hits;
-        hotspot.threads.iter().for_each(|(tid, hits)| *group.threads.entry(*tid).or_default() += hits);
+        add(groups.entry(key(hotspot)).or_default(), hotspot);
     }
     groups.into_values().collect()
 }
@@ -83,6 +82,54 @@ fn groups(facts: &Facts) -> Vec<Group<'_>> {
 /// Threads that allocate from arenas of their own run the same instruction on different locks.
 fn is_of_arena(hotspot: &Hotspot) -> bool {
     hotspot.variable.is_none() && hotspot.frame.function.as_deref().is_some_and(weigh::allocates)
+}
+
+/// A lock of a library whose word travels between CPUs.
+pub(super) struct Passed {
+    pub subject: Subject,
+    /// Where it is taken.
+    pub place: Site,
+    /// Of all CPU samples.
+    pub samples_share: f64,
+    pub samples: u64,
+    pub threads: u64,
+}
+
+/// The same of a lock: the samples of those functions of libraries that take and release it, by where the program calls
+/// them.
+pub(super) fn passed_lock(facts: &Facts) -> Option<Passed> {
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    let in_lock = |hotspot: &&Hotspot| {
+        hotspot.class == HotspotClass::Atomic && takes_lock(&hotspot.frame) && !is_of_arena(hotspot)
+    };
+    for hotspot in facts.hotspots.iter().filter(in_lock) {
+        let site = weigh::site_of(hotspot);
+        let Some(frame) = site.caller().filter(|frame| frame.role == Role::Program) else { continue };
+        let called_in = frame.function.clone().unwrap_or_else(|| format!("{:#x}", frame.start).into());
+        add(groups.entry(format!("{}:{called_in}", frame.module)).or_default(), hotspot);
+    }
+    let hottest = groups.values().filter(|group| is_hot(facts, group)).max_by_key(|group| group.hits)?;
+    let worst = hottest.hotspots.iter().max_by_key(|hotspot| hotspot.hits)?;
+    Some(Passed {
+        subject: subject(worst),
+        place: weigh::site_of(worst),
+        samples_share: samples_share(facts, hottest),
+        samples: hottest.hits,
+        threads: threads(hottest) as u64,
+    })
+}
+
+/// Whether a function of a library takes or releases a lock.
+pub(super) fn takes_lock(frame: &Frame) -> bool {
+    const OF_OPENMP: [&str; 4] = ["GOMP_critical_", "GOMP_atomic_", "omp_set_lock", "omp_unset_lock"];
+    let of_openmp = |name: &str| OF_OPENMP.iter().any(|start| name.starts_with(start));
+    frame.role == Role::Lock || frame.function.as_deref().is_some_and(of_openmp)
+}
+
+fn add<'a>(group: &mut Group<'a>, hotspot: &'a Hotspot) {
+    group.hotspots.push(hotspot);
+    group.hits += hotspot.hits;
+    hotspot.threads.iter().for_each(|(tid, hits)| *group.threads.entry(*tid).or_default() += hits);
 }
 
 fn key(hotspot: &Hotspot) -> String {

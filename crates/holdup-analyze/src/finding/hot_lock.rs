@@ -5,12 +5,16 @@
 //! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time: below, even a perfect cure is lost in the
 //!   noise.
 //!
+//! Or nobody waits for long, for the sections are tiny, but the lock's word travels from CPU to CPU: a library's
+//! functions that take and release it, called by one function of the program, reach hot-atomic's thresholds together.
+//!
 //! The finding says what holders did meanwhile: if they ran, the section is too long or too popular; if not, another
 //! kind (sleeping-holder, priority-inversion) tells more and is reported in place of this one. So is lock-convoy.
 //!
 //! How it can be wrong: a futex of the program's own make may be an event rather than a lock. It counts as a lock only
 //! if those who wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
 
+use super::hot_atomic::{self, Passed};
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, goroutines};
 use crate::facts::{Facts, LockFacts, LockNumber};
@@ -30,6 +34,9 @@ pub(super) const RULE: Rule = Rule {
         "holders_off_share",
         "waiting_goroutines",
         "goroutines",
+        "samples_share",
+        "threads",
+        "samples",
     ],
 };
 
@@ -46,8 +53,25 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             && weigh::waited_ns(lock) >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
     });
-    let of_threads = hot.map(|(number, lock)| finding(facts, number, lock));
-    of_threads.chain(goroutines::hot_locks(facts)).collect()
+    let of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
+    let passed = if of_threads.is_empty() { hot_atomic::passed_lock(facts) } else { None };
+    let passed = passed.map(|lock| passed_on(facts, lock));
+    of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).collect()
+}
+
+/// A lock that nobody sleeps for.
+fn passed_on(facts: &Facts, lock: Passed) -> Finding {
+    Finding {
+        severity: weigh::of_work(facts, lock.samples_share),
+        subjects: vec![lock.subject],
+        place: Some(lock.place),
+        evidence: vec![
+            part("samples_share", lock.samples_share),
+            count("threads", lock.threads),
+            count("samples", lock.samples),
+        ],
+        ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
+    }
 }
 
 fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {

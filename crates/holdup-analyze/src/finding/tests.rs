@@ -762,6 +762,37 @@ fn hot_atomic_at_its_thresholds() {
     );
 }
 
+/// Two threads take a library's lock so often that its word travels all the time, and nobody sleeps.
+fn passed_lock() -> Facts {
+    let mut facts = atomic();
+    let called = |function: &str, hits| {
+        let lock = Frame::named(function, Role::Runtime);
+        let call_path = vec![lock.clone(), Frame::named("tally", Role::Program)];
+        let sites = vec![Site { call_path, count: hits, ns: 0 }];
+        Hotspot { frame: lock, sites, ..spot(HotspotClass::Atomic, function, hits, hits) }
+    };
+    facts.hotspots = vec![called("GOMP_critical_start", 40), called("GOMP_critical_end", 20)];
+    facts
+}
+
+#[test]
+fn a_lock_that_is_passed_on_without_sleep_at_its_thresholds() {
+    let found = judge(Kind::HotLock, &passed_lock());
+    assert_eq!(found[0].subjects, [Subject::Function("GOMP_critical_start".to_owned())]);
+    assert_eq!(weigh::value(&found[0], "samples"), 60.0);
+    holds_at_its_thresholds(
+        Kind::HotLock,
+        passed_lock,
+        &[
+            ("the program mostly does something else", |facts| facts.totals.user_samples = 401),
+            ("it is no lock's function", |facts| facts.hotspots[1].frame = Frame::named("GOMP_single", Role::Runtime)),
+            ("it is taken in another function", |facts| {
+                facts.hotspots[1].sites[0].call_path[1] = Frame::named("other", Role::Program);
+            }),
+        ],
+    );
+}
+
 /// Two threads fight over a line with plain instructions.
 fn fought_over() -> Facts {
     let mut facts = quiet(3);
@@ -1031,6 +1062,7 @@ const BASES: &[Base] = &[
     (Kind::SpinWaste, spinning),
     (Kind::HotAtomic, atomic),
     (Kind::HotAtomic, fought_over),
+    (Kind::HotLock, passed_lock),
     (Kind::KernelHeavy, kernel),
     (Kind::WastedWakeups, wasted),
     (Kind::Imbalance, uneven),

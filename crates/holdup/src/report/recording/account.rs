@@ -118,9 +118,11 @@ fn branch(facts: &Facts, row: &Blame) -> String {
     let file = row.file.as_deref().map(|file| format!(" ({})", text::clean(file))).unwrap_or_default();
     let what = leaf(row.leaf);
     let own = row.thread == row.waiter && chain.is_empty();
+    let asker = row.asker.filter(|asker| ![row.waiter, row.thread].contains(asker));
+    let asked = asker.map(|asker| format!(", asked by {}", name::thread(facts, asker))).unwrap_or_default();
     chain.push(match own || row.thread.0 == 0 {
         true => format!("{what}{file}{at}"),
-        false => format!("{} {what}{file}{at}", name::thread(facts, row.thread)),
+        false => format!("{} {what}{file}{at}{asked}", name::thread(facts, row.thread)),
     });
     chain.join(" <- ")
 }

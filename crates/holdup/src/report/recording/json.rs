@@ -248,6 +248,9 @@ struct Branch<'a> {
     lock: Option<usize>,
     /// Index in locks of what its waker waited for in turn.
     via: Option<usize>,
+    /// Number of the thread that had asked the one that it ended in for something and waits for the answer, the last on
+    /// the way there; may be the one that waits.
+    asker: Option<u32>,
     #[serde(flatten)]
     end: PathPart<'a>,
 }
@@ -255,7 +258,8 @@ struct Branch<'a> {
 impl<'a> Branch<'a> {
     fn new(row: &'a Blame) -> Branch<'a> {
         let end = PathPart::new(row.leaf, row.thread, row.site.as_ref(), row.file.as_deref(), row.ns);
-        Branch { waiter: row.waiter.0, lock: row.lock.map(LockNumber::index), via: row.via.map(LockNumber::index), end }
+        let [lock, via] = [row.lock, row.via].map(|lock| lock.map(LockNumber::index));
+        Branch { waiter: row.waiter.0, lock, via, asker: row.asker.map(|asker| asker.0), end }
     }
 }
 

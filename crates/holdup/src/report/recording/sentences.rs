@@ -104,6 +104,10 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "waiting_goroutines").map(number::count).unwrap_or_default(),
             value(finding, "goroutines").map(number::count).unwrap_or_default()
         ),
+        Kind::HotLock if value(finding, "samples_share").is_some() => format!(
+            "Threads take the lock of {subject} so often that {much} of their working time goes to passing it from CPU \
+             to CPU."
+        ),
         Kind::HotLock => format!("Threads lose {much} of their working time waiting for {subject}."),
         Kind::SleepingHolder if lock_of_goroutines(facts, finding).is_some() => format!(
             "{} of {} goroutines wait for {subject} while its holder is {}: that costs {much} of the working \
