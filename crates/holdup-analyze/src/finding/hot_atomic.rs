@@ -13,8 +13,8 @@
 //!
 //! How it can be wrong: threads may run the same instruction on variables of their own; then it costs what an atomic
 //! instruction costs without contention, some 20 cycles, and the samples of a loop that does nothing else may still
-//! gather behind it. The instruction of a lock is reported only if no finding about a lock explains it: hot-lock tells of
-//! a library's lock that is passed on so.
+//! gather behind it. The instruction of a lock is reported only if no finding about a lock explains it: hot-lock tells
+//! of a library's lock that is passed on so.
 
 use std::collections::BTreeMap;
 
