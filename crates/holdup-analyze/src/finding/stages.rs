@@ -7,6 +7,7 @@ use holdup_trace::Tid;
 
 use super::{runtime, weigh};
 use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Site, ThreadFacts};
+use crate::names::words;
 
 /// A thread that always has something to do is idle for so much of its life at most.
 pub(super) const MOST_IDLE: f64 = 0.12;
@@ -14,6 +15,11 @@ pub(super) const MOST_IDLE: f64 = 0.12;
 /// One that always has something to ask others for waits otherwise for so much of its life at most: some of what it
 /// waits for those whom it asks is not seen to be an answer.
 pub(super) const MOST_IDLE_ASKING: f64 = 0.2;
+
+/// Who waits to hand something over does so for this share of the recording.
+const LEAST_SENDING: f64 = 0.2;
+/// Its call is among so many innermost frames.
+const HAND_OVER_DEPTH: usize = 10;
 
 /// A thread that others wait for, without its having a lock that they want.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +73,8 @@ pub(super) fn limiters(facts: &Facts) -> Vec<Limiter> {
         }
         limiter.waiters.insert(row.waiter);
         let is_blocked = matches!(row.leaf, Leaf::Sleep | Leaf::Io | Leaf::Outside);
-        let asks = |tid: Tid| tid != row.waiter && !asked[&tid].contains(&row.waiter);
+        let together = lock.is_some_and(is_together);
+        let asks = |tid: Tid| !together && tid != row.waiter && !asked[&tid].contains(&row.waiter);
         if let Some(asker) = row.asker.filter(|asker| is_blocked && asks(*asker)) {
             let limiter = all.entry(asker).or_default();
             limiter.tid = asker;
@@ -145,7 +152,24 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
     let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
     facts.thread(tid).is_some_and(|thread| runtime::is_of_pool(&thread.name) || waited(thread))
+        || one.mostly_asks()
+        || is_sent_to(facts, tid)
         || blocked_at(facts, one).is_some_and(|site| runtime::is_in_pool(&site))
+}
+
+/// Whether another thread waits to hand this one something, by the name of what it calls: a queue that is always full.
+fn is_sent_to(facts: &Facts, tid: Tid) -> bool {
+    const HAND_OVERS: [&str; 6] = ["send", "put", "push", "enqueue", "offer", "submit"];
+    let sends = |site: &Site| {
+        let functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref()).take(HAND_OVER_DEPTH);
+        functions.flat_map(words).any(|word| HAND_OVERS.contains(&word.as_str()))
+    };
+    let waits = |row: &&Blame| row.thread == tid && row.waiter != tid && is_for_work(facts, row);
+    let waited = facts.blame.iter().filter(waits).filter(|row| {
+        let lock = row.lock.and_then(|lock| facts.lock(lock));
+        lock.is_some_and(|lock| lock.wait_sites.first().is_some_and(sends))
+    });
+    weigh::share(waited.map(|row| row.ns).sum(), facts.span_ns()) >= LEAST_SENDING
 }
 
 /// Whether a thread that sleeps, or waits for a device or the outside, has work waiting all the while: it hardly ever

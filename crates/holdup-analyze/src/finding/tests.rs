@@ -1584,6 +1584,29 @@ fn asking_stage() -> Facts {
     facts
 }
 
+/// Thread 0 sleeps for each piece and never waits for one; thread 1 waits to hand it the next, thread 2 for what comes.
+fn sleeping_stage() -> Facts {
+    let mut facts = quiet(3);
+    spent(&mut facts, 0, AccountState::Sleep, 950 * MS);
+    off(&mut facts, 0, Reason::Sleep, 500, 950 * MS);
+    let queue = |function: &str| LockFacts { wait_sites: vec![site(function)], pid: Pid(PID), ..LockFacts::default() };
+    facts.locks = vec![queue("Ring::put_frame"), queue("Ring::get_frame")];
+    facts.blame = vec![blamed(1, Some(0), Leaf::Sleep, 0, 600 * MS), blamed(2, Some(1), Leaf::Sleep, 0, 600 * MS)];
+    facts
+}
+
+#[test]
+fn a_stage_that_sleeps_is_fed_by_who_waits_to_hand_over() {
+    let kinds = |facts: &Facts| [Kind::SlowStage, Kind::SmallPool].map(|kind| judge(kind, facts).len());
+    assert_eq!(kinds(&sleeping_stage()).iter().sum::<usize>(), 2, "{:?}", kinds(&sleeping_stage()));
+    let mut ticks = sleeping_stage();
+    ticks.locks[0].wait_sites = vec![site("Ring::get_frame")];
+    assert_eq!(kinds(&ticks), [0, 0], "who waits for the clock's next tick");
+    let mut rarely = sleeping_stage();
+    rarely.blame[0].ns = 199 * MS;
+    assert_eq!(kinds(&rarely), [0, 0]);
+}
+
 #[test]
 fn a_stage_that_waits_for_answers_at_its_thresholds() {
     let found = judge(Kind::SlowStage, &asking_stage());
@@ -1595,7 +1618,10 @@ fn a_stage_that_waits_for_answers_at_its_thresholds() {
         &[
             ("it has time left", |facts| facts.blame[0].ns = 749 * MS),
             ("others hardly wait", |facts| facts.blame[1].ns = 299 * MS),
-            ("nobody gives it work", |facts| facts.blame[2].ns = MS - 1),
+            ("all go on together", |facts| {
+                facts.blame[1].lock = Some(LockNumber(0));
+                facts.locks.push(LockFacts { primitive: Primitive::Barrier, ..LockFacts::default() });
+            }),
             ("who is asked computes", |facts| facts.blame[1].leaf = Leaf::Running),
             ("only who is asked waits", |facts| facts.blame[1].waiter = Tid(PID + 2)),
         ],

@@ -35,7 +35,7 @@ pub(crate) use caller::{caller, leads_through};
 pub use catalog::{Catalog, Meaning, Stretch};
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
-pub(crate) use primitive::is_sleep;
+pub(crate) use primitive::{is_sleep, words};
 pub(crate) use resolver::{Access, Resolver};
 pub(crate) use spaces::Names;
 pub use spaces::SpaceId;

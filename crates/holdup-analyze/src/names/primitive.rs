@@ -310,7 +310,7 @@ pub(crate) fn is_sleep(function: &str) -> bool {
 }
 
 /// The words of a function's name in lower case, without its arguments: `MyLock::lockSlow` gives my, lock, lock, slow.
-pub(super) fn words(name: &str) -> impl Iterator<Item = String> {
+pub(crate) fn words(name: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
     let mut depth = 0_usize;
     let mut before = ' ';
