@@ -213,8 +213,6 @@ mod tests {
         assert!(why("lock=std take=try").contains("works with"));
         assert!(why("lock=fair take=try depth=2").contains("depth 1"));
         assert!(why("lock=fair between=processes workload=thread-id").contains("works with"));
-        #[cfg(target_os = "linux")]
-        assert!(why("lock=fair between=processes workload=thread-id").contains("pthread-shared"));
         assert!(why("lock=ttas between=processes workload=counter").contains("thread-id"));
         assert!(why("gate=acquire active=13 threads=16").contains("1 to 12"));
         assert!(why("cpus=4096").contains("work"));
