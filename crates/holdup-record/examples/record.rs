@@ -22,21 +22,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => (Target::Command(arguments.into_iter().map(Into::into).collect()), None),
     };
     let options = Options {
-        target,
-        output: output.clone().into(),
         limit,
-        sample_hz: 1000,
         stack_bytes: std::env::var("STACK_BYTES").map_or(Ok(512), |text| text.parse())?,
-        buffer_kib: None,
         capture: match std::env::var("CAPTURE").as_deref() {
             Ok("bpf") => Backend::Bpf,
             Ok("perf") => Backend::Perf,
             _ => Backend::Auto,
         },
         detail: if user { Detail::User } else { Detail::Allowed },
-        environment: Vec::new(),
-        silent: false,
-        threads: holdup_record::ThreadNames::default(),
+        ..Options::new(target, &output)
     };
     let outcome = record(&options, &AtomicBool::new(false))?;
     println!("{:?}\n{:?}", outcome.header.capabilities, outcome.ending);

@@ -36,6 +36,25 @@ pub struct Options {
     pub silent: bool,
 }
 
+impl Options {
+    /// As much as the rights allow, until the target ends, at the usual rates.
+    pub fn new(target: Target, output: impl Into<PathBuf>) -> Options {
+        Options {
+            target,
+            threads: ThreadNames::default(),
+            output: output.into(),
+            limit: None,
+            sample_hz: 1000,
+            stack_bytes: 1024,
+            buffer_kib: None,
+            detail: Detail::Allowed,
+            capture: Backend::Auto,
+            environment: Vec::new(),
+            silent: false,
+        }
+    }
+}
+
 /// Whom to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {

@@ -21,19 +21,7 @@ struct Recorded {
 }
 
 fn options(target: Target, folder: &Path) -> Options {
-    Options {
-        target,
-        output: folder.join("recording.holdup"),
-        limit: None,
-        sample_hz: 1000,
-        stack_bytes: 1024,
-        buffer_kib: None,
-        capture: Backend::Auto,
-        detail: Detail::User,
-        environment: Vec::new(),
-        silent: false,
-        threads: holdup_record::ThreadNames::default(),
-    }
+    Options { detail: Detail::User, ..Options::new(target, folder.join("recording.holdup")) }
 }
 
 /// Each is skipped where it is not allowed.

@@ -17,6 +17,7 @@ pub mod recording;
 pub mod report;
 pub mod results;
 pub mod runner;
+pub mod scratch;
 pub mod selftest;
 pub mod shell;
 pub mod slow;

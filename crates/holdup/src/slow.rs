@@ -1,13 +1,17 @@
 //! Recordings of runs that were much slower than the others: every run is recorded, and of each cell the recordings of
 //! the slow runs are kept, with that of the run nearest the median to hold them against.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
-use holdup_record::{Backend, Detail, Options, Target, ThreadNames};
+use holdup_record::{Error, Options, Target};
+use holdup_run::ProcessUse;
 
 use crate::recording::EXTENSION;
+use crate::scratch::Folder;
 use crate::stats;
 
 /// Slow runs of one cell that are kept at most.
@@ -19,7 +23,7 @@ const RUNS_FOR_MEDIAN: usize = 3;
 #[derive(Debug)]
 pub struct Keeper {
     times: f64,
-    folder: PathBuf,
+    folder: Folder,
     made: usize,
     cells: Vec<Cell>,
 }
@@ -60,16 +64,13 @@ impl Keeper {
     /// # Errors
     /// No folder for the recordings can be made.
     pub fn new(times: f64) -> io::Result<Keeper> {
-        let name = format!("holdup-slow-{}-{:016x}", std::process::id(), fastrand::u64(..));
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir(&folder)?;
-        Ok(Keeper { times, folder, made: 0, cells: Vec::new() })
+        Ok(Keeper { times, folder: Folder::new("slow")?, made: 0, cells: Vec::new() })
     }
 
     /// The file for the next recording.
     pub fn next_file(&mut self) -> PathBuf {
         self.made += 1;
-        self.folder.join(format!("{}.{EXTENSION}", self.made))
+        self.folder.path().join(format!("{}.{EXTENSION}", self.made))
     }
 
     /// A run has ended that took so long and was recorded there.
@@ -107,13 +108,6 @@ impl Keeper {
             }
         }
         Ok(all)
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        // Ours alone, among other temporary ones.
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -181,21 +175,40 @@ fn moved(file: &Path, stem: &str) -> io::Result<PathBuf> {
     Ok(to)
 }
 
-/// How a run is recorded that may turn out slow.
-pub fn options(target: Target, output: PathBuf) -> Options {
-    Options {
-        target,
-        output,
-        limit: None,
-        sample_hz: 1000,
-        stack_bytes: 1024,
-        buffer_kib: None,
-        detail: Detail::Allowed,
-        capture: Backend::Auto,
-        environment: Vec::new(),
-        silent: false,
-        threads: ThreadNames::default(),
-    }
+/// Runs a command and records it.
+///
+/// # Errors
+/// It cannot be recorded, or not be started.
+pub fn record(
+    command: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    file: PathBuf,
+) -> Result<Recorded, Error> {
+    let options = Options { environment, ..Options::new(Target::Command(command), file) };
+    let ending = holdup_record::record(&options, &AtomicBool::new(false))?;
+    let (began_ns, ending) = (ending.header.began_ns, ending.ending);
+    let (user_ns, kernel_ns) = ending.cpu_ns().unwrap_or_default();
+    let process = ProcessUse {
+        elapsed_ns: ending.ended_ns.saturating_sub(began_ns),
+        user_ns,
+        kernel_ns,
+        voluntary_switches: ending.voluntary,
+        involuntary_switches: ending.involuntary,
+        minor_faults: ending.faults,
+        ..ProcessUse::default()
+    };
+    Ok(Recorded { process, recorder_cpu_ns: ending.recorder_cpu_ns, status: ending.status })
+}
+
+/// How a recorded run ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    /// What it used.
+    pub process: ProcessUse,
+    /// CPU time of the recorder, beside it.
+    pub recorder_cpu_ns: u64,
+    /// Its exit status, 128 plus the number of the signal that ended it; `None` if it still runs.
+    pub status: Option<i32>,
 }
 
 /// How many times the median, as a user says it: `2x`, `1.5`.
@@ -224,7 +237,7 @@ mod tests {
     }
 
     fn files(keeper: &Keeper) -> usize {
-        fs::read_dir(&keeper.folder).unwrap().count()
+        fs::read_dir(keeper.folder.path()).unwrap().count()
     }
 
     #[test]
@@ -239,7 +252,7 @@ mod tests {
     fn recordings_of_no_use_do_not_pile_up() {
         let keeper = keeper(&(0..100).map(|i| 10.0 + f64::from(i % 10) / 10.0).collect::<Vec<_>>());
         assert!(files(&keeper) <= 6, "{}", files(&keeper));
-        let folder = keeper.folder.clone();
+        let folder = keeper.folder.path().to_owned();
         drop(keeper);
         assert!(!folder.exists());
     }

@@ -2,14 +2,13 @@
 //! holdup does.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdup_analyze::Finding;
 use holdup_bench::demo::{NAME, THREADS};
-use holdup_record::{Backend, Detail};
 
 use super::try_::Bar;
 use super::{Error, Status, output, stop, try_};
@@ -17,6 +16,7 @@ use crate::recording::{self, Recording, Window};
 use crate::report::document::{Document, Ink, ink};
 use crate::report::recording::{sentences, summary};
 use crate::report::{number, trial as shown};
+use crate::scratch::Folder;
 use crate::trial::keep;
 use crate::trial::modes::Goal;
 use crate::trial::program::Program;
@@ -109,33 +109,14 @@ fn title(told: &mut Document, number: u32, question: &str, command: &str) {
 }
 
 fn recorded(exe: &Path, stop: &AtomicBool) -> Result<Recording, String> {
-    let folder = folder().map_err(|why| format!("no place for a recording: {why}"))?;
-    let file = folder.join("demo.holdup");
+    let folder = Folder::new("demo").map_err(|why| format!("no place for a recording: {why}"))?;
+    let file = folder.path().join("demo.holdup");
+    let target = holdup_record::Target::Command(words(exe, RECORDED));
+    let limit = Some(Duration::from_secs(10));
     // Its output would stand in the middle of ours.
-    let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" >/dev/null"].map(OsString::from);
-    let options = holdup_record::Options {
-        target: holdup_record::Target::Command(shell.into_iter().chain(words(exe, RECORDED)).collect()),
-        output: file.clone(),
-        limit: Some(Duration::from_secs(10)),
-        sample_hz: 1000,
-        stack_bytes: 1024,
-        buffer_kib: None,
-        detail: Detail::Allowed,
-        capture: Backend::Auto,
-        environment: Vec::new(),
-        silent: false,
-        threads: holdup_record::ThreadNames::default(),
-    };
-    let done = holdup_record::record(&options, stop).map_err(|why| why.to_string());
-    let opened = done.and_then(|_| recording::open(&file, Window::default(), false).map_err(|why| why.to_string()));
-    // The folder is ours alone; what cannot be removed is one file among other temporary ones.
-    let _ = std::fs::remove_dir_all(&folder);
-    opened
-}
-
-fn folder() -> std::io::Result<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("holdup-demo-{:016x}", fastrand::u64(..)));
-    std::fs::create_dir(&folder).map(|()| folder)
+    let options = holdup_record::Options { limit, silent: true, ..holdup_record::Options::new(target, &file) };
+    holdup_record::record(&options, stop).map_err(|why| why.to_string())?;
+    recording::open(&file, Window::default(), false).map_err(|why| why.to_string())
 }
 
 /// The worst finding; and the worst about a lock, if that is another one: locks are what the cures are for.

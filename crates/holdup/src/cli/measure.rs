@@ -36,7 +36,7 @@ pub struct Measuring {
     reject: bool,
     /// Record every run, keep the recordings of those that take so many times the median of their cell, such as 2x, and
     /// say what differed
-    #[arg(long, value_name = "TIMES", value_parser = slow::times)]
+    #[arg(long, value_name = "TIMES", value_parser = crate::slow::parse)]
     keep_slow: Option<f64>,
 }
 

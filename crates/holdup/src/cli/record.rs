@@ -187,17 +187,14 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         None => capture::free_name(&name_of(&target)),
     };
     Ok(holdup_record::Options {
-        target,
-        output,
         limit,
         sample_hz: options.rate,
         stack_bytes,
         buffer_kib: options.buffer,
         detail,
         capture,
-        environment: Vec::new(),
-        silent: false,
         threads: options.whom.threads(),
+        ..holdup_record::Options::new(target, output)
     })
 }
 

@@ -8,11 +8,6 @@ use crate::report::recording::diff;
 use crate::shell::quoted;
 use crate::slow::{Keeper, Slow};
 
-/// How many times the median a slow run takes.
-pub fn times(text: &str) -> Result<f64, String> {
-    crate::slow::parse(text)
-}
-
 /// Keeps the slow runs in the working folder under names that begin so, and says what differed.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
 //! `holdup time`: what a whole command cost, as the kernel accounts for it.
 
 use std::ffi::OsString;
-use std::sync::atomic::AtomicBool;
 
 use holdup_record::Target;
 use holdup_run::{Finished, ProcessUse};
@@ -20,7 +19,7 @@ pub struct Options {
     repeat: Option<u32>,
     /// Record every run, keep the recordings of those that take so many times the median, such as 2x, and say what
     /// differed [with 10 runs, if --repeat does not say]
-    #[arg(long, value_name = "TIMES", value_parser = slow::times)]
+    #[arg(long, value_name = "TIMES", value_parser = crate::slow::parse)]
     keep_slow: Option<f64>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
@@ -73,27 +72,15 @@ const RUNS: u32 = 10;
 /// Records every run, and keeps the slow ones.
 fn keep_slow(options: &Options, times: f64) -> Result<Status, Error> {
     let mut keeper = Keeper::new(times).map_err(|why| Error::Argument(format!("--keep-slow: {why}")))?;
-    let target = Target::Command(options.command.clone());
-    let stem = capture::stem(&capture::name_of(&target));
+    let stem = capture::stem(&capture::name_of(&Target::Command(options.command.clone())));
     let (mut runs, mut code) = (Vec::new(), 0);
     for _ in 0..options.repeat.unwrap_or(RUNS) {
         let file = keeper.next_file();
-        let recorded =
-            holdup_record::record(&crate::slow::options(target.clone(), file.clone()), &AtomicBool::new(false));
-        let holdup_record::Outcome { header, ending, .. } = recorded.map_err(capture::refused)?;
-        let (user_ns, kernel_ns) = ending.cpu_ns().unwrap_or_default();
-        let process = ProcessUse {
-            elapsed_ns: ending.ended_ns.saturating_sub(header.began_ns),
-            user_ns,
-            kernel_ns,
-            voluntary_switches: ending.voluntary,
-            involuntary_switches: ending.involuntary,
-            minor_faults: ending.faults,
-            ..ProcessUse::default()
-        };
-        runs.push(process);
-        keeper.add("", process.elapsed_ns as f64, file);
-        code = u8::try_from(ending.status.unwrap_or(0)).unwrap_or(u8::MAX);
+        let recorded = crate::slow::record(options.command.clone(), Vec::new(), file.clone());
+        let recorded = recorded.map_err(capture::refused)?;
+        runs.push(recorded.process);
+        keeper.add("", recorded.process.elapsed_ns as f64, file);
+        code = u8::try_from(recorded.status.unwrap_or(0)).unwrap_or(u8::MAX);
         if code != 0 {
             break;
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_record::{Backend, Detail, Target};
+use holdup_record::Target;
 use holdup_trace::{Room, Trigger};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -94,17 +94,10 @@ pub fn run(options: &Options) -> Result<Status, Error> {
 
 fn settings(options: &Options, target: Target) -> holdup_record::Options {
     holdup_record::Options {
-        target,
-        output: "live".into(),
-        limit: None,
         sample_hz: options.rate,
-        stack_bytes: 1024,
-        buffer_kib: None,
-        detail: Detail::Allowed,
-        capture: Backend::Auto,
-        environment: Vec::new(),
         silent: true,
         threads: options.whom.threads(),
+        ..holdup_record::Options::new(target, "live")
     }
 }
 

@@ -3,14 +3,12 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdup_bench::machine::{Contamination, Window};
 use holdup_bench::sample::{Failure, FailureKind, Sample};
 use holdup_bench::spec::{Spec, cpus};
 use holdup_bench::worker::{self, Report};
-use holdup_record::Target;
 use holdup_run::{Outcome, OwnProgram, ProcessUse};
 
 use crate::slow;
@@ -57,7 +55,7 @@ fn outcome(ended: &Outcome) -> Result<Sample, Failure> {
     if let Some(signal) = &ended.signal {
         return Err(crash(format!("ended by {signal}{last_words}")));
     }
-    told(&ended.stdout, ended.status.success(), &format!("{}", ended.status), &last_words)
+    told(&ended.stdout, ended.status.success(), &ended.status.to_string(), &last_words)
 }
 
 /// What a worker's report says, which it wrote before it ended like this.
@@ -87,27 +85,16 @@ pub fn recorded(program: &OwnProgram, spec: &Spec, limit: Duration, file: PathBu
         (worker::LIMIT_MS, limit_ms.to_string()),
         ("RUST_BACKTRACE", "0".to_owned()),
     ];
-    let mut options = slow::options(Target::Command(words.collect()), file);
-    options.environment = environment.map(|(name, value)| (name.into(), value.into())).into();
+    let environment = environment.map(|(name, value)| (name.into(), value.into())).into();
     let cpus = cpus(spec).unwrap_or_else(|_| holdup_run::allowed_cpus());
     let window = Window::open(&cpus);
-    let ended = holdup_record::record(&options, &AtomicBool::new(false));
-    let holdup_record::Outcome { header, ending, .. } = ended.map_err(|why| io::Error::other(why.to_string()))?;
-    let (user_ns, kernel_ns) = ending.cpu_ns().unwrap_or_default();
-    let contamination = window.close(user_ns + kernel_ns + ending.recorder_cpu_ns);
-    let process = ProcessUse {
-        elapsed_ns: ending.ended_ns.saturating_sub(header.began_ns),
-        user_ns,
-        kernel_ns,
-        voluntary_switches: ending.voluntary,
-        involuntary_switches: ending.involuntary,
-        minor_faults: ending.faults,
-        ..ProcessUse::default()
-    };
+    let ended = slow::record(words.collect(), environment, file).map_err(|why| io::Error::other(why.to_string()))?;
+    let process = ended.process;
+    let contamination = window.close(process.user_ns + process.kernel_ns + ended.recorder_cpu_ns);
     let said = std::fs::read_to_string(&report).unwrap_or_default();
     // What goes with its folder anyway.
     let _ = std::fs::remove_file(&report);
-    let outcome = match ending.status {
+    let outcome = match ended.status {
         Some(code) if code != 0 && process.elapsed_ns >= limit_ms.saturating_mul(1_000_000) => Err(hang(limit)),
         status => told(&said, status == Some(0), &format!("exit status {}", status.unwrap_or(-1)), ""),
     };

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use crate::sys::linux::perf::Attr;
     use crate::sys::linux::plan::Begin;
-    use crate::{Backend, Detail, Options, Target};
+    use crate::{Options, Target};
 
     /// A kernel that fails in the n-th call of one kind, and counts calls.
     #[derive(Default)]
@@ -389,19 +389,7 @@ mod tests {
     }
 
     fn specs() -> Vec<Spec> {
-        let options = Options {
-            target: Target::Processes(vec![1]),
-            output: "unused".into(),
-            limit: None,
-            sample_hz: 1000,
-            stack_bytes: 512,
-            buffer_kib: None,
-            detail: Detail::Allowed,
-            capture: Backend::Auto,
-            environment: Vec::new(),
-            silent: false,
-            threads: crate::ThreadNames::default(),
-        };
+        let options = Options { stack_bytes: 512, ..Options::new(Target::Processes(vec![1]), "unused") };
         plan::plan(&options, false, |_| Some(1))
     }
 

@@ -224,22 +224,10 @@ mod tests {
 
     use super::super::{decode, inside};
     use super::*;
-    use crate::{Backend, Detail, Target};
+    use crate::{Backend, Target};
 
     fn options() -> Options {
-        Options {
-            target: Target::Processes(vec![1]),
-            output: "unused".into(),
-            limit: None,
-            sample_hz: 0,
-            stack_bytes: 1024,
-            buffer_kib: None,
-            detail: Detail::Allowed,
-            capture: Backend::Bpf,
-            environment: Vec::new(),
-            silent: false,
-            threads: crate::ThreadNames::default(),
-        }
+        Options { sample_hz: 0, capture: Backend::Bpf, ..Options::new(Target::Processes(vec![1]), "unused") }
     }
 
     /// Sleeps with these words on the stack.

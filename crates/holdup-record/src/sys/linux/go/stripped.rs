@@ -154,8 +154,7 @@ fn reasons(section: &[u8], memory: &mut Memory) -> Option<u64> {
     };
     let mut places = (0..section.len().saturating_sub(16 * FIRST.len())).step_by(8).filter(|at| has_lengths(*at));
     let is_it = |at: &usize| (0..FIRST.len()).all(|index| is_text(at + 16 * index, FIRST[index], memory));
-    let mut is_it = is_it;
-    places.find(|at| is_it(at)).map(|at| at as u64)
+    places.find(is_it).map(|at| at as u64)
 }
 
 #[cfg(test)]
