@@ -26,7 +26,8 @@
 //! by the functions of their library, or by callers that are at least [`LEAST_CALLERS`] for each of them and wait for
 //! answers, each on a word of its own, or all on one and most in vain.
 //!
-//! The place is where the workers are while the callers wait.
+//! The place is where the workers are while the callers wait. The severity is what callers wait, less what each would
+//! still wait if it had a worker of its own; all of it where some wait to hand over, and for no answer.
 //!
 //! How it can be wrong: a limit on how many calls go on at once may be what the other side asks for.
 
@@ -94,8 +95,13 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let worst = weigh::worst_site(facts, |row| own.contains(&row.thread) && callers.contains(&row.waiter));
     let blocked_at = || weigh::blocked_at(own.iter().filter_map(|tid| facts.thread(*tid)));
     let asks = workers.iter().any(|one| one.mostly_asks());
+    let left = if workers.iter().any(|one| stages::is_sent_to(facts, one.tid)) {
+        0.0
+    } else {
+        weigh::share(workers.len() as u64, callers.len() as u64)
+    };
     vec![Finding {
-        severity: waited_share * (1.0 - weigh::share(workers.len() as u64, callers.len() as u64)),
+        severity: waited_share * (1.0 - left),
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
         place: worst.map(|(_, site)| site).filter(|_| !asks).or_else(blocked_at),
         evidence: vec![

@@ -158,13 +158,14 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
 }
 
 /// Whether another thread waits to hand this one something, by the name of what it calls: a queue that is always full.
-fn is_sent_to(facts: &Facts, tid: Tid) -> bool {
+pub(super) fn is_sent_to(facts: &Facts, tid: Tid) -> bool {
     const HAND_OVERS: [&str; 6] = ["send", "put", "push", "enqueue", "offer", "submit"];
     let sends = |site: &Site| {
         let functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref()).take(HAND_OVER_DEPTH);
         functions.flat_map(words).any(|word| HAND_OVERS.contains(&word.as_str()))
     };
-    let waits = |row: &&Blame| row.thread == tid && row.waiter != tid && is_for_work(facts, row);
+    let is_it = |row: &Blame| row.thread == tid || row.asker == Some(tid);
+    let waits = |row: &&Blame| is_it(row) && row.waiter != tid && is_for_work(facts, row);
     let waited = facts.blame.iter().filter(waits).filter(|row| {
         let lock = row.lock.and_then(|lock| facts.lock(lock));
         lock.is_some_and(|lock| lock.wait_sites.first().is_some_and(sends))

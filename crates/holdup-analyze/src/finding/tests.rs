@@ -1599,6 +1599,8 @@ fn sleeping_stage() -> Facts {
 fn a_stage_that_sleeps_is_fed_by_who_waits_to_hand_over() {
     let kinds = |facts: &Facts| [Kind::SlowStage, Kind::SmallPool].map(|kind| judge(kind, facts).len());
     assert_eq!(kinds(&sleeping_stage()).iter().sum::<usize>(), 2, "{:?}", kinds(&sleeping_stage()));
+    let pool = &judge(Kind::SmallPool, &sleeping_stage())[0];
+    assert_eq!(pool.severity, weigh::value(pool, "waited_share"), "more stages than callers may help");
     let mut ticks = sleeping_stage();
     ticks.locks[0].wait_sites = vec![site("Ring::get_frame")];
     assert_eq!(kinds(&ticks), [0, 0], "who waits for the clock's next tick");

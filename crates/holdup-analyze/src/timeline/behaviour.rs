@@ -280,19 +280,25 @@ pub(super) fn ending_thread(
     all.min_by_key(|(_, thread)| thread.last.abs_diff(to)).map(|(index, _)| index)
 }
 
-/// Whether calls end all waits that there are, and mostly several.
+/// Whether calls end all waits that there are, and mostly several. Both are in order of their ends.
 fn wakes_all(known: &[Waited], waits: &[Waited]) -> bool {
     let (mut calls, mut whole, mut woken) = (0_u32, 0_u32, 0_u32);
+    // When the earliest began of this wait and all that ended later.
+    let mut earliest: Vec<u64> = waits.iter().map(|wait| wait.from).collect();
+    for index in (1..earliest.len()).rev() {
+        earliest[index - 1] = earliest[index - 1].min(earliest[index]);
+    }
     let mut at = 0;
     while at < known.len() {
         let first = known[at];
         let same = |wait: &&Waited| wait.waker == first.waker && wait.at - first.at <= ONE_CALL_NS;
         let len = known[at..].iter().take_while(same).count();
         let last = known[at + len - 1].at;
-        let left = waits.iter().filter(|wait| wait.from < first.at && wait.at > last).take(1).count();
+        let later = waits.partition_point(|wait| wait.at <= last);
+        let is_left = earliest.get(later).is_some_and(|from| *from < first.at);
         calls += 1;
         woken += len as u32;
-        whole += u32::from(left == 0 && len >= 2);
+        whole += u32::from(!is_left && len >= 2);
         at += len;
     }
     whole * 10 >= calls * 7 && woken >= calls * 3 / 2

@@ -83,8 +83,19 @@ impl Row {
 #[derive(Clone, Copy, Debug, Default)]
 struct Through {
     via: Option<ListedId>,
-    asker: Option<ThreadId>,
+    last: Option<Last>,
 }
+
+/// The last thread on a chain that waits, and whether it is seen to have asked the one that ends its wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Last {
+    thread: ThreadId,
+    asked: bool,
+}
+
+/// Who asks a thread for so much of its waits for it, as far as is seen, does for all of them: whoever is asked does not
+/// always fall asleep between two questions.
+const SEEN_ASKING: f64 = 0.25;
 
 /// A piece of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,11 +218,12 @@ impl<M: Meaning> Walker<'_, M> {
     // The blame.
 
     fn blame(&mut self, chains: &mut Chains) {
+        let mut found: FxHashMap<(Row, Option<Last>), u64> = FxHashMap::default();
         let all: u64 = self.engine.threads.iter().map(|thread| thread.log.stays().len() as u64).sum();
         let stride = all.div_ceil(FOLLOWED).max(1);
         for (waiter, thread) in self.engine.threads.each() {
             let mut sampled: FxHashMap<Option<ListedId>, (u64, u64)> = FxHashMap::default();
-            let mut rows: FxHashMap<Row, u64> = FxHashMap::default();
+            let mut rows: FxHashMap<(Row, Option<Last>), u64> = FxHashMap::default();
             for (index, stay) in (0_u64..).zip(thread.log.stays()) {
                 let doing = self.meaning.part_of(stay, thread.space);
                 if !self.state(doing).is_wait() {
@@ -225,15 +237,29 @@ impl<M: Meaning> Walker<'_, M> {
                     continue;
                 }
                 sums.1 += length;
-                self.follow_wait(stay, waiter, &mut |Through { via, asker }, end, ns| {
-                    *rows.entry(Row { waiter, lock, via, end, asker }).or_default() += ns;
+                self.follow_wait(stay, waiter, &mut |Through { via, last }, end, ns| {
+                    *rows.entry((Row { waiter, lock, via, end, asker: None }, last)).or_default() += ns;
                 });
             }
-            for (row, ns) in rows {
+            for ((row, last), ns) in rows {
                 let (all, seen) = sampled[&row.lock];
                 let ns = if seen == 0 { 0 } else { (ns as f64 * all as f64 / seen as f64) as u64 };
-                *chains.blame.entry(row).or_default() += ns;
+                *found.entry((row, last)).or_default() += ns;
             }
+        }
+        let mut asking: FxHashMap<(ThreadId, Option<ThreadId>), [u64; 2]> = FxHashMap::default();
+        for ((row, last), ns) in &found {
+            if let Some(Last { thread, asked }) = *last {
+                asking.entry((thread, row.end.thread)).or_default()[usize::from(asked)] += ns;
+            }
+        }
+        for ((row, last), ns) in found {
+            let asks = |last: &Last| {
+                let [unseen, seen] = asking[&(last.thread, row.end.thread)];
+                last.asked || seen as f64 >= (seen + unseen) as f64 * SEEN_ASKING
+            };
+            let asker = last.filter(asks).map(|last| last.thread);
+            *chains.blame.entry(Row { asker, ..row }).or_default() += ns;
         }
     }
 
@@ -241,16 +267,15 @@ impl<M: Meaning> Walker<'_, M> {
         let (from, to) = (stay.from, stay.woken());
         match stay.waking_thread() {
             Some(waker) if waker != waiter => {
-                let through = Through { via: None, asker: self.asker(waiter, stay, waker) };
+                let through = Through { via: None, last: Some(self.last(waiter, stay, waker)) };
                 self.did(waker, from, to, through, 1, sink);
             }
             _ => sink(Through::default(), self.own_end(stay, waiter), to - from),
         }
     }
 
-    /// The thread that waits here, if it asked the one that ends the wait: it had woken it since its
-    /// own last wait.
-    fn asker(&self, thread: ThreadId, stay: &Stay, waker: ThreadId) -> Option<ThreadId> {
+    /// The thread that waits here; it asked the one that ends the wait if it had woken it since its own last wait.
+    fn last(&self, thread: ThreadId, stay: &Stay, waker: ThreadId) -> Last {
         let life = &self.engine.threads[thread];
         let before = life.log.before(stay.from).map_or(&[][..], |(index, _)| &life.log.stays()[..=index]);
         let before = &before[before.len().saturating_sub(MOST_BETWEEN)..];
@@ -258,7 +283,7 @@ impl<M: Meaning> Walker<'_, M> {
         let ran_from = last_wait.or(before.first()).map_or(life.born, |before| before.to);
         let since = self.engine.threads[waker].log.within(ran_from, stay.woken());
         let asks = |other: &Stay| other.waking_thread() == Some(thread) && other.woken() >= ran_from;
-        since.iter().any(asks).then_some(thread)
+        Last { thread, asked: since.iter().any(asks) }
     }
 
     /// What a wait that no thread ended stands for.
@@ -315,8 +340,8 @@ impl<M: Meaning> Walker<'_, M> {
                 match stay.waking_thread() {
                     Some(waker) if waits && waker != thread && depth < DEEPEST => {
                         let via = through.via.or_else(|| self.meaning.lock(stay.doing()));
-                        let asker = self.asker(thread, stay, waker);
-                        self.did(waker, at, woken, Through { via, asker }, depth + 1, sink);
+                        let last = Some(self.last(thread, stay, waker));
+                        self.did(waker, at, woken, Through { via, last }, depth + 1, sink);
                     }
                     _ => sink(through, self.own_end(stay, thread), woken - at),
                 }

@@ -175,9 +175,10 @@ impl Judge<'_, '_> {
     fn judge_interpreters_words(&mut self, callers: &Table<WaitSiteId, Option<behaviour::Callers>>) {
         let engine = self.lookup.engine;
         let all = behaviour::gather(engine, |wait_site| callers[wait_site]);
+        let timers = all.into_iter().filter(|(_, waits)| behaviour::of(engine, waits) == Behaviour::Timer);
+        let timers: FxHashSet<behaviour::Callers> = timers.map(|(callers, _)| callers).collect();
         for (sleeps, callers) in self.sleeps.iter_mut().zip(callers) {
-            let waits = callers.as_ref().and_then(|callers| all.get(callers));
-            *sleeps |= waits.is_some_and(|waits| behaviour::of(engine, waits) == Behaviour::Timer);
+            *sleeps |= callers.as_ref().is_some_and(|callers| timers.contains(callers));
         }
     }
 

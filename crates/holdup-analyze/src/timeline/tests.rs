@@ -653,3 +653,19 @@ fn the_turn_to_wait_for_events_is_no_lock() {
     assert_eq!(role("p"), Primitive::Condvar);
     assert_eq!(role("z"), Primitive::OtherLock, "who has it sleeps");
 }
+
+/// The first question finds the one who is asked asleep, the others come before it is.
+#[test]
+fn who_is_seen_to_ask_now_and_then_always_asks() {
+    let asked = |rounds: usize| {
+        let asker = format!("A: ###Cdddddd#{}", "ddddd#".repeat(rounds));
+        let server = format!("S: #cc#zzzzzzD{}", "zzzzzD".repeat(rounds));
+        let (schedule, Report { facts, .. }) = report(&format!("c = condvar\nd = condvar\n{asker}\n{server}"));
+        let rows = facts.blame.iter().filter(|row| row.waiter == schedule.tid("A") && row.leaf == Leaf::Sleep);
+        let mut sums = [0; 2];
+        rows.for_each(|row| sums[usize::from(row.asker == Some(schedule.tid("A")))] += row.ns / MS);
+        sums
+    };
+    assert_eq!(asked(3), [0, 21], "28% are seen");
+    assert_eq!(asked(4), [20, 6], "23% are seen");
+}
