@@ -364,6 +364,9 @@ pub struct ThreadFacts {
     pub lock_wait_ns: u64,
     /// Futex calls by this thread that woke somebody.
     pub wakes: u64,
+    /// Waits of other threads that it ended, of any kind.
+    #[serde(skip)]
+    pub ended_waits: u64,
     /// CPU samples by function of the program, with the call path that has most of them, most first.
     #[serde(skip)]
     pub hot_sites: Vec<Site>,

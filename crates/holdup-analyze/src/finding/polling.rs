@@ -9,7 +9,8 @@
 //!   or more, as long on average for one as for the other ([`MOST_APART`]), with runs of at most [`LONGEST_LOOK_NS`];
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
-//! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace. But one that
+//! - it wakes others, or ends their waits for what it writes, less than every second time: one that sleeps and then
+//!   hands out work sets the pace. But one that
 //!   waits for a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks.
 //!
 //! Or it waits for a condition that nobody signals, up to [`LONGEST_IN_THE_WAY_NS`] at a time and at least
@@ -114,7 +115,7 @@ fn polls(poller: &Poller) -> bool {
         && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4
-        && (thread.wakes * 2 < times || (unsignalled && slept_ns / times <= LONGEST_SLEEP_NS))
+        && (thread.wakes.max(thread.ended_waits) * 2 < times || (unsignalled && slept_ns / times <= LONGEST_SLEEP_NS))
 }
 
 /// Those that wait for their timeouts while others with work to do wait for them.

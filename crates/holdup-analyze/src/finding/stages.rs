@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_trace::Tid;
 
 use super::{runtime, weigh};
-use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, Primitive, Site, ThreadFacts};
+use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, OffTime, Primitive, Reason, Site, ThreadFacts};
 use crate::names::words;
 
 /// A thread that always has something to do is idle for so much of its life at most.
@@ -20,6 +20,10 @@ pub(super) const MOST_IDLE_ASKING: f64 = 0.2;
 const LEAST_SENDING: f64 = 0.2;
 /// Its call is among so many innermost frames.
 const HAND_OVER_DEPTH: usize = 10;
+
+/// Whoever sends by the clock rarely does so more often than a thousand times a second.
+pub(super) const LONGEST_PAUSE_NS: u64 = weigh::MS;
+pub(super) const LEAST_PAUSES: u64 = 200;
 
 /// A thread that others wait for, without its having a lock that they want.
 #[derive(Clone, Debug, Default)]
@@ -154,7 +158,17 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     facts.thread(tid).is_some_and(|thread| runtime::is_of_pool(&thread.name) || waited(thread))
         || one.mostly_asks()
         || is_sent_to(facts, tid)
+        || reads_and_pauses(facts, tid)
         || blocked_at(facts, one).is_some_and(|site| runtime::is_in_pool(&site))
+}
+
+/// Whether a thread reads from another end, so far as it once had to wait for it, and then pauses so briefly that no
+/// clock is its reason: a queue of the kernel's that is never empty.
+fn reads_and_pauses(facts: &Facts, tid: Tid) -> bool {
+    let Some(thread) = facts.thread(tid) else { return false };
+    let reads = thread.off.get(&Reason::Peer).is_some_and(|time| time.count > 0);
+    let pauses = |time: &OffTime| time.count >= LEAST_PAUSES && time.ns / time.count <= LONGEST_PAUSE_NS;
+    reads && thread.off.get(&Reason::Sleep).is_some_and(pauses)
 }
 
 /// Whether another thread waits to hand this one something, by the name of what it calls: a queue that is always full.

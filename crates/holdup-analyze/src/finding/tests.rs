@@ -1841,6 +1841,29 @@ fn tasks_that_queue_for_an_executor_at_their_thresholds() {
     );
 }
 
+#[test]
+fn a_stage_that_pauses_briefly_between_reads_is_no_poller() {
+    let mut facts = quiet(3);
+    spent(&mut facts, 0, AccountState::Sleep, 950 * MS);
+    off(&mut facts, 0, Reason::Sleep, 2_000, 950 * MS);
+    off(&mut facts, 0, Reason::Peer, 1, MS);
+    facts.threads[0].voluntary = 2_001;
+    facts.threads[0].ended_waits = 2_000;
+    facts.blame = vec![blamed(1, None, Leaf::Sleep, 0, 600 * MS), blamed(2, None, Leaf::Sleep, 0, 600 * MS)];
+    let kinds = |facts: &Facts| [Kind::SlowStage, Kind::Polling].map(|kind| judge(kind, facts).len());
+    assert_eq!(kinds(&facts), [1, 0]);
+    let mut looks = facts.clone();
+    looks.threads[0].ended_waits = 999;
+    assert_eq!(kinds(&looks)[1], 1, "it mostly looks, and hands out nothing");
+    let mut source = facts.clone();
+    source.threads[0].off.remove(&Reason::Peer);
+    assert_eq!(kinds(&source), [0, 0], "it has its own pace");
+    let mut slow = facts.clone();
+    off(&mut slow, 0, Reason::Sleep, 900, 950 * MS);
+    slow.threads[0].ended_waits = 900;
+    assert_eq!(kinds(&slow), [0, 0], "it has a clock's pace");
+}
+
 /// Their waits are followed to that thread, and what they have CPU samples in says nothing of them.
 #[test]
 fn an_executor_whose_tasks_ask_another_thread_is_told_by_where_they_ask() {

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::doing::{Doing, Waker};
 use super::engine::Engine;
-use super::ids::{FoundId, ListedId, ThreadId, unknown_last};
+use super::ids::{FoundId, ListedId, Table, ThreadId, unknown_last};
 use super::lock::Place;
 use super::log::Stay;
 use super::thread::Thread;
@@ -168,6 +168,8 @@ impl Pieces {
 pub(super) struct Chains {
     /// By thread: time by state.
     pub accounts: Vec<[u64; State::COUNT]>,
+    /// By thread: waits of others that it ended.
+    pub ended_waits: Table<ThreadId, u64>,
     pub blame: FxHashMap<Row, u64>,
     /// What the path consists of.
     pub path: FxHashMap<End, u64>,
@@ -184,8 +186,8 @@ pub(super) struct Walker<'a, M> {
 
 pub(super) fn follow<M: Meaning>(engine: &Engine, meaning: &M, from: u64, to: u64) -> Chains {
     let mut walker = Walker { engine, meaning, steps: 0 };
-    let mut chains =
-        Chains { accounts: engine.threads.iter().map(|thread| walker.account(thread)).collect(), ..Chains::default() };
+    let accounts = engine.threads.iter().map(|thread| walker.account(thread)).collect();
+    let mut chains = Chains { accounts, ended_waits: walker.ended_waits(), ..Chains::default() };
     walker.blame(&mut chains);
     walker.path(&mut chains, from, to);
     chains
@@ -209,6 +211,15 @@ impl<M: Meaning> Walker<'_, M> {
         let life = thread.last.saturating_sub(thread.born);
         account[State::Running as usize] += life.saturating_sub(off);
         account
+    }
+
+    fn ended_waits(&self) -> Table<ThreadId, u64> {
+        let mut ended = self.engine.threads.map(|_| 0);
+        for (thread, life) in self.engine.threads.each() {
+            let wakers = life.log.stays().iter().filter_map(Stay::waking_thread);
+            wakers.filter(|waker| *waker != thread).for_each(|waker| ended[waker] += 1);
+        }
+        ended
     }
 
     fn state(&self, doing: Doing) -> State {

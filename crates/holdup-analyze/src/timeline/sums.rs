@@ -182,9 +182,10 @@ impl Sums<'_> {
     }
 
     fn accounts(&self, chains: &Chains, facts: &mut Facts) {
-        let kept =
-            self.lookup.engine.threads.iter().zip(&chains.accounts).filter(|(thread, _)| self.lookup.is_kept(thread));
-        for (thread, (_, ns)) in facts.threads.iter_mut().zip(kept) {
+        let all = self.lookup.engine.threads.iter().zip(&chains.accounts).zip(&chains.ended_waits);
+        let kept = all.filter(|((thread, _), _)| self.lookup.is_kept(thread));
+        for (thread, ((_, ns), ended_waits)) in facts.threads.iter_mut().zip(kept) {
+            thread.ended_waits = *ended_waits;
             let mut account = Account { ns: *ns };
             let spun_ns = thread.spun_ns.min(account.of(AccountState::Running));
             account.ns[AccountState::Running as usize] -= spun_ns;
