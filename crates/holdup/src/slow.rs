@@ -19,7 +19,7 @@ const RUNS_FOR_MEDIAN: usize = 3;
 #[derive(Debug)]
 pub struct Keeper {
     times: f64,
-    folder: PathBuf,
+    folder: OwnFolder,
     made: usize,
     cells: Vec<Cell>,
 }
@@ -60,16 +60,13 @@ impl Keeper {
     /// # Errors
     /// No folder for the recordings can be made.
     pub fn new(times: f64) -> io::Result<Keeper> {
-        let name = format!("holdup-slow-{}-{:016x}", std::process::id(), fastrand::u64(..));
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir(&folder)?;
-        Ok(Keeper { times, folder, made: 0, cells: Vec::new() })
+        Ok(Keeper { times, folder: OwnFolder::new("slow")?, made: 0, cells: Vec::new() })
     }
 
     /// The file for the next recording.
     pub fn next_file(&mut self) -> PathBuf {
         self.made += 1;
-        self.folder.join(format!("{}.{EXTENSION}", self.made))
+        self.folder.path().join(format!("{}.{EXTENSION}", self.made))
     }
 
     /// A run has ended that took so long and was recorded there.
@@ -110,10 +107,32 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+/// A temporary folder that goes with all that is in it.
+#[derive(Debug)]
+pub struct OwnFolder(PathBuf);
+
+impl OwnFolder {
+    /// A new one; the word says what for.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new(word: &str) -> io::Result<OwnFolder> {
+        let name = format!("holdup-{word}-{}-{:016x}", std::process::id(), fastrand::u64(..));
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder)?;
+        Ok(OwnFolder(folder))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for OwnFolder {
     fn drop(&mut self) {
         // Ours alone, among other temporary ones.
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -224,7 +243,7 @@ mod tests {
     }
 
     fn files(keeper: &Keeper) -> usize {
-        fs::read_dir(&keeper.folder).unwrap().count()
+        fs::read_dir(keeper.folder.path()).unwrap().count()
     }
 
     #[test]
@@ -239,7 +258,7 @@ mod tests {
     fn recordings_of_no_use_do_not_pile_up() {
         let keeper = keeper(&(0..100).map(|i| 10.0 + f64::from(i % 10) / 10.0).collect::<Vec<_>>());
         assert!(files(&keeper) <= 6, "{}", files(&keeper));
-        let folder = keeper.folder.clone();
+        let folder = keeper.folder.path().to_owned();
         drop(keeper);
         assert!(!folder.exists());
     }
