@@ -351,6 +351,9 @@ pub struct ThreadFacts {
     /// Those of all its samples that were taken while no other thread was running or runnable.
     #[serde(skip)]
     pub alone_samples: u64,
+    /// Its samples by whose work they are of.
+    #[serde(skip)]
+    pub lock_samples: LockSamples,
     /// CPU time that it only waited with, in loops, as far as CPU samples tell.
     #[serde(skip)]
     pub spun_ns: u64,
@@ -980,6 +983,17 @@ pub struct Wakings {
     /// Wake-ups of a by b.
     #[serde(rename = "b_wakes_a")]
     pub b_to_a: u64,
+}
+
+/// CPU samples by whose work they are of; without those of the recorder's own work in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockSamples {
+    /// In the functions of locks themselves, with what these call in user space.
+    pub own: u64,
+    /// In the kernel where it waits, wakes and switches, or what else a lock called it for.
+    pub kernel: u64,
+    /// Everywhere else.
+    pub elsewhere: u64,
 }
 
 /// CPU samples of a function or a module.

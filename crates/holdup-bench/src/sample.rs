@@ -54,7 +54,7 @@ pub struct Sample {
     pub latency: Option<Latency>,
     /// Hardware counters where the machine has them.
     pub counters: Option<Counters>,
-    /// Figures that only one workload has: name (unit last), value.
+    /// Figures that only one workload has, or only recorded runs: name (unit last), value.
     #[serde(serialize_with = "by_name", deserialize_with = "in_order")]
     #[schemars(with = "BTreeMap<String, f64>")]
     pub extra: Vec<(String, f64)>,

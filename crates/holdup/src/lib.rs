@@ -13,6 +13,7 @@ pub mod live;
 pub mod metric;
 pub mod plan;
 pub mod plot;
+pub mod profile;
 pub mod recording;
 pub mod report;
 pub mod results;

@@ -2,6 +2,8 @@
 
 use holdup_bench::sample::{CpuCounters, Sample};
 
+use crate::profile;
+
 /// A figure of a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
@@ -209,13 +211,27 @@ pub static METRICS: &[Metric] = &[
         higher_is_better: Some(false),
         read: |s| per_op(s, s.counters.as_ref()?.cache_misses as f64),
     },
+    Metric {
+        name: profile::LOCK,
+        unit: "",
+        help: "share of the CPU samples in the lock's own functions, 0 to 1 (with profile=on)",
+        higher_is_better: None,
+        read: |s| extra(s, profile::LOCK),
+    },
+    Metric {
+        name: profile::KERNEL,
+        unit: "",
+        help: "share in the kernel waiting, waking and switching, or for the lock otherwise (with profile=on)",
+        higher_is_better: None,
+        read: |s| extra(s, profile::KERNEL),
+    },
 ];
 
 fn per_op(sample: &Sample, total: f64) -> Option<f64> {
     (sample.ops() > 0).then(|| total / sample.ops() as f64)
 }
 
-/// A figure that only one workload has.
+/// A figure that only one workload has, or only recorded runs.
 fn extra(sample: &Sample, name: &str) -> Option<f64> {
     sample.extra.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
 }

@@ -8,12 +8,16 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use holdup_bench::machine::Contamination;
 use holdup_bench::sample::Sample;
 use holdup_bench::spec::{Boost, Budget, Spec};
-use holdup_run::OwnProgram;
+use holdup_run::{OwnProgram, ProcessUse};
 
 use crate::plan::{Plan, Task};
+use crate::profile;
+use crate::recording::EXTENSION;
 use crate::results::{RunRecord, SampleRecord};
+use crate::scratch::Folder;
 use crate::slow::Keeper;
 use crate::store::{NewRun, Store, StoreError};
 use crate::warning;
@@ -68,7 +72,26 @@ impl Processes {
 
 impl Workers for Processes {
     fn run(&mut self, spec: &Spec, limit: Duration) -> io::Result<Run> {
-        worker::run(&self.program, spec, limit)
+        match spec.profile {
+            true => self.profiled(spec, limit),
+            false => worker::run(&self.program, spec, limit),
+        }
+    }
+}
+
+impl Processes {
+    /// Runs a cell in a worker that is recorded, for its profile alone.
+    fn profiled(&self, spec: &Spec, limit: Duration) -> io::Result<Run> {
+        let folder = Folder::new("profile")?;
+        let file = folder.path().join("run").with_extension(EXTENSION);
+        match worker::recorded(&self.program, spec, limit, file.clone()) {
+            Ok(run) => Ok(Run { outcome: run.outcome.and_then(|sample| profile::added(sample, &file)), ..run }),
+            Err(why) => Ok(Run {
+                outcome: Err(profile::unsupported(&why.to_string())),
+                process: ProcessUse::default(),
+                contamination: Contamination::default(),
+            }),
+        }
     }
 }
 
@@ -98,7 +121,10 @@ impl Recorded {
 impl Workers for Recorded {
     fn run(&mut self, spec: &Spec, limit: Duration) -> io::Result<Run> {
         let file = self.keeper.next_file();
-        let run = worker::recorded(&self.processes.program, spec, limit, file.clone())?;
+        let mut run = worker::recorded(&self.processes.program, spec, limit, file.clone())?;
+        if spec.profile {
+            run.outcome = run.outcome.and_then(|sample| profile::added(sample, &file));
+        }
         let per_op = |sample: &Sample| sample.elapsed_ns as f64 / sample.ops().max(1) as f64;
         if let Ok(sample) = &run.outcome {
             self.keeper.add(&in_short(spec), per_op(sample), file);

@@ -452,6 +452,10 @@ const LOCK_SOURCES: &[&str] = &[
     "*/parking_lot-*/src/*",
     "*/parking_lot_core-*/src/*",
     "*/lock_api-*/src/*",
+    "*/holdup-locks*/src/*",
+    "*/registry/src/*/spin-*/src/*",
+    "*/registry/src/*/usync-*/src/*",
+    "*/registry/src/*/mcslock-*/src/*",
     "*/go/src/sync/*.go",
 ];
 

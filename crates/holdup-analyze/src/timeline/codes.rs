@@ -9,8 +9,9 @@ use super::golang;
 use super::ids::ThreadId;
 use super::lines;
 use super::lock::Place;
+use super::lock_samples;
 use super::lookup::{Lookup, SITES, function_name};
-use crate::facts::{Code, Facts, Hotspot, HotspotClass, Primitive, Regions, Site, Task};
+use crate::facts::{Code, Facts, Hotspot, HotspotClass, LockSamples, Primitive, Regions, Site, Task};
 use crate::names::{Frame, Role, Suspect, caller};
 use crate::spinning;
 
@@ -30,6 +31,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     let (mut kernel_sites, mut futex_sites) = (Callers::default(), Callers::default());
     let mut hot_sites: FxHashMap<Tid, Callers> = FxHashMap::default();
     let mut tasks: FxHashMap<String, Tasks> = FxHashMap::default();
+    let mut lock_samples: FxHashMap<Tid, LockSamples> = FxHashMap::default();
     let mut alone_of: FxHashMap<Tid, u64> = FxHashMap::default();
     let (mut alone_sites, mut parallel_sites) = (Callers::default(), Callers::default());
     for (place, threads) in places {
@@ -57,6 +59,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
             }
         }
         for (thread, hits) in &threads {
+            lock_samples::add(lock_samples.entry(lookup.tid(*thread)).or_default(), &call_path, *hits);
             hot_sites.entry(lookup.tid(*thread)).or_default().add(own, *hits);
         }
         let mut alone = 0;
@@ -93,6 +96,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     for thread in &mut facts.threads {
         let (user, kernel) = samples.get(&thread.tid).copied().unwrap_or_default();
         (thread.user_samples, thread.kernel_samples) = (user, kernel);
+        thread.lock_samples = lock_samples.get(&thread.tid).copied().unwrap_or_default();
         thread.alone_samples = alone_of.get(&thread.tid).copied().unwrap_or(0);
         let sites = hot_sites.remove(&thread.tid).unwrap_or_default();
         thread.hot_sites = sites.into_sites(period_ns);

@@ -19,6 +19,7 @@ mod inferred;
 mod interpreted;
 mod lines;
 mod lock;
+mod lock_samples;
 mod log;
 mod looks;
 mod lookup;

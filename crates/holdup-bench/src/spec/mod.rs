@@ -81,6 +81,8 @@ pub struct Spec {
     pub budget: Budget,
     /// Measure acquire latency.
     pub latency: bool,
+    /// Record the run, for where its CPU time goes; whoever starts the worker does that.
+    pub profile: bool,
 }
 
 /// What the threads do with the lock.
@@ -277,6 +279,7 @@ impl Default for Spec {
             batch: 1,
             budget: Budget::DurationNs(200_000_000),
             latency: false,
+            profile: false,
         }
     }
 }
@@ -725,6 +728,15 @@ pub static FACTORS: &[Factor] = &[
         set: |spec, text| word(text, SWITCH).map(|b| spec.latency = b),
         get: |spec| name_of(spec.latency, SWITCH),
     },
+    Factor {
+        name: "profile",
+        help: "record each run and say where its CPU time goes: to the lock, the kernel for it, or elsewhere; costs time",
+        values: "off, on",
+        switch: true,
+        ranges: false,
+        set: |spec, text| word(text, SWITCH).map(|b| spec.profile = b),
+        get: |spec| name_of(spec.profile, SWITCH),
+    },
 ];
 
 const WORKLOADS: &[(&str, Workload)] = &[
@@ -934,6 +946,7 @@ mod tests {
             "mix=50:50",
             "iterations=1000",
             "latency=on",
+            "profile=on",
         ];
         let spec = Spec::from_words(words).unwrap();
         let written = spec.to_words();

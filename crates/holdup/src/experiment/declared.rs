@@ -67,6 +67,8 @@ pub struct Claim {
     pub then: Check,
     /// The same with today's locks in the place of those of its day.
     pub now: Option<Check>,
+    /// The checks, then and now, that stand in where figures of the first are missing.
+    pub otherwise: Option<(Check, Option<Check>)>,
     /// What can be said where the claim cannot be checked.
     pub instead: Option<Sentence>,
     /// What the machine must have.
@@ -135,15 +137,16 @@ impl DeclaredSweep {
         let Ok(plan) = Plan::new(&[sweep], 0) else {
             return (0, Duration::ZERO);
         };
-        let times = plan.tasks.iter().map(|task| self.run_time_of(&plan.cells[task.cell].1) + START_COST);
+        let times = plan.tasks.iter().map(|task| self.run_time_of(&plan.cells[task.cell].1));
         (plan.tasks.len(), times.sum())
     }
 
     fn run_time_of(&self, spec: &Spec) -> Duration {
-        match spec.budget {
+        let time = match spec.budget {
             Budget::DurationNs(ns) => Duration::from_nanos(ns),
             Budget::Iterations(_) => self.run_time,
-        }
+        };
+        time + START_COST + if spec.profile { RECORDING_COST } else { Duration::ZERO }
     }
 }
 
@@ -167,3 +170,6 @@ impl Needs {
 
 /// What starting, calibrating, warming up and collecting one worker takes beside the time that it measures.
 pub const START_COST: Duration = Duration::from_millis(60);
+
+/// What recording a run and reading the recording take beside that.
+const RECORDING_COST: Duration = Duration::from_millis(800);

@@ -51,9 +51,13 @@ fn probed(run: &RunRecord, machine: &Machine) -> Probed {
 }
 
 fn judge(experiment: &Experiment, claim: &Claim, machine: &Machine, facts: Facts<'_>) -> ClaimResult {
-    let read = |check: &Check| match claim.needs.unmet(machine) {
+    let (then, now) = match &claim.otherwise {
+        Some((then, now)) => (Some(then), now.as_ref()),
+        None => (None, None),
+    };
+    let read = |check: &Check, other: Option<&Check>| match claim.needs.unmet(machine) {
         Some(reason) => facts.unread(claim, format!("{} {reason}.", claim.id)),
-        None => facts.read(check).unwrap_or_else(|Missing(reason)| facts.unread(claim, reason)),
+        None => facts.read(check).unwrap_or_else(|missing| facts.read_otherwise(claim, other, missing)),
     };
     ClaimResult {
         id: claim.id.clone(),
@@ -61,8 +65,8 @@ fn judge(experiment: &Experiment, claim: &Claim, machine: &Machine, facts: Facts
         claim: claim.claim.clone(),
         published: claim.published.clone(),
         setting: claim.setting.clone(),
-        then: read(&claim.then),
-        now: claim.now.as_ref().map(read),
+        then: read(&claim.then, then),
+        now: claim.now.as_ref().map(|check| read(check, now)),
     }
 }
 
@@ -119,6 +123,14 @@ impl Facts<'_> {
             close: !truth.clear || disturbed,
             why,
         })
+    }
+
+    /// The check that stands in where figures are missing, which the reading says.
+    fn read_otherwise(&self, claim: &Claim, other: Option<&Check>, Missing(reason): Missing) -> Reading {
+        match other.map(|check| self.read(check)) {
+            Some(Ok(reading)) => Reading { why: format!("{} ({reason})", reading.why), ..reading },
+            _ => self.unread(claim, reason),
+        }
     }
 
     /// What is said where a check cannot be held against the runs.

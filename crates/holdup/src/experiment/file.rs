@@ -579,6 +579,7 @@ const CLAIM_KEYS: &[&str] = &[
     "figures",
     "check",
     "show",
+    "otherwise",
     "instead",
     "needs",
     "why_holds",
@@ -622,12 +623,14 @@ fn read_claim(table: &Table<'_>, id: String, eras: Eras<'_>, cells: &[SweepCells
     scope.figures = &figures;
     let said =
         |key: &str| -> Result<String, FileError> { Ok(table.text(key)?.map_or_else(String::new, |(text, _)| text)) };
+    let now = Scope { series: eras.now, figures: &none, ..scope };
     Ok(Claim {
         claim: table.required("claim")?.0,
         published: said("published")?,
         setting: Setting { on: said("on")?, same: said("same")?, not_same: said("not_same")? },
         then: read_check(table, table, scope)?,
-        now: read_now(table, Scope { series: eras.now, figures: &none, ..scope })?,
+        now: read_now(table, now)?,
+        otherwise: read_otherwise(table, scope, now)?,
         instead: read_sentence(table, "instead", scope)?,
         needs: read_needs(table)?,
         margin: read_margin(table)?,
@@ -642,6 +645,20 @@ fn read_now(table: &Table<'_>, scope: Scope<'_>) -> Result<Option<Check>, FileEr
     now.only(&["why_holds", "why_differs"])?;
     let figures = read_figures(table, scope)?;
     read_check(table, &now, Scope { figures: &figures, ..scope }).map(Some)
+}
+
+/// `otherwise`: a check of its own over the same figures, then and now, for where those of the first are missing.
+fn read_otherwise(
+    table: &Table<'_>,
+    then: Scope<'_>,
+    now: Scope<'_>,
+) -> Result<Option<(Check, Option<Check>)>, FileError> {
+    let Some(other) = table.table("otherwise", format!("'otherwise' of {}", table.what))? else { return Ok(None) };
+    other.only(&["check", "show", "why_holds", "why_differs"])?;
+    let figures = read_figures(table, now)?;
+    let has_now = table.get("now").is_some();
+    let now = has_now.then(|| read_check(&other, &other, Scope { figures: &figures, ..now })).transpose()?;
+    Ok(Some((read_check(&other, &other, then)?, now)))
 }
 
 /// A claim's check; `words` has the sentences that say why.

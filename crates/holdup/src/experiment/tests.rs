@@ -191,6 +191,34 @@ fn claims_over_made_up_runs_get_the_right_verdicts() {
 }
 
 #[test]
+fn where_a_figure_is_missing_another_check_stands_in_and_says_so() {
+    let otherwise = "otherwise = { check = 'jain(mutex @ threads=2) > 0.5', show = 'even {jain(mutex @ threads=2)}', \
+                     why_holds = 'even enough', why_differs = 'uneven' }\n";
+    let check = "mean(profile_lock_share, mutex @ threads=1) > 50%";
+    let show = "in the lock {mean(profile_lock_share, mutex @ threads=1)}";
+    let experiment = with_claim(check, show, otherwise).unwrap_or_else(|error| panic!("{error}"));
+    let read =
+        |outcome: &dyn Fn(&Spec, u32) -> Outcome| evaluate(&experiment, &run_of(&experiment, outcome)).remove(0).then;
+    let profiled = |spec: &Spec, repeat: u32| {
+        let shares = [("profile_lock_share".to_owned(), 0.75)];
+        twenty_per_thread(spec, repeat).map(|sample| Sample { extra: shares.into(), ..sample })
+    };
+    let first = read(&profiled);
+    assert_eq!((first.measured.as_str(), first.why.as_str()), ("in the lock 75.0%", "yes"));
+    let other = read(&twenty_per_thread);
+    assert_eq!((other.verdict, other.measured.as_str()), (Verdict::Holds, "even 1"));
+    assert_eq!(other.why, "even enough (No run has a value of profile_lock_share.)");
+    let detail = "no profile here: no CPU samples".to_owned();
+    let failed = |spec: &Spec, repeat: u32| match spec.threads {
+        1 => Err(Failure { kind: FailureKind::Unsupported, detail: detail.clone() }),
+        _ => twenty_per_thread(spec, repeat),
+    };
+    assert_eq!(read(&failed).why, "even enough (No profile here: no CPU samples.)");
+    let nothing = |_: &Spec, _: u32| Err(Failure { kind: FailureKind::Unsupported, detail: detail.clone() });
+    assert_eq!(read(&nothing).verdict, Verdict::NotMeasurable, "the other figure is missing too");
+}
+
+#[test]
 fn what_slows_a_whole_round_is_no_spread_over_a_factor() {
     // Every second round runs at half speed, the factor changes nothing, and one run of a round was disturbed.
     let drifting = |spec: &Spec, repeat: u32| {

@@ -8,6 +8,7 @@ use holdup_bench::spec::{Spec, Workload};
 use super::document::{Column, Document, Ink, Table, Text, ink};
 use super::figures::{self, Difference};
 use super::{headline, number};
+use crate::profile;
 use crate::results::{CellRecord, RunRecord};
 use crate::stats::{self, Estimate};
 use crate::text;
@@ -136,6 +137,10 @@ pub(crate) fn of_sweep(run: &RunRecord, cells: &[&CellRecord]) -> Document {
         tables.heading("Time to acquire");
         tables.table(table(&factors, &shown, latency()).named("Time to acquire"));
     }
+    if shown.iter().any(|cell| cell.spec.profile) {
+        tables.heading(PROFILE);
+        tables.table(table(&factors, &shown, where_cpu_time_goes()).named(PROFILE));
+    }
     tables
 }
 
@@ -186,6 +191,9 @@ fn columns(run: &RunRecord, cells: &[&CellRecord]) -> Vec<Figure> {
 }
 
 const SPREAD: &str = "How much runs and threads differ";
+
+/// Heading of the shares of the CPU time.
+const PROFILE: &str = "Where the CPU time goes";
 
 /// From which on the slowest run against the fastest, or the busiest thread against the idlest, is worth a table.
 const UNEVEN: f64 = 2.0;
@@ -287,6 +295,14 @@ fn latency() -> Vec<Figure> {
     ]
 }
 
+/// Shares of the CPU samples.
+fn where_cpu_time_goes() -> Vec<Figure> {
+    vec![
+        median("the lock's own\nfunctions", profile::LOCK, number::percent),
+        median("the kernel\nfor it", profile::KERNEL, number::percent),
+    ]
+}
+
 fn of_latency(
     cell: &CellRecord,
     read: impl Fn(&holdup_bench::sample::Latency) -> f64,
@@ -325,6 +341,13 @@ pub fn explained(run: &RunRecord) -> Vec<String> {
         words.push("none: the same loop without a lock, which no lock can beat".to_owned());
     }
     words.push("user, kernel: CPU time of all threads per operation".to_owned());
+    if shown().any(|cell| cell.spec.profile) {
+        words.push(
+            "the lock's own functions, the kernel for it: shares of the CPU samples, without the recorder's own; \
+             recording costs time at each switch, which the other figures of these runs contain"
+                .to_owned(),
+        );
+    }
     let counted = shown().flat_map(|cell| cell.counted()).any(|(_, sample)| sample.switches().is_some());
     words.push(match counted {
         true => "switches: context switches per operation".to_owned(),

@@ -96,6 +96,31 @@ fn a_sweep_records_its_runs_to_keep_the_slow_ones() {
     place.run("bench --keep-slow 1x").with(2).says(&["--keep-slow", "2x"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_profile_tells_where_the_cpu_time_of_a_lock_goes() {
+    let place = Place::new();
+    let ended =
+        place.run("bench --lock eventfd --threads 1 --duration 200ms --repeat 2 --no-reject --baseline off --profile");
+    if ended.out.contains("no profile here") {
+        eprintln!("skipped: the kernel cannot be sampled here");
+        return;
+    }
+    ended.with(0).shows(&["Where the CPU time goes", "the kernel", "recording costs time"]);
+    let csv = place.run("export last --csv").with(0).out;
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
+    let [lock, kernel] = ["profile_lock_share", "profile_kernel_share"].map(column);
+    for row in lines {
+        let [lock, kernel] = [lock, kernel].map(|at| row[at].parse::<f64>().unwrap());
+        assert!(
+            kernel > 0.1 && lock + kernel > 0.3 && lock + kernel <= 1.0,
+            "two calls for each turn: {lock} {kernel}"
+        );
+    }
+}
+
 #[test]
 fn time_says_why_a_command_cannot_run() {
     let place = Place::new();
