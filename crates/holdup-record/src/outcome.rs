@@ -21,6 +21,17 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
+/// What a process answered that was asked for a map of the code that it made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskedForMap {
+    /// It wrote this file.
+    Written(PathBuf),
+    /// It runs Java, but writes none: why, as the end of a sentence without a full stop.
+    Refused(String),
+    /// It runs no Java, and cannot be asked; the files whose code it has mapped, none if it is gone.
+    NoJava(Vec<String>),
+}
+
 /// Why nothing, or not all, was recorded.
 #[derive(Debug)]
 pub enum Error {

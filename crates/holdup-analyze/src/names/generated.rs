@@ -54,6 +54,13 @@ impl Runtime {
     }
 }
 
+/// What to add to the command of a process that has mapped these files, so that it writes a map; nothing for those that
+/// need none, since they are read from outside.
+pub fn map_switch<'p>(files: impl Iterator<Item = &'p str>) -> Option<&'static str> {
+    let runtime = Runtime::of(files);
+    runtime.switch().filter(|_| runtime != Runtime::Python)
+}
+
 /// One function of a map.
 #[derive(Clone, Copy, Debug)]
 struct Code<'a> {

@@ -33,6 +33,7 @@ use serde::Serialize;
 
 pub(crate) use caller::{caller, leads_through};
 pub use catalog::{Catalog, Meaning, Stretch};
+pub use generated::map_switch;
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
 pub(crate) use primitive::{is_sleep, words};

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use holdup_trace::Event;
 
 use crate::doctor::Probe;
-use crate::{Children, Error, Live, Options, Outcome};
+use crate::{AskedForMap, Children, Error, Live, Options, Outcome};
 
 /// Says that it cannot.
 pub fn record(
     _options: &Options,
     _stop: &AtomicBool,
-    _more: &(dyn Fn(u64) -> Vec<Event> + Sync),
+    _more: &(dyn Fn(u64, &[u32]) -> Vec<Event> + Sync),
 ) -> Result<Outcome, Error> {
     Err(Error::Unsupported)
 }
@@ -53,6 +53,11 @@ pub mod signals {
     pub fn heard() -> Option<(i32, &'static str)> {
         None
     }
+}
+
+/// Nobody can be asked.
+pub fn ask_for_map(_: u32) -> AskedForMap {
+    AskedForMap::NoJava(Vec::new())
 }
 
 /// There is none.

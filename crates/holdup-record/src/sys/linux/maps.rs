@@ -43,7 +43,7 @@ fn candidates(pid: u32, alive: bool) -> Vec<PathBuf> {
 }
 
 /// The number that a process knows itself by.
-fn inner_number(pid: u32) -> Option<u32> {
+pub fn inner_number(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()
 }
