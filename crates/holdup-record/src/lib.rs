@@ -22,7 +22,7 @@ use holdup_trace::Event;
 
 pub use live::{Extent, Live};
 pub use options::{Backend, Children, Detail, Options, Target};
-pub use outcome::{AskedForMap, Error, Outcome};
+pub use outcome::{AskedForMap, CodeMap, Error, Outcome};
 pub use tally::{LongWait, Totals};
 pub use threads::ThreadNames;
 
@@ -105,7 +105,7 @@ pub fn ask_for_map(pid: u32) -> AskedForMap {
 ///
 /// # Errors
 /// There is a file that is not to be believed (a link, another user's, too large): why.
-pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<Vec<u8>>, String> {
+pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<CodeMap>, String> {
     sys::code_map(pid, began_unix_s)
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use holdup_trace::Event;
 
 use crate::doctor::Probe;
-use crate::{AskedForMap, Children, Error, Live, Options, Outcome};
+use crate::{AskedForMap, Children, CodeMap, Error, Live, Options, Outcome};
 
 /// Says that it cannot.
 pub fn record(
@@ -61,7 +61,7 @@ pub fn ask_for_map(_: u32) -> AskedForMap {
 }
 
 /// There is none.
-pub fn code_map(_: u32, _: u64) -> Result<Option<Vec<u8>>, String> {
+pub fn code_map(_: u32, _: u64) -> Result<Option<CodeMap>, String> {
     Ok(None)
 }
 

@@ -1,4 +1,4 @@
-//! `holdup record --runtime-help`: has the runtimes of the recorded programs write the names of the code that they make.
+//! `holdup record --runtime-help`: has the runtimes of recorded programs write the names of the code that they make.
 
 use std::ffi::OsString;
 

@@ -2,8 +2,8 @@
 //! program, which images of servers rarely have.
 //!
 //! The protocol is that of HotSpot's `AttachListener`: a file `.attach_pidPID` in its `/tmp` and a SIGQUIT make it open
-//! the socket `.java_pidPID` there, which takes one command and gives the answer. It listens to root and to the user whom
-//! it runs as. Root asks as that user, so that nothing which lies in that `/tmp` can lead root astray.
+//! the socket `.java_pidPID` there, which takes one command and gives the answer. It listens to root and to the user
+//! whom it runs as. Root asks as that user, so that nothing which lies in that `/tmp` can lead root astray.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
