@@ -62,6 +62,18 @@ pub enum Problem {
         /// Why the map that is there is not believed.
         refused: Option<String>,
     },
+    /// The map that a runtime wrote names little of the code that it made: it was written before, or is of another
+    /// process.
+    PartialCodeMap {
+        /// The map.
+        path: String,
+        /// How many different stacks lead through such code.
+        hits: u64,
+        /// In how many of them all of it has names.
+        named: u64,
+        /// The command with the switch that makes the runtime write a map, if it is known.
+        switch: Option<&'static str>,
+    },
     /// Other programs had the CPUs while threads of the target could run.
     Displaced {
         /// Time of all threads that this took.

@@ -22,7 +22,7 @@ use holdup_trace::Event;
 
 pub use live::{Extent, Live};
 pub use options::{Backend, Children, Detail, Options, Target};
-pub use outcome::{Error, Outcome};
+pub use outcome::{AskedForMap, CodeMap, Error, Outcome};
 pub use tally::{LongWait, Totals};
 pub use threads::ThreadNames;
 
@@ -32,7 +32,7 @@ pub use threads::ThreadNames;
 /// Nothing could be recorded. What was written before an error in the middle is kept and closed with the error as its
 /// reason.
 pub fn record(options: &Options, stop: &AtomicBool) -> Result<Outcome, Error> {
-    record_with(options, stop, &|_| Vec::new())
+    record_with(options, stop, &|_, _| Vec::new())
 }
 
 /// Lets SIGTERM and SIGHUP set `stop` as well, each unless it is ignored. A command that a recording has started gets
@@ -46,15 +46,15 @@ pub fn stopped_by() -> Option<u8> {
     sys::signals::heard().and_then(|(signal, _)| u8::try_from(signal).ok())
 }
 
-/// Records like [`record`]. Before the file is closed, `more` is asked for events that the caller knows of, to be dated
-/// with the time that it is given.
+/// Records like [`record`]. When all is recorded, before the file is closed and while the processes that are given may
+/// still run, `more` is asked for events that the caller knows of, to be dated with the time that it is given.
 ///
 /// # Errors
 /// As [`record`].
 pub fn record_with(
     options: &Options,
     stop: &AtomicBool,
-    more: &(dyn Fn(u64) -> Vec<Event> + Sync),
+    more: &(dyn Fn(u64, &[u32]) -> Vec<Event> + Sync),
 ) -> Result<Outcome, Error> {
     sys::record(options, stop, more)
 }
@@ -94,12 +94,18 @@ pub fn requests() -> u32 {
     sys::signals::requests()
 }
 
+/// Has a process that runs Java write its map of compiled code where [`code_map`] finds it, as `jcmd PID
+/// Compiler.perfmap` does. It may take seconds. Whether a process that is gone ran Java is not known.
+pub fn ask_for_map(pid: u32) -> AskedForMap {
+    sys::ask_for_map(pid)
+}
+
 /// The map of functions that the runtime of a process wrote (`/tmp/perf-PID.map`, as the process sees it), of a process
 /// that was recorded since that second of 1970.
 ///
 /// # Errors
 /// There is a file that is not to be believed (a link, another user's, too large): why.
-pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<Vec<u8>>, String> {
+pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<CodeMap>, String> {
     sys::code_map(pid, began_unix_s)
 }
 

@@ -1,6 +1,8 @@
 //! What came of a recording.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Take;
 use std::path::PathBuf;
 
 use holdup_trace::{Ending, Header};
@@ -19,6 +21,26 @@ pub struct Outcome {
     /// What the user should know: rights that were missing, buffers that were smaller than wanted, sentences without a
     /// full stop.
     pub notes: Vec<String>,
+}
+
+/// A map of functions that may be believed, to be read.
+#[derive(Debug)]
+pub struct CodeMap {
+    /// The path that it was found at.
+    pub path: PathBuf,
+    /// Its text.
+    pub file: Take<File>,
+}
+
+/// What a process answered that was asked for a map of the code that it made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskedForMap {
+    /// It wrote this file.
+    Written(PathBuf),
+    /// It runs Java, but writes none: why, as the end of a sentence without a full stop.
+    Refused(String),
+    /// It runs no Java, and cannot be asked; the files whose code it has mapped, none if it is gone.
+    NoJava(Vec<String>),
 }
 
 /// Why nothing, or not all, was recorded.

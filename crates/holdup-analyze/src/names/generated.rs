@@ -1,20 +1,8 @@
-//! Names of code that a program made as it ran, from the map that its runtime writes for profilers: one line for each
-//! function, `START SIZE NAME`, the numbers in hexadecimal, with `0x` or without. Code moves and memory is used again:
-//! of two lines for an address, the later one counts.
-//!
-//! The map is another program's text: lines that make no sense are passed over, names are cut, and what could move a
-//! terminal's cursor is replaced.
+//! Runtimes that make code as they run: how to have them write a map of it, and what their names for functions say.
 
 use std::sync::Arc;
 
 use super::{Role, interpreted, roles};
-
-/// Most functions that are believed.
-const MOST: usize = 4_000_000;
-/// Longer names are cut.
-const LONGEST_NAME: usize = 1_000;
-/// A function that others lie in is looked for among so many that begin before an address.
-const NESTED: usize = 32;
 
 /// Which language a space's generated code comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,57 +42,11 @@ impl Runtime {
     }
 }
 
-/// One function of a map.
-#[derive(Clone, Copy, Debug)]
-struct Code<'a> {
-    start: u64,
-    size: u64,
-    line: usize,
-    name: &'a [u8],
-}
-
-/// A map, by address.
-#[derive(Debug, Default)]
-pub(super) struct CodeMap<'a> {
-    codes: Vec<Code<'a>>,
-}
-
-impl<'a> CodeMap<'a> {
-    pub(super) fn read(text: &'a [u8]) -> CodeMap<'a> {
-        let lines = text.split(|byte| *byte == b'\n').enumerate();
-        let mut codes: Vec<Code<'a>> = lines.filter_map(|(line, text)| code(line, text)).take(MOST).collect();
-        codes.sort_unstable_by_key(|code| (code.start, code.line));
-        CodeMap { codes }
-    }
-
-    /// The name of the function at an address, as the runtime wrote it.
-    pub(super) fn name(&self, address: u64) -> Option<String> {
-        let behind = self.codes.partition_point(|code| code.start <= address);
-        let around = self.codes[behind.saturating_sub(NESTED)..behind].iter();
-        let code = around.filter(|code| address - code.start < code.size).max_by_key(|code| code.line)?;
-        let name = String::from_utf8_lossy(&code.name[..code.name.len().min(LONGEST_NAME)]);
-        let name: String = name.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
-        (!name.is_empty()).then_some(name)
-    }
-}
-
-fn code(line: usize, text: &[u8]) -> Option<Code<'_>> {
-    let (start, rest) = word(text)?;
-    let (size, name) = word(rest)?;
-    let (start, size) = (number(start)?, number(size)?);
-    let name = name.trim_ascii();
-    (size > 0 && start.checked_add(size).is_some() && !name.is_empty()).then_some(Code { start, size, line, name })
-}
-
-fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let text = text.trim_ascii_start();
-    let end = text.iter().position(|byte| *byte == b' ')?;
-    Some((&text[..end], &text[end..]))
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(text).ok()?;
-    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
+/// What to add to the command of a process that has mapped these files, so that it writes a map; nothing for those that
+/// need none, since they are read from outside.
+pub fn map_switch<'p>(files: impl Iterator<Item = &'p str>) -> Option<&'static str> {
+    let runtime = Runtime::of(files);
+    runtime.switch().filter(|_| runtime != Runtime::Python)
 }
 
 /// A function as its author calls it, with what the runtime's own name for it tells.
@@ -195,27 +137,6 @@ fn dot_net(name: &str) -> Function {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn maps_are_read_as_runtimes_write_them() {
-        let map = CodeMap::read(
-            b"7f0000001000 40 first\n0x00007f0000001040 0x00000020 void Shop.sell(int, int)\n\
-              7f0000001000 10 newer\nnonsense\n7f0000002000 0 empty\n7f0000003000 zz bad\n\
-              ffffffffffffffff 2 over\n 7f0000004000 8  spaced name \n7f0000005000 8 \x1b[31mred\x07\n7f0000006000 8 \xff",
-        );
-        let name = |address| map.name(address);
-        assert_eq!(name(0x7f00_0000_1000).as_deref(), Some("newer"), "memory is used again");
-        assert_eq!(name(0x7f00_0000_1010).as_deref(), Some("first"), "behind the newer function");
-        assert_eq!(name(0x7f00_0000_105f).as_deref(), Some("void Shop.sell(int, int)"));
-        assert_eq!(name(0x7f00_0000_4001).as_deref(), Some("spaced name"));
-        assert_eq!(name(0x7f00_0000_5000).as_deref(), Some("\u{fffd}[31mred\u{fffd}"));
-        assert_eq!(name(0x7f00_0000_6000).as_deref(), Some("\u{fffd}"));
-        for nothing in [0, 0x7f00_0000_1060, 0x7f00_0000_2000, 0x7f00_0000_3000, u64::MAX] {
-            assert_eq!(name(nothing), None, "{nothing:#x}");
-        }
-        let long = [b"1000 8 ".as_slice(), &[b'x'; 9_000]].concat();
-        assert_eq!(CodeMap::read(&long).name(0x1000).map(|name| name.len()), Some(LONGEST_NAME));
-    }
 
     #[test]
     fn functions_bear_their_authors_names() {

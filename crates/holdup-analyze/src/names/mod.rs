@@ -4,6 +4,7 @@
 
 mod caller;
 mod catalog;
+mod code_map;
 mod demangle;
 mod generated;
 mod golang;
@@ -33,6 +34,7 @@ use serde::Serialize;
 
 pub(crate) use caller::{caller, leads_through};
 pub use catalog::{Catalog, Meaning, Stretch};
+pub use generated::map_switch;
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
 pub(crate) use primitive::{is_sleep, words};
@@ -49,8 +51,9 @@ pub trait Modules {
     /// The separate debug file of a binary, found by its build id or debug link.
     fn debug_file(&self, path: &str, build_id: Option<&[u8]>, debug_link: Option<&[u8]>) -> Option<&[u8]>;
 
-    /// The map of functions that the process made as it ran (`/tmp/perf-PID.map`), if its runtime wrote one.
-    fn code_map(&self, _: Pid) -> Option<&[u8]> {
+    /// Shows the map of functions that the process made as it ran (`/tmp/perf-PID.map`), if its runtime wrote one, in
+    /// parts of whole lines; its path.
+    fn code_map(&self, _: Pid, _see: &mut dyn FnMut(&[u8])) -> Option<String> {
         None
     }
 

@@ -1,12 +1,14 @@
 //! Answers about addresses, once all events are known, and keeps every answer.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use holdup_trace::{FutexOp, Pointers, StackId, Stacks};
+use holdup_trace::{FutexOp, Pointers, Stack, StackId, Stacks, Word};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::code_map::CodeMap;
 use super::demangle::demangle;
-use super::generated::{self, CodeMap, Runtime};
+use super::generated::{self, Runtime};
 use super::instruction::{self, Suspect};
 use super::operand::{self, Operand};
 use super::place::Place;
@@ -38,7 +40,7 @@ pub(crate) struct Resolver<'a> {
     strings: FxHashSet<Arc<str>>,
     /// Operands of the instructions around sampled addresses, with how far their binary has moved.
     operands: FxHashMap<(SpaceId, u64), Placed>,
-    generated: FxHashMap<SpaceId, Generated<'a>>,
+    generated: FxHashMap<SpaceId, Generated>,
 }
 
 /// Operands, and how far their binary has moved.
@@ -58,9 +60,13 @@ pub(crate) struct Access {
 }
 
 /// What is known of the code that a space's program made as it ran.
-struct Generated<'a> {
+#[derive(Default)]
+struct Generated {
     runtime: Runtime,
-    map: Option<CodeMap<'a>>,
+    /// What its map says, with the map's path.
+    map: Option<(CodeMap, String)>,
+    /// Whether looks at its machine tell what code is; there, the map only completes that.
+    is_looked_at: bool,
     /// Stacks that lead through it, and of these, those with a frame that nothing names.
     hits: u64,
     nameless: u64,
@@ -219,14 +225,34 @@ impl<'a> Resolver<'a> {
                 problems.push(problem);
             }
         }
+        problems.extend(self.maps_missing());
+        problems
+    }
+
+    fn maps_missing(&self) -> Vec<Problem> {
+        /// Fewer nameless stacks are no matter, unless nothing has a name; nor is a smaller part of them.
+        const MATTERS: u64 = 10;
+        let mut problems = Vec::new();
         for runtime in [Runtime::Java, Runtime::Node, Runtime::Python, Runtime::DotNet] {
-            let of_runtime = || self.generated.iter().filter(|(_, known)| known.runtime == runtime);
-            let hits: u64 = of_runtime().map(|(_, known)| known.nameless).sum();
-            let has_map = of_runtime().any(|(space, known)| known.map.is_some() || self.names.has_codes(*space));
-            if let Some(switch) = runtime.switch().filter(|_| hits > 0 && !has_map) {
+            let of_runtime = || self.generated.values().filter(|known| known.runtime == runtime);
+            let hits: u64 = of_runtime().map(|known| known.nameless).sum();
+            let is_named = of_runtime().any(|known| known.map.is_some() || known.is_looked_at);
+            if let Some(switch) = runtime.switch().filter(|_| hits > 0 && !is_named) {
                 problems.push(Problem::NoCodeMap { switch, hits, refused: None });
             }
         }
+        for known in self.generated.values() {
+            let Generated { runtime, hits, nameless, .. } = *known;
+            let Some((_, path)) = known.map.as_ref().filter(|_| nameless > 0) else { continue };
+            if nameless == hits || (nameless >= MATTERS && nameless * MATTERS > hits) {
+                let (path, switch) = (path.clone(), runtime.switch());
+                problems.push(Problem::PartialCodeMap { path, hits, named: hits - nameless, switch });
+            }
+        }
+        problems.sort_by_key(|problem| match problem {
+            Problem::PartialCodeMap { hits, named, .. } => Reverse(hits - named),
+            _ => Reverse(u64::MAX),
+        });
         problems
     }
 
@@ -361,10 +387,13 @@ impl<'a> Resolver<'a> {
         let this = self.call_paths.len() + 1;
         let of_java = self.names.code(space, address).map(|code| generated::method(&code.name));
         let known = self.generated(space);
-        let named = known.map.as_ref().and_then(|map| map.name(address));
-        let in_map = named.map(|name| generated::function(known.runtime, &name));
-        let module = if in_map.is_none() && of_java.is_some() { JAVA } else { GENERATED };
-        let function = in_map.or(of_java);
+        let in_map = || {
+            let name = known.map.as_ref()?.0.name(address)?;
+            Some(generated::function(known.runtime, &name))
+        };
+        // Looks knew the code while it was there. Where they tell what waits are of, all made code is alike.
+        let function = of_java.or_else(in_map);
+        let module = if function.is_some() && known.is_looked_at { JAVA } else { GENERATED };
         if region.is_none() && function.is_none() {
             let module = intern(&mut self.strings, "[unknown]");
             return bare_frame(address, module, address, Role::Program);
@@ -384,13 +413,20 @@ impl<'a> Resolver<'a> {
         Frame { function: Some(name), file: function.file, line: function.line, ..bare }
     }
 
-    fn generated(&mut self, space: SpaceId) -> &mut Generated<'a> {
-        let (names, modules) = (&self.names, self.modules);
+    fn generated(&mut self, space: SpaceId) -> &mut Generated {
+        let (names, modules, stacks) = (&self.names, self.modules, self.stacks);
         self.generated.entry(space).or_insert_with(|| {
             let paths = names.regions(space).iter().map(|region| &*names.file(region.file).path);
-            let text = names.owner(space).and_then(|pid| modules.code_map(pid));
-            let (runtime, map) = (Runtime::of(paths), text.map(CodeMap::read));
-            Generated { runtime, map, hits: 0, nameless: 0, last_hit: 0, last_nameless: 0 }
+            let runtime = Runtime::of(paths);
+            let map = names.owner(space).and_then(|pid| {
+                let mut map = None;
+                let mut see = |part: &[u8]| {
+                    map.get_or_insert_with(|| CodeMap::about(nameless_addresses(names, stacks, space))).read(part);
+                };
+                let path = modules.code_map(pid, &mut see)?;
+                Some((map.unwrap_or_default().end(), path))
+            });
+            Generated { runtime, map, is_looked_at: names.has_codes(space), ..Generated::default() }
         })
     }
 
@@ -478,6 +514,27 @@ impl<'a> Resolver<'a> {
             _ => None,
         }
     }
+}
+
+/// Addresses of the recording's stacks that no file of a space has code for, and those before them, where calls were
+/// that return there.
+fn nameless_addresses(names: &Names, stacks: &Stacks, space: SpaceId) -> Vec<u64> {
+    let of_stack = |stack: &Stack, found: &mut FxHashSet<u64>| {
+        found.extend(stack.user.iter().copied());
+        found.extend(stack.registers.iter().flat_map(|registers| [registers.ip, registers.lr]));
+        found.extend(stack.words.iter().filter_map(|(_, word)| match word {
+            Word::Code(address) => Some(*address),
+            Word::Stack(_) => None,
+        }));
+    };
+    let mut all = FxHashSet::default();
+    stacks.iter().for_each(|(_, stack)| of_stack(stack, &mut all));
+    let is_in_file = |address: u64| {
+        let region = names.region(space, address);
+        region.is_some_and(|region| !is_generated(&names.file(region.file).path))
+    };
+    let with_call = all.into_iter().flat_map(|address| [address, address.wrapping_sub(1)]);
+    with_call.filter(|address| !is_in_file(*address)).collect()
 }
 
 /// Whether a region's memory came from no file, or from one that stands for none, so that its code is made as the

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use holdup_trace::Event;
 
 use crate::doctor::Probe;
-use crate::{Children, Error, Live, Options, Outcome};
+use crate::{AskedForMap, Children, CodeMap, Error, Live, Options, Outcome};
 
 /// Says that it cannot.
 pub fn record(
     _options: &Options,
     _stop: &AtomicBool,
-    _more: &(dyn Fn(u64) -> Vec<Event> + Sync),
+    _more: &(dyn Fn(u64, &[u32]) -> Vec<Event> + Sync),
 ) -> Result<Outcome, Error> {
     Err(Error::Unsupported)
 }
@@ -55,8 +55,13 @@ pub mod signals {
     }
 }
 
+/// Nobody can be asked.
+pub fn ask_for_map(_: u32) -> AskedForMap {
+    AskedForMap::NoJava(Vec::new())
+}
+
 /// There is none.
-pub fn code_map(_: u32, _: u64) -> Result<Option<Vec<u8>>, String> {
+pub fn code_map(_: u32, _: u64) -> Result<Option<CodeMap>, String> {
     Ok(None)
 }
 

@@ -22,6 +22,7 @@ mod record;
 mod report;
 mod reproduce;
 mod run;
+mod runtime_help;
 mod selftest;
 mod show;
 mod slow;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use holdup_control::Profile;
 use holdup_record::{Backend, Detail, Outcome, Target};
@@ -10,7 +11,7 @@ use holdup_trace::{Event, NO_CPU, Tid, What};
 use super::capture::{self, name_of};
 use super::flight::{self, Flight};
 use super::whom::Whom;
-use super::{Error, Status, measure, output, stop};
+use super::{Error, Status, measure, output, runtime_help, stop};
 use crate::interposer::{self, Control, program};
 use crate::recording;
 use crate::report::number;
@@ -47,6 +48,10 @@ pub struct Options {
     /// program)
     #[arg(long, conflicts_with_all = ["pids", "cgroup", "container", "last", "when"])]
     locks: bool,
+    /// Have the program's runtime write the names of the code that it makes: Java is asked at the end of the recording;
+    /// a program that is started gets switches for Node, Java and .NET in its environment. It writes /tmp/perf-PID.map
+    #[arg(long, conflicts_with_all = ["last", "when"])]
+    runtime_help: bool,
     /// Only record; show nothing. 'holdup report' shows it later
     #[arg(long)]
     no_report: bool,
@@ -88,6 +93,8 @@ Examples:
                                           writes it when a thread waits so long
   holdup record --rate 0 -- make -j8      only switches and locks
   holdup record --locks -- ./server       also what each mutex does, exactly
+  holdup record --runtime-help -- node app.js
+                                          also the names of JavaScript functions
   holdup report                           the newest recording here, again
 
 A program that record starts keeps its input and output: the report goes to
@@ -109,9 +116,20 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         return flight::run(&options.flight, settings, options.output.as_deref(), stop);
     }
     let control = options.locks.then(|| interpose(&mut settings)).transpose()?;
-    let more = |time_ns| control.as_ref().map(|control| figures(control, time_ns)).unwrap_or_default();
+    let started = !options.whom.is_attached();
+    if options.runtime_help && started {
+        settings.environment.extend(runtime_help::environment(|name| std::env::var_os(name)));
+    }
+    let helped = Mutex::new(Vec::new());
+    let more = |time_ns, pids: &[u32]| {
+        if options.runtime_help {
+            helped.lock().unwrap_or_else(PoisonError::into_inner).extend(runtime_help::ask(pids, started));
+        }
+        control.as_ref().map(|control| figures(control, time_ns)).unwrap_or_default()
+    };
     let outcome = holdup_record::record_with(&settings, stop, &more).map_err(capture::refused)?;
-    outcome.notes.iter().for_each(|note| output::note(format_args!("holdup: {}", text::clean(note))));
+    let helped = helped.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcome.notes.iter().chain(&helped).for_each(|note| output::note(format_args!("holdup: {}", text::clean(note))));
     output::note(recorded(&settings.output, &outcome));
     if !options.no_report {
         show(options, &settings.output);

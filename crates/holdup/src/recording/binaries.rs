@@ -5,6 +5,7 @@
 //! is fetched from a network; what debuginfod's client has fetched before is found in its cache.
 
 use std::cell::{Cell, OnceCell};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -125,21 +126,36 @@ impl Modules for Binaries {
         self.load(asked, || debug_paths(path, build_id, link.as_deref(), &self.caches))
     }
 
-    fn code_map(&self, pid: Pid) -> Option<&[u8]> {
-        let asked = Asked { kind: Kind::CodeMap(pid), path: String::new(), build_id: None };
-        let known = self.files.iter().find(|file| file.asked == asked);
-        let file = known.unwrap_or_else(|| {
-            let bytes = holdup_record::code_map(pid.0, self.machine.began_unix_s).unwrap_or_else(|why| {
-                let _ = self.refused_map.set(why);
-                None
-            });
-            self.files.push(File { asked, bytes, replaced: Cell::new(false) })
-        });
-        file.bytes.as_deref()
+    fn code_map(&self, pid: Pid, see: &mut dyn FnMut(&[u8])) -> Option<String> {
+        let map = holdup_record::code_map(pid.0, self.machine.began_unix_s).unwrap_or_else(|why| {
+            let _ = self.refused_map.set(why);
+            None
+        })?;
+        in_parts(map.file, see);
+        Some(map.path.to_string_lossy().into_owned())
     }
 
     fn kernel_symbols(&self) -> &[(u64, Box<str>)] {
         self.kernel.get_or_init(|| if self.machine.runs_now() { kernel_symbols() } else { Vec::new() })
+    }
+}
+
+/// Shows a text in parts that end with a line's end, but the last. What cannot be read is not there.
+fn in_parts(mut text: impl Read, see: &mut dyn FnMut(&[u8])) {
+    const PART: usize = 1 << 20;
+    let mut buffer = Vec::with_capacity(PART);
+    loop {
+        let room = (PART - buffer.len()) as u64;
+        let read = text.by_ref().take(room).read_to_end(&mut buffer);
+        if !read.is_ok_and(|len| len > 0) {
+            return see(&buffer);
+        }
+        // A line that fills all the room is none of a map: what is left of it then makes no sense either.
+        let whole = buffer.iter().rposition(|byte| *byte == b'\n').map_or(buffer.len(), |at| at + 1);
+        if whole < buffer.len() || buffer.ends_with(b"\n") || buffer.len() == PART {
+            see(&buffer[..whole]);
+            buffer.drain(..whole);
+        }
     }
 }
 
@@ -293,7 +309,6 @@ struct Asked {
 enum Kind {
     Binary,
     Debug(Option<String>),
-    CodeMap(Pid),
 }
 
 /// A file as it was found.
@@ -367,6 +382,30 @@ mod tests {
         let names: Vec<&str> = symbols.iter().map(|(_, name)| &**name).collect();
         assert_eq!(names, ["first", "_text"]);
         assert_eq!(boot_time("cpu 1 2\nbtime 1700000000\n"), Some(1_700_000_000));
+    }
+
+    #[test]
+    fn a_map_is_shown_in_whole_lines_however_it_arrives() {
+        /// Gives a few bytes at a time.
+        struct Slow<'a>(&'a [u8]);
+        impl Read for Slow<'_> {
+            fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+                let len = 7.min(into.len()).min(self.0.len());
+                let (now, later) = self.0.split_at(len);
+                into[..len].copy_from_slice(now);
+                self.0 = later;
+                Ok(len)
+            }
+        }
+        let text: String = (0..200_000).map(|n| format!("{n:x} 10 function {n}\n")).chain(["end".into()]).collect();
+        let mut parts: Vec<Vec<u8>> = Vec::new();
+        in_parts(Slow(text.as_bytes()), &mut |part| parts.push(part.to_vec()));
+        assert!(parts.len() > 2 && parts.concat() == text.as_bytes());
+        assert!(parts[..parts.len() - 1].iter().all(|part| part.ends_with(b"\n")));
+        // No line is as long; it ends at some time all the same.
+        let mut len = 0;
+        in_parts(std::io::repeat(b'x').take(5 << 20), &mut |part| len += part.len());
+        assert_eq!(len, 5 << 20);
     }
 
     #[test]

@@ -78,9 +78,16 @@ pub(super) struct Files {
     files: HashMap<String, Vec<u8>>,
     debug: HashMap<String, Vec<u8>>,
     kernel: Vec<(u64, Box<str>)>,
+    /// Of every process.
+    pub(super) code_map: Option<String>,
 }
 
 impl Modules for Files {
+    fn code_map(&self, pid: Pid, see: &mut dyn FnMut(&[u8])) -> Option<String> {
+        see(self.code_map.as_ref()?.as_bytes());
+        Some(format!("/tmp/perf-{}.map", pid.0))
+    }
+
     fn file(&self, path: &str, _: Option<&[u8]>) -> Option<&[u8]> {
         self.files.get(path).map(|bytes| &bytes[..])
     }

@@ -3,6 +3,7 @@
 mod bed;
 mod damage;
 mod languages;
+mod made;
 mod paths;
 mod samples;
 mod variables;

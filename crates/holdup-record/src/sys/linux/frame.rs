@@ -20,8 +20,8 @@ use super::watch::{Outlook, Watch};
 use super::{machine, refusal, signals};
 use crate::{Error, Options, Outcome, Target};
 
-/// Events that are known at the end, dated with the time given.
-pub type More<'a> = dyn Fn(u64) -> Vec<Event> + Sync + 'a;
+/// Events that are known at the end of the recording of these processes, dated with the time given.
+pub type More<'a> = dyn Fn(u64, &[u32]) -> Vec<Event> + Sync + 'a;
 
 /// Begins to write or to keep, and to watch.
 pub fn watched(
@@ -55,7 +55,7 @@ pub fn finish(
     let mut ending = ending(finish.reason.clone(), finish.ended, assembler.lost());
     ending.recorder_cpu_ns += spent_ns;
     // If the file takes no more, these are missing as well.
-    let _ = more(ending.ended_ns).iter().try_for_each(|event| assembler.outside(event, &mut sink));
+    let _ = more(ending.ended_ns, &header.target.pids).iter().try_for_each(|event| assembler.outside(event, &mut sink));
     // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
     let bytes = sink.store.finish(&ending, output);
     notes.extend(outlived(processes, &finish, stop, &mut ending));

@@ -8,6 +8,8 @@ use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::CodeMap;
+
 /// Larger maps are not read: a virtual machine with 50,000 methods writes 8 MB.
 const LARGEST_BYTES: u64 = 512 << 20;
 
@@ -15,12 +17,12 @@ const LARGEST_BYTES: u64 = 512 << 20;
 ///
 /// # Errors
 /// There is one that is not to be believed: why.
-pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<Vec<u8>>, String> {
+pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<CodeMap>, String> {
     let owner = fs::metadata(format!("/proc/{pid}")).ok().map(|about| about.uid());
     let mut refused = None;
     for path in candidates(pid, owner.is_some()) {
-        match read(&path, owner, began_unix_s) {
-            Ok(Some(text)) => return Ok(Some(text)),
+        match open(&path, owner, began_unix_s) {
+            Ok(Some(file)) => return Ok(Some(CodeMap { path, file: file.take(LARGEST_BYTES) })),
             Ok(None) => {}
             Err(why) => refused = Some(format!("{} {why}", path.display())),
         }
@@ -43,15 +45,15 @@ fn candidates(pid: u32, alive: bool) -> Vec<PathBuf> {
 }
 
 /// The number that a process knows itself by.
-fn inner_number(pid: u32) -> Option<u32> {
+pub fn inner_number(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()
 }
 
-fn read(path: &Path, owner: Option<u32>, began_unix_s: u64) -> Result<Option<Vec<u8>>, String> {
-    let open =
+fn open(path: &Path, owner: Option<u32>, began_unix_s: u64) -> Result<Option<File>, String> {
+    let opened =
         File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
-    let file = match open {
+    let file = match opened {
         Ok(file) => file,
         Err(why) if why.raw_os_error() == Some(libc::ELOOP) => return Err("is a link".into()),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -73,22 +75,26 @@ fn read(path: &Path, owner: Option<u32>, began_unix_s: u64) -> Result<Option<Vec
     if about.len() > LARGEST_BYTES {
         return Err(format!("has {} MB, more than the {} that are read", about.len() >> 20, LARGEST_BYTES >> 20));
     }
-    let mut text = Vec::new();
-    file.take(LARGEST_BYTES).read_to_end(&mut text).map_err(|why| format!("cannot be read: {why}"))?;
-    Ok(Some(text))
+    Ok(Some(file))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]
     fn only_a_file_of_the_right_owner_is_believed() {
         let folder = tempfile::tempdir().unwrap();
         let map = folder.path().join("perf-1.map");
+        let read = |path: &Path, owner, began| {
+            let file = open(path, owner, began)?;
+            Ok::<_, String>(file.map(|file| io::read_to_string(file).unwrap()))
+        };
         assert_eq!(read(&map, None, 0), Ok(None));
         fs::write(&map, "1000 10 f\n").unwrap();
-        assert_eq!(read(&map, None, 0), Ok(Some(b"1000 10 f\n".to_vec())));
+        assert_eq!(read(&map, None, 0), Ok(Some("1000 10 f\n".to_owned())));
         assert_eq!(read(&map, None, u64::MAX >> 1), Ok(None), "of an earlier process with this number");
         assert!(read(&map, Some(0), u64::MAX >> 1).unwrap().is_some(), "the process lives, so the map is its own");
         let link = folder.path().join("perf-2.map");

@@ -60,6 +60,7 @@ use self::frame::More;
 use crate::{Error, Live, Options, Outcome, Target};
 
 pub use self::family::{of_cgroup, of_container, with_children};
+pub use self::java::ask_for_map;
 pub use self::machine::{aside, give_memory_back, keep_little_memory};
 pub use self::maps::code_map;
 pub use self::rights::probe;
@@ -79,7 +80,7 @@ pub fn record(options: &Options, stop: &AtomicBool, more: &More<'_>) -> Result<O
 
 /// Records into memory.
 pub fn record_live(options: &Options, stop: &AtomicBool, live: &Arc<Live>) -> Result<Outcome, Error> {
-    on_its_own(|| record_into(Store::Live(live.clone()), options, stop, &|_| Vec::new()))
+    on_its_own(|| record_into(Store::Live(live.clone()), options, stop, &|_, _| Vec::new()))
 }
 
 fn on_its_own(record: impl FnOnce() -> Result<Outcome, Error> + Send) -> Result<Outcome, Error> {

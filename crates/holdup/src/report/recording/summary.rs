@@ -392,11 +392,28 @@ pub fn problem(facts: &Facts, problem: &Problem) -> String {
             format!("Generated code has no names: {}.", text::clean(why))
         }
         Problem::NoCodeMap { switch, .. } => {
-            format!("Generated code has no names: run it as '{switch} ...' (docs/runtimes.md).")
+            format!("Generated code has no names: {} (docs/runtimes.md).", ways_to_a_map(Some(switch)))
         }
+        Problem::PartialCodeMap { path, hits, named, switch } => format!(
+            "{} names the generated code of {} of {} stacks ({}); the rest was made after it was written, or it is another \
+             process's. For a better one, {} (docs/runtimes.md).",
+            text::clean(path),
+            number::count(*named as f64),
+            number::count(*hits as f64),
+            number::percent(*named as f64 / (*hits).max(1) as f64),
+            ways_to_a_map(*switch)
+        ),
         Problem::Unknown { what } => {
             format!("Not understood: {}. A newer holdup may know it.", text::clean(what))
         }
+    }
+}
+
+/// How a runtime is made to write a map; one that is not known must know it by itself.
+fn ways_to_a_map(switch: Option<&str>) -> String {
+    match switch {
+        Some(switch) => format!("record with --runtime-help, or run it as '{switch} ...'"),
+        None => "have its runtime write one up to the end".to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod blob;
 mod code;
+mod jcmd;
 mod lines;
 mod structs;
 mod threads;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 use holdup_trace::{Event, Interpreted, InterpretedFrame, NO_CPU, Tid, What};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+pub use self::jcmd::ask_for_map;
 
 use self::blob::{Blob, Heap};
 use self::lines::Table;

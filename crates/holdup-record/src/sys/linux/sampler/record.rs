@@ -131,7 +131,7 @@ impl Looking<'_> {
         self.notes.extend(frame::left_note(&finish));
         self.notes.extend(kept.chosen.note());
         let mut ending = frame::ending(finish.reason.clone(), finish.ended, 0);
-        more(ending.ended_ns).iter().for_each(|event| kept.add(event));
+        more(ending.ended_ns, &header.target.pids).iter().for_each(|event| kept.add(event));
         let bytes = kept.store.finish(&ending, &self.options.output);
         self.notes.extend(frame::outlived(self.processes, &finish, self.stop, &mut ending));
         Ok(Outcome { header, ending, events: kept.chosen.events(), bytes, notes: self.notes })
