@@ -93,8 +93,8 @@ struct Last {
     asked: bool,
 }
 
-/// Who asks a thread for so much of its waits for it, as far as is seen, does for all of them: whoever is asked does not
-/// always fall asleep between two questions.
+/// Who asks a thread for so much of its waits for it, as far as is seen, does for all of them: whoever is asked does
+/// not always fall asleep between two questions.
 const SEEN_ASKING: f64 = 0.25;
 
 /// A piece of the path.
