@@ -5,7 +5,7 @@
 
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Subject};
-use crate::facts::{Facts, GoroutineFacts, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber};
+use crate::facts::{Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber};
 
 /// Fewer looks tell nothing of how it mostly is.
 const LEAST_LOOKS: u64 = 6;
@@ -25,6 +25,14 @@ const LEAST_QUEUED: f64 = 0.5;
 const LEAST_HANDING_OUT: f64 = 0.8;
 /// Of those that should work, so many are callers that wait.
 const LEAST_WAITED: f64 = 0.3;
+/// Of a herd, so many are awake at a time for each CPU, and so many have gone back to wait.
+const LEAST_AWAKE_PER_CPU: f64 = 4.0;
+const LEAST_BACK: f64 = 1.0;
+/// Samples in what a herd costs, of all; and so many at least.
+const LEAST_HERD_SAMPLES: f64 = 0.3;
+const LEAST_SAMPLES: u64 = 50;
+/// What waits on a condition, wakes all who do, and parks them again. None of them calls another.
+const OF_HERDS: [&str; 3] = ["sync.(*Cond).Wait", "sync.(*Cond).Broadcast", "runtime.park_m"];
 
 /// hot-lock, of mutexes that goroutines wait for.
 pub(super) fn hot_locks(facts: &Facts) -> Vec<Finding> {
@@ -49,6 +57,44 @@ pub(super) fn sleeping_holders(facts: &Facts) -> Vec<Finding> {
         ..Finding::new(Kind::SleepingHolder, Cure::MoveOutOfSection, weigh::record_again())
     });
     found.collect()
+}
+
+/// thundering-herd, of goroutines that one broadcast wakes: most are awake where they wait for the condition, wait for its
+/// mutex there, and go back to wait.
+pub(super) fn herds(facts: &Facts) -> Option<Finding> {
+    let of = facts.goroutines.iter().find(|of| of.looks >= LEAST_LOOKS)?;
+    let at_condition = |group: &&GoroutineGroup| {
+        let mut names = group.site.call_path.iter().filter_map(|frame| frame.function.as_deref());
+        names.any(|name| name == OF_HERDS[0])
+    };
+    let mean = |state| -> f64 {
+        of.doing.iter().filter(at_condition).filter(|one| one.state == state).map(|one| one.mean).sum()
+    };
+    let (ready, relocking, back) =
+        (mean(GoroutineState::Runnable), mean(GoroutineState::Mutex), mean(GoroutineState::Others));
+    let cost =
+        facts.symbols.iter().filter(|code| code.frame.function.as_deref().is_some_and(|f| OF_HERDS.contains(&f)));
+    let samples: u64 = cost.map(|code| code.inclusive).sum();
+    let share = weigh::share(samples, weigh::samples(facts)).min(1.0);
+    let is_herd = ready + relocking >= LEAST_AWAKE_PER_CPU * f64::from(facts.header.machine.cpus.max(1))
+        && relocking >= LEAST_BACK
+        && back >= LEAST_BACK
+        && share >= LEAST_HERD_SAMPLES
+        && samples >= LEAST_SAMPLES;
+    let place = of.doing.iter().filter(at_condition).max_by(|a, b| a.mean.total_cmp(&b.mean))?.site.clone();
+    let function =
+        place.caller().and_then(|frame| frame.function.as_deref()).map(|name| Subject::Function(name.to_owned()));
+    is_herd.then(|| Finding {
+        severity: weigh::of_work(facts, share),
+        subjects: function.into_iter().collect(),
+        place: Some(place),
+        evidence: vec![
+            part("samples_share", share),
+            count("awake_goroutines", rounded(ready + relocking)),
+            count("goroutines", rounded(of.mean)),
+        ],
+        ..Finding::new(Kind::ThunderingHerd, Cure::WakeOne, weigh::record_again())
+    })
 }
 
 /// small-pool, of goroutines that wait until a channel takes what they send.
@@ -161,7 +207,8 @@ fn rounded(mean: f64) -> u64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::facts::{GoroutineGroup, LockName};
+    use crate::facts::{Code, LockName, Site, Totals};
+    use crate::names::{Frame, Role};
 
     fn facts(contended: f64, running: f64) -> Facts {
         let group = |state, mean| GoroutineGroup { state, mean, ..GoroutineGroup::default() };
@@ -219,5 +266,44 @@ pub(super) mod tests {
         assert_eq!(small_pools(&pool)[0].severity, 0.9, "one hands out work, and nobody takes it");
         pool.goroutines[0].sends[0].contended = 0.79;
         assert_eq!(small_pools(&pool).len(), 0, "there are times when somebody does");
+    }
+
+    /// Goroutines that wait in turn for one condition.
+    pub(in super::super) fn herd() -> Facts {
+        let call_path = vec![Frame::named("sync.(*Cond).Wait", Role::Lock), Frame::named("cross", Role::Program)];
+        let site = Site { call_path, count: 0, ns: 0 };
+        let group = |state, mean| GoroutineGroup { state, site: site.clone(), mean };
+        let doing = vec![
+            group(GoroutineState::Runnable, 7.0),
+            group(GoroutineState::Mutex, 1.0),
+            group(GoroutineState::Others, 1.0),
+        ];
+        let of = GoroutineFacts { looks: LEAST_LOOKS, mean: 9.0, doing, ..GoroutineFacts::default() };
+        let code = |name: &str, inclusive| Code { frame: Frame::named(name, Role::Lock), hits: 0, inclusive };
+        let symbols = vec![code("sync.(*Cond).Wait", 20), code("runtime.park_m", 40), code("main.other", 100)];
+        let totals = Totals { user_samples: 200, ..Totals::default() };
+        let mut facts = Facts { goroutines: vec![of], symbols, totals, ..Facts::default() };
+        facts.header.machine.cpus = 2;
+        facts
+    }
+
+    #[test]
+    fn a_herd_is_awake_where_it_waits_and_goes_back_to_wait() {
+        let found = herds(&herd()).unwrap();
+        assert_eq!((found.kind, weigh::value(&found, "awake_goroutines")), (Kind::ThunderingHerd, 8.0));
+        assert_eq!(found.subjects, [Subject::Function("cross".to_owned())]);
+        let cases: [(&str, fn(&mut Facts)); 6] = [
+            ("few are awake", |facts| facts.goroutines[0].doing[0].mean = 6.9),
+            ("nobody locks again", |facts| facts.goroutines[0].doing[1].mean = 0.9),
+            ("nobody goes back", |facts| facts.goroutines[0].doing[2].mean = 0.9),
+            ("it takes little", |facts| facts.totals.user_samples = 201),
+            ("too few looks", |facts| facts.goroutines[0].looks = LEAST_LOOKS - 1),
+            ("they wait elsewhere", |facts| facts.goroutines[0].doing[0].site = Site::default()),
+        ];
+        for (why, change) in cases {
+            let mut facts = herd();
+            change(&mut facts);
+            assert!(herds(&facts).is_none(), "{why}");
+        }
     }
 }

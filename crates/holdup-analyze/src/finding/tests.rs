@@ -2098,7 +2098,12 @@ fn every_kind_has_a_rule_in_the_order_of_the_page() {
 /// What waits of goroutines show.
 fn of_goroutines(kind: Kind) -> Vec<Finding> {
     let [held, pool] = goroutines::tests::recordings();
-    judge(kind, if kind == Kind::SmallPool { &pool } else { &held })
+    let facts = match kind {
+        Kind::SmallPool => pool,
+        Kind::ThunderingHerd => goroutines::tests::herd(),
+        _ => held,
+    };
+    judge(kind, &facts)
 }
 
 #[test]

@@ -11,6 +11,10 @@
 //! the elapsed time), and what they waited for the locks that all who are woken want: as a share of the elapsed time
 //! where the critical path tells, otherwise of their lives.
 //!
+//! Goroutines that a broadcast wakes have no thread of their own: they are such a herd if four for each CPU and more are
+//! awake where they wait for a condition, some of them for its mutex, others wait there again, and that takes 30% of the
+//! CPU samples.
+//!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out. A lock whose
 //! release wakes all who want it is told as a lock.
 //!
@@ -23,13 +27,22 @@ use holdup_trace::Tid;
 
 use super::stages;
 use super::weigh::{self, SWITCH_NS, count, part, rate, ratio};
-use super::{Cure, Finding, Kind, Rule};
+use super::{Cure, Finding, Kind, Rule, goroutines};
 use crate::facts::{Facts, LockFacts, LockNumber, Primitive};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ThunderingHerd,
     judge,
-    evidence: &["back_to_sleep_share", "woken_per_wake", "herds_per_s", "woken", "max_waiters"],
+    evidence: &[
+        "back_to_sleep_share",
+        "woken_per_wake",
+        "herds_per_s",
+        "woken",
+        "max_waiters",
+        "samples_share",
+        "awake_goroutines",
+        "goroutines",
+    ],
 };
 
 pub(super) const LEAST_CALLS: u64 = 20;
@@ -39,7 +52,7 @@ pub(super) const LEAST_BACK_PER_S: f64 = 500.0;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let herds = facts.numbered_locks().filter(|(_, lock)| is_herd(facts, lock));
-    herds.map(|(number, lock)| finding(facts, number, lock)).collect()
+    herds.map(|(number, lock)| finding(facts, number, lock)).chain(goroutines::herds(facts)).collect()
 }
 
 fn is_herd(facts: &Facts, lock: &LockFacts) -> bool {

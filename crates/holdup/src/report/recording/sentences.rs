@@ -143,6 +143,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "More threads want to run than there are CPUs{}: that costs {much} of the threads' working time.",
             wanting(finding)
         ),
+        Kind::ThunderingHerd if value(finding, "awake_goroutines").is_some() => format!(
+            "{} of {} goroutines are awake for a condition at a time, in {subject}: a broadcast wakes all who wait for it.",
+            value(finding, "awake_goroutines").map(number::count).unwrap_or_default(),
+            value(finding, "goroutines").map(number::count).unwrap_or_default()
+        ),
         Kind::ThunderingHerd => {
             format!("Wake-ups of {subject} release many threads at once{}.", herd(facts, finding))
         }
