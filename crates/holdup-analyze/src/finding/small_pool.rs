@@ -27,7 +27,7 @@
 //! answers, each on a word of its own, or all on one and most in vain.
 //!
 //! The place is where the workers are while the callers wait. The severity is what callers wait, less what each would
-//! still wait if it had a worker of its own; all of it where some wait to hand over, and for no answer.
+//! still wait if it had a worker of its own; all of it where some hand things over and wait for no answer.
 //!
 //! How it can be wrong: a limit on how many calls go on at once may be what the other side asks for.
 
@@ -95,7 +95,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let worst = weigh::worst_site(facts, |row| own.contains(&row.thread) && callers.contains(&row.waiter));
     let blocked_at = || weigh::blocked_at(own.iter().filter_map(|tid| facts.thread(*tid)));
     let asks = workers.iter().any(|one| one.mostly_asks());
-    let left = if workers.iter().any(|one| stages::is_sent_to(facts, one.tid)) {
+    let left = if workers.iter().any(|one| stages::has_queue(facts, one.tid)) {
         0.0
     } else {
         weigh::share(workers.len() as u64, callers.len() as u64)

@@ -157,9 +157,14 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
     facts.thread(tid).is_some_and(|thread| runtime::is_of_pool(&thread.name) || waited(thread))
         || one.mostly_asks()
-        || is_sent_to(facts, tid)
-        || reads_and_pauses(facts, tid)
+        || has_queue(facts, tid)
         || blocked_at(facts, one).is_some_and(|site| runtime::is_in_pool(&site))
+}
+
+/// Whether a thread takes what others hand to it and do not wait to have answered, from a queue that is hardly ever
+/// empty.
+pub(super) fn has_queue(facts: &Facts, tid: Tid) -> bool {
+    is_sent_to(facts, tid) || reads_and_pauses(facts, tid)
 }
 
 /// Whether a thread reads from another end, so far as it once had to wait for it, and then pauses so briefly that no
@@ -172,7 +177,7 @@ fn reads_and_pauses(facts: &Facts, tid: Tid) -> bool {
 }
 
 /// Whether another thread waits to hand this one something, by the name of what it calls: a queue that is always full.
-pub(super) fn is_sent_to(facts: &Facts, tid: Tid) -> bool {
+fn is_sent_to(facts: &Facts, tid: Tid) -> bool {
     const HAND_OVERS: [&str; 6] = ["send", "put", "push", "enqueue", "offer", "submit"];
     let sends = |site: &Site| {
         let functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref()).take(HAND_OVER_DEPTH);
