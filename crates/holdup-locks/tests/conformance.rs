@@ -456,6 +456,18 @@ fn the_registry_tells_names_apart() {
     }
 }
 
+/// The tables of the crate's page say of every lock which traits it has.
+#[test]
+fn the_crates_page_names_every_lock() {
+    let page = include_str!("../src/lib.rs");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("//! | ") && line.contains("| yes |")).collect();
+    for info in holdup_locks::LOCKS {
+        let name = info.type_name.rsplit(":").next().unwrap_or_default().trim();
+        let is_there = rows.iter().any(|row| row.contains(&format!("[`{name}`]")));
+        assert!(is_there, "{name} is in no row of 'Which traits' in src/lib.rs");
+    }
+}
+
 /// Only debug builds check misuse.
 #[cfg(debug_assertions)]
 mod misuse {

@@ -85,25 +85,45 @@ pub struct Spec {
     pub profile: bool,
 }
 
-/// What the threads do with the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// Lock, work, unlock: nothing is protected but the work itself.
-    Empty,
-    /// Lock, add one to a plain counter, unlock.
-    Counter,
-    /// Lock, pop or push a node of one shared linked list, unlock: an allocator (Intel 2009).
-    FreeList,
-    /// Lock, write the own thread id to a global, unlock: the finest grain (Intel 2009).
-    ThreadId,
-    /// Read or update numbered entries of an in-memory database (Emmons 2001).
-    Db,
-    /// Claim indices of a loop with empty bodies from one shared counter (Kraus 2014).
-    ParallelFor,
-    /// Pairs of threads hand every packet to each other; one thread does both sides' work (Windows CE 2007).
-    PingPong,
-    /// Read and update 100,000 keys of a concurrent map, which `lock` names.
-    Map,
+/// The enum of workloads, their list, and their names as text, from one row each.
+macro_rules! workloads {
+    ($(#[$of_enum:meta])* pub enum Workload {
+        $(#[$of_first:meta])* $first:ident = $first_name:literal,
+        $($(#[$of_kind:meta])* $kind:ident = $name:literal,)*
+    }) => {
+        $(#[$of_enum])*
+        pub enum Workload {
+            $(#[$of_first])* $first,
+            $($(#[$of_kind])* $kind,)*
+        }
+
+        const WORKLOADS: &[(&str, Workload)] =
+            &[($first_name, Workload::$first), $(($name, Workload::$kind)),*];
+        const WORKLOAD_NAMES: &str = concat!($first_name $(, ", ", $name)*);
+    };
+}
+
+workloads! {
+    /// What the threads do with the lock.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Workload {
+        /// Lock, work, unlock: nothing is protected but the work itself.
+        Empty = "empty",
+        /// Lock, add one to a plain counter, unlock.
+        Counter = "counter",
+        /// Lock, pop or push a node of one shared linked list, unlock: an allocator (Intel 2009).
+        FreeList = "free-list",
+        /// Lock, write the own thread id to a global, unlock: the finest grain (Intel 2009).
+        ThreadId = "thread-id",
+        /// Read or update numbered entries of an in-memory database (Emmons 2001).
+        Db = "db",
+        /// Claim indices of a loop with empty bodies from one shared counter (Kraus 2014).
+        ParallelFor = "parallel-for",
+        /// Pairs of threads hand every packet to each other; one thread does both sides' work (Windows CE 2007).
+        PingPong = "ping-pong",
+        /// Read and update 100,000 keys of a concurrent map, which `lock` names.
+        Map = "map",
+    }
 }
 
 /// Where a thread gives up the CPU in each operation, and how.
@@ -416,7 +436,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "workload",
         help: "what the threads do with the lock",
-        values: "empty, counter, free-list, thread-id, db, parallel-for, ping-pong, map",
+        values: WORKLOAD_NAMES,
         switch: false,
         ranges: false,
         set: |spec, text| word(text, WORKLOADS).map(|w| spec.workload = w),
@@ -739,16 +759,6 @@ pub static FACTORS: &[Factor] = &[
     },
 ];
 
-const WORKLOADS: &[(&str, Workload)] = &[
-    ("empty", Workload::Empty),
-    ("counter", Workload::Counter),
-    ("free-list", Workload::FreeList),
-    ("thread-id", Workload::ThreadId),
-    ("db", Workload::Db),
-    ("parallel-for", Workload::ParallelFor),
-    ("ping-pong", Workload::PingPong),
-    ("map", Workload::Map),
-];
 const GATES: &[(&str, GateKind)] = &[("thread", GateKind::Thread), ("acquire", GateKind::Acquire)];
 const SWITCH: &[(&str, bool)] = &[("off", false), ("on", true)];
 const SHARES: &[(&str, Share)] = &[("none", Share::None), ("data", Share::Data), ("neighbour", Share::Neighbour)];

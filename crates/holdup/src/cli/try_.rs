@@ -454,3 +454,26 @@ impl Watch for Bar {
         self.0.set_message(text::clean(what));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The options before `--from` are the remedies; a switch or `--vary` is what no finding names.
+    #[test]
+    fn every_remedy_excludes_a_recording_and_is_read_back_from_findings() {
+        let command = <Options as clap::Args>::augment_args(clap::Command::new("try"));
+        let from = command.get_arguments().find(|option| option.get_id() == "from").expect("--from is there");
+        let excluded = command.get_arg_conflicts_with(from);
+        let remedies: Vec<&clap::Arg> =
+            command.get_arguments().take_while(|option| option.get_id() != "from").collect();
+        assert!(remedies.len() >= 11, "{remedies:?}");
+        for option in remedies {
+            let name = format!("--{}", option.get_long().expect("a remedy has a long name"));
+            assert!(excluded.iter().any(|other| other.get_id() == option.get_id()), "--from does not exclude {name}");
+            let takes_value = option.get_action().takes_values() && name != "--vary";
+            let read = Asked::parse(&[name.clone(), "1".to_owned()]);
+            assert!(!takes_value || !read.is_empty(), "Asked::parse does not know {name}");
+        }
+    }
+}

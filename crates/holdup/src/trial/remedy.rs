@@ -74,17 +74,23 @@ pub struct Asked {
 impl Asked {
     /// Whether nothing was asked for in particular.
     pub fn is_empty(&self) -> bool {
-        let lists = [
-            &self.locks,
-            &self.gates,
-            &self.cpus,
-            &self.slices,
-            &self.arenas,
-            &self.malloc,
-            &self.tunables,
-            &self.futex_hash,
-        ];
-        lists.iter().all(|list| list.is_none()) && !self.batch && self.environment.is_empty() && self.vary.is_empty()
+        // By name, so that the compiler asks for a new list here.
+        let Asked {
+            locks,
+            gates,
+            cpus,
+            slices,
+            batch,
+            arenas,
+            malloc,
+            tunables,
+            futex_hash,
+            environment,
+            vary,
+            switches: _,
+        } = self;
+        let lists = [locks, gates, cpus, slices, arenas, malloc, tunables, futex_hash];
+        lists.iter().all(|list| list.is_none()) && !batch && environment.is_empty() && vary.is_empty()
     }
 
     /// What a command line of `holdup try` asks for, as findings name it: pairs of an option and its list.
@@ -418,9 +424,9 @@ mod tests {
         Some(text.to_owned())
     }
 
-    #[test]
-    fn lists_become_remedies_and_what_the_program_is_anyway_is_none() {
-        let asked = Asked {
+    /// Something of every list.
+    fn everything() -> Asked {
+        Asked {
             locks: some("adaptive,ttas"),
             gates: some("none,1,2"),
             cpus: some("all,1,2"),
@@ -433,7 +439,12 @@ mod tests {
             environment: vec!["A=x,y".to_owned()],
             vary: vec!["N=4,8".to_owned()],
             switches: vec!["GOMAXPROCS=1".to_owned()],
-        };
+        }
+    }
+
+    #[test]
+    fn lists_become_remedies_and_what_the_program_is_anyway_is_none() {
+        let asked = everything();
         let expected = [
             "spin-learn",
             "ttas",
@@ -456,6 +467,18 @@ mod tests {
         assert_eq!(first_values(&asked).unwrap(), [("N".to_owned(), "4".to_owned())]);
         let two = remedies(&Asked { cpus: some("2"), ..Asked::default() }, &[0, 1, 4]).unwrap();
         assert_eq!(two[0].conditions().cpus, Some(vec![0, 1]), "the first of those that are allowed");
+    }
+
+    #[test]
+    fn every_remedy_changes_something() {
+        let program = Program::with_values(vec!["prog".into(), "{N}".into()], first_values(&everything()).unwrap());
+        for remedy in remedies(&everything(), &[0, 1, 4]).unwrap() {
+            let changes = remedy.settings().is_some()
+                || remedy.conditions() != Conditions::default()
+                || !remedy.variables().is_empty()
+                || remedy.program(&program) != program;
+            assert!(changes, "{} leaves the program as it is", remedy.name);
+        }
     }
 
     #[test]

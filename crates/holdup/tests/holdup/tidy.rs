@@ -128,6 +128,43 @@ fn every_source_file_says_what_it_is_for() {
     }
 }
 
+/// Whether cargo finds the file by itself: a crate's root, a test, an example, a build script.
+fn is_root(source: &Path) -> bool {
+    let Some(folder) = source.parent() else { return true };
+    let beside_manifest = |folder: &Path| folder.join("Cargo.toml").exists();
+    ["lib.rs", "main.rs"].iter().any(|name| source.ends_with(name))
+        || folder.ends_with("bin")
+        || beside_manifest(folder)
+        || (!folder.ends_with("src") && folder.parent().is_some_and(beside_manifest))
+}
+
+/// What no `mod` declares is never compiled, and the compiler does not say so.
+#[test]
+fn every_source_file_is_a_module_of_its_crate() {
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let sources = sources();
+    let elsewhere: String = sources
+        .iter()
+        .flat_map(|source| {
+            read(source).lines().filter(|line| line.contains("#[path")).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    for source in sources.iter().filter(|source| !is_root(source)) {
+        let module = if source.ends_with("mod.rs") { source.parent().unwrap() } else { source };
+        let (folder, name) = (module.parent().unwrap(), module.file_stem().unwrap().to_string_lossy());
+        let parents = ["mod.rs", "lib.rs", "main.rs"].map(|file| folder.join(file));
+        let declared = parents
+            .iter()
+            .chain([&folder.with_extension("rs")])
+            .any(|parent| read(parent).lines().any(|line| line.ends_with(&format!("mod {name};"))));
+        assert!(
+            declared || elsewhere.contains(&format!("{name}.rs\"")),
+            "{} is no module of its crate: its folder's mod.rs wants 'mod {name};'",
+            source.display()
+        );
+    }
+}
+
 #[test]
 fn only_sys_folders_know_the_operating_system() {
     // Put together here so that this file does not find itself.

@@ -291,7 +291,9 @@ pub fn every_kind() -> Vec<Finding> {
         }
         _ => vec![cache_subject()],
     };
-    Kind::ALL.iter().cycle().zip(CURES).map(|(kind, cure)| finding(*kind, 0.25, subjects(*kind), cure)).collect()
+    let pairs = Kind::ALL.into_iter().cycle().zip(CURES.into_iter().cycle());
+    let all = Kind::ALL.len().max(CURES.len());
+    pairs.take(all).map(|(kind, cure)| finding(kind, 0.25, subjects(kind), cure)).collect()
 }
 
 fn timeline() -> Timeline {
