@@ -101,10 +101,12 @@ fn tight_loop(run: &RunRecord) -> Option<Advice> {
 /// Where every thread has a CPU: with more threads than that, the scheduler alone makes short runs uneven.
 fn unfair(run: &RunRecord, cpus: u32) -> Option<Advice> {
     let jain = Metric::named("jain")?;
+    let with_latency = |spec: &Spec| holdup_bench::check_sense(&Spec { latency: true, ..spec.clone() }).is_ok();
     let (index, cell) = run
         .cells
         .iter()
-        .filter(|cell| (2..=cpus).contains(&cell.spec.threads) && cell.spec.lock != "none" && !cell.spec.latency)
+        .filter(|cell| (2..=cpus).contains(&cell.spec.threads) && cell.spec.lock != "none")
+        .filter(|cell| !cell.spec.latency && with_latency(&cell.spec))
         .filter_map(|cell| Some((stats::of_cell(cell, jain)?.median, cell)))
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
     (index < UNFAIR).then(|| Advice {

@@ -63,6 +63,12 @@ fn an_unfair_lock_gets_its_latency_measured() {
     for sample in &mut run.cell("ttas", 2, 20.0, WORKED).samples {
         sample.outcome.as_mut().unwrap().thread_ops = vec![1_000_000, 1];
     }
+    let mut database = Specimen::new(None, 3);
+    let cell = database.cell("ttas", 2, 20.0, &[("workload", "db")]);
+    for sample in &mut cell.samples {
+        sample.outcome.as_mut().unwrap().thread_ops = vec![1_000_000, 1];
+    }
+    assert!(!commands(&mut database).iter().any(|command| command.contains("--latency")), "db measures none");
     let commands = commands(&mut run);
     assert!(
         commands.iter().any(|command| command.ends_with("--lock ttas --threads 2 --hold 100ns --gap 500ns --latency")),
