@@ -14,6 +14,9 @@
 //!   on a condition variable or semaphore that the busiest one signals), or had ended while another thread waited for
 //!   the end of the last.
 //!
+//! Threads that meet at a barrier and mostly run one function are such a group too, whatever they are called, and the first
+//! thread among them.
+//!
 //! The place is the function of the program in which the busiest thread has most CPU samples. The severity is the share
 //! of the recording by which even work would shorten it.
 //!
@@ -31,7 +34,7 @@
 //! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed:
 //! there it is not the busiest thread that wakes the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_trace::Tid;
 
@@ -101,8 +104,13 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if let Some(finding) = regions::imbalance(facts) {
         return vec![finding];
     }
-    let uneven = groups(facts).into_iter().filter(|group| is_uneven(facts, group));
-    let mut findings: Vec<Finding> = uneven.map(|group| finding(facts, &group)).collect();
+    let uneven = |groups: Vec<Group>| -> Vec<Finding> {
+        groups.iter().filter(|group| is_uneven(facts, group)).map(|group| finding(facts, group)).collect()
+    };
+    let mut findings = uneven(groups(facts));
+    if findings.is_empty() {
+        findings = uneven(at_barriers(facts));
+    }
     if findings.is_empty() {
         findings.extend(in_waves(facts));
     }
@@ -151,6 +159,23 @@ fn groups(facts: &Facts) -> Vec<Group<'_>> {
     }
     let of_one_task = groups.into_values().map(of_one_task);
     of_one_task.filter(|threads| are_alike(threads)).map(Group::new).collect()
+}
+
+/// Threads that meet at a barrier, the first one among them, whatever their names, and run mostly the same.
+fn at_barriers(facts: &Facts) -> Vec<Group<'_>> {
+    let barriers = facts.locks.iter().filter(|lock| lock.primitive == Primitive::Barrier);
+    let members = barriers.map(|lock| {
+        let waiters = lock.waiters.iter().map(|(tid, _)| *tid);
+        let tids: BTreeSet<Tid> = waiters.chain(lock.holders.iter().map(|holder| holder.tid)).collect();
+        let threads: Vec<&ThreadFacts> = tids.into_iter().filter_map(|tid| facts.thread(tid)).collect();
+        let busiest = threads.iter().copied().max_by_key(|thread| thread.worked_ns());
+        let hottest = busiest.and_then(|thread| thread.hot_sites.first());
+        let same = |thread: &&ThreadFacts| {
+            thread.hot_sites.first().zip(hottest).is_some_and(|(one, other)| alone::is_same(one, other))
+        };
+        threads.into_iter().filter(same).collect::<Vec<_>>()
+    });
+    members.filter(|threads| threads.len() >= 2).map(Group::new).collect()
 }
 
 /// Those that have the task of the busiest one: others of its name may do something else, or have done their work

@@ -1564,6 +1564,34 @@ fn uneven_waves_at_their_thresholds() {
     );
 }
 
+/// The first thread and one of another name meet at a barrier and run the same.
+fn uneven_barrier() -> Facts {
+    let mut facts = quiet(2);
+    (facts.threads[0].on_cpu_ns, facts.threads[1].on_cpu_ns) = (950 * MS, 10 * MS);
+    facts.threads.iter_mut().for_each(|thread| thread.hot_sites = vec![site("row")]);
+    off(&mut facts, 1, Reason::Futex(Primitive::Barrier), 100, 900 * MS);
+    facts.locks = vec![LockFacts {
+        primitive: Primitive::Barrier,
+        pid: Pid(PID),
+        waiters: vec![(Tid(PID + 1), OffTime { count: 100, ns: 900 * MS })],
+        holders: vec![Holder { tid: Tid(PID), count: 100, ns: 900 * MS }],
+        ..LockFacts::default()
+    }];
+    facts
+}
+
+#[test]
+fn those_who_meet_at_a_barrier_are_compared() {
+    let found = judge(Kind::Imbalance, &uneven_barrier());
+    assert_eq!(found[0].subjects, [weigh::thread_subject(&uneven_barrier(), Tid(PID))]);
+    let mut tasks = uneven_barrier();
+    tasks.threads[1].hot_sites = vec![site("print")];
+    assert!(judge(Kind::Imbalance, &tasks).is_empty(), "they run something else");
+    let mut queue = uneven_barrier();
+    queue.locks[0].primitive = Primitive::Condvar;
+    assert!(judge(Kind::Imbalance, &queue).is_empty(), "helpers that wait for work");
+}
+
 fn stage() -> Facts {
     let mut facts = quiet(2);
     spent(&mut facts, 0, AccountState::Running, 880 * MS);

@@ -280,9 +280,9 @@ pub(super) fn ending_thread(
     all.min_by_key(|(_, thread)| thread.last.abs_diff(to)).map(|(index, _)| index)
 }
 
-/// Whether calls end all waits that there are, and mostly several. Both are in order of their ends.
+/// Whether calls end all waits that there are, and those of most threads together with others. Both are in order of their ends.
 fn wakes_all(known: &[Waited], waits: &[Waited]) -> bool {
-    let (mut calls, mut whole, mut woken) = (0_u32, 0_u32, 0_u32);
+    let (mut calls, mut whole, mut woken, mut together) = (0_u32, 0_u32, 0_u32, 0_u32);
     // When the earliest began of this wait and all that ended later.
     let mut earliest: Vec<u64> = waits.iter().map(|wait| wait.from).collect();
     for index in (1..earliest.len()).rev() {
@@ -298,10 +298,11 @@ fn wakes_all(known: &[Waited], waits: &[Waited]) -> bool {
         let is_left = earliest.get(later).is_some_and(|from| *from < first.at);
         calls += 1;
         woken += len as u32;
-        whole += u32::from(!is_left && len >= 2);
+        whole += u32::from(!is_left);
+        together += if !is_left && len >= 2 { len as u32 } else { 0 };
         at += len;
     }
-    whole * 10 >= calls * 7 && woken >= calls * 3 / 2
+    whole * 10 >= calls * 7 && together * 2 >= woken && woken >= calls * 3 / 2
 }
 
 /// Whether hardly any call that wakes wakes several: who releases a lock often in a short time wakes as many, one by

@@ -349,6 +349,7 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> P
     match (primitive, role) {
         (Condvar, _) if leads_through(call_path, |name| name == "take_gil") => InterpreterLock,
         (Condvar, Behaviour::Lock) if is_wait_of_machine(call_path) => Condvar,
+        (Condvar | Park | OtherLock | Unknown, _) if is_barrier_of_java(call_path) => Barrier,
         // Go's scheduler waits here until something has happened, such as a collection's stop of all goroutines.
         (GoRuntime | Unknown | Park, Behaviour::Lock)
             if leads_through(call_path, |name| name.starts_with("runtime.note")) =>
@@ -413,6 +414,13 @@ fn is_condvar_of_musl(call_path: &[Frame]) -> bool {
 fn is_wait_of_machine(call_path: &[Frame]) -> bool {
     let waits = |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("Monitor::wait"));
     call_path.iter().any(|frame| waits(frame) && frame.module.ends_with("/libjvm.so"))
+}
+
+/// Whether a thread of Java waits here until the others have come as far: each parks on a word of its own.
+fn is_barrier_of_java(call_path: &[Frame]) -> bool {
+    const BARRIERS: [&str; 2] =
+        ["java.util.concurrent.CyclicBarrier.dowait", "java.util.concurrent.Phaser.internalAwaitAdvance"];
+    leads_through(call_path, |name| BARRIERS.contains(&name))
 }
 
 /// Whether a call path leads through the part of an interpreter that takes its lock.

@@ -447,6 +447,16 @@ fn who_lets_one_in_is_no_barrier() {
     assert_eq!(role("##########C#", "######cccc##", "########cc##"), Primitive::Barrier);
 }
 
+/// At every other meeting three of four spin until the last has come, and only one falls asleep.
+#[test]
+fn a_barrier_for_which_one_alone_waits_at_times_is_a_barrier() {
+    const ROLES: [&str; 4] = ["###C####C#", "#cc#cccc##", "####cccc##", "####cccc##"];
+    let thread = |own: usize| (0..12).map(|frame| ROLES[(own + frame) % 4]).collect::<String>();
+    let lines: Vec<String> = "ABCD".chars().enumerate().map(|(own, name)| format!("{name}: {}", thread(own))).collect();
+    let (_, report) = report(&format!("tick 100us\nc = unknown, all\n{}", lines.join("\n")));
+    assert_eq!(lock(&report, "c").primitive, Primitive::Barrier);
+}
+
 /// Two of five have it at a time. Who lets go wakes all that wait; one goes on, and the others wait again at once.
 #[test]
 fn what_two_have_at_a_time_is_no_lock() {
