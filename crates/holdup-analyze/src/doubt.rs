@@ -84,6 +84,8 @@ const SLACK_SWITCHES: u64 = 50;
 const MOST_CPU_OFF: f64 = 0.2;
 /// What recording costs in the kernel is counted there, and much of it lies between two stays on a CPU.
 const MOST_CPU_MISSING: f64 = 0.5;
+/// So much of it at each switch, at most.
+const SWITCH_COST_NS: u64 = 15_000;
 /// What a host takes from a virtual machine counts here and not there, and so does the start of a command.
 const SLACK_CPU_NS: u64 = 20_000_000;
 
@@ -111,8 +113,12 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     if let Some(counted_ns) = counted_cpu_ns(facts) {
         let off = counted_ns.abs_diff(totals.on_cpu_ns);
         let is_more = totals.on_cpu_ns > counted_ns;
-        let most = if is_more { MOST_CPU_OFF } else { MOST_CPU_MISSING };
-        if off > SLACK_CPU_NS && off as f64 > most * counted_ns as f64 && !(is_more && beyond) {
+        let (most, cost_ns) = if is_more {
+            (MOST_CPU_OFF, 0)
+        } else {
+            (MOST_CPU_MISSING, totals.switches.saturating_mul(SWITCH_COST_NS))
+        };
+        if off > SLACK_CPU_NS.saturating_add(cost_ns) && off as f64 > most * counted_ns as f64 && !(is_more && beyond) {
             doubts.push(Doubt::CpuTime { seen_ns: totals.on_cpu_ns, counted_ns });
         }
     }
@@ -236,6 +242,9 @@ mod tests {
         assert_eq!(after(seen_ns, counted_ns, switches), [Doubt::CpuTime { seen_ns, counted_ns }]);
         let (seen_ns, counted_ns) = (49 * ms, 100 * ms);
         assert_eq!(after(seen_ns, counted_ns, switches), [Doubt::CpuTime { seen_ns, counted_ns }]);
+        let often = (9_000, 9_000);
+        assert_eq!(after(90 * ms, 190 * ms, often), [], "11 us for each switch, which recording costs");
+        assert_eq!(after(90 * ms, 250 * ms, often).len(), 1);
         assert_eq!(after(100 * ms, 100 * ms, (100, 150)), []);
         let (recorded, counted) = (400, 451);
         assert_eq!(after(100 * ms, 100 * ms, (400, 451)), [Doubt::Switches { recorded, counted }]);

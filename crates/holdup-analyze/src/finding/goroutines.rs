@@ -292,7 +292,8 @@ pub(super) mod tests {
         let found = herds(&herd()).unwrap();
         assert_eq!((found.kind, weigh::value(&found, "awake_goroutines")), (Kind::ThunderingHerd, 8.0));
         assert_eq!(found.subjects, [Subject::Function("cross".to_owned())]);
-        let cases: [(&str, fn(&mut Facts)); 6] = [
+        type Change = fn(&mut Facts);
+        let cases: [(&str, Change); 6] = [
             ("few are awake", |facts| facts.goroutines[0].doing[0].mean = 6.9),
             ("nobody locks again", |facts| facts.goroutines[0].doing[1].mean = 0.9),
             ("nobody goes back", |facts| facts.goroutines[0].doing[2].mean = 0.9),
