@@ -59,8 +59,8 @@ pub(super) fn sleeping_holders(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// thundering-herd, of goroutines that one broadcast wakes: most are awake where they wait for the condition, wait for its
-/// mutex there, and go back to wait.
+/// thundering-herd, of goroutines that one broadcast wakes: most are awake where they wait for the condition, wait for
+/// its mutex there, and go back to wait.
 pub(super) fn herds(facts: &Facts) -> Option<Finding> {
     let of = facts.goroutines.iter().find(|of| of.looks >= LEAST_LOOKS)?;
     let at_condition = |group: &&GoroutineGroup| {

@@ -14,8 +14,8 @@
 //!   on a condition variable or semaphore that the busiest one signals), or had ended while another thread waited for
 //!   the end of the last.
 //!
-//! Threads that meet at a barrier and mostly run one function are such a group too, whatever they are called, and the first
-//! thread among them.
+//! Threads that meet at a barrier and mostly run one function are such a group too, whatever they are called, and the
+//! first thread among them.
 //!
 //! The place is the function of the program in which the busiest thread has most CPU samples. The severity is the share
 //! of the recording by which even work would shorten it.

@@ -11,9 +11,9 @@
 //! the elapsed time), and what they waited for the locks that all who are woken want: as a share of the elapsed time
 //! where the critical path tells, otherwise of their lives.
 //!
-//! Goroutines that a broadcast wakes have no thread of their own: they are such a herd if four for each CPU and more are
-//! awake where they wait for a condition, some of them for its mutex, others wait there again, and that takes 30% of the
-//! CPU samples.
+//! Goroutines that a broadcast wakes have no thread of their own: they are such a herd if four for each CPU and more
+//! are awake where they wait for a condition, some of them for its mutex, others wait there again, and that takes 30%
+//! of the CPU samples.
 //!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out. A lock whose
 //! release wakes all who want it is told as a lock.

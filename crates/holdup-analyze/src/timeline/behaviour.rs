@@ -280,7 +280,8 @@ pub(super) fn ending_thread(
     all.min_by_key(|(_, thread)| thread.last.abs_diff(to)).map(|(index, _)| index)
 }
 
-/// Whether calls end all waits that there are, and those of most threads together with others. Both are in order of their ends.
+/// Whether calls end all waits that there are, and those of most threads together with others. Both are in order of
+/// their ends.
 fn wakes_all(known: &[Waited], waits: &[Waited]) -> bool {
     let (mut calls, mut whole, mut woken, mut together) = (0_u32, 0_u32, 0_u32, 0_u32);
     // When the earliest began of this wait and all that ended later.
