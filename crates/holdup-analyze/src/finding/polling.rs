@@ -9,9 +9,9 @@
 //!   or more, as long on average for one as for the other ([`MOST_APART`]), with runs of at most [`LONGEST_LOOK_NS`];
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
-//! - it wakes others, or ends their waits for what it writes, less than every second time: one that sleeps and then
-//!   hands out work sets the pace. But one that
-//!   waits for a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks.
+//! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace, and so does
+//!   one that has waited for another end and ends waits of others with what it writes as often. But one that waits for
+//!   a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks.
 //!
 //! Or it waits for a condition that nobody signals, up to [`LONGEST_IN_THE_WAY_NS`] at a time and at least
 //! [`LEAST_IN_THE_WAY`] times, while others that have work to do wait for it, for [`LEAST_WAITED`] of the recording.
@@ -21,9 +21,9 @@
 //!
 //! How it can be wrong: a thread that does a little work every millisecond by design looks alike.
 
-use super::runtime;
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
+use super::{runtime, stages};
 use crate::facts::{Blame, Facts, Leaf, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
@@ -79,7 +79,11 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             Some(Poller { thread: facts.thread(*tid)?, times: time.count, slept_ns: time.ns, place, unsignalled })
         })
     });
-    let own = |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid);
+    // Who polls for an answer ends a wait with each question, too, but never waits for one.
+    let hands_on = |Poller { thread, times, .. }: &Poller| {
+        thread.ended_waits * 2 >= *times && stages::reads_and_pauses(facts, thread.tid)
+    };
+    let own = |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid) && !hands_on(poller);
     let pollers: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
     let in_the_way = in_the_way(facts, &pollers);
     let (quick, slow): (Vec<Poller>, Vec<Poller>) =
@@ -115,7 +119,7 @@ fn polls(poller: &Poller) -> bool {
         && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4
-        && (thread.wakes.max(thread.ended_waits) * 2 < times || (unsignalled && slept_ns / times <= LONGEST_SLEEP_NS))
+        && (thread.wakes * 2 < times || (unsignalled && slept_ns / times <= LONGEST_SLEEP_NS))
 }
 
 /// Those that wait for their timeouts while others with work to do wait for them.

@@ -169,7 +169,7 @@ pub(super) fn has_queue(facts: &Facts, tid: Tid) -> bool {
 
 /// Whether a thread reads from another end, so far as it once had to wait for it, and then pauses so briefly that no
 /// clock is its reason: a queue of the kernel's that is never empty.
-fn reads_and_pauses(facts: &Facts, tid: Tid) -> bool {
+pub(super) fn reads_and_pauses(facts: &Facts, tid: Tid) -> bool {
     let Some(thread) = facts.thread(tid) else { return false };
     let reads = thread.off.get(&Reason::Peer).is_some_and(|time| time.count > 0);
     let pauses = |time: &OffTime| time.count >= LEAST_PAUSES && time.ns / time.count <= LONGEST_PAUSE_NS;

@@ -1885,7 +1885,7 @@ fn a_stage_that_pauses_briefly_between_reads_is_no_poller() {
     assert_eq!(kinds(&looks)[1], 1, "it mostly looks, and hands out nothing");
     let mut source = facts.clone();
     source.threads[0].off.remove(&Reason::Peer);
-    assert_eq!(kinds(&source), [0, 0], "it has its own pace");
+    assert_eq!(kinds(&source), [0, 1], "it never waits for an answer, and asks as often as it looks");
     let mut slow = facts.clone();
     off(&mut slow, 0, Reason::Sleep, 900, 950 * MS);
     slow.threads[0].ended_waits = 900;
