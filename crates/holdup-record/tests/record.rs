@@ -853,10 +853,23 @@ fn what_java_executes_is_found_with_lines_and_its_threads_bear_their_whole_names
         println!("skipped: there is no javac");
         return;
     }
-    let class_path = folder.path().to_str().unwrap();
-    let Some(recorded) = recorded(&options(command(&["java", "-cp", class_path, "Cache"]), folder.path())) else {
-        return;
-    };
+    // How often it can be looked at is a matter of what looks cost: on a busy machine once may be all.
+    for attempt in (0..5).rev() {
+        let looked_at = tempfile::tempdir().unwrap();
+        let java = command(&["java", "-cp", folder.path().to_str().unwrap(), "Cache"]);
+        let Some(recorded) = recorded(&options(java, looked_at.path())) else { return };
+        let Some([waits, sleeps, all]) = java_looks(&recorded) else { return };
+        assert!((waits + sleeps) * 10 >= all * 9, "{waits} and {sleeps} of {all} looks");
+        if waits > 0 && sleeps > 0 {
+            return;
+        }
+        assert!(attempt > 0, "{waits} and {sleeps} of {all} looks");
+    }
+}
+
+/// How many looks found threads of the program waiting for the monitor, sleeping with it, and anywhere in `refresh`.
+/// Nothing if its machine cannot be looked at.
+fn java_looks(recorded: &Recorded) -> Option<[usize; 3]> {
     let found = |event: &Event| match &event.what {
         What::Interpreted(found) => Some((event.tid, found.clone())),
         _ => None,
@@ -864,7 +877,7 @@ fn what_java_executes_is_found_with_lines_and_its_threads_bear_their_whole_names
     let found: Vec<_> = recorded.events.iter().filter_map(found).collect();
     if found.is_empty() {
         println!("skipped: this Java cannot be read, or this user may not read its memory");
-        return;
+        return None;
     }
     let named = |event: &Event| match &event.what {
         What::Named { name, exec: false } if name.starts_with("refresher-of-all-the-prices-") => Some(event.tid),
@@ -879,10 +892,10 @@ fn what_java_executes_is_found_with_lines_and_its_threads_bear_their_whole_names
     };
     let [all, waits, sleeps] = [[3, 6], [4, 4], [5, 5]]
         .map(|[from, to]| of_them().filter_map(own).filter(|line| (from..=to).contains(line)).count());
-    assert!(waits > 0 && sleeps > 0 && (waits + sleeps) * 10 >= all * 9, "{waits} and {sleeps} of {all} looks");
     let outermost = |frames: &Arc<[holdup_trace::InterpretedFrame]>| frames.last().map(|one| one.function.clone());
     let whole = of_them().filter_map(outermost).filter(|name| &**name == "java.lang.Thread.run").count();
     assert!(whole * 10 >= of_them().count() * 9, "{whole} of {} paths are whole", of_them().count());
+    Some([waits, sleeps, all])
 }
 
 /// Three goroutines wait for a mutex, and its holder sleeps.
