@@ -101,12 +101,7 @@ fn of_goroutines(facts: &Facts) -> Option<Finding> {
     let place = sites.filter(through).max_by_key(|site| site.count)?;
     is_excessive.then(|| Finding {
         severity: hand_over_share,
-        subjects: place
-            .caller()
-            .and_then(|frame| frame.function.as_deref())
-            .map(|name| Subject::Function(name.to_owned()))
-            .into_iter()
-            .collect(),
+        subjects: weigh::function_subject(place),
         place: Some(place.clone()),
         evidence: vec![part("hand_over_share", hand_over_share), count("samples", hits)],
         ..Finding::new(Kind::ExcessiveSwitching, Cure::CoarserWork, weigh::record_again())

@@ -82,11 +82,9 @@ pub(super) fn herds(facts: &Facts) -> Option<Finding> {
         && share >= LEAST_HERD_SAMPLES
         && samples >= LEAST_SAMPLES;
     let place = of.doing.iter().filter(at_condition).max_by(|a, b| a.mean.total_cmp(&b.mean))?.site.clone();
-    let function =
-        place.caller().and_then(|frame| frame.function.as_deref()).map(|name| Subject::Function(name.to_owned()));
     is_herd.then(|| Finding {
         severity: weigh::of_work(facts, share),
-        subjects: function.into_iter().collect(),
+        subjects: weigh::function_subject(&place),
         place: Some(place),
         evidence: vec![
             part("samples_share", share),

@@ -24,7 +24,7 @@ use super::alone::is_same;
 use super::hot_line;
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Hotspot, HotspotClass, LockName, Site};
+use crate::facts::{Facts, Hotspot, HotspotClass, LockName};
 use crate::names::{Frame, Role};
 
 pub(super) const RULE: Rule = Rule {
@@ -84,20 +84,9 @@ fn is_of_arena(hotspot: &Hotspot) -> bool {
     hotspot.variable.is_none() && hotspot.frame.function.as_deref().is_some_and(weigh::allocates)
 }
 
-/// A lock of a library whose word travels between CPUs.
-pub(super) struct Passed {
-    pub subject: Subject,
-    /// Where it is taken.
-    pub place: Site,
-    /// Of all CPU samples.
-    pub samples_share: f64,
-    pub samples: u64,
-    pub threads: u64,
-}
-
-/// The same of a lock: the samples of those functions of libraries that take and release it, by where the program calls
-/// them.
-pub(super) fn passed_lock(facts: &Facts) -> Option<Passed> {
+/// hot-lock, of a lock of a library whose word travels between CPUs while nobody sleeps for it: the samples of those
+/// functions that take and release it, by where the program calls them.
+pub(super) fn passed_lock(facts: &Facts) -> Option<Finding> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let in_lock = |hotspot: &&Hotspot| {
         hotspot.class == HotspotClass::Atomic && takes_lock(&hotspot.frame) && !is_of_arena(hotspot)
@@ -110,12 +99,17 @@ pub(super) fn passed_lock(facts: &Facts) -> Option<Passed> {
     }
     let hottest = groups.values().filter(|group| is_hot(facts, group)).max_by_key(|group| group.hits)?;
     let worst = hottest.hotspots.iter().max_by_key(|hotspot| hotspot.hits)?;
-    Some(Passed {
-        subject: subject(worst),
-        place: weigh::site_of(worst),
-        samples_share: samples_share(facts, hottest),
-        samples: hottest.hits,
-        threads: threads(hottest) as u64,
+    let share = samples_share(facts, hottest);
+    Some(Finding {
+        severity: weigh::of_work(facts, share),
+        subjects: vec![subject(worst)],
+        place: Some(weigh::site_of(worst)),
+        evidence: vec![
+            part("samples_share", share),
+            count("threads", threads(hottest) as u64),
+            count("samples", hottest.hits),
+        ],
+        ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
     })
 }
 

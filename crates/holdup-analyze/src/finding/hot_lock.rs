@@ -14,9 +14,8 @@
 //! How it can be wrong: a futex of the program's own make may be an event rather than a lock. It counts as a lock only
 //! if those who wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
 
-use super::hot_atomic::{self, Passed};
 use super::weigh::{self, MS, US, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule, goroutines};
+use super::{Cure, Finding, Kind, Rule, goroutines, hot_atomic};
 use crate::facts::{Facts, LockFacts, LockNumber};
 
 pub(super) const RULE: Rule = Rule {
@@ -55,23 +54,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     });
     let of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
     let passed = if of_threads.is_empty() { hot_atomic::passed_lock(facts) } else { None };
-    let passed = passed.map(|lock| passed_on(facts, lock));
     of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).collect()
-}
-
-/// A lock that nobody sleeps for.
-fn passed_on(facts: &Facts, lock: Passed) -> Finding {
-    Finding {
-        severity: weigh::of_work(facts, lock.samples_share),
-        subjects: vec![lock.subject],
-        place: Some(lock.place),
-        evidence: vec![
-            part("samples_share", lock.samples_share),
-            count("threads", lock.threads),
-            count("samples", lock.samples),
-        ],
-        ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
-    }
 }
 
 fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {

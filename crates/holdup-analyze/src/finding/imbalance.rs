@@ -122,7 +122,7 @@ fn in_waves(facts: &Facts) -> Option<Finding> {
     let alone = Alone::of(facts)?;
     let place = facts.alone_sites.first()?;
     let own = alone::in_common(facts);
-    let runs = |thread: &&ThreadFacts| thread.hot_sites.first().is_some_and(|site| alone::is_same(site, place));
+    let runs = |thread: &&ThreadFacts| mostly_runs(thread, place);
     let group = Group::new(facts.threads.iter().filter(runs).collect());
     // The workers of rayon wait for work where other threads wait at a barrier, and each wave's long part is another's.
     let of_rayon = group.threads.iter().all(|thread| runtime::is_of_rayon(thread));
@@ -170,10 +170,8 @@ fn at_barriers(facts: &Facts) -> Vec<Group<'_>> {
         let threads: Vec<&ThreadFacts> = tids.into_iter().filter_map(|tid| facts.thread(tid)).collect();
         let busiest = threads.iter().copied().max_by_key(|thread| thread.worked_ns());
         let hottest = busiest.and_then(|thread| thread.hot_sites.first());
-        let same = |thread: &&ThreadFacts| {
-            thread.hot_sites.first().zip(hottest).is_some_and(|(one, other)| alone::is_same(one, other))
-        };
-        threads.into_iter().filter(same).collect::<Vec<_>>()
+        let like = |thread: &&ThreadFacts| hottest.is_some_and(|site| mostly_runs(thread, site));
+        threads.into_iter().filter(like).collect::<Vec<_>>()
     });
     members.filter(|threads| threads.len() >= 2).map(Group::new).collect()
 }
@@ -196,11 +194,15 @@ fn of_one_task(threads: Vec<&ThreadFacts>) -> Vec<&ThreadFacts> {
     threads.into_iter().filter(like).collect()
 }
 
+/// Whether a thread has most of its CPU samples in the function of this site.
+fn mostly_runs(thread: &ThreadFacts, site: &Site) -> bool {
+    thread.hot_sites.first().is_some_and(|own| alone::is_same(own, site))
+}
+
 /// Whether threads of one name have one task: two of a name may have one each.
 fn are_alike(threads: &[&ThreadFacts]) -> bool {
-    let hottest = |thread: &ThreadFacts| thread.hot_sites.first().cloned();
     match threads {
-        [one, other] => hottest(one).zip(hottest(other)).is_some_and(|(one, other)| alone::is_same(&one, &other)),
+        [one, other] => other.hot_sites.first().is_some_and(|site| mostly_runs(one, site)),
         all => all.len() >= LEAST_THREADS,
     }
 }

@@ -415,6 +415,12 @@ pub(super) fn thread_subject(facts: &Facts, tid: Tid) -> Subject {
     Subject::Thread { tid, name: facts.thread(tid).map(|thread| thread.name.clone()).unwrap_or_default() }
 }
 
+/// The subject of a finding about the function of the program at a place, if its name is known.
+pub(super) fn function_subject(place: &Site) -> Vec<Subject> {
+    let function = place.caller().and_then(|frame| frame.function.as_deref());
+    function.map(|name| Subject::Function(name.to_owned())).into_iter().collect()
+}
+
 /// The function of the program in which these threads have most CPU samples.
 pub(super) fn hottest<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> Option<Site> {
     by_function(threads.flat_map(|thread| &thread.hot_sites)).into_iter().rev().max_by_key(|site| site.count)

@@ -210,9 +210,11 @@ mod tests {
         assert!(why("workload=ping-pong active=1 threads=2").contains("pair"));
         assert!(why("workload=parallel-for latency=on").contains("latency"));
         assert!(why("workload=db hold=1us").contains("--read and --update"));
-        assert!(why("lock=std take=try").contains("works with"));
+        assert!(why("lock=std take=try").ends_with(&format!("works with {}", names(locks::LockEntry::can_try))));
         assert!(why("lock=fair take=try depth=2").contains("depth 1"));
-        assert!(why("lock=fair between=processes workload=thread-id").contains("works with"));
+        let shared = names(locks::LockEntry::serves_processes);
+        let threads_only = why("lock=fair between=processes workload=thread-id");
+        assert!(threads_only.ends_with(&format!("works with {shared}")), "{threads_only}");
         assert!(why("lock=ttas between=processes workload=counter").contains("thread-id"));
         assert!(why("gate=acquire active=13 threads=16").contains("1 to 12"));
         assert!(why("cpus=4096").contains("work"));
