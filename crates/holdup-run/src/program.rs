@@ -97,13 +97,30 @@ impl Started {
     }
 }
 
+/// How long a start waits before it is tried again, where the system refused it for a reason that passes.
+const PAUSES_MS: [u64; 4] = [20, 100, 500, 2_000];
+
+/// Tries again what the system refuses for want of something that may be there soon: of hours of runs, none is to be
+/// lost because one start met a full process table.
+fn patiently<T>(mut start: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for pause_ms in PAUSES_MS {
+        match start() {
+            Err(why) if sys::may_pass(&why) => std::thread::sleep(Duration::from_millis(pause_ms)),
+            result => return result,
+        }
+    }
+    start()
+}
+
 /// Runs a program without input until it ends, or until its time is up; then it is killed. Says how it ended, and
-/// whether in time. Nobody wakes while it runs and writes nothing.
+/// whether in time. Nobody wakes while it runs and writes nothing. A start that the system refuses for want of memory
+/// or processes is tried again, for 3 s.
 ///
 /// # Errors
 /// It cannot be started or watched.
 pub fn run_for(command: &mut Command, limit: Duration) -> io::Result<(Outcome, bool)> {
-    let mut started = sys::Started::new(command.stdin(Stdio::null()), &Conditions::default())?;
+    command.stdin(Stdio::null());
+    let mut started = patiently(|| sys::Started::new(command, &Conditions::default()))?;
     let in_time = started.wait(Instant::now() + limit, None)?;
     Ok((started.finish()?, in_time))
 }
@@ -124,4 +141,28 @@ pub fn time(command: &mut Command) -> io::Result<Finished> {
 /// It could not be started, or not under these conditions, or the system cannot tell what it used.
 pub fn forward(command: &mut Command, conditions: &Conditions) -> io::Result<Finished> {
     sys::forward(command, conditions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tries(why: io::ErrorKind, refusals: usize) -> (io::Result<&'static str>, usize) {
+        let mut calls = 0;
+        let result = patiently(|| {
+            calls += 1;
+            if calls > refusals { Ok("started") } else { Err(io::Error::from(why)) }
+        });
+        (result, calls)
+    }
+
+    #[test]
+    fn a_start_refused_for_want_of_memory_is_tried_again_and_no_other() {
+        let (result, calls) = tries(io::ErrorKind::OutOfMemory, 2);
+        assert_eq!((result.unwrap(), calls), ("started", 3));
+        let (result, calls) = tries(io::ErrorKind::NotFound, 2);
+        assert_eq!((result.unwrap_err().kind(), calls), (io::ErrorKind::NotFound, 1));
+        let (result, calls) = tries(io::ErrorKind::OutOfMemory, usize::MAX);
+        assert_eq!((result.unwrap_err().kind(), calls), (io::ErrorKind::OutOfMemory, PAUSES_MS.len() + 1));
+    }
 }

@@ -18,3 +18,15 @@ pub use fallback::*;
 
 #[cfg(any(target_os = "linux", windows))]
 mod kept;
+
+/// Whether a start refused with this error may succeed soon.
+pub fn may_pass(why: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(why.kind(), ErrorKind::OutOfMemory | ErrorKind::WouldBlock) || lacks_for_now(why)
+}
+
+/// The kinds of the standard library are all there is.
+#[cfg(not(windows))]
+fn lacks_for_now(_: &std::io::Error) -> bool {
+    false
+}

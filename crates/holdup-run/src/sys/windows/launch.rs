@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use windows_sys::Win32::Foundation::WAIT_OBJECT_0;
+use windows_sys::Win32::Foundation::{
+    ERROR_COMMITMENT_LIMIT, ERROR_INTERNAL_ERROR, ERROR_NO_SYSTEM_RESOURCES, WAIT_OBJECT_0,
+};
 use windows_sys::Win32::System::Threading::{SetProcessAffinityMask, WaitForSingleObject};
 
 use super::exit::{code, signal_name};
@@ -20,6 +22,13 @@ use crate::sys::kept::Kept;
 
 /// How long a stop may go unseen.
 const GLANCE: Duration = Duration::from_millis(50);
+
+/// What a start is refused with where the system is short of something; under Wine, where a new process came to its end
+/// before it had begun (`ERROR_INTERNAL_ERROR`).
+pub fn lacks_for_now(why: &io::Error) -> bool {
+    let code = why.raw_os_error().map(i32::cast_unsigned);
+    code.is_some_and(|code| matches!(code, ERROR_COMMITMENT_LIMIT | ERROR_INTERNAL_ERROR | ERROR_NO_SYSTEM_RESOURCES))
+}
 
 /// A program in a job of its own, which ends with us.
 #[derive(Debug)]

@@ -6,5 +6,5 @@ mod launch;
 mod schedule;
 
 pub use exit::{forward, time};
-pub use launch::Started;
+pub use launch::{Started, lacks_for_now};
 pub use schedule::{allowed_cpus, take};
