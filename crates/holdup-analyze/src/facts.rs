@@ -198,6 +198,9 @@ pub struct GoroutineFacts {
     pub mutexes: Vec<GoroutineLock>,
     /// Channels that they were found waiting to send into, by where they send, most first.
     pub sends: Vec<GoroutineLock>,
+    /// What they were found waiting for where only so many may go on at a time, most first: a channel with a value for
+    /// each who may, or a place in a queue whose head is let in by who leaves.
+    pub entries: Vec<GoroutineLock>,
 }
 
 /// Goroutines that do the same in the same function.

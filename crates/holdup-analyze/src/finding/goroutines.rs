@@ -95,10 +95,11 @@ pub(super) fn herds(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// small-pool, of goroutines that wait until a channel takes what they send.
+/// small-pool, of goroutines that wait until a channel takes what they send, or where only so many may go on.
 pub(super) fn small_pools(facts: &Facts) -> Vec<Finding> {
-    let looked = facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS);
-    let sends = looked.flat_map(|of| of.sends.iter().map(move |lock| (of, lock)));
+    let looked = || facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS);
+    let entries = looked().flat_map(|of| of.entries.iter().filter_map(|lock| small_entry(of, lock)));
+    let sends = looked().flat_map(|of| of.sends.iter().map(move |lock| (of, lock)));
     let asked = sends.filter_map(|(of, lock)| Some((of, lock, blocked_holder(lock)?)));
     let found = asked.filter_map(|(of, lock, workers)| Some((of, lock, workers, lost(of, lock, workers)?)));
     let found = found.map(|(of, lock, workers, severity)| Finding {
@@ -113,7 +114,30 @@ pub(super) fn small_pools(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
     });
-    found.collect()
+    found.chain(entries).collect()
+}
+
+/// Where several wait because only so many may go on at a time, who mostly wait themselves.
+fn small_entry(of: &GoroutineFacts, lock: &GoroutineLock) -> Option<Finding> {
+    let inside = blocked_holder(lock)?;
+    let waited = lock.waiters / (lock.waiters + working(of) + inside.mean);
+    let is_small = lock.contended >= LEAST_QUEUED.max(least_contended(of))
+        && lock.waiters >= LEAST_CALLERS
+        && lock.waiters > inside.mean
+        && waited >= LEAST_WAITED;
+    let place = lock.wait_sites.first()?;
+    is_small.then(|| Finding {
+        severity: waited * lock.contended * (1.0 - inside.mean / lock.waiters),
+        subjects: weigh::function_subject(place),
+        place: inside.sites.first().cloned(),
+        evidence: vec![
+            part("waited_share", waited),
+            count("entries", rounded(inside.mean)),
+            count("callers", rounded(lock.waiters)),
+            count("goroutines", rounded(of.mean)),
+        ],
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+    })
 }
 
 /// What more workers would save of those who wait until a channel takes what they send: of several callers, those that
@@ -178,11 +202,18 @@ fn severity(of: &GoroutineFacts, lock: &GoroutineLock) -> f64 {
 
 /// The share of the working goroutines that waits for this.
 fn waiting(of: &GoroutineFacts, lock: &GoroutineLock) -> f64 {
-    use GoroutineState::{Call, Mutex, Runnable, Running, Send};
-    let works = |state| matches!(state, Running | Runnable | Call | Mutex | Send);
-    let working: f64 = of.doing.iter().filter(|one| works(one.state)).map(|one| one.mean).sum();
     let holding = blocked_holder(lock).filter(|holder| !works(holder.doing)).map_or(0.0, |holder| holder.mean);
-    if working > 0.0 { (lock.waiters / (working + holding)).min(1.0) } else { 0.0 }
+    if working(of) > 0.0 { (lock.waiters / (working(of) + holding)).min(1.0) } else { 0.0 }
+}
+
+/// How many work, or should.
+fn working(of: &GoroutineFacts) -> f64 {
+    of.doing.iter().filter(|one| works(one.state)).map(|one| one.mean).sum()
+}
+
+fn works(state: GoroutineState) -> bool {
+    use GoroutineState::{Call, Mutex, Runnable, Running, Send};
+    matches!(state, Running | Runnable | Call | Mutex | Send)
 }
 
 fn subject(number: LockNumber, lock: &GoroutineLock) -> Subject {
@@ -225,13 +256,19 @@ pub(super) mod tests {
         Facts { goroutines: vec![of], ..Facts::default() }
     }
 
-    /// Goroutines that wait for a mutex, and others that wait to send.
-    pub(in super::super) fn recordings() -> [Facts; 2] {
+    /// Goroutines that wait for a mutex, others that wait to send, and others that wait to enter.
+    pub(in super::super) fn recordings() -> [Facts; 3] {
         let mut pool = facts(1.0, 0.0);
         let of = &mut pool.goroutines[0];
         of.doing[0].state = GoroutineState::Send;
         of.sends = std::mem::take(&mut of.mutexes);
-        [facts(1.0, 0.0), pool]
+        let mut entry = facts(1.0, 0.0);
+        let of = &mut entry.goroutines[0];
+        of.doing[0].state = GoroutineState::Receive;
+        of.entries = std::mem::take(&mut of.mutexes);
+        let call_path = vec![Frame::named("acquire", Role::Program)];
+        of.entries[0].wait_sites = vec![Site { call_path, count: 1, ns: 0 }];
+        [facts(1.0, 0.0), pool, entry]
     }
 
     #[test]
@@ -253,7 +290,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_pool_is_small_if_more_wait_to_send_than_serve() {
-        let [_, mut pool] = recordings();
+        let [_, mut pool, _] = recordings();
         let found = small_pools(&pool);
         assert_eq!((found[0].kind, weigh::value(&found[0], "workers")), (Kind::SmallPool, 1.0));
         pool.goroutines[0].sends[0].holder.as_mut().unwrap().mean = 4.0;
@@ -264,6 +301,20 @@ pub(super) mod tests {
         assert_eq!(small_pools(&pool)[0].severity, 0.9, "one hands out work, and nobody takes it");
         pool.goroutines[0].sends[0].contended = 0.79;
         assert_eq!(small_pools(&pool).len(), 0, "there are times when somebody does");
+    }
+
+    #[test]
+    fn a_pool_is_small_if_more_wait_for_an_entry_than_have_one() {
+        let [_, _, mut pool] = recordings();
+        let found = small_pools(&pool);
+        assert_eq!((found[0].kind, weigh::value(&found[0], "entries")), (Kind::SmallPool, 1.0));
+        assert_eq!(found[0].subjects, [Subject::Function("acquire".to_owned())]);
+        assert!((found[0].severity - 0.6).abs() < 1e-9, "three of five that could work");
+        pool.goroutines[0].entries[0].contended = 0.49;
+        assert_eq!(small_pools(&pool).len(), 0, "mostly nobody waits");
+        pool.goroutines[0].entries[0].contended = 1.0;
+        pool.goroutines[0].entries[0].holder.as_mut().unwrap().doing = GoroutineState::Running;
+        assert_eq!(small_pools(&pool).len(), 0, "those who have an entry compute");
     }
 
     /// Goroutines that wait in turn for one condition.

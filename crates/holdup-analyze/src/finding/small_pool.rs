@@ -44,7 +44,7 @@ use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, LockNumber, Prim
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
     judge,
-    evidence: &["waited_share", "workers", "callers", "blocked_share", "waited_ns", "goroutines"],
+    evidence: &["waited_share", "workers", "callers", "blocked_share", "waited_ns", "goroutines", "entries"],
 };
 
 pub(super) const MOST_IDLE: f64 = 0.25;

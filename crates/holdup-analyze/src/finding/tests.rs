@@ -2125,13 +2125,13 @@ fn every_kind_has_a_rule_in_the_order_of_the_page() {
 
 /// What waits of goroutines show.
 fn of_goroutines(kind: Kind) -> Vec<Finding> {
-    let [held, pool] = goroutines::tests::recordings();
+    let [held, pool, entry] = goroutines::tests::recordings();
     let facts = match kind {
-        Kind::SmallPool => pool,
-        Kind::ThunderingHerd => goroutines::tests::herd(),
-        _ => held,
+        Kind::SmallPool => vec![pool, entry],
+        Kind::ThunderingHerd => vec![goroutines::tests::herd()],
+        _ => vec![held],
     };
-    judge(kind, &facts)
+    facts.iter().flat_map(|facts| judge(kind, facts)).collect()
 }
 
 #[test]

@@ -301,7 +301,9 @@ impl<'a> Resolver<'a> {
 
     /// Whether an address can be where a call returns to; `true` where the code cannot be read.
     fn follows_call(&self, space: SpaceId, address: u64) -> bool {
-        self.code_at(space, address.wrapping_sub(1)).is_none() || self.is_return(space, address)
+        let Some((_, binary, bias)) = self.code_at(space, address.wrapping_sub(1)) else { return true };
+        instruction::follows_call(binary, address.wrapping_sub(bias))
+            || ends_goroutine(binary, address.wrapping_sub(bias))
     }
 
     /// Whether the call before an address led into the function around another one: it called its start, or that of a
@@ -556,4 +558,10 @@ fn intern(strings: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
     let fresh: Arc<str> = Arc::from(text);
     strings.insert(fresh.clone());
     fresh
+}
+
+/// Whether an address is where goroutines return to at their end: no call leads there, Go's runtime puts it below the
+/// first function.
+fn ends_goroutine(binary: &Binary<'_>, address: u64) -> bool {
+    binary.function(address.wrapping_sub(1)).is_some_and(|symbol| symbol.name.starts_with("runtime.goexit"))
 }

@@ -4,6 +4,11 @@
 //! A mutex does not say who holds it. Whoever waits for it is in the function that takes it, and so is its holder, but
 //! further on: it is believed to be the holder if it is alone there at nearly all looks that find others waiting, and
 //! nobody runs who could be it as well.
+//!
+//! A channel of tokens, a semaphore made of channels, a pool's condition let so many go on at a time: as many as the
+//! channel has places, or always the same number, but not always the same goroutines. Workers that wait for work look
+//! alike where somebody else hands it to them; where nobody does, or a library began the goroutines with a request each,
+//! they are callers.
 
 use std::sync::Arc;
 
@@ -23,6 +28,17 @@ const LEAST_FOUND: f64 = 0.6;
 const MOST_DOUBTFUL: f64 = 0.1;
 /// So many run at those looks, on average, at most: any of them could be the holder.
 const MOST_RUNNING: f64 = 0.5;
+/// The looks that find somebody waiting for one of a few entries, and all those who may be further on there; and those
+/// that find more.
+const LEAST_FULL: f64 = 0.8;
+const MOST_OVERFULL: f64 = 0.05;
+/// So often another goroutine is there, at least, and at so many of the looks.
+const LEAST_TURNS: u64 = 5;
+const LEAST_TURNS_SHARE: f64 = 0.02;
+/// So far out from where they wait lies the function that they go on in.
+const MOST_OUT: usize = 6;
+/// Others that could hand out work are fewer than this, on average.
+const MOST_HANDING_OUT: f64 = 0.2;
 /// The looks that find a worker waiting for work are so few, if it is always busy.
 const MOST_IDLE: f64 = 0.1;
 
@@ -31,6 +47,8 @@ struct Kind {
     state: GoroutineState,
     /// The semaphore's address; 0 where it is not known.
     addr: u64,
+    /// How many places the channel has, if it is one.
+    places: Option<u64>,
     path: Arc<[Frame]>,
     /// Whether it is the program's, not the runtime's.
     is_own: bool,
@@ -56,7 +74,7 @@ fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> Goroutine
         .iter()
         .map(|group| {
             let path = path(group.stack);
-            Kind { state: state(group, &path), addr: group.addr, is_own: is_own(&path), path }
+            Kind { state: state(group, &path), addr: group.addr, places: group.places, is_own: is_own(&path), path }
         })
         .collect();
     let means = means(process, kinds.len());
@@ -98,13 +116,18 @@ fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> Goroutine
             GoroutineLock { holder, ..looks.lock(&waiting) }
         })
         .collect();
-    for locks in [&mut mutexes, &mut sends] {
+    let mut entries: Vec<GoroutineLock> = [GoroutineState::Receive, GoroutineState::Others]
+        .into_iter()
+        .flat_map(|state| looks.waited(state))
+        .filter_map(|(_, waiting)| Some(GoroutineLock { holder: Some(looks.few(&waiting)?), ..looks.lock(&waiting) }))
+        .collect();
+    for locks in [&mut mutexes, &mut sends, &mut entries] {
         locks.sort_by(|a, b| {
             (b.waiters, &a.name).partial_cmp(&(a.waiters, &b.name)).unwrap_or(std::cmp::Ordering::Equal)
         });
         locks.truncate(MOST_TOLD);
     }
-    GoroutineFacts { pid, looks: process.looks.len() as u64, mean, doing, mutexes, sends }
+    GoroutineFacts { pid, looks: process.looks.len() as u64, mean, doing, mutexes, sends, entries }
 }
 
 /// How many goroutines there were of each kind, on average.
@@ -180,23 +203,97 @@ impl<'a> Looks<'a> {
 
     /// Those that are further on in a function that others wait in to enter: so many, at nearly all looks.
     fn holder(self, waiting: &Kinds, many: std::ops::RangeInclusive<usize>) -> Option<GoroutineHolder> {
+        let places = waiting.numbers.iter().flat_map(|number| takers(&self.kinds[*number].path));
+        let mut holding = self.beyond(waiting, places);
+        holding.retain(|kind| !self.kinds[kind].state.is_ready());
+        self.judged(waiting, &holding, many)
+    }
+
+    /// Those that are further on than these places, in the same functions.
+    fn beyond(self, waiting: &Kinds, places: impl Iterator<Item = Position<'a>>) -> Kinds {
         let mut taken: FxHashMap<(&str, &str), u64> = FxHashMap::default();
-        for number in &waiting.numbers {
-            for (function, whole, place) in takers(&self.kinds[*number].path) {
-                let first = taken.entry((function, whole)).or_insert(place);
-                *first = place.min(*first);
-            }
+        for (function, whole, place) in places {
+            let first = taken.entry((function, whole)).or_insert(place);
+            *first = place.min(*first);
         }
         let is_inside = |kind: &Kind| {
             let mut frames = (0..kind.path.len()).filter_map(|at| position(&kind.path, at));
             kind.is_own
-                && !kind.state.is_ready()
                 && frames
                     .any(|(function, whole, place)| taken.get(&(function, whole)).is_some_and(|first| place > *first))
         };
         let inside = (0..).zip(self.kinds).filter(|(number, kind)| !waiting.are[*number] && is_inside(kind));
-        let holding = Kinds::of(inside.map(|(number, _)| number).collect(), self.kinds.len());
-        self.judged(waiting, &holding, many)
+        Kinds::of(inside.map(|(number, _)| number).collect(), self.kinds.len())
+    }
+
+    /// The few that may be further on while the others wait, if that is what they wait for.
+    fn few(self, waiting: &Kinds) -> Option<GoroutineHolder> {
+        let kinds = || waiting.numbers.iter().map(|number| &self.kinds[*number]);
+        let mean = |number: &&usize| self.means[**number];
+        let most = &self.kinds[*waiting.numbers.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?];
+        let of_condition = |kind: &Kind| leads_through(&kind.path, |name| name.starts_with("sync.(*Cond)."));
+        // Who waits in the function that it began with goes back there each time, as workers do.
+        let is_called = |kind: &Kind| {
+            takes(&kind.path).map(|frame| &frame.function) != outermost(&kind.path).map(|frame| &frame.function)
+        };
+        if !kinds().all(is_called) || !(most.places.is_some() || of_condition(most)) {
+            return None;
+        }
+        let places = most.places.filter(|places| most.addr != 0 && *places > 0);
+        if places.is_none() && !self.are_callers(waiting) {
+            return None;
+        }
+        let inner = |kind: &Kind| kind.path.iter().position(|frame| !is_way_to_wait(frame)).unwrap_or(kind.path.len());
+        (0..MOST_OUT).find_map(|out| {
+            let holding = self.beyond(waiting, kinds().filter_map(|kind| position(&kind.path, inner(kind) + out)));
+            let most = self.steady(waiting, &holding, places)?;
+            self.judged(waiting, &holding, 1..=most as usize)
+        })
+    }
+
+    /// How many are further on at nearly all looks that find others waiting: as many as there are places, if that is
+    /// known, and not always the same.
+    fn steady(self, waiting: &Kinds, holding: &Kinds, places: Option<u64>) -> Option<u64> {
+        let counts: Vec<(u64, u64)> = self
+            .process
+            .all()
+            .filter(|(weight, found)| *weight < 1.5 && waiting.count(found) > 0)
+            .map(|(_, found)| (holding.count(found), self.ready(found)))
+            .collect();
+        let share = |is: &dyn Fn(u64, u64) -> bool| {
+            counts.iter().filter(|(count, running)| is(*count, *running)).count() as f64 / counts.len().max(1) as f64
+        };
+        let most = match places {
+            Some(places) => places,
+            None => counts
+                .iter()
+                .map(|(count, _)| *count)
+                .filter(|most| share(&|count, _| count > *most) <= MOST_OVERFULL)
+                .min()?,
+        };
+        let turns: u64 = holding.numbers.iter().map(|kind| self.process.turns[*kind]).sum();
+        let is_few = most > 0
+            && share(&|count, _| count > most) <= MOST_OVERFULL
+            && share(&|count, running| count <= most && count + running >= most) >= LEAST_FULL
+            && turns >= LEAST_TURNS.max((LEAST_TURNS_SHARE * counts.len() as f64) as u64);
+        is_few.then_some(most)
+    }
+
+    /// Whether those who wait ask for something themselves, and are not handed what others ask for: a library began
+    /// them with a request each, or there is nobody else who could hand them anything.
+    fn are_callers(self, waiting: &Kinds) -> bool {
+        let began = |kind: &Kind| outermost(&kind.path).map(|frame| (frame.function.clone(), frame.role));
+        let callers: Vec<_> = waiting.numbers.iter().filter_map(|number| began(&self.kinds[*number])).collect();
+        let hands_out = |kind: &Kind| {
+            let of_main = |function: Option<Arc<str>>| {
+                function.is_some_and(|name| &*name == "runtime.main" || &*name == "main.main")
+            };
+            let other = began(kind).is_some_and(|began| !callers.contains(&began) && !of_main(began.0));
+            kind.is_own && !kind.state.is_ready() && other
+        };
+        let others: f64 =
+            self.kinds.iter().zip(self.means).filter(|(kind, _)| hands_out(kind)).map(|(_, mean)| mean).sum();
+        callers.iter().all(|(_, role)| *role != Role::Program) || others <= MOST_HANDING_OUT
     }
 
     /// Those that take what others send, if nobody else could: goroutines that begin with one function, never wait for
@@ -223,6 +320,11 @@ impl<'a> Looks<'a> {
         self.judged(waiting, &numbers, 1..=usize::MAX)
     }
 
+    /// Those of a look that run or could.
+    fn ready(self, found: &[(u32, u64)]) -> u64 {
+        sum(found, |kind| self.kinds[kind as usize].is_own && self.kinds[kind as usize].state.is_ready())
+    }
+
     fn judged(
         self,
         waiting: &Kinds,
@@ -235,8 +337,7 @@ impl<'a> Looks<'a> {
         for (weight, found) in self.process.all().filter(|(_, found)| waiting.count(found) > 0) {
             looks += 1.0;
             let count = holding.count(found) as usize;
-            running += sum(found, |kind| self.kinds[kind as usize].is_own && self.kinds[kind as usize].state.is_ready())
-                as f64;
+            running += self.ready(found) as f64;
             if count > *many.end() {
                 doubtful += 1.0;
             } else if many.contains(&count) {
@@ -280,6 +381,11 @@ impl Kinds {
         let mut are = vec![false; all];
         numbers.iter().for_each(|number| are[*number] = true);
         Kinds { numbers, are }
+    }
+
+    fn retain(&mut self, stays: impl Fn(usize) -> bool) {
+        self.numbers.retain(|number| stays(*number));
+        (0..).zip(&mut self.are).for_each(|(number, is)| *is &= stays(number));
     }
 
     /// How many of them a look found.
@@ -383,7 +489,7 @@ fn takes(path: &[Frame]) -> Option<&Frame> {
 }
 
 /// The functions that take what is waited for, and where in them: its caller too, if the first only locks.
-fn takers(path: &[Frame]) -> Vec<(&str, &str, u64)> {
+fn takers(path: &[Frame]) -> Vec<Position<'_>> {
     let first = path.iter().position(|frame| !is_way_to_wait(frame)).unwrap_or(path.len());
     let own = position(path, first);
     let only_locks = own.is_some_and(|(function, ..)| {
@@ -393,9 +499,12 @@ fn takers(path: &[Frame]) -> Vec<(&str, &str, u64)> {
     own.into_iter().chain(position(path, first + 1).filter(|_| only_locks)).collect()
 }
 
+/// A function, what it was inlined into, and where in it.
+type Position<'a> = (&'a str, &'a str, u64);
+
 /// A frame's function, and where in it: by the line, for compilers move what is unlikely to the function's end. Without
 /// lines by the address, in the function that it was inlined into.
-fn position(path: &[Frame], at: usize) -> Option<(&str, &str, u64)> {
+fn position(path: &[Frame], at: usize) -> Option<Position<'_>> {
     let frame = path.get(at)?;
     let function = frame.function.as_deref()?;
     if let Some(line) = frame.line {
@@ -418,6 +527,9 @@ mod tests {
     const SENDS: u32 = 3;
     const SERVES: u32 = 4;
     const COLLECTS: u32 = 5;
+    const ENTERS: u32 = 6;
+    const ENTERED: u32 = 7;
+    const HANDS_OUT: u32 = 8;
 
     struct Paths;
 
@@ -429,6 +541,9 @@ mod tests {
                 BEFORE => &[("time.Sleep", 1), ("main.load", 5), ("main.get", 8), ("main.serve", 3)],
                 SENDS => &[("runtime.gopark", 1), ("runtime.chansend1", 2), ("main.ask", 20), ("main.client", 7)],
                 SERVES => &[("time.Sleep", 1), ("main.fetch", 30), ("main.worker", 31), ("main.main.gowrap1", 40)],
+                ENTERS => &[("runtime.gopark", 1), ("main.acquire", 50), ("main.visit", 60), ("main.guest", 70)],
+                ENTERED => &[("time.Sleep", 1), ("main.eat", 55), ("main.visit", 61), ("main.guest", 70)],
+                HANDS_OUT => &[("time.Sleep", 1), ("main.timer", 80)],
                 _ => &[("runtime.gopark", 1), ("runtime.bgsweep", 2)],
             };
             let frame = |(name, line): &(&str, u32)| {
@@ -451,6 +566,36 @@ mod tests {
     fn group(count: u64, reason: &str, stack: u32) -> TaskGroup {
         let addr = if stack == WAITS { 0x1000 } else { 0 };
         TaskGroup { count, reason: reason.into(), addr, stack: Some(StackId(stack)), ..TaskGroup::default() }
+    }
+
+    /// Looks that find so many waiting for this channel to enter, and the others.
+    fn entries(places: u64, addr: u64, more: &[TaskGroup], turns: bool) -> Vec<GoroutineLock> {
+        let look = |number: u64| {
+            let enters = TaskGroup { addr, places: Some(places), ..group(9, "chan receive", ENTERS) };
+            let example = if turns { number } else { 1 };
+            let entered = TaskGroup { example, ..group(2, "sleep", ENTERED) };
+            [&[enters, entered], more].concat()
+        };
+        let mut found = Found::default();
+        for groups in (1..20).map(look) {
+            let looked = groups.iter().map(|group| group.count).sum();
+            found.found(Pid(7), SpaceId(0), &Tasks { all: looked, looked, groups });
+        }
+        of_process(&mut Paths, Pid(7), &found.processes[&Pid(7)]).entries
+    }
+
+    #[test]
+    fn few_may_enter_where_as_many_as_there_are_places_are_inside_in_turn() {
+        let found = entries(2, 0x5000, &[], true);
+        let holder = found[0].holder.as_ref().expect("those inside");
+        assert_eq!((found[0].waiters, holder.mean, holder.doing), (9.0, 2.0, GoroutineState::Sleep));
+        assert_eq!(holder.sites[0].caller().and_then(|frame| frame.line), Some(55));
+        assert_eq!(entries(3, 0x5000, &[], true).len(), 0, "one place is free, and nobody takes it");
+        assert_eq!(entries(2, 0x5000, &[], false).len(), 0, "always the same are inside");
+        let hands_out = group(1, "sleep", HANDS_OUT);
+        assert_eq!(entries(2, 0x5000, std::slice::from_ref(&hands_out), true).len(), 1, "the channel's places tell");
+        assert_eq!(entries(0, 0, &[], true).len(), 1, "each waits on a channel of its own, and nobody hands out work");
+        assert_eq!(entries(0, 0, &[hands_out], true).len(), 0, "they may be workers that wait for work");
     }
 
     fn facts(looks: &[Vec<TaskGroup>]) -> GoroutineFacts {

@@ -15,8 +15,11 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) space: Option<SpaceId>,
-    /// What groups were found doing, by number, without how many.
+    /// What groups were found doing, by number, without how many and who.
     pub(super) kinds: Vec<TaskGroup>,
+    /// Of each kind, how often another goroutine stood for it than at the look before that found any.
+    pub(super) turns: Vec<u64>,
+    examples: Vec<u64>,
     index: FxHashMap<TaskGroup, u32>,
     pub(super) looks: Vec<Look>,
     /// Kinds and how many of each, of all looks one after the other.
@@ -45,7 +48,7 @@ impl Found {
         }
         process.space = Some(space);
         for group in &tasks.groups {
-            let kind = TaskGroup { count: 0, ..group.clone() };
+            let kind = TaskGroup { count: 0, example: 0, ..group.clone() };
             let next = process.kinds.len() as u32;
             if process.kinds.len() >= MOST_KINDS && !process.index.contains_key(&kind) {
                 continue;
@@ -53,7 +56,12 @@ impl Found {
             let number = *process.index.entry(kind.clone()).or_insert(next);
             if number == next {
                 process.kinds.push(kind);
+                process.turns.push(0);
+                process.examples.push(group.example);
             }
+            let at = number as usize;
+            process.turns[at] += u64::from(process.examples[at] != group.example);
+            process.examples[at] = group.example;
             process.counts.push((number, group.count));
         }
         let weight = (tasks.all as f64 / tasks.looked as f64).max(1.0);

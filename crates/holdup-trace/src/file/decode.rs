@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::bytes::{Corrupt, Cursor};
-use super::layout::{MAX_INTERPRETED, MAX_TASK_GROUPS, blocked, kind, tag};
+use super::layout::{MAX_INTERPRETED, MAX_TASK_GROUPS, blocked, kind, tag, task};
 use super::stack_code::StackDecoder;
 use crate::{
     Blocked, CallNumber, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping, NO_CPU, OffCpu,
@@ -207,16 +207,19 @@ impl Decoder {
         let mut groups = Vec::new();
         for _ in 0..count {
             let code = body.u8()?;
-            let (count, addr, reason) = (body.varint()?, body.varint()?, text(body)?.into());
+            let (count, addr) = (body.varint()?, body.varint()?);
+            let places = if code & task::PLACES != 0 { Some(body.varint()?) } else { None };
+            let example = if code & task::EXAMPLE != 0 { body.varint()? } else { 0 };
+            let reason = text(body)?.into();
             let stack = if code & 1 != 0 { Some(self.stack(body, table)?) } else { None };
-            let state = match code >> 1 {
+            let state = match (code & !(task::PLACES | task::EXAMPLE)) >> 1 {
                 0 => TaskState::Runnable,
                 1 => TaskState::Running,
                 2 => TaskState::Call,
                 3 => TaskState::Waiting,
                 _ => return Ok(None),
             };
-            groups.push(TaskGroup { count, state, reason, addr, stack });
+            groups.push(TaskGroup { count, state, reason, addr, places, example, stack });
         }
         Ok(Some(What::Tasks(Box::new(Tasks { all, looked, groups }))))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bytes::{put_bytes, put_varint, put_zigzag};
-use super::layout::{MAX_INTERPRETED, MAX_STRING_BYTES, MAX_TASK_GROUPS, blocked, kind, tag};
+use super::layout::{MAX_INTERPRETED, MAX_STRING_BYTES, MAX_TASK_GROUPS, blocked, kind, tag, task};
 use super::stack_code::StackEncoder;
 use crate::{
     Blocked, Counter, Event, FutexOp, Interpreted, InterpretedFrame, LockFigures, Mapping, NO_CPU, OffCpu, Pid,
@@ -146,10 +146,16 @@ impl Encoder {
         for number in [found.all, found.looked, groups.len() as u64] {
             put_varint(body, number);
         }
-        for TaskGroup { count, state, reason, addr, stack } in groups {
-            body.push(task_state_code(*state) << 1 | u8::from(stack.is_some()));
+        for TaskGroup { count, state, reason, addr, places, example, stack } in groups {
+            let flag = |bit, is_set: bool| if is_set { bit } else { 0 };
+            let known =
+                flag(1, stack.is_some()) | flag(task::PLACES, places.is_some()) | flag(task::EXAMPLE, *example != 0);
+            body.push(task_state_code(*state) << 1 | known);
             put_varint(body, *count);
             put_varint(body, *addr);
+            for number in places.iter().chain((*example != 0).then_some(example)) {
+                put_varint(body, *number);
+            }
             put_bytes(body, cut(reason).as_bytes());
             if let Some(stack) = stack {
                 put_stack(body, *stack, table, &mut self.stack_numbers, &mut self.stacks);

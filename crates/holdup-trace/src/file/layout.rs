@@ -105,6 +105,14 @@ pub(super) mod blocked {
     pub(in super::super) const STACK: u8 = 16;
 }
 
+/// Bits of the first byte of each group of [`kind::TASKS`], beside its state and whether a stack follows.
+pub(super) mod task {
+    /// How many places the channel has follows.
+    pub(in super::super) const PLACES: u8 = 16;
+    /// The number of one of the tasks follows.
+    pub(in super::super) const EXAMPLE: u8 = 32;
+}
+
 pub(super) fn prologue() -> [u8; PROLOGUE_BYTES] {
     let mut bytes = [0; PROLOGUE_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);

@@ -111,8 +111,10 @@ fn events_of_every_kind(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Vec<Event
     }
     let waiting = TaskGroup { count: 60, reason: "sync.Mutex.Lock".into(), addr: 0xc000, ..TaskGroup::default() };
     let stack_of_task = Some(writer.stack(&stack(79)));
+    let receiving =
+        TaskGroup { count: 5, reason: "chan receive".into(), places: Some(2), example: 31, ..TaskGroup::default() };
     let calling = TaskGroup { count: 1, state: TaskState::Call, stack: stack_of_task, ..TaskGroup::default() };
-    let tasks = Tasks { all: 70_000, looked: 61, groups: vec![waiting, calling] };
+    let tasks = Tasks { all: 70_000, looked: 66, groups: vec![waiting, receiving, calling] };
     events.push(Event { time_ns: from_ns + 250_000, tid: Tid(101), cpu: NO_CPU, what: What::Tasks(Box::new(tasks)) });
     let registers = vec![(0, 0x7f00_0000_1008), (7, 0x7f00_0000_1000), (15, 0x55d0_0010_0040)];
     let pointers = What::Pointers(Box::new(Pointers { ip: 0x55d0_0000_3000, registers }));

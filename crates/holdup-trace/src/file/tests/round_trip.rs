@@ -122,12 +122,9 @@ fn any_rare() -> impl Strategy<Value = What> {
         Just(TaskState::Call),
         Just(TaskState::Waiting)
     ];
-    let group = (any::<(u64, u64, String)>(), state).prop_map(|((count, addr, reason), state)| TaskGroup {
-        count,
-        state,
-        reason: reason.into(),
-        addr,
-        stack: None,
+    let known = any::<(Option<u64>, u64)>();
+    let group = (any::<(u64, u64, String)>(), known, state).prop_map(|((count, addr, reason), known, state)| {
+        TaskGroup { count, places: known.0, example: known.1, state, reason: reason.into(), addr, stack: None }
     });
     let tasks = (any::<(u64, u64)>(), vec(group, 0..3))
         .prop_map(|((all, looked), groups)| What::Tasks(Box::new(Tasks { all, looked, groups })));

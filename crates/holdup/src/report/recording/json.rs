@@ -104,6 +104,8 @@ struct Goroutines<'a> {
     mutexes: Vec<Queue<'a>>,
     /// Channels that they waited to send into, most first.
     sends: Vec<Queue<'a>>,
+    /// Where they waited because only so many may go on at a time, most first.
+    entries: Vec<Queue<'a>>,
 }
 
 /// Goroutines that did the same in the same function.
@@ -162,6 +164,7 @@ impl<'a> Goroutines<'a> {
             doing: of.doing.iter().map(group).collect(),
             mutexes: queues(&of.mutexes),
             sends: queues(&of.sends),
+            entries: queues(&of.entries),
         }
     }
 }

@@ -209,6 +209,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             others(finding, "workers", "worker"),
             under(finding)
         ),
+        Kind::SmallPool if value(finding, "entries").is_some() => format!(
+            "{} in {subject} for one of {}: those who have one mostly wait themselves{}.",
+            waiting(finding, "callers", "goroutine"),
+            others(finding, "entries", "place"),
+            under(finding)
+        ),
         Kind::SmallPool if value(finding, "goroutines").is_some() && finding.subjects.is_empty() => format!(
             "{} wait for a place in a channel, and the {} who have one mostly wait themselves{}.",
             others(finding, "callers", "goroutine"),

@@ -20,6 +20,10 @@ pub struct Layout {
     /// In an entry of the table of semaphores: the address that is waited for, and the next who waits for the same.
     pub address: usize,
     pub next: usize,
+    /// In an entry of a channel's queue: the channel.
+    pub channel: usize,
+    /// In a channel: the first and the last that wait to receive; those that wait to send follow.
+    pub receivers: usize,
 }
 
 impl Layout {
@@ -40,6 +44,9 @@ impl Layout {
             reason: 176 + shift,
             address,
             next,
+            channel: next + 16,
+            // 1.23 gave channels a timer.
+            receivers: if minor >= 23 { 64 } else { 56 },
         }
     }
 }

@@ -8,6 +8,7 @@
 //! Reading needs the right to trace the process, which children grant and others may not. Where the runtime has its
 //! variables, the program's symbol table tells, and of stripped programs what they hold.
 
+mod channels;
 mod layout;
 mod stripped;
 mod symbols;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use holdup_trace::{Event, NO_CPU, TaskGroup, TaskState, Tasks, Tid, What};
 use rustc_hash::FxHashMap;
 
+use self::channels::{Channel, Channels};
 use self::layout::{Layout, MOST_GOROUTINES, MOST_REASONS, ROWS};
 use self::stripped::Sections;
 use self::symbols::Symbols;
@@ -34,6 +36,7 @@ pub struct Scheduler {
     /// Of a stripped program, until the table of semaphores is found: when to search for it again.
     stripped: Option<(Sections, u64)>,
     layout: Layout,
+    channels: Channels,
     /// The runtime's words for what a goroutine waits for, by number.
     reasons: Vec<Arc<str>>,
     /// Which goroutine the next look begins with, if they are too many for one.
@@ -90,7 +93,16 @@ impl Scheduler {
         let at_152 = is_first(152, &mut memory);
         // Both, or none: before it is initialized, or of a version that is built otherwise.
         (at_160 != at_152).then_some(())?;
-        Some(Scheduler { pid, memory, symbols, stripped, layout: Layout::of(minor, at_160), reasons, turn: 0 })
+        Some(Scheduler {
+            pid,
+            memory,
+            symbols,
+            stripped,
+            layout: Layout::of(minor, at_160),
+            channels: Channels::default(),
+            reasons,
+            turn: 0,
+        })
     }
 
     /// Tells what the goroutines do. `None` if there is no scheduler any more.
@@ -104,31 +116,37 @@ impl Scheduler {
         let waited = self.waited();
         let step = count.div_ceil(MOST_LOOKED).max(1);
         self.turn = if self.turn + 1 < step { self.turn + 1 } else { 0 };
-        let mut groups: FxHashMap<(TaskState, u8, u64, Vec<u64>), u64> = FxHashMap::default();
+        let mut groups: FxHashMap<(TaskState, u8, u64, Option<u64>, Vec<u64>), (u64, u64)> = FxHashMap::default();
         let mut waiting = Vec::new();
         let (mut asked, mut looked) = (0_u64, 0);
         for index in (self.turn..count).step_by(step as usize) {
             asked += 1;
             let Some(goroutine) = self.memory.pointer(list + index * 8) else { continue };
-            let Some((state, reason, chain)) = self.look_at(goroutine) else { continue };
+            let Some((state, reason, number, chain)) = self.look_at(goroutine) else { continue };
             looked += 1;
             if state == TaskState::Waiting && self.stripped.is_some() && self.is_for_semaphore(reason) {
                 waiting.push(goroutine);
             }
-            let addr = waited.get(&goroutine).copied().filter(|_| state == TaskState::Waiting).unwrap_or(0);
-            *groups.entry((state, reason, addr, chain)).or_default() += 1;
+            let waits = state == TaskState::Waiting;
+            let channel = if waits && self.is_for_channel(reason) { self.channel(goroutine) } else { None };
+            let semaphore = waited.get(&goroutine).copied().filter(|_| waits).unwrap_or(0);
+            // What nobody else waits for makes no group of its own.
+            let addr = channel.map_or(semaphore, |channel| if channel.alone { 0 } else { channel.addr });
+            let group = groups.entry((state, reason, addr, channel.map(|channel| channel.places), chain));
+            let (count, example) = group.or_insert((0, number));
+            (*count, *example) = (*count + 1, number.min(*example));
         }
         self.find_semaphores(time_ns, &waiting);
         let all = if step == 1 { looked } else { looked * count / asked.max(1) };
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_unstable();
         let (mut told, mut chains) = (Vec::with_capacity(groups.len()), Vec::with_capacity(groups.len()));
-        for ((state, reason, addr, chain), count) in groups {
+        for ((state, reason, addr, places, chain), (count, example)) in groups {
             let reason = match state {
                 TaskState::Waiting => self.reasons.get(usize::from(reason)).cloned().unwrap_or_default(),
                 _ => Arc::default(),
             };
-            told.push(TaskGroup { count, state, reason, addr, stack: None });
+            told.push(TaskGroup { count, state, reason, addr, places, example, stack: None });
             chains.push(chain);
         }
         let what = What::Tasks(Box::new(Tasks { all, looked, groups: told }));
@@ -140,6 +158,15 @@ impl Scheduler {
     fn is_for_semaphore(&self, reason: u8) -> bool {
         let reason = self.reasons.get(usize::from(reason)).map_or("", |reason| reason);
         reason.starts_with("sync.") || reason == "semacquire"
+    }
+
+    fn is_for_channel(&self, reason: u8) -> bool {
+        let reason = self.reasons.get(usize::from(reason)).map_or("", |reason| reason);
+        ["chan receive", "chan send", "select"].contains(&reason)
+    }
+
+    fn channel(&mut self, goroutine: u64) -> Option<Channel> {
+        self.channels.of(&mut self.memory, self.layout, goroutine)
     }
 
     /// Of a stripped program, the table of semaphores is found once somebody waits for one.
@@ -156,9 +183,9 @@ impl Scheduler {
         }
     }
 
-    /// What one does, and where: instruction and return addresses, innermost first. `None` if there is none there, or
+    /// What one does, its number, and where: instruction and return addresses, innermost first. `None` if there is none there, or
     /// if it has gone on meanwhile.
-    fn look_at(&mut self, goroutine: u64) -> Option<(TaskState, u8, Vec<u64>)> {
+    fn look_at(&mut self, goroutine: u64) -> Option<(TaskState, u8, u64, Vec<u64>)> {
         let layout = self.layout;
         let fields = self.memory.bytes(goroutine, GOROUTINE)?;
         let field = |at: usize| u64_at(&fields, at).unwrap_or(0);
@@ -186,7 +213,7 @@ impl Scheduler {
         let stayed = read == again.len()
             && same(layout.number, layout.number + 8)
             && (state == TaskState::Running || same(STACK_POINTER, layout.call + 16));
-        stayed.then_some((state, fields[layout.reason], chain))
+        stayed.then_some((state, fields[layout.reason], field(layout.number), chain))
     }
 
     /// The chain of frame pointers; from the stack pointer on, the first that looks like one, if none is given.
@@ -320,6 +347,7 @@ mod tests {
             symbols,
             stripped: None,
             layout: Layout::of(19, false),
+            channels: Channels::default(),
             reasons: Vec::new(),
             turn: 0,
         }
