@@ -89,6 +89,9 @@ pub struct Facts {
     /// The others.
     #[serde(skip)]
     pub parallel_sites: Vec<Site>,
+    /// Samples in loops that wait, of all threads, that were taken while another thread of the program waited for a CPU
+    /// that other programs had.
+    pub spun_beside_displaced: u64,
     /// Running totals, the last of each, summed over CPUs; one that was not recorded is absent.
     #[schemars(transform = named_by_counter)]
     pub counters: BTreeMap<Counter, u64>,

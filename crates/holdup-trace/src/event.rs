@@ -206,8 +206,8 @@ pub struct TaskGroup {
     pub state: TaskState,
     /// What the scheduler says that they wait for, in its own words; empty for those that do not wait.
     pub reason: Arc<str>,
-    /// The address of the semaphore or channel that they wait for, 0 for none, for a channel that nobody else waits for,
-    /// or if it is not known.
+    /// The address of the semaphore or channel that they wait for; 0 for none, for a channel that nobody else waits
+    /// for, or if it is not known.
     pub addr: u64,
     /// How many places the channel has that they wait for, if that is known.
     pub places: Option<u64>,

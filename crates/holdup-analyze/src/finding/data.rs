@@ -114,7 +114,7 @@ kinds! {
 
 impl Kind {
     /// Whether the severity is a share of CPU time; otherwise it is one of the threads' working time.
-    pub fn costs_cpu_time(self) -> bool {
+    fn costs_cpu_time(self) -> bool {
         use Kind::*;
         matches!(
             self,
@@ -204,6 +204,8 @@ pub enum Cure {
     MoveOutOfSection,
     /// Give the two threads' work to one, or hand over in batches.
     MergeOrBatch,
+    /// Hand over ahead, so that both work at once.
+    LetOverlap,
     /// As many threads as CPUs.
     FewerThreads,
     /// Wake one at a time.
@@ -258,6 +260,11 @@ pub struct Command {
 }
 
 impl Finding {
+    /// Whether the severity is a share of CPU time; otherwise it is one of the threads' working time.
+    pub fn costs_cpu_time(&self) -> bool {
+        self.kind.costs_cpu_time() && self.cure != Cure::LetOverlap
+    }
+
     /// One that says nothing yet but its kind and what to do.
     pub(super) fn new(kind: Kind, cure: Cure, proof: Command) -> Finding {
         Finding {

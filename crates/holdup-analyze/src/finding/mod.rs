@@ -106,13 +106,13 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
 /// cause than was put down to it (cold caches, the other side of each wake-up): all but what does the program's work.
 fn within(slack: f64, useful: f64, mut finding: Finding) -> Finding {
     let on_full_cpus = matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion);
-    if !finding.kind.costs_cpu_time() && !on_full_cpus {
+    if !finding.costs_cpu_time() && !on_full_cpus {
         finding.severity = finding.severity.min(slack);
     }
     let takes_more =
         matches!(finding.kind, Kind::Oversubscription | Kind::ThunderingHerd | Kind::MemoryLock | Kind::Allocator);
     let left = 1.0 - finding.severity;
-    let left = if takes_more || finding.kind.costs_cpu_time() { left.min(useful) } else { left };
+    let left = if takes_more || finding.costs_cpu_time() { left.min(useful) } else { left };
     finding.bound = 1.0 / left.clamp(0.01, 1.0);
     finding
 }

@@ -17,6 +17,11 @@
 //! equally often ([`MOST_APART`]), and that do not run side by side all the time ([`MOST_TOGETHER`]), are in step; if
 //! no third thread is, they take turns.
 //!
+//! Or two threads take turns with long runs, and there is nobody else: at least [`LEAST_TURNS`] round trips, which at
+//! least [`LEAST_TURN_SHARE`] of their waits belong to; they have [`LEAST_OF_ALL`] of the CPU time, each
+//! [`LEAST_OF_PAIR`] of theirs; exactly one wants a CPU for [`LEAST_IN_TURN`] of the time, and several for
+//! [`MOST_AT_ONCE`]. Then switching costs little, but a CPU is idle all the time: the severity is what would overlap.
+//!
 //! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The
 //! severity is the estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by
 //! side comes on top.
@@ -36,7 +41,7 @@ use crate::facts::{Facts, PairFacts, Reason, ThreadFacts};
 pub(super) const RULE: Rule = Rule {
     kind: Kind::PingPong,
     judge,
-    evidence: &["round_trips_per_s", "run_ns_median", "switch_share", "round_trips", "pairs"],
+    evidence: &["round_trips_per_s", "run_ns_median", "switch_share", "round_trips", "pairs", "alone_share"],
 };
 
 pub(super) const LEAST_TRIPS: u64 = 200;
@@ -47,6 +52,13 @@ pub(super) const LEAST_SWITCH_SHARE: f64 = 0.5;
 pub(super) const MOST_APART: f64 = 0.1;
 pub(super) const MOST_TOGETHER: f64 = 0.6;
 
+pub(super) const LEAST_TURNS: u64 = 100;
+pub(super) const LEAST_TURN_SHARE: f64 = 0.8;
+pub(super) const LEAST_OF_ALL: f64 = 0.9;
+pub(super) const LEAST_OF_PAIR: f64 = 0.2;
+pub(super) const LEAST_IN_TURN: f64 = 0.75;
+pub(super) const MOST_AT_ONCE: f64 = 0.15;
+
 /// A moment shows some round trips, not all of the recording.
 const MOMENT_NS: u64 = 5 * MS;
 
@@ -56,7 +68,29 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     }
     let mut pairs: Vec<&PairFacts> = facts.pairs.iter().filter(|pair| is_ping_pong(facts, pair)).collect();
     pairs.sort_by_key(|pair| std::cmp::Reverse(trips(pair)));
-    pairs.first().map(|worst| finding(facts, worst, &pairs)).into_iter().collect()
+    let quick = pairs.first().map(|worst| finding(facts, worst, &pairs));
+    quick.or_else(|| in_long_turns(facts)).into_iter().collect()
+}
+
+/// Two threads that do all the work, one at a time.
+fn in_long_turns(facts: &Facts) -> Option<Finding> {
+    let pair = facts.pairs.iter().filter(|pair| are_own(facts, pair)).max_by_key(|pair| trips(pair))?;
+    let ran_ns = |tid| facts.thread(tid).map_or(0, |thread| thread.on_cpu_ns);
+    let both_ns = ran_ns(pair.a) + ran_ns(pair.b);
+    let less = weigh::share(ran_ns(pair.a).min(ran_ns(pair.b)), both_ns);
+    let (_, alone, together) = alone::runnable_shares(facts);
+    let take_turns = trips(pair) >= LEAST_TURNS
+        && switch_share(facts, pair) >= LEAST_TURN_SHARE
+        && weigh::share(both_ns, weigh::cpu_ns(facts)) >= LEAST_OF_ALL
+        && less >= LEAST_OF_PAIR
+        && alone >= LEAST_IN_TURN
+        && together <= MOST_AT_ONCE;
+    take_turns.then(|| {
+        let mut found = finding(facts, pair, &[pair]);
+        found.evidence.push(part("alone_share", alone));
+        (found.severity, found.cure, found.proof) = (alone * less, Cure::LetOverlap, weigh::record_again());
+        found
+    })
 }
 
 /// Two threads that leave the CPU to wait equally often, as the kernel counted it, and no third that does.
@@ -92,14 +126,16 @@ pub(super) fn takes_turns(facts: &Facts, tid: Tid) -> bool {
 
 /// What a runtime's own thread does beside the program, such as compiling what another asks for, is no turn.
 fn is_ping_pong(facts: &Facts, pair: &PairFacts) -> bool {
-    let is_own = |tid| facts.thread(tid).is_none_or(|thread| !runtime::is_of_java(&thread.name));
-    is_own(pair.a)
-        && is_own(pair.b)
+    are_own(facts, pair)
         && trips(pair) >= LEAST_TRIPS
         && window_ns(pair) >= LEAST_WINDOW_NS
         && trips_per_s(pair) >= LEAST_TRIPS_PER_S
         && run_ns(facts, pair) <= LONGEST_RUN_NS
         && switch_share(facts, pair) >= LEAST_SWITCH_SHARE
+}
+
+fn are_own(facts: &Facts, pair: &PairFacts) -> bool {
+    [pair.a, pair.b].into_iter().all(|tid| facts.thread(tid).is_none_or(|thread| !runtime::is_of_java(&thread.name)))
 }
 
 fn window_ns(pair: &PairFacts) -> u64 {

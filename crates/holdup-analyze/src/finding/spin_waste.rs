@@ -8,6 +8,8 @@
 //!   `LEAST_PAUSE_SHARE` of the samples are right behind a `pause`: then all its samples count, for the loop around
 //!   the `pause` spins too. Elsewhere only those behind the `pause`.
 //!
+//! What is sampled while another thread of the program waits for a CPU that other programs have does not count.
+//!
 //! The severity is the share of the threads' working time. Samples of an ordinary user are of user code alone: the time
 //! in the kernel is taken off, where it is known.
 //!
@@ -34,7 +36,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 /// Samples in spinning code, by function.
 fn samples(facts: &Facts) -> Option<Finding> {
     let places = spinning(facts);
-    let hits: u64 = places.values().map(|(_, hits)| hits).sum();
+    let all: u64 = places.values().map(|(_, hits)| hits).sum();
+    // Who spins for a thread that other programs keep from the CPU would not, without them.
+    let hits = all.saturating_sub(facts.spun_beside_displaced);
     let spin_share = weigh::share(hits, weigh::samples(facts)).min(1.0);
     let spin_ns = hits * facts.header.sample_period_ns;
     let spin_cpus = weigh::share(spin_ns, facts.span_ns());

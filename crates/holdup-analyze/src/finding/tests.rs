@@ -467,6 +467,39 @@ fn ping_pong_at_its_thresholds() {
     );
 }
 
+/// Two threads that do all the work, one at a time, 400 us each.
+fn turns() -> Facts {
+    let mut facts = pair();
+    facts.threads[1].on_cpu_ns = 600 * MS;
+    facts.threads[2].on_cpu_ns = 150 * MS;
+    facts.threads[0].on_cpu_ns = 83 * MS;
+    facts.totals.runnable_ns = vec![100 * MS, 750 * MS, 150 * MS, 0, 0, 0];
+    for thread in facts.threads.iter_mut().skip(1) {
+        (thread.voluntary, thread.run_ns) = (125, histogram(125, 400 * US));
+    }
+    facts.pairs[0].round_trips = 100;
+    facts
+}
+
+#[test]
+fn two_that_take_turns_with_long_runs_at_the_thresholds() {
+    holds_at_its_thresholds(
+        Kind::PingPong,
+        turns,
+        &[
+            ("turns are too few", |facts| facts.pairs[0].round_trips = 99),
+            ("they mostly wait for others", |facts| facts.threads[1].voluntary = 126),
+            ("a third works too", |facts| facts.threads[0].on_cpu_ns = 84 * MS),
+            ("one of them does little", |facts| facts.threads[2].on_cpu_ns = 149 * MS),
+            ("nobody works for long", |facts| facts.totals.runnable_ns[1] = 749 * MS),
+            ("both work at once", |facts| facts.totals.runnable_ns[2] = 151 * MS),
+        ],
+    );
+    let found = judge(Kind::PingPong, &turns());
+    assert_eq!((found[0].cure, found[0].costs_cpu_time()), (Cure::LetOverlap, false));
+    assert!((found[0].severity - 0.15).abs() < 1e-9, "a fifth of three quarters");
+}
+
 #[test]
 fn where_wakes_are_not_seen_two_threads_that_wait_equally_often_take_turns() {
     let in_step = || {
@@ -637,6 +670,7 @@ fn spin_waste_at_its_thresholds() {
             ("it is a small part", |facts| facts.totals.user_samples = 501),
             ("it is little time", |facts| facts.header.sample_period_ns = MS - 1),
             ("the function does not spin", |facts| facts.symbols[0].frame = Frame::named("compute", Role::Program)),
+            ("other programs have a CPU that another thread wants", |facts| facts.spun_beside_displaced = 1),
         ],
     );
 }
@@ -1057,6 +1091,7 @@ const BASES: &[Base] = &[
     (Kind::ExcessiveSwitching, switching),
     (Kind::ExcessiveSwitching, handing_over),
     (Kind::PingPong, pair),
+    (Kind::PingPong, turns),
     (Kind::Oversubscription, crowd),
     (Kind::ThunderingHerd, herd),
     (Kind::SpinWaste, spinning),

@@ -56,6 +56,7 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
             false => {
                 facts.totals.user_samples += hits;
                 loops.add(lookup, &call_path, suspect.as_ref(), &threads);
+                loops.add_displaced(&call_path, suspect.as_ref(), beside_displaced(lookup, place));
             }
         }
         for (thread, hits) in &threads {
@@ -107,6 +108,15 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     loops.into_facts(facts);
 }
 
+/// Samples of a place that were taken while another thread waited for a CPU that other programs had.
+fn beside_displaced(lookup: &Lookup, place: Place) -> u64 {
+    lookup.engine.beside_displaced.get(&place).copied().unwrap_or(0)
+}
+
+fn is_of_loop(suspect: &Suspect) -> bool {
+    suspect.class != HotspotClass::Atomic
+}
+
 fn suspect(lookup: &mut Lookup, place: Place) -> Option<Suspect> {
     lookup.naming.suspect(place.space, lookup.engine.interpreted.native(place.stack)?.into())
 }
@@ -138,6 +148,9 @@ struct Loops {
     /// By function and thread: all samples, those right behind an instruction of a loop that waits, and of those the
     /// ones in which it waits for others to come as far.
     functions: FxHashMap<(String, Tid), [u64; 3]>,
+    /// By function: all samples, and those right behind an instruction of a loop that waits, that were taken while
+    /// another thread waited for a CPU that other programs had.
+    displaced: FxHashMap<String, [u64; 2]>,
     /// Whether the program has any regions.
     has_regions: bool,
     regions: FxHashMap<Tid, (u64, Callers)>,
@@ -152,7 +165,7 @@ impl Loops {
         threads: &[(ThreadId, u64)],
     ) {
         let Some(top) = call_path.first() else { return };
-        let is_loop = suspect.is_some_and(|suspect| suspect.class != HotspotClass::Atomic);
+        let is_loop = suspect.is_some_and(is_of_loop);
         let together = is_loop && lookup.naming.primitive(FutexOp(0), call_path) == Primitive::Barrier;
         let tells_of_regions = self.has_regions && !top.is_of_openmp();
         let in_region = tells_of_regions && call_path.iter().any(Frame::is_of_openmp);
@@ -173,16 +186,26 @@ impl Loops {
         }
     }
 
+    fn add_displaced(&mut self, call_path: &[Frame], suspect: Option<&Suspect>, hits: u64) {
+        let Some(top) = call_path.first().filter(|_| hits > 0) else { return };
+        let counts = self.displaced.entry(spinning::key(top)).or_default();
+        counts[0] += hits;
+        counts[1] += if suspect.is_some_and(is_of_loop) { hits } else { 0 };
+    }
+
     fn into_facts(mut self, facts: &mut Facts) {
         let throughout: FxHashSet<String> = {
             let symbols = facts.symbols.iter().map(|code| &code.frame).filter(|frame| spinning::is_spinner(frame));
             let hotspots = facts.hotspots.iter().filter(|hotspot| spinning::spins_throughout(hotspot));
             symbols.chain(hotspots.map(|hotspot| &hotspot.frame)).map(spinning::key).collect()
         };
+        let of_loops =
+            |function: &String, [all, in_loop]: [u64; 2]| if throughout.contains(function) { all } else { in_loop };
+        facts.spun_beside_displaced = self.displaced.iter().map(|(function, counts)| of_loops(function, *counts)).sum();
         let mut spun: FxHashMap<Tid, (u64, u64)> = FxHashMap::default();
         for ((function, tid), [all, in_loop, together]) in self.functions {
             let spun = spun.entry(tid).or_default();
-            let hits = if throughout.contains(&function) { all } else { in_loop };
+            let hits = of_loops(&function, [all, in_loop]);
             (spun.0, spun.1) = (spun.0 + hits, spun.1 + hits * together / in_loop.max(1));
         }
         let period_ns = facts.header.sample_period_ns;

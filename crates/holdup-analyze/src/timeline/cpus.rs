@@ -84,6 +84,14 @@ impl Cpus {
         self.active
     }
 
+    /// Whether a thread waits for a CPU although not all of those that the program was seen on run one of its own:
+    /// other programs have it.
+    pub(super) fn are_taken(&self) -> bool {
+        let own = self.list.iter().filter(|cpu| cpu.runs_since.is_some()).count();
+        let seen = self.list.iter().filter(|cpu| cpu.runs_since.is_some() || cpu.ran_ns > 0).count();
+        own < seen && self.active > own
+    }
+
     /// Whether more threads are running or runnable than there are CPUs.
     pub(super) fn are_wanted(&self) -> bool {
         self.active > self.count
@@ -106,5 +114,25 @@ impl Cpus {
         self.active_since = self.active_since.max(now);
         self.list.iter_mut().for_each(|cpu| cpu.facts = CpuFacts::default());
         self.counters.values_mut().for_each(|reading| reading.0 = reading.1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_have_a_cpu_if_one_that_the_program_was_on_runs_nothing_of_it_while_a_thread_waits() {
+        let mut cpus = Cpus::new(4);
+        let run = |cpus: &mut Cpus, cpu, now| cpus.at(cpu).unwrap().begin_run(now);
+        run(&mut cpus, 0, 1);
+        run(&mut cpus, 1, 1);
+        (0..3).for_each(|_| cpus.activate(1, true));
+        assert!(!cpus.are_taken(), "both are the program's; the others were never");
+        cpus.at(1).unwrap().end_run(5);
+        assert!(cpus.are_taken());
+        cpus.activate(6, false);
+        cpus.activate(6, false);
+        assert!(!cpus.are_taken(), "nobody waits for one");
     }
 }

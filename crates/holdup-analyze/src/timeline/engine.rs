@@ -91,6 +91,8 @@ pub(crate) struct Engine {
     pub(super) samples: FxHashMap<(Place, ThreadId), u64>,
     /// Those of them that were taken while no other thread was running or runnable.
     pub(super) alone: FxHashMap<(Place, ThreadId), u64>,
+    /// Those that were taken while another thread waited for a CPU that other programs had.
+    pub(super) beside_displaced: FxHashMap<Place, u64>,
     /// Page faults, where they are sampled.
     pub(super) faults: FxHashMap<Place, u64>,
     pub(super) call_counts: Tally<CallNumber, u64>,
@@ -151,6 +153,7 @@ impl Engine {
             samples: FxHashMap::default(),
             faults: FxHashMap::default(),
             alone: FxHashMap::default(),
+            beside_displaced: FxHashMap::default(),
             call_counts: Tally::default(),
             yields: Tally::default(),
             wasted_wakes: 0,
@@ -202,6 +205,9 @@ impl Engine {
                 *self.samples.entry((place, ti)).or_default() += 1;
                 if self.cpus.active() == 1 {
                     *self.alone.entry((place, ti)).or_default() += 1;
+                }
+                if self.cpus.are_taken() {
+                    *self.beside_displaced.entry(place).or_default() += 1;
                 }
                 self.threads[ti].last = now;
                 if self.keep {
@@ -343,6 +349,7 @@ impl Engine {
         self.samples.clear();
         self.touches.clear();
         self.alone.clear();
+        self.beside_displaced.clear();
         self.faults.clear();
         (self.call_counts, self.yields) = (Tally::default(), Tally::default());
         self.wasted_wakes = 0;

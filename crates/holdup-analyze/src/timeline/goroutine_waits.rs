@@ -7,8 +7,8 @@
 //!
 //! A channel of tokens, a semaphore made of channels, a pool's condition let so many go on at a time: as many as the
 //! channel has places, or always the same number, but not always the same goroutines. Workers that wait for work look
-//! alike where somebody else hands it to them; where nobody does, or a library began the goroutines with a request each,
-//! they are callers.
+//! alike where somebody else hands it to them; where nobody does, or a library began the goroutines with a request
+//! each, they are callers.
 
 use std::sync::Arc;
 

@@ -136,6 +136,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
                 number::time_ns(run)
             )
         }
+        Kind::PingPong if finding.cure == Cure::LetOverlap => format!(
+            "{subject} take turns for {} of the time{}: while one works, the other waits.",
+            value(finding, "alone_share").map(number::percent).unwrap_or_default(),
+            round_trips(finding)
+        ),
         Kind::PingPong => {
             format!("{subject} wake each other in turn{}: neither gets far alone.", round_trips(finding))
         }
@@ -533,7 +538,7 @@ pub fn holders(doing: &HolderDoing) -> Vec<String> {
 fn cost(finding: &Finding) -> String {
     let much = number::percent(finding.severity);
     let of_work = matches!(finding.kind, Kind::SpinWaste | Kind::PageFaults | Kind::YieldStorm);
-    let of = match finding.kind.costs_cpu_time() && !of_work {
+    let of = match finding.costs_cpu_time() && !of_work {
         true => "of CPU time",
         false => "of working time",
     };
@@ -598,6 +603,9 @@ fn cure(cure: Cure) -> &'static str {
         Cure::SpinThenPark => "Spin for a few hundred nanoseconds before sleeping: the wait is shorter than a switch.",
         Cure::MoveOutOfSection => "Do what sleeps or blocks before taking the lock or after releasing it.",
         Cure::MergeOrBatch => "Give both halves to one thread, or hand over many items at a time.",
+        Cure::LetOverlap => {
+            "Let the one go on while the other works: a second buffer, a longer queue, the next request ahead."
+        }
         Cure::FewerThreads => "Run as many threads as there are CPUs, and queue the work.",
         Cure::WakeOne => {
             "Wake one thread at a time: signal in place of broadcast, a semaphore, or one condition per kind of waiter."

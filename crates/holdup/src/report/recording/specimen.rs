@@ -252,11 +252,12 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 25] = [
+    const CURES: [Cure; 26] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
         Cure::MergeOrBatch,
+        Cure::LetOverlap,
         Cure::FewerThreads,
         Cure::WakeOne,
         Cure::ParkInsteadOfSpin,
@@ -565,9 +566,11 @@ pub fn held_up() -> Recording {
                 }),
             }],
             sends: Vec::new(),
+            entries: Vec::new(),
         }],
         alone_sites: Vec::new(),
         parallel_sites: Vec::new(),
+        spun_beside_displaced: 0,
         counters: BTreeMap::from([(Counter::FutexCalls, 400_000), (Counter::FutexAgain, 9_000)]),
     };
     let problems = vec![

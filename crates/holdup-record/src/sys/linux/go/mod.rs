@@ -183,8 +183,8 @@ impl Scheduler {
         }
     }
 
-    /// What one does, its number, and where: instruction and return addresses, innermost first. `None` if there is none there, or
-    /// if it has gone on meanwhile.
+    /// What one does, its number, and where: instruction and return addresses, innermost first. `None` if there is none
+    /// there, or if it has gone on meanwhile.
     fn look_at(&mut self, goroutine: u64) -> Option<(TaskState, u8, u64, Vec<u64>)> {
         let layout = self.layout;
         let fields = self.memory.bytes(goroutine, GOROUTINE)?;
