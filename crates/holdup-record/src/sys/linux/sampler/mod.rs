@@ -571,8 +571,8 @@ impl Sampler {
         }
     }
 
-    /// Looks at the thread that has a lock others wait for, and then whether it has it still: so what it was found doing
-    /// it does with the lock. That is told as a word that the owner itself has read. `false` if it has not.
+    /// Looks at the thread that has a lock others wait for, and then whether it has it still: so what it was found
+    /// doing it does with the lock. That is told as a word that the owner itself has read. `false` if it has not.
     fn look_at_owner(&mut self, (pid, addr): Place, owner: u32, now_ns: u64, sink: &mut impl Sink) -> bool {
         if owner == 0 || self.threads.get(&owner).is_none_or(|thread| thread.pid != pid) {
             return false;
