@@ -14,10 +14,10 @@
 //! program has of the CPUs: yields on idle CPUs keep nobody from anything. Where threads give the CPU away and then
 //! sleep for a contended lock in the same function, that is one wait, and the lock is reported.
 //!
-//! Where threads were only looked at, the calls are not seen. But the kernel counts how often a thread left the CPU while
-//! it could run: with hardly a wait in between ([`MOST_WAITS_ONE_IN`]), and so soon ([`MOST_RUN_NS`]) that neither the
-//! end of a time slice nor a wake-up of another explains it, it gave the CPU away. Whoever finds nobody else to run is
-//! not counted.
+//! Where threads were only looked at, the calls are not seen. But the kernel counts how often a thread left the CPU
+//! while it could run: with hardly a wait in between ([`MOST_WAITS_ONE_IN`]), and so soon ([`MOST_RUN_NS`]) that
+//! neither the end of a time slice nor a wake-up of another explains it, it gave the CPU away. Whoever finds nobody
+//! else to run is not counted.
 //!
 //! How it can be wrong: the cost of a call is an estimate for an ordinary user. A loop that yields while it polls
 //! something that takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle
