@@ -59,6 +59,11 @@ pub enum Doubt {
         /// The share of all threads' time for which they waited for a task to be ready.
         share: f64,
     },
+    /// Threads run for long, and where is not known: no CPU samples were taken.
+    Unsampled {
+        /// CPU time of all threads in CPUs.
+        cpus: f64,
+    },
     /// Threads wait for each other in calls of which this recording does not show who ends them.
     Wakers {
         /// The share of all threads' time for which they waited so.
@@ -75,6 +80,8 @@ const LEAST_LOOKS: u64 = 6;
 const MOST_WITHOUT_WAKERS: f64 = 0.25;
 /// So many threads wait for others in such calls, each for so much of its life: one alone reads what comes from
 /// outside.
+/// Threads that run for less of one CPU's time hide nothing in their code.
+const MOST_UNSAMPLED: f64 = 0.5;
 const LEAST_PEERS: usize = 2;
 const LEAST_PEER_SHARE: f64 = 0.2;
 const MOST_LOST: f64 = 0.01;
@@ -130,7 +137,15 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     }
     doubts.extend(["Go", "tokio"].into_iter().filter_map(|scheduler| of_tasks(facts, scheduler)));
     doubts.extend(of_wakers(facts));
+    doubts.extend(of_samples(facts));
     doubts
+}
+
+/// Looks do not tell code that spins, that fights over memory, or that calls the kernel for nothing, from code that
+/// works.
+fn of_samples(facts: &Facts) -> Option<Doubt> {
+    let cpus = facts.totals.on_cpu_ns as f64 / facts.span_ns().max(1) as f64;
+    (facts.header.is_sampled() && cpus >= MOST_UNSAMPLED).then_some(Doubt::Unsampled { cpus })
 }
 
 fn of_wakers(facts: &Facts) -> Option<Doubt> {
@@ -285,6 +300,17 @@ mod tests {
         facts.totals.on_cpu_ns -= 1;
         facts.threads[0].ended_ns += 1;
         assert_eq!(all(&facts), [], "they wait for other things as well");
+    }
+
+    #[test]
+    fn what_runs_is_not_known_by_looks() {
+        let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
+        facts.totals.on_cpu_ns = 5 * SHORTEST_SPAN_NS;
+        assert_eq!(all(&facts), []);
+        facts.header.look_period_ns = 1_000_000;
+        assert_eq!(all(&facts), [Doubt::Unsampled { cpus: 0.5 }]);
+        facts.totals.on_cpu_ns -= 1;
+        assert_eq!(all(&facts), [], "it mostly waits");
     }
 
     #[test]

@@ -47,14 +47,17 @@ pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 const SPINNABLE_WAIT_NS: u64 = 20 * US;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let hot = weigh::contended(facts).filter(|(_, lock)| {
-        lock.waits >= LEAST_WAITS
-            && weigh::waited_ns(lock) >= LEAST_WAIT_NS
-            && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
-    });
+    let hot = weigh::contended(facts).filter(|(_, lock)| is_hot(facts, lock));
     let of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
     let passed = if of_threads.is_empty() { hot_atomic::passed_lock(facts) } else { None };
     of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).collect()
+}
+
+/// Whether a good part of the threads' time is lost waiting for it.
+pub(super) fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {
+    lock.waits >= LEAST_WAITS
+        && weigh::waited_ns(lock) >= LEAST_WAIT_NS
+        && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
 }
 
 fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {

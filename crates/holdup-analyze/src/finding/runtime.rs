@@ -3,7 +3,7 @@
 use holdup_trace::Tid;
 
 use super::weigh;
-use crate::facts::{Facts, Leaf, Reason, Site, ThreadFacts};
+use crate::facts::{AccountState, Facts, Leaf, Reason, Site, ThreadFacts};
 use crate::names::{Frame, leads_through};
 
 /// Whether it is the thread for which Java's machine stops all others, to collect garbage above all.
@@ -29,6 +29,13 @@ pub(super) fn is_of_java(name: &str) -> bool {
         "Notification Th",
     ];
     STARTS.iter().any(|start| name.starts_with(start))
+}
+
+/// Whether a thread is one that Go's runtime keeps for itself, to watch over the others: it sleeps for that, and no
+/// goroutine's sleep is a thread's.
+pub(super) fn watches_go(thread: &ThreadFacts) -> bool {
+    let sleeps = |site: &Site| site.caller().and_then(|frame| frame.function.as_deref()) == Some("runtime.usleep");
+    thread.account.share(AccountState::Sleep) >= 0.5 && thread.off_sites.first().is_some_and(sleeps)
 }
 
 /// Whether a call path leads through a pool of workers of a well-known library, from where it takes its tasks.

@@ -54,13 +54,23 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         lock.waits >= LEAST_WAITS
             && lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
             && weigh::wait_share(facts, lock) >= LEAST_WAIT_SHARE
-            && (holding.asleep >= LEAST_ASLEEP
+            && (holding.asleep >= LEAST_ASLEEP * known_share(facts, lock)
                 || holding.asleep + preempted >= LEAST_OFF_SHARE
                 || holding.io >= LEAST_IO_SHARE
                 || yields_inside(facts, lock).is_some())
     });
     let of_threads = held.map(|(number, lock)| finding(facts, number, lock));
     of_threads.chain(goroutines::sleeping_holders(facts)).collect()
+}
+
+/// Where threads were only looked at, nothing tells who has most locks that are known by where they are taken: what is
+/// known of some waits is believed of all.
+fn known_share(facts: &Facts, lock: &LockFacts) -> f64 {
+    const LEAST_KNOWN: f64 = 0.2;
+    let doing = &lock.holder_doing;
+    let known_ns = doing.running_ns + doing.off.values().sum::<u64>();
+    let share = weigh::share(known_ns, known_ns + doing.unknown_ns);
+    if facts.header.is_sampled() && share >= LEAST_KNOWN { share } else { 1.0 }
 }
 
 /// Where holders give the CPU away with the lock: in the function that takes it, at least once for each two waits. A

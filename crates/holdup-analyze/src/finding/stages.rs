@@ -121,7 +121,8 @@ pub(super) fn waited_at(facts: &Facts, tid: Tid) -> Option<Site> {
 fn is_for_work(facts: &Facts, row: &Blame) -> bool {
     let known = row.thread.0 != 0 && row.thread != row.waiter;
     let has_work = |thread: &ThreadFacts| !is_joiner(thread) && !runtime::is_of_java(&thread.name);
-    known && !weigh::is_for_lock(facts, row) && facts.thread(row.waiter).is_some_and(has_work)
+    let watches = facts.thread(row.thread).is_some_and(runtime::watches_go);
+    known && !watches && !weigh::is_for_lock(facts, row) && facts.thread(row.waiter).is_some_and(has_work)
 }
 
 /// A thread that does nothing but wait for the others to end.

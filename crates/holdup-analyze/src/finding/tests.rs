@@ -288,11 +288,75 @@ fn a_preempted_holder_needs_a_cpu() {
 }
 
 #[test]
-fn where_nothing_was_counted_there_is_no_convoy() {
-    let mut facts = convoy();
-    assert_eq!(judge(Kind::LockConvoy, &facts).len(), 1);
-    facts.header.look_period_ns = MS;
-    assert!(judge(Kind::LockConvoy, &facts).is_empty());
+fn by_looks_the_kernels_counts_tell_of_a_convoy() {
+    let counted = |voluntary, contended_ns| {
+        let mut facts = hot();
+        facts.header.look_period_ns = MS;
+        facts.locks[0].contended_ns = contended_ns;
+        facts.threads.iter_mut().skip(1).for_each(|thread| thread.voluntary = voluntary);
+        facts
+    };
+    assert_eq!(judge(Kind::LockConvoy, &hot()).len(), 0);
+    let convoy = counted(2_000, 400 * MS);
+    let found = judge(Kind::LockConvoy, &convoy);
+    assert_eq!(found.len(), 1);
+    assert_eq!((weigh::value(&found[0], "waits_per_s"), weigh::value(&found[0], "run_ns_median")), (8_000.0, 50_000.0));
+    assert!(judge(Kind::LockConvoy, &counted(190, 400 * MS)).is_empty(), "runs are long");
+    assert!(judge(Kind::LockConvoy, &counted(2_000, 4_100 * MS)).is_empty(), "holders keep it for long");
+    let mut others = convoy.clone();
+    (1..5).for_each(|index| off(&mut others, index, Reason::Sleep, 1, S));
+    assert!(judge(Kind::LockConvoy, &others).is_empty(), "they mostly wait for something else");
+}
+
+#[test]
+fn one_look_at_waiting_threads_makes_no_hot_lock() {
+    let seen = |readings| {
+        let mut facts = hot();
+        (facts.header.look_period_ns, facts.locks[0].words) = (MS, Some((readings, readings, 0)));
+        judge(Kind::HotLock, &facts).len()
+    };
+    assert_eq!((seen(4), seen(5)), (0, 1));
+}
+
+#[test]
+fn by_looks_what_is_known_of_some_holders_is_believed_of_all() {
+    let asleep = |known_ns, is_sampled| {
+        let mut facts = hot();
+        facts.header.look_period_ns = if is_sampled { MS } else { 0 };
+        let doing = &mut facts.locks[0].holder_doing;
+        (doing.off, doing.unknown_ns) = (BTreeMap::from([(Reason::Sleep, known_ns)]), 50 * MS - known_ns);
+        judge(Kind::SleepingHolder, &facts).len()
+    };
+    assert_eq!((asleep(12 * MS, true), asleep(12 * MS, false)), (1, 0));
+    assert_eq!(asleep(9 * MS, true), 0, "too little is known");
+}
+
+#[test]
+fn by_looks_the_kernels_counts_tell_of_yields() {
+    let counted = |voluntary, involuntary| {
+        let mut facts = quiet(3);
+        busy(&mut facts, 250 * MS);
+        facts.header.look_period_ns = MS;
+        let threads = facts.threads.iter_mut().skip(1);
+        threads.for_each(|thread| (thread.voluntary, thread.involuntary) = (voluntary, involuntary));
+        judge(Kind::YieldStorm, &facts).len()
+    };
+    assert_eq!(counted(0, 5_000), 1);
+    assert_eq!(counted(1_300, 5_000), 0, "woken threads may have taken the CPU");
+    assert_eq!(counted(0, 2_400), 0, "other programs may have");
+}
+
+#[test]
+fn the_thread_that_watches_over_a_program_in_go_works_for_nobody() {
+    let thread = |function, share: u64| {
+        let mut thread = ThreadFacts { off_sites: vec![site(function)], ended_ns: 10, ..ThreadFacts::default() };
+        thread.account.ns[AccountState::Sleep as usize] = share;
+        thread.account.ns[AccountState::Work as usize] = 10 - share;
+        runtime::watches_go(&thread)
+    };
+    assert!(thread("runtime.usleep", 9));
+    assert!(!thread("runtime.usleep", 4), "it sleeps now and then");
+    assert!(!thread("main.fetch", 9));
 }
 
 fn switching() -> Facts {

@@ -112,6 +112,8 @@ fn user_ns(facts: &Facts) -> Option<u64> {
         return Some(cpu_ns - (cpu_ns as f64 * share(kernel, samples(facts)).min(1.0)) as u64);
     }
     let (user_ns, kernel_ns) = facts.ending.as_ref()?.cpu_ns()?;
+    // Looks do not find exactly when threads end: those that do not live long seem to run for longer than they did.
+    let cpu_ns = if facts.header.is_sampled() { cpu_ns.min(user_ns + kernel_ns) } else { cpu_ns };
     (user_ns + kernel_ns > 0).then(|| (cpu_ns as f64 * share(user_ns, user_ns + kernel_ns)) as u64)
 }
 
@@ -262,8 +264,20 @@ pub(super) fn samples(facts: &Facts) -> u64 {
 pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (LockNumber, &LockFacts)> {
     facts.numbered_locks().filter(|(_, lock)| {
         let own_kind = lock.primitive == Primitive::InterpreterLock || is_allocator(lock);
-        lock.primitive.is_contention() && !own_kind && is_mutual(facts, lock) && is_held(lock) && !is_of_idle_pool(lock)
+        lock.primitive.is_contention()
+            && !own_kind
+            && is_mutual(facts, lock)
+            && is_held(lock)
+            && !is_of_idle_pool(lock)
+            && is_seen_often(facts, lock)
     })
+}
+
+/// One look may find many threads at a lock that is free a moment later: where threads were only looked at, several
+/// looks have to find somebody there.
+fn is_seen_often(facts: &Facts, lock: &LockFacts) -> bool {
+    const LEAST_READINGS: u64 = 5;
+    !facts.header.is_sampled() || lock.words.is_none_or(|(readings, ..)| readings >= LEAST_READINGS)
 }
 
 /// The workers of a pool of Python's processes take turns at the pipe that their tasks come through: who has the lock

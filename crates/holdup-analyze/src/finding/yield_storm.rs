@@ -14,6 +14,11 @@
 //! program has of the CPUs: yields on idle CPUs keep nobody from anything. Where threads give the CPU away and then
 //! sleep for a contended lock in the same function, that is one wait, and the lock is reported.
 //!
+//! Where threads were only looked at, the calls are not seen. But the kernel counts how often a thread left the CPU
+//! while it could run: with hardly a wait in between ([`MOST_WAITS_ONE_IN`]), and so soon ([`MOST_RUN_NS`]) that
+//! neither the end of a time slice nor a wake-up of another explains it, it gave the CPU away. Whoever finds nobody
+//! else to run is not counted.
+//!
 //! How it can be wrong: the cost of a call is an estimate for an ordinary user. A loop that yields while it polls
 //! something that takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle
 //! CPUs.
@@ -21,7 +26,7 @@
 use super::runtime;
 use super::weigh::{self, count, part, rate};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{AccountState, Facts, Site};
+use crate::facts::{AccountState, Facts, Site, ThreadFacts};
 
 pub(super) const RULE: Rule =
     Rule { kind: Kind::YieldStorm, judge, evidence: &["yield_share", "yields_per_s", "yields", "sites"] };
@@ -32,7 +37,15 @@ pub(super) const LEAST_SHARE: f64 = 0.05;
 pub(super) const LEAST_GIVEN: f64 = 0.2;
 pub(super) const YIELD_NS: u64 = 1_000;
 
+/// Of the switches of a thread that gives the CPU away, at most such a part is for a wait.
+pub(super) const MOST_WAITS_ONE_IN: u64 = 5;
+/// It runs for so long in between, on average, at most.
+pub(super) const MOST_RUN_NS: u64 = 100 * weigh::US;
+
 fn judge(facts: &Facts) -> Vec<Finding> {
+    if facts.header.is_sampled() {
+        return by_counts(facts).into_iter().collect();
+    }
     let yields: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
     let per_s = weigh::per_s(yields, facts.span_ns());
     let cpu_share = cpu_share(facts, yields);
@@ -61,6 +74,37 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}")),
         )
     }]
+}
+
+/// By the kernel's counts of switches.
+fn by_counts(facts: &Facts) -> Option<Finding> {
+    let gives = |thread: &&ThreadFacts| {
+        let switches = thread.voluntary + thread.involuntary;
+        thread.voluntary * MOST_WAITS_ONE_IN <= switches && thread.on_cpu_ns <= thread.involuntary * MOST_RUN_NS
+    };
+    let givers: Vec<&ThreadFacts> = facts.threads.iter().filter(gives).collect();
+    let yields: u64 = givers.iter().map(|thread| thread.involuntary).sum();
+    let per_s = weigh::per_s(yields, facts.span_ns());
+    let cost_ns = (yields * weigh::SWITCH_NS).min(givers.iter().map(|thread| thread.on_cpu_ns).sum());
+    let cpu_share = weigh::share(cost_ns, weigh::cpu_ns(facts)).min(1.0);
+    if yields < LEAST_YIELDS || per_s < LEAST_PER_S || cpu_share < LEAST_SHARE {
+        return None;
+    }
+    Some(Finding {
+        severity: severity(facts, cpu_share),
+        subjects: vec![Subject::Function("sched_yield".to_owned())],
+        evidence: vec![
+            part("yield_share", cpu_share),
+            rate("yields_per_s", per_s),
+            count("yields", yields),
+            count("sites", 0),
+        ],
+        ..Finding::new(
+            Kind::YieldStorm,
+            Cure::ParkInsteadOfSpin,
+            weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {}", givers.len().clamp(1, 64))),
+        )
+    })
 }
 
 /// Whether most yields are by workers that have nothing to do.

@@ -86,10 +86,16 @@ pub(super) fn callee(binary: &Binary<'_>, address: u64) -> Option<u64> {
     if binary.machine() == Machine::Aarch64 {
         return arm::callee(binary, address);
     }
-    let bytes = binary.bytes_at(address.checked_sub(5)?, 5)?;
-    let (opcode, distance) = bytes.split_first()?;
+    let bytes = binary.bytes_at(address.checked_sub(6)?, 6)?;
+    let (before, distance) = bytes.split_at_checked(2)?;
     let distance = i32::from_le_bytes(distance.try_into().ok()?);
-    (*opcode == 0xe8).then(|| address.wrapping_add_signed(distance.into()))
+    let target = address.wrapping_add_signed(distance.into());
+    match before {
+        [_, 0xe8] => Some(target),
+        // What Rust links from another of its libraries, it calls through a slot.
+        [0xff, 0x15] => binary.own_slot(target),
+        _ => None,
+    }
 }
 
 /// Where the first instructions of a function jump to: a short one may end by jumping into another one.

@@ -271,6 +271,11 @@ impl<'a> Resolver<'a> {
             && let Some(mut unwinder) = self.unwinders.remove(&space)
         {
             let returns = |address| self.is_return(space, address);
+            // Without a chain, the frame pointer may be a guess.
+            if stack.user.len() <= 1 {
+                let enters = |address, inside| self.enters(space, address, inside);
+                unwinder.mend(stack, registers, &mut path, returns, enters);
+            }
             unwinder.scan(stack, registers, &mut path, returns, |address, inside| self.enters(space, address, inside));
             self.unwinders.insert(space, unwinder);
         }

@@ -23,6 +23,8 @@ pub(super) struct Binary<'a> {
     functions: OnceCell<Vec<Symbol<'a>>>,
     variables: OnceCell<Vec<Symbol<'a>>>,
     imports: OnceCell<FxHashMap<u64, &'a str>>,
+    /// Slots that the loader fills with an address of the file itself.
+    own_slots: OnceCell<FxHashMap<u64, u64>>,
     members: OnceCell<Option<Members<'a>>>,
     lines: OnceCell<Option<Lines<'a>>>,
     starts: OnceCell<Vec<u64>>,
@@ -91,6 +93,7 @@ impl<'a> Binary<'a> {
             functions: OnceCell::new(),
             variables: OnceCell::new(),
             imports: OnceCell::new(),
+            own_slots: OnceCell::new(),
             members: OnceCell::new(),
             lines: OnceCell::new(),
             starts: OnceCell::new(),
@@ -187,6 +190,11 @@ impl<'a> Binary<'a> {
         })
     }
 
+    /// The address in the file itself that the loader puts into a slot.
+    pub(super) fn own_slot(&self, slot: u64) -> Option<u64> {
+        self.own_slots.get_or_init(|| self.read_own_slots()).get(&slot).copied()
+    }
+
     /// The function of another file whose address the loader puts at an address of this one.
     pub(super) fn import(&self, slot: u64) -> Option<&'a str> {
         self.imports.get_or_init(|| self.read_imports()).get(&slot).copied()
@@ -231,6 +239,15 @@ impl<'a> Binary<'a> {
     pub(super) fn member(&self, variable: Symbol<'a>, offset: u64) -> Option<(String, u64)> {
         let read = || Members::read(&self.file).or_else(|| Members::read(self.debug.as_ref()?));
         self.members.get_or_init(read).as_ref()?.path(variable.address, offset)
+    }
+
+    fn read_own_slots(&self) -> FxHashMap<u64, u64> {
+        let Some(relocations) = self.file.dynamic_relocations() else { return FxHashMap::default() };
+        let own = relocations.filter_map(|(slot, relocation)| {
+            let is_own = relocation.target() == RelocationTarget::Absolute && !relocation.has_implicit_addend();
+            Some((slot, u64::try_from(relocation.addend()).ok().filter(|_| is_own)?))
+        });
+        own.collect()
     }
 
     fn read_imports(&self) -> FxHashMap<u64, &'a str> {

@@ -103,6 +103,32 @@ impl<'a> SpaceUnwinder<'a> {
         }
     }
 
+    /// Sets a path right that a wrong frame pointer has led past a caller: what returns to a frame has not called its
+    /// function, but a word between the two has. Where the frame pointer is not known, but guessed, the first function
+    /// that keeps one leads to the wrong caller if its own caller keeps none. What else is known is as for `scan`.
+    pub(super) fn mend(
+        &mut self,
+        stack: &Stack,
+        registers: Registers,
+        path: &mut Vec<u64>,
+        returns: impl Fn(u64) -> bool,
+        enters: impl Fn(u64, u64) -> bool,
+    ) {
+        let missed = path.windows(2).enumerate().skip(1).find_map(|(at, pair)| {
+            let [inner, outer] = [pair[0], pair[1]];
+            let between = place(stack, inner)? + 1..place(stack, outer)?;
+            let mut words = stack.words.get(between)?.iter().filter_map(|(index, word)| Some((*index, code(*word)?)));
+            let called = words.find(|(_, address)| returns(*address) && enters(*address, inner - 1))?;
+            (!enters(outer, inner - 1)).then_some((at, called))
+        });
+        let Some((at, (index, address))) = missed else { return };
+        path.truncate(at + 1);
+        path.push(address);
+        let caller = Registers { ip: address - 1, ..registers };
+        let rest = self.unwind_from(stack, caller, STACK_BASE + 8 * (u64::from(index) + 1));
+        path.extend(rest.iter().skip(1).take_while(|address| returns(**address)));
+    }
+
     fn unwind_from(&mut self, stack: &Stack, registers: Registers, sp: u64) -> Vec<u64> {
         let mut memory = |address: u64| read(stack, address).ok_or(());
         match self {
@@ -241,6 +267,24 @@ mod tests {
 
     fn joined(unwound: &[u64], chain: &[u64]) -> Vec<u64> {
         splice(unwound, chain, |address| address < 1000, |_| true)
+    }
+
+    #[test]
+    fn a_caller_that_a_guessed_frame_pointer_passed_over_comes_back() {
+        let words = vec![(0, Word::Code(20)), (3, Word::Code(70)), (5, Word::Code(30)), (9, Word::Code(40))];
+        let stack = Stack { words, depth: 16, ..Stack::default() };
+        // What returns to 30 has called the function around 19; what returns to 70 was left behind by another call.
+        let mend = |path: &[u64], enters: &dyn Fn(u64, u64) -> bool| {
+            let mut path = path.to_vec();
+            let registers = Registers { ip: 10, ..Registers::default() };
+            SpaceUnwinder::Other.mend(&stack, registers, &mut path, |_| true, enters);
+            path
+        };
+        let called = |address, inside| (address, inside) == (30, 19);
+        assert_eq!(mend(&[10, 20, 40], &called), [10, 20, 30]);
+        assert_eq!(mend(&[10, 20, 30, 40], &called), [10, 20, 30, 40], "it is there");
+        assert_eq!(mend(&[10, 20, 40], &|_, inside| inside == 19), [10, 20, 40], "the path is as good");
+        assert_eq!(mend(&[10, 20, 40], &|_, _| false), [10, 20, 40], "nothing is known of calls");
     }
 
     #[test]

@@ -279,8 +279,10 @@ impl Engine {
                 let first = thread.usage.map_or(**usage, |(first, _)| first);
                 if thread.usage.is_none() {
                     thread.usage_switches.0 = switches;
+                    thread.usage_ns.0 = now;
                 }
                 thread.usage_switches.1 = switches;
+                thread.usage_ns.1 = now;
                 thread.usage = Some((first, **usage));
             }
             What::MinorFault { stack } => {

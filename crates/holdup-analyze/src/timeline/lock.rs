@@ -89,6 +89,9 @@ pub(super) struct Lock {
     pub moved: bool,
     pub wasted: u64,
     pub words: (u64, u64, u64),
+    /// What threads were found doing that had it while others waited, and where they had left the CPU for it.
+    pub held: Tally<Doing, u64>,
+    pub held_at: Tally<Place, u64>,
     pub figures: Option<LockFigures>,
     /// Where nobody is seen to wake anybody: calls that ended several waits, and how many.
     pub together: (u64, u64),
@@ -108,6 +111,8 @@ impl Lock {
             moved: false,
             wasted: 0,
             words: (0, 0, 0),
+            held: Tally::default(),
+            held_at: Tally::default(),
             figures: None,
             together: (0, 0),
         }

@@ -1,12 +1,13 @@
 //! The things that threads wait for, each put together from the sums of its parts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdup_trace::Tid;
 use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
-use super::doing::Waker;
+use super::doing::{Doing, Waker};
 use super::golang;
 use super::holding::{self, Held};
 use super::ids::{GroupId, Id, ListedId, LockId, Table, ThreadId, WaitSiteId};
@@ -15,11 +16,13 @@ use super::lookup::{Lookup, SITES, function_name, part};
 use super::meaning::{Meanings, is_interpreter};
 use super::tally::Tally;
 use super::waiting::{FILE_LOCK, SEMAPHORE};
-use crate::facts::{Holder, LockFacts, LockName, OffTime, Primitive, Site};
+use crate::facts::{Holder, LockFacts, LockName, OffTime, Primitive, Reason, Site};
 use crate::names::{Frame, Role, SpaceId, caller};
 
 /// Addresses without any wait that are listed because of wasted wakes.
 const WASTED_ONLY: usize = 16;
+/// Fewer looks at holders do not tell what they do.
+const LEAST_LOOKS: u64 = 8;
 /// Words of one object (the parts of a condition variable, say) are within so many bytes.
 const OBJECT_BYTES: u64 = 16;
 
@@ -223,6 +226,8 @@ impl Objects<'_, '_> {
             (lock.holder_doing, lock.inversions) = Default::default();
             lock.holder_doing.unknown_ns = lock.wait_ns.sum_ns();
             (parts.holders, parts.off_sites) = Default::default();
+        } else if engine.is_sampled {
+            self.replace_by_looks(unit, &mut lock, &mut parts);
         }
         let mut waits: Tally<Place, OffTime> = Tally::default();
         let mut waiters: Tally<ThreadId, OffTime> = Tally::default();
@@ -300,6 +305,49 @@ impl Objects<'_, '_> {
         }
         parts.off_sites = Tally::default();
         held.off_sites.iter().for_each(|(place, time)| *parts.off_sites.at(*place) += *time);
+    }
+
+    /// Where holders of a lock were looked at, these looks tell what they do with it. Of the time in which they could
+    /// run, the counters tell whether they did.
+    fn replace_by_looks(&self, unit: &Unit, lock: &mut LockFacts, parts: &mut Parts) {
+        let (mut held, mut held_at): (Tally<Doing, u64>, Tally<Place, u64>) = Default::default();
+        for lock in unit.locks.iter().map(|lock| &self.lookup.engine.locks[*lock]) {
+            lock.held.iter().for_each(|(doing, looks)| *held.at(*doing) += looks);
+            lock.held_at.iter().for_each(|(place, looks)| *held_at.at(*place) += looks);
+        }
+        let all: u64 = held.iter().map(|(_, looks)| looks).sum();
+        if all < LEAST_LOOKS {
+            return;
+        }
+        let doing = &mut lock.holder_doing;
+        let whole_ns = doing.running_ns + doing.unknown_ns + doing.off.values().sum::<u64>();
+        let is_taken = |reason: &Reason| matches!(reason, Reason::Preempted | Reason::Displaced);
+        let mut able: BTreeMap<Reason, u64> = std::mem::take(&mut doing.off);
+        able.retain(|reason, _| is_taken(reason));
+        let able_ns = doing.running_ns + able.values().sum::<u64>();
+        (doing.running_ns, doing.unknown_ns) = (0, 0);
+        for (what, looks) in held.iter() {
+            let ns = part(whole_ns, *looks, all);
+            let reason = match what {
+                Doing::Running(_) | Doing::Ready => None,
+                what => Some(self.meanings.reason(*what)).filter(|reason| !is_taken(reason)),
+            };
+            if let Some(reason) = reason {
+                *doing.off.entry(reason).or_default() += ns;
+                continue;
+            }
+            let taken = able.iter().map(|(reason, taken_ns)| (*reason, part(ns, *taken_ns, able_ns.max(1))));
+            let mut rest_ns = ns;
+            for (reason, taken_ns) in taken {
+                *doing.off.entry(reason).or_default() += taken_ns;
+                rest_ns -= taken_ns.min(rest_ns);
+            }
+            doing.running_ns += rest_ns;
+        }
+        parts.off_sites = Tally::default();
+        for (place, looks) in held_at.iter() {
+            *parts.off_sites.at(*place) += OffTime { count: *looks, ns: part(whole_ns, *looks, all) };
+        }
     }
 
     fn by_time<K>(&self, times: &Tally<K, OffTime>, thread: impl Fn(&K) -> Option<ThreadId>) -> Vec<(Tid, OffTime)>

@@ -166,7 +166,8 @@ impl Sums<'_> {
             facts.lock_wait_ns += if waits { time.ns } else { 0 };
         }
         if self.lookup.engine.is_sampled {
-            counted::correct(&mut facts, thread.usage_switches);
+            let readings_ns = thread.usage_ns.1.saturating_sub(thread.usage_ns.0);
+            counted::correct(&mut facts, thread.usage_switches, readings_ns);
         }
         facts
     }

@@ -563,6 +563,33 @@ fn where_threads_are_only_looked_at_the_owner_in_the_word_is_the_holder() {
 }
 
 #[test]
+fn where_threads_are_only_looked_at_looks_at_holders_tell_what_they_do() {
+    let doing = |own: usize| {
+        let mut schedule = by_looks(
+            "A: #zz#zz#zz#zz#zz#zz#zz#M#####
+             B: ##mmmmmmmmmmmmmmmmmmmmmm####",
+        );
+        let (holder, process) = (schedule.tid("A"), schedule.tid("B"));
+        let look = |(at, tick): (usize, u64)| {
+            let what = What::LockWord { addr: schedule.addr('m'), word: 2, owner: holder.0 };
+            // Whether the owner was looked at, and had it still.
+            let tid = if at < own { holder } else { process };
+            Event { time_ns: schedule.time_ns(tick) + MS / 2, tid, cpu: NO_CPU, what }
+        };
+        let looks: Vec<Event> = [4, 5, 7, 8, 10, 11, 13, 14].into_iter().enumerate().map(look).collect();
+        schedule.events.extend(looks);
+        schedule.events.sort_by_key(|event| event.time_ns);
+        let report = schedule.analyze();
+        let doing = &lock(&report, "m").holder_doing;
+        let asleep_ns = doing.off.get(&Reason::Sleep).copied().unwrap_or(0);
+        let all_ns = asleep_ns + doing.running_ns + doing.unknown_ns;
+        asleep_ns * 8 / all_ns.max(1)
+    };
+    assert_eq!(doing(8), 8, "each look finds it asleep");
+    assert_eq!(doing(4), 4, "who has not got it any more when it is looked at has run");
+}
+
+#[test]
 fn where_threads_are_only_looked_at_who_ran_as_a_wait_ended_has_ended_it() {
     let schedule = by_looks(
         "c = condvar

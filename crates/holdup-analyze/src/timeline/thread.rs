@@ -112,6 +112,8 @@ pub(super) struct Thread {
     /// First and last reading, and the switches recorded by then.
     pub usage: Option<(ThreadUsage, ThreadUsage)>,
     pub usage_switches: (u64, u64),
+    /// When these readings were.
+    pub usage_ns: (u64, u64),
 
     pub past: VecDeque<Past>,
     /// Every stretch off the CPU.
@@ -167,6 +169,7 @@ impl Thread {
             priority: None,
             usage: None,
             usage_switches: (0, 0),
+            usage_ns: (0, 0),
             past: VecDeque::new(),
             log: Log::default(),
             found: Tally::default(),

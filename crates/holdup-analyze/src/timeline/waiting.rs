@@ -318,6 +318,27 @@ impl Engine {
         words.2 += u64::from(word == 2 || word & 0x8000_0000 != 0);
         if self.is_sampled && word != 0 {
             self.held_by(lock, Tid(owner), now);
+            self.found_with(lock, Tid(owner), tid.0 == owner);
+        }
+    }
+
+    /// A look found that a thread has the lock. If it was looked at as well and has the lock still, this it does with
+    /// it; if not, it was about to release it, and so it ran.
+    fn found_with(&mut self, lock: LockId, owner: Tid, is_looked_at: bool) {
+        let Some(&holder) = self.index.get(&owner) else { return };
+        let thread = &self.threads[holder];
+        let doing = match thread.state {
+            State::Off(doing) if is_looked_at => doing,
+            _ => Doing::Running(0),
+        };
+        if matches!(doing, Doing::Futex(wait_site) if self.wait_sites[wait_site].lock == lock) {
+            return;
+        }
+        let place = Place { space: thread.space, stack: thread.stack };
+        let is_off = !matches!(doing, Doing::Running(_)) && place.stack.is_some();
+        *self.locks[lock].held.at(doing) += 1;
+        if is_off {
+            *self.locks[lock].held_at.at(place) += 1;
         }
     }
 

@@ -95,6 +95,10 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
             number::time_ns(*seen_ns as f64),
             number::time_ns(*counted_ns as f64)
         ),
+        Doubt::Unsampled { cpus } => format!(
+            "its threads run on {cpus:.1} CPUs, and whether they work, spin or fight over memory meanwhile is not seen \
+             by looks ('holdup doctor')"
+        ),
         Doubt::Wakers { share } => format!(
             "its threads wait in pipes, semaphores of the kernel or locks of files {} of their time, and who ends such \
              a wait is seen as root alone ('holdup doctor')",

@@ -4,6 +4,10 @@
 //! that never got one is still in the wait that it was found in. Of one that did, the time that is left over was spent
 //! blocked, one half of it in what the first look found and the other in what the second found: over many looks, each
 //! wait gets the share of time that it has, though no single one its length.
+//!
+//! Of a thread that both looks find running, what is left over it was blocked for in short waits, or waits for a CPU at
+//! the moment, which is not counted before it gets one. The next look tells: so that time is told of one look later,
+//! as a wait for what the thread was last found blocked in.
 
 use holdup_trace::{Blocked, OffCpu, StackId, What};
 
@@ -53,6 +57,10 @@ pub struct Course {
     delay_ahead_ns: u64,
     /// When its time on CPUs was last seen to grow.
     grew_ns: u64,
+    /// What it was last found blocked in.
+    usual: Option<Wait>,
+    /// A stretch in which it was blocked or waited for a CPU: the next look tells which.
+    gap: Option<(u64, u64)>,
 }
 
 /// A thread that can run and whose time on CPUs has not grown for longer than any tick does not run.
@@ -69,7 +77,8 @@ impl Course {
             Found::Running | Found::Ready => tell(time_ns, What::SwitchIn),
             Found::Blocked(wait) => wait.begin(time_ns, &mut tell),
         }
-        Course { time_ns, times, found, ahead_ns: 0, delay_ahead_ns: 0, grew_ns: time_ns }
+        let usual = found.wait();
+        Course { time_ns, times, found, ahead_ns: 0, delay_ahead_ns: 0, grew_ns: time_ns, usual, gap: None }
     }
 
     /// Whether a look that finds these counters finds the thread as it was.
@@ -82,9 +91,10 @@ impl Course {
         matches!(self.found, Found::Blocked(_))
     }
 
-    /// When it was looked at last: what is told of it from now on lies behind.
+    /// What is told of it from now on lies behind this: when it was looked at last, or the beginning of what the next
+    /// look has to explain.
     pub fn time_ns(&self) -> u64 {
-        self.time_ns
+        self.gap.map_or(self.time_ns, |(from_ns, _)| from_ns)
     }
 
     /// How often it had got a CPU.
@@ -103,6 +113,7 @@ impl Course {
     /// The next look, of a thread that has moved. What it finds able to run is [`Found::Running`].
     pub fn advance(&mut self, time_ns: u64, times: Times, found: Found, mut tell: impl FnMut(u64, What)) {
         let span_ns = time_ns.saturating_sub(self.time_ns);
+        self.explain(times.delay_ns.saturating_sub(self.times.delay_ns), &mut tell);
         if times.cpu_ns > self.times.cpu_ns || times.runs > self.times.runs {
             self.grew_ns = time_ns;
         }
@@ -135,16 +146,47 @@ impl Course {
             // It runs longer than is counted so far; but what no tick explains, it has waited for a CPU, and may still.
             _ => {
                 let rest_ns = time_ns.saturating_sub(at + cpu_ns);
-                let running_ns = rest_ns.min(LAG_NS);
+                let running_ns = rest_ns.min(LAG_NS.saturating_sub(self.ahead_ns));
                 self.ahead_ns += running_ns;
                 if rest_ns > running_ns {
-                    tell(at + cpu_ns + running_ns, What::SwitchOut { off: OffCpu::Runnable, stack: None });
-                    tell(time_ns, What::SwitchIn);
-                    self.delay_ahead_ns += rest_ns - running_ns;
+                    self.gap = Some((at + cpu_ns + running_ns, time_ns));
                 }
             }
         }
+        self.usual = found.wait().or(self.usual.take());
         (self.time_ns, self.times, self.found) = (time_ns, times, found);
+    }
+
+    /// The thread is not looked at again: tells what no look explained.
+    pub fn end(&mut self, mut tell: impl FnMut(u64, What)) {
+        self.explain(0, &mut tell);
+    }
+
+    /// The thread has ended. One that was found blocked has run since, and nobody knows for how long: half of the time
+    /// lies before the end of its wait, as everywhere between two looks.
+    pub fn exit(&mut self, time_ns: u64, mut tell: impl FnMut(u64, What)) {
+        self.explain(0, &mut tell);
+        if matches!(self.found, Found::Blocked(_)) {
+            tell(self.time_ns + time_ns.saturating_sub(self.time_ns) / 2, What::SwitchIn);
+        }
+    }
+
+    /// Tells of the stretch that was left to explain, given how long the thread has waited for CPUs by what was counted
+    /// since. The rest of it, it was blocked.
+    fn explain(&mut self, delay_ns: u64, tell: &mut impl FnMut(u64, What)) {
+        let Some((from_ns, to_ns)) = self.gap.take() else { return };
+        let usual = self.usual.as_ref().filter(|_| to_ns - from_ns >= delay_ns.saturating_add(LEAST_NS));
+        let blocked_ns = if usual.is_some() { to_ns - from_ns - delay_ns } else { 0 };
+        if let Some(wait) = usual {
+            wait.begin(from_ns, tell);
+            tell(from_ns + blocked_ns, What::SwitchIn);
+        }
+        let ready_ns = to_ns - from_ns - blocked_ns;
+        if ready_ns > 0 {
+            tell(from_ns + blocked_ns, What::SwitchOut { off: OffCpu::Runnable, stack: None });
+            tell(to_ns, What::SwitchIn);
+            self.delay_ahead_ns += ready_ns;
+        }
     }
 
     /// It has had its CPU, or wanted one, since the last look.
@@ -164,6 +206,15 @@ fn take(counted_ns: u64, ahead_ns: &mut u64) -> u64 {
     let told_ns = counted_ns.min(*ahead_ns);
     *ahead_ns -= told_ns;
     counted_ns - told_ns
+}
+
+impl Found {
+    fn wait(&self) -> Option<Wait> {
+        match self {
+            Found::Blocked(wait) => Some(wait.clone()),
+            Found::Running | Found::Ready => None,
+        }
+    }
 }
 
 impl Wait {
@@ -213,6 +264,7 @@ mod tests {
                 false => course.advance(time_us * 1000, *times, found.clone(), &mut tell),
             }
         }
+        course.end(&mut tell);
         text.trim_end().to_owned()
     }
 
@@ -259,6 +311,33 @@ mod tests {
     }
 
     #[test]
+    fn one_that_ends_has_ended_its_wait_before() {
+        let mut course = Course::new(0, times(0, 0, 1), wait(7), |_, _| {});
+        course.stays(10_000);
+        let mut told = Vec::new();
+        course.exit(20_000, |time_ns, what| told.push((time_ns, what)));
+        assert_eq!(told, [(15_000, What::SwitchIn)]);
+    }
+
+    #[test]
+    fn one_that_looks_always_find_running_was_blocked_for_what_is_left_over() {
+        // 3 of 10 ms on a CPU, 1 ms waiting for one: found blocked at first, and running ever after.
+        let looks: Vec<_> =
+            (1..=40).map(|n| (n * 10_000, times(n * 3_000_000, n * 1_000_000, n * 50), Found::Running)).collect();
+        let (mut state, mut since_us, mut sums) = (0, 0.0, [0.0; 3]);
+        for event in told(wait(7), &looks).split(' ') {
+            let (letter, at) = event.split_at(1);
+            let (next, at_us) = (["i", "o", "p"].iter().position(|known| *known == letter), at.parse::<f64>().unwrap());
+            sums[state] += at_us - since_us;
+            (state, since_us) = (next.unwrap_or(state), at_us);
+        }
+        let shares = sums.map(|us| us / 400_000.0);
+        assert!((0.25..0.35).contains(&shares[0]), "running {shares:?}");
+        assert!((0.5..0.65).contains(&shares[1]), "blocked {shares:?}");
+        assert!((0.05..0.2).contains(&shares[2]), "waiting for a CPU {shares:?}");
+    }
+
+    #[test]
     fn all_time_is_told_of_whatever_the_counters_say() {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..2_000 {
@@ -271,7 +350,7 @@ mod tests {
             };
             let mut course = Course::new(0, count, pick(&mut random), &mut seen);
             for _ in 0..20 {
-                let from = at;
+                let from = course.time_ns();
                 at += random.u64(1..20_000_000);
                 count.cpu_ns += random.u64(0..20_000_000);
                 count.delay_ns += random.u64(0..20_000_000);

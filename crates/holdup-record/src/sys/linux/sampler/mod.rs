@@ -32,7 +32,7 @@ use super::snapshot::Transfers;
 use super::still::Still;
 use super::target::is_alive;
 use super::words::{self, Place, Processes, REFUSED, Words};
-use super::{plan, snapshot};
+use super::{machine, plan, snapshot};
 use crate::ThreadNames;
 
 /// Looks at processes and all their threads.
@@ -208,15 +208,9 @@ impl Sampler {
         tids.sort_unstable();
         let mut waited: FxHashMap<Place, (u32, bool)> = FxHashMap::default();
         for tid in tids {
-            let Some(mut thread) = self.threads.remove(&tid) else { continue };
-            if !self.look_at(tid, &mut thread, now_ns, &mut waited, sink) {
-                self.tell(now_ns, tid, What::Exited);
-                self.processes.get_mut(&thread.pid).map(|process| process.gone.insert(tid));
-                continue;
-            }
-            self.threads.insert(tid, thread);
+            self.look_at_known(tid, now_ns, &mut waited, sink);
         }
-        self.look_at_words(waited, now_ns);
+        self.look_at_words(waited, now_ns, sink);
         self.look_at_transfers(now_ns);
         let looked = self.threads.values().filter_map(|thread| thread.course.as_ref().map(Course::time_ns));
         let until_ns = looked.min().unwrap_or(now_ns);
@@ -279,6 +273,7 @@ impl Sampler {
             let Some(mut thread) = self.threads.remove(&tid) else { continue };
             self.look_at_name(tid, &mut thread, now_ns);
             self.look_at_usage(tid, now_ns);
+            self.end(tid, &mut thread);
             self.threads.insert(tid, thread);
         }
         self.events.sort_by_key(|event| event.time_ns);
@@ -383,6 +378,35 @@ impl Sampler {
         }
     }
 
+    /// Looks at a thread that is followed, unless it is no more.
+    fn look_at_known(
+        &mut self,
+        tid: u32,
+        now_ns: u64,
+        waited: &mut FxHashMap<Place, (u32, bool)>,
+        sink: &mut impl Sink,
+    ) {
+        let Some(mut thread) = self.threads.remove(&tid) else { return };
+        if self.look_at(tid, &mut thread, now_ns, waited, sink) {
+            self.threads.insert(tid, thread);
+            return;
+        }
+        if let Some(course) = &mut thread.course {
+            let events = &mut self.events;
+            course.exit(now_ns, |time_ns, what| events.push(Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what }));
+        }
+        self.tell(now_ns, tid, What::Exited);
+        self.processes.get_mut(&thread.pid).map(|process| process.gone.insert(tid));
+    }
+
+    /// The thread is not looked at any more.
+    fn end(&mut self, tid: u32, thread: &mut Thread) {
+        let events = &mut self.events;
+        if let Some(course) = &mut thread.course {
+            course.end(|time_ns, what| events.push(Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what }));
+        }
+    }
+
     /// Looks at a thread. `false` if it has ended.
     fn look_at(
         &mut self,
@@ -399,7 +423,7 @@ impl Sampler {
             thread.waits(waited, false);
             return true;
         }
-        let Some(mut times) = thread.sight.times() else { return false };
+        let Some(times) = thread.sight.times() else { return false };
         if self.aside.is_left() && thread.name_due.is_over(now_ns, SLOWLY_NS) {
             self.look_at_name(tid, thread, now_ns);
         }
@@ -421,34 +445,9 @@ impl Sampler {
                     return true;
                 }
             };
-            if !counts {
-                times.runs = thread.course.as_ref().map_or(0, Course::runs) + u64::from(text != thread.text);
-            }
-            let is_other = text != thread.text;
-            if counts || is_other {
-                let found = if text.starts_with("running") {
-                    if !counts {
-                        thread.text.clear();
-                    }
-                    Found::Running
-                } else {
-                    if is_other || thread.wait.is_none() {
-                        text.clone_into(&mut thread.text);
-                        thread.wait = self.wait(thread, sink);
-                    }
-                    match thread.wait.clone() {
-                        Some(wait) => Found::Blocked(wait),
-                        None => return false,
-                    }
-                };
-                thread.word = word_of(&found);
-                is_new = true;
-                let events = &mut self.events;
-                let tell = |time_ns, what| events.push(Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what });
-                match &mut thread.course {
-                    Some(course) => course.advance(now_ns, times, found, tell),
-                    none => *none = Some(Course::new(now_ns, times, found, tell)),
-                }
+            match self.take_in(tid, thread, now_ns, times, text, sink) {
+                Some(moved) => is_new = moved,
+                None => return false,
             }
         }
         match thread.course.as_mut().filter(|_| !is_new) {
@@ -462,6 +461,47 @@ impl Sampler {
         }
         thread.waits(waited, is_new);
         true
+    }
+
+    /// What a look has found, by the counters and the text of the call. Whether that is new; `None` if the thread has
+    /// ended.
+    fn take_in(
+        &mut self,
+        tid: u32,
+        thread: &mut Thread,
+        now_ns: u64,
+        mut times: Times,
+        text: &str,
+        sink: &mut impl Sink,
+    ) -> Option<bool> {
+        let counts = times != Times::default();
+        let is_other = text != thread.text;
+        if !counts {
+            times.runs = thread.course.as_ref().map_or(0, Course::runs) + u64::from(is_other);
+            if !is_other {
+                return Some(false);
+            }
+        }
+        let found = if text.starts_with("running") {
+            if !counts {
+                thread.text.clear();
+            }
+            Found::Running
+        } else {
+            if is_other || thread.wait.is_none() {
+                text.clone_into(&mut thread.text);
+                thread.wait = self.wait(thread, sink);
+            }
+            Found::Blocked(thread.wait.clone()?)
+        };
+        thread.word = word_of(&found);
+        let events = &mut self.events;
+        let tell = |time_ns, what| events.push(Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what });
+        match &mut thread.course {
+            Some(course) => course.advance(now_ns, times, found, tell),
+            none => *none = Some(Course::new(now_ns, times, found, tell)),
+        }
+        Some(true)
     }
 
     /// What a blocked thread waits for, by the text of its call; `None` if it has ended.
@@ -500,8 +540,8 @@ impl Sampler {
         still.reduce(space, &mut self.stack).then(|| sink.stack(&self.stack))
     }
 
-    /// Reads the words that threads wait for.
-    fn look_at_words(&mut self, waited: FxHashMap<Place, (u32, bool)>, now_ns: u64) {
+    /// Reads the words that threads wait for, and looks at those who have the locks.
+    fn look_at_words(&mut self, waited: FxHashMap<Place, (u32, bool)>, now_ns: u64, sink: &mut impl Sink) {
         let mut places: Vec<(u32, Place, bool)> =
             waited.into_iter().map(|(place, (count, is_new))| (count, place, is_new)).collect();
         places.sort_unstable_by(|a, b| b.cmp(a));
@@ -510,10 +550,17 @@ impl Sampler {
         for event in self.words.sample(&wanted, now_ns) {
             let What::LockWord { addr, word, owner } = event.what else { continue };
             let place = (event.tid.0, addr);
+            if self.look_at_owner(place, owner, now_ns, sink) {
+                continue;
+            }
+            // The first thread has the number of its process: told as it was read, it would look like one looked at.
+            let owner = if owner == place.0 { 0 } else { owner };
+            let what = What::LockWord { addr, word, owner };
+            let event = Event { what, ..event };
             let is_new = places.iter().any(|(_, of, is_new)| *of == place && *is_new);
             let told = self.told.get(&place);
             let is_old = |(at_ns, words): &(u64, [u32; 2])| *words == [word, owner] && now_ns - at_ns < TOLD_AGAIN_NS;
-            if is_new || !told.is_some_and(is_old) {
+            if is_new || owner != 0 || !told.is_some_and(is_old) {
                 self.told.insert(place, (now_ns, [word, owner]));
                 self.events.push(event);
             }
@@ -522,6 +569,43 @@ impl Sampler {
         if self.told.len() > 1024 {
             self.told.clear();
         }
+    }
+
+    /// Looks at the thread that has a lock others wait for, and then whether it has it still: so what it was found
+    /// doing it does with the lock. That is told as a word that the owner itself has read. `false` if it has not.
+    fn look_at_owner(&mut self, (pid, addr): Place, owner: u32, now_ns: u64, sink: &mut impl Sink) -> bool {
+        if owner == 0 || self.threads.get(&owner).is_none_or(|thread| thread.pid != pid) {
+            return false;
+        }
+        let Some(mut thread) = self.threads.remove(&owner) else { return false };
+        let is_still = self.look_at_thread_with((pid, addr), owner, &mut thread, now_ns, sink);
+        self.threads.insert(owner, thread);
+        is_still.is_some()
+    }
+
+    /// The quickest look that there is, between two at the word: `None` if another has the lock by then.
+    fn look_at_thread_with(
+        &mut self,
+        place: Place,
+        owner: u32,
+        thread: &mut Thread,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Option<()> {
+        let time_ns = machine::now_ns().max(now_ns);
+        let times = thread.sight.times().filter(|times| *times != Times::default())?;
+        let course = thread.course.as_ref()?;
+        let mut bytes = [0; 256];
+        let text = if course.is_unmoved(times) { None } else { Some(thread.sight.call(&mut bytes).ok()?) };
+        let again = self.words.sample(&[place], time_ns).into_iter();
+        let event =
+            again.into_iter().find(|event| matches!(event.what, What::LockWord { owner: now, .. } if now == owner))?;
+        if let Some(text) = text {
+            self.take_in(owner, thread, time_ns, times, text, sink)?;
+            thread.rest = Rest::moved(time_ns);
+        }
+        self.events.push(Event { tid: Tid(owner), ..event });
+        Some(())
     }
 
     /// Whether a thread has one of the names that are asked for. It may get it later.
@@ -583,7 +667,6 @@ mod tests {
 
     use holdup_trace::{Header, Writer};
 
-    use super::super::machine;
     use super::*;
 
     #[test]
@@ -612,6 +695,47 @@ mod tests {
         told.extend(sampler.last(machine::now_ns()));
         assert!(told.iter().any(|event| event.what == What::SwitchIn), "{} events", told.len());
         assert!(told.is_sorted_by_key(|event| event.time_ns));
+    }
+
+    #[test]
+    fn who_has_a_lock_that_others_wait_for_is_looked_at_with_it() {
+        struct Lock(std::cell::UnsafeCell<libc::pthread_mutex_t>);
+        // SAFETY: a mutex of the system's may be used by several threads.
+        unsafe impl Sync for Lock {}
+        static LOCK: Lock = Lock(std::cell::UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+        let (began, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let holder = thread::spawn({
+            let (began, over) = (began.clone(), over.clone());
+            move || {
+                // SAFETY: the mutex is initialised and lives as long as the program.
+                unsafe { libc::pthread_mutex_lock(LOCK.0.get()) };
+                began.store(true, Ordering::Relaxed);
+                while !over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                // SAFETY: this thread has locked it.
+                unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
+            }
+        });
+        while !began.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        let waiter = thread::spawn(|| {
+            // SAFETY: as above; what was locked is unlocked.
+            unsafe { (libc::pthread_mutex_lock(LOCK.0.get()), libc::pthread_mutex_unlock(LOCK.0.get())) }
+        });
+        let mut sampler = Sampler::new(0, ThreadNames::default());
+        sampler.follow(std::process::id());
+        let mut sink = Writer::new(Vec::new(), &Header::default()).unwrap();
+        let is_own = |event: &Event| matches!(event.what, What::LockWord { owner, .. } if owner == event.tid.0);
+        let is_seen = (0..3_000).any(|_| {
+            thread::sleep(Duration::from_millis(1));
+            sampler.round(machine::now_ns(), &mut sink).iter().any(is_own)
+        });
+        over.store(true, Ordering::Relaxed);
+        holder.join().unwrap();
+        waiter.join().unwrap();
+        assert!(is_seen);
     }
 
     #[test]
