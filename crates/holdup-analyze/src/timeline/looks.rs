@@ -127,11 +127,17 @@ impl Lookup<'_> {
     }
 
     /// The call path by which locks without addresses are told apart. What Java's machine executes is known only of
-    /// waits that were looked at and of code that was compiled: all waits of one native call path belong together.
+    /// waits that were looked at and of code that was compiled, what Ruby executes of waits that were looked at: all
+    /// waits of one native call path belong together.
     pub(super) fn lock_path(&mut self, place: Place) -> Arc<[Frame]> {
         let found = &self.engine.interpreted;
         let call_path = match found.parts(self.interpreted(place).stack) {
-            (Some(native), Some(code)) if found.is_of_java(code) => self.naming.call_path(place.space, native.into()),
+            (Some(native), Some(code)) => {
+                let is_of_java = found.is_of_java(code);
+                let call_path = self.naming.call_path(place.space, native.into());
+                let by_native = is_of_java || call_path.iter().any(interpreted::is_of_ruby);
+                if by_native { call_path } else { self.call_path(place) }
+            }
             _ => self.call_path(place),
         };
         if !call_path.iter().any(|frame| frame.module.ends_with("/libjvm.so")) {
