@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdup_trace::InterpretedFrame;
 
-use super::{Frame, GENERATED, JAVA, Role, roles};
+use super::{Frame, GENERATED, JAVA, Role, leads_through, roles};
 
 /// Parts of the names of functions that execute interpreted ones: Python's, and Ruby's, whose loop and who calls it are
 /// `vm_exec_core` and `rb_vm_exec`.
@@ -102,6 +102,62 @@ pub(crate) fn is_of_ruby(frame: &Frame) -> bool {
     is_ruby(file_name(&frame.module))
 }
 
+/// What a thread of Ruby waits for, by the method in C that it has called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RubyWait {
+    /// The interpreter's lock.
+    Interpreter,
+    /// A `Mutex` or a `Monitor`.
+    Mutex,
+    Sleep,
+    /// The end of a thread.
+    Join,
+    /// A queue, or a condition.
+    Event,
+}
+
+/// The files of Ruby's own methods by which threads wait: in C, and in Ruby.
+const OF_RUBY: [&str; 2] = ["<internal:c>", "<internal:thread_sync>"];
+
+/// Whether this is what a thread executes in one of those.
+pub(crate) fn is_in_ruby(found: &[InterpretedFrame]) -> bool {
+    found.first().is_some_and(|one| OF_RUBY.contains(&&*one.file))
+}
+
+/// What a thread of Ruby waits for, by the call path of a wait; `None` where that tells nothing.
+pub(crate) fn ruby_wait(call_path: &[Frame]) -> Option<RubyWait> {
+    let is_of_ruby = |frame: &&Frame| OF_RUBY.contains(&&*frame.module);
+    let name = |frame: &Frame| frame.function.clone().unwrap_or_default();
+    let mut calls = call_path.iter().skip_while(|frame| !is_script(frame)).take_while(is_of_ruby).map(name);
+    let is_without_end = || leads_through(call_path, |name| name.trim_start_matches('_') == "pthread_cond_wait");
+    Some(match &*calls.next()? {
+        "gvl_acquire" => RubyWait::Interpreter,
+        "synchronize" | "lock" | "enter" | "mon_synchronize" | "mon_enter" => RubyWait::Mutex,
+        // A condition lets go of its mutex by `Mutex#sleep`.
+        "sleep" if calls.next().is_some_and(|name| *name == *"wait") || is_without_end() => RubyWait::Event,
+        "sleep" => RubyWait::Sleep,
+        "join" | "value" => RubyWait::Join,
+        "pop" | "shift" | "deq" | "push" | "<<" | "enq" | "wait" => RubyWait::Event,
+        _ => return None,
+    })
+}
+
+/// The innermost functions of Ruby's interpreter in a call path as one number.
+pub(crate) fn ruby_functions(native: &[Frame]) -> Option<u64> {
+    use std::hash::{BuildHasher, Hash, Hasher};
+    const FUNCTIONS: usize = 6;
+    let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
+    let mut functions = native.iter().filter(|frame| is_of_ruby(frame)).take(FUNCTIONS).peekable();
+    functions.peek()?;
+    for frame in functions {
+        match &frame.function {
+            Some(function) => function.hash(&mut hasher),
+            None => frame.start.hash(&mut hasher),
+        }
+    }
+    Some(hasher.finish())
+}
+
 /// `ruby`, `ruby3.1`, `libruby.so.3.3`, `libruby-3.1.so.3.1.7`; an extension in C may be called `ruby_thing.so`.
 fn is_ruby(file: &str) -> bool {
     let version = file.strip_prefix("libruby").or_else(|| file.strip_prefix("ruby"));
@@ -193,6 +249,26 @@ mod tests {
         for file in ["ruby_thing.so", "rubylith", "librubberband.so.2", "libc.so.6", ""] {
             assert!(!is_interpreter(&format!("/usr/lib/{file}")), "{file}");
         }
+    }
+
+    #[test]
+    fn what_ruby_waits_for_is_told_by_the_method_that_was_called() {
+        const NATIVE: &str = "pthread_cond_timedwait";
+        let of = |native: &str, calls: &[&str]| {
+            let calls = calls.iter().map(|name| (*name, "<internal:c>", 0));
+            let places: Vec<_> = calls.chain([("pop", "/srv/shop.rb", 7), ("sleep", "<internal:c>", 0)]).collect();
+            ruby_wait(&splice(&[Frame::named(native, Role::Lock)], frames(&found(&places))))
+        };
+        assert_eq!(of(NATIVE, &["gvl_acquire", "pop"]), Some(RubyWait::Interpreter));
+        assert_eq!(of(NATIVE, &["synchronize"]), Some(RubyWait::Mutex));
+        assert_eq!(of(NATIVE, &["sleep"]), Some(RubyWait::Sleep));
+        assert_eq!(of("pthread_cond_wait", &["sleep"]), Some(RubyWait::Event), "until somebody wakes it");
+        assert_eq!(of(NATIVE, &["sleep", "wait"]), Some(RubyWait::Event));
+        assert_eq!(of(NATIVE, &["pop"]), Some(RubyWait::Event));
+        assert_eq!(of(NATIVE, &["value"]), Some(RubyWait::Join));
+        assert_eq!((of(NATIVE, &["each"]), of(NATIVE, &[])), (None, None), "a method of the program's own");
+        let popped = frames(&found(&[("pop", "<internal:thread_sync>", 14), ("work", "/srv/shop.rb", 7)]));
+        assert_eq!(ruby_wait(&popped), Some(RubyWait::Event), "since 3.2 a queue has methods in Ruby");
     }
 
     #[test]

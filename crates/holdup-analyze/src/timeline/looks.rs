@@ -14,7 +14,8 @@ use super::lookup::{Lookup, SITES, part};
 use super::tally::Tally;
 use super::thread::State;
 use crate::facts::Site;
-use crate::names::{Frame, GENERATED, JAVA, Names, Role, interpreted};
+use crate::names::interpreted::{self, RubyWait};
+use crate::names::{Frame, GENERATED, JAVA, Names, Role};
 
 /// How long a thread that runs is believed to execute what it was found executing: two looks at their usual pace.
 const BELIEVED_NS: u64 = 20_000_000;
@@ -111,6 +112,22 @@ impl Lookup<'_> {
             Some((stack, count)) if count * 3 >= all * 2 => Place { stack: *stack, ..place },
             _ => place,
         }
+    }
+
+    /// What threads of Ruby wait for at a place, if they were looked at there.
+    pub(super) fn ruby_wait(&mut self, place: Place) -> Option<RubyWait> {
+        let found = &self.engine.interpreted;
+        let code = found.parts(place.stack).1?;
+        let may_tell = interpreted::is_in_ruby(&found.codes[code]);
+        if may_tell { interpreted::ruby_wait(&self.call_path(place)) } else { None }
+    }
+
+    /// The functions of Ruby by which a thread came to wait at a place, as one number: who waits by the same ones waits
+    /// for the same kind of thing. `None` where it leads through none.
+    pub(super) fn ruby_functions(&mut self, place: Place) -> Option<u64> {
+        let native = self.engine.interpreted.native(place.stack)?;
+        let call_path = self.naming.call_path(place.space, native.into());
+        interpreted::ruby_functions(&call_path)
     }
 
     /// The call path with the interpreted code of a place, given that of its stack.

@@ -5,13 +5,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// In a ractor: its place in the machine's list of them, its list of threads, how many these are, the thread that
-    /// has the interpreter's lock, and the main thread.
+    /// has the interpreter's lock, the queue of those that wait for it, and the main thread.
     pub ractor_node: u64,
     pub threads: u64,
     pub thread_count: u64,
     pub lock_holder: u64,
+    pub lock_queue: u64,
     pub main_thread: u64,
-    /// In a thread: what it executes, its name, and how the system calls it.
+    /// In a thread: its place in that queue, what it executes, its name, and how the system calls it.
+    pub in_queue: u64,
     pub context: u64,
     pub name: u64,
     pub number: Number,
@@ -46,7 +48,9 @@ const V3_0: Layout = Layout {
     threads: 304,
     thread_count: 320,
     lock_holder: 336,
+    lock_queue: 384,
     main_thread: 528,
+    in_queue: 96,
     context: 40,
     name: 544,
     number: Number::Pthread(80),
@@ -59,9 +63,11 @@ const V3_0: Layout = Layout {
     length_within: false,
 };
 
-const V3_1: Layout = Layout { name: 352, number: Number::Own(88), thread: 48, frame: 64, line_row: 12, ..V3_0 };
+const V3_1: Layout =
+    Layout { in_queue: 104, name: 352, number: Number::Own(88), thread: 48, frame: 64, line_row: 12, ..V3_0 };
 
 const V3_2: Layout = Layout {
+    in_queue: 56,
     context: 48,
     name: 304,
     number: Number::Native { native: 40, number: 16 },
@@ -77,6 +83,8 @@ const V3_3: Layout = Layout {
     threads: 256,
     thread_count: 272,
     lock_holder: 328,
+    lock_queue: 344,
+    in_queue: 72,
     main_thread: 392,
     name: 432,
     number: Number::Native { native: 40, number: 24 },

@@ -9,6 +9,7 @@
 
 mod layout;
 mod lines;
+mod names;
 
 use std::sync::Arc;
 
@@ -31,8 +32,14 @@ pub struct Interpreter {
     /// Where the address of the machine is, `ruby_current_vm_ptr`.
     machine_at: u64,
     layout: Layout,
+    /// Where the table of methods' names is, if it was found.
+    names_at: Option<u64>,
     codes: FxHashMap<u64, Option<Code>>,
-    /// Code objects that may still be read in this look.
+    /// The names of methods in C.
+    methods: FxHashMap<u64, Option<Arc<str>>>,
+    /// Threads that wait for the interpreter's lock of the ractor that is looked at.
+    queue: Vec<u64>,
+    /// Code objects and names that may still be read in this look.
     codes_left: usize,
     /// The system's numbers of threads by what the interpreter knows them by.
     tids: FxHashMap<u64, Option<u32>>,
@@ -83,9 +90,10 @@ const STACK: usize = 0;
 const STACK_WORDS: usize = 8;
 const FRAME: usize = 16;
 const CONTEXT: usize = 64;
-/// In a frame: the next instruction, and the code object.
+/// In a frame: the next instruction, the code object, and the variables.
 const NEXT: usize = 0;
 const CODE: usize = 16;
+const VARIABLES: usize = 32;
 /// In a code object: its body. In that: how many words of instructions, where they are, the file, the label.
 const BODY: usize = 16;
 const SIZE: usize = 4;
@@ -105,6 +113,9 @@ const IS_OUTSIDE: u64 = 1 << 13;
 const IS_WITHIN: u64 = 1 << 13;
 /// Where glibc keeps the system's number of a thread, from what pthread_self gives.
 const PTHREAD_TID: u64 = 0x2d0;
+/// The file of what has no source in Ruby, and what a thread does there that waits for the interpreter's lock.
+const IN_C: &str = "<internal:c>";
+const WAITS_FOR_LOCK: &str = "gvl_acquire";
 /// 64-bit x86, in the head of an ELF file.
 const MACHINE_AT: u64 = 18;
 const X86_64: [u8; 2] = [62, 0];
@@ -113,14 +124,19 @@ impl Interpreter {
     /// The interpreter of a process whose /proc/PID/maps this is.
     pub fn find(pid: u32, maps: &str) -> Option<Interpreter> {
         let mut memory = Memory::of(pid);
-        let (machine_at, layout) = loaded(maps).find_map(|base| at(base, &mut memory))?;
+        let (machine_at, layout, path) =
+            loaded(maps).find_map(|(base, path)| at(base, &mut memory).map(|(at, layout)| (at, layout, path)))?;
         memory.refresh();
+        let names_at = names::table(variables(maps, path), &mut memory);
         let mut interpreter = Interpreter {
             pid,
             memory,
             machine_at,
             layout,
+            names_at,
             codes: FxHashMap::default(),
+            methods: FxHashMap::default(),
+            queue: Vec::new(),
             codes_left: MOST_CODES,
             tids: FxHashMap::default(),
             named: FxHashSet::default(),
@@ -157,6 +173,7 @@ impl Interpreter {
         if now_ns.saturating_sub(self.renewed_ns) >= RENEW_NS {
             self.renewed_ns = now_ns;
             self.codes.clear();
+            self.methods.clear();
             self.tids.clear();
             self.named.clear();
         }
@@ -178,6 +195,7 @@ impl Interpreter {
 
     fn look_at_ractor(&mut self, machine: u64, ractor: u64, see: &mut impl FnMut(Event)) -> Option<()> {
         let count = u64::from(self.number(ractor + self.layout.thread_count)?).min(MOST_THREADS);
+        self.read_queue(ractor, count);
         let head = ractor + self.layout.threads;
         // A thread begins with its place in this list.
         let mut thread = self.memory.pointer(head)?;
@@ -205,6 +223,20 @@ impl Interpreter {
             thread = pointer_at(&fields, 0)?;
         }
         Some(())
+    }
+
+    /// Reads which threads wait for the interpreter's lock.
+    fn read_queue(&mut self, ractor: u64, count: u64) {
+        self.queue.clear();
+        let head = ractor + self.layout.lock_queue;
+        let mut node = head;
+        for _ in 0..count {
+            node = match self.memory.pointer(node) {
+                Some(next) if next != head => next,
+                _ => break,
+            };
+            self.queue.push(node.wrapping_sub(self.layout.in_queue));
+        }
     }
 
     /// The name that the program gave a thread, in full, if it is not known yet.
@@ -237,7 +269,8 @@ impl Interpreter {
         known
     }
 
-    /// Methods and lines of a thread, innermost first. `None` if they make no sense.
+    /// Methods and lines of a thread, innermost first; before them, by which methods in C it waits. `None` if they make
+    /// no sense.
     fn frames(&mut self, thread: u64, fields: &[u8]) -> Option<Arc<[InterpretedFrame]>> {
         let layout = self.layout;
         let context = self.memory.bytes(pointer_at(fields, layout.context as usize)?, CONTEXT)?;
@@ -249,9 +282,20 @@ impl Interpreter {
         // Frames lie side by side, up to the end of the stack.
         let len = (stack + words * 8).checked_sub(innermost).filter(|len| len % layout.frame == 0)?;
         let bytes = self.memory.bytes(innermost, len.min(MOST_FRAMES * layout.frame) as usize)?;
-        let frames: Vec<InterpretedFrame> =
-            bytes.chunks_exact(layout.frame as usize).filter_map(|frame| self.frame(frame)).collect();
-        (!frames.is_empty()).then(|| frames.into())
+        let mut frames = Vec::new();
+        if self.queue.contains(&thread) {
+            frames.push(inside(WAITS_FOR_LOCK.into()));
+        }
+        let mut has_code = false;
+        for frame in bytes.chunks_exact(layout.frame as usize) {
+            if let Some(found) = self.frame(frame) {
+                has_code = true;
+                frames.push(found);
+            } else if !has_code && let Some(name) = u64_at(frame, VARIABLES).and_then(|at| self.c_method(at)) {
+                frames.push(inside(name));
+            }
+        }
+        has_code.then(|| frames.into())
     }
 
     /// A frame of Ruby; those of methods in C have no code.
@@ -280,8 +324,7 @@ impl Interpreter {
 
     fn read_code(&mut self, code: u64) -> Option<Code> {
         let object = self.memory.bytes(code, 24)?;
-        let flags = u64_at(&object, 0)?;
-        if flags & TYPE != INTERNAL || flags & INTERNAL_TYPE != INTERNAL_CODE {
+        if self.internal_type(code)? != INTERNAL_CODE {
             return None;
         }
         let body = self.memory.bytes(pointer_at(&object, BODY)?, BODY_BYTES)?;
@@ -291,6 +334,12 @@ impl Interpreter {
         let file = self.path(pointer_at(&body, PATH)?)?;
         let lines = self.lines(&body, size).unwrap_or_default().into();
         Some(Code { function: function.into(), file: file.into(), begin, size, lines })
+    }
+
+    /// The type of what only the interpreter uses; `None` if it is something else.
+    fn internal_type(&mut self, object: u64) -> Option<u64> {
+        let flags = self.memory.word(object)?;
+        (flags & TYPE == INTERNAL).then_some(flags & INTERNAL_TYPE)
     }
 
     fn lines(&mut self, body: &[u8], size: u32) -> Option<Vec<(u32, u32)>> {
@@ -367,15 +416,33 @@ fn at(base: u64, memory: &mut Memory) -> Option<(u64, Layout)> {
     Some((machine_at, Layout::of(version).filter(|_| is_released)?))
 }
 
-/// Where files that may be Ruby's own are loaded, by the text of /proc/PID/maps: the program, and the library that has
-/// all of it if there is one.
-fn loaded(maps: &str) -> impl Iterator<Item = u64> {
+/// A frame of a method in C, or of the interpreter itself.
+fn inside(function: Arc<str>) -> InterpretedFrame {
+    InterpretedFrame { function, file: IN_C.into(), line: 0 }
+}
+
+/// Where files that may be Ruby's own are loaded, by the text of /proc/PID/maps, each with its path: the program, and the
+/// library that has all of it if there is one.
+fn loaded(maps: &str) -> impl Iterator<Item = (u64, &str)> {
     maps.lines().filter_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let (range, offset) = (fields.next()?, fields.nth(1)?);
-        let file = fields.nth(2)?.rsplit('/').next()?;
-        let start = u64::from_str_radix(range.split('-').next()?, 16).ok()?;
+        let (start, _, _, offset, path) = mapped(line)?;
+        let file = path.rsplit('/').next()?;
         let is_ruby = file.strip_prefix("lib").unwrap_or(file).starts_with("ruby");
-        (u64::from_str_radix(offset, 16) == Ok(0) && is_ruby).then_some(start)
+        (offset == 0 && is_ruby).then_some((start, path))
     })
+}
+
+/// Where the variables of a file are.
+fn variables<'m>(maps: &'m str, path: &'m str) -> impl Iterator<Item = (u64, u64)> + 'm {
+    let of_file = move |line| mapped(line).filter(|found| found.4 == path && found.2.starts_with("rw"));
+    maps.lines().filter_map(of_file).map(|(start, end, ..)| (start, end))
+}
+
+/// Of a line of /proc/PID/maps, the range, what may be done there, the offset in the file, and its path.
+fn mapped(line: &str) -> Option<(u64, u64, &str, u64, &str)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let (may, offset) = (fields.next()?, fields.next()?);
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    Some((hex(start)?, hex(end)?, may, hex(offset)?, fields.nth(2)?))
 }
