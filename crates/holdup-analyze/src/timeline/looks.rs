@@ -233,14 +233,24 @@ mod tests {
     /// Thread 2 waits from time 10 to 90 and from 100 to 110, thread 3 has the lock and executes `hold`. Thread 2 is
     /// looked at where `looks` says, and found in these functions.
     fn report(looks: &[(u64, &str)]) -> Report {
+        let looks: Vec<_> = looks.iter().map(|(at, function)| (*at, vec![(*function, "/srv/app.py")])).collect();
+        report_of(&looks)
+    }
+
+    /// The same with functions and files.
+    fn report_of(looks: &[(u64, Vec<(&str, &str)>)]) -> Report {
         let mut stacks = Stacks::new();
         let stack = Some(stacks.intern(&Stack { kernel: vec![0xffff_ffff_8100_0000], ..Stack::default() }));
         let wait = || What::FutexWait { op: FutexOp(FutexOp::WAIT), addr: LOCK, value: 2, stack };
         let out = || What::SwitchOut { off: OffCpu::Sleeping, stack: None };
         let started = || What::Started { pid: Pid(1), parent: None };
-        let look = |function: &str, holds| {
-            let frame = InterpretedFrame { function: function.into(), file: "/srv/app.py".into(), line: 7 };
-            What::Interpreted(Box::new(Interpreted { holds, frames: [frame].into() }))
+        let look = |places: &[(&str, &str)], holds| {
+            let frame = |(function, file): &(&str, &str)| InterpretedFrame {
+                function: (*function).into(),
+                file: (*file).into(),
+                line: 7,
+            };
+            What::Interpreted(Box::new(Interpreted { holds, frames: places.iter().map(frame).collect() }))
         };
         let mut events = vec![
             (0, 2, started()),
@@ -249,14 +259,14 @@ mod tests {
             (1, 3, What::SwitchIn),
             (10, 2, wait()),
             (10, 2, out()),
-            (20, 3, look("hold", true)),
+            (20, 3, look(&[("hold", "/srv/app.py")], true)),
             (90, 2, What::SwitchIn),
             (100, 2, wait()),
             (100, 2, out()),
             (110, 2, What::SwitchIn),
             (120, 2, What::Sample { stack: StackId(0) }),
         ];
-        events.extend(looks.iter().map(|(at, function)| (*at, 2, look(function, false))));
+        events.extend(looks.iter().map(|(at, places)| (*at, 2, look(places, false))));
         events.sort_by_key(|(at, ..)| *at);
         let mut analysis = Analysis::new(&Header::default(), Options::default());
         for (at, tid, what) in events {
@@ -280,6 +290,24 @@ mod tests {
         assert_eq!(lock(&[(5, "run"), (95, "run")]), [site("", 2, 90)]);
         assert_eq!(lock(&[(30, "update"), (60, "update")]), [site("update", 2, 90)]);
         assert_eq!(lock(&[(30, "update"), (105, "read")]), [site("update", 1, 80), site("read", 1, 10)]);
+    }
+
+    #[test]
+    fn what_ruby_waits_for_is_told_by_the_method_in_c_that_it_was_found_in() {
+        use crate::facts::{Primitive, Reason};
+        let reasons = |method: &str| {
+            let found = report_of(&[(30, vec![(method, "<internal:c>"), ("fetch", "/srv/shop.rb")])]);
+            let thread = found.facts.thread(Tid(2)).unwrap();
+            let mut reasons: Vec<(Reason, u64)> =
+                thread.off.iter().map(|(why, time)| (*why, time.ns / 1_000)).collect();
+            reasons.retain(|(_, us)| *us >= 80);
+            reasons.first().map(|(why, _)| *why)
+        };
+        assert_eq!(reasons("sleep"), Some(Reason::Sleep));
+        assert_eq!(reasons("synchronize"), Some(Reason::Futex(Primitive::OtherLock)));
+        assert_eq!(reasons("gvl_acquire"), Some(Reason::Futex(Primitive::InterpreterLock)));
+        assert_eq!(reasons("pop"), Some(Reason::Futex(Primitive::Condvar)));
+        assert_eq!(reasons("join"), Some(Reason::Futex(Primitive::Join)));
     }
 
     #[test]

@@ -61,7 +61,7 @@ struct Code {
     lines: Arc<[(u32, u32)]>,
 }
 
-/// Ractors of one process, threads of one ractor: a list that is longer was damaged while it was read.
+/// Ractors of one process, and threads of all of them: a list that is longer was damaged while it was read.
 const MOST_RACTORS: u64 = 64;
 const MOST_THREADS: u64 = 4096;
 /// Of deeper stacks, so many of the innermost frames are told.
@@ -183,18 +183,26 @@ impl Interpreter {
         let count = u64::from(self.number(machine + RACTOR_COUNT)?).min(MOST_RACTORS);
         let head = machine + RACTORS;
         let mut node = self.memory.pointer(head)?;
+        let mut threads_left = MOST_THREADS;
         for _ in 0..count {
             if node == head {
                 break;
             }
-            self.look_at_ractor(machine, node.checked_sub(self.layout.ractor_node)?, see);
+            self.look_at_ractor(machine, node.checked_sub(self.layout.ractor_node)?, &mut threads_left, see);
             node = self.memory.pointer(node)?;
         }
         Some(())
     }
 
-    fn look_at_ractor(&mut self, machine: u64, ractor: u64, see: &mut impl FnMut(Event)) -> Option<()> {
-        let count = u64::from(self.number(ractor + self.layout.thread_count)?).min(MOST_THREADS);
+    fn look_at_ractor(
+        &mut self,
+        machine: u64,
+        ractor: u64,
+        threads_left: &mut u64,
+        see: &mut impl FnMut(Event),
+    ) -> Option<()> {
+        let count = u64::from(self.number(ractor + self.layout.thread_count)?).min(*threads_left);
+        *threads_left -= count;
         self.read_queue(ractor, count);
         let head = ractor + self.layout.threads;
         // A thread begins with its place in this list.
@@ -241,10 +249,12 @@ impl Interpreter {
 
     /// The name that the program gave a thread, in full, if it is not known yet.
     fn new_name(&mut self, tid: u32, thread: &[u8]) -> Option<String> {
+        // A small number stands for none: it may be given one yet.
+        let object = pointer_at(thread, self.layout.name as usize).filter(|object| *object > 1 << 12)?;
         if !self.named.insert(tid) {
             return None;
         }
-        let name = self.text(pointer_at(thread, self.layout.name as usize)?).filter(|name| !name.is_empty())?;
+        let name = self.text(object).filter(|name| !name.is_empty())?;
         (self.names.insert(tid, name.clone()).as_ref() != Some(&name)).then_some(name)
     }
 
@@ -283,7 +293,9 @@ impl Interpreter {
         let len = (stack + words * 8).checked_sub(innermost).filter(|len| len % layout.frame == 0)?;
         let bytes = self.memory.bytes(innermost, len.min(MOST_FRAMES * layout.frame) as usize)?;
         let mut frames = Vec::new();
-        if self.queue.contains(&thread) {
+        // Who has just begun waits for the lock before there is any code.
+        let waits = self.queue.contains(&thread);
+        if waits {
             frames.push(inside(WAITS_FOR_LOCK.into()));
         }
         let mut has_code = false;
@@ -295,7 +307,7 @@ impl Interpreter {
                 frames.push(inside(name));
             }
         }
-        has_code.then(|| frames.into())
+        (has_code || waits).then(|| frames.into())
     }
 
     /// A frame of Ruby; those of methods in C have no code.
@@ -445,4 +457,274 @@ fn mapped(line: &str) -> Option<(u64, u64, &str, u64, &str)> {
     let (may, offset) = (fields.next()?, fields.next()?);
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     Some((hex(start)?, hex(end)?, may, hex(offset)?, fields.nth(2)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where things are in a process that was made up, in bytes from its beginning.
+    const MACHINE_HERE: u64 = 0x100;
+    const RACTOR_HERE: u64 = 0x400;
+    const THREAD_HERE: u64 = 0x1000;
+    const CONTEXT_HERE: u64 = 0x1400;
+    const STACK_HERE: u64 = 0x2000;
+    const STACK_END: u64 = 0x3000;
+    const CODE_HERE: u64 = 0x3000;
+    const BODY_HERE: u64 = 0x3100;
+    const BEGIN_HERE: u64 = 0x3200;
+    const LABEL_HERE: u64 = 0x3400;
+    const PATH_HERE: u64 = 0x3500;
+    const REAL_HERE: u64 = 0x3600;
+    const TEXT_HERE: u64 = 0x3700;
+    const ROWS_HERE: u64 = 0x3800;
+    const INDEX_HERE: u64 = 0x3900;
+    const NAME_HERE: u64 = 0x3a00;
+
+    /// A process with Ruby 3.1 whose one thread executes line 17 of `fetch`, called by a method in C.
+    struct Process(Vec<u64>);
+
+    impl Process {
+        fn new() -> Process {
+            let mut made = Process(vec![0; 0x4000 / 8]);
+            let layout = made.layout();
+            made.lead(0, MACHINE_HERE);
+            made.lead(MACHINE_HERE + RACTORS, RACTOR_HERE + layout.ractor_node);
+            made.put(MACHINE_HERE + RACTOR_COUNT, 1);
+            made.lead(MACHINE_HERE + MAIN_RACTOR, RACTOR_HERE);
+            made.lead(MACHINE_HERE + MAIN_THREAD, THREAD_HERE);
+            made.lead(RACTOR_HERE + layout.ractor_node, MACHINE_HERE + RACTORS);
+            made.lead(RACTOR_HERE + layout.threads, THREAD_HERE);
+            made.put(RACTOR_HERE + layout.thread_count, 1);
+            made.lead(RACTOR_HERE + layout.lock_holder, THREAD_HERE);
+            made.lead(RACTOR_HERE + layout.lock_queue, RACTOR_HERE + layout.lock_queue);
+            made.lead(RACTOR_HERE + layout.main_thread, THREAD_HERE);
+            made.lead(THREAD_HERE, RACTOR_HERE + layout.threads);
+            made.lead(THREAD_HERE + RACTOR as u64, RACTOR_HERE);
+            made.lead(THREAD_HERE + MACHINE as u64, MACHINE_HERE);
+            made.lead(THREAD_HERE + layout.context, CONTEXT_HERE);
+            made.put(THREAD_HERE + 88, u64::from(std::process::id()));
+            made.lead(THREAD_HERE + layout.name, NAME_HERE);
+            made.lead(CONTEXT_HERE, STACK_HERE);
+            made.put(CONTEXT_HERE + 8, (STACK_END - STACK_HERE) / 8);
+            made.lead(CONTEXT_HERE + 16, STACK_END - 3 * layout.frame);
+            made.lead(CONTEXT_HERE + layout.thread, THREAD_HERE);
+            // The innermost frame is of Ruby; those of methods in C have no code.
+            made.lead(STACK_END - 3 * layout.frame, BEGIN_HERE + 5 * 8);
+            made.lead(STACK_END - 3 * layout.frame + 16, CODE_HERE);
+            made.put(CODE_HERE, INTERNAL | INTERNAL_CODE);
+            made.lead(CODE_HERE + 16, BODY_HERE);
+            made.put(BODY_HERE, 8 << 32);
+            made.lead(BODY_HERE + 8, BEGIN_HERE);
+            made.lead(BODY_HERE + PATH as u64, PATH_HERE);
+            made.lead(BODY_HERE + LABEL as u64, LABEL_HERE);
+            made.lead(BODY_HERE + layout.lines, ROWS_HERE);
+            made.put(BODY_HERE + layout.line_count, 2);
+            made.lead(BODY_HERE + layout.line_index, INDEX_HERE);
+            // Line 16 from the first instruction on, line 17 from the fourth on.
+            made.put(ROWS_HERE, 16);
+            made.put(ROWS_HERE + 8, 17 << 32);
+            let ranks =
+                |count: u64, places: std::ops::Range<u32>| places.map(|place| count << (7 * place)).sum::<u64>();
+            made.put(INDEX_HERE, ranks(1, 0..4) + ranks(2, 4..9));
+            made.text(LABEL_HERE, b"fetch");
+            made.text(NAME_HERE, b"the teller");
+            made.put(PATH_HERE, ARRAY | IS_WITHIN);
+            made.put(PATH_HERE + 16, 8);
+            made.lead(PATH_HERE + 24, REAL_HERE);
+            made.put(REAL_HERE, STRING | IS_OUTSIDE);
+            made.put(REAL_HERE + 16, 12);
+            made.lead(REAL_HERE + 24, TEXT_HERE);
+            made.bytes(TEXT_HERE, b"/srv/shop.rb");
+            made
+        }
+
+        fn layout(&self) -> Layout {
+            Layout::of("3.1.7").expect("a layout")
+        }
+
+        fn put(&mut self, at: u64, word: u64) {
+            self.0[at as usize / 8] = word;
+        }
+
+        fn lead(&mut self, from: u64, to: u64) {
+            let to = self.0.as_ptr() as u64 + to;
+            self.put(from, to);
+        }
+
+        fn text(&mut self, at: u64, text: &[u8]) {
+            self.put(at, STRING | (text.len() as u64) << 14);
+            self.bytes(at + 16, text);
+        }
+
+        fn bytes(&mut self, at: u64, bytes: &[u8]) {
+            for (at, word) in (at..).step_by(8).zip(bytes.chunks(8)) {
+                let mut whole = [0; 8];
+                whole[..word.len()].copy_from_slice(word);
+                self.put(at, u64::from_le_bytes(whole));
+            }
+        }
+
+        fn interpreter(&self) -> Interpreter {
+            let pid = std::process::id();
+            Interpreter {
+                pid,
+                memory: Memory::of(pid),
+                machine_at: self.0.as_ptr() as u64,
+                layout: self.layout(),
+                names_at: None,
+                codes: FxHashMap::default(),
+                methods: FxHashMap::default(),
+                queue: Vec::new(),
+                codes_left: MOST_CODES,
+                tids: FxHashMap::default(),
+                named: FxHashSet::default(),
+                names: FxHashMap::default(),
+                renewed_ns: 0,
+            }
+        }
+
+        /// What a look sees: names, and of each thread whether it has the lock and `function file:line` of its frames.
+        fn seen(&self) -> (Vec<String>, Vec<(bool, Vec<String>)>) {
+            let (mut names, mut found) = (Vec::new(), Vec::new());
+            self.interpreter().look(2 * RENEW_NS, &mut |event| match event.what {
+                What::Named { name, .. } => names.push(name.to_string()),
+                What::Interpreted(code) => {
+                    let told = |one: &InterpretedFrame| format!("{} {}:{}", one.function, one.file, one.line);
+                    found.push((code.holds, code.frames.iter().map(told).collect()));
+                }
+                _ => {}
+            });
+            (names, found)
+        }
+    }
+
+    #[test]
+    fn a_thread_is_told_of_with_its_name_its_method_and_line() {
+        let made = Process::new();
+        let machine = made.0.as_ptr() as u64 + MACHINE_HERE;
+        assert_eq!(made.interpreter().is_known(machine), Some(true));
+        let told = (vec!["the teller".to_owned()], vec![(true, vec!["fetch /srv/shop.rb:17".to_owned()])]);
+        assert_eq!(made.seen(), told);
+    }
+
+    #[test]
+    fn a_thread_in_the_queue_waits_for_the_interpreters_lock() {
+        let mut made = Process::new();
+        let layout = made.layout();
+        made.put(RACTOR_HERE + layout.lock_holder, 0);
+        made.lead(RACTOR_HERE + layout.lock_queue, THREAD_HERE + layout.in_queue);
+        made.lead(THREAD_HERE + layout.in_queue, RACTOR_HERE + layout.lock_queue);
+        let frames = vec!["gvl_acquire <internal:c>:0".to_owned(), "fetch /srv/shop.rb:17".to_owned()];
+        assert_eq!(made.seen().1, [(false, frames)]);
+    }
+
+    #[test]
+    fn machines_whose_parts_do_not_lead_to_each_other_are_none() {
+        let layout = Process::new().layout();
+        for broken in [
+            THREAD_HERE + RACTOR as u64,
+            THREAD_HERE + MACHINE as u64,
+            RACTOR_HERE + layout.main_thread,
+            CONTEXT_HERE + layout.thread,
+            MACHINE_HERE + MAIN_RACTOR,
+        ] {
+            let mut made = Process::new();
+            made.put(broken, 0x1234);
+            let machine = made.0.as_ptr() as u64 + MACHINE_HERE;
+            assert_ne!(made.interpreter().is_known(machine), Some(true), "{broken:#x}");
+        }
+    }
+
+    /// Each word of the process in turn is something else: it leads to itself, around, nowhere, or is huge.
+    #[test]
+    fn whatever_stands_in_memory_a_look_ends_and_tells_nothing_that_is_not_there() {
+        let whole = Process::new();
+        let words = whole.0.len() as u64;
+        for word in (0..words).filter(|word| whole.0[*word as usize] != 0) {
+            for wrong in [0, 8, 0x7fff, 1 << 40, (1 << 56) - 8, u64::MAX, u64::MAX >> 1] {
+                let mut made = Process::new();
+                made.put(word * 8, wrong);
+                assert!(made.seen().1.len() <= 1, "word {word} is {wrong:#x}");
+            }
+            let mut made = Process::new();
+            made.lead(word * 8, word * 8);
+            made.seen();
+        }
+        // Lists without an end, of as many threads and ractors as there can be.
+        let mut made = Process::new();
+        made.lead(THREAD_HERE, THREAD_HERE);
+        made.put(RACTOR_HERE + made.layout().thread_count, 3);
+        assert_eq!(made.seen().1.len(), 3);
+        made.put(MACHINE_HERE + RACTOR_COUNT, u64::from(u32::MAX));
+        made.lead(RACTOR_HERE + made.layout().ractor_node, RACTOR_HERE + made.layout().ractor_node);
+        assert_eq!(made.seen().1.len(), 3 * MOST_RACTORS as usize);
+    }
+
+    #[test]
+    fn an_instruction_outside_of_its_code_is_no_frame() {
+        let mut made = Process::new();
+        let frame = STACK_END - 3 * made.layout().frame;
+        for outside in [BEGIN_HERE - 8, BEGIN_HERE + 9 * 8] {
+            made.lead(frame, outside);
+            assert_eq!(made.seen().1, []);
+        }
+        made.lead(frame, BEGIN_HERE);
+        assert_eq!(made.seen().1[0].1, ["fetch /srv/shop.rb:16"]);
+        // Without an index there is no line, and yet a method.
+        made.put(BODY_HERE + made.layout().line_index, 0);
+        assert_eq!(made.seen().1[0].1, ["fetch /srv/shop.rb:0"]);
+    }
+
+    #[test]
+    fn names_of_methods_in_c_are_found_by_the_form_of_their_table() {
+        const HERE: [u64; 5] = [0x200, 0x600, 0x700, 0x800, 0xa00];
+        let [table, array, part, hash, method] = HERE;
+        let mut made = Process::new();
+        made.put(table, 3_000);
+        made.lead(table + 8, hash);
+        made.lead(table + 16, array);
+        made.lead(table + 24, hash);
+        made.put(hash, 0x08);
+        // The tenth name of the second part, in an array of arrays.
+        for (array, len, elements) in [(array, 6, 0x900), (part, 1_024, 0x3c00)] {
+            made.put(array, ARRAY);
+            made.put(array + 16, len);
+            made.lead(array + 32, elements);
+        }
+        made.lead(0x900 + 8, part);
+        made.lead(0x3c00 + 10 * 16, NAME_HERE);
+        made.put(method, INTERNAL | 6 << 12);
+        made.put(method + 24, (512 + 10) << 4);
+        made.lead(0xb00, method);
+        made.put(0xb00 + 16, 0x5555_0001 | 0x82);
+        let base = made.0.as_ptr() as u64;
+        let mut interpreter = made.interpreter();
+        let ranges = [(base + 0x180, base + 0x280)];
+        interpreter.names_at = names::table(ranges.into_iter(), &mut Memory::of(std::process::id()));
+        assert_eq!(interpreter.names_at, Some(base + table));
+        assert_eq!(interpreter.c_method(base + 0xb10).as_deref(), Some("the teller"));
+        assert_eq!(interpreter.c_method(base + 0xb18), None, "a frame of something else");
+        made.put(table + 8, 0);
+        assert_eq!(names::table(ranges.into_iter(), &mut Memory::of(std::process::id())), None);
+        assert_eq!(names::table([(0, u64::MAX), (u64::MAX, 0)].into_iter(), &mut Memory::of(std::process::id())), None);
+    }
+
+    #[test]
+    fn ruby_is_known_by_its_files() {
+        let maps = "\
+400000-401000 r--p 00000000 fe:00 12 /usr/bin/ruby3.1
+401000-402000 r-xp 00001000 fe:00 12 /usr/bin/ruby3.1
+7f0000000000-7f0000001000 r--p 00000000 fe:00 13 /usr/lib/libruby-3.1.so.3.1.7
+7f0000002000-7f0000003000 rw-p 00002000 fe:00 13 /usr/lib/libruby-3.1.so.3.1.7
+7f0000004000-7f0000005000 r--p 00000000 fe:00 15 /usr/lib/ruby/3.1.0/monitor.so
+7f0000006000-7f0000007000 rw-p 00000000 00:00 0
+";
+        let found: Vec<(u64, &str)> = loaded(maps).collect();
+        let library = "/usr/lib/libruby-3.1.so.3.1.7";
+        assert_eq!(found, [(0x40_0000, "/usr/bin/ruby3.1"), (0x7f00_0000_0000, library)]);
+        let of_library: Vec<(u64, u64)> = variables(maps, library).collect();
+        assert_eq!(of_library, [(0x7f00_0000_2000, 0x7f00_0000_3000)]);
+        assert_eq!(loaded("nonsense\n").count(), 0);
+    }
 }
