@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdup_trace::InterpretedFrame;
 
-use super::{Frame, GENERATED, JAVA, Role, leads_through, roles};
+use super::{Frame, GENERATED, JAVA, Role, roles};
 
 /// Parts of the names of functions that execute interpreted ones: Python's, and Ruby's, whose loop and who calls it are
 /// `vm_exec_core` and `rb_vm_exec`.
@@ -129,7 +129,8 @@ pub(crate) fn ruby_wait(call_path: &[Frame]) -> Option<RubyWait> {
     let is_of_ruby = |frame: &&Frame| OF_RUBY.contains(&&*frame.module);
     let name = |frame: &Frame| frame.function.clone().unwrap_or_default();
     let mut calls = call_path.iter().skip_while(|frame| !is_script(frame)).take_while(is_of_ruby).map(name);
-    let is_without_end = || leads_through(call_path, |name| name.trim_start_matches('_') == "pthread_cond_wait");
+    let is_wait = |name: &str| name.trim_start_matches('_') == "pthread_cond_wait";
+    let is_without_end = || call_path.iter().any(|frame| frame.function.as_deref().is_some_and(is_wait));
     Some(match &*calls.next()? {
         "gvl_acquire" => RubyWait::Interpreter,
         "synchronize" | "lock" | "enter" | "mon_synchronize" | "mon_enter" => RubyWait::Mutex,

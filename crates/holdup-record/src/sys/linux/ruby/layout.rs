@@ -1,5 +1,5 @@
-//! Where CRuby keeps its threads, frames and code, on 64-bit x86: the same in all releases of one minor version. Offsets
-//! are bytes.
+//! Where CRuby keeps its threads, frames and code, on 64-bit x86: the same in all releases of one minor version.
+//! Offsets are bytes.
 
 /// Offsets in the interpreter's structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

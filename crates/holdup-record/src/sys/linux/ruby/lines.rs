@@ -61,7 +61,8 @@ pub fn line(table: &[(u32, u32)], instruction: u32) -> u32 {
     after.checked_sub(1).map_or(0, |at| table[at].1)
 }
 
-/// The instruction that a thread is at whose next one is at `next`, in code that begins at `begin` and has `size` words.
+/// The instruction that a thread is at whose next one is at `next`, in code that begins at `begin` and has `size`
+/// words.
 pub fn instruction(next: u64, begin: u64, size: u32) -> Option<u32> {
     let words = next.checked_sub(begin)? / 8;
     (words <= u64::from(size)).then(|| (words as u32).saturating_sub(1))

@@ -10,6 +10,7 @@
 mod layout;
 mod lines;
 mod names;
+mod objects;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use holdup_trace::{Event, Interpreted, InterpretedFrame, NO_CPU, Tid, What};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::layout::{Layout, Number};
+use self::objects::INTERNAL_CODE;
 use super::elf::Elf;
 use super::memory::{Memory, pointer_at, u32_at, u64_at};
 use super::{machine, snapshot};
@@ -38,7 +40,7 @@ pub struct Interpreter {
     /// The names of methods in C.
     methods: FxHashMap<u64, Option<Arc<str>>>,
     /// Threads that wait for the interpreter's lock of the ractor that is looked at.
-    queue: Vec<u64>,
+    queue: FxHashSet<u64>,
     /// Code objects and names that may still be read in this look.
     codes_left: usize,
     /// The system's numbers of threads by what the interpreter knows them by.
@@ -73,9 +75,6 @@ const MOST_CODES: usize = 1_000;
 /// Rows of a table of lines, and words of code, at most.
 const MOST_LINES: u32 = 1 << 14;
 const LARGEST_CODE: u32 = 1 << 20;
-/// Bytes of names and paths that are read at most.
-const LONGEST_TEXT: u64 = 1_000;
-
 /// In the machine: the list of its ractors, how many these are, the main one, and its main thread.
 const RACTORS: u64 = 8;
 const RACTOR_COUNT: u64 = 24;
@@ -101,16 +100,6 @@ const BEGIN: usize = 8;
 const PATH: usize = 64;
 const LABEL: usize = 80;
 const BODY_BYTES: usize = 152;
-/// The type of an object, in its flags; strings, arrays, and what only the interpreter uses, which has a type of its own.
-const TYPE: u64 = 0x1f;
-const STRING: u64 = 0x05;
-const ARRAY: u64 = 0x07;
-const INTERNAL: u64 = 0x1a;
-const INTERNAL_TYPE: u64 = 0xf << 12;
-const INTERNAL_CODE: u64 = 7 << 12;
-/// In flags: that a string has its characters elsewhere, that an array has its elements within.
-const IS_OUTSIDE: u64 = 1 << 13;
-const IS_WITHIN: u64 = 1 << 13;
 /// Where glibc keeps the system's number of a thread, from what pthread_self gives.
 const PTHREAD_TID: u64 = 0x2d0;
 /// The file of what has no source in Ruby, and what a thread does there that waits for the interpreter's lock.
@@ -136,7 +125,7 @@ impl Interpreter {
             names_at,
             codes: FxHashMap::default(),
             methods: FxHashMap::default(),
-            queue: Vec::new(),
+            queue: FxHashSet::default(),
             codes_left: MOST_CODES,
             tids: FxHashMap::default(),
             named: FxHashSet::default(),
@@ -243,7 +232,7 @@ impl Interpreter {
                 Some(next) if next != head => next,
                 _ => break,
             };
-            self.queue.push(node.wrapping_sub(self.layout.in_queue));
+            self.queue.insert(node.wrapping_sub(self.layout.in_queue));
         }
     }
 
@@ -336,22 +325,16 @@ impl Interpreter {
 
     fn read_code(&mut self, code: u64) -> Option<Code> {
         let object = self.memory.bytes(code, 24)?;
-        if self.internal_type(code)? != INTERNAL_CODE {
+        if objects::internal_type(code, &mut self.memory)? != INTERNAL_CODE {
             return None;
         }
         let body = self.memory.bytes(pointer_at(&object, BODY)?, BODY_BYTES)?;
         let size = u32_at(&body, SIZE).filter(|size| (1..LARGEST_CODE).contains(size))?;
         let begin = pointer_at(&body, BEGIN)?;
         let function = self.text(pointer_at(&body, LABEL)?)?;
-        let file = self.path(pointer_at(&body, PATH)?)?;
+        let file = objects::path(pointer_at(&body, PATH)?, self.layout.length_within, &mut self.memory)?;
         let lines = self.lines(&body, size).unwrap_or_default().into();
         Some(Code { function: function.into(), file: file.into(), begin, size, lines })
-    }
-
-    /// The type of what only the interpreter uses; `None` if it is something else.
-    fn internal_type(&mut self, object: u64) -> Option<u64> {
-        let flags = self.memory.word(object)?;
-        (flags & TYPE == INTERNAL).then_some(flags & INTERNAL_TYPE)
     }
 
     fn lines(&mut self, body: &[u8], size: u32) -> Option<Vec<(u32, u32)>> {
@@ -367,42 +350,22 @@ impl Interpreter {
         lines::table(&begins, &rows, row)
     }
 
-    /// The path of a file: a string, or an array of the path as it was given and the real one, if it has one.
-    fn path(&mut self, object: u64) -> Option<String> {
-        let head = self.memory.bytes(object, 40)?;
-        let flags = u64_at(&head, 0)?;
-        let path = match flags & TYPE {
-            ARRAY => {
-                let elements = if flags & IS_WITHIN != 0 { object + 16 } else { pointer_at(&head, 32)? };
-                let real = self.memory.pointer(elements + 8).and_then(|real| self.text(real));
-                match real.filter(|real| !real.is_empty()) {
-                    Some(real) => real,
-                    None => {
-                        let given = self.memory.pointer(elements)?;
-                        self.text(given)?
-                    }
-                }
-            }
-            _ => self.text(object)?,
-        };
-        (!path.is_empty()).then_some(path)
+    fn text(&mut self, object: u64) -> Option<String> {
+        objects::text(object, self.layout.length_within, &mut self.memory)
     }
 
-    /// A string, cut if it is long; `None` if it is none.
-    fn text(&mut self, object: u64) -> Option<String> {
-        let head = self.memory.bytes(object, 32)?;
-        let flags = u64_at(&head, 0)?;
-        if flags & TYPE != STRING {
-            return None;
+    /// The name of the method in C whose frame has its variables here; `None` if it is no such frame.
+    fn c_method(&mut self, variables: u64) -> Option<Arc<str>> {
+        let method = names::method(variables, &mut self.memory)?;
+        if let Some(known) = self.methods.get(&method) {
+            return known.clone();
         }
-        let (at, len) = match (flags & IS_OUTSIDE != 0, self.layout.length_within) {
-            (true, _) => (pointer_at(&head, 24)?, u64_at(&head, 16)?),
-            (false, true) => (object + 24, u64_at(&head, 16)?),
-            (false, false) => (object + 16, flags >> 14 & 0x1f),
-        };
-        let bytes = self.memory.bytes(at, len.min(LONGEST_TEXT) as usize)?;
-        let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-        Some(String::from_utf8_lossy(&bytes).chars().map(shown).collect())
+        self.codes_left = self.codes_left.checked_sub(1)?;
+        let within = self.layout.length_within;
+        let name = self.names_at.and_then(|table| names::of_method(method, table, within, &mut self.memory));
+        let name = name.map(Arc::from);
+        self.methods.insert(method, name.clone());
+        name
     }
 
     /// A number of four bytes.
@@ -411,8 +374,8 @@ impl Interpreter {
     }
 }
 
-/// Where the interpreter that is loaded here has the address of its machine, and its layout; `None` if it is none, or of
-/// an unknown version.
+/// Where the interpreter that is loaded here has the address of its machine, and its layout; `None` if it is none, or
+/// of an unknown version.
 fn at(base: u64, memory: &mut Memory) -> Option<(u64, Layout)> {
     let file = Elf::at(base, memory)?;
     if memory.bytes(base + MACHINE_AT, X86_64.len())? != X86_64 {
@@ -433,8 +396,8 @@ fn inside(function: Arc<str>) -> InterpretedFrame {
     InterpretedFrame { function, file: IN_C.into(), line: 0 }
 }
 
-/// Where files that may be Ruby's own are loaded, by the text of /proc/PID/maps, each with its path: the program, and the
-/// library that has all of it if there is one.
+/// Where files that may be Ruby's own are loaded, by the text of /proc/PID/maps, each with its path: the program, and
+/// the library that has all of it if there is one.
 fn loaded(maps: &str) -> impl Iterator<Item = (u64, &str)> {
     maps.lines().filter_map(|line| {
         let (start, _, _, offset, path) = mapped(line)?;
@@ -461,6 +424,7 @@ fn mapped(line: &str) -> Option<(u64, u64, &str, u64, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use super::objects::{ARRAY, INTERNAL, IS_OUTSIDE, IS_WITHIN, STRING};
     use super::*;
 
     /// Where things are in a process that was made up, in bytes from its beginning.
@@ -575,7 +539,7 @@ mod tests {
                 names_at: None,
                 codes: FxHashMap::default(),
                 methods: FxHashMap::default(),
-                queue: Vec::new(),
+                queue: FxHashSet::default(),
                 codes_left: MOST_CODES,
                 tids: FxHashMap::default(),
                 named: FxHashSet::default(),

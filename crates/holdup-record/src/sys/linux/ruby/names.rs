@@ -2,14 +2,9 @@
 //! method, which has a number for its name; the table of names is a variable that no symbol leads to, but that has a
 //! form which nothing else has.
 
-use std::sync::Arc;
-
 use super::super::memory::{Memory, pointer_at, u32_at, u64_at};
-use super::{ARRAY, Interpreter, TYPE};
+use super::objects::{ARRAY, HASH, INTERNAL_METHOD, TYPE, elements, internal_type, text};
 
-/// The type of a hash, in its flags, and that of a method among what only the interpreter uses.
-const HASH: u64 = 0x08;
-const INTERNAL_METHOD: u64 = 6 << 12;
 /// What a frame of a method in C has in its flags.
 const FRAME_KIND: u64 = 0x7fff_0001;
 const C_METHOD: u64 = 0x5555_0001;
@@ -52,43 +47,24 @@ fn is_table(bytes: &[u8], memory: &mut Memory) -> bool {
     is_kind && elements(names, memory).is_some_and(|(_, len)| len > u64::from(count) / IN_PART && len < 1 << 16)
 }
 
-/// Where an array has its elements, and how many, if they are not within it.
-fn elements(array: u64, memory: &mut Memory) -> Option<(u64, u64)> {
-    let head = memory.bytes(array, 40)?;
-    let is_outside = u64_at(&head, 0)? & (TYPE | super::IS_WITHIN) == ARRAY;
-    is_outside.then_some((pointer_at(&head, 32)?, u64_at(&head, 16)?))
+/// The method in C whose frame has its variables here; `None` if it is no such frame.
+pub fn method(variables: u64, memory: &mut Memory) -> Option<u64> {
+    let words = memory.bytes(variables.checked_sub(16)?, 24)?;
+    if u64_at(&words, 16)? & FRAME_KIND == C_METHOD { pointer_at(&words, 0) } else { None }
 }
 
-impl Interpreter {
-    /// The name of the method in C whose frame has its variables here; `None` if it is no such frame.
-    pub(super) fn c_method(&mut self, variables: u64) -> Option<Arc<str>> {
-        let words = self.memory.bytes(variables.checked_sub(16)?, 24)?;
-        if u64_at(&words, 16)? & FRAME_KIND != C_METHOD {
-            return None;
-        }
-        let method = pointer_at(&words, 0)?;
-        if let Some(known) = self.methods.get(&method) {
-            return known.clone();
-        }
-        self.codes_left = self.codes_left.checked_sub(1)?;
-        let name = self.name_of_method(method).map(Arc::from);
-        self.methods.insert(method, name.clone());
-        name
+/// The name of a method.
+pub fn of_method(method: u64, table: u64, length_within: bool, memory: &mut Memory) -> Option<String> {
+    if internal_type(method, memory)? != INTERNAL_METHOD {
+        return None;
     }
-
-    fn name_of_method(&mut self, method: u64) -> Option<String> {
-        let table = self.names_at?;
-        if self.internal_type(method)? != INTERNAL_METHOD {
-            return None;
-        }
-        let number = self.memory.word(method + NAME)?;
-        let serial = if number < FIRST_NAME { number } else { number >> KIND_BITS };
-        let (parts, count) = elements(self.memory.pointer(table + 16)?, &mut self.memory)?;
-        let part = Some(serial / IN_PART).filter(|part| *part < count)?;
-        let part = self.memory.pointer(parts.checked_add(part * 8)?)?;
-        let (names, len) = elements(part, &mut self.memory)?;
-        let place = Some(serial % IN_PART * 2).filter(|place| *place < len)?;
-        let name = self.memory.pointer(names + place * 8)?;
-        self.text(name).filter(|name| !name.is_empty())
-    }
+    let number = memory.word(method + NAME)?;
+    let serial = if number < FIRST_NAME { number } else { number >> KIND_BITS };
+    let (parts, count) = elements(memory.pointer(table + 16)?, memory)?;
+    let part = Some(serial / IN_PART).filter(|part| *part < count)?;
+    let part = memory.pointer(parts.checked_add(part.checked_mul(8)?)?)?;
+    let (names, len) = elements(part, memory)?;
+    let place = Some(serial % IN_PART * 2).filter(|place| *place < len)?;
+    let name = memory.pointer(names.checked_add(place * 8)?)?;
+    text(name, length_within, memory).filter(|name| !name.is_empty())
 }
