@@ -34,8 +34,11 @@ pub struct Interpreter {
     /// Where the address of the machine is, `ruby_current_vm_ptr`.
     machine_at: u64,
     layout: Layout,
-    /// Where the table of methods' names is, if it was found.
+    /// Where the table of methods' names is, if it was found; else where it may be, and how often it is still looked
+    /// for: it is filled while Ruby starts.
     names_at: Option<u64>,
+    variables: Vec<(u64, u64)>,
+    tries_left: u32,
     codes: FxHashMap<u64, Option<Code>>,
     /// The names of methods in C.
     methods: FxHashMap<u64, Option<Arc<str>>>,
@@ -72,6 +75,8 @@ const MOST_FRAMES: u64 = 512;
 const LARGEST_STACK: u64 = 1 << 24;
 /// Code objects that are read in one look.
 const MOST_CODES: usize = 1_000;
+/// Looks at which the table of names is looked for: those of a second.
+const MOST_TRIES: u32 = 100;
 /// Rows of a table of lines, and words of code, at most.
 const MOST_LINES: u32 = 1 << 14;
 const LARGEST_CODE: u32 = 1 << 20;
@@ -116,13 +121,14 @@ impl Interpreter {
         let (machine_at, layout, path) =
             loaded(maps).find_map(|(base, path)| at(base, &mut memory).map(|(at, layout)| (at, layout, path)))?;
         memory.refresh();
-        let names_at = names::table(variables(maps, path), &mut memory);
         let mut interpreter = Interpreter {
             pid,
             memory,
             machine_at,
             layout,
-            names_at,
+            names_at: None,
+            variables: variables(maps, path).collect(),
+            tries_left: MOST_TRIES,
             codes: FxHashMap::default(),
             methods: FxHashMap::default(),
             queue: FxHashSet::default(),
@@ -168,6 +174,11 @@ impl Interpreter {
         }
         self.codes_left = MOST_CODES;
         self.memory.refresh();
+        if self.names_at.is_none() && self.tries_left > 0 {
+            self.tries_left -= 1;
+            self.names_at = names::table(&self.variables, &mut self.memory);
+            self.methods.clear();
+        }
         let machine = self.memory.pointer(self.machine_at)?;
         let count = u64::from(self.number(machine + RACTOR_COUNT)?).min(MOST_RACTORS);
         let head = machine + RACTORS;
@@ -537,6 +548,8 @@ mod tests {
                 machine_at: self.0.as_ptr() as u64,
                 layout: self.layout(),
                 names_at: None,
+                variables: Vec::new(),
+                tries_left: MOST_TRIES,
                 codes: FxHashMap::default(),
                 methods: FxHashMap::default(),
                 queue: FxHashSet::default(),
@@ -665,13 +678,18 @@ mod tests {
         let base = made.0.as_ptr() as u64;
         let mut interpreter = made.interpreter();
         let ranges = [(base + 0x180, base + 0x280)];
-        interpreter.names_at = names::table(ranges.into_iter(), &mut Memory::of(std::process::id()));
+        interpreter.variables = ranges.to_vec();
+        made.put(table, 200);
+        interpreter.look(1, &mut |_| {});
+        assert_eq!(interpreter.names_at, None, "it is not filled yet");
+        made.put(table, 3_000);
+        interpreter.look(2, &mut |_| {});
         assert_eq!(interpreter.names_at, Some(base + table));
         assert_eq!(interpreter.c_method(base + 0xb10).as_deref(), Some("the teller"));
         assert_eq!(interpreter.c_method(base + 0xb18), None, "a frame of something else");
         made.put(table + 8, 0);
-        assert_eq!(names::table(ranges.into_iter(), &mut Memory::of(std::process::id())), None);
-        assert_eq!(names::table([(0, u64::MAX), (u64::MAX, 0)].into_iter(), &mut Memory::of(std::process::id())), None);
+        assert_eq!(names::table(&ranges, &mut Memory::of(std::process::id())), None);
+        assert_eq!(names::table(&[(0, u64::MAX), (u64::MAX, 0)], &mut Memory::of(std::process::id())), None);
     }
 
     #[test]

@@ -22,9 +22,9 @@ const MOST: u32 = 1 << 24;
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Where the table of names is among these ranges of memory, the variables of the interpreter's file.
-pub fn table(ranges: impl Iterator<Item = (u64, u64)>, memory: &mut Memory) -> Option<u64> {
+pub fn table(ranges: &[(u64, u64)], memory: &mut Memory) -> Option<u64> {
     let mut left = MOST_BYTES;
-    for (start, end) in ranges {
+    for &(start, end) in ranges {
         let len = end.saturating_sub(start).min(left);
         left -= len;
         // The zeros behind them, which no file has, may be in the same range; they may also be unreadable.
