@@ -820,6 +820,27 @@ for thread in threads:
     thread.join()
 ";
 
+/// A thread sleeps with a mutex that others wait for, over and over: line 6 takes it, line 7 sleeps. In line 9 it lets
+/// others have it.
+const RUBY: &str = "\
+LOCK = Mutex.new
+
+class Cache
+  def refresh
+    60.times do
+      LOCK.synchronize do
+        sleep 0.005
+      end
+      sleep 0.001
+    end
+  end
+end
+
+threads = 3.times.map { |n| Thread.new { Cache.new.refresh }.tap { |one| one.name = \"refresher of caches #{n}\" } }
+300_000.times.sum
+threads.each(&:join)
+";
+
 /// Line 5 sleeps with the monitor held, which the others wait for in line 4.
 const JAVA: &str = "\
 public class Cache {
@@ -971,6 +992,53 @@ fn goroutines_are_found(flags: &str) {
     assert!(groups().any(|group| &*group.reason == "sleep" && group.stack.is_some()));
     let all = found.iter().filter(|look| look.all == look.looked && (1..50).contains(&look.all)).count();
     assert_eq!(all, found.len());
+}
+
+#[test]
+fn what_ruby_executes_is_found_with_lines_and_by_which_methods_it_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("cache.rb");
+    std::fs::write(&script, RUBY).unwrap();
+    let script = script.to_str().unwrap();
+    let has_ruby = Command::new("ruby").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !has_ruby {
+        println!("skipped: there is no ruby");
+        return;
+    }
+    let Some(recorded) = recorded(&options(command(&["ruby", script]), folder.path())) else { return };
+    let found = |event: &Event| match &event.what {
+        What::Interpreted(found) => Some((event.tid, found.clone())),
+        _ => None,
+    };
+    let found: Vec<_> = recorded.events.iter().filter_map(found).collect();
+    if found.is_empty() {
+        println!("skipped: this Ruby cannot be read, or this user may not read its memory");
+        return;
+    }
+    // The method in C that a thread waits by, if it does, and the line that has called it.
+    let place = |frames: &[holdup_trace::InterpretedFrame]| {
+        let by = frames.first().filter(|one| &*one.file == "<internal:c>").map(|one| one.function.to_string());
+        let own = frames.iter().find(|one| one.function.ends_with("refresh"))?;
+        (*own.file == *script).then_some((by, own.line))
+    };
+    let named = |event: &Event| match &event.what {
+        What::Named { name, exec: false } if name.starts_with("refresher of caches ") => Some(event.tid),
+        _ => None,
+    };
+    let named: Vec<_> = recorded.events.iter().filter_map(named).collect();
+    assert_eq!(named.len(), 3, "each thread is named once");
+    let mut all = [0; 2];
+    for tid in named {
+        let places = || found.iter().filter(move |(of, _)| *of == tid).filter_map(|(_, at)| place(&at.frames));
+        let count = |by: &str, line| places().filter(|(way, at)| way.as_deref() == Some(by) && *at == line).count();
+        let (waits, sleeps) = (count("synchronize", 6), count("sleep", 7));
+        assert!(waits > 0 && sleeps > 0, "{tid:?}: {:?}", places().collect::<Vec<_>>());
+        // Others find it wait for the interpreter's lock, or between two calls.
+        let told = waits + sleeps + count("sleep", 9);
+        assert!(told * 10 >= places().count() * 7, "{:?}", places().collect::<Vec<_>>());
+        all = [all[0] + waits, all[1] + sleeps];
+    }
+    assert!(all[0] > all[1], "while one sleeps with the mutex, two wait: {all:?}");
 }
 
 #[test]

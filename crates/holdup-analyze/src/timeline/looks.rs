@@ -14,7 +14,8 @@ use super::lookup::{Lookup, SITES, part};
 use super::tally::Tally;
 use super::thread::State;
 use crate::facts::Site;
-use crate::names::{Frame, GENERATED, JAVA, Names, Role, interpreted};
+use crate::names::interpreted::{self, RubyWait};
+use crate::names::{Frame, GENERATED, JAVA, Names, Role};
 
 /// How long a thread that runs is believed to execute what it was found executing: two looks at their usual pace.
 const BELIEVED_NS: u64 = 20_000_000;
@@ -113,6 +114,22 @@ impl Lookup<'_> {
         }
     }
 
+    /// What threads of Ruby wait for at a place, if they were looked at there.
+    pub(super) fn ruby_wait(&mut self, place: Place) -> Option<RubyWait> {
+        let found = &self.engine.interpreted;
+        let code = found.parts(place.stack).1?;
+        let may_tell = interpreted::is_in_ruby(&found.codes[code]);
+        if may_tell { interpreted::ruby_wait(&self.call_path(place)) } else { None }
+    }
+
+    /// The functions of Ruby by which a thread came to wait at a place, as one number: who waits by the same ones waits
+    /// for the same kind of thing. `None` where it leads through none.
+    pub(super) fn ruby_functions(&mut self, place: Place) -> Option<u64> {
+        let native = self.engine.interpreted.native(place.stack)?;
+        let call_path = self.naming.call_path(place.space, native.into());
+        interpreted::ruby_functions(&call_path)
+    }
+
     /// The call path with the interpreted code of a place, given that of its stack.
     pub(super) fn with_code(&self, stack: Option<StackKey>, native: Arc<[Frame]>) -> Arc<[Frame]> {
         match self.engine.interpreted.parts(stack) {
@@ -127,11 +144,17 @@ impl Lookup<'_> {
     }
 
     /// The call path by which locks without addresses are told apart. What Java's machine executes is known only of
-    /// waits that were looked at and of code that was compiled: all waits of one native call path belong together.
+    /// waits that were looked at and of code that was compiled, what Ruby executes of waits that were looked at: all
+    /// waits of one native call path belong together.
     pub(super) fn lock_path(&mut self, place: Place) -> Arc<[Frame]> {
         let found = &self.engine.interpreted;
         let call_path = match found.parts(self.interpreted(place).stack) {
-            (Some(native), Some(code)) if found.is_of_java(code) => self.naming.call_path(place.space, native.into()),
+            (Some(native), Some(code)) => {
+                let is_of_java = found.is_of_java(code);
+                let call_path = self.naming.call_path(place.space, native.into());
+                let by_native = is_of_java || call_path.iter().any(interpreted::is_of_ruby);
+                if by_native { call_path } else { self.call_path(place) }
+            }
             _ => self.call_path(place),
         };
         if !call_path.iter().any(|frame| frame.module.ends_with("/libjvm.so")) {
@@ -210,14 +233,24 @@ mod tests {
     /// Thread 2 waits from time 10 to 90 and from 100 to 110, thread 3 has the lock and executes `hold`. Thread 2 is
     /// looked at where `looks` says, and found in these functions.
     fn report(looks: &[(u64, &str)]) -> Report {
+        let looks: Vec<_> = looks.iter().map(|(at, function)| (*at, vec![(*function, "/srv/app.py")])).collect();
+        report_of(&looks)
+    }
+
+    /// The same with functions and files.
+    fn report_of(looks: &[(u64, Vec<(&str, &str)>)]) -> Report {
         let mut stacks = Stacks::new();
         let stack = Some(stacks.intern(&Stack { kernel: vec![0xffff_ffff_8100_0000], ..Stack::default() }));
         let wait = || What::FutexWait { op: FutexOp(FutexOp::WAIT), addr: LOCK, value: 2, stack };
         let out = || What::SwitchOut { off: OffCpu::Sleeping, stack: None };
         let started = || What::Started { pid: Pid(1), parent: None };
-        let look = |function: &str, holds| {
-            let frame = InterpretedFrame { function: function.into(), file: "/srv/app.py".into(), line: 7 };
-            What::Interpreted(Box::new(Interpreted { holds, frames: [frame].into() }))
+        let look = |places: &[(&str, &str)], holds| {
+            let frame = |(function, file): &(&str, &str)| InterpretedFrame {
+                function: (*function).into(),
+                file: (*file).into(),
+                line: 7,
+            };
+            What::Interpreted(Box::new(Interpreted { holds, frames: places.iter().map(frame).collect() }))
         };
         let mut events = vec![
             (0, 2, started()),
@@ -226,14 +259,14 @@ mod tests {
             (1, 3, What::SwitchIn),
             (10, 2, wait()),
             (10, 2, out()),
-            (20, 3, look("hold", true)),
+            (20, 3, look(&[("hold", "/srv/app.py")], true)),
             (90, 2, What::SwitchIn),
             (100, 2, wait()),
             (100, 2, out()),
             (110, 2, What::SwitchIn),
             (120, 2, What::Sample { stack: StackId(0) }),
         ];
-        events.extend(looks.iter().map(|(at, function)| (*at, 2, look(function, false))));
+        events.extend(looks.iter().map(|(at, places)| (*at, 2, look(places, false))));
         events.sort_by_key(|(at, ..)| *at);
         let mut analysis = Analysis::new(&Header::default(), Options::default());
         for (at, tid, what) in events {
@@ -257,6 +290,24 @@ mod tests {
         assert_eq!(lock(&[(5, "run"), (95, "run")]), [site("", 2, 90)]);
         assert_eq!(lock(&[(30, "update"), (60, "update")]), [site("update", 2, 90)]);
         assert_eq!(lock(&[(30, "update"), (105, "read")]), [site("update", 1, 80), site("read", 1, 10)]);
+    }
+
+    #[test]
+    fn what_ruby_waits_for_is_told_by_the_method_in_c_that_it_was_found_in() {
+        use crate::facts::{Primitive, Reason};
+        let reasons = |method: &str| {
+            let found = report_of(&[(30, vec![(method, "<internal:c>"), ("fetch", "/srv/shop.rb")])]);
+            let thread = found.facts.thread(Tid(2)).unwrap();
+            let mut reasons: Vec<(Reason, u64)> =
+                thread.off.iter().map(|(why, time)| (*why, time.ns / 1_000)).collect();
+            reasons.retain(|(_, us)| *us >= 80);
+            reasons.first().map(|(why, _)| *why)
+        };
+        assert_eq!(reasons("sleep"), Some(Reason::Sleep));
+        assert_eq!(reasons("synchronize"), Some(Reason::Futex(Primitive::OtherLock)));
+        assert_eq!(reasons("gvl_acquire"), Some(Reason::Futex(Primitive::InterpreterLock)));
+        assert_eq!(reasons("pop"), Some(Reason::Futex(Primitive::Condvar)));
+        assert_eq!(reasons("join"), Some(Reason::Futex(Primitive::Join)));
     }
 
     #[test]

@@ -11,9 +11,11 @@ use super::ids::{BlockId, ListedId, LockId, Table, ThreadId, WaitSiteId};
 use super::lock::Place;
 use super::log::Stay;
 use super::lookup::Lookup;
+use super::tally::Tally;
 use super::waiting::{FILE_LOCK, SEMAPHORE};
 use super::{blocked, golang, yielding};
 use crate::facts::{Primitive, Reason, Site};
+use crate::names::interpreted::RubyWait;
 use crate::names::{Frame, Role, SpaceId, leads_through};
 
 /// Fewer waits on words of the threads' own are no queue.
@@ -42,7 +44,8 @@ impl Meanings {
         let engine = lookup.engine;
         let reasons = engine.blocks.iter().map(|block| blocked::reason(lookup, *block)).collect();
         let sleeps = engine.wait_sites.map(|_| false);
-        let mut judge = Judge { lookup, primitives: Table::default(), sleeps, go_sites: Vec::new() };
+        let (primitives, known, go_sites) = (Table::default(), Table::default(), Vec::new());
+        let mut judge = Judge { lookup, primitives, sleeps, known, go_sites };
         judge.judge_wait_sites();
         let Judge { primitives, sleeps, go_sites, .. } = judge;
         let yields = yielding::by_place(lookup);
@@ -84,13 +87,16 @@ struct Judge<'a, 'b> {
     lookup: &'a mut Lookup<'b>,
     primitives: Table<WaitSiteId, (Primitive, bool)>,
     sleeps: Table<WaitSiteId, bool>,
+    /// What waits of Ruby are for, where looks tell.
+    known: Table<WaitSiteId, Option<RubyWait>>,
     go_sites: Vec<Site>,
 }
 
 impl Judge<'_, '_> {
     fn judge_wait_sites(&mut self) {
         let engine = self.lookup.engine;
-        for wait_site in &engine.wait_sites {
+        self.known = self.waits_of_ruby();
+        for (index, wait_site) in engine.wait_sites.each() {
             let call_path = self.lookup.call_path(wait_site.place);
             let primitive = match engine.locks[wait_site.lock].addr {
                 FILE_LOCK => Primitive::FileLock,
@@ -101,7 +107,17 @@ impl Judge<'_, '_> {
             let own_word = wait_site.place_group.is_some()
                 && (primitive == Primitive::ParkingLotMutex
                     || (primitive.is_contention() && call_path.iter().any(waits_on_own_word)));
-            self.primitives.push((primitive, own_word));
+            // By name, mutexes are no waits of Ruby's, but of its interpreter within.
+            let known = self.known[index].filter(|_| primitive != Primitive::Mutex);
+            self.known[index] = known;
+            let is_own = wait_site.place_group.is_some();
+            self.primitives.push(match known {
+                Some(RubyWait::Interpreter) => (Primitive::InterpreterLock, is_own),
+                Some(RubyWait::Mutex) => (Primitive::OtherLock, is_own),
+                Some(RubyWait::Join) => (Primitive::Join, false),
+                Some(RubyWait::Sleep | RubyWait::Event) => (Primitive::Condvar, false),
+                None => (primitive, own_word),
+            });
         }
         self.judge_by_behaviour();
         // A stack that could not be named waits for what the others wait for at the same address.
@@ -120,6 +136,32 @@ impl Judge<'_, '_> {
         }
     }
 
+    /// What waits of Ruby are for, where looks tell, and elsewhere where they come from the same functions of the
+    /// interpreter as those of which looks tell.
+    fn waits_of_ruby(&mut self) -> Table<WaitSiteId, Option<RubyWait>> {
+        let engine = self.lookup.engine;
+        let mut known = engine.wait_sites.map(|wait_site| self.lookup.ruby_wait(wait_site.place));
+        if known.iter().all(Option::is_none) {
+            return known;
+        }
+        let functions = engine.wait_sites.map(|wait_site| self.lookup.ruby_functions(wait_site.place));
+        let mut told: FxHashMap<u64, Tally<RubyWait, u64>> = FxHashMap::default();
+        for ((functions, wait), wait_site) in functions.iter().zip(known.iter()).zip(&engine.wait_sites) {
+            if let (Some(functions), Some(wait)) = (functions, wait) {
+                let times: u64 = wait_site.waiters.iter().map(|(_, time)| time.count).sum();
+                *told.entry(*functions).or_default().at(*wait) += times + 1;
+            }
+        }
+        let mostly = |waits: &Tally<RubyWait, u64>| {
+            let all: u64 = waits.iter().map(|(_, times)| times).sum();
+            waits.iter().find(|(_, times)| *times * 3 >= all * 2).map(|(wait, _)| *wait)
+        };
+        for (functions, wait) in functions.iter().zip(known.iter_mut()) {
+            *wait = wait.or_else(|| mostly(told.get(&(*functions)?)?));
+        }
+        known
+    }
+
     /// What threads do with a futex says more than what its functions are called.
     fn judge_by_behaviour(&mut self) {
         let engine = self.lookup.engine;
@@ -128,13 +170,15 @@ impl Judge<'_, '_> {
             matches!(primitive, Semaphore | Condvar | Park | OtherLock | GoRuntime | Unknown)
         };
         let primitives = std::mem::take(&mut self.primitives);
+        let open = self.known.clone().map(|known| known.is_none());
         let object = |wait_site: WaitSiteId| {
             let (primitive, own_word) = primitives[wait_site];
             let at = &engine.wait_sites[wait_site];
             let lock = &engine.locks[at.lock];
             // A condition variable of glibc has two words, side by side.
             let addr = if primitive == Primitive::Condvar { lock.addr & !7 } else { lock.addr };
-            (told(primitive) && !own_word).then_some((lock.space, addr, primitive))
+            let is_open = told(primitive) && !own_word && open[wait_site];
+            is_open.then_some((lock.space, addr, primitive))
         };
         let objects = behaviour::gather(engine, object);
         let roles: FxHashMap<_, _> = objects
@@ -166,6 +210,9 @@ impl Judge<'_, '_> {
         }
         self.primitives = judged;
         self.judge_interpreters_words(&of_interpreters);
+        for (sleeps, known) in self.sleeps.iter_mut().zip(self.known.iter()) {
+            *sleeps |= *known == Some(RubyWait::Sleep);
+        }
         self.judge_own_words();
         self.judge_go();
     }
@@ -205,7 +252,8 @@ impl Judge<'_, '_> {
         let engine = self.lookup.engine;
         let mut keys = Table::default();
         for (wait_site, (primitive, own_word)) in self.primitives.each() {
-            let may = !own_word && !self.sleeps[wait_site] && matches!(primitive, Park | Unknown | Condvar);
+            let is_open = self.known[wait_site].is_none() && !self.sleeps[wait_site];
+            let may = !own_word && is_open && matches!(primitive, Park | Unknown | Condvar);
             let place = engine.wait_sites[wait_site].place;
             let call_path = if may && behaviour::is_own_word(engine, wait_site) {
                 self.lookup.lock_path(place)

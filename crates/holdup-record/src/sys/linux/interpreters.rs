@@ -1,5 +1,5 @@
-//! Looks at what runs on virtual machines among the recorded processes: Python's interpreter, Java's machine,
-//! Go's scheduler.
+//! Looks at what runs on virtual machines among the recorded processes: the interpreters of Python and Ruby, Java's
+//! machine, Go's scheduler.
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use super::allowance::Allowance;
 use super::go::Scheduler;
 use super::java::Machine;
 use super::looks::Seen;
-use super::python::Interpreter;
-use super::{machine, snapshot, words};
+use super::{machine, python, ruby, snapshot, words};
 
 /// Looks at all of them, for a hundredth of a CPU.
 #[derive(Debug)]
@@ -38,7 +37,8 @@ enum Process {
     },
     /// Its memory may not be read.
     Refused,
-    Python(Box<Interpreter>),
+    Python(Box<python::Interpreter>),
+    Ruby(Box<ruby::Interpreter>),
     Java(Box<Machine>),
     Go(Box<Scheduler>),
 }
@@ -79,7 +79,7 @@ impl Process {
             // One that has ended is refused too, which is as good.
             Process::Other { .. } => *self = Process::Refused,
             Process::Java(machine) => machine.tell_code(now_ns, &mut |event| see(event.into())),
-            Process::Refused | Process::Python(_) | Process::Go(_) => {}
+            Process::Refused | Process::Python(_) | Process::Ruby(_) | Process::Go(_) => {}
         }
     }
 
@@ -87,6 +87,7 @@ impl Process {
         let still = match self {
             Process::Refused | Process::Other { .. } => return,
             Process::Python(interpreter) => interpreter.look(now_ns, &mut |event| see(event.into())),
+            Process::Ruby(interpreter) => interpreter.look(now_ns, &mut |event| see(event.into())),
             Process::Java(machine) => machine.look(now_ns, &mut |event| see(event.into())),
             Process::Go(scheduler) => scheduler.look(see),
         };
@@ -99,7 +100,9 @@ impl Process {
 
 fn find(pid: u32) -> Option<Process> {
     let maps = snapshot::read(&format!("/proc/{pid}/maps"))?;
-    let python = Interpreter::find(pid, &maps).map(|found| Process::Python(Box::new(found)));
+    let python = || python::Interpreter::find(pid, &maps).map(|found| Process::Python(Box::new(found)));
+    let ruby = || ruby::Interpreter::find(pid, &maps).map(|found| Process::Ruby(Box::new(found)));
     let java = || Machine::find(pid, &maps).map(|found| Process::Java(Box::new(found)));
-    python.or_else(java).or_else(|| Scheduler::find(pid, &maps).map(|found| Process::Go(Box::new(found))))
+    let go = || Scheduler::find(pid, &maps).map(|found| Process::Go(Box::new(found)));
+    python().or_else(ruby).or_else(java).or_else(go)
 }

@@ -37,6 +37,7 @@ mod reduce;
 mod refusal;
 mod rights;
 mod ring;
+mod ruby;
 mod sampler;
 mod session;
 pub mod signals;
