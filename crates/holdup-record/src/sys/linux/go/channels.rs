@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_not_believed() {
-        let cases: [(&str, fn(&mut Made)); 4] = [
+        type Change = fn(&mut Made);
+        let cases: [(&str, Change); 4] = [
             ("another goroutine's entry", |made| made.entry[0] += 8),
             ("more values than places", |made| made.channel[0] = 4),
             ("nobody in the queues", |made| made.channel[7..11].fill(0)),

@@ -43,6 +43,9 @@ pub struct Scheduler {
     turn: u64,
 }
 
+/// What goroutines of one group have in common: state, reason, what they wait for with its places, and where they are.
+type Alike = (TaskState, u8, u64, Option<u64>, Vec<u64>);
+
 /// The fields of a goroutine that all versions have in the same place.
 const STACK_END: usize = 8;
 const STACK_POINTER: usize = 56;
@@ -116,7 +119,7 @@ impl Scheduler {
         let waited = self.waited();
         let step = count.div_ceil(MOST_LOOKED).max(1);
         self.turn = if self.turn + 1 < step { self.turn + 1 } else { 0 };
-        let mut groups: FxHashMap<(TaskState, u8, u64, Option<u64>, Vec<u64>), (u64, u64)> = FxHashMap::default();
+        let mut groups: FxHashMap<Alike, (u64, u64)> = FxHashMap::default();
         let mut waiting = Vec::new();
         let (mut asked, mut looked) = (0_u64, 0);
         for index in (self.turn..count).step_by(step as usize) {
