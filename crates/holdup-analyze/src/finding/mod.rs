@@ -95,7 +95,10 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let (slack, useful) = (weigh::slack(facts).unwrap_or(1.0), weigh::useful(facts));
-    let found = RULES.iter().flat_map(|rule| (rule.judge)(facts)).map(|finding| within(slack, useful, finding));
+    let found = RULES.iter().flat_map(|rule| (rule.judge)(facts)).map(|mut finding| {
+        finding.severity = finding.severity.min(weigh::room(facts, &finding));
+        within(slack, useful, finding)
+    });
     let mut findings: Vec<Finding> = found.filter(|finding| finding.severity >= least(finding.kind)).collect();
     findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
     explain::leave_out_consequences(facts, findings)

@@ -57,6 +57,8 @@ pub(super) const LEAST_CALLERS: usize = 4;
 pub(super) const LEAST_ANSWERS: u64 = 4;
 /// Where waits for tasks are no rarer than those of the tasks, they take so little of the threads' lives.
 const MOST_FOR_TASKS: f64 = 0.02;
+/// Each worker is waited for at least so much of what the one is that is waited for most.
+pub(super) const LEAST_PART: f64 = 0.1;
 const LEAST_NS: u64 = 20 * MS;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
@@ -74,6 +76,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     }
     let limiters = stages::limiters(facts);
     let mut workers: Vec<&Limiter> = limiters.iter().filter(|one| is_busy(facts, one)).collect();
+    // Whoever once ended a wait of a thread that waits for the pool's work is none of its workers.
+    let most_ns = workers.iter().map(|one| waited_for_ns(one)).max().unwrap_or(0);
+    workers.retain(|one| waited_for_ns(one) as f64 >= LEAST_PART * most_ns as f64);
     if !are_asked(facts, &workers) {
         workers.retain(|one| stages::is_fed(facts, one));
     }
@@ -81,7 +86,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let callers: BTreeSet<Tid> =
         workers.iter().flat_map(|one| one.waiters.iter().copied()).filter(|tid| !own.contains(tid)).collect();
     let blocked_ns: u64 = workers.iter().map(|one| one.blocked_ns).sum();
-    let waited_ns: u64 = workers.iter().map(|one| one.work_ns + one.together_ns).sum::<u64>() + blocked_ns;
+    let waited_ns: u64 = workers.iter().map(|one| waited_for_ns(one)).sum();
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);
     let small = !workers.is_empty()
         && !hands_out(facts, &workers, &callers)
@@ -113,6 +118,11 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
     }]
+}
+
+/// How long others waited for a thread.
+fn waited_for_ns(one: &Limiter) -> u64 {
+    one.work_ns + one.together_ns + one.blocked_ns
 }
 
 /// A semaphore that lets a few threads in at a time, which mostly wait for something else there: connections, say.

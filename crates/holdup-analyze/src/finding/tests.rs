@@ -168,6 +168,21 @@ fn hot() -> Facts {
 }
 
 #[test]
+fn waits_for_a_lock_cost_nothing_while_all_cpus_do_the_programs_work() {
+    let crowded = |ran_ms: u64| {
+        let mut facts = quiet(9);
+        facts.header.machine.cpus = 2;
+        busy(&mut facts, ran_ms * MS / 8);
+        mutex(&mut facts, 160, 5 * MS);
+        facts.totals.runnable_ns = vec![0, 0, 0, 0, S, 0];
+        all(&facts).into_iter().find(|finding| finding.kind == Kind::HotLock).map(|finding| finding.severity)
+    };
+    assert_eq!(crowded(1_950), None, "2.5% of the CPUs, and 0.1% for its switches");
+    let severity = crowded(1_500).expect("a quarter of the CPUs idles");
+    assert!((0.25..0.26).contains(&severity), "{severity}");
+}
+
+#[test]
 fn hot_lock_at_its_thresholds() {
     holds_at_its_thresholds(
         Kind::HotLock,
@@ -665,6 +680,22 @@ fn too_many_threads_are_too_many_on_a_busy_machine_too() {
     assert_eq!(judge(Kind::Oversubscription, &facts).len(), 1);
     (1..5).for_each(|index| off(&mut facts, index, Reason::Displaced, 5, 500 * MS));
     assert!(judge(Kind::Oversubscription, &facts).is_empty(), "they mostly wait for something else");
+}
+
+#[test]
+fn holders_that_wait_for_a_cpu_cost_what_cpus_idle() {
+    let found = |ran_ms: u64| {
+        let mut facts = crowd();
+        facts.hotspots.clear();
+        (facts.totals.user_samples, facts.header.machine.cpus) = (0, 3);
+        busy(&mut facts, ran_ms * MS / 4);
+        (1..5).for_each(|index| off(&mut facts, index, Reason::Preempted, 100, 400 * MS));
+        mutex(&mut facts, 400, 3 * MS);
+        facts.locks[0].holder_doing.off.insert(Reason::Preempted, 1_200 * MS);
+        facts.totals.runnable_ns = vec![0, 0, 0, 0, S, 0];
+        judge(Kind::Oversubscription, &facts).len()
+    };
+    assert_eq!([found(2_500), found(2_900)], [1, 0]);
 }
 
 fn herd() -> Facts {
@@ -1844,6 +1875,17 @@ fn small_pool_at_its_thresholds() {
             ("callers are not more than workers", |facts| facts.blame[1].waiter = Tid(PID + 1)),
         ],
     );
+}
+
+#[test]
+fn who_once_ended_a_wait_is_none_of_the_pools_workers() {
+    let mut facts = pool();
+    let mut other = facts.threads[0].clone();
+    (other.tid, other.name) = (Tid(PID + 3), "meter".to_owned());
+    facts.threads.push(other);
+    facts.blame.push(blamed(1, None, Leaf::Sleep, 3, 29 * MS));
+    let workers = |facts: &Facts| judge(Kind::SmallPool, facts).first().map(|found| weigh::value(found, "workers"));
+    assert_eq!(workers(&facts), Some(1.0));
 }
 
 #[test]

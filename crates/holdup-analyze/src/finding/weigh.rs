@@ -2,7 +2,7 @@
 
 use holdup_trace::Tid;
 
-use super::{Command, Evidence, Finding, Moment, Subject, Unit};
+use super::{Command, Evidence, Finding, Kind, Moment, Subject, Unit};
 use crate::facts::{
     Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, LockNumber, OffTime, Primitive, Reason, Site,
     ThreadFacts,
@@ -79,6 +79,27 @@ pub(super) fn slack(facts: &Facts) -> Option<f64> {
 pub(super) fn spare(facts: &Facts) -> f64 {
     let wanted: u64 = facts.threads.iter().map(|thread| thread.account.of(AccountState::CpuOwn)).sum();
     capacity_ns(facts).map_or(0.0, |capacity_ns| 1.0 - share(cpu_ns(facts) + wanted, capacity_ns).min(1.0))
+}
+
+/// What can be won at most where threads wait for a lock: time in which CPUs ran nothing of the program, for threads
+/// that wait while others of it use all CPUs lose nothing to it, and what the waits themselves cost: spinning, and the
+/// switches that they make or the kernel's work on them.
+pub(super) fn room(facts: &Facts, finding: &Finding) -> f64 {
+    let cpus = facts.header.machine.cpus as usize;
+    let waits = matches!(finding.kind, Kind::HotLock | Kind::LockConvoy | Kind::SleepingHolder);
+    let lock = lock_of(finding).and_then(|number| facts.lock(number)).filter(|_| waits && cpus > 0);
+    let Some(lock) = lock else { return 1.0 };
+    let cpus_ns = facts.span_ns() * cpus as u64;
+    let switches = share(2 * lock.waits * SWITCH_NS, cpus_ns);
+    let of_futexes: u64 = facts.futex_sites.iter().map(|site| site.count).sum();
+    let in_kernel = share(of_futexes, samples(facts)) * share(cpu_ns(facts), cpus_ns);
+    let spun = share(crate::spinning::hits(facts), samples(facts).max(1));
+    idle(facts) + spun + switches.max(in_kernel)
+}
+
+/// The part of the CPUs' time in which the program ran nothing.
+pub(super) fn idle(facts: &Facts) -> f64 {
+    capacity_ns(facts).map_or(0.0, |capacity_ns| 1.0 - share(cpu_ns(facts), capacity_ns).min(1.0))
 }
 
 /// The part of the CPU time that goes to functions which do the program's work: neither to the kernel, nor to what
