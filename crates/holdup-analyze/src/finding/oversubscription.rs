@@ -11,7 +11,8 @@
 //!   threads had or wanted one;
 //! - at least [`LEAST_PREEMPTIONS`] preemptions, so that slices and not one accident are at work;
 //! - it costs something: at least [`LEAST_COST`] of the threads' working time is waited for lock holders that are
-//!   preempted, as far as CPUs are idle or go to switching, or spent spinning. Threads that only compute and share nothing lose nothing by taking turns.
+//!   preempted, as far as CPUs are idle or go to switching, or spent spinning. Threads that only compute and share
+//!   nothing lose nothing by taking turns.
 //!
 //! Or more threads than CPUs meet at barriers, so often that the program switches excessively (see
 //! excessive-switching), and at least half of these switches are waits there: with as many threads as CPUs nobody would
@@ -102,7 +103,7 @@ fn spin_share(facts: &Facts) -> f64 {
 fn cost_share(facts: &Facts) -> f64 {
     let waits: f64 =
         weigh::contended(facts).map(|(_, lock)| weigh::wait_share(facts, lock) * weigh::holding(lock).preempted).sum();
-    // While a holder waits for a CPU, the thread that has it works: only the switches are lost, and what is idle anyway.
+    // While a holder waits for a CPU, the thread that has it works: only switches are lost, and what is idle anyway.
     waits.min(weigh::idle(facts) + switching(facts)).max(weigh::of_work(facts, spin_share(facts))).min(1.0)
 }
 
