@@ -55,7 +55,8 @@ impl Analysis {
     /// Names everything and judges.
     pub fn finish(mut self, ending: Option<&Ending>, stacks: &Stacks, modules: &dyn Modules) -> Report {
         let names = std::mem::take(&mut self.names);
-        self.finish_named(ending, &mut Resolver::new(names, stacks, modules))
+        let mut resolver = Resolver::new(names, stacks, modules).with_guesses(self.facts.header.is_sampled());
+        self.finish_named(ending, &mut resolver)
     }
 
     /// The same with names from anywhere.

@@ -31,6 +31,8 @@ pub(crate) struct Resolver<'a> {
     names: Names,
     stacks: &'a Stacks,
     modules: &'a dyn Modules,
+    /// Whether the frame pointers of stacks are guesses.
+    has_guesses: bool,
     /// By [`FileId`].
     files: Vec<FileState<'a>>,
     unwinders: FxHashMap<SpaceId, SpaceUnwinder<'a>>,
@@ -96,6 +98,7 @@ impl<'a> Resolver<'a> {
             names,
             stacks,
             modules,
+            has_guesses: false,
             files,
             unwinders: FxHashMap::default(),
             call_paths: FxHashMap::default(),
@@ -104,6 +107,11 @@ impl<'a> Resolver<'a> {
             operands: FxHashMap::default(),
             generated: FxHashMap::default(),
         }
+    }
+
+    /// Where threads were only looked at, the frame pointers of their stacks are guesses.
+    pub(crate) fn with_guesses(self, has_guesses: bool) -> Self {
+        Resolver { has_guesses, ..self }
     }
 
     /// The call path of a stack: kernel part, then user part unwound from the words and spliced on the chain, innermost
@@ -271,8 +279,7 @@ impl<'a> Resolver<'a> {
             && let Some(mut unwinder) = self.unwinders.remove(&space)
         {
             let returns = |address| self.is_return(space, address);
-            // Without a chain, the frame pointer may be a guess.
-            if stack.user.len() <= 1 {
+            if self.has_guesses {
                 let enters = |address, inside| self.enters(space, address, inside);
                 unwinder.mend(stack, registers, &mut path, returns, enters);
             }
