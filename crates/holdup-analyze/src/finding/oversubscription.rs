@@ -104,13 +104,10 @@ fn cost_share(facts: &Facts) -> f64 {
     let waits: f64 =
         weigh::contended(facts).map(|(_, lock)| weigh::wait_share(facts, lock) * weigh::holding(lock).preempted).sum();
     // While a holder waits for a CPU, the thread that has it works: only switches are lost, and what is idle anyway.
-    waits.min(weigh::idle(facts) + switching(facts)).max(weigh::of_work(facts, spin_share(facts))).min(1.0)
-}
-
-/// The share of the CPUs' time that goes to switching.
-fn switching(facts: &Facts) -> f64 {
-    let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
-    weigh::share(facts.totals.switches * weigh::SWITCH_NS, cpus_ns)
+    waits
+        .min(weigh::idle(facts) + weigh::switching(facts, facts.totals.switches))
+        .max(weigh::of_work(facts, spin_share(facts)))
+        .min(1.0)
 }
 
 fn is_over(facts: &Facts, process: &ProcessFacts, cpus: usize) -> bool {

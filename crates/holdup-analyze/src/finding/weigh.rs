@@ -85,16 +85,20 @@ pub(super) fn spare(facts: &Facts) -> f64 {
 /// that wait while others of it use all CPUs lose nothing to it, and what the waits themselves cost: spinning, and the
 /// switches that they make or the kernel's work on them.
 pub(super) fn room(facts: &Facts, finding: &Finding) -> f64 {
-    let cpus = facts.header.machine.cpus as usize;
     let waits = matches!(finding.kind, Kind::HotLock | Kind::LockConvoy | Kind::SleepingHolder);
-    let lock = lock_of(finding).and_then(|number| facts.lock(number)).filter(|_| waits && cpus > 0);
+    let lock =
+        lock_of(finding).and_then(|number| facts.lock(number)).filter(|_| waits && facts.header.machine.cpus > 0);
     let Some(lock) = lock else { return 1.0 };
-    let cpus_ns = facts.span_ns() * cpus as u64;
-    let switches = share(2 * lock.waits * SWITCH_NS, cpus_ns);
+    let switches = switching(facts, 2 * lock.waits);
     let of_futexes: u64 = facts.futex_sites.iter().map(|site| site.count).sum();
-    let in_kernel = share(of_futexes, samples(facts)) * share(cpu_ns(facts), cpus_ns);
+    let in_kernel = share(of_futexes, samples(facts)) * share(cpu_ns(facts), cpus_ns(facts));
     let spun = share(crate::spinning::hits(facts), samples(facts).max(1));
     idle(facts) + spun + switches.max(in_kernel)
+}
+
+/// The part of the CPUs' time that so many switches take.
+pub(super) fn switching(facts: &Facts, switches: u64) -> f64 {
+    share(switches * SWITCH_NS, cpus_ns(facts))
 }
 
 /// The part of the CPUs' time in which the program ran nothing.
@@ -119,11 +123,15 @@ pub(super) fn useful(facts: &Facts) -> f64 {
     share * sampled_share(facts)
 }
 
+/// The time of all CPUs.
+fn cpus_ns(facts: &Facts) -> u64 {
+    facts.span_ns() * u64::from(facts.header.machine.cpus)
+}
+
 /// The time of all CPUs without what other programs took of it. `None` if nothing is left.
 fn capacity_ns(facts: &Facts) -> Option<u64> {
     let others: u64 = facts.threads.iter().map(displaced_ns).sum();
-    let all = facts.span_ns() * u64::from(facts.header.machine.cpus);
-    all.checked_sub(others).filter(|ns| *ns > 0)
+    cpus_ns(facts).checked_sub(others).filter(|ns| *ns > 0)
 }
 
 /// CPU time outside the kernel, where it is known.

@@ -243,9 +243,9 @@ impl<'a> Looks<'a> {
         if places.is_none() && !self.are_callers(waiting) {
             return None;
         }
-        let inner = |kind: &Kind| kind.path.iter().position(|frame| !is_way_to_wait(frame)).unwrap_or(kind.path.len());
         (0..MOST_OUT).find_map(|out| {
-            let holding = self.beyond(waiting, kinds().filter_map(|kind| position(&kind.path, inner(kind) + out)));
+            let holding =
+                self.beyond(waiting, kinds().filter_map(|kind| position(&kind.path, taker(&kind.path) + out)));
             let most = self.steady(waiting, &holding, places)?;
             self.judged(waiting, &holding, 1..=most as usize)
         })
@@ -485,12 +485,17 @@ fn is_way_to_wait(frame: &Frame) -> bool {
 
 /// The function that takes what is waited for: the first that is no way to wait.
 fn takes(path: &[Frame]) -> Option<&Frame> {
-    path.iter().find(|frame| !is_way_to_wait(frame))
+    path.get(taker(path))
+}
+
+/// Where in the call path that is; its length if it is nowhere.
+fn taker(path: &[Frame]) -> usize {
+    path.iter().position(|frame| !is_way_to_wait(frame)).unwrap_or(path.len())
 }
 
 /// The functions that take what is waited for, and where in them: its caller too, if the first only locks.
 fn takers(path: &[Frame]) -> Vec<Position<'_>> {
-    let first = path.iter().position(|frame| !is_way_to_wait(frame)).unwrap_or(path.len());
+    let first = taker(path);
     let own = position(path, first);
     let only_locks = own.is_some_and(|(function, ..)| {
         let last = function.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();

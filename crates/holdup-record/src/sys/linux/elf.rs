@@ -109,7 +109,7 @@ impl Elf {
 }
 
 fn number(at: u64, memory: &mut Memory) -> Option<u32> {
-    u32_at(&memory.bytes(at, 4)?, 0)
+    memory.number(at)
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ mod snapshot;
 mod status;
 mod still;
 mod target;
+mod vm_threads;
 mod watch;
 mod words;
 

@@ -29,7 +29,7 @@ impl Machine {
     pub(super) fn heaps(&mut self) -> Option<Vec<Heap>> {
         let structs = self.structs;
         let array = self.memory.pointer(structs.heaps)?;
-        let count = u64::from(u32_at(&self.memory.bytes(array + structs.array_length, 4)?, 0)?);
+        let count = u64::from(self.memory.number(array + structs.array_length)?);
         let data = self.memory.pointer(array + structs.array_data)?;
         let mut heaps = Vec::new();
         for index in 0..count.min(MOST_HEAPS) {
@@ -40,7 +40,7 @@ impl Machine {
                 from,
                 to: to.clamp(from, from + LARGEST_HEAP),
                 segments: self.memory.pointer(heap + structs.heap_segments + structs.space_low)?,
-                shift: u32_at(&self.memory.bytes(heap + structs.heap_shift, 4)?, 0)?.min(20),
+                shift: self.memory.number(heap + structs.heap_shift)?.min(20),
             });
         }
         Some(heaps)

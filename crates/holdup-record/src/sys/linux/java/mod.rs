@@ -18,7 +18,7 @@ mod threads;
 use std::sync::Arc;
 
 use holdup_trace::{Event, Interpreted, InterpretedFrame, NO_CPU, Tid, What};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 pub use self::jcmd::ask_for_map;
 
@@ -27,10 +27,9 @@ use self::lines::Table;
 use self::structs::{List, Structs};
 use super::elf::Elf;
 use super::machine;
-use super::memory::{Memory, pointer_at, u32_at, u64_at};
+use super::memory::{Mapped, Memory, pointer_at, u64_at};
+use super::vm_threads::Threads;
 
-/// How long code, methods and threads that were read are believed to be the same: memory is used again.
-const RENEW_NS: u64 = 1_000_000_000;
 /// Threads of one machine, frames of one thread, steps between two frames.
 const MOST_THREADS: usize = 4096;
 const MOST_FRAMES: usize = 256;
@@ -56,15 +55,11 @@ pub struct Machine {
     heaps: Vec<Heap>,
     blobs: FxHashMap<u64, Option<Blob>>,
     methods: FxHashMap<u64, Option<Method>>,
-    tids: FxHashMap<u64, Option<u32>>,
-    /// Threads that were asked for their names since these were forgotten.
-    named: FxHashSet<u32>,
-    names: FxHashMap<u32, String>,
+    threads: Threads,
     /// Code that was told of: its method, by where it begins.
     told: FxHashMap<u64, u64>,
     told_ns: u64,
     pause_ns: u64,
-    renewed_ns: u64,
 }
 
 /// A method, as far as reports name it.
@@ -99,13 +94,10 @@ impl Machine {
             heaps: Vec::new(),
             blobs: FxHashMap::default(),
             methods: FxHashMap::default(),
-            tids: FxHashMap::default(),
-            named: FxHashSet::default(),
-            names: FxHashMap::default(),
+            threads: Threads::of(pid),
             told: FxHashMap::default(),
             told_ns: 0,
             pause_ns: 0,
-            renewed_ns: 0,
         })
     }
 
@@ -125,7 +117,7 @@ impl Machine {
         let first = self.memory.pointer(self.structs.threads)?;
         match self.structs.list {
             List::Array { length, threads } => {
-                let length = u32_at(&self.memory.bytes(first + length, 4)?, 0)? as usize;
+                let length = self.memory.number(first + length)? as usize;
                 let threads = self.memory.pointer(first + threads)?;
                 let threads = self.memory.bytes(threads, length.min(MOST_THREADS) * 8)?;
                 Some(threads.chunks_exact(8).filter_map(|word| pointer_at(word, 0)).collect())
@@ -139,12 +131,9 @@ impl Machine {
 
     /// Forgets what may have changed by now.
     fn renew(&mut self, now_ns: u64) -> Option<()> {
-        if now_ns.saturating_sub(self.renewed_ns) >= RENEW_NS {
-            self.renewed_ns = now_ns;
+        if self.threads.renew(now_ns) {
             self.blobs.clear();
             self.methods.clear();
-            self.tids.clear();
-            self.named.clear();
             self.heaps = self.heaps()?;
         }
         Some(())
@@ -154,9 +143,9 @@ impl Machine {
         let time_ns = machine::now_ns();
         let tid = self.tid(thread)?;
         let event = |what| Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what };
-        if self.named.insert(tid)
+        if self.threads.is_to_be_asked(tid)
             && let Some(name) = self.thread_name(thread)
-            && self.names.insert(tid, name.clone()).as_ref() != Some(&name)
+            && self.threads.is_new(tid, &name)
         {
             see(event(What::Named { name: name.into(), exec: false }));
         }
@@ -168,14 +157,12 @@ impl Machine {
 
     /// The recorder's number of a thread.
     fn tid(&mut self, thread: u64) -> Option<u32> {
-        if let Some(known) = self.tids.get(&thread) {
-            return *known;
+        if let Some(known) = self.threads.tid(thread) {
+            return known;
         }
         let os = self.memory.pointer(thread + self.structs.thread_os)?;
-        let number = u32_at(&self.memory.bytes(os + self.structs.os_number, 4)?, 0)?;
-        let known = super::snapshot::outer_tid(self.pid, number);
-        self.tids.insert(thread, known);
-        known
+        let number = self.memory.number(os + self.structs.os_number)?;
+        self.threads.learn(thread, Some(number))
     }
 
     /// Methods and lines from where this anchor says outward. `None` if the thread is in Java's code, or was never.
@@ -269,7 +256,7 @@ impl Machine {
         let begins = constant + structs.const_bytes;
         let has_lines = self.short(constant + structs.const_flags)? & HAS_LINES != 0;
         // The lines follow the bytecodes, and other tables follow these.
-        let words = u32_at(&self.memory.bytes(constant + structs.const_size, 4)?, 0)?;
+        let words = self.memory.number(constant + structs.const_size)?;
         let lines_at = begins + u64::from(bytes);
         let room = (constant + 8 * u64::from(words)).saturating_sub(lines_at).min(MOST_LINES);
         let lines = if has_lines { self.memory.bytes(lines_at, room as usize)? } else { Vec::new() };
@@ -323,11 +310,8 @@ fn shown(text: impl Iterator<Item = char>) -> String {
 /// Where the machine is loaded, by the text of /proc/PID/maps.
 fn loaded(maps: &str) -> Option<u64> {
     maps.lines().find_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let (range, offset) = (fields.next()?, fields.nth(1)?);
-        let is_it = fields.nth(2)?.rsplit('/').next() == Some("libjvm.so") && offset.bytes().all(|c| c == b'0');
-        let start = u64::from_str_radix(range.split('-').next()?, 16);
-        is_it.then_some(start.ok()?)
+        let mapped = Mapped::read(line)?;
+        (mapped.file() == "libjvm.so" && mapped.offset == 0).then_some(mapped.start)
     })
 }
 

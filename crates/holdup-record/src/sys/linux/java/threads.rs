@@ -3,7 +3,6 @@
 use super::lines::Packed;
 use super::structs::Fields;
 use super::{LONGEST_TEXT, Machine, pointer, shown};
-use crate::sys::linux::memory::u32_at;
 
 /// Fields of a class; longer lists were damaged.
 const MOST_FIELDS: u16 = 256;
@@ -47,7 +46,7 @@ impl Machine {
         let value = if is_narrow { self.narrow(value_at)? } else { self.memory.pointer(value_at)? };
         let is_latin = self.memory.bytes(coder_at, 1)?[0] == 0;
         let (length_at, bytes_at) = if narrow_classes { ARRAY_NARROW } else { ARRAY_WIDE };
-        let len = u32_at(&self.memory.bytes(value + length_at, 4)?, 0)? as usize;
+        let len = self.memory.number(value + length_at)? as usize;
         let bytes = self.memory.bytes(value + bytes_at, len.min(LONGEST_TEXT))?;
         let name = if is_latin {
             shown(bytes.iter().map(|byte| char::from(*byte)))
@@ -62,7 +61,7 @@ impl Machine {
     fn class_of(&mut self, object: u64) -> Option<(u64, bool)> {
         let structs = self.structs;
         let word = self.memory.word(object + structs.object_class)?;
-        let shift = u32_at(&self.memory.bytes(structs.class_shift, 4)?, 0)?;
+        let shift = self.memory.number(structs.class_shift)?;
         let base = self.memory.word(structs.class_base)?;
         let narrow = base.checked_add((word & u64::from(u32::MAX)).checked_shl(shift)?).and_then(pointer);
         let is_class = |class: &u64, this: &mut Machine| this.class_name(*class).is_some();
@@ -75,8 +74,8 @@ impl Machine {
     /// The object whose address is kept here in four bytes.
     fn narrow(&mut self, address: u64) -> Option<u64> {
         let structs = self.structs;
-        let number = u32_at(&self.memory.bytes(address, 4)?, 0).filter(|number| *number != 0)?;
-        let shift = u32_at(&self.memory.bytes(structs.oop_shift, 4)?, 0)?;
+        let number = self.memory.number(address).filter(|number| *number != 0)?;
+        let shift = self.memory.number(structs.oop_shift)?;
         let base = self.memory.word(structs.oop_base)?;
         base.checked_add(u64::from(number).checked_shl(shift)?).and_then(pointer)
     }
@@ -105,7 +104,7 @@ impl Machine {
     fn packed_field(&mut self, list: u64, data: u64, pool: u64, name: &str) -> Option<u64> {
         /// Bytes of a class's fields that are believed.
         const MOST_BYTES: u32 = 1 << 14;
-        let length = u32_at(&self.memory.bytes(list, 4)?, 0)?.min(MOST_BYTES);
+        let length = self.memory.number(list)?.min(MOST_BYTES);
         let bytes = self.memory.bytes(list + data, length as usize)?;
         let fields = packed_fields(&mut Packed { bytes: &bytes, least: self.structs.packed_least })?;
         let is_it = |index: u32| self.pool_text(pool, index.try_into().ok()?).filter(|text| text == name);

@@ -13,20 +13,17 @@ mod names;
 use std::sync::Arc;
 
 use holdup_trace::{Event, Interpreted, InterpretedFrame, NO_CPU, Tid, What};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use self::layout::{Gil, Instruction, Layout};
 use super::elf::Elf;
-use super::memory::{Memory, pointer_at, u32_at, u64_at};
-use super::{machine, snapshot};
-
-/// How long code and threads that were read are believed to be the same: memory is used again.
-const RENEW_NS: u64 = 1_000_000_000;
+use super::machine;
+use super::memory::{Mapped, Memory, pointer_at, u32_at, u64_at};
+use super::vm_threads::{Threads, of_pthread};
 
 /// A process that runs Python.
 #[derive(Debug)]
 pub struct Interpreter {
-    pid: u32,
     memory: Memory,
     /// The address of `_PyRuntime`.
     runtime: u64,
@@ -34,12 +31,7 @@ pub struct Interpreter {
     /// `0x030b` for 3.11.
     version: u64,
     codes: FxHashMap<u64, Option<Code>>,
-    /// The system's numbers of threads by what the interpreter knows them by.
-    tids: FxHashMap<u64, Option<u32>>,
-    /// Threads that were asked for their names since these were forgotten.
-    named: FxHashSet<u32>,
-    names: FxHashMap<u32, String>,
-    renewed_ns: u64,
+    threads: Threads,
 }
 
 /// A function's code.
@@ -65,8 +57,6 @@ const STRUCTURE: usize = 256;
 const LENGTH: u64 = 16;
 const BYTES: u64 = 32;
 const FORM: usize = 32;
-/// Where glibc keeps the system's number of a thread, from what pthread_self gives.
-const PTHREAD_TID: u64 = 0x2d0;
 /// A frame that only marks where C code has called the interpreter.
 const OWNED_BY_C_STACK: u8 = 3;
 
@@ -86,26 +76,19 @@ impl Interpreter {
         // Before it is initialized there is nothing to look at.
         memory.pointer(runtime + layout.interpreters)?;
         Some(Interpreter {
-            pid,
             memory,
             runtime,
             layout,
             version: version >> 16,
             codes: FxHashMap::default(),
-            tids: FxHashMap::default(),
-            named: FxHashSet::default(),
-            names: FxHashMap::default(),
-            renewed_ns: 0,
+            threads: Threads::of(pid),
         })
     }
 
     /// Tells of every thread what it executes. `None` if there is no interpreter any more.
     pub fn look(&mut self, now_ns: u64, see: &mut impl FnMut(Event)) -> Option<()> {
-        if now_ns.saturating_sub(self.renewed_ns) >= RENEW_NS {
-            self.renewed_ns = now_ns;
+        if self.threads.renew(now_ns) {
             self.codes.clear();
-            self.tids.clear();
-            self.named.clear();
         }
         self.memory.refresh();
         let layout = self.layout;
@@ -148,9 +131,9 @@ impl Interpreter {
             let event = |what| Event { time_ns, tid: Tid(tid), cpu: NO_CPU, what };
             let is_named = frames.last().is_some_and(|outermost| outermost.function.ends_with("_bootstrap"));
             if is_named
-                && self.named.insert(tid)
+                && self.threads.is_to_be_asked(tid)
                 && let Some(name) = bottom.and_then(|bottom| self.thread_name(bottom))
-                && self.names.insert(tid, name.clone()).as_ref() != Some(&name)
+                && self.threads.is_new(tid, &name)
             {
                 see(event(What::Named { name: name.into(), exec: false }));
             }
@@ -161,16 +144,14 @@ impl Interpreter {
 
     /// The recorder's number of a thread.
     fn tid(&mut self, own: u64) -> Option<u32> {
-        if let Some(known) = self.tids.get(&own) {
-            return *known;
+        if let Some(known) = self.threads.tid(own) {
+            return known;
         }
         let number = match self.layout.native_id {
             Some(_) => u32::try_from(own).ok(),
-            None => own.checked_add(PTHREAD_TID).and_then(|at| u32_at(&self.memory.bytes(at, 4)?, 0)),
+            None => of_pthread(own, &mut self.memory),
         };
-        let known = number.and_then(|number| snapshot::outer_tid(self.pid, number));
-        self.tids.insert(own, known);
-        known
+        self.threads.learn(own, number)
     }
 
     /// The thread that has the interpreter's lock.
@@ -179,7 +160,7 @@ impl Interpreter {
             Gil::Runtime { holder, locked } => (self.runtime, holder, locked),
             Gil::Interpreter { lock, holder, locked } => (self.memory.pointer(interpreter + lock)?, holder, locked),
         };
-        let is_locked = u32_at(&self.memory.bytes(lock + locked, 4)?, 0)? == 1;
+        let is_locked = self.memory.number(lock + locked)? == 1;
         self.memory.pointer(lock + holder).filter(|_| is_locked)
     }
 
@@ -261,16 +242,14 @@ impl Interpreter {
 /// tells: the program, and the library that has all of it if there is one.
 fn loaded(maps: &str) -> impl Iterator<Item = (u64, u64)> {
     maps.lines().filter_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let (range, offset) = (fields.next()?, fields.nth(1)?);
-        let file = fields.nth(2)?.rsplit('/').next()?;
+        let mapped = Mapped::read(line)?;
+        let file = mapped.file();
         let version = file.strip_prefix("lib").unwrap_or(file).strip_prefix("python3.")?;
         let digits = version.split(|c: char| !c.is_ascii_digit()).next()?;
         let minor: u64 = digits.parse().ok()?;
-        let start = u64::from_str_radix(range.split('-').next()?, 16).ok()?;
         // `python3.11d` is a build whose structures have more fields.
         let is_plain = !version[digits.len()..].starts_with('d');
-        (u64::from_str_radix(offset, 16) == Ok(0) && is_plain).then_some((start, 0x0300_0000 | minor << 16))
+        (mapped.offset == 0 && is_plain).then_some((mapped.start, 0x0300_0000 | minor << 16))
     })
 }
 
@@ -287,16 +266,12 @@ mod tests {
         (frame[3], frame[4]) = (at, code.as_ptr() as u64);
         let pid = std::process::id();
         let mut interpreter = Interpreter {
-            pid,
             memory: Memory::of(pid),
             runtime: 0,
             layout: Layout::of(0x0308_0000, 0, &mut Memory::of(pid)).unwrap(),
             version: 0x0308,
             codes: FxHashMap::default(),
-            tids: FxHashMap::default(),
-            named: FxHashSet::default(),
-            names: FxHashMap::default(),
-            renewed_ns: 0,
+            threads: Threads::of(pid),
         };
         assert_eq!(interpreter.frames(at), None);
         assert_eq!(interpreter.frames(8), None);

@@ -20,16 +20,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::layout::{Layout, Number};
 use self::objects::INTERNAL_CODE;
 use super::elf::Elf;
-use super::memory::{Memory, pointer_at, u32_at, u64_at};
-use super::{machine, snapshot};
-
-/// How long code and threads that were read are believed to be the same: memory is used again.
-const RENEW_NS: u64 = 1_000_000_000;
+use super::machine;
+use super::memory::{Mapped, Memory, pointer_at, u32_at, u64_at};
+use super::vm_threads::{Threads, of_pthread};
 
 /// A process that runs Ruby.
 #[derive(Debug)]
 pub struct Interpreter {
-    pid: u32,
     memory: Memory,
     /// Where the address of the machine is, `ruby_current_vm_ptr`.
     machine_at: u64,
@@ -46,12 +43,7 @@ pub struct Interpreter {
     queue: FxHashSet<u64>,
     /// Code objects and names that may still be read in this look.
     codes_left: usize,
-    /// The system's numbers of threads by what the interpreter knows them by.
-    tids: FxHashMap<u64, Option<u32>>,
-    /// Threads that were asked for their names since these were forgotten.
-    named: FxHashSet<u32>,
-    names: FxHashMap<u32, String>,
-    renewed_ns: u64,
+    threads: Threads,
 }
 
 /// The code of a method or a block.
@@ -105,8 +97,6 @@ const BEGIN: usize = 8;
 const PATH: usize = 64;
 const LABEL: usize = 80;
 const BODY_BYTES: usize = 152;
-/// Where glibc keeps the system's number of a thread, from what pthread_self gives.
-const PTHREAD_TID: u64 = 0x2d0;
 /// The file of what has no source in Ruby, and what a thread does there that waits for the interpreter's lock.
 const IN_C: &str = "<internal:c>";
 const WAITS_FOR_LOCK: &str = "gvl_acquire";
@@ -120,27 +110,27 @@ impl Interpreter {
         let mut memory = Memory::of(pid);
         let (machine_at, layout, path) =
             loaded(maps).find_map(|(base, path)| at(base, &mut memory).map(|(at, layout)| (at, layout, path)))?;
-        memory.refresh();
-        let mut interpreter = Interpreter {
-            pid,
-            memory,
+        let mut interpreter = Interpreter::new(pid, machine_at, layout, variables(maps, path).collect());
+        // Before it is initialized there is nothing to look at.
+        let machine = interpreter.memory.pointer(machine_at)?;
+        interpreter.is_known(machine)?.then_some(interpreter)
+    }
+
+    /// One that nothing was read of yet.
+    fn new(pid: u32, machine_at: u64, layout: Layout, variables: Vec<(u64, u64)>) -> Interpreter {
+        Interpreter {
+            memory: Memory::of(pid),
             machine_at,
             layout,
             names_at: None,
-            variables: variables(maps, path).collect(),
+            variables,
             tries_left: MOST_TRIES,
             codes: FxHashMap::default(),
             methods: FxHashMap::default(),
             queue: FxHashSet::default(),
             codes_left: MOST_CODES,
-            tids: FxHashMap::default(),
-            named: FxHashSet::default(),
-            names: FxHashMap::default(),
-            renewed_ns: 0,
-        };
-        // Before it is initialized there is nothing to look at.
-        let machine = interpreter.memory.pointer(machine_at)?;
-        interpreter.is_known(machine)?.then_some(interpreter)
+            threads: Threads::of(pid),
+        }
     }
 
     /// Whether the machine's structures lead to each other as the layout says.
@@ -165,12 +155,9 @@ impl Interpreter {
 
     /// Tells of every thread what it executes. `None` if there is no interpreter any more.
     pub fn look(&mut self, now_ns: u64, see: &mut impl FnMut(Event)) -> Option<()> {
-        if now_ns.saturating_sub(self.renewed_ns) >= RENEW_NS {
-            self.renewed_ns = now_ns;
+        if self.threads.renew(now_ns) {
             self.codes.clear();
             self.methods.clear();
-            self.tids.clear();
-            self.named.clear();
         }
         self.codes_left = MOST_CODES;
         self.memory.refresh();
@@ -180,7 +167,7 @@ impl Interpreter {
             self.methods.clear();
         }
         let machine = self.memory.pointer(self.machine_at)?;
-        let count = u64::from(self.number(machine + RACTOR_COUNT)?).min(MOST_RACTORS);
+        let count = u64::from(self.memory.number(machine + RACTOR_COUNT)?).min(MOST_RACTORS);
         let head = machine + RACTORS;
         let mut node = self.memory.pointer(head)?;
         let mut threads_left = MOST_THREADS;
@@ -201,7 +188,7 @@ impl Interpreter {
         threads_left: &mut u64,
         see: &mut impl FnMut(Event),
     ) -> Option<()> {
-        let count = u64::from(self.number(ractor + self.layout.thread_count)?).min(*threads_left);
+        let count = u64::from(self.memory.number(ractor + self.layout.thread_count)?).min(*threads_left);
         *threads_left -= count;
         self.read_queue(ractor, count);
         let head = ractor + self.layout.threads;
@@ -251,11 +238,11 @@ impl Interpreter {
     fn new_name(&mut self, tid: u32, thread: &[u8]) -> Option<String> {
         // A small number stands for none: it may be given one yet.
         let object = pointer_at(thread, self.layout.name as usize).filter(|object| *object > 1 << 12)?;
-        if !self.named.insert(tid) {
+        if !self.threads.is_to_be_asked(tid) {
             return None;
         }
         let name = self.text(object).filter(|name| !name.is_empty())?;
-        (self.names.insert(tid, name.clone()).as_ref() != Some(&name)).then_some(name)
+        self.threads.is_new(tid, &name).then_some(name)
     }
 
     /// The recorder's number of a thread.
@@ -264,19 +251,17 @@ impl Interpreter {
             Number::Pthread(at) => pointer_at(thread, at as usize)?,
             Number::Own(at) => u64::from(u32_at(thread, at as usize)?),
             Number::Native { native, number } => {
-                u64::from(self.number(pointer_at(thread, native as usize)?.checked_add(number)?)?)
+                u64::from(self.memory.number(pointer_at(thread, native as usize)?.checked_add(number)?)?)
             }
         };
-        if let Some(known) = self.tids.get(&own) {
-            return *known;
+        if let Some(known) = self.threads.tid(own) {
+            return known;
         }
         let number = match self.layout.number {
-            Number::Pthread(_) => self.number(own.checked_add(PTHREAD_TID)?),
+            Number::Pthread(_) => of_pthread(own, &mut self.memory),
             _ => u32::try_from(own).ok().filter(|number| *number > 0),
         };
-        let known = number.and_then(|number| snapshot::outer_tid(self.pid, number));
-        self.tids.insert(own, known);
-        known
+        self.threads.learn(own, number)
     }
 
     /// Methods and lines of a thread, innermost first; before them, by which methods in C it waits. `None` if they make
@@ -378,11 +363,6 @@ impl Interpreter {
         self.methods.insert(method, name.clone());
         name
     }
-
-    /// A number of four bytes.
-    fn number(&mut self, addr: u64) -> Option<u32> {
-        u32_at(&self.memory.bytes(addr, 4)?, 0)
-    }
 }
 
 /// Where the interpreter that is loaded here has the address of its machine, and its layout; `None` if it is none, or
@@ -398,7 +378,7 @@ fn at(base: u64, memory: &mut Memory) -> Option<(u64, Layout)> {
     let version = version.split(|byte| *byte == 0).next().and_then(|text| std::str::from_utf8(text).ok())?;
     // Of versions under development it is below zero: they change.
     let level_at = file.symbol("ruby_patchlevel", memory)?;
-    let is_released = u32_at(&memory.bytes(level_at, 4)?, 0)? <= i32::MAX as u32;
+    let is_released = memory.number(level_at)? <= i32::MAX as u32;
     Some((machine_at, Layout::of(version).filter(|_| is_released)?))
 }
 
@@ -411,26 +391,17 @@ fn inside(function: Arc<str>) -> InterpretedFrame {
 /// the library that has all of it if there is one.
 fn loaded(maps: &str) -> impl Iterator<Item = (u64, &str)> {
     maps.lines().filter_map(|line| {
-        let (start, _, _, offset, path) = mapped(line)?;
-        let file = path.rsplit('/').next()?;
+        let mapped = Mapped::read(line)?;
+        let file = mapped.file();
         let is_ruby = file.strip_prefix("lib").unwrap_or(file).starts_with("ruby");
-        (offset == 0 && is_ruby).then_some((start, path))
+        (mapped.offset == 0 && is_ruby).then_some((mapped.start, mapped.path))
     })
 }
 
 /// Where the variables of a file are.
 fn variables<'m>(maps: &'m str, path: &'m str) -> impl Iterator<Item = (u64, u64)> + 'm {
-    let of_file = move |line| mapped(line).filter(|found| found.4 == path && found.2.starts_with("rw"));
-    maps.lines().filter_map(of_file).map(|(start, end, ..)| (start, end))
-}
-
-/// Of a line of /proc/PID/maps, the range, what may be done there, the offset in the file, and its path.
-fn mapped(line: &str) -> Option<(u64, u64, &str, u64, &str)> {
-    let mut fields = line.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
-    let (may, offset) = (fields.next()?, fields.next()?);
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    Some((hex(start)?, hex(end)?, may, hex(offset)?, fields.nth(2)?))
+    let of_file = move |line| Mapped::read(line).filter(|found| found.path == path && found.may.starts_with("rw"));
+    maps.lines().filter_map(of_file).map(|found| (found.start, found.end))
 }
 
 #[cfg(test)]
@@ -541,30 +512,13 @@ mod tests {
         }
 
         fn interpreter(&self) -> Interpreter {
-            let pid = std::process::id();
-            Interpreter {
-                pid,
-                memory: Memory::of(pid),
-                machine_at: self.0.as_ptr() as u64,
-                layout: self.layout(),
-                names_at: None,
-                variables: Vec::new(),
-                tries_left: MOST_TRIES,
-                codes: FxHashMap::default(),
-                methods: FxHashMap::default(),
-                queue: FxHashSet::default(),
-                codes_left: MOST_CODES,
-                tids: FxHashMap::default(),
-                named: FxHashSet::default(),
-                names: FxHashMap::default(),
-                renewed_ns: 0,
-            }
+            Interpreter::new(std::process::id(), self.0.as_ptr() as u64, self.layout(), Vec::new())
         }
 
         /// What a look sees: names, and of each thread whether it has the lock and `function file:line` of its frames.
         fn seen(&self) -> (Vec<String>, Vec<(bool, Vec<String>)>) {
             let (mut names, mut found) = (Vec::new(), Vec::new());
-            self.interpreter().look(2 * RENEW_NS, &mut |event| match event.what {
+            self.interpreter().look(2 * super::super::vm_threads::RENEW_NS, &mut |event| match event.what {
                 What::Named { name, .. } => names.push(name.to_string()),
                 What::Interpreted(code) => {
                     let told = |one: &InterpretedFrame| format!("{} {}:{}", one.function, one.file, one.line);

@@ -38,8 +38,7 @@ pub fn text(object: u64, length_within: bool, memory: &mut Memory) -> Option<Str
         (false, false) => (object + 16, flags >> 14 & 0x1f),
     };
     let bytes = memory.bytes(at, len.min(LONGEST_TEXT) as usize)?;
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    Some(String::from_utf8_lossy(&bytes).chars().map(shown).collect())
+    Some(String::from_utf8_lossy(&bytes).replace(char::is_control, "\u{fffd}"))
 }
 
 /// The path of a file: a string, or an array of the path as it was given and the real one, if it has one.
