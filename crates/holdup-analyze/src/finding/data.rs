@@ -15,8 +15,9 @@ pub struct Finding {
     /// findings.
     #[serde(rename = "severity_share")]
     pub severity: f64,
-    /// By how much the program could get faster at most without the cause: 1.45 for at most 1.45 times as fast.
-    pub bound: f64,
+    /// By how much the program could get faster at most without the cause: 1.45 for at most 1.45 times as fast; null
+    /// where that is more than 20 times, or what waits is not seen: nobody knows how much, then.
+    pub bound: Option<f64>,
     /// Whom and what it is about.
     #[serde(skip)]
     pub subjects: Vec<Subject>,
@@ -270,7 +271,7 @@ impl Finding {
         Finding {
             kind,
             severity: 0.0,
-            bound: 1.0,
+            bound: None,
             subjects: Vec::new(),
             place: None,
             evidence: Vec::new(),

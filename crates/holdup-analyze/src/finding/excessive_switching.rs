@@ -116,7 +116,7 @@ fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
     let run_ns = busy_ns / switches.max(1);
     Finding {
         kind: Kind::ExcessiveSwitching,
-        bound: 1.0,
+        bound: None,
         severity: weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0),
         subjects: subjects(facts),
         place: place(facts),

@@ -127,7 +127,7 @@ fn small_entry(of: &GoroutineFacts, lock: &GoroutineLock) -> Option<Finding> {
         && waited >= LEAST_WAITED;
     let place = lock.wait_sites.first()?;
     is_small.then(|| Finding {
-        severity: waited * lock.contended * (1.0 - inside.mean / lock.waiters),
+        severity: waited * lock.contended,
         subjects: weigh::function_subject(place),
         place: inside.sites.first().cloned(),
         evidence: vec![
@@ -140,9 +140,9 @@ fn small_entry(of: &GoroutineFacts, lock: &GoroutineLock) -> Option<Finding> {
     })
 }
 
-/// What more workers would save of those who wait until a channel takes what they send: of several callers, those that
-/// are more than the workers; of one that hands out work, all that it waits, if the workers wait for something that
-/// others do and not for time to pass.
+/// What more workers would save of those who wait until a channel takes what they send: of several callers, all that
+/// they wait, for who is served does not wait here; of one that hands out work the same, if the workers wait for
+/// something that others do and not for time to pass.
 fn lost(of: &GoroutineFacts, lock: &GoroutineLock, workers: &GoroutineHolder) -> Option<f64> {
     use GoroutineState::{Call, Network};
     let are_callers = lock.contended >= LEAST_QUEUED.max(least_contended(of))
@@ -150,7 +150,7 @@ fn lost(of: &GoroutineFacts, lock: &GoroutineLock, workers: &GoroutineHolder) ->
         && lock.waiters > workers.mean
         && waiting(of, lock) >= LEAST_WAITED;
     if are_callers {
-        return Some(waiting(of, lock) * lock.contended * (1.0 - workers.mean / lock.waiters));
+        return Some(waiting(of, lock) * lock.contended);
     }
     (lock.contended >= LEAST_HANDING_OUT && matches!(workers.doing, Call | Network)).then_some(lock.contended)
 }
@@ -309,7 +309,7 @@ pub(super) mod tests {
         let found = small_pools(&pool);
         assert_eq!((found[0].kind, weigh::value(&found[0], "entries")), (Kind::SmallPool, 1.0));
         assert_eq!(found[0].subjects, [Subject::Function("acquire".to_owned())]);
-        assert!((found[0].severity - 0.6).abs() < 1e-9, "three of five that could work");
+        assert!((found[0].severity - 0.8).abs() < 1e-9, "four wait while one works: five could");
         pool.goroutines[0].entries[0].contended = 0.49;
         assert_eq!(small_pools(&pool).len(), 0, "mostly nobody waits");
         pool.goroutines[0].entries[0].contended = 1.0;

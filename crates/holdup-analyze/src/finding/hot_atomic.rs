@@ -168,7 +168,7 @@ fn finding(facts: &Facts, group: &Group) -> Finding {
     let threads = threads(group);
     Finding {
         kind: Kind::HotAtomic,
-        bound: 1.0,
+        bound: None,
         severity: samples_share,
         subjects: worst.map(|hotspot| subject(hotspot)).into_iter().collect(),
         place: worst.map(|hotspot| weigh::site_of(hotspot)),

@@ -66,7 +66,7 @@ fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let spinnable = holding.running >= 0.5 && lock.wait_ns.median_ns() <= SPINNABLE_WAIT_NS;
     Finding {
         kind: Kind::HotLock,
-        bound: 1.0,
+        bound: None,
         severity: weigh::lock_severity(facts, number, lock),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wait_sites.first().cloned(),

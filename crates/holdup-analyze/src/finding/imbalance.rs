@@ -266,7 +266,7 @@ fn finding(facts: &Facts, group: &Group) -> Finding {
     let uneven = 1.0 - weigh::share(group.mean_ns(), busiest.worked_ns());
     Finding {
         kind: Kind::Imbalance,
-        bound: 1.0,
+        bound: None,
         severity: (uneven * weigh::share(weigh::wanted_ns(busiest), facts.span_ns())).min(1.0),
         subjects: vec![weigh::thread_subject(facts, busiest.tid)],
         place: busiest.hot_sites.first().cloned(),

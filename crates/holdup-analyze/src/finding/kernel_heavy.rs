@@ -188,7 +188,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, split: Split) -> Finding {
     }
     Finding {
         kind: Kind::KernelHeavy,
-        bound: 1.0,
+        bound: None,
         severity: split.share(),
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
         place: facts.kernel_sites.first().cloned().or_else(|| weigh::hottest(callers(facts))),

@@ -143,7 +143,7 @@ fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let wait_share = weigh::wait_share(facts, lock);
     Finding {
         kind: Kind::LockConvoy,
-        bound: 1.0,
+        bound: None,
         severity: weigh::lock_severity(facts, number, lock),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wait_sites.first().cloned(),

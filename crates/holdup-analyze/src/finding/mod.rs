@@ -81,6 +81,12 @@ const LEAST_SEVERITY: f64 = 0.05;
 /// The same for kinds whose blame is shared by all who wait for work: a little of that is in every pool and pipeline.
 const LEAST_SHARED: f64 = 0.1;
 
+/// What goes with a cause and is not seen: starts, the way to a CPU, caches that are warm.
+const UNSEEN: f64 = 0.05;
+
+/// A bound beyond this is none: what is left is within what is not seen.
+const MOST_BOUND: f64 = 20.0;
+
 fn least(kind: Kind) -> f64 {
     match kind {
         Kind::SerialPhase | Kind::SlowStage | Kind::SmallPool => LEAST_SHARED,
@@ -94,10 +100,10 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     if facts.span_ns() < SHORTEST_SPAN_NS {
         return Vec::new();
     }
-    let (slack, useful) = (weigh::slack(facts).unwrap_or(1.0), weigh::useful(facts));
+    let slack = weigh::slack(facts).unwrap_or(1.0);
     let found = RULES.iter().flat_map(|rule| (rule.judge)(facts)).map(|mut finding| {
         finding.severity = finding.severity.min(weigh::room(facts, &finding));
-        within(slack, useful, finding)
+        within(slack, facts, finding)
     });
     let mut findings: Vec<Finding> = found.filter(|finding| finding.severity >= least(finding.kind)).collect();
     findings.sort_by(|a, b| b.severity.total_cmp(&a.severity));
@@ -105,19 +111,33 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
 }
 
 /// No cure of waiting wins more than what the CPUs have left, but for those who starve, or wait for a lock that nobody
-/// gives up, while they are full; and what would go bounds the gain. Where the cost is CPU time, more may go with the
-/// cause than was put down to it (cold caches, the other side of each wake-up): all but what does the program's work.
-fn within(slack: f64, useful: f64, mut finding: Finding) -> Finding {
+/// gives up, while they are full; and what would go bounds the gain.
+fn within(slack: f64, facts: &Facts, mut finding: Finding) -> Finding {
     let on_full_cpus = matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion);
     if !finding.costs_cpu_time() && !on_full_cpus {
         finding.severity = finding.severity.min(slack);
     }
-    let takes_more =
-        matches!(finding.kind, Kind::Oversubscription | Kind::ThunderingHerd | Kind::MemoryLock | Kind::Allocator);
-    let left = 1.0 - finding.severity;
-    let left = if takes_more || finding.costs_cpu_time() { left.min(useful) } else { left };
-    finding.bound = 1.0 / left.clamp(0.01, 1.0);
+    let left = left(facts, &finding) * (1.0 - UNSEEN);
+    let bound = if left > 0.0 { 1.0 / left } else { f64::INFINITY }.max(finding.bound.unwrap_or(1.0));
+    finding.bound = Some(bound).filter(|bound| *bound <= MOST_BOUND);
     finding
+}
+
+/// The part of the time that is left at least if the cause goes. More may go with it than was put down to it. Where the
+/// cost is CPU time (cold caches, the other side of each wake-up): all but what does the program's work. Where threads
+/// wait: the CPU time that waits take of what is left.
+fn left(facts: &Facts, finding: &Finding) -> f64 {
+    use Kind::*;
+    let left = 1.0 - finding.severity;
+    match finding.kind {
+        HotAtomic => left.min(1.0 - weigh::value(finding, "samples_share")).min(weigh::useful(facts)),
+        PingPong => left.min(weigh::useful(facts) * weigh::busy(facts)),
+        KernelHeavy => left.min(weigh::of_program(facts)),
+        Oversubscription | ThunderingHerd | MemoryLock | Allocator => left.min(weigh::useful(facts)),
+        _ if finding.costs_cpu_time() => left.min(weigh::useful(facts)),
+        IoBound => left * weigh::outside_kernel(facts),
+        _ => left * (1.0 - weigh::waiting_cost(facts)),
+    }
 }
 
 /// Every kind with the names of the numbers that its findings may show, in the order of docs/findings.md.

@@ -147,7 +147,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
     let preemptions: u64 = runnable_threads(facts, process).map(|thread| weigh::preempted(thread).count).sum();
     Finding {
         kind: Kind::Oversubscription,
-        bound: 1.0,
+        bound: None,
         severity: cost_share(facts),
         subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
         place: weigh::hottest(runnable_threads(facts, process)),

@@ -167,7 +167,7 @@ fn switch_share(facts: &Facts, pair: &PairFacts) -> f64 {
 fn finding(facts: &Facts, worst: &PairFacts, pairs: &[&PairFacts]) -> Finding {
     Finding {
         kind: Kind::PingPong,
-        bound: 1.0,
+        bound: None,
         severity: severity(facts, pairs),
         subjects: [worst.a, worst.b].into_iter().map(|tid| weigh::thread_subject(facts, tid)).collect(),
         place: worst.sites.first().cloned(),

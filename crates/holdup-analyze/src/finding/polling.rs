@@ -96,6 +96,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let sleeps = || weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == tid);
     vec![Finding {
         severity: share.min(MOST_SEVERITY),
+        bound: Some(1.0 / (1.0 - share)),
         subjects: vec![weigh::thread_subject(facts, tid)],
         place: worst.place.cloned().or_else(|| sleeps().map(|(_, site)| site)),
         evidence: vec![

@@ -37,7 +37,7 @@ fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let inverted_share = weigh::share(lock.inversions.ns, weigh::work_ns(facts)).min(1.0);
     Finding {
         kind: Kind::PriorityInversion,
-        bound: 1.0,
+        bound: None,
         severity: inverted_share,
         subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),

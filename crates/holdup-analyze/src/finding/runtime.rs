@@ -67,6 +67,11 @@ pub(super) fn is_in_task(site: &Site) -> bool {
         && !leads_through(&site.call_path, |name| name.contains("tokio::runtime::blocking"))
 }
 
+/// Whether a call path is that of a thread which hands tokio's tasks their turns.
+pub(super) fn is_in_scheduler_of_tokio(site: &Site) -> bool {
+    leads_through(&site.call_path, |name| name.contains("tokio::runtime::scheduler"))
+}
+
 /// Whether a thread bears the name that tokio gives its threads, cut as the kernel cuts it or not.
 pub(super) fn is_of_tokio(name: &str) -> bool {
     name.starts_with("tokio-rt-worker") || name.starts_with("tokio-runtime-w")

@@ -89,6 +89,7 @@ fn forked(facts: &Facts) -> Option<Finding> {
     let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
     is_serial.then(|| Finding {
         severity: alone.share * own * (1.0 - 1.0 / cpus as f64),
+        bound: Some(1.0 / (1.0 - alone.share)),
         subjects: vec![weigh::thread_subject(facts, thread.tid)],
         place: facts.alone_sites.first().cloned(),
         evidence: vec![
@@ -121,6 +122,7 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
     let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
     is_serial.then(|| Finding {
         severity: alone_share * own_share * (1.0 - 1.0 / cpus as f64),
+        bound: Some(1.0 / (1.0 - alone_share)),
         subjects: vec![Subject::Function(task.function.clone())],
         place: Some(task.site.clone()),
         evidence: vec![
@@ -153,6 +155,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     let thread = facts.thread(limiter.tid)?;
     Some(Finding {
         severity: alone_share * waited_share * (1.0 - 1.0 / cpus as f64),
+        bound: Some(1.0 / (1.0 - alone_share)),
         subjects: vec![weigh::thread_subject(facts, limiter.tid)],
         place: thread.hot_sites.first().cloned().or_else(|| stages::waited_at(facts, limiter.tid)),
         evidence: vec![

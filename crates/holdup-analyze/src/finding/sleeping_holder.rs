@@ -76,7 +76,7 @@ fn known_share(facts: &Facts, lock: &LockFacts) -> f64 {
 /// Where holders give the CPU away with the lock: in the function that takes it, at least once for each two waits. A
 /// yield that finds nobody to run is no time off the CPU.
 fn yields_inside(facts: &Facts, lock: &LockFacts) -> Option<Site> {
-    let function = |site: &Site| site.caller().and_then(|frame| frame.function.clone());
+    let function = |site: &Site| site.caller().map(crate::spinning::key);
     let takes = function(lock.wait_sites.first()?)?;
     // A lock that yields before it sleeps does so while it waits.
     let by_program = |site: &&Site| site.call_path.iter().all(|frame| frame.role != Role::Lock);
@@ -90,7 +90,7 @@ fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let (cure, proof) = cure(lock, holding);
     Finding {
         kind: Kind::SleepingHolder,
-        bound: 1.0,
+        bound: None,
         severity: weigh::unpreempted_share(facts, lock),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: yields_inside(facts, lock).or(lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned()),

@@ -39,7 +39,7 @@ use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, goroutines};
-use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, LockNumber, Primitive, Reason, ThreadFacts};
+use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, LockNumber, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
@@ -60,6 +60,8 @@ const MOST_FOR_TASKS: f64 = 0.02;
 /// Each worker is waited for at least so much of what the one is that is waited for most.
 pub(super) const LEAST_PART: f64 = 0.1;
 const LEAST_NS: u64 = 20 * MS;
+/// How many tasks wait for their turn shows on no thread.
+const TASKS_NOT_SEEN: Option<f64> = Some(f64::INFINITY);
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let of_goroutines = goroutines::small_pools(facts);
@@ -181,6 +183,7 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
     let busiest = || weigh::hottest(workers.iter().copied());
     small.then(|| Finding {
         severity: waited_share * (1.0 - taken),
+        bound: TASKS_NOT_SEEN,
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
         place: busiest(),
         evidence: vec![
@@ -215,6 +218,7 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
     // The threads that it has for calls that block bear the same name: where they alone are busy, some worker is not.
     (waited_ns >= LEAST_NS && workers.iter().all(is_full)).then(|| Finding {
         severity: share,
+        bound: TASKS_NOT_SEEN,
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
         place: weigh::blocked_at(workers.iter().copied()),
         evidence: vec![
@@ -230,9 +234,11 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
 /// Executors of which all threads are so, the one that is waited for longest.
 fn queued_executor(facts: &Facts) -> Option<Finding> {
     let in_pool = |one: &ThreadFacts| {
-        let mut waits = facts.blame.iter().filter(|row| row.thread == one.tid).filter_map(|row| row.site.as_ref());
-        waits.any(runtime::is_in_pool)
-            || one.off_sites.iter().any(runtime::is_in_pool)
+        let waits = facts.blame.iter().filter(|row| row.thread == one.tid).filter_map(|row| row.site.as_ref());
+        let sites: Vec<&Site> = waits.chain(&one.off_sites).collect();
+        // Those who run tokio's tasks began in its pool of threads for calls that block, too.
+        let runs_tasks = sites.iter().any(|site| runtime::is_in_scheduler_of_tokio(site));
+        !runs_tasks && sites.into_iter().any(runtime::is_in_pool)
             || one.hot_sites.iter().any(runtime::is_in_executor_of_python)
     };
     let is_worker =
@@ -297,6 +303,7 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
     let blocked_at = || weigh::blocked_at(workers.iter().copied());
     small.then(|| Finding {
         severity: waited_share * blocked_share,
+        bound: TASKS_NOT_SEEN,
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
         place: blocked_at().or_else(|| weigh::hottest(workers.iter().copied())),
         evidence: vec![

@@ -93,7 +93,7 @@ fn finding(
     };
     Finding {
         kind: Kind::SpinWaste,
-        bound: 1.0,
+        bound: None,
         severity,
         subjects: subject.into_iter().collect(),
         place,

@@ -399,19 +399,53 @@ fn handing_over() -> Facts {
 
 #[test]
 fn a_bound_takes_in_all_that_may_go_with_the_cause() {
-    let bound = |facts: &Facts| {
+    let left = |facts: &Facts| {
         let found = all(facts);
         let switching = found.iter().find(|finding| finding.kind == Kind::ExcessiveSwitching).unwrap();
-        (switching.bound, 1.0 / (1.0 - switching.severity))
+        switching.bound.map(|bound| 1.0 / bound / (1.0 - UNSEEN))
     };
+    let near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value - expected).abs() < 1e-9);
     let mut facts = handing_over();
     let code = |function, role, hits| Code { frame: Frame::named(function, role), hits, inclusive: hits };
     facts.symbols[0].hits = 90;
     facts.symbols.extend([code("main.parse", Role::Program, 30), code("memcpy", Role::Runtime, 10)]);
     facts.symbols.extend([code("malloc", Role::Runtime, 20), code("__schedule", Role::Scheduler, 50)]);
-    assert_eq!(bound(&facts), (5.0, 2.0), "40 of 200 samples are work");
+    let at_least = |part: f64, samples: f64| part - 2.0 * (part * (1.0 - part) / samples).sqrt();
+    assert!(near(left(&facts), at_least(0.2, 200.0)), "40 of 200 samples are work");
     facts.symbols[3].hits = 130;
-    assert_eq!(bound(&facts), (2.0, 2.0), "no less than what the cause costs");
+    assert!(near(left(&facts), 0.5), "no less than what the cause costs");
+    facts.symbols.retain(|code| code.frame.role != Role::Program);
+    assert_eq!(left(&facts), None, "hardly anything is left");
+}
+
+#[test]
+fn what_waits_for_a_lock_cost_bounds_the_gain_too() {
+    let mut facts = hot();
+    let left = |facts: &Facts| {
+        let found = all(facts);
+        let lock = found.iter().find(|finding| finding.kind == Kind::HotLock).unwrap();
+        1.0 / lock.bound.unwrap() / (1.0 - lock.severity) / (1.0 - UNSEEN)
+    };
+    let near = |value: f64, expected: f64| (value - expected).abs() < 1e-9;
+    assert!(near(left(&facts), 1.0), "no samples: only the time goes");
+    let code = |function, role, hits| Code { frame: Frame::named(function, role), hits, inclusive: hits };
+    facts.totals.user_samples = 400;
+    facts.symbols = vec![code("price", Role::Program, 400)];
+    assert!(near(left(&facts), 1.0), "all is work");
+    facts.symbols = vec![code("price", Role::Program, 200), code("pthread_mutex_lock", Role::Lock, 200)];
+    assert!(near(left(&facts), 0.45), "at least 45% is work");
+}
+
+#[test]
+fn a_bound_is_what_its_kind_knows_to_go_with_it() {
+    let found = |facts: &Facts, kind| all(facts).into_iter().find(|one| one.kind == kind).unwrap();
+    let beyond_severity = |facts: &Facts, kind| {
+        let found = found(facts, kind);
+        found.bound.unwrap_or(f64::INFINITY) * (1.0 - found.severity) * (1.0 - UNSEEN)
+    };
+    assert!(beyond_severity(&polling(), Kind::Polling) > 1.01, "all sleeps may go");
+    assert!(beyond_severity(&alone(), Kind::SerialPhase) > 1.01, "all that one does alone may");
+    assert_eq!(found(&queued_tasks(), Kind::SmallPool).bound, None, "nobody sees how many tasks wait");
 }
 
 #[test]
@@ -2065,6 +2099,23 @@ fn an_executor_is_judged_for_itself_and_polls_for_its_tasks() {
 }
 
 #[test]
+fn who_runs_the_tasks_of_tokio_is_no_thread_for_calls_that_block() {
+    let mut facts = queued_tasks();
+    let path = |functions: &[&str]| {
+        let call_path = functions.iter().map(|name| Frame::named(name, Role::Program)).collect();
+        Site { call_path, count: 1, ns: MS }
+    };
+    let began = "tokio::runtime::blocking::pool::Inner::run";
+    for thread in &mut facts.threads {
+        thread.name = "tokio-rt-worker".to_owned();
+        thread.off_sites = vec![path(&["resolve", began])];
+    }
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 0, "all of one pool, and one is idle");
+    facts.threads[0].off_sites = vec![path(&["tokio::runtime::scheduler::multi_thread::park", began])];
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 1);
+}
+
+#[test]
 fn workers_of_a_python_executor_are_known_by_their_loop() {
     let in_file = |function| {
         let module = "/usr/lib/python3.12/concurrent/futures/thread.py".into();
@@ -2454,7 +2505,7 @@ mod explained {
         let lock =
             Subject::Lock { number: LockNumber(0), name: LockName::Address, addr: None, primitive: Primitive::Mutex };
         Finding {
-            bound: 1.0,
+            bound: None,
             kind,
             severity: 0.5,
             subjects: vec![lock, thread(1), thread(2)],

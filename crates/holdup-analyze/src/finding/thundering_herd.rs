@@ -72,7 +72,7 @@ fn back_share(lock: &LockFacts) -> f64 {
 fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     Finding {
         kind: Kind::ThunderingHerd,
-        bound: 1.0,
+        bound: None,
         severity: severity(facts, lock),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),

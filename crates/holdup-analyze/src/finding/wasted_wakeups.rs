@@ -108,7 +108,7 @@ fn finding(
     ];
     Finding {
         kind: Kind::WastedWakeups,
-        bound: 1.0,
+        bound: None,
         severity: cpu_share(facts, calls),
         subjects: subject.into_iter().collect(),
         place,

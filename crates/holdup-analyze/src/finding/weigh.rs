@@ -106,21 +106,56 @@ pub(super) fn idle(facts: &Facts) -> f64 {
     capacity_ns(facts).map_or(0.0, |capacity_ns| 1.0 - share(cpu_ns(facts), capacity_ns).min(1.0))
 }
 
-/// The part of the CPU time that goes to functions which do the program's work: neither to the kernel, nor to what
-/// waits, spins, allocates or schedules, as far as samples tell.
+/// The part of the CPU time that surely goes to functions which do the program's work: neither to the kernel, nor to
+/// what waits, spins, allocates or schedules, as far as samples tell.
 pub(super) fn useful(facts: &Facts) -> f64 {
-    const LEAST_SAMPLES: u64 = 100;
     let works = |frame: &Frame| {
         let of_go = |function: &str| function.starts_with("runtime.") || function.starts_with("internal/runtime/");
         matches!(frame.role, Role::Program | Role::Runtime)
             && frame.function.as_deref().is_none_or(|function| !allocates(function) && !of_go(function))
     };
-    let working: u64 = facts.symbols.iter().filter(|code| works(&code.frame)).map(|code| code.hits).sum();
-    let places = crate::spinning::spinning(facts);
-    let spinning: u64 = places.values().filter(|(frame, _)| works(frame)).map(|(_, hits)| hits).sum();
+    at_least(share_in(facts, works), samples(facts)) * sampled_share(facts)
+}
+
+/// The part of the CPU time in code that is neither a library's nor the kernel's.
+pub(super) fn of_program(facts: &Facts) -> f64 {
+    at_least(share_in(facts, |frame| frame.role == Role::Program), samples(facts)) * sampled_share(facts)
+}
+
+/// The part of the CPUs' time in which the program ran.
+pub(super) fn busy(facts: &Facts) -> f64 {
+    1.0 - idle(facts)
+}
+
+/// The part of the CPU time that waits take at most: in the functions of locks, spinning, and in the kernel for futexes;
+/// all of the kernel's where no samples tell what it does.
+pub(super) fn waiting_cost(facts: &Facts) -> f64 {
+    let of_futexes: u64 = facts.futex_sites.iter().map(|site| site.count).sum();
+    let others = share_in(facts, |frame| frame.role != Role::Lock) - share(of_futexes, samples(facts));
+    1.0 - at_least(others.max(0.0), samples(facts)) * sampled_share(facts)
+}
+
+/// The part of the samples in such functions, where they do not spin. All of too few.
+fn share_in(facts: &Facts, is: impl Fn(&Frame) -> bool) -> f64 {
+    const LEAST_SAMPLES: u64 = 100;
     let all = samples(facts);
-    let share = if all < LEAST_SAMPLES { 1.0 } else { share(working.saturating_sub(spinning), all).min(1.0) };
-    share * sampled_share(facts)
+    if all < LEAST_SAMPLES {
+        return 1.0;
+    }
+    let there: u64 = facts.symbols.iter().filter(|code| is(&code.frame)).map(|code| code.hits).sum();
+    let places = crate::spinning::spinning(facts);
+    let spinning: u64 = places.values().filter(|(frame, _)| is(frame)).map(|(_, hits)| hits).sum();
+    share(there.saturating_sub(spinning), all).min(1.0)
+}
+
+/// What a share of so many samples is at least: two standard errors below it.
+fn at_least(part: f64, samples: u64) -> f64 {
+    (part - 2.0 * (part * (1.0 - part) / samples.max(1) as f64).sqrt()).max(0.0)
+}
+
+/// The part of the CPU time that is not the kernel's.
+pub(super) fn outside_kernel(facts: &Facts) -> f64 {
+    user_ns(facts).map_or(1.0, |user_ns| share(user_ns, cpu_ns(facts)).min(1.0))
 }
 
 /// The time of all CPUs.

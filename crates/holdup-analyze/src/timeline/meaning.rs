@@ -271,19 +271,14 @@ impl Judge<'_, '_> {
     fn judge_queues(&mut self, keys: &Table<WaitSiteId, Option<(behaviour::Callers, Primitive)>>) {
         let engine = self.lookup.engine;
         let queues = behaviour::gather(engine, |wait_site| keys[wait_site].map(|(key, _)| key));
-        let is_lock = |waits: &[behaviour::Waited]| {
-            waits.len() >= OWN_WORD_WAITS
-                && behaviour::is_passed_on(engine, waits)
-                && behaviour::of(engine, waits) == Behaviour::Lock
-        };
         // Of each lock, who stands in its queue. Others may wait in the same place for something else: an answer, say.
         let mut locks: FxHashMap<behaviour::Callers, FxHashSet<ThreadId>> = FxHashMap::default();
         for (key, waits) in queues {
-            let queue = if is_lock(&waits) {
+            let queue = if self.is_lock(&waits) {
                 waits
             } else {
                 let passing = behaviour::among_those_who_pass_on(&waits);
-                if passing.len() == waits.len() || !is_lock(&passing) {
+                if passing.len() == waits.len() || !self.is_lock(&passing) {
                     continue;
                 }
                 passing
@@ -301,6 +296,13 @@ impl Judge<'_, '_> {
                 *known = (lock, true);
             }
         }
+    }
+
+    /// Whether threads that wait on words of their own stand in the queue of one lock.
+    fn is_lock(&mut self, waits: &[behaviour::Waited]) -> bool {
+        waits.len() >= OWN_WORD_WAITS
+            && behaviour::is_passed_on(self.lookup.engine, waits)
+            && self.role(waits) == Behaviour::Lock
     }
 
     /// Whoever has a lock of Java's and never waits for it is seen to wake others only. There, the names tell: those of

@@ -117,7 +117,7 @@ fn call_path(function: &str, role: Role) -> Arc<[Frame]> {
 
 fn finding() -> Finding {
     Finding {
-        bound: 1.0,
+        bound: None,
         kind: Kind::HotLock,
         severity: 0.5,
         subjects: vec![Subject::Thread { tid: Tid(501), name: HOSTILE.to_owned() }],

@@ -542,7 +542,9 @@ fn cost(finding: &Finding) -> String {
         true => "of CPU time",
         false => "of working time",
     };
-    format!("{much} {of}, at most {}x", number::ratio(finding.bound))
+    finding
+        .bound
+        .map_or_else(|| format!("{much} {of}"), |bound| format!("{much} {of}, at most {}x", number::ratio(bound)))
 }
 
 /// A number of the evidence by its key.

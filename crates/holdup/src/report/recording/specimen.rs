@@ -195,7 +195,7 @@ fn work_queue() -> LockFacts {
 fn finding(kind: Kind, severity: f64, subjects: Vec<Subject>, cure: Cure) -> Finding {
     let words = ["bench", "--lock", "pthread,adaptive", "--threads", "4"].map(str::to_owned).to_vec();
     Finding {
-        bound: 1.0 / (1.0 - severity),
+        bound: Some(1.0 / (1.0 - severity)),
         kind,
         severity,
         subjects,
