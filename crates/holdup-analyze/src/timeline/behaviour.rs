@@ -49,6 +49,8 @@ pub(super) enum Behaviour {
 const MOST_WAITS: usize = 8_192;
 /// Fewer waits whose end is known tell nothing.
 const LEAST_WAITS: usize = 4;
+/// Fewer looks at a word tell nothing.
+const LEAST_LOOKS: u64 = 20;
 /// Most waits are ended by threads that wait there too.
 const LEAST_MUTUAL: f64 = 0.6;
 /// Where many are woken in vain and most of the time that is waited for goes by until a thread wakes that never waits,
@@ -153,6 +155,14 @@ pub(super) fn has_word_of_lock(engine: &Engine, wait_site: WaitSiteId) -> bool {
     engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
 }
 
+/// Whether the word is mostly not free while threads wait, and says nothing but "free", "held" and, now and then, "held,
+/// and others wait" (who barges in does not know): no count of anything, nor a flag.
+fn is_held_or_free(engine: &Engine, wait_site: WaitSiteId) -> bool {
+    let lock = &engine.locks[engine.wait_sites[wait_site].lock];
+    let (all, held, contended) = lock.words;
+    all >= LEAST_LOOKS && held * 2 >= all && contended * 50 >= held && lock.counts * 20 <= all
+}
+
 /// Where nobody is seen to wake anybody: whether those who wait there have the thing one after the other. Nearly all
 /// that runs in the process meanwhile, and all that runs often, are threads that wait there too, so that nobody else is
 /// there who could end the waits; and while some wait, another of them mostly does not.
@@ -237,6 +247,10 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
     // they wait often: at a barrier, either may be the first again.
     if waiters.len() == 2 && !holds.are_passed_on(LEAST_PASSED_ON) {
         return Behaviour::Barrier;
+    }
+    // Where threads barge in that did not wait, stretches tell little; the word does, if there were looks at it.
+    if mutual * 10 >= known.len() * 9 && waits.iter().all(|wait| is_held_or_free(engine, wait.wait_site)) {
+        return Behaviour::Lock;
     }
     if waiters.len() >= 3 && holds.are_barged() {
         return if holds.overlap() >= LEAST_SHARED { Behaviour::Queue } else { Behaviour::Lock };

@@ -339,7 +339,7 @@ impl Engine {
         for lock in &mut self.locks {
             lock.ended.clear();
             lock.waiting.iter_mut().for_each(|wait| wait.from = wait.from.max(at));
-            (lock.wasted, lock.words) = (0, (0, 0, 0));
+            (lock.wasted, lock.words, lock.counts) = (0, (0, 0, 0), 0);
         }
         for wait_site in &mut self.wait_sites {
             (wait_site.waiters, wait_site.eagain) = (Tally::default(), 0);

@@ -89,6 +89,8 @@ pub(super) struct Lock {
     pub moved: bool,
     pub wasted: u64,
     pub words: (u64, u64, u64),
+    /// Looks at the word that found neither 0, 1 nor that others wait: a count, say.
+    pub counts: u64,
     /// What threads were found doing that had it while others waited, and where they had left the CPU for it.
     pub held: Tally<Doing, u64>,
     pub held_at: Tally<Place, u64>,
@@ -111,6 +113,7 @@ impl Lock {
             moved: false,
             wasted: 0,
             words: (0, 0, 0),
+            counts: 0,
             held: Tally::default(),
             held_at: Tally::default(),
             figures: None,

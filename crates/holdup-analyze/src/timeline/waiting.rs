@@ -310,12 +310,14 @@ impl Engine {
 
     pub(super) fn lock_word(&mut self, tid: Tid, now: u64, addr: u64, [word, owner]: [u32; 2], names: &Names) {
         let Some(lock) = self.known_lock(tid, addr, names) else { return };
-        let words = &mut self.locks[lock].words;
-        words.0 += 1;
-        words.1 += u64::from(word != 0);
         // 2 is "held, and others wait" of glibc and Rust; the highest bit says the same for locks with priority
         // inheritance.
-        words.2 += u64::from(word == 2 || word & 0x8000_0000 != 0);
+        let contended = word == 2 || word & 0x8000_0000 != 0;
+        let seen = &mut self.locks[lock];
+        seen.words.0 += 1;
+        seen.words.1 += u64::from(word != 0);
+        seen.words.2 += u64::from(contended);
+        seen.counts += u64::from(word > 1 && !contended);
         if self.is_sampled && word != 0 {
             self.held_by(lock, Tid(owner), now);
             self.found_with(lock, Tid(owner), tid.0 == owner);
