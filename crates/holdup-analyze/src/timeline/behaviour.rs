@@ -155,8 +155,8 @@ pub(super) fn has_word_of_lock(engine: &Engine, wait_site: WaitSiteId) -> bool {
     engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
 }
 
-/// Whether the word is mostly not free while threads wait, and says nothing but "free", "held" and, now and then, "held,
-/// and others wait" (who barges in does not know): no count of anything, nor a flag.
+/// Whether the word is mostly not free while threads wait, and says nothing but "free", "held" and, now and then,
+/// "held, and others wait" (who barges in does not know): no count of anything, nor a flag.
 fn is_held_or_free(engine: &Engine, wait_site: WaitSiteId) -> bool {
     let lock = &engine.locks[engine.wait_sites[wait_site].lock];
     let (all, held, contended) = lock.words;
