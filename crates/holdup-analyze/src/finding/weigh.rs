@@ -127,8 +127,8 @@ pub(super) fn busy(facts: &Facts) -> f64 {
     1.0 - idle(facts)
 }
 
-/// The part of the CPU time that waits take at most: in the functions of locks, spinning, and in the kernel for futexes;
-/// all of the kernel's where no samples tell what it does.
+/// The part of the CPU time that waits take at most: in the functions of locks, spinning, and in the kernel for
+/// futexes; all of the kernel's where no samples tell what it does.
 pub(super) fn waiting_cost(facts: &Facts) -> f64 {
     let of_futexes: u64 = facts.futex_sites.iter().map(|site| site.count).sum();
     let others = share_in(facts, |frame| frame.role != Role::Lock) - share(of_futexes, samples(facts));
