@@ -131,10 +131,13 @@ fn left(facts: &Facts, finding: &Finding) -> f64 {
     let left = 1.0 - finding.severity;
     match finding.kind {
         HotAtomic => left.min(1.0 - weigh::value(finding, "samples_share")).min(weigh::useful(facts)),
-        PingPong => left.min(weigh::useful(facts) * weigh::busy(facts)),
+        PingPong => left.min(weigh::useful(facts) * (1.0 - weigh::idle(facts))),
         KernelHeavy => left.min(weigh::of_program(facts)),
-        Oversubscription | ThunderingHerd | MemoryLock | Allocator => left.min(weigh::useful(facts)),
-        _ if finding.costs_cpu_time() => left.min(weigh::useful(facts)),
+        kind if finding.costs_cpu_time()
+            || matches!(kind, Oversubscription | ThunderingHerd | MemoryLock | Allocator) =>
+        {
+            left.min(weigh::useful(facts))
+        }
         IoBound => left * weigh::outside_kernel(facts),
         _ => left * (1.0 - weigh::waiting_cost(facts)),
     }

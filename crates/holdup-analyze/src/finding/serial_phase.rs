@@ -86,10 +86,7 @@ fn forked(facts: &Facts) -> Option<Finding> {
         && !ping_pong::takes_turns(facts, thread.tid)
         && weigh::share(helpers_ns, weigh::cpu_ns(facts)) >= LEAST_FORKED;
     let waiters = facts.threads.iter().filter(helps).count() as u64;
-    let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
     is_serial.then(|| Finding {
-        severity: alone.share * own * (1.0 - 1.0 / cpus as f64),
-        bound: Some(1.0 / (1.0 - alone.share)),
         subjects: vec![weigh::thread_subject(facts, thread.tid)],
         place: facts.alone_sites.first().cloned(),
         evidence: vec![
@@ -99,7 +96,7 @@ fn forked(facts: &Facts) -> Option<Finding> {
             count("waiters", waiters),
             ns("alone_ns", (alone.share * own * facts.span_ns() as f64) as u64),
         ],
-        ..Finding::new(Kind::SerialPhase, Cure::DivideSerialPart, weigh::record_again())
+        ..phase(facts, alone.share, own, waiters)
     })
 }
 
@@ -119,10 +116,7 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
         && !goroutines::are_queued(facts)
         && alone_ns >= LEAST_NS;
     let waiters = (facts.threads.len() as u64).saturating_sub(1);
-    let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
     is_serial.then(|| Finding {
-        severity: alone_share * own_share * (1.0 - 1.0 / cpus as f64),
-        bound: Some(1.0 / (1.0 - alone_share)),
         subjects: vec![Subject::Function(task.function.clone())],
         place: Some(task.site.clone()),
         evidence: vec![
@@ -132,7 +126,7 @@ fn of_tasks(facts: &Facts) -> Option<Finding> {
             count("waiters", waiters),
             ns("alone_ns", (alone_ns as f64 * own_share) as u64),
         ],
-        ..Finding::new(Kind::SerialPhase, Cure::DivideSerialPart, weigh::record_again())
+        ..phase(facts, alone_share, own_share, waiters)
     })
 }
 
@@ -151,11 +145,8 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     if !is_serial {
         return None;
     }
-    let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
     let thread = facts.thread(limiter.tid)?;
     Some(Finding {
-        severity: alone_share * waited_share * (1.0 - 1.0 / cpus as f64),
-        bound: Some(1.0 / (1.0 - alone_share)),
         subjects: vec![weigh::thread_subject(facts, limiter.tid)],
         place: thread.hot_sites.first().cloned().or_else(|| stages::waited_at(facts, limiter.tid)),
         evidence: vec![
@@ -165,6 +156,17 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
             count("waiters", waiters),
             ns("alone_ns", alone_ns),
         ],
-        ..Finding::new(Kind::SerialPhase, Cure::DivideSerialPart, weigh::record_again())
+        ..phase(facts, alone_share, waited_share, waiters)
     })
+}
+
+/// A phase in which one thread runs alone, so much of it for what the others wait for: divided among the CPUs that they
+/// can use, it takes so much less.
+fn phase(facts: &Facts, alone_share: f64, waited_share: f64, waiters: u64) -> Finding {
+    let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
+    Finding {
+        severity: alone_share * waited_share * (1.0 - 1.0 / cpus as f64),
+        bound: Some(1.0 / (1.0 - alone_share)),
+        ..Finding::new(Kind::SerialPhase, Cure::DivideSerialPart, weigh::record_again())
+    }
 }

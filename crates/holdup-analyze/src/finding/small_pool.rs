@@ -183,8 +183,6 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
     let busiest = || weigh::hottest(workers.iter().copied());
     small.then(|| Finding {
         severity: waited_share * (1.0 - taken),
-        bound: TASKS_NOT_SEEN,
-        subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
         place: busiest(),
         evidence: vec![
             part("waited_share", waited_share),
@@ -193,7 +191,7 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
             part("blocked_share", blocked),
             ns("waited_ns", waited_ns),
         ],
-        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+        ..full_pool(facts, &workers)
     })
 }
 
@@ -218,8 +216,6 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
     // The threads that it has for calls that block bear the same name: where they alone are busy, some worker is not.
     (waited_ns >= LEAST_NS && workers.iter().all(is_full)).then(|| Finding {
         severity: share,
-        bound: TASKS_NOT_SEEN,
-        subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
         place: weigh::blocked_at(workers.iter().copied()),
         evidence: vec![
             part("waited_share", share),
@@ -227,7 +223,7 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
             part("blocked_share", share),
             ns("waited_ns", waited_ns),
         ],
-        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+        ..full_pool(facts, &workers)
     })
 }
 
@@ -303,8 +299,6 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
     let blocked_at = || weigh::blocked_at(workers.iter().copied());
     small.then(|| Finding {
         severity: waited_share * blocked_share,
-        bound: TASKS_NOT_SEEN,
-        subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
         place: blocked_at().or_else(|| weigh::hottest(workers.iter().copied())),
         evidence: vec![
             part("waited_share", waited_share),
@@ -313,8 +307,17 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
             part("blocked_share", blocked_share),
             ns("waited_ns", waited_ns),
         ],
-        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+        ..full_pool(facts, workers)
     })
+}
+
+/// Workers that all have something to do, while nothing shows how many tasks wait for one of them.
+fn full_pool(facts: &Facts, workers: &[&ThreadFacts]) -> Finding {
+    Finding {
+        bound: TASKS_NOT_SEEN,
+        subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+    }
 }
 
 /// Whether a worker of a library's pool always has a task. A read of a pipe or a socket is what it is busy with.

@@ -90,8 +90,7 @@ pub(super) fn room(facts: &Facts, finding: &Finding) -> f64 {
         lock_of(finding).and_then(|number| facts.lock(number)).filter(|_| waits && facts.header.machine.cpus > 0);
     let Some(lock) = lock else { return 1.0 };
     let switches = switching(facts, 2 * lock.waits);
-    let of_futexes: u64 = facts.futex_sites.iter().map(|site| site.count).sum();
-    let in_kernel = share(of_futexes, samples(facts)) * share(cpu_ns(facts), cpus_ns(facts));
+    let in_kernel = of_futexes(facts) * share(cpu_ns(facts), cpus_ns(facts));
     let spun = share(crate::spinning::hits(facts), samples(facts).max(1));
     idle(facts) + spun + switches.max(in_kernel)
 }
@@ -122,17 +121,16 @@ pub(super) fn of_program(facts: &Facts) -> f64 {
     at_least(share_in(facts, |frame| frame.role == Role::Program), samples(facts)) * sampled_share(facts)
 }
 
-/// The part of the CPUs' time in which the program ran.
-pub(super) fn busy(facts: &Facts) -> f64 {
-    1.0 - idle(facts)
-}
-
 /// The part of the CPU time that waits take at most: in the functions of locks, spinning, and in the kernel for
 /// futexes; all of the kernel's where no samples tell what it does.
 pub(super) fn waiting_cost(facts: &Facts) -> f64 {
-    let of_futexes: u64 = facts.futex_sites.iter().map(|site| site.count).sum();
-    let others = share_in(facts, |frame| frame.role != Role::Lock) - share(of_futexes, samples(facts));
+    let others = share_in(facts, |frame| frame.role != Role::Lock) - of_futexes(facts);
     1.0 - at_least(others.max(0.0), samples(facts)) * sampled_share(facts)
+}
+
+/// The part of the samples in the kernel's work on futexes.
+fn of_futexes(facts: &Facts) -> f64 {
+    share(facts.futex_sites.iter().map(|site| site.count).sum(), samples(facts))
 }
 
 /// The part of the samples in such functions, where they do not spin. All of too few.

@@ -16,6 +16,8 @@
 //!
 //! So is a condition variable that one thread nearly always waits for and others nearly never: they have work for it.
 //!
+//! A lock that is mostly taken by who comes by while others wait is told by its word: looks find it held, and no count.
+//!
 //! A few waits tell nothing: then the name decides.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -23,7 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
 use super::ids::{ThreadId, WaitSiteId};
-use super::lock::{Group, Place, Waiters};
+use super::lock::{Group, Place, Waiters, Words};
 use super::log::Stay;
 
 /// What threads do with a futex.
@@ -150,17 +152,16 @@ pub(super) fn gather<K: std::hash::Hash + Eq>(
 /// threads wait for it says that it is held and that others wait, as in "Futexes Are Tricky" (Drepper).
 pub(super) fn has_word_of_lock(engine: &Engine, wait_site: WaitSiteId) -> bool {
     let lock = &engine.locks[engine.wait_sites[wait_site].lock];
-    let (all, held, contended) = lock.words;
+    let Words { looks, held, contended, .. } = lock.words;
     let several = lock.waiters == Waiters::Several;
-    engine.is_sampled && several && all >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= all
+    engine.is_sampled && several && looks >= LEAST_WAITS as u64 && contended * 5 >= held * 4 && held * 2 >= looks
 }
 
 /// Whether the word is mostly not free while threads wait, and says nothing but "free", "held" and, now and then,
 /// "held, and others wait" (who barges in does not know): no count of anything, nor a flag.
 fn is_held_or_free(engine: &Engine, wait_site: WaitSiteId) -> bool {
-    let lock = &engine.locks[engine.wait_sites[wait_site].lock];
-    let (all, held, contended) = lock.words;
-    all >= LEAST_LOOKS && held * 2 >= all && contended * 50 >= held && lock.counts * 20 <= all
+    let Words { looks, held, contended, counts } = engine.locks[engine.wait_sites[wait_site].lock].words;
+    looks >= LEAST_LOOKS && held * 2 >= looks && contended * 50 >= held && counts * 20 <= looks
 }
 
 /// Where nobody is seen to wake anybody: whether those who wait there have the thing one after the other. Nearly all

@@ -12,7 +12,7 @@ use super::calls::Calls;
 use super::cpus::Cpus;
 use super::doing::{Doing, Plain};
 use super::ids::{BlockId, FoundId, GroupId, LockId, StackKey, Table, ThreadId, WaitSiteId};
-use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite};
+use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite, Words};
 use super::pairs::Pairs;
 use super::tally::Tally;
 use super::thread::{Pending, State, Thread};
@@ -339,7 +339,7 @@ impl Engine {
         for lock in &mut self.locks {
             lock.ended.clear();
             lock.waiting.iter_mut().for_each(|wait| wait.from = wait.from.max(at));
-            (lock.wasted, lock.words, lock.counts) = (0, (0, 0, 0), 0);
+            (lock.wasted, lock.words) = (0, Words::default());
         }
         for wait_site in &mut self.wait_sites {
             (wait_site.waiters, wait_site.eagain) = (Tally::default(), 0);

@@ -88,15 +88,25 @@ pub(super) struct Lock {
     /// The last call moved those who waited to another address.
     pub moved: bool,
     pub wasted: u64,
-    pub words: (u64, u64, u64),
-    /// Looks at the word that found neither 0, 1 nor that others wait: a count, say.
-    pub counts: u64,
+    pub words: Words,
     /// What threads were found doing that had it while others waited, and where they had left the CPU for it.
     pub held: Tally<Doing, u64>,
     pub held_at: Tally<Place, u64>,
     pub figures: Option<LockFigures>,
     /// Where nobody is seen to wake anybody: calls that ended several waits, and how many.
     pub together: (u64, u64),
+}
+
+/// What looks at the word of a lock found while threads waited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Words {
+    pub looks: u64,
+    /// It was not 0.
+    pub held: u64,
+    /// It said that it is held and that others wait.
+    pub contended: u64,
+    /// It was neither 0, 1 nor that: a count, say.
+    pub counts: u64,
 }
 
 impl Lock {
@@ -112,8 +122,7 @@ impl Lock {
             waiters: Waiters::None,
             moved: false,
             wasted: 0,
-            words: (0, 0, 0),
-            counts: 0,
+            words: Words::default(),
             held: Tally::default(),
             held_at: Tally::default(),
             figures: None,

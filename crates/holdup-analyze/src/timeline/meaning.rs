@@ -172,14 +172,18 @@ impl Judge<'_, '_> {
         let primitives = std::mem::take(&mut self.primitives);
         let open = self.known.clone().map(|known| known.is_none());
         let by_glibc = |name: &str| name.trim_start_matches('_').starts_with("pthread_cond_");
-        let of_glibc =
-            engine.wait_sites.map(|wait_site| leads_through(&self.lookup.call_path(wait_site.place), by_glibc));
+        let is_condition = |wait_site: &WaitSiteId| primitives[*wait_site].0 == Primitive::Condvar;
+        let conditions = engine.wait_sites.each().filter(|(index, _)| is_condition(index));
+        let of_glibc: FxHashSet<WaitSiteId> = conditions
+            .filter(|(_, wait_site)| leads_through(&self.lookup.call_path(wait_site.place), by_glibc))
+            .map(|(index, _)| index)
+            .collect();
         let object = |wait_site: WaitSiteId| {
             let (primitive, own_word) = primitives[wait_site];
             let at = &engine.wait_sites[wait_site];
             let lock = &engine.locks[at.lock];
             // A condition variable of glibc has two words, side by side; of others, that may be two of them.
-            let addr = if primitive == Primitive::Condvar && of_glibc[wait_site] { lock.addr & !7 } else { lock.addr };
+            let addr = if of_glibc.contains(&wait_site) { lock.addr & !7 } else { lock.addr };
             let is_open = told(primitive) && !own_word && open[wait_site];
             is_open.then_some((lock.space, addr, primitive))
         };

@@ -246,10 +246,10 @@ impl Objects<'_, '_> {
             lock.figures = lock.figures.or(address.figures);
             lock.herds.calls += address.together.0;
             lock.herds.woken += address.together.1;
-            if address.words.0 > 0 {
+            if address.words.looks > 0 {
                 let (all, held, contended) = lock.words.unwrap_or_default();
                 let words = address.words;
-                lock.words = Some((all + words.0, held + words.1, contended + words.2));
+                lock.words = Some((all + words.looks, held + words.held, contended + words.contended));
             }
         }
         lock.contended_ns = lock.contended_ns.min(engine.span_ns());

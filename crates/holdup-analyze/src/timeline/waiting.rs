@@ -313,10 +313,10 @@ impl Engine {
         // 2 is "held, and others wait" of glibc and Rust; the highest bit says the same for locks with priority
         // inheritance.
         let contended = word == 2 || word & 0x8000_0000 != 0;
-        let seen = &mut self.locks[lock];
-        seen.words.0 += 1;
-        seen.words.1 += u64::from(word != 0);
-        seen.words.2 += u64::from(contended);
+        let seen = &mut self.locks[lock].words;
+        seen.looks += 1;
+        seen.held += u64::from(word != 0);
+        seen.contended += u64::from(contended);
         seen.counts += u64::from(word > 1 && !contended);
         if self.is_sampled && word != 0 {
             self.held_by(lock, Tid(owner), now);

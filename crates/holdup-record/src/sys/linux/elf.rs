@@ -70,9 +70,9 @@ impl Elf {
         let (buckets, first, bloom) = (u32_at(&head, 0)?, u32_at(&head, 4)?, u32_at(&head, 8)?);
         let bucket_at = table + 16 + u64::from(bloom) * 8;
         let chain_at = bucket_at + u64::from(buckets) * 4;
-        let mut index = number(bucket_at + u64::from(wanted.checked_rem(buckets)?) * 4, memory)?;
+        let mut index = memory.number(bucket_at + u64::from(wanted.checked_rem(buckets)?) * 4)?;
         for _ in 0..LONGEST_CHAIN {
-            let hash = number(chain_at + u64::from(index.checked_sub(first)?) * 4, memory)?;
+            let hash = memory.number(chain_at + u64::from(index.checked_sub(first)?) * 4)?;
             if hash | 1 == wanted | 1 && self.name_is(index, name, memory)? {
                 return Some(index);
             }
@@ -89,14 +89,14 @@ impl Elf {
             let sum = (hash << 4).wrapping_add(u32::from(byte));
             (sum ^ (sum >> 28 << 4)) & 0x0fff_ffff
         });
-        let buckets = number(table, memory)?;
+        let buckets = memory.number(table)?;
         let chain_at = table + 8 + u64::from(buckets) * 4;
-        let mut index = number(table + 8 + u64::from(wanted.checked_rem(buckets)?) * 4, memory)?;
+        let mut index = memory.number(table + 8 + u64::from(wanted.checked_rem(buckets)?) * 4)?;
         for _ in 0..LONGEST_CHAIN {
             if index == 0 || self.name_is(index, name, memory)? {
                 break;
             }
-            index = number(chain_at + u64::from(index) * 4, memory)?;
+            index = memory.number(chain_at + u64::from(index) * 4)?;
         }
         Some(index).filter(|index| *index != 0)
     }
@@ -106,10 +106,6 @@ impl Elf {
         let text = memory.bytes(self.strings + u64::from(u32_at(&symbol, 0)?), name.len() + 1)?;
         Some(text.strip_suffix(&[0]) == Some(name.as_bytes()))
     }
-}
-
-fn number(at: u64, memory: &mut Memory) -> Option<u32> {
-    memory.number(at)
 }
 
 #[cfg(test)]

@@ -77,32 +77,6 @@ pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// A line of /proc/PID/maps: the range, what may be done there, the offset in the file, and its path, up to a blank.
-#[derive(Debug)]
-pub struct Mapped<'a> {
-    pub start: u64,
-    pub end: u64,
-    pub may: &'a str,
-    pub offset: u64,
-    pub path: &'a str,
-}
-
-impl<'a> Mapped<'a> {
-    /// `None` of what is no file.
-    pub fn read(line: &'a str) -> Option<Mapped<'a>> {
-        let mut fields = line.split_ascii_whitespace();
-        let (start, end) = fields.next()?.split_once('-')?;
-        let (may, offset) = (fields.next()?, fields.next()?);
-        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-        Some(Mapped { start: hex(start)?, end: hex(end)?, may, offset: hex(offset)?, path: fields.nth(2)? })
-    }
-
-    /// The last part of the path.
-    pub fn file(&self) -> &'a str {
-        self.path.rsplit('/').next().unwrap_or(self.path)
-    }
-}
-
 fn read_page(pid: u32, page: u64) -> Option<Box<[u8]>> {
     let mut bytes = vec![0_u8; PAGE as usize].into_boxed_slice();
     (words::read_bytes(pid, page * PAGE, &mut bytes) == bytes.len()).then_some(bytes)

@@ -177,23 +177,48 @@ fn mappings(text: &str, pid: Pid) -> Vec<Mapping> {
 }
 
 fn mapping(line: &str, pid: Pid) -> Option<Mapping> {
-    let (range, rest) = line.split_once(' ')?;
-    let (rights, rest) = rest.split_once(' ')?;
-    let (offset, rest) = rest.split_once(' ')?;
-    let (_device, rest) = rest.split_once(' ')?;
-    // Without a path, the line ends after the inode.
-    let (_inode, path) = rest.split_once(' ').unwrap_or((rest, ""));
-    let (start, end) = range.split_once('-')?;
-    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    let path = path.trim_start_matches(' ');
-    (rights.as_bytes().get(2) == Some(&b'x')).then_some(Mapping {
+    let Mapped { start, end, may, offset, path } = Mapped::read(line)?;
+    (may.as_bytes().get(2) == Some(&b'x')).then_some(Mapping {
         pid,
         start,
         len: end.checked_sub(start)?,
-        offset: u64::from_str_radix(offset, 16).ok()?,
+        offset,
         path: if path.is_empty() { "//anon".into() } else { without_escapes(path).into() },
         build_id: None,
     })
+}
+
+/// A line of /proc/PID/maps: the range, what may be done there, the offset in the file, and its path, which is empty of
+/// what is no file.
+#[derive(Debug)]
+pub struct Mapped<'a> {
+    pub start: u64,
+    pub end: u64,
+    pub may: &'a str,
+    pub offset: u64,
+    pub path: &'a str,
+}
+
+impl<'a> Mapped<'a> {
+    /// `None` of what is no such line.
+    pub fn read(line: &'a str) -> Option<Mapped<'a>> {
+        let (range, rest) = line.split_once(' ')?;
+        let (may, rest) = rest.split_once(' ')?;
+        let (offset, rest) = rest.split_once(' ')?;
+        let (_device, rest) = rest.split_once(' ')?;
+        // Without a path, the line ends after the inode.
+        let (_inode, path) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (start, end) = range.split_once('-')?;
+        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+        let path = path.trim_start_matches(' ');
+        Some(Mapped { start: hex(start)?, end: hex(end)?, may, offset: hex(offset)?, path })
+    }
+
+    /// The last part of the path, of a file that is there no more too.
+    pub fn file(&self) -> &'a str {
+        let path = self.path.strip_suffix(" (deleted)").unwrap_or(self.path);
+        path.rsplit('/').next().unwrap_or(path)
+    }
 }
 
 /// The kernel writes a line end in a path as `\012`.

@@ -25,6 +25,7 @@ use self::stripped::Sections;
 use self::symbols::Symbols;
 use super::looks::Seen;
 use super::memory::{Memory, pointer_at, u32_at, u64_at};
+use super::snapshot::Mapped;
 use super::{machine, words};
 
 /// A process that runs Go's scheduler.
@@ -309,8 +310,7 @@ fn first(symbols: &Symbols, memory: &mut Memory) -> Option<u64> {
 
 /// Where the program's file is loaded, by the text of /proc/PID/maps.
 fn loaded(maps: &str, path: &str) -> Option<u64> {
-    let line = maps.lines().find(|line| line.ends_with(path))?;
-    u64::from_str_radix(line.split('-').next()?, 16).ok()
+    maps.lines().filter_map(Mapped::read).find(|mapped| mapped.path.ends_with(path)).map(|mapped| mapped.start)
 }
 
 /// `go1.22.5` is 22; one between versions counts as the newest.

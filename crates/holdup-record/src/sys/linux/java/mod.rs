@@ -27,7 +27,8 @@ use self::lines::Table;
 use self::structs::{List, Structs};
 use super::elf::Elf;
 use super::machine;
-use super::memory::{Mapped, Memory, pointer_at, u64_at};
+use super::memory::{Memory, pointer_at, u64_at};
+use super::snapshot::Mapped;
 use super::vm_threads::Threads;
 
 /// Threads of one machine, frames of one thread, steps between two frames.

@@ -18,7 +18,8 @@ use rustc_hash::FxHashMap;
 use self::layout::{Gil, Instruction, Layout};
 use super::elf::Elf;
 use super::machine;
-use super::memory::{Mapped, Memory, pointer_at, u32_at, u64_at};
+use super::memory::{Memory, pointer_at, u32_at, u64_at};
+use super::snapshot::Mapped;
 use super::vm_threads::{Threads, of_pthread};
 
 /// A process that runs Python.
