@@ -52,7 +52,7 @@ pub enum Doubt {
     },
     /// Tasks of a scheduler in the program wait, and that shows on no thread.
     Tasks {
-        /// Whose tasks: `Go` or `tokio`.
+        /// Whose tasks: `Go`, `tokio`, or `BEAM`, which runs Erlang's and Elixir's processes.
         scheduler: &'static str,
         /// Whether they were looked at, and wait for each other.
         looked: bool,
@@ -66,7 +66,7 @@ pub enum Doubt {
     },
     /// Threads wait for each other in calls of which this recording does not show who ends them.
     Wakers {
-        /// The share of all threads' time for which they waited so.
+        /// The share of the threads' time for which they waited so; waits for threads to come or end do not count.
         share: f64,
     },
 }
@@ -135,7 +135,7 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     if share > MOST_UNKNOWN {
         doubts.push(Doubt::Unknown { share });
     }
-    doubts.extend(["Go", "tokio"].into_iter().filter_map(|scheduler| of_tasks(facts, scheduler)));
+    doubts.extend(["Go", "tokio", "BEAM"].into_iter().filter_map(|scheduler| of_tasks(facts, scheduler)));
     doubts.extend(of_wakers(facts));
     doubts.extend(of_samples(facts));
     doubts
@@ -165,7 +165,9 @@ fn of_wakers(facts: &Facts) -> Option<Doubt> {
     let waits: Vec<(u64, u64)> = facts.threads.iter().map(|thread| (waited(thread), thread.life_ns())).collect();
     let peers = waits.iter().filter(|(ns, life)| *ns as f64 >= LEAST_PEER_SHARE * (*life).max(1) as f64).count();
     let waited_ns: u64 = waits.iter().map(|(ns, _)| ns).sum();
-    let share = waited_ns as f64 / facts.totals.thread_ns.max(1) as f64;
+    // Who waits for threads to come or end waits for the program itself.
+    let others_ns = facts.account.of(AccountState::Barrier);
+    let share = waited_ns as f64 / facts.totals.thread_ns.saturating_sub(others_ns).max(1) as f64;
     (peers >= LEAST_PEERS && share >= MOST_WITHOUT_WAKERS).then_some(Doubt::Wakers { share })
 }
 
@@ -185,15 +187,19 @@ fn wait_for_each_other(facts: &Facts) -> bool {
 fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
     // Where one waits in the kernel for sockets and timers, it does so for tasks as well.
     let waits = |lock: &&LockFacts| waits_for_tasks(lock) == Some(scheduler);
-    let tids: BTreeSet<Tid> =
-        facts.locks.iter().filter(waits).flat_map(|lock| lock.waiters.iter().map(|(tid, _)| *tid)).collect();
+    let is_beam = scheduler == "BEAM";
+    let tids: BTreeSet<Tid> = match is_beam {
+        true => facts.threads.iter().filter(|thread| is_of_beam(&thread.name)).map(|thread| thread.tid).collect(),
+        false => facts.locks.iter().filter(waits).flat_map(|lock| lock.waiters.iter().map(|(tid, _)| *tid)).collect(),
+    };
     let pids: BTreeSet<Pid> = tids.iter().filter_map(|tid| facts.thread(*tid)).map(|thread| thread.pid).collect();
     // All threads of a program in Go are its scheduler's, also those that wait for calls and watch over the others.
     let is_go = scheduler == "Go";
     let is_of = |thread: &&ThreadFacts| if is_go { pids.contains(&thread.pid) } else { tids.contains(&thread.tid) };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(is_of).collect();
     let waited_ns: u64 = threads.iter().map(|thread| thread.account.of(AccountState::Work)).sum();
-    let all_ns = if is_go { threads.iter().map(|thread| thread.life_ns()).sum() } else { facts.totals.thread_ns };
+    let all_ns =
+        if is_go || is_beam { threads.iter().map(|thread| thread.life_ns()).sum() } else { facts.totals.thread_ns };
     let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
     let looked = facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS && pids.contains(&of.pid)).count();
     let looked = is_go && looked > 0 && looked == pids.len();
@@ -203,6 +209,12 @@ fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
     let idle = facts.totals.on_cpu_ns * 2 <= cpus_ns && facts.totals.thread_ns > 0;
     let share = waited_ns as f64 / all_ns.max(1) as f64;
     (idle && share >= MOST_WITHOUT_TASKS).then_some(Doubt::Tasks { scheduler, looked, share })
+}
+
+/// Schedulers of Erlang's virtual machine are called `1_scheduler`, and in its first versions `scheduler_1`.
+fn is_of_beam(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.strip_suffix("_scheduler").or(name.strip_prefix("scheduler_")).is_some_and(is_number)
 }
 
 /// Whose thread it is that waits here until a task is ready.
@@ -314,6 +326,29 @@ mod tests {
     }
 
     #[test]
+    fn processes_of_erlang_are_not_seen() {
+        let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
+        facts.header.machine.cpus = 2;
+        (facts.totals.on_cpu_ns, facts.totals.thread_ns) = (10 * SHORTEST_SPAN_NS, 100 * SHORTEST_SPAN_NS);
+        let thread = |tid, name: &str, work_ns| {
+            let mut thread = ThreadFacts {
+                tid: Tid(tid),
+                name: name.to_owned(),
+                ended_ns: 10 * SHORTEST_SPAN_NS,
+                ..ThreadFacts::default()
+            };
+            thread.account.ns[AccountState::Work as usize] = work_ns;
+            thread
+        };
+        let (waits, runs) = (9 * SHORTEST_SPAN_NS, SHORTEST_SPAN_NS);
+        facts.threads =
+            vec![thread(1, "1_scheduler", waits), thread(2, "2_scheduler", runs), thread(3, "1_dirty_io_sched", waits)];
+        assert_eq!(all(&facts), [Doubt::Tasks { scheduler: "BEAM", looked: false, share: 0.5 }]);
+        facts.threads[0].name = "my_scheduler".to_owned();
+        assert_eq!(all(&facts), [], "no number");
+    }
+
+    #[test]
     fn who_ends_a_wait_in_a_call_is_not_known_without_wakers() {
         let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
         facts.header.capabilities.switches = true;
@@ -325,6 +360,8 @@ mod tests {
         };
         facts.threads = vec![waits(Reason::Peer), waits(Reason::Futex(Primitive::FileLock))];
         assert_eq!(all(&facts), [Doubt::Wakers { share: 0.25 }]);
+        (facts.totals.thread_ns, facts.account.ns[AccountState::Barrier as usize]) = (80, 40);
+        assert_eq!(all(&facts), [Doubt::Wakers { share: 0.25 }], "those who wait for threads to end do not count");
         facts.header.capabilities.wakings = true;
         assert_eq!(all(&facts), [], "it is known");
         facts.header.capabilities.wakings = false;

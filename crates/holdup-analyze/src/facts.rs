@@ -642,6 +642,13 @@ impl Path {
     pub(crate) fn of_lock(&self, number: LockNumber) -> u64 {
         self.locks.iter().find(|(lock, _)| *lock == number).map_or(0, |(_, ns)| *ns)
     }
+
+    /// The share of so long a recording that goes by in sleeps, and where the longest are.
+    pub fn sleeps(&self, span_ns: u64) -> Option<(f64, &Site)> {
+        let asleep = || self.parts.iter().filter(|part| part.leaf == Leaf::Sleep);
+        let site = asleep().max_by_key(|part| part.ns)?.site.as_ref()?;
+        Some((asleep().map(|part| part.ns).sum::<u64>() as f64 / span_ns.max(1) as f64, site))
+    }
 }
 
 /// A sum of the path.

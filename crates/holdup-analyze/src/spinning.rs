@@ -52,14 +52,28 @@ pub(crate) fn is_spinner(frame: &Frame) -> bool {
     frame.function.as_deref().is_some_and(|function| SPINNERS.contains(&function))
 }
 
+/// What a function is known by: its name, or where it begins, as far as that is known.
 pub(crate) fn key(frame: &Frame) -> String {
     match &frame.function {
         Some(function) => function.to_string(),
-        None => format!("{}+{:#x}", frame.module, frame.offset),
+        None => format!("{}+{:#x}", frame.module, if frame.start > 0 { frame.start } else { frame.offset }),
     }
 }
 
 /// Samples in spinning code.
 pub(crate) fn hits(facts: &Facts) -> u64 {
     spinning(facts).values().map(|(_, hits)| hits).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Role;
+
+    #[test]
+    fn two_calls_of_a_nameless_function_are_in_one() {
+        let call = |offset, start| Frame { offset, start, function: None, ..Frame::named("", Role::Program) };
+        assert_eq!(key(&call(0x135f, 0x1300)), key(&call(0x137f, 0x1300)));
+        assert_ne!(key(&call(0x135f, 0)), key(&call(0x137f, 0)), "where it begins is not known");
+    }
 }

@@ -29,6 +29,8 @@ pub struct Row {
     pub best: String,
     /// The first finding's kind, `nothing`, or `failed`.
     pub said: String,
+    /// The report said that what it does not find is no all-clear.
+    pub is_doubted: bool,
     /// The kind, and its subject where the build has names.
     pub is_right: bool,
     /// `None` if no name is demanded: a healthy program, a build without names, a truth without subject.
@@ -61,6 +63,7 @@ impl Row {
             truth: program.truth.to_string(),
             best: program.truth.best().to_owned(),
             said: "failed".to_owned(),
+            is_doubted: false,
             is_right: false,
             is_named: None,
             share: None,
@@ -81,6 +84,7 @@ impl Row {
     fn read(&mut self, truth: &Truth, report: &Value) {
         let first = &report["findings"][0];
         self.said = first["kind"].as_str().unwrap_or("nothing").to_owned();
+        self.is_doubted = report["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty());
         self.share = first["share"].as_f64().or_else(|| first["severity_share"].as_f64());
         self.bound = first["bound"].as_f64();
         self.account = account(&report["account"]);
@@ -110,9 +114,14 @@ impl Row {
         self.best == "healthy" && self.said != "nothing" && self.said != "failed"
     }
 
-    /// Nothing was said of a program that has a fault.
-    pub fn is_all_clear(&self) -> bool {
+    /// Nothing was found in a program that has a fault.
+    pub fn is_silent(&self) -> bool {
         self.best != "healthy" && self.said == "nothing"
+    }
+
+    /// The same, and not even that it is no all-clear was said.
+    pub fn is_all_clear(&self) -> bool {
+        self.is_silent() && !self.is_doubted
     }
 
     /// Whether the bound is not below what the cure gained.

@@ -58,6 +58,9 @@ const QUESTIONS: &[Question] = &[
     ("account adds up to 1%", Row::is_account_right),
     ("false accusations", |row| (row.best == "healthy").then(|| row.is_accusation())),
     ("false all-clears", |row| (row.best != "healthy").then(|| row.is_all_clear())),
+    ("nothing found, but said to be no all-clear", |row| {
+        (row.best != "healthy").then(|| row.is_silent() && row.is_doubted)
+    }),
     ("recording failed", |row| Some(row.said == "failed")),
 ];
 
@@ -119,7 +122,8 @@ pub fn document(rows: &[Row], skipped: &[String]) -> String {
         "# What is said first, and what is true\n\n\
          Programs of `fixtures/truth/`, whose fault is known by construction, recorded and reported by `cargo xtask truth`.\n\
          A first finding is right if its kind is one that the program's header accepts and, where the build has names, it names the\n\
-         subject. Share is the finding's own severity; gain is how much faster the program ran with its cure, the ratio of medians of\n\
+         subject. A false all-clear is a fault of which nothing was said, not even that the recording could not have shown it. Bounds above\n\
+         20 are not stated. Share is the finding's own severity; gain is how much faster the program ran with its cure, the ratio of medians of\n\
          three runs each.\n\n",
     );
     text.push_str(&totals(rows, skipped));

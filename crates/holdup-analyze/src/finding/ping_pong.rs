@@ -20,11 +20,12 @@
 //! Or two threads take turns with long runs, and there is nobody else: at least [`LEAST_TURNS`] round trips, which at
 //! least [`LEAST_TURN_SHARE`] of their waits belong to; they have [`LEAST_OF_ALL`] of the CPU time, each
 //! [`LEAST_OF_PAIR`] of theirs; exactly one wants a CPU for [`LEAST_IN_TURN`] of the time, and several for
-//! [`MOST_AT_ONCE`]. Then switching costs little, but a CPU is idle all the time: the severity is what would overlap.
+//! [`MOST_AT_ONCE`], where a wait of one for the CPU that the other has is no such time. Then switching costs little,
+//! but a CPU is idle all the time: the severity is what would overlap.
 //!
 //! Pairs are told as one finding, about the one with most round trips; the number of pairs is in the evidence. The
-//! severity is the estimated share of CPU time that goes to switching, at 5 us a switch; that the two never run side by
-//! side comes on top.
+//! severity is the estimated share of CPU time that goes to switching, at 5 us for each stay on a CPU; that the two
+//! never run side by side comes on top.
 //!
 //! How it can be wrong: two threads that contend for a lock also wake each other in turn; where the waits are for a
 //! lock, the lock is reported. A request that has to be answered before the next can be asked leaves no choice but to
@@ -36,7 +37,7 @@ use super::alone;
 use super::runtime;
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Moment, Rule};
-use crate::facts::{Facts, PairFacts, Reason, ThreadFacts};
+use crate::facts::{AccountState, Facts, PairFacts, Reason, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::PingPong,
@@ -79,6 +80,10 @@ fn in_long_turns(facts: &Facts) -> Option<Finding> {
     let both_ns = ran_ns(pair.a) + ran_ns(pair.b);
     let less = weigh::share(ran_ns(pair.a).min(ran_ns(pair.b)), both_ns);
     let (_, alone, together) = alone::runnable_shares(facts);
+    // On one CPU, whoever is waked first waits for it until the other sleeps: then both want it, and one has it.
+    let queued = |tid| facts.thread(tid).map_or(0, |thread| thread.account.of(AccountState::CpuOwn));
+    let queued_share = weigh::share(queued(pair.a) + queued(pair.b), facts.span_ns()).min(together);
+    let (alone, together) = (alone + queued_share, together - queued_share);
     let take_turns = trips(pair) >= LEAST_TURNS
         && switch_share(facts, pair) >= LEAST_TURN_SHARE
         && weigh::share(both_ns, weigh::cpu_ns(facts)) >= LEAST_OF_ALL
@@ -188,10 +193,13 @@ fn finding(facts: &Facts, worst: &PairFacts, pairs: &[&PairFacts]) -> Finding {
     }
 }
 
-/// Each thread counts once, however many pairs it is in.
+/// Each thread counts once, however many pairs it is in. Between many short stays on a CPU there may be a few long
+/// ones,
+/// in which nothing is switched.
 fn severity(facts: &Facts, pairs: &[&PairFacts]) -> f64 {
-    let run_ns = pairs.first().map_or(0, |worst| run_ns(facts, worst));
     let in_pair = |tid| pairs.iter().any(|pair| pair.a == tid || pair.b == tid);
-    let busy_ns: u64 = facts.threads.iter().filter(|t| in_pair(t.tid)).map(|thread| thread.on_cpu_ns).sum();
-    weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0)
+    let threads = || facts.threads.iter().filter(|thread| in_pair(thread.tid));
+    let busy_ns: u64 = threads().map(|thread| thread.on_cpu_ns).sum();
+    let stays: u64 = threads().map(|thread| thread.voluntary + thread.involuntary).sum();
+    weigh::switching_share(busy_ns / stays.max(1)) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0)
 }

@@ -54,6 +54,21 @@ pub(super) fn is_in_pool(site: &Site) -> bool {
     leads_through(&site.call_path, |name| PARTS.iter().any(|part| name.contains(part)))
 }
 
+/// Whether a call path is that of a task in an executor of Java, and not of one of its threads that waits for a task.
+pub(super) fn is_in_task_of_java(site: &Site) -> bool {
+    const WORKERS: [&str; 2] = ["ThreadPoolExecutor.runWorker", "ForkJoinPool.runWorker"];
+    const IDLE: [&str; 3] = ["ThreadPoolExecutor.getTask", "ForkJoinPool.awaitWork", "ForkJoinPool.scan"];
+    let leads = |parts: &[&str]| leads_through(&site.call_path, |name| parts.iter().any(|part| name.ends_with(part)));
+    leads(&WORKERS) && !leads(&IDLE)
+}
+
+/// Whether a thread of Java waits here for the result of a task that it has given to an executor.
+pub(super) fn waits_for_result_of_java(site: &Site) -> bool {
+    const RESULTS: [&str; 5] =
+        ["FutureTask.get", "CompletableFuture.get", "CompletableFuture.join", "ForkJoinTask.join", "ForkJoinTask.get"];
+    leads_through(&site.call_path, |name| RESULTS.iter().any(|part| name.ends_with(part)))
+}
+
 /// Whether a call path leads through the loop of a worker of Python's executors. What hands them tasks is in the same
 /// file.
 pub(super) fn is_in_executor_of_python(site: &Site) -> bool {

@@ -21,6 +21,8 @@
 //! Or all threads of an executor (Java's, by their names or their call paths) mostly wait for other ends, devices or
 //! sleep, hardly ever for a task, and somebody waits for what they finish, for [`LEAST_WAITED`] of the time and at
 //! least [`LEAST_ANSWERS`] times for each of them: then there are more tasks than threads.
+//! A thread of Java waits on one word of its own for its tasks and in them: call paths tell which. Tasks that wait for
+//! results of others of the same pool are callers, too.
 //!
 //! Workers that are never idle never wait for work, so that nothing may tell who gives it to them: then they are known
 //! by the functions of their library, or by callers that are at least [`LEAST_CALLERS`] for each of them and wait for
@@ -231,7 +233,9 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
 fn queued_executor(facts: &Facts) -> Option<Finding> {
     let in_pool = |one: &ThreadFacts| {
         let waits = facts.blame.iter().filter(|row| row.thread == one.tid).filter_map(|row| row.site.as_ref());
-        let sites: Vec<&Site> = waits.chain(&one.off_sites).collect();
+        let is_own = |lock: &&LockFacts| matches!(lock.waiters[..], [(waiter, _)] if waiter == one.tid);
+        let own = facts.locks.iter().filter(is_own).flat_map(|lock| &lock.wait_sites);
+        let sites: Vec<&Site> = waits.chain(&one.off_sites).chain(own).collect();
         // Those who run tokio's tasks began in its pool of threads for calls that block, too.
         let runs_tasks = sites.iter().any(|site| runtime::is_in_scheduler_of_tokio(site));
         !runs_tasks && sites.into_iter().any(runtime::is_in_pool)
@@ -257,14 +261,24 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         let in_call = matches!(reason, Reason::Peer | Reason::Poll | Reason::OtherCall);
         in_call || matches!(AccountState::of(*reason), AccountState::Sleep | AccountState::Io)
     };
+    let ended_by_them = |lock: &LockFacts| {
+        let all: u64 = lock.holders.iter().map(|one| one.count).sum();
+        let own: u64 = lock.holders.iter().filter(|one| tids.contains(&one.tid)).map(|one| one.count).sum();
+        own > 0 && own * 5 >= all * 4
+    };
+    let in_tasks: BTreeMap<Tid, OwnWaits<'_>> =
+        tids.iter().map(|tid| (*tid, OwnWaits::of(facts, *tid, ended_by_them))).collect();
     let blocked = |one: &ThreadFacts| {
         let times = one.off.iter().filter(|(reason, _)| blocks(reason)).map(|(_, time)| time);
-        times.fold((0, 0), |(count, ns), time| (count + time.count, ns + time.ns))
+        let (count, ns) = times.fold((0, 0), |(count, ns), time| (count + time.count, ns + time.ns));
+        (count + in_tasks[&one.tid].count, ns + in_tasks[&one.tid].ns)
     };
     let is_full = |one: &&ThreadFacts| {
         let for_tasks = |reason: &Reason| AccountState::of(*reason) == AccountState::Work && !blocks(reason);
         let tasks = || one.off.iter().filter(|(reason, _)| for_tasks(reason)).map(|(_, time)| time);
-        let (tasks, tasks_ns) = (tasks().map(|time| time.count).sum::<u64>(), tasks().map(|time| time.ns).sum());
+        let (tasks, tasks_ns): (u64, u64) = (tasks().map(|time| time.count).sum(), tasks().map(|time| time.ns).sum());
+        let own = &in_tasks[&one.tid];
+        let (tasks, tasks_ns) = (tasks.saturating_sub(own.count), tasks_ns.saturating_sub(own.ns));
         let (count, ns) = blocked(one);
         let hardly_waits = tasks * 10 <= count || weigh::share(tasks_ns, one.life_ns()) <= MOST_FOR_TASKS;
         let idle_ns =
@@ -272,17 +286,15 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         let is_busy = weigh::share(idle_ns, one.life_ns()) <= MOST_IDLE;
         hardly_waits && is_busy && weigh::share(ns, one.life_ns()) >= LEAST_BLOCKED
     };
-    let ended_by_them = |lock: &&LockFacts| {
-        let all: u64 = lock.holders.iter().map(|one| one.count).sum();
-        let own: u64 = lock.holders.iter().filter(|one| tids.contains(&one.tid)).map(|one| one.count).sum();
-        own > 0 && own * 5 >= all * 4
-    };
     let answered: Vec<(Tid, u64, u64)> = facts
         .locks
         .iter()
-        .filter(ended_by_them)
+        .filter(|lock| ended_by_them(lock))
         .flat_map(|lock| lock.waiters.iter().map(|(tid, time)| (*tid, time.count, time.ns)))
-        .filter(|(tid, _, ns)| !tids.contains(tid) && *ns as f64 >= LEAST_WAITED * facts.span_ns() as f64)
+        .filter(|(tid, ..)| !tids.contains(tid))
+        // Workers that wait for what others of them have not begun.
+        .chain(in_tasks.iter().map(|(tid, own)| (*tid, own.answers, own.answers_ns)))
+        .filter(|(.., ns)| *ns as f64 >= LEAST_WAITED * facts.span_ns() as f64)
         .collect();
     let callers: BTreeSet<Tid> = answered.iter().map(|(tid, ..)| *tid).collect();
     let answers: u64 = answered.iter().map(|(_, count, _)| count).sum();
@@ -296,7 +308,8 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         && waited_ns >= LEAST_NS
         && answers >= LEAST_ANSWERS * workers.len() as u64;
     // Whoever answers them may be another thread of the program, which their waits are followed to.
-    let blocked_at = || weigh::blocked_at(workers.iter().copied());
+    let in_task = || in_tasks.values().filter_map(|own| own.place).max_by_key(|place| place.ns).cloned();
+    let blocked_at = || in_task().or_else(|| weigh::blocked_at(workers.iter().copied()));
     small.then(|| Finding {
         severity: waited_share * blocked_share,
         place: blocked_at().or_else(|| weigh::hottest(workers.iter().copied())),
@@ -309,6 +322,39 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         ],
         ..full_pool(facts, workers)
     })
+}
+
+/// The waits of a thread on the word that it alone waits on, as far as they are in tasks of an executor of Java: by the
+/// same word it waits for tasks.
+#[derive(Default)]
+struct OwnWaits<'a> {
+    count: u64,
+    ns: u64,
+    /// Those of them that wait for what the others of the pool have not done yet.
+    answers: u64,
+    answers_ns: u64,
+    /// Where most of them are; rather not there.
+    place: Option<&'a Site>,
+}
+
+impl OwnWaits<'_> {
+    fn of(facts: &Facts, tid: Tid, is_ended_by_pool: impl Fn(&LockFacts) -> bool) -> OwnWaits<'_> {
+        let is_own = |lock: &&LockFacts| matches!(lock.waiters[..], [(waiter, _)] if waiter == tid);
+        let own = facts.locks.iter().filter(is_own);
+        let waits = own.flat_map(|lock| lock.wait_sites.iter().map(move |site| (lock, site)));
+        let mut found = OwnWaits::default();
+        let mut places = Vec::new();
+        for (lock, site) in waits.filter(|(_, site)| runtime::is_in_task_of_java(site)) {
+            (found.count, found.ns) = (found.count + site.count, found.ns + site.ns);
+            let for_result = runtime::waits_for_result_of_java(site);
+            if for_result && is_ended_by_pool(lock) {
+                (found.answers, found.answers_ns) = (found.answers + site.count, found.answers_ns + site.ns);
+            }
+            places.push((!for_result, site.ns, site));
+        }
+        found.place = places.into_iter().max_by_key(|(is_other, ns, _)| (*is_other, *ns)).map(|(.., site)| site);
+        found
+    }
 }
 
 /// Workers that all have something to do, while nothing shows how many tasks wait for one of them.

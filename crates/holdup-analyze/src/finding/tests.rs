@@ -611,6 +611,25 @@ fn two_that_take_turns_with_long_runs_at_the_thresholds() {
     let found = judge(Kind::PingPong, &turns());
     assert_eq!((found[0].cure, found[0].costs_cpu_time()), (Cure::LetOverlap, false));
     assert!((found[0].severity - 0.15).abs() < 1e-9, "a fifth of three quarters");
+    // On one CPU, who was waked wants it while the other has it.
+    let mut queued = turns();
+    queued.totals.runnable_ns = vec![100 * MS, 460 * MS, 440 * MS, 0, 0, 0];
+    assert!(judge(Kind::PingPong, &queued).is_empty(), "both work at once");
+    for thread in &mut queued.threads[1..] {
+        thread.account.ns[AccountState::CpuOwn as usize] = 150 * MS;
+    }
+    assert_eq!(judge(Kind::PingPong, &queued).len(), 1);
+}
+
+#[test]
+fn a_few_long_stays_between_turns_cost_nothing() {
+    let severity = |on_cpu_ns| {
+        let mut facts = pair();
+        facts.threads[1].on_cpu_ns = on_cpu_ns;
+        facts.totals.on_cpu_ns = facts.threads.iter().map(|thread| thread.on_cpu_ns).sum();
+        judge(Kind::PingPong, &facts)[0].severity
+    };
+    assert!(severity(900 * MS) < severity(100 * MS) / 2.0, "as many stays in both");
 }
 
 #[test]
@@ -2083,6 +2102,46 @@ fn an_executor_whose_tasks_ask_another_thread_is_told_by_where_they_ask() {
     assert_eq!(place.ns, 1_400 * MS);
 }
 
+/// A worker of a pool may wait on one word for its tasks and in them: the call paths tell which.
+#[test]
+fn waits_of_tasks_of_java_on_the_worker_s_own_word_block_it() {
+    let path = |functions: &[&str], count, ns| {
+        let call_path = functions.iter().map(|name| Frame::named(name, Role::Program)).collect();
+        Site { call_path, count, ns }
+    };
+    let runs = "java.util.concurrent.ThreadPoolExecutor.runWorker";
+    let facts = |in_task: &str| {
+        let mut facts = queued_tasks();
+        for worker in 1..3 {
+            facts.threads[worker].name = "desk".to_owned();
+            facts.threads[worker].off.clear();
+            off(&mut facts, worker, Reason::Futex(Primitive::Park), 102, 910 * MS);
+            let idle =
+                path(&["LinkedBlockingQueue.take", "java.util.concurrent.ThreadPoolExecutor.getTask", runs], 2, MS);
+            facts.locks.push(LockFacts {
+                primitive: Primitive::Park,
+                waits: 102,
+                waiters: vec![(Tid(PID + worker as u32), OffTime { count: 102, ns: 910 * MS })],
+                wait_sites: vec![path(&["Future.get", in_task, runs], 100, 900 * MS), idle],
+                ..LockFacts::default()
+            });
+        }
+        facts
+    };
+    let found = judge(Kind::SmallPool, &facts("Gateway.price"));
+    let place = found.first().and_then(|finding| finding.place.as_ref()).expect("a place");
+    assert_eq!(place.caller().and_then(|frame| frame.function.as_deref()), Some("Future.get"));
+    let idle = "java.util.concurrent.ThreadPoolExecutor.getTask";
+    assert_eq!(judge(Kind::SmallPool, &facts(idle)).len(), 0, "they wait for tasks");
+    // Nobody else waits, but one of them for what the other has not begun.
+    let mut nested = facts("java.util.concurrent.FutureTask.get");
+    nested.locks.remove(0);
+    assert_eq!(judge(Kind::SmallPool, &nested).len(), 0, "nobody of theirs ends these waits");
+    let ended = |worker: u32| Holder { tid: Tid(PID + worker), count: 50, ns: 400 * MS };
+    nested.locks.iter_mut().for_each(|lock| lock.holders = vec![ended(1), ended(2)]);
+    assert_eq!(judge(Kind::SmallPool, &nested).len(), 1);
+}
+
 #[test]
 fn an_executor_is_judged_for_itself_and_polls_for_its_tasks() {
     let mut facts = queued_tasks();
@@ -2659,7 +2718,8 @@ mod explained {
         let mut facts = facts();
         let waiters = facts.locks[0].waiters.clone();
         facts.locks.push(LockFacts {
-            pid: Pid(PID),
+            // Of another process: both are in shared memory.
+            pid: Pid(PID + 1),
             primitive: Primitive::Condvar,
             waiters,
             herds: Herds { calls: 5, woken: 25, back_to_sleep: 20 },

@@ -8,7 +8,7 @@
 //!   threads, either is often the first to wait, and again without having woken the other;
 //! - **turn**: two threads in strict alternation, each waiting as soon as it has woken the other;
 //! - **queue**: wakers do not wait there, or what look like holders work side by side (work stealing, a limit on how
-//!   many);
+//!   many), or all are woken for a condition that only some find;
 //! - **join**: the one wait ends as a thread ends; **timer**: waits end by their timeout.
 //!
 //! What looks like a lock, but who has it waits for events by epoll most of the time, is the turn to lead: of several
@@ -66,6 +66,8 @@ const LEAST_PASSED_ON: f64 = 0.6;
 const LEAST_BARGED: f64 = 0.25;
 /// and so many of the others pass it on.
 const LEAST_PASSED_BY_ALL: f64 = 0.9;
+/// Where a release wakes all, so many find it taken. Of a condition, whose mutex they have to take as well, it is less.
+const LEAST_FEW: f64 = 0.4;
 /// A limit on how many have a thing is no lock, though many are woken for it in vain: of two that have it, each has the
 /// other beside it, half of what both have it.
 const LEAST_SHARED: f64 = 0.3;
@@ -211,8 +213,9 @@ fn waiting(waits: &[Waited], of: &FxHashMap<ThreadId, u64>) -> (u64, u64) {
     (some_ns, whole_ns)
 }
 
-/// The role that these waits show. `waits` are in order of their ends.
-pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
+/// The role that these waits show. `waits` are in order of their ends. Who returns from a wait for a condition has to
+/// take its mutex first.
+pub(super) fn of(engine: &Engine, waits: &[Waited], is_condition: bool) -> Behaviour {
     if waits.iter().all(|wait| ends_with_a_thread(engine, wait)) && !waits.is_empty() {
         return Behaviour::Join;
     }
@@ -233,13 +236,19 @@ pub(super) fn of(engine: &Engine, waits: &[Waited]) -> Behaviour {
     if (mutual as f64) < LEAST_MUTUAL * known.len() as f64 {
         return Behaviour::Queue;
     }
-    let holds = Holds::of(engine, waits);
+    let holds = Holds::of(engine, waits, is_condition);
     if mutual_time(&known, &waiters) < LEAST_MUTUAL_TIME && holds.are_in_vain() {
         return Behaviour::Queue;
     }
     let one_by_one = holds.are_passed_on(LEAST_PASSED_ON) && wakes_one_by_one(engine, waits);
-    if waiters.len() >= 3 && wakes_all(&known, waits) && !holds.are_few() && !one_by_one {
-        return Behaviour::Barrier;
+    if waiters.len() >= 3 && wakes_all(&known, waits) && !one_by_one {
+        if !holds.are_few(if is_condition { LEAST_BARGED } else { LEAST_FEW }) {
+            return Behaviour::Barrier;
+        }
+        // A lock whose release wakes all is one; a condition that all are woken for is still waited for.
+        if is_condition {
+            return Behaviour::Queue;
+        }
     }
     if waiters.len() == 2 && alternates(&known) {
         return Behaviour::Turn;
@@ -357,14 +366,14 @@ fn alternates(known: &[Waited]) -> bool {
 
 /// Whether most who are woken wake another before they wait again.
 pub(super) fn is_passed_on(engine: &Engine, waits: &[Waited]) -> bool {
-    Holds::of(engine, waits).are_passed_on(0.5)
+    Holds::of(engine, waits, false).are_passed_on(0.5)
 }
 
 /// Where those who have the thing wait for events meanwhile, if they do so for most of the time.
 pub(super) fn polls_in_holds(engine: &Engine, waits: &[Waited]) -> Option<Place> {
     let (mut all_ns, mut polled_ns) = (0, 0);
     let mut places: FxHashMap<Place, u64> = FxHashMap::default();
-    for (from, to, thread) in Holds::of(engine, waits).stretches {
+    for (from, to, thread) in Holds::of(engine, waits, false).stretches {
         all_ns += to - from;
         let thread = &engine.threads[thread];
         let polls = |stay: &&Stay| stay.doing() == Doing::Plain(Plain::Poll);
@@ -378,8 +387,9 @@ pub(super) fn polls_in_holds(engine: &Engine, waits: &[Waited]) -> Option<Place>
     most.filter(|_| polled_ns * 2 >= all_ns).map(|(place, _)| place)
 }
 
-/// Whether a thread waits again at once: it does nothing in between, or looks again after it gave the CPU away.
-fn waits_at_once(engine: &Engine, thread: ThreadId, from: u64, to: u64) -> bool {
+/// Whether a thread waits again at once: it does nothing in between, or looks again after it gave the CPU away, or got
+/// the condition's mutex.
+fn waits_at_once(engine: &Engine, thread: ThreadId, from: u64, to: u64, is_condition: bool) -> bool {
     let (mut ran, mut looks) = (to.saturating_sub(from), 1);
     if ran <= AT_ONCE_NS || to == u64::MAX {
         return to != u64::MAX;
@@ -390,6 +400,7 @@ fn waits_at_once(engine: &Engine, thread: ThreadId, from: u64, to: u64) -> bool 
                 ran = ran.saturating_sub(stay.to.min(to) - stay.from.max(from));
                 looks += 1;
             }
+            Doing::Futex(_) if is_condition => ran = ran.saturating_sub(stay.to.min(to) - stay.from.max(from)),
             _ => return false,
         }
     }
@@ -408,7 +419,7 @@ struct Holds {
 }
 
 impl Holds {
-    fn of(engine: &Engine, waits: &[Waited]) -> Self {
+    fn of(engine: &Engine, waits: &[Waited], is_condition: bool) -> Self {
         #[derive(Default)]
         struct Deeds {
             waits: Vec<(u64, u64)>,
@@ -428,7 +439,7 @@ impl Holds {
                 let next_wake = wakes.partition_point(|at| at <= to);
                 if let Some(at) = wakes.get(next_wake).filter(|at| **at <= next_wait.saturating_add(ONE_CALL_NS)) {
                     holds.stretches.push((*to, *at, *thread));
-                } else if waits_at_once(engine, *thread, *to, next_wait) {
+                } else if waits_at_once(engine, *thread, *to, next_wait, is_condition) {
                     holds.waits -= 1;
                 }
             }
@@ -454,10 +465,10 @@ impl Holds {
         (self.all - self.waits) as f64 >= LEAST_BARGED * self.all as f64
     }
 
-    /// Whether of all who are woken at once only some get what they want: the others wait again at once, and who got it
-    /// keeps it for longer. At a barrier all go on.
-    fn are_few(&self) -> bool {
-        if (self.all - self.waits) * 5 < self.all * 2 {
+    /// Whether of all who are woken at once only some get what they want: at least this share waits again at once, and
+    /// who got it keeps it for longer. At a barrier all go on.
+    fn are_few(&self, least_in_vain: f64) -> bool {
+        if ((self.all - self.waits) as f64) < least_in_vain * self.all as f64 {
             return false;
         }
         let mut kept: Vec<u64> = self.stretches.iter().map(|(from, to, _)| to - from).collect();

@@ -192,7 +192,7 @@ impl Judge<'_, '_> {
             .iter()
             .map(|(key, waits)| match key.2 == Primitive::Condvar && behaviour::is_for_one(waits) {
                 true => (*key, Behaviour::Queue),
-                false => (*key, self.role(waits)),
+                false => (*key, self.role(waits, key.2 == Primitive::Condvar)),
             })
             .collect();
         let alone: FxHashMap<_, _> =
@@ -229,16 +229,16 @@ impl Judge<'_, '_> {
     fn judge_interpreters_words(&mut self, callers: &Table<WaitSiteId, Option<behaviour::Callers>>) {
         let engine = self.lookup.engine;
         let all = behaviour::gather(engine, |wait_site| callers[wait_site]);
-        let timers = all.into_iter().filter(|(_, waits)| behaviour::of(engine, waits) == Behaviour::Timer);
+        let timers = all.into_iter().filter(|(_, waits)| behaviour::of(engine, waits, false) == Behaviour::Timer);
         let timers: FxHashSet<behaviour::Callers> = timers.map(|(callers, _)| callers).collect();
         for (sleeps, callers) in self.sleeps.iter_mut().zip(callers) {
             *sleeps |= callers.as_ref().is_some_and(|callers| timers.contains(callers));
         }
     }
 
-    fn role(&mut self, waits: &[behaviour::Waited]) -> Behaviour {
+    fn role(&mut self, waits: &[behaviour::Waited], is_condition: bool) -> Behaviour {
         let engine = self.lookup.engine;
-        let role = behaviour::of(engine, waits);
+        let role = behaviour::of(engine, waits, is_condition);
         let by_epoll = |place| leads_through(&self.lookup.call_path(place), |name| name.contains("epoll_"));
         let leads = role == Behaviour::Lock && behaviour::polls_in_holds(engine, waits).is_some_and(by_epoll);
         if leads { Behaviour::Queue } else { role }
@@ -309,7 +309,7 @@ impl Judge<'_, '_> {
     fn is_lock(&mut self, waits: &[behaviour::Waited]) -> bool {
         waits.len() >= OWN_WORD_WAITS
             && behaviour::is_passed_on(self.lookup.engine, waits)
-            && self.role(waits) == Behaviour::Lock
+            && self.role(waits, false) == Behaviour::Lock
     }
 
     /// Whoever has a lock of Java's and never waits for it is seen to wake others only. There, the names tell: those of

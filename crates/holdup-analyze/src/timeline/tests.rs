@@ -430,21 +430,23 @@ fn who_yields_with_the_lock_does_not_wait_for_it() {
 /// barrier, all go on.
 #[test]
 fn who_lets_one_in_is_no_barrier() {
-    let role = |one: &str, next: &str, others: &str| {
-        let thread = |own: usize| -> String {
-            let of_slot = |slot: usize| match (own + 9 - slot) % 3 {
-                0 => one,
-                1 => next,
-                _ => others,
-            };
-            (0..9).map(of_slot).collect()
-        };
-        let text = format!("tick 10us\nc = unknown, all\nA: {}\nB: {}\nC: {}", thread(0), thread(1), thread(2));
-        let (_, report) = report(&text);
-        lock(&report, "c").primitive
-    };
-    assert_eq!(role("##########C#", "cccccccccc##", "cccccccccc#c"), Primitive::OtherLock);
-    assert_eq!(role("##########C#", "######cccc##", "########cc##"), Primitive::Barrier);
+    assert_eq!(role_of("unknown", ["##########C#", "cccccccccc##", "cccccccccc#c"]), Primitive::OtherLock);
+    assert_eq!(role_of("unknown", ["##########C#", "######cccc##", "########cc##"]), Primitive::Barrier);
+}
+
+/// The same where they take the condition's mutex before they look: nothing but a wait for it is between two waits.
+#[test]
+fn a_condition_that_one_of_all_finds_is_no_barrier() {
+    assert_eq!(role_of("condvar", ["########C###", "cccccccc#m##", "cccccccc#m#c"]), Primitive::Condvar);
+    assert_eq!(role_of("condvar", ["########C###", "######cc#m##", "#######c#m##"]), Primitive::Barrier);
+}
+
+/// What `c` is if three threads do these in turn.
+fn role_of(kind: &str, parts: [&str; 3]) -> Primitive {
+    let thread = |own: usize| (0..9).map(|slot| parts[(own + 9 - slot) % 3]).collect::<String>();
+    let lines = [thread(0), thread(1), thread(2)];
+    let (_, report) = report(&format!("tick 10us\nc = {kind}, all\nA: {}\nB: {}\nC: {}", lines[0], lines[1], lines[2]));
+    lock(&report, "c").primitive
 }
 
 /// At every other meeting three of four spin until the last has come, and only one falls asleep.

@@ -1,7 +1,7 @@
 //! Where all time goes: the account of all threads, what waits come from (the blame), and what the elapsed time is made
 //! of (the path).
 
-use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf, LockNumber, Role, Site};
+use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf, LockNumber, Role};
 
 use super::super::document::{Column, Document, Table};
 use super::super::number;
@@ -237,16 +237,30 @@ pub fn mostly(facts: &Facts) -> Option<String> {
     let state = waits.max_by_key(|state| facts.account.of(*state))?;
     let (much, words) = (facts.account.share(state), name::account_state(state));
     let waiting = (much >= 0.5).then(|| format!("Its threads are {words} {} of the time.", number::percent(much)));
-    let words: Vec<String> = waiting.into_iter().chain(sleeps(facts)).collect();
+    let words: Vec<String> = waiting.into_iter().chain(one_alone(facts)).chain(sleeps(facts)).collect();
     (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// Which thread has nearly all of the work, if one does and there are others.
+fn one_alone(facts: &Facts) -> Option<String> {
+    const NEARLY_ALL: f64 = 0.9;
+    let busiest = facts.threads.iter().max_by_key(|thread| thread.on_cpu_ns)?;
+    let works = busiest.on_cpu_ns * 2 >= facts.span_ns() && facts.threads.len() >= 3;
+    let much = share(busiest.on_cpu_ns, facts.totals.on_cpu_ns);
+    (works && much >= NEARLY_ALL).then(|| {
+        format!(
+            "{} alone has {} of the CPU time: more threads gain nothing unless they get some of its work.",
+            name::thread(facts, busiest.tid),
+            number::percent(much)
+        )
+    })
 }
 
 /// What the elapsed time mostly goes by with, if that is sleeps. Whether they are meant to let time pass, or to wait
 /// for something, no recording shows.
 fn sleeps(facts: &Facts) -> Option<String> {
-    let asleep = || facts.path.parts.iter().filter(|part| part.leaf == Leaf::Sleep);
-    let much = share(asleep().map(|part| part.ns).sum(), facts.span_ns());
-    let frame = asleep().max_by_key(|part| part.ns)?.site.as_ref().and_then(Site::caller)?;
+    let (much, site) = facts.path.sleeps(facts.span_ns())?;
+    let frame = site.caller()?;
     (much >= 0.5 && frame.role == Role::Program).then(|| {
         format!(
             "{} of the elapsed time goes by in sleeps, mostly in {}. If they look whether something is done, wait for \
@@ -259,7 +273,7 @@ fn sleeps(facts: &Facts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use holdup_analyze::{Path, PathPart};
+    use holdup_analyze::{Path, PathPart, Site, ThreadFacts};
     use holdup_trace::Tid;
 
     use super::super::specimen::frame;
@@ -276,6 +290,28 @@ mod tests {
         assert!(told.starts_with("50% of the elapsed time goes by in sleeps, mostly in wait_for."), "{told}");
         assert_eq!(mostly(&facts(49, Role::Program)), None);
         assert_eq!(mostly(&facts(50, Role::Runtime)), None, "a runtime's own");
+    }
+
+    #[test]
+    fn who_has_nearly_all_of_the_work_is_named() {
+        let thread = |tid, on_cpu_ns| ThreadFacts {
+            tid: Tid(tid),
+            name: "pack".to_owned(),
+            on_cpu_ns,
+            ..ThreadFacts::default()
+        };
+        let mut facts =
+            Facts { end_ns: 100, threads: vec![thread(1, 2), thread(2, 90), thread(3, 8)], ..Facts::default() };
+        facts.totals.on_cpu_ns = 100;
+        let told = one_alone(&facts).expect("nine tenths");
+        assert!(told.starts_with("pack (2) alone has 90% of the CPU time"), "{told}");
+        facts.totals.on_cpu_ns = 101;
+        assert_eq!(one_alone(&facts), None, "less");
+        (facts.totals.on_cpu_ns, facts.end_ns) = (100, 181);
+        assert_eq!(one_alone(&facts), None, "it is mostly idle");
+        facts.end_ns = 100;
+        facts.threads.pop();
+        assert_eq!(one_alone(&facts), None, "nobody else is there to share");
     }
 
     #[test]

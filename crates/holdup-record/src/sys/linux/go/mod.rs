@@ -15,6 +15,7 @@ mod symbols;
 
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Instant;
 
 use holdup_trace::{Event, NO_CPU, TaskGroup, TaskState, Tasks, Tid, What};
 use rustc_hash::FxHashMap;
@@ -173,15 +174,18 @@ impl Scheduler {
         self.channels.of(&mut self.memory, self.layout, goroutine)
     }
 
-    /// Of a stripped program, the table of semaphores is found once somebody waits for one.
+    /// Of a stripped program, the table of semaphores is found once somebody waits for one. Searching never takes more
+    /// than a twentieth of the time.
     fn find_semaphores(&mut self, now_ns: u64, waiting: &[u64]) {
-        const PAUSE_NS: u64 = 500_000_000;
+        const LEAST_PAUSE_NS: u64 = 20_000_000;
         let Some((sections, due_ns)) = &mut self.stripped else { return };
         if waiting.is_empty() || now_ns < *due_ns {
             return;
         }
-        *due_ns = now_ns + PAUSE_NS;
-        if let Some(found) = sections.semaphores(self.pid, self.layout, waiting) {
+        let began = Instant::now();
+        let found = sections.semaphores(self.pid, self.layout, waiting);
+        *due_ns = now_ns + (20 * began.elapsed().as_nanos() as u64).max(LEAST_PAUSE_NS);
+        if let Some(found) = found {
             self.symbols.semaphores = found;
             self.stripped = None;
         }

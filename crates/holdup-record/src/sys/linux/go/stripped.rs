@@ -76,17 +76,23 @@ impl Sections {
 
     /// The table of all that wait for semaphores, with its size, by one of these goroutines that does.
     pub(super) fn semaphores(&self, pid: u32, layout: Layout, goroutines: &[u64]) -> Option<(u64, u64)> {
-        let zeroed = range(pid, self.zeroed)?;
+        self.semaphores_in(&range(pid, self.zeroed)?, pid, layout, goroutines)
+    }
+
+    /// The same, by what was read of the section just now.
+    fn semaphores_in(&self, zeroed: &[u8], pid: u32, layout: Layout, goroutines: &[u64]) -> Option<(u64, u64)> {
         let mut memory = Memory::of(pid);
         let size = ROW * ROWS;
         let starts = (0..zeroed.len().checked_sub(24)?).step_by(8).filter_map(|at| {
-            let waiters = u32_at(&zeroed, at + 16)?;
-            let entry = pointer_at(&zeroed, at + 8).filter(|_| (1..1 << 20).contains(&waiters))?;
+            let waiters = u32_at(zeroed, at + 16)?;
+            let entry = pointer_at(zeroed, at + 8).filter(|_| (1..1 << 20).contains(&waiters))?;
             let goroutine = memory.pointer(entry)?;
             let addr = memory.pointer(entry + layout.address as u64)?;
             let start = (at as u64).checked_sub((addr >> 3) % ROWS * ROW)?;
             let fits = start + size <= zeroed.len() as u64 && goroutines.contains(&goroutine);
-            fits.then_some(self.zeroed.0 + start)
+            // An entry that was taken out and used again meanwhile may have come to another row.
+            let still = || Memory::of(pid).pointer(self.zeroed.0 + at as u64 + 8) == Some(entry);
+            (fits && still()).then_some(self.zeroed.0 + start)
         });
         starts.map(|start| (start, size)).next()
     }
@@ -228,5 +234,11 @@ mod tests {
         let find = |of: &[u64]| sections.semaphores(std::process::id(), Layout::of(22, false), of);
         assert_eq!(find(&[1, goroutine]), Some((from + 32, ROW * ROWS)));
         assert_eq!(find(&[1]), None, "nobody that is known waits there");
+        let mut earlier = zeroed.clone();
+        earlier.swap(row + 1, row + 9);
+        earlier.swap(row + 2, row + 10);
+        let layout = Layout::of(22, false);
+        let found = sections.semaphores_in(&bytes(&earlier), std::process::id(), layout, &[goroutine]);
+        assert_eq!(found, None, "it was in another row when the section was read");
     }
 }
