@@ -194,8 +194,7 @@ fn finding(facts: &Facts, worst: &PairFacts, pairs: &[&PairFacts]) -> Finding {
 }
 
 /// Each thread counts once, however many pairs it is in. Between many short stays on a CPU there may be a few long
-/// ones,
-/// in which nothing is switched.
+/// ones, in which nothing is switched.
 fn severity(facts: &Facts, pairs: &[&PairFacts]) -> f64 {
     let in_pair = |tid| pairs.iter().any(|pair| pair.a == tid || pair.b == tid);
     let threads = || facts.threads.iter().filter(|thread| in_pair(thread.tid));

@@ -155,6 +155,7 @@ impl Engine {
         if !runnable {
             self.herd_again(ti, futex, run);
         }
+        self.woken_on_the_way(ti, now);
     }
 
     /// Length of the stay on the CPU that ends, if its beginning was seen.

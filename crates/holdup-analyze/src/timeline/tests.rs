@@ -63,6 +63,25 @@ fn a_contended_mutex() {
     }
 }
 
+/// The kernel lets a thread that is on its way to sleep be woken before it has left its CPU.
+#[test]
+fn who_is_woken_before_it_has_left_the_cpu_was_woken() {
+    let woken_before = |us: u64| {
+        let text = "tick 1us\ncapabilities full\nA: ############M#########\nB: ##########mm##########";
+        let mut schedule = Schedule::parse(text).unwrap_or_else(|why| panic!("{why}"));
+        for event in schedule.events.iter_mut().filter(|event| matches!(event.what, What::Waking { .. })) {
+            event.time_ns -= us * 1_000;
+        }
+        schedule.events.sort_by_key(|event| event.time_ns);
+        let report = schedule.analyze();
+        let account = &report.facts.thread(schedule.tid("B")).unwrap().account;
+        (lock(&report, "m").holders.len(), account.of(AccountState::Lock), account.of(AccountState::CpuOwn))
+    };
+    assert_eq!(woken_before(1), (1, 1_000, 1_000));
+    assert_eq!(woken_before(3), (1, 0, 2_000), "it was let go at once, and waits for a CPU");
+    assert_eq!(woken_before(8), (0, 2_000, 0), "that was for another wait");
+}
+
 #[test]
 fn reasons_of_calls() {
     for capabilities in ["user", "full"] {

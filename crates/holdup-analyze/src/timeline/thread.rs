@@ -7,6 +7,7 @@ use holdup_trace::{Pid, ThreadUsage, Tid};
 use super::calls::CallKind;
 use super::doing::{Doing, Plain, Waker};
 use super::ids::{BlockId, CodeId, GroupId, LockId, StackKey, ThreadId, WaitSiteId};
+use super::lock::Place;
 use super::log::Log;
 use super::row::Marks;
 use super::tally::Tally;
@@ -78,6 +79,8 @@ pub(super) struct Thread {
     pub pending: Pending,
     /// Who woke it and when, until it runs.
     pub woken: Option<(Waker, u64)>,
+    /// Who was seen to wake it while it was still seen to run, when and where.
+    pub woken_early: Option<(Option<ThreadId>, u64, Place)>,
     /// The lock whose queue it stands in.
     pub queue: Option<LockId>,
     /// The lock whose wait it just ended; the return of the call is still to come.
@@ -147,6 +150,7 @@ impl Thread {
             active: false,
             pending: Pending::None,
             woken: None,
+            woken_early: None,
             queue: None,
             returning: None,
             herd: None,

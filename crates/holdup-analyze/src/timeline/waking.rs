@@ -15,6 +15,8 @@ use crate::names::{Names, SpaceId};
 const LATE_NS: u64 = 300_000;
 /// Two threads hand over without a recorded wake if one leaves the CPU and the other gets one within this time.
 const IN_TURN_NS: u64 = 100_000;
+/// A thread that is about to leave the CPU to wait may be seen to be woken before it is seen to leave, by so much.
+const EARLY_NS: u64 = 5_000;
 /// A woken thread that takes the waker's CPU does so within this time.
 const DISPLACE_NS: u64 = 50_000;
 /// A thread that was woken with others and waits again after running no longer than this was woken for nothing.
@@ -245,6 +247,22 @@ impl Engine {
             self.threads[ti].last = at;
         }
         let Some(woken) = self.index.get(&target).copied() else { return };
+        let place = Place { space: waker.map_or(self.threads[woken].space, |ti| self.space(ti, names)), stack };
+        match self.threads[woken].state {
+            State::Off(_) => self.wakes(waker, woken, now, place),
+            _ => self.threads[woken].woken_early = Some((waker, now, place)),
+        }
+    }
+
+    /// A thread has left the CPU: if it is to wait, it may have been woken on the way.
+    pub(super) fn woken_on_the_way(&mut self, ti: ThreadId, now: u64) {
+        let early = self.threads[ti].woken_early.take();
+        if let Some((waker, _, place)) = early.filter(|(_, at, _)| now.saturating_sub(*at) <= EARLY_NS) {
+            self.wakes(waker, ti, now, place);
+        }
+    }
+
+    fn wakes(&mut self, waker: Option<ThreadId>, woken: ThreadId, now: u64, place: Place) {
         let thread = &mut self.threads[woken];
         let State::Off(doing) = thread.state else { return };
         if thread.woken.is_some() || doing == Doing::Plain(Plain::Preempted) {
@@ -269,7 +287,6 @@ impl Engine {
             self.ends_wait(queue, woken, by, at);
         }
         if let Some(ti) = waker {
-            let place = Place { space: self.space(ti, names), stack };
             self.hand_over(ti, woken, at, place);
         }
     }
