@@ -170,7 +170,7 @@ pub(super) struct Chains {
     pub accounts: Vec<[u64; State::COUNT]>,
     /// By thread: waits of others that it ended.
     pub ended_waits: Table<ThreadId, u64>,
-    pub blame: FxHashMap<Row, u64>,
+    pub blame: Vec<(Row, u64)>,
     /// What the path consists of.
     pub path: FxHashMap<End, u64>,
     pub pieces: Pieces,
@@ -229,7 +229,8 @@ impl<M: Meaning> Walker<'_, M> {
     // The blame.
 
     fn blame(&mut self, chains: &mut Chains) {
-        let mut found: FxHashMap<(Row, Option<Last>), u64> = FxHashMap::default();
+        // No two threads have a row in common.
+        let mut found: Vec<(Row, Option<Last>, u64)> = Vec::new();
         let all: u64 = self.engine.threads.iter().map(|thread| thread.log.stays().len() as u64).sum();
         let stride = all.div_ceil(FOLLOWED).max(1);
         for (waiter, thread) in self.engine.threads.each() {
@@ -252,26 +253,33 @@ impl<M: Meaning> Walker<'_, M> {
                     *rows.entry((Row { waiter, lock, via, end, asker: None }, last)).or_default() += ns;
                 });
             }
-            for ((row, last), ns) in rows {
+            found.extend(rows.into_iter().map(|((row, last), ns)| {
                 let (all, seen) = sampled[&row.lock];
                 let ns = if seen == 0 { 0 } else { (ns as f64 * all as f64 / seen as f64) as u64 };
-                *found.entry((row, last)).or_default() += ns;
-            }
+                (row, last, ns)
+            }));
         }
         let mut asking: FxHashMap<(ThreadId, Option<ThreadId>), [u64; 2]> = FxHashMap::default();
-        for ((row, last), ns) in &found {
+        for (row, last, ns) in &found {
             if let Some(Last { thread, asked }) = *last {
                 asking.entry((thread, row.end.thread)).or_default()[usize::from(asked)] += ns;
             }
         }
-        for ((row, last), ns) in found {
+        let told = found.into_iter().map(|(row, last, ns)| {
             let asks = |last: &Last| {
                 let [unseen, seen] = asking[&(last.thread, row.end.thread)];
                 last.asked || seen as f64 >= (seen + unseen) as f64 * SEEN_ASKING
             };
-            let asker = last.filter(asks).map(|last| last.thread);
-            *chains.blame.entry(Row { asker, ..row }).or_default() += ns;
-        }
+            (Row { asker: last.filter(asks).map(|last| last.thread), ..row }, ns)
+        });
+        let mut told: Vec<(Row, u64)> = told.collect();
+        told.sort_unstable_by_key(|(row, _)| row.order());
+        told.dedup_by(|(row, ns), (before, sum)| {
+            let is_same = row == before;
+            *sum += if is_same { *ns } else { 0 };
+            is_same
+        });
+        chains.blame = told;
     }
 
     fn follow_wait(&mut self, stay: &Stay, waiter: ThreadId, sink: &mut dyn FnMut(Through, End, u64)) {

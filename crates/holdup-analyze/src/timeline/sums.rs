@@ -175,9 +175,9 @@ impl Sums<'_> {
     // The account, the blame and the path.
 
     fn chains(&mut self, facts: &mut Facts) {
-        let chains = chains::follow(self.lookup.engine, &self.meanings, facts.start_ns, facts.end_ns);
+        let mut chains = chains::follow(self.lookup.engine, &self.meanings, facts.start_ns, facts.end_ns);
         self.accounts(&chains, facts);
-        facts.blame = self.blame(&chains, facts);
+        facts.blame = self.blame(std::mem::take(&mut chains.blame), facts);
         wait_for_others(facts);
         facts.path = self.path(&chains, facts);
     }
@@ -198,9 +198,8 @@ impl Sums<'_> {
         }
     }
 
-    fn blame(&mut self, chains: &Chains, facts: &Facts) -> Vec<Blame> {
-        let mut rows: Vec<(chains::Row, u64)> = chains.blame.iter().map(|(row, ns)| (*row, *ns)).collect();
-        rows.sort_by_key(|(row, ns)| (std::cmp::Reverse(*ns), row.order()));
+    fn blame(&mut self, mut rows: Vec<(chains::Row, u64)>, facts: &Facts) -> Vec<Blame> {
+        rows.sort_unstable_by_key(|(row, ns)| (std::cmp::Reverse(*ns), row.order()));
         let all: u64 = rows.iter().map(|(_, ns)| ns).sum();
         let mut told = 0;
         let mut list = Vec::new();
