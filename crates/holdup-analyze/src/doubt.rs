@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use holdup_trace::{Pid, Tid};
 
 use crate::facts::{
-    AccountState, Blame, Facts, GoroutineGroup, GoroutineState, LockFacts, Primitive, Reason, ThreadFacts,
+    AccountState, Blame, Facts, GoroutineGroup, GoroutineState, Leaf, LockFacts, Primitive, Reason, ThreadFacts,
 };
 use crate::names::leads_through;
 
@@ -78,10 +78,10 @@ const MOST_WITHOUT_TASKS: f64 = 0.5;
 /// Fewer looks at goroutines tell nothing of them.
 const LEAST_LOOKS: u64 = 6;
 const MOST_WITHOUT_WAKERS: f64 = 0.25;
-/// So many threads wait for others in such calls, each for so much of its life: one alone reads what comes from
-/// outside.
 /// Threads that run for less of one CPU's time hide nothing in their code.
 const MOST_UNSAMPLED: f64 = 0.5;
+/// So many threads wait for others in such calls, each for so much of its life: one alone reads what comes from
+/// outside, but at a pipe that the program made itself.
 const LEAST_PEERS: usize = 2;
 const LEAST_PEER_SHARE: f64 = 0.2;
 const MOST_LOST: f64 = 0.01;
@@ -160,15 +160,21 @@ fn of_wakers(facts: &Facts) -> Option<Doubt> {
         let at_socket = |row: &&Blame| {
             row.waiter == thread.tid && row.file.as_deref().is_some_and(|file| file.starts_with("socket:"))
         };
-        all.saturating_sub(facts.blame.iter().filter(at_socket).map(|row| row.ns).sum())
+        // At a pipe, who runs as waits end may tell; other calls' ends nothing shows.
+        let is_known = |row: &&Blame| row.waiter == thread.tid && row.thread != thread.tid && row.lock.is_none();
+        let known_ns: u64 = facts.blame.iter().filter(|row| at_socket(row) || is_known(row)).map(|row| row.ns).sum();
+        all.saturating_sub(known_ns)
     };
+    let at_own_pipe = |row: &Blame| row.leaf == Leaf::Unknown && row.thread == row.waiter && row.file.is_some();
+    let is_within = facts.blame.iter().any(at_own_pipe);
     let waits: Vec<(u64, u64)> = facts.threads.iter().map(|thread| (waited(thread), thread.life_ns())).collect();
     let peers = waits.iter().filter(|(ns, life)| *ns as f64 >= LEAST_PEER_SHARE * (*life).max(1) as f64).count();
     let waited_ns: u64 = waits.iter().map(|(ns, _)| ns).sum();
     // Who waits for threads to come or end waits for the program itself.
     let others_ns = facts.account.of(AccountState::Barrier);
     let share = waited_ns as f64 / facts.totals.thread_ns.saturating_sub(others_ns).max(1) as f64;
-    (peers >= LEAST_PEERS && share >= MOST_WITHOUT_WAKERS).then_some(Doubt::Wakers { share })
+    let least = if is_within { 1 } else { LEAST_PEERS };
+    (peers >= least && share >= MOST_WITHOUT_WAKERS).then_some(Doubt::Wakers { share })
 }
 
 /// Whether goroutines mostly wait for what other goroutines do, or for what is not known: in which channel somebody is

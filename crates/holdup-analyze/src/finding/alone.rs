@@ -83,9 +83,10 @@ fn function(frame: &Frame) -> Option<(Option<Arc<str>>, u64)> {
     (!frame.is_nameless_code()).then(|| (frame.function.clone(), start))
 }
 
-/// Whether a thread does nothing but run, want to run, and wait for others to come or end.
-pub(super) fn only_works(thread: &ThreadFacts) -> bool {
-    let account = &thread.account;
-    let rest = [AccountState::Lock, AccountState::Work, AccountState::Io, AccountState::Memory, AccountState::Sleep];
-    rest.iter().map(|state| account.share(*state)).sum::<f64>() <= 0.2
+/// Whether threads do nothing but run, want to run, and wait for others to come or end.
+pub(super) fn only_work(threads: &[&ThreadFacts]) -> bool {
+    let states = [AccountState::Lock, AccountState::Work, AccountState::Io, AccountState::Memory, AccountState::Sleep];
+    let rest = |thread: &&ThreadFacts| states.iter().map(|state| thread.account.of(*state)).sum::<u64>();
+    let lives_ns = threads.iter().map(|thread| thread.life_ns()).sum();
+    weigh::share(threads.iter().map(rest).sum(), lives_ns) <= 0.2
 }

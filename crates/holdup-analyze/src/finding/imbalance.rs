@@ -126,7 +126,7 @@ fn in_waves(facts: &Facts) -> Option<Finding> {
     let group = Group::new(facts.threads.iter().filter(runs).collect());
     // The workers of rayon wait for work where other threads wait at a barrier, and each wave's long part is another's.
     let of_rayon = group.threads.iter().all(|thread| runtime::is_of_rayon(thread));
-    if group.threads.len() < 2 || !(of_rayon || group.threads.iter().all(|thread| alone::only_works(thread))) {
+    if group.threads.len() < 2 || !(of_rayon || alone::only_work(&group.threads)) {
         return None;
     }
     let barrier_ns: u64 = facts.threads.iter().map(|thread| thread.account.of(AccountState::Barrier)).sum();

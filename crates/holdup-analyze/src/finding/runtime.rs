@@ -4,7 +4,7 @@ use holdup_trace::Tid;
 
 use super::weigh;
 use crate::facts::{AccountState, Facts, Leaf, Reason, Site, ThreadFacts};
-use crate::names::{Frame, leads_through};
+use crate::names::{Frame, Role, leads_through};
 
 /// Whether it is the thread for which Java's machine stops all others, to collect garbage above all.
 pub(super) fn stops_all(facts: &Facts, tid: Tid) -> bool {
@@ -90,6 +90,16 @@ pub(super) fn is_in_scheduler_of_tokio(site: &Site) -> bool {
 /// Whether a thread bears the name that tokio gives its threads, cut as the kernel cuts it or not.
 pub(super) fn is_of_tokio(name: &str) -> bool {
     name.starts_with("tokio-rt-worker") || name.starts_with("tokio-runtime-w")
+}
+
+/// Whether a thread of tokio's, in a program without names, never waits for a task: where it sleeps or reads, it is busy
+/// with one, so that it is one of those that run calls which block.
+pub(super) fn blocks_for_tokio(thread: &ThreadFacts) -> bool {
+    const MOST_FOR_TASKS: f64 = 0.02;
+    let has_name = |frame: &Frame| frame.role == Role::Program && frame.function.is_some();
+    let mut frames = thread.hot_sites.iter().chain(&thread.off_sites).flat_map(|site| &site.call_path);
+    let for_tasks = thread.account.share(AccountState::Work) + thread.account.share(AccountState::Unknown);
+    is_of_tokio(&thread.name) && for_tasks <= MOST_FOR_TASKS && !frames.any(has_name)
 }
 
 /// Whether a thread bears the name that Java gives the threads of its pools (`pool-2-thread-1`): one that always has

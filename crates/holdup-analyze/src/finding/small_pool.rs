@@ -238,7 +238,7 @@ fn queued_executor(facts: &Facts) -> Option<Finding> {
         let sites: Vec<&Site> = waits.chain(&one.off_sites).chain(own).collect();
         // Those who run tokio's tasks began in its pool of threads for calls that block, too.
         let runs_tasks = sites.iter().any(|site| runtime::is_in_scheduler_of_tokio(site));
-        !runs_tasks && sites.into_iter().any(runtime::is_in_pool)
+        !runs_tasks && (sites.into_iter().any(runtime::is_in_pool) || runtime::blocks_for_tokio(one))
             || one.hot_sites.iter().any(runtime::is_in_executor_of_python)
     };
     let is_worker =
@@ -262,9 +262,14 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         in_call || matches!(AccountState::of(*reason), AccountState::Sleep | AccountState::Io)
     };
     let ended_by_them = |lock: &LockFacts| {
-        let all: u64 = lock.holders.iter().map(|one| one.count).sum();
-        let own: u64 = lock.holders.iter().filter(|one| tids.contains(&one.tid)).map(|one| one.count).sum();
-        own > 0 && own * 5 >= all * 4
+        let sum = |is: &dyn Fn(Tid) -> bool| -> u64 {
+            lock.holders.iter().filter(|one| is(one.tid)).map(|one| one.count).sum()
+        };
+        // Those who run tokio's tasks pass on to each other what the pool has finished.
+        let passes_on =
+            |tid| !tids.contains(&tid) && facts.thread(tid).is_some_and(|thread| runtime::is_of_tokio(&thread.name));
+        let (own, passed_on, all) = (sum(&|tid| tids.contains(&tid)), sum(&passes_on), sum(&|_| true));
+        own > 0 && own * 5 >= (all - passed_on) * 4 && own * 3 >= all
     };
     let in_tasks: BTreeMap<Tid, OwnWaits<'_>> =
         tids.iter().map(|tid| (*tid, OwnWaits::of(facts, *tid, ended_by_them))).collect();

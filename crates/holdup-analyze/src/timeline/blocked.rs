@@ -13,7 +13,7 @@ pub(super) fn reason(lookup: &mut Lookup, block: Block) -> Reason {
     let known = KERNEL_REASONS
         .iter()
         .find(|(_, names)| functions.iter().any(|function| names.iter().any(|name| function.contains(name))));
-    let found = block.found.map(|found| lookup.engine.found[found].0);
+    let found = block.found.map(|found| lookup.engine.found[found].reason);
     // Without the kernel's part of the stack, whoever cannot be interrupted waits for a device, as far as one can
     // tell.
     let nameless = !call_path.iter().any(|frame| frame.role == Role::Kernel && frame.function.is_some());

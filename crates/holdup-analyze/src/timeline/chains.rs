@@ -315,6 +315,7 @@ impl<M: Meaning> Walker<'_, M> {
             Reason::Yielded => Leaf::Yielding,
             Reason::Preempted => Leaf::Cpu,
             Reason::Displaced => Leaf::OtherPrograms,
+            Reason::Peer if self.is_from_within(stay) => Leaf::Unknown,
             Reason::Poll | Reason::Child | Reason::Peer => Leaf::Outside,
             Reason::Futex(_) if stay.waker() == Some(Waker::Timeout) => Leaf::Sleep,
             Reason::Futex(_) | Reason::OtherCall if stay.waker() == Some(Waker::Outside) => Leaf::Outside,
@@ -325,6 +326,13 @@ impl<M: Meaning> Walker<'_, M> {
             _ => None,
         };
         End { leaf, thread: Some(thread), place, found }
+    }
+
+    /// Whether a wait at a pipe has another thread of the program at its other end, which nothing shows.
+    fn is_from_within(&self, stay: &Stay) -> bool {
+        let Doing::Block(block) = stay.doing() else { return false };
+        let is_own = |found| self.engine.found[found].own_pipe;
+        !self.engine.capabilities.wakings && self.engine.blocks[block].found.is_some_and(is_own)
     }
 
     /// What a thread did from one moment to another.

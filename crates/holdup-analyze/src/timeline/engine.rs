@@ -12,14 +12,13 @@ use super::calls::Calls;
 use super::cpus::Cpus;
 use super::doing::{Doing, Plain};
 use super::ids::{BlockId, FoundId, GroupId, LockId, StackKey, Table, ThreadId, WaitSiteId};
-use super::lock::{Block, Group, Lock, ObjectCall, Place, WaitSite, Words};
+use super::lock::{Block, Found, Group, Lock, ObjectCall, Place, WaitSite, Words};
 use super::pairs::Pairs;
 use super::tally::Tally;
 use super::thread::{Pending, State, Thread};
 use super::touch::Touch;
 use super::{goroutines, interpreted};
 use crate::Options;
-use crate::facts::Reason;
 use crate::names::{Names, SpaceId};
 
 /// Events of different CPUs may be out of order by so much without a word.
@@ -79,8 +78,8 @@ pub(crate) struct Engine {
     pub(super) blocks: Table<BlockId, Block>,
     pub(super) block_index: FxHashMap<Block, BlockId>,
     /// What threads were found blocked in, each once: why, and the file.
-    pub(super) found: Table<FoundId, (Reason, Option<Box<str>>)>,
-    pub(super) found_index: FxHashMap<(Reason, Option<Box<str>>), FoundId>,
+    pub(super) found: Table<FoundId, Found>,
+    pub(super) found_index: FxHashMap<Found, FoundId>,
     /// Locks whose waiters were moved to other addresses.
     pub(super) moved: Vec<LockId>,
     pub(super) pairs: Pairs,

@@ -1,14 +1,21 @@
-//! Who ended a wait, where nobody was seen to wake anybody (a recording by looks): whoever ran as it ended.
+//! Who ended a wait, where nobody was seen to wake anybody (a recording by looks, or by an ordinary user): whoever ran
+//! as it ended.
 //!
 //! A thread is woken by one that runs. Where looks find that only one other thread of the program ran as a wait ended,
 //! that one ended it; where several ran, the one that waited least for others meanwhile is believed to have been waited
 //! for. Single waits may so be put down to the wrong thread. Sums over hundreds tell who keeps whom waiting, and only
 //! these are made of it: no pair and no hand-over is.
+//!
+//! An ordinary user's recording shows the wakers of futexes, and of what threads wait for at pipes that the program
+//! made itself only when they ran. Nearly all waits at such a pipe have to end while some thread of the program runs,
+//! else what is at its other end was not recorded.
+
+use std::collections::BTreeMap;
 
 use super::behaviour::ending_thread;
 use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
-use super::ids::{LockId, Table, ThreadId};
+use super::ids::{FoundId, LockId, Table, ThreadId};
 use super::lock::Waiters;
 use super::log::{Log, Stay};
 
@@ -30,11 +37,63 @@ const TOGETHER_NS: u64 = 3_000_000;
 /// if the waits are so many times as long.
 const LEAST_LENGTH: u64 = 2;
 
-/// Fills in the wakers of waits that have none, and which waits ended together.
-pub(super) fn wakers(engine: &mut Engine) {
+/// Who writes to a pipe still runs when the reader does, or has just stopped.
+const NEAR_NS: u64 = 200_000;
+/// So much of what is waited at a pipe has to be explained by threads that ran then.
+const LEAST_EXPLAINED: f64 = 0.9;
+/// Fewer waits tell nothing.
+const LEAST_WAITS: usize = 16;
+
+/// Fills in the wakers of waits at pipes that the program made itself: of the threads that ran as one ended, the one
+/// that did so at most of the waits there.
+pub(super) fn pipe_wakers(engine: &mut Engine) {
+    let mut pipes: BTreeMap<(FoundId, ThreadId), Vec<Stay>> = BTreeMap::new();
+    for (waiter, thread) in engine.threads.each() {
+        for stay in thread.log.stays().iter().filter(|stay| stay.waker().is_none()) {
+            let Doing::Block(block) = stay.doing() else { continue };
+            if let Some(found) = engine.blocks[block].found.filter(|found| engine.found[*found].own_pipe) {
+                pipes.entry((found, waiter)).or_default().push(*stay);
+            }
+        }
+    }
+    let busiest = busiest(engine);
+    let mut found: BTreeMap<ThreadId, Vec<(u64, (Waker, u64))>> = BTreeMap::new();
+    for ((_, waiter), stays) in pipes.iter().filter(|(_, stays)| stays.len() >= LEAST_WAITS) {
+        let others = || busiest.iter().copied().filter(|other| other != waiter);
+        let ran = |other: ThreadId, stay: &Stay| {
+            let thread = &engine.threads[other];
+            off_by(&thread.log, (thread.born, thread.last), stay.to) <= NEAR_NS
+        };
+        let sum = |is: &dyn Fn(&Stay) -> bool| -> u64 {
+            stays.iter().filter(|stay| is(stay)).map(|stay| stay.to - stay.from).sum()
+        };
+        let mut candidates: Vec<(u64, ThreadId)> =
+            others().map(|other| (sum(&|stay| ran(other, stay)), other)).collect();
+        candidates.sort_unstable_by_key(|(ns, other)| (std::cmp::Reverse(*ns), *other));
+        let waker = |stay: &Stay| candidates.iter().map(|(_, other)| *other).find(|other| ran(*other, stay));
+        if (sum(&|stay| waker(stay).is_some()) as f64) < LEAST_EXPLAINED * sum(&|_| true) as f64 {
+            continue;
+        }
+        let wakers = stays.iter().filter_map(|stay| Some((stay.from, (Waker::Thread(waker(stay)?), stay.to))));
+        found.entry(*waiter).or_default().extend(wakers);
+    }
+    for (waiter, mut wakers) in found {
+        wakers.sort_unstable_by_key(|(from, _)| *from);
+        engine.threads[waiter].log.set_wakers(&wakers);
+    }
+}
+
+/// Of a program with more threads than can be looked at, those that ran longest.
+fn busiest(engine: &Engine) -> Vec<ThreadId> {
     let mut busiest: Vec<ThreadId> = engine.threads.ids().collect();
     busiest.sort_by_key(|index| std::cmp::Reverse(engine.threads[*index].on_cpu_ns));
     busiest.truncate(MOST_THREADS);
+    busiest
+}
+
+/// Fills in the wakers of waits that have none, and which waits ended together.
+pub(super) fn wakers(engine: &mut Engine) {
+    let busiest = busiest(engine);
     for waiter in engine.threads.ids() {
         let found: Vec<(u64, (Waker, u64))> = {
             let stays = engine.threads[waiter].log.stays().iter();

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use holdup_trace::{FutexOp, LockFigures};
+use holdup_trace::{Blocked, FutexOp, LockFigures};
 
 use super::doing::{Doing, Waker};
 use super::ids::{FoundId, GroupId, LockId, StackKey, ThreadId, unknown_last};
 use super::tally::Tally;
 use crate::Histogram;
-use crate::facts::{Herds, OffTime};
+use crate::facts::{Herds, OffTime, Reason};
 use crate::names::SpaceId;
 
 /// A stack in an address space.
@@ -40,6 +40,27 @@ pub(super) struct Block {
     pub deep: bool,
     /// What a look from outside found, if there was one.
     pub found: Option<FoundId>,
+}
+
+/// What a look found a thread blocked in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Found {
+    pub reason: Reason,
+    /// What the call's descriptor stands for.
+    pub file: Option<Box<str>>,
+    /// A pipe that the program made itself: what is at its other end is of the program too.
+    pub own_pipe: bool,
+}
+
+/// The first descriptor that nobody hands to a program when it starts.
+const FIRST_OWN_DESCRIPTOR: u64 = 3;
+
+impl Found {
+    pub(super) fn new(reason: Reason, found: &Blocked) -> Found {
+        let is_pipe = found.file.as_deref().is_some_and(|file| file.starts_with("pipe:"));
+        let own_pipe = is_pipe && reason == Reason::Peer && found.addr >= FIRST_OWN_DESCRIPTOR;
+        Found { reason, file: found.file.clone(), own_pipe }
+    }
 }
 
 /// A call about a lock of a file or a semaphore of the kernel, which may let others go on.

@@ -41,6 +41,8 @@ pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Fa
     facts.end_ns = engine.close(ending.map(|ending| ending.ended_ns));
     if engine.is_sampled {
         inferred::wakers(&mut engine);
+    } else if !engine.capabilities.wakings {
+        inferred::pipe_wakers(&mut engine);
     }
     facts.start_ns = start_ns(&engine, facts);
     facts.ending = ending.cloned();
@@ -236,7 +238,7 @@ impl Sums<'_> {
 
     /// The file that a thread was found blocked on.
     fn end_file(&self, end: chains::End) -> Option<String> {
-        let (_, file) = &self.lookup.engine.found[end.found?];
+        let file = &self.lookup.engine.found[end.found?].file;
         file.as_deref().map(str::to_owned)
     }
 

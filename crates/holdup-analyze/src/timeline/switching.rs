@@ -6,7 +6,7 @@ use super::calls::CallKind;
 use super::doing::{Doing, Plain};
 use super::engine::{Engine, key};
 use super::ids::{BlockId, StackKey, ThreadId};
-use super::lock::{Block, Place};
+use super::lock::{Block, Found, Place};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
 use super::waiting;
@@ -270,7 +270,7 @@ impl Engine {
             return self.remark(ti, doing, Doing::Futex(wait_site));
         }
         let Some(reason) = self.calls.reason(found) else { return };
-        let what = (reason, found.file.clone());
+        let what = Found::new(reason, found);
         let next = self.found.next();
         let known = *self.found_index.entry(what.clone()).or_insert(next);
         if known == next {
