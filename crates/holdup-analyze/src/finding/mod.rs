@@ -84,6 +84,10 @@ const LEAST_SHARED: f64 = 0.1;
 /// What goes with a cause and is not seen: starts, the way to a CPU, caches that are warm.
 const UNSEEN: f64 = 0.05;
 
+/// So much of what the code that faults does itself may go with the faults: a fault's way into the kernel and back is
+/// put down to the instruction that faults, and memory that is used again is in the caches.
+const MOST_OF_FAULTING: f64 = 0.75;
+
 /// A bound beyond this is none: what is left is within what is not seen.
 const MOST_BOUND: f64 = 20.0;
 
@@ -133,6 +137,7 @@ fn left(facts: &Facts, finding: &Finding) -> f64 {
         HotAtomic => left.min(1.0 - weigh::value(finding, "samples_share")).min(weigh::useful(facts)),
         PingPong => left.min(weigh::useful(facts) * (1.0 - weigh::idle(facts))),
         KernelHeavy => left.min(weigh::of_program(facts)),
+        PageFaults => left.min(weigh::useful(facts) - MOST_OF_FAULTING * weigh::own_share(facts, finding)),
         kind if finding.costs_cpu_time()
             || matches!(kind, Oversubscription | ThunderingHerd | MemoryLock | Allocator) =>
         {

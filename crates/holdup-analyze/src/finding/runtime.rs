@@ -98,8 +98,10 @@ pub(super) fn blocks_for_tokio(thread: &ThreadFacts) -> bool {
     const MOST_FOR_TASKS: f64 = 0.02;
     let has_name = |frame: &Frame| frame.role == Role::Program && frame.function.is_some();
     let mut frames = thread.hot_sites.iter().chain(&thread.off_sites).flat_map(|site| &site.call_path);
-    let for_tasks = thread.account.share(AccountState::Work) + thread.account.share(AccountState::Unknown);
-    is_of_tokio(&thread.name) && for_tasks <= MOST_FOR_TASKS && !frames.any(has_name)
+    let waited_ns = thread.account.of(AccountState::Work) + thread.account.of(AccountState::Unknown);
+    let for_tasks_ns = waited_ns.saturating_sub(thread.off.get(&Reason::Peer).map_or(0, |time| time.ns));
+    let is_busy = weigh::share(for_tasks_ns, thread.life_ns()) <= MOST_FOR_TASKS;
+    is_of_tokio(&thread.name) && is_busy && !frames.any(has_name)
 }
 
 /// Whether a thread bears the name that Java gives the threads of its pools (`pool-2-thread-1`): one that always has

@@ -446,6 +446,12 @@ fn a_bound_is_what_its_kind_knows_to_go_with_it() {
     assert!(beyond_severity(&polling(), Kind::Polling) > 1.01, "all sleeps may go");
     assert!(beyond_severity(&alone(), Kind::SerialPhase) > 1.01, "all that one does alone may");
     assert_eq!(found(&queued_tasks(), Kind::SmallPool).bound, None, "nobody sees how many tasks wait");
+    let mut facts = faulting();
+    let code = |function, hits| Code { frame: Frame::named(function, Role::Program), hits, inclusive: hits };
+    facts.symbols.extend([code("fill", 50), code("draw", 150)]);
+    let apart = beyond_severity(&facts, Kind::PageFaults);
+    facts.kernel_sites = vec![site("other")];
+    assert!(apart > beyond_severity(&facts, Kind::PageFaults), "most of what faults may go as well");
 }
 
 #[test]
@@ -1737,7 +1743,7 @@ fn uneven_waves_at_their_thresholds() {
         &[
             ("they are even", |facts| facts.threads[1].on_cpu_ns = 299 * MS),
             ("the others do something else", |facts| facts.parallel_sites[0].count = 29),
-            ("they wait for a lock", |facts| spent(facts, 2, AccountState::Lock, 100 * MS)),
+            ("they wait for a lock", |facts| spent(facts, 2, AccountState::Lock, 401 * MS)),
             ("nobody waits for them", |facts| facts.threads[0].account = Account::default()),
             ("one is hardly ever alone", |facts| facts.totals.runnable_ns = vec![0, 199 * MS, 801 * MS]),
             ("most do next to nothing", |facts| {
@@ -2172,6 +2178,26 @@ fn who_runs_the_tasks_of_tokio_is_no_thread_for_calls_that_block() {
     assert_eq!(judge(Kind::SmallPool, &facts).len(), 0, "all of one pool, and one is idle");
     facts.threads[0].off_sites = vec![path(&["tokio::runtime::scheduler::multi_thread::park", began])];
     assert_eq!(judge(Kind::SmallPool, &facts).len(), 1);
+    // They wake each other for what the pool has finished.
+    facts.locks[0].holders.push(Holder { tid: Tid(PID), count: 200, ns: MS });
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 1);
+    facts.locks[0].holders[2].count = 201;
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 0, "the pool ends few of these waits");
+}
+
+#[test]
+fn without_names_a_thread_of_tokio_that_never_waits_for_a_task_runs_calls_that_block() {
+    let mut facts = queued_tasks();
+    facts.threads.iter_mut().for_each(|thread| thread.name = "tokio-rt-worker".to_owned());
+    spent(&mut facts, 0, AccountState::Work, 800 * MS);
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 1);
+    let mut named = facts.clone();
+    named.threads[1..].iter_mut().for_each(|thread| thread.off_sites = vec![site("resolve")]);
+    assert_eq!(judge(Kind::SmallPool, &named).len(), 0, "they have names, and none is the pool's");
+    spent(&mut facts, 1, AccountState::Work, 15 * MS);
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 1, "the other is one still");
+    spent(&mut facts, 2, AccountState::Work, 15 * MS);
+    assert_eq!(judge(Kind::SmallPool, &facts).len(), 0, "both wait for tasks");
 }
 
 #[test]

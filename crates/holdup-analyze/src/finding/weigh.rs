@@ -28,6 +28,8 @@ pub(super) const CALL_NS: u64 = 500;
 
 /// Most moments that a finding names.
 const MOST_MOMENTS: usize = 8;
+/// Fewer samples tell nothing of shares.
+const LEAST_SAMPLES: u64 = 100;
 
 /// The time that the threads were there to work, the denominator of the severities of waiting: CPU time, waits for
 /// locks and devices, and time without a CPU for want of CPUs, but not what they idled by design (condition variables,
@@ -121,6 +123,13 @@ pub(super) fn of_program(facts: &Facts) -> f64 {
     at_least(share_in(facts, |frame| frame.role == Role::Program), samples(facts)) * sampled_share(facts)
 }
 
+/// The part of the CPU time that the function of a finding's place takes itself.
+pub(super) fn own_share(facts: &Facts, finding: &Finding) -> f64 {
+    let function = finding.place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_ref());
+    let is_it = |frame: &Frame| function.is_some() && frame.function.as_ref() == function;
+    if samples(facts) < LEAST_SAMPLES { 0.0 } else { share_in(facts, is_it) * sampled_share(facts) }
+}
+
 /// The part of the CPU time that waits take at most: in the functions of locks, spinning, and in the kernel for
 /// futexes; all of the kernel's where no samples tell what it does.
 pub(super) fn waiting_cost(facts: &Facts) -> f64 {
@@ -135,7 +144,6 @@ fn of_futexes(facts: &Facts) -> f64 {
 
 /// The part of the samples in such functions, where they do not spin. All of too few.
 fn share_in(facts: &Facts, is: impl Fn(&Frame) -> bool) -> f64 {
-    const LEAST_SAMPLES: u64 = 100;
     let all = samples(facts);
     if all < LEAST_SAMPLES {
         return 1.0;

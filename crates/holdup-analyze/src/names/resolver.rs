@@ -123,6 +123,7 @@ impl<'a> Resolver<'a> {
         let mut frames = Vec::new();
         if let Some(found) = self.stacks.get(stack) {
             frames.extend(found.kernel.iter().enumerate().map(|(at, ip)| self.kernel_frame(*ip, at > 0)));
+            frames.drain(..of_recorder(&frames));
             for (at, address) in self.user_path(space, stack).into_iter().enumerate() {
                 if at > 0 {
                     self.name_callee(space, address, frames.last_mut());
@@ -576,4 +577,11 @@ fn intern(strings: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
 /// first function.
 fn ends_goroutine(binary: &Binary<'_>, address: u64) -> bool {
     binary.function(address.wrapping_sub(1)).is_some_and(|symbol| symbol.name.starts_with("runtime.goexit"))
+}
+
+/// How many frames on top of a kernel's stack are the recorder's own program in it, which has no name, and how the kernel
+/// calls that.
+fn of_recorder(frames: &[Frame]) -> usize {
+    let calls = |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("bpf_trace_run"));
+    frames.iter().take(3).position(calls).map_or(0, |at| at + 1)
 }

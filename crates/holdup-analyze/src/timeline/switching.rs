@@ -5,10 +5,10 @@ use holdup_trace::{Blocked, OffCpu, StackId};
 use super::calls::CallKind;
 use super::doing::{Doing, Plain};
 use super::engine::{Engine, key};
-use super::ids::{BlockId, StackKey, ThreadId};
+use super::ids::{BlockId, FoundId, StackKey, ThreadId};
 use super::lock::{Block, Found, Place};
 use super::tally::Tally;
-use super::thread::{Past, Pending, State, Thread};
+use super::thread::{Past, Pending, State};
 use super::waiting;
 use crate::facts::OffTime;
 use crate::names::Names;
@@ -270,12 +270,7 @@ impl Engine {
             return self.remark(ti, doing, Doing::Futex(wait_site));
         }
         let Some(reason) = self.calls.reason(found) else { return };
-        let what = Found::new(reason, found);
-        let next = self.found.next();
-        let known = *self.found_index.entry(what.clone()).or_insert(next);
-        if known == next {
-            self.found.push(what);
-        }
+        let known = self.found(Found::new(reason, found));
         let space = self.space(ti, names);
         let block = self.block(Block { place: Place { space, ..place }, deep, found: Some(known) });
         let thread = &mut self.threads[ti];
@@ -285,25 +280,49 @@ impl Engine {
         self.remark(ti, doing, Doing::Block(block));
     }
 
+    fn found(&mut self, what: Found) -> FoundId {
+        let next = self.found.next();
+        let known = *self.found_index.entry(what.clone()).or_insert(next);
+        if known == next {
+            self.found.push(what);
+        }
+        known
+    }
+
     /// Stretches in calls that nobody looked into are like those of the thread that were, if those are mostly of one
-    /// kind.
+    /// kind. Who works on many files in turn does the same with each.
     pub(super) fn spread_found(&mut self, ti: ThreadId) {
         let mostly = |hits: u64, all: u64| hits * 3 >= all * 2;
-        let Thread { found, space, .. } = &self.threads[ti];
-        let space = *space;
-        let kind = |block: BlockId| Block { place: Place { space, stack: None }, ..self.blocks[block] };
+        let seen: Vec<(BlockId, u64)> = self.threads[ti].found.iter().copied().collect();
+        let space = self.threads[ti].space;
+        let all: u64 = seen.iter().map(|(_, hits)| hits).sum();
+        let mut files: Tally<Option<FoundId>, u64> = Tally::default();
+        seen.iter().for_each(|(block, hits)| *files.at(self.blocks[*block].found) += hits);
+        let of_one_file = files.iter().any(|(_, hits)| mostly(*hits, all));
         let mut kinds: Tally<Block, u64> = Tally::default();
-        found.iter().for_each(|(block, hits)| *kinds.at(kind(*block)) += hits);
-        let all: u64 = found.iter().map(|(_, hits)| hits).sum();
+        let mut places: Vec<(Block, Place, u64)> = Vec::new();
+        for (block, hits) in seen {
+            let Block { place, deep, found } = self.blocks[block];
+            let without_file = |found: &Found| Found { file: None, own_pipe: false, ..found.clone() };
+            let found = match found {
+                Some(found) if !of_one_file => Some(self.found(without_file(&self.found[found]))),
+                found => found,
+            };
+            let kind = Block { place: Place { space, stack: None }, deep, found };
+            *kinds.at(kind) += hits;
+            places.push((kind, place, hits));
+        }
         let Some((of, hits)) = kinds.iter().max_by_key(|(_, hits)| *hits).copied() else { return };
         if !mostly(hits, all) {
             return;
         }
-        let places = found.iter().filter(|(block, _)| kind(*block) == of);
-        let block = match places.max_by_key(|(_, hits)| *hits) {
-            Some((block, most)) if mostly(*most, hits) => *block,
-            _ => self.block(of),
+        let mut of_kind: Tally<Place, u64> = Tally::default();
+        places.iter().filter(|(kind, ..)| *kind == of).for_each(|(_, place, hits)| *of_kind.at(*place) += hits);
+        let block = match of_kind.iter().max_by_key(|(_, hits)| *hits) {
+            Some((place, most)) if mostly(*most, hits) => Block { place: *place, ..of },
+            _ => of,
         };
+        let block = self.block(block);
         let place = self.blocks[block].place;
         let thread = &mut self.threads[ti];
         let other = std::mem::take(&mut thread.plain[Plain::OtherCall as usize]);

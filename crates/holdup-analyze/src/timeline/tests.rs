@@ -1,6 +1,6 @@
 //! Drawn schedules, and what the summing-up must make of them.
 
-use holdup_trace::{Event, NO_CPU, What};
+use holdup_trace::{Blocked, CallNumber, Event, NO_CPU, Tid, What};
 
 use crate::schedule::{START_NS, Schedule};
 use crate::{
@@ -547,6 +547,65 @@ fn who_had_the_cpu_of_a_thread_that_could_run() {
     assert_eq!(off(&others, &schedule, "A", Reason::Displaced), (1, 12), "B ran for two ticks of twelve");
     let told = crate::Problem::Displaced { displaced_ns: 12 * MS, working_ns: 18 * MS };
     assert_eq!(others.problems, [told]);
+}
+
+/// An ordinary user's recording of twenty reads, some of which were looked at.
+fn reading(other: &str, looked_at: &[usize], found: impl Fn(usize) -> Blocked) -> (Schedule, Tid, Report) {
+    let reads = "#ooo".repeat(20);
+    let mut schedule = Schedule::parse(&format!("capabilities user\ncpus 2\nA: {other}\nB: {reads}#\n"))
+        .unwrap_or_else(|why| panic!("{why}"));
+    let reader = schedule.tid("B");
+    let look = |read: &usize| Event {
+        time_ns: schedule.time_ns(4 * *read as u64 + 2) + MS / 2,
+        tid: reader,
+        cpu: NO_CPU,
+        what: What::Blocked(Box::new(found(*read))),
+    };
+    let looks: Vec<Event> = looked_at.iter().map(look).collect();
+    schedule.events.extend(looks);
+    schedule.events.sort_by_key(|event| event.time_ns);
+    let report = schedule.analyze();
+    check_lives(&report.facts);
+    (schedule, reader, report)
+}
+
+/// Where looks find a thread at one file after the other, the stretches between are of the same kind, at no file.
+#[test]
+fn who_writes_to_many_files_in_turn_does_so_when_nobody_looks() {
+    let found = |read: usize| Blocked {
+        nr: Some(CallNumber(1)),
+        wchan: Some("pipe_write".into()),
+        file: Some(format!("/run/press/{read}").into()),
+        addr: 7,
+        ..Blocked::default()
+    };
+    let busy = "#".repeat(81);
+    let (schedule, _, report) = reading(&busy, &[3, 8, 14], found);
+    assert_eq!(off(&report, &schedule, "B", Reason::Peer), (20, 60));
+    let files: Vec<_> = report.facts.blame.iter().filter_map(|row| row.file.as_deref()).collect();
+    assert_eq!(files.len(), 3, "those that were seen: {files:?}");
+}
+
+/// An ordinary user's recording does not show who writes to a pipe: whoever runs as the reads end, if nearly all of
+/// them end so, at a pipe that the program made itself.
+#[test]
+fn who_writes_to_a_pipe_of_the_program_is_whoever_runs_as_the_reads_end() {
+    let wakers = |descriptor: u64, writer: &str| {
+        let (schedule, reader, report) = reading(writer, &(0..20).collect::<Vec<_>>(), |_| Blocked {
+            nr: Some(CallNumber(0)),
+            file: Some("pipe:[4711]".into()),
+            addr: descriptor,
+            ..Blocked::default()
+        });
+        let of = |row: &&crate::Blame| row.waiter == reader && row.file.is_some() | (row.thread != reader);
+        let rows = report.facts.blame.iter().filter(of).map(|row| (row.thread == schedule.tid("A"), row.leaf));
+        rows.collect::<std::collections::BTreeSet<_>>()
+    };
+    let busy = "#".repeat(81);
+    assert_eq!(wakers(5, &busy), [(true, Leaf::Running)].into());
+    assert_eq!(wakers(0, &busy), [(false, Leaf::Outside)].into(), "what it was started with is from outside");
+    let asleep = format!("{}{}", "#".repeat(40), "z".repeat(41));
+    assert_eq!(wakers(5, &asleep), [(false, Leaf::Unknown)].into(), "half of the reads end without it");
 }
 
 /// The schedule as looks from outside would tell of it: nobody is seen to wake anybody, and CPUs are not known.

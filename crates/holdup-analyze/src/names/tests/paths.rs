@@ -185,6 +185,17 @@ fn kernel_code_far_behind_a_function_is_not_that_function() {
     assert_eq!(functions(&call_path), ["schedule", "_einittext", "?"]);
 }
 
+/// Stacks that a program in the kernel takes begin with itself.
+#[test]
+fn the_recorders_own_program_in_the_kernel_is_no_part_of_a_stack() {
+    let mut files = Files::default();
+    files.add_kernel(&[(0x1000, "__schedule"), (0x2000, "bpf_trace_run4"), (0x3000, "sk_wait_data")]);
+    let stack = Stack { kernel: vec![0x900_0000, 0x2010, 0x1010, 0x3010], ..Stack::default() };
+    let (stacks, id) = table(&stack);
+    let call_path = Resolver::new(super::super::Names::new(), &stacks, &files).call_path(super::super::SpaceId(7), id);
+    assert_eq!(functions(&call_path), ["__schedule", "sk_wait_data"]);
+}
+
 #[test]
 fn the_kernels_part_comes_first() {
     let mut files = Files::default();
