@@ -34,6 +34,10 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SleepingHolder, Kind::LockConvoy, shows_on_threads),
     (Kind::SleepingHolder, Kind::HotLock, shows_on_threads),
     (Kind::SleepingHolder, Kind::SleepingHolder, shows_on_threads),
+    // Whoever asks the threads that wait for it waits as well.
+    (Kind::LockConvoy, Kind::SmallPool, workers_wait_for_lock),
+    (Kind::HotLock, Kind::SmallPool, workers_wait_for_lock),
+    (Kind::SleepingHolder, Kind::SmallPool, workers_wait_for_lock),
     // What waiting threads do to the figures of the whole program.
     (Kind::LockConvoy, Kind::ExcessiveSwitching, always),
     (Kind::LockConvoy, Kind::KernelHeavy, always),
@@ -169,6 +173,16 @@ fn always(_: &Facts, _: &Finding, _: &Finding) -> bool {
 
 fn same_lock(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
     lock_of(cause).is_some() && lock_of(cause) == lock_of(effect)
+}
+
+/// The pool's workers mostly wait for the lock.
+fn workers_wait_for_lock(facts: &Facts, cause: &Finding, pool: &Finding) -> bool {
+    let Some(lock) = lock(facts, cause) else { return false };
+    let waits = |tid: Tid| {
+        let waited_ns: u64 = lock.waiters.iter().filter(|(waiter, _)| *waiter == tid).map(|(_, time)| time.ns).sum();
+        facts.thread(tid).is_some_and(|thread| waited_ns * 2 >= thread.life_ns())
+    };
+    threads_of(pool).next().is_some() && threads_of(pool).all(waits)
 }
 
 /// The lock of threads is waited for where goroutines wait for theirs.
