@@ -11,7 +11,7 @@ use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{self, allocates, lock_of, threads_of, value};
 use super::{Finding, Kind, lock_of_goroutines};
 use super::{alone, hot_atomic, kernel_heavy, regions, runtime};
-use crate::facts::{Facts, LockFacts, Reason, Site};
+use crate::facts::{AccountState, Facts, LockFacts, Reason, Site};
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
 
@@ -91,6 +91,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::IoBound, Kind::KernelHeavy, always),
     (Kind::IoBound, Kind::SlowStage, costs_more),
     (Kind::IoBound, Kind::SmallPool, same_place),
+    (Kind::IoBound, Kind::SmallPool, one_worker_does_it),
     (Kind::MemoryLock, Kind::PageFaults, always),
     (Kind::MemoryLock, Kind::ExcessiveSwitching, always),
     (Kind::MemoryLock, Kind::KernelHeavy, always),
@@ -173,6 +174,12 @@ fn always(_: &Facts, _: &Finding, _: &Finding) -> bool {
 
 fn same_lock(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
     lock_of(cause).is_some() && lock_of(cause) == lock_of(effect)
+}
+
+/// More threads that wait for devices are a pool; one is where the program does its I/O.
+fn one_worker_does_it(facts: &Facts, _: &Finding, pool: &Finding) -> bool {
+    let does = |tid| facts.thread(tid).is_some_and(|thread| thread.account.share(AccountState::Io) >= 0.5);
+    value(pool, "workers") == 1.0 && threads_of(pool).any(does)
 }
 
 /// The pool's workers mostly wait for the lock.

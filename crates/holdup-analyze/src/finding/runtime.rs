@@ -92,8 +92,8 @@ pub(super) fn is_of_tokio(name: &str) -> bool {
     name.starts_with("tokio-rt-worker") || name.starts_with("tokio-runtime-w")
 }
 
-/// Whether a thread of tokio's, in a program without names, never waits for a task: where it sleeps or reads, it is busy
-/// with one, so that it is one of those that run calls which block.
+/// Whether a thread of tokio's, in a program without names, never waits for a task: where it sleeps or reads, it is
+/// busy with one, so that it is one of those that run calls which block.
 pub(super) fn blocks_for_tokio(thread: &ThreadFacts) -> bool {
     const MOST_FOR_TASKS: f64 = 0.02;
     let has_name = |frame: &Frame| frame.role == Role::Program && frame.function.is_some();

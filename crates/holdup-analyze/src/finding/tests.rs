@@ -2636,6 +2636,34 @@ mod explained {
     }
 
     #[test]
+    fn a_pool_is_small_for_the_lock_that_its_workers_wait_for() {
+        let mut facts = facts();
+        let mut pool = finding(Kind::SmallPool, &[("workers", 2.0)]);
+        pool.subjects.remove(0);
+        let all = [finding(Kind::SleepingHolder, &[]), pool];
+        assert_eq!(left(&facts, &all), [Kind::SleepingHolder, Kind::SmallPool]);
+        let lives_ns = facts.threads[1].life_ns();
+        facts.locks[0].waiters.iter_mut().for_each(|(_, time)| time.ns = lives_ns / 2);
+        assert_eq!(left(&facts, &all), [Kind::SleepingHolder]);
+    }
+
+    #[test]
+    fn one_thread_that_waits_for_its_device_is_no_pool() {
+        let mut facts = facts();
+        let pool = |workers| {
+            let mut found = program(finding(Kind::SmallPool, &[("workers", workers)]));
+            found.subjects = vec![Subject::Thread { tid: Tid(PID + 1), name: "journal".to_owned() }];
+            found
+        };
+        let left_of = |facts: &Facts, workers| left(facts, &[finding(Kind::IoBound, &[]), pool(workers)]);
+        assert_eq!(left_of(&facts, 1.0), [Kind::IoBound, Kind::SmallPool]);
+        let lives_ns = facts.threads[1].life_ns();
+        spent(&mut facts, 1, AccountState::Io, lives_ns / 2);
+        assert_eq!(left_of(&facts, 1.0), [Kind::IoBound]);
+        assert_eq!(left_of(&facts, 2.0), [Kind::IoBound, Kind::SmallPool]);
+    }
+
+    #[test]
     fn a_stage_is_slow_for_its_many_little_calls() {
         let mut facts = kernel();
         let all = [finding(Kind::SlowStage, &[]), finding(Kind::KernelHeavy, &[])];

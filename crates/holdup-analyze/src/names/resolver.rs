@@ -579,8 +579,8 @@ fn ends_goroutine(binary: &Binary<'_>, address: u64) -> bool {
     binary.function(address.wrapping_sub(1)).is_some_and(|symbol| symbol.name.starts_with("runtime.goexit"))
 }
 
-/// How many frames on top of a kernel's stack are the recorder's own program in it, which has no name, and how the kernel
-/// calls that.
+/// How many frames on top of a kernel's stack are the recorder's own program in it, which has no name, and how the
+/// kernel calls that.
 fn of_recorder(frames: &[Frame]) -> usize {
     let calls = |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("bpf_trace_run"));
     frames.iter().take(3).position(calls).map_or(0, |at| at + 1)

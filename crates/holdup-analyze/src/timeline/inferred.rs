@@ -37,6 +37,9 @@ const TOGETHER_NS: u64 = 3_000_000;
 /// if the waits are so many times as long.
 const LEAST_LENGTH: u64 = 2;
 
+/// Who ended which waits: when each began, and when it was ended.
+type Wakers = Vec<(u64, (Waker, u64))>;
+
 /// Who writes to a pipe still runs when the reader does, or has just stopped.
 const NEAR_NS: u64 = 200_000;
 /// So much of what is waited at a pipe has to be explained by threads that ran then.
@@ -57,7 +60,7 @@ pub(super) fn pipe_wakers(engine: &mut Engine) {
         }
     }
     let busiest = busiest(engine);
-    let mut found: BTreeMap<ThreadId, Vec<(u64, (Waker, u64))>> = BTreeMap::new();
+    let mut found: BTreeMap<ThreadId, Wakers> = BTreeMap::new();
     for ((_, waiter), stays) in pipes.iter().filter(|(_, stays)| stays.len() >= LEAST_WAITS) {
         let others = || busiest.iter().copied().filter(|other| other != waiter);
         let ran = |other: ThreadId, stay: &Stay| {
@@ -95,7 +98,7 @@ fn busiest(engine: &Engine) -> Vec<ThreadId> {
 pub(super) fn wakers(engine: &mut Engine) {
     let busiest = busiest(engine);
     for waiter in engine.threads.ids() {
-        let found: Vec<(u64, (Waker, u64))> = {
+        let found: Wakers = {
             let stays = engine.threads[waiter].log.stays().iter();
             let open = stays.filter(|stay| stay.waking_thread().is_none() && may_be_ended(stay.doing()));
             open.filter_map(|stay| Some((stay.from, (Waker::Thread(waker(engine, &busiest, waiter, stay)?), stay.to))))
