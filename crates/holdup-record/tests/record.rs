@@ -1009,7 +1009,28 @@ fn what_ruby_executes_is_found_with_lines_and_by_which_methods_it_waits() {
         println!("skipped: there is no ruby");
         return;
     }
-    let Some(recorded) = recorded(&options(command(&["ruby", script]), folder.path())) else { return };
+    // How often each can be looked at is a matter of what looks cost: on a busy machine one may be missed.
+    for attempt in (0..5).rev() {
+        let looked_at = tempfile::tempdir().unwrap();
+        let Some(recorded) = recorded(&options(command(&["ruby", script]), looked_at.path())) else { return };
+        let Some(looks) = ruby_looks(&recorded, script) else { return };
+        // Others find it wait for the interpreter's lock, or between two calls.
+        assert!(
+            looks.iter().all(|[waits, sleeps, between, all]| (waits + sleeps + between) * 10 >= all * 7),
+            "{looks:?}"
+        );
+        // While one sleeps with the mutex, two wait.
+        let sum = |at: usize| looks.iter().map(|of| of[at]).sum::<usize>();
+        if looks.iter().all(|[waits, sleeps, ..]| *waits > 0 && *sleeps > 0) && sum(0) > sum(1) {
+            return;
+        }
+        assert!(attempt > 0, "{looks:?}");
+    }
+}
+
+/// How many looks found each of the program's threads waiting for the mutex, sleeping with it, sleeping without, and
+/// anywhere in `refresh`. Nothing if its interpreter cannot be looked at.
+fn ruby_looks(recorded: &Recorded, script: &str) -> Option<[[usize; 4]; 3]> {
     let found = |event: &Event| match &event.what {
         What::Interpreted(found) => Some((event.tid, found.clone())),
         _ => None,
@@ -1017,7 +1038,7 @@ fn what_ruby_executes_is_found_with_lines_and_by_which_methods_it_waits() {
     let found: Vec<_> = recorded.events.iter().filter_map(found).collect();
     if found.is_empty() {
         println!("skipped: this Ruby cannot be read, or this user may not read its memory");
-        return;
+        return None;
     }
     // The method in C that a thread waits by, if it does, and the line that has called it.
     let place = |frames: &[holdup_trace::InterpretedFrame]| {
@@ -1030,19 +1051,12 @@ fn what_ruby_executes_is_found_with_lines_and_by_which_methods_it_waits() {
         _ => None,
     };
     let named: Vec<_> = recorded.events.iter().filter_map(named).collect();
-    assert_eq!(named.len(), 3, "each thread is named once");
-    let mut all = [0; 2];
-    for tid in named {
+    let named: [_; 3] = named.try_into().expect("each thread is named once");
+    Some(named.map(|tid| {
         let places = || found.iter().filter(move |(of, _)| *of == tid).filter_map(|(_, at)| place(&at.frames));
         let count = |by: &str, line| places().filter(|(way, at)| way.as_deref() == Some(by) && *at == line).count();
-        let (waits, sleeps) = (count("synchronize", 6), count("sleep", 7));
-        assert!(waits > 0 && sleeps > 0, "{tid:?}: {:?}", places().collect::<Vec<_>>());
-        // Others find it wait for the interpreter's lock, or between two calls.
-        let told = waits + sleeps + count("sleep", 9);
-        assert!(told * 10 >= places().count() * 7, "{:?}", places().collect::<Vec<_>>());
-        all = [all[0] + waits, all[1] + sleeps];
-    }
-    assert!(all[0] > all[1], "while one sleeps with the mutex, two wait: {all:?}");
+        [count("synchronize", 6), count("sleep", 7), count("sleep", 9), places().count()]
+    }))
 }
 
 #[test]
@@ -1056,7 +1070,26 @@ fn what_python_executes_is_found_with_lines_and_its_threads_bear_their_names() {
         println!("skipped: there is no python3");
         return;
     }
-    let Some(recorded) = recorded(&options(command(&["python3", script]), folder.path())) else { return };
+    // How often each can be looked at is a matter of what looks cost: on a busy machine one may be missed.
+    for attempt in (0..5).rev() {
+        let looked_at = tempfile::tempdir().unwrap();
+        let Some(recorded) = recorded(&options(command(&["python3", script]), looked_at.path())) else { return };
+        let Some(looks) = python_looks(&recorded, script) else { return };
+        for [waits, sleeps, all] in &looks {
+            assert!(waits + sleeps >= all * 9 / 10, "{looks:?}");
+        }
+        // Who has the lock may have it again and again, but while one sleeps with it the two others wait.
+        let sum = |at: usize| looks.iter().map(|of| of[at]).sum::<usize>();
+        if looks.iter().all(|[waits, sleeps, _]| *waits > 0 && *sleeps > 0) && sum(0) > sum(1) {
+            return;
+        }
+        assert!(attempt > 0, "{looks:?}");
+    }
+}
+
+/// How many looks found each of the program's threads waiting for the lock, sleeping with it, and anywhere in `refresh`.
+/// Nothing if its interpreter cannot be looked at.
+fn python_looks(recorded: &Recorded, script: &str) -> Option<[[usize; 3]; 3]> {
     let found = |event: &Event| match &event.what {
         What::Interpreted(found) => Some((event.tid, found.clone())),
         _ => None,
@@ -1064,7 +1097,7 @@ fn what_python_executes_is_found_with_lines_and_its_threads_bear_their_names() {
     let found: Vec<_> = recorded.events.iter().filter_map(found).collect();
     if found.is_empty() {
         println!("skipped: this Python cannot be read, or this user may not read its memory");
-        return;
+        return None;
     }
     let line = |frame: &holdup_trace::InterpretedFrame| {
         let name = frame.function.rsplit('.').next().unwrap_or_default();
@@ -1076,14 +1109,9 @@ fn what_python_executes_is_found_with_lines_and_its_threads_bear_their_names() {
         _ => None,
     };
     let named: Vec<_> = recorded.events.iter().filter_map(named).collect();
-    assert_eq!(named.len(), 3, "each thread is named once");
-    let mut all = [0; 2];
-    for tid in named {
+    let named: [_; 3] = named.try_into().expect("each thread is named once");
+    Some(named.map(|tid| {
         let [waits, sleeps] = [9, 10].map(|wanted| lines(tid).filter(|line| *line == wanted).count());
-        assert!(waits > 0 && sleeps > 0, "{tid:?}: {waits} looks at line 9, {sleeps} at line 10");
-        assert!(waits + sleeps >= lines(tid).count() * 9 / 10);
-        all = [all[0] + waits, all[1] + sleeps];
-    }
-    // Who has the lock may have it again and again, but while one sleeps with it the two others wait.
-    assert!(all[0] > all[1], "{all:?}");
+        [waits, sleeps, lines(tid).count()]
+    }))
 }
