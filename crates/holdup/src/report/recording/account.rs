@@ -231,30 +231,40 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
     view
 }
 
-/// What threads of a program without findings mostly wait for: `its threads wait for work 93% of the time`.
+/// What decides how long a program without findings takes, if that is plain to see: `one thread alone has 95% of the CPU
+/// time`.
+pub fn decides(facts: &Facts) -> Option<String> {
+    one_alone(facts).or_else(|| sleeps(facts))
+}
+
+/// What threads of a program without findings mostly wait for, and what to do about what [decides](decides):
+/// `its threads are waiting for work 93% of the time`.
 pub fn mostly(facts: &Facts) -> Option<String> {
     let waits = AccountState::ALL.into_iter().filter(|state| state.is_wait());
     let state = waits.max_by_key(|state| facts.account.of(*state))?;
     let (much, words) = (facts.account.share(state), name::account_state(state));
     let waiting = (much >= 0.5).then(|| format!("Its threads are {words} {} of the time.", number::percent(much)));
-    let words: Vec<String> = waiting.into_iter().chain(one_alone(facts)).chain(sleeps(facts)).collect();
+    let alone =
+        one_alone(facts).map(|_| "More threads gain nothing unless they get some of that one's work.".to_owned());
+    let asleep = sleeps(facts).map(|told| match &alone {
+        Some(_) => format!("{told}. {LOOK_NO_MORE}"),
+        None => LOOK_NO_MORE.to_owned(),
+    });
+    let words: Vec<String> = waiting.into_iter().chain(alone).chain(asleep).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Which thread has nearly all of the work, if one does and there are others.
 fn one_alone(facts: &Facts) -> Option<String> {
-    const NEARLY_ALL: f64 = 0.9;
+    const NEARLY_ALL: f64 = 0.85;
     let busiest = facts.threads.iter().max_by_key(|thread| thread.on_cpu_ns)?;
     let works = busiest.on_cpu_ns * 2 >= facts.span_ns() && facts.threads.len() >= 3;
     let much = share(busiest.on_cpu_ns, facts.totals.on_cpu_ns);
-    (works && much >= NEARLY_ALL).then(|| {
-        format!(
-            "{} alone has {} of the CPU time: more threads gain nothing unless they get some of its work.",
-            name::thread(facts, busiest.tid),
-            number::percent(much)
-        )
-    })
+    (works && much >= NEARLY_ALL)
+        .then(|| format!("{} alone has {} of the CPU time", name::thread(facts, busiest.tid), number::percent(much)))
 }
+
+const LOOK_NO_MORE: &str = "If the sleeps look whether something is done, wait for that instead.";
 
 /// What the elapsed time mostly goes by with, if that is sleeps. Whether they are meant to let time pass, or to wait
 /// for something, no recording shows.
@@ -262,12 +272,7 @@ fn sleeps(facts: &Facts) -> Option<String> {
     let (much, site) = facts.path.sleeps(facts.span_ns())?;
     let frame = site.caller()?;
     (much >= 0.5 && frame.role == Role::Program).then(|| {
-        format!(
-            "{} of the elapsed time goes by in sleeps, mostly in {}. If they look whether something is done, wait for \
-             that instead.",
-            number::percent(much),
-            name::place(frame)
-        )
+        format!("{} of the elapsed time goes by in sleeps, mostly in {}", number::percent(much), name::place(frame))
     })
 }
 
@@ -286,10 +291,11 @@ mod tests {
             let part = PathPart { thread: Tid(7), leaf: Leaf::Sleep, file: None, ns, site: Some(site) };
             Facts { end_ns: 100, path: Path { parts: vec![part], ..Path::default() }, ..Facts::default() }
         };
-        let told = mostly(&facts(50, Role::Program)).expect("half of it");
-        assert!(told.starts_with("50% of the elapsed time goes by in sleeps, mostly in wait_for."), "{told}");
-        assert_eq!(mostly(&facts(49, Role::Program)), None);
-        assert_eq!(mostly(&facts(50, Role::Runtime)), None, "a runtime's own");
+        let half = facts(50, Role::Program);
+        assert_eq!(decides(&half).as_deref(), Some("50% of the elapsed time goes by in sleeps, mostly in wait_for"));
+        assert_eq!(mostly(&half).as_deref(), Some(LOOK_NO_MORE));
+        assert_eq!(decides(&facts(49, Role::Program)), None);
+        assert_eq!(decides(&facts(50, Role::Runtime)), None, "a runtime's own");
     }
 
     #[test]
@@ -303,9 +309,8 @@ mod tests {
         let mut facts =
             Facts { end_ns: 100, threads: vec![thread(1, 2), thread(2, 90), thread(3, 8)], ..Facts::default() };
         facts.totals.on_cpu_ns = 100;
-        let told = one_alone(&facts).expect("nine tenths");
-        assert!(told.starts_with("pack (2) alone has 90% of the CPU time"), "{told}");
-        facts.totals.on_cpu_ns = 101;
+        assert_eq!(decides(&facts).as_deref(), Some("pack (2) alone has 90% of the CPU time"));
+        facts.totals.on_cpu_ns = 106;
         assert_eq!(one_alone(&facts), None, "less");
         (facts.totals.on_cpu_ns, facts.end_ns) = (100, 181);
         assert_eq!(one_alone(&facts), None, "it is mostly idle");

@@ -67,7 +67,10 @@ pub fn headline(recording: &Recording) -> String {
         }
         None => match recording.report.doubts.first() {
             Some(doubt) => format!("No findings, but that is no all-clear: {}.", doubted(doubt)),
-            None => format!("Nothing holds {} up: no findings.", program(facts)),
+            None => match account::decides(facts) {
+                Some(what) => format!("No findings, but {what}."),
+                None => format!("Nothing holds {} up: no findings.", program(facts)),
+            },
         },
     }
 }
