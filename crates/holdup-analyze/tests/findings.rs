@@ -63,6 +63,13 @@ fn two_threads_that_wake_each_other_are_ping_pong() {
 }
 
 #[test]
+fn turns_are_turns_where_others_take_the_cpu_between_the_wake_and_the_wait() {
+    let threads = [("A", "", "##G~~~#gg~~~~~"), ("B", "", "gg~~~~~##G~~~#")];
+    let report = report("cpus 1\ntick 20us\ng = unknown", &threads, 1_000);
+    assert!(!report.facts.locks.iter().any(|lock| lock.primitive.is_contention()), "{:?}", report.facts.locks);
+}
+
+#[test]
 fn batches_are_no_ping_pong() {
     let threads = [("A", "#", "####Qrrrrr"), ("B", "#", "Rqqq######")];
     let report = report("tick 200us\nr = semaphore", &threads, 100);

@@ -203,6 +203,8 @@ pub enum Cure {
     SpinThenPark,
     /// Do the slow thing outside the lock.
     MoveOutOfSection,
+    /// Do the I/O outside the lock, or once for all that wait.
+    MoveIoOutOfSection,
     /// Give the two threads' work to one, or hand over in batches.
     MergeOrBatch,
     /// Hand over ahead, so that both work at once.

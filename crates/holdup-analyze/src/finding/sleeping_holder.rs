@@ -113,7 +113,8 @@ fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
 /// What sleeps has to leave the section, which only the program's author can do; a preempted holder needs the CPU.
 fn cure(lock: &LockFacts, holding: Holding) -> (Cure, Command) {
     if holding.asleep >= holding.preempted {
-        return (Cure::MoveOutOfSection, weigh::record_again());
+        let cure = if 2.0 * holding.io > holding.asleep { Cure::MoveIoOutOfSection } else { Cure::MoveOutOfSection };
+        return (cure, weigh::record_again());
     }
     let proof = match lock.primitive {
         crate::Primitive::Mutex => weigh::try_with("--gates 1,2 --slices default,20ms"),

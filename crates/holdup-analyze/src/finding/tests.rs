@@ -282,6 +282,9 @@ fn sleeping_holder_at_its_thresholds() {
     let found = &judge(Kind::SleepingHolder, &sleeper())[0];
     assert_eq!(found.cure, Cure::MoveOutOfSection);
     assert_eq!(found.place.as_ref().unwrap().call_path[0].function.as_deref(), Some("write_log"));
+    let mut syncs = sleeper();
+    syncs.locks[0].holder_doing.off = BTreeMap::from([(Reason::Io, 20 * MS), (Reason::Sleep, 10 * MS)]);
+    assert_eq!(judge(Kind::SleepingHolder, &syncs)[0].cure, Cure::MoveIoOutOfSection);
 }
 
 #[test]

@@ -250,7 +250,7 @@ pub(super) fn of(engine: &Engine, waits: &[Waited], is_condition: bool) -> Behav
             return Behaviour::Queue;
         }
     }
-    if waiters.len() == 2 && alternates(&known) {
+    if waiters.len() == 2 && alternates(engine, &known) {
         return Behaviour::Turn;
     }
     // Of two threads, whoever was woken wakes the other before it waits again, if what they want is a lock for which
@@ -351,17 +351,26 @@ fn mutual_time(known: &[Waited], waiters: &FxHashSet<ThreadId>) -> f64 {
     mutual as f64 / all.max(1) as f64
 }
 
-/// Whether two threads wake each other in turn, and each waits as soon as it has woken the other.
-fn alternates(known: &[Waited]) -> bool {
+/// Whether two threads wake each other in turn, and each waits as soon as it has woken the other and has a CPU.
+fn alternates(engine: &Engine, known: &[Waited]) -> bool {
     let pairs = known.windows(2);
     let turns = pairs.clone().filter(|pair| pair[1].waking_thread() == Some(pair[0].thread)).count();
     let at_once = pairs
         .clone()
         .filter(|pair| {
-            Some(pair[1].thread) == pair[0].waking_thread() && pair[1].from.saturating_sub(pair[0].at) <= TURN_NS
+            let (waker, woken) = (pair[1].thread, pair[0].at);
+            Some(waker) == pair[0].waking_thread() && ran_ns(engine, waker, woken, pair[1].from) <= TURN_NS
         })
         .count();
     turns * 10 >= pairs.len() * 9 && at_once * 10 >= pairs.len() * 8
+}
+
+/// A time without the stretches in which the thread could run, but had no CPU.
+fn ran_ns(engine: &Engine, thread: ThreadId, from: u64, to: u64) -> u64 {
+    let without = |stay: &&Stay| matches!(stay.doing(), Doing::Plain(Plain::Preempted | Plain::Displaced));
+    let stays = engine.threads[thread].log.within(from, to).iter().filter(without);
+    let off: u64 = stays.map(|stay| stay.to.min(to).saturating_sub(stay.from.max(from))).sum();
+    to.saturating_sub(from).saturating_sub(off)
 }
 
 /// Whether most who are woken wake another before they wait again.

@@ -87,6 +87,18 @@ slower, 2 the input is wrong, 3 a report found nothing but is no all-clear or a
 gate cannot tell, 130 stopped with Ctrl-C; 'time',
 'record' and 'with' exit as their program does.";
 
+/// What is said to someone who names no command.
+const START: &str = "\
+holdup finds out what makes a multithreaded program wait, and which fix helps.
+
+  holdup record ./prog ARGS   run a program, and say what its threads wait for
+  holdup record -p PID        the same of a running program, until Ctrl-C
+  holdup try -- ./prog ARGS   run it under other locks and settings: which helps?
+  holdup demo                 both on a built-in program, in less than a minute
+  holdup doctor               what may this user record on this machine?
+  holdup --help               all commands, with examples
+";
+
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -174,6 +186,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
         Some(demo::WORKER) => return Ok(Request::Answer(words())),
         Some(glance::LOOK) => return Ok(Request::Look(words())),
         Some(selftest::BEHAVIOUR) => return Ok(Request::Behaviour(words())),
+        None if arguments.len() < 2 => return Err(Error::Usage(START.to_owned())),
         _ => {}
     }
     match Arguments::try_parse_from(arguments) {

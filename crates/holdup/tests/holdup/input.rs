@@ -53,7 +53,7 @@ fn an_unknown_command_or_flag_is_explained() {
     refused("bench --thread 1", &["--thread", "--threads"]);
     refused("list everything", &["everything", "locks"]);
     refused("export last", &["--csv"]);
-    Place::new().run("").with(2).says(&["Usage: holdup", "Examples:"]);
+    Place::new().run("").with(2).says(&["holdup record ./prog", "holdup try", "holdup demo", "holdup --help"]);
 }
 
 #[test]

@@ -604,6 +604,10 @@ fn cure(cure: Cure) -> &'static str {
         }
         Cure::SpinThenPark => "Spin for a few hundred nanoseconds before sleeping: the wait is shorter than a switch.",
         Cure::MoveOutOfSection => "Do what sleeps or blocks before taking the lock or after releasing it.",
+        Cure::MoveIoOutOfSection => {
+            "Read, write and sync before taking the lock or after releasing it; where all must wait for the disk, let \
+             one sync serve all that wait (group commit)."
+        }
         Cure::MergeOrBatch => "Give both halves to one thread, or hand over many items at a time.",
         Cure::LetOverlap => {
             "Let the one go on while the other works: a second buffer, a longer queue, the next request ahead."

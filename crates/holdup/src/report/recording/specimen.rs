@@ -252,10 +252,11 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 26] = [
+    const CURES: [Cure; 27] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
+        Cure::MoveIoOutOfSection,
         Cure::MergeOrBatch,
         Cure::LetOverlap,
         Cure::FewerThreads,
