@@ -23,6 +23,7 @@ mod selftest_programs;
 mod selftest_stress;
 mod setup;
 mod soak;
+mod top_shots;
 mod truth;
 mod try_truth;
 mod viewer;
@@ -189,6 +190,11 @@ const COMMANDS: &[Command] = &[
         name: "viewer-shots",
         help: "take pictures of every kind of page, light, dark and printed, and those of the guide",
         run: viewer_shots::write,
+    },
+    Command {
+        name: "top-shots",
+        help: "take pictures of holdup top in a terminal (of sysbench, or of the process with the PID given), and that of the guide",
+        run: top_shots::write,
     },
     Command {
         name: "selftest-stress",

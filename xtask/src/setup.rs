@@ -43,6 +43,7 @@ const WINE: &[&str] = &["wine64", "/usr/lib/wine/wine64"];
 /// What only checks beyond CI run: programs of other projects, compilers of other languages.
 const MORE: &[Need] = &[
     Need { programs: &["offcputime"], package: "libbpf-tools", why: "record-cost" },
+    Need { programs: &["tmux"], package: "tmux", why: "top-shots" },
     Need { programs: &["memcached"], package: "memcached", why: "selftest-programs" },
     Need { programs: &["redis-server"], package: "redis-server", why: "selftest-programs" },
     Need { programs: &["sysbench"], package: "sysbench", why: "selftest-programs" },
