@@ -1087,8 +1087,8 @@ fn what_python_executes_is_found_with_lines_and_its_threads_bear_their_names() {
     }
 }
 
-/// How many looks found each of the program's threads waiting for the lock, sleeping with it, and anywhere in `refresh`.
-/// Nothing if its interpreter cannot be looked at.
+/// How many looks found each of the program's threads waiting for the lock, sleeping with it, and anywhere in
+/// `refresh`. Nothing if its interpreter cannot be looked at.
 fn python_looks(recorded: &Recorded, script: &str) -> Option<[[usize; 3]; 3]> {
     let found = |event: &Event| match &event.what {
         What::Interpreted(found) => Some((event.tid, found.clone())),

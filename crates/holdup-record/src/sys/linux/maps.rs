@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -20,8 +21,9 @@ const LARGEST_BYTES: u64 = 512 << 20;
 pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<CodeMap>, String> {
     let owner = fs::metadata(format!("/proc/{pid}")).ok().map(|about| about.uid());
     let mut refused = None;
-    for path in candidates(pid, owner.is_some()) {
-        match open(&path, owner, began_unix_s) {
+    for (path, folder) in candidates(pid, owner.is_some()) {
+        let opened = folder.as_ref().map_or_else(|| path.clone(), |folder| within(folder, &path));
+        match open(&opened, owner, began_unix_s) {
             Ok(Some(file)) => return Ok(Some(CodeMap { path, file: file.take(LARGEST_BYTES) })),
             Ok(None) => {}
             Err(why) => refused = Some(format!("{} {why}", path.display())),
@@ -30,18 +32,30 @@ pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<CodeMap>, String> 
     refused.map_or(Ok(None), Err)
 }
 
-fn candidates(pid: u32, alive: bool) -> Vec<PathBuf> {
+/// Where the map may be; of a folder in another file system also the folder itself, which is held.
+fn candidates(pid: u32, alive: bool) -> Vec<(PathBuf, Option<File>)> {
     let mut paths = Vec::new();
     if alive {
         let own = inner_number(pid).unwrap_or(pid);
-        let folder = PathBuf::from(format!("/proc/{pid}/root/tmp"));
-        // In another file system, a link would lead into ours.
-        if fs::symlink_metadata(&folder).is_ok_and(|about| about.is_dir()) {
-            paths.push(folder.join(format!("perf-{own}.map")));
+        let path = PathBuf::from(format!("/proc/{pid}/root/tmp"));
+        if let Ok(folder) = held(&path) {
+            paths.push((path.join(format!("perf-{own}.map")), Some(folder)));
         }
     }
-    paths.push(PathBuf::from(format!("/tmp/perf-{pid}.map")));
+    paths.push((PathBuf::from(format!("/tmp/perf-{pid}.map")), None));
     paths
+}
+
+/// A folder that is no link: in another file system, one would lead into ours. What is put in its place later is not
+/// opened.
+fn held(folder: &Path) -> std::io::Result<File> {
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    File::options().read(true).custom_flags(flags).open(folder)
+}
+
+/// The file of that name in this very folder.
+fn within(folder: &File, path: &Path) -> PathBuf {
+    Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(path.file_name().unwrap_or_default())
 }
 
 /// The number that a process knows itself by.
@@ -83,6 +97,22 @@ mod tests {
     use std::io;
 
     use super::*;
+
+    #[test]
+    fn a_folder_that_becomes_a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (tmp, away) = (folder.path().join("tmp"), folder.path().join("away"));
+        for (at, text) in [(&tmp, "own"), (&away, "another's")] {
+            fs::create_dir(at).unwrap();
+            fs::write(at.join("perf-1.map"), text).unwrap();
+        }
+        let kept = held(&tmp).unwrap();
+        fs::rename(&tmp, folder.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(&away, &tmp).unwrap();
+        let file = open(&within(&kept, &tmp.join("perf-1.map")), None, 0).unwrap();
+        assert_eq!(io::read_to_string(file.unwrap()).unwrap(), "own");
+        assert!(held(&tmp).is_err(), "a link");
+    }
 
     #[test]
     fn only_a_file_of_the_right_owner_is_believed() {
