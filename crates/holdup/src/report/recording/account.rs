@@ -231,8 +231,8 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
     view
 }
 
-/// What decides how long a program without findings takes, if that is plain to see: `one thread alone has 95% of the CPU
-/// time`.
+/// What decides how long a program without findings takes, if that is plain to see: `one thread alone has 95% of the
+/// CPU time`.
 pub fn decides(facts: &Facts) -> Option<String> {
     one_alone(facts).or_else(|| sleeps(facts))
 }
