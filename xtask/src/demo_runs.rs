@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
-use crate::recording::{Bench, interval, median, output};
+use crate::recording::{Bench, Neighbours, interval, median, output};
 use crate::run::{machine, root, target_folder};
 
 /// Longer a demo may not take.
@@ -42,7 +42,7 @@ pub fn write(args: &[String]) -> Result<(), String> {
         let _ = std::fs::remove_file(&kept);
     }
     let beside = options.iter().any(|word| word == "--neighbour");
-    let neighbour = if beside { Some(Neighbour::new()?) } else { None };
+    let neighbour = if beside { Some(Neighbours::new(1)?) } else { None };
     for run in 1..=runs {
         let told = one_run(&bench, beside)?;
         println!("{run:>3}/{runs}  {}", told.line().replace('\t', "  "));
@@ -55,24 +55,6 @@ pub fn write(args: &[String]) -> Result<(), String> {
     std::fs::write(&path, page(&bench, machine, &all)?).map_err(|why| format!("{}: {why}", path.display()))?;
     eprintln!("wrote {}", path.display());
     Ok(())
-}
-
-/// A process that burns a CPU as long as this lives.
-struct Neighbour(Child);
-
-impl Neighbour {
-    fn new() -> Result<Neighbour, String> {
-        let burns = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn();
-        burns.map(Neighbour).map_err(|why| format!("sh: {why}"))
-    }
-}
-
-impl Drop for Neighbour {
-    fn drop(&mut self) {
-        // One that has ended already burns nothing.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn one_run(bench: &Bench, neighbour: bool) -> Result<Told, String> {

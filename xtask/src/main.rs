@@ -9,6 +9,7 @@ mod demo_runs;
 mod deny;
 mod figures;
 mod fuzz;
+mod gate_truth;
 mod install;
 mod interposer_cost;
 mod lock_crate;
@@ -25,6 +26,7 @@ mod setup;
 mod soak;
 mod top_shots;
 mod truth;
+mod try_programs;
 mod try_truth;
 mod viewer;
 mod viewer_cost;
@@ -125,6 +127,18 @@ const COMMANDS: &[Command] = &[
         help: "search cures of programs whose cure is known, and of one that needs none (20 times, or those given; 10 \
             minutes); bistable [N]: only of those that change their speed, in made-up time (200 searches of each)",
         run: try_truth::run,
+    },
+    Command {
+        name: "try-programs",
+        help: "search cures of Debian's programs and servers, and check every verdict by ten alternating separate runs \
+            (root; 15 minutes); fixed: programs that run for a fixed time",
+        run: try_programs::run,
+    },
+    Command {
+        name: "gate-truth",
+        help: "gates of builds whose difference is known, alone and beside neighbours, and a thousand of each kind in \
+            made-up time (10 minutes)",
+        run: gate_truth::run,
     },
     Command {
         name: "demo-runs",

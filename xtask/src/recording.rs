@@ -1,7 +1,7 @@
 //! What the checks of the recorder share: the built programs, recordings of them, reports as JSON, and figures.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -63,6 +63,31 @@ fn built() -> Result<PathBuf, String> {
     }
     cargo(&["build", "--release", "--package", "holdup"]).run()?;
     Ok(target_folder().join("release/holdup"))
+}
+
+/// Processes that burn a CPU each as long as this lives.
+pub struct Neighbours(Vec<Child>);
+
+impl Neighbours {
+    /// So many.
+    pub fn new(count: usize) -> Result<Neighbours, String> {
+        let burns = || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn();
+        let mut neighbours = Neighbours(Vec::new());
+        for _ in 0..count {
+            neighbours.0.push(burns().map_err(|why| format!("sh: {why}"))?);
+        }
+        Ok(neighbours)
+    }
+}
+
+impl Drop for Neighbours {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // One that has ended already burns nothing.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 /// Runs a command that must succeed.

@@ -57,7 +57,17 @@ const MORE: &[Need] = &[
     Need {
         programs: &["/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"],
         package: "libjemalloc2",
-        why: "selftest-programs, selftest-stress",
+        why: "selftest-programs, selftest-stress, try-truth",
+    },
+    Need {
+        programs: &["/usr/lib/x86_64-linux-gnu/libmimalloc.so.2.0"],
+        package: "libmimalloc2.0",
+        why: "try-truth: allocators",
+    },
+    Need {
+        programs: &["/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4"],
+        package: "libtcmalloc-minimal4",
+        why: "try-truth: allocators",
     },
 ];
 

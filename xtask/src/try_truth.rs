@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::recording::{Bench, output};
 use crate::run::cargo;
+use crate::setup;
 
 /// So many searches of a program that nothing helps may end with something that does, of a hundred.
 const WRONG_OF_100: usize = 5;
@@ -20,6 +21,8 @@ struct Case {
     options: &'static [&'static str],
     words: &'static [&'static str],
     is_right: fn(&Value) -> bool,
+    /// Debian's packages without which it is not tried.
+    needs: &'static [&'static str],
 }
 
 const CASES: &[Case] = &[
@@ -34,6 +37,7 @@ const CASES: &[Case] = &[
             (winner.starts_with("throttle") || winner.starts_with("spin-park"))
                 && ratio(trial, winner).is_some_and(|(_, _, ratio)| ratio >= WORTH)
         },
+        needs: &[],
     },
     Case {
         about: "sections of 1 us: decided, or too noisy, and no gate of 1",
@@ -44,6 +48,7 @@ const CASES: &[Case] = &[
             matches!(trial["verdict"].as_str(), Some("helps" | "nothing" | "noisy"))
                 && trial["winner"].as_str() != Some("throttle:1")
         },
+        needs: &[],
     },
     Case {
         about: "it runs for a fixed time and prints a rate: judged by that",
@@ -51,6 +56,7 @@ const CASES: &[Case] = &[
         options: &["--locks", "spin-park,ttas", "--gates", "1"],
         words: &["8", "500", "prints"],
         is_right: |trial| is_judged_by(trial, "printed") && trial["metric"]["label"] == "ms: updates/s",
+        needs: &[],
     },
     Case {
         about: "it runs for a fixed time and prints nothing: judged by its locks",
@@ -58,6 +64,7 @@ const CASES: &[Case] = &[
         options: &["--locks", "spin-park,ttas", "--gates", "1"],
         words: &["8", "500"],
         is_right: |trial| is_judged_by(trial, "acquisitions"),
+        needs: &[],
     },
     Case {
         about: "a gate crashes it: failed, and nothing that failed wins",
@@ -65,6 +72,7 @@ const CASES: &[Case] = &[
         options: &[],
         words: &["crash"],
         is_right: |trial| failed(trial).any(|name| name.starts_with("throttle")) && winner_is_live(trial),
+        needs: &[],
     },
     Case {
         about: "a gate hangs it: failed, and nothing that failed wins",
@@ -72,6 +80,21 @@ const CASES: &[Case] = &[
         options: &[],
         words: &["hang"],
         is_right: |trial| failed(trial).any(|name| name.starts_with("throttle")) && winner_is_live(trial),
+        needs: &[],
+    },
+    Case {
+        about: "six threads and one arena: another allocator wins, and none changes what is printed",
+        source: "try_malloc.c",
+        options: &["--malloc", "keep,jemalloc,mimalloc,tcmalloc", "--same-output"],
+        words: &["6", "30000"],
+        is_right: |trial| {
+            let winner = trial["winner"].as_str().unwrap_or("");
+            winner.starts_with("malloc ")
+                && ratio(trial, winner).is_some_and(|(low, ..)| low > 1.0)
+                && failed(trial).next().is_none()
+                && remedies(trial).count() == 4
+        },
+        needs: &["libjemalloc2", "libmimalloc2.0", "libtcmalloc-minimal4"],
     },
 ];
 
@@ -93,6 +116,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let bench = Bench::new("try-truth")?;
     let mut wrong = 0;
     for case in CASES {
+        if let Err(why) = setup::install_packages(case.needs) {
+            println!("not tried: {}: {why}", case.about);
+            continue;
+        }
         let trial = search(&bench, case.source, case.options, case.words)?;
         let is_right = (case.is_right)(&trial);
         wrong += usize::from(!is_right);

@@ -12,4 +12,4 @@ mod sys;
 
 pub use conditions::Conditions;
 pub use ended::{Finished, Outcome, ProcessUse};
-pub use program::{OwnProgram, Started, allowed_cpus, check, forward, run_for, take, time};
+pub use program::{OwnProgram, Started, allowed_cpus, check, forward, outlive_file_limit, run_for, take, time};

@@ -33,6 +33,12 @@ pub fn allowed_cpus() -> Vec<u32> {
     sys::allowed_cpus()
 }
 
+/// A write beyond the limit of file size (`ulimit -f`) is an error of ours from now on, and ends no process but those
+/// that we start.
+pub fn outlive_file_limit() {
+    sys::outlive_file_limit();
+}
+
 /// This program again, in another role.
 #[derive(Clone, Debug)]
 pub struct OwnProgram {

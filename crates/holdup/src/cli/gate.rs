@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use super::revisions::Worktrees;
 use super::try_::{self, Bar};
 use super::{Error, Status, measure, output, stop};
 use crate::report::gate::{self as shown, Builds};
@@ -18,12 +19,18 @@ use crate::trial::run::{Failure, Real, Subject};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// The command of the build to compare with, as one word
+    /// The command of the build to compare with, as one word; with --build a git revision
     #[arg(long, value_name = "COMMAND")]
     old: String,
-    /// The command of the build to judge
+    /// The command of the build to judge; with --build a git revision
     #[arg(long, value_name = "COMMAND")]
     new: String,
+    /// Build both revisions with this command, each in a worktree of its own that goes afterwards
+    #[arg(long, value_name = "COMMAND", requires = "run")]
+    build: Option<String>,
+    /// With --build, the command that is compared, run where it was built
+    #[arg(long, value_name = "COMMAND", requires = "build")]
+    run: Option<String>,
     /// A slow-down of this much fails
     #[arg(long, value_name = "PERCENT", default_value = "5%")]
     fail_on: String,
@@ -66,10 +73,11 @@ Examples:
   holdup gate --old ./old --new ./new --fail-on 2% --budget 5m
   holdup gate --old ./old --new ./new --metric 'ops/sec: ([0-9.]+)' --higher
   holdup gate --old ./old --new ./new --junit gate.xml
+  holdup gate --old main --new HEAD --build 'make bench' --run './bench --n 9'
 
-Exit status: 0 if it is faster, or the same within the limit; 1 if it is slower;
-2 if the input is wrong; 3 if that cannot be told; 130 for Ctrl-C, 143 for SIGTERM,
-129 for SIGHUP. On GitHub the verdict also goes into the step's summary, and a failure is annotated.";
+Exit status: 0 if it is faster, or the same within the limit; 1 if it is slower,
+or a build fails; 2 if the input is wrong; 3 if that cannot be told; 130 for
+Ctrl-C, 143 for SIGTERM, 129 for SIGHUP. On GitHub the verdict also goes into the step's summary, and a failure is annotated.";
 
 /// Compares and reports.
 ///
@@ -80,17 +88,29 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         return Err(Error::Argument(why.to_owned()));
     }
     let metric = try_::metric(options.metric.as_deref(), options.higher, options.lower)?;
-    let [old, new] = [subject(options, &options.old, &metric)?, subject(options, &options.new, &metric)?];
+    let (budget, fail_on) = (try_::budget(&options.budget)?, percentage(&options.fail_on)?);
+    let stop = stop::asked()?;
+    // They stay until the last run has ended.
+    let worktrees = match &options.build {
+        Some(build) => Some(Worktrees::build([&options.old, &options.new], build, stop)?),
+        None => None,
+    };
+    let place = |name: &str| worktrees.as_ref().map(|worktrees| worktrees.place(name));
+    let of = |revision: &str, place| subject(options, options.run.as_deref().unwrap_or(revision), place, &metric);
+    let [old, new] = [of(&options.old, place("old"))?, of(&options.new, place("new"))?];
     let words = try_::words(&old);
     let rules = Rules {
-        budget: try_::budget(&options.budget)?,
-        fail_on: percentage(&options.fail_on)?,
+        budget,
+        fail_on,
         seed: options.seed.unwrap_or_else(|| fastrand::u64(1..1_000_000)),
         code: options.status,
         words: (!options.elapsed).then_some(words),
     };
-    let builds = Builds { old: old.program.line(), new: new.program.line() };
-    let stop = stop::asked()?;
+    let line = |subject: &Subject, given: &str| match options.build {
+        Some(_) => format!("{} # {given}", subject.program.line()),
+        None => subject.program.line(),
+    };
+    let builds = Builds { old: line(&old, &options.old), new: line(&new, &options.new) };
     let mut bar = Bar::new();
     let (mut of_old, mut of_new) = (Real::new(&old, stop), Real::new(&new, stop));
     let figure = metric.map_or(Figure::Elapsed, Figure::Printed);
@@ -141,8 +161,17 @@ pub fn percentage(text: &str) -> Result<f64, Error> {
         .ok_or_else(|| Error::Argument(format!("--fail-on: '{text}': give a percentage from 0.1% to 1000%, as in 5%")))
 }
 
-fn subject(options: &Options, command: &str, metric: &Option<Metric>) -> Result<Subject, Error> {
+fn subject(
+    options: &Options,
+    command: &str,
+    folder: Option<PathBuf>,
+    metric: &Option<Metric>,
+) -> Result<Subject, Error> {
     let program = Program::parse(command, Vec::new()).map_err(Error::Argument)?;
+    let program = match folder {
+        Some(folder) => program.within(folder),
+        None => program,
+    };
     try_::check_there(&program)?;
     let (metric, input) = (metric.clone(), options.input.clone());
     Ok(Subject { program, server: None, metric, same_output: false, input, name: None })

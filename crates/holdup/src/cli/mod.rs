@@ -21,6 +21,7 @@ mod progress;
 mod record;
 mod report;
 mod reproduce;
+mod revisions;
 mod run;
 mod runtime_help;
 mod selftest;
@@ -141,7 +142,7 @@ pub enum Command {
     ///
     /// Both run in random pairs within one job. The exit status is the verdict: 0 for faster or the same within the
     /// limit, 1 for slower, 3 if that cannot be told.
-    Gate(gate::Options),
+    Gate(Box<gate::Options>),
     /// Show on a built-in program, in less than a minute, what holds it up and which fix helps
     Demo(demo::Options),
     /// Show a recording: findings, threads, locks, pairs, functions, switches

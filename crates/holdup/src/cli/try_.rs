@@ -318,7 +318,7 @@ pub fn check_there(program: &Program) -> Result<(), Error> {
 fn file_of(program: &Program) -> Option<PathBuf> {
     let name = program.name();
     let candidates: Vec<PathBuf> = match name.contains('/') {
-        true => vec![PathBuf::from(&name)],
+        true => vec![program.folder().map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name))],
         false => std::env::var_os("PATH")
             .map(|path| std::env::split_paths(&path).map(|folder| folder.join(&name)).collect())
             .unwrap_or_default(),

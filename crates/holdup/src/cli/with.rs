@@ -143,15 +143,17 @@ fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
     let has_locks = |figures: &Figures| wanted && figures.process.acquisitions > 0;
     let named: Vec<Option<Named>> =
         run.figures.iter().map(|figures| has_locks(figures).then(|| naming::named(figures))).collect();
-    if let Some(path) = &options.json {
-        let text = output::json(&interposed::Json::new(run, &named))?;
-        output::write_file(path, &text, options.force)?;
-    }
-    if options.profile.is_some() {
+    let written = match &options.json {
+        None => Ok(()),
+        Some(path) => output::json(&interposed::Json::new(run, &named))
+            .and_then(|text| output::write_file(path, &text, options.force)),
+    };
+    // Where the file cannot be written, what was counted is at least shown.
+    if options.profile.is_some() || written.is_err() {
         show(named.into_iter().flatten().collect(), options.limit, &style);
     }
     output::note(interposed::coverage(run).terminal(&style).trim_end());
-    Ok(())
+    written
 }
 
 /// The profiles of the processes that took most locks.

@@ -34,6 +34,15 @@ pub struct Process {
     pub watchdog_trips: u64,
 }
 
+impl Process {
+    /// Whether it is a program that has others run in another root or in other mounts, where the library cannot be
+    /// read.
+    pub fn leaves_root(&self) -> bool {
+        let name = self.program.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| ["chroot", "unshare", "nsenter", "bwrap"].contains(&name))
+    }
+}
+
 /// All that one process did.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {

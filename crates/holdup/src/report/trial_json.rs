@@ -10,6 +10,7 @@ use crate::trial::flip::Flips;
 use crate::trial::keep::keep;
 use crate::trial::modes::{Goal, Paces};
 use crate::trial::plan::{Standing, Verdict};
+use crate::trial::program::Program;
 use crate::trial::ratio::Ratio;
 use crate::trial::run::Subject;
 use crate::trial::search::{Baseline, Rules, Run, Trial, Tried};
@@ -100,6 +101,8 @@ struct Remedy<'a> {
     switches_ratio: Option<f64>,
     /// Runs behind it.
     runs: usize,
+    /// The line that keeps it, whether it helps or not.
+    keep: String,
 }
 
 /// The text.
@@ -145,7 +148,7 @@ pub fn text(
         noise_in_process: trial.flipped_noise,
         paces: trial.paces.as_ref(),
         coverage: trial.coverage.as_ref(),
-        remedies: trial.tried.iter().map(remedy).collect(),
+        remedies: trial.tried.iter().map(|tried| remedy(tried, &subject.tried())).collect(),
         runs: &trial.runs,
         windows: trial.flips.as_ref(),
         environment,
@@ -153,7 +156,7 @@ pub fn text(
     serde_json::to_string_pretty(&document).map(|text| text + "\n")
 }
 
-fn remedy(tried: &Tried) -> Remedy<'_> {
+fn remedy<'a>(tried: &'a Tried, program: &Program) -> Remedy<'a> {
     Remedy {
         name: &tried.remedy.name,
         standing: tried.standing,
@@ -166,5 +169,6 @@ fn remedy(tried: &Tried) -> Remedy<'_> {
         cpu_interval: tried.cpu_interval,
         switches_ratio: tried.switches,
         runs: tried.runs,
+        keep: keep(&tried.remedy, program).line,
     }
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::run::Sample;
+use crate::interposer::Process;
 
 /// Counts of one run with locks that do as glibc's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -19,6 +20,8 @@ pub struct Coverage {
     pub rival: bool,
     /// Whether its own limits (ulimit) leave no room for figures.
     pub limited: bool,
+    /// Whether those were only programs that have others run in another root, where the library cannot be read.
+    pub elsewhere: bool,
     /// Acquisitions of mutexes that it serves.
     pub acquisitions: u64,
     /// Those that did not succeed at the first try.
@@ -37,6 +40,7 @@ impl Coverage {
     /// Of this run.
     pub fn of(sample: &Sample) -> Coverage {
         let mut coverage = Coverage { voluntary_switches: sample.voluntary_switches, ..Coverage::default() };
+        coverage.elsewhere = !sample.processes.is_empty() && sample.processes.iter().all(Process::leaves_root);
         for process in &sample.processes {
             coverage.processes += 1;
             coverage.served += usize::from(process.state == STATE_SERVES);
@@ -55,7 +59,7 @@ impl Coverage {
     /// Why no lock policy can be tried, if so.
     pub fn refusal(&self) -> Option<String> {
         match self {
-            _ if self.processes == 0 => Some(
+            _ if self.processes == 0 || self.elsewhere => Some(
                 "the program did not load the interposer: it is static, runs with privileges of its own, or cannot read \
                  it where it runs (another root)"
                     .to_owned(),

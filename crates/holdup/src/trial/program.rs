@@ -1,6 +1,7 @@
 //! The program that is tried, or the server, and how a shell would start it.
 
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::shell::quoted;
@@ -10,6 +11,7 @@ use crate::shell::quoted;
 pub struct Program {
     words: Vec<OsString>,
     values: Vec<(String, String)>,
+    folder: Option<PathBuf>,
 }
 
 impl Program {
@@ -26,12 +28,12 @@ impl Program {
                 ));
             }
         }
-        Ok(Program { words, values })
+        Ok(Program { words, values, folder: None })
     }
 
     /// From the command line; where a value has no place, it has none.
     pub fn with_values(words: Vec<OsString>, values: Vec<(String, String)>) -> Program {
-        Program { words, values }
+        Program { words, values, folder: None }
     }
 
     /// From one text, split as a shell splits words without expanding anything.
@@ -39,7 +41,17 @@ impl Program {
     /// # Errors
     /// A quote has no end, or there is no word.
     pub fn parse(text: &str, values: Vec<(String, String)>) -> Result<Program, String> {
-        Ok(Program { words: split(text)?, values })
+        Ok(Program { words: split(text)?, values, folder: None })
+    }
+
+    /// The same in a folder of its own.
+    pub fn within(self, folder: PathBuf) -> Program {
+        Program { folder: Some(folder), ..self }
+    }
+
+    /// The folder in which it runs, if that is not ours.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// The same with another value for one of its placeholders.
@@ -72,6 +84,9 @@ impl Program {
         let (name, arguments) = words.split_first().map_or((OsStr::new(""), &[][..]), |(n, a)| (n, a));
         let mut command = Command::new(name);
         command.args(arguments);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
         command
     }
 

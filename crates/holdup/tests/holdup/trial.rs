@@ -101,6 +101,154 @@ fn what_was_measured_is_not_lost_where_its_file_cannot_be_written() {
 }
 
 #[test]
+fn a_full_disk_loses_no_search() {
+    let place = Place::new();
+    let mount = place.path("small");
+    std::fs::create_dir(&mount).unwrap();
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", "size=4k", "nodev"]).arg(&mount);
+    if !command.output().is_ok_and(|output| output.status.success()) {
+        return println!("skipped: only root can mount a small disk");
+    }
+    let ended = try_(&place, "--vary S=0.1,0.01 -o small/trial.json", &["sleep", "{S}"]);
+    let left = std::fs::read_dir(&mount).unwrap().count();
+    assert!(Command::new("umount").arg(&mount).status().unwrap().success());
+    assert_ne!(ended.code, Some(0));
+    ended.shows(&["S=0.01 helps by", "Raw samples: "]).says(&["small/trial.json"]);
+    assert_eq!(super::files(&place.path("holdup/trials")).len(), 1);
+    assert_eq!(left, 0, "half a file stands in the way of the next try");
+}
+
+#[test]
+fn a_sandboxed_program_can_be_tried() {
+    let place = Place::new();
+    let Some(program) = fixture(&place, "sandboxed.c") else { return };
+    let ended = try_(&place, "--locks ttas --gates 1 --budget 4s --json", &[program.to_str().unwrap()]).with(0);
+    let json: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let failed = json["remedies"].as_array().unwrap().iter().filter(|remedy| remedy["last_words"].is_string());
+    assert_eq!(failed.count(), 0, "{json:#}");
+    assert_eq!(json["coverage"]["acquisitions"], 4000);
+}
+
+#[test]
+fn what_a_recording_names_is_tried_first() {
+    let place = Place::new();
+    place.run("try --from none.holdup").with(2).says(&["none.holdup"]);
+    let recorded = place.run("record --no-report -o sleep.holdup -- sleep 0.02");
+    if recorded.code != Some(0) {
+        return println!("skipped: nothing can be recorded here: {}", recorded.err);
+    }
+    // Nothing holds it up; the command is the recorded one, and the usual remedies are tried.
+    let ended = place.run("try --from sleep.holdup --budget 20s --json").with(0).says(&["no findings"]);
+    let json: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(json["program"], "sleep 0.02");
+}
+
+/// Runs take from 10 to 90 ms, in an order that says nothing.
+const SCATTERS: &str = "n=$(cat runs 2>/dev/null || echo 0); echo $((n + 1)) > runs; sleep 0.0$((n * 7 % 9 + 1))";
+
+fn gate(place: &Place, old: &str, new: &str, options: &str) -> Ended {
+    let mut command = place.command("gate");
+    command.args(["--old", old, "--new", new, "--junit", "gate.xml"]).args(options.split_whitespace());
+    command.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", place.path("summary.md"));
+    Ended::of(command.output().unwrap())
+}
+
+#[test]
+fn a_gate_says_by_its_status_and_in_every_form_what_it_found() {
+    let scatters = format!("sh -c '{SCATTERS}'");
+    let cases = [
+        ("sleep 0.01", "sleep 0.04", 1, "slower", "failures=\"1\" errors=\"0\"", Some("::error title=holdup gate::")),
+        ("sleep 0.04", "sleep 0.01", 0, "faster", "failures=\"0\" errors=\"0\"", None),
+        ("sleep 0.06", "sleep 0.06", 0, "the same", "failures=\"0\" errors=\"0\"", None),
+        (&scatters, &scatters, 3, "cannot tell", "failures=\"0\" errors=\"1\"", Some("::warning title=holdup gate::")),
+    ];
+    for (old, new, code, verdict, counts, annotation) in cases {
+        let place = Place::new();
+        // A busy machine may let each be longer, and the same by more.
+        let ended = gate(&place, old, new, "--budget 3s --fail-on 20% --seed 7").with(code);
+        let junit = std::fs::read_to_string(place.path("gate.xml")).unwrap();
+        assert!(junit.contains(counts), "{verdict}: {junit}");
+        let summary = std::fs::read_to_string(place.path("summary.md")).unwrap();
+        assert!(summary.starts_with(&format!("### holdup gate: {verdict}")), "{summary}");
+        let annotated = ended.err.lines().find(|line| line.starts_with("::"));
+        assert_eq!(annotated.is_some(), annotation.is_some(), "{}", ended.err);
+        assert!(annotation.is_none_or(|start| ended.err.contains(start)), "{}", ended.err);
+        well_formed(&place);
+    }
+}
+
+/// The XML is read by a parser that is not ours, where there is one.
+fn well_formed(place: &Place) {
+    let script = "import xml.etree.ElementTree as e\n\
+                  r = e.parse('gate.xml').getroot()\n\
+                  s, = r\n\
+                  c, = s\n\
+                  assert (r.tag, s.tag, c.tag, len(c)) == ('testsuites', 'testsuite', 'testcase', 1)\n\
+                  assert all(s.get(k) == r.get(k) for k in ('tests', 'failures', 'errors')) and float(c.get('time')) > 0\n";
+    match Command::new("python3").args(["-c", script]).current_dir(place.path("")).output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(why) => println!("not parsed: python3: {why}"),
+    }
+}
+
+#[test]
+fn a_gate_s_json_is_as_its_schema_says() {
+    let place = Place::new();
+    let ended = gate(&place, "sleep 0.01", "sleep 0.04", "--budget 2s --json").with(1);
+    let json: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let schema = include_str!("../../../../docs/holdup-gate-1.schema.json").parse().unwrap();
+    jsonschema::validate(&schema, &json).unwrap_or_else(|why| panic!("{}: {why}", why.instance_path()));
+    assert_eq!((json["verdict"].as_str(), json["old"].as_str()), (Some("slower"), Some("sleep 0.01")));
+}
+
+#[test]
+fn a_gate_explains_what_it_cannot_compare() {
+    let place = Place::new();
+    gate(&place, "true", "false", "").with(1).says(&["the new build fails", "exit status 1"]);
+    gate(&place, "true", "no-such-program", "").with(127).says(&["no-such-program"]);
+    gate(&place, "sleep 1", "sleep 1", "--budget 2s").with(2).says(&["--budget is too small"]);
+    gate(&place, "true", "true", "--fail-on 5").with(2).says(&["--fail-on", "5%"]);
+    let Some(program) = fixture(&place, "try_fixed.c") else { return };
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        let silent = format!("{} 8 300", program.display());
+        let ended = gate(&place, &silent, &silent, "--budget 20s");
+        // On a busy machine its times may differ so much that they look like those of work.
+        assert!(ended.code != Some(2) || ended.err.contains("--metric"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_gate_builds_two_revisions_and_leaves_no_worktree() {
+    let place = Place::new();
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+        Command::new("git").args(identity).args(words).current_dir(place.path("")).output()
+    };
+    if !git(&["init", "--quiet"]).is_ok_and(|output| output.status.success()) {
+        return println!("skipped: there is no git");
+    }
+    for (name, pause) in [("first", "0.01"), ("second", "0.04")] {
+        std::fs::write(place.path("pause"), pause).unwrap();
+        assert!(git(&["add", "pause"]).unwrap().status.success());
+        assert!(git(&["commit", "--quiet", "-m", name]).unwrap().status.success());
+    }
+    let of = |old: &str, new: &str, build: &str| {
+        let mut command = place.command("gate --budget 2s --run ./bench");
+        command.env("TMPDIR", place.path("tmp"));
+        Ended::of(command.args(["--old", old, "--new", new, "--build", build]).output().unwrap())
+    };
+    std::fs::create_dir(place.path("tmp")).unwrap();
+    let build = "{ echo '#!/bin/sh'; echo exec sleep $(cat pause); } > bench; chmod +x bench";
+    of("HEAD~1", "HEAD", build).with(1).shows(&["slower"]);
+    of("HEAD", "HEAD~1", build).with(0).shows(&["faster"]);
+    of("HEAD", "no-such-branch", build).with(2).says(&["'no-such-branch' is no revision"]);
+    of("HEAD", "HEAD~1", "echo no compiler >&2; exit 3").with(1).says(&["HEAD cannot be built", "no compiler"]);
+    let list = String::from_utf8(git(&["worktree", "list"]).unwrap().stdout).unwrap();
+    assert_eq!((list.lines().count(), super::files(&place.path("tmp")).len()), (1, 0), "{list}");
+}
+
+#[test]
 fn a_program_without_pthread_locks_is_told_so() {
     let place = Place::new();
     let ended = try_(&place, "--locks adaptive --gates 1", &["sleep", "0.01"]).with(0);

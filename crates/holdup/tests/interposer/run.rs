@@ -190,11 +190,60 @@ fn a_program_that_goes_on_as_another_user_is_served() {
 }
 
 #[test]
-fn a_program_built_with_address_sanitizer_runs() {
-    let Some(program) = build::program("three_locks.c", &["-fsanitize=address"]) else { return };
-    let ended = With::new().run(&["--lock", "throttle:1"], &[text(&program), "2", "50"]).with(0);
-    assert_eq!(ended.out, "100 100 100 100\n");
-    ended.says(&["another tool (a sanitizer, say)"]);
+fn a_program_built_with_a_sanitizer_runs() {
+    for sanitizer in ["-fsanitize=address", "-fsanitize=thread"] {
+        let Some(program) = build::program("three_locks.c", &[sanitizer]) else { return };
+        let native = Command::new(&program).args(["2", "50"]).output().unwrap();
+        if !native.status.success() {
+            skip(&format!("{sanitizer} does not run here: {}", String::from_utf8_lossy(&native.stderr)));
+            continue;
+        }
+        for options in [&["--lock", "throttle:1"][..], &["--profile"]] {
+            let ended = With::new().run(options, &[text(&program), "2", "50"]).with(0);
+            assert_eq!(ended.out, "100 100 100 100\n", "{sanitizer}");
+            ended.says(&["another tool (a sanitizer, say)"]);
+        }
+    }
+}
+
+/// Where the library cannot be found, the program runs without it.
+#[test]
+fn a_program_in_another_root_runs_and_is_told_why_it_is_not_served() {
+    let Some(program) = build::program("three_locks.c", &[]) else { return };
+    let place = With::new();
+    let copy = |path: &str| {
+        let there = place.path("root").join(path.trim_start_matches('/'));
+        std::fs::create_dir_all(there.parent().unwrap()).unwrap();
+        std::fs::copy(path, there).unwrap();
+    };
+    let libraries = Command::new("ldd").arg(&program).output().unwrap();
+    let libraries = String::from_utf8(libraries.stdout).unwrap();
+    libraries.split_whitespace().filter(|word| word.starts_with('/')).for_each(copy);
+    let root = place.path("root");
+    std::fs::copy(&program, root.join("three_locks")).unwrap();
+    let words = ["chroot", text(&root), "/three_locks", "2", "50"];
+    if !Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success()) {
+        return skip("only root can change the root");
+    }
+    for options in [&["--lock", "ttas"][..], &["--profile"]] {
+        let ended = place.run(options, &words).with(0);
+        assert_eq!(ended.out, "100 100 100 100\n");
+        ended.says(&["another root"]);
+    }
+}
+
+/// A limit that is there before holdup starts is its own, too: it says so and does not just vanish.
+#[test]
+fn a_limit_of_file_size_for_all_is_told() {
+    let Some(program) = build::program("three_locks.c", &[]) else { return };
+    let place = With::new();
+    let holdup = env!("CARGO_BIN_EXE_holdup");
+    let script = format!("ulimit -f 8; {holdup} with --lock ttas -- {} 2 50; echo $?", text(&program));
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(place.path("")).env("XDG_RUNTIME_DIR", place.path(""));
+    let ended = Ended::of(command.output().unwrap()).with(0);
+    assert!(["2\n", "100 100 100 100\n0\n"].contains(&ended.out.as_str()), "{}{}", ended.out, ended.err);
+    assert!(!ended.err.trim().is_empty(), "it says what happened");
 }
 
 #[test]

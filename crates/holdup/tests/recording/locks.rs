@@ -50,3 +50,23 @@ fn a_program_that_cannot_be_interposed_is_refused_with_a_reason() {
     assert!(text(&output).contains("static"), "{}", text(&output));
     assert!(!place.path("static.holdup").exists(), "nothing is left behind");
 }
+
+/// What a program forbids itself, holdup's part in it does not do.
+#[test]
+fn a_sandboxed_program_is_recorded_with_its_locks() {
+    for (source, said, code) in [("sandboxed.c", "4000\n", 0), ("strict.c", "done\n", 128 + 9)] {
+        let Ok(program) = build::program(&format!("../interposer/{source}"), Frames::None) else {
+            return skip("there is no C compiler");
+        };
+        let _alone = alone();
+        let place = Place::new();
+        let native = place.command(&program).output().unwrap();
+        if native.stdout != said.as_bytes() {
+            return skip("this kernel has no such sandbox");
+        }
+        let output =
+            place.recorder(&["--locks", "--no-report", "-o", "s.holdup", "--"]).arg(&program).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{source}: {}", text(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{source}: {}", text(&output));
+    }
+}

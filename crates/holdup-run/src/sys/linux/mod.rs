@@ -3,8 +3,10 @@
 mod child;
 mod forward;
 mod launch;
+mod limits;
 mod schedule;
 
 pub use forward::{forward, time};
 pub use launch::Started;
+pub use limits::outlive_file_limit;
 pub use schedule::{allowed_cpus, take};

@@ -41,6 +41,8 @@ pub struct Coverage {
     pub uncounted: usize,
     /// Processes that had no memory for figures.
     pub memory: usize,
+    /// Processes that had others run in another root.
+    pub rooted: usize,
     /// Acquisitions of locks that are served.
     pub acquisitions: u64,
     /// Those that did not succeed at the first try.
@@ -73,6 +75,7 @@ impl Coverage {
                 _ => {}
             }
             sum.users += usize::from(process.acquisitions > 0);
+            sum.rooted += usize::from(process.leaves_root());
             sum.acquisitions += process.acquisitions;
             sum.contended += process.contended;
             sum.slept += process.slept;
@@ -166,6 +169,11 @@ impl Coverage {
                 _ => format!("no process was served: {} ran another program than --only names", processes(self.other)),
             });
         }
+        if self.rooted > 0 && self.rooted == self.served {
+            let elsewhere = "what ran in another root, or with other mounts, did not load the library: it cannot be read \
+                             there, or what ran is static";
+            warnings.push(elsewhere.to_owned());
+        }
         if self.watchdog_trips > 0 {
             let locks = number::counted_roughly(self.watchdog_trips, "lock");
             let had = if self.watchdog_trips == 1 { "it had" } else { "they had" };
@@ -199,7 +207,7 @@ pub fn coverage(run: &Run<'_>) -> Document {
         said.hanging(8, format!("holdup: {more} more processes took part; the first {counted} are counted"));
     }
     if coverage.acquisitions == 0 {
-        if coverage.uncounted + coverage.memory > 0 {
+        if coverage.uncounted + coverage.memory > 0 || coverage.rooted == coverage.served && coverage.rooted > 0 {
             return said;
         }
         said.hanging(8, nothing(&coverage));
@@ -286,5 +294,8 @@ mod tests {
         assert!(says(&[STATE_LAYOUT]).contains("does not know"));
         assert!(says(&[STATE_SERVES, STATE_RIVAL]).contains("sanitizer"));
         assert_eq!(says(&[STATE_SERVES, STATE_OTHER]), "");
+        let chroot = Process { program: "/usr/sbin/chroot".into(), ..process(0) };
+        assert!(Coverage::of([&chroot], None).warnings().join("").contains("another root"));
+        assert!(Coverage::of([&chroot, &process(3)], None).warnings().is_empty());
     }
 }
