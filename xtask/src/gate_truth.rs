@@ -345,6 +345,9 @@ fn append(path: &Path, line: &str) -> Result<(), String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+    }
     std::fs::write(path, text).map_err(|why| format!("{}: {why}", path.display()))?;
     eprintln!("wrote {}", path.display());
     Ok(())

@@ -161,7 +161,7 @@ const FIXED: &[Case] = &[
 
 const fn fixed(name: &'static str, packages: &'static [&'static str], program: &'static str) -> Case {
     let prepare = "[ -f try_fixed ] || cc -O2 -pthread -o try_fixed $ROOT/fixtures/interposer/try_fixed.c";
-    let options = "--budget 25s --locks spin-park,ttas --cpus all,1";
+    let options = "--budget 45s --locks spin-park,ttas --cpus all,1";
     Case { name, packages, prepare, options, runs: Runs::Program(program) }
 }
 
