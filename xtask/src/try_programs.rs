@@ -48,11 +48,11 @@ const DATABASE: &str = "[ -d data ] || { mariadb-install-db --no-defaults --user
                         --auth-root-authentication-method=normal --skip-test-db --datadir=$PWD/data > install.log 2>&1; \
                         mariadbd --no-defaults --user=root --skip-networking --socket=$PWD/socket --datadir=$PWD/data & \
                         until mariadb --no-defaults -uroot --socket=$PWD/socket -e 'CREATE DATABASE IF NOT EXISTS h; CREATE \
-                        USER load@\"%\"; GRANT ALL ON h.* TO load@\"%\"'; do sleep 0.2; done; \
+                        USER loader@\"%\"; GRANT ALL ON h.* TO loader@\"%\"'; do [ $((tries += 1)) -lt 100 ] || exit 1; sleep 0.2; done; \
                         sysbench oltp_read_only --db-driver=mysql --mysql-user=root --mysql-db=h --tables=2 \
                         --table-size=5000 --mysql-socket=$PWD/socket prepare > /dev/null; kill $!; wait $!; \
                         cp -a data data-nobody; chown -R nobody data-nobody; }";
-const OLTP: &str = "sysbench oltp_read_only --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port={port} --mysql-user=load \
+const OLTP: &str = "sysbench oltp_read_only --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port={port} --mysql-user=loader \
                     --mysql-db=h --tables=2 --table-size=5000 --threads=8 --events=800 --time=0 run";
 const MEMCACHED_LOAD: &str =
     "memcslap --servers=127.0.0.1:{port} --concurrency=8 --execute-number=6000 --initial-load=2000 --test=get";
