@@ -16,7 +16,9 @@ use crate::sys::linux::target::{self, Process};
 use crate::sys::linux::{assemble::Sink as _, machine, refusal, words};
 use crate::{Error, Options, Outcome};
 
-/// The part of a CPU that looks may take,
+/// The part of a CPU that looks may take: more of it at first, so that programs that end soon are looked at often enough,
+const EARLY: Duration = Duration::from_secs(1);
+const ONE_IN_EARLY: u32 = 25;
 const ONE_IN: u32 = 100;
 /// unless that would mean fewer looks than this allows, or more.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -142,7 +144,8 @@ impl Looking<'_> {
         let mut running: Vec<&Process> = self.processes.iter().collect();
         let mut finish = Finish { reason: String::new(), ended: None, left: 0 };
         let (mut stopping, mut pace) = (None, Pace::default());
-        let (mut flushed, mut counted) = (Instant::now(), Instant::now());
+        let began = Instant::now();
+        let (mut flushed, mut counted) = (began, began);
         while finish.reason.is_empty() {
             let spent_ns = machine::thread_cpu_ns();
             let now_ns = machine::now_ns();
@@ -162,7 +165,7 @@ impl Looking<'_> {
                 let what = What::Count { counter: Counter::RecorderCpuNs, value: machine::own_cpu_ns() };
                 sampler.tell(now_ns, 0, what);
             }
-            let pause = pace.next(Duration::from_nanos(machine::thread_cpu_ns() - spent_ns));
+            let pause = pace.next(Duration::from_nanos(machine::thread_cpu_ns() - spent_ns), began.elapsed());
             sampler.look_at_interpreters(now_ns, &mut kept.store);
             let descriptors: Vec<i32> = running.iter().map(|process| process.descriptor()).collect();
             let until = deadline.map_or(pause, |end| end.saturating_duration_since(Instant::now()).min(pause));
@@ -195,13 +198,15 @@ struct Pace {
 }
 
 impl Pace {
-    /// The time to the next round, after one that cost so much. It varies, so as not to keep step with the program.
-    fn next(&mut self, cost: Duration) -> Duration {
+    /// The time to the next round, after one that cost so much, so long after the beginning. It varies, so as not to keep
+    /// step with the program.
+    fn next(&mut self, cost: Duration, since: Duration) -> Duration {
         // The first rounds open files and read mappings, which says little about later ones.
         const SETTLED: u32 = 8;
         self.rounds = self.rounds.saturating_add(1);
         self.cost = if self.rounds < SETTLED { cost } else { (self.cost * 15 + cost) / 16 };
-        let period = (self.cost * ONE_IN).clamp(SHORTEST, LONGEST);
+        let one_in = if since < EARLY { ONE_IN_EARLY } else { ONE_IN };
+        let period = (self.cost * one_in).clamp(SHORTEST, LONGEST);
         // Multiples of the golden ratio spread evenly.
         const GOLDEN: u32 = 0x9e37_79b9;
         let phase = f64::from(self.rounds.wrapping_mul(GOLDEN)) / f64::from(u32::MAX);
@@ -215,12 +220,15 @@ mod tests {
 
     #[test]
     fn looks_take_a_hundredth_of_a_cpu_within_their_limits() {
-        let mean = |cost_us| {
+        let mean_after = |since, cost_us| {
             let mut pace = Pace::default();
-            let pauses: Vec<Duration> = (0..1_000).map(|_| pace.next(Duration::from_micros(cost_us))).collect();
+            let pauses: Vec<Duration> = (0..1_000).map(|_| pace.next(Duration::from_micros(cost_us), since)).collect();
             assert!(pauses.iter().max() > pauses.iter().min());
             pauses.iter().sum::<Duration>().as_micros() as u64 / 1_000
         };
+        let early = mean_after(Duration::ZERO, 100);
+        assert!((2_475..=2_525).contains(&early), "{early}");
+        let mean = |cost_us| mean_after(EARLY, cost_us);
         assert!((990..=1_010).contains(&mean(2)), "{}", mean(2));
         assert!((9_900..=10_100).contains(&mean(100)), "{}", mean(100));
         assert!((49_500..=50_500).contains(&mean(5_000)), "{}", mean(5_000));
