@@ -17,6 +17,7 @@ use crate::live::{self, Feed};
 use crate::report::live::json::Top;
 use crate::report::live::screen::{self, Controls};
 use crate::report::live::{View, chosen};
+use crate::sys::{Keyboard, Keys};
 use crate::text;
 
 /// Shows where a running program's time goes: the account, locks, threads and findings of the last seconds.
@@ -138,6 +139,10 @@ impl Watch {
         self.view.context = format!("{}: the first look takes a second ...", self.program);
         let mut terminal = ratatui::try_init().map_err(Error::Output)?;
         let shown = self.show(&mut terminal, stop);
+        // Dropped, it would say that on stderr, which may be the terminal that is gone, and abort where that fails.
+        if terminal.show_cursor().is_err() {
+            std::mem::forget(terminal);
+        }
         let restored = ratatui::try_restore();
         shown.and(restored).map_err(Error::Output)
     }
@@ -145,17 +150,17 @@ impl Watch {
     fn show(&mut self, terminal: &mut DefaultTerminal, stop: &AtomicBool) -> io::Result<()> {
         let mut due = Instant::now() + FIRST.min(self.interval);
         let mut ended = false;
+        let keyboard = Keyboard::default();
         while !stop.load(Ordering::Relaxed) {
             terminal.draw(|frame| {
                 let area = frame.area();
                 screen::draw(&self.view, &self.history, &self.controls, area, frame.buffer_mut());
             })?;
-            if event::poll(KEYS.min(due.saturating_duration_since(Instant::now())))?
-                && let Event::Key(key) = event::read()?
-                && key.kind != KeyEventKind::Release
-                && self.key(key)
-            {
-                return Ok(());
+            match keyboard.wait(KEYS.min(due.saturating_duration_since(Instant::now()))) {
+                Keys::None => {}
+                Keys::Some if self.keys()? => return Ok(()),
+                Keys::Some => {}
+                Keys::Gone => return Ok(()),
             }
             if !ended && self.feed.has_ended() {
                 ended = true;
@@ -177,6 +182,19 @@ impl Watch {
             self.history.add(&look.recording.report.facts);
             self.view = View::new(&look);
         }
+    }
+
+    /// Does what all keys ask for that were pressed; whether that is to end.
+    fn keys(&mut self) -> io::Result<bool> {
+        while event::poll(Duration::ZERO)? {
+            if let Event::Key(key) = event::read()?
+                && key.kind != KeyEventKind::Release
+                && self.key(key)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Does what a key asks for; whether that is to end.

@@ -117,3 +117,38 @@ fn wait_for_children(child: &Child) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// A terminal that goes away without a signal, as that of a session that others started: `top` ends by itself.
+#[test]
+fn top_ends_when_its_terminal_is_gone() {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let open = || rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let place = place();
+    let mut command = place.command("");
+    command.args(["top", "-p", &std::process::id().to_string()]).env("TERM", "xterm");
+    let mut child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
+    drop(command);
+    // What it draws shows that it waits for keys.
+    let mut drawn = [0; 1 << 12];
+    assert!(rustix::io::read(&terminal, &mut drawn).unwrap() > 0);
+    std::thread::sleep(Duration::from_millis(300));
+    drop(terminal);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("it still runs");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(status.code().is_some(), "{status}");
+}
