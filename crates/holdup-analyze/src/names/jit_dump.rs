@@ -302,29 +302,29 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 pub(super) mod made {
     use super::{MAGIC, RECORD_BYTES};
 
-    pub(in crate::names) fn header(flags: u64) -> Vec<u8> {
+    pub(crate) fn header(flags: u64) -> Vec<u8> {
         let words: [u32; 6] = [MAGIC, 1, 40, 62, 0, 7];
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.extend([0, flags].iter().flat_map(|word: &u64| word.to_ne_bytes()));
         bytes
     }
 
-    pub(in crate::names) fn record(id: u32, time_ns: u64, body: &[u8]) -> Vec<u8> {
+    pub(crate) fn record(id: u32, time_ns: u64, body: &[u8]) -> Vec<u8> {
         let size = (RECORD_BYTES + body.len()) as u32;
         [&id.to_ne_bytes()[..], &size.to_ne_bytes(), &time_ns.to_ne_bytes(), body].concat()
     }
 
-    pub(in crate::names) fn numbers(numbers: &[u64]) -> Vec<u8> {
+    pub(crate) fn numbers(numbers: &[u64]) -> Vec<u8> {
         numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
     }
 
-    pub(in crate::names) fn load(time_ns: u64, start: u64, size: u64, number: u64, name: &str) -> Vec<u8> {
+    pub(crate) fn load(time_ns: u64, start: u64, size: u64, number: u64, name: &str) -> Vec<u8> {
         let code = vec![0xc3; size.min(0x1000) as usize];
         let body = [numbers(&[7, start, start, size, number]), name.into(), vec![0], code].concat();
         record(0, time_ns, &body)
     }
 
-    pub(in crate::names) fn lines(start: u64, places: &[(u64, u32, &[u8])]) -> Vec<u8> {
+    pub(crate) fn lines(start: u64, places: &[(u64, u32, &[u8])]) -> Vec<u8> {
         let mut body = numbers(&[start, places.len() as u64]);
         for (address, line, file) in places {
             body.extend([&address.to_ne_bytes()[..], &line.to_ne_bytes(), &[0; 4], file, &[0]].concat());

@@ -154,7 +154,7 @@ impl Names {
         self.codes.contains_key(&space)
     }
 
-    /// When a stack was first seen there, where that matters. Equal stacks are one, so later ones are named as the first.
+    /// When a stack was first seen there, where that matters. Equal stacks are one: later ones are named as the first.
     pub(super) fn first_seen(&self, space: SpaceId, stack: StackId) -> Option<u64> {
         self.first_seen.get(&(space, stack)).copied()
     }
