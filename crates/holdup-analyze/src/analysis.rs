@@ -49,6 +49,7 @@ impl Analysis {
         if matches!(event.what, What::Started { .. } | What::Named { .. } | What::Mapped(_) | What::Exited) {
             self.names.feed(event);
         }
+        self.names.see(event);
         self.engine.feed(event, &self.names);
     }
 

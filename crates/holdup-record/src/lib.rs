@@ -109,6 +109,15 @@ pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<CodeMap>, String> 
     sys::code_map(pid, began_unix_s)
 }
 
+/// The dump of functions that the runtime of a process wrote and mapped from this path (`jit-PID.dump`), of a process
+/// that was recorded since that second of 1970.
+///
+/// # Errors
+/// As [`code_map`].
+pub fn jit_dump(pid: u32, mapped: &str, began_unix_s: u64) -> Result<Option<CodeMap>, String> {
+    sys::jit_dump(pid, mapped, began_unix_s)
+}
+
 /// These processes, and behind them the running ones that they and their children have started, as far as wanted.
 pub fn with_children(pids: &[u32], wanted: Children) -> Vec<u32> {
     sys::with_children(pids, wanted)

@@ -23,7 +23,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// A map of functions that may be believed, to be read.
+/// A map or a dump of functions that may be believed, to be read.
 #[derive(Debug)]
 pub struct CodeMap {
     /// The path that it was found at.

@@ -165,6 +165,23 @@ pub enum What {
     Pointers(Box<Pointers>),
 }
 
+impl What {
+    /// Where the thread itself was, if that was recorded.
+    pub fn stack(&self) -> Option<StackId> {
+        match self {
+            What::SwitchOut { stack, .. }
+            | What::Waking { stack, .. }
+            | What::FutexWait { stack, .. }
+            | What::FutexReturn { stack, .. }
+            | What::Call { stack, .. }
+            | What::MajorFault { stack, .. } => *stack,
+            What::Sample { stack } | What::MinorFault { stack } => Some(*stack),
+            What::Blocked(found) => found.stack,
+            _ => None,
+        }
+    }
+}
+
 /// Registers of a thread that hold addresses of memory that the program may write to; what other registers hold is
 /// nobody's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 /// Longer names are cut.
-const LONGEST_NAME: usize = 1_000;
+pub(super) const LONGEST_NAME: usize = 1_000;
 /// So many lines that say something of the addresses are kept before those that later ones outdo are forgotten.
 const KEPT: usize = 1 << 16;
 
@@ -75,8 +75,7 @@ impl CodeMap {
     pub(super) fn name(&self, address: u64) -> Option<String> {
         let at = self.addresses.binary_search(&address).ok()?;
         let line = &self.lines[self.counts.get(at).copied().flatten()? as usize];
-        let name = String::from_utf8_lossy(&self.text[line.name.clone()]);
-        Some(name.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect())
+        Some(printable(&self.text[line.name.clone()]))
     }
 
     /// For each address, the last line that is about it.
@@ -113,6 +112,12 @@ impl CodeMap {
         }
         self.room = KEPT.max(self.addresses.len()).max(2 * self.lines.len());
     }
+}
+
+/// Another program's text, without what could move a terminal's cursor.
+pub(super) fn printable(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Where the function of a line begins and ends, and its name.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Role, interpreted, roles};
+use super::{Role, interpreted, jit_dump, roles};
 
 /// Which language a space's generated code comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,10 +43,10 @@ impl Runtime {
 }
 
 /// What to add to the command of a process that has mapped these files, so that it writes a map; nothing for those that
-/// need none, since they are read from outside.
-pub fn map_switch<'p>(files: impl Iterator<Item = &'p str>) -> Option<&'static str> {
-    let runtime = Runtime::of(files);
-    runtime.switch().filter(|_| runtime != Runtime::Python)
+/// need none, since they are read from outside, or since they write a dump.
+pub fn map_switch<'p>(files: impl Iterator<Item = &'p str> + Clone) -> Option<&'static str> {
+    let runtime = Runtime::of(files.clone());
+    runtime.switch().filter(|_| runtime != Runtime::Python && !files.clone().any(jit_dump::is_dump))
 }
 
 /// A function as its author calls it, with what the runtime's own name for it tells.
@@ -69,9 +69,15 @@ pub(super) fn function(runtime: Runtime, name: &str) -> Function {
     }
 }
 
-/// `long JavaMonitor$Account.deposit(int)` is `JavaMonitor$Account.deposit`; what has no method's form is the virtual
+/// `long JavaMonitor$Account.deposit(int)` is `JavaMonitor$Account.deposit`, and so is
+/// `LJavaMonitor$Account;deposit(I)J`, as perf's agent for Java writes it; what has no method's form is the virtual
 /// machine's.
 fn java(name: &str) -> Function {
+    let by_agent = name.strip_prefix('L').and_then(|rest| rest.split_once(';')).filter(|(_, rest)| rest.contains('('));
+    if let Some((class, rest)) = by_agent {
+        let method = rest.split('(').next().unwrap_or(rest);
+        return self::method(&format!("{}.{method}", class.replace('/', ".")));
+    }
     let before = name.split('(').next().unwrap_or(name).trim_end();
     let method = before.rsplit(' ').next().unwrap_or(before);
     let is_method = name.contains('(') && name.ends_with(')') && method.contains('.');
@@ -158,6 +164,15 @@ mod tests {
                 None,
                 None,
                 Role::Runtime,
+            ),
+            (Java, "LBank$Account;deposit(ILjava/lang/Object;)J", "Bank$Account.deposit", None, None, Role::Program),
+            (
+                Java,
+                "Ljava/util/concurrent/locks/ReentrantLock;lock()V",
+                "java.util.concurrent.locks.ReentrantLock.lock",
+                None,
+                None,
+                Role::Lock,
             ),
             (Java, "StubRoutines (1)", "StubRoutines (1)", None, None, Role::Runtime),
             (Node, "JS:*update file:///srv/app.js:10:26", "update", Some("/srv/app.js"), Some(10), Role::Program),

@@ -10,6 +10,7 @@ mod generated;
 mod golang;
 mod instruction;
 pub(crate) mod interpreted;
+mod jit_dump;
 mod lines;
 mod members;
 mod operand;
@@ -54,6 +55,12 @@ pub trait Modules {
     /// Shows the map of functions that the process made as it ran (`/tmp/perf-PID.map`), if its runtime wrote one, in
     /// parts of whole lines; its path.
     fn code_map(&self, _: Pid, _see: &mut dyn FnMut(&[u8])) -> Option<String> {
+        None
+    }
+
+    /// Shows the dump of functions that the process made as it ran (`jit-PID.dump`) and has mapped from this path, in
+    /// parts; its path.
+    fn jit_dump(&self, _: Pid, _path: &str, _see: &mut dyn FnMut(&[u8])) -> Option<String> {
         None
     }
 

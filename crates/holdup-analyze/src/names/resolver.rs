@@ -10,6 +10,7 @@ use super::code_map::CodeMap;
 use super::demangle::demangle;
 use super::generated::{self, Runtime};
 use super::instruction::{self, Suspect};
+use super::jit_dump::{self, JitDump};
 use super::operand::{self, Operand};
 use super::place::Place;
 use super::spaces::{FileId, Names, Region, SpaceId};
@@ -43,6 +44,8 @@ pub(crate) struct Resolver<'a> {
     /// Operands of the instructions around sampled addresses, with how far their binary has moved.
     operands: FxHashMap<(SpaceId, u64), Placed>,
     generated: FxHashMap<SpaceId, Generated>,
+    /// When the stack was seen that is asked about now.
+    seen_ns: Option<u64>,
 }
 
 /// Operands, and how far their binary has moved.
@@ -65,6 +68,8 @@ pub(crate) struct Access {
 #[derive(Default)]
 struct Generated {
     runtime: Runtime,
+    /// What its dumps say, with their paths.
+    dumps: Vec<(JitDump, String)>,
     /// What its map says, with the map's path.
     map: Option<(CodeMap, String)>,
     /// Whether looks at its machine tell what code is; there, the map only completes that.
@@ -74,6 +79,56 @@ struct Generated {
     nameless: u64,
     last_hit: usize,
     last_nameless: usize,
+}
+
+impl Generated {
+    /// Reads what the space's process wrote of the code that it made.
+    fn read(names: &Names, modules: &dyn Modules, stacks: &Stacks, space: SpaceId) -> Generated {
+        let paths = || names.regions(space).iter().map(|region| &*names.file(region.file).path);
+        let about = || nameless_addresses(names, stacks, space);
+        let dump_of = |pid, mapped: &str| {
+            let mut dump = None;
+            let path = modules
+                .jit_dump(pid, mapped, &mut |part| dump.get_or_insert_with(|| JitDump::about(about())).read(part))?;
+            Some((dump.unwrap_or_default().end(), path))
+        };
+        let map_of = |pid| {
+            let mut map = None;
+            let path =
+                modules.code_map(pid, &mut |part| map.get_or_insert_with(|| CodeMap::about(about())).read(part))?;
+            Some((map.unwrap_or_default().end(), path))
+        };
+        let owner = names.owner(space);
+        let mut mapped: Vec<&str> = paths().filter(|path| jit_dump::is_dump(path)).collect();
+        mapped.dedup();
+        Generated {
+            runtime: Runtime::of(paths()),
+            dumps: owner.map(|pid| mapped.iter().filter_map(|path| dump_of(pid, path)).collect()).unwrap_or_default(),
+            map: owner.and_then(map_of),
+            is_looked_at: names.has_codes(space),
+            ..Generated::default()
+        }
+    }
+
+    /// What was at an address at that time, or at last.
+    fn function(&self, address: u64, time_ns: Option<u64>) -> Option<generated::Function> {
+        if let Some(found) = self.dumps.iter().find_map(|(dump, _)| dump.found(address, time_ns)) {
+            let function = generated::function(self.runtime, &found.name);
+            // What is told by the name is told by the runtime itself.
+            return Some(match found.place.filter(|_| function.file.is_none()) {
+                Some((file, line)) => generated::Function { file: Some(file), line: Some(line), ..function },
+                None => function,
+            });
+        }
+        let name = self.map.as_ref()?.0.name(address)?;
+        Some(generated::function(self.runtime, &name))
+    }
+
+    /// Where it is written.
+    fn path(&self) -> Option<&str> {
+        let dump = self.dumps.first().map(|(_, path)| path);
+        dump.or(self.map.as_ref().map(|(_, path)| path)).map(String::as_str)
+    }
 }
 
 /// A file of the recording, as far as it was looked at.
@@ -106,6 +161,7 @@ impl<'a> Resolver<'a> {
             strings: FxHashSet::default(),
             operands: FxHashMap::default(),
             generated: FxHashMap::default(),
+            seen_ns: None,
         }
     }
 
@@ -124,6 +180,7 @@ impl<'a> Resolver<'a> {
         if let Some(found) = self.stacks.get(stack) {
             frames.extend(found.kernel.iter().enumerate().map(|(at, ip)| self.kernel_frame(*ip, at > 0)));
             frames.drain(..of_recorder(&frames));
+            self.seen_ns = self.names.first_seen(space, stack);
             for (at, address) in self.user_path(space, stack).into_iter().enumerate() {
                 if at > 0 {
                     self.name_callee(space, address, frames.last_mut());
@@ -134,6 +191,7 @@ impl<'a> Resolver<'a> {
                 self.add_user_frames(space, address, &mut frames);
             }
         }
+        self.seen_ns = None;
         let call_path: Arc<[Frame]> = frames.into();
         self.call_paths.insert((space, stack), call_path.clone());
         call_path
@@ -245,16 +303,16 @@ impl<'a> Resolver<'a> {
         for runtime in [Runtime::Java, Runtime::Node, Runtime::Python, Runtime::DotNet] {
             let of_runtime = || self.generated.values().filter(|known| known.runtime == runtime);
             let hits: u64 = of_runtime().map(|known| known.nameless).sum();
-            let is_named = of_runtime().any(|known| known.map.is_some() || known.is_looked_at);
+            let is_named = of_runtime().any(|known| known.path().is_some() || known.is_looked_at);
             if let Some(switch) = runtime.switch().filter(|_| hits > 0 && !is_named) {
                 problems.push(Problem::NoCodeMap { switch, hits, refused: None });
             }
         }
         for known in self.generated.values() {
             let Generated { runtime, hits, nameless, .. } = *known;
-            let Some((_, path)) = known.map.as_ref().filter(|_| nameless > 0) else { continue };
+            let Some(path) = known.path().filter(|_| nameless > 0) else { continue };
             if nameless == hits || (nameless >= MATTERS && nameless * MATTERS > hits) {
-                let (path, switch) = (path.clone(), runtime.switch());
+                let (path, switch) = (path.to_owned(), runtime.switch());
                 problems.push(Problem::PartialCodeMap { path, hits, named: hits - nameless, switch });
             }
         }
@@ -401,13 +459,10 @@ impl<'a> Resolver<'a> {
     fn generated_frame(&mut self, space: SpaceId, address: u64, region: Option<u64>) -> Frame {
         let this = self.call_paths.len() + 1;
         let of_java = self.names.code(space, address).map(|code| generated::method(&code.name));
+        let seen_ns = self.seen_ns;
         let known = self.generated(space);
-        let in_map = || {
-            let name = known.map.as_ref()?.0.name(address)?;
-            Some(generated::function(known.runtime, &name))
-        };
         // Looks knew the code while it was there. Where they tell what waits are of, all made code is alike.
-        let function = of_java.or_else(in_map);
+        let function = of_java.or_else(|| known.function(address, seen_ns));
         let module = if function.is_some() && known.is_looked_at { JAVA } else { GENERATED };
         if region.is_none() && function.is_none() {
             let module = intern(&mut self.strings, "[unknown]");
@@ -430,19 +485,7 @@ impl<'a> Resolver<'a> {
 
     fn generated(&mut self, space: SpaceId) -> &mut Generated {
         let (names, modules, stacks) = (&self.names, self.modules, self.stacks);
-        self.generated.entry(space).or_insert_with(|| {
-            let paths = names.regions(space).iter().map(|region| &*names.file(region.file).path);
-            let runtime = Runtime::of(paths);
-            let map = names.owner(space).and_then(|pid| {
-                let mut map = None;
-                let mut see = |part: &[u8]| {
-                    map.get_or_insert_with(|| CodeMap::about(nameless_addresses(names, stacks, space))).read(part);
-                };
-                let path = modules.code_map(pid, &mut see)?;
-                Some((map.unwrap_or_default().end(), path))
-            });
-            Generated { runtime, map, is_looked_at: names.has_codes(space), ..Generated::default() }
-        })
+        self.generated.entry(space).or_insert_with(|| Generated::read(names, modules, stacks, space))
     }
 
     /// Names a nameless function of another file after the function that its caller imports: the functions that wait in

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdup_trace::{CODE_OF_JAVA, Event, Mapping, Pid, Tid, What};
+use holdup_trace::{CODE_OF_JAVA, Event, Mapping, Pid, StackId, Tid, What};
 use rustc_hash::FxHashMap;
+
+use super::jit_dump;
 
 /// One life of an address space: it ends with an exec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +58,9 @@ pub(crate) struct Names {
     spaces: Vec<Vec<Region>>,
     /// The compiled methods of each space, by where they begin.
     codes: FxHashMap<SpaceId, BTreeMap<u64, Code>>,
+    /// When each stack was first seen in a space, in recordings of programs that tell when their code was where.
+    first_seen: FxHashMap<(SpaceId, StackId), u64>,
+    has_dumps: bool,
     /// Whose each space is; `Pid(0)` if nobody's.
     owners: Vec<Pid>,
     files: Vec<MappedFile>,
@@ -80,6 +85,8 @@ impl Default for Names {
             processes: Vec::new(),
             spaces: vec![Vec::new()],
             codes: FxHashMap::default(),
+            first_seen: FxHashMap::default(),
+            has_dumps: false,
             owners: vec![Pid(0)],
             files: Vec::new(),
             file_ids: FxHashMap::default(),
@@ -100,6 +107,16 @@ impl Names {
             What::Named { exec: true, .. } => self.executed(event.tid),
             What::Exited => self.exited(event.tid),
             _ => {}
+        }
+    }
+
+    /// Learns of where threads are. Every event may be given.
+    pub(crate) fn see(&mut self, event: &Event) {
+        if self.has_dumps
+            && let Some(stack) = event.what.stack()
+        {
+            let key = (self.space(event.tid), stack);
+            self.first_seen.entry(key).or_insert(event.time_ns);
         }
     }
 
@@ -137,6 +154,11 @@ impl Names {
         self.codes.contains_key(&space)
     }
 
+    /// When a stack was first seen there, where that matters. Equal stacks are one: later ones are named as the first.
+    pub(super) fn first_seen(&self, space: SpaceId, stack: StackId) -> Option<u64> {
+        self.first_seen.get(&(space, stack)).copied()
+    }
+
     /// The process whose space it is.
     pub(super) fn owner(&self, space: SpaceId) -> Option<Pid> {
         self.owners.get(space.0 as usize).copied().filter(|pid| *pid != Pid(0))
@@ -164,6 +186,7 @@ impl Names {
             codes.insert(mapping.start, Code { end, behind_pause, name: name.into() });
             return;
         }
+        self.has_dumps |= jit_dump::is_dump(&mapping.path);
         let file = self.file_id(mapping);
         let region = Region { start: mapping.start, end, offset: mapping.offset, file };
         let space = self.processes[process].space;

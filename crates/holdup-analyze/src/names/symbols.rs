@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::lines::Lines;
 use super::members::Members;
 use super::spaces::{MappedFile, Region};
-use super::{Modules, golang};
+use super::{Modules, golang, jit_dump};
 
 /// The kernel maps whole pages; the largest that its machines use.
 const LARGEST_PAGE: u64 = 0x1_0000;
@@ -374,7 +374,7 @@ fn is_no_file(path: &str) -> bool {
     const MEMORY: [&str; 6] = ["//", "/memfd:", "/dev/", "/SYSV", "/anon_hugepage", "/[aio]"];
     // Files can lie in memory too: holdup's interposer does.
     let in_memory = MEMORY.iter().any(|beginning| path.starts_with(beginning));
-    !path.starts_with('/') || (in_memory && !path.starts_with("/dev/shm/"))
+    !path.starts_with('/') || (in_memory && !path.starts_with("/dev/shm/")) || jit_dump::is_dump(path)
 }
 
 fn bytes_of<'a>(path: &str, build_id: Option<&[u8]>, modules: &'a dyn Modules) -> Option<&'a [u8]> {

@@ -65,6 +65,11 @@ pub fn code_map(_: u32, _: u64) -> Result<Option<CodeMap>, String> {
     Ok(None)
 }
 
+/// There is none.
+pub fn jit_dump(_: u32, _: &str, _: u64) -> Result<Option<CodeMap>, String> {
+    Ok(None)
+}
+
 /// Nobody's children are known.
 pub fn with_children(pids: &[u32], _: Children) -> Vec<u32> {
     pids.to_vec()

@@ -135,6 +135,15 @@ impl Modules for Binaries {
         Some(map.path.to_string_lossy().into_owned())
     }
 
+    fn jit_dump(&self, pid: Pid, path: &str, see: &mut dyn FnMut(&[u8])) -> Option<String> {
+        let dump = holdup_record::jit_dump(pid.0, path, self.machine.began_unix_s).unwrap_or_else(|why| {
+            let _ = self.refused_map.set(why);
+            None
+        })?;
+        in_parts(dump.file, see);
+        Some(dump.path.to_string_lossy().into_owned())
+    }
+
     fn kernel_symbols(&self) -> &[(u64, Box<str>)] {
         self.kernel.get_or_init(|| if self.machine.runs_now() { kernel_symbols() } else { Vec::new() })
     }

@@ -9,6 +9,7 @@ mod build;
 mod expectation;
 mod faults;
 mod fixtures;
+mod generated;
 mod import;
 mod live;
 mod locks;

@@ -80,12 +80,18 @@ pub(super) struct Files {
     kernel: Vec<(u64, Box<str>)>,
     /// Of every process.
     pub(super) code_map: Option<String>,
+    pub(super) jit_dump: Option<Vec<u8>>,
 }
 
 impl Modules for Files {
     fn code_map(&self, pid: Pid, see: &mut dyn FnMut(&[u8])) -> Option<String> {
         see(self.code_map.as_ref()?.as_bytes());
         Some(format!("/tmp/perf-{}.map", pid.0))
+    }
+
+    fn jit_dump(&self, _: Pid, path: &str, see: &mut dyn FnMut(&[u8])) -> Option<String> {
+        see(self.jit_dump.as_ref()?);
+        Some(path.to_owned())
     }
 
     fn file(&self, path: &str, _: Option<&[u8]>) -> Option<&[u8]> {

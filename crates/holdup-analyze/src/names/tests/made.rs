@@ -1,7 +1,8 @@
 //! Code that runtimes made, and the maps that they write of it.
 
-use holdup_trace::{Stack, Stacks, Tid};
+use holdup_trace::{Event, Stack, Stacks, Tid, What};
 
+use super::super::jit_dump::made;
 use super::super::{Frame, JAVA, Names, Resolver};
 use super::bed::{Files, Map, functions, mapped};
 use crate::Problem;
@@ -64,4 +65,44 @@ fn a_map_beside_looks_leaves_to_them_what_waits_are_of() {
     assert_eq!(functions(&frames), ["Shop.sell", "_complete_monitor_locking_Java"]);
     assert!(frames.iter().all(|frame| &*frame.module == JAVA), "{frames:?}");
     assert!(!problems.iter().any(|problem| matches!(problem, Problem::PartialCodeMap { .. })), "{problems:?}");
+}
+
+/// Where memory was used again, each stack has the names of the code that was there when it was seen.
+#[test]
+fn a_dump_names_what_was_there_at_the_time() {
+    let map_at = |start, path: &str| Map { start, end: start + 0x1000, offset: 0, path: path.to_owned() };
+    let mut names = Names::new();
+    let maps = [(0x40_0000, "/usr/bin/julia"), (0x1000, "//anon"), (0x9000, "/tmp/jit-1.dump (deleted)")];
+    maps.iter().for_each(|(start, path)| names.feed(&mapped(&map_at(*start, path), None)));
+    let mut stacks = Stacks::new();
+    let ids: Vec<_> = [(0x40_0010, 150), (0x40_0020, 250), (0x40_0030, 0)]
+        .iter()
+        .map(|(ip, time_ns)| {
+            let stack = stacks.intern(&Stack { user: vec![*ip, 0x1009], ..Stack::default() });
+            for again in [0, 1000] {
+                names.see(&Event { time_ns: time_ns + again, tid: Tid(1), cpu: 0, what: What::Sample { stack } });
+            }
+            stack
+        })
+        .collect();
+    let mut files = Files::default();
+    let lines = made::lines(0x1000, &[(0x1000, 5, b"/srv/fill.jl"), (0x1008, 6, b"\xff"), (0x1009, 7, b"\xff")]);
+    let records = [
+        made::header(0),
+        lines,
+        made::load(100, 0x1000, 0x20, 1, "fill"),
+        made::load(200, 0x1000, 0x20, 2, "empty"),
+        made::load(300, 0x5000, 0x20, 3, "elsewhere"),
+    ];
+    files.jit_dump = Some(records.concat());
+    files.code_map = Some("1000 20 of the map\n".to_owned());
+    let space = names.space(Tid(1));
+    let mut resolver = Resolver::new(names, &stacks, &files);
+    let last: Vec<Frame> =
+        ids.iter().map(|id| resolver.call_path(space, *id).last().cloned().expect("it has frames")).collect();
+    assert_eq!(functions(&last), ["fill", "empty", "fill"]);
+    assert_eq!((last[0].file.as_deref(), last[0].line), (Some("/srv/fill.jl"), Some(6)), "of the call before");
+    assert_eq!((last[1].file.as_deref(), last[1].line), (None, None));
+    assert_eq!(functions(&resolver.frames_at(space, 0x1008)), ["empty"], "at last");
+    assert_eq!(resolver.problems(), [Problem::Unreadable { path: "/usr/bin/julia".to_owned(), hits: 3 }]);
 }

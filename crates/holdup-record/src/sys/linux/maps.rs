@@ -1,11 +1,13 @@
-//! The maps that runtimes write for profilers: `/tmp/perf-PID.map`, as the process sees `/tmp` and its own number.
+//! What runtimes write for profilers of the code that they make: maps, `/tmp/perf-PID.map` as the process sees `/tmp`
+//! and its own number, and dumps, `jit-PID.dump` wherever the process has mapped one from.
 //!
 //! Anybody may make a file of that name. It is believed if it is a regular file, no link, and belongs to us, to root,
 //! or to the user whose process it is; of a process that is gone, it must have been written since the recording began.
 
+use std::ffi::CString;
 use std::fs::{self, File};
-use std::io::Read as _;
-use std::os::fd::AsRawFd as _;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -14,12 +16,15 @@ use crate::CodeMap;
 /// Larger maps are not read: a virtual machine with 50,000 methods writes 8 MB.
 const LARGEST_BYTES: u64 = 512 << 20;
 
+/// What the kernel appends to the path of a file that is gone.
+const DELETED: &str = " (deleted)";
+
 /// The map of a process that was recorded from then on.
 ///
 /// # Errors
 /// There is one that is not to be believed: why.
 pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<CodeMap>, String> {
-    let owner = fs::metadata(format!("/proc/{pid}")).ok().map(|about| about.uid());
+    let owner = owner_of(pid);
     let mut refused = None;
     for (path, folder) in candidates(pid, owner.is_some()) {
         let opened = folder.as_ref().map_or_else(|| path.clone(), |folder| within(folder, &path));
@@ -30,6 +35,44 @@ pub fn code_map(pid: u32, began_unix_s: u64) -> Result<Option<CodeMap>, String> 
         }
     }
     refused.map_or(Ok(None), Err)
+}
+
+/// The dump that a process has mapped from this path, as the kernel tells it: no part of it is a link.
+///
+/// # Errors
+/// There is one that is not to be believed: why.
+pub fn jit_dump(pid: u32, mapped: &str, began_unix_s: u64) -> Result<Option<CodeMap>, String> {
+    let owner = owner_of(pid);
+    let root = if owner.is_some() { format!("/proc/{pid}/root") } else { "/".to_owned() };
+    let path = mapped.strip_suffix(DELETED).unwrap_or(mapped);
+    let seen = Path::new(&root).join(path.trim_start_matches('/'));
+    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let opened = File::options().read(true).custom_flags(flags).open(root).and_then(|root| beneath(&root, path));
+    let file = believed(opened, owner, began_unix_s).map_err(|why| format!("{} {why}", seen.display()))?;
+    Ok(file.map(|file| CodeMap { path: seen, file: file.take(LARGEST_BYTES) }))
+}
+
+/// The user whose process it is, while it lives.
+fn owner_of(pid: u32) -> Option<u32> {
+    fs::metadata(format!("/proc/{pid}")).ok().map(|about| about.uid())
+}
+
+/// The file of that path below a root, where no part of the path is a link: one could lead out of that root.
+fn beneath(root: &File, path: &str) -> io::Result<File> {
+    let path = CString::new(path)?;
+    // SAFETY: it is made of integers, for which zeros are values.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC) as u64;
+    how.resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_SYMLINKS;
+    // SAFETY: the path ends with a zero, and the kernel reads as many bytes of the structure as it has.
+    let opened =
+        unsafe { libc::syscall(libc::SYS_openat2, root.as_raw_fd(), path.as_ptr(), &raw const how, size_of_val(&how)) };
+    let Ok(fd) = i32::try_from(opened) else { return Err(io::Error::other("no descriptor")) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given it to us.
+    Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 /// Where the map may be; of a folder in another file system also the folder itself, which is held.
@@ -48,7 +91,7 @@ fn candidates(pid: u32, alive: bool) -> Vec<(PathBuf, Option<File>)> {
 
 /// A folder that is no link: in another file system, one would lead into ours. What is put in its place later is not
 /// opened.
-fn held(folder: &Path) -> std::io::Result<File> {
+fn held(folder: &Path) -> io::Result<File> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
     File::options().read(true).custom_flags(flags).open(folder)
 }
@@ -65,12 +108,16 @@ pub fn inner_number(pid: u32) -> Option<u32> {
 }
 
 fn open(path: &Path, owner: Option<u32>, began_unix_s: u64) -> Result<Option<File>, String> {
-    let opened =
-        File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    believed(File::options().read(true).custom_flags(flags).open(path), owner, began_unix_s)
+}
+
+/// The file, if it is there and to be believed.
+fn believed(opened: io::Result<File>, owner: Option<u32>, began_unix_s: u64) -> Result<Option<File>, String> {
     let file = match opened {
         Ok(file) => file,
         Err(why) if why.raw_os_error() == Some(libc::ELOOP) => return Err("is a link".into()),
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(why) => return Err(format!("cannot be read: {why}")),
     };
     let about = file.metadata().map_err(|why| format!("cannot be read: {why}"))?;
@@ -94,8 +141,6 @@ fn open(path: &Path, owner: Option<u32>, began_unix_s: u64) -> Result<Option<Fil
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]
@@ -112,6 +157,34 @@ mod tests {
         let file = open(&within(&kept, &tmp.join("perf-1.map")), None, 0).unwrap();
         assert_eq!(io::read_to_string(file.unwrap()).unwrap(), "own");
         assert!(held(&tmp).is_err(), "a link");
+    }
+
+    #[test]
+    fn a_dump_is_found_where_the_process_mapped_it_and_through_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let path = home.join("jit-1.dump");
+        fs::write(&path, "JiTD").unwrap();
+        let own = std::process::id();
+        let text = |pid, path: &Path, began| {
+            let dump = jit_dump(pid, path.to_str().unwrap(), began)?;
+            Ok::<_, String>(dump.map(|dump| io::read_to_string(dump.file).unwrap()))
+        };
+        assert_eq!(text(own, &path, u64::MAX >> 1), Ok(Some("JiTD".to_owned())));
+        let gone = u32::MAX >> 1;
+        assert_eq!(text(gone, &path, 0), Ok(Some("JiTD".to_owned())), "the process has ended");
+        assert_eq!(text(gone, &path, u64::MAX >> 1), Ok(None), "of an earlier process with this number");
+        assert_eq!(text(own, &home.join("jit-2.dump"), 0), Ok(None));
+        let (link, linked) = (home.join("jit-3.dump"), home.join("folder"));
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        std::os::unix::fs::symlink(&home, &linked).unwrap();
+        for path in [link, linked.join("jit-1.dump")] {
+            let said = text(own, &path, 0).unwrap_err();
+            assert!(said.ends_with(" is a link") && said.contains(path.to_str().unwrap()), "{said}");
+        }
+        fs::create_dir(home.join("jit-4.dump")).unwrap();
+        assert!(text(own, &home.join("jit-4.dump"), 0).unwrap_err().ends_with("is no regular file"));
+        assert_eq!(text(own, Path::new("/../jit-5.dump"), 0), Ok(None));
     }
 
     #[test]

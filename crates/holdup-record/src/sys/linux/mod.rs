@@ -64,7 +64,7 @@ use crate::{Error, Live, Options, Outcome, Target};
 pub use self::family::{of_cgroup, of_container, with_children};
 pub use self::java::ask_for_map;
 pub use self::machine::{aside, give_memory_back, keep_little_memory};
-pub use self::maps::code_map;
+pub use self::maps::{code_map, jit_dump};
 pub use self::rights::probe;
 
 /// Records as the options say.
