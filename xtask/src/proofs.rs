@@ -93,7 +93,7 @@ fn number(option: &str, word: Option<&String>) -> Result<u32, String> {
 
 /// loom replaces the atomics and the futex; release, because a debug build explores for minutes.
 pub fn loom() -> Result<(), String> {
-    for test in ["loom", "loom_techniques"] {
+    for test in ["loom", "loom_rw", "loom_techniques"] {
         cargo(&["test", "--package", "holdup-locks", "--release", "--test", test])
             .env("RUSTFLAGS", "--cfg loom")
             .env("CARGO_TARGET_DIR", &run::target("loom"))
@@ -136,7 +136,7 @@ fn miri_in_batches(seeds: u32, time: Duration) -> Result<String, String> {
 /// Isolation is off because the locks read the monotonic clock; every seed is another schedule.
 fn miri_seeds(from: u32, until: u32) -> Result<(), String> {
     cargo(&["+nightly", "miri", "test", "--package", "holdup-locks", "--lib"])
-        .args(&["--test", "conformance", "--test", "techniques"])
+        .args(&["--test", "conformance", "--test", "rw", "--test", "techniques"])
         .env("MIRIFLAGS", &format!("-Zmiri-disable-isolation -Zmiri-many-seeds={from}..{until}"))
         .env("CARGO_TARGET_DIR", &run::target("miri"))
         // Backtraces of the panics that tests provoke take a minute each to interpret.
@@ -150,7 +150,7 @@ pub fn tsan() -> Result<(), String> {
     let target = "x86_64-unknown-linux-gnu";
     let suppressions = run::root().join("crates/holdup-locks/tsan-suppressions.txt");
     cargo(&["+nightly", "test", "-Zbuild-std", "--target", target, "--package", "holdup-locks"])
-        .args(&["--lib", "--test", "conformance", "--test", "techniques"])
+        .args(&["--lib", "--test", "conformance", "--test", "rw", "--test", "techniques"])
         .env("RUSTFLAGS", "-Zsanitizer=thread")
         .env("TSAN_OPTIONS", &format!("suppressions={}", suppressions.display()))
         .env("CARGO_TARGET_DIR", &run::target("tsan"))

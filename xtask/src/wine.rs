@@ -74,7 +74,8 @@ fn lints() -> Result<(), String> {
 }
 
 fn locks(wine: &Wine) -> Result<(), String> {
-    let tests = ["test", "--package", "holdup-locks", "--lib", "--test", "conformance", "--test", "techniques"];
+    let tests =
+        ["test", "--package", "holdup-locks", "--lib", "--test", "conformance", "--test", "rw", "--test", "techniques"];
     wine.around(windows(&tests)).run()?;
     wine.around(windows(&["test", "--package", "holdup-bench", "--lib"])).run()
 }

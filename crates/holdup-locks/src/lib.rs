@@ -19,6 +19,8 @@
 //! | sections of some 100 ns, threads that never outnumber the CPUs, or no operating system | [`Ttas`] |
 //! | many waiters on many CPUs | [`Mcs`] |
 //! | a thread that takes the lock it already holds | [`Recursive`], or [`ReentrantMutex`] around data |
+//! | data that many threads read at length, and few write | [`RwAdaptive`] |
+//! | data that is read all the time on many CPUs, and hardly ever written | [`RwSharded`] |
 //! | one lock for a great many objects | [`LockTable`](technique::LockTable) |
 //! | one lock around a hash map | [`TableMap`](technique::TableMap) |
 //! | more active threads than the machine bears | [`Gate`](technique::Gate), [`Gated`](technique::Gated) |
@@ -27,15 +29,15 @@
 //!
 //! Often the better cure is no lock at all: a shorter section, fewer threads, work in larger pieces. docs/which-lock.md
 //! in the repository starts from the symptom and says how to prove the cure. The other locks are for comparison and
-//! study; [`LOCKS`] lists all.
+//! study; [`LOCKS`] and [`RW_LOCKS`] list all.
 //!
 //! # What they share
 //!
-//! All locks are made by a constant (`Mutex::new` in a `static`), fit in 40 bytes, and may be used by threads that
-//! anybody created. Only [`Clh`] and [`ClhSpin`] (a node per thread and depth) and Windows' [`CriticalSection`]
-//! allocate. None is poisoned: a panic inside a section releases the lock as its guard drops, and the data is what the
-//! section left. None is meant to be mapped into several processes; the kernel's objects ([`EventFd`] and its like),
-//! once used, exclude across a `fork`.
+//! All locks are made by a constant (`Mutex::new` in a `static`), fit in 40 bytes but for [`RwSharded`], and may be
+//! used by threads that anybody created. Only [`Clh`] and [`ClhSpin`] (a node per thread and depth) and Windows'
+//! [`CriticalSection`] allocate. None is poisoned: a panic inside a section releases the lock as its guard drops, and
+//! the data is what the section left. None is meant to be mapped into several processes; the kernel's objects
+//! ([`EventFd`] and its like), once used, exclude across a `fork`.
 //!
 //! A guard stays on the thread that took it. Debug builds panic, naming the lock, its address and its holder, when the
 //! holder takes a lock again that is not recursive, when a lock is released twice or by another thread, and when it is
@@ -61,9 +63,9 @@
 //!   always. [`Adaptive`] is not among them: it bounds waiting by time and hands over only once a waiter has slept for
 //!   a millisecond, so a `bump` could not promise what the trait says.
 //! * [`ThreadId`] is `GetThreadId` for both versions, so that [`ReentrantMutex`] exists for every lock.
-//! * No read-write lock is here: for sections as short as a lock should have, counting readers costs as much as
-//!   excluding them. The page named below has [`TableMap`](technique::TableMap) (`table-map`) beside a map in a
-//!   reader-writer lock (`map-rwlock`).
+//! * The reader-writer locks [`RwAdaptive`] and [`RwSharded`] implement `RawRwLock`, `RawRwLockDowngrade` and
+//!   `RawRwLockTimed` of lock_api 0.5, [`RwAdaptive`] also `RawRwLockUpgrade`. They need `std`. For sections as short as
+//!   a lock should have, counting readers on one word costs as much as excluding them.
 //!
 //! # Measured
 //!
@@ -105,12 +107,12 @@ pub mod technique;
 
 pub use self::lock::*;
 #[cfg(feature = "std")]
-pub use self::registry::{Family, LOCKS, LockInfo};
+pub use self::registry::{Family, LOCKS, LockInfo, RW_LOCKS, RwLockInfo};
 #[cfg(feature = "std")]
 pub use self::sys::SysError;
 /// The traits and types that every lock here works with.
 pub use lock_api;
-pub use lock_api::{Mutex, MutexGuard};
+pub use lock_api::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 
 /// Shared access to data by one thread at a time, which may lock again: `lock_api`'s, for any lock here.
 ///

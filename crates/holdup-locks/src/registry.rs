@@ -1,6 +1,7 @@
 //! Every lock, once: the table that conformance tests, benchmarks, the C interface and `holdup list locks` expand.
 //!
 //! Adding a lock is one file under `lock/` and one row here, or in `sys/rows.rs` for a lock that only one system has.
+//! Reader-writer locks have a table of their own, because their interface is another.
 
 /// What kind of waiting a lock does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +83,46 @@ macro_rules! for_each_lock {
     };
 }
 
+/// A reader-writer lock's row of its registry, as data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RwLockInfo {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The type, as users write it.
+    pub type_name: &'static str,
+    /// It implements `RawRwLockUpgrade`.
+    pub upgradable: bool,
+    /// The size of the lock in bytes.
+    pub size_bytes: usize,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// Calls `callback!` once with every reader-writer lock's row.
+///
+/// A row is `{ name, "name", $crate::Type, upgradable: yes|no, "summary", "source" }`; the callback gets
+/// `[ ctx ] rows...`, as from [`for_each_lock!`](crate::for_each_lock).
+///
+/// ```
+/// macro_rules! count {
+///     ([$start:expr] $({ $id:ident, $name:literal, $lock:ty, $($rest:tt)* })*) => { $start $(+ { let _ = $name; 1 })* };
+/// }
+/// assert_eq!(holdup_locks::for_each_rw_lock!(count, 0), holdup_locks::RW_LOCKS.len());
+/// ```
+#[macro_export]
+macro_rules! for_each_rw_lock {
+    ($callback:ident $(, $($ctx:tt)*)?) => {
+        $callback! { [$($($ctx)*)?]
+            { rw_adaptive, "rw-adaptive", $crate::RwAdaptive, upgradable: yes,
+                "readers and writers in turn; spins, then sleeps", "Brandenburg & Anderson 2010, section 3; Go 2009" }
+            { rw_sharded, "rw-sharded", $crate::RwSharded, upgradable: no,
+                "readers count in slots of their threads, writers close all", "Hsieh & Weihl 1992; Linux 2.4" }
+        }
+    };
+}
+
 macro_rules! flag {
     (yes) => {
         true
@@ -120,3 +161,33 @@ macro_rules! infos {
 /// assert!(LOCKS.iter().any(|lock| lock.family == Family::Queue && lock.size_bytes <= 40));
 /// ```
 pub const LOCKS: &[LockInfo] = for_each_lock!(infos);
+
+macro_rules! rw_infos {
+    ([] $({
+        $id:ident, $name:literal, $lock:ty, upgradable: $upgradable:ident, $summary:literal, $source:literal
+    })*) => {
+        &[$(RwLockInfo {
+            name: $name,
+            type_name: stringify!($lock),
+            upgradable: flag!($upgradable),
+            size_bytes: core::mem::size_of::<$lock>(),
+            summary: $summary,
+            source: $source,
+        }),*]
+    };
+}
+
+/// Every reader-writer lock of this crate, as data.
+///
+/// ```
+/// use holdup_locks::RW_LOCKS;
+///
+/// assert!(RW_LOCKS.iter().any(|lock| lock.upgradable && lock.size_bytes == 16));
+/// ```
+pub const RW_LOCKS: &[RwLockInfo] = for_each_rw_lock!(rw_infos);
+
+/// Types and names of all locks, of either kind.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let locks = LOCKS.iter().map(|info| (info.type_name, info.name));
+    locks.chain(RW_LOCKS.iter().map(|info| (info.type_name, info.name)))
+}

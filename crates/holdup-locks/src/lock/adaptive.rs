@@ -8,8 +8,7 @@
 //! | 2 | `AWAKE` | one waiter is awake and will take the lock or say that it sleeps: nobody need be woken |
 //! | 3.. | `STARVING` × n | n waiters have waited too long; while n > 0 only they may take the lock |
 //!
-//! `spin` is the learned number of pauses after which waiters got the lock (an average that moves by 1/8), or a fixed
-//! count.
+//! `spin` is the learned number of pauses after which waiters got the lock, or a fixed count: see `learned.rs`.
 //!
 //! ```text
 //!  newcomer ──CAS 0→LOCKED──► holder            (free, nobody starves)
@@ -50,11 +49,11 @@
 //!
 //! Sources: spin then park, competitively: Karlin, Li, Manasse & Owicki, "Empirical studies of competitive spinning for
 //! a shared-memory multiprocessor", SOSP 1991; the wake-up throttle and the two modes: the idea of Go's sync.Mutex
-//! (2016) and of eventual fairness in WebKit's WTF::Lock (Pizlo, 2016); learning the count: glibc's
-//! PTHREAD_MUTEX_ADAPTIVE_NP.
+//! (2016) and of eventual fairness in WebKit's WTF::Lock (Pizlo, 2016).
 
+use super::learned::{Learned, Pauses};
 use crate::sys::atomic::{AtomicU32, Ordering};
-use crate::sys::{DeadlineNs, Wait, now_ns, spin_hint, wait, wake};
+use crate::sys::{DeadlineNs, Wait, now_ns, wait, wake};
 
 const LOCKED: u32 = 1;
 const PARKED: u32 = 2;
@@ -68,16 +67,6 @@ const STARVING_SLEEPERS: u32 = 2;
 /// After this long a waiter counts as starving.
 #[cfg(not(loom))]
 const PATIENCE_NS: u64 = 1_000_000;
-
-/// In `spin`: the count in the low bits is fixed, not learned.
-const FIXED: u32 = 1 << 31;
-const SPIN_MIN: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
-const SPIN_MAX: u32 = if cfg!(any(loom, miri)) { 2 } else { 600 };
-const SPIN_AT_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
-/// The first and the longest run of pauses between two looks at the word. A look takes the line from the holder, who
-/// will soon need it; so the first comes late enough for the holder to pass through many short sections in between.
-const PAUSES_FIRST: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
-const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 
 /// The lock for general use: learns how long to spin, sleeps otherwise, and lets nobody starve. 8 bytes.
 ///
@@ -115,17 +104,18 @@ const PAUSES_MAX: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 #[repr(C)] // C programs initialise it.
 pub struct Adaptive {
     state: AtomicU32,
-    spin: AtomicU32,
+    spin: Learned,
 }
 
+/// After this long a waiter counts as starving.
 #[cfg(not(loom))]
-fn patience_ns() -> u64 {
+pub(super) fn patience_ns() -> u64 {
     PATIENCE_NS
 }
 
 /// Models choose: 0 lets every sleeper starve, `u64::MAX` lets nobody, so that both kinds of sleep are explored.
 #[cfg(loom)]
-fn patience_ns() -> u64 {
+pub(super) fn patience_ns() -> u64 {
     crate::model::PATIENCE_NS.load(core::sync::atomic::Ordering::Relaxed)
 }
 
@@ -147,7 +137,7 @@ impl Adaptive {
     /// `Mutex::<Adaptive, T>::new` calls it; in a `static` too.
     #[must_use]
     pub const fn new() -> Self {
-        Self { state: AtomicU32::new(0), spin: AtomicU32::new(SPIN_AT_FIRST) }
+        Self { state: AtomicU32::new(0), spin: Learned::new() }
     }
 
     /// A free lock that spins for `pauses` pauses, always; 0 means that it sleeps at once.
@@ -163,23 +153,23 @@ impl Adaptive {
     /// ```
     #[must_use]
     pub const fn with_spin(pauses: u32) -> Self {
-        Self { state: AtomicU32::new(0), spin: AtomicU32::new(FIXED | pauses) }
+        Self { state: AtomicU32::new(0), spin: Learned::fixed(pauses) }
     }
 
     #[inline]
-    fn acquire(&self) {
+    pub(super) fn acquire(&self) {
         if !self.take_free() {
             self.acquire_contended(None);
         }
     }
 
-    fn acquire_until(&self, deadline: DeadlineNs) -> bool {
+    pub(super) fn acquire_until(&self, deadline: DeadlineNs) -> bool {
         self.acquire_contended(Some(deadline))
     }
 
     /// Takes the lock unless it is held, or free and owed to a starving waiter.
     #[inline]
-    fn try_acquire(&self) -> bool {
+    pub(super) fn try_acquire(&self) -> bool {
         self.take_free() || self.barge()
     }
 
@@ -189,7 +179,7 @@ impl Adaptive {
     }
 
     #[inline]
-    fn release(&self) {
+    pub(super) fn release(&self) {
         let old = self.state.fetch_sub(LOCKED, Ordering::Release);
         if old & PARKED != 0 {
             self.release_contended(old - LOCKED);
@@ -197,7 +187,7 @@ impl Adaptive {
     }
 
     #[inline]
-    fn held(&self) -> bool {
+    pub(super) fn held(&self) -> bool {
         self.state.load(Ordering::Relaxed) & LOCKED != 0
     }
 
@@ -236,19 +226,17 @@ impl Adaptive {
     /// Spins for the learned time, unless somebody sleeps and somebody else spins already; true if that got the lock.
     /// A starving waiter always may: nobody but its like can get ahead of it, and a sleep would leave the lock idle.
     fn spin(&self, waiter: &mut Waiter) -> bool {
-        let budget = self.spin_budget();
-        let (mut spent, mut pauses) = (0, PAUSES_FIRST);
-        while spent < budget {
-            (0..pauses).for_each(|_| spin_hint());
-            spent += pauses;
-            pauses = (pauses * 2).min(PAUSES_MAX);
+        let budget = self.spin.budget();
+        let mut pauses = Pauses::new();
+        while pauses.spent < budget {
+            pauses.pause();
             let state = self.state.load(Ordering::Relaxed);
             if state >= STARVING && !waiter.starving {
                 return false;
             }
             if state & LOCKED == 0 {
                 if self.replace(state, waiter.taken(state)).is_ok() {
-                    self.learn(spent);
+                    self.spin.learn(pauses.spent);
                     return true;
                 }
             } else if !waiter.awake && !waiter.starving && state & PARKED != 0 {
@@ -259,7 +247,7 @@ impl Adaptive {
                 waiter.awake = true;
             }
         }
-        self.unlearn();
+        self.spin.unlearn();
         false
     }
 
@@ -352,27 +340,6 @@ impl Adaptive {
     #[inline]
     fn replace(&self, old: u32, new: u32) -> Result<u32, u32> {
         self.state.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed)
-    }
-
-    /// Twice what has sufficed so far, within limits; or the fixed count.
-    fn spin_budget(&self) -> u32 {
-        let spin = self.spin.load(Ordering::Relaxed);
-        if spin & FIXED != 0 { spin & !FIXED } else { (2 * spin + SPIN_MIN).min(SPIN_MAX) }
-    }
-
-    fn learn(&self, spent: u32) {
-        let spin = self.spin.load(Ordering::Relaxed);
-        if spin & FIXED == 0 {
-            // Lost updates between threads only slow the learning.
-            self.spin.store(spin - spin / 8 + spent.div_ceil(8), Ordering::Relaxed);
-        }
-    }
-
-    fn unlearn(&self) {
-        let spin = self.spin.load(Ordering::Relaxed);
-        if spin & FIXED == 0 {
-            self.spin.store(spin - spin.div_ceil(8), Ordering::Relaxed);
-        }
     }
 }
 

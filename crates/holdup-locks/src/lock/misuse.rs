@@ -22,23 +22,30 @@
 //! Cost: none in release builds; eight to twenty loads per acquisition in debug builds.
 
 use lock_api::RawMutex;
+#[cfg(feature = "std")]
+use lock_api::RawRwLock;
 
 /// Before a lock that blocks: the holder would wait for itself.
 #[inline(always)]
 pub(crate) fn before_lock<L: RawMutex>(lock: &L) {
     #[cfg(all(debug_assertions, feature = "std", not(loom)))]
-    if holders::of(lock) == Some(holders::own_number()) && lock.is_locked() {
-        report(
-            lock,
-            format_args!("taken again by {}, which holds it already and would wait for itself", holders::me()),
-        );
-    }
+    check_lock(lock, L::is_locked);
+    let _ = lock;
+}
+
+/// Before a reader-writer lock is waited for, in either way: its writer would wait for itself. Readers are many, and
+/// stand in no table.
+#[cfg(feature = "std")]
+#[inline(always)]
+pub(crate) fn before_rw_lock<L: RawRwLock>(lock: &L) {
+    #[cfg(all(debug_assertions, feature = "std", not(loom)))]
+    check_lock(lock, L::is_locked);
     let _ = lock;
 }
 
 /// After a lock was taken.
 #[inline(always)]
-pub(crate) fn acquired<L: RawMutex>(lock: &L) {
+pub(crate) fn acquired<L>(lock: &L) {
     #[cfg(all(debug_assertions, feature = "std", not(loom)))]
     holders::enter(lock);
     let _ = lock;
@@ -48,7 +55,27 @@ pub(crate) fn acquired<L: RawMutex>(lock: &L) {
 #[inline(always)]
 pub(crate) fn before_unlock<L: RawMutex>(lock: &L) {
     #[cfg(debug_assertions)]
-    check_release(lock);
+    check_release(lock, L::is_locked, "while free");
+    let _ = lock;
+}
+
+/// Before a writer releases: only it may, and once.
+#[cfg(feature = "std")]
+#[inline(always)]
+pub(crate) fn before_rw_unlock<L: RawRwLock>(lock: &L) {
+    #[cfg(debug_assertions)]
+    check_release(lock, L::is_locked_exclusive, if lock.is_locked() { "without a writer in it" } else { "while free" });
+    let _ = lock;
+}
+
+/// Before a reader releases: some reader must be in.
+#[cfg(feature = "std")]
+#[inline(always)]
+pub(crate) fn before_shared_unlock<L: RawRwLock>(lock: &L) {
+    #[cfg(debug_assertions)]
+    if !lock.is_locked() || lock.is_locked_exclusive() {
+        report_free(lock, "without a reader in it");
+    }
     let _ = lock;
 }
 
@@ -57,7 +84,7 @@ pub(crate) fn before_unlock<L: RawMutex>(lock: &L) {
 #[cold]
 pub(crate) fn not_the_holder<L: RawMutex>(lock: &L) -> ! {
     #[cfg(debug_assertions)]
-    check_release(lock);
+    check_release(lock, L::is_locked, "while free");
     report(lock, format_args!("released by a thread that does not hold it"))
 }
 
@@ -66,32 +93,59 @@ pub(crate) fn not_the_holder<L: RawMutex>(lock: &L) -> ! {
 #[allow(dead_code, reason = "without std only debug builds have locks that drop")]
 pub(crate) fn before_drop<L: RawMutex>(lock: &L) {
     #[cfg(debug_assertions)]
-    check_drop(lock);
+    check_drop(lock, L::is_locked);
     let _ = lock;
 }
 
+/// Before a reader-writer lock goes away: nobody may be in.
+#[cfg(feature = "std")]
+#[inline(always)]
+#[allow(dead_code, reason = "only debug builds have locks that drop")]
+pub(crate) fn before_rw_drop<L: RawRwLock>(lock: &L) {
+    #[cfg(debug_assertions)]
+    check_drop(lock, L::is_locked);
+    let _ = lock;
+}
+
+#[cfg(all(debug_assertions, feature = "std", not(loom)))]
+fn check_lock<L>(lock: &L, is_held: fn(&L) -> bool) {
+    if holders::of(lock) == Some(holders::own_number()) && is_held(lock) {
+        report(
+            lock,
+            format_args!("taken again by {}, which holds it already and would wait for itself", holders::me()),
+        );
+    }
+}
+
 #[cfg(debug_assertions)]
-fn check_release<L: RawMutex>(lock: &L) {
+fn check_release<L>(lock: &L, is_held: fn(&L) -> bool, otherwise: &str) {
     #[cfg(all(feature = "std", not(loom)))]
     match holders::of(lock) {
         Some(number) if number == holders::own_number() => return holders::strike(lock),
-        Some(number) if lock.is_locked() => {
+        Some(number) if is_held(lock) => {
             report(lock, format_args!("released by {}, which does not hold it: thread {number} does", holders::me()))
         }
         _ => {}
     }
-    if !lock.is_locked() {
-        #[cfg(all(feature = "std", not(loom)))]
-        let who = holders::me();
-        #[cfg(not(all(feature = "std", not(loom))))]
-        let who = "a thread";
-        report(lock, format_args!("released by {who} while free: it was released twice, or never taken"));
+    if !is_held(lock) {
+        report_free(lock, otherwise);
     }
 }
 
+/// Ends a release of what nobody has.
 #[cfg(debug_assertions)]
-fn check_drop<L: RawMutex>(lock: &L) {
-    let held = lock.is_locked();
+#[cold]
+fn report_free<L>(lock: &L, state: &str) -> ! {
+    #[cfg(all(feature = "std", not(loom)))]
+    let who = holders::me();
+    #[cfg(not(all(feature = "std", not(loom))))]
+    let who = "a thread";
+    report(lock, format_args!("released by {who} {state}: it was released twice, or never taken"));
+}
+
+#[cfg(debug_assertions)]
+fn check_drop<L>(lock: &L, is_held: fn(&L) -> bool) {
+    let held = is_held(lock);
     #[cfg(all(feature = "std", not(loom)))]
     {
         let holder = holders::of(lock);
@@ -123,9 +177,9 @@ fn name_of<L>() -> &'static str {
     let path = path.split('<').next().unwrap_or(path);
     let name = path.rsplit("::").next().unwrap_or(path);
     #[cfg(feature = "std")]
-    for info in crate::LOCKS {
-        if info.type_name.rsplit("::").next().is_some_and(|known| known.trim() == name) {
-            return info.name;
+    for (known, registered) in crate::registry::names() {
+        if known.rsplit("::").next().is_some_and(|known| known.trim() == name) {
+            return registered;
         }
     }
     name

@@ -34,11 +34,17 @@ mod handle;
 #[cfg(feature = "std")]
 mod kernel;
 #[cfg(feature = "std")]
+mod learned;
+#[cfg(feature = "std")]
 mod mcs;
 #[cfg(feature = "std")]
 mod pipe;
 #[cfg(feature = "std")]
 mod recursive;
+#[cfg(feature = "std")]
+mod rw_adaptive;
+#[cfg(feature = "std")]
+mod rw_sharded;
 #[cfg(feature = "std")]
 mod srwlock;
 #[cfg(feature = "std")]
@@ -73,6 +79,8 @@ pub use self::{
     mcs::Mcs,
     pipe::Pipe,
     recursive::{Recursive, RecursiveGuard, ThreadId},
+    rw_adaptive::RwAdaptive,
+    rw_sharded::RwSharded,
     srwlock::SrwLock,
     sysv_sem::SysvSem,
     wait_on_address::WaitOnAddress,

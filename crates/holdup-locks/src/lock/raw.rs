@@ -176,8 +176,167 @@ macro_rules! clh_raw_mutex {
     };
 }
 
-/// `check_drop!([generics] Type)`: in debug builds, dropping a held lock panics with the lock's name.
+/// `raw_rw_lock!([generics] Type)`: implements `RawRwLock`, `RawRwLockDowngrade` and `RawRwLockTimed` from
+/// `acquire_shared`, `acquire_exclusive`, `release_shared` and their like.
+#[cfg(feature = "std")]
+macro_rules! raw_rw_lock {
+    ([$($generics:tt)*] $lock:ty) => {
+        // SAFETY: the file's numbered invariants argue that a writer is in alone; coming in has Acquire and leaving has
+        // Release semantics. The guards carry no state, so forgetting one leaves the lock held and nothing else.
+        unsafe impl<$($generics)*> lock_api::RawRwLock for $lock {
+            #[allow(clippy::declare_interior_mutable_const, reason = "lock_api asks for a constant")]
+            const INIT: Self = Self::new();
+            type SharedGuard = lock_api::GuardNoSend;
+            type ExclusiveGuard = lock_api::GuardNoSend;
+
+            #[inline]
+            fn lock_shared(&self) -> Self::SharedGuard {
+                $crate::lock::misuse::before_rw_lock(self);
+                self.acquire_shared();
+                lock_api::GuardNoSend::new()
+            }
+            #[inline]
+            fn try_lock_shared(&self) -> Option<Self::SharedGuard> {
+                self.try_acquire_shared().then(lock_api::GuardNoSend::new)
+            }
+            #[inline]
+            unsafe fn unlock_shared(&self, _guard: Self::SharedGuard) {
+                $crate::lock::misuse::before_shared_unlock(self);
+                self.release_shared();
+            }
+            #[inline]
+            fn lock_exclusive(&self) -> Self::ExclusiveGuard {
+                $crate::lock::misuse::before_rw_lock(self);
+                self.acquire_exclusive();
+                $crate::lock::misuse::acquired(self);
+                lock_api::GuardNoSend::new()
+            }
+            #[inline]
+            fn try_lock_exclusive(&self) -> Option<Self::ExclusiveGuard> {
+                self.try_acquire_exclusive().then(|| {
+                    $crate::lock::misuse::acquired(self);
+                    lock_api::GuardNoSend::new()
+                })
+            }
+            #[inline]
+            unsafe fn unlock_exclusive(&self, _guard: Self::ExclusiveGuard) {
+                $crate::lock::misuse::before_rw_unlock(self);
+                self.release_exclusive();
+            }
+            #[inline]
+            fn is_locked(&self) -> bool {
+                self.held()
+            }
+            #[inline]
+            fn is_locked_exclusive(&self) -> bool {
+                self.held_exclusive()
+            }
+        }
+
+        // SAFETY: `downgrade_exclusive` lets readers in, and the caller as one of them, in the step in which it leaves.
+        unsafe impl<$($generics)*> lock_api::RawRwLockDowngrade for $lock {
+            #[inline]
+            unsafe fn downgrade(&self, guard: Self::ExclusiveGuard) -> Self::SharedGuard {
+                $crate::lock::misuse::before_rw_unlock(self);
+                self.downgrade_exclusive();
+                guard
+            }
+        }
+
+        // SAFETY: these acquire as the untimed functions do, or take nothing and return false after the deadline.
+        unsafe impl<$($generics)*> lock_api::RawRwLockTimed for $lock {
+            type Duration = core::time::Duration;
+            type Instant = std::time::Instant;
+
+            #[inline]
+            fn try_lock_shared_for(&self, timeout: Self::Duration) -> Option<Self::SharedGuard> {
+                let taken = self.try_acquire_shared() || self.acquire_shared_until($crate::sys::deadline_after(timeout));
+                taken.then(lock_api::GuardNoSend::new)
+            }
+            #[inline]
+            fn try_lock_shared_until(&self, timeout: Self::Instant) -> Option<Self::SharedGuard> {
+                let taken = self.try_acquire_shared() || self.acquire_shared_until($crate::sys::deadline_at(timeout));
+                taken.then(lock_api::GuardNoSend::new)
+            }
+            #[inline]
+            fn try_lock_exclusive_for(&self, timeout: Self::Duration) -> Option<Self::ExclusiveGuard> {
+                let taken =
+                    self.try_acquire_exclusive() || self.acquire_exclusive_until($crate::sys::deadline_after(timeout));
+                taken.then(|| {
+                    $crate::lock::misuse::acquired(self);
+                    lock_api::GuardNoSend::new()
+                })
+            }
+            #[inline]
+            fn try_lock_exclusive_until(&self, timeout: Self::Instant) -> Option<Self::ExclusiveGuard> {
+                let taken =
+                    self.try_acquire_exclusive() || self.acquire_exclusive_until($crate::sys::deadline_at(timeout));
+                taken.then(|| {
+                    $crate::lock::misuse::acquired(self);
+                    lock_api::GuardNoSend::new()
+                })
+            }
+        }
+    };
+}
+
+/// `raw_rw_lock_upgrade!(Type)`: implements `RawRwLockUpgrade` from `acquire_upgradable` and its like.
+#[cfg(feature = "std")]
+macro_rules! raw_rw_lock_upgrade {
+    ($lock:ty) => {
+        // SAFETY: the file's numbered invariants argue that at most one reader can be upgraded, and that no writer
+        // comes in between its sections as reader and as writer.
+        unsafe impl lock_api::RawRwLockUpgrade for $lock {
+            type UpgradableGuard = lock_api::GuardNoSend;
+
+            #[inline]
+            fn lock_upgradable(&self) -> Self::UpgradableGuard {
+                $crate::lock::misuse::before_rw_lock(self);
+                self.acquire_upgradable();
+                lock_api::GuardNoSend::new()
+            }
+            #[inline]
+            fn try_lock_upgradable(&self) -> Option<Self::UpgradableGuard> {
+                self.try_acquire_upgradable().then(lock_api::GuardNoSend::new)
+            }
+            #[inline]
+            unsafe fn unlock_upgradable(&self, _guard: Self::UpgradableGuard) {
+                $crate::lock::misuse::before_shared_unlock(self);
+                self.release_upgradable();
+            }
+            #[inline]
+            unsafe fn upgrade(&self, guard: Self::UpgradableGuard) -> Self::ExclusiveGuard {
+                $crate::lock::misuse::before_shared_unlock(self);
+                self.upgrade_shared();
+                $crate::lock::misuse::acquired(self);
+                guard
+            }
+            #[inline]
+            unsafe fn try_upgrade(
+                &self,
+                guard: Self::UpgradableGuard,
+            ) -> Result<Self::ExclusiveGuard, Self::UpgradableGuard> {
+                if !self.try_upgrade_shared() {
+                    return Err(guard);
+                }
+                $crate::lock::misuse::acquired(self);
+                Ok(guard)
+            }
+        }
+    };
+}
+
+/// `check_drop!([generics] Type)`: in debug builds, dropping a held lock panics with the lock's name; `rw` before it
+/// for a reader-writer lock.
 macro_rules! check_drop {
+    (rw [$($generics:tt)*] $lock:ty) => {
+        #[cfg(debug_assertions)]
+        impl<$($generics)*> Drop for $lock {
+            fn drop(&mut self) {
+                $crate::lock::misuse::before_rw_drop(self);
+            }
+        }
+    };
     ([$($generics:tt)*] $lock:ty $(, $name:literal)?) => {
         #[cfg(debug_assertions)]
         impl<$($generics)*> Drop for $lock {

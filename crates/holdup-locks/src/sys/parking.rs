@@ -73,7 +73,13 @@ pub(crate) fn thread_id() -> u32 {
 
 #[cold]
 fn next_thread_id() -> u32 {
+    #[cfg(not(loom))]
     static NEXT: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(1);
+    // Afresh in each run of a model: what depends on a thread's number is then the same in runs of one schedule.
+    #[cfg(loom)]
+    ::loom::lazy_static! {
+        static ref NEXT: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(1);
+    }
     loop {
         let id = NEXT.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
         if id != 0 {
