@@ -5,7 +5,7 @@ use holdup_trace::{Ending, Event, Header, Stacks, What};
 use crate::doubt::{self, Doubt};
 use crate::facts::Facts;
 use crate::finding::{self, Finding};
-use crate::names::{Modules, Names, Resolver};
+use crate::names::{Modules, Names, Parsed, Resolver};
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::timeline::{Engine, Naming, Timeline, sum_up};
@@ -54,10 +54,24 @@ impl Analysis {
     }
 
     /// Names everything and judges.
-    pub fn finish(mut self, ending: Option<&Ending>, stacks: &Stacks, modules: &dyn Modules) -> Report {
+    pub fn finish(self, ending: Option<&Ending>, stacks: &Stacks, modules: &dyn Modules) -> Report {
+        self.finish_again(ending, stacks, modules, &mut Parsed::default())
+    }
+
+    /// The same for who asks again and again about one program: what was read of binaries is kept from report to report.
+    pub fn finish_again<'a>(
+        mut self,
+        ending: Option<&Ending>,
+        stacks: &Stacks,
+        modules: &'a dyn Modules,
+        parsed: &mut Parsed<'a>,
+    ) -> Report {
         let names = std::mem::take(&mut self.names);
-        let mut resolver = Resolver::new(names, stacks, modules).with_guesses(self.facts.header.is_sampled());
-        self.finish_named(ending, &mut resolver)
+        let resolver = Resolver::new(names, stacks, modules).with_guesses(self.facts.header.is_sampled());
+        let mut resolver = resolver.with_files(parsed);
+        let report = self.finish_named(ending, &mut resolver);
+        *parsed = resolver.into_files();
+        report
     }
 
     /// The same with names from anywhere.

@@ -33,7 +33,9 @@ pub use finding::{
     vocabulary,
 };
 pub use histogram::Histogram;
-pub use names::{Catalog, Frame, Meaning, Modules, NoModules, Placed, Places, Role, SpaceId, Stretch, map_switch};
+pub use names::{
+    Catalog, Frame, Meaning, Modules, NoModules, Parsed, Placed, Places, Role, SpaceId, Stretch, map_switch,
+};
 pub use options::Options;
 pub use problem::Problem;
 pub use timeline::{Interval, Row, SampleAt, State, StretchKind, Timeline, Wake};

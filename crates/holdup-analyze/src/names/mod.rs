@@ -39,6 +39,7 @@ pub use generated::map_switch;
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
 pub(crate) use primitive::{is_sleep, words};
+pub use resolver::Parsed;
 pub(crate) use resolver::{Access, Resolver};
 pub(crate) use spaces::Names;
 pub use spaces::SpaceId;

@@ -20,7 +20,7 @@ pub struct Placed {
 
 /// What is where in one process.
 pub struct Places<'a> {
-    resolver: Resolver<'a>,
+    resolver: Resolver<'static, 'a>,
     space: SpaceId,
 }
 

@@ -13,7 +13,7 @@ use super::instruction::{self, Suspect};
 use super::jit_dump::{self, JitDump};
 use super::operand::{self, Operand};
 use super::place::Place;
-use super::spaces::{FileId, Names, Region, SpaceId};
+use super::spaces::{FileId, MappedFile, Names, Region, SpaceId};
 use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
 use super::{Frame, GENERATED, JAVA, Modules, Role, interpreted, primitive, roles};
@@ -28,9 +28,9 @@ const KERNEL_FUNCTION_BYTES: u64 = 64 << 10;
 const NAMELESS_FUNCTION_BYTES: u64 = 4 << 10;
 
 /// Answers, once all events are known. Caches; hence `&mut self` throughout.
-pub(crate) struct Resolver<'a> {
+pub(crate) struct Resolver<'s, 'a> {
     names: Names,
-    stacks: &'a Stacks,
+    stacks: &'s Stacks,
     modules: &'a dyn Modules,
     /// Whether the frame pointers of stacks are guesses.
     has_guesses: bool,
@@ -46,6 +46,19 @@ pub(crate) struct Resolver<'a> {
     generated: FxHashMap<SpaceId, Generated>,
     /// When the stack was seen that is asked about now.
     seen_ns: Option<u64>,
+}
+
+/// Binaries that were taken apart for one report, for the next one of the same program: reading their debug information
+/// is most of what a report of few seconds costs.
+#[derive(Default)]
+pub struct Parsed<'a> {
+    files: FxHashMap<MappedFile, Loaded<'a>>,
+}
+
+impl std::fmt::Debug for Parsed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parsed").field("files", &self.files.len()).finish()
+    }
 }
 
 /// Operands, and how far their binary has moved.
@@ -146,8 +159,8 @@ struct FileState<'a> {
     last_without_line: usize,
 }
 
-impl<'a> Resolver<'a> {
-    pub(crate) fn new(names: Names, stacks: &'a Stacks, modules: &'a dyn Modules) -> Self {
+impl<'s, 'a> Resolver<'s, 'a> {
+    pub(crate) fn new(names: Names, stacks: &'s Stacks, modules: &'a dyn Modules) -> Self {
         let files = (0..names.files()).map(|_| FileState::default()).collect();
         Resolver {
             names,
@@ -168,6 +181,24 @@ impl<'a> Resolver<'a> {
     /// Where threads were only looked at, the frame pointers of their stacks are guesses.
     pub(crate) fn with_guesses(self, has_guesses: bool) -> Self {
         Resolver { has_guesses, ..self }
+    }
+
+    /// Files that were read for the last report are not read again.
+    pub(crate) fn with_files(mut self, parsed: &mut Parsed<'a>) -> Self {
+        for (index, state) in self.files.iter_mut().enumerate() {
+            state.loaded = parsed.files.remove(self.names.file(FileId(index as u32)));
+        }
+        self
+    }
+
+    /// The files that were read, for the next report.
+    pub(crate) fn into_files(self) -> Parsed<'a> {
+        let Resolver { names, files, .. } = self;
+        let loaded = files
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, state)| Some((names.file(FileId(index as u32)).clone(), state.loaded?)));
+        Parsed { files: loaded.collect() }
     }
 
     /// The call path of a stack: kernel part, then user part unwound from the words and spliced on the chain, innermost

@@ -20,7 +20,7 @@ pub(super) struct FileId(pub u32);
 type BuildId = Option<Box<[u8]>>;
 
 /// What mappings say about a file.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MappedFile {
     pub path: Arc<str>,
     pub build_id: BuildId,

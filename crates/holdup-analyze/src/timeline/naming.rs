@@ -47,7 +47,7 @@ pub(crate) trait Naming {
     }
 }
 
-impl Naming for Resolver<'_> {
+impl Naming for Resolver<'_, '_> {
     fn call_path(&mut self, space: SpaceId, stack: StackId) -> Arc<[Frame]> {
         Resolver::call_path(self, space, stack)
     }

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use holdup_analyze::{Kind, Primitive};
+use holdup_analyze::{Kind, Parsed, Primitive};
 use holdup_record::LongWait;
 use holdup_trace::{Pid, Reader, Tid};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl Question {
     fn answer(&self, file: &[u8]) -> Option<Answer> {
         let reader = Reader::open(file).ok()?;
         let binaries = Binaries::of(reader.header(), None);
-        let (recording, _) = recording::live(Path::new("live"), file, &reader, &binaries);
+        let (recording, _) = recording::live(Path::new("live"), file, &reader, &binaries, &mut Parsed::default());
         let (lock, dismissed) = self.lock(&recording);
         Some(Answer { lock, dismissed, finding: self.finding(&recording) })
     }

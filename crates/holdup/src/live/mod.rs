@@ -8,9 +8,11 @@ pub mod now;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use holdup_analyze::Parsed;
 use holdup_record::{Error, Extent, Live, Options, Outcome, Totals};
 use holdup_trace::{Ending, Excerpt, Reader, Room, Trigger};
 
@@ -21,8 +23,7 @@ use crate::recording::{self, Recording};
 pub struct Feed {
     live: Arc<Live>,
     thread: Option<JoinHandle<Result<Outcome, Error>>>,
-    /// Binaries that were read for earlier looks, and what the first of these has read.
-    binaries: Option<(Binaries, Held)>,
+    analyst: Option<Analyst>,
 }
 
 /// The reason of a file that is only looked at.
@@ -48,7 +49,7 @@ impl Feed {
         let record = move || holdup_record::record_live(&options, stop, &fed);
         let thread = thread::Builder::new().name("record".into()).spawn(record);
         let thread = thread.map_err(|why| Error::Call { call: "thread that records", why })?;
-        let mut feed = Feed { live, thread: Some(thread), binaries: None };
+        let mut feed = Feed { live, thread: Some(thread), analyst: None };
         let until = Instant::now() + BEGINNING;
         while feed.live.extent().is_none() && Instant::now() < until {
             if feed.has_ended() {
@@ -100,20 +101,57 @@ impl Feed {
 
     /// The last stretch of this length, analysed; `None` before there is any.
     pub fn look(&mut self, span: Duration) -> Option<Look> {
-        holdup_record::aside(|| self.look_at(span))
+        let bytes = self.last(span, GOES_ON, None)?.to_vec();
+        if self.analyst.is_none() {
+            self.analyst = Analyst::begin().ok();
+        }
+        self.analyst.as_ref()?.look(bytes)
+    }
+}
+
+/// A thread that analyses one stretch after the other, and keeps what it has read of binaries between them.
+struct Analyst {
+    /// Recordings to look at; dropped to end the thread.
+    ask: Sender<Vec<u8>>,
+    looks: Receiver<Look>,
+}
+
+impl Analyst {
+    fn begin() -> std::io::Result<Analyst> {
+        let (ask, asked) = mpsc::channel();
+        let (tell, looks) = mpsc::channel();
+        thread::Builder::new().name("look".into()).spawn(move || analyse(&asked, &tell))?;
+        Ok(Analyst { ask, looks })
     }
 
-    fn look_at(&mut self, span: Duration) -> Option<Look> {
-        let bytes = self.last(span, GOES_ON, None)?.to_vec();
-        let reader = Reader::open(&bytes).ok()?;
-        let kept = self.binaries.take().filter(|(binaries, first)| !has_grown(binaries.held(), *first));
-        let (binaries, first) = kept.unzip();
-        let binaries = binaries.unwrap_or_else(|| Binaries::of(reader.header(), None));
-        let (recording, words) = recording::live(Path::new("live"), &bytes, &reader, &binaries);
-        let first = first.unwrap_or_else(|| binaries.held());
-        self.binaries = Some((binaries, first));
-        Some(Look { recording, words })
+    fn look(&self, bytes: Vec<u8>) -> Option<Look> {
+        self.ask.send(bytes).ok()?;
+        self.looks.recv().ok()
     }
+}
+
+/// Answers until nobody asks any more.
+fn analyse(asked: &Receiver<Vec<u8>>, tell: &Sender<Look>) -> Option<()> {
+    let mut bytes = asked.recv().ok()?;
+    loop {
+        let binaries = Binaries::of(Reader::open(&bytes).ok()?.header(), None);
+        let (mut parsed, mut first) = (Parsed::default(), None);
+        loop {
+            let look = holdup_record::aside(|| look_at(&bytes, &binaries, &mut parsed))?;
+            tell.send(look).ok()?;
+            bytes = asked.recv().ok()?;
+            let held = binaries.held();
+            if has_grown(held, *first.get_or_insert(held)) {
+                break;
+            }
+        }
+    }
+}
+
+fn look_at<'a>(bytes: &[u8], binaries: &'a Binaries, parsed: &mut Parsed<'a>) -> Option<Look> {
+    let reader = Reader::open(bytes).ok()?;
+    let (recording, words) = recording::live(Path::new("live"), bytes, &reader, binaries, parsed);
+    Some(Look { recording, words })
 }
 
 /// Whether so many files are held that all are better forgotten, and those in use read again: a program that starts

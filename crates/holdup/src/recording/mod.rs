@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use holdup_analyze::{Analysis, Options, Problem, Report};
+use holdup_analyze::{Analysis, Options, Parsed, Problem, Report};
 use holdup_trace::{Damage, OpenError, Pid, Reader, Stacks, Tid, What};
 
 use binaries::Binaries;
@@ -155,7 +155,13 @@ pub struct Word {
 }
 
 /// Finds out what a recording says that is in memory, with a timeline; the binaries are those that were read before.
-pub fn live(path: &Path, bytes: &[u8], reader: &Reader<'_>, binaries: &Binaries) -> (Recording, Words) {
+pub fn live<'a>(
+    path: &Path,
+    bytes: &[u8],
+    reader: &Reader<'_>,
+    binaries: &'a Binaries,
+    parsed: &mut Parsed<'a>,
+) -> (Recording, Words) {
     let mut analysis = Analysis::new(reader.header(), Options { timeline: true, ..Options::default() });
     let (mut stacks, mut words) = (Stacks::new(), Words::new());
     let summary = reader.read(&mut stacks, &mut |event| {
@@ -165,7 +171,7 @@ pub fn live(path: &Path, bytes: &[u8], reader: &Reader<'_>, binaries: &Binaries)
         }
         analysis.feed(event);
     });
-    let report = analysis.finish(summary.ending.as_ref(), &stacks, binaries);
+    let report = analysis.finish_again(summary.ending.as_ref(), &stacks, binaries, parsed);
     let file_bytes = bytes.len() as u64;
     (Recording { path: path.to_owned(), file_bytes, report, damage: summary.damage }, words)
 }

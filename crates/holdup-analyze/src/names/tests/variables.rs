@@ -1,10 +1,12 @@
 //! Variables by address.
 
+use std::cell::Cell;
+
 use holdup_trace::Tid;
 
-use super::super::Resolver;
 use super::super::spaces::MappedFile;
 use super::super::symbols::{Binary, Loaded};
+use super::super::{Modules, Parsed, Resolver};
 use super::bed::{Dump, Files, Workshop, fixture, table};
 use crate::facts::LockName;
 
@@ -42,6 +44,45 @@ fn variables_of_cpp_are_demangled() {
         }
         assert_eq!(pool_at(&shop, 4), Some(LockName::Symbol { name: name.to_owned(), offset: 4 }));
     }
+}
+
+/// Counts how often files are asked for.
+struct Counted<'a>(&'a Files, Cell<u32>);
+
+impl Modules for Counted<'_> {
+    fn file(&self, path: &str, build_id: Option<&[u8]>) -> Option<&[u8]> {
+        self.1.update(|count| count + 1);
+        self.0.file(path, build_id)
+    }
+
+    fn debug_file(&self, path: &str, build_id: Option<&[u8]>, link: Option<&[u8]>) -> Option<&[u8]> {
+        self.0.debug_file(path, build_id, link)
+    }
+
+    fn kernel_symbols(&self) -> &[(u64, Box<str>)] {
+        &[]
+    }
+}
+
+#[test]
+fn what_was_read_for_one_report_is_not_read_again_for_the_next() {
+    let shop = Workshop::new();
+    let Some(program) = shop.c_program("waits.c", &["-O2", "-g"]) else { return };
+    let dump = Dump::of(&program, "mutex");
+    let files = dump.files();
+    let counted = Counted(&files, Cell::new(0));
+    let mut parsed = Parsed::default();
+    let mut asked = Vec::new();
+    for _ in 0..3 {
+        let (names, (stacks, _)) = (dump.names(), table(&dump.stack(0)));
+        let space = names.space(Tid(1));
+        let mut resolver = Resolver::new(names, &stacks, &counted).with_files(&mut parsed);
+        assert!(resolver.variable(space, dump.addresses["lock"]).is_some());
+        parsed = resolver.into_files();
+        asked.push(counted.1.get());
+    }
+    assert!(asked[0] > 0);
+    assert_eq!(asked, [asked[0]; 3]);
 }
 
 fn pool_at(shop: &Workshop, offset: u64) -> Option<LockName> {
