@@ -112,9 +112,10 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     // The kernel counts a command with the children that it waited for; others were recorded as well.
     let beyond = facts.processes.len() > 1;
     if let Some(counted) = counted_switches(facts).filter(|_| !facts.header.is_sampled()) {
-        let missing = if beyond { counted.saturating_sub(totals.switches) } else { counted.abs_diff(totals.switches) };
+        let recorded = facts.recorded_of(counted);
+        let missing = if beyond { counted.saturating_sub(recorded) } else { counted.abs_diff(recorded) };
         if missing > SLACK_SWITCHES && missing as f64 > MOST_MISSING * counted as f64 {
-            doubts.push(Doubt::Switches { recorded: totals.switches, counted });
+            doubts.push(Doubt::Switches { recorded, counted });
         }
     }
     if let Some(counted_ns) = counted_cpu_ns(facts) {
@@ -293,6 +294,26 @@ mod tests {
         assert_eq!(all(&facts).len(), 2);
         facts.processes = vec![crate::facts::ProcessFacts::default(); 2];
         assert_eq!(all(&facts), [], "a process that nobody waited for");
+    }
+
+    /// 5,000 programs that a shell runs one after the other, each of which ends without having waited.
+    #[test]
+    fn the_last_switch_of_each_process_is_no_missing_one() {
+        let mut facts = Facts { end_ns: 10 * SHORTEST_SPAN_NS, ..Facts::default() };
+        (facts.totals.on_cpu_ns, facts.totals.switches) = (100_000_000, 5_468);
+        facts.ending = Some(Ending { voluntary: Some(9_996), involuntary: Some(501), ..Ending::default() });
+        let ended = |pid, tid, exited| crate::ThreadFacts {
+            tid: holdup_trace::Tid(tid),
+            pid: holdup_trace::Pid(pid),
+            exited,
+            ..crate::ThreadFacts::default()
+        };
+        assert_eq!(all(&facts), [Doubt::Switches { recorded: 5_468, counted: 10_497 }]);
+        facts.threads = (1..=5_001).map(|pid| ended(pid, pid, pid <= 5_000)).collect();
+        assert_eq!((all(&facts), facts.recorded_of(10_497)), (vec![], 10_468));
+        assert_eq!(facts.recorded_of(5_000), 5_468, "what was recorded is not made less");
+        facts.threads = (1..=5_000).map(|tid| ended(9_999, tid, true)).collect();
+        assert_eq!(facts.recorded_of(10_497), 5_468, "of threads that others do not wait for, none is counted");
     }
 
     #[test]

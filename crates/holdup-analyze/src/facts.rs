@@ -114,6 +114,14 @@ impl Facts {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
+    /// How many switches of what the kernel counted were recorded. It counts the last one of a process, whose first
+    /// thread leaves its CPU for good; here that is no wait, and in no total.
+    pub fn recorded_of(&self, counted: u64) -> u64 {
+        let ends = self.threads.iter().filter(|thread| thread.exited && thread.tid.0 == thread.pid.0).count() as u64;
+        let recorded = self.totals.switches;
+        recorded + counted.saturating_sub(recorded).min(ends)
+    }
+
     /// The locks with their numbers.
     pub fn numbered_locks(&self) -> impl Iterator<Item = (LockNumber, &LockFacts)> {
         (0..).map(LockNumber).zip(&self.locks)

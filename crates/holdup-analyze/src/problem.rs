@@ -53,6 +53,13 @@ pub enum Problem {
         /// How many different stacks lead through it.
         hits: u64,
     },
+    /// A binary's line information was not read, or not all of it: it is damaged, or costs too much memory or time.
+    CostlyLines {
+        /// The file.
+        path: String,
+        /// How many different stacks lead through it.
+        hits: u64,
+    },
     /// Code that a runtime made as it ran has no names, for the runtime wrote no map of it.
     NoCodeMap {
         /// The command with the switch that makes it write one.

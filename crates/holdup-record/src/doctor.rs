@@ -312,6 +312,8 @@ const CAP_IPC_LOCK: u32 = 14;
 const EPERM: i32 = 1;
 const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
+/// There is no memory, or the user may lock no more.
+const ENOMEM: i32 = 12;
 const ENODEV: i32 = 19;
 const EMFILE: i32 = 24;
 const ENOSYS: i32 = 38;
@@ -425,6 +427,10 @@ fn refused(seeing: Seeing, errno: i32, probe: &Probe) -> Missing {
         EMFILE => Missing {
             why: "this process may not open more files, and every event is one".into(),
             grant: Some("sudo prlimit --nofile=1048576 --pid $$".into()),
+        },
+        ENOMEM => Missing {
+            why: "this user may lock no more memory for buffers, of which other recordings have some".into(),
+            grant: Some("sudo sysctl kernel.perf_event_mlock_kb=2064".into()),
         },
         EPERM | EACCES | ENOSYS => forbidden(seeing, probe),
         errno => Missing {
@@ -669,6 +675,7 @@ mod tests {
             "this kernel was built without performance events"
         );
         assert!(refusal(Seeing::Switches, EMFILE, &kernel(2, 0)).ends_with("--pid $$`"));
+        assert!(refusal(Seeing::Switches, ENOMEM, &kernel(2, 0)).contains("lock no more memory"));
         assert!(refusal(Seeing::Switches, 5, &kernel(2, 0)).contains("error 5"));
         assert!(refusal(Seeing::Switches, EACCES, &kernel(2, 0)).contains("security module"));
     }

@@ -34,6 +34,9 @@ pub struct Options {
     pub environment: Vec<(OsString, OsString)>,
     /// A command gets no input, and what it prints goes nowhere.
     pub silent: bool,
+    /// Called once, when the command has ended and processes that it left behind have gone on for a second: the
+    /// recording goes on with them.
+    pub left_behind: Option<fn()>,
 }
 
 impl Options {
@@ -51,6 +54,7 @@ impl Options {
             capture: Backend::Auto,
             environment: Vec::new(),
             silent: false,
+            left_behind: None,
         }
     }
 }

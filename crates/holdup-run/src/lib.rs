@@ -12,4 +12,7 @@ mod sys;
 
 pub use conditions::Conditions;
 pub use ended::{Finished, Outcome, ProcessUse};
-pub use program::{OwnProgram, Started, allowed_cpus, check, forward, outlive_file_limit, run_for, take, time};
+pub use program::{
+    OwnProgram, Started, allowed_cpus, check, forward, no_more_processes, outlive_file_limit, run_for, take, time,
+    with_stack,
+};

@@ -39,6 +39,28 @@ pub fn outlive_file_limit() {
     sys::outlive_file_limit();
 }
 
+/// Works on a thread with a stack of its own where the first thread's may not grow as large (`ulimit -s`).
+pub fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    /// What Linux allows by default.
+    const BYTES: usize = 8 << 20;
+    if !sys::has_less_stack(BYTES as u64) {
+        return work();
+    }
+    // Where not even one thread can be had, it is tried on this one.
+    let mut work = Some(work);
+    let done = std::thread::scope(|scope| {
+        let on_its_own = || work.take().map(|work| work());
+        let thread = std::thread::Builder::new().stack_size(BYTES).spawn_scoped(scope, on_its_own);
+        thread.ok().and_then(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    done.or_else(|| work.map(|work| work())).expect("it has worked once")
+}
+
+/// Where a process or thread could not be started because there are too many: the limit, and the command that lifts it.
+pub fn no_more_processes(why: &io::Error) -> Option<String> {
+    sys::no_more_processes(why)
+}
+
 /// This program again, in another role.
 #[derive(Clone, Debug)]
 pub struct OwnProgram {

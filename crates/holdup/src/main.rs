@@ -8,13 +8,14 @@ use holdup::cli;
 /// Parse, run, and the one place that decides the exit status.
 fn main() -> ExitCode {
     holdup_run::outlive_file_limit();
-    let ended = cli::parse(std::env::args_os()).and_then(cli::run);
-    let status = match ended {
-        Ok(status) => status.code(),
-        Err(error) => {
-            cli::output::complain(&error);
-            error.code()
+    ExitCode::from(holdup_run::with_stack(|| {
+        let ended = cli::parse(std::env::args_os()).and_then(cli::run);
+        match ended {
+            Ok(status) => status.code(),
+            Err(error) => {
+                cli::output::complain(&error);
+                error.code()
+            }
         }
-    };
-    ExitCode::from(status)
+    }))
 }

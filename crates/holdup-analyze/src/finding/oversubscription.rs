@@ -95,6 +95,12 @@ fn proof(barrier: &LockFacts, cpus: usize) -> Command {
     weigh::try_with("--cpus all,1 --slices default,20ms")
 }
 
+/// Gates can only be put before the mutexes of pthread: for Rust's std, Go and static programs there are others.
+fn crowd_proof(facts: &Facts) -> Command {
+    let serves = facts.locks.iter().any(|lock| lock.primitive == Primitive::Mutex);
+    weigh::try_with(if serves { "--slices default,20ms --gates 1,2" } else { "--slices default,20ms --cpus all,1" })
+}
+
 fn spin_share(facts: &Facts) -> f64 {
     weigh::share(crate::spinning::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts)
 }
@@ -161,6 +167,6 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
         ],
         moments: Vec::new(),
         cure: Cure::FewerThreads,
-        proof: weigh::try_with("--slices default,20ms --gates 1,2"),
+        proof: crowd_proof(facts),
     }
 }

@@ -729,6 +729,17 @@ fn oversubscription_at_its_thresholds() {
 }
 
 #[test]
+fn gates_are_tried_where_they_can_be_put_before_the_locks() {
+    let tried = |primitive| {
+        let mut facts = crowd();
+        facts.locks = vec![LockFacts { primitive, ..LockFacts::default() }];
+        judge(Kind::Oversubscription, &facts).remove(0).proof.words.join(" ")
+    };
+    assert_eq!(tried(Primitive::Mutex), "try --slices default,20ms --gates 1,2");
+    assert_eq!(tried(Primitive::RustMutex), "try --slices default,20ms --cpus all,1");
+}
+
+#[test]
 fn too_many_threads_are_too_many_on_a_busy_machine_too() {
     let mut facts = quiet(5);
     facts.header.machine.cpus = 3;

@@ -1,5 +1,7 @@
 //! From names to places: where in a file a variable, a member of one, a function or a line of source is.
 
+use std::rc::Rc;
+
 use addr2line::Context;
 use gimli::Reader;
 use object::read::{File, Object, ObjectSegment};
@@ -47,7 +49,7 @@ impl<'a> Catalog<'a> {
     /// Of the file at a path; `None` if it cannot be read.
     pub fn of(path: &str, modules: &'a dyn Modules) -> Option<Catalog<'a>> {
         let mapped = MappedFile { path: path.into(), build_id: None };
-        let Loaded::Ready(binary) = Binary::load(&mapped, modules) else { return None };
+        let Loaded::Ready(binary) = Binary::load(&mapped, modules, &Rc::default()) else { return None };
         let first = first_byte(&binary.file);
         Some(Catalog { binary, first })
     }
@@ -109,8 +111,8 @@ impl<'a> Catalog<'a> {
         };
         let wanted = Wanted { file, line };
         let ranges = match self.binary.lines() {
-            Some(Lines::Plain(context)) => wanted.ranges(context),
-            Some(Lines::Unpacked(context)) => wanted.ranges(context),
+            Some(Lines::Plain(table)) => table.whole().map(|context| wanted.ranges(context)).unwrap_or_default(),
+            Some(Lines::Unpacked(table)) => table.whole().map(|context| wanted.ranges(context)).unwrap_or_default(),
             // Which code is of a line is only told the other way round there.
             Some(Lines::Go(_)) | None => Vec::new(),
         };

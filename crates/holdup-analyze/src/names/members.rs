@@ -2,15 +2,19 @@
 //!
 //! The way into a type ends where a lock begins, for nobody knows a lock by its inner parts.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use gimli::{
     AttributeValue, DW_AT_abstract_origin, DW_AT_byte_size, DW_AT_count, DW_AT_data_member_location, DW_AT_location,
     DW_AT_name, DW_AT_specification, DW_AT_type, DW_AT_upper_bound, DebugInfoOffset, DebuggingInformationEntry, DwAt,
     Dwarf, EndianArcSlice, EndianSlice, Operation, Reader, RunTimeEndian, Section, Unit, UnitOffset, constants as dw,
 };
-use object::read::File;
 use rustc_hash::FxHashMap;
 
-use super::lines::{Sections, sections};
+use super::allowance::Allowance;
+use super::cost::Cost;
+use super::lines::Sections;
 use super::primitive::words;
 
 /// Largest line information that is searched for variables: what can be done in the blink of an eye.
@@ -46,7 +50,8 @@ pub(super) enum Members<'a> {
 
 /// Types of variables by address.
 pub(super) struct Index<R: Reader<Offset = usize>> {
-    dwarf: Dwarf<R>,
+    dwarf: Arc<Dwarf<R>>,
+    allowance: Rc<Allowance>,
     /// In order of the section.
     units: Vec<Unit<R>>,
     types: FxHashMap<u64, Type>,
@@ -59,10 +64,10 @@ type Entry<R> = DebuggingInformationEntry<R>;
 
 impl<'a> Members<'a> {
     /// Finds the variables of a file; `None` if it has no line information, or more than can be searched quickly.
-    pub(super) fn read(file: &File<'a>) -> Option<Members<'a>> {
-        match sections(file)? {
-            Sections::Plain(dwarf) => Index::read(*dwarf).map(|index| Members::Plain(Box::new(index))),
-            Sections::Unpacked(dwarf) => Index::read(*dwarf).map(|index| Members::Unpacked(Box::new(index))),
+    pub(super) fn read(sections: &Sections<'a>) -> Option<Members<'a>> {
+        match sections {
+            Sections::Plain(cost) => Index::read(cost).map(|index| Members::Plain(Box::new(index))),
+            Sections::Unpacked(cost) => Index::read(cost).map(|index| Members::Unpacked(Box::new(index))),
         }
     }
 
@@ -76,8 +81,9 @@ impl<'a> Members<'a> {
 }
 
 impl<R: Reader<Offset = usize>> Index<R> {
-    fn read(dwarf: Dwarf<R>) -> Option<Index<R>> {
-        if dwarf.debug_info.reader().len() > MAX_INFO_BYTES {
+    fn read(cost: &Cost<R>) -> Option<Index<R>> {
+        let dwarf = cost.dwarf().clone();
+        if dwarf.debug_info.reader().len() > MAX_INFO_BYTES || !cost.allows_all() {
             return None;
         }
         let mut units = Vec::new();
@@ -85,7 +91,7 @@ impl<R: Reader<Offset = usize>> Index<R> {
         while let Ok(Some(header)) = headers.next() {
             units.extend(dwarf.unit(header));
         }
-        let mut index = Index { dwarf, units, types: FxHashMap::default() };
+        let mut index = Index { dwarf, allowance: cost.allowance().clone(), units, types: FxHashMap::default() };
         for unit in 0..index.units.len() {
             index.types.extend(index.variables(unit));
         }
@@ -246,7 +252,8 @@ impl<R: Reader<Offset = usize>> Index<R> {
         let Ok(Some(own)) = entries.next_dfs() else { return };
         let depth = own.depth();
         while let Ok(Some(entry)) = entries.next_dfs() {
-            if entry.depth() <= depth {
+            // Types that contain each other make this a way without end.
+            if entry.depth() <= depth || self.allowance.steps(32 + entry.attrs().len() as u64).is_err() {
                 return;
             }
             if entry.depth() == depth + 1 {

@@ -2,9 +2,11 @@
 //!
 //! [`Names`] is fed every event (for the mappings) and asked at the end.
 
+mod allowance;
 mod caller;
 mod catalog;
 mod code_map;
+mod cost;
 mod demangle;
 mod generated;
 mod golang;

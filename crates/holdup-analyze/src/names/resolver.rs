@@ -1,11 +1,13 @@
 //! Answers about addresses, once all events are known, and keeps every answer.
 
 use std::cmp::Reverse;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use holdup_trace::{FutexOp, Pointers, Stack, StackId, Stacks, Word};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::allowance::Allowance;
 use super::code_map::CodeMap;
 use super::demangle::demangle;
 use super::generated::{self, Runtime};
@@ -32,6 +34,7 @@ pub(crate) struct Resolver<'s, 'a> {
     names: Names,
     stacks: &'s Stacks,
     modules: &'a dyn Modules,
+    allowance: Rc<Allowance>,
     /// Whether the frame pointers of stacks are guesses.
     has_guesses: bool,
     /// By [`FileId`].
@@ -166,6 +169,7 @@ impl<'s, 'a> Resolver<'s, 'a> {
             names,
             stacks,
             modules,
+            allowance: Rc::default(),
             has_guesses: false,
             files,
             unwinders: FxHashMap::default(),
@@ -314,6 +318,9 @@ impl<'s, 'a> Resolver<'s, 'a> {
             let problem = match &state.loaded {
                 Some(Loaded::Unreadable) if state.hits > 0 => Problem::Unreadable { path: path(), hits: state.hits },
                 Some(Loaded::Replaced) if state.hits > 0 => Problem::Replaced { path: path() },
+                Some(Loaded::Ready(binary)) if state.without_line > 0 && binary.has_costly_lines() => {
+                    Problem::CostlyLines { path: path(), hits: state.without_line }
+                }
                 Some(Loaded::Ready(_)) if state.without_line > 0 && !state.has_lines => {
                     Problem::NoLines { path: path(), hits: state.without_line }
                 }
@@ -597,8 +604,8 @@ impl<'s, 'a> Resolver<'s, 'a> {
 
     fn binary(&mut self, file: FileId) -> Option<&Binary<'a>> {
         let state = self.files.get_mut(file.0 as usize)?;
-        let (names, modules) = (&self.names, self.modules);
-        match state.loaded.get_or_insert_with(|| Binary::load(names.file(file), modules)) {
+        let (names, modules, allowance) = (&self.names, self.modules, &self.allowance);
+        match state.loaded.get_or_insert_with(|| Binary::load(names.file(file), modules, allowance)) {
             Loaded::Ready(binary) => Some(binary),
             _ => None,
         }

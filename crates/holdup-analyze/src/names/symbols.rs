@@ -2,12 +2,14 @@
 //! file.
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 
 use object::read::{File, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable};
 use object::{Architecture, RelocationTarget, SectionIndex, SegmentFlags, SymbolKind};
 use rustc_hash::FxHashMap;
 
-use super::lines::Lines;
+use super::allowance::{Allowance, TooMuch};
+use super::lines::{Lines, Sections, sections};
 use super::members::Members;
 use super::spaces::{MappedFile, Region};
 use super::{Modules, golang, jit_dump};
@@ -26,8 +28,10 @@ pub(super) struct Binary<'a> {
     /// Slots that the loader fills with an address of the file itself.
     own_slots: OnceCell<FxHashMap<u64, u64>>,
     members: OnceCell<Option<Members<'a>>>,
+    sections: OnceCell<Result<Option<Sections<'a>>, TooMuch>>,
     lines: OnceCell<Option<Lines<'a>>>,
     starts: OnceCell<Vec<u64>>,
+    allowance: Rc<Allowance>,
 }
 
 /// What became of a file.
@@ -74,7 +78,7 @@ pub(super) struct Symbol<'a> {
 
 impl<'a> Binary<'a> {
     /// Reads what a mapping names.
-    pub(super) fn load(mapped: &MappedFile, modules: &'a dyn Modules) -> Loaded<'a> {
+    pub(super) fn load(mapped: &MappedFile, modules: &'a dyn Modules, allowance: &Rc<Allowance>) -> Loaded<'a> {
         if is_no_file(&mapped.path) {
             return Loaded::NoFile;
         }
@@ -84,7 +88,8 @@ impl<'a> Binary<'a> {
         if build_id.is_some_and(|ran| !same_id(ran, file.build_id().ok().flatten())) {
             return Loaded::Replaced;
         }
-        let debug = debug_file(&mapped.path, &file, modules);
+        allowance.read(bytes.len());
+        let debug = debug_file(&mapped.path, &file, modules, allowance);
         let segments = file.segments().map(|segment| Segment::of(&segment)).collect();
         Loaded::Ready(Box::new(Binary {
             file,
@@ -95,8 +100,10 @@ impl<'a> Binary<'a> {
             imports: OnceCell::new(),
             own_slots: OnceCell::new(),
             members: OnceCell::new(),
+            sections: OnceCell::new(),
             lines: OnceCell::new(),
             starts: OnceCell::new(),
+            allowance: allowance.clone(),
         }))
     }
 
@@ -186,7 +193,8 @@ impl<'a> Binary<'a> {
     /// All variables, in order of addresses.
     pub(super) fn variables(&self) -> &[Symbol<'a>] {
         self.variables.get_or_init(|| {
-            sorted(self.symbols().filter_map(|(file, symbol)| variable_symbol(file, &symbol)).collect())
+            let named = self.symbols().filter_map(|(file, symbol)| variable_symbol(file, &symbol));
+            sorted(named.take_while(|symbol| self.affords(symbol)).collect())
         })
     }
 
@@ -202,9 +210,23 @@ impl<'a> Binary<'a> {
 
     /// Line information, if there is any.
     pub(super) fn lines(&self) -> Option<&Lines<'a>> {
-        let from_debug = || Lines::read(self.debug.as_ref()?);
-        let read = || Lines::read(&self.file).or_else(from_debug).or_else(|| Lines::of_go(&self.file));
+        let read = || self.sections().and_then(Lines::read).or_else(|| Lines::of_go(&self.file));
         self.lines.get_or_init(read).as_ref()
+    }
+
+    /// Whether there is line information that would cost too much to read.
+    pub(super) fn has_costly_lines(&self) -> bool {
+        let costs = |sections: &Sections<'_>| sections.has_refused();
+        self.sections.get().is_some_and(|read| read.as_ref().map_or(true, |read| read.as_ref().is_some_and(costs)))
+    }
+
+    /// What the file or its debug file tells of lines and types.
+    fn sections(&self) -> Option<&Sections<'a>> {
+        let read = || match (sections(&self.file, &self.allowance)?, &self.debug) {
+            (None, Some(debug)) => sections(debug, &self.allowance),
+            (own, _) => Ok(own),
+        };
+        self.sections.get_or_init(read).as_ref().ok()?.as_ref()
     }
 
     /// Where the code begins, and how long it is.
@@ -220,8 +242,8 @@ impl<'a> Binary<'a> {
 
     fn read_functions(&self) -> Vec<Symbol<'a>> {
         let code = CodeSections::of(&self.file);
-        let named = self.symbols().filter_map(|(_, symbol)| function_symbol(&code, &symbol)).collect();
-        let mut functions = sorted(named);
+        let named = self.symbols().filter_map(|(_, symbol)| function_symbol(&code, &symbol));
+        let mut functions = sorted(named.take_while(|symbol| self.affords(symbol)).collect());
         if functions.is_empty() || self.file.symbol_table().is_none() {
             functions.extend(golang::functions(&self.file).into_iter().map(|(address, size, name)| Symbol {
                 address,
@@ -235,9 +257,14 @@ impl<'a> Binary<'a> {
         functions
     }
 
+    /// Names can be long, and share their ends: looking through all of them can take for ever.
+    fn affords(&self, symbol: &Symbol<'a>) -> bool {
+        self.allowance.text(symbol.name.len()).is_ok()
+    }
+
     /// The way from a variable to what is at an offset in it, and what of the offset is left there: see [`Members`].
     pub(super) fn member(&self, variable: Symbol<'a>, offset: u64) -> Option<(String, u64)> {
-        let read = || Members::read(&self.file).or_else(|| Members::read(self.debug.as_ref()?));
+        let read = || Members::read(self.sections()?);
         self.members.get_or_init(read).as_ref()?.path(variable.address, offset)
     }
 
@@ -260,7 +287,7 @@ impl<'a> Binary<'a> {
             let name = symbols.symbol_by_index(index).ok()?.name().ok()?;
             Some((slot, name)).filter(|_| !name.is_empty())
         });
-        named.collect()
+        named.take_while(|(_, name)| self.allowance.text(name.len()).is_ok()).collect()
     }
 
     /// All symbols of the file and its debug file.
@@ -326,7 +353,7 @@ fn variable_symbol<'a>(file: &File<'a>, symbol: &object::read::Symbol<'a, '_>) -
 
 /// Of the names of one address, the exported one with the fewest underscores in front is what people know it by.
 fn rank(name: &str, global: bool) -> u8 {
-    let underscores = name.bytes().take_while(|byte| *byte == b'_').count().min(20) as u8;
+    let underscores = name.bytes().take(20).take_while(|byte| *byte == b'_').count() as u8;
     let mangled = name.starts_with("_Z") || name.starts_with("_R");
     let versioned = u8::from(name.contains('@'));
     (if mangled { 0 } else { 2 * underscores }) + versioned + if global { 0 } else { 40 }
@@ -384,7 +411,7 @@ fn bytes_of<'a>(path: &str, build_id: Option<&[u8]>, modules: &'a dyn Modules) -
 }
 
 /// The file with symbols and lines that were taken out of this one.
-fn debug_file<'a>(path: &str, file: &File<'a>, modules: &'a dyn Modules) -> Option<File<'a>> {
+fn debug_file<'a>(path: &str, file: &File<'a>, modules: &'a dyn Modules, allowance: &Allowance) -> Option<File<'a>> {
     if file.section_by_name(".debug_info").is_some() {
         return None;
     }
@@ -393,7 +420,9 @@ fn debug_file<'a>(path: &str, file: &File<'a>, modules: &'a dyn Modules) -> Opti
     if build_id.is_none() && link.is_none() {
         return None;
     }
-    let debug = File::parse(modules.debug_file(path, build_id, link)?).ok()?;
+    let bytes = modules.debug_file(path, build_id, link)?;
+    let debug = File::parse(bytes).ok()?;
+    allowance.read(bytes.len());
     let fits = build_id.is_none_or(|id| debug.build_id().ok().flatten().is_none_or(|other| same_id(id, Some(other))));
     fits.then_some(debug)
 }

@@ -65,3 +65,13 @@ pub fn forward(_: &mut Command, _: &Conditions) -> io::Result<Finished> {
 
 /// No limit of file size is known here.
 pub fn outlive_file_limit() {}
+
+/// What stacks may grow to is not known here.
+pub fn has_less_stack(_: u64) -> bool {
+    false
+}
+
+/// No such limit is known here.
+pub fn no_more_processes(_: &std::io::Error) -> Option<String> {
+    None
+}

@@ -14,6 +14,12 @@ const MAX_DAMAGE: usize = 100;
 /// below.
 const STACK_BUDGET_PER_BYTE: u64 = 32;
 const STACK_BUDGET: u64 = 4 << 20;
+/// Bytes after decompression, and events, likewise: LZ4 would allow 255 of each. Recordings of a busy program have two
+/// bytes and half an event for each byte of the file.
+const RAW_PER_BYTE: u64 = 8;
+const RAW_BYTES: u64 = 32 << 20;
+const EVENTS_PER_BYTE: u64 = 1;
+const EVENTS: u64 = 2 << 20;
 
 /// Reads a recording from its bytes.
 #[derive(Debug)]
@@ -175,7 +181,7 @@ impl Pass<'_> {
             self.lost(chunk.first_ns, 1, sink);
         }
         let mut buffer = std::mem::take(&mut self.buffer);
-        let (given, outcome) = match chunk.unpack(stored, &mut buffer) {
+        let (given, outcome) = match self.bounded(chunk).and_then(|()| chunk.unpack(stored, &mut buffer)) {
             Err(corrupt) => (0, Err(corrupt)),
             Ok(raw) => {
                 self.summary.uncompressed_bytes += raw.len() as u64;
@@ -187,6 +193,15 @@ impl Pass<'_> {
         self.last_ns = self.last_ns.max(chunk.last_ns);
         let told = given + std::mem::take(&mut self.decoder.unknown);
         self.judge(chunk, given, told, outcome, sink);
+    }
+
+    /// Whether the file may hold this chunk beside those before it.
+    fn bounded(&self, chunk: &ChunkHeader) -> Result<(), Corrupt> {
+        let len = self.bytes.len() as u64;
+        let raw_bytes = self.summary.uncompressed_bytes + u64::from(chunk.raw_len);
+        let is_bounded =
+            raw_bytes <= RAW_BYTES + RAW_PER_BYTE * len && self.summary.events <= EVENTS + EVENTS_PER_BYTE * len;
+        is_bounded.then_some(()).ok_or(Corrupt("holds far more than a recording of its size"))
     }
 
     /// Reports what a chunk of events did not give.

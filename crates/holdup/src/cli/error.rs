@@ -18,7 +18,7 @@ pub enum Error {
     /// The command line, as clap explains it.
     Usage(String),
     /// The user asked for help or the version, which clap has printed.
-    Help(Result<(), io::Error>),
+    Help,
     /// A factor does not take a value.
     Factor(FactorError),
     /// An argument is not what it must be.
@@ -61,7 +61,7 @@ impl Error {
     /// The exit status: 2 for what the user can correct; for a command that is started those of a shell.
     pub fn code(&self) -> u8 {
         match self {
-            Error::Help(_) => 0,
+            Error::Help => 0,
             Error::Command { why, .. } if why.kind() == io::ErrorKind::NotFound => 127,
             Error::Command { .. } => 126,
             Error::Unmeasured(_) => 1,
@@ -75,7 +75,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Usage(text) => f.write_str(text.trim_end()),
-            Error::Help(_) => Ok(()),
+            Error::Help => Ok(()),
             Error::Factor(why @ FactorError::Unknown { .. }) => {
                 write!(f, "{why}; 'holdup list factors' shows them")
             }
@@ -104,7 +104,10 @@ impl fmt::Display for Error {
             Error::Command { name, why } if why.kind() == io::ErrorKind::PermissionDenied => {
                 write!(f, "{name}: cannot be executed ({why}); give a program, or make it one with 'chmod +x'")
             }
-            Error::Command { name, why } => write!(f, "{name}: cannot be started: {why}"),
+            Error::Command { name, why } => {
+                let why = holdup_run::no_more_processes(why).unwrap_or_else(|| why.to_string());
+                write!(f, "{name}: cannot be started: {why}")
+            }
         }
     }
 }

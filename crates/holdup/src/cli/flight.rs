@@ -155,7 +155,7 @@ pub fn run(
     if outcome.ending.reason == TARGET_ENDED {
         recorder.at_exit()?;
     }
-    outcome.notes.iter().for_each(|note| output::note(format_args!("holdup: {}", text::clean(note))));
+    outcome.notes.iter().for_each(|note| output::note(format_args!("holdup: {note}")));
     output::note(recorder.ended(enough, &outcome.ending.reason));
     Ok(if enough { Status::Success } else { capture::status(&outcome, interrupted) })
 }

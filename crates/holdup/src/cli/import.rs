@@ -11,7 +11,6 @@ use crate::recording::{self, EXTENSION, RecordingError, Window};
 use crate::report::number;
 use crate::report::recording::summary;
 use crate::shell;
-use crate::text;
 
 /// Turns a perf.data file (of 'perf sched record', or of 'perf record' with scheduler or futex events) into a
 /// recording, and shows it.
@@ -74,7 +73,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
             });
         }
     };
-    imported.notes.iter().for_each(|note| output::note(format_args!("holdup: {}", text::clean(note))));
+    imported.notes.iter().for_each(|note| output::note(format_args!("holdup: {note}")));
     output::note(format_args!(
         "holdup: imported {} events into {} ({} bytes)",
         number::count(imported.events as f64),

@@ -138,7 +138,7 @@ impl Measuring {
         let mut recorded = Recorded::new(times).map_err(|why| Error::Argument(format!("--keep-slow: {why}")))?;
         let outcome = measure(&mut recorded)?;
         let kept = slow::keep(recorded.into_keeper(), times, &capture::stem("slow"))?;
-        output::note(kept.terminal(&output::style()).trim_end());
+        output::note_document(&kept);
         Ok(outcome)
     }
 

@@ -193,7 +193,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => Ok(Request::Command(arguments.command)),
         Err(why) if why.use_stderr() => Err(Error::Usage(usage(&why))),
-        Err(help) => Err(Error::Help(help.print())),
+        Err(help) => output::printed(help.print()).and(Err(Error::Help)),
     }
 }
 

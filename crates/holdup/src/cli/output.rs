@@ -47,8 +47,15 @@ pub fn show(document: &Document) -> Result<(), Error> {
 /// # Errors
 /// The system refuses to write, for example to a full disk.
 pub fn print(text: &str) -> Result<(), Error> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    printed(io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// What came of writing to stdout, once all of it has left.
+///
+/// # Errors
+/// As [`print`].
+pub fn printed(written: io::Result<()>) -> Result<(), Error> {
+    match written.and_then(|()| io::stdout().flush()) {
         Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(why)),
         _ => Ok(()),
     }
@@ -63,22 +70,30 @@ pub fn json(document: &impl Serialize) -> Result<String, Error> {
     Ok(format!("{value:#}\n"))
 }
 
-/// Says something on stderr that is not a result.
+/// Says something on stderr that is not a result. Names of files, programs and locks in it may come from anywhere:
+/// nothing in them reaches the terminal but text.
 pub fn note(text: impl Display) {
-    // Nobody can be told that stderr is gone.
-    let _ = writeln!(io::stderr(), "{text}");
+    text.to_string().split('\n').for_each(|line| tell(&text::clean(line)));
 }
 
-/// Tells the user what went wrong. Names of files, locks and keys in it may come from anywhere: nothing in them reaches
-/// the terminal but text.
+/// Says on stderr what is laid out already, perhaps in colour.
+pub fn note_document(document: &Document) {
+    tell(document.terminal(&style_stderr()).trim_end());
+}
+
+fn tell(line: &str) {
+    // Nobody can be told that stderr is gone.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Tells the user what went wrong.
 pub fn complain(error: &Error) {
-    let said = match error {
+    match error {
         // clap has already laid out its message in lines.
-        Error::Usage(text) => text.trim_end().to_owned(),
-        Error::Help(_) => return,
-        error => format!("holdup: {error}"),
-    };
-    said.split('\n').for_each(|line| note(text::clean(line)));
+        Error::Usage(text) => note(text.trim_end()),
+        Error::Help => {}
+        error => note(format_args!("holdup: {error}")),
+    }
 }
 
 /// Writes a file of results; one that exists is only replaced with `force`.

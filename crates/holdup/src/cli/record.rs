@@ -15,7 +15,6 @@ use super::{Error, Status, measure, output, runtime_help, stop};
 use crate::interposer::{self, Control, program};
 use crate::recording;
 use crate::report::number;
-use crate::text;
 
 /// Records what a program's threads do (switches, lock waits, CPU samples), and says what holds them up. It needs no
 /// root.
@@ -100,8 +99,9 @@ Examples:
 A program that record starts keeps its input and output: the report goes to
 stderr, and the exit status is the program's. Ctrl-C ends the recording, shows
 the report, and exits with 130; so do SIGTERM (143) and SIGHUP (129), which the
-program gets as well. Workers that a server has forked are recorded with it:
-processes of the same program. 'holdup doctor' says what this machine lets you see.";
+program gets as well. What a program leaves behind when it ends (a daemon) is
+recorded until it ends, too. Workers that a server has forked are recorded with
+it: processes of the same program. 'holdup doctor' says what this machine lets you see.";
 
 /// Records and reports.
 ///
@@ -129,7 +129,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     };
     let outcome = holdup_record::record_with(&settings, stop, &more).map_err(capture::refused)?;
     let helped = helped.into_inner().unwrap_or_else(PoisonError::into_inner);
-    outcome.notes.iter().chain(&helped).for_each(|note| output::note(format_args!("holdup: {}", text::clean(note))));
+    outcome.notes.iter().chain(&helped).for_each(|note| output::note(format_args!("holdup: {note}")));
     output::note(recorded(&settings.output, &outcome));
     if !options.no_report {
         show(options, &settings.output);
@@ -169,7 +169,8 @@ fn show(options: &Options, path: &Path) {
     let screen = shown.map(|recording| crate::report::recording::summary::screen(&recording));
     let printed = match screen {
         Ok(screen) if started => {
-            output::note(format_args!("\n{}", screen.terminal(&output::style_stderr()).trim_end()));
+            output::note("");
+            output::note_document(&screen);
             Ok(())
         }
         Ok(screen) => output::show(&screen),
@@ -212,8 +213,13 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         detail,
         capture,
         threads: options.whom.threads(),
+        left_behind: Some(left_behind),
         ..holdup_record::Options::new(target, output)
     })
+}
+
+fn left_behind() {
+    output::note("holdup: the program has ended; what it left behind is recorded until it ends, too, or until Ctrl-C");
 }
 
 /// What is being recorded, for those who wait for it.
@@ -237,6 +243,6 @@ fn recorded(path: &Path, outcome: &Outcome) -> String {
         number::time_ns(span_ns as f64),
         path.display(),
         number::count(outcome.bytes as f64),
-        text::clean(&outcome.ending.reason)
+        outcome.ending.reason
     )
 }

@@ -17,13 +17,21 @@ static ANSWER: OnceLock<&'static str> = OnceLock::new();
 pub fn asked() -> Result<&'static AtomicBool, Error> {
     let listen = || {
         holdup_record::stop_at_signals(&ASKED);
-        ctrlc::set_handler(answer).map_err(|why| why.to_string())
+        ctrlc::set_handler(answer).map_err(refused)
     };
     LISTENING
         .get_or_init(listen)
         .clone()
         .map(|()| &ASKED)
         .map_err(|why| Error::Argument(format!("cannot listen for Ctrl-C: {why}")))
+}
+
+/// Listening takes a thread.
+fn refused(why: ctrlc::Error) -> String {
+    match why {
+        ctrlc::Error::System(why) => holdup_run::no_more_processes(&why).unwrap_or_else(|| why.to_string()),
+        why => why.to_string(),
+    }
 }
 
 /// Set by Ctrl-C, which is answered with a line: the work takes a while to end.

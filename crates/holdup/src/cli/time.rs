@@ -87,7 +87,7 @@ fn keep_slow(options: &Options, times: f64) -> Result<Status, Error> {
     }
     let kept = slow::keep(keeper, times, &stem)?;
     output::note(several(&runs).trim_end());
-    output::note(kept.terminal(&output::style()).trim_end());
+    output::note_document(&kept);
     Ok(Status::Child(code))
 }
 

@@ -18,7 +18,6 @@ use crate::report::live::json::Top;
 use crate::report::live::screen::{self, Controls};
 use crate::report::live::{View, chosen};
 use crate::sys::{Keyboard, Keys};
-use crate::text;
 
 /// Shows where a running program's time goes: the account, locks, threads and findings of the last seconds.
 #[derive(Debug, clap::Args)]
@@ -87,7 +86,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     };
     let interrupted = stop.swap(true, Ordering::Relaxed);
     let outcome = watch.feed.end().map_err(capture::refused)?;
-    outcome.notes.iter().for_each(|note| output::note(format_args!("holdup: {}", text::clean(note))));
+    outcome.notes.iter().for_each(|note| output::note(format_args!("holdup: {note}")));
     shown?;
     let by_signal = interrupted.then(holdup_record::stopped_by).flatten();
     Ok(by_signal.map_or(Status::Success, |signal| Status::Child(128 + signal)))

@@ -417,7 +417,6 @@ pub fn explained(failure: &Failure) -> String {
         Failure::Hung { .. } => {
             "; give a larger --budget, or a command that ends; for a server: --server with a load".to_owned()
         }
-        Failure::Metric { .. } => "; give an expression that matches a line of its output".to_owned(),
         _ => String::new(),
     };
     let words = failure.words();

@@ -14,7 +14,6 @@ use crate::interposer::naming::{self, Named};
 use crate::interposer::program::{self, Program, Refusal};
 use crate::interposer::rules::{self, Wish};
 use crate::interposer::{Control, Figures, Settings, policy};
-use crate::report::Style;
 use crate::report::interposed::{self, Run};
 use crate::trial::remedy;
 
@@ -138,7 +137,6 @@ fn conditions(options: &Options) -> Result<Conditions, Error> {
 
 /// What the run was, on stderr, and as a file where one is wanted.
 fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
-    let style = output::style_stderr();
     let wanted = options.profile.is_some() || options.json.is_some();
     let has_locks = |figures: &Figures| wanted && figures.process.acquisitions > 0;
     let named: Vec<Option<Named>> =
@@ -150,18 +148,19 @@ fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
     };
     // Where the file cannot be written, what was counted is at least shown.
     if options.profile.is_some() || written.is_err() {
-        show(named.into_iter().flatten().collect(), options.limit, &style);
+        show(named.into_iter().flatten().collect(), options.limit);
     }
-    output::note(interposed::coverage(run).terminal(&style).trim_end());
+    output::note_document(&interposed::coverage(run));
     written
 }
 
 /// The profiles of the processes that took most locks.
-fn show(mut named: Vec<Named>, limit: usize, style: &Style) {
+fn show(mut named: Vec<Named>, limit: usize) {
     let acquisitions = |named: &Named| named.locks.iter().map(|lock| lock.figures.acquisitions).sum::<u64>();
     named.sort_by_key(|named| std::cmp::Reverse(acquisitions(named)));
     for named in named.iter().take(PROCESSES) {
-        output::note(interposed::profile(named, limit).terminal(style));
+        output::note_document(&interposed::profile(named, limit));
+        output::note("");
     }
     if named.len() > PROCESSES {
         let more = named.len() - PROCESSES;

@@ -84,11 +84,28 @@ impl Metric {
     }
 
     fn last(&self, text: &str) -> Option<f64> {
-        let numbers = self.regex.captures_iter(text).filter_map(|captures| {
-            let found = captures.get(1).or_else(|| captures.get(0))?;
-            found.as_str().trim().replace(',', "").parse::<f64>().ok()
-        });
+        let numbers = self.matches(text).filter_map(|found| found.trim().replace(',', "").parse::<f64>().ok());
         numbers.filter(|number| number.is_finite() && *number > 0.0).last()
+    }
+
+    fn matches<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        let groups = self.regex.captures_iter(text);
+        groups.filter_map(|captures| captures.get(1).or_else(|| captures.get(0))).map(|found| found.as_str())
+    }
+
+    /// Why no number was found: a sentence.
+    pub fn why_none(&self, stdout: &str, stderr: &str) -> String {
+        let expression = self.expression();
+        match [stdout, stderr].into_iter().find_map(|text| self.matches(text).last()) {
+            None => format!(
+                "nothing in its output matches '{expression}'; give an expression that matches a line of its output"
+            ),
+            Some(found) => format!(
+                "'{expression}' finds '{}', and only numbers above 0 can be compared, by their ratios; give an \
+                 expression that finds one, in its first group",
+                crate::text::cut(found.trim(), 40)
+            ),
+        }
     }
 }
 
@@ -103,6 +120,16 @@ mod tests {
         assert_eq!(metric.find("nothing", "ops/sec: 3"), Some(3.0));
         assert_eq!(metric.find("ops/sec: 0", "ops/sec: many"), None, "a ratio to zero says nothing");
         assert_eq!(Metric::new("[0-9]+", false).unwrap().find("a 12 b", ""), Some(12.0));
+        assert!(metric.why_none("done", "").contains("nothing in its output matches"));
+        for none in ["0", "-5", "inf", "-inf", "nan", "1e999", "many"] {
+            let metric = Metric::new("ops/sec: (.*)", true).unwrap();
+            let printed = format!("ops/sec: {none}\n");
+            assert_eq!(metric.find("", &printed), None, "{none}");
+            assert!(
+                metric.why_none("", &printed).contains(&format!("finds '{none}', and only numbers above 0")),
+                "{none}"
+            );
+        }
         assert!(Metric::new("(", true).unwrap_err().contains("--metric"));
     }
 }

@@ -167,8 +167,8 @@ pub enum Failure {
     Output,
     /// The number that is compared is not in its output.
     Metric {
-        /// The expression.
-        expression: String,
+        /// Why: a sentence that says what would help.
+        why: String,
         /// The end of its output.
         words: String,
     },
@@ -189,8 +189,10 @@ impl fmt::Display for Failure {
             Failure::Status { code, expected, .. } => write!(f, "exit status {code} in place of {expected}"),
             Failure::Hung { limit_s } => write!(f, "hung: no end within {limit_s:.0} s"),
             Failure::Output => f.write_str("its output changed"),
-            Failure::Metric { expression, .. } => write!(f, "nothing in its output matches '{expression}'"),
-            Failure::Server(text) | Failure::Start(text) | Failure::Unavailable(text) => f.write_str(text),
+            Failure::Metric { why: text, .. }
+            | Failure::Server(text)
+            | Failure::Start(text)
+            | Failure::Unavailable(text) => f.write_str(text),
             Failure::Stopped => f.write_str("stopped"),
         }
     }
@@ -324,8 +326,8 @@ impl<'a> Real<'a> {
             None => None,
             Some(metric) => {
                 let found = metric.find(&outcome.stdout, &outcome.stderr);
-                let expression = metric.expression().to_owned();
-                Some(found.ok_or_else(|| Failure::Metric { expression, words: words() })?)
+                let why = || metric.why_none(&outcome.stdout, &outcome.stderr);
+                Some(found.ok_or_else(|| Failure::Metric { why: why(), words: words() })?)
             }
         };
         let used = &outcome.process;
@@ -413,8 +415,8 @@ impl Figure {
             Figure::Printed(metric) => {
                 sample.metric = metric.find(&printed[0], &printed[1]);
                 if sample.metric.is_none() {
-                    let expression = metric.expression().to_owned();
-                    return Err(Failure::Metric { expression, words: sample.words });
+                    let why = metric.why_none(&printed[0], &printed[1]);
+                    return Err(Failure::Metric { why, words: sample.words });
                 }
             }
         }

@@ -21,8 +21,10 @@ fn an_unknown_lock_suggests_the_nearest() {
 }
 
 #[test]
-fn a_name_in_an_error_sends_nothing_to_the_terminal() {
+fn a_name_in_a_message_sends_nothing_to_the_terminal() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/recordings/format-1.holdup");
     for words in [
+        &format!("report {recording} --perfetto \u{1b}[2J\u{202e}.json"),
         "report \u{1b}[2J\u{202e}.holdup",
         "bench --lock \u{1b}[2J\u{202e}",
         "run \u{1b}[2J\u{202e}.toml",
@@ -79,6 +81,63 @@ fn help_and_version_are_results() {
     let help = place.run("bench --help").with(0);
     for factor in holdup_bench::spec::FACTORS {
         assert!(help.out.contains(&format!("--{}", factor.name)), "{} has no flag", factor.name);
+    }
+}
+
+/// Where nobody can read it, it is no success.
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_an_error_and_a_reader_that_goes_away_is_none() {
+    use std::process::Stdio;
+    for words in ["--help", "--version", "report --help", "list locks"] {
+        let place = Place::new();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let refused = Ended::of(place.command(words).stdout(full).output().unwrap());
+        refused.with(2).says(&["cannot write the results"]);
+        let mut child = place.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = Ended::of(child.wait_with_output().unwrap()).with(0);
+        assert!(ended.err.is_empty(), "{}", ended.err);
+    }
+}
+
+/// What runs on the first thread has no more room than that.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_small_stack_is_enough() {
+    let place = Place::new();
+    for words in ["--help", "list locks", "doctor", "report none.holdup"] {
+        let script = format!("ulimit -s 64 && exec \"$0\" {words}");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_holdup")]).current_dir(place.path(""));
+        let ended = Ended::of(shell.output().unwrap());
+        assert!(ended.code.is_some() && !ended.err.contains("overflow"), "{words}: {ended:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn too_few_processes_are_said_to_be_too_few() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_holdup");
+    // The limit counts what the user has anywhere, and root has none.
+    let other = "prlimit --nproc=1 setpriv --reuid=54321 --clear-groups --inh-caps=-all";
+    let sh = |script: String| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script]).current_dir(place.path("")).env("HOME", place.path(""));
+        shell
+    };
+    if !sh(format!("{other} true")).status().is_ok_and(|ran| ran.success()) {
+        return println!("skipped: only root can run as a user without processes, and with setpriv");
+    }
+    let copy = place.path("holdup");
+    // It is large, but may lie in another file system.
+    std::fs::hard_link(program, &copy).or_else(|_| std::fs::copy(program, &copy).map(drop)).unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.path(""), open).unwrap();
+    for words in ["with -- true", "time -- true", "record -- true"] {
+        let ended = Ended::of(sh(format!("{other} ./holdup {words}")).output().unwrap());
+        ended.says(&["processes and threads than 1 (ulimit -u)", "prlimit --nproc="]);
     }
 }
 

@@ -51,7 +51,9 @@ fn a_program_that_fails_by_itself_is_not_tried() {
     try_(&place, "--cpus 1", &["sh", "-c", "kill -SEGV $$"]).with(1).says(&["crashed", "SIGSEGV"]);
     let metric = ["sh", "-c", "echo 12 apples"];
     let ended = try_(&place, "--cpus 1 --metric ([0-9]+)pears --higher", &metric);
-    ended.with(1).says(&["'([0-9]+)pears'", "12 apples"]);
+    ended.with(1).says(&["nothing in its output matches '([0-9]+)pears'", "12 apples"]);
+    let ended = try_(&place, "--cpus 1 --metric ([0-9]+).apples --higher", &["sh", "-c", "echo 0 apples"]);
+    ended.with(1).says(&["'([0-9]+).apples' finds '0'", "above 0"]);
     try_(&place, "--cpus 1 --budget 1s", &["sleep", "0.5"]).with(2).says(&["--budget is too small", "--budget"]);
     try_(&place, "--cpus 1 --budget 300ms", &["sleep", "20"]).with(1).says(&["no end within", "--server"]);
 }

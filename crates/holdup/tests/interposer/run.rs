@@ -201,7 +201,8 @@ fn a_program_built_with_a_sanitizer_runs() {
         for options in [&["--lock", "throttle:1"][..], &["--profile"]] {
             let ended = With::new().run(options, &[text(&program), "2", "50"]).with(0);
             assert_eq!(ended.out, "100 100 100 100\n", "{sanitizer}");
-            ended.says(&["another tool (a sanitizer, say)"]);
+            let ended = ended.says(&["another tool (a sanitizer, say)", "its locks were not exchanged"]);
+            assert!(!ended.err.contains("takes no pthread mutex"), "{}", ended.err);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use fastrand::Rng;
 use holdup_trace::{Event, FutexOp, Registers, Stack, Stacks, Tid, What, Word};
+use object::read::{Object as _, ObjectSection as _};
 
 use std::path::Path;
 
@@ -150,6 +151,35 @@ fn what_cannot_be_read_is_told_once() {
     let mut garbage = dump.files();
     garbage.add(&path, b"#!/bin/sh".to_vec());
     assert!(matches!(problems(&garbage, None).0[..], [Problem::Unreadable { .. }]));
+}
+
+/// The section says that it becomes a gigabyte. Names of the symbol table are there all the same.
+#[test]
+fn line_information_that_would_fill_the_memory_is_not_unpacked() {
+    let shop = Workshop::new();
+    let flags = ["-O2", "-g", "-gz", "-fno-omit-frame-pointer"];
+    let Some(program) = shop.c_program("waits.c", &flags) else { return };
+    let dump = Dump::of(&program, "mutex");
+    let path = program.to_str().unwrap();
+    let mut bytes = std::fs::read(&program).unwrap();
+    let section = |bytes: &[u8]| {
+        let file = object::File::parse(bytes).unwrap();
+        file.section_by_name(".debug_info").unwrap().file_range().unwrap().0 as usize
+    };
+    // Behind the kind of compression.
+    let size_at = section(&bytes) + 8;
+    bytes[size_at..size_at + 8].copy_from_slice(&(1_u64 << 30).to_le_bytes());
+    let mut files = dump.files();
+    files.add(path, bytes);
+    let (names, space) = (dump.names(), dump.names().space(Tid(1)));
+    let (stacks, id) = table(&dump.stack(128));
+    let mut resolver = Resolver::new(names, &stacks, &files);
+    let call_path = resolver.call_path(space, id);
+    assert!(call_path.iter().any(|frame| frame.function.as_deref() == Some("worker") && frame.line.is_none()));
+    let problems = resolver.problems();
+    let costly =
+        |problem: &Problem| matches!(problem, Problem::CostlyLines { path: of, hits } if of == path && *hits > 0);
+    assert!(problems.iter().any(costly), "{problems:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use holdup_trace::FutexOp;
 
@@ -82,7 +83,9 @@ fn go_functions_have_names_stripped_or_not() {
         let mut files = Files::default();
         files.add("/served", std::fs::read(shop.path("served")).unwrap());
         let mapped = MappedFile { path: "/served".into(), build_id: None };
-        let Loaded::Ready(binary) = Binary::load(&mapped, &files) else { panic!("a Go binary is read") };
+        let Loaded::Ready(binary) = Binary::load(&mapped, &files, &Rc::default()) else {
+            panic!("a Go binary is read")
+        };
         let get = (0..binary.text_len()).map(|at| binary.text_start() + at).step_by(16);
         let mut found = get.filter_map(|address| Some((address, binary.function(address)?)));
         let (address, symbol) = found.find(|(_, symbol)| symbol.name == "main.(*pool).get").expect(flags);
@@ -106,7 +109,9 @@ fn gos_runtime_knows_the_lines_that_debug_information_has() {
         let mut files = Files::default();
         files.add("/served", std::fs::read(shop.path("served")).unwrap());
         let mapped = MappedFile { path: "/served".into(), build_id: None };
-        let Loaded::Ready(binary) = Binary::load(&mapped, &files) else { panic!("a Go binary is read") };
+        let Loaded::Ready(binary) = Binary::load(&mapped, &files, &Rc::default()) else {
+            panic!("a Go binary is read")
+        };
         let (debug, runtime) = (binary.lines().unwrap(), Lines::of_go(&binary.file).expect(mode));
         let (mut all, mut lines, mut paths, mut inlined) = (0, 0, 0, 0);
         for address in (0..binary.text_len()).step_by(64).map(|at| binary.text_start() + at) {

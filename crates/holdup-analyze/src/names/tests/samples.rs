@@ -1,5 +1,7 @@
 //! Instructions that samples pile up behind.
 
+use std::rc::Rc;
+
 use holdup_trace::{Stack, StackId, Stacks, Tid};
 
 use super::super::instruction::{Found, follows_call, inspect};
@@ -27,7 +29,7 @@ fn counter(flags: &[&str]) -> Option<Files> {
 }
 
 fn binary(files: &Files) -> Box<Binary<'_>> {
-    match Binary::load(&MappedFile { path: "/counter".into(), build_id: None }, files) {
+    match Binary::load(&MappedFile { path: "/counter".into(), build_id: None }, files, &Rc::default()) {
         Loaded::Ready(binary) => binary,
         _ => panic!("the binary was just made"),
     }

@@ -1,6 +1,7 @@
 //! Variables by address.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use holdup_trace::Tid;
 
@@ -103,7 +104,7 @@ fn the_way_to_a_member_ends_at_the_lock() {
     let mut files = Files::default();
     files.add("/ways", std::fs::read(shop.path("ways")).unwrap());
     let mapped = MappedFile { path: "/ways".into(), build_id: None };
-    let Loaded::Ready(binary) = Binary::load(&mapped, &files) else { panic!("it was just compiled") };
+    let Loaded::Ready(binary) = Binary::load(&mapped, &files, &Rc::default()) else { panic!("it was just compiled") };
     let variable = |name: &str| binary.variables().iter().find(|symbol| symbol.name == name).copied().expect(name);
     for (name, offset, path, left) in [
         ("g_buckets", 0, "[0].lock", 0),

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use super::assemble::Assembler;
 use super::bpf::Capture;
 use super::decode::{self, Record};
-use super::drain::{Recording, Scribe, Store};
+use super::drain::{LeftBehind, Recording, Scribe, Store};
 use super::frame::{More, finish, header, manner, means, watched};
 use super::merge::Merge;
 use super::perf::Linux;
@@ -69,7 +69,8 @@ pub fn record_processes(
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);
-    let recording = Recording { session, processes: &processes, stop, deadline };
+    let left_behind = LeftBehind::new(options.left_behind);
+    let recording = Recording { session, processes: &processes, stop, deadline, left_behind };
     finish(&options.output, recording, Scribe::new(assembler, merge, sink), header, more)
 }
 

@@ -8,7 +8,7 @@ use holdup_trace::{Event, Header, NO_CPU, Pid, Tid, What};
 
 use super::assemble::Assembler;
 use super::bpf::Capture;
-use super::drain::{Recording, Scribe, Store, Watched};
+use super::drain::{LeftBehind, Recording, Scribe, Store, Watched};
 use super::frame::{Means, More, finish, header, manner, means, watched};
 use super::merge::Merge;
 use super::perf::Linux;
@@ -40,7 +40,9 @@ pub fn record_command(
             let process = waiting.go()?;
             let deadline = options.limit.map(|limit| Instant::now() + limit);
             let scribe = Scribe::new(assembler, Merge::new(session.lanes()), sink);
-            let recording = Recording { session, processes: std::slice::from_ref(&process), stop, deadline };
+            let left_behind = LeftBehind::new(options.left_behind);
+            let processes = std::slice::from_ref(&process);
+            let recording = Recording { session, processes, stop, deadline, left_behind };
             finish(&options.output, recording, scribe, header, more)
         }
         Err(error) => {

@@ -37,6 +37,34 @@ pub struct Recording<'a, K> {
     pub stop: &'a AtomicBool,
     /// When to end it.
     pub deadline: Option<Instant>,
+    /// Who is told that a command's processes go on without it.
+    pub left_behind: LeftBehind,
+}
+
+/// Tells once that a command has ended and that processes which it left behind go on.
+pub struct LeftBehind {
+    tell: Option<fn()>,
+    since: Option<Instant>,
+}
+
+impl LeftBehind {
+    /// Most have ended when so much time is over.
+    const AFTER: Duration = Duration::from_secs(1);
+
+    /// Tells this.
+    pub fn new(tell: Option<fn()>) -> LeftBehind {
+        LeftBehind { tell, since: None }
+    }
+
+    /// The command has ended, and the recording goes on.
+    pub fn goes_on(&mut self, now: Instant) {
+        let since = *self.since.get_or_insert(now);
+        if now.saturating_duration_since(since) > Self::AFTER
+            && let Some(tell) = self.tell.take()
+        {
+            tell();
+        }
+    }
 }
 
 /// A recording under way: from records to the file.
@@ -81,15 +109,15 @@ impl Store {
         }
     }
 
-    /// Writes the end. The size of what there is: of a file that takes no more, all that was flushed; its reason says
-    /// why it ends there.
-    pub fn finish(self, ending: &Ending, output: &Path) -> u64 {
-        match self {
-            Store::File(writer) => drop(writer.finish(ending)),
-            Store::Begun(_) => {}
-            Store::Live(live) => return live.extent().map_or(0, |extent| extent.bytes as u64),
-        }
-        fs::metadata(output).map_or(0, |data| data.len())
+    /// Writes the end. The size of what there is, of a file that takes no more all that was flushed, and why that is
+    /// not all.
+    pub fn finish(self, ending: &Ending, output: &Path) -> (u64, io::Result<()>) {
+        let written = match self {
+            Store::File(writer) => writer.finish(ending).map(drop),
+            Store::Begun(_) => Ok(()),
+            Store::Live(live) => return (live.extent().map_or(0, |extent| extent.bytes as u64), Ok(())),
+        };
+        (fs::metadata(output).map_or(0, |data| data.len()), written)
     }
 }
 
@@ -218,10 +246,15 @@ pub fn run<K: Kernel>(recording: &mut Recording<'_, K>, mut scribe: Scribe) -> (
         (finish, scribe, written)
     });
     if let Err(error) = written {
-        finish.reason = format!("the recording could not be written: {error}");
+        finish.reason = unwritten(&error);
     }
     finish.left = scribe.assembler.alive().filter(|tid| is_alive(*tid)).count();
     (finish, scribe)
+}
+
+/// Why a file that takes no more ends where it does.
+pub fn unwritten(error: &io::Error) -> String {
+    format!("the recording could not be written: {error}")
 }
 
 /// Why a recording ends now although its target runs on; signals are passed on to commands, which get some time.
@@ -257,6 +290,8 @@ impl<K: Kernel> Recording<'_, K> {
                 finish.ended = finish.ended.or_else(|| self.processes.iter().find_map(|process| process.ended(false)));
                 if self.nobody_left(pipe) {
                     finish.reason = "the target ended".into();
+                } else {
+                    self.left_behind.goes_on(Instant::now());
                 }
             } else {
                 let count = counted.elapsed() > COUNT;
@@ -445,6 +480,19 @@ impl Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_command_leaves_behind_is_told_once_and_late() {
+        static TOLD: AtomicUsize = AtomicUsize::new(0);
+        let mut left = LeftBehind::new(Some(|| drop(TOLD.fetch_add(1, Ordering::Relaxed))));
+        let began = Instant::now();
+        let told = [0, 1_000, 1_001, 5_000].map(|ms| {
+            left.goes_on(began + Duration::from_millis(ms));
+            TOLD.load(Ordering::Relaxed)
+        });
+        assert_eq!(told, [0, 0, 1, 1]);
+        LeftBehind::new(None).goes_on(began);
+    }
 
     #[test]
     fn threads_whose_end_was_lost_are_ended_when_they_are_missing_twice() {

@@ -56,8 +56,11 @@ pub fn finish(
     ending.recorder_cpu_ns += spent_ns;
     // If the file takes no more, these are missing as well.
     let _ = more(ending.ended_ns, &header.target.pids).iter().try_for_each(|event| assembler.outside(event, &mut sink));
-    // If the file takes no more, it still has all that was flushed; the reason says why it ends there.
-    let bytes = sink.store.finish(&ending, output);
+    // What was recorded in a moment meets a full disk only here.
+    let (bytes, written) = sink.store.finish(&ending, output);
+    if let Err(error) = written {
+        ending.reason = drain::unwritten(&error);
+    }
     notes.extend(outlived(processes, &finish, stop, &mut ending));
     Ok(Outcome { header, ending, events: sink.chosen.events(), bytes, notes })
 }

@@ -402,7 +402,8 @@ impl Ring {
         // SAFETY: a new mapping, placed by the kernel, of a descriptor that stays open until the process ends.
         let base = unsafe { libc::mmap(ptr::null_mut(), len, rights, libc::MAP_SHARED, leader, 0) };
         if base == libc::MAP_FAILED {
-            return Err(errno());
+            // It says so where the user has no memory left to lock, which is no matter of rights.
+            return Err(if errno() == libc::EPERM { libc::ENOMEM } else { errno() });
         }
         Ok(Ring { leader, grouped, base: base.cast(), page })
     }

@@ -18,9 +18,15 @@ pub fn of(error: OpenError, pid: u32) -> Error {
              run `sudo prlimit --nofile=1048576 --pid $$` in this shell first"
                 .into(),
         ),
+        OpenError::Call("mmap", why) if matches!(why.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) => {
+            Error::Refused(NO_MEMORY.into())
+        }
         OpenError::Call(call, why) => Error::Call { call, why },
     }
 }
+
+const NO_MEMORY: &str = "this user may lock no more memory for buffers, of which other recordings have some (ulimit -l, \
+     kernel.perf_event_mlock_kb); end those, or run `sudo sysctl kernel.perf_event_mlock_kb=2064`";
 
 /// The error for a process that the programs inside the kernel cannot be told to follow.
 pub fn of_bpf(why: String) -> Error {
@@ -98,6 +104,13 @@ fn of_another(pid: u32, owner: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_may_not_be_locked_is_no_matter_of_security() {
+        let mmap = |errno| of(OpenError::Call("mmap", io::Error::from_raw_os_error(errno)), 7).to_string();
+        assert!(mmap(libc::EPERM).contains("may lock no more memory"), "{}", mmap(libc::EPERM));
+        assert!(mmap(libc::EINVAL).contains("mmap"), "{}", mmap(libc::EINVAL));
+    }
 
     #[test]
     fn processes_of_others_are_refused_to_all_but_root() {

@@ -8,5 +8,5 @@ mod schedule;
 
 pub use forward::{forward, time};
 pub use launch::Started;
-pub use limits::outlive_file_limit;
+pub use limits::{has_less_stack, no_more_processes, outlive_file_limit};
 pub use schedule::{allowed_cpus, take};

@@ -252,3 +252,15 @@ fn headers_that_all_claim_the_rest_of_the_file_take_linear_time() {
     let content = read(&recording(&vec![b"\xf7hC\x1a".to_vec(); 200_000]));
     assert_eq!(content.told.len(), 1);
 }
+
+/// 16 MiB that came from some tens of KiB are one thing; the 100 MB of such a file would be 25 GB.
+#[test]
+fn a_file_that_stands_for_far_more_than_its_size_is_not_unpacked() {
+    let chunk = chunk_of(&vec![0; 16 << 20], 1, chunk_kind::EVENTS);
+    assert!(chunk.len() < 100_000);
+    let content = read(&recording(&vec![chunk; 6]));
+    let bounded =
+        content.summary.damage.iter().filter(|damage| damage.why.contains("far more than a recording of its size"));
+    assert_eq!((bounded.count(), content.summary.damage.len()), (4, 6), "{:?}", content.summary.damage);
+    assert_eq!(content.summary.uncompressed_bytes, 32 << 20);
+}

@@ -207,7 +207,12 @@ pub fn coverage(run: &Run<'_>) -> Document {
         said.hanging(8, format!("holdup: {more} more processes took part; the first {counted} are counted"));
     }
     if coverage.acquisitions == 0 {
-        if coverage.uncounted + coverage.memory > 0 || coverage.rooted == coverage.served && coverage.rooted > 0 {
+        let is_elsewhere = coverage.rooted == coverage.served && coverage.rooted > 0;
+        let is_left = coverage.served == 0 && coverage.layout + coverage.rival > 0;
+        if is_left {
+            said.hanging(8, "holdup: its locks were not exchanged; 'holdup record' shows what its threads wait for");
+        }
+        if is_left || is_elsewhere || coverage.uncounted + coverage.memory > 0 {
             return said;
         }
         said.hanging(8, nothing(&coverage));

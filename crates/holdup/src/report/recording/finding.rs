@@ -36,7 +36,7 @@ pub fn full(recording: &Recording, index: usize) -> Option<Document> {
         field("where", place);
     }
     field("try", words.cure);
-    all.field(LABEL, "test", |value| words.proof.show(value));
+    all.field(LABEL, words.proof.label(), |value| words.proof.show(value));
     evidence(&mut all, finding);
     if let Some(site) = &finding.place {
         all.indented(2, |inner| sites(inner, "Call path", std::slice::from_ref(site)));

@@ -291,8 +291,8 @@ impl<'a> PathPart<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 struct Weakness<'a> {
-    /// lost, cut-off, clock-skew, switches-differ, displaced, unreadable, replaced, no-lines, no-code-map,
-    /// partial-code-map or unknown.
+    /// lost, cut-off, clock-skew, switches-differ, displaced, unreadable, replaced, no-lines, costly-lines,
+    /// no-code-map, partial-code-map or unknown.
     code: &'static str,
     /// The file that it is about.
     path: Option<&'a str>,
@@ -311,6 +311,7 @@ impl<'a> Weakness<'a> {
             Problem::Unreadable { path, .. } => ("unreadable", Some(path.as_str())),
             Problem::Replaced { path } => ("replaced", Some(path.as_str())),
             Problem::NoLines { path, .. } => ("no-lines", Some(path.as_str())),
+            Problem::CostlyLines { path, .. } => ("costly-lines", Some(path.as_str())),
             Problem::NoCodeMap { .. } => ("no-code-map", None),
             Problem::PartialCodeMap { path, .. } => ("partial-code-map", Some(path.as_str())),
             Problem::Unknown { .. } => ("unknown", None),

@@ -42,6 +42,8 @@ pub struct Words {
 pub enum Proof {
     /// This command tests it: words for a shell.
     Command(Vec<String>),
+    /// This command shows what the like makes on this machine; of the program it proves nothing.
+    Effect(Vec<String>),
     /// No command of this version does it alone: change the program, record again, and compare by this command.
     Compare(Vec<String>),
 }
@@ -50,7 +52,15 @@ impl Proof {
     /// The words of the command.
     pub fn words(&self) -> &[String] {
         match self {
-            Proof::Command(words) | Proof::Compare(words) => words,
+            Proof::Command(words) | Proof::Effect(words) | Proof::Compare(words) => words,
+        }
+    }
+
+    /// What the command is for.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Proof::Effect(_) => "effect",
+            Proof::Command(_) | Proof::Compare(_) => "test",
         }
     }
 
@@ -661,13 +671,14 @@ fn proof(recording: &Recording, finding: &Finding) -> Proof {
     }
     let mut words = vec!["holdup".to_owned()];
     words.extend(finding.proof.words.iter().map(|word| quoted(word)));
-    if finding.proof.program {
-        words.push("--".to_owned());
-        let command = &facts.header.target.command;
-        match command.is_empty() {
-            true => words.push("PROGRAM".to_owned()),
-            false => words.extend(command.iter().map(|word| quoted(word))),
-        }
+    if !finding.proof.program {
+        return Proof::Effect(words);
+    }
+    words.push("--".to_owned());
+    let command = &facts.header.target.command;
+    match command.is_empty() {
+        true => words.push("PROGRAM".to_owned()),
+        false => words.extend(command.iter().map(|word| quoted(word))),
     }
     Proof::Command(words)
 }

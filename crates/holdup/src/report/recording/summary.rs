@@ -316,7 +316,7 @@ pub(crate) fn fields(words: &Words, most_evidence: Option<usize>) -> Document {
             fields.field(LABEL, label, |value| value.paragraph(what));
         }
     }
-    fields.field(LABEL, "test", |value| words.proof.show(value));
+    fields.field(LABEL, words.proof.label(), |value| words.proof.show(value));
     fields
 }
 
@@ -396,6 +396,12 @@ pub fn problem(facts: &Facts, problem: &Problem) -> String {
         Problem::NoLines { path, hits } => {
             format!("{} has no line numbers ({} stacks).", text::clean(path), number::count(*hits as f64))
         }
+        Problem::CostlyLines { path, hits } => format!(
+            "The line numbers of {} were not all read ({} stacks): its debug information is damaged, or needs too much memory \
+             or time. 'objcopy --decompress-debug-sections' makes it need less, where it is compressed.",
+            text::clean(path),
+            number::count(*hits as f64)
+        ),
         Problem::NoCodeMap { refused: Some(why), .. } => {
             format!("Generated code has no names: {}.", text::clean(why))
         }
@@ -526,7 +532,8 @@ fn observer_effect(facts: &Facts) -> Option<String> {
     let counted = counted_switches(facts);
     parts.extend((!facts.header.is_sampled()).then(|| match counted {
         Some(counted) if counted >= recorded => {
-            format!("{} of {} switches were recorded", number::count(recorded as f64), number::count(counted as f64))
+            let recorded = number::count(facts.recorded_of(counted) as f64);
+            format!("{recorded} of {} switches were recorded", number::count(counted as f64))
         }
         // Of threads that ran already the kernel is asked only after the first of their switches were recorded.
         _ => format!("{} switches were recorded", number::count(recorded as f64)),

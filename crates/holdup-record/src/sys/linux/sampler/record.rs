@@ -10,7 +10,7 @@ use holdup_trace::{Capabilities, Counter, Event, Header, What};
 use super::Sampler;
 use crate::sys::linux::attach::left_out;
 use crate::sys::linux::chosen::Chosen;
-use crate::sys::linux::drain::{Finish, Store, over};
+use crate::sys::linux::drain::{Finish, LeftBehind, Store, over, unwritten};
 use crate::sys::linux::frame::{self, More};
 use crate::sys::linux::target::{self, Process};
 use crate::sys::linux::{assemble::Sink as _, machine, refusal, words};
@@ -134,7 +134,10 @@ impl Looking<'_> {
         self.notes.extend(kept.chosen.note());
         let mut ending = frame::ending(finish.reason.clone(), finish.ended, 0);
         more(ending.ended_ns, &header.target.pids).iter().for_each(|event| kept.add(event));
-        let bytes = kept.store.finish(&ending, &self.options.output);
+        let (bytes, written) = kept.store.finish(&ending, &self.options.output);
+        if let Some(why) = kept.error.or(written.err()) {
+            ending.reason = unwritten(&why);
+        }
         self.notes.extend(frame::outlived(self.processes, &finish, self.stop, &mut ending));
         Ok(Outcome { header, ending, events: kept.chosen.events(), bytes, notes: self.notes })
     }
@@ -144,6 +147,7 @@ impl Looking<'_> {
         let mut running: Vec<&Process> = self.processes.iter().collect();
         let mut finish = Finish { reason: String::new(), ended: None, left: 0 };
         let (mut stopping, mut pace) = (None, Pace::default());
+        let mut left_behind = LeftBehind::new(self.options.left_behind);
         let began = Instant::now();
         let (mut flushed, mut counted) = (began, began);
         while finish.reason.is_empty() {
@@ -177,9 +181,10 @@ impl Looking<'_> {
                     finish.reason = "the target ended".into();
                     continue;
                 }
+                left_behind.goes_on(Instant::now());
             }
             if let Some(why) = &kept.error {
-                finish.reason = format!("the recording could not be written: {why}");
+                finish.reason = unwritten(why);
             } else if let Some(reason) = over(self.stop, deadline, self.processes, &running, &mut stopping) {
                 finish.reason = reason.into();
             }
