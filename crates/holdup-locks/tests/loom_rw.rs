@@ -209,10 +209,19 @@ fn rw_adaptive_again_and_again() {
     with_patience(NEVER, || together(3, RwAdaptive::new, write_and_read, &[write_and_read]));
 }
 
+/// A spinning waiter gives the model's other threads their turn, so that few of them sleep within a bound.
+#[test]
+fn rw_adaptive_that_sleeps_at_once() {
+    let sleepy = || RwAdaptive::with_spin(0);
+    with_patience(NEVER, || together(2, sleepy, read, &[read, write]));
+    with_patience(NEVER, || together(2, sleepy, write, &[read, write]));
+    with_patience(NEVER, || together(3, sleepy, write_and_read, &[write_and_read]));
+}
+
 #[test]
 fn rw_adaptive_reserves() {
     with_patience(AT_ONCE, || together(2, RwAdaptive::new, write, &[read, write]));
-    with_patience(AT_ONCE, || together(3, RwAdaptive::new, write_and_read, &[write_and_read]));
+    with_patience(AT_ONCE, || together(3, || RwAdaptive::with_spin(0), write_and_read, &[write_and_read]));
 }
 
 #[test]
@@ -224,13 +233,13 @@ fn rw_adaptive_tries() {
 #[test]
 fn rw_adaptive_a_reader_gives_up() {
     with_patience(NEVER, || together(2, RwAdaptive::new, write, &[read_in_time, read]));
-    with_patience(NEVER, || together(2, RwAdaptive::new, write, &[read_in_time, write]));
+    with_patience(NEVER, || together(2, || RwAdaptive::with_spin(0), write, &[read_in_time, write]));
 }
 
 #[test]
 fn rw_adaptive_a_writer_gives_up() {
     with_patience(NEVER, || together(2, RwAdaptive::new, read, &[write_in_time, read]));
-    with_patience(NEVER, || together(2, RwAdaptive::new, write, &[write_in_time, read]));
+    with_patience(NEVER, || together(2, || RwAdaptive::with_spin(0), write, &[write_in_time, read]));
 }
 
 #[test]
@@ -245,16 +254,23 @@ fn rw_adaptive_upgrades() {
     with_patience(NEVER, || together(2, RwAdaptive::new, write, &[try_to_upgrade, read]));
 }
 
+/// Every slot is more to explore: of three threads at two of them one preemption.
 #[test]
 fn rw_sharded_readers_and_a_writer() {
-    with_patience(NEVER, || together(2, Sharded::new, read, &[read, write]));
+    with_patience(NEVER, || together(1, Sharded::new, read, &[read, write]));
     with_patience(NEVER, || together(2, RwSharded::<1>::new, write, &[read, read]));
 }
 
 #[test]
 fn rw_sharded_writers_and_a_reader() {
-    with_patience(NEVER, || together(2, Sharded::new, read, &[write, write]));
+    with_patience(NEVER, || together(1, Sharded::new, read, &[write, write]));
     with_patience(NEVER, || together(2, RwSharded::<1>::new, write, &[read, write]));
+}
+
+#[test]
+fn rw_sharded_that_sleeps_at_once() {
+    with_patience(NEVER, || together(3, || RwSharded::<1>::with_spin(0), write, &[read]));
+    with_patience(NEVER, || together(2, || Sharded::with_spin(0), write_and_read, &[read_and_write]));
 }
 
 #[test]
@@ -264,17 +280,18 @@ fn rw_sharded_again_and_again() {
 
 #[test]
 fn rw_sharded_tries() {
-    with_patience(NEVER, || together(2, Sharded::new, write, &[try_to_read, try_to_write]));
-    with_patience(NEVER, || together(2, Sharded::new, try_to_write, &[read, read]));
+    with_patience(NEVER, || together(2, RwSharded::<1>::new, write, &[try_to_read, try_to_write]));
+    with_patience(NEVER, || together(2, Sharded::new, try_to_write, &[read]));
+    with_patience(NEVER, || together(2, RwSharded::<1>::new, try_to_write, &[read, read]));
 }
 
 #[test]
 fn rw_sharded_give_up() {
     with_patience(NEVER, || together(2, Sharded::new, write, &[read_in_time]));
-    with_patience(NEVER, || together(2, Sharded::new, read, &[write_in_time, read]));
+    with_patience(NEVER, || together(2, RwSharded::<1>::new, read, &[write_in_time, read]));
 }
 
 #[test]
 fn rw_sharded_downgrades() {
-    with_patience(NEVER, || together(2, Sharded::new, read, &[downgrade, write]));
+    with_patience(NEVER, || together(2, RwSharded::<1>::new, read, &[downgrade, write]));
 }

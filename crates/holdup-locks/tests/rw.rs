@@ -461,10 +461,15 @@ fn a_word_full_of_readers_lets_the_next_one_wait() {
     assert!(!lock.is_locked());
 }
 
-/// Threads beyond the slots share them.
+/// Threads beyond the slots share them, and waiters that do not spin are woken.
 #[test]
-fn one_slot_serves_all() {
-    let lock = RwLock::<RwSharded<1>, u32>::new(0);
+fn variants_exclude_too() {
+    all_write_and_read(&RwLock::<RwSharded<1>, u32>::new(0));
+    all_write_and_read(&RwLock::from_raw(RwAdaptive::with_spin(0), 0));
+    all_write_and_read(&RwLock::from_raw(RwSharded::<2>::with_spin(0), 0));
+}
+
+fn all_write_and_read<L: RawRwLock + Sync + Send>(lock: &RwLock<L, u32>) {
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -475,7 +480,7 @@ fn one_slot_serves_all() {
             });
         }
     });
-    assert_eq!(lock.into_inner(), 3 * iterations(500));
+    assert_eq!(*lock.read(), 3 * iterations(500));
 }
 
 #[test]

@@ -31,8 +31,9 @@
 //! 4. `QUEUED` counts the readers that came in this phase, and were neither let in nor gave up. A writer that leaves
 //!    lets all of them in by one step that flips `PHASE`. The next flip needs a writer that was in, and so all of them
 //!    gone (1): a queued reader that sees another phase than it came in is in, and one bit tells.
-//! 5. `READERS_ASLEEP` is set by a step that found `WRITER` or `NEXT`; the step that leaves neither clears it and wakes
-//!    all. A reader sleeps on exactly the value that it left with the bit set.
+//! 5. `READERS_ASLEEP` is set by a step that found `WRITER` or `NEXT`; a step that clears either of them for good (a
+//!    writer leaves or gives up) clears it too and wakes all. A reader sleeps on exactly the value that it left with the
+//!    bit set.
 //! 6. The writer before the door sleeps on exactly a value with `WRITER_ASLEEP` and (`WRITER` or `IN`); the step that
 //!    leaves neither wakes it.
 //!
@@ -125,6 +126,14 @@ impl RwAdaptive {
     #[must_use]
     pub const fn new() -> Self {
         Self { state: AtomicU32::new(0), spin: Learned::new(), writers: Adaptive::new() }
+    }
+
+    /// A free lock whose waiters spin for `pauses` pauses, always; 0 means that they sleep at once.
+    ///
+    /// As [`Adaptive::with_spin`]: learning is the better choice unless a measurement says otherwise.
+    #[must_use]
+    pub const fn with_spin(pauses: u32) -> Self {
+        Self { state: AtomicU32::new(0), spin: Learned::fixed(pauses), writers: Adaptive::with_spin(pauses) }
     }
 
     // ---------- readers
@@ -389,7 +398,7 @@ impl RwAdaptive {
             match self.replace(state, new) {
                 Ok(_) if free => return true,
                 Ok(_) => {
-                    if state & !new & READERS_ASLEEP != 0 {
+                    if state & READERS_ASLEEP != 0 {
                         wake(&self.state, u32::MAX, READERS);
                     }
                     return false;
@@ -478,10 +487,9 @@ fn taken_by_next(state: u32) -> u32 {
     state & !(NEXT | RESERVED | WRITER_ASLEEP) | WRITER
 }
 
-/// `state` once the writer before the door has given up.
+/// `state` once the writer before the door has given up. Sleeping readers look again.
 fn left_by_next(state: u32) -> u32 {
-    let left = state & !(NEXT | RESERVED | WRITER_ASLEEP);
-    if left & WRITER == 0 { left & !READERS_ASLEEP } else { left }
+    state & !(NEXT | RESERVED | WRITER_ASLEEP | READERS_ASLEEP)
 }
 
 /// `state` once the writer has left: the queued readers are in, and `staying` with them. If nobody is, the sleeping

@@ -89,12 +89,21 @@ impl<const N: usize> RwSharded<N> {
     /// A free lock. `N` must be at least 1; the compiler checks.
     #[must_use]
     pub const fn new() -> Self {
+        Self::made_of(RwAdaptive::new(), Learned::new())
+    }
+
+    /// A free lock whose waiters spin for `pauses` pauses, always; 0 means that they sleep at once.
+    ///
+    /// As [`Adaptive::with_spin`](crate::Adaptive::with_spin): learning is the better choice unless a measurement says
+    /// otherwise.
+    #[must_use]
+    pub const fn with_spin(pauses: u32) -> Self {
+        Self::made_of(RwAdaptive::with_spin(pauses), Learned::fixed(pauses))
+    }
+
+    const fn made_of(central: RwAdaptive, spin: Learned) -> Self {
         const { assert!(N > 0, "a lock needs at least one slot") };
-        Self {
-            central: RwAdaptive::new(),
-            spin: Learned::new(),
-            slots: [const { CachePadded::new(AtomicU32::new(0)) }; N],
-        }
+        Self { central, spin, slots: [const { CachePadded::new(AtomicU32::new(0)) }; N] }
     }
 
     // ---------- readers
