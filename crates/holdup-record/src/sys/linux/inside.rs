@@ -51,6 +51,11 @@ pub fn is_ours(frame: Frame) -> bool {
     frame.id & IDENTIFIER == IDENTIFIER
 }
 
+/// Whether a record tells a stack, which later ones name.
+pub fn tells_stack(frame: Frame) -> bool {
+    matches!(frame.id, USER_STACK | KERNEL_STACK)
+}
+
 /// The threads that a record shows to have been switched in or out; `bytes` is what is behind its frame.
 pub fn switched(frame: Frame, bytes: &[u8]) -> [Option<u32>; 2] {
     match frame.id {

@@ -4,7 +4,7 @@
 //! those of different CPUs are unrelated until they are merged. What may still be preceded by a record that was not
 //! drained yet is held back: the caller says up to which time all CPUs are known.
 
-use super::decode;
+use super::{decode, inside};
 
 /// Room that a CPU's lane keeps when it is empty.
 const KEPT_BYTES: usize = 256 << 10;
@@ -23,7 +23,7 @@ struct Lane {
     index: Vec<Place>,
     /// The first of `index` that was not given away yet.
     next: usize,
-    /// Records before this are passed over.
+    /// Records before this are passed over, but for stacks.
     floor_ns: u64,
 }
 
@@ -61,13 +61,10 @@ impl Merge {
         Ok(())
     }
 
-    /// Forgets all records before `time_ns`, those that are still to come as well.
+    /// Forgets all records before `time_ns`, those that are still to come as well, but for stacks: the kernel tells each
+    /// only once, and later records name it.
     pub fn discard(&mut self, time_ns: u64) {
-        for lane in &mut self.lanes {
-            lane.floor_ns = time_ns;
-            lane.next = lane.index.partition_point(|place| place.time_ns < time_ns);
-            lane.forget();
-        }
+        self.lanes.iter_mut().for_each(|lane| lane.discard(time_ns));
     }
 
     /// All records that wait, in any order.
@@ -104,13 +101,27 @@ impl Lane {
             self.bytes.extend_from_slice(part);
         }
         while let Some(len) = decode::length(&self.bytes[at..]) {
-            let frame = decode::frame(&self.bytes[at..at + len]);
-            if let Some(frame) = frame.filter(|frame| frame.time_ns >= self.floor_ns) {
-                self.insert(Place { time_ns: frame.time_ns, at: at as u32, len: len as u32 });
-            }
+            self.admit(Place { time_ns: 0, at: at as u32, len: len as u32 });
             at += len;
         }
         self.bytes.truncate(at);
+    }
+
+    fn discard(&mut self, time_ns: u64) {
+        self.floor_ns = time_ns;
+        let waiting = self.index.split_off(self.next);
+        self.index.clear();
+        self.next = 0;
+        waiting.into_iter().for_each(|place| self.admit(place));
+        self.forget();
+    }
+
+    /// Takes a record into the order, unless it is to be passed over.
+    fn admit(&mut self, place: Place) {
+        let Some(frame) = decode::frame(&self.bytes[place.at as usize..][..place.len as usize]) else { return };
+        if frame.time_ns >= self.floor_ns || inside::tells_stack(frame) {
+            self.insert(Place { time_ns: frame.time_ns.max(self.floor_ns), ..place });
+        }
     }
 
     fn insert(&mut self, place: Place) {
@@ -143,7 +154,7 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decode::tests::switch;
+    use super::super::decode::tests::{Bytes, switch};
     use super::*;
 
     /// Adds switches of these times to a CPU.
@@ -203,6 +214,21 @@ mod tests {
             Err("full")
         );
         assert_eq!(drained(&mut merge, u64::MAX), [(0, 3)]);
+    }
+
+    #[test]
+    fn a_stack_that_was_told_before_the_beginning_is_not_forgotten() {
+        const USER_STACK: u64 = 0xb9f0_0000_0000_0006;
+        let stack = |time: u64| {
+            let head = Bytes::default().u32(9).u32(40 << 16).u64(USER_STACK).u32(1).u32(1).u64(time);
+            head.u64(0).0
+        };
+        let mut merge = Merge::new(1);
+        merge.add(0, [&stack(1), &[]]);
+        add(&mut merge, 0, &[2, 5]);
+        merge.discard(3);
+        merge.add(0, [&stack(2), &[]]);
+        assert_eq!(drained(&mut merge, u64::MAX), [(0, 1), (0, 2), (0, 5)], "the one at 2 is a stack");
     }
 
     #[test]
