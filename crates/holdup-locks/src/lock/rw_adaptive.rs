@@ -33,8 +33,8 @@
 //!    next flip needs a writer that was in, and so all of them gone (1): a queued reader that sees another phase than
 //!    it came in is in, and one bit tells.
 //! 5. `READERS_ASLEEP` is set by a step that found `WRITER` or `NEXT`; a step that clears either of them for good (a
-//!    writer leaves or gives up) clears it too and wakes all. A reader sleeps on exactly the value that it left with the
-//!    bit set.
+//!    writer leaves or gives up) clears it too and wakes all. A reader sleeps on exactly the value that it left with
+//!    the bit set.
 //! 6. The writer before the door sleeps on exactly a value with `WRITER_ASLEEP` and (`WRITER` or `IN`); the step that
 //!    leaves neither wakes it.
 //!
