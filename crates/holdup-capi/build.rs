@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use holdup_locks::{LOCKS, LockInfo};
+use holdup_locks::{LOCKS, LockInfo, RW_LOCKS, RwLockInfo};
 
 /// What C must know of a lock beyond its row of the registry. Sizes and first words are part of the binary interface.
 struct Row {
@@ -152,17 +152,58 @@ const ROWS: &[Row] = &[
     },
 ];
 
+/// The same of a reader-writer lock.
+struct RwRow {
+    name: &'static str,
+    /// Room in C, in words of 8 bytes.
+    words: usize,
+    /// Its alignment, as `#[repr]` takes it.
+    align: &'static str,
+    /// The first words of a free lock; the others are zero.
+    init: &'static [u64],
+    /// What a lock and unlock cost while nobody else wants the lock.
+    cost: &'static str,
+    /// When not to use it.
+    not_for: &'static str,
+}
+
+const RW_ROWS: &[RwRow] = &[
+    RwRow {
+        name: "rw-adaptive",
+        words: 2,
+        align: "",
+        init: &[100 << 32, 100 << 32],
+        cost: "one compare-exchange and one more atomic operation, for reading and for writing",
+        not_for: "sections as short as a lock should have, where holdup_adaptive_t costs as much; nor for locks between processes",
+    },
+    RwRow {
+        name: "rw-sharded",
+        words: 272,
+        align: ", align(128)",
+        init: &[100 << 32, 100 << 32, 100],
+        cost: "two atomic operations on a line of the thread's own to read; two on each of 16 lines to write",
+        not_for: "more than one write among some hundred reads, nor for locks by the thousand: each takes 2,176 bytes",
+    },
+];
+
 const TEMPLATE: &str = include_str!("src/lock.rs.in");
+const RW_TEMPLATE: &str = include_str!("src/rw_lock.rs.in");
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/lock.rs.in");
+    println!("cargo:rerun-if-changed=src/rw_lock.rs.in");
     let folder = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let write = |name: &str, text: String| {
         std::fs::write(Path::new(&folder).join(name), text).expect("cargo's OUT_DIR can be written to");
     };
     write("locks.rs", rows().map(|(row, lock)| functions(row, lock)).collect());
     write("locks.tsv", rows().map(|(row, lock)| facts(row, lock)).collect());
+    write(
+        "rw_locks.rs",
+        RW_USES.to_owned() + &rw_rows().map(|(row, lock)| rw_functions(row, lock)).collect::<String>(),
+    );
+    write("rw_locks.tsv", rw_rows().map(|(row, _)| rw_facts(row)).collect());
     // The name that programs ask the loader for: it changes when the binary interface does.
     if is_for("linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libholdup_locks_c.so.{}", interface());
@@ -254,5 +295,46 @@ fn facts(row: &Row, lock: &LockInfo) -> String {
 }
 
 fn id(row: &Row) -> String {
-    row.name.replace('-', "_")
+    identifier(row.name)
+}
+
+fn identifier(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+const RW_USES: &str = "use holdup_locks::lock_api::{self, RawRwLock as _, RawRwLockTimed as _};\n\n";
+
+/// As `rows`, of the reader-writer locks.
+fn rw_rows() -> impl Iterator<Item = (&'static RwRow, &'static RwLockInfo)> {
+    RW_ROWS.iter().filter_map(|row| Some((row, RW_LOCKS.iter().find(|lock| lock.name == row.name)?)))
+}
+
+/// The functions of one reader-writer lock.
+fn rw_functions(row: &RwRow, lock: &RwLockInfo) -> String {
+    let words: Vec<String> = row.init.iter().map(u64::to_string).collect();
+    let mut halves: Vec<u32> = row.init.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).collect();
+    // What follows the last field is padding.
+    halves.truncate(halves.iter().rposition(|half| *half != 0).map_or(0, |last| last + 1));
+    let fields: Vec<String> = halves.iter().map(u32::to_string).collect();
+    let text = RW_TEMPLATE
+        .replace("$INIT", &words.join(", "))
+        .replace("$FIRST", &words.len().to_string())
+        .replace("$FIELDS", &fields.join(", "))
+        .replace("$ID", &identifier(row.name))
+        .replace("$UPPER", &identifier(row.name).to_uppercase())
+        .replace("$NAME", row.name)
+        .replace("$TYPE", &lock.type_name.replace("$crate", "holdup_locks"))
+        .replace("$WORDS", &row.words.to_string())
+        .replace("$ALIGN", row.align)
+        .replace("$SUMMARY", lock.summary)
+        .replace("$SOURCE", lock.source)
+        .replace("$COST", row.cost)
+        .replace("$NOT_FOR", row.not_for);
+    text.lines().map(wrapped).collect()
+}
+
+/// A line for the header's writer: identifier, bytes, the words of a free lock that are not zero.
+fn rw_facts(row: &RwRow) -> String {
+    let init: Vec<String> = row.init.iter().map(|word| format!("{word:#x}")).collect();
+    format!("{}\t{}\t{}\n", identifier(row.name), 8 * row.words, init.join(","))
 }

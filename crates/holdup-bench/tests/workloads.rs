@@ -234,3 +234,42 @@ fn the_same_cell_draws_the_same_work() {
     assert_eq!(steps(&one), steps(&two));
     assert!((one.hold_ns_mean / one.unit_ns - 25.0).abs() < 1.0);
 }
+
+const READER_WRITER: &[&str] = &["rw-adaptive", "rw-sharded", "std-rwlock", "parking-lot-rwlock", "adaptive"];
+
+#[test]
+fn readers_and_writers_do_what_was_asked() {
+    for lock in READER_WRITER {
+        let words = format!("lock={lock} workload=rw threads=3 iterations=2000 read-share=75 hold=20units latency=on");
+        let sample = sample(&words);
+        assert_eq!((sample.thread_ops.as_slice(), sample.acquisitions), ([2000; 3].as_slice(), 6000), "{words}");
+        let per_s = |name| extra(&sample, name).unwrap();
+        let share = per_s("reads_per_s") / (per_s("reads_per_s") + per_s("writes_per_s"));
+        assert!((share - 0.75).abs() < 0.05, "{words}: {share}");
+        for side in ["read", "write"] {
+            let wait = |what: &str| extra(&sample, &format!("{side}_wait_{what}_ns")).unwrap();
+            assert!(wait("p50") <= wait("p99") && wait("p99") <= wait("max"), "{words}: {sample:?}");
+        }
+    }
+}
+
+#[test]
+fn writers_write_and_the_others_read() {
+    for lock in READER_WRITER {
+        let share = |writers: u32| {
+            let words = format!("lock={lock} workload=rw threads=4 iterations=300 writers={writers}");
+            let sample = sample(&words);
+            assert!(extra(&sample, "write_wait_max_ns").is_none(), "no wait is timed without latency");
+            let per_s = |name| extra(&sample, name).unwrap();
+            per_s("writes_per_s") / (per_s("reads_per_s") + per_s("writes_per_s"))
+        };
+        let shares = [share(0), share(1), share(4)];
+        assert!(shares.iter().zip([0.0, 0.25, 1.0]).all(|(is, right)| (is - right).abs() < 1e-9), "{lock}: {shares:?}");
+    }
+}
+
+#[test]
+fn nobody_is_kept_out_without_a_lock() {
+    let sample = sample("lock=none workload=rw threads=1 iterations=1000 read-share=0");
+    assert_eq!((sample.acquisitions, extra(&sample, "lost_updates")), (0, Some(0.0)));
+}

@@ -130,9 +130,27 @@ HOLDUP_TIMED_LOCK(sysv_sem, SYSV_SEM);
 HOLDUP_TIMED_LOCK(futex_pi, FUTEX_PI);
 HOLDUP_TIMED_LOCK(pipe, PIPE);
 
+// The functions of one reader-writer lock.
+#define HOLDUP_SHARED_LOCK(id, ID)                                                                   \
+  HOLDUP_LOCK_API(id, ID)                                                                            \
+    static bool try_lock_for_ns(type* lock, std::uint64_t ns) noexcept {                             \
+      return holdup_##id##_try_lock_for_ns(lock, ns);                                                \
+    }                                                                                                \
+    static void lock_shared(type* lock) noexcept { holdup_##id##_lock_shared(lock); }                \
+    static bool try_lock_shared(type* lock) noexcept { return holdup_##id##_try_lock_shared(lock); } \
+    static bool try_lock_shared_for_ns(type* lock, std::uint64_t ns) noexcept {                      \
+      return holdup_##id##_try_lock_shared_for_ns(lock, ns);                                         \
+    }                                                                                                \
+    static void unlock_shared(type* lock) noexcept { holdup_##id##_unlock_shared(lock); }            \
+  }
+
+HOLDUP_SHARED_LOCK(rw_adaptive, RW_ADAPTIVE);
+HOLDUP_SHARED_LOCK(rw_sharded, RW_SHARDED);
+
 #undef HOLDUP_LOCK_API
 #undef HOLDUP_UNTIMED_LOCK
 #undef HOLDUP_TIMED_LOCK
+#undef HOLDUP_SHARED_LOCK
 
 }  // namespace detail
 
@@ -181,6 +199,33 @@ class basic_timed_lock : public basic_lock<Api> {
   }
 };
 
+// A lock that readers share, as std::shared_timed_mutex: std::shared_lock takes it for reading, std::unique_lock for writing. Readers
+// and writers take turns, so neither starves. A thread that reads must not take it again.
+template <class Api>
+class basic_shared_lock : public basic_timed_lock<Api> {
+ public:
+  // Waits for the lock, for reading.
+  void lock_shared() noexcept { Api::lock_shared(&this->raw_); }
+
+  // Takes the lock for reading if that is possible at once.
+  [[nodiscard]] bool try_lock_shared() noexcept { return Api::try_lock_shared(&this->raw_); }
+
+  // Releases the lock, which the calling thread has for reading.
+  void unlock_shared() noexcept { Api::unlock_shared(&this->raw_); }
+
+  // Takes the lock for reading if that is possible within `time`; never gives up before.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& time) noexcept {
+    return Api::try_lock_shared_for_ns(&this->raw_, detail::nanoseconds_up(time));
+  }
+
+  // Takes the lock for reading if that is possible before `deadline`, on any clock.
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    return detail::try_until(deadline, [&](std::uint64_t ns) { return Api::try_lock_shared_for_ns(&this->raw_, ns); });
+  }
+};
+
 // The locks of `holdup list locks`; holdup.h tells of each what it costs and what it is not for.
 using adaptive = basic_timed_lock<detail::adaptive_api>;
 using tas = basic_timed_lock<detail::tas_api>;
@@ -198,11 +243,17 @@ using eventfd_sem = basic_timed_lock<detail::eventfd_sem_api>;
 using sysv_sem = basic_timed_lock<detail::sysv_sem_api>;
 using futex_pi = basic_timed_lock<detail::futex_pi_api>;
 using pipe = basic_timed_lock<detail::pipe_api>;
+using rw_adaptive = basic_shared_lock<detail::rw_adaptive_api>;
+using rw_sharded = basic_shared_lock<detail::rw_sharded_api>;
 
 // The lock for general use: 8 bytes. One compare-exchange to lock and one atomic add to unlock while nobody else wants it; spins for
 // as long as spinning has paid, then sleeps; whoever has waited for a millisecond is next. Not for strict order (holdup::fair), nor
 // between processes.
 using mutex = adaptive;
+
+// The reader-writer lock for general use: 16 bytes. A writer waits at most for the readers that are in, readers for one writer. Not
+// for sections as short as a lock should have, where holdup::mutex costs as much; where reading must scale, holdup::rw_sharded.
+using shared_mutex = rw_adaptive;
 
 // Any lock, recursive: the thread that holds it may lock it again, and unlocks it as often. Adds 16 bytes and an access to
 // thread-local storage. Not for code that can be arranged so that the lock is taken once.

@@ -683,6 +683,164 @@ static inline bool holdup_tsan_pipe_try_lock_for_ns(holdup_pipe_t *lock, uint64_
 
 #define holdup_pipe_try_lock_for_ns holdup_tsan_pipe_try_lock_for_ns
 
+static inline void holdup_tsan_rw_adaptive_init(holdup_rw_adaptive_t *lock) HOLDUP_NOEXCEPT {
+  holdup_rw_adaptive_init(lock);
+  __tsan_mutex_create(lock, 0);
+}
+
+static inline void holdup_tsan_rw_adaptive_destroy(holdup_rw_adaptive_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_destroy(lock, 0);
+  holdup_rw_adaptive_destroy(lock);
+}
+
+static inline void holdup_tsan_rw_adaptive_lock(holdup_rw_adaptive_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_lock(lock, 0);
+  holdup_rw_adaptive_lock(lock);
+  __tsan_mutex_post_lock(lock, 0, 1);
+}
+
+static inline bool holdup_tsan_rw_adaptive_try_lock(holdup_rw_adaptive_t *lock) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
+  taken = holdup_rw_adaptive_try_lock(lock);
+  __tsan_mutex_post_lock(lock, taken ? __tsan_mutex_try_lock : __tsan_mutex_try_lock | __tsan_mutex_try_lock_failed, 1);
+  return taken;
+}
+
+static inline void holdup_tsan_rw_adaptive_unlock(holdup_rw_adaptive_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_unlock(lock, 0);
+  holdup_rw_adaptive_unlock(lock);
+  __tsan_mutex_post_unlock(lock, 0);
+}
+
+#define holdup_rw_adaptive_init holdup_tsan_rw_adaptive_init
+#define holdup_rw_adaptive_destroy holdup_tsan_rw_adaptive_destroy
+#define holdup_rw_adaptive_lock holdup_tsan_rw_adaptive_lock
+#define holdup_rw_adaptive_try_lock holdup_tsan_rw_adaptive_try_lock
+#define holdup_rw_adaptive_unlock holdup_tsan_rw_adaptive_unlock
+
+static inline bool holdup_tsan_rw_adaptive_try_lock_for_ns(holdup_rw_adaptive_t *lock, uint64_t timeout_ns) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
+  taken = holdup_rw_adaptive_try_lock_for_ns(lock, timeout_ns);
+  __tsan_mutex_post_lock(lock, taken ? __tsan_mutex_try_lock : __tsan_mutex_try_lock | __tsan_mutex_try_lock_failed, 1);
+  return taken;
+}
+
+#define holdup_rw_adaptive_try_lock_for_ns holdup_tsan_rw_adaptive_try_lock_for_ns
+
+static inline void holdup_tsan_rw_adaptive_lock_shared(holdup_rw_adaptive_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock);
+  holdup_rw_adaptive_lock_shared(lock);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock, 1);
+}
+
+static inline bool holdup_tsan_rw_adaptive_try_lock_shared(holdup_rw_adaptive_t *lock) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock);
+  taken = holdup_rw_adaptive_try_lock_shared(lock);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock | (taken ? 0 : __tsan_mutex_try_lock_failed), 1);
+  return taken;
+}
+
+static inline bool holdup_tsan_rw_adaptive_try_lock_shared_for_ns(holdup_rw_adaptive_t *lock, uint64_t timeout_ns) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock);
+  taken = holdup_rw_adaptive_try_lock_shared_for_ns(lock, timeout_ns);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock | (taken ? 0 : __tsan_mutex_try_lock_failed), 1);
+  return taken;
+}
+
+static inline void holdup_tsan_rw_adaptive_unlock_shared(holdup_rw_adaptive_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_unlock(lock, __tsan_mutex_read_lock);
+  holdup_rw_adaptive_unlock_shared(lock);
+  __tsan_mutex_post_unlock(lock, __tsan_mutex_read_lock);
+}
+
+#define holdup_rw_adaptive_lock_shared holdup_tsan_rw_adaptive_lock_shared
+#define holdup_rw_adaptive_try_lock_shared holdup_tsan_rw_adaptive_try_lock_shared
+#define holdup_rw_adaptive_try_lock_shared_for_ns holdup_tsan_rw_adaptive_try_lock_shared_for_ns
+#define holdup_rw_adaptive_unlock_shared holdup_tsan_rw_adaptive_unlock_shared
+
+static inline void holdup_tsan_rw_sharded_init(holdup_rw_sharded_t *lock) HOLDUP_NOEXCEPT {
+  holdup_rw_sharded_init(lock);
+  __tsan_mutex_create(lock, 0);
+}
+
+static inline void holdup_tsan_rw_sharded_destroy(holdup_rw_sharded_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_destroy(lock, 0);
+  holdup_rw_sharded_destroy(lock);
+}
+
+static inline void holdup_tsan_rw_sharded_lock(holdup_rw_sharded_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_lock(lock, 0);
+  holdup_rw_sharded_lock(lock);
+  __tsan_mutex_post_lock(lock, 0, 1);
+}
+
+static inline bool holdup_tsan_rw_sharded_try_lock(holdup_rw_sharded_t *lock) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
+  taken = holdup_rw_sharded_try_lock(lock);
+  __tsan_mutex_post_lock(lock, taken ? __tsan_mutex_try_lock : __tsan_mutex_try_lock | __tsan_mutex_try_lock_failed, 1);
+  return taken;
+}
+
+static inline void holdup_tsan_rw_sharded_unlock(holdup_rw_sharded_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_unlock(lock, 0);
+  holdup_rw_sharded_unlock(lock);
+  __tsan_mutex_post_unlock(lock, 0);
+}
+
+#define holdup_rw_sharded_init holdup_tsan_rw_sharded_init
+#define holdup_rw_sharded_destroy holdup_tsan_rw_sharded_destroy
+#define holdup_rw_sharded_lock holdup_tsan_rw_sharded_lock
+#define holdup_rw_sharded_try_lock holdup_tsan_rw_sharded_try_lock
+#define holdup_rw_sharded_unlock holdup_tsan_rw_sharded_unlock
+
+static inline bool holdup_tsan_rw_sharded_try_lock_for_ns(holdup_rw_sharded_t *lock, uint64_t timeout_ns) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
+  taken = holdup_rw_sharded_try_lock_for_ns(lock, timeout_ns);
+  __tsan_mutex_post_lock(lock, taken ? __tsan_mutex_try_lock : __tsan_mutex_try_lock | __tsan_mutex_try_lock_failed, 1);
+  return taken;
+}
+
+#define holdup_rw_sharded_try_lock_for_ns holdup_tsan_rw_sharded_try_lock_for_ns
+
+static inline void holdup_tsan_rw_sharded_lock_shared(holdup_rw_sharded_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock);
+  holdup_rw_sharded_lock_shared(lock);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock, 1);
+}
+
+static inline bool holdup_tsan_rw_sharded_try_lock_shared(holdup_rw_sharded_t *lock) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock);
+  taken = holdup_rw_sharded_try_lock_shared(lock);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock | (taken ? 0 : __tsan_mutex_try_lock_failed), 1);
+  return taken;
+}
+
+static inline bool holdup_tsan_rw_sharded_try_lock_shared_for_ns(holdup_rw_sharded_t *lock, uint64_t timeout_ns) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock);
+  taken = holdup_rw_sharded_try_lock_shared_for_ns(lock, timeout_ns);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock | (taken ? 0 : __tsan_mutex_try_lock_failed), 1);
+  return taken;
+}
+
+static inline void holdup_tsan_rw_sharded_unlock_shared(holdup_rw_sharded_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_unlock(lock, __tsan_mutex_read_lock);
+  holdup_rw_sharded_unlock_shared(lock);
+  __tsan_mutex_post_unlock(lock, __tsan_mutex_read_lock);
+}
+
+#define holdup_rw_sharded_lock_shared holdup_tsan_rw_sharded_lock_shared
+#define holdup_rw_sharded_try_lock_shared holdup_tsan_rw_sharded_try_lock_shared
+#define holdup_rw_sharded_try_lock_shared_for_ns holdup_tsan_rw_sharded_try_lock_shared_for_ns
+#define holdup_rw_sharded_unlock_shared holdup_tsan_rw_sharded_unlock_shared
+
 static inline void holdup_tsan_gate_enter(holdup_gate_t *gate) HOLDUP_NOEXCEPT {
   holdup_gate_enter(gate);
   __tsan_acquire(gate);

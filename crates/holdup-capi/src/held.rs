@@ -9,7 +9,7 @@ use core::mem::{self, ManuallyDrop, MaybeUninit};
 use core::time::Duration;
 
 use holdup_locks::SysError;
-use lock_api::{RawMutex, RawMutexTimed};
+use lock_api::{RawMutex, RawMutexTimed, RawRwLock};
 
 /// See the module.
 #[repr(C)]
@@ -125,4 +125,19 @@ pub(crate) const fn starts_as<L: RawMutex, const WORDS: usize>(words: [u64; WORD
     // SAFETY: the sizes are equal (asserted above), such a lock has no padding, and every bit pattern is a u64.
     let found: u64 = unsafe { mem::transmute_copy(&free) };
     found == words[0]
+}
+
+/// Whether a free reader-writer lock begins with these words of 4 bytes, which its first fields fill.
+pub(crate) const fn begins_as<L: RawRwLock>(words: &[u32]) -> bool {
+    let free = ManuallyDrop::new(L::INIT);
+    let fields = (&raw const free).cast::<u32>();
+    let mut index = 0;
+    while index < words.len() {
+        // SAFETY: within the lock, aligned; the compiler refuses padding, which is no u32.
+        if unsafe { *fields.add(index) } != words[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }

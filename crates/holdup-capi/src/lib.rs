@@ -23,3 +23,8 @@ pub mod table;
 pub mod locks {
     include!(concat!(env!("OUT_DIR"), "/locks.rs"));
 }
+
+/// The reader-writer locks, one set of functions each.
+pub mod rw_locks {
+    include!(concat!(env!("OUT_DIR"), "/rw_locks.rs"));
+}

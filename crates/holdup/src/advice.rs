@@ -82,7 +82,7 @@ fn active(cpus: u32) -> String {
 
 /// A loop that does nothing but lock rewards the thread that takes the lock again at once.
 fn tight_loop(run: &RunRecord) -> Option<Advice> {
-    let works = [Workload::Db, Workload::ParallelFor, Workload::PingPong, Workload::Map];
+    let works = [Workload::Db, Workload::ParallelFor, Workload::PingPong, Workload::Map, Workload::Rw];
     let tight = |cell: &CellRecord| {
         cell.spec.gap.is_none() && cell.spec.active.is_none() && !works.contains(&cell.spec.workload)
     };

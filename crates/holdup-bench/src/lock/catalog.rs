@@ -11,7 +11,7 @@ use crate::sys;
 pub struct LockEntry {
     /// The name for `--lock`.
     pub name: &'static str,
-    /// Family: none, spin, queue, spin-then-park, kernel, peer, or map.
+    /// Family: none, spin, queue, spin-then-park, kernel, reader-writer, peer, or map.
     pub family: &'static str,
     /// One line about it.
     pub summary: &'static str,
@@ -67,6 +67,8 @@ const OF_ONE_SYSTEM: [(&str, &[&str]); 2] = [
             "pthread-pi",
             "pthread-shared",
             "pthread-rwlock",
+            "pthread-rwlock-writer",
+            "pthread-rwlock-nonrec",
         ],
     ),
     ("Windows", &["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore"]),
@@ -91,12 +93,13 @@ impl LockEntry {
 
     /// Whether readers may share it.
     pub fn is_reader_writer(&self) -> bool {
-        self.name.ends_with("-rwlock") && !self.is_map()
+        self.family == "reader-writer" || self.name.contains("-rwlock") && !self.is_map()
     }
 
     /// Whether the laboratory tries it without waiting: our own locks and the C library's mutexes.
     pub fn can_try(&self) -> bool {
-        let ours = !matches!(self.family, "peer" | "map" | "broken") && !matches!(self.name, "none" | "straddle");
+        let ours = !matches!(self.family, "peer" | "map" | "broken" | "reader-writer")
+            && !matches!(self.name, "none" | "straddle");
         let entered = matches!(self.name, "critical-section" | "win-mutex");
         ours && !entered || self.name.starts_with("pthread") && !self.is_reader_writer()
     }
@@ -201,6 +204,15 @@ mod tests {
             assert_eq!(check_name(entry.name), Ok(entry.name));
         }
         assert!(all().len() > holdup_locks::LOCKS.len() + 15);
+    }
+
+    #[test]
+    fn every_reader_writer_lock_of_ours_is_here() {
+        for info in holdup_locks::RW_LOCKS {
+            let entry = named(info.name).unwrap();
+            assert!(entry.is_reader_writer() && !entry.can_try(), "{}", info.name);
+            assert_eq!(entry.summary, info.summary);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use holdup_locks::SpinPolicy;
 
 #[cfg(feature = "broken-locks")]
 use super::broken;
-use super::interface::{BenchLock, Nothing, Ours, Reentrant, Visitor};
+use super::interface::{BenchLock, Nothing, Ours, Reentrant, Shared, Visitor};
 use super::straddle::Straddle;
 use super::table::for_each;
 use crate::spec::{Backoff, Rmw, Spec, SpinOn};

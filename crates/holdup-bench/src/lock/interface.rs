@@ -168,6 +168,34 @@ impl<L: Ours> BenchLock for Raw<L> {
     }
 }
 
+/// A reader-writer lock of ours under test.
+#[derive(Debug)]
+pub struct Shared<L>(L);
+
+impl<L: lock_api::RawRwLock + Sync + Send> BenchLock for Shared<L> {
+    fn create(_: &Spec) -> Result<Self, String> {
+        Ok(Shared(L::INIT))
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+        let guard = self.0.lock_exclusive();
+        let result = section();
+        // SAFETY: the guard is the one that `lock_exclusive` gave to this context just above, used once.
+        unsafe { self.0.unlock_exclusive(guard) };
+        result
+    }
+
+    #[inline(always)]
+    fn with_shared<R>(&self, section: impl FnOnce() -> R) -> R {
+        let guard = self.0.lock_shared();
+        let result = section();
+        // SAFETY: the guard is the one that `lock_shared` gave to this context just above, used once.
+        unsafe { self.0.unlock_shared(guard) };
+        result
+    }
+}
+
 /// A lock of ours in our wrapper that makes it recursive.
 pub struct RawRecursive<L: Ours>(holdup_locks::Recursive<L>);
 

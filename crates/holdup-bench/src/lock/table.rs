@@ -13,6 +13,8 @@ macro_rules! for_each {
                 "map-papaya": "crate papaya", "lock-free map (workload map)";
             }
             peers {
+                "rw-adaptive": Shared<holdup_locks::RwAdaptive>, "reader-writer", false, "Brandenburg & Anderson 2010; Go 2009", "readers and writers in turn; spins, then sleeps";
+                "rw-sharded": Shared<holdup_locks::RwSharded>, "reader-writer", false, "Hsieh & Weihl 1992; Linux 2.4", "readers count in slots of their threads, writers close all";
                 "pthread": pthread::Normal, "peer", false, "POSIX, C library", "the C library's default mutex";
                 "pthread-adaptive": pthread::Adaptive, "peer", false, "C library", "spins up to 100 times before it sleeps";
                 "pthread-recursive": pthread::Recursive, "peer", true, "POSIX, C library", "may be taken again by its owner";
@@ -22,9 +24,11 @@ macro_rules! for_each {
                 "std": std::sync::Mutex<()>, "peer", false, "Rust standard library", "std::sync::Mutex";
                 "parking-lot": parking_lot::Mutex<()>, "peer", false, "crate parking_lot", "one byte, waiters in a global table";
                 "parking-lot-fair": parking_lot::FairMutex<()>, "peer", false, "crate parking_lot", "hands over to the first waiter";
-                "std-rwlock": std::sync::RwLock<()>, "peer", false, "Rust standard library", "reader-writer lock, taken for writing";
-                "pthread-rwlock": pthread::RwLock, "peer", false, "POSIX, C library", "reader-writer lock, taken for writing";
-                "parking-lot-rwlock": parking_lot::RwLock<()>, "peer", false, "crate parking_lot", "reader-writer lock, taken for writing";
+                "std-rwlock": std::sync::RwLock<()>, "peer", false, "Rust standard library", "reader-writer lock";
+                "pthread-rwlock": pthread::PreferReader, "peer", false, "POSIX, C library", "reader-writer lock: readers pass writers that wait";
+                "pthread-rwlock-writer": pthread::PreferWriter, "peer", false, "C library", "reader-writer lock that asks for writers first; glibc lets readers pass all the same";
+                "pthread-rwlock-nonrec": pthread::PreferWriterNonRecursive, "peer", false, "C library", "reader-writer lock: writers that wait keep new readers out";
+                "parking-lot-rwlock": parking_lot::RwLock<()>, "peer", false, "crate parking_lot", "reader-writer lock";
                 "spin-ttas": spin::mutex::SpinMutex<()>, "peer", false, "crate spin", "spins on a read, never sleeps";
                 "spin-ticket": spin::mutex::TicketMutex<()>, "peer", false, "crate spin", "first come, first served, never sleeps";
                 "mcslock": mcslock::raw::spins::Mutex<()>, "peer", false, "crate mcslock", "queue lock, each spins on its own node";

@@ -28,7 +28,8 @@ pub fn check_sense(spec: &Spec) -> Result<(), String> {
     takes(spec, entry)?;
     processes(spec, entry)?;
     gates(spec)?;
-    ping_pong(spec)
+    ping_pong(spec)?;
+    writers(spec)
 }
 
 /// Whether this machine has what the cell needs, as far as that shows without running it.
@@ -99,7 +100,9 @@ fn sections(spec: &Spec) -> Result<(), String> {
         ("take try", spec.take == Take::Try),
         ("between processes", spec.between == Between::Processes),
     ];
-    if let Some((factor, _)) = given.iter().find(|(_, given)| *given && !small) {
+    // The waits of readers and of writers are what rw is for.
+    let has = |factor: &str| small || factor == "latency" && spec.workload == Workload::Rw;
+    if let Some((factor, _)) = given.iter().find(|(factor, given)| *given && !has(factor)) {
         return Err(format!(
             "--workload {} has no --{factor}; it works with empty, counter, free-list and thread-id",
             spec.workload.name()
@@ -186,6 +189,19 @@ fn ping_pong(spec: &Spec) -> Result<(), String> {
     Ok(())
 }
 
+fn writers(spec: &Spec) -> Result<(), String> {
+    let threads = spec.threads;
+    match spec.writers {
+        Some(writers) if spec.workload != Workload::Rw => {
+            Err(format!("--writers {writers} is for --workload rw; {} has no such threads", spec.workload.name()))
+        }
+        Some(writers) if writers > threads => {
+            Err(format!("--writers {writers} needs as many threads, not {threads}; --writers 0..{threads} works"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn names(which: impl Fn(&locks::LockEntry) -> bool) -> String {
     let names: Vec<&str> = locks::all().iter().filter(|entry| which(entry)).map(|entry| entry.name).collect();
     names.join(", ")
@@ -206,6 +222,9 @@ mod tests {
         assert!(why("lock=std spin=5").contains("'std' has no --spin; it works with futex, adaptive"));
         assert!(why("lock=ticket rmw=xchg").contains("tas, ttas"));
         assert!(why("lock=adaptive workload=db table=rw").contains("std-rwlock, "));
+        assert!(why("workload=rw threads=2 writers=3").contains("--writers 0..2 works"));
+        assert!(why("workload=counter writers=1").contains("--workload rw"));
+        assert!(why("workload=rw depth=2").contains("has no --depth"));
         assert!(why("workload=ping-pong threads=3").contains("2 or 4 work"));
         assert!(why("workload=ping-pong active=1 threads=2").contains("pair"));
         assert!(why("workload=parallel-for latency=on").contains("latency"));
@@ -229,6 +248,9 @@ mod tests {
             "lock=tas rmw=cmpxchg backoff=none spin-on=read",
             "lock=std-rwlock workload=db table=rw",
             "lock=none workload=db table=rw",
+            "lock=rw-adaptive workload=db table=rw",
+            "lock=rw-sharded workload=rw read-share=99.9 latency=on hold=1us",
+            "lock=adaptive workload=rw threads=4 writers=4",
             "lock=table-map workload=map",
             "workload=ping-pong threads=1",
             "workload=ping-pong threads=6",

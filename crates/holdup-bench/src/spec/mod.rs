@@ -65,6 +65,10 @@ pub struct Spec {
     pub entries: u64,
     /// db and map: share of reads, in percent; the rest updates.
     pub read_percent: u32,
+    /// rw: share of reads of a thread that does both, in tenths of a percent.
+    pub read_permille: u32,
+    /// rw: so many threads only write, the others only read; `None` lets each do both.
+    pub writers: Option<u32>,
     /// db: what guards the entries.
     pub table: Table,
     /// db: work of a read, under the entry's lock.
@@ -123,6 +127,8 @@ workloads! {
         PingPong = "ping-pong",
         /// Read and update 100,000 keys of a concurrent map, which `lock` names.
         Map = "map",
+        /// Read or write one piece of data; readers share it where the lock lets them.
+        Rw = "rw",
     }
 }
 
@@ -291,6 +297,8 @@ impl Default for Spec {
             rmw: None,
             entries: 1000,
             read_percent: 90,
+            read_permille: 950,
+            writers: None,
             table: Table::One,
             read: Work::Fixed(work::Amount::Ns(20e3)),
             update: Work::Fixed(work::Amount::Ns(200e3)),
@@ -650,6 +658,24 @@ pub static FACTORS: &[Factor] = &[
         get: |spec| format!("{}:{}", spec.read_percent, 100 - spec.read_percent),
     },
     Factor {
+        name: "read-share",
+        help: "rw: share of reads, in percent; the rest writes",
+        values: "0..100, also 99.9",
+        switch: false,
+        ranges: false,
+        set: |spec, text| parse_read_share(text).map(|n| spec.read_permille = n),
+        get: |spec| format!("{}", f64::from(spec.read_permille) / 10.0),
+    },
+    Factor {
+        name: "writers",
+        help: "rw: so many threads only write and the others only read, whatever the read-share; each = both",
+        values: "each, 0..1024",
+        switch: false,
+        ranges: true,
+        set: |spec, text| optional(text, "each", |t| whole(t, 0, 1024)).map(|n| spec.writers = n),
+        get: |spec| or_word(&spec.writers, "each"),
+    },
+    Factor {
         name: "table",
         help: "db: one lock, a lock table of so many, one lock per entry, or a reader-writer lock (lock none: no lock)",
         values: "one, 1..65536, entry, rw",
@@ -905,6 +931,15 @@ fn parse_mix(text: &str) -> Result<u32, String> {
     if reads.checked_add(updates) == Some(100) { Ok(reads) } else { Err(wrong()) }
 }
 
+/// Tenths of a percent.
+fn parse_read_share(text: &str) -> Result<u32, String> {
+    let permille = text.trim_end_matches('%').parse::<f64>().ok().map(|percent| percent * 10.0);
+    let fits = |n: &f64| (0.0..=1_000.0).contains(n) && (n - n.round()).abs() < 1e-6;
+    permille.filter(fits).map(|n| n.round() as u32).ok_or_else(|| {
+        format!("'{text}' is not a share of reads; write percent, with one decimal at most, for example 50 or 99.9")
+    })
+}
+
 /// `1..8` (all), `0..60+4` (every fourth), `1..64*2` (doubling).
 fn expand_range(text: &str) -> Result<Vec<u64>, String> {
     const MOST: usize = 4096;
@@ -954,6 +989,8 @@ mod tests {
             "offset=60",
             "table=256",
             "mix=50:50",
+            "read-share=99.9",
+            "writers=2",
             "iterations=1000",
             "latency=on",
             "profile=on",
@@ -992,6 +1029,8 @@ mod tests {
         );
         assert_eq!(error("gate", "door"), "--gate: 'door' is not one of thread, acquire");
         assert!(error("mix", "90:20").contains("90:10"));
+        assert!(error("read-share", "99.95").contains("50 or 99.9"));
+        assert!(error("read-share", "101").contains("50 or 99.9"));
         assert!(error("cpus", "two").contains("cpu:0+2"));
         assert!(Spec::default().set("thread", "1").unwrap_err().to_string().contains("'thread'"));
     }

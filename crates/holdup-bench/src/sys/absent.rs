@@ -50,10 +50,14 @@ pub mod pthread {
     pub type ErrorCheck = Missing<3>;
     /// Lends the waiter's priority to the owner.
     pub type PriorityInherit = Missing<4>;
-    /// The reader-writer lock.
-    pub type RwLock = Missing<5>;
     /// Serves several processes.
-    pub type Shared = Missing<6>;
+    pub type Shared = Missing<5>;
+    /// Readers pass writers that wait.
+    pub type PreferReader = Missing<6>;
+    /// Asks for writers first.
+    pub type PreferWriter = Missing<7>;
+    /// Writers that wait keep new readers out.
+    pub type PreferWriterNonRecursive = Missing<8>;
 
     impl<const KIND: u8> BenchLock for Missing<KIND> {
         fn create(_: &Spec) -> Result<Self, String> {

@@ -14,6 +14,7 @@ mod parallel_for;
 pub(crate) mod ping_pong;
 mod place;
 pub mod random;
+mod rw;
 mod section;
 mod timing;
 
@@ -28,6 +29,7 @@ pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Tas
             Workload::Db => return db::build::<L>(context),
             Workload::ParallelFor => return parallel_for::build::<L>(context),
             Workload::PingPong => return ping_pong::build::<L>(context),
+            Workload::Rw => return rw::build::<L>(context),
             Workload::Empty
             | Workload::Counter
             | Workload::FreeList

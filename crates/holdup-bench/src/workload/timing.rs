@@ -25,11 +25,16 @@ const SHARE: f64 = 0.03;
 /// No wait is longer than a run may be.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
+/// Room for any wait, to two digits.
+pub fn histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("the bounds are constants that it takes")
+}
+
 impl Timing {
     /// Timing for a thread whose operations take about this long.
     pub fn for_op_time(op_ns: f64, index: usize) -> Timing {
         let mut timing = Timing {
-            histogram: Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("the bounds are constants that it takes"),
+            histogram: histogram(),
             random: Random::stream(index as u64 ^ 0x71E5),
             countdown: 1,
             every: 1,

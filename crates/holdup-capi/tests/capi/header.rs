@@ -44,6 +44,10 @@ fn every_lock_of_the_registry_is_in_the_header() {
         let timed = header.contains(&format!("bool holdup_{id}_try_lock_for_ns("));
         assert_eq!(timed, lock.timed, "{id}");
     }
+    for lock in holdup_locks::RW_LOCKS {
+        let id = lock.name.replace('-', "_");
+        assert!(header.contains(&format!("void holdup_{id}_lock_shared(")), "{id} needs a row in build.rs");
+    }
 }
 
 /// Every function and type has its words: a declaration without a comment before it is none of ours.
@@ -73,9 +77,28 @@ fn locks() -> Vec<Lock> {
         .collect()
 }
 
+/// A reader-writer lock as build.rs has written it down.
+struct RwLock {
+    id: &'static str,
+    bytes: &'static str,
+    init: &'static str,
+}
+
+fn rw_locks() -> Vec<RwLock> {
+    include_str!(concat!(env!("OUT_DIR"), "/rw_locks.tsv"))
+        .lines()
+        .map(|line| {
+            let mut fields = line.split('\t');
+            let mut next = || fields.next().unwrap();
+            RwLock { id: next(), bytes: next(), init: next() }
+        })
+        .collect()
+}
+
 fn c_header() -> String {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut builder = Builder::new().with_config(config()).with_src(concat!(env!("OUT_DIR"), "/locks.rs"));
+    let written = [concat!(env!("OUT_DIR"), "/locks.rs"), concat!(env!("OUT_DIR"), "/rw_locks.rs")];
+    let mut builder = written.into_iter().fold(Builder::new().with_config(config()), Builder::with_src);
     for module in ["table", "gate", "counter", "chunks"] {
         builder = builder.with_src(sources.join(module).with_extension("rs"));
     }
@@ -107,7 +130,7 @@ const OPENING: &str = r"
  *
  * Written by 'cargo xtask headers' from the sources of holdup-capi: do not edit.
  *
- * Which lock: holdup_adaptive_t. The others are for particular needs and for comparison. Every lock is fixed in size, needs no
+ * Which lock: holdup_adaptive_t; for data that many read at length and few write, holdup_rw_adaptive_t. The others are for particular needs and for comparison. Every lock is fixed in size, needs no
  * allocation (the CLH locks do), and is free as its HOLDUP_..._INIT says, so that a static lock needs no code to start.
  *
  * Rules for all of them:
@@ -179,10 +202,11 @@ fn preamble() -> String {
     let _ = writeln!(text, "\n/** The version of this header and of the library that it came with. */");
     let _ = writeln!(text, "#define HOLDUP_LOCKS_VERSION \"{}\"", env!("CARGO_PKG_VERSION"));
     text.push_str(SUPPORT);
-    for lock in locks() {
-        let words: Vec<String> = lock.init.split(',').map(|word| format!("UINT64_C({word})")).collect();
-        let _ = writeln!(text, "\n/** The first value of a holdup_{}_t: free. */", lock.id);
-        let _ = writeln!(text, "#define HOLDUP_{}_INIT {{{{{}}}}}", lock.id.to_uppercase(), words.join(", "));
+    let locks = locks().into_iter().map(|lock| (lock.id, lock.init));
+    for (id, init) in locks.chain(rw_locks().into_iter().map(|lock| (lock.id, lock.init))) {
+        let words: Vec<String> = init.split(',').map(|word| format!("UINT64_C({word})")).collect();
+        let _ = writeln!(text, "\n/** The first value of a holdup_{id}_t: free. */");
+        let _ = writeln!(text, "#define HOLDUP_{}_INIT {{{{{}}}}}", id.to_uppercase(), words.join(", "));
     }
     text.trim_end().to_owned()
 }
@@ -202,6 +226,9 @@ fn trailer() -> String {
     let mut text = SIZES.trim_start().to_owned();
     for lock in locks() {
         let _ = writeln!(text, "HOLDUP_SIZE(holdup_{}_t, {});", lock.id, 8 * lock.init.split(',').count());
+    }
+    for lock in rw_locks() {
+        let _ = writeln!(text, "HOLDUP_SIZE(holdup_{}_t, {});", lock.id, lock.bytes);
     }
     for (technique, bytes) in [("gate", 24), ("counter", 8192), ("chunks", 256)] {
         let _ = writeln!(text, "HOLDUP_SIZE(holdup_{technique}_t, {bytes});");
@@ -279,6 +306,42 @@ static inline bool holdup_tsan_$ID_try_lock_for_ns(holdup_$ID_t *lock, uint64_t 
 }
 
 #define holdup_$ID_try_lock_for_ns holdup_tsan_$ID_try_lock_for_ns
+";
+
+/// What a reader-writer lock has beyond `TSAN_LOCK` and `TSAN_TIMED`.
+const TSAN_SHARED: &str = r"
+static inline void holdup_tsan_$ID_lock_shared(holdup_$ID_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock);
+  holdup_$ID_lock_shared(lock);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock, 1);
+}
+
+static inline bool holdup_tsan_$ID_try_lock_shared(holdup_$ID_t *lock) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock);
+  taken = holdup_$ID_try_lock_shared(lock);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock | (taken ? 0 : __tsan_mutex_try_lock_failed), 1);
+  return taken;
+}
+
+static inline bool holdup_tsan_$ID_try_lock_shared_for_ns(holdup_$ID_t *lock, uint64_t timeout_ns) HOLDUP_NOEXCEPT {
+  bool taken;
+  __tsan_mutex_pre_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock);
+  taken = holdup_$ID_try_lock_shared_for_ns(lock, timeout_ns);
+  __tsan_mutex_post_lock(lock, __tsan_mutex_read_lock | __tsan_mutex_try_lock | (taken ? 0 : __tsan_mutex_try_lock_failed), 1);
+  return taken;
+}
+
+static inline void holdup_tsan_$ID_unlock_shared(holdup_$ID_t *lock) HOLDUP_NOEXCEPT {
+  __tsan_mutex_pre_unlock(lock, __tsan_mutex_read_lock);
+  holdup_$ID_unlock_shared(lock);
+  __tsan_mutex_post_unlock(lock, __tsan_mutex_read_lock);
+}
+
+#define holdup_$ID_lock_shared holdup_tsan_$ID_lock_shared
+#define holdup_$ID_try_lock_shared holdup_tsan_$ID_try_lock_shared
+#define holdup_$ID_try_lock_shared_for_ns holdup_tsan_$ID_try_lock_shared_for_ns
+#define holdup_$ID_unlock_shared holdup_tsan_$ID_unlock_shared
 ";
 
 /// A leaver's writes are seen by those who come in. That says a little too much (those who came in before it did not
@@ -393,6 +456,11 @@ fn tsan_header() -> String {
         text.push_str(&TSAN_LOCK.replace("$ID", lock.id));
         if lock.timed {
             text.push_str(&TSAN_TIMED.replace("$ID", lock.id));
+        }
+    }
+    for lock in rw_locks() {
+        for functions in [TSAN_LOCK, TSAN_TIMED, TSAN_SHARED] {
+            text.push_str(&functions.replace("$ID", lock.id));
         }
     }
     text + TSAN_GATE + TSAN_TABLE + TSAN_CLOSING

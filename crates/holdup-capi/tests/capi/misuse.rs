@@ -22,15 +22,18 @@ fn every_misuse_of_every_lock_is_named() {
         let aborted = output.status.signal() == Some(SIGABRT) || output.status.code() == Some(128 + SIGABRT);
         assert!(aborted, "{what} {way}: {}", text(&output));
     };
-    for lock in holdup_locks::LOCKS {
-        let id = lock.name.replace('-', "_");
-        let named = format!("holdup-locks: {} lock at 0x", lock.name);
+    let locks = holdup_locks::LOCKS.iter().map(|lock| lock.name);
+    for name in locks.chain(holdup_locks::RW_LOCKS.iter().map(|lock| lock.name)) {
+        let id = name.replace('-', "_");
+        let named = format!("holdup-locks: {name} lock at 0x");
         ends(&id, "unlock-free", &[&named, "while free"]);
         ends(&id, "unlock-twice", &[&named, "while free"]);
         ends(&id, "destroy-held", &[&named, "while held"]);
         ends(&id, "lock-again", &[&named, "which holds it already"]);
         ends(&id, "stranger", &[&named, "which does not hold it"]);
     }
+    ends("reader", "lock-again", &["holdup-locks: rw-adaptive lock at 0x", "which holds it already"]);
+    ends("reader", "unlock-twice", &["holdup-locks: rw-adaptive lock at 0x", "without a reader in it"]);
     ends("table", "lock-again", &["which holds it already"]);
     ends("table", "destroy-held", &["while a lock of it is held"]);
     ends("gate", "leave", &["holdup-locks: gate at 0x", "nobody was inside"]);

@@ -191,9 +191,10 @@ fn thread_sanitizer_finds_true_races_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
     for compiler in COMPILERS.into_iter().filter(|&compiler| can(compiler, Mode::Tsan)) {
         let program = compile(compiler, Mode::Tsan, "tests/programs/race.cpp", prefix(), folder.path());
-        assert_eq!(succeed(&program, &["guarded"]), "6\n", "{compiler:?}");
+        assert_eq!(succeed(&program, &["guarded"]), "8\n", "{compiler:?}");
         for (way, finding) in [
             ("lock", "data race"),
+            ("reader", "data race"),
             ("gate", "data race"),
             ("table", "data race"),
             ("double-unlock", "unlock of an unlocked mutex"),

@@ -111,6 +111,56 @@ static int forever;
     CHECK(id##_count == 2);                                                                    \
   }
 
+/* Readers share; a writer and readers keep each other out. */
+#define FOR_EACH_SHARED_LOCK(X) X(rw_adaptive, RW_ADAPTIVE, 4) X(rw_sharded, RW_SHARDED, 4)
+
+#define DEFINE_SHARING(id, ID, threads)                                    \
+  static void *id##_beside_a_reader(void *number) {                        \
+    CHECK(holdup_##id##_try_lock_shared(&id##_lock));                      \
+    holdup_##id##_unlock_shared(&id##_lock);                               \
+    CHECK(!holdup_##id##_try_lock(&id##_lock));                            \
+    CHECK(!holdup_##id##_try_lock_for_ns(&id##_lock, SHORT_NS));           \
+    CHECK(holdup_##id##_try_lock_shared_for_ns(&id##_lock, LONG_NS));      \
+    holdup_##id##_unlock_shared(&id##_lock);                               \
+    return number;                                                         \
+  }                                                                        \
+                                                                           \
+  static void *id##_beside_a_writer(void *number) {                        \
+    const unsigned long long began = now_ns();                             \
+    CHECK(!holdup_##id##_try_lock_shared(&id##_lock));                     \
+    CHECK(!holdup_##id##_try_lock_shared_for_ns(&id##_lock, SHORT_NS));    \
+    CHECK(now_ns() - began >= SHORT_NS);                                   \
+    return number;                                                         \
+  }                                                                        \
+                                                                           \
+  static void *id##_look(void *number) {                                   \
+    int i;                                                                 \
+    for (i = 0; i < ITERATIONS; i++) {                                     \
+      long before;                                                         \
+      holdup_##id##_lock_shared(&id##_lock);                               \
+      before = id##_count;                                                 \
+      CHECK(before == id##_count);                                         \
+      holdup_##id##_unlock_shared(&id##_lock);                             \
+    }                                                                      \
+    return number == NULL ? id##_add(number) : number;                     \
+  }                                                                        \
+                                                                           \
+  static void id##_shares(void) {                                          \
+    holdup_##id##_lock_shared(&id##_lock);                                 \
+    CHECK(holdup_##id##_is_locked(&id##_lock));                            \
+    run_threads(1, id##_beside_a_reader);                                  \
+    holdup_##id##_unlock_shared(&id##_lock);                               \
+    holdup_##id##_lock(&id##_lock);                                        \
+    run_threads(1, id##_beside_a_writer);                                  \
+    holdup_##id##_unlock(&id##_lock);                                      \
+    id##_count = 0;                                                        \
+    run_threads(threads, id##_look);                                       \
+    CHECK(id##_count == ITERATIONS && !holdup_##id##_is_locked(&id##_lock)); \
+  }
+
+FOR_EACH_SHARED_LOCK(DEFINE_EXCLUSION)
+FOR_EACH_SHARED_LOCK(DEFINE_TIMEOUTS)
+FOR_EACH_SHARED_LOCK(DEFINE_SHARING)
 FOR_EACH_TIMED_LOCK(DEFINE_EXCLUSION)
 FOR_EACH_UNTIMED_LOCK(DEFINE_EXCLUSION)
 FOR_EACH_TIMED_LOCK(DEFINE_TIMEOUTS)
@@ -121,6 +171,9 @@ FOR_EACH_TIMED_LOCK(DEFINE_TIMEOUTS)
 #define TIMES_OUT(id, ID, threads) \
   id##_times_out();                \
   printf("%s times out\n", #id);
+#define SHARES(id, ID, threads) \
+  id##_shares();                \
+  printf("%s shares\n", #id);
 #define CREATES(id)                                          \
   {                                                          \
     holdup_##id##_t lock;                                    \
@@ -132,7 +185,7 @@ FOR_EACH_TIMED_LOCK(DEFINE_TIMEOUTS)
 #define DESTROY(id, ID, threads) holdup_##id##_destroy(&id##_lock);
 
 /* A child of fork() may go on with a lock that its thread held, and with one that nobody held. */
-#define FOR_EACH_LOCK_OF_THE_CHILD(X) X(adaptive) X(tas) X(ttas) X(ticket) X(ticket_spin) X(mcs) X(mcs_spin) X(clh) X(clh_spin) X(futex) X(fair)
+#define FOR_EACH_LOCK_OF_THE_CHILD(X) X(adaptive) X(tas) X(ttas) X(ticket) X(ticket_spin) X(mcs) X(mcs_spin) X(clh) X(clh_spin) X(futex) X(fair) X(rw_adaptive) X(rw_sharded)
 #define IN_A_CHILD(id)                                                     \
   {                                                                        \
     holdup_##id##_t held, other;                                           \
@@ -334,9 +387,13 @@ int main(void) {
   FOR_EACH_TIMED_LOCK(CONFORMS)
   FOR_EACH_UNTIMED_LOCK(CONFORMS)
   FOR_EACH_TIMED_LOCK(TIMES_OUT)
+  FOR_EACH_SHARED_LOCK(CONFORMS)
+  FOR_EACH_SHARED_LOCK(TIMES_OUT)
+  FOR_EACH_SHARED_LOCK(SHARES)
   FOR_EACH_KERNEL_LOCK(CREATES)
   FOR_EACH_TIMED_LOCK(DESTROY)
   FOR_EACH_UNTIMED_LOCK(DESTROY)
+  FOR_EACH_SHARED_LOCK(DESTROY)
   FOR_EACH_LOCK_OF_THE_CHILD(IN_A_CHILD)
   gate_conforms();
   table_conforms();

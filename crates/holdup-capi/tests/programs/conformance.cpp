@@ -28,6 +28,7 @@ CONSTINIT holdup::mcs static_mcs;
 CONSTINIT holdup::clh static_clh;
 CONSTINIT holdup::eventfd static_eventfd;
 CONSTINIT holdup::recursive<holdup::mutex> static_recursive;
+CONSTINIT holdup::shared_mutex static_shared;
 CONSTINIT holdup::gate static_gate{2};
 CONSTINIT holdup::sharded_counter static_counter;
 
@@ -40,6 +41,8 @@ static_assert(stays_put<holdup::recursive<holdup::fair>>);
 static_assert(std::is_nothrow_default_constructible_v<holdup::mutex>);
 static_assert(noexcept(static_mutex.lock()) && noexcept(static_mutex.unlock()) && noexcept(static_mutex.try_lock()));
 static_assert(noexcept(static_mutex.try_lock_for(std::declval<const std::chrono::milliseconds&>())));
+static_assert(stays_put<holdup::shared_mutex> && sizeof(holdup::shared_mutex) == 16 && alignof(holdup::rw_sharded) == 128);
+static_assert(noexcept(static_shared.lock_shared()) && noexcept(static_shared.try_lock_shared()));
 static_assert(sizeof(holdup::mutex) == 8 && sizeof(holdup::gate) == 24);
 static_assert(alignof(holdup::sharded_counter) == 128);
 static_assert(std::is_move_constructible_v<holdup::lock_table::guard> && !std::is_copy_constructible_v<holdup::lock_table::guard>);
@@ -68,6 +71,44 @@ void excludes(Lock& lock) {
   std::unique_lock hold(lock, std::try_to_lock);
   CHECK(hold.owns_lock());
   std::thread([&] { CHECK(!std::unique_lock(lock, std::try_to_lock).owns_lock()); }).join();
+}
+
+// std::shared_lock takes it for reading, std::unique_lock for writing; readers see whole pairs.
+template <class Lock>
+void readers_share(Lock& lock) {
+  {
+    std::shared_lock hold(lock);
+    std::thread([&] {
+      CHECK(std::shared_lock(lock, std::try_to_lock).owns_lock());
+      CHECK(std::shared_lock(lock, 1h).owns_lock());
+      CHECK(!std::unique_lock(lock, std::try_to_lock).owns_lock());
+      CHECK(!std::unique_lock(lock, 2ms).owns_lock());
+    }).join();
+  }
+  {
+    std::unique_lock hold(lock);
+    std::thread([&] {
+      CHECK(!std::shared_lock(lock, std::try_to_lock).owns_lock());
+      const auto began = std::chrono::steady_clock::now();
+      CHECK(!std::shared_lock(lock, 3ms).owns_lock());
+      CHECK(std::chrono::steady_clock::now() - began >= 3ms);
+      CHECK(!std::shared_lock(lock, std::chrono::system_clock::now() + 2ms).owns_lock());
+    }).join();
+  }
+  std::array<long, 2> pair{};
+  in_threads(4, [&](int number) {
+    for (int i = 0; i < 1000; ++i) {
+      if (number < 2) {
+        std::lock_guard hold(lock);
+        ++pair[0];
+        ++pair[1];
+      } else {
+        std::shared_lock hold(lock);
+        CHECK(pair[0] == pair[1]);
+      }
+    }
+  });
+  CHECK(pair[0] == 2000 && pair[1] == 2000);
 }
 
 // Two threads take both locks in opposite orders, again and again; std::scoped_lock backs out by try_lock.
@@ -312,6 +353,11 @@ int main() {
   all_time_out(static_mutex, static_eventfd);
   all_time_out(holdup::tas(), holdup::ttas(), holdup::futex(), holdup::eventfd_sem(), holdup::sysv_sem(),
                holdup::futex_pi(), holdup::pipe(), holdup::recursive<holdup::mutex>());
+  holdup::rw_sharded sharded;
+  all_exclude(static_shared, sharded);
+  all_time_out(static_shared, sharded);
+  readers_share(static_shared);
+  readers_share(sharded);
   holdup::mutex other;
   scoped_lock_takes_both(static_mutex, other);
   scoped_lock_takes_both(static_mutex, static_mcs);

@@ -9,7 +9,7 @@
 
 #define FOR_EACH_LOCK(X)                                                                                \
   X(adaptive) X(tas) X(ttas) X(ticket) X(ticket_spin) X(mcs) X(mcs_spin) X(clh) X(clh_spin) X(futex)    \
-  X(fair) X(eventfd) X(eventfd_sem) X(sysv_sem) X(futex_pi) X(pipe)
+  X(fair) X(eventfd) X(eventfd_sem) X(sysv_sem) X(futex_pi) X(pipe) X(rw_adaptive) X(rw_sharded)
 
 #define DEFINE(id)                                             \
   static void *id##_unlock_by_stranger(void *lock) {           \
@@ -47,6 +47,18 @@ FOR_EACH_LOCK(DEFINE)
     id##_misused(way);            \
   }
 
+static void reader_misused(const char *way) {
+  holdup_rw_adaptive_t lock = HOLDUP_RW_ADAPTIVE_INIT;
+  if (strcmp(way, "lock-again") == 0) {
+    holdup_rw_adaptive_lock(&lock);
+    holdup_rw_adaptive_lock_shared(&lock);
+  } else if (strcmp(way, "unlock-twice") == 0) {
+    holdup_rw_adaptive_lock_shared(&lock);
+    holdup_rw_adaptive_unlock_shared(&lock);
+    holdup_rw_adaptive_unlock_shared(&lock);
+  }
+}
+
 static void table_misused(const char *way) {
   holdup_table_t *table = holdup_table_create(1);
   holdup_table_lock(table, 1);
@@ -68,6 +80,9 @@ int main(int argc, char **argv) {
   const char *what = argc == 3 ? argv[1] : "";
   const char *way = argc == 3 ? argv[2] : "";
   FOR_EACH_LOCK(MISUSE)
+  if (strcmp(what, "reader") == 0) {
+    reader_misused(way);
+  }
   if (strcmp(what, "table") == 0) {
     table_misused(way);
   }

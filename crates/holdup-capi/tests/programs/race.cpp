@@ -2,14 +2,18 @@
 #include <holdup.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 
 namespace {
 
 long shared_word;
 holdup::mutex lock;
+holdup::shared_mutex shared_lock;
+holdup::rw_sharded sharded_lock;
 holdup::gate gate(1);
 holdup::lock_table table(4);
 
@@ -45,6 +49,20 @@ int main(int argc, char** argv) {
       lock.unlock();
     }
   };
+  auto reads = [](auto& guarded) {
+    return [&guarded] {
+      std::shared_lock hold(guarded);
+      if (shared_word < 0) {
+        std::abort();
+      }
+    };
+  };
+  auto writes = [](auto& guarded) {
+    return [&guarded] {
+      std::lock_guard hold(guarded);
+      ++shared_word;
+    };
+  };
   auto gated = [] {
     holdup::gate::pass pass(gate);
     ++shared_word;
@@ -57,6 +75,8 @@ int main(int argc, char** argv) {
   };
   if (std::strcmp(way, "guarded") == 0) {
     both(locked, timed);
+    both(reads(shared_lock), writes(shared_lock));
+    both(reads(sharded_lock), writes(sharded_lock));
     both(gated, gated);
     both(keyed(0), [] {
       auto hold = table.lock_many({0, other_key()});
@@ -64,6 +84,8 @@ int main(int argc, char** argv) {
     });
   } else if (std::strcmp(way, "lock") == 0) {
     both(locked, bare);
+  } else if (std::strcmp(way, "reader") == 0) {
+    both(reads(shared_lock), bare);
   } else if (std::strcmp(way, "gate") == 0) {
     both(gated, bare);
   } else if (std::strcmp(way, "table") == 0) {
@@ -74,7 +96,7 @@ int main(int argc, char** argv) {
     lock.unlock();
     lock.unlock();
   } else {
-    std::fputs("usage: race guarded|lock|gate|table|double-unlock\n", stderr);
+    std::fputs("usage: race guarded|lock|reader|gate|table|double-unlock\n", stderr);
     return 2;
   }
   std::printf("%ld\n", shared_word);

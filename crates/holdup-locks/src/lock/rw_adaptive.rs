@@ -29,11 +29,12 @@
 //! 3. With `RESERVED` set only the holder of `writers` sets `WRITER`. So what an upgradable reader has seen is still so
 //!    when its upgrade is in.
 //! 4. `QUEUED` counts the readers that came in this phase, and were neither let in nor gave up. A writer that leaves
-//!    lets all of them in by one step that flips `PHASE`. The next flip needs a writer that was in, and so all of them
-//!    gone (1): a queued reader that sees another phase than it came in is in, and one bit tells.
+//!    lets all of them in by one step that flips `PHASE`; if there are none, nobody looks at it, and it becomes 0. The
+//!    next flip needs a writer that was in, and so all of them gone (1): a queued reader that sees another phase than
+//!    it came in is in, and one bit tells.
 //! 5. `READERS_ASLEEP` is set by a step that found `WRITER` or `NEXT`; a step that clears either of them for good (a
-//!    writer leaves or gives up) clears it too and wakes all. A reader sleeps on exactly the value that it left with the
-//!    bit set.
+//!    writer leaves or gives up) clears it too and wakes all. A reader sleeps on exactly the value that it left with
+//!    the bit set.
 //! 6. The writer before the door sleeps on exactly a value with `WRITER_ASLEEP` and (`WRITER` or `IN`); the step that
 //!    leaves neither wakes it.
 //!
@@ -100,6 +101,8 @@ const NEXT_WRITER: u32 = 2;
 /// * Sections as short as a lock should have: [`Adaptive`] costs as much and excludes.
 /// * A thread that holds it for reading and takes it again: a writer may have come in between, and both wait for ever.
 ///   So it is with every such lock that starves no writer.
+/// * Many more threads than CPUs, short sections and frequent writes: the next writer waits until each reader that was
+///   let in has had a CPU.
 /// * More than 8,190 readers at once: the next one waits until another has left.
 /// * Between processes, and in a child that was forked while others waited: as [`Adaptive`].
 ///
@@ -266,8 +269,8 @@ impl RwAdaptive {
 
     #[inline]
     pub(super) fn acquire_exclusive(&self) {
-        let state = self.state.load(Ordering::Relaxed);
-        if state & !PHASE != 0 || self.replace(state, state | WRITER).is_err() {
+        // A guess in place of a load: a writer that leaves the lock free leaves 0.
+        if self.replace(0, WRITER).is_err() {
             self.acquire_exclusive_contended(None);
         }
     }
@@ -303,7 +306,8 @@ impl RwAdaptive {
     /// Leaves, lets the queued readers in, and `staying` with them; wakes whoever sleeps and can go on.
     #[inline]
     fn leave_as_writer(&self, staying: u32) {
-        let mut state = self.state.load(Ordering::Relaxed);
+        // A guess, as in `acquire_exclusive`.
+        let mut state = WRITER;
         loop {
             let left = left_by_writer(state, staying);
             match self.state.compare_exchange(state, left, Ordering::Release, Ordering::Relaxed) {
@@ -493,11 +497,11 @@ fn left_by_next(state: u32) -> u32 {
 }
 
 /// `state` once the writer has left: the queued readers are in, and `staying` with them. If nobody is, the sleeping
-/// writer's turn has come.
+/// writer's turn has come. Without queued readers nobody looks at the phase, and it begins anew.
 fn left_by_writer(state: u32, staying: u32) -> u32 {
     let queued = (state & ALL_QUEUED) / QUEUED;
     let left = state & !(WRITER | READERS_ASLEEP | ALL_QUEUED);
-    let phase = if queued > 0 { left & PHASE ^ PHASE } else { left & PHASE };
+    let phase = if queued > 0 { left & PHASE ^ PHASE } else { 0 };
     let left = (left & !PHASE | phase) + queued * IN + staying;
     if left < IN { left & !WRITER_ASLEEP } else { left }
 }

@@ -95,6 +95,7 @@ fn explain(workload: Workload) -> &'static str {
         Workload::Db => "read and update entries of an in-memory database: --entries, --mix, --table",
         Workload::ParallelFor => "claim indices of a loop from one shared counter: --chunk, --counter",
         Workload::Map => "read and update 100,000 keys of the concurrent map that --lock names: --mix",
+        Workload::Rw => "read or write one piece of data, readers together: --read-share, --writers, --hold, --latency",
         Workload::PingPong => "pairs of threads hand every packet to each other: --batch",
     }
 }

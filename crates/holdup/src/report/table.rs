@@ -137,6 +137,10 @@ pub(crate) fn of_sweep(run: &RunRecord, cells: &[&CellRecord]) -> Document {
         tables.heading("Time to acquire");
         tables.table(table(&factors, &shown, latency()).named("Time to acquire"));
     }
+    if shown.iter().any(|cell| cell.spec.workload == Workload::Rw) {
+        tables.heading(SIDES);
+        tables.table(table(&factors, &shown, readers_and_writers(&shown)).named(SIDES));
+    }
     if shown.iter().any(|cell| cell.spec.profile) {
         tables.heading(PROFILE);
         tables.table(table(&factors, &shown, where_cpu_time_goes()).named(PROFILE));
@@ -191,6 +195,9 @@ fn columns(run: &RunRecord, cells: &[&CellRecord]) -> Vec<Figure> {
 }
 
 const SPREAD: &str = "How much runs and threads differ";
+
+/// Heading of what either side of a reader-writer lock gets.
+const SIDES: &str = "Readers and writers";
 
 /// Heading of the shares of the CPU time.
 const PROFILE: &str = "Where the CPU time goes";
@@ -293,6 +300,23 @@ fn latency() -> Vec<Figure> {
         figure("timed one\nin", |cell| of_latency(cell, |l| l.sampled_every as f64, |n| format!("{n:.0}"))),
         figure("timing cost\nof CPU time", |cell| of_latency(cell, |l| l.cost_share, number::percent)),
     ]
+}
+
+/// What either side gets, and how long it waits for it where that is timed.
+fn readers_and_writers(cells: &[&CellRecord]) -> Vec<Figure> {
+    let mut columns =
+        vec![median("reads/s", "reads_per_s", number::scaled), median("writes/s", "writes_per_s", number::scaled)];
+    if cells.iter().any(|cell| cell.spec.latency) {
+        columns.extend([
+            median("reader waits\np50", "read_wait_p50_ns", number::time_ns),
+            median("p99", "read_wait_p99_ns", number::time_ns),
+            median("max", "read_wait_max_ns", number::time_ns),
+            median("writer waits\np50", "write_wait_p50_ns", number::time_ns),
+            median("p99", "write_wait_p99_ns", number::time_ns),
+            median("max", "write_wait_max_ns", number::time_ns),
+        ]);
+    }
+    columns
 }
 
 /// Shares of the CPU samples.

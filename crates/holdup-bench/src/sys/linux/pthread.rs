@@ -103,28 +103,54 @@ impl<const TYPE: libc::c_int, const PROTOCOL: libc::c_int, const SHARED: libc::c
     }
 }
 
-/// The C library's reader-writer lock.
-pub struct RwLock(UnsafeCell<libc::pthread_rwlock_t>);
+/// Readers pass writers that wait: the default.
+pub type PreferReader = RwLock<0>;
+/// Asks for writers first, and does not get it: glibc honours recursive readers, so that readers pass all the same.
+pub type PreferWriter = RwLock<1>;
+/// Writers that wait keep new readers out.
+pub type PreferWriterNonRecursive = RwLock<2>;
+
+/// The C library's reader-writer lock of this kind (`PTHREAD_RWLOCK_PREFER_...`; the libc crate does not name them).
+pub struct RwLock<const KIND: libc::c_int>(UnsafeCell<libc::pthread_rwlock_t>);
 
 // SAFETY: a pthread reader-writer lock is made to be used by many threads at once, through its address.
-unsafe impl Sync for RwLock {}
+unsafe impl<const KIND: libc::c_int> Sync for RwLock<KIND> {}
 
-impl RwLock {
+impl<const KIND: libc::c_int> RwLock<KIND> {
     #[inline(always)]
     fn release(&self) {
-        // SAFETY: the callers hold it; the static initialiser needs no further preparation.
+        // SAFETY: the callers hold it, initialised in its final place by `settle`.
         unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
     }
 }
 
-impl BenchLock for RwLock {
+impl<const KIND: libc::c_int> BenchLock for RwLock<KIND> {
     fn create(_: &Spec) -> Result<Self, String> {
         Ok(RwLock(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER)))
     }
 
+    fn settle(&self) -> Result<(), String> {
+        // SAFETY: the attributes are initialised before they are used and destroyed after; the lock lies in its final
+        // place and nobody uses it yet.
+        let result = unsafe {
+            let mut attributes = std::mem::zeroed::<libc::pthread_rwlockattr_t>();
+            libc::pthread_rwlockattr_init(&raw mut attributes);
+            #[cfg(target_env = "gnu")]
+            libc::pthread_rwlockattr_setkind_np(&raw mut attributes, KIND);
+            let result = libc::pthread_rwlock_init(self.0.get(), &raw const attributes);
+            libc::pthread_rwlockattr_destroy(&raw mut attributes);
+            result
+        };
+        match result {
+            0 if cfg!(target_env = "gnu") || KIND == 0 => Ok(()),
+            0 => Err("only glibc has this kind of reader-writer lock; pthread-rwlock works".to_owned()),
+            error => Err(format!("pthread_rwlock_init: {}", std::io::Error::from_raw_os_error(error))),
+        }
+    }
+
     #[inline(always)]
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
-        // SAFETY: statically initialised and not moved once in use.
+        // SAFETY: initialised in its final place by `settle`.
         unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
         let result = section();
         self.release();
@@ -141,9 +167,10 @@ impl BenchLock for RwLock {
     }
 }
 
-impl Drop for RwLock {
+impl<const KIND: libc::c_int> Drop for RwLock<KIND> {
     fn drop(&mut self) {
-        // SAFETY: nobody can use it any more.
+        // SAFETY: nobody can use it any more. A lock that never settled is the static initialiser's, which may be
+        // destroyed.
         unsafe { libc::pthread_rwlock_destroy(self.0.get()) };
     }
 }
