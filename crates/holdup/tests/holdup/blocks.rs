@@ -10,7 +10,7 @@ use std::process::Command;
 use super::Place;
 use super::docs::{read, root};
 
-/// Pages whose blocks of commands are run; those of the guide are read only.
+/// Pages whose blocks of commands are run.
 const PAGES: &[&str] = &["README.md", "docs/tour.md", "docs/guide.md"];
 
 /// Why a block is not run, and what that means.
@@ -137,6 +137,11 @@ mod run {
     #[test]
     fn the_commands_of_the_tour_work() {
         work("docs/tour.md");
+    }
+
+    #[test]
+    fn the_commands_of_the_guide_work() {
+        work("docs/guide.md");
     }
 
     /// Runs the blocks of a page in a folder that looks like a clone of the repository.
