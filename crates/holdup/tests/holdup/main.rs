@@ -1,6 +1,7 @@
 //! The program as its users meet it: real processes, real files, exit statuses and messages.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]
 
+mod blocks;
 mod circles;
 mod docs;
 mod experiments;
@@ -39,15 +40,19 @@ impl Place {
 
     fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdup"));
+        self.at_home(command.args(words.split_whitespace()));
         command
-            .args(words.split_whitespace())
+    }
+
+    /// The command belongs to this place: what it reads and writes by default is here.
+    fn at_home<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command
             .current_dir(self.0.path())
             .env("XDG_DATA_HOME", self.0.path())
             .env("HOME", self.0.path())
             // Where tracefs cannot be read, the recorder remembers the kernel's numbers: of all folders, once.
             .env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
-            .env_remove("NO_COLOR");
-        command
+            .env_remove("NO_COLOR")
     }
 
     fn run(&self, words: &str) -> Ended {
