@@ -62,7 +62,7 @@ pub enum Problem {
     },
     /// Code that a runtime made as it ran has no names, for the runtime wrote no map of it.
     NoCodeMap {
-        /// The command with the switch that makes it write one.
+        /// The command with the switch that makes it write one; empty where the runtime is not known.
         switch: &'static str,
         /// How many different stacks lead through nameless code.
         hits: u64,

@@ -300,7 +300,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// Dumps by hand, as the format's specification has them.
 #[cfg(test)]
 pub(super) mod made {
-    use super::{MAGIC, RECORD_BYTES};
+    use super::*;
 
     pub(crate) fn header(flags: u64) -> Vec<u8> {
         let words: [u32; 6] = [MAGIC, 1, 40, 62, 0, 7];
@@ -335,8 +335,8 @@ pub(super) mod made {
 
 #[cfg(test)]
 mod tests {
-    use super::made::*;
     use super::*;
+    use made::*;
 
     fn read(records: &[Vec<u8>], addresses: &[u64], part: usize) -> JitDump {
         let mut dump = JitDump::about(addresses.to_vec());

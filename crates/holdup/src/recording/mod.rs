@@ -208,6 +208,7 @@ fn analysed(path: &Path, bytes: &[u8], reader: &Reader<'_>, window: Window, time
     let binaries = Binaries::of(header, summary.ending.as_ref());
     let mut report = analysis.finish(summary.ending.as_ref(), &stacks, &binaries);
     name_replaced(&mut report.problems, &binaries);
+    tell_of_refused(&mut report.problems, &binaries);
     if summary.ending.is_none() && !report.problems.contains(&Problem::CutOff) {
         report.problems.push(Problem::CutOff);
     }
@@ -226,6 +227,14 @@ fn name_replaced(problems: &mut [Problem], binaries: &Binaries) {
         if let Problem::NoCodeMap { refused, .. } = problem {
             *refused = binaries.refused_map().map(str::to_owned);
         }
+    }
+}
+
+/// A map that is not believed, of a program whose runtime is not known: there is no switch to tell of.
+fn tell_of_refused(problems: &mut Vec<Problem>, binaries: &Binaries) {
+    let is_told = problems.iter().any(|problem| matches!(problem, Problem::NoCodeMap { .. }));
+    if let Some(why) = binaries.refused_map().filter(|_| !is_told) {
+        problems.push(Problem::NoCodeMap { switch: "", hits: 0, refused: Some(why.to_owned()) });
     }
 }
 

@@ -16,6 +16,7 @@ mod locks;
 mod others;
 mod parking;
 mod place;
+mod same_names;
 mod sampler;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

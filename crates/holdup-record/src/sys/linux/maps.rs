@@ -127,7 +127,11 @@ fn believed(opened: io::Result<File>, owner: Option<u32>, began_unix_s: u64) -> 
         return Err("is no regular file".into());
     }
     if about.uid() != 0 && about.uid() != ours && Some(about.uid()) != owner {
-        return Err(format!("belongs to user {}, whose process it is not", about.uid()));
+        let why = match owner {
+            Some(_) => "whose process it is not",
+            None => "and whose process it was is not known any more: record so that it still runs at the end (--for)",
+        };
+        return Err(format!("belongs to user {}, {why}", about.uid()));
     }
     if owner.is_none() && u64::try_from(about.mtime()).unwrap_or(0) < began_unix_s {
         // Of an earlier process with this number.
@@ -207,7 +211,8 @@ mod tests {
         let owner = fs::metadata(&map).unwrap().uid();
         if owner == 0 {
             std::os::unix::fs::chown(&map, Some(4321), None).unwrap();
-            assert!(read(&map, None, 0).unwrap_err().contains("user 4321"));
+            assert!(read(&map, None, 0).unwrap_err().contains("user 4321, and whose process it was is not known"));
+            assert!(read(&map, Some(4322), 0).unwrap_err().contains("user 4321, whose process it is not"));
             assert!(read(&map, Some(4321), 0).unwrap().is_some());
         }
         let large = File::create(folder.path().join("perf-3.map")).unwrap();
