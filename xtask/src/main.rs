@@ -92,7 +92,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        help: "damage recordings at random and read them, for 60 s or the seconds given",
+        help: "read damaged input with every reader, for 60 s, --minutes N or --inputs N (--reader, --seed, --first: see fuzz.rs)",
         run: fuzz::run,
     },
     Command {

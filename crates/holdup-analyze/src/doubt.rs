@@ -236,13 +236,13 @@ fn waits_for_tasks(lock: &LockFacts) -> Option<&'static str> {
 /// The kernel's own account for a command that was started.
 fn counted_cpu_ns(facts: &Facts) -> Option<u64> {
     let (user_ns, kernel_ns) = facts.ending.as_ref()?.cpu_ns()?;
-    Some(user_ns + kernel_ns)
+    Some(user_ns.saturating_add(kernel_ns))
 }
 
 /// The kernel's own count for a command that was started.
 fn counted_switches(facts: &Facts) -> Option<u64> {
     let ending = facts.ending.as_ref()?;
-    Some(ending.voluntary? + ending.involuntary?)
+    Some(ending.voluntary?.saturating_add(ending.involuntary?))
 }
 
 #[cfg(test)]
@@ -314,6 +314,16 @@ mod tests {
         assert_eq!(facts.recorded_of(5_000), 5_468, "what was recorded is not made less");
         facts.threads = (1..=5_000).map(|tid| ended(9_999, tid, true)).collect();
         assert_eq!(facts.recorded_of(10_497), 5_468, "of threads that others do not wait for, none is counted");
+    }
+
+    /// A damaged file may say anything.
+    #[test]
+    fn counts_that_overflow_are_the_most_there_is() {
+        let mut facts = Facts::default();
+        let most = Some(u64::MAX);
+        facts.ending =
+            Some(Ending { voluntary: most, involuntary: most, user_ns: most, kernel_ns: most, ..Ending::default() });
+        assert_eq!((counted_switches(&facts), counted_cpu_ns(&facts)), (most, most));
     }
 
     #[test]

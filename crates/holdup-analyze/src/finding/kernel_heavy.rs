@@ -103,15 +103,16 @@ fn from_usage(facts: &Facts) -> Option<Split> {
     let mut sum = Split { kernel_ns: 0, all_ns: 0 };
     for (first, last) in facts.threads.iter().filter_map(|thread| thread.usage) {
         let kernel_ns = last.kernel_ns.saturating_sub(first.kernel_ns);
-        sum.kernel_ns += kernel_ns;
-        sum.all_ns += kernel_ns + last.user_ns.saturating_sub(first.user_ns);
+        sum.kernel_ns = sum.kernel_ns.saturating_add(kernel_ns);
+        let of_thread_ns = kernel_ns.saturating_add(last.user_ns.saturating_sub(first.user_ns));
+        sum.all_ns = sum.all_ns.saturating_add(of_thread_ns);
     }
     (weigh::share(sum.all_ns, weigh::cpu_ns(facts)) >= 0.5).then_some(sum)
 }
 
 fn from_ending(facts: &Facts) -> Option<Split> {
     let (user_ns, kernel_ns) = facts.ending.as_ref()?.cpu_ns()?;
-    Some(Split { kernel_ns, all_ns: user_ns + kernel_ns })
+    Some(Split { kernel_ns, all_ns: user_ns.saturating_add(kernel_ns) })
 }
 
 /// Whether the kernel mostly moves data.

@@ -67,5 +67,5 @@ fn counted_share(facts: &Facts) -> Option<f64> {
     let ending = facts.ending.as_ref().filter(|_| facts.totals.kernel_samples.is_none())?;
     let (user_ns, kernel_ns) = ending.cpu_ns()?;
     let faults_ns = (ending.faults? * FAULT_NS).min(kernel_ns);
-    (faults_ns >= LEAST_SAMPLES * MS).then(|| weigh::share(faults_ns, user_ns + kernel_ns))
+    (faults_ns >= LEAST_SAMPLES * MS).then(|| weigh::share(faults_ns, user_ns.saturating_add(kernel_ns)))
 }

@@ -182,9 +182,10 @@ fn user_ns(facts: &Facts) -> Option<u64> {
         return Some(cpu_ns - (cpu_ns as f64 * share(kernel, samples(facts)).min(1.0)) as u64);
     }
     let (user_ns, kernel_ns) = facts.ending.as_ref()?.cpu_ns()?;
+    let counted_ns = user_ns.saturating_add(kernel_ns);
     // Looks do not find exactly when threads end: those that do not live long seem to run for longer than they did.
-    let cpu_ns = if facts.header.is_sampled() { cpu_ns.min(user_ns + kernel_ns) } else { cpu_ns };
-    (user_ns + kernel_ns > 0).then(|| (cpu_ns as f64 * share(user_ns, user_ns + kernel_ns)) as u64)
+    let cpu_ns = if facts.header.is_sampled() { cpu_ns.min(counted_ns) } else { cpu_ns };
+    (counted_ns > 0).then(|| (cpu_ns as f64 * share(user_ns, counted_ns)) as u64)
 }
 
 /// The part of the CPU time that samples stand for: without rights, none is taken in the kernel.

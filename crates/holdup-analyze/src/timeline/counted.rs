@@ -10,6 +10,9 @@ use crate::facts::{OffTime, Reason, ThreadFacts};
 /// Fewer switches that looks saw between the two readings tell nothing of a proportion.
 const LEAST_SEEN: u64 = 8;
 
+/// A damaged file may say anything: nobody switches more often, and sums of so many do not overflow.
+const MOST: f64 = 1e12;
+
 /// Readings that cover half of a life tell of all of it.
 const MOST_LEFT: f64 = 2.0;
 
@@ -20,7 +23,7 @@ pub(super) fn correct(thread: &mut ThreadFacts, seen: (u64, u64), readings_ns: u
     let seen = seen.1.saturating_sub(seen.0);
     let voluntary = last.voluntary.saturating_sub(first.voluntary);
     let involuntary = last.involuntary.saturating_sub(first.involuntary);
-    let counted = voluntary + involuntary;
+    let counted = voluntary.saturating_add(involuntary);
     if seen < LEAST_SEEN || counted <= seen {
         return;
     }
@@ -29,7 +32,7 @@ pub(super) fn correct(thread: &mut ThreadFacts, seen: (u64, u64), readings_ns: u
     let by_looks = (thread.voluntary + thread.involuntary) as f64 / seen as f64;
     let is_most = readings_ns > 0 && by_time <= MOST_LEFT;
     let whole = counted as f64 * if is_most { by_time.max(1.0) } else { by_looks };
-    let of_kind = |part: u64| (whole * part as f64 / counted as f64).round();
+    let of_kind = |part: u64| (whole * part as f64 / counted as f64).round().min(MOST);
     let kinds = [(of_kind(voluntary), &mut thread.voluntary), (of_kind(involuntary), &mut thread.involuntary)];
     let [by_itself, not] = kinds.map(|(estimate, seen)| {
         let factor = if *seen == 0 { 1.0 } else { (estimate / *seen as f64).max(1.0) };
@@ -38,7 +41,7 @@ pub(super) fn correct(thread: &mut ThreadFacts, seen: (u64, u64), readings_ns: u
     });
     let is_taken = |reason: &Reason| matches!(reason, Reason::Preempted | Reason::Displaced | Reason::Yielded);
     for (reason, OffTime { count, .. }) in &mut thread.off {
-        *count = (*count as f64 * if is_taken(reason) { not } else { by_itself }).round() as u64;
+        *count = (*count as f64 * if is_taken(reason) { not } else { by_itself }).round().min(MOST) as u64;
     }
     let runs = thread.voluntary + thread.involuntary;
     thread.run_ns = Histogram::alike(thread.on_cpu_ns / runs.max(1), runs);

@@ -166,7 +166,7 @@ impl Durations {
         Spread {
             count: self.count,
             // How many each that was measured stands for; a recording has whole numbers.
-            scale: (self.of + self.count / 2).checked_div(self.count).unwrap_or(1).max(1),
+            scale: self.of.saturating_add(self.count / 2).checked_div(self.count).unwrap_or(1).max(1),
             sum_ns: self.ns,
             p50_ns: self.quantile_ns(0.5),
             p99_ns: self.quantile_ns(0.99),
@@ -230,7 +230,8 @@ pub fn read(path: &Path) -> io::Result<Option<Figures>> {
     let mut locks: Vec<Lock> = locks.chunks_exact(LOCKS.size).filter_map(|bytes| lock(Bytes(bytes))).collect();
     let locks_beyond = head.u64(offset_of!(control::Figures, locks_beyond));
     if locks_beyond > 0 {
-        let own: u64 = locks.iter().filter(|lock| lock.is_served()).map(|lock| lock.acquisitions).sum();
+        let served = locks.iter().filter(|lock| lock.is_served()).map(|lock| lock.acquisitions);
+        let own = served.fold(0, u64::saturating_add);
         // The shared record has what was slow; what was fast is in the threads' sums.
         let rest = process.acquisitions.saturating_sub(own);
         locks.extend(beyond(&file).map(|lock| Lock { acquisitions: rest.max(lock.acquisitions), ..lock }));
@@ -567,6 +568,22 @@ pub(crate) mod tests {
         let at = THREADS.at + offset_of!(control::ThreadSlot, acquisitions);
         file[at..at + 8].copy_from_slice(&1000_u64.to_ne_bytes());
         assert_eq!(parse(&file).unwrap().locks[1].acquisitions, 900, "what the others did not take");
+    }
+
+    #[test]
+    fn counts_that_overflow_are_the_most_there_is() {
+        let many = Durations { count: 3, of: u64::MAX, ..Durations::default() };
+        assert_eq!(many.summary().scale, u64::MAX / 3);
+        let mut file = specimen();
+        file[LOCKS.len_at..LOCKS.len_at + 4].copy_from_slice(&2_u32.to_ne_bytes());
+        file.copy_within(LOCKS.at..LOCKS.at + LOCKS.size, LOCKS.at + LOCKS.size);
+        let beyond = offset_of!(control::Figures, locks_beyond);
+        for at in [beyond, LOCKS.at, LOCKS.at + LOCKS.size] {
+            let at = if at == beyond { at } else { at + offset_of!(control::LockRecord, acquisitions) };
+            file[at..at + 8].copy_from_slice(&u64::MAX.to_ne_bytes());
+        }
+        let taken: Vec<u64> = parse(&file).unwrap().locks.iter().map(|lock| lock.acquisitions).collect();
+        assert_eq!(taken, [u64::MAX, u64::MAX, 0], "nothing is left for those that have no record");
     }
 
     #[test]

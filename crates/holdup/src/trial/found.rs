@@ -5,6 +5,7 @@
 //! its locks where there are any, else a number that it prints.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::figure::Metric;
 
@@ -159,7 +160,7 @@ struct Field {
     /// Words beside it, or above it in a table.
     words: String,
     /// The pieces of its line.
-    pieces: Vec<Piece>,
+    pieces: Rc<[Piece]>,
     nth: usize,
     /// Where it first stood, to prefer what is said first.
     order: usize,
@@ -261,13 +262,19 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
     product / (square(a, at) * square(b, bt)).sqrt().max(f64::MIN_POSITIVE)
 }
 
+/// Longer lines hold no result, but a dump of data: each of its thousands of numbers would have all the others beside
+/// it.
+const LONGEST_LINE: usize = 2_000;
+
 /// Numbers that stand in every run's output.
 fn fields(runs: &[Seen]) -> Vec<Field> {
     let mut found: BTreeMap<Place, Field> = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
         let (mut header, mut in_header) = (String::new(), false);
-        for (order, line) in run.printed.iter().flat_map(|text| text.lines()).enumerate() {
-            let pieces = pieces(line);
+        let lines = run.printed.iter().flat_map(|text| text.lines()).enumerate();
+        for (order, line) in lines.filter(|(_, line)| line.len() <= LONGEST_LINE) {
+            let pieces: Rc<[Piece]> = pieces(line).into();
+            let shape = skeleton(&pieces);
             let numbers = pieces.iter().filter(|piece| matches!(piece, Piece::Number(..))).count();
             // Of headings in several lines the first names the columns.
             let is_header = (0..numbers).all(|nth| is_process(&pieces, nth)) && line.split_whitespace().count() > 1;
@@ -276,7 +283,7 @@ fn fields(runs: &[Seen]) -> Vec<Field> {
             }
             in_header = is_header;
             for nth in (0..numbers).filter(|nth| !is_process(&pieces, *nth)) {
-                let place = (skeleton(&pieces), nth);
+                let place = (shape.clone(), nth);
                 let value = value(&pieces, nth);
                 let words = || beside(&pieces, nth) + " " + above(&header, line, &pieces, nth).unwrap_or_default();
                 if at == 0 {
@@ -443,6 +450,15 @@ mod tests {
         assert_eq!(label, "total number of events");
         assert_eq!(metric.find(&sysbench(77, 9), ""), Some(77.0));
         assert!(metric.higher);
+    }
+
+    /// A program that dumps its data does not fill the memory of whoever looks for a result.
+    #[test]
+    fn a_long_line_of_numbers_is_no_result() {
+        let printed = |len: usize, n: u64| format!("{}\nrate: {n}00 ops/s\n", "7 ".repeat(len / 2));
+        let fields_of = |len: usize| fields(&[1, 2, 3].map(|n| seen(1.0, None, &printed(len, n)))).len();
+        assert_eq!(fields_of(LONGEST_LINE), 1 + LONGEST_LINE / 2);
+        assert_eq!(fields_of(LONGEST_LINE + 2), 1);
     }
 
     #[test]

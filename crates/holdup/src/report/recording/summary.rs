@@ -564,19 +564,20 @@ fn observer_effect(facts: &Facts) -> Option<String> {
 pub fn counted_switches(facts: &Facts) -> Option<u64> {
     let ending = facts.ending.as_ref();
     if let Some((voluntary, involuntary)) = ending.and_then(|end| end.voluntary.zip(end.involuntary)) {
-        return Some(voluntary + involuntary);
+        return Some(voluntary.saturating_add(involuntary));
     }
     let counted: Vec<u64> = facts
         .threads
         .iter()
         .filter_map(|thread| thread.usage.as_ref())
         .map(|(first, last)| {
-            let switches = |usage: &holdup_trace::ThreadUsage| usage.voluntary + usage.involuntary;
+            let switches = |usage: &holdup_trace::ThreadUsage| usage.voluntary.saturating_add(usage.involuntary);
             switches(last).saturating_sub(switches(first))
         })
         .collect();
     // Without a reading of every thread the sum would be compared with more than it counts.
-    (!counted.is_empty() && counted.len() == facts.threads.len()).then(|| counted.iter().sum())
+    let sum = || counted.iter().copied().fold(0, u64::saturating_add);
+    (!counted.is_empty() && counted.len() == facts.threads.len()).then(sum)
 }
 
 fn capital(sentence: &str) -> String {
