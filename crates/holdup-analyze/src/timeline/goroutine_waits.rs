@@ -414,7 +414,7 @@ fn sum(found: &[(u32, u64)], is: impl Fn(u32) -> bool) -> u64 {
 fn add_site(sites: &mut Vec<Site>, path: &Arc<[Frame]>, mean: f64) {
     let count = (mean * 1_000.0).round() as u64;
     match sites.iter_mut().find(|site| site.call_path[..] == path[..]) {
-        Some(site) => (site.count, site.ns) = (site.count + count, site.ns + count),
+        Some(site) => (site.count, site.ns) = (site.count.saturating_add(count), site.ns.saturating_add(count)),
         None => sites.push(Site { call_path: path.to_vec(), count, ns: count }),
     }
 }

@@ -273,7 +273,8 @@ fn kernel_share(facts: &Facts) -> Option<f64> {
         return (kernel + totals.user_samples > 0).then(|| share(kernel, kernel + totals.user_samples));
     }
     let (user, kernel) = facts.ending.as_ref()?.cpu_ns()?;
-    (user + kernel > 0).then(|| share(kernel, user + kernel))
+    let all = user.saturating_add(kernel);
+    (all > 0).then(|| share(kernel, all))
 }
 
 /// The worst in full, then a line for each.
