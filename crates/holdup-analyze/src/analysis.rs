@@ -58,7 +58,7 @@ impl Analysis {
         self.finish_again(ending, stacks, modules, &mut Parsed::default())
     }
 
-    /// The same for who asks again and again about one program: what was read of binaries is kept from report to report.
+    /// The same for who asks again and again about one program: what was read of binaries is kept between reports.
     pub fn finish_again<'a>(
         mut self,
         ending: Option<&Ending>,

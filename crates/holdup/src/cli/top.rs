@@ -149,7 +149,7 @@ impl Watch {
     fn show(&mut self, terminal: &mut DefaultTerminal, stop: &AtomicBool) -> io::Result<()> {
         let mut due = Instant::now() + FIRST.min(self.interval);
         let mut ended = false;
-        let keyboard = Keyboard::default();
+        let keyboard = Keyboard::open();
         while !stop.load(Ordering::Relaxed) {
             terminal.draw(|frame| {
                 let area = frame.area();

@@ -2,46 +2,15 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-#[cfg(not(target_os = "linux"))]
-use std::time::Duration;
 
-#[cfg(target_os = "linux")]
 mod keyboard;
-#[cfg(target_os = "linux")]
-pub use keyboard::Keyboard;
+
+pub use keyboard::{Keyboard, Keys};
 
 /// Why cures cannot be tried on programs here, if they cannot.
 pub fn no_trials() -> Option<&'static str> {
     let here = cfg!(target_os = "linux");
     (!here).then_some("recording programs and trying cures on them needs Linux; 'holdup bench' compares locks here too")
-}
-
-/// What comes from a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keys {
-    /// No key was pressed in time.
-    None,
-    /// There may be keys to read.
-    Some,
-    /// The terminal is gone.
-    Gone,
-}
-
-/// Elsewhere the terminal's library is believed to know when a terminal goes away.
-#[cfg(not(target_os = "linux"))]
-#[derive(Debug, Default)]
-pub struct Keyboard;
-
-#[cfg(not(target_os = "linux"))]
-impl Keyboard {
-    /// Waits for a key.
-    pub fn wait(&self, most: Duration) -> Keys {
-        match ratatui::crossterm::event::poll(most) {
-            Ok(true) => Keys::Some,
-            Ok(false) => Keys::None,
-            Err(_) => Keys::Gone,
-        }
-    }
 }
 
 /// The folder for a user's data, or `None` when the environment names neither it nor a home.

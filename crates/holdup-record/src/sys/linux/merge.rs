@@ -61,8 +61,8 @@ impl Merge {
         Ok(())
     }
 
-    /// Forgets all records before `time_ns`, those that are still to come as well, but for stacks: the kernel tells each
-    /// only once, and later records name it.
+    /// Forgets all records before `time_ns`, those that are still to come as well, but for stacks: the kernel tells
+    /// each only once, and later records name it.
     pub fn discard(&mut self, time_ns: u64) {
         self.lanes.iter_mut().for_each(|lane| lane.discard(time_ns));
     }

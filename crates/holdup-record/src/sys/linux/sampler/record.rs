@@ -16,7 +16,7 @@ use crate::sys::linux::target::{self, Process};
 use crate::sys::linux::{assemble::Sink as _, machine, refusal, words};
 use crate::{Error, Options, Outcome};
 
-/// The part of a CPU that looks may take: more of it at first, so that programs that end soon are looked at often enough,
+/// The part of a CPU that looks may take: more of it at first, so that programs that end soon are looked at often,
 const EARLY: Duration = Duration::from_secs(1);
 const ONE_IN_EARLY: u32 = 25;
 const ONE_IN: u32 = 100;
@@ -203,8 +203,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// The time to the next round, after one that cost so much, so long after the beginning. It varies, so as not to keep
-    /// step with the program.
+    /// The time to the next round, after one that cost so much, so long after the beginning. It varies, so as not to
+    /// keep step with the program.
     fn next(&mut self, cost: Duration, since: Duration) -> Duration {
         // The first rounds open files and read mappings, which says little about later ones.
         const SETTLED: u32 = 8;
