@@ -92,7 +92,7 @@ impl Keeper {
         let mut all = Vec::new();
         let several = self.cells.len() > 1;
         for (cell, number) in self.cells.iter().zip(1..) {
-            let Some(usual) = cell.usual() else { continue };
+            let Some(usual) = cell.usual(self.times) else { continue };
             let stem = if several { format!("{stem}-cell-{number}") } else { stem.to_owned() };
             let median = cell.median();
             let slow: Vec<&Run> = cell.slow(self.times).collect();
@@ -126,16 +126,17 @@ impl Cell {
         slow.into_iter().take(MOST_KEPT)
     }
 
-    /// The run nearest the median, of those whose recordings are there.
-    fn nearest(&self) -> Option<usize> {
+    /// The run nearest the median, of those whose recordings are there and that are not slow themselves.
+    fn nearest(&self, times: f64) -> Option<usize> {
         let median = self.median();
         let far = |run: &Run| (run.time - median).abs();
-        let there = self.runs.iter().filter(|run| run.file.is_some());
+        let slow: Vec<usize> = self.slow(times).map(|run| run.number).collect();
+        let there = self.runs.iter().filter(|run| run.file.is_some() && !slow.contains(&run.number));
         there.min_by(|a, b| far(a).total_cmp(&far(b))).map(|run| run.number)
     }
 
-    fn usual(&self) -> Option<&Path> {
-        let number = self.nearest()?;
+    fn usual(&self, times: f64) -> Option<&Path> {
+        let number = self.nearest(times)?;
         self.runs.iter().find(|run| run.number == number)?.file.as_deref()
     }
 
@@ -148,7 +149,9 @@ impl Cell {
         }
         let median = self.median();
         let mut useful: Vec<usize> = self.slow(times).map(|run| run.number).collect();
-        let mut near: Vec<(f64, usize)> = self.runs.iter().map(|run| ((run.time - median).abs(), run.number)).collect();
+        // Of what was removed already, nothing can be kept.
+        let there = self.runs.iter().filter(|run| run.file.is_some());
+        let mut near: Vec<(f64, usize)> = there.map(|run| ((run.time - median).abs(), run.number)).collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0));
         useful.extend(near.iter().take(ABOUT_MEDIAN).map(|(_, number)| *number));
         // The slowest so far may become slow as the median falls.
@@ -245,7 +248,20 @@ mod tests {
         let keeper = keeper(&[10.0, 11.0, 45.0, 10.5, 9.0, 30.0, 10.2]);
         let cell = &keeper.cells[0];
         assert_eq!(cell.slow(2.0).map(|run| run.number).collect::<Vec<_>>(), [3, 6]);
-        assert_eq!(fs::read_to_string(cell.usual().unwrap()).unwrap(), "10.5");
+        assert_eq!(fs::read_to_string(cell.usual(2.0).unwrap()).unwrap(), "10.5");
+    }
+
+    #[test]
+    fn whatever_the_order_the_run_beside_slow_ones_is_none_of_them_and_its_recording_is_there() {
+        for seed in 0..200 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let times: Vec<f64> = (0..20).map(|_| [10.0, 16.0, 26.0, 42.0][random.usize(..4)] + random.f64()).collect();
+            let keeper = keeper(&times);
+            let cell = &keeper.cells[0];
+            let usual = cell.usual(2.0).unwrap_or_else(|| panic!("{times:?}"));
+            let time: f64 = fs::read_to_string(usual).unwrap().parse().unwrap();
+            assert!(time <= 2.0 * cell.median(), "{time} of {times:?}");
+        }
     }
 
     #[test]

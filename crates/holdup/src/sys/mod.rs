@@ -1,4 +1,4 @@
-//! What differs between operating systems in the program itself: where a user's data lives, and how keys are waited for.
+//! What differs between operating systems in the program itself: where data lives, and how keys are waited for.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
