@@ -4,11 +4,8 @@
 //! The program of the examples does less work here than for readers, so that trials of it end soon.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
 
-use super::Place;
-use super::docs::{read, root};
+use super::docs::read;
 
 /// Pages whose blocks of commands are run.
 const PAGES: &[&str] = &["README.md", "docs/tour.md", "docs/guide.md"];
@@ -24,9 +21,6 @@ const REASONS: &[(&str, &str)] = &[
 
 /// Languages of blocks that are no commands: output, sources.
 const NO_COMMANDS: &[&str] = &["", "text", "c", "cpp", "rust"];
-
-/// Lines that take longer than this hang.
-const SECONDS_AT_MOST: &str = "400";
 
 struct Block {
     /// The first line behind the fence, as editors count.
@@ -127,7 +121,15 @@ fn a_block_that_is_neither_run_nor_excused_would_be_noticed() {
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod run {
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::super::Place;
+    use super::super::docs::root;
     use super::*;
+
+    /// Lines that take longer than this hang.
+    const SECONDS_AT_MOST: &str = "400";
 
     #[test]
     fn the_commands_of_the_readme_work() {
