@@ -1,8 +1,10 @@
 //! Supplies the analysis with binaries, their debug files and the kernel's symbols, from this machine's files alone.
 //!
 //! A file is only given if its build id is the recorded one, or none was recorded: names from another build would be
-//! wrong names. Without a build id, a file that was written after the recording ended is not the one that ran. Nothing
-//! is fetched from a network; what debuginfod's client has fetched before is found in its cache.
+//! wrong names. Without a build id, a file that was written after the recording ended is not the one that ran, nor is
+//! one whose name a process that still runs has mapped as deleted. A file that has no name any more, or is another one
+//! by now, is read through a process that has it mapped (as root: /proc/PID/map_files). Nothing is fetched from a
+//! network; what debuginfod's client has fetched before is found in its cache.
 
 use std::cell::{Cell, OnceCell};
 use std::io::Read;
@@ -93,11 +95,11 @@ impl Binaries {
             .fold(Held::default(), |held, file| Held { files: held.files + 1, bytes: held.bytes + bytes(file) })
     }
 
-    fn load(&self, asked: Asked, candidates: impl FnOnce() -> Vec<PathBuf>) -> Option<&[u8]> {
+    fn load<I: Iterator<Item = PathBuf>>(&self, asked: Asked, candidates: impl FnOnce() -> I) -> Option<&[u8]> {
         let known = self.files.iter().find(|file| file.asked == asked);
         let file = known.unwrap_or_else(|| {
             let build_id = asked.build_id.as_deref();
-            let (bytes, others) = first_match(&candidates(), build_id, self.ended_unix_s);
+            let (bytes, others) = first_match(candidates(), build_id, self.ended_unix_s);
             self.files.push(File { asked, bytes, replaced: Cell::new(others) })
         });
         file.bytes.as_deref()
@@ -111,11 +113,8 @@ impl Modules for Binaries {
         }
         let asked = Asked { kind: Kind::Binary, path: path.to_owned(), build_id: build_id.map(<[u8]>::to_vec) };
         self.load(asked, || {
-            let mut candidates = binary_paths(path, &self.pids);
-            if let Some(id) = build_id {
-                candidates.extend(self.caches.iter().map(|cache| cache.join(hex(id)).join("executable")));
-            }
-            candidates
+            let cached = |id| self.caches.iter().map(move |cache| cache.join(hex(id)).join("executable"));
+            binary_paths(path, build_id.is_some(), &self.pids).chain(build_id.into_iter().flat_map(cached))
         })
     }
 
@@ -123,7 +122,7 @@ impl Modules for Binaries {
         let link = debug_link.and_then(plain_name);
         let asked =
             Asked { kind: Kind::Debug(link.clone()), path: path.to_owned(), build_id: build_id.map(<[u8]>::to_vec) };
-        self.load(asked, || debug_paths(path, build_id, link.as_deref(), &self.caches))
+        self.load(asked, || debug_paths(path, build_id, link.as_deref(), &self.caches).into_iter())
     }
 
     fn code_map(&self, pid: Pid, see: &mut dyn FnMut(&[u8])) -> Option<String> {
@@ -184,13 +183,17 @@ fn boot_time(stat: &str) -> Option<u64> {
 }
 
 /// The first of the candidates that is the right file; whether others were there that are not.
-fn first_match(candidates: &[PathBuf], build_id: Option<&[u8]>, ended_unix_s: Option<u64>) -> (Option<Vec<u8>>, bool) {
+fn first_match(
+    candidates: impl Iterator<Item = PathBuf>,
+    build_id: Option<&[u8]>,
+    ended_unix_s: Option<u64>,
+) -> (Option<Vec<u8>>, bool) {
     let mut others = false;
     for path in candidates {
-        let Some(bytes) = read(path) else { continue };
+        let Some(bytes) = read(&path) else { continue };
         let right = match build_id {
             Some(id) => has_build_id(&bytes, id),
-            None => !was_written_after(path, ended_unix_s),
+            None => !was_written_after(&path, ended_unix_s),
         };
         if right {
             return (Some(bytes), false);
@@ -223,20 +226,67 @@ fn has_build_id(bytes: &[u8], wanted: &[u8]) -> bool {
     found.is_some_and(|found| wanted.starts_with(found) && wanted[found.len()..].iter().all(|byte| *byte == 0))
 }
 
-/// Where a mapped binary may be: at its path, or at its path as its process sees it.
-fn binary_paths(path: &str, pids: &[u32]) -> Vec<PathBuf> {
+/// Where a mapped binary may be: at its path, at its path as its process sees it, or where its name is gone, with a
+/// process that has it mapped.
+fn binary_paths<'p>(path: &'p str, has_build_id: bool, pids: &'p [u32]) -> impl Iterator<Item = PathBuf> + 'p {
     let plain = path.strip_suffix(DELETED).unwrap_or(path);
-    let mut paths = vec![PathBuf::from(plain)];
-    for pid in pids {
-        paths.push(PathBuf::from(format!("/proc/{pid}/root{plain}")));
-        let exe = PathBuf::from(format!("/proc/{pid}/exe"));
-        let target = std::fs::read_link(&exe).unwrap_or_default();
-        if target.to_string_lossy().trim_end_matches(DELETED) == plain {
-            // The link leads to the file itself, even when its name is gone.
-            paths.push(exe);
+    let mapped = move || pids.iter().map(move |pid| (*pid, files_mapped_as(*pid, plain)));
+    // No more than the build id tells that the file of that name is the one that was mapped.
+    let is_another =
+        !has_build_id && (path != plain || mapped().any(|(_, files)| files.iter().any(|file| file.is_gone)));
+    let seen_by = pids.iter().map(move |pid| PathBuf::from(format!("/proc/{pid}/root{plain}")));
+    let by_name = std::iter::once(PathBuf::from(plain)).chain(seen_by).filter(move |_| !is_another);
+    // Links that lead to the file itself.
+    let by_link = pids.iter().map(|pid| PathBuf::from(format!("/proc/{pid}/exe"))).filter(move |exe| {
+        let target = std::fs::read_link(exe).unwrap_or_default();
+        target.to_string_lossy().trim_end_matches(DELETED) == plain
+    });
+    let by_range = std::iter::once_with(mapped).flatten().flat_map(move |(pid, files)| {
+        // Of two files that had the same name, only the build id tells which is meant.
+        let is_known = has_build_id || files.len() == 1;
+        let path = move |file: MappedAs| PathBuf::from(format!("/proc/{pid}/map_files/{}", file.range));
+        files.into_iter().filter(move |_| is_known).map(path)
+    });
+    by_name.chain(by_link).chain(by_range)
+}
+
+/// A file that a process has mapped.
+#[derive(Debug)]
+struct MappedAs {
+    inode: String,
+    /// Its name is gone, or another file's by now.
+    is_gone: bool,
+    /// Where it is mapped, as the name of a link.
+    range: String,
+}
+
+/// The files that a process has mapped under this path, each once.
+fn files_mapped_as(pid: u32, path: &str) -> Vec<MappedAs> {
+    let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    mapped_as(&String::from_utf8_lossy(&text), path)
+}
+
+/// The same by the text of /proc/PID/maps: range, rights, offset, device, inode, path.
+fn mapped_as(maps: &str, path: &str) -> Vec<MappedAs> {
+    let mut files: Vec<MappedAs> = Vec::new();
+    for line in maps.lines() {
+        let mut fields = line.splitn(6, ' ');
+        let (range, inode, name) = (fields.next(), fields.nth(3), fields.next());
+        let (Some(range), Some(inode), Some(name)) = (range, inode, name) else { continue };
+        // The kernel writes a line end in a path as `\012`.
+        let name = name.trim_start_matches(' ').replace("\\012", "\n");
+        let is_gone = name.strip_suffix(DELETED) == Some(path);
+        if (is_gone || name == path) && !files.iter().any(|file| file.inode == inode) {
+            files.push(MappedAs { inode: inode.to_owned(), is_gone, range: trimmed(range) });
         }
     }
-    paths
+    files
+}
+
+/// A range as the links in /proc/PID/map_files have it, without zeros ahead.
+fn trimmed(range: &str) -> String {
+    let trim = |number: &str| number.trim_start_matches('0').to_owned();
+    range.split('-').map(trim).collect::<Vec<_>>().join("-")
 }
 
 /// Where a binary's debug file may be, in the order of gdb: by build id, then by debug link.
@@ -380,6 +430,46 @@ mod tests {
         for bad in [&b"../../etc/passwd\0"[..], b"..", b"", b"\0", b"\xff\xfe"] {
             assert_eq!(plain_name(bad), None);
         }
+    }
+
+    #[test]
+    fn files_are_told_apart_by_what_a_process_has_mapped() {
+        let maps = "00400000-00401000 r--p 00000000 fe:00 7      /srv/app (deleted)\n\
+                    00401000-00402000 r-xp 00001000 fe:00 7      /srv/app (deleted)\n\
+                    7f0000000000-7f0000001000 r-xp 00000000 fe:00 8 /srv/app\n\
+                    7f0000002000-7f0000003000 r-xp 00000000 fe:00 9  /srv/a  b\\012c\n\
+                    7f0000004000-7f0000005000 rw-p 00000000 00:00 0 \nnonsense\n";
+        let found = |path| mapped_as(maps, path).into_iter().map(|file| (file.range, file.is_gone)).collect::<Vec<_>>();
+        let both = [("400000-401000".to_owned(), true), ("7f0000000000-7f0000001000".to_owned(), false)];
+        assert_eq!(found("/srv/app"), both);
+        assert_eq!(found("/srv/a  b\nc"), [("7f0000002000-7f0000003000".to_owned(), false)]);
+        assert_eq!(found("/srv"), []);
+    }
+
+    #[test]
+    fn a_file_whose_name_is_gone_is_read_where_it_is_mapped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("app");
+        std::fs::copy("/bin/sleep", &path).unwrap();
+        let mut runs = std::process::Command::new(&path).arg("60").spawn().unwrap();
+        let (pid, name) = (runs.id(), path.to_str().unwrap());
+        let paths = |path: &str, id| binary_paths(path, id, &[pid]).collect::<Vec<_>>();
+        let whole = paths(name, false);
+        let exe = PathBuf::from(format!("/proc/{pid}/exe"));
+        assert_eq!((&whole[0], &whole[2]), (&path, &exe), "{whole:?}");
+        let range = whole[3].clone();
+        assert!(range.starts_with(format!("/proc/{pid}/map_files/")), "{range:?}");
+        std::fs::write(folder.path().join("new"), "another").unwrap();
+        std::fs::rename(folder.path().join("new"), &path).unwrap();
+        let deleted = format!("{name}{DELETED}");
+        let by_link = [exe, range.clone()];
+        assert_eq!((paths(name, false), paths(&deleted, false)), (by_link.to_vec(), by_link.to_vec()));
+        assert_eq!(paths(&deleted, true)[0], path, "the build id will tell");
+        // Only root may read it there.
+        let there = std::fs::read(&range).ok();
+        assert!(there.is_none_or(|bytes| bytes == std::fs::read("/bin/sleep").unwrap()));
+        runs.kill().unwrap();
+        runs.wait().unwrap();
     }
 
     #[test]

@@ -57,15 +57,17 @@ pub fn static_program(name: &str) -> Result<PathBuf, String> {
 
 /// The library that `faults dlopen` loads.
 pub fn plugin() -> Result<PathBuf, String> {
-    let cc = c_compiler()?;
     let binary = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording/plugin.so");
-    let status = Command::new(cc)
-        .args(["-shared", "-fPIC", "-O2", "-g", "-o"])
-        .arg(&binary)
-        .arg(sources().join("plugin.c"))
-        .status();
-    assert!(status.unwrap().success());
+    plugin_into(&binary, &[])?;
     Ok(binary)
+}
+
+/// The same with more words for the compiler.
+pub fn plugin_into(binary: &Path, words: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(c_compiler()?);
+    command.args(["-shared", "-fPIC", "-O2", "-g"]).args(words).arg("-o").arg(binary);
+    assert!(command.arg(sources().join("plugin.c")).status().unwrap().success());
+    Ok(())
 }
 
 fn is_older(binary: &Path, sources: &[&PathBuf]) -> bool {

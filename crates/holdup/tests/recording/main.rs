@@ -16,6 +16,7 @@ mod locks;
 mod others;
 mod parking;
 mod place;
+mod replaced;
 mod same_names;
 mod sampler;
 

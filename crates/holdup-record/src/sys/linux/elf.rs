@@ -1,10 +1,12 @@
-//! Where a loaded file has put a symbol: by the tables that the dynamic linker uses, in the process's memory, so that
-//! neither containers nor files that were replaced matter.
+//! Which build of a file is loaded, and where it has put a symbol: by its notes and the tables that the dynamic linker
+//! uses, in the process's memory, so that neither containers nor files that were replaced matter.
 
 use super::memory::{Memory, u32_at, u64_at};
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+const PT_NOTE: u32 = 4;
+const NT_GNU_BUILD_ID: u32 = 3;
 const DT_HASH: u64 = 4;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
@@ -28,21 +30,59 @@ pub struct Elf {
     strings: u64,
 }
 
+/// The build id of the file whose first byte is mapped here.
+pub fn build_id(base: u64, memory: &mut Memory) -> Option<Box<[u8]>> {
+    let table = segments(base, memory)?;
+    let bias = bias(base, &table)?;
+    let of_notes = |one: &&[u8]| u32_at(one, 0) == Some(PT_NOTE);
+    table.chunks_exact(SEGMENT_BYTES).filter(of_notes).find_map(|one| {
+        let (address, size, align) = (u64_at(one, 16)?, u64_at(one, 40)?, u64_at(one, 48)?);
+        let notes = memory.bytes(bias.wrapping_add(address), usize::try_from(size).ok()?.min(4096))?;
+        build_id_in(&notes, if align == 8 { 8 } else { 4 })
+    })
+}
+
+/// The build id among notes: each has the lengths of its name and its text, its type, and both, filled up.
+fn build_id_in(mut notes: &[u8], align: usize) -> Option<Box<[u8]>> {
+    /// Longer than that of any linker.
+    const LONGEST: usize = 64;
+    loop {
+        let (name, text, kind) = (u32_at(notes, 0)? as usize, u32_at(notes, 4)? as usize, u32_at(notes, 8)?);
+        let text_at = 12_usize.checked_add(name)?.checked_next_multiple_of(align)?;
+        let end = text_at.checked_add(text)?;
+        if kind == NT_GNU_BUILD_ID && notes.get(12..)?.starts_with(b"GNU\0") && (1..=LONGEST).contains(&text) {
+            return notes.get(text_at..end).map(Box::from);
+        }
+        notes = notes.get(end.checked_next_multiple_of(align)?..)?;
+    }
+}
+
+const SEGMENT_BYTES: usize = 56;
+
+/// The table of segments of the file whose first byte is mapped here.
+fn segments(base: u64, memory: &mut Memory) -> Option<Vec<u8>> {
+    let head = memory.bytes(base, 64)?;
+    // 64 bits, little-endian.
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let count = usize::from(u16::from_le_bytes([head[56], head[57]])).min(64);
+    memory.bytes(base.checked_add(u64_at(&head, 32)?)?, count * SEGMENT_BYTES)
+}
+
+/// How far a file is from the addresses that it gives itself.
+fn bias(base: u64, segments: &[u8]) -> Option<u64> {
+    let first = segments.chunks_exact(SEGMENT_BYTES).find(|one| u32_at(one, 0) == Some(PT_LOAD))?;
+    Some(base.wrapping_sub(u64_at(first, 16)? & !4095))
+}
+
 impl Elf {
     /// The file whose first byte is mapped here.
     pub fn at(base: u64, memory: &mut Memory) -> Option<Elf> {
-        let head = memory.bytes(base, 64)?;
-        // 64 bits, little-endian.
-        if !head.starts_with(b"\x7fELF\x02\x01") {
-            return None;
-        }
-        let count = usize::from(u16::from_le_bytes([head[56], head[57]])).min(64);
-        let table = memory.bytes(base.checked_add(u64_at(&head, 32)?)?, count * 56)?;
-        let segments =
-            || table.chunks_exact(56).filter_map(|one| Some((u32_at(one, 0)?, u64_at(one, 16)?, u64_at(one, 40)?)));
-        let first = segments().find(|(kind, ..)| *kind == PT_LOAD)?.1 & !4095;
-        let bias = base.wrapping_sub(first);
-        let (_, dynamic, size) = segments().find(|(kind, ..)| *kind == PT_DYNAMIC)?;
+        let table = segments(base, memory)?;
+        let bias = bias(base, &table)?;
+        let found = table.chunks_exact(SEGMENT_BYTES).find(|one| u32_at(one, 0) == Some(PT_DYNAMIC))?;
+        let (dynamic, size) = (u64_at(found, 16)?, u64_at(found, 40)?);
         let entries = memory.bytes(bias.wrapping_add(dynamic), usize::try_from(size).ok()?.min(1 << 14))?;
         let entry = |tag| {
             let found = entries.chunks_exact(16).find(|one| u64_at(one, 0) == Some(tag))?;
@@ -138,6 +178,29 @@ mod tests {
         }
         put(700, b"\0one\0other\0");
         bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_build_id_is_found_among_other_notes() {
+        let note = |name: &[u8], kind: u32, text: &[u8], align: usize| {
+            let mut note = [&(name.len() as u32).to_le_bytes()[..], &(text.len() as u32).to_le_bytes()].concat();
+            note.extend(kind.to_le_bytes());
+            note.extend(name);
+            note.resize(note.len().next_multiple_of(align), 0);
+            note.extend(text);
+            note.resize(note.len().next_multiple_of(align), 0);
+            note
+        };
+        for align in [4, 8] {
+            let others = [note(b"Go\0\0", 4, b"abcde", align), note(b"GNU\0", 1, &[0; 16], align)].concat();
+            let notes = [others.clone(), note(b"GNU\0", NT_GNU_BUILD_ID, &[7; 20], align)].concat();
+            assert_eq!(build_id_in(&notes, align).as_deref(), Some(&[7; 20][..]));
+            assert_eq!(build_id_in(&others, align), None);
+            (0..notes.len() - 1).for_each(|len| drop(build_id_in(&notes[..len], align)));
+        }
+        let hostile = [u32::MAX; 8].map(u32::to_le_bytes).concat();
+        assert_eq!(build_id_in(&hostile, 4), None);
+        assert_eq!(build_id_in(&[0; 64], 4), None);
     }
 
     #[test]

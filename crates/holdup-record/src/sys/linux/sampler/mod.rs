@@ -366,8 +366,9 @@ impl Sampler {
                 process.maps.keys().for_each(|(start, len)| self.spaces.of(pid).map(*start, *len));
             }
         }
-        let new: Vec<_> = found.into_iter().filter(|map| process.maps.get(&key(map)) != Some(&map.path)).collect();
+        let mut new: Vec<_> = found.into_iter().filter(|map| process.maps.get(&key(map)) != Some(&map.path)).collect();
         process.maps.extend(new.iter().map(|map| (key(map), map.path.clone())));
+        self.aside.spend_on(|| snapshot::add_build_ids(pid, &mut new));
         if executed {
             let name = snapshot::name_of(pid).unwrap_or_default();
             self.tell(now_ns, pid, What::Named { name, exec: true });
