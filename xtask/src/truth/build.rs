@@ -83,7 +83,9 @@ fn java(program: &Program, folder: &Path) -> Result<Built, String> {
     if is_stale(&classes.join(format!("{}.class", program.name)), &[&program.source]) {
         output(Command::new(compiler).arg("-d").arg(&classes).arg(&program.source))?;
     }
-    Ok(Built { words: vec![machine, "-cp".into(), classes, program.name.clone().into()] })
+    let options = program.flags.iter().map(PathBuf::from);
+    let words = std::iter::once(machine).chain(options);
+    Ok(Built { words: words.chain(["-cp".into(), classes, program.name.clone().into()]).collect() })
 }
 
 /// The first of these programs that is there.

@@ -29,7 +29,7 @@ pub struct Program {
     pub truth: Truth,
     pub has_cure: bool,
     pub is_quick: bool,
-    /// More words for the compiler.
+    /// More words for the compiler; of Java, for its machine.
     pub flags: Vec<String>,
     variants: Vec<Variant>,
 }

@@ -110,6 +110,8 @@ kinds! {
         YieldStorm = "yield-storm",
         /// Threads take turns at an interpreter's lock.
         InterpreterLock = "interpreter-lock",
+        /// A runtime collects garbage for much of the time.
+        GarbageCollection = "garbage-collection",
     }
 }
 
@@ -251,6 +253,8 @@ pub enum Cure {
     WaitInsteadOfPolling,
     /// Processes, or work that runs outside the interpreter.
     LeaveInterpreter,
+    /// Make less garbage, give the collector room, or take another.
+    LessGarbage,
 }
 
 /// A `holdup` command that tests a cure.

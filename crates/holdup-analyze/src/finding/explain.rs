@@ -116,9 +116,6 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::ThunderingHerd, Kind::SmallPool, costs_more),
     (Kind::SmallPool, Kind::ThunderingHerd, costs_more),
     (Kind::SerialPhase, Kind::SlowStage, costs_more),
-    (Kind::SerialPhase, Kind::SleepingHolder, all_are_stopped),
-    (Kind::SerialPhase, Kind::LockConvoy, all_are_stopped),
-    (Kind::SerialPhase, Kind::HotLock, all_are_stopped),
     (Kind::SlowStage, Kind::SerialPhase, costs_more),
     (Kind::SlowStage, Kind::Imbalance, is_no_share),
     (Kind::Imbalance, Kind::SlowStage, is_share),
@@ -145,6 +142,18 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::InterpreterLock, Kind::SlowStage, always),
     (Kind::InterpreterLock, Kind::SerialPhase, always),
     (Kind::InterpreterLock, Kind::Oversubscription, always),
+    // Java's machine stops all threads to collect: what they and its own threads then do is the collector's.
+    (Kind::GarbageCollection, Kind::SerialPhase, is_of_collector),
+    (Kind::GarbageCollection, Kind::SlowStage, is_of_collector),
+    (Kind::GarbageCollection, Kind::SmallPool, is_of_collector),
+    (Kind::GarbageCollection, Kind::PingPong, is_of_collector),
+    (Kind::GarbageCollection, Kind::Imbalance, is_of_collector),
+    (Kind::GarbageCollection, Kind::SleepingHolder, is_mostly_stopped),
+    (Kind::GarbageCollection, Kind::LockConvoy, is_mostly_stopped),
+    (Kind::GarbageCollection, Kind::HotLock, is_mostly_stopped),
+    (Kind::GarbageCollection, Kind::Oversubscription, costs_more),
+    (Kind::GarbageCollection, Kind::ThunderingHerd, always),
+    (Kind::GarbageCollection, Kind::ExcessiveSwitching, always),
     // Calls for nothing and switches are what the kernel is busy with.
     (Kind::WastedWakeups, Kind::HotAtomic, is_in_a_lock),
     (Kind::WastedWakeups, Kind::KernelHeavy, always),
@@ -264,8 +273,12 @@ fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
 
 /// Java stops all threads to collect garbage, and that is a good part of what they wait: whoever had a lock then kept
 /// it.
-fn all_are_stopped(facts: &Facts, serial: &Finding, effect: &Finding) -> bool {
-    serial.severity * 2.0 >= effect.severity && threads_of(serial).any(|tid| runtime::stops_all(facts, tid))
+fn is_mostly_stopped(_: &Facts, collects: &Finding, effect: &Finding) -> bool {
+    value(collects, "stopped_share") * 2.0 >= effect.severity
+}
+
+fn is_of_collector(facts: &Facts, _: &Finding, effect: &Finding) -> bool {
+    threads_of(effect).any(|tid| facts.thread(tid).is_some_and(|thread| runtime::collects(&thread.name)))
 }
 
 fn does_work_of_its_own(facts: &Facts, serial: &Finding, imbalance: &Finding) -> bool {

@@ -9,6 +9,7 @@ mod alone;
 mod data;
 mod excessive_switching;
 mod explain;
+mod garbage_collection;
 mod goroutines;
 mod hot_atomic;
 mod hot_line;
@@ -73,6 +74,7 @@ const RULES: &[Rule] = &[
     polling::RULE,
     yield_storm::RULE,
     interpreter_lock::RULE,
+    garbage_collection::RULE,
 ];
 
 /// What costs less is not worth a line.
@@ -115,9 +117,10 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
 }
 
 /// No cure of waiting wins more than what the CPUs have left, but for those who starve, or wait for a lock that nobody
-/// gives up, while they are full; and what would go bounds the gain.
+/// gives up, while they are full, and for what a collector keeps them full with; and what would go bounds the gain.
 fn within(slack: f64, facts: &Facts, mut finding: Finding) -> Finding {
-    let on_full_cpus = matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion);
+    let on_full_cpus =
+        matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion | Kind::GarbageCollection);
     if !finding.costs_cpu_time() && !on_full_cpus {
         finding.severity = finding.severity.min(slack);
     }

@@ -11,6 +11,12 @@ pub(super) fn stops_all(facts: &Facts, tid: Tid) -> bool {
     facts.thread(tid).is_some_and(|thread| thread.name == "VM Thread")
 }
 
+/// Whether a thread of this name is one by which Java's machine stops all others, or collects garbage.
+pub(super) fn collects(name: &str) -> bool {
+    const STARTS: [&str; 5] = ["VM Thread", "GC Thread", "G1 ", "ZWorker", "Shenandoah"];
+    STARTS.iter().any(|start| name.starts_with(start))
+}
+
 /// Whether it is a thread that Java's machine starts for itself.
 pub(super) fn is_of_java(name: &str) -> bool {
     const STARTS: [&str; 13] = [

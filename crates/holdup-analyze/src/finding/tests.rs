@@ -1281,6 +1281,8 @@ const BASES: &[Base] = &[
     (Kind::Polling, polling),
     (Kind::YieldStorm, yielding),
     (Kind::InterpreterLock, interpreted),
+    (Kind::GarbageCollection, stopped),
+    (Kind::GarbageCollection, collecting),
 ];
 
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.
@@ -2405,6 +2407,67 @@ fn who_has_the_interpreters_lock_and_is_displaced_would_run() {
         judge(Kind::InterpreterLock, &facts).len()
     };
     assert_eq!([found(79), found(80)], [0, 1]);
+}
+
+/// Java's machine stops three threads.
+fn stopped() -> Facts {
+    let mut facts = quiet(4);
+    facts.threads[3].name = "VM Thread".into();
+    facts.blame = vec![blamed(0, None, Leaf::Running, 3, 50 * MS), blamed(1, None, Leaf::Running, 3, 50 * MS)];
+    facts
+}
+
+#[test]
+fn a_stop_of_all_threads_of_java_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::GarbageCollection,
+        stopped,
+        &[
+            ("they are stopped for little time", |facts| facts.blame[0].ns = 49 * MS),
+            ("it is another thread", |facts| facts.threads[3].name = "worker-3".into()),
+            ("the machine's own threads wait", |facts| facts.threads[0].name = "C2 CompilerThread0".into()),
+            ("it waits itself", |facts| facts.blame[0].leaf = Leaf::Sleep),
+        ],
+    );
+    let mut facts = stopped();
+    assert!(judge(Kind::GarbageCollection, &facts)[0].proof.words.len() == 1, "it was attached to");
+    facts.header.target.command = vec!["java".to_owned(), "Main".to_owned()];
+    assert!(judge(Kind::GarbageCollection, &facts)[0].proof.words[2].ends_with("-XX:+UseSerialGC"));
+    facts.header.target.command.insert(1, "-XX:+UseZGC".to_owned());
+    assert_eq!(judge(Kind::GarbageCollection, &facts)[0].proof.words, ["record"], "two collectors are an error");
+}
+
+/// The collector of Go has a fifth of the samples.
+fn collecting() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 300 * MS);
+    facts.totals.user_samples = 500;
+    let code = |function: &str, inclusive| Code { frame: Frame::named(function, Role::Runtime), hits: 0, inclusive };
+    facts.symbols = vec![code("runtime.gcDrain", 90), code("runtime.gcDrainN", 10), code("main.build", 300)];
+    facts
+}
+
+#[test]
+fn a_collector_that_takes_cpu_time_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::GarbageCollection,
+        collecting,
+        &[
+            ("it takes little", |facts| facts.symbols[0].inclusive = 89),
+            ("samples are too few", |facts| {
+                facts.totals.user_samples = 99;
+                facts.symbols[0].inclusive = 50;
+            }),
+            ("the CPUs were idle otherwise", |facts| {
+                facts.symbols[2].frame = Frame::named("runtime.gcDrainMarkWorkerIdle", Role::Runtime);
+            }),
+            ("its functions have names that are anybody's", |facts| {
+                facts.symbols[0].frame = Frame::named("gc_start", Role::Program);
+            }),
+        ],
+    );
+    let found = &judge(Kind::GarbageCollection, &collecting())[0];
+    assert_eq!(found.proof.words, ["try", "--env", "GOGC=200,400"]);
 }
 
 #[test]

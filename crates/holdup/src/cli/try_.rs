@@ -135,11 +135,12 @@ Examples:
 
 Without a list of remedies it tries the lock policies, gates, one CPU, the
 allocators that are installed and the switches of the program's runtime (Go,
-OpenMP, libuv, Rayon, Tokio), as far as the budget allows; with lists, only what
-they name. A remedy that crashes, hangs or changes the exit
-status has failed, however fast it was. The program's output is not shown. Exit
-status: 0 for any verdict, 1 if the unchanged program fails; 130 for Ctrl-C, 143
-for SIGTERM, 129 for SIGHUP, after a report of what was measured by then.";
+Java, OpenMP, libuv, Rayon, Tokio, Python without its lock), as far as the
+budget allows; with lists, only what they name. A remedy that crashes, hangs or
+changes the exit status has failed, however fast it was. The program's output
+is not shown. Exit status: 0 for any verdict, 1 if the unchanged program fails;
+130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP, after a report of what was
+measured by then.";
 
 /// Tries and reports.
 ///
@@ -157,7 +158,9 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let found = options.from.as_deref().map(Found::of).transpose()?;
     let subject = subject(options, &asked, found.as_ref())?;
     let cpus = holdup_run::allowed_cpus();
-    asked.switches = file_of(&subject.tried()).map_or_else(Vec::new, |file| runtime::switches(&file, cpus.len()));
+    let tried = subject.tried();
+    asked.switches =
+        file_of(&tried).map_or_else(Vec::new, |file| runtime::switches(&file, &tried.words(), cpus.len()));
     let named = found.as_ref().map_or(&[][..], |found| &found.remedies);
     let remedies = remedy::named_first(named, &asked, &cpus).map_err(Error::Argument)?;
     let rules = rules(options, &asked, &subject)?;
@@ -317,13 +320,11 @@ pub fn check_there(program: &Program) -> Result<(), Error> {
 /// The program's file, found as a shell does.
 fn file_of(program: &Program) -> Option<PathBuf> {
     let name = program.name();
-    let candidates: Vec<PathBuf> = match name.contains('/') {
-        true => vec![program.folder().map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name))],
-        false => std::env::var_os("PATH")
-            .map(|path| std::env::split_paths(&path).map(|folder| folder.join(&name)).collect())
-            .unwrap_or_default(),
-    };
-    candidates.into_iter().find(|path| path.is_file())
+    if !name.contains('/') {
+        return runtime::on_path(name.as_ref());
+    }
+    let file = program.folder().map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name));
+    Some(file).filter(|file| file.is_file())
 }
 
 /// A span of time: seconds as everywhere, or minutes.

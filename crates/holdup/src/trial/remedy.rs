@@ -67,8 +67,8 @@ pub struct Asked {
     pub environment: Vec<String>,
     /// `--vary NAME=a,b`, any number of times.
     pub vary: Vec<String>,
-    /// Variables that the program's runtime heeds, likewise; tried when nothing was asked for in particular.
-    pub switches: Vec<String>,
+    /// What the program's runtime heeds; tried when nothing was asked for in particular.
+    pub switches: Vec<Remedy>,
 }
 
 impl Asked {
@@ -115,14 +115,13 @@ impl Asked {
     }
 
     /// What is tried when nothing was asked for in particular.
-    fn usual(cpus: usize, switches: &[String]) -> Asked {
+    fn usual(cpus: usize) -> Asked {
         let gates = if cpus > 2 { format!("1,2,{cpus}") } else { "1,2".to_owned() };
         Asked {
             locks: Some("spin-park:100,spin-learn,ttas,capped:1".to_owned()),
             gates: Some(gates),
             cpus: (cpus > 1).then(|| "1".to_owned()),
             malloc: Some(Allocator::here().join(",")),
-            environment: switches.to_vec(),
             ..Asked::default()
         }
     }
@@ -169,16 +168,18 @@ pub fn named_first(named: &[Asked], asked: &Asked, allowed: &[u32]) -> Result<Ve
 /// # Errors
 /// A list makes no sense; the text says which, and what can be given.
 pub fn remedies(asked: &Asked, allowed: &[u32]) -> Result<Vec<Remedy>, String> {
-    let usual = Asked::usual(allowed.len(), &asked.switches);
-    let asked = if asked.is_empty() { &usual } else { asked };
+    let usual = Asked::usual(allowed.len());
+    let (asked, switches) = if asked.is_empty() { (&usual, &asked.switches[..]) } else { (asked, &[][..]) };
     let mut remedies: Vec<Remedy> = Vec::new();
-    for kind in KINDS {
-        for remedy in (kind.read)(asked, allowed)? {
-            if !remedies.contains(&remedy) {
-                remedies.push(remedy);
-            }
+    let mut add = |remedy: Remedy| {
+        if !remedies.contains(&remedy) {
+            remedies.push(remedy);
         }
+    };
+    for kind in KINDS {
+        (kind.read)(asked, allowed)?.into_iter().for_each(&mut add);
     }
+    switches.iter().cloned().for_each(add);
     Ok(remedies)
 }
 
@@ -195,7 +196,7 @@ pub fn first_values(asked: &Asked) -> Result<Vec<(String, String)>, String> {
 }
 
 impl Remedy {
-    fn new(name: impl Into<String>, change: Change) -> Remedy {
+    pub(super) fn new(name: impl Into<String>, change: Change) -> Remedy {
         Remedy { name: name.into(), change }
     }
 
@@ -424,6 +425,10 @@ mod tests {
         Some(text.to_owned())
     }
 
+    fn go_on_one_cpu() -> Remedy {
+        Remedy::new("GOMAXPROCS=1", Change::Environment("GOMAXPROCS".to_owned(), "1".to_owned()))
+    }
+
     /// Something of every list.
     fn everything() -> Asked {
         Asked {
@@ -438,7 +443,7 @@ mod tests {
             futex_hash: some("default,64,shared"),
             environment: vec!["A=x,y".to_owned()],
             vary: vec!["N=4,8".to_owned()],
-            switches: vec!["GOMAXPROCS=1".to_owned()],
+            switches: vec![go_on_one_cpu()],
         }
     }
 
@@ -495,6 +500,8 @@ mod tests {
             "malloc keep",
         ];
         assert_eq!(names(&Asked::default())[..expected.len()], expected, "and the allocators that are installed");
+        let of_go = Asked { switches: vec![go_on_one_cpu()], ..Asked::default() };
+        assert_eq!(names(&of_go).last().map(String::as_str), Some("GOMAXPROCS=1"));
         let one_cpu = remedies(&Asked::default(), &[0]).unwrap();
         assert!(one_cpu.iter().all(|remedy| remedy.name != "1 CPU"), "that is how it is anyway");
     }

@@ -276,6 +276,16 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads take turns at the interpreter's lock, for {much} of their working time: more threads make it no \
              faster."
         ),
+        Kind::GarbageCollection => format!(
+            "Collecting garbage costs {much} of the working time of {subject}{}.",
+            match value(finding, "stopped_share").filter(|share| *share >= 0.05) {
+                Some(share) => format!(": its threads are stopped for {} of it", number::percent(share)),
+                None => format!(
+                    ": the collector has {} of the CPU time",
+                    value(finding, "collector_share").map(number::percent).unwrap_or_default()
+                ),
+            }
+        ),
     }
 }
 
@@ -658,6 +668,10 @@ fn cure(cure: Cure) -> &'static str {
         }
         Cure::LeaveInterpreter => {
             "Use processes, do the heavy part in code that releases the lock, or run an interpreter without it."
+        }
+        Cure::LessGarbage => {
+            "Allocate less and keep less, give the collector more room (-Xmx, GOGC, --max-semi-space-size), or take \
+             another one."
         }
     }
 }
