@@ -208,7 +208,8 @@ impl Judge<'_, '_> {
             let by_waiters = *role == Behaviour::Unclear && is_counted(known.0, &call_path) && among(wait_site);
             let shown = if *role == Behaviour::Unclear && by_word || by_waiters { Behaviour::Lock } else { *role };
             known.0 = by_behaviour(known.0, shown, &call_path);
-            if behaviour::is_own_word(engine, wait_site) && is_of_interpreter(&call_path) {
+            let shares_word = is_of_interpreter(&call_path) || is_of_atomics(&call_path);
+            if shares_word && behaviour::is_own_word(engine, wait_site) {
                 of_interpreters[wait_site] = Some(behaviour::callers(place, &self.lookup.lock_path(place)));
             }
             // Where nobody was seen to wake anybody, nor time to end a wait, the name has to do.
@@ -225,7 +226,8 @@ impl Judge<'_, '_> {
     }
 
     /// On one word of its own, a thread of an interpreter sleeps, waits for what the program makes it wait for, and
-    /// waits for the interpreter's lock: Ruby keeps all in one place. Call paths tell these apart, over all threads.
+    /// waits for the interpreter's lock: Ruby keeps all in one place, V8 all of `Atomics.wait`, which with a timeout is
+    /// the way to sleep there. Call paths tell these apart, over all threads.
     fn judge_interpreters_words(&mut self, callers: &Table<WaitSiteId, Option<behaviour::Callers>>) {
         let engine = self.lookup.engine;
         let all = behaviour::gather(engine, |wait_site| callers[wait_site]);
@@ -295,14 +297,39 @@ impl Judge<'_, '_> {
         for (key, queue) in self.locks_by_name(keys) {
             locks.entry(key).or_default().extend(queue);
         }
-        for ((key, known), wait_site) in keys.iter().zip(&mut self.primitives).zip(&engine.wait_sites) {
+        let semaphores = self.semaphores(keys);
+        let known = self.primitives.iter_mut().zip(semaphores.iter());
+        for ((key, (known, semaphore)), wait_site) in keys.iter().zip(known).zip(&engine.wait_sites) {
             let only = engine.locks[wait_site.lock].waiters.only();
             let stands =
                 |key: &behaviour::Callers| locks.get(key).zip(only).is_some_and(|(queue, only)| queue.contains(&only));
-            if let Some((_, lock)) = key.filter(|(key, _)| stands(key)) {
+            if let Some(semaphore) = semaphore {
+                *known = (*semaphore, true);
+            } else if let Some((_, lock)) = key.filter(|(key, _)| stands(key)) {
                 *known = (lock, true);
             }
         }
+    }
+
+    /// The wait sites at which permits of Java's semaphores are waited for, and whether threads have one at a time.
+    fn semaphores(
+        &mut self,
+        keys: &Table<WaitSiteId, Option<(behaviour::Callers, Primitive)>>,
+    ) -> Table<WaitSiteId, Option<Primitive>> {
+        let engine = self.lookup.engine;
+        let mut of_semaphores = engine.wait_sites.map(|_| None);
+        for (index, wait_site) in engine.wait_sites.each() {
+            let key = keys[index].filter(|_| acquires_shared(&self.lookup.call_path(wait_site.place)));
+            of_semaphores[index] = key.map(|(key, _)| key);
+        }
+        let all = behaviour::gather(engine, |wait_site| of_semaphores[wait_site]);
+        let alone: FxHashSet<behaviour::Callers> =
+            all.into_iter().filter(|(_, waits)| self.is_lock(waits)).map(|(key, _)| key).collect();
+        let meaning = |key: behaviour::Callers| match alone.contains(&key) {
+            true => Primitive::SemaphoreLock,
+            false => Primitive::Semaphore,
+        };
+        of_semaphores.map(|key| key.map(meaning))
     }
 
     /// Whether threads that wait on words of their own stand in the queue of one lock.
@@ -429,8 +456,15 @@ fn acquires_alone(call_path: &[Frame]) -> bool {
     let name = |frame: &Frame| frame.function.clone().unwrap_or_default();
     let acquires =
         |name: &str| name.strip_prefix(QUEUE).is_some_and(|rest| ["", "Queued", "Interruptibly"].contains(&rest));
-    call_path.iter().any(|frame| acquires(&name(frame)))
-        && !call_path.iter().any(|frame| name(frame).contains("ConditionObject.await"))
+    // Since 17 all ways lead through one function, also those of several at a time.
+    let is_other = |name: &str| name.contains("ConditionObject.await") || name.contains("cquireShared");
+    call_path.iter().any(|frame| acquires(&name(frame))) && !call_path.iter().any(|frame| is_other(&name(frame)))
+}
+
+/// Whether a permit of Java's semaphore is waited for.
+fn acquires_shared(call_path: &[Frame]) -> bool {
+    const SEMAPHORE: [&str; 2] = ["java.util.concurrent.Semaphore.acquire", "java.util.concurrent.Semaphore.tryAcquire"];
+    leads_through(call_path, |name| SEMAPHORE.iter().any(|start| name.starts_with(start)))
 }
 
 /// Whether threads wait here for tasks: those of an executor park one after the other and wake each other on, without
@@ -488,6 +522,11 @@ fn is_of_interpreter(call_path: &[Frame]) -> bool {
         let named = frame.function.as_deref().is_some_and(|name| PARTS.iter().any(|part| name.contains(part)));
         named || is_interpreter(frame)
     })
+}
+
+/// Whether a call path leads through `Atomics.wait`.
+fn is_of_atomics(call_path: &[Frame]) -> bool {
+    leads_through(call_path, |name| name.starts_with("v8::internal::FutexEmulation::Wait"))
 }
 
 /// Whether PyPy's own code, whose functions have no names, waits for a mutex or a condition variable. It has both for
@@ -563,5 +602,16 @@ mod tests {
         assert!(alone(".acquire", "") && alone(".acquireQueued", ".acquire") && alone(".acquireInterruptibly", ""));
         assert!(!alone(".acquireShared", "") && !alone("", ""));
         assert!(!alone(".acquire", "$ConditionObject.await"), "it waits for its turn after it was signalled");
+        for shared in [".acquireSharedInterruptibly", ".tryAcquireSharedNanos", ".acquireShared"] {
+            assert!(!alone(".acquire", shared), "several may have it, as since 17");
+        }
+    }
+
+    #[test]
+    fn a_semaphore_of_java_is_known_by_name() {
+        let path = |outer: &str| [Frame::named("jdk.internal.misc.Unsafe.park", Role::Lock), Frame::named(outer, Role::Lock)];
+        assert!(acquires_shared(&path("java.util.concurrent.Semaphore.acquireUninterruptibly")));
+        assert!(acquires_shared(&path("java.util.concurrent.Semaphore.tryAcquire")));
+        assert!(!acquires_shared(&path("java.util.concurrent.CountDownLatch.await")));
     }
 }
