@@ -20,7 +20,8 @@
 //!
 //! Or all threads of an executor (Java's, by their names or their call paths) mostly wait for other ends, devices or
 //! sleep, hardly ever for a task, and somebody waits for what they finish, for [`LEAST_WAITED`] of the time and at
-//! least [`LEAST_ANSWERS`] times for each of them: then there are more tasks than threads.
+//! least [`LEAST_ANSWERS`] times for each of them: then there are more tasks than threads. That may be an event loop that
+//! they wake, whose tasks show on no thread.
 //! A thread of Java waits on one word of its own for its tasks and in them: call paths tell which. Tasks that wait for
 //! results of others of the same pool are callers, too.
 //!
@@ -297,6 +298,7 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         .filter(|lock| ended_by_them(lock))
         .flat_map(|lock| lock.waiters.iter().map(|(tid, time)| (*tid, time.count, time.ns)))
         .filter(|(tid, ..)| !tids.contains(tid))
+        .chain(event_loops(facts, workers, &tids))
         // Workers that wait for what others of them have not begun.
         .chain(in_tasks.iter().map(|(tid, own)| (*tid, own.answers, own.answers_ns)))
         .filter(|(.., ns)| *ns as f64 >= LEAST_WAITED * facts.span_ns() as f64)
@@ -327,6 +329,20 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         ],
         ..full_pool(facts, workers)
     })
+}
+
+/// Threads that wait for events and are woken by these workers as they finish a task: for how long, and how often at most.
+/// Whose tasks those are shows on no thread.
+fn event_loops(facts: &Facts, workers: &[&ThreadFacts], tids: &BTreeSet<Tid>) -> Vec<(Tid, u64, u64)> {
+    let answers = workers.iter().map(|one| one.ended_waits).sum();
+    let mut waited: BTreeMap<Tid, u64> = BTreeMap::new();
+    for row in facts.blame.iter().filter(|row| row.lock.is_none() && !tids.contains(&row.waiter)) {
+        let polls = facts.thread(row.waiter).is_some_and(|thread| thread.off.contains_key(&Reason::Poll));
+        if polls && (tids.contains(&row.thread) || row.asker.is_some_and(|asker| tids.contains(&asker))) {
+            *waited.entry(row.waiter).or_default() += row.ns;
+        }
+    }
+    waited.into_iter().map(|(tid, ns)| (tid, answers, ns)).collect()
 }
 
 /// The waits of a thread on the word that it alone waits on, as far as they are in tasks of an executor of Java: by the

@@ -7,6 +7,7 @@
 //! network; what debuginfod's client has fetched before is found in its cache.
 
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -36,7 +37,8 @@ pub struct Held {
 /// The files that a recording's addresses lie in.
 #[derive(Debug)]
 pub struct Binaries {
-    /// Processes that may still be there: their view of the file system can differ from ours, as in a container.
+    /// Processes that were recorded and may still be there: their view of the file system can differ from ours, as in
+    /// a container.
     pids: Vec<u32>,
     machine: Machine,
     /// When the recording ended, in seconds since 1970.
@@ -75,6 +77,16 @@ impl Binaries {
             kernel: OnceCell::new(),
             refused_map: OnceCell::new(),
         }
+    }
+
+    /// The same, asking these processes as well: those that were seen to map files, such as what a command has started in
+    /// a container.
+    pub fn seen_by(mut self, mapped: &BTreeSet<Pid>) -> Binaries {
+        const MOST: usize = 16;
+        let is_there = |pid: &u32| !self.pids.contains(pid) && Path::new(&format!("/proc/{pid}/maps")).exists();
+        let others: Vec<u32> = mapped.iter().map(|pid| pid.0).filter(is_there).take(MOST).collect();
+        self.pids.extend(others);
+        self
     }
 
     /// Whether there is a file at this path that is not the one that was recorded.
@@ -234,7 +246,12 @@ fn binary_paths<'p>(path: &'p str, has_build_id: bool, pids: &'p [u32]) -> impl 
     // No more than the build id tells that the file of that name is the one that was mapped.
     let is_another =
         !has_build_id && (path != plain || mapped().any(|(_, files)| files.iter().any(|file| file.is_gone)));
-    let seen_by = pids.iter().map(move |pid| PathBuf::from(format!("/proc/{pid}/root{plain}")));
+    // A number may be another process's by now: one that has such a file mapped is believed.
+    let seen_by = move || {
+        let has_it = mapped().filter(|(_, files)| !files.is_empty());
+        has_it.map(move |(pid, _)| PathBuf::from(format!("/proc/{pid}/root{plain}")))
+    };
+    let seen_by = std::iter::once_with(seen_by).flatten();
     let by_name = std::iter::once(PathBuf::from(plain)).chain(seen_by).filter(move |_| !is_another);
     // Links that lead to the file itself.
     let by_link = pids.iter().map(|pid| PathBuf::from(format!("/proc/{pid}/exe"))).filter(move |exe| {

@@ -3,7 +3,7 @@
 pub mod binaries;
 pub mod name;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -200,12 +200,16 @@ fn analysed(path: &Path, bytes: &[u8], reader: &Reader<'_>, window: Window, time
     let mut analysis = Analysis::new(header, options);
     let mut stacks = Stacks::new();
     let mut last_ns = 0;
+    let mut mapped = BTreeSet::new();
     let summary = reader.read(&mut stacks, &mut |event| {
         last_ns = last_ns.max(event.time_ns);
+        if let What::Mapped(map) = &event.what {
+            mapped.insert(map.pid);
+        }
         analysis.feed(event);
     });
     let last_ns = summary.ending.as_ref().map_or(last_ns, |ending| last_ns.max(ending.ended_ns));
-    let binaries = Binaries::of(header, summary.ending.as_ref());
+    let binaries = Binaries::of(header, summary.ending.as_ref()).seen_by(&mapped);
     let mut report = analysis.finish(summary.ending.as_ref(), &stacks, &binaries);
     name_replaced(&mut report.problems, &binaries);
     tell_of_refused(&mut report.problems, &binaries);
