@@ -8,6 +8,9 @@
 //! Or nobody waits for long, for the sections are tiny, but the lock's word travels from CPU to CPU: a library's
 //! functions that take and release it, called by one function of the program, reach hot-atomic's thresholds together.
 //!
+//! Or threads wait for the lock of a database file by sleeping and looking again, as SQLite does: at least
+//! [`LEAST_POLLERS`] of them, as long as waits for other locks.
+//!
 //! The finding says what holders did meanwhile: if they ran, the section is too long or too popular; if not, another
 //! kind (sleeping-holder, priority-inversion) tells more and is reported in place of this one. So is lock-convoy.
 //!
@@ -16,7 +19,8 @@
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, goroutines, hot_atomic};
-use crate::facts::{Facts, LockFacts, LockNumber};
+use crate::facts::{Facts, LockFacts, LockNumber, Site, ThreadFacts};
+use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::HotLock,
@@ -43,6 +47,8 @@ pub(super) const LEAST_WAITS: u64 = 5;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 
+pub(super) const LEAST_POLLERS: u64 = 2;
+
 /// Waits that are shorter could be spun through for less than a switch and a wake-up cost.
 const SPINNABLE_WAIT_NS: u64 = 20 * US;
 
@@ -50,7 +56,40 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let hot = weigh::contended(facts).filter(|(_, lock)| is_hot(facts, lock));
     let of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
     let passed = if of_threads.is_empty() { hot_atomic::passed_lock(facts) } else { None };
-    of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).collect()
+    of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).chain(of_database(facts)).collect()
+}
+
+/// The lock of a database file, which no call waits for.
+fn of_database(facts: &Facts) -> Option<Finding> {
+    let looks = |thread: &&ThreadFacts| thread.off_sites.iter().any(sleeps_for_database);
+    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(looks).collect();
+    let sites = || threads.iter().flat_map(|thread| &thread.off_sites).filter(|site| sleeps_for_database(site));
+    let (waits, waited_ns) = sites().fold((0, 0), |(count, ns), site| (count + site.count, ns + site.ns));
+    let wait_share = weigh::share(waited_ns, weigh::work_ns(facts) + waited_ns);
+    let place = sites().max_by_key(|site| site.ns)?;
+    let enough = threads.len() as u64 >= LEAST_POLLERS
+        && waits >= LEAST_WAITS
+        && waited_ns >= LEAST_WAIT_NS
+        && wait_share >= LEAST_WAIT_SHARE;
+    enough.then(|| Finding {
+        severity: wait_share,
+        subjects: weigh::function_subject(place),
+        place: Some(place.clone()),
+        evidence: vec![
+            part("wait_share", wait_share),
+            rate("waits_per_s", weigh::per_s(waits, facts.span_ns())),
+            count("threads", threads.len() as u64),
+        ],
+        ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
+    })
+}
+
+/// Whether SQLite itself sleeps here: it does so while another has the lock of the database's file.
+fn sleeps_for_database(site: &Site) -> bool {
+    let file = |module: &str| module.rsplit('/').next().unwrap_or_default().to_owned();
+    let is_call = |role: Role| matches!(role, Role::Kernel | Role::Scheduler | Role::Lock);
+    let asks = site.call_path.iter().find(|frame| !is_call(frame.role) && !file(&frame.module).starts_with("libc"));
+    asks.is_some_and(|frame| file(&frame.module).starts_with("libsqlite3"))
 }
 
 /// Whether a good part of the threads' time is lost waiting for it.

@@ -118,6 +118,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads take the lock of {subject} so often that {much} of their working time goes to passing it from CPU \
              to CPU."
         ),
+        Kind::HotLock if matches!(finding.subjects[..], [Subject::Function(_)]) => format!(
+            "{} sleep and look again until the lock of a SQLite database is free, for {much} of their working time{}.",
+            others(finding, "threads", "thread"),
+            under(finding)
+        ),
         Kind::HotLock => format!("Threads lose {much} of their working time waiting for {subject}."),
         Kind::SleepingHolder if lock_of_goroutines(facts, finding).is_some() => format!(
             "{} of {} goroutines wait for {subject} while its holder is {}: that costs {much} of the working \
