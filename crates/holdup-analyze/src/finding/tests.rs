@@ -205,6 +205,31 @@ fn hot_lock_at_its_thresholds() {
 }
 
 #[test]
+fn sleeps_of_sqlite_are_waits_for_its_file() {
+    let found = |library: &str, sleepers: usize, ms: u64| {
+        let mut facts = quiet(4);
+        let frame = |function: &str, module: &str, role| Frame { module: module.into(), ..Frame::named(function, role) };
+        let call_path = vec![
+            frame("do_nanosleep", "[kernel]", Role::Kernel),
+            frame("clock_nanosleep", "/lib/libc.so.6", Role::Runtime),
+            frame("", library, Role::Runtime),
+            frame("record_event", "/srv/audit.py", Role::Program),
+        ];
+        for thread in facts.threads.iter_mut().take(sleepers) {
+            thread.off_sites = vec![Site { call_path: call_path.clone(), count: 10, ns: ms * MS }];
+        }
+        judge(Kind::HotLock, &facts)
+    };
+    const LIBRARY: &str = "/usr/lib/libsqlite3.so.0.8.6";
+    let of_file = found(LIBRARY, 2, 200);
+    assert_eq!(of_file[0].subjects, [Subject::Function("record_event".to_owned())]);
+    assert!((of_file[0].severity - 0.4 / 1.4).abs() < 1e-9);
+    assert!(found(LIBRARY, 1, 400).is_empty(), "one thread alone sleeps for something else");
+    assert!(found(LIBRARY, 2, 25).is_empty(), "it is little time");
+    assert!(found("/usr/lib/libpq.so.5", 2, 200).is_empty(), "another library");
+}
+
+#[test]
 fn waits_for_a_lock_beside_the_path_weigh_less() {
     let mut facts = hot();
     facts.threads[0].exited = true;
@@ -2177,6 +2202,26 @@ fn an_executor_is_judged_for_itself_and_polls_for_its_tasks() {
         off(&mut facts, worker, Reason::Poll, 100, 900 * MS);
     }
     assert_eq!(judge(Kind::SmallPool, &facts).len(), 1);
+}
+
+#[test]
+fn an_event_loop_that_workers_wake_waits_for_its_tasks() {
+    let facts = |ended_waits| {
+        let mut facts = queued_tasks();
+        facts.locks.clear();
+        off(&mut facts, 0, Reason::Poll, 100, 800 * MS);
+        facts.blame = (1..3).map(|worker| blamed(0, None, Leaf::Outside, worker, 150 * MS)).collect();
+        facts.threads[1..].iter_mut().for_each(|thread| thread.ended_waits = ended_waits);
+        facts
+    };
+    assert_eq!(judge(Kind::SmallPool, &facts(4)).len(), 1);
+    assert_eq!(judge(Kind::SmallPool, &facts(3)).len(), 0, "each has just its one task");
+    let mut others = facts(4);
+    others.blame[0].thread = Tid(0);
+    assert_eq!(judge(Kind::SmallPool, &others).len(), 0, "something else ends most of its waits");
+    let mut plain = facts(4);
+    plain.threads[0].off.clear();
+    assert_eq!(judge(Kind::SmallPool, &plain).len(), 0, "it waits for no events");
 }
 
 #[test]

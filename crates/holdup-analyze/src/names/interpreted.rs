@@ -76,6 +76,8 @@ pub(crate) fn splice(native: &[Frame], interpreted: Vec<Frame>) -> Arc<[Frame]> 
     };
     let inner = kept.iter().map(|frame| {
         let is_library = is_interpreter(&frame.module) || frame.module.contains("/lib/python");
+        // What the system installed is not what the author of a script wrote: a database's library, say.
+        let is_library = is_library || roles::is_system(&frame.module);
         let role = if is_library && frame.role == Role::Program { Role::Runtime } else { frame.role };
         Frame { role, ..frame.clone() }
     });
@@ -358,6 +360,10 @@ mod tests {
         };
         assert_eq!(told(&path), ["futex_wait", "sem_wait", "?", "update"]);
         assert_eq!(splice(&path, own())[2].role, Role::Runtime);
+        for (library, role) in [("/usr/lib/libsqlite3.so.0", Role::Runtime), ("/srv/fast.so", Role::Program)] {
+            let path = [native(Some("step"), library, Role::Program), path[3].clone()];
+            assert_eq!(splice(&path, own())[0].role, role, "{library}");
+        }
         // A stripped interpreter names no function.
         let stripped: Vec<Frame> =
             path.iter().filter(|frame| frame.function.as_deref() != Some(LOOPS[0])).cloned().collect();
