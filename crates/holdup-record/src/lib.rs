@@ -22,7 +22,7 @@ use holdup_trace::Event;
 
 pub use live::{Extent, Live};
 pub use options::{Backend, Children, Detail, Options, Target};
-pub use outcome::{AskedForMap, CodeMap, Error, Outcome};
+pub use outcome::{AskedForMap, CodeMap, Error, HeldFile, Outcome};
 pub use tally::{LongWait, Totals};
 pub use threads::ThreadNames;
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Take;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use holdup_trace::{Ending, Header};
 
@@ -21,6 +22,21 @@ pub struct Outcome {
     /// What the user should know: rights that were missing, buffers that were smaller than wanted, sentences without a
     /// full stop.
     pub notes: Vec<String>,
+    /// Files of programs that saw another file system, which may be gone with them.
+    pub held: Vec<HeldFile>,
+}
+
+/// A file that was mapped, kept open.
+#[derive(Clone, Debug)]
+pub struct HeldFile {
+    /// Its path, as the process saw it.
+    pub path: String,
+    /// Its build id, as far as it is known.
+    pub build_id: Option<Box<[u8]>>,
+    /// Itself, open.
+    pub file: Arc<File>,
+    /// A path by which this process reads it, as long as it is open.
+    pub readable: PathBuf,
 }
 
 /// A map or a dump of functions that may be believed, to be read.

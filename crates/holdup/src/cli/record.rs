@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use holdup_control::Profile;
-use holdup_record::{Backend, Detail, Outcome, Target};
+use holdup_record::{Backend, Detail, HeldFile, Outcome, Target};
 use holdup_trace::{Event, NO_CPU, Tid, What};
 
 use super::capture::{self, name_of};
@@ -132,7 +132,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     outcome.notes.iter().chain(&helped).for_each(|note| output::note(format_args!("holdup: {note}")));
     output::note(recorded(&settings.output, &outcome));
     if !options.no_report {
-        show(options, &settings.output);
+        show(options, &settings.output, &outcome.held);
     }
     Ok(capture::status(&outcome, stop.load(Ordering::Relaxed)))
 }
@@ -163,9 +163,9 @@ fn figures(control: &Control, time_ns: u64) -> Vec<Event> {
 }
 
 /// The report of what was just recorded. It cannot fail the recording, which is safe in its file.
-fn show(options: &Options, path: &Path) {
+fn show(options: &Options, path: &Path, held: &[HeldFile]) {
     let started = !options.whom.is_attached();
-    let shown = recording::open(path, recording::Window::default(), false).map_err(Error::from);
+    let shown = recording::open_with(path, recording::Window::default(), false, held).map_err(Error::from);
     let screen = shown.map(|recording| crate::report::recording::summary::screen(&recording));
     let printed = match screen {
         Ok(screen) if started => {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use holdup_analyze::Modules;
+use holdup_record::HeldFile;
 use holdup_trace::{Ending, Header, Pid};
 use object::Object as _;
 
@@ -40,6 +41,8 @@ pub struct Binaries {
     /// Processes that were recorded and may still be there: their view of the file system can differ from ours, as in
     /// a container.
     pids: Vec<u32>,
+    /// Files that were kept open since they were mapped.
+    held: Vec<HeldFile>,
     machine: Machine,
     /// When the recording ended, in seconds since 1970.
     ended_unix_s: Option<u64>,
@@ -69,6 +72,7 @@ impl Binaries {
         let caches = caches(|name| std::env::var_os(name).map(PathBuf::from));
         Binaries {
             pids: header.target.pids.clone(),
+            held: Vec::new(),
             machine,
             ended_unix_s: ending
                 .map(|ending| header.began_unix_s + ending.ended_ns.saturating_sub(header.began_ns) / 1_000_000_000),
@@ -87,6 +91,11 @@ impl Binaries {
         let others: Vec<u32> = mapped.iter().map(|pid| pid.0).filter(is_there).take(MOST).collect();
         self.pids.extend(others);
         self
+    }
+
+    /// The same with files that were kept open.
+    pub fn holding(self, held: &[HeldFile]) -> Binaries {
+        Binaries { held: held.to_vec(), ..self }
     }
 
     /// Whether there is a file at this path that is not the one that was recorded.
@@ -126,7 +135,11 @@ impl Modules for Binaries {
         let asked = Asked { kind: Kind::Binary, path: path.to_owned(), build_id: build_id.map(<[u8]>::to_vec) };
         self.load(asked, || {
             let cached = |id| self.caches.iter().map(move |cache| cache.join(hex(id)).join("executable"));
-            binary_paths(path, build_id.is_some(), &self.pids).chain(build_id.into_iter().flat_map(cached))
+            let is_it = move |held: &&HeldFile| held.path == path && held.build_id.as_deref() == build_id;
+            let held = self.held.iter().filter(is_it).map(|held| held.readable.clone());
+            // What was kept is what ran; without a build id, another file of that name would be believed.
+            let others = binary_paths(path, build_id.is_some(), &self.pids);
+            held.chain(others).chain(build_id.into_iter().flat_map(cached))
         })
     }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use holdup_analyze::{Analysis, Options, Parsed, Problem, Report};
+use holdup_record::HeldFile;
 use holdup_trace::{Damage, OpenError, Pid, Reader, Stacks, Tid, What};
 
 use binaries::Binaries;
@@ -130,9 +131,22 @@ impl std::error::Error for RecordingError {}
 /// # Errors
 /// There is no such file, it is not a recording, or it ends before the window begins.
 pub fn open(path: &Path, window: Window, timeline: bool) -> Result<Recording, RecordingError> {
+    open_with(path, window, timeline, &[])
+}
+
+/// The same, with files that were kept open while it was recorded.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(
+    path: &Path,
+    window: Window,
+    timeline: bool,
+    held: &[HeldFile],
+) -> Result<Recording, RecordingError> {
     let bytes = bytes(path)?;
     let reader = Reader::open(&bytes).map_err(|why| RecordingError::Open { path: path.to_owned(), why })?;
-    let (recording, last_ns) = analysed(path, &bytes, &reader, window, timeline);
+    let (recording, last_ns) = analysed(path, (&bytes, &reader), window, timeline, held);
     let span_ns = last_ns.saturating_sub(reader.header().began_ns);
     match window.from_ns {
         Some(from_ns) if from_ns > span_ns => Err(RecordingError::Window { from_ns, span_ns }),
@@ -193,7 +207,13 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, RecordingError> {
 }
 
 /// The analysed recording, and its last moment whatever the window.
-fn analysed(path: &Path, bytes: &[u8], reader: &Reader<'_>, window: Window, timeline: bool) -> (Recording, u64) {
+fn analysed(
+    path: &Path,
+    (bytes, reader): (&[u8], &Reader<'_>),
+    window: Window,
+    timeline: bool,
+    held: &[HeldFile],
+) -> (Recording, u64) {
     let header = reader.header();
     let moment = |since_ns: u64| header.began_ns.saturating_add(since_ns);
     let options = Options { timeline, from_ns: window.from_ns.map(moment), to_ns: window.to_ns.map(moment) };
@@ -209,7 +229,7 @@ fn analysed(path: &Path, bytes: &[u8], reader: &Reader<'_>, window: Window, time
         analysis.feed(event);
     });
     let last_ns = summary.ending.as_ref().map_or(last_ns, |ending| last_ns.max(ending.ended_ns));
-    let binaries = Binaries::of(header, summary.ending.as_ref()).seen_by(&mapped);
+    let binaries = Binaries::of(header, summary.ending.as_ref()).seen_by(&mapped).holding(held);
     let mut report = analysis.finish(summary.ending.as_ref(), &stacks, &binaries);
     name_replaced(&mut report.problems, &binaries);
     tell_of_refused(&mut report.problems, &binaries);

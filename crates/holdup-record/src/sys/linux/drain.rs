@@ -16,6 +16,7 @@ use super::assemble::{Assembler, Sink};
 use super::bpf::Learner;
 use super::chosen::Chosen;
 use super::decode;
+use super::held::Files;
 use super::looks::Seen;
 use super::machine;
 use super::merge::Merge;
@@ -131,6 +132,8 @@ pub struct Watched {
     pub learner: Option<Learner>,
     /// Whose events are kept.
     pub chosen: Chosen,
+    /// Files that may be gone when their code is to be named.
+    pub held: Files,
 }
 
 impl Sink for Store {
@@ -160,9 +163,10 @@ impl Sink for Watched {
         if let (What::Named { exec: true, .. }, Some(learner)) = (&event.what, &mut self.learner) {
             learner.learn(event.tid.0);
         }
-        let Watched { store, watch, chosen, .. } = self;
+        let Watched { store, watch, chosen, held, .. } = self;
         chosen.pass(event, |event| {
             watch.note(event);
+            held.see(event);
             store.event(event)
         })
     }

@@ -11,6 +11,7 @@ use super::assemble::Kind;
 use super::bpf::Capture;
 use super::chosen::Chosen;
 use super::drain::{self, Finish, Recording, Scribe, Store, Watched};
+use super::held::Files;
 use super::ids::{self, Ids};
 use super::perf::Linux;
 use super::plan::{self, Begin, Manner, Spec};
@@ -33,7 +34,7 @@ pub fn watched(
 ) -> io::Result<Watched> {
     let learner = session.bpf.as_mut().and_then(Capture::learner);
     let (watch, chosen) = (Watch::begin(outlook.counters.ok(), header), Chosen::new(options.threads.clone()));
-    Ok(Watched { store: store.begin(header)?, watch, learner, chosen })
+    Ok(Watched { store: store.begin(header)?, watch, learner, chosen, held: Files::default() })
 }
 
 /// Runs a recording to its end and closes its file.
@@ -62,7 +63,7 @@ pub fn finish(
         ending.reason = drain::unwritten(&error);
     }
     notes.extend(outlived(processes, &finish, stop, &mut ending));
-    Ok(Outcome { header, ending, events: sink.chosen.events(), bytes, notes })
+    Ok(Outcome { header, ending, events: sink.chosen.events(), bytes, notes, held: sink.held.into_files() })
 }
 
 /// Waits for a command that outlives its recording, or says that it goes on. It may take long: the file is whole

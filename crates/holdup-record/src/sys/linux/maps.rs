@@ -58,7 +58,7 @@ fn owner_of(pid: u32) -> Option<u32> {
 }
 
 /// The file of that path below a root, where no part of the path is a link: one could lead out of that root.
-fn beneath(root: &File, path: &str) -> io::Result<File> {
+pub fn beneath(root: &File, path: &str) -> io::Result<File> {
     let path = CString::new(path)?;
     // SAFETY: it is made of integers, for which zeros are values.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };

@@ -19,6 +19,7 @@ mod elf;
 mod family;
 mod frame;
 mod go;
+mod held;
 pub mod ids;
 mod inside;
 mod interpreters;

@@ -12,6 +12,7 @@ use crate::sys::linux::attach::left_out;
 use crate::sys::linux::chosen::Chosen;
 use crate::sys::linux::drain::{Finish, LeftBehind, Store, over, unwritten};
 use crate::sys::linux::frame::{self, More};
+use crate::sys::linux::held::Files;
 use crate::sys::linux::target::{self, Process};
 use crate::sys::linux::{assemble::Sink as _, machine, refusal, words};
 use crate::{Error, Options, Outcome};
@@ -104,13 +105,19 @@ struct Looking<'a> {
 struct Kept {
     store: Store,
     chosen: Chosen,
+    held: Files,
     error: Option<io::Error>,
 }
 
 impl Kept {
     fn add(&mut self, event: &Event) {
         if self.error.is_none() {
-            self.error = self.chosen.pass(event, |event| self.store.event(event)).err();
+            let Kept { store, chosen, held, .. } = self;
+            let passed = chosen.pass(event, |event| {
+                held.see(event);
+                store.event(event)
+            });
+            self.error = passed.err();
         }
     }
 }
@@ -121,7 +128,7 @@ impl Looking<'_> {
         let mut sampler = Sampler::new(self.options.stack_bytes, self.options.threads.clone());
         header.target.pids.iter().for_each(|pid| sampler.follow(*pid));
         let chosen = Chosen::new(self.options.threads.clone());
-        let mut kept = Kept { store, chosen, error: None };
+        let mut kept = Kept { store, chosen, held: Files::default(), error: None };
         let finish = self.rounds(&mut sampler, &mut kept);
         sampler.last(machine::now_ns()).iter().for_each(|event| kept.add(event));
         if !sampler.refused.is_empty() {
@@ -139,7 +146,8 @@ impl Looking<'_> {
             ending.reason = unwritten(&why);
         }
         self.notes.extend(frame::outlived(self.processes, &finish, self.stop, &mut ending));
-        Ok(Outcome { header, ending, events: kept.chosen.events(), bytes, notes: self.notes })
+        let (events, held) = (kept.chosen.events(), kept.held.into_files());
+        Ok(Outcome { header, ending, events, bytes, notes: self.notes, held })
     }
 
     fn rounds(&self, sampler: &mut Sampler, kept: &mut Kept) -> Finish {
