@@ -135,3 +135,25 @@ fn another_file_of_the_same_name_gives_no_names() {
         is_told(&report, "unreadable");
     }
 }
+
+#[test]
+fn a_program_below_another_root_has_names_when_both_are_gone() {
+    if !is_root() {
+        return skip("only root may change the root");
+    }
+    let _alone = alone();
+    let program = match build::static_program("../recorder/naps.c") {
+        Ok(program) => program,
+        Err(why) => return skip(&why),
+    };
+    let place = Place::new();
+    let root = place.path("root");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::copy(program, root.join("app")).unwrap();
+    let script = format!("chroot '{0}' /app 700; rm -r '{0}'", root.display());
+    let recorded = place.recorder(&["-o", "c.holdup", "--", "sh", "-c", &script]).output().unwrap();
+    let said = text(&recorded);
+    assert!(recorded.status.success() && said.contains("count_stock naps.c:"), "{said}");
+    let report = place.report("c.holdup");
+    assert_eq!(hits(&report, "count_stock"), 0, "nothing is left of it: {:#}", report["symbols"]);
+}
