@@ -53,6 +53,32 @@ pub(crate) fn is_of_java(found: &[InterpretedFrame]) -> bool {
     found.first().is_some_and(|one| !one.file.contains('/') && ENDS.iter().any(|end| one.file.ends_with(end)))
 }
 
+/// Whether this is what Node's engine executed: scripts by their path, and its own, `node:internal/timers`.
+pub(crate) fn is_of_node(found: &[InterpretedFrame]) -> bool {
+    const ENDS: [&str; 5] = [".js", ".mjs", ".cjs", ".ts", ".jsx"];
+    let is_script = |file: &str| file.starts_with(NODES_OWN) || ENDS.iter().any(|end| file.ends_with(end));
+    found.first().is_some_and(|one| is_script(&one.file))
+}
+
+/// How the names of Node's own scripts begin.
+const NODES_OWN: &str = "node:";
+
+/// Native frames with JavaScript's in the place of what the engine generated, and of all that lies outward of it. What
+/// C++ there is inward of it is the engine's own.
+pub(crate) fn splice_node(native: &[Frame], scripts: Vec<Frame>) -> Arc<[Frame]> {
+    let is_made = |frame: &Frame| {
+        *frame.module == *GENERATED || frame.function.as_deref().is_some_and(|name| name.starts_with("Builtins_"))
+    };
+    let kept = native.iter().position(is_made).unwrap_or(native.len());
+    let inner = native[..kept].iter().map(|frame| {
+        let file = file_name(&frame.module);
+        let is_engine = ["node", "nodejs"].contains(&file) || file.starts_with("libnode") || roles::is_system(&frame.module);
+        let role = if is_engine && frame.role == Role::Program { Role::Runtime } else { frame.role };
+        Frame { role, ..frame.clone() }
+    });
+    inner.chain(scripts).collect()
+}
+
 /// Native frames with Java's in the place of what its machine generated, and of all that lies outward of it.
 pub(crate) fn splice_java(native: &[Frame], java: Vec<Frame>) -> Arc<[Frame]> {
     const BEGIN: [&str; 5] = ["JavaCalls::", "JavaThread::run", "thread_native_entry", "start_thread", "JavaMain"];
@@ -182,10 +208,10 @@ enum Origin {
 
 fn origin(file: &str) -> Origin {
     const ENDS: [&str; 2] = [".py", ".rb"];
-    const PACKAGES: [&str; 2] = ["-packages/", "/gems/"];
+    const PACKAGES: [&str; 3] = ["-packages/", "/gems/", "/node_modules/"];
     let is_start = file.contains("/bin/") && !ENDS.iter().any(|end| file.ends_with(end));
     // Debian keeps Ruby's own in `/usr/lib/ruby/3.1.0` and `/usr/lib/ruby/vendor_ruby`.
-    let of_language = ["<frozen", "<internal:"].iter().any(|start| file.starts_with(start))
+    let of_language = ["<frozen", "<internal:", NODES_OWN].iter().any(|start| file.starts_with(start))
         || ["/lib/python", "/lib/ruby/"].iter().any(|part| file.contains(part));
     match () {
         () if is_start || PACKAGES.iter().any(|part| file.contains(part)) => Origin::Package,
@@ -336,6 +362,33 @@ mod tests {
         }
         let begun = splice_java(&path[5..], frames(&code));
         assert_eq!(begun.len(), code.len(), "what began the thread lies further out");
+    }
+
+    #[test]
+    fn scripts_take_the_place_of_what_nodes_engine_made() {
+        let native = |function: &str, module: &str, role| Frame { module: module.into(), ..Frame::named(function, role) };
+        const NODE: &str = "/usr/bin/node";
+        let path = [
+            native("pthread_cond_wait", "/lib/libc.so.6", Role::Lock),
+            native("v8::internal::FutexEmulation::WaitSync<int>", NODE, Role::Lock),
+            native("node::Hold", NODE, Role::Program),
+            native("Builtins_CEntry_Return1_ArgvOnStack_BuiltinExit", NODE, Role::Runtime),
+            native("", GENERATED, Role::Program),
+            native("node::Start", NODE, Role::Program),
+        ];
+        let code = found(&[
+            ("emit", "node:events", 466),
+            ("take", "/srv/node_modules/pool/index.js", 9),
+            ("update", "/srv/shop.js", 3),
+            ("(anonymous)", "/srv/shop.js", 1),
+        ]);
+        assert!(is_of_node(&code) && !is_of_node(&found(&[("view", "/srv/app.py", 12)])) && !is_of_node(&[]));
+        let spliced = splice_node(&path, frames(&code));
+        assert_eq!(spliced.len(), 3 + code.len());
+        let caller = super::super::caller(&spliced).unwrap();
+        assert_eq!((caller.function.as_deref(), caller.line), (Some("update"), Some(3)));
+        let of_package = splice_node(&path, frames(&code[..2]));
+        assert_eq!(super::super::caller(&of_package).unwrap().function.as_deref(), Some("take"));
     }
 
     #[test]

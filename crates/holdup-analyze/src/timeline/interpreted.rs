@@ -37,9 +37,10 @@ impl Found {
         code
     }
 
-    /// Whether it is code that Java's machine executes.
-    pub(super) fn is_of_java(&self, code: CodeId) -> bool {
-        interpreted::is_of_java(&self.codes[code])
+    /// Whether it is code that Java's machine or Node's engine executes, which compile it: of a thread that runs, looks
+    /// do not tell where it is.
+    pub(super) fn is_compiled(&self, code: CodeId) -> bool {
+        interpreted::is_of_java(&self.codes[code]) || interpreted::is_of_node(&self.codes[code])
     }
 
     pub(super) fn stack(&mut self, native: Option<StackKey>, code: CodeId) -> StackKey {

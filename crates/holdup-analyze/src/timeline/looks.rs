@@ -59,8 +59,8 @@ impl Engine {
     /// Where a sample was taken, with the code that the thread was found executing shortly before.
     pub(super) fn interpreted_place(&mut self, ti: ThreadId, now: u64, place: Place) -> Place {
         match self.threads[ti].code {
-            // Of a thread that runs, looks at Java tell nothing.
-            Some((at, code)) if now.saturating_sub(at) <= BELIEVED_NS && !self.interpreted.is_of_java(code) => {
+            // Of a thread that runs, looks at Java and Node tell nothing.
+            Some((at, code)) if now.saturating_sub(at) <= BELIEVED_NS && !self.interpreted.is_compiled(code) => {
                 Place { stack: Some(self.interpreted.stack(place.stack, code)), ..place }
             }
             _ => place,
@@ -135,8 +135,11 @@ impl Lookup<'_> {
         match self.engine.interpreted.parts(stack) {
             (_, Some(code)) => {
                 let found = &self.engine.interpreted.codes[code];
-                let splice =
-                    if interpreted::is_of_java(found) { interpreted::splice_java } else { interpreted::splice };
+                let splice = match () {
+                    () if interpreted::is_of_java(found) => interpreted::splice_java,
+                    () if interpreted::is_of_node(found) => interpreted::splice_node,
+                    () => interpreted::splice,
+                };
                 splice(&native, interpreted::frames(found))
             }
             _ => native,
@@ -144,15 +147,15 @@ impl Lookup<'_> {
     }
 
     /// The call path by which locks without addresses are told apart. What Java's machine executes is known only of
-    /// waits that were looked at and of code that was compiled, what Ruby executes of waits that were looked at: all
-    /// waits of one native call path belong together.
+    /// waits that were looked at and of code that was compiled, what Ruby and Node execute of waits that were looked at:
+    /// all waits of one native call path belong together.
     pub(super) fn lock_path(&mut self, place: Place) -> Arc<[Frame]> {
         let found = &self.engine.interpreted;
         let call_path = match found.parts(self.interpreted(place).stack) {
             (Some(native), Some(code)) => {
-                let is_of_java = found.is_of_java(code);
+                let is_compiled = found.is_compiled(code);
                 let call_path = self.naming.call_path(place.space, native.into());
-                let by_native = is_of_java || call_path.iter().any(interpreted::is_of_ruby);
+                let by_native = is_compiled || call_path.iter().any(interpreted::is_of_ruby);
                 if by_native { call_path } else { self.call_path(place) }
             }
             _ => self.call_path(place),

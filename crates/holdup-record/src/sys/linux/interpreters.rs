@@ -1,5 +1,5 @@
 //! Looks at what runs on virtual machines among the recorded processes: the interpreters of Python and Ruby, Java's
-//! machine, Go's scheduler.
+//! machine, Go's scheduler, Node's engine.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use super::allowance::Allowance;
 use super::go::Scheduler;
 use super::java::Machine;
 use super::looks::Seen;
+use super::node::Engine;
 use super::{machine, python, ruby, snapshot, words};
 
 /// Looks at all of them, for a hundredth of a CPU.
@@ -41,6 +42,7 @@ enum Process {
     Ruby(Box<ruby::Interpreter>),
     Java(Box<Machine>),
     Go(Box<Scheduler>),
+    Node(Box<Engine>),
 }
 
 impl Default for Interpreters {
@@ -79,7 +81,7 @@ impl Process {
             // One that has ended is refused too, which is as good.
             Process::Other { .. } => *self = Process::Refused,
             Process::Java(machine) => machine.tell_code(now_ns, &mut |event| see(event.into())),
-            Process::Refused | Process::Python(_) | Process::Ruby(_) | Process::Go(_) => {}
+            Process::Refused | Process::Python(_) | Process::Ruby(_) | Process::Go(_) | Process::Node(_) => {}
         }
     }
 
@@ -90,6 +92,7 @@ impl Process {
             Process::Ruby(interpreter) => interpreter.look(now_ns, &mut |event| see(event.into())),
             Process::Java(machine) => machine.look(now_ns, &mut |event| see(event.into())),
             Process::Go(scheduler) => scheduler.look(see),
+            Process::Node(engine) => engine.look(now_ns, &mut |event| see(event.into())),
         };
         if still.is_none() {
             // It has executed another program, or ends.
@@ -104,5 +107,6 @@ fn find(pid: u32) -> Option<Process> {
     let ruby = || ruby::Interpreter::find(pid, &maps).map(|found| Process::Ruby(Box::new(found)));
     let java = || Machine::find(pid, &maps).map(|found| Process::Java(Box::new(found)));
     let go = || Scheduler::find(pid, &maps).map(|found| Process::Go(Box::new(found)));
-    python().or_else(ruby).or_else(java).or_else(go)
+    let node = || Engine::find(pid, &maps).map(|found| Process::Node(Box::new(found)));
+    python().or_else(ruby).or_else(java).or_else(go).or_else(node)
 }

@@ -29,6 +29,7 @@ mod machine;
 mod maps;
 mod memory;
 mod merge;
+mod node;
 mod perf;
 mod plan;
 mod pointers;
