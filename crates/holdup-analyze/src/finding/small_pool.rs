@@ -184,9 +184,11 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
         && waited_ns >= LEAST_NS
         && taken <= 0.75;
     let busiest = || weigh::hottest(workers.iter().copied());
+    // Where they mostly wait, that is where they are.
+    let blocked_at = || weigh::blocked_at(workers.iter().copied()).filter(|_| blocked >= LEAST_BLOCKED);
     small.then(|| Finding {
         severity: waited_share * (1.0 - taken),
-        place: busiest(),
+        place: blocked_at().or_else(busiest),
         evidence: vec![
             part("waited_share", waited_share),
             count("workers", workers.len() as u64),
