@@ -146,7 +146,7 @@ pub fn open_with(
 ) -> Result<Recording, RecordingError> {
     let bytes = bytes(path)?;
     let reader = Reader::open(&bytes).map_err(|why| RecordingError::Open { path: path.to_owned(), why })?;
-    let (recording, last_ns) = analysed(path, (&bytes, &reader), window, timeline, held);
+    let (recording, last_ns) = analysed(path, (bytes.as_slice(), &reader), window, timeline, held);
     let span_ns = last_ns.saturating_sub(reader.header().began_ns);
     match window.from_ns {
         Some(from_ns) if from_ns > span_ns => Err(RecordingError::Window { from_ns, span_ns }),
