@@ -128,6 +128,10 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SmallPool, Kind::SerialPhase, always),
     (Kind::SmallPool, Kind::ExcessiveSwitching, always),
     (Kind::SmallPool, Kind::PingPong, always),
+    // Who sleeps there keeps others waiting, and looks for nothing.
+    (Kind::SmallPool, Kind::Polling, same_place),
+    (Kind::SlowStage, Kind::Polling, same_place),
+    (Kind::SleepingHolder, Kind::Polling, same_place),
     (Kind::Starvation, Kind::HotLock, same_lock),
     (Kind::Starvation, Kind::LockConvoy, same_lock),
     (Kind::Starvation, Kind::SleepingHolder, same_lock),

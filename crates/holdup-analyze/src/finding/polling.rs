@@ -13,6 +13,8 @@
 //!   one that has waited for another end and ends waits of others with what it writes as often. But one that waits for
 //!   a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks.
 //!
+//! A sleep in a task of an executor of Java is the task's.
+//!
 //! Or it waits for a condition that nobody signals, up to [`LONGEST_IN_THE_WAY_NS`] at a time and at least
 //! [`LEAST_IN_THE_WAY`] times, while others that have work to do wait for it, for [`LEAST_WAITED`] of the recording.
 //!
@@ -83,7 +85,13 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let hands_on = |Poller { thread, times, .. }: &Poller| {
         thread.ended_waits * 2 >= *times && stages::reads_and_pauses(facts, thread.tid)
     };
-    let own = |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid) && !hands_on(poller);
+    // A task that sleeps is an executor's, whoever runs it.
+    let in_task = |poller: &Poller| {
+        let sleeps = poller.thread.off_sites.first().filter(|_| poller.place.is_none());
+        sleeps.is_some_and(runtime::is_in_task_of_java)
+    };
+    let own =
+        |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid) && !hands_on(poller) && !in_task(poller);
     let pollers: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
     let in_the_way = in_the_way(facts, &pollers);
     let (quick, slow): (Vec<Poller>, Vec<Poller>) =

@@ -62,7 +62,8 @@ pub(super) fn is_in_pool(site: &Site) -> bool {
 
 /// Whether a call path is that of a task in an executor of Java, and not of one of its threads that waits for a task.
 pub(super) fn is_in_task_of_java(site: &Site) -> bool {
-    const WORKERS: [&str; 2] = ["ThreadPoolExecutor.runWorker", "ForkJoinPool.runWorker"];
+    // Who waits for tasks of a common pool runs some of them itself.
+    const WORKERS: [&str; 3] = ["ThreadPoolExecutor.runWorker", "ForkJoinPool.runWorker", "ForkJoinTask.doExec"];
     const IDLE: [&str; 3] = ["ThreadPoolExecutor.getTask", "ForkJoinPool.awaitWork", "ForkJoinPool.scan"];
     let leads = |parts: &[&str]| leads_through(&site.call_path, |name| parts.iter().any(|part| name.ends_with(part)));
     leads(&WORKERS) && !leads(&IDLE)

@@ -42,8 +42,8 @@ pub(super) fn role(file: &str) -> Role {
     if origin(file) == Origin::Library { role_in_library(file) } else { Role::Program }
 }
 
-/// Whether a frame is a function of Python or Ruby.
-pub(super) fn is_script(frame: &Frame) -> bool {
+/// Whether a frame is a function of Python, Ruby or JavaScript.
+pub(crate) fn is_script(frame: &Frame) -> bool {
     frame.file.as_ref().is_some_and(|file| *file == frame.module)
 }
 

@@ -17,7 +17,7 @@ use super::meaning::{Meanings, is_interpreter};
 use super::tally::Tally;
 use super::waiting::{FILE_LOCK, SEMAPHORE};
 use crate::facts::{Holder, LockFacts, LockName, OffTime, Primitive, Reason, Site};
-use crate::names::{Frame, Role, SpaceId, caller};
+use crate::names::{Frame, Role, SpaceId, caller, interpreted};
 
 /// Addresses without any wait that are listed because of wasted wakes.
 const WASTED_ONLY: usize = 16;
@@ -375,10 +375,16 @@ impl Objects<'_, '_> {
         {
             return LockName::Site(function_name(frame));
         }
-        // Java's own method says more than the machine's function for all monitors.
+        // Java's own method says more than the machine's function for all monitors, and so does a script's function than
+        // that of an extension in C.
         let is_own = |frame: &Frame| frame.role == Role::Program;
-        let of_java = own().filter(is_own).filter(|_| unit.caller.as_ref().is_some_and(|frame| !is_own(frame)));
-        let caller = of_java.or_else(|| unit.caller.clone()).or_else(own);
+        let says_more = |frame: &Frame| {
+            let is_script = interpreted::is_script(frame);
+            let than = |native: &Frame| !is_own(native) || is_script && !interpreted::is_script(native);
+            is_own(frame) && unit.caller.as_ref().is_some_and(than)
+        };
+        let of_source = own().filter(says_more);
+        let caller = of_source.or_else(|| unit.caller.clone()).or_else(own);
         caller.map_or(LockName::Address, |frame| LockName::Site(function_name(&frame)))
     }
 }

@@ -259,6 +259,16 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         }
         Kind::SmallPool => {
             let is_one = |name| value(finding, name) == Some(1.0);
+            if value(finding, "blocked_share").is_some_and(|share| share < 0.5) {
+                return format!(
+                    "{} {} behind {}, which always {} something to do while CPUs are free{}.",
+                    others(finding, "callers", "thread"),
+                    if is_one("callers") { "queues" } else { "queue" },
+                    others(finding, "workers", "worker"),
+                    if is_one("workers") { "has" } else { "have" },
+                    under(finding)
+                );
+            }
             format!(
                 "{} {} behind {}, which mostly {}{}.",
                 others(finding, "callers", "thread"),
