@@ -58,7 +58,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::PingPong, Kind::LockConvoy, lock_is_the_pairs_own),
     (Kind::PingPong, Kind::HotLock, lock_is_the_pairs_own),
     (Kind::PingPong, Kind::SleepingHolder, lock_is_the_pairs_own),
-    (Kind::PingPong, Kind::ExcessiveSwitching, always),
+    (Kind::PingPong, Kind::ExcessiveSwitching, is_of_threads),
     (Kind::PingPong, Kind::KernelHeavy, always),
     (Kind::PingPong, Kind::WastedWakeups, always),
     (Kind::ThunderingHerd, Kind::LockConvoy, herd_waits_for_lock),
@@ -119,7 +119,10 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SlowStage, Kind::SerialPhase, costs_more),
     (Kind::SlowStage, Kind::Imbalance, is_no_share),
     (Kind::Imbalance, Kind::SlowStage, is_share),
-    (Kind::SlowStage, Kind::ExcessiveSwitching, always),
+    (Kind::SlowStage, Kind::ExcessiveSwitching, is_of_threads),
+    // What goroutines hand over to each other shows on threads now and then.
+    (Kind::ExcessiveSwitching, Kind::PingPong, hands_over),
+    (Kind::ExcessiveSwitching, Kind::SlowStage, hands_over),
     (Kind::SlowStage, Kind::PingPong, always),
     // How the others wait for it.
     (Kind::SlowStage, Kind::YieldStorm, always),
@@ -247,6 +250,15 @@ fn holder_was_preempted(facts: &Facts, convoy: &Finding, sleeper: &Finding) -> b
 
 fn only_preempted(_: &Facts, _: &Finding, sleeper: &Finding) -> bool {
     value(sleeper, "holders_off_share") < value(sleeper, "holders_preempted_share")
+}
+
+/// Goroutines that hand over are no threads that switch.
+fn is_of_threads(facts: &Facts, cause: &Finding, switching: &Finding) -> bool {
+    value(switching, "hand_over_share") == 0.0 || costs_more(facts, cause, switching)
+}
+
+fn hands_over(facts: &Facts, switching: &Finding, effect: &Finding) -> bool {
+    value(switching, "hand_over_share") > 0.0 && costs_more(facts, switching, effect)
 }
 
 fn costs_more(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
