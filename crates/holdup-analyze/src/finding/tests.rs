@@ -2876,6 +2876,26 @@ mod explained {
     }
 
     #[test]
+    fn what_goroutines_hand_over_explains_what_shows_on_threads_unless_that_is_more() {
+        let of = |kind, severity| Finding { severity, ..finding(kind, &[("hand_over_share", severity)]) };
+        for kind in [Kind::PingPong, Kind::SlowStage] {
+            let both = |own, other| [of(Kind::ExcessiveSwitching, own), Finding { severity: other, ..finding(kind, &[]) }];
+            assert_eq!(left(&facts(), &both(0.6, 0.06)), [Kind::ExcessiveSwitching]);
+            assert_eq!(left(&facts(), &both(0.4, 0.6)), [kind]);
+        }
+    }
+
+    #[test]
+    fn who_sleeps_with_others_behind_it_looks_for_nothing() {
+        let polling = Finding { place: Some(site("deliver")), ..finding(Kind::Polling, &[]) };
+        for kind in [Kind::SmallPool, Kind::SlowStage] {
+            let at = |function| Finding { place: Some(site(function)), ..finding(kind, &[]) };
+            assert_eq!(left(&facts(), &[at("deliver"), polling.clone()]), [kind]);
+            assert_eq!(left(&facts(), &[at("render"), polling.clone()]).len(), 2);
+        }
+    }
+
+    #[test]
     fn two_threads_that_contend_are_no_pair() {
         let mut facts = facts();
         facts.locks[0].waiters.truncate(2);
