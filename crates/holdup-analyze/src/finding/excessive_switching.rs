@@ -31,6 +31,7 @@ use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::yield_storm;
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, GoroutineState, Reason, Site, ThreadFacts};
+use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ExcessiveSwitching,
@@ -63,7 +64,9 @@ const IDEAL_PER_S: f64 = 10.0;
 const MOST_SUBJECTS: usize = 2;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    of_threads(facts).or_else(|| of_goroutines(facts)).into_iter().collect()
+    // Of what goroutines hand over, a little shows on threads.
+    let found = of_threads(facts).into_iter().chain(of_goroutines(facts));
+    found.max_by(|a, b| a.severity.total_cmp(&b.severity)).into_iter().collect()
 }
 
 /// The threads of the program switch each other out.
@@ -98,7 +101,9 @@ fn of_goroutines(facts: &Facts) -> Option<Finding> {
         && weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_WANTED_SHARE;
     let sites = facts.threads.iter().flat_map(|thread| &thread.hot_sites);
     let through = |site: &&Site| site.call_path.iter().any(|frame| is_hand_over(frame.function.as_deref()));
-    let place = sites.filter(through).max_by_key(|site| site.count)?;
+    // What the scheduler does on its own stack is done for a function of the program.
+    let is_own = |site: &Site| site.caller().is_some_and(|frame| frame.role == Role::Program);
+    let place = sites.filter(through).max_by_key(|site| (is_own(site), site.count))?;
     is_excessive.then(|| Finding {
         severity: hand_over_share,
         subjects: weigh::function_subject(place),

@@ -23,11 +23,8 @@ use super::{Command, Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Blame, Facts, Leaf, Site, ThreadFacts};
 use crate::names::leads_through;
 
-pub(super) const RULE: Rule = Rule {
-    kind: Kind::GarbageCollection,
-    judge,
-    evidence: &["stopped_share", "collector_share", "stopped_ns"],
-};
+pub(super) const RULE: Rule =
+    Rule { kind: Kind::GarbageCollection, judge, evidence: &["stopped_share", "collector_share", "stopped_ns"] };
 
 pub(super) const LEAST_STOPPED: f64 = 0.1;
 pub(super) const LEAST_CPU: f64 = 0.2;

@@ -119,8 +119,7 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
 /// No cure of waiting wins more than what the CPUs have left, but for those who starve, or wait for a lock that nobody
 /// gives up, while they are full, and for what a collector keeps them full with; and what would go bounds the gain.
 fn within(slack: f64, facts: &Facts, mut finding: Finding) -> Finding {
-    let on_full_cpus =
-        matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion | Kind::GarbageCollection);
+    let on_full_cpus = matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion | Kind::GarbageCollection);
     if !finding.costs_cpu_time() && !on_full_cpus {
         finding.severity = finding.severity.min(slack);
     }

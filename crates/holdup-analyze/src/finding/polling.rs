@@ -90,8 +90,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         let sleeps = poller.thread.off_sites.first().filter(|_| poller.place.is_none());
         sleeps.is_some_and(runtime::is_in_task_of_java)
     };
-    let own =
-        |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid) && !hands_on(poller) && !in_task(poller);
+    let own = |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid) && !hands_on(poller) && !in_task(poller);
     let pollers: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
     let in_the_way = in_the_way(facts, &pollers);
     let (quick, slow): (Vec<Poller>, Vec<Poller>) =

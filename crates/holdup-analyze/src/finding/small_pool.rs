@@ -153,7 +153,7 @@ fn few_places(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Fin
         place: lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
             part("waited_share", waited_share),
-            count("workers", (callers.len() as u64).saturating_sub(lock.max_waiters.into())),
+            count("workers", places_of(lock, callers.len() as u64)),
             count("callers", callers.len() as u64),
             part("blocked_share", holding.asleep),
             ns("waited_ns", waited_ns),
@@ -161,6 +161,13 @@ fn few_places(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Fin
         moments: weigh::longest(lock),
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
     })
+}
+
+/// How many have a permit: those who do not wait, when most wait; where that never is anybody, on average.
+fn places_of(lock: &LockFacts, callers: u64) -> u64 {
+    let waiting = weigh::share(weigh::waited_ns(lock), lock.contended_ns).round() as u64;
+    let most = u64::from(lock.max_waiters);
+    if most < callers { callers - most } else { callers.saturating_sub(waiting).max(1) }
 }
 
 /// libuv's pool, whose queue no futex shows while it is full: no worker ever waits then.

@@ -208,7 +208,8 @@ fn hot_lock_at_its_thresholds() {
 fn sleeps_of_sqlite_are_waits_for_its_file() {
     let found = |library: &str, sleepers: usize, ms: u64| {
         let mut facts = quiet(4);
-        let frame = |function: &str, module: &str, role| Frame { module: module.into(), ..Frame::named(function, role) };
+        let frame =
+            |function: &str, module: &str, role| Frame { module: module.into(), ..Frame::named(function, role) };
         let call_path = vec![
             frame("do_nanosleep", "[kernel]", Role::Kernel),
             frame("clock_nanosleep", "/lib/libc.so.6", Role::Runtime),
@@ -2879,7 +2880,8 @@ mod explained {
     fn what_goroutines_hand_over_explains_what_shows_on_threads_unless_that_is_more() {
         let of = |kind, severity| Finding { severity, ..finding(kind, &[("hand_over_share", severity)]) };
         for kind in [Kind::PingPong, Kind::SlowStage] {
-            let both = |own, other| [of(Kind::ExcessiveSwitching, own), Finding { severity: other, ..finding(kind, &[]) }];
+            let both =
+                |own, other| [of(Kind::ExcessiveSwitching, own), Finding { severity: other, ..finding(kind, &[]) }];
             assert_eq!(left(&facts(), &both(0.6, 0.06)), [Kind::ExcessiveSwitching]);
             assert_eq!(left(&facts(), &both(0.4, 0.6)), [kind]);
         }

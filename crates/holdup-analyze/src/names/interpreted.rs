@@ -66,17 +66,47 @@ const NODES_OWN: &str = "node:";
 /// Native frames with JavaScript's in the place of what the engine generated, and of all that lies outward of it. What
 /// C++ there is inward of it is the engine's own.
 pub(crate) fn splice_node(native: &[Frame], scripts: Vec<Frame>) -> Arc<[Frame]> {
-    let is_made = |frame: &Frame| {
-        *frame.module == *GENERATED || frame.function.as_deref().is_some_and(|name| name.starts_with("Builtins_"))
-    };
-    let kept = native.iter().position(is_made).unwrap_or(native.len());
+    let kept = native.iter().position(is_made_by_node).unwrap_or(native.len());
     let inner = native[..kept].iter().map(|frame| {
         let file = file_name(&frame.module);
-        let is_engine = ["node", "nodejs"].contains(&file) || file.starts_with("libnode") || roles::is_system(&frame.module);
+        let is_engine =
+            ["node", "nodejs"].contains(&file) || file.starts_with("libnode") || roles::is_system(&frame.module);
         let role = if is_engine && frame.role == Role::Program { Role::Runtime } else { frame.role };
         Frame { role, ..frame.clone() }
     });
     inner.chain(scripts).collect()
+}
+
+/// The functions of Node's engine by which a thread that JavaScript runs on came to wait, as one text; `None` where there
+/// are none.
+pub(crate) fn functions_of_node(call_path: &[Frame]) -> Option<Arc<str>> {
+    let end = call_path.iter().position(|frame| is_made_by_node(frame) || is_script(frame))?;
+    let names = call_path[..end].iter().filter_map(|frame| frame.function.as_deref());
+    let own: Vec<&str> = names.filter(|name| name.starts_with("v8::") || name.starts_with("node::")).collect();
+    (!own.is_empty()).then(|| own.join(" ").into())
+}
+
+/// A native call path up to the code that Node's engine made, whatever that is.
+pub(crate) fn up_to_scripts(call_path: &[Frame]) -> Option<Arc<[Frame]>> {
+    let end = call_path.iter().position(|frame| frame.function.as_deref().is_some_and(is_builtin))?;
+    let made = Frame {
+        function: None,
+        module: GENERATED.into(),
+        start: 0,
+        file: None,
+        line: None,
+        role: Role::Program,
+        ..call_path[end].clone()
+    };
+    Some(call_path[..end].iter().cloned().chain([made]).collect())
+}
+
+fn is_builtin(function: &str) -> bool {
+    function.starts_with("Builtins_")
+}
+
+fn is_made_by_node(frame: &Frame) -> bool {
+    *frame.module == *GENERATED || frame.function.as_deref().is_some_and(is_builtin)
 }
 
 /// Native frames with Java's in the place of what its machine generated, and of all that lies outward of it.
@@ -366,7 +396,8 @@ mod tests {
 
     #[test]
     fn scripts_take_the_place_of_what_nodes_engine_made() {
-        let native = |function: &str, module: &str, role| Frame { module: module.into(), ..Frame::named(function, role) };
+        let native =
+            |function: &str, module: &str, role| Frame { module: module.into(), ..Frame::named(function, role) };
         const NODE: &str = "/usr/bin/node";
         let path = [
             native("pthread_cond_wait", "/lib/libc.so.6", Role::Lock),

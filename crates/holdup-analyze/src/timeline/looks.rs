@@ -161,7 +161,7 @@ impl Lookup<'_> {
             _ => self.call_path(place),
         };
         if !call_path.iter().any(|frame| frame.module.ends_with("/libjvm.so")) {
-            return call_path;
+            return interpreted::up_to_scripts(&call_path).unwrap_or(call_path);
         }
         let made = |frame: &Frame| *frame.module == *JAVA || frame.is_nameless_code();
         let nameless = |frame: &Frame| Frame {

@@ -12,7 +12,7 @@ use super::naming::Naming;
 use super::tally::Tally;
 use super::thread::{State, Thread};
 use crate::facts::Site;
-use crate::names::{Frame, Role};
+use crate::names::{Frame, Role, interpreted};
 
 /// Places of one list that are named at all, by weight; the rest could not show up.
 pub(super) const NAMED_PLACES: usize = 256;
@@ -80,19 +80,21 @@ impl Lookup<'_> {
             sites[at].count += count;
             sites[at].ns += ns;
         }
-        share_out_java(&mut sites);
+        share_out_unseen(&mut sites);
         sites.sort_by_key(|site| std::cmp::Reverse((site.ns, site.count)));
         sites.truncate(SITES);
         sites
     }
 }
 
-/// Waits in Java's machine that no look found are shared out among those that entered it by the same function.
-fn share_out_java(sites: &mut Vec<Site>) {
-    let entry = |site: &Site| {
+/// Waits in Java's machine and in Node's engine that no look found are shared out among those that entered it by the
+/// same function.
+fn share_out_unseen(sites: &mut Vec<Site>) {
+    let of_java = |site: &Site| {
         let of_machine = |frame: &&Frame| frame.role == Role::Lock && frame.module.ends_with("/libjvm.so");
         site.call_path.iter().rev().find(of_machine).and_then(|frame| frame.function.clone())
     };
+    let entry = |site: &Site| of_java(site).or_else(|| interpreted::functions_of_node(&site.call_path));
     let is_told = |site: &Site| site.caller().is_some_and(|frame| frame.role == Role::Program && frame.line.is_some());
     let entries: Vec<Option<Arc<str>>> = sites.iter().map(entry).collect();
     if entries.iter().all(Option::is_none) {

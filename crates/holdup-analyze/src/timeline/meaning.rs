@@ -303,33 +303,41 @@ impl Judge<'_, '_> {
             let only = engine.locks[wait_site.lock].waiters.only();
             let stands =
                 |key: &behaviour::Callers| locks.get(key).zip(only).is_some_and(|(queue, only)| queue.contains(&only));
-            if let Some(semaphore) = semaphore {
-                *known = (*semaphore, true);
+            if *semaphore {
+                *known = (Primitive::Semaphore, true);
             } else if let Some((_, lock)) = key.filter(|(key, _)| stands(key)) {
                 *known = (lock, true);
             }
         }
     }
 
-    /// The wait sites at which permits of Java's semaphores are waited for, and whether threads have one at a time.
+    /// Whether permits of Java's semaphores are waited for at a wait site. Where nothing tells what Java executed, most
+    /// of what is known of the same process counts.
     fn semaphores(
         &mut self,
         keys: &Table<WaitSiteId, Option<(behaviour::Callers, Primitive)>>,
-    ) -> Table<WaitSiteId, Option<Primitive>> {
+    ) -> Table<WaitSiteId, bool> {
         let engine = self.lookup.engine;
-        let mut of_semaphores = engine.wait_sites.map(|_| None);
-        for (index, wait_site) in engine.wait_sites.each() {
-            let key = keys[index].filter(|_| acquires_shared(&self.lookup.call_path(wait_site.place)));
-            of_semaphores[index] = key.map(|(key, _)| key);
+        // What is known of them: that it is a semaphore, or another thing.
+        let mut known = engine.wait_sites.map(|_| None);
+        let mut waits: FxHashMap<SpaceId, (u64, u64)> = FxHashMap::default();
+        for (index, wait_site) in engine.wait_sites.each().filter(|(index, _)| keys[*index].is_some()) {
+            let call_path = self.lookup.call_path(wait_site.place);
+            let is_semaphore = acquires_shared(&call_path);
+            let is_told = call_path.iter().any(|frame| frame.role == Role::Program && frame.file.is_some());
+            if is_semaphore || is_told {
+                known[index] = Some(is_semaphore);
+                let count: u64 = wait_site.waiters.iter().map(|(_, time)| time.count).sum();
+                let (semaphores, all) = waits.entry(wait_site.place.space).or_default();
+                (*semaphores, *all) = (*semaphores + if is_semaphore { count } else { 0 }, *all + count);
+            }
         }
-        let all = behaviour::gather(engine, |wait_site| of_semaphores[wait_site]);
-        let alone: FxHashSet<behaviour::Callers> =
-            all.into_iter().filter(|(_, waits)| self.is_lock(waits)).map(|(key, _)| key).collect();
-        let meaning = |key: behaviour::Callers| match alone.contains(&key) {
-            true => Primitive::SemaphoreLock,
-            false => Primitive::Semaphore,
-        };
-        of_semaphores.map(|key| key.map(meaning))
+        let mostly = |space: SpaceId| waits.get(&space).is_some_and(|(semaphores, all)| semaphores * 3 > all * 2);
+        let mut found = engine.wait_sites.map(|_| false);
+        for (index, wait_site) in engine.wait_sites.each().filter(|(index, _)| keys[*index].is_some()) {
+            found[index] = known[index].unwrap_or_else(|| mostly(wait_site.place.space));
+        }
+        found
     }
 
     /// Whether threads that wait on words of their own stand in the queue of one lock.
@@ -463,7 +471,8 @@ fn acquires_alone(call_path: &[Frame]) -> bool {
 
 /// Whether a permit of Java's semaphore is waited for.
 fn acquires_shared(call_path: &[Frame]) -> bool {
-    const SEMAPHORE: [&str; 2] = ["java.util.concurrent.Semaphore.acquire", "java.util.concurrent.Semaphore.tryAcquire"];
+    const SEMAPHORE: [&str; 2] =
+        ["java.util.concurrent.Semaphore.acquire", "java.util.concurrent.Semaphore.tryAcquire"];
     leads_through(call_path, |name| SEMAPHORE.iter().any(|start| name.starts_with(start)))
 }
 
@@ -609,7 +618,8 @@ mod tests {
 
     #[test]
     fn a_semaphore_of_java_is_known_by_name() {
-        let path = |outer: &str| [Frame::named("jdk.internal.misc.Unsafe.park", Role::Lock), Frame::named(outer, Role::Lock)];
+        let path =
+            |outer: &str| [Frame::named("jdk.internal.misc.Unsafe.park", Role::Lock), Frame::named(outer, Role::Lock)];
         assert!(acquires_shared(&path("java.util.concurrent.Semaphore.acquireUninterruptibly")));
         assert!(acquires_shared(&path("java.util.concurrent.Semaphore.tryAcquire")));
         assert!(!acquires_shared(&path("java.util.concurrent.CountDownLatch.await")));

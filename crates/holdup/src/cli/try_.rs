@@ -159,8 +159,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let subject = subject(options, &asked, found.as_ref())?;
     let cpus = holdup_run::allowed_cpus();
     let tried = subject.tried();
-    asked.switches =
-        file_of(&tried).map_or_else(Vec::new, |file| runtime::switches(&file, &tried.words(), cpus.len()));
+    asked.switches = file_of(&tried).map_or_else(Vec::new, |file| runtime::switches(&file, &tried.words(), cpus.len()));
     let named = found.as_ref().map_or(&[][..], |found| &found.remedies);
     let remedies = remedy::named_first(named, &asked, &cpus).map_err(Error::Argument)?;
     let rules = rules(options, &asked, &subject)?;

@@ -138,12 +138,7 @@ pub fn open(path: &Path, window: Window, timeline: bool) -> Result<Recording, Re
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_with(
-    path: &Path,
-    window: Window,
-    timeline: bool,
-    held: &[HeldFile],
-) -> Result<Recording, RecordingError> {
+pub fn open_with(path: &Path, window: Window, timeline: bool, held: &[HeldFile]) -> Result<Recording, RecordingError> {
     let bytes = bytes(path)?;
     let reader = Reader::open(&bytes).map_err(|why| RecordingError::Open { path: path.to_owned(), why })?;
     let (recording, last_ns) = analysed(path, (bytes.as_slice(), &reader), window, timeline, held);

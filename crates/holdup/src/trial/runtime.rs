@@ -107,7 +107,8 @@ fn of(bytes: &[u8], words: &[OsString], cpus: usize, set: impl Fn(&str) -> Optio
 fn decides(option: &str, other: &str) -> bool {
     let collector = |option: &str| option.starts_with("-XX:+Use") && option.ends_with("GC");
     let key = |option: &str| option.split_once('=').map(|(key, _)| key.to_owned());
-    collector(option) && collector(other) || option.starts_with("-XX:") && key(option).is_some_and(|own| Some(own) == key(other))
+    collector(option) && collector(other)
+        || option.starts_with("-XX:") && key(option).is_some_and(|own| Some(own) == key(other))
 }
 
 fn texts(values: &[&str]) -> Vec<String> {
@@ -183,7 +184,10 @@ mod tests {
         assert_eq!(of(&["java", "-jar", "shop.jar"], None), both);
         assert_eq!(of(&["java"], Some("-Xmx1g")), both.map(|option| format!("-Xmx1g {option}")));
         assert_eq!(of(&["java", "-XX:+UseSerialGC", "Main"], None), both[1..], "two collectors are an error");
-        assert_eq!(of(&["java"], Some("-XX:ActiveProcessorCount=4"))[..], ["-XX:ActiveProcessorCount=4 -XX:+UseParallelGC"]);
+        assert_eq!(
+            of(&["java"], Some("-XX:ActiveProcessorCount=4"))[..],
+            ["-XX:ActiveProcessorCount=4 -XX:+UseParallelGC"]
+        );
         assert_eq!(of(&["java", "-XX:+UseStringDeduplication"], None), both);
     }
 

@@ -76,8 +76,14 @@ mod tests {
     use super::*;
 
     fn mapped(pid: u32, path: &str) -> Event {
-        let mapping =
-            Mapping { pid: Pid(pid), start: 4096, len: 4096, offset: 0, path: path.into(), build_id: Some([7; 20].into()) };
+        let mapping = Mapping {
+            pid: Pid(pid),
+            start: 4096,
+            len: 4096,
+            offset: 0,
+            path: path.into(),
+            build_id: Some([7; 20].into()),
+        };
         Event { time_ns: 1, tid: Tid(pid), cpu: NO_CPU, what: What::Mapped(Box::new(mapping)) }
     }
 
