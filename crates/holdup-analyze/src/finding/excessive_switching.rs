@@ -99,11 +99,12 @@ fn of_goroutines(facts: &Facts) -> Option<Finding> {
     let is_excessive = hand_over_share >= LEAST_HAND_OVER
         && hits >= LEAST_SAMPLES
         && weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_WANTED_SHARE;
-    let sites = facts.threads.iter().flat_map(|thread| &thread.hot_sites);
+    let sites = || facts.threads.iter().flat_map(|thread| &thread.hot_sites);
     let through = |site: &&Site| site.call_path.iter().any(|frame| is_hand_over(frame.function.as_deref()));
     // What the scheduler does on its own stack is done for a function of the program.
-    let is_own = |site: &Site| site.caller().is_some_and(|frame| frame.role == Role::Program);
-    let place = sites.filter(through).max_by_key(|site| (is_own(site), site.count))?;
+    let is_own = |site: &&Site| site.caller().is_some_and(|frame| frame.role == Role::Program);
+    let own = sites().filter(is_own).max_by_key(|site| (through(site), site.count));
+    let place = own.or_else(|| sites().filter(through).max_by_key(|site| site.count))?;
     is_excessive.then(|| Finding {
         severity: hand_over_share,
         subjects: weigh::function_subject(place),

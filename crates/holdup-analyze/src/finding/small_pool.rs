@@ -181,8 +181,10 @@ fn pool_of_uv(facts: &Facts) -> Option<Finding> {
         let ns: u64 = workers.iter().flat_map(|one| state.iter().map(|state| one.account.of(*state))).sum();
         weigh::share(ns, workers.iter().map(|one| one.life_ns()).sum())
     };
-    let peers =
-        weigh::share(workers.iter().map(|one| peers_ns(one)).sum(), workers.iter().map(|one| one.life_ns()).sum());
+    // An ordinary user does not see of every call what it waits for.
+    let other_ns = |one: &ThreadFacts| one.off.get(&Reason::OtherCall).map_or(0, |off| off.ns);
+    let peers_ns: u64 = workers.iter().map(|one| peers_ns(one) + other_ns(one)).sum();
+    let peers = weigh::share(peers_ns, workers.iter().map(|one| one.life_ns()).sum());
     let blocked = of_workers(&[AccountState::Sleep, AccountState::Io, AccountState::Memory]) + peers;
     let cpus = u64::from(facts.header.machine.cpus).max(1);
     let taken = weigh::share(workers.len() as u64, cpus).min(1.0) * (1.0 - blocked);
