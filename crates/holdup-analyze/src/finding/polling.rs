@@ -26,7 +26,8 @@
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use super::{runtime, stages};
-use crate::facts::{Blame, Facts, Leaf, Reason, Site, ThreadFacts};
+use crate::facts::{Blame, Facts, Leaf, LockFacts, Reason, Site, ThreadFacts};
+use crate::names::{is_sleep, leads_through};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Polling,
@@ -72,8 +73,13 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         let time = thread.off.get(&Reason::Sleep)?;
         Some(Poller { thread, times: time.count, slept_ns: time.ns, place: None, unsignalled: false })
     });
-    let timed =
-        facts.locks.iter().filter(|lock| lock.timeouts * 5 >= lock.waits * 4 && !lock.primitive.is_contention());
+    // How a runtime sleeps is a sleep, on a futex or not.
+    let sleeps =
+        |lock: &LockFacts| lock.wait_sites.first().is_some_and(|site| leads_through(&site.call_path, is_sleep));
+    let timed = facts
+        .locks
+        .iter()
+        .filter(|lock| lock.timeouts * 5 >= lock.waits * 4 && !lock.primitive.is_contention() && !sleeps(lock));
     let waiters = timed.flat_map(|lock| {
         lock.waiters.iter().filter_map(|(tid, time)| {
             let place = lock.wait_sites.first();
