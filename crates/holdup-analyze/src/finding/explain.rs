@@ -11,7 +11,7 @@ use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{self, allocates, lock_of, threads_of, value};
 use super::{Finding, Kind, lock_of_goroutines};
 use super::{alone, hot_atomic, kernel_heavy, regions, runtime};
-use crate::facts::{AccountState, Facts, LockFacts, Reason, Site};
+use crate::facts::{AccountState, Blame, Facts, LockFacts, Reason, Site};
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
 
@@ -289,8 +289,12 @@ fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
 
 /// Java stops all threads to collect garbage, and that is a good part of what they wait: whoever had a lock then kept
 /// it.
-fn is_mostly_stopped(_: &Facts, collects: &Finding, effect: &Finding) -> bool {
-    value(collects, "stopped_share") * 2.0 >= effect.severity
+fn is_mostly_stopped(facts: &Facts, collects: &Finding, effect: &Finding) -> bool {
+    let of_lock = || facts.blame.iter().filter(|row| row.lock.is_some() && row.lock == lock_of(effect));
+    let ends_there = |row: &&Blame| facts.thread(row.thread).is_some_and(|thread| runtime::collects(&thread.name));
+    let (all, stopped): (u64, u64) =
+        (of_lock().map(|row| row.ns).sum(), of_lock().filter(ends_there).map(|row| row.ns).sum());
+    value(collects, "stopped_share") * 2.0 >= effect.severity || all > 0 && stopped * 2 >= all
 }
 
 fn is_of_collector(facts: &Facts, _: &Finding, effect: &Finding) -> bool {

@@ -18,21 +18,25 @@ enum Goes {
     Deleted,
 }
 
-/// What runs until the test ends: somebody else's child, by its number, or ours.
+/// What runs until the test ends: our child, or the program that a recorder has started, which waits for its end.
 enum Runs {
-    Orphan(u64),
     Child(Child),
+    Started { recorder: Child, pid: u64 },
 }
 
 impl Drop for Runs {
     fn drop(&mut self) {
-        match self {
-            Runs::Orphan(pid) => drop(Command::new("kill").arg(pid.to_string()).status()),
+        let child = match self {
             Runs::Child(child) => {
                 let _ = child.kill();
-                let _ = child.wait();
+                child
             }
-        }
+            Runs::Started { recorder, pid } => {
+                let _ = Command::new("kill").arg(pid.to_string()).status();
+                recorder
+            }
+        };
+        let _ = child.wait();
     }
 }
 
@@ -68,15 +72,20 @@ fn is_told(report: &Value, code: &str) {
     assert_eq!(told, Some(&code.into()), "{problems:?}");
 }
 
-/// The report of a program that lost its library meanwhile.
+/// The report of a program that lost its library meanwhile, and goes on after the recording.
 fn started(place: &Place, goes: Goes, has_build_id: bool) -> Option<(Value, Runs)> {
     let mut recorder = place.recorder(&["--no-report", "--for", "700ms", "-o", "s.holdup", "--"]);
     recorder.args(words(place, goes, has_build_id)?);
-    let status = recorder.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-    assert!(status.success(), "{goes:?} {status}");
-    let report = place.report("s.holdup");
-    let pid = report["header"]["target"]["pids"][0].as_u64().unwrap();
-    Some((report, Runs::Orphan(pid)))
+    let mut recorder = recorder.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    loop {
+        assert_eq!(recorder.try_wait().unwrap(), None, "{goes:?}: it ended before its recording");
+        let output = place.holdup(&["report", "s.holdup", "--json"]).output().unwrap();
+        let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else { continue };
+        let is_open = report["problems"].as_array().unwrap().iter().any(|problem| problem["code"] == "cut-off");
+        if let Some(pid) = report["header"]["target"]["pids"][0].as_u64().filter(|_| !is_open) {
+            return Some((report, Runs::Started { recorder, pid }));
+        }
+    }
 }
 
 /// The same of one that had lost it before the recording.
