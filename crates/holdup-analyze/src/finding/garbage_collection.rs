@@ -4,9 +4,9 @@
 //! Signs and thresholds, either:
 //! - threads of the program wait for those by which Java's machine stops and collects ("VM Thread", "GC Thread#0" ...)
 //!   while these run, for [`LEAST_STOPPED`] of the threads' working time and [`LEAST_NS`] in all;
-//! - the collector has [`LEAST_CPU`] of the CPU samples, of at least [`LEAST_SAMPLES`]: below its functions (Go's, V8's,
-//!   CPython's, Ruby's, .NET's), or in the threads that Java's machine has for it. What Go's collector does on CPUs that
-//!   were idle otherwise is left out.
+//! - the collector has [`LEAST_CPU`] of the CPU samples, of at least [`LEAST_SAMPLES`]: below its functions (Go's,
+//!   V8's, CPython's, Ruby's, .NET's), or in the threads that Java's machine has for it. What Go's collector does on
+//!   CPUs that were idle otherwise is left out.
 //!
 //! The place is where the program's threads have most samples below what allocates; where that is not seen (Java's
 //! compiled code allocates in place), where they have most samples. The severity is the larger of the two shares of the

@@ -7,6 +7,8 @@
 //!
 //! Or nobody waits for long, for the sections are tiny, but the lock's word travels from CPU to CPU: a library's
 //! functions that take and release it, called by one function of the program, reach hot-atomic's thresholds together.
+//! Or the calls that it makes to sleep and to wake mostly come too late: a library's lock makes none without
+//! contention, so where they reach wasted-wakeups' thresholds, the lock is what they tell of.
 //!
 //! Or threads wait for the lock of a database file by sleeping and looking again, as SQLite does: at least
 //! [`LEAST_POLLERS`] of them, as long as waits for other locks.
@@ -18,7 +20,7 @@
 //! if those who wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule, goroutines, hot_atomic};
+use super::{Cure, Finding, Kind, Rule, goroutines, hot_atomic, wasted_wakeups};
 use crate::facts::{Facts, LockFacts, LockNumber, Site, ThreadFacts};
 use crate::names::Role;
 
@@ -40,6 +42,8 @@ pub(super) const RULE: Rule = Rule {
         "samples_share",
         "threads",
         "samples",
+        "wasted_calls_per_s",
+        "wasted_share",
     ],
 };
 
@@ -55,7 +59,8 @@ const SPINNABLE_WAIT_NS: u64 = 20 * US;
 fn judge(facts: &Facts) -> Vec<Finding> {
     let hot = weigh::contended(facts).filter(|(_, lock)| is_hot(facts, lock));
     let of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
-    let passed = if of_threads.is_empty() { hot_atomic::passed_lock(facts) } else { None };
+    let passed = || wasted_wakeups::refused_lock(facts).or_else(|| hot_atomic::passed_lock(facts));
+    let passed = if of_threads.is_empty() { passed() } else { None };
     of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).chain(of_database(facts)).collect()
 }
 

@@ -77,8 +77,8 @@ pub(crate) fn splice_node(native: &[Frame], scripts: Vec<Frame>) -> Arc<[Frame]>
     inner.chain(scripts).collect()
 }
 
-/// The functions of Node's engine by which a thread that JavaScript runs on came to wait, as one text; `None` where there
-/// are none.
+/// The functions of Node's engine by which a thread that JavaScript runs on came to wait, as one text; `None` where
+/// there are none.
 pub(crate) fn functions_of_node(call_path: &[Frame]) -> Option<Arc<str>> {
     let end = call_path.iter().position(|frame| is_made_by_node(frame) || is_script(frame))?;
     let names = call_path[..end].iter().filter_map(|frame| frame.function.as_deref());

@@ -147,8 +147,8 @@ impl Lookup<'_> {
     }
 
     /// The call path by which locks without addresses are told apart. What Java's machine executes is known only of
-    /// waits that were looked at and of code that was compiled, what Ruby and Node execute of waits that were looked at:
-    /// all waits of one native call path belong together.
+    /// waits that were looked at and of code that was compiled, what Ruby and Node execute of waits that were looked
+    /// at: all waits of one native call path belong together.
     pub(super) fn lock_path(&mut self, place: Place) -> Arc<[Frame]> {
         let found = &self.engine.interpreted;
         let call_path = match found.parts(self.interpreted(place).stack) {

@@ -83,8 +83,8 @@ impl Binaries {
         }
     }
 
-    /// The same, asking these processes as well: those that were seen to map files, such as what a command has started in
-    /// a container.
+    /// The same, asking these processes as well: those that were seen to map files, such as what a command has started
+    /// in a container.
     pub fn seen_by(mut self, mapped: &BTreeSet<Pid>) -> Binaries {
         const MOST: usize = 16;
         let is_there = |pid: &u32| !self.pids.contains(pid) && Path::new(&format!("/proc/{pid}/maps")).exists();

@@ -17,7 +17,7 @@ use super::session::{OpenError, Session};
 use super::snapshot;
 use super::target::Process;
 use super::watch::Outlook;
-use super::{blocked, machine, refusal};
+use super::{blocked, builds, machine, refusal};
 use crate::{Error, Options, Outcome};
 
 /// Records processes, by events or by programs inside the kernel, until all have ended, the time is over, or the user
@@ -58,14 +58,20 @@ pub fn record_processes(
     merge.discard(header.began_ns);
     let failed = |why| Error::File { path: options.output.clone(), why };
     let mut sink = watched(options, store, &header, outlook, &mut session).map_err(failed)?;
-    for event in pids.iter().flat_map(|pid| snapshot::of_process(*pid, header.began_ns)) {
+    let present = pids.iter().flat_map(|pid| {
+        let mut events = snapshot::of_process(*pid, header.began_ns);
+        builds::add_to_events(*pid, &mut events);
+        events
+    });
+    for event in present {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     session.drain(|lane, parts| merge.add(lane, parts));
-    let blocked: Vec<_> = threads().filter_map(blocked::of_thread).collect();
+    let each = pids.iter().flat_map(|pid| snapshot::threads(*pid).into_iter().map(move |tid| (*pid, tid)));
+    let blocked: Vec<_> = each.filter_map(|(pid, tid)| blocked::of_thread(pid, tid)).collect();
     session.enable(|lane, parts| merge.add(lane, parts));
     session.drain(|lane, parts| merge.add(lane, parts));
-    for event in blocked::events(blocked, &merge, &assembler, header.began_ns) {
+    for event in blocked::events(blocked, &merge, &mut assembler, &mut sink, header.began_ns) {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);

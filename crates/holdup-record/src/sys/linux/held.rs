@@ -1,5 +1,5 @@
-//! Files of programs that see another file system than we do, as in a container that goes away with them: kept open from
-//! when they are mapped, so that their code still has names when the program has ended.
+//! Files of programs that see another file system than we do, as in a container that goes away with them: kept open
+//! from when they are mapped, so that their code still has names when the program has ended.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;

@@ -9,6 +9,7 @@ mod assemble;
 mod attach;
 mod blocked;
 mod bpf;
+mod builds;
 mod choose;
 mod chosen;
 mod command;

@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 28] = [
+    const CURES: [Cure; 32] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -281,6 +281,10 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::WaitInsteadOfPolling,
         Cure::LeaveInterpreter,
         Cure::LessGarbage,
+        Cure::OwnObjects,
+        Cure::KeepThreads,
+        Cure::LockInOrder,
+        Cure::ReleaseAlways,
     ];
     let subjects = |kind| match kind {
         Kind::PingPong => vec![thread_subject(702, "worker-1"), thread_subject(705, "logger")],

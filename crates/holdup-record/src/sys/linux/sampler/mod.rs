@@ -32,7 +32,7 @@ use super::snapshot::Transfers;
 use super::still::Still;
 use super::target::is_alive;
 use super::words::{self, Place, Processes, REFUSED, Words};
-use super::{machine, plan, snapshot};
+use super::{builds, machine, plan, snapshot};
 use crate::ThreadNames;
 
 /// Looks at processes and all their threads.
@@ -368,7 +368,7 @@ impl Sampler {
         }
         let mut new: Vec<_> = found.into_iter().filter(|map| process.maps.get(&key(map)) != Some(&map.path)).collect();
         process.maps.extend(new.iter().map(|map| (key(map), map.path.clone())));
-        self.aside.spend_on(|| snapshot::add_build_ids(pid, &mut new));
+        self.aside.spend_on(|| builds::add(pid, new.iter_mut()));
         if executed {
             let name = snapshot::name_of(pid).unwrap_or_default();
             self.tell(now_ns, pid, What::Named { name, exec: true });
