@@ -5,6 +5,7 @@ mod blocks;
 mod circles;
 mod docs;
 mod experiments;
+mod fleet;
 mod input;
 mod proof;
 mod recording;
