@@ -86,7 +86,7 @@ fn stored_run(options: &Options) -> Result<Status, Error> {
         ));
     };
     let store = options.store.open_existing()?;
-    let record = store.load(store.find(&run.to_string_lossy())?)?;
+    let record = store.load_whole(store.find(&run.to_string_lossy())?)?;
     let text = if options.csv { report::csv::run(&record) } else { show::json(&record)? };
     match &options.output {
         Some(path) => output::write_file(path, &text, options.force)?,

@@ -164,14 +164,14 @@ pub enum Command {
     List(list::Options),
     /// Show the runs in the store, newest first
     History(history::Options),
-    /// Compare two runs: ratio, interval, verdict
+    /// Compare two runs: ratio, interval, verdict; or many runs by machine
     ///
     /// Cells are matched by the values of all factors. What differs between the machines is named.
     Compare(compare::Options),
-    /// Write a run as CSV or JSON
+    /// Write a run as CSV or JSON, or recordings as Parquet tables
     ///
     /// CSV has one row per sample and units in the header; JSON has everything: factors, samples, environment,
-    /// warnings.
+    /// warnings. The tables are for engines that ask many recordings at once, such as DuckDB and Spark.
     Export(export::Options),
 }
 

@@ -3,6 +3,7 @@
 //! Every function here is pure: the same record gives the same text. Figures come from [`crate::stats`] alone, by way
 //! of [`figures`], so that the terminal, the page and the exports cannot disagree.
 
+pub mod by_machine;
 pub mod chart;
 pub mod claims;
 pub mod compare;
