@@ -1,10 +1,8 @@
 //! `holdup compare`: two runs side by side; many runs by the machines that they were measured on.
 
 use super::measure::StoreFile;
-use super::{Error, Status, output};
+use super::{Error, Status, output, show};
 use crate::report::{by_machine, compare};
-use crate::results::RunRecord;
-use crate::store::Store;
 
 /// Compares two runs: the cells that both have, the ratio of their times with its interval, and a verdict.
 #[derive(Debug, clap::Args)]
@@ -46,7 +44,7 @@ samples show: trust what holds when you measure both again.";
 pub fn run(options: &Options) -> Result<Status, Error> {
     let store = options.store.open_existing()?;
     let view = match (options.by, options.runs.as_slice()) {
-        (Some(By::Machine), runs) => by_machine::view(&by_machine::compare(&chosen(&store, runs)?)),
+        (Some(By::Machine), runs) => by_machine::view(&by_machine::compare(&show::chosen(&store, runs)?)),
         (None, [old, new]) => {
             let (old, new) = (store.load_whole(store.find(old)?)?, store.load_whole(store.find(new)?)?);
             compare::view(&compare::runs(&old, &new))
@@ -60,18 +58,4 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     };
     output::show(&view)?;
     Ok(Status::Success)
-}
-
-/// The runs that are meant.
-fn chosen(store: &Store, runs: &[String]) -> Result<Vec<RunRecord>, Error> {
-    let ids = match runs {
-        [] => {
-            let all = store.runs()?;
-            let title = all.first().map(|run| run.title.clone());
-            all.iter().filter(|run| Some(&run.title) == title.as_ref()).map(|run| run.id).rev().collect()
-        }
-        runs => runs.iter().map(|run| store.find(run)).collect::<Result<Vec<_>, _>>()?,
-    };
-    // A shard was measured on one machine: its cells are all that counts here.
-    Ok(ids.into_iter().map(|id| store.load(id)).collect::<Result<_, _>>()?)
 }

@@ -14,10 +14,11 @@ use crate::report::recording::tables::{Origin, Tables};
 /// Writes a run as CSV (one row per sample, units in the header) or JSON (everything); recordings as Parquet tables.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[group(id = "format", required = true, multiple = false, args = ["csv", "json", "parquet"])]
+#[group(id = "format", required = true, multiple = false, args = ["csv", "json", "bmf", "otava", "parquet"])]
 pub struct Options {
-    /// A number of 'holdup history', or last; with --parquet recordings, or folders of them
-    #[arg(value_name = "RUN or RECORDING", required_unless_present = "check")]
+    /// A number of 'holdup history', or last; with --otava several [default: all of the newest run's title]; with --parquet
+    /// recordings, or folders of them
+    #[arg(value_name = "RUN", required_unless_present_any = ["check", "otava"])]
     what: Vec<PathBuf>,
     /// One row per sample
     #[arg(long)]
@@ -25,6 +26,12 @@ pub struct Options {
     /// Everything: factors, samples, environment, warnings
     #[arg(long)]
     json: bool,
+    /// The figures of each cell in the Bencher Metric Format
+    #[arg(long)]
+    bmf: bool,
+    /// A row per run, a column per figure of a cell, for Apache Otava
+    #[arg(long)]
+    otava: bool,
     /// Add the tables of recordings to this folder; docs/fleet.md describes them
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "force", "store"])]
     parquet: Option<PathBuf>,
@@ -62,6 +69,8 @@ const EXAMPLES: &str = "\
 Examples:
   holdup export last --csv -o samples.csv
   holdup export 3 --json | jq '.cells[0]'
+  holdup export last --bmf -o results.json
+  holdup export --otava -o history.csv
   holdup export --parquet fleet server.holdup
   holdup export --parquet fleet --service shop --build 1.4.2 recordings/
   holdup export --parquet fleet --check";
@@ -74,6 +83,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     match &options.parquet {
         Some(folder) if options.fleet.check => check(folder),
         Some(folder) => recordings(folder, options),
+        None if options.otava => history(options),
         None => stored_run(options),
     }
 }
@@ -81,18 +91,40 @@ pub fn run(options: &Options) -> Result<Status, Error> {
 fn stored_run(options: &Options) -> Result<Status, Error> {
     let [run] = options.what.as_slice() else {
         return Err(Error::Argument(
-            "--csv and --json write one run; 'holdup export --parquet DIR RECORDING...' takes several recordings"
+            "--csv, --json and --bmf write one run; 'holdup export --parquet DIR RECORDING...' takes several recordings"
                 .to_owned(),
         ));
     };
     let store = options.store.open_existing()?;
     let record = store.load_whole(store.find(&run.to_string_lossy())?)?;
-    let text = if options.csv { report::csv::run(&record) } else { show::json(&record)? };
+    let text = match (options.csv, options.bmf) {
+        (true, _) => report::csv::run(&record),
+        (_, true) => report::bmf::run(&record),
+        _ => show::json(&record)?,
+    };
+    write(options, &text)
+}
+
+fn write(options: &Options, text: &str) -> Result<Status, Error> {
     match &options.output {
-        Some(path) => output::write_file(path, &text, options.force)?,
-        None => output::print(&text)?,
+        Some(path) => output::write_file(path, text, options.force)?,
+        None => output::print(text)?,
     }
     Ok(Status::Success)
+}
+
+/// Many runs, for who looks for changes.
+fn history(options: &Options) -> Result<Status, Error> {
+    let store = options.store.open_existing()?;
+    let runs: Vec<String> = options.what.iter().map(|run| run.to_string_lossy().into_owned()).collect();
+    let (text, left_out) = report::otava::runs(&show::chosen(&store, &runs)?);
+    if left_out > 0 {
+        output::note(format_args!(
+            "holdup: {} not measured by all of these runs; left out",
+            number::counted(left_out, "cell") + if left_out == 1 { " was" } else { " were" }
+        ));
+    }
+    write(options, &text)
 }
 
 impl From<Failure> for Error {
