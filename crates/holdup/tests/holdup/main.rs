@@ -9,6 +9,7 @@ mod fleet;
 mod input;
 mod proof;
 mod recording;
+mod shards;
 #[cfg(target_os = "linux")]
 mod signals;
 mod store;
