@@ -1,5 +1,5 @@
-//! Many recordings in engines that exist: real recordings exported, the questions of docs/fleet.md asked with DuckDB, and
-//! Spark where it is, profiles opened by Go's pprof; and what all that costs.
+//! Many recordings in engines that exist: real recordings exported, the questions of docs/fleet.md asked with DuckDB,
+//! and Spark where it is, profiles opened by Go's pprof; and what all that costs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -190,8 +190,8 @@ const FULL: usize = 100;
 /// Events that a full one has, about.
 const TURNS: &str = "480000";
 
-/// `cargo xtask fleet-cost NAME`: how fast recordings of a million events are exported, and how long a thousand of them are
-/// asked.
+/// `cargo xtask fleet-cost NAME`: how fast recordings of a million events are exported, and how long a thousand of them
+/// are asked.
 pub fn cost(args: &[String]) -> Result<(), String> {
     let machine = machine(args, "fleet-cost")?;
     let bench = Bench::new("fleet-cost")?;

@@ -152,8 +152,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What a shard measures: every so many-th group of cells that differ only in their lock, so that what is compared is
-    /// measured on one machine. Order and numbers of blocks are those of the whole plan.
+    /// What a shard measures: every so many-th group of cells that differ only in their lock, so that what is compared
+    /// is measured on one machine. Order and numbers of blocks are those of the whole plan.
     #[must_use]
     pub fn shard(&self, shard: Shard) -> Plan {
         let groups = groups(&self.cells);

@@ -16,8 +16,8 @@ use crate::report::recording::tables::{Origin, Tables};
 #[command(after_help = EXAMPLES)]
 #[group(id = "format", required = true, multiple = false, args = ["csv", "json", "bmf", "otava", "parquet"])]
 pub struct Options {
-    /// A number of 'holdup history', or last; with --otava several [default: all of the newest run's title]; with --parquet
-    /// recordings, or folders of them
+    /// A number of 'holdup history', or last; with --otava several [default: all of the newest run's title]; with
+    /// --parquet recordings, or folders of them
     #[arg(value_name = "RUN", required_unless_present_any = ["check", "otava"])]
     what: Vec<PathBuf>,
     /// One row per sample

@@ -69,8 +69,8 @@ pub struct Options {
     /// Write the timeline and the samples to this new file, for https://profiler.firefox.com
     #[arg(long, value_name = "OUT")]
     firefox: Option<PathBuf>,
-    /// Write a profile to this new file, for 'go tool pprof' and stores of profiles: waits for locks, time off the CPU and
-    /// CPU samples, by call path
+    /// Write a profile to this new file, for 'go tool pprof' and stores of profiles: waits for locks, time off the CPU
+    /// and CPU samples, by call path
     #[arg(long, value_name = "OUT")]
     pprof: Option<PathBuf>,
     /// Write stacks to this new file, for flamegraph.pl and https://www.speedscope.app: nanoseconds by call path

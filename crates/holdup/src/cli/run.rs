@@ -150,8 +150,8 @@ pub fn measure(
     measuring.measure(store, &new)
 }
 
-/// Measures a part of an experiment as a run of its own, or the rest of it if it was begun; `None` if there is nothing to
-/// do. Every part must come from the same plan, so that nobody's seed is drawn.
+/// Measures a part of an experiment as a run of its own, or the rest of it if it was begun; `None` if there is nothing
+/// to do. Every part must come from the same plan, so that nobody's seed is drawn.
 fn measure_shard(
     experiment: &Experiment,
     text: &str,

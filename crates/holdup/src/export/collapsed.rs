@@ -1,5 +1,5 @@
-//! Stacks as flame graphs take them (flamegraph.pl, speedscope, inferno): a line for each, outermost function first, then
-//! the nanoseconds spent in it. A last frame in brackets says what a thread was off the CPU for.
+//! Stacks as flame graphs take them (flamegraph.pl, speedscope, inferno): a line for each, outermost function first,
+//! then the nanoseconds spent in it. A last frame in brackets says what a thread was off the CPU for.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! Recordings in formats of other programs: the timeline for Perfetto and the Firefox Profiler, stacks for pprof and flame
-//! graphs, tables of many recordings as Parquet.
+//! Recordings in formats of other programs: the timeline for Perfetto and the Firefox Profiler, stacks for pprof and
+//! flame graphs, tables of many recordings as Parquet.
 //!
 //! The writers of timelines take a [`Report`] whose analysis kept one, and are linear in its size.
 

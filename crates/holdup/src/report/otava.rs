@@ -1,5 +1,5 @@
-//! Runs as CSV for Apache Otava, which looks for changes in a history: a row per run, a column per figure of a cell. Otava
-//! takes no empty cells, so that only cells that all runs measured have columns.
+//! Runs as CSV for Apache Otava, which looks for changes in a history: a row per run, a column per figure of a cell.
+//! Otava takes no empty cells, so that only cells that all runs measured have columns.
 
 use super::{csv, figures};
 use crate::results::{CellRecord, RunRecord};
