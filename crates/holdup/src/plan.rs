@@ -196,12 +196,12 @@ impl Sweep {
 /// For each cell, the number of its group in order of appearance: cells that differ only in their lock are one.
 pub fn groups(cells: &[(String, Spec)]) -> Vec<usize> {
     let mut known: HashMap<(&str, String), usize> = HashMap::new();
-    let group = |(sweep, spec): &'_ (String, Spec)| {
+    let group = cells.iter().map(|(sweep, spec)| {
         let next = known.len();
         let but_for_the_lock = Spec { lock: String::new(), ..spec.clone() };
         *known.entry((sweep.as_str(), but_for_the_lock.to_words().join(" "))).or_insert(next)
-    };
-    cells.iter().map(group).collect()
+    });
+    group.collect()
 }
 
 /// Cells that differ only in their lock.

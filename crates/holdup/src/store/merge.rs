@@ -86,7 +86,7 @@ struct Copied {
 
 impl Copied {
     fn of(connection: &Connection, run: i64) -> rusqlite::Result<Copied> {
-        let parts = PARTS.iter().map(|table| Rows::of(connection, table, "run", run));
+        let parts = PARTS.into_iter().map(|table| Rows::of(connection, table, "run", run));
         Ok(Copied {
             run: Rows::of(connection, "run", OWN_NUMBER, run)?,
             finished_unix_s: connection

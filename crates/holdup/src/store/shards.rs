@@ -65,7 +65,7 @@ fn joined(first: RunRecord, shard: Shard, others: Vec<RunRecord>) -> RunRecord {
         for (name, value) in run.environment.iter().filter(|(name, _)| name != SHARD) {
             match environment.iter_mut().find(|(known, _)| known == name) {
                 Some((_, values)) if values.split(OR).any(|known| known == value) => {}
-                Some((_, values)) => values.extend([OR, value]),
+                Some((_, values)) => values.extend([OR, value.as_str()]),
                 None => environment.push((name.clone(), value.clone())),
             }
         }
