@@ -6,15 +6,36 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::recording::{Bench, has, median, output};
+use serde_json::Value;
+
+use crate::recording::{Bench, median, output};
 use crate::run::{Step, cargo, machine, root, target, target_folder};
 
-/// Fixtures with a trouble each, and healthy ones; a service of the fleet each.
-const PROGRAMS: [&str; 6] =
-    ["hot_lock", "lock_convoy", "sleeping_holder", "spin_waste", "healthy_worker_pool", "healthy_cpu_bound"];
+/// A service, the fixture that plays it, its hosts, and their version of it.
+struct Played {
+    service: &'static str,
+    program: &'static str,
+    hosts: std::ops::Range<usize>,
+    build: &'static str,
+}
 
-/// Hosts of the small fleet.
-const HOSTS: usize = 4;
+/// A shop whose new version on two hosts has a hot lock, and services with a trouble of their own.
+const SERVICES: [Played; 6] = [
+    Played { service: "shop", program: "healthy_worker_pool", hosts: 0..3, build: "1.4.1" },
+    Played { service: "shop", program: "hot_lock", hosts: 3..5, build: "1.4.2" },
+    Played { service: "mail", program: "lock_convoy", hosts: 5..7, build: "1.4.1" },
+    Played { service: "search", program: "sleeping_holder", hosts: 5..7, build: "1.4.1" },
+    Played { service: "queue", program: "spin_waste", hosts: 7..8, build: "1.4.1" },
+    Played { service: "batch", program: "healthy_cpu_bound", hosts: 7..8, build: "1.4.1" },
+];
+
+/// What must be among the answers: the beginnings of rows.
+const ANSWERS: [&[&str]; 4] = [
+    &["shop", "g_catalog_lock", "mutex"],
+    &["shop", "1.4.2", "hot-lock", "g_catalog_lock"],
+    &["shop", "g_catalog_lock", "web-3"],
+    &["build", "1.4.2"],
+];
 
 /// Versions of Python's packages; the page's questions were asked with these.
 const PACKAGES: &[(&str, &str)] = &[("duckdb", "duckdb>=1.2,<3")];
@@ -61,14 +82,15 @@ pub fn test(_: &[String]) -> Result<(), String> {
     let recordings = record(&bench)?;
     let fleet = bench.folder.join("fleet");
     export(&bench, &fleet, &recordings)?;
-    pprof(&bench, &recordings[0])?;
-    let reports = recordings.iter().map(|file| report(&bench, file)).collect::<Result<Vec<_>, String>>()?;
+    let hot = recordings.iter().find(|one| one.of.program == "hot_lock").ok_or("no recording of a hot lock")?;
+    pprof(&bench, &hot.file)?;
+    let reports = recordings.iter().map(|one| report(&bench, &one.file)).collect::<Result<Vec<_>, String>>()?;
     let answers = bench.folder.join("duckdb.json");
     match python("duckdb") {
-        Ok(python) => ask(&python, "duckdb", &fleet, &reports, &answers)?,
+        Ok(python) => ask(&python, "duckdb", &fleet, &reports, &answers).and_then(|()| expected(&answers))?,
         Err(why) => return skipped(&why),
     }
-    hostile(&bench, &recordings[0])?;
+    hostile(&bench, &hot.file)?;
     match python(SPARK.0) {
         Ok(python) => {
             let other = bench.folder.join("spark.json");
@@ -82,33 +104,39 @@ pub fn test(_: &[String]) -> Result<(), String> {
     }
 }
 
-/// Every program on every host, with another build on the last two.
-fn record(bench: &Bench) -> Result<Vec<PathBuf>, String> {
-    let mut files = Vec::new();
-    for name in PROGRAMS {
-        let program = bench.compile(&format!("programs/{name}.c"))?;
-        for host in 0..HOSTS {
-            let file = bench.fresh(&format!("{name}-{host}.holdup"));
+/// A recording, and whose it is.
+struct Recorded {
+    file: PathBuf,
+    of: &'static Played,
+    host: usize,
+}
+
+/// Every program on its hosts.
+fn record(bench: &Bench) -> Result<Vec<Recorded>, String> {
+    let mut recorded = Vec::new();
+    for of in &SERVICES {
+        let program = bench.compile(&format!("programs/{}.c", of.program))?;
+        for host in of.hosts.clone() {
+            let file = bench.fresh(&format!("{}-{host}.holdup", of.program));
             let mut command = Command::new(&bench.holdup);
             command.args(["record", "--no-report", "-o"]).arg(&file).arg("--").arg(&program);
             let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().map_err(|why| why.to_string())?;
             if !file.exists() {
                 return Err(format!("{command:?} ended with {status} and left no recording"));
             }
-            files.push(file);
+            recorded.push(Recorded { file, of, host });
         }
     }
-    Ok(files)
+    Ok(recorded)
 }
 
-fn export(bench: &Bench, fleet: &Path, recordings: &[PathBuf]) -> Result<(), String> {
-    for (index, file) in recordings.iter().enumerate() {
-        let host = index % HOSTS;
-        let build = if host < HOSTS / 2 { "1.4.1" } else { "1.4.2" };
+fn export(bench: &Bench, fleet: &Path, recordings: &[Recorded]) -> Result<(), String> {
+    for Recorded { file, of, host } in recordings {
         let mut command = Command::new(&bench.holdup);
-        command.args(["export", "--host", &format!("web-{host}"), "--build", build, "--parquet"]).arg(fleet).arg(file);
-        output(&mut command)?;
+        command.args(["export", "--host", &format!("web-{host}"), "--service", of.service, "--build", of.build]);
+        output(command.arg("--parquet").arg(fleet).arg(file))?;
     }
+    let recordings = recordings.iter().map(|one| &one.file);
     let again = output(Command::new(&bench.holdup).args(["export", "--parquet"]).arg(fleet).args(recordings))?;
     let text = String::from_utf8_lossy(&again.stdout).into_owned();
     if !text.starts_with("0 recordings added") {
@@ -130,9 +158,22 @@ fn ask(python: &Path, engine: &str, fleet: &Path, reports: &[PathBuf], answers: 
     let reports: Vec<String> = reports.iter().map(|path| path.display().to_string()).collect();
     let reports: Vec<&str> = reports.iter().map(String::as_str).collect();
     Step::new(&python, &["fixtures/fleet/ask.py", "docs/fleet.md", &fleet.to_string_lossy(), "--engine", engine])
-        .args(&["--answers", &answers.to_string_lossy(), "--totals"])
+        .args(&["--some-rows", "--answers", &answers.to_string_lossy(), "--totals"])
         .args(&reports)
         .run()
+}
+
+/// What is known of the fleet is among the answers.
+fn expected(answers: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(answers).map_err(|why| format!("{}: {why}", answers.display()))?;
+    let answers: Vec<Vec<Vec<Value>>> = serde_json::from_str(&text).map_err(|why| why.to_string())?;
+    for wanted in ANSWERS {
+        let begins = |row: &Vec<Value>| row.iter().zip(wanted).all(|(cell, wanted)| cell == wanted);
+        if !answers.iter().flatten().any(|row| row.len() >= wanted.len() && begins(row)) {
+            return Err(format!("no answer begins with {}: {text}", wanted.join(", ")));
+        }
+    }
+    Ok(())
 }
 
 /// Two engines gave the same answers.
