@@ -20,7 +20,7 @@ struct Played {
 }
 
 /// A shop whose new version on two hosts has a hot lock, and services with a trouble of their own.
-const SERVICES: [Played; 6] = [
+static SERVICES: [Played; 6] = [
     Played { service: "shop", program: "healthy_worker_pool", hosts: 0..3, build: "1.4.1" },
     Played { service: "shop", program: "hot_lock", hosts: 3..5, build: "1.4.2" },
     Played { service: "mail", program: "lock_convoy", hosts: 5..7, build: "1.4.1" },
