@@ -211,7 +211,9 @@ fn pprof(bench: &Bench, recording: &Path) -> Result<(), String> {
     }
     let profile = bench.fresh("profile.pb.gz");
     output(Command::new(&bench.holdup).arg("report").arg(recording).arg("--pprof").arg(&profile))?;
-    for (index, wanted) in [("delay", "catalog_update"), ("contentions", "catalog_update"), ("off_cpu", "worker"), ("cpu", "burn")] {
+    for (index, wanted) in
+        [("delay", "catalog_update"), ("contentions", "catalog_update"), ("off_cpu", "worker"), ("cpu", "burn")]
+    {
         let mut command = Command::new("go");
         command.args(["tool", "pprof", "-top", "-cum", &format!("-sample_index={index}")]).arg(&profile);
         let shown = output(&mut command)?;
@@ -257,7 +259,8 @@ pub fn cost(args: &[String]) -> Result<(), String> {
     let size = output(Command::new("du").args(["-sb"]).arg(&fleet))?;
     let size = String::from_utf8_lossy(&size.stdout).split_whitespace().next().and_then(|word| word.parse().ok());
     let asked = Instant::now();
-    let answers = output(Command::new(&python).current_dir(root()).args(["fixtures/fleet/ask.py", "docs/fleet.md"]).arg(&fleet))?;
+    let answers =
+        output(Command::new(&python).current_dir(root()).args(["fixtures/fleet/ask.py", "docs/fleet.md"]).arg(&fleet))?;
     let asked_s = asked.elapsed().as_secs_f64();
     let mut page = format!(
         "# What a fleet costs\n\n`cargo xtask fleet-cost {machine}` measured this on {} CPUs. A recording of two threads that take \
@@ -270,9 +273,14 @@ pub fn cost(args: &[String]) -> Result<(), String> {
     );
     let batch = events as f64 * BATCH as f64 / median(&seconds);
     let _ = writeln!(page, "| what | figure |\n|---|---|");
-    let _ = writeln!(page, "| export, one process on one core, {BATCH} recordings at a time | {:.1} million events/s |", batch / 1e6);
+    let _ = writeln!(
+        page,
+        "| export, one process on one core, {BATCH} recordings at a time | {:.1} million events/s |",
+        batch / 1e6
+    );
     let _ = writeln!(page, "| a recording's files | {:.0} KB |", size.unwrap_or(0.0_f64) / MANY as f64 / 1e3);
-    let _ = writeln!(page, "| all questions of docs/fleet.md to {MANY} recordings, DuckDB with 2 GiB | {asked_s:.1} s |");
+    let _ =
+        writeln!(page, "| all questions of docs/fleet.md to {MANY} recordings, DuckDB with 2 GiB | {asked_s:.1} s |");
     let _ = writeln!(page, "\n```text\n{}```", String::from_utf8_lossy(&answers.stdout));
     let file = root().join("docs/benchmarks").join(format!("fleet-{machine}.md"));
     std::fs::write(&file, &page).map_err(|why| format!("{}: {why}", file.display()))?;

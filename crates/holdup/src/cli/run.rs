@@ -164,7 +164,9 @@ fn measure_shard(
     let whole = planned(experiment, text, command, &options.amount, &options.measuring, seed)?;
     let plan = whole.plan.shard(shard);
     if plan.tasks.is_empty() {
-        output::note(format_args!("holdup: nothing to measure: the sweeps have fewer groups of cells than {shard} asks for"));
+        output::note(format_args!(
+            "holdup: nothing to measure: the sweeps have fewer groups of cells than {shard} asks for"
+        ));
         return Ok(None);
     }
     let command = format!("{} --shard {shard}", whole.command);

@@ -36,7 +36,8 @@ pub struct Row {
 impl Row {
     /// The geometric mean over the machines, and the least and most of them.
     pub fn across(&self) -> Option<Estimate> {
-        let medians: Vec<f64> = self.ratios.iter().flatten().map(|ratio| ratio.median).filter(|ratio| *ratio > 0.0).collect();
+        let medians: Vec<f64> =
+            self.ratios.iter().flatten().map(|ratio| ratio.median).filter(|ratio| *ratio > 0.0).collect();
         let (low, high) = (medians.iter().copied().reduce(f64::min)?, medians.iter().copied().reduce(f64::max)?);
         let median = (medians.iter().map(|ratio| ratio.ln()).sum::<f64>() / medians.len() as f64).exp();
         Some(Estimate { median, low, high, n: medians.len() })
@@ -47,11 +48,7 @@ impl Row {
         let count = |wanted: &[Difference]| {
             self.ratios.iter().flatten().filter(|ratio| wanted.contains(&Difference::of(ratio))).count()
         };
-        [
-            count(&[Difference::Below]),
-            count(&[Difference::Above]),
-            count(&[Difference::NotShown, Difference::TooFew]),
-        ]
+        [count(&[Difference::Below]), count(&[Difference::Above]), count(&[Difference::NotShown, Difference::TooFew])]
     }
 }
 
@@ -114,7 +111,7 @@ pub fn view(of: &ByMachine) -> Document {
         format!("{}: {name}, {}", letter(number), number::counted(*runs, "run"))
     };
     if !of.machines.is_empty() {
-        view.section("Machines".to_owned(), of.machines.iter().enumerate().map(runs).collect());
+        view.section("Machines".to_owned(), of.machines.iter().enumerate().map(runs));
     }
     view
 }
@@ -138,7 +135,9 @@ fn headline(of: &ByMachine) -> String {
     };
     match split {
         0 => format!("{found}."),
-        split => format!("{found}; {} on one machine and slower on another.", number::counted(split, "cell") + " faster"),
+        split => {
+            format!("{found}; {} on one machine and slower on another.", number::counted(split, "cell") + " faster")
+        }
     }
 }
 
@@ -146,7 +145,12 @@ fn table(of: &ByMachine) -> Table {
     let own_columns = if of.machines.len() <= MOST_COLUMNS { of.machines.len() } else { 0 };
     let mut columns = vec![Column::left("cell").wrapped()];
     columns.extend((0..own_columns).map(|number| Column::fixed(&letter(number))));
-    columns.extend([Column::fixed("across"), Column::fixed("faster"), Column::fixed("slower"), Column::fixed("neither")]);
+    columns.extend([
+        Column::fixed("across"),
+        Column::fixed("faster"),
+        Column::fixed("slower"),
+        Column::fixed("neither"),
+    ]);
     let mut table = Table::new(columns);
     for row in &of.rows {
         let mut cells = vec![Text::from(cell_name(of, row))];
@@ -211,7 +215,8 @@ mod tests {
     #[test]
     fn locks_are_compared_within_a_machine_and_ratios_across() {
         let of = compare(&[run("old", 0.5, 10.0), run("new", 0.25, 1.0), run("new", 0.25, 1.1)]);
-        let machines: Vec<(bool, usize)> = of.machines.iter().map(|(name, runs)| (name.starts_with("old"), *runs)).collect();
+        let machines: Vec<(bool, usize)> =
+            of.machines.iter().map(|(name, runs)| (name.starts_with("old"), *runs)).collect();
         assert_eq!(machines, [(true, 1), (false, 2)]);
         assert_eq!(of.rows.len(), 1, "the baseline is compared with nothing");
         let across = of.rows[0].across().unwrap();

@@ -97,7 +97,8 @@ mod tests {
         assert!(lines[0].starts_with("time,run,holdup,cpu,kernel,"), "{text}");
         assert!(lines[0].contains("std") && lines[0].ends_with("_time_ratio"), "{text}");
         assert!(lines[1].starts_with("2026-01-01 08:00:00 +0000,1,"), "the oldest first: {text}");
-        let cells: Vec<usize> = lines.iter().map(|line| line.split(',').filter(|cell| !cell.is_empty()).count()).collect();
+        let cells: Vec<usize> =
+            lines.iter().map(|line| line.split(',').filter(|cell| !cell.is_empty()).count()).collect();
         assert_eq!(cells, [cells[0]; 3], "{text}");
         assert_eq!(left_out, 1);
     }

@@ -108,7 +108,7 @@ impl Copied {
     /// stores measured the same, what is here counts.
     fn complete(&self, transaction: &Transaction<'_>, own: i64) -> rusqlite::Result<bool> {
         const FINISH: &str = "UPDATE run SET finished_unix_s = ?2 WHERE id = ?1 AND finished_unix_s IS NULL";
-        let of = |table: &str| self.parts.iter().filter(move |rows| rows.table == table);
+        let of = |table: &'static str| self.parts.iter().filter(move |rows| rows.table == table);
         let mut changed = 0;
         for samples in of("sample") {
             changed += samples.insert(transaction, "INSERT OR IGNORE", Some(own))?;

@@ -73,10 +73,8 @@ fn joined(first: RunRecord, shard: Shard, others: Vec<RunRecord>) -> RunRecord {
         warnings.extend(new);
     }
     environment.push(("shards".to_owned(), format!("{} of {}", parts.len(), shard.of())));
-    let (baseline, seed, repeats) = parts
-        .first()
-        .map(|(_, run)| (run.baseline.clone(), run.seed, run.repeats))
-        .unwrap_or_default();
+    let (baseline, seed, repeats) =
+        parts.first().map(|(_, run)| (run.baseline.clone(), run.seed, run.repeats)).unwrap_or_default();
     let cells = in_order(parts, shard.of());
     RunRecord { id, started_unix_s, command, seed, baseline, repeats, complete, environment, warnings, cells }
 }

@@ -125,7 +125,10 @@ fn a_run_is_one_and_recordings_need_a_folder() {
 fn stacks_are_written_for_pprof_and_flame_graphs() {
     let place = Place::new();
     fs::write(place.path("a.holdup"), recording(true)).unwrap();
-    place.run("report a.holdup --pprof a.pb.gz --collapsed a.txt --of lock").with(0).says(&["go tool pprof", "flamegraph.pl"]);
+    place
+        .run("report a.holdup --pprof a.pb.gz --collapsed a.txt --of lock")
+        .with(0)
+        .says(&["go tool pprof", "flamegraph.pl"]);
     assert!(fs::read(place.path("a.pb.gz")).unwrap().starts_with(&[0x1f, 0x8b]));
     let text = fs::read_to_string(place.path("a.txt")).unwrap();
     // 50 turns, in which the first thread waits from 5 ms to 17 ms.

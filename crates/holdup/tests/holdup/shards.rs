@@ -52,8 +52,7 @@ fn measured(place: &Place, store: &str) -> Vec<String> {
 
 /// The same with the seed that shards make of the file.
 fn unsharded(place: &Place) -> Vec<String> {
-    let run: Value =
-        serde_json::from_str(&place.run("export last --json --store 1.db").with(0).out).unwrap();
+    let run: Value = serde_json::from_str(&place.run("export last --json --store 1.db").with(0).out).unwrap();
     let seed = run["seed"].as_str().unwrap();
     place.run(&format!("run parts.toml --no-reject --seed {seed} --store whole.db")).with(0);
     measured(place, "whole.db")
@@ -97,7 +96,10 @@ fn a_shard_that_is_killed_goes_on_by_the_same_command_and_is_not_measured_twice(
         place.run(&format!("history merge {number}.db --store all.db")).with(0).shows(&["1 run added"]);
         let ended = place.run(&shard(number)).with(0);
         if !ended.err.contains("is measured already") {
-            place.run(&format!("history merge {number}.db --store all.db")).with(0).shows(&["0 runs added", "1 completed"]);
+            place
+                .run(&format!("history merge {number}.db --store all.db"))
+                .with(0)
+                .shows(&["0 runs added", "1 completed"]);
         }
         place.run(&shard(number)).with(0).says(&["is measured already, as run 1"]);
     }

@@ -90,7 +90,8 @@ impl Checked {
                         Ok(rows) => {
                             *self.rows.entry(table.to_owned()).or_default() += rows;
                             if !found.entry(id.clone()).or_default().insert(table.to_owned()) && table == MAIN {
-                                let twice = format!("recording {id} is there twice; remove one of its files everywhere");
+                                let twice =
+                                    format!("recording {id} is there twice; remove one of its files everywhere");
                                 self.wrong.push((path, twice));
                             }
                         }
@@ -120,7 +121,9 @@ fn rows(path: &Path, table: &str) -> Result<u64, String> {
     let version = VERSION.to_string();
     match (mark(TABLE_KEY), mark(VERSION_KEY)) {
         (Some(own), Some(of)) if own == table && of == version => Ok(u64::try_from(about.num_rows()).unwrap_or(0)),
-        (Some(own), Some(of)) if of == version => Err(format!("a file of the table {own}, not of {table}; move it there")),
+        (Some(own), Some(of)) if of == version => {
+            Err(format!("a file of the table {own}, not of {table}; move it there"))
+        }
         (Some(_), Some(of)) => Err(format!("version {of} of the table, not {version}; {again}")),
         _ => Err("Parquet, but not written by holdup; remove it, or give it another place".to_owned()),
     }

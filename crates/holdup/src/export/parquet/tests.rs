@@ -23,9 +23,13 @@ struct Row {
 const HOSTILE: &str = "a'; DROP TABLE x; --\"\u{0}\n\u{202e}</script>";
 
 fn sheet() -> Sheet {
+    sheet_named("recording")
+}
+
+fn sheet_named(name: &'static str) -> Sheet {
     let first = Row { word: HOSTILE.to_owned(), zero: u64::MAX, share: 0.5, number: Some(-3), ..Row::default() };
     let second = Row { perhaps: Some("é".to_owned()), flag: true, ..Row::default() };
-    Sheet::of("recording", &[first, second])
+    Sheet::of(name, &[first, second])
 }
 
 /// The rows of a file, each a list of names and values.
@@ -111,7 +115,7 @@ fn names_that_are_long_or_odd_are_folders_of_their_own() {
 fn what_does_not_belong_into_a_folder_is_told_and_the_rest_counts() {
     let place = tempfile::tempdir().unwrap();
     let mut folder = Folder::open(place.path()).unwrap();
-    let other = Sheet { name: "account", ..sheet() };
+    let other = sheet_named("account");
     for one in [b"a", b"b", b"c", b"d"] {
         folder.add(&partition("s"), &id(one), &[other.clone(), sheet()]).unwrap();
     }

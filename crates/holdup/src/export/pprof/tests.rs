@@ -32,7 +32,8 @@ impl Profile {
 #[test]
 fn waits_and_samples_are_told_with_their_units() {
     let profile = profile(&report(4));
-    let types: Vec<_> = profile.sample_type.iter().map(|one| (profile.text(one.r#type), profile.text(one.unit))).collect();
+    let types: Vec<_> =
+        profile.sample_type.iter().map(|one| (profile.text(one.r#type), profile.text(one.unit))).collect();
     assert_eq!(types, super::SAMPLE_TYPES);
     assert_eq!(profile.text(profile.default_sample_type), "delay");
     assert_eq!(profile.text(0), "");

@@ -492,7 +492,11 @@ impl Rows<'_> {
     }
 
     fn locks(&self) -> Vec<LockRow> {
-        self.facts.numbered_locks().zip(&self.names).map(|((number, lock), name)| self.lock(number, lock, name)).collect()
+        self.facts
+            .numbered_locks()
+            .zip(&self.names)
+            .map(|((number, lock), name)| self.lock(number, lock, name))
+            .collect()
     }
 
     fn lock(&self, number: LockNumber, lock: &LockFacts, name: &str) -> LockRow {
@@ -540,7 +544,9 @@ impl Rows<'_> {
                 ("holder_off", &lock.holder_doing.off_sites),
             ];
             for (role, sites) in roles {
-                rows.extend(sites.iter().map(|site| at_site(LockSiteRow { role: role.to_owned(), ..row.clone() }, site)));
+                rows.extend(
+                    sites.iter().map(|site| at_site(LockSiteRow { role: role.to_owned(), ..row.clone() }, site)),
+                );
             }
             let told = |of: fn(&Site) -> u64| lock.wait_sites.iter().map(of).fold(0, u64::saturating_add);
             let count = lock.waits.saturating_sub(told(|site| site.count));
