@@ -231,7 +231,7 @@ mod tests {
     fn what_is_faster_here_and_slower_there_is_said() {
         let of = compare(&[run("a", 0.5, 1.0), run("b", 2.0, 1.0)]);
         assert_eq!(of.rows[0].verdicts(), [1, 1, 0]);
-        let text = view(&of).terminal(&Style::default());
+        let text = view(&of).terminal(&Style::default()).replace('\n', " ");
         assert!(text.contains("Nothing is faster") && text.contains("1 cell faster on one machine"), "{text}");
     }
 
