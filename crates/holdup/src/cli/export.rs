@@ -52,16 +52,16 @@ pub struct Options {
 #[command(next_help_heading = "With --parquet")]
 struct Fleet {
     /// What the recorded program is called [default: its file's name]
-    #[arg(long, value_name = "NAME", requires = "parquet")]
+    #[arg(long, value_name = "NAME", requires = "parquet", conflicts_with_all = ["csv", "json", "bmf", "otava"])]
     service: Option<String>,
     /// The host that it ran on [default: as the recording has it]
-    #[arg(long, value_name = "NAME", requires = "parquet")]
+    #[arg(long, value_name = "NAME", requires = "parquet", conflicts_with_all = ["csv", "json", "bmf", "otava"])]
     host: Option<String>,
     /// The version of the program, to ask later what is new in it
-    #[arg(long, value_name = "VERSION", requires = "parquet")]
+    #[arg(long, value_name = "VERSION", requires = "parquet", conflicts_with_all = ["csv", "json", "bmf", "otava"])]
     build: Option<String>,
     /// Only look at what is in DIR: whole files, and what does not belong there
-    #[arg(long, requires = "parquet", conflicts_with_all = ["what", "service", "host", "build"])]
+    #[arg(long, requires = "parquet", conflicts_with_all = ["what", "service", "host", "build", "csv", "json", "bmf", "otava"])]
     check: bool,
 }
 

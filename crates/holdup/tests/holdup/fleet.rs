@@ -117,7 +117,7 @@ fn a_run_is_one_and_recordings_need_a_folder() {
     place.run("export 1 2 --csv").with(2).says(&["write one run"]);
     place.run("export a.holdup").with(2).says(&["--parquet"]);
     place.run("export --parquet fleet").with(2).says(&["required"]);
-    place.run("export 1 --csv --service x").with(2).says(&["--parquet"]);
+    place.run("export 1 --csv --service x").with(2).says(&["--service"]);
     place.run("report x --of lock").with(2).says(&["--collapsed"]);
 }
 

@@ -9,7 +9,7 @@ use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 use schemars::JsonSchema;
@@ -80,6 +80,9 @@ impl Sheet {
         let marks = [(TABLE_KEY, self.name.to_owned()), (VERSION_KEY, VERSION.to_string())];
         let properties = WriterProperties::builder()
             .set_compression(Compression::GZIP(GzipLevel::default()))
+            // For a few rows, indices of pages would take more room than the pages.
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true)
             .set_created_by(concat!("holdup ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_key_value_metadata(Some(marks.map(|(key, value)| KeyValue::new(key.to_owned(), value)).to_vec()))
             .build();
