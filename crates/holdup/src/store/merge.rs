@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     /// One of the two cannot be read, or this one not written.
     pub fn merge(&mut self, other: &Store) -> Result<Merged, StoreError> {
-        let theirs = other.read(|c| marks(c))?;
+        let theirs = other.read(marks)?;
         let mut runs = Vec::new();
         for (mark, run) in theirs {
             runs.push((mark, other.read(|c| Copied::of(c, run))?));
@@ -131,7 +131,7 @@ impl Rows {
         // Measurements in the order in which they were made; the other tables have none but their keys.
         let order = if table == "sample" { OWN_NUMBER } else { key };
         let mut statement = connection.prepare(&format!("SELECT * FROM {table} WHERE {key} = ?1 ORDER BY {order}"))?;
-        let names = statement.column_names().into_iter().map(str::to_owned).enumerate();
+        let names = statement.column_names().map(str::to_owned).enumerate();
         let (places, columns): (Vec<usize>, Vec<String>) = names.filter(|(_, name)| name != OWN_NUMBER).unzip();
         let values = |row: &rusqlite::Row<'_>| places.iter().map(|at| row.get(*at)).collect();
         let rows = statement.query_map([run], values)?.collect::<rusqlite::Result<_>>()?;

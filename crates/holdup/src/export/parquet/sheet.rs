@@ -106,11 +106,11 @@ impl Column {
             Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
             kind => kind.as_str().into_iter().collect(),
         };
-        let cells = match kinds.iter().find(|kind| **kind != "null")? {
-            &"boolean" => Cells::Flag(Vec::new()),
-            &"integer" => Cells::Integer(Vec::new()),
-            &"number" => Cells::Real(Vec::new()),
-            &"string" => Cells::Text(Vec::new()),
+        let cells = match *kinds.iter().find(|kind| **kind != "null")? {
+            "boolean" => Cells::Flag(Vec::new()),
+            "integer" => Cells::Integer(Vec::new()),
+            "number" => Cells::Real(Vec::new()),
+            "string" => Cells::Text(Vec::new()),
             _ => return None,
         };
         Some(Column { name, optional: kinds.contains(&"null"), cells })
