@@ -146,7 +146,7 @@ pub enum Command {
     /// Show on a built-in program, in less than a minute, what holds it up and which fix helps
     Demo(demo::Options),
     /// Show a recording: findings, threads, locks, pairs, functions, switches
-    Report(report::Options),
+    Report(Box<report::Options>),
     /// Compare two recordings: findings gone, new, better, worse
     Diff(diff::Options),
     /// Turn what perf recorded (perf.data) into a recording
@@ -172,7 +172,7 @@ pub enum Command {
     ///
     /// CSV has one row per sample and units in the header; JSON has everything: factors, samples, environment,
     /// warnings. The tables are for engines that ask many recordings at once, such as DuckDB and Spark.
-    Export(export::Options),
+    Export(Box<export::Options>),
 }
 
 /// Reads the command line.

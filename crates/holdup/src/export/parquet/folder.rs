@@ -93,11 +93,12 @@ impl Folder {
             let path = self.unfinished().join(format!("{}-{mark}.tmp", sheet.name));
             let bytes = sheet.to_parquet().map_err(Failure::at(&path))?;
             let to = self.table(sheet.name).join(partition.folders()).join(file_name(id));
-            written.push(Unfinished { path: path.clone(), to, is_main: sheet.name == MAIN });
             let mut file = File::create_new(&path).map_err(Failure::at(&path))?;
-            file.write_all(&bytes).and_then(|()| file.sync_data()).map_err(Failure::at(&path))?;
+            let wrote = file.write_all(&bytes).map_err(Failure::at(&path));
+            written.push(Unfinished { path, file: Some(file), to, is_main: sheet.name == MAIN });
+            wrote?;
         }
-        Ok(())
+        flushed(written)
     }
 
     fn unfinished(&self) -> PathBuf {
@@ -120,9 +121,27 @@ impl Folder {
     }
 }
 
+/// Has all files reach the disk, and closes them. They are waited for at the same time: a file system commits them
+/// together then, and one after the other each of them on its own.
+fn flushed(files: &mut [Unfinished]) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
+        let started = files.iter_mut().filter_map(|one| {
+            let file = one.file.take()?;
+            Some((&one.path, scope.spawn(move || file.sync_data())))
+        });
+        let started: Vec<_> = started.collect();
+        started.into_iter().try_for_each(|(path, flush)| {
+            let ended = flush.join().unwrap_or_else(|_| Err(io::Error::other("the thread that flushed it panicked")));
+            ended.map_err(Failure::at(path))
+        })
+    })
+}
+
 /// A file that is written, and where it belongs.
 struct Unfinished {
     path: PathBuf,
+    /// Open until it is flushed.
+    file: Option<File>,
     to: PathBuf,
     is_main: bool,
 }
