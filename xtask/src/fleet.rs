@@ -255,8 +255,9 @@ pub fn cost(args: &[String]) -> Result<(), String> {
     let fleet = bench.folder.join("fleet");
     let full = exported(&bench, &fleet, &large, 0, FULL)?;
     exported(&bench, &fleet, &small, FULL, MANY - FULL)?;
-    let size = output(Command::new("du").args(["-sb"]).arg(&fleet))?;
-    let size = String::from_utf8_lossy(&size.stdout).split_whitespace().next().and_then(|word| word.parse().ok());
+    let sizes = output(Command::new("find").arg(&fleet).args(["-name", "*.parquet", "-printf", "%s\n"]))?;
+    let size: f64 = String::from_utf8_lossy(&sizes.stdout).lines().filter_map(|line| line.parse::<f64>().ok()).sum();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let asked = Instant::now();
     let answers =
         output(Command::new(&python).current_dir(root()).args(["fixtures/fleet/ask.py", "docs/fleet.md"]).arg(&fleet))?;
@@ -264,11 +265,12 @@ pub fn cost(args: &[String]) -> Result<(), String> {
     let mut page = format!(
         "# What a fleet costs\n\n`cargo xtask fleet-cost {machine}` measured this on {} CPUs. A recording of two threads that take \
          turns ({events} events, {:.1} MB) stands for each of {FULL} recordings on {} hosts and days, and one of a short program for \
-         {} more: the tables have as many rows for either, for they do not grow with the events.\n\n",
+         {} more: the tables have as many rows for either, for they do not grow with the events. Load averages of the machine at the end: {}.\n\n",
         std::thread::available_parallelism().map_or(1, usize::from),
         bytes as f64 / 1e6,
         50,
         MANY - FULL,
+        load.split(' ').take(3).collect::<Vec<_>>().join(", "),
     );
     let batch = events as f64 * BATCH as f64 / median(&full);
     let _ = writeln!(page, "| what | figure |\n|---|---|");
@@ -277,7 +279,7 @@ pub fn cost(args: &[String]) -> Result<(), String> {
         "| export, {BATCH} recordings at a time, by CPU time | {:.1} million events/s and core |",
         batch / 1e6
     );
-    let _ = writeln!(page, "| a recording's files | {:.0} KB |", size.unwrap_or(0.0_f64) / MANY as f64 / 1e3);
+    let _ = writeln!(page, "| a recording's files | {:.0} KB |", size / MANY as f64 / 1e3);
     let _ =
         writeln!(page, "| all questions of docs/fleet.md to {MANY} recordings, DuckDB with 2 GiB | {asked_s:.1} s |");
     let _ = writeln!(page, "\n```text\n{}```", String::from_utf8_lossy(&answers.stdout));
