@@ -8,6 +8,7 @@ mod bpf;
 mod demo_runs;
 mod deny;
 mod figures;
+mod fleet;
 mod fuzz;
 mod gate_truth;
 mod install;
@@ -46,7 +47,8 @@ const COMMANDS: &[Command] = &[
     Command { name: "ci", help: "format, lints, tests and loom models: what CI runs", run: |_| ci() },
     Command {
         name: "setup",
-        help: "install what the tests need besides cargo (root, Debian; --list shows it)",
+        help: "install what the tests need besides cargo (root, Debian; --list shows it); --fleet [--spark]: what fleet-test \
+            needs, under target/",
         run: setup::run,
     },
     Command {
@@ -162,6 +164,18 @@ const COMMANDS: &[Command] = &[
         help: "run the flight recorder beside a program with faults at random times, for an hour or the MINUTES given: \
             every file must tell its cause (root)",
         run: soak::run,
+    },
+    Command {
+        name: "fleet-test",
+        help: "export recordings of the fixtures, and ask the questions of docs/fleet.md with DuckDB, and Spark where it is \
+            (1 minute)",
+        run: fleet::test,
+    },
+    Command {
+        name: "fleet-cost",
+        help: "measure how fast a thousand recordings are exported and asked, and write docs/benchmarks/ for this machine (10 \
+            minutes)",
+        run: fleet::cost,
     },
     Command {
         name: "record-cost",

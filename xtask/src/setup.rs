@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::fleet;
 use crate::run::Step;
 
 /// A program that tests need.
@@ -83,7 +84,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
             }
             Ok(())
         }
-        _ => Err("usage: cargo xtask setup [--list]".to_owned()),
+        [option, rest @ ..] if option == "--fleet" => fleet::setup(rest),
+        _ => Err("usage: cargo xtask setup [--list | --fleet [--spark]]".to_owned()),
     }
 }
 

@@ -51,6 +51,8 @@ impl Header {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Machine {
+    /// The name of the host, as the system has it; empty where it is not known.
+    pub host: String,
     /// Its name for the CPU.
     pub cpu: String,
     /// CPUs that were online.

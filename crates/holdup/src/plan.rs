@@ -3,6 +3,9 @@
 //! Cells that differ only in their lock form a group; one repetition of a group is a *block*: its runs are measured
 //! next to each other in shuffled order with the baseline among them, so that ratios inside a block pair neighbours.
 
+use std::collections::HashMap;
+use std::fmt;
+
 use holdup_bench::spec::{Factor, FactorError, Spec};
 
 /// One sweep: factors with their values; the cross product is its cells.
@@ -38,6 +41,45 @@ pub struct Task {
     pub repeat: u32,
     /// Runs of one block are neighbours.
     pub block: u32,
+}
+
+/// A part of a plan, for one of several machines or jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which, from 1.
+    number: u32,
+    /// Of how many.
+    of: u32,
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let numbers = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
+            _ => Err("give which part of how many, from 1: 1/8 to 8/8".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+impl Shard {
+    /// Which, from 1.
+    pub fn number(self) -> u32 {
+        self.number
+    }
+
+    /// How many there are.
+    pub fn of(self) -> u32 {
+        self.of
+    }
 }
 
 impl Sweep {
@@ -110,6 +152,21 @@ impl Plan {
         Ok(plan)
     }
 
+    /// What a shard measures: every so many-th group of cells that differ only in their lock, so that what is compared
+    /// is measured on one machine. Order and numbers of blocks are those of the whole plan.
+    #[must_use]
+    pub fn shard(&self, shard: Shard) -> Plan {
+        let groups = groups(&self.cells);
+        let is_ours = |cell: usize| groups[cell] % shard.of as usize == shard.number as usize - 1;
+        let kept: Vec<usize> = (0..self.cells.len()).filter(|cell| is_ours(*cell)).collect();
+        let place = |cell: usize| kept.binary_search(&cell).ok();
+        Plan {
+            cells: kept.iter().map(|cell| self.cells[*cell].clone()).collect(),
+            tasks: self.tasks.iter().filter_map(|task| Some(Task { cell: place(task.cell)?, ..*task })).collect(),
+            seed: self.seed,
+        }
+    }
+
     /// Repetition by repetition, the groups in shuffled order: a slow minute of the machine hits every group a little.
     fn lay_out(&mut self, groups: &[Group], random: &mut fastrand::Rng) {
         let most = groups.iter().map(|group| group.repeats).max().unwrap_or(0);
@@ -134,6 +191,17 @@ impl Sweep {
             None => self.axes.push(("lock", vec![baseline.clone()])),
         }
     }
+}
+
+/// For each cell, the number of its group in order of appearance: cells that differ only in their lock are one.
+pub fn groups(cells: &[(String, Spec)]) -> Vec<usize> {
+    let mut known: HashMap<(&str, String), usize> = HashMap::new();
+    let group = cells.iter().map(|(sweep, spec)| {
+        let next = known.len();
+        let but_for_the_lock = Spec { lock: String::new(), ..spec.clone() };
+        *known.entry((sweep.as_str(), but_for_the_lock.to_words().join(" "))).or_insert(next)
+    });
+    group.collect()
 }
 
 /// Cells that differ only in their lock.
@@ -198,6 +266,35 @@ mod tests {
         }
         assert_eq!(Plan::new(&sweeps, 7), Ok(plan.clone()));
         assert_ne!(Plan::new(&sweeps, 8).unwrap().tasks, plan.tasks);
+    }
+
+    #[test]
+    fn shards_have_each_run_of_the_plan_once_in_its_order_and_keep_what_is_compared_together() {
+        let sweeps = [sweep(&[("lock", "none,ticket"), ("threads", "1..5"), ("hold", "0,100ns")])];
+        let whole = Plan::new(&sweeps, 7).unwrap();
+        let run = |plan: &Plan, task: &Task| (plan.cells[task.cell].clone(), task.repeat, task.block);
+        for of in [1, 3, 8, 40] {
+            let shards = (1..=of).map(|number| whole.shard(format!("{number}/{of}").parse().unwrap()));
+            let mut left: Vec<_> = whole.tasks.iter().map(|task| run(&whole, task)).collect();
+            for shard in shards {
+                let order: Vec<_> = shard.tasks.iter().map(|task| run(&shard, task)).collect();
+                let in_whole: Vec<_> = left.iter().filter(|one| order.contains(one)).cloned().collect();
+                assert_eq!(order, in_whole, "of {of}");
+                left.retain(|one| !order.contains(one));
+                let blocks = |plan: &Plan, block| plan.tasks.iter().filter(|task| task.block == block).count();
+                assert!(shard.tasks.iter().all(|task| blocks(&shard, task.block) == blocks(&whole, task.block)));
+            }
+            assert!(left.is_empty(), "of {of}: {left:?}");
+        }
+    }
+
+    #[test]
+    fn a_shard_is_written_as_which_of_how_many() {
+        let shard: Shard = "3/8".parse().unwrap();
+        assert_eq!((shard.number(), shard.of(), shard.to_string()), (3, 8, "3/8".to_owned()));
+        for wrong in ["0/8", "9/8", "3", "3/", "/8", "a/b", "1/0", "-1/3"] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

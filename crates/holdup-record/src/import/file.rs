@@ -91,6 +91,8 @@ pub enum Feature {
     TracingData = 1,
     /// Build ids of files.
     BuildId = 2,
+    /// Name of the host.
+    Host = 3,
     /// Kernel release.
     OsRelease = 4,
     /// Version of perf.

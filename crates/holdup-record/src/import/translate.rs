@@ -691,6 +691,7 @@ fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey, threads: Option
         began_unix_s: began_unix_s(file, survey.first_ns).unwrap_or(0),
         began_ns: survey.first_ns,
         machine: Machine {
+            host: text(Feature::Host),
             cpu: text(Feature::CpuDesc),
             cpus: cpus.unwrap_or(0),
             arch: text(Feature::Arch),

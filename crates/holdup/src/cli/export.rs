@@ -1,24 +1,42 @@
-//! `holdup export`: a run for spreadsheets and programs.
+//! `holdup export`: a run for spreadsheets and programs; recordings as tables for engines that query many of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::measure::StoreFile;
 use super::{Error, Status, output, show};
+use crate::export::parquet::{self, Failure, Folder, Partition};
+use crate::recording::{self, Window};
 use crate::report;
+use crate::report::number;
+use crate::report::recording::summary;
+use crate::report::recording::tables::{Origin, Tables};
 
-/// Writes a run as CSV (one row per sample, units in the header) or JSON (everything).
+/// Writes a run as CSV (one row per sample, units in the header) or JSON (everything); recordings as Parquet tables.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[group(id = "format", required = true, multiple = false, args = ["csv", "json"])]
+#[group(id = "format", required = true, multiple = false, args = ["csv", "json", "bmf", "otava", "parquet"])]
 pub struct Options {
-    /// A number of 'holdup history', or last
-    run: String,
+    /// A number of 'holdup history', or last; with --otava several [default: all of the newest run's title]; with
+    /// --parquet recordings, or folders of them
+    #[arg(value_name = "RUN", required_unless_present_any = ["check", "otava"])]
+    what: Vec<PathBuf>,
     /// One row per sample
     #[arg(long)]
     csv: bool,
     /// Everything: factors, samples, environment, warnings
     #[arg(long)]
     json: bool,
+    /// The figures of each cell in the Bencher Metric Format
+    #[arg(long)]
+    bmf: bool,
+    /// A row per run, a column per figure of a cell, for Apache Otava
+    #[arg(long)]
+    otava: bool,
+    /// Add the tables of recordings to this folder; docs/fleet.md describes them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "force", "store"])]
+    parquet: Option<PathBuf>,
+    #[command(flatten)]
+    fleet: Fleet,
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -29,22 +47,207 @@ pub struct Options {
     store: StoreFile,
 }
 
+/// What recordings are called among others.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "With --parquet")]
+struct Fleet {
+    /// What the recorded program is called [default: its file's name]
+    #[arg(long, value_name = "NAME", requires = "parquet", conflicts_with_all = ["csv", "json", "bmf", "otava"])]
+    service: Option<String>,
+    /// The host that it ran on [default: as the recording has it]
+    #[arg(long, value_name = "NAME", requires = "parquet", conflicts_with_all = ["csv", "json", "bmf", "otava"])]
+    host: Option<String>,
+    /// The version of the program, to ask later what is new in it
+    #[arg(long, value_name = "VERSION", requires = "parquet", conflicts_with_all = ["csv", "json", "bmf", "otava"])]
+    build: Option<String>,
+    /// Only look at what is in DIR: whole files, and what does not belong there
+    #[arg(long, requires = "parquet", conflicts_with_all = ["what", "service", "host", "build", "csv", "json", "bmf", "otava"])]
+    check: bool,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   holdup export last --csv -o samples.csv
-  holdup export 3 --json | jq '.cells[0]'";
+  holdup export 3 --json | jq '.cells[0]'
+  holdup export last --bmf -o results.json
+  holdup export --otava -o history.csv
+  holdup export --parquet fleet server.holdup
+  holdup export --parquet fleet --service shop --build 1.4.2 recordings/
+  holdup export --parquet fleet --check";
 
-/// Writes the run.
+/// Writes the run, or the tables.
 ///
 /// # Errors
-/// There is no such run, or the file cannot be written.
+/// There is no such run or recording, or a file cannot be written.
 pub fn run(options: &Options) -> Result<Status, Error> {
+    match &options.parquet {
+        Some(folder) if options.fleet.check => check(folder),
+        Some(folder) => recordings(folder, options),
+        None if options.otava => history(options),
+        None => stored_run(options),
+    }
+}
+
+fn stored_run(options: &Options) -> Result<Status, Error> {
+    let [run] = options.what.as_slice() else {
+        return Err(Error::Argument(
+            "--csv, --json and --bmf write one run; 'holdup export --parquet DIR RECORDING...' takes several recordings"
+                .to_owned(),
+        ));
+    };
     let store = options.store.open_existing()?;
-    let record = store.load(store.find(&options.run)?)?;
-    let text = if options.csv { report::csv::run(&record) } else { show::json(&record)? };
+    let record = store.load_whole(store.find(&run.to_string_lossy())?)?;
+    let text = match (options.csv, options.bmf) {
+        (true, _) => report::csv::run(&record),
+        (_, true) => report::bmf::run(&record),
+        _ => show::json(&record)?,
+    };
+    write(options, &text)
+}
+
+fn write(options: &Options, text: &str) -> Result<Status, Error> {
     match &options.output {
-        Some(path) => output::write_file(path, &text, options.force)?,
-        None => output::print(&text)?,
+        Some(path) => output::write_file(path, text, options.force)?,
+        None => output::print(text)?,
     }
     Ok(Status::Success)
+}
+
+/// Many runs, for who looks for changes.
+fn history(options: &Options) -> Result<Status, Error> {
+    let store = options.store.open_existing()?;
+    let runs: Vec<String> = options.what.iter().map(|run| run.to_string_lossy().into_owned()).collect();
+    let (text, left_out) = report::otava::runs(&show::chosen(&store, &runs)?);
+    if left_out > 0 {
+        output::note(format_args!(
+            "holdup: {} not measured by all of these runs; left out",
+            number::counted(left_out, "cell") + if left_out == 1 { " was" } else { " were" }
+        ));
+    }
+    write(options, &text)
+}
+
+impl From<Failure> for Error {
+    fn from(Failure { path, why }: Failure) -> Error {
+        Error::File { path, why }
+    }
+}
+
+/// What became of recordings.
+#[derive(Default)]
+struct Sum {
+    added: usize,
+    known: usize,
+    failed: usize,
+}
+
+/// Adds each recording; one that cannot be read is told, and the others follow.
+fn recordings(folder: &Path, options: &Options) -> Result<Status, Error> {
+    let files = files(&options.what)?;
+    let mut to = Folder::open(folder)?;
+    let mut sum = Sum::default();
+    for path in &files {
+        match add(&mut to, path, &options.fleet) {
+            Ok(true) => sum.added += 1,
+            Ok(false) => sum.known += 1,
+            Err(Error::Recording(why)) => {
+                sum.failed += 1;
+                output::note(format_args!("holdup: {why}"));
+            }
+            // The folder fails all of them.
+            Err(why) => return Err(why),
+        }
+    }
+    output::print(&sum.sentence(folder))?;
+    match sum.failed {
+        0 => Ok(Status::Success),
+        failed => Err(Error::Argument(format!(
+            "{} of {} could not be exported, for the reasons above; the others were",
+            failed,
+            number::counted(files.len(), "recording")
+        ))),
+    }
+}
+
+impl Sum {
+    fn sentence(&self, folder: &Path) -> String {
+        let known = match self.known {
+            0 => String::new(),
+            known => format!("; {known} that were there already added nothing"),
+        };
+        format!("{} added to {}{known}\n", number::counted(self.added, "recording"), folder.display())
+    }
+}
+
+/// Adds a recording, if it is not there already.
+fn add(to: &mut Folder, path: &Path, fleet: &Fleet) -> Result<bool, Error> {
+    let bytes = recording::bytes(path)?;
+    let id = parquet::id(&bytes);
+    let header = recording::header(path, &bytes)?;
+    let day = day(header.began_unix_s);
+    let host = fleet.host.clone().unwrap_or(header.machine.host);
+    if to.has(&day, &id)? {
+        return Ok(false);
+    }
+    let read = recording::read(path, &bytes, Window::default(), false)?;
+    tell_of_damage(&read);
+    let service = fleet.service.clone().unwrap_or_else(|| summary::program(&read.report.facts));
+    let partition = Partition { day, service: service.clone(), host: host.clone() };
+    let origin = Origin { id: id.clone(), service, host, build: fleet.build.clone() };
+    to.add(&partition, &id, &Tables::new(&read, &origin).sheets())?;
+    Ok(true)
+}
+
+/// The day, UTC. A time that no calendar of four digits has is as good as none.
+fn day(unix_s: u64) -> String {
+    const YEAR_10000: i64 = 253_402_300_800;
+    let unix_s = i64::try_from(unix_s).unwrap_or(0);
+    number::utc(if unix_s < YEAR_10000 { unix_s } else { 0 }).chars().take(10).collect()
+}
+
+/// What a recording lacks is no reason to lack the rest.
+fn tell_of_damage(read: &recording::Recording) {
+    let path = read.path.display();
+    if !read.damage.is_empty() {
+        let parts = number::counted(read.damage.len(), "part");
+        output::note(format_args!("holdup: {path}: {parts} cannot be read; exported is what can"));
+    } else if read.report.facts.ending.is_none() {
+        output::note(format_args!("holdup: {path}: it was cut off, or is written still; exported is what is there"));
+    }
+}
+
+/// The files that are meant: of a folder, its recordings.
+fn files(what: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in what {
+        match path.is_dir() {
+            true => files.extend(recording::all(path)?),
+            false => files.push(path.clone()),
+        }
+    }
+    Ok(files)
+}
+
+fn check(folder: &Path) -> Result<Status, Error> {
+    if !folder.is_dir() {
+        let why = format!("{}: no such folder; 'holdup export --parquet DIR RECORDING' makes one", folder.display());
+        return Err(Error::Argument(why));
+    }
+    let checked = parquet::check(folder, &Tables::names())?;
+    for (path, why) in &checked.wrong {
+        output::note(format_args!("holdup: {}: {why}", path.display()));
+    }
+    let mut text = format!("{} in {}\n", number::counted(checked.recordings, "recording"), folder.display());
+    for (table, rows) in &checked.rows {
+        text.push_str(&format!("  {table:<12} {}\n", number::counted(usize::try_from(*rows).unwrap_or(0), "row")));
+    }
+    output::print(&text)?;
+    match checked.wrong.len() {
+        0 => Ok(Status::Success),
+        wrong => Err(Error::Argument(format!("{} in {} wrong, as above", plural(wrong), folder.display()))),
+    }
+}
+
+fn plural(wrong: usize) -> String {
+    if wrong == 1 { "1 thing is".to_owned() } else { format!("{wrong} things are") }
 }

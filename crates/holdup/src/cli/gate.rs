@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use super::revisions::Worktrees;
 use super::try_::{self, Bar};
 use super::{Error, Status, measure, output, stop};
+use crate::report::bmf;
 use crate::report::gate::{self as shown, Builds};
 use crate::report::number;
 use crate::trial::figure::{Figure, Metric};
@@ -62,6 +63,9 @@ pub struct Options {
     /// Write the verdict as JUnit's XML to this file
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write the slow-down in the Bencher Metric Format to this file
+    #[arg(long, value_name = "FILE")]
+    bmf: Option<PathBuf>,
     /// Print everything as JSON, with the raw samples
     #[arg(long)]
     json: bool,
@@ -119,6 +123,9 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let found = found.map_err(|problem| refused(&problem, &builds))?;
     if let Some(path) = &options.junit {
         output::write_file(path, &shown::junit(&builds, &rules, &found), true)?;
+    }
+    if let Some(path) = &options.bmf {
+        output::write_file(path, &bmf::gate(&builds, &found), true)?;
     }
     tell_github(&builds, &rules, &found)?;
     match options.json {

@@ -11,12 +11,14 @@ use crate::experiment::file;
 use crate::plot::Plot;
 use crate::report::{chart, number};
 use crate::results::RunRecord;
-use crate::store::{RunSummary, Store};
+use crate::store::{Merged, RunSummary, Store};
 
 /// Shows the runs in the store, newest first, or one of them again with its tables, charts and claims.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Show this run again: its number in the list, or last
     run: Option<String>,
     /// Also write a page with its charts and claims
@@ -32,11 +34,31 @@ pub struct Options {
     limit: usize,
 }
 
+/// What else can be done with a store.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Put the runs of other stores into this one, each once however often they are merged
+    ///
+    /// Shards of one sweep ('holdup run --shard') are shown as one run from then on.
+    Merge(Merge),
+}
+
+/// Which stores.
+#[derive(Debug, clap::Args)]
+struct Merge {
+    /// The other stores; they stay as they are
+    #[arg(required = true, value_name = "STORE")]
+    others: Vec<PathBuf>,
+    #[command(flatten)]
+    store: StoreFile,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   holdup history
   holdup history --limit 100 --store lab.db
   holdup history last              that run's tables, charts and claims again
+  holdup history merge node-*.db --store all.db
   holdup compare 3 last            compare two of them
   holdup export last --csv         all samples of one";
 
@@ -45,6 +67,9 @@ Examples:
 /// # Errors
 /// There is no store or no such run, it cannot be read, or the page cannot be written.
 pub fn run(options: &Options) -> Result<Status, Error> {
+    if let Some(Action::Merge(which)) = &options.action {
+        return merge(which);
+    }
     let store = options.store.open_existing()?;
     let text = match &options.run {
         None => list(&store.runs()?, options.limit),
@@ -54,9 +79,42 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     Ok(Status::Success)
 }
 
+/// Merges each store; one that cannot be read is told, and the others follow.
+fn merge(which: &Merge) -> Result<Status, Error> {
+    let mut store = Store::open(&which.store.path()?)?;
+    let (mut sum, mut failed) = (Merged::default(), 0);
+    for path in &which.others {
+        match Store::open_existing(path).and_then(|other| store.merge(&other)) {
+            Ok(merged) => {
+                sum.added += merged.added;
+                sum.completed += merged.completed;
+                sum.known += merged.known;
+            }
+            Err(why) => {
+                failed += 1;
+                output::note(format_args!("holdup: {why}"));
+            }
+        }
+    }
+    let all = number::counted(sum.added, "run");
+    output::print(&format!(
+        "{all} added to {}, {} completed, {} there already\n",
+        store.path().display(),
+        sum.completed,
+        sum.known
+    ))?;
+    match failed {
+        0 => Ok(Status::Success),
+        failed => Err(Error::Argument(format!(
+            "{failed} of {} could not be merged, for the reasons above; the others were",
+            number::counted(which.others.len(), "store")
+        ))),
+    }
+}
+
 /// A stored run as it was shown when it was measured.
 fn again(options: &Options, store: &Store, id: i64) -> Result<String, Error> {
-    let record = store.load(id)?;
+    let record = store.load_whole(id)?;
     let Some(definition) = store.definition(id)?.1 else {
         let plots = chart::default_plots(&record);
         page(options, &record, &plots, &[])?;

@@ -77,6 +77,11 @@ impl Measuring {
         self.seed.unwrap_or_else(|| fastrand::u64(..u64::from(u32::MAX)))
     }
 
+    /// The seed that was given, if one was.
+    pub fn given_seed(&self) -> Option<u64> {
+        self.seed
+    }
+
     /// Whether what is measured can be looked at later.
     pub fn keeps(&self) -> bool {
         !self.no_store

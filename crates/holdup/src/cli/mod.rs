@@ -146,7 +146,7 @@ pub enum Command {
     /// Show on a built-in program, in less than a minute, what holds it up and which fix helps
     Demo(demo::Options),
     /// Show a recording: findings, threads, locks, pairs, functions, switches
-    Report(report::Options),
+    Report(Box<report::Options>),
     /// Compare two recordings: findings gone, new, better, worse
     Diff(diff::Options),
     /// Turn what perf recorded (perf.data) into a recording
@@ -164,15 +164,15 @@ pub enum Command {
     List(list::Options),
     /// Show the runs in the store, newest first
     History(history::Options),
-    /// Compare two runs: ratio, interval, verdict
+    /// Compare two runs: ratio, interval, verdict; or many runs by machine
     ///
     /// Cells are matched by the values of all factors. What differs between the machines is named.
     Compare(compare::Options),
-    /// Write a run as CSV or JSON
+    /// Write a run as CSV or JSON, or recordings as Parquet tables
     ///
     /// CSV has one row per sample and units in the header; JSON has everything: factors, samples, environment,
-    /// warnings.
-    Export(export::Options),
+    /// warnings. The tables are for engines that ask many recordings at once, such as DuckDB and Spark.
+    Export(Box<export::Options>),
 }
 
 /// Reads the command line.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Error, Status, output};
-use crate::export;
+use crate::export::{self, collapsed};
 use crate::recording::{self, Recording, Window};
 use crate::report::document::Document;
 use crate::report::page;
@@ -69,11 +69,46 @@ pub struct Options {
     /// Write the timeline and the samples to this new file, for https://profiler.firefox.com
     #[arg(long, value_name = "OUT")]
     firefox: Option<PathBuf>,
+    /// Write a profile to this new file, for 'go tool pprof' and stores of profiles: waits for locks, time off the CPU
+    /// and CPU samples, by call path
+    #[arg(long, value_name = "OUT")]
+    pprof: Option<PathBuf>,
+    /// Write stacks to this new file, for flamegraph.pl and https://www.speedscope.app: nanoseconds by call path
+    #[arg(long, value_name = "OUT")]
+    collapsed: Option<PathBuf>,
+    /// Of which time --collapsed writes the stacks
+    #[arg(long, value_name = "PART", value_enum, default_value_t, requires = "collapsed")]
+    of: Part,
     /// Print everything as JSON; docs/recording-json.md describes it
     #[arg(long, conflicts_with_all = [
         "finding", "blame", "path", "threads", "locks", "pairs", "cpus", "symbols", "modules", "switches", "limit",
     ])]
     json: bool,
+}
+
+/// Which of the threads' time.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Part {
+    /// On and off the CPU
+    #[default]
+    All,
+    /// In waits for locks
+    Lock,
+    /// Off the CPU, for whatever reason
+    OffCpu,
+    /// On the CPU, by CPU samples
+    Cpu,
+}
+
+impl From<Part> for collapsed::Part {
+    fn from(part: Part) -> collapsed::Part {
+        match part {
+            Part::All => collapsed::Part::All,
+            Part::Lock => collapsed::Part::Lock,
+            Part::OffCpu => collapsed::Part::OffCpu,
+            Part::Cpu => collapsed::Part::Cpu,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -86,6 +121,8 @@ Examples:
   holdup report server.holdup --switches --from 1.20s --to 1.35s
   holdup report server.holdup --html server.html
   holdup report server.holdup --perfetto server.pftrace
+  holdup report server.holdup --pprof server.pb.gz
+  holdup report server.holdup --collapsed waits.txt --of lock
   holdup report server.holdup --json | jq '.findings[0]'";
 
 /// Rows per table where nobody says.
@@ -127,11 +164,13 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     Ok(if asks_for_verdict && is_unclear { Status::Unclear } else { Status::Success })
 }
 
+type Writer = dyn Fn(&Recording, &mut dyn Write) -> io::Result<Option<String>>;
+
 /// A file for another viewer.
 struct Export<'a> {
     path: &'a Path,
     /// Tells what found no room in the file, if anything.
-    write: fn(&Recording, &mut dyn Write) -> io::Result<Option<String>>,
+    write: Box<Writer>,
     viewer: &'static str,
 }
 
@@ -139,20 +178,32 @@ struct Export<'a> {
 fn exports(options: &Options) -> Result<Vec<Export<'_>>, Error> {
     let html = options.html.as_deref().map(|path| Export {
         path,
-        write: |recording, out| page::recording(recording, out).map(|()| None),
+        write: Box::new(|recording, out| page::recording(recording, out).map(|()| None)),
         viewer: "any browser",
     });
     let perfetto = options.perfetto.as_deref().map(|path| Export {
         path,
-        write: |recording, out| export::perfetto::write(&recording.report, out).map(|()| None),
+        write: Box::new(|recording, out| export::perfetto::write(&recording.report, out).map(|()| None)),
         viewer: "https://ui.perfetto.dev",
     });
     let firefox = options.firefox.as_deref().map(|path| Export {
         path,
-        write: |recording, out| Ok(export::firefox::write(&recording.report, out)?.map(left_out)),
+        write: Box::new(|recording, out| Ok(export::firefox::write(&recording.report, out)?.map(left_out))),
         viewer: "https://profiler.firefox.com",
     });
-    let exports: Vec<Export<'_>> = html.into_iter().chain(perfetto).chain(firefox).collect();
+    let pprof = options.pprof.as_deref().map(|path| Export {
+        path,
+        write: Box::new(|recording, out| export::pprof::write(&recording.report, out).map(|()| None)),
+        viewer: "'go tool pprof'",
+    });
+    let part = options.of.into();
+    let collapsed = options.collapsed.as_deref().map(|path| Export {
+        path,
+        write: Box::new(move |recording, out| collapsed::write(&recording.report, part, out).map(|()| None)),
+        viewer: "flamegraph.pl or https://www.speedscope.app",
+    });
+    let all = html.into_iter().chain(perfetto).chain(firefox).chain(pprof).chain(collapsed);
+    let exports: Vec<Export<'_>> = all.collect();
     match exports.iter().find(|export| export.path.symlink_metadata().is_ok()) {
         Some(export) => Err(Error::ExportExists(export.path.to_owned())),
         None => Ok(exports),

@@ -9,13 +9,13 @@ use crate::experiment::evaluate::evaluate;
 use crate::experiment::file::FileError;
 use crate::experiment::machine::Machine;
 use crate::experiment::{self, Experiment, file};
-use crate::plan::{Plan, Sweep};
+use crate::plan::{Plan, Shard, Sweep};
 use crate::plot::Plot;
 use crate::report;
 use crate::results::RunRecord;
 use crate::runner::Outcome;
 use crate::shell::quoted;
-use crate::store::{NewRun, Store};
+use crate::store::{NewRun, SHARD, Store};
 
 /// Measures the sweeps of an experiment file, draws its charts and checks its claims.
 #[derive(Debug, clap::Args)]
@@ -24,6 +24,10 @@ pub struct Options {
     /// An experiment file, or the name of one that holdup carries ('holdup list experiments')
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
     file: Option<PathBuf>,
+    /// Measure only this part of the sweeps, such as 3/8 for the third of eight jobs. The same command again continues
+    /// what was stopped; 'holdup history merge' puts the parts together
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["resume", "no_store"])]
+    shard: Option<Shard>,
     #[command(flatten)]
     amount: Amount,
     #[command(flatten)]
@@ -67,6 +71,8 @@ Examples:
       an experiment that holdup carries: our locks beside today's
   holdup run experiments/hart-1998.toml --html hart.html
       with a page of charts
+  holdup run peers --shard 3/8 --store shard-3.db
+      the third of eight parts, on a machine or in a job of its own
   holdup run --resume
       continue a run that Ctrl-C, a crash or a power cut stopped";
 
@@ -86,10 +92,18 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         (None, Some(path)) => {
             let (path, text) = read(path)?;
             let experiment = file::parse(&path, &text)?;
-            announce(std::slice::from_ref(&experiment), &options.amount);
             let mut store = options.measuring.open_store()?;
             let command = format!("holdup run {}", quoted(&path));
-            let outcome = measure(&experiment, &text, &command, &options.amount, &options.measuring, &mut store)?;
+            let outcome = match options.shard {
+                None => {
+                    announce(std::slice::from_ref(&experiment), &options.amount);
+                    measure(&experiment, &text, &command, &options.amount, &options.measuring, &mut store)?
+                }
+                Some(shard) => match measure_shard(&experiment, &text, &command, shard, options, &mut store)? {
+                    Some(outcome) => outcome,
+                    None => return Ok(Status::Success),
+                },
+            };
             (experiment, outcome)
         }
         (run, _) => resume(&options.measuring, run.as_deref().unwrap_or_default())?,
@@ -132,6 +146,64 @@ pub fn measure(
     measuring: &Measuring,
     store: &mut Store,
 ) -> Result<Outcome, Error> {
+    let new = planned(experiment, text, command, amount, measuring, measuring.seed())?;
+    measuring.measure(store, &new)
+}
+
+/// Measures a part of an experiment as a run of its own, or the rest of it if it was begun; `None` if there is nothing
+/// to do. Every part must come from the same plan, so that nobody's seed is drawn.
+fn measure_shard(
+    experiment: &Experiment,
+    text: &str,
+    command: &str,
+    shard: Shard,
+    options: &Options,
+    store: &mut Store,
+) -> Result<Option<Outcome>, Error> {
+    let seed = options.measuring.given_seed().unwrap_or_else(|| u64::from(seed_of(text)));
+    let whole = planned(experiment, text, command, &options.amount, &options.measuring, seed)?;
+    let plan = whole.plan.shard(shard);
+    if plan.tasks.is_empty() {
+        output::note(format_args!(
+            "holdup: nothing to measure: the sweeps have fewer groups of cells than {shard} asks for"
+        ));
+        return Ok(None);
+    }
+    let command = format!("{} --shard {shard}", whole.command);
+    let begun = store.runs()?.into_iter().find(|run| run.command == command);
+    match begun {
+        Some(run) if run.complete => {
+            output::note(format_args!(
+                "holdup: shard {shard} is measured already, as run {}; another --seed measures it anew",
+                run.id
+            ));
+            Ok(None)
+        }
+        Some(run) => Ok(Some(options.measuring.measure_rest(store, &run.id.to_string())?)),
+        None => {
+            let all = whole.plan.tasks.len();
+            output::note(format_args!("holdup: shard {shard}: {} of {all} runs", plan.tasks.len()));
+            let mut environment = whole.environment;
+            environment.push((SHARD.to_owned(), shard.to_string()));
+            Ok(Some(options.measuring.measure(store, &NewRun { command, environment, plan, ..whole })?))
+        }
+    }
+}
+
+/// A seed that every job makes of the experiment alike.
+fn seed_of(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// The whole experiment as a run that nobody has begun.
+fn planned(
+    experiment: &Experiment,
+    text: &str,
+    command: &str,
+    amount: &Amount,
+    measuring: &Measuring,
+    seed: u64,
+) -> Result<NewRun, Error> {
     let mut sweeps = experiment.sweeps(amount.quick, &Machine::here());
     if sweeps.is_empty() {
         return Err(Error::Argument(format!(
@@ -142,8 +214,7 @@ pub fn measure(
     if let Some(repeats) = amount.repeat {
         sweeps.iter_mut().for_each(|sweep| sweep.repeats = repeats);
     }
-    let seed = measuring.seed();
-    let new = NewRun {
+    Ok(NewRun {
         title: experiment.name.clone(),
         command: format!("{command}{} --seed={seed}{}", amount.options(), measuring.repeat_options()),
         baseline: common_baseline(&sweeps),
@@ -152,8 +223,7 @@ pub fn measure(
         definition: Some(text.to_owned()),
         environment: measure::environment(),
         plan: Plan::new(&sweeps, seed)?,
-    };
-    measuring.measure(store, &new)
+    })
 }
 
 /// The baseline of most sweeps, for the tables; claims name their own.

@@ -10,6 +10,7 @@ use crate::plot::Plot;
 use crate::report;
 use crate::report::document::Document;
 use crate::results::RunRecord;
+use crate::store::Store;
 
 /// Table and charts of a run, and the machine it was measured on.
 pub fn screen(run: &RunRecord, plots: &[Plot]) -> String {
@@ -39,6 +40,22 @@ pub fn machine(run: &RunRecord) -> Document {
         machine.hanging(2, format!("Measured on {}.", facts.join(", ")));
     }
     machine
+}
+
+/// The runs that are meant, shards as they are; if none is named, all of the newest one's title, oldest first.
+///
+/// # Errors
+/// There is no such run, or the store cannot be read.
+pub fn chosen(store: &Store, runs: &[String]) -> Result<Vec<RunRecord>, Error> {
+    let ids: Vec<i64> = match runs {
+        [] => {
+            let all = store.runs()?;
+            let title = all.first().map(|run| run.title.clone());
+            all.iter().filter(|run| Some(&run.title) == title.as_ref()).map(|run| run.id).rev().collect()
+        }
+        runs => runs.iter().map(|run| store.find(run)).collect::<Result<_, _>>()?,
+    };
+    Ok(ids.into_iter().map(|id| store.load(id)).collect::<Result<_, _>>()?)
 }
 
 /// The run as JSON, for programs.

@@ -1,9 +1,14 @@
-//! A recording's timeline in the formats of other viewers: Perfetto and the Firefox Profiler.
+//! Recordings in formats of other programs: the timeline for Perfetto and the Firefox Profiler, stacks for pprof and
+//! flame graphs, tables of many recordings as Parquet.
 //!
-//! Both writers take a [`Report`] whose analysis kept its timeline, and are linear in its size.
+//! The writers of timelines take a [`Report`] whose analysis kept one, and are linear in its size.
 
+pub mod collapsed;
 pub mod firefox;
+pub mod parquet;
 pub mod perfetto;
+pub mod pprof;
+mod stacks;
 
 #[cfg(test)]
 pub(crate) mod specimen;
@@ -11,10 +16,11 @@ pub(crate) mod specimen;
 use std::collections::HashMap;
 use std::io;
 
-use holdup_analyze::{AccountState, Facts, Finding, LockNumber, Reason, Report, State, Timeline};
+use holdup_analyze::{AccountState, Facts, Finding, Frame, LockNumber, Reason, Report, State, Timeline};
 use holdup_trace::{NO_CPU, Tid};
 
 use crate::recording::name;
+use crate::text;
 
 /// The timeline of a report.
 ///
@@ -99,6 +105,18 @@ impl<'a> Directory<'a> {
         };
         indices.iter().find(lived).or(indices.last()).copied()
     }
+}
+
+/// The function of a frame in full, or its module and where it begins.
+pub(crate) fn frame_name(frame: &Frame) -> String {
+    frame.function.as_deref().map_or_else(|| name::module_and_offset(frame), text::clean)
+}
+
+/// A call path in one line, as flame graphs take it: outermost first, separated by semicolons, which stand nowhere
+/// else.
+pub(crate) fn call_path_text(call_path: &[Frame]) -> String {
+    let frames: Vec<String> = call_path.iter().rev().map(|frame| frame_name(frame).replace(';', ":")).collect();
+    frames.join(";")
 }
 
 /// What a finding is about: `hot-lock: g_cache_lock`.

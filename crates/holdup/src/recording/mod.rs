@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use holdup_analyze::{Analysis, Options, Parsed, Problem, Report};
 use holdup_record::HeldFile;
-use holdup_trace::{Damage, OpenError, Pid, Reader, Stacks, Tid, What};
+use holdup_trace::{Damage, Header, OpenError, Pid, Reader, Stacks, Tid, What};
 
 use binaries::Binaries;
 
@@ -139,9 +139,38 @@ pub fn open(path: &Path, window: Window, timeline: bool) -> Result<Recording, Re
 /// # Errors
 /// As [`open`].
 pub fn open_with(path: &Path, window: Window, timeline: bool, held: &[HeldFile]) -> Result<Recording, RecordingError> {
-    let bytes = bytes(path)?;
-    let reader = Reader::open(&bytes).map_err(|why| RecordingError::Open { path: path.to_owned(), why })?;
-    let (recording, last_ns) = analysed(path, (bytes.as_slice(), &reader), window, timeline, held);
+    read_with(path, &bytes(path)?, window, timeline, held)
+}
+
+/// What a recording says about itself, from the bytes of its file.
+///
+/// # Errors
+/// It is not a recording.
+pub fn header(path: &Path, bytes: &[u8]) -> Result<Header, RecordingError> {
+    Ok(reader(path, bytes)?.header().clone())
+}
+
+fn reader<'a>(path: &Path, bytes: &'a [u8]) -> Result<Reader<'a>, RecordingError> {
+    Reader::open(bytes).map_err(|why| RecordingError::Open { path: path.to_owned(), why })
+}
+
+/// Finds out what a recording says, from the bytes of its file.
+///
+/// # Errors
+/// It is not a recording, or it ends before the window begins.
+pub fn read(path: &Path, bytes: &[u8], window: Window, timeline: bool) -> Result<Recording, RecordingError> {
+    read_with(path, bytes, window, timeline, &[])
+}
+
+fn read_with(
+    path: &Path,
+    bytes: &[u8],
+    window: Window,
+    timeline: bool,
+    held: &[HeldFile],
+) -> Result<Recording, RecordingError> {
+    let reader = reader(path, bytes)?;
+    let (recording, last_ns) = analysed(path, (bytes, &reader), window, timeline, held);
     let span_ns = last_ns.saturating_sub(reader.header().began_ns);
     match window.from_ns {
         Some(from_ns) if from_ns > span_ns => Err(RecordingError::Window { from_ns, span_ns }),
@@ -262,16 +291,29 @@ fn tell_of_refused(problems: &mut Vec<Problem>, binaries: &Binaries) {
 /// # Errors
 /// There is none, or the folder cannot be read.
 pub fn newest(folder: &Path) -> Result<PathBuf, RecordingError> {
+    let newest = by_age(folder)?.into_iter().max();
+    newest.map(|(_, path)| path).ok_or_else(|| RecordingError::None(folder.to_owned()))
+}
+
+/// The recordings in a folder, by name.
+///
+/// # Errors
+/// There is none, or the folder cannot be read.
+pub fn all(folder: &Path) -> Result<Vec<PathBuf>, RecordingError> {
+    let mut all: Vec<PathBuf> = by_age(folder)?.into_iter().map(|(_, path)| path).collect();
+    all.sort();
+    if all.is_empty() { Err(RecordingError::None(folder.to_owned())) } else { Ok(all) }
+}
+
+/// The recordings in a folder with the times when they were written last.
+fn by_age(folder: &Path) -> Result<Vec<(SystemTime, PathBuf)>, RecordingError> {
     let fail = |why| RecordingError::File { path: folder.to_owned(), why };
-    let mut found: Option<(SystemTime, PathBuf)> = None;
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(fail)?.flatten() {
         let path = entry.path();
         let recorded = path.extension().is_some_and(|extension| extension == EXTENSION);
         let Some(about) = entry.metadata().ok().filter(|about| recorded && about.is_file()) else { continue };
-        let candidate = (about.modified().unwrap_or(SystemTime::UNIX_EPOCH), path);
-        if found.as_ref().is_none_or(|newest| candidate > *newest) {
-            found = Some(candidate);
-        }
+        found.push((about.modified().unwrap_or(SystemTime::UNIX_EPOCH), path));
     }
-    found.map(|(_, path)| path).ok_or_else(|| RecordingError::None(folder.to_owned()))
+    Ok(found)
 }

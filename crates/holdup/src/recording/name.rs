@@ -72,6 +72,16 @@ pub fn lock_in_row(lock: &LockFacts) -> String {
     short(noun(lock.primitive), &lock.name, lock.addr) + &of_process(lock)
 }
 
+/// What the lock is called in every run of the program: without address, line and process.
+pub fn lock_in_any_run(lock: &LockFacts) -> String {
+    let noun = noun(lock.primitive);
+    let function_that_waits = || lock.wait_sites.first()?.caller()?.function.as_deref().map(function);
+    match (&lock.name, function_that_waits()) {
+        (LockName::Address, Some(function)) => format!("{noun} at {function}"),
+        (name, _) => short(noun, name, None),
+    }
+}
+
 fn is_function(frame: &Frame, name: &str) -> bool {
     frame.function.as_deref().is_some_and(|function| function == name || name.starts_with(function))
 }

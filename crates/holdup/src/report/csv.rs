@@ -175,13 +175,13 @@ fn number(value: f64) -> String {
 }
 
 /// Text that a spreadsheet takes as text: what it would take for a formula gets an apostrophe in front.
-fn text(value: &str) -> String {
+pub(super) fn text(value: &str) -> String {
     let risky = ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
     if value.starts_with(risky) { format!("'{value}") } else { value.to_owned() }
 }
 
 /// A row as RFC 4180 wants it: quoted where it must be, quotes doubled, CR LF at the end.
-fn write_row(out: &mut String, fields: impl Iterator<Item = String>) {
+pub(super) fn write_row(out: &mut String, fields: impl Iterator<Item = String>) {
     for (i, field) in fields.enumerate() {
         if i > 0 {
             out.push(',');

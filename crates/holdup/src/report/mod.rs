@@ -3,6 +3,8 @@
 //! Every function here is pure: the same record gives the same text. Figures come from [`crate::stats`] alone, by way
 //! of [`figures`], so that the terminal, the page and the exports cannot disagree.
 
+pub mod bmf;
+pub mod by_machine;
 pub mod chart;
 pub mod claims;
 pub mod compare;
@@ -18,6 +20,7 @@ pub mod interposed;
 pub mod json;
 pub mod live;
 pub mod number;
+pub mod otava;
 pub mod page;
 pub mod recording;
 pub mod selftest;

@@ -24,6 +24,8 @@
 mod error;
 mod header;
 mod lines;
+mod merge;
+mod shards;
 mod version;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +40,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use error::StoreError;
+pub use merge::Merged;
+pub use shards::SHARD;
 pub use version::{APPLICATION_ID, VERSION};
 
 use crate::plan::{Plan, Task};

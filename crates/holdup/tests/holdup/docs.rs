@@ -9,8 +9,15 @@ use holdup_bench::spec::FACTORS;
 use super::files;
 
 /// Pages whose commands must be understood word for word.
-const PAGES: &[&str] =
-    &["README.md", "docs/tour.md", "docs/guide.md", "docs/findings.md", "docs/which-lock.md", "docs/cases/1998.md"];
+const PAGES: &[&str] = &[
+    "README.md",
+    "docs/tour.md",
+    "docs/guide.md",
+    "docs/findings.md",
+    "docs/which-lock.md",
+    "docs/fleet.md",
+    "docs/cases/1998.md",
+];
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -5,9 +5,11 @@ mod blocks;
 mod circles;
 mod docs;
 mod experiments;
+mod fleet;
 mod input;
 mod proof;
 mod recording;
+mod shards;
 #[cfg(target_os = "linux")]
 mod signals;
 mod store;

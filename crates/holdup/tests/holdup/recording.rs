@@ -50,8 +50,19 @@ fn header() -> Header {
     }
 }
 
+/// The bytes of a whole recording whose second thread has this name.
+pub(super) fn recording_named(thread: &str) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+    for event in events() {
+        writer.event(&event).unwrap();
+    }
+    writer.event(&event(999, 51, What::Named { name: thread.into(), exec: false })).unwrap();
+    let reason = "the target ended".to_owned();
+    writer.finish(&Ending { ended_ns: BEGAN_NS + 1_000 * MS, reason, ..Ending::default() }).unwrap()
+}
+
 /// The bytes of a recording, with or without its end.
-fn recording(ended: bool) -> Vec<u8> {
+pub(super) fn recording(ended: bool) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &header()).unwrap();
     for event in events() {
         writer.event(&event).unwrap();

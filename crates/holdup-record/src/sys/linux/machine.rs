@@ -198,6 +198,7 @@ pub fn facts(cpus: usize) -> Machine {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     Machine {
+        host: fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into(),
         cpu: name.map_or(String::new(), |(_, name)| name.trim().into()),
         cpus: cpus as u32,
         arch: std::env::consts::ARCH.into(),

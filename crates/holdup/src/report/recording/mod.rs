@@ -15,6 +15,7 @@ pub mod pairs;
 pub mod sentences;
 pub mod summary;
 pub mod switches;
+pub mod tables;
 pub mod threads;
 
 #[cfg(test)]

@@ -1,12 +1,42 @@
 //! The JSON of recordings, of their comparison and of rights against their schemas.
 
+use holdup_analyze::AccountState;
+
 use super::super::schema_tests::assert_defines;
+use super::tables::{Origin, Tables};
 use super::{diff, doctor, json, specimen};
+use crate::recording::Recording;
 
 #[test]
 fn every_key_of_a_report_is_in_the_schema_and_every_key_of_the_schema_is_written() {
     let all = [specimen::held_up(), specimen::healthy(), specimen::empty(), specimen::hostile()];
     assert_defines("holdup-recording-1", &all.each_ref().map(json::Report::new));
+}
+
+/// The tables of a recording whose threads have an account, which made-up ones have not.
+fn tables(mut recording: Recording) -> Tables {
+    for thread in &mut recording.report.facts.threads {
+        thread.account.ns = [7; AccountState::COUNT];
+    }
+    Tables::new(&recording, &Origin::default())
+}
+
+#[test]
+fn every_column_of_the_tables_is_in_the_schema_and_every_column_of_the_schema_is_written() {
+    let all = [specimen::held_up(), specimen::healthy(), specimen::empty(), specimen::hostile()];
+    assert_defines("holdup-fleet-1", &all.map(tables));
+}
+
+/// A field whose type no column has would be left out.
+#[test]
+fn every_key_of_a_table_is_a_column() {
+    let json = serde_json::to_value(tables(specimen::held_up())).unwrap();
+    for sheet in tables(specimen::held_up()).sheets() {
+        let mut header = sheet.header();
+        header.sort_unstable();
+        let keys: Vec<&String> = json[sheet.name][0].as_object().unwrap().keys().collect();
+        assert_eq!(header, keys, "{}", sheet.name);
+    }
 }
 
 #[test]

@@ -333,6 +333,7 @@ fn header() -> Header {
         began_unix_s: 1_767_254_400,
         began_ns: BEGAN_NS,
         machine: Machine {
+            host: "web-17".to_owned(),
             cpu: "Example CPU 3000".to_owned(),
             cpus: 2,
             arch: "x86_64".to_owned(),
