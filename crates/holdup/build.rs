@@ -204,13 +204,21 @@ fn cargo(manifest: &Path, folder: &Path, target: &str) -> Command {
     command
 }
 
-/// The same bytes on every machine: no name of a folder of this one.
+/// The same bytes on every machine: no name of a folder of this one, nor of those that the outer build renames.
 fn flags() -> String {
     let home = env::var("HOME").map(|home| format!("{home}/.cargo"));
-    let cargo = env::var("CARGO_HOME").or(home);
-    let renamed = cargo.map(|cargo| format!("--remap-path-prefix={cargo}=cargo"));
-    let here = format!("--remap-path-prefix={}=holdup", out().join("interposer").display());
-    [renamed.ok(), Some(here)].into_iter().flatten().collect::<Vec<_>>().join("\u{1f}")
+    let cargo = env::var("CARGO_HOME").or(home).map(|cargo| renamed(&cargo, "cargo"));
+    let here = renamed(&out().join("interposer").display().to_string(), "holdup");
+    let outer = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let outer = outer.split('\u{1f}').filter(|flag| flag.starts_with(RENAME)).map(str::to_owned);
+    cargo.into_iter().chain([here]).chain(outer).collect::<Vec<_>>().join("\u{1f}")
+}
+
+/// How rustc is told what to call a folder in messages.
+const RENAME: &str = "--remap-path-prefix=";
+
+fn renamed(from: &str, to: &str) -> String {
+    format!("{RENAME}{from}={to}")
 }
 
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
