@@ -41,6 +41,11 @@ impl Build {
         Ok(Build { root, target, epoch, names })
     }
 
+    /// The same of sources in another folder, built there.
+    pub fn of(&self, root: PathBuf) -> Build {
+        Build { target: root.join("target"), root, ..self.clone() }
+    }
+
     /// The program for this target.
     pub fn holdup(&self, target: &str) -> Result<PathBuf, String> {
         if target == MUSL {

@@ -50,8 +50,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
 /// All files of a release, in `dist` of the build's target folder.
 fn write(build: &Build) -> Result<PathBuf, String> {
     let folder = fresh(&build.target.join("dist"))?;
-    let linked = build.holdup(build::GLIBC)?;
     let alone = build.holdup(build::MUSL)?;
+    let linked = build.holdup(build::GLIBC)?;
     tree::tarball(build, &alone, &folder)?;
     deb::package(build, &linked, &folder)?;
     sbom::write(build, &folder)?;
@@ -72,7 +72,7 @@ fn again(first: &Build, folder: &Path) -> Result<(), String> {
     Step::new("tar", &["--create", "--null", "--files-from", &names, "--file", &archive]).run()?;
     let sources = fresh(&elsewhere.join("sources"))?;
     Step::new("tar", &["--extract", "--file", &archive]).folder(&sources).run()?;
-    let second = Build { root: sources.clone(), target: sources.join("target"), ..first.clone() };
+    let second = first.of(sources);
     let compared = write(&second).and_then(|other| compare(folder, &other));
     remove(&elsewhere)?;
     compared

@@ -15,7 +15,7 @@ use crate::run::{Step, cargo, target, target_folder};
 use crate::viewer_cost::browser::{self, Browser};
 
 /// The version that the pages were looked at with.
-const MDBOOK: &str = "0.5.2";
+const MDBOOK: &str = "0.5.4";
 
 /// What mdBook is told.
 const BOOK: &str = r#"[book]
