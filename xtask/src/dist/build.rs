@@ -11,6 +11,10 @@ pub const MUSL: &str = "x86_64-unknown-linux-musl";
 /// The largest static program: what fits beside other tools in a container's image.
 const MOST_BYTES: u64 = 15_000_000;
 
+/// Names that stay in the program: `holdup demo` records it, and names what it finds; and those of a static C library,
+/// by which waits for locks are known.
+const NAMES: &[&str] = &["*holdup_bench4demo*", "*pthread*", "__timedwait*", "__wait", "malloc", "free", "__libc_*"];
+
 /// Sources, and how they are built.
 #[derive(Clone)]
 pub struct Build {
@@ -64,7 +68,13 @@ impl Build {
             .env("CFLAGS", &c_flags.join(" "))
             .env("SOURCE_DATE_EPOCH", &self.epoch)
             .run()?;
-        let program = self.target.join(target).join("dist/holdup");
+        let built = self.target.join(target).join("dist/holdup");
+        let program = self.target.join(target).join("dist/holdup-stripped");
+        let names = NAMES.iter().flat_map(|name| ["--keep-symbol", name]).collect::<Vec<_>>();
+        Step::new("strip", &["--strip-all", "--wildcard"])
+            .args(&names)
+            .args(&["-o", &program.display().to_string(), &built.display().to_string()])
+            .run()?;
         self.look(&program, target)?;
         Ok(program)
     }
