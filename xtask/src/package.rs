@@ -47,7 +47,8 @@ struct Package {
 /// Has cargo make and build every package, each from those before it.
 fn make() -> Result<Vec<Package>, String> {
     let about = cargo(&["metadata", "--no-deps", "--format-version", "1", "--locked"]).output()?;
-    let about: Value = serde_json::from_str(&about).map_err(|why| format!("what cargo says of the workspace: {why}"))?;
+    let about: Value =
+        serde_json::from_str(&about).map_err(|why| format!("what cargo says of the workspace: {why}"))?;
     let packages: Vec<Package> = about["packages"].as_array().into_iter().flatten().filter_map(package).collect();
     for package in packages.iter().filter(|package| package.file.exists()) {
         fs::remove_file(&package.file).map_err(|why| format!("{}: {why}", package.file.display()))?;
@@ -138,7 +139,8 @@ impl Place {
 
     fn install(&self) -> Result<(), String> {
         // In a debug build: half the time, of the same packages.
-        let install = cargo(&["install", "--debug", "--locked", "--offline", "--root", &self.path("home/.cargo"), "holdup"]);
+        let install =
+            cargo(&["install", "--debug", "--locked", "--offline", "--root", &self.path("home/.cargo"), "holdup"]);
         self.at_home(install).env("CARGO_TARGET_DIR", &self.path("build")).run()
     }
 

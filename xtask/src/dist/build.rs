@@ -60,14 +60,25 @@ impl Build {
         names.push((self.root.display().to_string(), "holdup".to_owned()));
         let flags: Vec<String> = names.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
         let c_flags: Vec<String> = names.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
-        cargo(&["build", "--locked", "--profile", "dist", "--package", "holdup", "--bin", "holdup", "--target", target])
-            .folder(&self.root)
-            .env("CARGO_TARGET_DIR", &self.target.display().to_string())
-            .env("CARGO_INCREMENTAL", "0")
-            .env("CARGO_ENCODED_RUSTFLAGS", &flags.join("\u{1f}"))
-            .env("CFLAGS", &c_flags.join(" "))
-            .env("SOURCE_DATE_EPOCH", &self.epoch)
-            .run()?;
+        cargo(&[
+            "build",
+            "--locked",
+            "--profile",
+            "dist",
+            "--package",
+            "holdup",
+            "--bin",
+            "holdup",
+            "--target",
+            target,
+        ])
+        .folder(&self.root)
+        .env("CARGO_TARGET_DIR", &self.target.display().to_string())
+        .env("CARGO_INCREMENTAL", "0")
+        .env("CARGO_ENCODED_RUSTFLAGS", &flags.join("\u{1f}"))
+        .env("CFLAGS", &c_flags.join(" "))
+        .env("SOURCE_DATE_EPOCH", &self.epoch)
+        .run()?;
         let built = self.target.join(target).join("dist/holdup");
         let program = self.target.join(target).join("dist/holdup-stripped");
         let names = NAMES.iter().flat_map(|name| ["--keep-symbol", name]).collect::<Vec<_>>();

@@ -21,7 +21,9 @@ pub fn package(build: &Build, program: &Path, folder: &Path) -> Result<(), Strin
     let zsh = stage.join("usr/share/zsh");
     fs::create_dir_all(zsh.join("vendor-completions")).map_err(|why| cannot("make", &zsh, &why))?;
     let (from, to) = (zsh.join("site-functions/_holdup"), zsh.join("vendor-completions/_holdup"));
-    fs::rename(&from, &to).and_then(|()| fs::remove_dir(zsh.join("site-functions"))).map_err(|why| cannot("move", &from, &why))?;
+    fs::rename(&from, &to)
+        .and_then(|()| fs::remove_dir(zsh.join("site-functions")))
+        .map_err(|why| cannot("move", &from, &why))?;
     let paths = below(&stage)?;
     let sums = below(&stage)?.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     let sums: Vec<&str> = sums.iter().map(String::as_str).collect();

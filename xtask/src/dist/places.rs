@@ -67,7 +67,8 @@ impl Programs {
 /// A fresh Debian of the release that this machine has, the package installed as its users do.
 fn debian(dist: &Path, folder: &Path, programs: &Programs) -> Result<(), String> {
     let place = Place { root: folder.join("debian") };
-    let about = fs::read_to_string("/etc/os-release").map_err(|why| cannot("read", Path::new("/etc/os-release"), &why))?;
+    let about =
+        fs::read_to_string("/etc/os-release").map_err(|why| cannot("read", Path::new("/etc/os-release"), &why))?;
     let release = about.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME=")).unwrap_or("stable");
     Step::new("debootstrap", &["--variant=minbase", release, &place.path("")]).output()?;
     let package = format!("holdup_{VERSION}_amd64.deb");

@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn the_bill_has_what_is_shipped_and_nothing_else() {
-        let package = |name: &str, id: &str| json!({ "name": name, "version": "1.0.0", "id": id, "license": "MIT/Zlib" });
+        let package =
+            |name: &str, id: &str| json!({ "name": name, "version": "1.0.0", "id": id, "license": "MIT/Zlib" });
         let ours = json!({ "name": "holdup", "version": VERSION, "id": "h" });
         let about = json!({
             "packages": [ours, package("serde", "s"), package("cc", "c")],
@@ -208,7 +209,8 @@ mod tests {
         let shipped = [("holdup".to_owned(), VERSION.to_owned()), name("serde")].into();
         let (rust, time) = ("rustc 1.2.3 (x)".to_owned(), "2026-01-01T00:00:00Z".to_owned());
         let bill = Bill { shipped, about, sums: sums(lock).unwrap(), rust, time }.document().unwrap();
-        let names: Vec<&str> = bill["components"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
+        let names: Vec<&str> =
+            bill["components"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
         assert_eq!(names, ["serde", "rust"]);
         assert_eq!(bill["metadata"]["component"]["name"], "holdup");
         assert_eq!(bill["components"][0]["licenses"][0]["expression"], "MIT OR Zlib");

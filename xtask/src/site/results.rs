@@ -18,7 +18,10 @@ const RESULTS: &[Shown] = &[
     Shown {
         name: "recording",
         about: "A recording: findings, a timeline to zoom into, locks, threads, functions",
-        commands: &["holdup record -o page_cache.holdup ./page_cache", "holdup report page_cache.holdup --html recording.html"],
+        commands: &[
+            "holdup record -o page_cache.holdup ./page_cache",
+            "holdup report page_cache.holdup --html recording.html",
+        ],
     },
     Shown {
         name: "try",
