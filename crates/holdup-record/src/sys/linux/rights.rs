@@ -34,8 +34,8 @@ pub fn probe() -> Option<Probe> {
         cpus: online_cpus(),
         tracefs: tracefs(),
         mlock_kib: setting("perf_event_mlock_kb").map(|kib| kib as u64),
-        memlock_bytes: limit(libc::RLIMIT_MEMLOCK as u32).0,
-        open_files: limit(libc::RLIMIT_NOFILE as u32).1,
+        memlock_bytes: limit(libc::RLIMIT_MEMLOCK).0,
+        open_files: limit(libc::RLIMIT_NOFILE).1,
         max_sample_hz: setting("perf_event_max_sample_rate").map(|hz| hz as u64),
         kptr_restrict: setting("kptr_restrict").map(|level| level as i32),
         ptrace_scope: setting("yama/ptrace_scope").map(|level| level as i32),
@@ -147,11 +147,17 @@ fn online_cpus() -> u32 {
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
 }
 
-/// A limit of this process: soft and hard. The C libraries have different types for its number.
-fn limit(of: u32) -> (u64, u64) {
+/// The number of a limit, in the type that the C library has for it.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
+/// A limit of this process: soft and hard.
+fn limit(of: Resource) -> (u64, u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure lives through the call, which fills it.
-    unsafe { libc::getrlimit(of as _, &mut limit) };
+    unsafe { libc::getrlimit(of, &mut limit) };
     (limit.rlim_cur, limit.rlim_max)
 }
 
