@@ -873,6 +873,9 @@ pub struct LockFacts {
     pub words: Option<(u64, u64, u64)>,
     /// What an interposer in the process counted for it.
     pub figures: Option<holdup_trace::LockFigures>,
+    /// Who has it as the recording ends while others wait for it, where looks at its word tell.
+    #[serde(skip)]
+    pub kept: Option<Kept>,
     /// Wake-ups of several threads at once.
     #[serde(flatten)]
     pub herds: Herds,
@@ -882,6 +885,17 @@ pub struct LockFacts {
     #[serde(serialize_with = "rows::<_, Moment, _>")]
     #[schemars(with = "Vec<Moment>")]
     pub longest: Vec<(Tid, u64, u64)>,
+}
+
+/// A lock that somebody has as the recording ends, while others wait for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// Who has it.
+    pub holder: Tid,
+    /// Whether that thread has ended.
+    pub has_ended: bool,
+    /// Those who wait, and since when.
+    pub waiters: Vec<(Tid, u64)>,
 }
 
 /// How a lock is called.

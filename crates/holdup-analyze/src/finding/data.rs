@@ -66,6 +66,8 @@ kinds! {
         LockConvoy = "lock-convoy",
         /// Much of all threads' time is lost waiting for one lock.
         HotLock = "hot-lock",
+        /// Threads wait for locks that will never be released.
+        Deadlock = "deadlock",
         /// The holder is off CPU while others wait.
         SleepingHolder = "sleeping-holder",
         /// Many more switches than time slices would give.
@@ -110,6 +112,10 @@ kinds! {
         YieldStorm = "yield-storm",
         /// Threads take turns at an interpreter's lock.
         InterpreterLock = "interpreter-lock",
+        /// CPU time goes to spinning for a lock inside the kernel.
+        KernelLock = "kernel-lock",
+        /// Threads are made for little work each.
+        ThreadChurn = "thread-churn",
     }
 }
 
@@ -124,6 +130,8 @@ impl Kind {
                 | SpinWaste
                 | HotAtomic
                 | KernelHeavy
+                | KernelLock
+                | ThreadChurn
                 | WastedWakeups
                 | PageFaults
                 | YieldStorm
@@ -251,6 +259,14 @@ pub enum Cure {
     WaitInsteadOfPolling,
     /// Processes, or work that runs outside the interpreter.
     LeaveInterpreter,
+    /// A file, pipe or socket for each thread, or one thread that serves all.
+    OwnObjects,
+    /// Threads that are kept and used again.
+    KeepThreads,
+    /// Take locks in one order everywhere.
+    LockInOrder,
+    /// Release on every way out.
+    ReleaseAlways,
 }
 
 /// A `holdup` command that tests a cure.
@@ -265,7 +281,12 @@ pub struct Command {
 impl Finding {
     /// Whether the severity is a share of CPU time; otherwise it is one of the threads' working time.
     pub fn costs_cpu_time(&self) -> bool {
-        self.kind.costs_cpu_time() && self.cure != Cure::LetOverlap
+        self.kind.costs_cpu_time() && self.cure != Cure::LetOverlap || self.is_of_refused_calls()
+    }
+
+    /// Whether it is a lock that is known by the calls for it that come too late: they take CPU time in place of waits.
+    pub(super) fn is_of_refused_calls(&self) -> bool {
+        self.kind == Kind::HotLock && self.evidence.iter().any(|evidence| evidence.name == "wasted_calls_per_s")
     }
 
     /// One that says nothing yet but its kind and what to do.

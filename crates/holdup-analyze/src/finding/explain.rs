@@ -9,14 +9,21 @@ use holdup_trace::Tid;
 
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{self, allocates, lock_of, threads_of, value};
-use super::{Finding, Kind, lock_of_goroutines};
+use super::{Finding, Kind, Subject, lock_of_goroutines};
 use super::{alone, hot_atomic, kernel_heavy, regions, runtime};
-use crate::facts::{AccountState, Facts, LockFacts, Reason, Site};
+use crate::facts::{AccountState, Facts, LockFacts, Reason, Site, ThreadFacts};
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
 
 /// (cause, consequence, when).
 const TABLE: &[(Kind, Kind, Related)] = &[
+    // Who waits for ever waits long.
+    (Kind::Deadlock, Kind::HotLock, is_of_deadlock),
+    (Kind::Deadlock, Kind::LockConvoy, is_of_deadlock),
+    (Kind::Deadlock, Kind::SleepingHolder, is_of_deadlock),
+    (Kind::Deadlock, Kind::Starvation, is_of_deadlock),
+    (Kind::Deadlock, Kind::SmallPool, always),
+    (Kind::Deadlock, Kind::SlowStage, always),
     // One lock, one finding: the one that says most about it.
     (Kind::LockConvoy, Kind::HotLock, same_lock),
     (Kind::SleepingHolder, Kind::HotLock, same_lock),
@@ -43,17 +50,25 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::LockConvoy, Kind::KernelHeavy, always),
     (Kind::LockConvoy, Kind::WastedWakeups, always),
     (Kind::LockConvoy, Kind::HotAtomic, is_in_a_lock),
+    (Kind::LockConvoy, Kind::HotAtomic, is_on_the_lock),
+    (Kind::LockConvoy, Kind::SpinWaste, is_on_the_lock),
+    (Kind::LockConvoy, Kind::KernelLock, always),
     (Kind::LockConvoy, Kind::SpinWaste, is_in_a_lock),
     (Kind::LockConvoy, Kind::PingPong, waits_of_pair_are_for_lock),
     (Kind::HotLock, Kind::ExcessiveSwitching, waits_are_switches),
     (Kind::HotLock, Kind::KernelHeavy, always),
     (Kind::HotLock, Kind::WastedWakeups, always),
     (Kind::HotLock, Kind::HotAtomic, is_in_a_lock),
+    (Kind::HotLock, Kind::HotAtomic, is_on_the_lock),
+    (Kind::HotLock, Kind::SpinWaste, is_on_the_lock),
+    (Kind::HotLock, Kind::KernelLock, always),
     (Kind::HotLock, Kind::SpinWaste, is_in_a_lock),
     (Kind::HotLock, Kind::PingPong, waits_of_pair_are_for_lock),
     (Kind::SleepingHolder, Kind::ExcessiveSwitching, waits_are_switches),
     (Kind::SleepingHolder, Kind::PingPong, waits_of_pair_are_for_lock),
     (Kind::SleepingHolder, Kind::SpinWaste, is_in_a_lock),
+    (Kind::SleepingHolder, Kind::HotAtomic, is_on_the_lock),
+    (Kind::SleepingHolder, Kind::SpinWaste, is_on_the_lock),
     // Pairs and herds make the waits for the lock beside their condition variable.
     (Kind::PingPong, Kind::LockConvoy, lock_is_the_pairs_own),
     (Kind::PingPong, Kind::HotLock, lock_is_the_pairs_own),
@@ -68,6 +83,28 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::ThunderingHerd, Kind::KernelHeavy, always),
     (Kind::ThunderingHerd, Kind::WastedWakeups, always),
     (Kind::ThunderingHerd, Kind::PingPong, pair_is_of_herd),
+    // What threads do in the kernel so often that its own locks are in the way; and what they do there because of that.
+    (Kind::PingPong, Kind::KernelLock, always),
+    (Kind::ThunderingHerd, Kind::KernelLock, always),
+    (Kind::YieldStorm, Kind::KernelLock, always),
+    (Kind::Polling, Kind::KernelLock, always),
+    (Kind::MemoryLock, Kind::KernelLock, always),
+    (Kind::PageFaults, Kind::KernelLock, always),
+    (Kind::Allocator, Kind::KernelLock, always),
+    (Kind::InterpreterLock, Kind::KernelLock, always),
+    (Kind::WastedWakeups, Kind::KernelLock, always),
+    (Kind::KernelLock, Kind::KernelHeavy, always),
+    (Kind::KernelLock, Kind::ExcessiveSwitching, always),
+    (Kind::KernelLock, Kind::IoBound, costs_more),
+    // Stacks are mapped and unmapped for each thread that comes and goes.
+    (Kind::ThreadChurn, Kind::MemoryLock, always),
+    (Kind::ThreadChurn, Kind::PageFaults, always),
+    (Kind::ThreadChurn, Kind::KernelLock, always),
+    (Kind::ThreadChurn, Kind::KernelHeavy, always),
+    (Kind::ThreadChurn, Kind::ExcessiveSwitching, always),
+    (Kind::ThreadChurn, Kind::PingPong, always),
+    (Kind::ThreadChurn, Kind::SlowStage, always),
+    (Kind::ThreadChurn, Kind::SerialPhase, always),
     // Threads that want a CPU: those that spin want it for nothing.
     (Kind::SpinWaste, Kind::Oversubscription, spins_much),
     (Kind::SpinWaste, Kind::HotAtomic, spins_there),
@@ -170,6 +207,12 @@ fn explains(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
 
 fn always(_: &Facts, _: &Finding, _: &Finding) -> bool {
     true
+}
+
+/// The lock is one of those that nobody will release.
+fn is_of_deadlock(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    let locks = |finding: &Finding| -> Vec<_> { finding.subjects.iter().filter_map(weigh::number_of).collect() };
+    locks(effect).iter().any(|lock| locks(cause).contains(lock))
 }
 
 fn same_lock(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
@@ -281,6 +324,18 @@ fn is_in_a_lock(_: &Facts, _: &Finding, effect: &Finding) -> bool {
     effect.place.as_ref().and_then(|site| site.call_path.first()).is_some_and(hot_atomic::takes_lock)
 }
 
+/// The atomic instruction, or the loop, is on the word of the lock itself: in a function that takes it inline.
+fn is_on_the_lock(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    let variable = effect.subjects.iter().find_map(|subject| match subject {
+        Subject::Variable(name) => Some(name),
+        _ => None,
+    });
+    variable.is_some_and(|name| {
+        cause.subjects.contains(&Subject::Variable(name.clone()))
+            || lock(facts, cause).is_some_and(|lock| hot_atomic::is_word_of(name, lock))
+    })
+}
+
 fn spin_for_each_other(facts: &Facts, _: &Finding, _: &Finding) -> bool {
     regions::spin(facts)
 }
@@ -330,8 +385,18 @@ fn pair_is_of_herd(facts: &Facts, herd: &Finding, pair: &Finding) -> bool {
 }
 
 /// They spin until the others come, who have no CPU: then it is the other way round.
-fn spins_much(facts: &Facts, spin: &Finding, _: &Finding) -> bool {
-    (spin.severity >= 0.3 || value(spin, "spin_share") >= 0.5) && !regions::spin(facts)
+fn spins_much(facts: &Facts, spin: &Finding, over: &Finding) -> bool {
+    let much = spin.severity >= 0.3 || value(spin, "spin_share") >= 0.5;
+    (much || fits_without_spinners(facts, over)) && !regions::spin(facts)
+}
+
+/// Without the threads that do nothing but spin, there are enough CPUs for the others.
+fn fits_without_spinners(facts: &Facts, over: &Finding) -> bool {
+    let spins =
+        |thread: &&ThreadFacts| thread.spun_ns * 5 >= thread.on_cpu_ns * 4 && thread.on_cpu_ns * 4 >= thread.life_ns();
+    let spinners = facts.threads.iter().filter(spins).count() as f64;
+    let others = value(over, "hungry_threads") - spinners;
+    spinners > 0.0 && others >= 1.0 && others <= value(over, "cpus")
 }
 
 /// The atomic instruction is in the function that spins.

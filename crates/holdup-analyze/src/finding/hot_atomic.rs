@@ -24,7 +24,7 @@ use super::alone::is_same;
 use super::hot_line;
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, Hotspot, HotspotClass, LockName};
+use crate::facts::{Facts, Hotspot, HotspotClass, LockFacts, LockName, Primitive};
 use crate::names::{Frame, Role};
 
 pub(super) const RULE: Rule = Rule {
@@ -89,7 +89,10 @@ fn is_of_arena(hotspot: &Hotspot) -> bool {
 pub(super) fn passed_lock(facts: &Facts) -> Option<Finding> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let in_lock = |hotspot: &&Hotspot| {
-        hotspot.class == HotspotClass::Atomic && takes_lock(&hotspot.frame) && !is_of_arena(hotspot)
+        let on_lock = |name: &LockName| facts.locks.iter().any(|lock| is_library_lock(lock) && is_word_of(name, lock));
+        hotspot.class == HotspotClass::Atomic
+            && (takes_lock(&hotspot.frame) || hotspot.variable.as_ref().is_some_and(on_lock))
+            && !is_of_arena(hotspot)
     };
     for hotspot in facts.hotspots.iter().filter(in_lock) {
         let site = weigh::site_of(hotspot);
@@ -111,6 +114,23 @@ pub(super) fn passed_lock(facts: &Facts) -> Option<Finding> {
         ],
         ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
     })
+}
+
+/// Whether it is a lock of a library, which calls the kernel for nothing else than contention.
+pub(super) fn is_library_lock(lock: &LockFacts) -> bool {
+    use Primitive::{Libc, Mutex, ParkingLotMutex, PiMutex, RustMutex, RwLock};
+    matches!(lock.primitive, Mutex | PiMutex | RustMutex | ParkingLotMutex | RwLock | Libc)
+}
+
+/// Whether a variable is the word of a lock, or another word of the same lock.
+pub(super) fn is_word_of(variable: &LockName, lock: &LockFacts) -> bool {
+    const LOCK_BYTES: u64 = 56;
+    match (variable, &lock.name) {
+        (LockName::Symbol { name, offset }, LockName::Symbol { name: of_lock, offset: at }) => {
+            name == of_lock && offset.abs_diff(*at) < LOCK_BYTES
+        }
+        _ => false,
+    }
 }
 
 /// Whether a function of a library takes or releases a lock.

@@ -7,6 +7,8 @@
 //!
 //! Or nobody waits for long, for the sections are tiny, but the lock's word travels from CPU to CPU: a library's
 //! functions that take and release it, called by one function of the program, reach hot-atomic's thresholds together.
+//! Or the calls that it makes to sleep and to wake mostly come too late: a library's lock makes none without
+//! contention, so where they reach wasted-wakeups' thresholds, the lock is what they tell of.
 //!
 //! The finding says what holders did meanwhile: if they ran, the section is too long or too popular; if not, another
 //! kind (sleeping-holder, priority-inversion) tells more and is reported in place of this one. So is lock-convoy.
@@ -15,7 +17,7 @@
 //! if those who wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule, goroutines, hot_atomic};
+use super::{Cure, Finding, Kind, Rule, goroutines, hot_atomic, wasted_wakeups};
 use crate::facts::{Facts, LockFacts, LockNumber};
 
 pub(super) const RULE: Rule = Rule {
@@ -36,6 +38,8 @@ pub(super) const RULE: Rule = Rule {
         "samples_share",
         "threads",
         "samples",
+        "wasted_calls_per_s",
+        "wasted_share",
     ],
 };
 
@@ -49,7 +53,8 @@ const SPINNABLE_WAIT_NS: u64 = 20 * US;
 fn judge(facts: &Facts) -> Vec<Finding> {
     let hot = weigh::contended(facts).filter(|(_, lock)| is_hot(facts, lock));
     let of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
-    let passed = if of_threads.is_empty() { hot_atomic::passed_lock(facts) } else { None };
+    let passed = || wasted_wakeups::refused_lock(facts).or_else(|| hot_atomic::passed_lock(facts));
+    let passed = if of_threads.is_empty() { passed() } else { None };
     of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).collect()
 }
 

@@ -152,9 +152,10 @@ fn transfers(facts: &Facts) -> (u64, u64) {
 }
 
 fn busy_threads(facts: &Facts, process: &ProcessFacts) -> usize {
+    let cpu_ns = weigh::cpu_ns(facts);
     let busy = |thread: &&ThreadFacts| {
         thread.pid == process.pid
-            && weigh::share(thread.on_cpu_ns, weigh::cpu_ns(facts)) >= LEAST_THREAD_SHARE
+            && weigh::share(thread.on_cpu_ns, cpu_ns) >= LEAST_THREAD_SHARE
             && weigh::wanted_ns(thread) >= outside_ns(thread)
     };
     facts.threads.iter().filter(busy).count()

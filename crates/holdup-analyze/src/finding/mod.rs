@@ -7,6 +7,7 @@
 mod allocator;
 mod alone;
 mod data;
+mod deadlock;
 mod excessive_switching;
 mod explain;
 mod goroutines;
@@ -17,6 +18,7 @@ mod imbalance;
 mod interpreter_lock;
 mod io_bound;
 mod kernel_heavy;
+mod kernel_lock;
 mod lock_convoy;
 mod memory_lock;
 mod oversubscription;
@@ -33,6 +35,7 @@ mod small_pool;
 mod spin_waste;
 mod stages;
 mod starvation;
+mod thread_churn;
 mod thundering_herd;
 mod wasted_wakeups;
 mod weigh;
@@ -51,6 +54,7 @@ use crate::facts::{Facts, Moment};
 const RULES: &[Rule] = &[
     lock_convoy::RULE,
     hot_lock::RULE,
+    deadlock::RULE,
     sleeping_holder::RULE,
     excessive_switching::RULE,
     ping_pong::RULE,
@@ -73,6 +77,8 @@ const RULES: &[Rule] = &[
     polling::RULE,
     yield_storm::RULE,
     interpreter_lock::RULE,
+    kernel_lock::RULE,
+    thread_churn::RULE,
 ];
 
 /// What costs less is not worth a line.
@@ -136,7 +142,7 @@ fn left(facts: &Facts, finding: &Finding) -> f64 {
     match finding.kind {
         HotAtomic => left.min(1.0 - weigh::value(finding, "samples_share")).min(weigh::useful(facts)),
         PingPong => left.min(weigh::useful(facts) * (1.0 - weigh::idle(facts))),
-        KernelHeavy => left.min(weigh::of_program(facts)),
+        KernelHeavy | ThreadChurn => left.min(weigh::of_program(facts)),
         PageFaults => left.min(weigh::useful(facts) - MOST_OF_FAULTING * weigh::own_share(facts, finding)),
         kind if finding.costs_cpu_time()
             || matches!(kind, Oversubscription | ThunderingHerd | MemoryLock | Allocator) =>

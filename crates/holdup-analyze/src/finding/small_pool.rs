@@ -400,6 +400,12 @@ fn is_busy(facts: &Facts, one: &Limiter) -> bool {
     stages::idle_share_of(facts, one) <= MOST_IDLE && stages::has_backlog(facts, one)
 }
 
+/// Whether it is waited for in a future of C++: for the result of a task.
+fn is_result(lock: &LockFacts) -> bool {
+    let mut functions = lock.wait_sites.iter().flat_map(|site| &site.call_path).filter_map(|f| f.function.as_deref());
+    functions.any(|name| name.contains("std::__future_base::") || name.contains("std::__basic_future<"))
+}
+
 /// Whether threads that never wait for work themselves get it from those who wait for them: these are several times as
 /// many, and wait as one waits for an answer: each is woken alone, on a word that nobody else waits on, or all are
 /// woken and most wait again, for the answer was another's. Who hands out work by the clock wakes whoever is next at
@@ -411,7 +417,7 @@ fn are_asked(facts: &Facts, workers: &[&Limiter]) -> bool {
         let lock = row.lock.and_then(|lock| facts.lock(lock));
         lock.is_some_and(|lock| {
             let own_word = lock.waiters.len() == 1 && lock.primitive != Primitive::Park;
-            own_word || (lock.herds.calls > 0 && lock.herds.back_to_sleep * 2 >= lock.herds.woken)
+            own_word || is_result(lock) || (lock.herds.calls > 0 && lock.herds.back_to_sleep * 2 >= lock.herds.woken)
         })
     };
     let (mut answers_ns, mut all_ns) = (0, 0);
@@ -419,5 +425,9 @@ fn are_asked(facts: &Facts, workers: &[&Limiter]) -> bool {
         all_ns += row.ns;
         answers_ns += if is_answer(row) { row.ns } else { 0 };
     }
-    workers.len() >= 2 && callers.len() >= LEAST_CALLERS * workers.len() && answers_ns * 5 >= all_ns * 4
+    // One worker might as well set the pace, unless callers say by name that they wait for the result of a task.
+    let is_result = |row: &Blame| row.lock.and_then(|lock| facts.lock(lock)).is_some_and(is_result);
+    let results_ns: u64 = facts.blame.iter().filter(of_workers).filter(|row| is_result(row)).map(|row| row.ns).sum();
+    let is_pool = workers.len() >= 2 || results_ns * 2 >= all_ns;
+    is_pool && callers.len() >= LEAST_CALLERS * workers.len() && answers_ns * 5 >= all_ns * 4
 }

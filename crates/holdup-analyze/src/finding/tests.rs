@@ -9,8 +9,8 @@ use super::*;
 use crate::Histogram;
 use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
-    Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime, PairFacts,
-    PathPart, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
+    Holder, HolderDoing, Hotspot, HotspotClass, Kept, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime,
+    PairFacts, PathPart, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -1281,6 +1281,10 @@ const BASES: &[Base] = &[
     (Kind::Polling, polling),
     (Kind::YieldStorm, yielding),
     (Kind::InterpreterLock, interpreted),
+    (Kind::Deadlock, deadlocked),
+    (Kind::HotLock, refused),
+    (Kind::KernelLock, kernel_locked),
+    (Kind::ThreadChurn, churning),
 ];
 
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.
@@ -2405,6 +2409,141 @@ fn who_has_the_interpreters_lock_and_is_displaced_would_run() {
         judge(Kind::InterpreterLock, &facts).len()
     };
     assert_eq!([found(79), found(80)], [0, 1]);
+}
+
+/// Threads 1 and 2 each have what the other waits for, from the middle of the recording on; thread 3 waits behind them.
+fn deadlocked() -> Facts {
+    let mut facts = quiet(4);
+    for (holder, waiters) in [(1, vec![2, 3]), (2, vec![1])] {
+        mutex(&mut facts, 3, 100 * MS);
+        let waiters = waiters.into_iter().map(|waiter| (Tid(PID + waiter), S + 500 * MS)).collect();
+        facts.locks[holder as usize - 1].kept = Some(Kept { holder: Tid(PID + holder), has_ended: false, waiters });
+    }
+    facts
+}
+
+fn kept(facts: &mut Facts, lock: usize) -> &mut Kept {
+    facts.locks[lock].kept.as_mut().unwrap()
+}
+
+#[test]
+fn deadlock_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Deadlock,
+        deadlocked,
+        &[
+            ("one has waited for less", |facts| kept(facts, 1).waiters[0].1 += 1),
+            ("one waits for a third, who does not wait", |facts| kept(facts, 1).holder = Tid(PID)),
+            ("nobody is known to have one", |facts| facts.locks[0].kept = None),
+            ("it is no mutex", |facts| facts.locks[1].primitive = Primitive::Condvar),
+        ],
+    );
+}
+
+#[test]
+fn a_deadlock_names_who_has_what_and_who_waits_behind() {
+    let found = |change: fn(&mut Facts)| {
+        let mut facts = deadlocked();
+        change(&mut facts);
+        let found = judge(Kind::Deadlock, &facts).swap_remove(0);
+        let of = |subject: &Subject| match subject {
+            Subject::Lock { number, .. } => format!("lock {}", number.0),
+            Subject::Thread { tid, .. } => format!("thread {}", tid.0 - PID),
+            other => panic!("{other:?}"),
+        };
+        let subjects: Vec<String> = found.subjects.iter().map(of).collect();
+        (subjects.join(", "), weigh::value(&found, "threads"), weigh::value(&found, "stuck_threads"), found.cure)
+    };
+    let circle = "lock 1, thread 1, lock 0, thread 2".to_owned();
+    assert_eq!(found(|_| {}), (circle, 2.0, 3.0, Cure::LockInOrder));
+    let own = |facts: &mut Facts| kept(facts, 0).holder = Tid(PID + 2);
+    assert_eq!(found(own), ("lock 0, thread 2".to_owned(), 1.0, 3.0, Cure::ReleaseAlways));
+    let ended = |facts: &mut Facts| {
+        facts.locks.truncate(1);
+        kept(facts, 0).has_ended = true;
+    };
+    assert_eq!(found(ended), ("lock 0, thread 2, thread 1".to_owned(), 1.0, 2.0, Cure::ReleaseAlways));
+    let all = all(&deadlocked());
+    assert_eq!(all.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [Kind::Deadlock], "it explains the waits");
+}
+
+/// A lock of the C library that threads take so often that their calls for it come too late.
+fn refused() -> Facts {
+    let mut facts = wasted();
+    facts.locks[0].primitive = Primitive::Libc;
+    facts
+}
+
+#[test]
+fn a_librarys_lock_whose_calls_come_too_late_is_hot() {
+    assert_eq!(kinds(&refused()), [Kind::HotLock]);
+    let mut facts = refused();
+    facts.locks[0].primitive = Primitive::OtherLock;
+    assert_eq!(kinds(&facts), [Kind::WastedWakeups], "a program's own may wake for nothing without contention");
+}
+
+/// Two threads of which the kernel is sampled spinning for its locks.
+fn kernel_locked() -> Facts {
+    let mut facts = kernel();
+    facts.totals.user_samples = 254;
+    facts.symbols = vec![code("rwsem_spin_on_owner", Role::Kernel, 30), code("osq_lock", Role::Kernel, 21)];
+    facts.totals.user_samples = 340 - 80;
+    facts
+}
+
+#[test]
+fn kernel_lock_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::KernelLock,
+        kernel_locked,
+        &[
+            ("it is less", |facts| facts.totals.user_samples += 1),
+            ("samples are too few", |facts| {
+                facts.symbols.truncate(1);
+                facts.totals.user_samples = 0;
+            }),
+            ("one thread does it", |facts| (facts.threads[1].on_cpu_ns, facts.threads[2].on_cpu_ns) = (S, 99 * MS)),
+            ("they spin in the program", |facts| facts.symbols[0].frame.role = Role::Program),
+        ],
+    );
+    let mut facts = kernel_locked();
+    facts.totals.user_samples = 0;
+    assert_eq!(kinds(&facts), [Kind::KernelLock], "it says more than that the kernel is busy");
+}
+
+/// The first thread makes 2,000 others in turn.
+fn churning() -> Facts {
+    let mut facts = quiet(2_001);
+    for thread in facts.threads.iter_mut().skip(1) {
+        (thread.on_cpu_ns, thread.exited, thread.born_ns) = (10 * US, true, S + 1);
+    }
+    facts.threads[0].on_cpu_ns = S - 20 * MS;
+    facts.totals.on_cpu_ns = S;
+    facts.locks = vec![LockFacts {
+        pid: Pid(PID),
+        primitive: Primitive::Join,
+        wait_sites: vec![site("serve")],
+        ..LockFacts::default()
+    }];
+    facts
+}
+
+#[test]
+fn thread_churn_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ThreadChurn,
+        churning,
+        &[
+            ("threads are fewer", |facts| facts.threads.truncate(2_000)),
+            ("each runs for long", |facts| {
+                facts.threads.iter_mut().skip(1).for_each(|thread| thread.on_cpu_ns = 300 * US + 1);
+            }),
+            ("they do not end", |facts| facts.threads.iter_mut().for_each(|thread| thread.exited = false)),
+            ("they were there before", |facts| facts.threads.iter_mut().for_each(|thread| thread.born_ns = S)),
+        ],
+    );
+    let place = judge(Kind::ThreadChurn, &churning())[0].place.clone();
+    assert_eq!(place.and_then(|site| site.caller()?.function.clone()).as_deref(), Some("serve"));
 }
 
 #[test]

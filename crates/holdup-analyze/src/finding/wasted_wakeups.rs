@@ -15,7 +15,7 @@
 use holdup_trace::Counter;
 
 use super::weigh::{self, CALL_NS, count, part, rate};
-use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
+use super::{Cure, Evidence, Finding, Kind, Rule, Subject, hot_atomic};
 use crate::facts::{Facts, LockFacts, Primitive, Site};
 use crate::names::Role;
 
@@ -57,6 +57,26 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let calls = of_program(facts);
     let whole = is_waste(facts, calls).then(|| finding(facts, calls, None, place(facts, None), Primitive::Unknown));
     whole.into_iter().collect()
+}
+
+/// hot-lock, of a lock of a library that changes hands so often that calls for it come too late.
+pub(super) fn refused_lock(facts: &Facts) -> Option<Finding> {
+    let locks = facts.numbered_locks().filter(|(_, lock)| hot_atomic::is_library_lock(lock));
+    let waste = locks.map(|(number, lock)| (number, lock, of_lock(lock)));
+    let (number, lock, calls) =
+        waste.filter(|(.., calls)| is_waste(facts, *calls)).max_by_key(|(.., calls)| calls.wasted())?;
+    Some(Finding {
+        severity: cpu_share(facts, calls),
+        subjects: vec![weigh::lock_subject(number, lock)],
+        place: lock.wait_sites.first().or(lock.wake_sites.first()).cloned().or_else(|| place(facts, None)),
+        evidence: vec![
+            rate("wasted_calls_per_s", weigh::per_s(calls.wasted(), facts.span_ns())),
+            part("wasted_share", weigh::share(calls.wasted(), calls.wasted() + calls.useful)),
+            part("wait_share", weigh::wait_share(facts, lock)),
+            count("max_waiters", u64::from(lock.max_waiters)),
+        ],
+        ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::try_locks(lock.primitive))
+    })
 }
 
 /// Where the calls are made. Those that do nothing are counted without their call paths, so it is where the lock is

@@ -87,7 +87,8 @@ pub(super) fn spare(facts: &Facts) -> f64 {
 /// that wait while others of it use all CPUs lose nothing to it, and what the waits themselves cost: spinning, and the
 /// switches that they make or the kernel's work on them.
 pub(super) fn room(facts: &Facts, finding: &Finding) -> f64 {
-    let waits = matches!(finding.kind, Kind::HotLock | Kind::LockConvoy | Kind::SleepingHolder);
+    let waits = matches!(finding.kind, Kind::HotLock | Kind::LockConvoy | Kind::SleepingHolder)
+        && !finding.is_of_refused_calls();
     let lock =
         lock_of(finding).and_then(|number| facts.lock(number)).filter(|_| waits && facts.header.machine.cpus > 0);
     let Some(lock) = lock else { return 1.0 };
@@ -564,10 +565,15 @@ pub(super) fn longest(lock: &LockFacts) -> Vec<Moment> {
 
 /// The number of the lock that a finding is about.
 pub(super) fn lock_of(finding: &Finding) -> Option<LockNumber> {
-    finding.subjects.iter().find_map(|subject| match subject {
+    finding.subjects.iter().find_map(number_of)
+}
+
+/// The number of the lock that a subject is.
+pub(super) fn number_of(subject: &Subject) -> Option<LockNumber> {
+    match subject {
         Subject::Lock { number, .. } => Some(*number),
         _ => None,
-    })
+    }
 }
 
 /// The threads that a finding is about.

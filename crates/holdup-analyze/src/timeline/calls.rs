@@ -42,6 +42,8 @@ impl Calls {
             (CallKind::Lock, _) => Reason::Futex(Primitive::FileLock),
             (CallKind::Yield, _) => Reason::Yielded,
             _ if on_device => Reason::Io,
+            // A lock of the file, which another thread has that writes.
+            (_, Some(Purpose::Transfer)) if FILE_LOCKS.iter().any(|part| wchan.contains(part)) => Reason::OtherCall,
             // A new thread gets the recorder's events: what recording costs is no doing of the program's.
             (_, Some(Purpose::Start)) => Reason::Displaced,
             (_, Some(Purpose::Memory)) => Reason::Memory,
@@ -56,6 +58,8 @@ impl Calls {
 
 /// Functions of the kernel that wait for a device.
 const DEVICE: &[&str] = &["io_schedule", "folio_wait", "wait_on_", "blk_mq", "jbd2_", "rq_qos"];
+/// Functions of the kernel that wait for the lock of a file.
+const FILE_LOCKS: &[&str] = &["fdget_pos", "rwsem_down_", "buffered_write_iter", "inode_lock"];
 /// What is behind a descriptor whose other end is a thread or a process.
 const PEERS: &[&str] = &["pipe:", "socket:", "anon_inode:", "/dev/pts", "/dev/tty"];
 
@@ -79,6 +83,8 @@ mod tests {
         assert_eq!(found(0, "anon_pipe_read", Some("pipe:[7]"), false), Some(Reason::Peer));
         assert_eq!(found(0, "folio_wait_bit_common", Some("/var/log/app"), true), Some(Reason::Io));
         assert_eq!(found(1, "jbd2_log_wait_commit", Some("/var/log/app"), true), Some(Reason::Io));
+        assert_eq!(found(1, "fdget_pos", Some("/var/log/app"), true), Some(Reason::OtherCall));
+        assert_eq!(found(1, "ext4_buffered_write_iter", Some("/var/log/app"), true), Some(Reason::OtherCall));
         assert_eq!(found(9, "vm_mmap_pgoff", None, true), Some(Reason::Memory));
         assert_eq!(found(75, "jbd2_log_wait_commit", Some("/db/wal"), true), Some(Reason::Io));
         assert_eq!(found(45, "sk_wait_data", Some("socket:[9]"), false), Some(Reason::Peer));

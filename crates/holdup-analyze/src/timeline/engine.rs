@@ -512,6 +512,9 @@ impl Engine {
         let end = ended.map_or(0, |ended| self.possible(ended)).max(self.now).min(self.to).max(self.from);
         self.now = end;
         self.cpus.advance(end);
+        for lock in self.locks.ids() {
+            self.keep(lock, end);
+        }
         for ti in self.threads.ids() {
             self.close_thread(ti, end);
             self.spread_found(ti);

@@ -110,6 +110,10 @@ pub(super) struct Lock {
     pub moved: bool,
     pub wasted: u64,
     pub words: Words,
+    /// The thread that its word named as its owner when it was looked at last, and when that was.
+    pub owner: Option<(ThreadId, u64)>,
+    /// Who has it as the recording ends, while others wait for it.
+    pub kept: Option<Kept>,
     /// What threads were found doing that had it while others waited, and where they had left the CPU for it.
     pub held: Tally<Doing, u64>,
     pub held_at: Tally<Place, u64>,
@@ -144,12 +148,22 @@ impl Lock {
             moved: false,
             wasted: 0,
             words: Words::default(),
+            owner: None,
+            kept: None,
             held: Tally::default(),
             held_at: Tally::default(),
             figures: None,
             together: (0, 0),
         }
     }
+}
+
+/// A lock that is not released before the recording ends.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub holder: ThreadId,
+    /// Those who wait for it then, and since when.
+    pub waiters: Vec<(ThreadId, u64)>,
 }
 
 /// A wait that slept.

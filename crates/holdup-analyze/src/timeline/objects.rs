@@ -11,12 +11,12 @@ use super::doing::{Doing, Waker};
 use super::golang;
 use super::holding::{self, Held};
 use super::ids::{GroupId, Id, ListedId, LockId, Table, ThreadId, WaitSiteId};
-use super::lock::{Group, Place, keep_longest};
+use super::lock::{self, Group, Place, keep_longest};
 use super::lookup::{Lookup, SITES, function_name, part};
 use super::meaning::{Meanings, is_interpreter};
 use super::tally::Tally;
 use super::waiting::{FILE_LOCK, SEMAPHORE};
-use crate::facts::{Holder, LockFacts, LockName, OffTime, Primitive, Reason, Site};
+use crate::facts::{Holder, Kept, LockFacts, LockName, OffTime, Primitive, Reason, Site};
 use crate::names::{Frame, Role, SpaceId, caller};
 
 /// Addresses without any wait that are listed because of wasted wakes.
@@ -252,6 +252,7 @@ impl Objects<'_, '_> {
                 lock.words = Some((all + words.looks, held + words.held, contended + words.contended));
             }
         }
+        lock.kept = unit.locks.iter().find_map(|lock| engine.locks[*lock].kept.as_ref()).map(|kept| self.kept(kept));
         lock.contended_ns = lock.contended_ns.min(engine.span_ns());
         lock.waiters = self.by_time(&waiters, |thread| Some(*thread));
         lock.holders = self.holders(&parts.holders);
@@ -293,6 +294,12 @@ impl Objects<'_, '_> {
         group.off_sites.iter().for_each(|(place, time)| *parts.off_sites.at(*place) += *time);
         group.wake_sites.iter().for_each(|(place, count)| *parts.wake_sites.at(*place) += count);
         group.longest.iter().for_each(|wait| keep_longest(&mut parts.longest, *wait));
+    }
+
+    fn kept(&self, kept: &lock::Kept) -> Kept {
+        let holder = &self.lookup.engine.threads[kept.holder];
+        let waiters = kept.waiters.iter().map(|(thread, from_ns)| (self.lookup.tid(*thread), *from_ns));
+        Kept { holder: holder.tid, has_ended: holder.exited, waiters: waiters.collect() }
     }
 
     /// Of a lock that is known by where it is taken, only the waits that belong to it tell what its holders did.

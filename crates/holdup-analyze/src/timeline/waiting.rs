@@ -6,7 +6,7 @@ use super::calls::CallKind;
 use super::doing::{Doing, Plain, Waker};
 use super::engine::Engine;
 use super::ids::{GroupId, LockId, StackKey, Table, ThreadId, WaitSiteId};
-use super::lock::{Group, Lock, ObjectCall, Place, Wait, WaitSite, Waiters};
+use super::lock::{Group, Kept, Lock, ObjectCall, Place, Wait, WaitSite, Waiters};
 use super::tally::Tally;
 use super::thread::{Past, Pending, State, Thread};
 use crate::facts::OffTime;
@@ -318,6 +318,8 @@ impl Engine {
         seen.held += u64::from(word != 0);
         seen.contended += u64::from(contended);
         seen.counts += u64::from(word > 1 && !contended);
+        let holder = self.index.get(&Tid(owner)).copied().filter(|_| word != 0 && owner != 0);
+        self.locks[lock].owner = holder.filter(|holder| self.may_have(*holder, lock)).map(|holder| (holder, now));
         if self.is_sampled && word != 0 {
             self.held_by(lock, Tid(owner), now);
             self.found_with(lock, Tid(owner), tid.0 == owner);
@@ -344,12 +346,32 @@ impl Engine {
         }
     }
 
+    /// Whether a thread is of a process that uses the lock.
+    fn may_have(&self, thread: ThreadId, lock: LockId) -> bool {
+        let Lock { thread: user, addr, .. } = self.locks[lock];
+        let is_shared = self.lock_index.get(&(SHARED, addr)) == Some(&lock);
+        is_shared || self.threads[thread].pid == self.threads[user].pid
+    }
+
+    /// The recording is over: who was found to have a lock, and has not released it since, has it still, and those who
+    /// wait for it wait for that thread.
+    pub(super) fn keep(&mut self, lock: LockId, end: u64) {
+        let of = &mut self.locks[lock];
+        let Some((holder, seen)) = of.owner.filter(|(_, seen)| *seen >= of.released) else { return };
+        let mut waiters = Vec::new();
+        for wait in of.waiting.iter_mut().filter(|wait| wait.from <= seen && !wait.claimed) {
+            waiters.push((wait.thread, wait.from));
+            (wait.waker, wait.claimed) = (Some((Waker::Thread(holder), end)), true);
+        }
+        if !waiters.is_empty() {
+            of.kept = Some(Kept { holder, waiters });
+        }
+    }
+
     /// Where nothing else tells who ends a wait: the thread that had the lock when it was looked at last.
     fn held_by(&mut self, lock: LockId, owner: Tid, now: u64) {
         let Some(&holder) = self.index.get(&owner) else { return };
-        let Lock { thread, addr, .. } = self.locks[lock];
-        let is_shared = self.lock_index.get(&(SHARED, addr)) == Some(&lock);
-        if !is_shared && self.threads[holder].pid != self.threads[thread].pid {
+        if !self.may_have(holder, lock) {
             return;
         }
         for wait in &mut self.locks[lock].waiting {

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message, in its helpers too")]
 
 mod build;
+mod deadlock;
 mod expectation;
 mod faults;
 mod fixtures;

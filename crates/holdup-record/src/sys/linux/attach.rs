@@ -62,10 +62,11 @@ pub fn record_processes(
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     session.drain(|lane, parts| merge.add(lane, parts));
-    let blocked: Vec<_> = threads().filter_map(blocked::of_thread).collect();
+    let each = pids.iter().flat_map(|pid| snapshot::threads(*pid).into_iter().map(move |tid| (*pid, tid)));
+    let blocked: Vec<_> = each.filter_map(|(pid, tid)| blocked::of_thread(pid, tid)).collect();
     session.enable(|lane, parts| merge.add(lane, parts));
     session.drain(|lane, parts| merge.add(lane, parts));
-    for event in blocked::events(blocked, &merge, &assembler, header.began_ns) {
+    for event in blocked::events(blocked, &merge, &mut assembler, &mut sink, header.began_ns) {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);

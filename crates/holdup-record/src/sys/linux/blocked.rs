@@ -1,25 +1,34 @@
-//! Which threads were blocked when a recording began, and in which call: their next switch may come late or never, and
-//! without this nobody would know what they wait for.
+//! Which threads were blocked when a recording began, in which call and where: their next switch may come late or
+//! never, and without this nobody would know what they wait for.
 
 use std::fs;
 
 use holdup_trace::{CallNumber, Event, FutexOp, NO_CPU, OffCpu, Tid, What};
 use rustc_hash::FxHashSet;
 
-use super::assemble::Assembler;
+use super::assemble::{Assembler, Sink};
 use super::merge::Merge;
+use super::still::Still;
 
 /// A thread that was seen to be blocked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blocked {
     tid: u32,
     call: Option<What>,
+    /// Its stack, if it was still there when that had been read.
+    still: Option<Still>,
 }
 
+/// So much of a stack is read.
+const STACK_BYTES: usize = 4096;
+
 /// What a thread waits for now; `None` if it does not, or if this user may not know.
-pub fn of_thread(tid: u32) -> Option<Blocked> {
-    let text = fs::read_to_string(format!("/proc/{tid}/task/{tid}/syscall")).ok()?;
-    Some(Blocked { tid, call: what(call(&text)?) })
+pub fn of_thread(pid: u32, tid: u32) -> Option<Blocked> {
+    let read = || fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok();
+    let text = read()?;
+    let call = what(call(&text)?);
+    let still = place(&text).and_then(|place| Still::read(pid, place, STACK_BYTES));
+    Some(Blocked { tid, call, still: still.filter(|_| read().is_some_and(|now| now == text)) })
 }
 
 /// Where in the kernel a blocked thread is.
@@ -66,14 +75,25 @@ pub fn what(call: Call) -> Option<What> {
 
 /// The events that say so at the beginning of the recording, for the threads that the records since then do not show to
 /// have run meanwhile.
-pub fn events(blocked: Vec<Blocked>, merge: &Merge, assembler: &Assembler, began_ns: u64) -> Vec<Event> {
+pub fn events(
+    blocked: Vec<Blocked>,
+    merge: &Merge,
+    assembler: &mut Assembler,
+    sink: &mut impl Sink,
+    began_ns: u64,
+) -> Vec<Event> {
     let ran: FxHashSet<u32> = merge.waiting().flat_map(|record| assembler.switched(record)).flatten().collect();
-    let off = What::SwitchOut { off: OffCpu::Blocked, stack: None };
-    let event = |tid, what| Event { time_ns: began_ns, tid: Tid(tid), cpu: NO_CPU, what };
-    let unmoved = blocked.into_iter().filter(|blocked| !ran.contains(&blocked.tid));
-    unmoved
-        .flat_map(|Blocked { tid, call }| call.into_iter().chain([off.clone()]).map(move |what| event(tid, what)))
-        .collect()
+    let mut events = Vec::new();
+    for Blocked { tid, mut call, still } in blocked.into_iter().filter(|blocked| !ran.contains(&blocked.tid)) {
+        let found = still.and_then(|still| assembler.still(&still, sink));
+        if let Some(What::FutexWait { stack, .. } | What::Call { stack, .. }) = &mut call {
+            *stack = found;
+        }
+        let off = What::SwitchOut { off: OffCpu::Blocked, stack: found };
+        let event = |what| Event { time_ns: began_ns, tid: Tid(tid), cpu: NO_CPU, what };
+        events.extend(call.into_iter().chain([off]).map(event));
+    }
+    events
 }
 
 #[cfg(test)]
@@ -99,10 +119,11 @@ mod tests {
 
     #[test]
     fn who_ran_meanwhile_is_not_told_of() {
-        let of = |tid| Blocked { tid, call: None };
+        let of = |tid| Blocked { tid, call: None, still: None };
         let mut merge = Merge::new(1);
         merge.add(0, [&switch(5, 20, true, false), &[]]);
-        let events = events(vec![of(5), of(6)], &merge, &Assembler::new(&[0]), 10);
+        let mut sink = holdup_trace::Writer::new(Vec::new(), &holdup_trace::Header::default()).unwrap();
+        let events = events(vec![of(5), of(6)], &merge, &mut Assembler::new(&[0]), &mut sink, 10);
         let expected = What::SwitchOut { off: OffCpu::Blocked, stack: None };
         assert_eq!(events, [Event { time_ns: 10, tid: Tid(6), cpu: NO_CPU, what: expected }]);
     }

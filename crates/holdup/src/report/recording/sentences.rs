@@ -94,7 +94,10 @@ pub fn of(recording: &Recording, finding: &Finding) -> Words {
 
 /// Whom a finding is about: its subjects, two by name, more by number.
 pub fn subject(facts: &Facts, finding: &Finding) -> String {
-    let names: Vec<String> = finding.subjects.iter().map(|subject| name::subject(facts, subject)).collect();
+    // Who waits for the locks of a deadlock is told with them.
+    let is_told = |subject: &&Subject| finding.kind != Kind::Deadlock || matches!(subject, Subject::Lock { .. });
+    let names: Vec<String> =
+        finding.subjects.iter().filter(is_told).map(|subject| name::subject(facts, subject)).collect();
     match names.as_slice() {
         [] => "the whole program".to_owned(),
         [_] | [_, _] => text::list(&names),
@@ -118,7 +121,13 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads take the lock of {subject} so often that {much} of their working time goes to passing it from CPU \
              to CPU."
         ),
+        Kind::HotLock if value(finding, "wasted_calls_per_s").is_some() => format!(
+            "Threads take {subject} so often that {} times a second one goes to sleep or wakes another for it, and it \
+             has changed hands already: {much} of the CPU time.",
+            value(finding, "wasted_calls_per_s").map(|rate| number::count(rate.round())).unwrap_or_default()
+        ),
         Kind::HotLock => format!("Threads lose {much} of their working time waiting for {subject}."),
+        Kind::Deadlock => deadlock(facts, finding),
         Kind::SleepingHolder if lock_of_goroutines(facts, finding).is_some() => format!(
             "{} of {} goroutines wait for {subject} while its holder is {}: that costs {much} of the working \
              goroutines' time.",
@@ -272,11 +281,59 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads give the CPU away {} times a second while they wait, in {subject}: {much} of the working time.",
             value(finding, "yields_per_s").map(|rate| number::count(rate.round())).unwrap_or_default()
         ),
+        Kind::KernelLock => format!(
+            "Threads of {subject} wait for each other inside the kernel: {much} of CPU time is spent spinning for one of \
+             its locks{}.",
+            under(finding)
+        ),
+        Kind::ThreadChurn => format!(
+            "{subject} makes {} threads a second, each of which runs {} on average: making and ending them takes {much} \
+             of the CPU time.",
+            value(finding, "threads_per_s").map(|rate| number::count(rate.round())).unwrap_or_default(),
+            value(finding, "run_ns_mean").map(number::time_ns).unwrap_or_default()
+        ),
         Kind::InterpreterLock => format!(
             "Threads take turns at the interpreter's lock, for {much} of their working time: more threads make it no \
              faster."
         ),
     }
+}
+
+/// `Deadlock: a (7) has m and waits for n in f, b (8) has n and waits for m in g. None of them goes on.`
+fn deadlock(facts: &Facts, finding: &Finding) -> String {
+    let mut waits: Vec<(&Subject, &Subject, Option<&Subject>)> = Vec::new();
+    for subject in &finding.subjects {
+        match (subject, waits.last_mut()) {
+            (Subject::Lock { .. }, _) => waits.push((subject, subject, None)),
+            (_, Some(last)) if last.0 == last.1 => last.1 = subject,
+            (_, Some(last)) => last.2 = Some(subject),
+            _ => {}
+        }
+    }
+    let name = |subject: &Subject| name::subject(facts, subject);
+    let place = |lock: &Subject| match lock {
+        Subject::Lock { number, .. } => facts.lock(*number).and_then(|lock| name::caller(lock.wait_sites.first()?)),
+        _ => None,
+    };
+    let told = |at: usize| {
+        let (lock, thread, ended) = waits[at];
+        let place = place(lock).map(|place| format!(" in {place}")).unwrap_or_default();
+        match (ended, waits.len()) {
+            (Some(holder), _) => format!(
+                "{} waits for {}{place}, and {} has ended without releasing it",
+                name(thread),
+                name(lock),
+                name(holder)
+            ),
+            (None, 1) => format!("{} waits for {}{place}, which it has itself", name(thread), name(lock)),
+            (None, all) => {
+                let has = waits[(at + all - 1) % all].0;
+                format!("{} has {} and waits for {}{place}", name(thread), name(has), name(lock))
+            }
+        }
+    };
+    let each: Vec<String> = (0..waits.len()).map(told).collect();
+    format!("Deadlock: {}. Nobody goes on.", text::list(&each))
 }
 
 /// ` in parse_row table.c:12`, where the place is known.
@@ -655,6 +712,18 @@ fn cure(cure: Cure) -> &'static str {
         Cure::MoreWorkers => "Give the pool more workers, or make their calls ones that do not block them.",
         Cure::WaitInsteadOfPolling => {
             "Wait to be woken: a condition variable, an eventfd, or a blocking call in place of the sleep."
+        }
+        Cure::OwnObjects => {
+            "Give each thread a file, pipe or socket of its own, move more with each call, or let one thread do it for \
+             all."
+        }
+        Cure::KeepThreads => "Keep threads and give them one task after the other: a pool, or one thread per CPU.",
+        Cure::LockInOrder => {
+            "Take these locks in one and the same order everywhere, or both at once (std::scoped_lock), or hold only one."
+        }
+        Cure::ReleaseAlways => {
+            "Release the lock on every way out of the section, errors and ended threads included: a guard does; do not \
+             call from inside what takes it again."
         }
         Cure::LeaveInterpreter => {
             "Use processes, do the heavy part in code that releases the lock, or run an interpreter without it."

@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 27] = [
+    const CURES: [Cure; 31] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -280,6 +280,10 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::MoreWorkers,
         Cure::WaitInsteadOfPolling,
         Cure::LeaveInterpreter,
+        Cure::OwnObjects,
+        Cure::KeepThreads,
+        Cure::LockInOrder,
+        Cure::ReleaseAlways,
     ];
     let subjects = |kind| match kind {
         Kind::PingPong => vec![thread_subject(702, "worker-1"), thread_subject(705, "logger")],

@@ -18,10 +18,15 @@ const LEN: u64 = 0x1000;
 const VARIABLES: [u64; 4] = [0x40_2000, 0x40_2048, 0x40_2020, 0x40_2068];
 const GENERATED: u64 = 0x7f00_0000_0000;
 
-/// One file, and one map of generated code.
+/// Where a runtime's dump of its code is mapped.
+const DUMP: &str = "/tmp/jit-1.dump";
+
+/// One file, and one map or dump of generated code.
+#[derive(Default)]
 struct Files<'a> {
     file: &'a [u8],
     map: &'a [u8],
+    dump: &'a [u8],
 }
 
 impl Modules for Files<'_> {
@@ -36,6 +41,12 @@ impl Modules for Files<'_> {
     fn code_map(&self, _: Pid, see: &mut dyn FnMut(&[u8])) -> Option<String> {
         see(self.map);
         Some("/tmp/perf-1.map".to_owned())
+    }
+
+    fn jit_dump(&self, _: Pid, path: &str, see: &mut dyn FnMut(&[u8])) -> Option<String> {
+        // Parts of a length that records do not have.
+        self.dump.chunks(97).for_each(see);
+        Some(path.to_owned())
     }
 
     fn kernel_symbols(&self) -> &[(u64, Box<str>)] {
@@ -62,8 +73,8 @@ pub fn damaged_binary(random: &mut Rng) -> Vec<u8> {
 }
 
 pub fn read_binary(bytes: &[u8], number: u64) {
-    analyse(&Files { file: bytes, map: b"" });
-    let files = Files { file: bytes, map: b"" };
+    let files = Files { file: bytes, ..Files::default() };
+    analyse(&files);
     if number.is_multiple_of(4)
         && let Some(catalog) = Catalog::of("/bin/fuzzed", &files)
     {
@@ -85,7 +96,45 @@ pub fn damaged_map(random: &mut Rng) -> Vec<u8> {
 }
 
 pub fn read_map(bytes: &[u8], _: u64) {
-    analyse(&Files { file: BINARIES[0], map: bytes });
+    analyse(&Files { file: BINARIES[0], map: bytes, ..Files::default() });
+}
+
+/// Functions that come, have lines, and move, where threads are found.
+pub fn damaged_dump(random: &mut Rng) -> Vec<u8> {
+    let record = |id: u32, time_ns: u64, body: &[u8]| {
+        let len = (16 + body.len()) as u32;
+        [&id.to_ne_bytes()[..], &len.to_ne_bytes(), &time_ns.to_ne_bytes(), body].concat()
+    };
+    let numbers = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>();
+    let words = [0x4a69_5444_u32, 1, 40, 62, 0, 1];
+    let mut dump: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    dump.extend(numbers(&[0, u64::from(random.usize(..8) == 0)]));
+    for code in 0..random.u64(..24) {
+        let time_ns = random.u64(..80_000_000);
+        let (start, size) = (GENERATED + 0x80 * random.u64(..16), random.u64(..0x200));
+        let new_start = GENERATED + 0x80 * random.u64(..16);
+        if random.bool() {
+            let mut lines = numbers(&[start, 2]);
+            for (offset, line) in [(0, 7_u32), (size / 2, 8)] {
+                let file: &[u8] = if line == 7 { b"/srv/app.js" } else { b"\xff" };
+                lines.extend([&numbers(&[start + offset])[..], &line.to_ne_bytes(), &[0; 4], file, &[0]].concat());
+            }
+            dump.extend(record(2, time_ns, &lines));
+        }
+        let name = ["JS:*update /srv/app.js:7:3", "LCart;total(I)J", "", "\u{1b}[2J"][random.usize(..4)];
+        let load = [&numbers(&[1, start, start, size, code])[..], name.as_bytes(), &[0; 9]].concat();
+        dump.extend(record(0, time_ns, &load));
+        match random.usize(..4) {
+            0 => dump.extend(record(1, time_ns + 1, &numbers(&[1, new_start, start, new_start, size, code]))),
+            1 => dump.extend(record(random.u32(..6), time_ns, &[0; 5])),
+            _ => {}
+        }
+    }
+    readers::one_of(&[dump], random)
+}
+
+pub fn read_dump(bytes: &[u8], _: u64) {
+    analyse(&Files { file: BINARIES[0], dump: bytes, ..Files::default() });
 }
 
 /// Threads that run and wait all over the code, with stacks that lead through it.
@@ -110,6 +159,9 @@ fn analyse(files: &Files<'_>) {
     };
     tell(mapped(BASE, "/bin/fuzzed"));
     tell(mapped(GENERATED, "//anon"));
+    if !files.dump.is_empty() {
+        tell(mapped(0x10_0000, DUMP));
+    }
     for at in (0x100..0x700).step_by(24) {
         let code = [BASE + at, BASE + 0x180, BASE + 0x247, GENERATED + at];
         let stack = Stack {

@@ -17,12 +17,12 @@ pub struct Reader {
 }
 
 /// All of them. A page of HTML is written only, never read back; results of a trial and of a gate as JSON likewise.
-pub static READERS: [Reader; 9] = [
+pub static READERS: [Reader; 10] = [
     Reader { name: "recording", chunk: 2_000, make: recordings::damaged, read: recordings::read },
     Reader { name: "perf-data", chunk: 500, make: recordings::damaged_perf_data, read: recordings::import },
     Reader { name: "binary", chunk: 2_000, make: names::damaged_binary, read: names::read_binary },
     Reader { name: "perf-map", chunk: 2_000, make: names::damaged_map, read: names::read_map },
-    // A jitdump file is read where a perf map is: its row comes here, beside `names::read_map`.
+    Reader { name: "jit-dump", chunk: 2_000, make: names::damaged_dump, read: names::read_dump },
     Reader { name: "store", chunk: 1_000, make: texts::damaged_store, read: texts::read_store },
     Reader { name: "experiment", chunk: 2_000, make: texts::damaged_experiment, read: texts::read_experiment },
     Reader { name: "figures", chunk: 2_000, make: texts::damaged_figures, read: texts::read_figures },

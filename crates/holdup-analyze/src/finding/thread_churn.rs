@@ -1,0 +1,76 @@
+//! thread-churn: threads are made for little work each, and most of the time goes to making and ending them.
+//!
+//! Signs and thresholds, per process:
+//! - at least [`LEAST_THREADS`] threads began and ended within the recording, and as many a second;
+//! - they ran for at most [`MOST_RUN_NS`] each, on average;
+//! - at [`THREAD_NS`] each, and with what they waited for the address space in which their stacks are mapped, they cost
+//!   at least [`LEAST_SHARE`] of the CPU time and those waits.
+//!
+//! The severity is that estimate. The place is where the program makes threads, as far as samples or waits for their
+//! ends tell.
+//!
+//! How it can be wrong: what a thread costs is an estimate (clone, a stack mapped and unmapped, the end, the join);
+//! a program that keeps the stacks of ended threads pays less.
+
+use super::weigh::{self, US, count, ns, part, rate};
+use super::{Cure, Finding, Kind, Rule, Subject};
+use crate::facts::{Facts, Primitive, ProcessFacts, Reason, Site, ThreadFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::ThreadChurn,
+    judge,
+    evidence: &["cost_share", "threads_per_s", "run_ns_mean", "threads", "kernel_share"],
+};
+
+pub(super) const LEAST_THREADS: u64 = 200;
+pub(super) const MOST_RUN_NS: u64 = 300 * US;
+pub(super) const LEAST_SHARE: f64 = 0.05;
+/// Measured here: 28 us of CPU time for std::thread and join of an empty function, on both sides together.
+pub(super) const THREAD_NS: u64 = 25 * US;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    facts.processes.iter().filter_map(|process| of_process(facts, process)).collect()
+}
+
+fn of_process(facts: &Facts, process: &ProcessFacts) -> Option<Finding> {
+    let is_short = |thread: &&ThreadFacts| {
+        thread.pid == process.pid && thread.tid.0 != process.pid.0 && thread.exited && thread.born_ns > facts.start_ns
+    };
+    let short = || facts.threads.iter().filter(is_short);
+    let threads = short().count() as u64;
+    let run_ns: u64 = short().map(|thread| thread.on_cpu_ns).sum();
+    let mean_ns = run_ns.checked_div(threads)?;
+    let memory_ns: u64 = short().filter_map(|thread| thread.off.get(&Reason::Memory)).map(|time| time.ns).sum();
+    let cost = weigh::share(threads * THREAD_NS + memory_ns, weigh::cpu_ns(facts) + memory_ns).min(1.0);
+    let per_s = weigh::per_s(threads, facts.span_ns());
+    if threads < LEAST_THREADS || per_s < LEAST_THREADS as f64 || mean_ns > MOST_RUN_NS || cost < LEAST_SHARE {
+        return None;
+    }
+    Some(Finding {
+        severity: cost,
+        subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+        place: place(facts, process),
+        evidence: vec![
+            part("cost_share", cost),
+            rate("threads_per_s", per_s),
+            ns("run_ns_mean", mean_ns),
+            count("threads", threads),
+            part("kernel_share", super::kernel_heavy::kernel_share(facts)),
+        ],
+        ..Finding::new(Kind::ThreadChurn, Cure::KeepThreads, weigh::record_again())
+    })
+}
+
+/// Where the program makes threads; else where it waits for their ends.
+fn place(facts: &Facts, process: &ProcessFacts) -> Option<Site> {
+    const MAKES: [&str; 4] = ["pthread_create", "clone", "start_thread_routine", "spawn_unchecked"];
+    let named = |site: &&Site| {
+        let mut functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref());
+        functions.any(|name| MAKES.iter().any(|part| name.contains(part)))
+    };
+    let own = || facts.threads.iter().filter(|thread| thread.pid == process.pid);
+    let sampled = own().flat_map(|thread| &thread.hot_sites).chain(&facts.kernel_sites);
+    let made = sampled.filter(named).filter(|site| site.is_by_program()).max_by_key(|site| site.count);
+    let joins = facts.locks.iter().filter(|lock| lock.pid == process.pid && lock.primitive == Primitive::Join);
+    made.or_else(|| joins.flat_map(|lock| &lock.wait_sites).max_by_key(|site| site.ns)).cloned()
+}
