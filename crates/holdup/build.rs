@@ -4,9 +4,9 @@
 //! optimised, and what the outer build was asked for (sanitizers, `--cfg loom`, clippy, another panic strategy) must
 //! not reach the inside of other people's programs.
 //!
-//! In the repository that package is a part of the workspace. Where holdup comes from a registry or a folder of vendored
-//! packages it is one of those that cargo has unpacked there, and what unpacked packages lie in may not be written to:
-//! it is copied, and finds our other packages beside itself.
+//! In the repository that package is a part of the workspace. Where holdup comes from a registry or a folder of
+//! vendored packages it is one of those that cargo has unpacked there, and what unpacked packages lie in may not be
+//! written to: it is copied, and finds our other packages beside itself.
 
 use std::env;
 use std::fs;
@@ -117,7 +117,7 @@ impl Source {
         if self.is_workspace {
             return Ok((self.package.join("Cargo.toml"), [&["--frozen"], &["--locked"]]));
         }
-        // The versions of other people's packages are those that this build has chosen, as far as one can see from here.
+        // The versions of other people's packages are those that this build has chosen, as far as one can see here.
         Ok((self.copy(&out().join("interposer"))?, [&["--offline"], &[]]))
     }
 

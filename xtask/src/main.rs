@@ -9,6 +9,7 @@ mod demo_runs;
 mod deny;
 mod dist;
 mod figures;
+mod files;
 mod fuzz;
 mod gate_truth;
 mod install;

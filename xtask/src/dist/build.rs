@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cannot;
+use crate::files::cannot;
 use crate::run::{Step, cargo};
+
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub const GLIBC: &str = "x86_64-unknown-linux-gnu";
 pub const MUSL: &str = "x86_64-unknown-linux-musl";

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::build::Build;
+use super::build::{Build, VERSION};
 use super::tree::{self, below, install, mode, read, zip};
-use super::{VERSION, cannot, fresh, put, size};
+use crate::files::{cannot, fresh, put, size};
 use crate::run::Step;
 
 /// Writes it, by dpkg-deb.

@@ -13,6 +13,7 @@ mod tree;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::files::{files, fresh, name, put, remove, size};
 use crate::run::{Step, root, target_folder};
 use build::Build;
 
@@ -23,8 +24,6 @@ usage: cargo xtask dist [--twice] [--try]
   --try     install and use what was built: in a fresh Debian, beside musl, and alone (root)
 
 Files are written to target/dist.";
-
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Builds all files; compares and tries them if that was asked for.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -97,44 +96,4 @@ fn compare(one: &Path, other: &Path) -> Result<(), String> {
         one.display(),
         kept.display()
     ))
-}
-
-/// The files of a folder, by name.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|why| cannot("read", folder, &why))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-    files.sort();
-    Ok(files)
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn size(path: &Path) -> Result<u64, String> {
-    fs::metadata(path).map(|about| about.len()).map_err(|why| cannot("read", path, &why))
-}
-
-/// A folder that is there and empty.
-fn fresh(folder: &Path) -> Result<PathBuf, String> {
-    remove(folder)?;
-    fs::create_dir_all(folder).map_err(|why| cannot("make", folder, &why))?;
-    Ok(folder.to_owned())
-}
-
-fn remove(folder: &Path) -> Result<(), String> {
-    match fs::remove_dir_all(folder) {
-        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(cannot("remove", folder, &why)),
-        _ => Ok(()),
-    }
-}
-
-/// Writes a file, with the folder that it lies in.
-fn put(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| fs::write(path, bytes)).map_err(|why| cannot("write", path, &why))
-}
-
-fn cannot(what: &str, path: &Path, why: &std::io::Error) -> String {
-    format!("cannot {what} {}: {why}", path.display())
 }

@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{VERSION, cannot, fresh, put, remove};
+use super::build::VERSION;
+use crate::files::{cannot, fresh, put, remove};
 use crate::run::{Step, root};
 use crate::setup;
 

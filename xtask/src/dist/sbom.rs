@@ -10,8 +10,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::build::{Build, GLIBC};
-use super::{VERSION, cannot, put};
+use super::build::{Build, GLIBC, VERSION};
+use crate::files::{cannot, put};
 use crate::run::{Step, cargo};
 
 /// What is shipped: the program, and the library inside it.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::build::Build;
-use super::{VERSION, cannot, files, fresh, put};
+use super::build::{Build, VERSION};
+use crate::files::{cannot, files, fresh, put};
 use crate::run::Step;
 
 /// Documents, by their place in the repository.

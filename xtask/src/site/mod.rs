@@ -9,8 +9,9 @@ mod pages;
 mod results;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::files::{fresh, put};
 use crate::run::{Step, cargo, target, target_folder};
 use crate::viewer_cost::browser::{self, Browser};
 
@@ -57,7 +58,7 @@ pub fn make(args: &[String]) -> Result<(), String> {
     let install = ["install", "--quiet", "--locked", "--no-default-features", "--features", "search"];
     cargo(&install).args(&["--version", MDBOOK, "--root", &tools, "mdbook"]).run()?;
     let stage = fresh(&target_folder().join("site-stage"))?;
-    put(&stage.join("book.toml"), BOOK)?;
+    put(&stage.join("book.toml"), BOOK.as_bytes())?;
     let source = stage.join("src");
     results::make(&source.join("results"))?;
     pages::copy(&source)?;
@@ -112,20 +113,4 @@ fn search(browser: &mut Browser, shots: &Path) -> Result<(), String> {
 
 fn shoot(browser: &mut Browser, file: &Path) -> Result<(), String> {
     fs::write(file, browser.picture()?).map_err(|why| format!("{}: {why}", file.display()))
-}
-
-/// A folder that is there and empty.
-fn fresh(folder: &Path) -> Result<PathBuf, String> {
-    match fs::remove_dir_all(folder) {
-        Err(why) if why.kind() != std::io::ErrorKind::NotFound => return Err(format!("{}: {why}", folder.display())),
-        _ => {}
-    }
-    fs::create_dir_all(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
-    Ok(folder.to_owned())
-}
-
-/// Writes a file, with the folder that it lies in.
-fn put(path: &Path, text: &str) -> Result<(), String> {
-    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| fs::write(path, text)).map_err(|why| format!("{}: {why}", path.display()))
 }

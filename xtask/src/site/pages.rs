@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::put;
 use super::results;
+use crate::files::put;
 use crate::run::{Step, root};
 
 /// The parts of the site, and their pages in order. A folder stands for those of its pages that no other part names.
@@ -27,7 +27,7 @@ const FILES: &[&str] = &["docs/images/", "examples/", "crates/holdup-locks/examp
 pub fn copy(to: &Path) -> Result<(), String> {
     let mut contents = "# Contents\n".to_owned();
     let mut taken: BTreeSet<String> = named().map(str::to_owned).collect();
-    put(&to.join("results/index.md"), &results::page())?;
+    put(&to.join("results/index.md"), results::page().as_bytes())?;
     for (title, pages) in PARTS {
         contents.push_str(&if title.is_empty() { "\n".to_owned() } else { format!("\n# {title}\n\n") });
         for page in *pages {
@@ -35,11 +35,11 @@ pub fn copy(to: &Path) -> Result<(), String> {
                 let text = text(&page, to)?;
                 let list = if title.is_empty() { "" } else { "- " };
                 contents.push_str(&format!("{list}[{}]({page})\n", heading(&text)));
-                put(&to.join(&page), &linked(&text))?;
+                put(&to.join(&page), linked(&text).as_bytes())?;
             }
         }
     }
-    put(&to.join("SUMMARY.md"), &contents)?;
+    put(&to.join("SUMMARY.md"), contents.as_bytes())?;
     for folder in FILES {
         files(folder, |_| true)?.iter().try_for_each(|file| copy_file(file, to))?;
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::fresh;
+use crate::files::fresh;
 use crate::recording::{Bench, output};
 use crate::run::{Step, root};
 
