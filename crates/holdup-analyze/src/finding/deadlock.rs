@@ -1,5 +1,5 @@
-//! deadlock: threads wait for locks that will never be released: in a circle, each for a lock that the next one has; for
-//! a lock that the waiting thread has itself; or for one whose holder has ended.
+//! deadlock: threads wait for locks that will never be released: in a circle, each for a lock that the next one has;
+//! for a lock that the waiting thread has itself; or for one whose holder has ended.
 //!
 //! Signs and thresholds: as the recording ends,
 //! - looks at the words of locks name their holders, who have released nothing since;
