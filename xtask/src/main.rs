@@ -26,7 +26,6 @@ mod run;
 mod selftest_programs;
 mod selftest_stress;
 mod setup;
-mod site;
 mod soak;
 mod top_shots;
 mod truth;
@@ -224,11 +223,6 @@ const COMMANDS: &[Command] = &[
         name: "top-shots",
         help: "take pictures of holdup top in a terminal (of sysbench, or of the process with the PID given), and that of the guide",
         run: top_shots::write,
-    },
-    Command {
-        name: "site",
-        help: "the documentation as a site with search and results to click, in target/site (5 minutes; builds mdBook once)",
-        run: site::make,
     },
     Command {
         name: "selftest-stress",
