@@ -7,13 +7,16 @@ mod bench_page;
 mod bpf;
 mod demo_runs;
 mod deny;
+mod dist;
 mod figures;
+mod files;
 mod fleet;
 mod fuzz;
 mod gate_truth;
 mod install;
 mod interposer_cost;
 mod lock_crate;
+mod package;
 mod profile_truth;
 mod proofs;
 mod record_cost;
@@ -101,6 +104,17 @@ const COMMANDS: &[Command] = &[
         name: "install",
         help: "build the C and C++ library and install it with headers, pkg-config and CMake files (--prefix DIR)",
         run: install::run,
+    },
+    Command {
+        name: "package",
+        help: "make every crate's package, install holdup from them into an empty home and use it (10 minutes; --keep)",
+        run: package::check,
+    },
+    Command {
+        name: "dist",
+        help: "build the static program, its tarball, a Debian package and the SBOM (15 minutes; --twice: the same bytes \
+            from another folder; --try: installed and used in fresh systems, as root)",
+        run: dist::run,
     },
     Command { name: "headers", help: "write holdup.h anew from the sources of holdup-capi", run: |_| headers() },
     Command {

@@ -58,6 +58,12 @@ impl Step {
         self
     }
 
+    /// Runs it in this folder instead of the repository's root.
+    pub fn folder(mut self, folder: &Path) -> Step {
+        self.command.current_dir(folder);
+        self
+    }
+
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Step {
         self.command.env(name, value);
@@ -70,6 +76,13 @@ impl Step {
         eprintln!("$ {}", self.text);
         let status = self.command.status().map_err(|error| format!("cannot start '{}': {error}", self.text))?;
         if status.success() { Ok(()) } else { Err(format!("'{}' ended with {status}", self.text)) }
+    }
+
+    /// Runs it to its end, whatever that is: the command, whether it succeeded, and what it printed on both streams.
+    pub fn said(mut self) -> Result<(String, bool, String), String> {
+        let output = self.command.output().map_err(|error| format!("cannot start '{}': {error}", self.text))?;
+        let text = [output.stdout, output.stderr].concat();
+        Ok((self.text, output.status.success(), String::from_utf8_lossy(&text).into_owned()))
     }
 
     /// Runs it and gives back what it printed.

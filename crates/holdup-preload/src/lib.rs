@@ -19,4 +19,8 @@
 // The tests' own binary exports nothing: it would stand before its own C library.
 #![cfg_attr(test, allow(dead_code))]
 
+#[cfg(feature = "interposer")]
 mod sys;
+
+/// The folder of this package, with the sources of the library. The build of holdup makes the library of them.
+pub const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");

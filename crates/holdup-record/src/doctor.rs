@@ -482,7 +482,7 @@ fn behind_a_filter(seeing: Seeing, probe: &Probe) -> Missing {
 }
 
 /// Docker's and Podman's own filters let perf_event_open through for containers with the capability.
-fn in_container(probe: &Probe, capability: &str) -> String {
+pub(crate) fn in_container(probe: &Probe, capability: &str) -> String {
     let tool = if probe.container == Container::Podman { "podman" } else { "docker" };
     format!("{tool} run --cap-add {} ...", capability.trim_start_matches("cap_").to_uppercase())
 }

@@ -176,10 +176,8 @@ pub fn slice_ns_now() -> Option<u64> {
 
 /// Sleeps while the word has this value, at most for the time given; may wake without a reason.
 pub fn wait_on(word: &AtomicU32, value: u32, limit: Option<Duration>) {
-    let time = limit.map(|limit| libc::timespec {
-        tv_sec: limit.as_secs() as libc::time_t,
-        tv_nsec: limit.subsec_nanos() as libc::c_long,
-    });
+    let time = limit
+        .map(|limit| libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos() as libc::c_long });
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the word is a valid aligned u32 for as long as the borrow; the time is null or lives until the call
     // returns.

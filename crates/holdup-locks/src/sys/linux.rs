@@ -62,9 +62,8 @@ pub(super) fn now_ns() -> u64 {
 }
 
 fn timespec(ns: u64) -> libc::timespec {
-    // 2^64 ns is 584 years of seconds: fits time_t wherever futexes do (32-bit time_t is clamped).
-    let seconds = libc::time_t::try_from(ns / NS_PER_S).unwrap_or(libc::time_t::MAX);
-    libc::timespec { tv_sec: seconds, tv_nsec: (ns % NS_PER_S) as _ }
+    // 2^64 ns is 584 years of seconds: 64 bits take them, and 32 bits their most.
+    libc::timespec { tv_sec: (ns / NS_PER_S).try_into().unwrap_or(i32::MAX.into()), tv_nsec: (ns % NS_PER_S) as _ }
 }
 
 fn errno() -> i32 {

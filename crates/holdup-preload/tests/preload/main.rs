@@ -37,7 +37,8 @@ fn library() -> &'static Path {
     LIBRARY.get_or_init(|| {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "holdup-preload", "--target-dir"]).arg(target);
+        cargo.args(["rustc", "--quiet", "--lib", "--crate-type", "cdylib", "--package", "holdup-preload"]);
+        cargo.arg("--target-dir").arg(target);
         cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
         assert!(cargo.status().expect("cargo runs").success());
         target.join("debug/libholdup_preload.so")

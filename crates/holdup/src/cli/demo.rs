@@ -12,6 +12,7 @@ use holdup_bench::demo::{NAME, THREADS};
 
 use super::try_::Bar;
 use super::{Error, Status, output, stop, try_};
+use crate::interposer::program::{self, Refusal};
 use crate::recording::{self, Recording, Window};
 use crate::report::document::{Document, Ink, ink};
 use crate::report::recording::{sentences, summary};
@@ -71,6 +72,10 @@ pub fn run(options: &Options) -> Result<Status, Error> {
         return Ok(Status::Interrupted);
     }
     let subject = subject(&exe);
+    if let Err(Refusal::Static(_)) = program::find(&subject.program.words()) {
+        bar.finish();
+        return output::show(&no_cures()).map(|()| Status::Success);
+    }
     let tried = trial(&subject, options.seed, stop, &mut bar);
     bar.finish();
     let (rules, trial) = tried?;
@@ -202,11 +207,28 @@ fn cures(subject: &Subject, rules: &Rules, trial: &Trial) -> Document {
             inner.paragraph(keep.permanent);
         });
     }
+    your_own(&mut told);
+    told
+}
+
+/// In a static holdup, whose built-in program none of the cures reaches.
+fn no_cures() -> Document {
+    let mut told = Document::default();
+    title(&mut told, 2, "Which cure helps?", &format!("holdup try -- ./{NAME}"));
+    told.paragraph(
+        "This holdup is linked statically, and so is the program inside it: other locks and settings of the GNU C \
+         library (glibc) are for programs that are linked with that dynamically. Of such a program, this holdup \
+         searches the cures as any does.",
+    );
+    your_own(&mut told);
+    told
+}
+
+fn your_own(told: &mut Document) {
     told.gap();
     told.paragraph("Your own program:");
     told.indented(2, |inner| {
         inner.line("holdup record -- PROGRAM ...   what holds it up");
         inner.line("holdup try -- PROGRAM ...      which cure helps, or that none does");
     });
-    told
 }

@@ -11,6 +11,7 @@ mod export;
 pub mod factors;
 mod flight;
 mod gate;
+mod generate;
 mod glance;
 mod history;
 mod import;
@@ -173,6 +174,8 @@ pub enum Command {
     /// CSV has one row per sample and units in the header; JSON has everything: factors, samples, environment,
     /// warnings. The tables are for engines that ask many recordings at once, such as DuckDB and Spark.
     Export(Box<export::Options>),
+    /// Write completions for a shell, or manual pages
+    Generate(generate::Options),
 }
 
 /// Reads the command line.
@@ -199,7 +202,12 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
 
 /// Whether there is a subcommand of this name: what the docs propose must be there.
 pub fn has_command(name: &str) -> bool {
-    Arguments::command().find_subcommand(name).is_some()
+    command().find_subcommand(name).is_some()
+}
+
+/// The definition of the command line.
+fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// clap's message in the form of our own.
@@ -241,5 +249,6 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::History(options)) => history::run(&options),
         Request::Command(Command::Compare(options)) => compare::run(&options),
         Request::Command(Command::Export(options)) => export::run(&options),
+        Request::Command(Command::Generate(options)) => generate::run(&options, command()),
     }
 }

@@ -76,23 +76,24 @@ Each try is a process of its own, so one that hangs or crashes costs one cell of
 the table. Exit status: 0 if all behaviours hold, 1 if one does not; with a
 program of your own, the program's.";
 
+const NO_BEHAVIOURS: &str = "selftest tries the locks of the GNU C library (glibc) of Linux, and this holdup is not linked with \
+     it; run one that is, as the Debian package and 'cargo install holdup' bring it";
+
 /// Tries and tells.
 ///
 /// # Errors
 /// A name is unknown, or the library cannot be put under a program.
 pub fn run(options: &Options) -> Result<Status, Error> {
+    if let Some((name, arguments)) = options.command.split_first() {
+        program::find(&options.command).map_err(refused)?;
+        return run_program(options, name, arguments);
+    }
     if behaviour::all().is_empty() {
-        return Err(Error::Argument(
-            "selftest needs Linux with the GNU C library: it tries the locks of that library".to_owned(),
-        ));
+        return Err(Error::Argument(NO_BEHAVIOURS.to_owned()));
     }
     if options.list {
         output::print(&list())?;
         return Ok(Status::Success);
-    }
-    if let Some((name, arguments)) = options.command.split_first() {
-        program::find(&options.command).map_err(refused)?;
-        return run_program(options, name, arguments);
     }
     let plan = plan(options)?;
     let library = options.library.as_deref().map(replaced).transpose()?;

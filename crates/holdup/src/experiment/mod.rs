@@ -49,12 +49,12 @@ pub fn published() -> Result<Vec<Experiment>, FileError> {
 
 /// The files that the program carries, so that one installed binary can reproduce them.
 pub static EMBEDDED: &[(&str, &str)] = &[
-    ("experiments/hart-1998.toml", include_str!("../../../../experiments/hart-1998.toml")),
-    ("experiments/emmons-2001.toml", include_str!("../../../../experiments/emmons-2001.toml")),
-    ("experiments/switching-2007.toml", include_str!("../../../../experiments/switching-2007.toml")),
-    ("experiments/intel-2009.toml", include_str!("../../../../experiments/intel-2009.toml")),
-    ("experiments/kraus-2014.toml", include_str!("../../../../experiments/kraus-2014.toml")),
-    ("experiments/peers.toml", include_str!("../../../../experiments/peers.toml")),
+    ("experiments/hart-1998.toml", include_str!("../../experiments/hart-1998.toml")),
+    ("experiments/emmons-2001.toml", include_str!("../../experiments/emmons-2001.toml")),
+    ("experiments/switching-2007.toml", include_str!("../../experiments/switching-2007.toml")),
+    ("experiments/intel-2009.toml", include_str!("../../experiments/intel-2009.toml")),
+    ("experiments/kraus-2014.toml", include_str!("../../experiments/kraus-2014.toml")),
+    ("experiments/peers.toml", include_str!("../../experiments/peers.toml")),
 ];
 
 #[cfg(test)]

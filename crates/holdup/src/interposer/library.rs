@@ -13,7 +13,8 @@ const PREFIX: &str = "holdup-preload-";
 
 /// Why there is no library.
 pub const MISSING: &str = "this holdup cannot put other locks under a program: that needs Linux with the GNU C library (glibc) on x86-64, \
-     and a holdup built for it ('cargo install --path crates/holdup', target x86_64-unknown-linux-gnu)";
+     and a holdup built for it ('cargo install --path crates/holdup', target x86_64-unknown-linux-gnu; the static one, where that \
+     target is installed too)";
 
 /// A folder for files that live on between runs, which only this user can change, in the first place that serves. One
 /// that had to be made for this run alone is among `fresh`.
@@ -21,8 +22,10 @@ pub const MISSING: &str = "this holdup cannot put other locks under a program: t
 /// # Errors
 /// There is none.
 pub fn folder(serves: impl Fn(&Path) -> bool, fresh: &mut Vec<PathBuf>) -> io::Result<PathBuf> {
-    let mut refusal = io::Error::new(io::ErrorKind::Unsupported, MISSING);
-    for root in sys::roots().into_iter().filter(|root| serves(root)) {
+    let roots = sys::roots();
+    let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    let mut refusal = io::Error::new(io::ErrorKind::Unsupported, format!("not {}", names.join(", nor ")));
+    for root in roots.into_iter().filter(|root| serves(root)) {
         match folder_in(&root, fresh) {
             Ok(folder) => return Ok(folder),
             Err(why) => refusal = io::Error::new(why.kind(), format!("{}: {why}", root.display())),
@@ -39,9 +42,9 @@ pub fn file(fresh: &mut Vec<PathBuf>) -> io::Result<PathBuf> {
     let bytes = LIBRARY.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, MISSING))?;
     let serves = |root: &Path| sys::allows_programs(root) && can_be_listed(root);
     let folder = folder(serves, fresh).map_err(|why| {
-        let text =
-            "no folder for the library, in which files may be executed and whose path has neither space nor colon";
-        io::Error::new(why.kind(), format!("{text} (set XDG_RUNTIME_DIR or TMPDIR to one): {why}"))
+        let text = "no folder for the library, in which files may be executed and whose path has neither space nor colon \
+             (set XDG_RUNTIME_DIR or TMPDIR to one; a container gets one by --tmpfs /tmp:exec)";
+        io::Error::new(why.kind(), format!("{text}: {why}"))
     })?;
     place(&folder, bytes)
 }

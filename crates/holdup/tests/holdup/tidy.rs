@@ -108,8 +108,69 @@ fn the_interposer_is_built_anew_when_any_crate_in_it_changes() {
         at += 1;
     }
     let script = std::fs::read_to_string(root().join("crates/holdup/build.rs")).unwrap();
-    let named: Vec<&str> = script.split('"').filter_map(|word| word.strip_prefix("crates/")).collect();
-    assert_eq!(named, inside, "SOURCES in build.rs, then what the library is made of");
+    let named: Vec<&str> = script.split('"').filter(|word| word.starts_with("holdup-")).collect();
+    assert_eq!(named, inside, "PACKAGE and OTHERS in build.rs, then what the library is made of");
+}
+
+/// Every crate but xtask.
+fn published() -> Vec<(PathBuf, toml::Table)> {
+    let mut crates = crates();
+    crates.retain(|(_, manifest)| name(manifest) != "xtask");
+    crates
+}
+
+#[test]
+fn every_crate_says_what_a_registry_shows() {
+    for (folder, manifest) in published() {
+        let package = manifest["package"].as_table().unwrap();
+        let text = |key: &str| package.get(key).and_then(toml::Value::as_str).unwrap_or_default().to_owned();
+        let name = name(&manifest);
+        assert!(!text("description").is_empty(), "{name} has no description");
+        assert_eq!(text("documentation"), format!("https://docs.rs/{name}"));
+        assert!(folder.join(text("readme")).is_file(), "{name} has no readme");
+        for (key, most) in [("keywords", 5), ("categories", 5)] {
+            let given = package.get(key).and_then(toml::Value::as_array).map_or(0, Vec::len);
+            assert!((1..=most).contains(&given), "{name} has {given} {key}");
+        }
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let whole = std::fs::read_to_string(root().join(licence)).unwrap();
+            let carried = std::fs::read_to_string(folder.join(licence)).unwrap_or_default();
+            assert_eq!(carried, whole, "{name}/{licence}; it is a link to ../../{licence}");
+        }
+    }
+}
+
+/// What a package includes in its sources must be in the package: a path that leaves it compiles here alone.
+#[test]
+fn no_crate_includes_files_of_others() {
+    for (folder, manifest) in published() {
+        let shipped = sources().into_iter().filter(|path| path.starts_with(folder.join("src")) && !is_test(path));
+        for path in shipped {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for file in text.split("include_").skip(1).filter_map(|rest| rest.split('"').nth(1)) {
+                let ups = file.split('/').take_while(|part| *part == "..").count();
+                let depth = path.strip_prefix(&folder).unwrap().components().count() - 1;
+                assert!(ups <= depth, "{}: {file} is no file of {}", path.display(), name(&manifest));
+            }
+        }
+    }
+}
+
+/// Whether a source is compiled for tests alone.
+fn is_test(source: &Path) -> bool {
+    let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    stem.ends_with("tests") || source.components().any(|part| part.as_os_str() == "tests")
+}
+
+#[test]
+fn crates_of_one_release_ask_for_each_other() {
+    let workspace: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let version = workspace["workspace"]["package"]["version"].as_str().unwrap();
+    let dependencies = workspace["workspace"]["dependencies"].as_table().unwrap();
+    for (name, about) in dependencies.iter().filter(|(name, _)| name.starts_with("holdup")) {
+        let asked = about.get("version").and_then(toml::Value::as_str);
+        assert_eq!(asked, Some(&*format!("={version}")), "[workspace.dependencies] {name}");
+    }
 }
 
 #[test]

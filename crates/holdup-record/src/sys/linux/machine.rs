@@ -77,7 +77,7 @@ pub fn timeval_ns(time: libc::timeval) -> u64 {
 pub fn poll(descriptors: &[i32], timeout: Duration) -> Vec<bool> {
     let mut polled: Vec<libc::pollfd> =
         descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-    let timeout = libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: timeout.subsec_nanos().into() };
+    let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: the array has as many entries as is said; an interrupted call leaves them zero.
     let ready =
         unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const timeout, std::ptr::null()) };

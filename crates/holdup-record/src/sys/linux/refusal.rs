@@ -6,7 +6,7 @@ use std::{fs, io};
 use super::session::OpenError;
 use super::{rights, status};
 use crate::Error;
-use crate::doctor::{CAP_SYS_PTRACE, Seeing, refusal};
+use crate::doctor::{CAP_SYS_PTRACE, Container, Seeing, in_container, refusal};
 
 /// The error for a thread whose events cannot be opened.
 pub fn of(error: OpenError, pid: u32) -> Error {
@@ -38,8 +38,13 @@ pub fn of_looks(pid: u32) -> Error {
     if let Some(owner) = foreign_owner(pid) {
         return of_another(pid, owner);
     }
-    let yama = rights::probe().and_then(|probe| probe.ptrace_scope).filter(|scope| *scope > 0);
-    Error::Refused(match yama {
+    let probe = rights::probe().unwrap_or_default();
+    Error::Refused(match probe.ptrace_scope.filter(|scope| *scope > 0) {
+        None if probe.uid == 0 && probe.container != Container::None => format!(
+            "process {pid} may not be looked into: that needs the same user, or the right to trace others; start the container \
+             with it: `{}`",
+            in_container(&probe, "cap_sys_ptrace")
+        ),
         Some(scope) => format!(
             "process {pid} may not be looked into: kernel.yama.ptrace_scope is {scope}, which allows only programs that \
              holdup starts itself; run `sudo sysctl kernel.yama.ptrace_scope=0`"

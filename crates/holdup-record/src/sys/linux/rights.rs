@@ -147,8 +147,14 @@ fn online_cpus() -> u32 {
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
 }
 
+/// The number of a limit, in the type that the C library has for it.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
 /// A limit of this process: soft and hard.
-fn limit(of: libc::__rlimit_resource_t) -> (u64, u64) {
+fn limit(of: Resource) -> (u64, u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure lives through the call, which fills it.
     unsafe { libc::getrlimit(of, &mut limit) };
