@@ -481,7 +481,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap().join("app");
         std::fs::copy("/bin/sleep", &path).unwrap();
-        let mut runs = std::process::Command::new(&path).arg("60").spawn().unwrap();
+        // A child of another test may still have the copy open for writing.
+        let start = |_| match std::process::Command::new(&path).arg("60").spawn() {
+            Err(why) if why.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                None
+            }
+            started => Some(started.unwrap()),
+        };
+        let mut runs = (0..500).find_map(start).unwrap();
         let (pid, name) = (runs.id(), path.to_str().unwrap());
         let paths = |path: &str, id| binary_paths(path, id, &[pid]).collect::<Vec<_>>();
         let whole = paths(name, false);
