@@ -58,9 +58,11 @@ const SPINNABLE_WAIT_NS: u64 = 20 * US;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let hot = weigh::contended(facts).filter(|(_, lock)| is_hot(facts, lock));
-    let of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
-    let passed = || wasted_wakeups::refused_lock(facts).or_else(|| hot_atomic::passed_lock(facts));
-    let passed = if of_threads.is_empty() { passed() } else { None };
+    let mut of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
+    let refused = wasted_wakeups::refused_lock(facts);
+    // What its calls cost is more than the few waits that sleep.
+    of_threads.retain(|waited| refused.as_ref().is_none_or(|refused| refused.subjects != waited.subjects));
+    let passed = if of_threads.is_empty() { refused.or_else(|| hot_atomic::passed_lock(facts)) } else { refused };
     of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).chain(of_database(facts)).collect()
 }
 

@@ -2525,6 +2525,10 @@ fn refused() -> Facts {
 #[test]
 fn a_librarys_lock_whose_calls_come_too_late_is_hot() {
     assert_eq!(kinds(&refused()), [Kind::HotLock]);
+    let mut some_slept = refused();
+    some_slept.locks[0].wait_ns = histogram(200, 300 * US);
+    let found = judge(Kind::HotLock, &some_slept);
+    assert!(found.len() == 1 && found[0].is_of_refused_calls(), "one lock, one finding");
     let mut facts = refused();
     facts.locks[0].primitive = Primitive::OtherLock;
     assert_eq!(kinds(&facts), [Kind::WastedWakeups], "a program's own may wake for nothing without contention");
