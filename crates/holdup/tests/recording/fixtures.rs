@@ -122,7 +122,7 @@ fn every_program_is_tested() {
     assert_eq!(files, tested);
 }
 
-/// Here, or in the labelled corpus that `cargo xtask truth` records.
+/// Here, or in the labelled corpus that `cargo xtask truth` records; what hangs is in [`super::deadlock`].
 #[test]
 fn every_kind_has_a_program() {
     let mut kinds: Vec<_> =
@@ -133,7 +133,7 @@ fn every_kind_has_a_program() {
         let label = label.and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default();
         kinds.extend(label.split('|').map(str::to_owned));
     }
-    for kind in holdup_analyze::Kind::ALL {
+    for kind in holdup_analyze::Kind::ALL.into_iter().filter(|kind| *kind != holdup_analyze::Kind::Deadlock) {
         assert!(kinds.iter().any(|name| name == kind.name()), "no program shows {}", kind.name());
     }
 }
