@@ -19,7 +19,7 @@ pub struct Blocked {
     still: Option<Still>,
 }
 
-/// So much of a stack is read.
+/// So much of a stack is read, as a sampling recorder does.
 const STACK_BYTES: usize = 4096;
 
 /// What a thread waits for now; `None` if it does not, or if this user may not know.
@@ -27,7 +27,7 @@ pub fn of_thread(pid: u32, tid: u32) -> Option<Blocked> {
     let read = || fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok();
     let text = read()?;
     let call = what(call(&text)?);
-    let still = place(&text).and_then(|place| Still::read(pid, place, STACK_BYTES));
+    let still = still(pid, &text);
     Some(Blocked { tid, call, still: still.filter(|_| read().is_some_and(|now| now == text)) })
 }
 
@@ -61,6 +61,11 @@ pub fn place(text: &str) -> Option<(u64, u64)> {
     let mut word = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let place = word()?;
     Some((word()?, place))
+}
+
+/// The stack of a blocked thread, by the same text.
+pub fn still(pid: u32, text: &str) -> Option<Still> {
+    Still::read(pid, place(text)?, STACK_BYTES)
 }
 
 /// The event that such a call would have had, had the recording begun before it.

@@ -76,8 +76,6 @@ pub struct Looks<P> {
 pub const ROUND: Duration = Duration::from_millis(10);
 /// The part of a CPU that looks may take.
 const ONE_IN: u64 = 100;
-/// So much of a stack is read, as a sampling recorder does.
-const STACK_BYTES: usize = 4096;
 /// What is saved up for the next looks at most: a few of them.
 const SAVED: Duration = Duration::from_micros(200);
 
@@ -238,7 +236,7 @@ impl Proc for Linux {
     }
 
     fn still(&self, pid: u32, text: &str) -> Option<Still> {
-        Still::read(pid, blocked::place(text)?, STACK_BYTES)
+        blocked::still(pid, text)
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use holdup_trace::{Event, Interpreted, InterpretedFrame, NO_CPU, Tid, What};
 use rustc_hash::FxHashMap;
 
+use super::blocked;
 use super::elf::Elf;
 use super::machine;
 use super::memory::{Memory, u64_at};
@@ -409,9 +410,7 @@ fn begins(slots: &[u64]) -> Option<u32> {
 /// Where the stack of a thread begins, if it waits in the kernel.
 fn stack_pointer(pid: u32, tid: u32) -> Option<u64> {
     let text = snapshot::read(&format!("/proc/{pid}/task/{tid}/syscall"))?;
-    let mut words = text.split_ascii_whitespace().rev();
-    let sp = words.nth(1)?.strip_prefix("0x")?;
-    u64::from_str_radix(sp, 16).ok().filter(|sp| (4096..1 << 56).contains(sp))
+    blocked::place(&text).map(|(sp, _)| sp).filter(|sp| (4096..1 << 56).contains(sp))
 }
 
 /// Where the file that has V8 in it is loaded, by the text of /proc/PID/maps.
