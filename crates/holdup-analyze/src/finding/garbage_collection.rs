@@ -164,7 +164,7 @@ fn allocates_at(facts: &Facts, collector: &Collector) -> Option<Site> {
 
 fn process(facts: &Facts, pid: Pid) -> Vec<Subject> {
     let process = facts.processes.iter().find(|process| process.pid == pid);
-    process.map(|process| Subject::Process { pid, name: process.name.clone() }).into_iter().collect()
+    process.map(weigh::process_subject).into_iter().collect()
 }
 
 /// Another collector; where the command line names one, two would be an error.

@@ -27,7 +27,7 @@
 use holdup_trace::Counter;
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule, Subject};
+use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Code, Facts, ProcessFacts, Reason, ThreadFacts};
 use crate::names::Role;
 
@@ -192,7 +192,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, split: Split) -> Finding {
         kind: Kind::KernelHeavy,
         bound: None,
         severity: split.share(),
-        subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+        subjects: vec![weigh::process_subject(process)],
         place: facts.kernel_sites.first().cloned().or_else(|| weigh::hottest(callers(facts))),
         evidence,
         moments: Vec::new(),

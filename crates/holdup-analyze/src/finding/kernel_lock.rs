@@ -13,8 +13,8 @@
 //! is, only the call at the place tells. Other processes may be the ones that have it.
 
 use super::weigh::{self, count, part};
-use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Code, Facts, ProcessFacts};
+use super::{Cure, Finding, Kind, Rule};
+use crate::facts::{Code, Facts};
 use crate::names::Role;
 
 pub(super) const RULE: Rule =
@@ -50,10 +50,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     }
     let busiest = facts.threads.iter().max_by_key(|thread| thread.kernel_samples);
     let process = facts.processes.iter().find(|process| busiest.is_some_and(|thread| thread.pid == process.pid));
-    let subject = |process: &ProcessFacts| Subject::Process { pid: process.pid, name: process.name.clone() };
     vec![Finding {
         severity: share * weigh::sampled_share(facts),
-        subjects: process.map(subject).into_iter().collect(),
+        subjects: process.map(weigh::process_subject).into_iter().collect(),
         place: facts.kernel_sites.first().cloned(),
         evidence: vec![
             part("spin_share", share),

@@ -10,7 +10,7 @@
 //! How it can be wrong: an allocator that gives memory back at every free shows here; the place names it.
 
 use super::weigh::{self, MS, count, ns, part};
-use super::{Cure, Finding, Kind, Rule, Subject};
+use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, Leaf, Reason, Site};
 use crate::names::pattern::plain;
 
@@ -39,7 +39,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             };
             Some(Finding {
                 severity: wait_share,
-                subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+                subjects: vec![weigh::process_subject(process)],
                 place,
                 evidence: vec![
                     part("wait_share", wait_share),

@@ -27,7 +27,7 @@
 //! turns costs in caches is not seen: `holdup try --vary` shows it.
 
 use super::weigh::{self, count, part, rate};
-use super::{Command, Cure, Finding, Kind, Rule, Subject};
+use super::{Command, Cure, Finding, Kind, Rule};
 use super::{excessive_switching, kernel_heavy};
 use crate::facts::{Facts, LockFacts, Primitive, ProcessFacts, ThreadFacts};
 use crate::names::Frame;
@@ -70,7 +70,7 @@ fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
     let cost = switching.severity.max((kernel_heavy::kernel_share(facts) + spin_share(facts)).min(1.0));
     is_over.then(|| Finding {
         severity: cost,
-        subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+        subjects: vec![weigh::process_subject(process)],
         place: of_process()
             .flat_map(|lock| &lock.wait_sites)
             .find(|site| site.is_by_program())
@@ -155,7 +155,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
         kind: Kind::Oversubscription,
         bound: None,
         severity: cost_share(facts),
-        subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+        subjects: vec![weigh::process_subject(process)],
         place: weigh::hottest(runnable_threads(facts, process)),
         evidence: vec![
             part("cost_share", cost_share(facts)),

@@ -13,7 +13,7 @@
 //! a program that keeps the stacks of ended threads pays less.
 
 use super::weigh::{self, US, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule, Subject};
+use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, Primitive, ProcessFacts, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
@@ -48,7 +48,7 @@ fn of_process(facts: &Facts, process: &ProcessFacts) -> Option<Finding> {
     }
     Some(Finding {
         severity: cost,
-        subjects: vec![Subject::Process { pid: process.pid, name: process.name.clone() }],
+        subjects: vec![weigh::process_subject(process)],
         place: place(facts, process),
         evidence: vec![
             part("cost_share", cost),
@@ -63,7 +63,7 @@ fn of_process(facts: &Facts, process: &ProcessFacts) -> Option<Finding> {
 
 /// Where the program makes threads; else where it waits for their ends.
 fn place(facts: &Facts, process: &ProcessFacts) -> Option<Site> {
-    const MAKES: [&str; 4] = ["pthread_create", "clone", "start_thread_routine", "spawn_unchecked"];
+    const MAKES: [&str; 3] = ["pthread_create", "clone", "spawn_unchecked"];
     let named = |site: &&Site| {
         let mut functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref());
         functions.any(|name| MAKES.iter().any(|part| name.contains(part)))

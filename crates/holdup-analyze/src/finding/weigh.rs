@@ -4,8 +4,8 @@ use holdup_trace::Tid;
 
 use super::{Command, Evidence, Finding, Kind, Moment, Subject, Unit};
 use crate::facts::{
-    Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, LockNumber, OffTime, Primitive, Reason, Site,
-    ThreadFacts,
+    Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, LockNumber, OffTime, Primitive, ProcessFacts,
+    Reason, Site, ThreadFacts,
 };
 use crate::names::{Frame, Role};
 
@@ -494,6 +494,11 @@ fn is_asleep_itself(reason: &Reason) -> bool {
 /// The subject of a finding about a lock.
 pub(super) fn lock_subject(number: LockNumber, lock: &LockFacts) -> Subject {
     Subject::Lock { number, name: lock.name.clone(), addr: lock.addr, primitive: lock.primitive }
+}
+
+/// The subject of a finding about a process.
+pub(super) fn process_subject(process: &ProcessFacts) -> Subject {
+    Subject::Process { pid: process.pid, name: process.name.clone() }
 }
 
 /// The subject of a finding about a thread.

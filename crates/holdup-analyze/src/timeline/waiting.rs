@@ -318,18 +318,23 @@ impl Engine {
         seen.held += u64::from(word != 0);
         seen.contended += u64::from(contended);
         seen.counts += u64::from(word > 1 && !contended);
-        let holder = self.index.get(&Tid(owner)).copied().filter(|_| word != 0 && owner != 0);
-        self.locks[lock].owner = holder.filter(|holder| self.may_have(*holder, lock)).map(|holder| (holder, now));
-        if self.is_sampled && word != 0 {
-            self.held_by(lock, Tid(owner), now);
-            self.found_with(lock, Tid(owner), tid.0 == owner);
+        let named = self.index.get(&Tid(owner)).copied().filter(|_| word != 0);
+        let holder = named.filter(|holder| self.may_have(*holder, lock));
+        self.locks[lock].owner = holder.map(|holder| (holder, now));
+        if !self.is_sampled {
+            return;
+        }
+        if let Some(holder) = holder {
+            self.held_by(lock, holder, now);
+        }
+        if let Some(named) = named {
+            self.found_with(lock, named, tid.0 == owner);
         }
     }
 
     /// A look found that a thread has the lock. If it was looked at as well and has the lock still, this it does with
     /// it; if not, it was about to release it, and so it ran.
-    fn found_with(&mut self, lock: LockId, owner: Tid, is_looked_at: bool) {
-        let Some(&holder) = self.index.get(&owner) else { return };
+    fn found_with(&mut self, lock: LockId, holder: ThreadId, is_looked_at: bool) {
         let thread = &self.threads[holder];
         let doing = match thread.state {
             State::Off(doing) if is_looked_at => doing,
@@ -369,11 +374,7 @@ impl Engine {
     }
 
     /// Where nothing else tells who ends a wait: the thread that had the lock when it was looked at last.
-    fn held_by(&mut self, lock: LockId, owner: Tid, now: u64) {
-        let Some(&holder) = self.index.get(&owner) else { return };
-        if !self.may_have(holder, lock) {
-            return;
-        }
+    fn held_by(&mut self, lock: LockId, holder: ThreadId, now: u64) {
         for wait in &mut self.locks[lock].waiting {
             if wait.thread != holder {
                 wait.waker = Some((Waker::Thread(holder), wait.from));
