@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::files::{cannot, fresh, put, remove, size};
 use crate::run::{Step, cargo, root, target_folder};
 
 /// What must lie in every package beside its sources.
@@ -27,12 +28,11 @@ pub fn check(args: &[String]) -> Result<(), String> {
     place.install()?;
     place.try_it()?;
     if !keeps {
-        fs::remove_dir_all(&place.folder).map_err(|why| format!("{}: {why}", place.folder.display()))?;
+        remove(&place.folder)?;
     }
     println!("{} crates can be published; holdup from their packages puts locks under a program:", packages.len());
     for package in &packages {
-        let bytes = fs::metadata(&package.file).map_or(0, |about| about.len());
-        println!("  {:<16} {:>5} KB", package.name, bytes.div_ceil(1000));
+        println!("  {:<16} {:>5} KB", package.name, size(&package.file)?.div_ceil(1000));
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ fn make() -> Result<Vec<Package>, String> {
         serde_json::from_str(&about).map_err(|why| format!("what cargo says of the workspace: {why}"))?;
     let packages: Vec<Package> = about["packages"].as_array().into_iter().flatten().filter_map(package).collect();
     for package in packages.iter().filter(|package| package.file.exists()) {
-        fs::remove_file(&package.file).map_err(|why| format!("{}: {why}", package.file.display()))?;
+        fs::remove_file(&package.file).map_err(|why| cannot("remove", &package.file, &why))?;
     }
     cargo(&["package", "--workspace", "--exclude", "xtask", "--locked", "--allow-dirty"]).run()?;
     packages.iter().try_for_each(Package::look)?;
@@ -91,8 +91,8 @@ impl Package {
         let sum = sum.split_whitespace().next().unwrap_or_default();
         let text = serde_json::json!({ "files": {}, "package": sum }).to_string();
         let named = into.join(&self.name);
-        write(&unpacked.join(".cargo-checksum.json"), &text)?;
-        fs::rename(&unpacked, &named).map_err(|why| format!("{}: {why}", named.display()))
+        put(&unpacked.join(".cargo-checksum.json"), text.as_bytes())?;
+        fs::rename(&unpacked, &named).map_err(|why| cannot("move", &unpacked, &why))
     }
 }
 
@@ -103,15 +103,10 @@ struct Place {
 
 impl Place {
     fn new(folder: PathBuf) -> Result<Place, String> {
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+        for name in ["", "home/.cargo", "work"] {
+            fresh(&folder.join(name))?;
         }
-        let place = Place { folder };
-        for name in ["home/.cargo", "work"] {
-            let folder = place.folder.join(name);
-            fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
-        }
-        Ok(place)
+        Ok(Place { folder })
     }
 
     fn path(&self, name: &str) -> String {
@@ -127,7 +122,7 @@ impl Place {
             "[source.crates-io]\nreplace-with = \"vendored\"\n\n[source.vendored]\ndirectory = {:?}\n",
             vendored.display().to_string()
         );
-        write(&self.folder.join("home/.cargo/config.toml"), &text)
+        put(&self.folder.join("home/.cargo/config.toml"), text.as_bytes())
     }
 
     /// A step in the empty home. The compiler stays where it is installed.
@@ -162,10 +157,6 @@ impl Place {
         }
         Ok(())
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|why| format!("{}: {why}", path.display()))
 }
 
 #[cfg(test)]
