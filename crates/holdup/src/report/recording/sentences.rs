@@ -326,38 +326,36 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
 
 /// `Deadlock: a (7) has m and waits for n in f, b (8) has n and waits for m in g. None of them goes on.`
 fn deadlock(facts: &Facts, finding: &Finding) -> String {
-    let mut waits: Vec<(&Subject, &Subject, Option<&Subject>)> = Vec::new();
-    for subject in &finding.subjects {
-        match (subject, waits.last_mut()) {
-            (Subject::Lock { .. }, _) => waits.push((subject, subject, None)),
-            (_, Some(last)) if last.0 == last.1 => last.1 = subject,
-            (_, Some(last)) => last.2 = Some(subject),
-            _ => {}
-        }
-    }
+    // Each lock, the thread that waits for it, and its holder if that has ended.
+    let waits: Vec<&[Subject]> = finding.subjects.chunk_by(|_, next| !matches!(next, Subject::Lock { .. })).collect();
     let name = |subject: &Subject| name::subject(facts, subject);
-    let place = |lock: &Subject| match lock {
-        Subject::Lock { number, .. } => facts.lock(*number).and_then(|lock| name::caller(lock.wait_sites.first()?)),
-        _ => None,
+    let wanted = |lock: &Subject| {
+        let place = match lock {
+            Subject::Lock { number, .. } => facts.lock(*number).and_then(|lock| name::caller(lock.wait_sites.first()?)),
+            _ => None,
+        };
+        format!("{}{}", name(lock), place.map(|place| format!(" in {place}")).unwrap_or_default())
     };
-    let told = |at: usize| {
-        let (lock, thread, ended) = waits[at];
-        let place = place(lock).map(|place| format!(" in {place}")).unwrap_or_default();
-        match (ended, waits.len()) {
-            (Some(holder), _) => format!(
-                "{} waits for {}{place}, and {} has ended without releasing it",
-                name(thread),
-                name(lock),
-                name(holder)
-            ),
-            (None, 1) => format!("{} waits for {}{place}, which it has itself", name(thread), name(lock)),
-            (None, all) => {
-                let has = waits[(at + all - 1) % all].0;
-                format!("{} has {} and waits for {}{place}", name(thread), name(has), name(lock))
+    let told = |(at, wait): (usize, &&[Subject])| {
+        // The thread before this one in the circle waits for what this one has.
+        let before = waits.get((at + waits.len() - 1) % waits.len()).and_then(|wait| wait.first());
+        Some(match (wait, before) {
+            ([lock, thread, holder], _) => {
+                format!(
+                    "{} waits for {}, and {} has ended without releasing it",
+                    name(thread),
+                    wanted(lock),
+                    name(holder)
+                )
             }
-        }
+            ([lock, thread], _) if waits.len() == 1 => {
+                format!("{} waits for {}, which it has itself", name(thread), wanted(lock))
+            }
+            ([lock, thread], Some(has)) => format!("{} has {} and waits for {}", name(thread), name(has), wanted(lock)),
+            _ => return None,
+        })
     };
-    let each: Vec<String> = (0..waits.len()).map(told).collect();
+    let each: Vec<String> = waits.iter().enumerate().filter_map(told).collect();
     format!("Deadlock: {}. Nobody goes on.", text::list(&each))
 }
 

@@ -287,6 +287,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::ReleaseAlways,
     ];
     let subjects = |kind| match kind {
+        Kind::Deadlock => vec![cache_subject(), thread_subject(702, "worker-1")],
         Kind::PingPong => vec![thread_subject(702, "worker-1"), thread_subject(705, "logger")],
         Kind::ExcessiveSwitching | Kind::Oversubscription | Kind::KernelHeavy => vec![],
         Kind::SpinWaste => vec![Subject::Function("spin_until_free".to_owned())],

@@ -5,7 +5,9 @@
 //! A column keeps its meaning under the same form; columns may be added. What several recordings have in common bears
 //! the same text in all of them: `lock_name`, `thread_group`, `subject` have neither addresses nor numbers of threads.
 
-use holdup_analyze::{AccountState, Code, Facts, Finding, LockFacts, LockNumber, Site, Subject};
+use std::collections::HashMap;
+
+use holdup_analyze::{AccountState, Code, Facts, Finding, LockFacts, LockNumber, Site, Subject, ThreadFacts};
 use holdup_trace::Tid;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -364,7 +366,7 @@ pub struct FunctionRow {
 impl Tables {
     /// The rows of one recording.
     pub fn new(recording: &Recording, origin: &Origin) -> Tables {
-        let rows = Rows { recording, facts: &recording.report.facts, origin, names: lock_names(recording) };
+        let rows = Rows::new(recording, origin);
         Tables {
             recording: vec![rows.recording()],
             account: rows.account(),
@@ -377,9 +379,7 @@ impl Tables {
             function: rows.functions(),
         }
     }
-}
 
-impl Tables {
     /// As columns, for files.
     pub fn sheets(&self) -> [Sheet; 9] {
         [
@@ -401,20 +401,30 @@ impl Tables {
     }
 }
 
-/// The names of the locks in all recordings.
-fn lock_names(recording: &Recording) -> Vec<String> {
-    recording.report.facts.locks.iter().map(name::lock_in_any_run).collect()
-}
-
 /// What rows are made of.
 struct Rows<'a> {
     recording: &'a Recording,
     facts: &'a Facts,
     origin: &'a Origin,
+    /// The names of the locks in all recordings.
     names: Vec<String>,
+    /// The names of threads; of several with one number, the last one's.
+    threads: HashMap<Tid, String>,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    fn new(recording: &'a Recording, origin: &'a Origin) -> Rows<'a> {
+        let facts = &recording.report.facts;
+        let named = |thread: &ThreadFacts| (thread.tid, text::clean(name::thread_name(facts, thread)));
+        Rows {
+            recording,
+            facts,
+            origin,
+            names: facts.locks.iter().map(name::lock_in_any_run).collect(),
+            threads: facts.threads.iter().map(named).filter(|(tid, _)| *tid != Tid(0)).collect(),
+        }
+    }
+
     fn id(&self) -> String {
         self.origin.id.clone()
     }
@@ -671,8 +681,7 @@ impl Rows<'_> {
 
     /// A thread's name; empty if nothing names it.
     fn thread(&self, tid: Tid) -> String {
-        let thread = self.facts.thread(tid).filter(|_| tid != Tid(0));
-        thread.map(|thread| text::clean(name::thread_name(self.facts, thread))).unwrap_or_default()
+        self.threads.get(&tid).cloned().unwrap_or_default()
     }
 
     fn group(&self, tid: Tid) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdup_analyze::{Facts, Kind, ProcessFacts, ThreadFacts};
+use holdup_analyze::{Facts, Kind, ProcessFacts, Subject, ThreadFacts};
 use holdup_trace::{Pid, Tid};
 
 use super::super::Style;
@@ -98,6 +98,25 @@ fn a_healthy_program_gets_no_finding_and_hears_what_was_looked_at() {
     assert!(screen.starts_with("Nothing holds server up: no findings."), "{screen}");
     assert!(screen.contains("3 threads on 2 CPUs"), "{screen}");
     assert!(!screen.contains("doctor"), "nothing was missing: {screen}");
+}
+
+#[test]
+fn a_deadlock_says_who_has_what() {
+    let recording = specimen::held_up();
+    let mut finding = specimen::every_kind().into_iter().find(|finding| finding.kind == Kind::Deadlock).unwrap();
+    let [lock, one] = <[Subject; 2]>::try_from(std::mem::take(&mut finding.subjects)).unwrap();
+    let other = Subject::Thread { tid: Tid(705), name: "logger".to_owned() };
+    let mut said = |subjects: &[&Subject]| {
+        finding.subjects = subjects.iter().copied().cloned().collect();
+        sentences::of(&recording, &finding).what
+    };
+    let own = said(&[&lock, &one]);
+    assert!(own.contains("worker-1") && own.contains("which it has itself. Nobody goes on."), "{own}");
+    let ended = said(&[&lock, &one, &other]);
+    assert!(ended.contains("worker-1") && ended.contains("and logger (705) has ended without"), "{ended}");
+    let circle = said(&[&lock, &one, &lock, &other]);
+    assert_eq!(circle.matches(" has ").count(), 2, "{circle}");
+    assert!(circle.contains(" and logger (705) has ") && circle.contains(" and waits for "), "{circle}");
 }
 
 #[test]
