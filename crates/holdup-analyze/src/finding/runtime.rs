@@ -123,6 +123,14 @@ pub(super) fn is_of_rayon(thread: &ThreadFacts) -> bool {
     thread.hot_sites.iter().any(|site| leads_through(&site.call_path, |name| name.starts_with("rayon_core::")))
 }
 
+/// Whether one of the threads that Node keeps for itself idles here: for tasks of V8, such as collecting and compiling,
+/// or until a debugger asks.
+pub(super) fn is_idle_in_node(site: &Site) -> bool {
+    const THREADS: [&str; 2] = ["PlatformWorkerThread", "StartIoThreadMain"];
+    let idles = |name: &str| name.starts_with("node::") && THREADS.iter().any(|thread| name.ends_with(thread));
+    leads_through(&site.call_path, idles)
+}
+
 /// Whether a worker of rayon looks for a task here.
 pub(super) fn is_idle(site: &Site) -> bool {
     leads_through(&site.call_path, |name| name.starts_with("rayon_core::sleep::Sleep::no_work_found"))

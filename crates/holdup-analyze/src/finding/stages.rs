@@ -122,7 +122,9 @@ fn is_for_work(facts: &Facts, row: &Blame) -> bool {
     let known = row.thread.0 != 0 && row.thread != row.waiter;
     let has_work = |thread: &ThreadFacts| !is_joiner(thread) && !runtime::is_of_java(&thread.name);
     let watches = facts.thread(row.thread).is_some_and(runtime::watches_go);
-    known && !watches && !weigh::is_for_lock(facts, row) && facts.thread(row.waiter).is_some_and(has_work)
+    let lock = row.lock.and_then(|lock| facts.lock(lock));
+    let idles = lock.and_then(|lock| lock.wait_sites.first()).is_some_and(runtime::is_idle_in_node);
+    known && !watches && !idles && !weigh::is_for_lock(facts, row) && facts.thread(row.waiter).is_some_and(has_work)
 }
 
 /// A thread that does nothing but wait for the others to end.

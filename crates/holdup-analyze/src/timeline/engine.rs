@@ -423,6 +423,7 @@ impl Engine {
             State::Ended => return,
         }
         self.leave_pending(ti);
+        self.keep_of_ended(ti, now);
         self.set_active(ti, now, false);
         let thread = &mut self.threads[ti];
         (thread.state, thread.since, thread.last, thread.exited) = (State::Ended, now, now, true);

@@ -112,7 +112,7 @@ fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> Goroutine
         .map(|(_, waiting)| {
             let places = looks.holder(&waiting, 1..=usize::MAX).filter(|holder| holder.doing.is_blocked());
             let places = places.map(|holder| GoroutineHolder { began: None, ..holder });
-            let holder = places.or_else(|| looks.receivers(&waiting));
+            let holder = places.or_else(|| looks.receivers(&waiting)).or_else(|| looks.consumers(&waiting));
             GoroutineLock { holder, ..looks.lock(&waiting) }
         })
         .collect();
@@ -297,12 +297,12 @@ impl<'a> Looks<'a> {
     }
 
     /// Those that take what others send, if nobody else could: goroutines that begin with one function, never wait for
-    /// what comes, and sleep or wait for the network.
+    /// what comes, and sleep or wait for the network, but not for somebody to connect.
     fn receivers(self, waiting: &Kinds) -> Option<GoroutineHolder> {
         let began = |kind: &'a Kind| outermost(&kind.path).and_then(|frame| frame.function.clone());
         let mut sums: FxHashMap<Arc<str>, (f64, f64)> = FxHashMap::default();
         for (number, kind) in self.kinds.iter().enumerate().filter(|(_, kind)| kind.is_own) {
-            let Some(function) = began(kind) else { continue };
+            let Some(function) = began(kind).filter(|_| !accepts(&kind.path)) else { continue };
             let sum = sums.entry(function).or_default();
             match kind.state {
                 state if state.is_blocked() => sum.0 += self.means[number],
@@ -318,6 +318,23 @@ impl<'a> Looks<'a> {
         let numbers = (0..).zip(self.kinds).filter(|(_, kind)| of_it(kind)).map(|(number, _)| number).collect();
         let numbers = Kinds::of(numbers, self.kinds.len());
         self.judged(waiting, &numbers, 1..=usize::MAX)
+    }
+
+    /// Of goroutines that take from channels in one and the same function, those that are further on there and sleep or
+    /// wait for the network, while the others wait for what comes: one subscriber of many may be the slow one.
+    fn consumers(self, waiting: &Kinds) -> Option<GoroutineHolder> {
+        let mut found: Vec<Kinds> = Vec::new();
+        for (_, receiving) in self.waited(GoroutineState::Receive) {
+            let places = receiving.numbers.iter().flat_map(|number| takers(&self.kinds[*number].path));
+            let mut serving = self.beyond(&receiving, places);
+            serving.retain(|kind| self.kinds[kind].state.is_blocked() && !waiting.are[kind]);
+            let mean: f64 = serving.numbers.iter().map(|number| self.means[*number]).sum();
+            if mean >= LEAST_FOUND && !found.iter().any(|known| known.numbers == serving.numbers) {
+                found.push(serving);
+            }
+        }
+        let only = found.pop().filter(|_| found.is_empty())?;
+        self.judged(waiting, &only, 1..=usize::MAX)
     }
 
     /// Those of a look that run or could.
@@ -468,6 +485,11 @@ fn is_end(function: &str) -> bool {
     function.starts_with("runtime.goexit")
 }
 
+/// Whether it waits until somebody connects.
+fn accepts(path: &[Frame]) -> bool {
+    leads_through(path, |name| name.starts_with("net.(*") && name.ends_with("Listener).Accept"))
+}
+
 /// What a goroutine began with.
 fn outermost(path: &[Frame]) -> Option<&Frame> {
     let is_wrap = |name: &str| name.rsplit('.').next().is_some_and(|last| last.starts_with("gowrap"));
@@ -535,6 +557,8 @@ mod tests {
     const ENTERS: u32 = 6;
     const ENTERED: u32 = 7;
     const HANDS_OUT: u32 = 8;
+    const TAKES: u32 = 9;
+    const LISTENS: u32 = 10;
 
     struct Paths;
 
@@ -548,6 +572,8 @@ mod tests {
                 SERVES => &[("time.Sleep", 1), ("main.fetch", 30), ("main.worker", 31), ("main.main.gowrap1", 40)],
                 ENTERS => &[("runtime.gopark", 1), ("main.acquire", 50), ("main.visit", 60), ("main.guest", 70)],
                 ENTERED => &[("time.Sleep", 1), ("main.eat", 55), ("main.visit", 61), ("main.guest", 70)],
+                TAKES => &[("runtime.gopark", 1), ("runtime.chanrecv2", 2), ("main.worker", 29), ("main.start", 40)],
+                LISTENS => &[("internal/poll.wait", 1), ("net.(*TCPListener).Accept", 2), ("main.listen", 90)],
                 HANDS_OUT => &[("time.Sleep", 1), ("main.timer", 80)],
                 _ => &[("runtime.gopark", 1), ("runtime.bgsweep", 2)],
             };
@@ -644,5 +670,19 @@ mod tests {
         );
         assert!(workers(3, &[group(3, "chan receive", SERVES)]).is_none(), "half of them wait for work");
         assert!(workers(3, &[group(1, "sleep", HOLDS)]).is_none(), "others could be the workers as well");
+    }
+
+    #[test]
+    fn one_slow_consumer_is_found_beside_others_that_wait_in_the_same_function() {
+        let slow = |serving, more: &[TaskGroup]| {
+            let takes = group(2, "chan receive", TAKES);
+            let look = [&[group(6, "chan send", SENDS), group(serving, "IO wait", SERVES), takes], more].concat();
+            facts(&[look.clone(), look]).sends.remove(0).holder
+        };
+        let others = [group(1, "IO wait", LISTENS)];
+        let found = slow(1, &others).expect("the one that waits for the network");
+        assert_eq!((found.mean, found.doing), (2.0, GoroutineState::Network));
+        assert_eq!(found.sites[0].caller().and_then(|frame| frame.line), Some(30));
+        assert!(slow(0, &others).is_none(), "all wait for what comes");
     }
 }

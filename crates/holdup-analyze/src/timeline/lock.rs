@@ -162,6 +162,8 @@ impl Lock {
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub holder: ThreadId,
+    /// Whether its holder had ended by then.
+    pub has_ended: bool,
     /// Those who wait for it then, and since when.
     pub waiters: Vec<(ThreadId, u64)>,
 }

@@ -297,9 +297,8 @@ impl Objects<'_, '_> {
     }
 
     fn kept(&self, kept: &lock::Kept) -> Kept {
-        let holder = &self.lookup.engine.threads[kept.holder];
         let waiters = kept.waiters.iter().map(|(thread, from_ns)| (self.lookup.tid(*thread), *from_ns));
-        Kept { holder: holder.tid, has_ended: holder.exited, waiters: waiters.collect() }
+        Kept { holder: self.lookup.tid(kept.holder), has_ended: kept.has_ended, waiters: waiters.collect() }
     }
 
     /// Of a lock that is known by where it is taken, only the waits that belong to it tell what its holders did.

@@ -14,6 +14,8 @@ use crate::names::{Names, SpaceId};
 
 /// A caller that was preempted within the call returns whenever it runs again; after this nobody asks any more.
 const FORGET_NS: u64 = 200_000_000;
+/// A thread whose process ends has left its wait no longer than this before.
+const ENDS_NS: u64 = 20_000_000;
 /// Waits of one lock that may be open to the question who ended them.
 const MOST_ENDED: usize = 64;
 /// Calls about objects of the kernel that are remembered.
@@ -369,7 +371,27 @@ impl Engine {
             (wait.waker, wait.claimed) = (Some((Waker::Thread(holder), end)), true);
         }
         if !waiters.is_empty() {
-            of.kept = Some(Kept { holder, waiters });
+            of.kept = Some(Kept { holder, has_ended: self.threads[holder].exited, waiters });
+        }
+    }
+
+    /// A thread ends as soon as its wait for a lock is over, though nobody has released the lock: its process ends, and
+    /// until then it waited for who was found to have the lock.
+    pub(super) fn keep_of_ended(&mut self, ti: ThreadId, now: u64) {
+        let Some(stay) = self.threads[ti].log.stays().last().copied() else { return };
+        let Doing::Futex(wait_site) = stay.doing() else { return };
+        let lock = self.wait_sites[wait_site].lock;
+        let (owner, released) = (self.locks[lock].owner, self.locks[lock].released);
+        let Some((holder, _)) = owner.filter(|(_, seen)| *seen >= released.max(stay.from)) else { return };
+        if holder == ti || now.saturating_sub(stay.to) > ENDS_NS {
+            return;
+        }
+        self.threads[ti].log.set_waker(stay.from, (Waker::Thread(holder), stay.to));
+        let thread = &self.threads[holder];
+        let has_ended = thread.exited && thread.last.saturating_add(ENDS_NS) < now;
+        let kept = self.locks[lock].kept.get_or_insert(Kept { holder, has_ended, waiters: Vec::new() });
+        if kept.holder == holder {
+            kept.waiters.push((ti, stay.from));
         }
     }
 
