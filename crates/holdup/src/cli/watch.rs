@@ -21,7 +21,7 @@ use crate::text;
 use crate::watch::budget::Budget;
 use crate::watch::figures::Figures;
 use crate::watch::seen::{Reason, Turn};
-use crate::watch::server::{self, Answer};
+use crate::watch::server::{self, Answer, Request};
 use crate::watch::settings::{self, Settings, Target};
 use crate::watch::whom::{Life, Whom};
 
@@ -156,7 +156,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     holdup_record::keep_little_memory();
     let mut service = Service::new(settings, options.config.clone());
     let figures = service.figures.clone();
-    let serving = server::serve(listener, Arc::new(move |path: &str| page(&figures, path)));
+    let serving = server::serve(listener, Arc::new(move |request: &Request| page(&figures, request)));
     serving.map_err(|why| Error::Argument(format!("no thread can be started: {why}")))?;
     let count = targets(service.settings.targets.len());
     output::note(format_args!("holdup: watching {count}; figures at http://{at}/metrics"));
@@ -492,10 +492,11 @@ fn resident_bytes() -> u64 {
 }
 
 /// What is at a path.
-fn page(figures: &Mutex<Figures>, path: &str) -> Answer {
-    const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+fn page(figures: &Mutex<Figures>, request: &Request) -> Answer {
+    const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
     let mut figures = figures.lock().unwrap_or_else(PoisonError::into_inner);
-    match path {
+    match request.path.as_str() {
         "/" => {
             let names: Vec<String> = figures.names().map(|name| format!("/pprof/{}\n", encoded(name))).collect();
             Answer::text("200 OK", &format!("/metrics\n{}", names.concat()))
@@ -503,7 +504,10 @@ fn page(figures: &Mutex<Figures>, path: &str) -> Answer {
         "/metrics" => {
             figures.own.cpu = cpu_time();
             figures.own.resident_bytes = resident_bytes();
-            Answer::ok(METRICS, figures.text().into_bytes().into())
+            match request.takes_openmetrics {
+                true => Answer::ok(OPENMETRICS, figures.openmetrics().into_bytes().into()),
+                false => Answer::ok(PLAIN, figures.plain().into_bytes().into()),
+            }
         }
         path => match path.strip_prefix("/pprof/").and_then(|name| figures.profile(name)) {
             Some(Some(profile)) => Answer::ok("application/octet-stream", profile),
@@ -534,9 +538,13 @@ mod tests {
     fn every_page_is_there_and_others_are_told() {
         let figures = Mutex::new(Figures::default());
         figures.lock().unwrap().keep(&["shop front"]);
-        assert_eq!(&*page(&figures, "/").body, b"/metrics\n/pprof/shop%20front\n");
-        assert!(page(&figures, "/metrics").body.ends_with(b"# EOF\n"));
-        assert!(page(&figures, "/pprof/shop front").status.starts_with("404"));
-        assert!(page(&figures, "/pprof/../etc/passwd").status.starts_with("404"));
+        let get = |path: &str, takes_openmetrics| {
+            page(&figures, &Request { path: path.to_owned(), takes_openmetrics, ..Request::default() })
+        };
+        assert_eq!(&*get("/", false).body, b"/metrics\n/pprof/shop%20front\n");
+        assert!(get("/metrics", true).body.ends_with(b"# EOF\n"));
+        assert!(get("/metrics", false).kind.contains("version=0.0.4"));
+        assert!(get("/pprof/shop front", false).status.starts_with("404"));
+        assert!(get("/pprof/../etc/passwd", false).status.starts_with("404"));
     }
 }

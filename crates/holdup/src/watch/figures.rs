@@ -196,12 +196,23 @@ impl Figures {
     }
 
     /// As OpenMetrics 1.0 has them.
-    pub fn text(&self) -> String {
-        let mut page = Page::default();
+    pub fn openmetrics(&self) -> String {
+        self.text(true)
+    }
+
+    /// As the text format of Prometheus 0.0.4 has them, which older scrapers and people take.
+    pub fn plain(&self) -> String {
+        self.text(false)
+    }
+
+    fn text(&self, openmetrics: bool) -> String {
+        let mut page = Page { openmetrics, ..Page::default() };
         self.about_targets(&mut page);
         self.about_times(&mut page);
         self.about_itself(&mut page);
-        page.text.push_str("# EOF\n");
+        if openmetrics {
+            page.text.push_str("# EOF\n");
+        }
         page.text
     }
 
@@ -338,14 +349,22 @@ fn seconds(ns: u64) -> f64 {
 struct Page {
     text: String,
     family: String,
+    openmetrics: bool,
 }
 
 impl Page {
     fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
         name.clone_into(&mut self.family);
+        // Without OpenMetrics a family is called as its samples are, and knows neither units nor infos.
+        let (name, kind) = match kind {
+            _ if self.openmetrics => (name.to_owned(), kind),
+            "counter" => (format!("{name}_total"), kind),
+            "info" => (format!("{name}_info"), "gauge"),
+            _ => (name.to_owned(), kind),
+        };
         // Writing to a string does not fail.
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
-        if !unit.is_empty() {
+        if self.openmetrics && !unit.is_empty() {
             let _ = writeln!(self.text, "# UNIT {name} {unit}");
         }
         let _ = writeln!(self.text, "# HELP {name} {help}");
@@ -382,7 +401,7 @@ mod tests {
 
     fn samples(figures: &Figures, family: &str) -> Vec<String> {
         let begins = format!("{family}_total{{");
-        figures.text().lines().filter(|line| line.starts_with(&begins)).map(str::to_owned).collect()
+        figures.openmetrics().lines().filter(|line| line.starts_with(&begins)).map(str::to_owned).collect()
     }
 
     #[test]
@@ -417,7 +436,7 @@ mod tests {
     fn whatever_a_program_calls_its_locks_a_label_is_one_label() {
         let long = "x".repeat(10_000);
         let figures = of(&[seen(&[("a\"} 1\nevil 2 # \\", 5), ("other", 1), (&long, 2)])], 10);
-        let text = figures.text();
+        let text = figures.openmetrics();
         assert!(text.contains(r#"lock="a\"} 1 evil 2 # \\"} 1"#), "{text}");
         assert!(text.lines().all(|line| line.starts_with("holdup_") || line.starts_with("# ")), "{text}");
         assert!(text.lines().all(|line| line.len() < 300) && text.ends_with("\n# EOF\n"));
@@ -425,16 +444,29 @@ mod tests {
     }
 
     #[test]
+    fn older_scrapers_get_the_same_samples() {
+        let figures = of(&[seen(&[("a", 5)])], 5);
+        let (text, plain) = (figures.openmetrics(), figures.plain());
+        let samples = |text: &str| {
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(samples(&plain), samples(&text));
+        assert!(plain.contains("# TYPE holdup_recordings_total counter\n") && !plain.contains("# EOF"), "{plain}");
+        assert!(!plain.contains("# UNIT") && plain.contains("# TYPE holdup_build_info gauge\n"), "{plain}");
+    }
+
+    #[test]
     fn a_target_that_is_gone_is_down_and_one_that_is_watched_no_more_has_no_figures() {
         let gone = Err((Reason::NotRunning, String::new()));
         let mut figures = of(&[seen(&[]), gone], 5);
-        let text = figures.text();
+        let text = figures.openmetrics();
         assert!(text.contains("holdup_target_up{target=\"shop\"} 0\n"), "{text}");
         assert!(text.contains("holdup_failures_total{target=\"shop\",reason=\"not_running\"} 1\n"));
         assert!(text.contains("holdup_interval_seconds{target=\"shop\"} 1\n"));
         assert!(figures.profile("shop").is_some_and(|profile| profile.is_some()));
         figures.keep(&["mail"]);
-        assert!(!figures.text().contains("shop") && figures.profile("shop").is_none());
+        assert!(!figures.openmetrics().contains("shop") && figures.profile("shop").is_none());
     }
 
     #[test]

@@ -44,8 +44,19 @@ impl Answer {
     }
 }
 
-/// Says what is at a path. Paths are decoded.
-pub type Site = dyn Fn(&str) -> Answer + Send + Sync;
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The path, decoded.
+    pub path: String,
+    /// Whether the asker takes OpenMetrics.
+    pub takes_openmetrics: bool,
+    /// Whether the body is wanted.
+    pub body: bool,
+}
+
+/// Says what is at a path.
+pub type Site = dyn Fn(&Request) -> Answer + Send + Sync;
 
 /// Serves until the process ends, in threads of its own.
 ///
@@ -102,7 +113,7 @@ fn answer(stream: &TcpStream, here: SocketAddr, site: &Arc<Site>, _place: Place)
     stream.set_nodelay(true)?;
     let (answer, body) = match request(stream) {
         Ok(head) => match parse(&head, here) {
-            Ok((path, body)) => (site(&path), body),
+            Ok(request) => (site(&request), request.body),
             Err(answer) => (answer, true),
         },
         Err(answer) => (answer, true),
@@ -169,8 +180,8 @@ fn write_all(mut stream: &TcpStream, mut bytes: &[u8], until: Instant) -> io::Re
     Ok(())
 }
 
-/// The path that is asked for, decoded, and whether the body is wanted.
-fn parse(head: &[u8], here: SocketAddr) -> Result<(String, bool), Answer> {
+/// What a head asks for.
+fn parse(head: &[u8], here: SocketAddr) -> Result<Request, Answer> {
     let bad = |why: &str| Answer::text("400 Bad Request", why);
     let text = std::str::from_utf8(head).map_err(|_| bad("the request is no text\n"))?;
     let mut lines = text.split("\r\n");
@@ -184,15 +195,17 @@ fn parse(head: &[u8], here: SocketAddr) -> Result<(String, bool), Answer> {
         "HEAD" => false,
         _ => return Err(Answer::text("405 Method Not Allowed", "GET and HEAD are answered\n")),
     };
+    let mut takes_openmetrics = false;
     for line in lines {
         let Some((name, value)) = line.split_once(':') else { return Err(bad("a header has no colon\n")) };
         if name.eq_ignore_ascii_case("host") && here.ip().is_loopback() && !is_this_machine(value.trim()) {
             return Err(Answer::text("421 Misdirected Request", "this is served to this machine alone\n"));
         }
+        takes_openmetrics |= name.eq_ignore_ascii_case("accept") && value.contains("application/openmetrics-text");
     }
     let path = target.split(['?', '#']).next().unwrap_or_default();
     let path = decoded(path).filter(|path| path.starts_with('/')).ok_or_else(|| bad("this is no path\n"))?;
-    Ok((path, body))
+    Ok(Request { path, takes_openmetrics, body })
 }
 
 /// Whether a name is one that only this machine has: a page elsewhere can have its own name mean this machine, and read
@@ -236,8 +249,12 @@ mod tests {
 
     #[test]
     fn only_what_can_be_answered_is_taken() {
-        assert_eq!(parse(b"GET /a%20b?x=1 HTTP/1.1\r\nHost: localhost:9", here()), Ok(("/a b".to_owned(), true)));
-        assert_eq!(parse(b"HEAD / HTTP/1.0", here()), Ok(("/".to_owned(), false)));
+        let request =
+            |path: &str, takes_openmetrics, body| Ok(Request { path: path.to_owned(), takes_openmetrics, body });
+        let local =
+            b"GET /a%20b?x=1 HTTP/1.1\r\nHost: localhost:9\r\naccept: text/plain,application/openmetrics-text;q=0.5";
+        assert_eq!(parse(local, here()), request("/a b", true, true));
+        assert_eq!(parse(b"HEAD / HTTP/1.0\r\nAccept: */*", here()), request("/", false, false));
         assert_eq!(status("GET / HTTP/1.1\r\nHost: [::1]:9765"), "200 OK");
         for (head, expected) in [
             ("POST / HTTP/1.1", "405"),
@@ -258,7 +275,7 @@ mod tests {
     fn served() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
-        serve(listener, Arc::new(|path: &str| Answer::text("200 OK", path))).unwrap();
+        serve(listener, Arc::new(|request: &Request| Answer::text("200 OK", &request.path))).unwrap();
         at
     }
 

@@ -76,7 +76,8 @@ impl Watch {
 
     fn get(&self, path: &str) -> (String, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.at).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.at).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: application/openmetrics-text\r\n\r\n", self.at)
+            .unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
