@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::recording::{Bench, median, output};
 use crate::run::{Step, cargo, machine, root, target, target_folder};
-use crate::{setup, watch};
+use crate::watch;
 
 /// A service, the fixture that plays it, its hosts, and their version of it.
 struct Played {
@@ -42,10 +42,8 @@ const ANSWERS: [&[&str]; 4] = [
 const PACKAGES: &[(&str, &str)] = &[("duckdb", "duckdb>=1.2,<3")];
 const SPARK: (&str, &str) = ("pyspark", "pyspark>=4,<5");
 
-/// `cargo xtask setup --fleet`: DuckDB in a virtual environment under the target folder; with `--spark` Spark, too; and
-/// Debian's Prometheus.
+/// `cargo xtask setup --fleet`: DuckDB in a virtual environment under the target folder; with `--spark` Spark, too.
 pub fn setup(args: &[String]) -> Result<(), String> {
-    setup::install_packages(&["prometheus"])?;
     let venv = target("fleet-venv");
     if !Path::new(&venv).join("bin/python").exists() {
         Step::new("python3", &["-m", "venv", &venv]).run()?;
