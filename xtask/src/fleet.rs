@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::recording::{Bench, median, output};
 use crate::run::{Step, cargo, machine, root, target, target_folder};
+use crate::watch;
 
 /// A service, the fixture that plays it, its hosts, and their version of it.
 struct Played {
@@ -84,6 +85,10 @@ pub fn test(_: &[String]) -> Result<(), String> {
     export(&bench, &fleet, &recordings)?;
     let hot = recordings.iter().find(|one| one.of.program == "hot_lock").ok_or("no recording of a hot lock")?;
     pprof(&bench, &hot.file)?;
+    match watch::has("promtool") {
+        true => watch::prometheus(&bench)?,
+        false => skipped("there is no promtool; Debian's prometheus has it, 'cargo xtask setup --fleet' installs it")?,
+    }
     let reports = recordings.iter().map(|one| report(&bench, &one.file)).collect::<Result<Vec<_>, String>>()?;
     let answers = bench.folder.join("duckdb.json");
     match python("duckdb") {

@@ -35,6 +35,7 @@ mod try_truth;
 mod viewer;
 mod viewer_cost;
 mod viewer_shots;
+mod watch;
 mod wine;
 
 use run::cargo;
@@ -51,7 +52,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "setup",
         help: "install what the tests need besides cargo (root, Debian; --list shows it); --fleet [--spark]: what fleet-test \
-            needs, under target/",
+            needs, under target/, and Debian's prometheus",
         run: setup::run,
     },
     Command {
@@ -181,9 +182,14 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fleet-test",
-        help: "export recordings of the fixtures, and ask the questions of docs/fleet.md with DuckDB, and Spark where it is \
-            (1 minute)",
+        help: "export recordings of the fixtures, and ask the questions of docs/fleet.md with DuckDB, and Spark where it is; \
+            Prometheus' checks of watch and deploy/ (1 minute)",
         run: fleet::test,
+    },
+    Command {
+        name: "watch-soak",
+        help: "watch fifty small services for an hour or the MINUTES given, and print what that costs",
+        run: watch::soak,
     },
     Command {
         name: "fleet-cost",

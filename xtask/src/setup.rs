@@ -88,7 +88,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
             }
             Ok(())
         }
-        [option, rest @ ..] if option == "--fleet" => fleet::setup(rest),
+        [option, rest @ ..] if option == "--fleet" => {
+            fleet::setup(rest)?;
+            install_packages(&["prometheus"])
+        }
         _ => Err("usage: cargo xtask setup [--list | --fleet [--spark]]".to_owned()),
     }
 }

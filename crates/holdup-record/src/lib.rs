@@ -94,6 +94,16 @@ pub fn requests() -> u32 {
     sys::signals::requests()
 }
 
+/// Lets SIGHUP be counted from now on instead of ending the work: a service reads its settings again then.
+pub fn heed_reloads() {
+    sys::signals::heed_reloads();
+}
+
+/// How often SIGHUP came since the last call.
+pub fn reloads() -> u32 {
+    sys::signals::reloads()
+}
+
 /// Has a process that runs Java write its map of compiled code where [`code_map`] finds it, as `jcmd PID
 /// Compiler.perfmap` does. It may take seconds. Whether a process that is gone ran Java is not known.
 pub fn ask_for_map(pid: u32) -> AskedForMap {
@@ -138,6 +148,14 @@ pub fn of_cgroup(path: &Path) -> Result<Vec<u32>, String> {
 /// There is none, or more than one: why, as a sentence without a full stop.
 pub fn of_container(id: &str) -> Result<PathBuf, String> {
     sys::of_container(id)
+}
+
+/// The control group of a systemd unit that runs, by its name.
+///
+/// # Errors
+/// There is none: why, as a sentence without a full stop.
+pub fn of_unit(name: &str) -> Result<PathBuf, String> {
+    sys::of_unit(name)
 }
 
 /// Looks at this machine, user and process, and tries each ability; `None` where holdup cannot record at all.

@@ -25,6 +25,8 @@ pub mod slow;
 pub mod stats;
 pub mod store;
 pub mod sys;
+pub mod tables;
 pub mod text;
 pub mod trial;
 pub mod warning;
+pub mod watch;

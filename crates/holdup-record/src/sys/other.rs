@@ -49,6 +49,14 @@ pub mod signals {
         0
     }
 
+    /// None will come.
+    pub fn heed_reloads() {}
+
+    /// None came.
+    pub fn reloads() -> u32 {
+        0
+    }
+
     /// None came.
     pub fn heard() -> Option<(i32, &'static str)> {
         None
@@ -83,6 +91,11 @@ pub fn of_cgroup(_: &Path) -> Result<Vec<u32>, String> {
 /// There are none.
 pub fn of_container(_: &str) -> Result<PathBuf, String> {
     Err("control groups are Linux's".to_owned())
+}
+
+/// There are none.
+pub fn of_unit(_: &str) -> Result<PathBuf, String> {
+    Err("units of systemd are Linux's".to_owned())
 }
 
 /// There is nothing to look at.

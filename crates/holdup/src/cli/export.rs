@@ -199,7 +199,7 @@ fn add(to: &mut Folder, path: &Path, fleet: &Fleet) -> Result<bool, Error> {
 }
 
 /// The day, UTC. A time that no calendar of four digits has is as good as none.
-fn day(unix_s: u64) -> String {
+pub(super) fn day(unix_s: u64) -> String {
     const YEAR_10000: i64 = 253_402_300_800;
     let unix_s = i64::try_from(unix_s).unwrap_or(0);
     number::utc(if unix_s < YEAR_10000 { unix_s } else { 0 }).chars().take(10).collect()

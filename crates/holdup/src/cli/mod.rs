@@ -34,6 +34,8 @@ mod time;
 mod timemutex;
 mod top;
 mod try_;
+mod turn;
+mod watch;
 mod whom;
 mod with;
 
@@ -59,6 +61,8 @@ pub enum Request {
     Look(Vec<String>),
     /// To try one behaviour of locks: the words that follow.
     Behaviour(Vec<String>),
+    /// To take a turn of a service that watches, as it is told on the input.
+    Turn,
 }
 
 /// Finds out what makes a multithreaded program wait, and measures which fix helps.
@@ -79,6 +83,7 @@ Examples:
   holdup record -- ./server       what do its threads wait for?
   holdup record -p 1234 --for 10s  the same for a running process
   holdup top -p 1234              the same, live
+  holdup watch -p 1234            the same always, as metrics for Prometheus
   holdup try -- ./prog -t 16      which fix helps, and how sure is that?
   holdup with --lock spin-learn -- ./server  keep a fix: run with another lock
   holdup time -- make             time, switches and memory of any command
@@ -134,6 +139,11 @@ pub enum Command {
     /// A screen that is refreshed every two seconds. The last minute is kept in memory, and 'w' writes it as a
     /// recording.
     Top(top::Options),
+    /// Watch programs always, within a budget; serve figures for Prometheus and profiles
+    ///
+    /// Each target is recorded for some seconds every some minutes. What is seen is served on this machine as metrics
+    /// and profiles, and goes into tables where that is asked for.
+    Watch(Box<watch::Options>),
     /// Find which fix helps a program: other locks, gates, fewer CPUs, arguments
     ///
     /// The program runs unchanged and under each remedy, in randomised paired runs, until it is decided what helps.
@@ -189,6 +199,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, E
         Some(runner::WORKER) => return Ok(Request::Worker(words())),
         Some(demo::WORKER) => return Ok(Request::Answer(words())),
         Some(glance::LOOK) => return Ok(Request::Look(words())),
+        Some(turn::TURN) => return Ok(Request::Turn),
         Some(selftest::BEHAVIOUR) => return Ok(Request::Behaviour(words())),
         None if arguments.len() < 2 => return Err(Error::Usage(START.to_owned())),
         _ => {}
@@ -229,6 +240,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Behaviour(words) => Ok(Status::Child(u8::from(holdup_run::behaviour::behaviour_main(&words) != 0))),
         Request::Answer(words) => output::print(&holdup_bench::demo::answer(&words)).map(|()| Status::Success),
         Request::Look(words) => output::print(&glance::answer(&words)).map(|()| Status::Success),
+        Request::Turn => turn::take().map(|()| Status::Success),
         Request::Command(Command::Bench(options)) => bench::run(&options),
         Request::Command(Command::Run(options)) => run::run(&options),
         Request::Command(Command::Reproduce(options)) => reproduce::run(&options),
@@ -236,6 +248,7 @@ pub fn run(request: Request) -> Result<Status, Error> {
         Request::Command(Command::Time(options)) => time::run(&options),
         Request::Command(Command::Record(options)) => record::run(&options),
         Request::Command(Command::Top(options)) => top::run(&options),
+        Request::Command(Command::Watch(options)) => watch::run(&options),
         Request::Command(Command::Demo(options)) => demo::run(&options),
         Request::Command(Command::Try(options)) => try_::run(&options),
         Request::Command(Command::Gate(options)) => gate::run(&options),

@@ -99,6 +99,12 @@ impl Feed {
         self.live.recording(since_ns, &ending)?.ok()
     }
 
+    /// A file with all that is kept of a recording that has ended so.
+    pub fn whole(&self, ending: &Ending) -> Option<Excerpt> {
+        // Memory takes all that a file can hold.
+        self.live.recording(0, ending)?.ok()
+    }
+
     /// The last stretch of this length, analysed; `None` before there is any.
     pub fn look(&mut self, span: Duration) -> Option<Look> {
         let bytes = self.last(span, GOES_ON, None)?.to_vec();

@@ -162,7 +162,11 @@ pub fn read(path: &Path, bytes: &[u8], window: Window, timeline: bool) -> Result
     read_with(path, bytes, window, timeline, &[])
 }
 
-fn read_with(
+/// The same, with files that were kept open while it was recorded.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(
     path: &Path,
     bytes: &[u8],
     window: Window,

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::Place;
+use super::docs::read;
 use super::recording::{recording, recording_named};
 
 /// Every file of the tables with its bytes, by its path in the folder.
@@ -137,4 +138,63 @@ fn stacks_are_written_for_pprof_and_flame_graphs() {
     let expected = json["totals"]["lock_wait_ns"].as_u64().unwrap();
     assert!(sum.abs_diff(expected) * 1000 <= expected, "{sum} is not {expected}: {text}");
     place.run("report a.holdup --pprof a.pb.gz").with(2).says(&["a.pb.gz exists"]);
+}
+
+/// The settings that the page shows and those that are shipped.
+#[test]
+fn settings_of_the_page_are_taken_and_a_wrong_one_is_told_with_its_place() {
+    let page = read("docs/fleet.md");
+    let block = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let place = Place::new();
+    fs::write(place.path("watch.toml"), block).unwrap();
+    place.run("watch --config watch.toml --check").with(0).shows(&["watch.toml: 2 targets to watch"]);
+    fs::write(place.path("shipped.toml"), read("deploy/watch.toml")).unwrap();
+    place.run("watch --config shipped.toml --check").with(0);
+    let of_cluster = read("deploy/kubernetes/watch.yaml");
+    let inside = of_cluster.split("watch.toml: |\n").nth(1).and_then(|rest| rest.split("---").next()).unwrap();
+    fs::write(place.path("cluster.toml"), inside).unwrap();
+    place.run("watch --config cluster.toml --check").with(0);
+    fs::write(place.path("watch.toml"), block.replace("[[target]]", "[[targets]]")).unwrap();
+    let ended = place.run("watch --config watch.toml").with(2);
+    ended.says(&["watch.toml:", "this file has no key 'targets'; did you mean 'target'?"]);
+    place.run("watch").with(2).says(&["--config <FILE>", "--unit <NAME>"]);
+}
+
+/// The families that are served.
+fn served(source: &str) -> Vec<&str> {
+    source.split("page.family(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
+/// What dashboard and alerts ask for is served.
+#[test]
+fn dashboard_and_rules_ask_for_metrics_that_are_there() {
+    let source = read("crates/holdup/src/watch/figures.rs");
+    let served = served(&source);
+    let dashboard = read("deploy/grafana/holdup.json");
+    assert!(serde_json::from_str::<serde_json::Value>(&dashboard).unwrap()["panels"].as_array().unwrap().len() > 4);
+    for (file, text) in [("dashboard", dashboard), ("rules", read("deploy/prometheus/rules.yml"))] {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_:".contains(c);
+        let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("holdup_"));
+        let asked: Vec<&str> = words.map(|word| word.trim_end_matches("_total").trim_end_matches("_info")).collect();
+        assert!(asked.len() > 5, "{file}: {asked:?}");
+        for name in asked {
+            assert!(served.contains(&name), "{file}: {name} is not served");
+        }
+    }
+}
+
+/// Every metric that the page tells of is served, and every one that is served is told of.
+#[test]
+fn the_page_has_every_metric() {
+    let page = read("docs/fleet.md");
+    let source = read("crates/holdup/src/watch/figures.rs");
+    let served = served(&source);
+    assert!(served.len() > 15, "{served:?}");
+    for family in served.iter().filter(|family| **family != "holdup_build") {
+        assert!(page.contains(&format!("`{family}`")) || page.contains(&format!("`{family}_total`")), "{family}");
+    }
+    let told = page.split('`').filter(|word| word.starts_with("holdup_") && !word.contains(' '));
+    for name in told {
+        assert!(served.contains(&name.trim_end_matches("_total")), "{name} is not served");
+    }
 }

@@ -20,6 +20,7 @@ mod place;
 mod replaced;
 mod same_names;
 mod sampler;
+mod watch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

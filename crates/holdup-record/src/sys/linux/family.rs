@@ -111,6 +111,46 @@ fn of_container_below(roots: &[&Path], id: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// The control group of a systemd unit, by its name: the folder of that name, wherever groups are mounted. A name
+/// without a type is a service's.
+///
+/// # Errors
+/// There is none, or this is no name of a unit: why, as a sentence without a full stop.
+pub fn of_unit(name: &str) -> Result<PathBuf, String> {
+    of_unit_below(&GROUPS.map(Path::new), name)
+}
+
+fn of_unit_below(roots: &[&Path], name: &str) -> Result<PathBuf, String> {
+    if name.is_empty() || name.contains('/') || name.starts_with('.') {
+        return Err(format!("'{name}' is no name of a unit; 'systemctl list-units' shows them"));
+    }
+    let name = if name.contains('.') { name.to_owned() } else { format!("{name}.service") };
+    roots.iter().find_map(|root| named(root, &name)).ok_or_else(|| {
+        format!(
+            "the unit '{name}' does not run: no control group below {} has its name; 'systemctl list-units' shows those \
+             that run",
+            roots.first().map_or(Path::new(""), |root| root).display()
+        )
+    })
+}
+
+/// The first folder of this name, the outermost before those in it.
+fn named(folder: &Path, name: &str) -> Option<PathBuf> {
+    let own = folder.join(name);
+    if own.join(MEMBERS).exists() {
+        return Some(own);
+    }
+    let mut folders: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect();
+    folders.sort();
+    folders.iter().find_map(|folder| named(folder, name))
+}
+
 /// Folders whose name is a container's with such an id; not those inside of them.
 fn look_for(folder: &Path, id: &str, found: &mut Vec<(String, PathBuf)>) {
     let mut folders: Vec<PathBuf> = fs::read_dir(folder)
@@ -202,6 +242,20 @@ mod tests {
         assert!(of("cafe").is_err_and(|why| why.contains("2 containers")));
         assert!(of("dead").is_err_and(|why| why.contains("docker ps")));
         assert!(of("web").is_err_and(|why| why.contains("no container id")));
+    }
+
+    #[test]
+    fn a_unit_is_found_in_whichever_slice_it_is() {
+        let root = tempfile::tempdir().expect("a folder");
+        for group in ["system.slice/nginx.service", "system.slice/system-db.slice/db@1.service"] {
+            fs::create_dir_all(root.path().join(group)).expect("a group");
+            fs::write(root.path().join(group).join(MEMBERS), "7\n").expect("its processes");
+        }
+        let of = |name: &str| of_unit_below(&[root.path()], name);
+        assert_eq!(of("nginx"), Ok(root.path().join("system.slice/nginx.service")));
+        assert_eq!(of("db@1.service"), Ok(root.path().join("system.slice/system-db.slice/db@1.service")));
+        assert!(of("apache").is_err_and(|why| why.contains("'apache.service' does not run")));
+        assert!(of("../etc").is_err_and(|why| why.contains("no name of a unit")));
     }
 
     #[test]

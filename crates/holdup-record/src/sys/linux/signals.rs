@@ -16,6 +16,8 @@ static HEARD: AtomicI32 = AtomicI32::new(0);
 static TO_PASS_ON: AtomicI32 = AtomicI32::new(0);
 /// How often a flight recorder was asked to write and has not heard it yet.
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
+/// How often a service was asked to read its settings again and has not heard it yet.
+static RELOADS: AtomicU32 = AtomicU32::new(0);
 
 /// From now on these signals set `stop` (the first that is given here), but for those that are ignored, as SIGHUP is
 /// under nohup.
@@ -39,13 +41,7 @@ pub fn listen(stop: &'static AtomicBool) {
 
 /// From now on SIGUSR2 asks a flight recorder to write what it has.
 pub fn heed_requests() {
-    // SAFETY: all-zero actions are valid and live as long as the call; the handler only adds to a number.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_request as *const () as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut());
-    }
+    handle(libc::SIGUSR2, on_request);
 }
 
 /// How often it came since the last call.
@@ -53,8 +49,32 @@ pub fn requests() -> u32 {
     REQUESTS.swap(0, Ordering::Relaxed)
 }
 
+/// From now on SIGHUP asks a service to read its settings again.
+pub fn heed_reloads() {
+    handle(libc::SIGHUP, on_reload);
+}
+
+/// How often it came since the last call.
+pub fn reloads() -> u32 {
+    RELOADS.swap(0, Ordering::Relaxed)
+}
+
+fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+    // SAFETY: all-zero actions are valid and live as long as the call; the handlers only add to a number.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
 extern "C" fn on_request(_: libc::c_int) {
     REQUESTS.fetch_add(1, Ordering::Relaxed);
+}
+
+extern "C" fn on_reload(_: libc::c_int) {
+    RELOADS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The signal that ended the recording: number and name.
