@@ -1,7 +1,8 @@
 //! What to record.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -42,13 +43,14 @@ pub struct Options {
 impl Options {
     /// As much as the rights allow, until the target ends, at the usual rates.
     pub fn new(target: Target, output: impl Into<PathBuf>) -> Options {
+        let stack_bytes = target.stack_bytes();
         Options {
             target,
             threads: ThreadNames::default(),
             output: output.into(),
             limit: None,
             sample_hz: 1000,
-            stack_bytes: 1024,
+            stack_bytes,
             buffer_kib: None,
             detail: Detail::Allowed,
             capture: Backend::Auto,
@@ -66,6 +68,33 @@ pub enum Target {
     Command(Vec<OsString>),
     /// Attach to these processes, at least one, and all their threads.
     Processes(Vec<u32>),
+}
+
+/// So much of a stack leads through the locks of native programs to whoever takes them.
+const STACK_BYTES: u32 = 1024;
+/// .NET's own part of a call path, from its libraries to the program's code, takes more.
+const STACK_BYTES_OF_DOT_NET: u32 = 4096;
+
+impl Target {
+    /// Bytes of user stack that it takes to see who waits: more for .NET than for others. That is known by the command
+    /// (`dotnet`, or a program with its `.runtimeconfig.json` beside it), or by what a process has loaded.
+    pub fn stack_bytes(&self) -> u32 {
+        let is_dot_net = match self {
+            Target::Command(command) => command.first().is_some_and(|program| starts_dot_net(program)),
+            Target::Processes(pids) => pids.iter().any(|pid| {
+                let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+                maps.lines().any(|line| line.ends_with("/libcoreclr.so"))
+            }),
+        };
+        if is_dot_net { STACK_BYTES_OF_DOT_NET } else { STACK_BYTES }
+    }
+}
+
+fn starts_dot_net(program: &OsStr) -> bool {
+    let path = Path::new(program);
+    let mut config = program.to_owned();
+    config.push(".runtimeconfig.json");
+    path.file_name() == Some(OsStr::new("dotnet")) || Path::new(&config).is_file()
 }
 
 /// Which of the processes that a process has started before its recording belong to it. Those that it starts from then
@@ -105,4 +134,23 @@ pub enum Detail {
     /// All that the rights allow at the default's cost.
     #[default]
     Allowed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_dot_net_get_deeper_stacks() {
+        let bytes = |program: &Path| Target::Command(vec![program.into(), "x".into()]).stack_bytes();
+        assert_eq!((bytes(Path::new("/usr/bin/dotnet")), bytes(Path::new("dotnetx"))), (4096, 1024));
+        let folder = std::env::temp_dir().join(format!("holdup-dotnet-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("shop");
+        assert_eq!(bytes(&program), 1024);
+        fs::write(folder.join("shop.runtimeconfig.json"), "{}").unwrap();
+        assert_eq!(bytes(&program), 4096, "a program that starts its own runtime");
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(Target::Processes(vec![std::process::id()]).stack_bytes(), 1024);
+    }
 }

@@ -36,7 +36,7 @@ impl Runtime {
             }
             Runtime::Node => Some("node --perf-basic-prof --interpreted-frames-native-stack"),
             Runtime::Python => Some("python3 -X perf"),
-            Runtime::DotNet => Some("DOTNET_PerfMapEnabled=1 dotnet"),
+            Runtime::DotNet => Some("DOTNET_PerfMapEnabled=1 COMPlus_PerfMapEnabled=1 dotnet"),
             Runtime::Other => None,
         }
     }

@@ -168,9 +168,10 @@ const RULES: &[(&str, Hint)] = &[
     ("runtime.futexsleep*", Weak(GoRuntime)),
     ("runtime.futexwakeup*", Weak(GoRuntime)),
     ("runtime.*", Weak(GoRuntime)),
-    // Java's monitors, and Ruby's mutexes.
+    // Java's monitors, .NET's, and Ruby's mutexes.
     ("ObjectMonitor::enter*", Firm(OtherLock)),
     ("ObjectMonitor::ReenterI", Firm(OtherLock)),
+    ("AwareLock::Enter*", Firm(OtherLock)),
     ("rb_mutex_lock*", Firm(OtherLock)),
     ("rb_mutex_synchronize", Firm(OtherLock)),
     // Python's interpreter.
@@ -424,6 +425,7 @@ mod tests {
             ("syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::CondVar::WaitCommon < f", Condvar),
             ("syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::Mutex::LockSlow < f", OtherLock),
             ("pthread_cond_wait < rb_native_cond_wait < rb_mutex_synchronize < ?", OtherLock),
+            ("pthread_cond_wait < WaitForMultipleObjectsEx < AwareLock::EnterEpilogHelper < Shop.Cart.Add", OtherLock),
             ("syscall < my_lock < worker", OtherLock),
             ("syscall < TicketLock::acquireSlow < worker", OtherLock),
             ("syscall < eventcount_sleep < worker", Unknown),

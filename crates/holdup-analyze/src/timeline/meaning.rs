@@ -554,9 +554,9 @@ pub(super) fn is_interpreter(frame: &Frame) -> bool {
 }
 
 /// Whether this is a function of a lock whose threads each wait on a word of their own: parking_lot's, Java's monitors,
-/// Ruby's mutexes.
+/// .NET's, Ruby's mutexes.
 fn waits_on_own_word(frame: &Frame) -> bool {
-    const PARTS: &[&str] = &["parking_lot", "ObjectMonitor::enter", "rb_mutex_"];
+    const PARTS: &[&str] = &["parking_lot", "ObjectMonitor::enter", "AwareLock::Enter", "rb_mutex_"];
     frame.function.as_deref().is_some_and(|function| PARTS.iter().any(|part| function.contains(part)))
 }
 
@@ -577,6 +577,12 @@ mod tests {
             assert_eq!(of(primitive, "runtime.notetsleep_internal"), Primitive::GoRuntime);
             assert_eq!(of(primitive, "runtime.lock2"), Primitive::OtherLock);
         }
+    }
+
+    #[test]
+    fn a_monitor_of_dot_net_is_waited_for_on_words_of_the_threads_own() {
+        assert!(waits_on_own_word(&Frame::named("AwareLock::EnterEpilogHelper(Thread*, int)", Role::Runtime)));
+        assert!(!waits_on_own_word(&Frame::named("SyncBlock::Wait(int, int)", Role::Runtime)), "it waits for a pulse");
     }
 
     #[test]

@@ -31,9 +31,9 @@ pub struct Options {
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
     rate: u32,
     /// Bytes of user stack to search for the caller of a lock: a multiple of 8, at most 4096; 0 for frame pointers
-    /// alone
-    #[arg(long, value_name = "N", default_value_t = 1024)]
-    stack_bytes: u32,
+    /// alone [default: 1024, and 4096 for .NET]
+    #[arg(long, value_name = "N")]
+    stack_bytes: Option<u32>,
     /// Size of each CPU's buffer in KiB, a power of two [default: as much as this user may have]
     #[arg(long, value_name = "KIB")]
     buffer: Option<u32>,
@@ -182,7 +182,7 @@ fn show(options: &Options, path: &Path, held: &[HeldFile]) {
 }
 
 fn settings(options: &Options, target: Target) -> Result<holdup_record::Options, Error> {
-    let stack_bytes = options.stack_bytes;
+    let stack_bytes = options.stack_bytes.unwrap_or_else(|| target.stack_bytes());
     if stack_bytes > 4096 || !stack_bytes.is_multiple_of(8) {
         return Err(Error::Argument(format!("--stack-bytes {stack_bytes}: give a multiple of 8 up to 4096")));
     }

@@ -8,10 +8,12 @@ use holdup_record::{AskedForMap, Children};
 /// Switches for a program that is yet to be started, as its environment: what the user has set there stays. An older
 /// Java passes over those that it does not know.
 pub fn environment(set: impl Fn(&str) -> Option<OsString>) -> Vec<(OsString, OsString)> {
-    const SWITCHES: [(&str, &str); 3] = [
+    const SWITCHES: [(&str, &str); 4] = [
         ("NODE_OPTIONS", "--perf-basic-prof --interpreted-frames-native-stack"),
         ("JAVA_TOOL_OPTIONS", "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
         ("DOTNET_PerfMapEnabled", "1"),
+        // Before .NET 6.
+        ("COMPlus_PerfMapEnabled", "1"),
     ];
     let with = |(name, switches): (&str, &str)| {
         let value = match set(name).filter(|value| !value.is_empty()) {
@@ -72,6 +74,7 @@ mod tests {
         );
         assert!(of("JAVA_TOOL_OPTIONS").unwrap().starts_with("-XX:+IgnoreUnrecognizedVMOptions "));
         assert_eq!(of("DOTNET_PerfMapEnabled"), Some("1"));
+        assert_eq!(of("COMPlus_PerfMapEnabled"), Some("1"));
     }
 
     #[test]
