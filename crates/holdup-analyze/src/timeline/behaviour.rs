@@ -79,6 +79,8 @@ const AT_ONCE_NS: u64 = 20_000;
 const TURN_NS: u64 = 50_000;
 /// Where a few of many get what all were woken for, they keep it for so many times as long.
 const LEAST_KEPT: u64 = 4;
+/// For so much of the time in which threads wait for one of a few places, as many do, but for one.
+const LEAST_STEADY: f64 = 0.8;
 /// A thread whose end ends a wait ends within this time of it.
 const ENDS_NS: u64 = 2_000_000;
 
@@ -378,6 +380,34 @@ fn ran_ns(engine: &Engine, thread: ThreadId, from: u64, to: u64) -> u64 {
 /// Whether most who are woken wake another before they wait again.
 pub(super) fn is_passed_on(engine: &Engine, waits: &[Waited]) -> bool {
     Holds::of(engine, waits, false).are_passed_on(0.5)
+}
+
+/// Whether threads wait for one of a few places that they give back themselves: those who wait wake each other, and
+/// nearly always as many wait, most of them. Of threads that hand each other work, now more wait and now fewer.
+pub(super) fn are_places(waits: &[Waited]) -> bool {
+    let waiters: FxHashSet<ThreadId> = waits.iter().map(|wait| wait.thread).collect();
+    let known = waits.iter().filter(|wait| wait.waking_thread().is_some());
+    let (mut all, mut mutual) = (0, 0);
+    for wait in known {
+        all += 1;
+        mutual += usize::from(wait.is_ended_by(&waiters));
+    }
+    if waiters.len() < LEAST_WAITS || all < 3 * LEAST_WAITS || mutual * 10 < all * 9 {
+        return false;
+    }
+    let mut edges: Vec<(u64, bool)> = waits.iter().flat_map(|wait| [(wait.from, true), (wait.to, false)]).collect();
+    edges.sort_unstable();
+    let mut times = vec![0_u64; waiters.len() + 1];
+    let (mut now, mut since) = (0_usize, 0);
+    for (at, begins) in edges {
+        times[now.min(waiters.len())] += if now > 0 { at - since } else { 0 };
+        now = if begins { now + 1 } else { now.saturating_sub(1) };
+        since = at;
+    }
+    let most = (0..times.len()).max_by_key(|count| times[*count]).unwrap_or(0);
+    let near: u64 = times[most.saturating_sub(1)..].iter().take(3).sum();
+    let whole: u64 = times.iter().sum();
+    most < waiters.len() && most * 2 >= waiters.len() && near as f64 >= LEAST_STEADY * whole as f64
 }
 
 /// Where those who have the thing wait for events meanwhile, if they do so for most of the time.

@@ -221,8 +221,33 @@ impl Judge<'_, '_> {
         for (sleeps, known) in self.sleeps.iter_mut().zip(self.known.iter()) {
             *sleeps |= *known == Some(RubyWait::Sleep);
         }
+        self.judge_places();
         self.judge_own_words();
         self.judge_go();
+    }
+
+    /// Conditions of Python and .NET give each who waits a word of its own, so that all waits there are told by where
+    /// they are. Where threads wait for one of a few places, as for connections of a pool, they are told as one;
+    /// elsewhere, they may as well hand each other work.
+    fn judge_places(&mut self) {
+        use Primitive::{Condvar, Semaphore};
+        let engine = self.lookup.engine;
+        let mut keys = engine.wait_sites.map(|_| None);
+        for (index, key) in keys.each_mut() {
+            let wait_site = &engine.wait_sites[index];
+            if matches!(self.primitives[index].0, Condvar | Semaphore) && wait_site.place_group.is_some() {
+                let call_path = self.lookup.call_path(wait_site.place);
+                *key = waits_for_condition(&call_path).map(|path| behaviour::callers(wait_site.place, path));
+            }
+        }
+        let waits = behaviour::gather(engine, |wait_site| keys[wait_site]);
+        let places = waits.into_iter().filter(|(_, waits)| behaviour::are_places(waits)).map(|(key, _)| key);
+        let places: FxHashSet<behaviour::Callers> = places.collect();
+        for (known, key) in self.primitives.iter_mut().zip(&keys) {
+            if key.is_some_and(|key| places.contains(&key)) {
+                *known = (Condvar, true);
+            }
+        }
     }
 
     /// On one word of its own, a thread of an interpreter sleeps, waits for what the program makes it wait for, and
@@ -450,12 +475,48 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> P
         }
         (Condvar | OtherLock | Unknown, Behaviour::Lock) if is_of_interpreter(call_path) => InterpreterLock,
         (Unknown | OtherLock | GoRuntime | Condvar | Park, Behaviour::Lock) => OtherLock,
+        // An executor of Python's whose threads are told to end, each by the one before it.
+        (Semaphore, _) if leads_through(call_path, |name| name.starts_with("_queue_SimpleQueue_get")) => Semaphore,
         (Semaphore, Behaviour::Lock) => SemaphoreLock,
         (OtherLock, Behaviour::Queue | Behaviour::Turn | Behaviour::Timer) => Unknown,
         (OtherLock | Unknown | Condvar | Semaphore, Behaviour::Barrier) => Barrier,
         (OtherLock | Unknown, Behaviour::Join) => Join,
         (primitive, _) => primitive,
     }
+}
+
+/// The function of the program that waits for a condition of Python's `threading` or a monitor of .NET: queues and
+/// semaphores are made of them.
+fn waits_for_condition(call_path: &[Frame]) -> Option<&[Frame]> {
+    let waits = |frame: &Frame| match frame.function.as_deref() {
+        // Names without their class are those of 3.10 and before.
+        Some("Condition.wait" | "wait") => frame.file.as_deref().is_some_and(|file| file.ends_with("/threading.py")),
+        Some(name) => name.starts_with("SyncBlock::Wait") && is_of_coreclr(frame),
+        None => false,
+    };
+    let outer = &call_path[call_path.iter().position(waits)?..];
+    let is_own = |frame: &Frame| {
+        let of_system = frame.function.as_deref().is_none_or(|name| name.starts_with("System."));
+        frame.role == Role::Program && !of_system
+    };
+    let at = outer.iter().position(is_own)?;
+    Some(&outer[at..=at])
+}
+
+fn is_of_coreclr(frame: &Frame) -> bool {
+    frame.module.ends_with("/libcoreclr.so")
+}
+
+/// Whether a thread of .NET waits here for something else than a monitor's lock, by names that are certain: all waits
+/// go through the same few functions.
+fn is_wait_of_dot_net(call_path: &[Frame]) -> bool {
+    let starts = |start: &'static str| {
+        move |frame: &Frame| {
+            frame.function.as_deref().is_some_and(|name| name.starts_with(start) && is_of_coreclr(frame))
+        }
+    };
+    call_path.iter().any(starts("CorUnix::CPalSynchronizationManager::"))
+        && !call_path.iter().any(starts("AwareLock::"))
 }
 
 /// Whether a lock of java.util.concurrent is waited for that one thread has at a time, and not anew after a condition.
@@ -496,7 +557,7 @@ fn is_of_executor(frame: &Frame) -> bool {
 
 /// Whether a thread waits here on a word of its own for something else than a lock, by a name that is certain.
 fn waits_by_design(call_path: &[Frame]) -> bool {
-    is_wait_of_machine(call_path) || is_condvar_of_musl(call_path)
+    is_wait_of_machine(call_path) || is_condvar_of_musl(call_path) || is_wait_of_dot_net(call_path)
 }
 
 /// Whether a thread waits on a condition variable of musl: who waits there does so on a word in its own frame, and is
