@@ -27,6 +27,7 @@ mod run;
 mod selftest_programs;
 mod selftest_stress;
 mod setup;
+mod site;
 mod soak;
 mod top_shots;
 mod truth;
@@ -116,6 +117,12 @@ const COMMANDS: &[Command] = &[
         help: "build the static program, its tarball, a Debian package and the SBOM (15 minutes; --twice: the same bytes \
             from another folder; --try: installed and used in fresh systems, as root)",
         run: dist::run,
+    },
+    Command {
+        name: "site",
+        help: "the documentation as one folder of static pages, with search and real reports to click (3 minutes; --out DIR; \
+            --pages: the reports of the last time; --shots: pictures of it)",
+        run: site::run,
     },
     Command { name: "headers", help: "write holdup.h anew from the sources of holdup-capi", run: |_| headers() },
     Command {

@@ -131,9 +131,11 @@ pub(super) fn is_idle_in_node(site: &Site) -> bool {
     leads_through(&site.call_path, idles)
 }
 
-/// Whether a worker of rayon looks for a task here.
+/// Whether a worker of rayon or .NET looks for a task here, a few times before it sleeps; so does whoever waits in .NET.
 pub(super) fn is_idle(site: &Site) -> bool {
-    leads_through(&site.call_path, |name| name.starts_with("rayon_core::sleep::Sleep::no_work_found"))
+    const PLACES: [&str; 3] =
+        ["rayon_core::sleep::Sleep::no_work_found", "CLRLifoSemaphore::Wait", "System.Threading.SpinWait.SpinOnceCore"];
+    leads_through(&site.call_path, |name| PLACES.iter().any(|place| name.starts_with(place)))
 }
 
 /// Whether it is the thread by which Go watches over its own scheduler.

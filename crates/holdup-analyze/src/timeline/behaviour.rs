@@ -407,6 +407,7 @@ pub(super) fn are_places(waits: &[Waited]) -> bool {
     let most = (0..times.len()).max_by_key(|count| times[*count]).unwrap_or(0);
     let near: u64 = times[most.saturating_sub(1)..].iter().take(3).sum();
     let whole: u64 = times.iter().sum();
+    if std::env::var("DBG").is_ok() { eprintln!("{} waiters {} all {all} mutual {mutual} most {most} near {near} whole {whole}", waits.len(), waiters.len()); }
     most < waiters.len() && most * 2 >= waiters.len() && near as f64 >= LEAST_STEADY * whole as f64
 }
 
