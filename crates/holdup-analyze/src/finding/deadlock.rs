@@ -1,7 +1,7 @@
 //! deadlock: threads wait for locks that will never be released: in a circle, each for a lock that the next one has;
 //! for a lock that the waiting thread has itself; or for one whose holder has ended.
 //!
-//! Signs and thresholds: as the recording ends,
+//! Signs and thresholds: as the recording ends, or the process that waits so,
 //! - looks at the words of locks name their holders, who have released nothing since;
 //! - following from who waits to who has the lock leads back to where it began, or to a thread that has ended;
 //! - each of the threads on the way has waited for at least [`LEAST_NS`].

@@ -425,7 +425,7 @@ mod tests {
             ("syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::CondVar::WaitCommon < f", Condvar),
             ("syscall < AbslInternalPerThreadSemWait < absl::Mutex::Block < absl::Mutex::LockSlow < f", OtherLock),
             ("pthread_cond_wait < rb_native_cond_wait < rb_mutex_synchronize < ?", OtherLock),
-            ("pthread_cond_wait < WaitForMultipleObjectsEx < AwareLock::EnterEpilogHelper < Shop.Cart.Add", OtherLock),
+            ("pthread_cond_wait < AwareLock::EnterEpilogHelper < Shop.Cart.Add", OtherLock),
             ("syscall < my_lock < worker", OtherLock),
             ("syscall < TicketLock::acquireSlow < worker", OtherLock),
             ("syscall < eventcount_sleep < worker", Unknown),

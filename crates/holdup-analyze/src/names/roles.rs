@@ -240,6 +240,8 @@ const LOCK: &[&str] = &[
     // Node: what is behind Atomics.wait.
     "v8::internal::FutexEmulation::*",
     "v8::internal::Builtin_Atomics*",
+    // .NET's monitors.
+    "AwareLock::*",
     // Ruby.
     "rb_mutex_*",
     "rb_native_cond_*",

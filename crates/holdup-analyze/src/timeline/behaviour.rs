@@ -407,7 +407,6 @@ pub(super) fn are_places(waits: &[Waited]) -> bool {
     let most = (0..times.len()).max_by_key(|count| times[*count]).unwrap_or(0);
     let near: u64 = times[most.saturating_sub(1)..].iter().take(3).sum();
     let whole: u64 = times.iter().sum();
-    if std::env::var("DBG").is_ok() { eprintln!("{} waiters {} all {all} mutual {mutual} most {most} near {near} whole {whole}", waits.len(), waiters.len()); }
     most < waiters.len() && most * 2 >= waiters.len() && near as f64 >= LEAST_STEADY * whole as f64
 }
 
@@ -587,6 +586,26 @@ mod tests {
         assert!(!is_for_one(&given(4, 3)), "the others wait for it as well");
         assert!(!is_for_one(&given(1, 3)[..40]), "too few");
         assert!(!is_for_one(&given(1, 1)), "one other is no group");
+    }
+
+    #[test]
+    fn places_are_few_where_nearly_always_as_many_wait_for_those_who_have_one() {
+        // Six threads in turn: each waits for so many turns of ten, and is woken by the one that had a place before it.
+        let turns = |waits_for: &dyn Fn(usize) -> u64, waker: &dyn Fn(usize) -> usize| -> Vec<Waited> {
+            let wait = |turn: usize| {
+                let to = 1_000 + 10 * turn as u64;
+                let waker = Some(Waker::Thread(ThreadId::of(waker(turn))));
+                let (thread, from) = (ThreadId::of(turn % 6), to - 10 * waits_for(turn));
+                Waited { thread, wait_site: WaitSiteId::of(0), from, to, waker, at: to }
+            };
+            (0..60).map(wait).collect()
+        };
+        let others = |turn: usize| (turn + 4) % 6;
+        assert!(are_places(&turns(&|_| 4, &others)), "two places");
+        assert!(!are_places(&turns(&|_| 4, &|_| 9)), "who wakes them waits for none: it hands out work");
+        assert!(!are_places(&turns(&|_| 1, &others)), "most have one");
+        assert!(!are_places(&turns(&|turn| if turn / 12 % 2 == 0 { 1 } else { 5 }, &others)), "now many wait, now few");
+        assert!(!are_places(&turns(&|_| 4, &others)[..11]), "too few waits");
     }
 
     #[test]

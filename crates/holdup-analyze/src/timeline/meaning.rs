@@ -647,6 +647,40 @@ mod tests {
     }
 
     #[test]
+    fn waits_of_dot_net_are_for_a_lock_only_where_it_enters_a_monitor() {
+        let path = |outer: &str| {
+            let of = |name: &str| Frame { module: "/x/libcoreclr.so".into(), ..Frame::named(name, Role::Runtime) };
+            [of("CorUnix::CPalSynchronizationManager::BlockThread"), of(outer)]
+        };
+        assert!(waits_by_design(&path("CLRLifoSemaphore::WaitForSignal")), "it waits for a task");
+        assert!(!waits_by_design(&path("AwareLock::EnterEpilogHelper")));
+    }
+
+    #[test]
+    fn who_waits_for_a_condition_is_the_programs_function() {
+        let frame = |name: &str, role, module: &str, file: Option<&str>| Frame {
+            module: module.into(),
+            file: file.map(Into::into),
+            ..Frame::named(name, role)
+        };
+        let python = |condition: &str, file: &str| {
+            let waits = frame(condition, Role::Lock, "python", Some(file));
+            let get = frame("Queue.get", Role::Lock, "python", Some("/lib/queue.py"));
+            [waits, get, frame("Pool.take", Role::Program, "python", Some("/srv/shop.py"))]
+        };
+        let asks = |path: &[Frame]| {
+            waits_for_condition(path).and_then(|found| found[0].function.as_deref().map(str::to_owned))
+        };
+        assert_eq!(asks(&python("Condition.wait", "/lib/threading.py")).as_deref(), Some("Pool.take"));
+        assert_eq!(asks(&python("wait", "/lib/threading.py")).as_deref(), Some("Pool.take"), "before 3.11");
+        assert_eq!(asks(&python("wait", "/srv/shop.py")), None);
+        let waits = frame("SyncBlock::Wait(int, int)", Role::Runtime, "/x/libcoreclr.so", None);
+        let system = frame("System.Threading.SemaphoreSlim.Wait", Role::Program, "[generated code]", None);
+        let own = frame("Shop.Pool.Take", Role::Program, "[generated code]", None);
+        assert_eq!(asks(&[waits, system, own]).as_deref(), Some("Shop.Pool.Take"));
+    }
+
+    #[test]
     fn a_condition_variable_of_musl_is_no_lock() {
         let path = |names: [&str; 3]| names.map(|name| Frame::named(name, Role::Lock));
         assert!(waits_by_design(&path(["__syscall_cp_c", "__timedwait_cp", "pthread_cond_timedwait"])));
