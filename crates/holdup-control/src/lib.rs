@@ -26,7 +26,7 @@ pub const COUNT_FILE: &str = "processes";
 /// First bytes of both files.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"holdup\0c");
 /// Raised with every change of this file's types.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Processes with a file of figures; those beyond are served and leave none, for a program may start any number of
 /// them, and all their files would lie in memory.
@@ -113,6 +113,53 @@ impl fmt::Display for Policy {
     }
 }
 
+/// How threads wait for pthread's reader-writer locks. It holds for the whole of a process: what prefers writers is a
+/// mark in the lock, and threads that wait by different marks miss each other's wake-ups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RwPolicy {
+    /// As the C library does: readers come in as long as readers are in, whoever waits.
+    #[default]
+    Glibc,
+    /// Readers wait behind a writer that waits (`PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`), but for threads that
+    /// read already, whom the writer waits for.
+    PreferWriter,
+    /// Try so many times (with a pause in between), then wait as the C library does.
+    SpinPark(u32),
+}
+
+impl RwPolicy {
+    /// As one word for [`Settings::rw`]: kind in the lowest byte, number above.
+    pub fn pack(self) -> u32 {
+        let (kind, number) = match self {
+            RwPolicy::Glibc => (0, 0),
+            RwPolicy::PreferWriter => (1, 0),
+            RwPolicy::SpinPark(tries) => (2, tries),
+        };
+        kind | number.min(Policy::MOST) << 8
+    }
+
+    /// The policy of a word; `None` for a word that no policy has.
+    pub fn unpack(word: u32) -> Option<RwPolicy> {
+        Some(match word & 0xff {
+            0 => RwPolicy::Glibc,
+            1 => RwPolicy::PreferWriter,
+            2 => RwPolicy::SpinPark(word >> 8),
+            _ => return None,
+        })
+    }
+}
+
+/// As it stands on a command line: `glibc`, `prefer-writer`, `spin-park:100`.
+impl fmt::Display for RwPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RwPolicy::Glibc => f.pad("glibc"),
+            RwPolicy::PreferWriter => f.pad("prefer-writer"),
+            RwPolicy::SpinPark(tries) => f.pad(&format!("spin-park:{tries}")),
+        }
+    }
+}
+
 /// What is measured of every lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -148,6 +195,8 @@ pub struct Settings {
     /// Slots of the table in which the kernel looks up the process's futexes (PR_FUTEX_HASH), a power of two from 2 on;
     /// [`FUTEX_HASH_SHARED`] for the table that all processes share; 0 to leave it as it is.
     pub futex_hash: u32,
+    /// [`RwPolicy`] of all reader-writer locks; read when a process starts.
+    pub rw: u32,
     /// The last part of the path of the program to serve, ended by 0; empty for every one. Others run as if not
     /// interposed.
     pub program: [u8; PATH],
@@ -208,6 +257,10 @@ pub struct Figures {
     pub locks_beyond: AtomicU64,
     /// Locks that the watchdog set back to glibc's policy.
     pub watchdog_trips: AtomicU64,
+    /// Reader-writer locks that prefer writers because of the policy.
+    pub rw_preferring: AtomicU64,
+    /// Readers that did not wait longer for a writer that waited for readers, because the watchdog was due.
+    pub rw_watchdog_trips: AtomicU64,
     /// Records of locks in use.
     pub locks_len: AtomicU32,
     /// Slots of threads that were ever in use.
@@ -253,7 +306,7 @@ pub enum Fallback {
     Elided = 4,
     /// Destroyed, or of a kind that is not known.
     Unknown = 5,
-    /// A read-write lock, which is profiled only.
+    /// A reader-writer lock: the C library's own functions serve it, under every [`RwPolicy`].
     ReadWrite = 6,
     /// A spin lock, which is profiled only.
     Spin = 7,
@@ -392,6 +445,15 @@ mod tests {
         assert_eq!(Policy::Glibc.pack(), 0, "a file of zeros does as glibc does");
         assert_eq!(Policy::unpack(0xff), None);
         assert_eq!(Policy::unpack(Policy::Throttle(u32::MAX).pack()), Some(Policy::Throttle(Policy::MOST)));
+    }
+
+    #[test]
+    fn every_policy_for_readers_and_writers_survives_its_word() {
+        for policy in [RwPolicy::Glibc, RwPolicy::PreferWriter, RwPolicy::SpinPark(100)] {
+            assert_eq!(RwPolicy::unpack(policy.pack()), Some(policy));
+        }
+        assert_eq!(RwPolicy::Glibc.pack(), 0, "a file of zeros does as glibc does");
+        assert_eq!(RwPolicy::unpack(0xff), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use holdup_control::{self as control, Policy, Profile};
+use holdup_control::{self as control, Policy, Profile, RwPolicy};
 use holdup_run::Conditions;
 use holdup_run::Finished;
 use holdup_run::OwnProgram;
@@ -299,8 +299,7 @@ impl Batch<'_> {
             Configuration::Policy(policy) => (vec![*policy], None),
             Configuration::Flip(policies, every) => (policies.clone(), Some(*every)),
         };
-        let settings = Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
-        let control = Control::create(&settings)?;
+        let control = Control::create(&settings(seed, policies[0]))?;
         let tried = match every {
             None => self.plainly(behaviour, seed, &with_library(control.environment())),
             Some(every) => {
@@ -377,6 +376,16 @@ fn flipping<R>(
     })
 }
 
+fn settings(seed: u64, policy: Policy) -> Settings {
+    Settings { policy, rw: rw(seed, policy), profile: profile(seed, policy), ..Settings::default() }
+}
+
+/// Reader-writer locks have a policy of their own, which holds for a whole process: it takes turns likewise.
+fn rw(seed: u64, policy: Policy) -> RwPolicy {
+    let policies = [RwPolicy::PreferWriter, RwPolicy::Glibc, RwPolicy::SpinPark(100)];
+    policies[(seed.wrapping_add(u64::from(policy.pack())) % 3) as usize]
+}
+
 /// What is measured is another way through the interposer's code: each seed and policy takes one, the next seed the
 /// next.
 fn profile(seed: u64, policy: Policy) -> Profile {
@@ -419,8 +428,7 @@ pub struct Flipped {
 /// # Errors
 /// The interposer cannot be put under it.
 pub fn flip(command: &mut Command, policies: &[Policy], every: Duration, seed: u64) -> io::Result<Flipped> {
-    let settings = Settings { policy: policies[0], profile: profile(seed, policies[0]), ..Settings::default() };
-    let control = Control::create(&settings)?;
+    let control = Control::create(&settings(seed, policies[0]))?;
     command.envs(control.environment());
     let (ended, flips) = flipping(&control, policies, every, || holdup_run::forward(command, &Conditions::default()))?;
     Ok(Flipped { ended, flips, processes: control.processes()? })
@@ -465,6 +473,13 @@ mod tests {
         let seen: std::collections::HashSet<u32> =
             (40..44).map(|seed| profile(seed, Policy::Throttle(2)) as u32).collect();
         assert_eq!(seen.len(), 4);
+    }
+
+    #[test]
+    fn one_run_has_every_policy_of_reader_writer_locks() {
+        let policies = [Policy::Glibc, Policy::SpinLearn, Policy::Capped(1), Policy::Throttle(1), Policy::Throttle(2)];
+        let seen: HashSet<RwPolicy> = policies.iter().map(|policy| rw(1, *policy)).collect();
+        assert_eq!(seen.len(), 3);
     }
 
     #[test]

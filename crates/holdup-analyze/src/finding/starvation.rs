@@ -17,8 +17,9 @@
 //! shows it.
 
 use super::weigh::{self, MS, count, ns, part};
-use super::{Cure, Finding, Kind, Moment, Rule};
+use super::{Command, Cure, Finding, Kind, Moment, Rule};
 use crate::facts::{Facts, LockFacts, LockNumber, Primitive};
+use crate::names::Frame;
 use holdup_trace::Tid;
 
 pub(super) const RULE: Rule = Rule {
@@ -96,6 +97,16 @@ fn starved(facts: &Facts, number: LockNumber, lock: &LockFacts, wait: (Tid, u64,
             count("waits", lock.waits),
         ],
         moments: vec![Moment { tid, from_ns, to_ns }],
-        ..Finding::new(Kind::Starvation, Cure::FairLock, weigh::record_again())
+        ..Finding::new(Kind::Starvation, Cure::FairLock, proof(lock))
+    }
+}
+
+/// The C library's reader-writer locks can be made to prefer writers under the program.
+fn proof(lock: &LockFacts) -> Command {
+    let is_pthreads = |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.contains("pthread_rwlock_"));
+    let mut frames = lock.wait_sites.iter().flat_map(|site| &site.call_path);
+    match lock.primitive {
+        Primitive::RwLock if frames.any(is_pthreads) => weigh::try_with("--rw prefer-writer,spin-park"),
+        _ => weigh::record_again(),
     }
 }

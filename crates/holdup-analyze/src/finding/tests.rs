@@ -1523,6 +1523,20 @@ fn starvation_at_its_thresholds() {
     );
 }
 
+#[test]
+fn a_writer_that_starves_behind_pthread_readers_has_a_policy_to_try() {
+    let proof = |function: &str| {
+        let mut facts = starving();
+        let path = &mut facts.locks[0].wait_sites[0].call_path;
+        path.insert(0, Frame { function: Some(function.into()), ..path[0].clone() });
+        let findings = all(&facts);
+        let starved = findings.iter().find(|finding| finding.kind == Kind::Starvation).unwrap();
+        starved.proof.words.join(" ")
+    };
+    assert_eq!(proof("__pthread_rwlock_wrlock"), "try --rw prefer-writer,spin-park");
+    assert_eq!(proof("std::sys::sync::rwlock::futex::RwLock::write_contended"), "record");
+}
+
 /// Thread 1 waits for the readers of a lock, again and again.
 fn kept_out() -> Facts {
     let mut facts = quiet(3);

@@ -10,9 +10,11 @@ use super::toolchain::{COMPILERS, Compiler, MODES, Mode, can, compile, has, pref
 const TOOLS: [&str; 4] = ["gcc", "g++", "clang", "clang++"];
 
 /// Every example with the arguments of a short run.
-const EXAMPLES: [(&str, &[&str]); 5] = [
+const EXAMPLES: [(&str, &[&str]); 7] = [
     ("timemutex.cpp", &["2", "2", "1", "4", "3", "2", "--iterations", "200"]),
     ("free_list.cpp", &["adaptive", "4", "1001"]),
+    ("catalogue.cpp", &["holdup", "3", "100"]),
+    ("catalogue.cpp", &["sharded", "3", "100"]),
     ("lock_table.cpp", &["50", "200", "1", "3"]),
     ("counter.c", &["4", "1000"]),
     ("gate.c", &["6", "2", "1000"]),
@@ -48,6 +50,24 @@ fn examples_run_under_both_compilers_and_the_sanitizers() {
             assert!(said.contains("\nswitches  "), "{compiler:?} {mode:?} {example}: {said}");
         }
     }
+}
+
+/// The same under the C library's lock, which starves the writer, and ours.
+#[test]
+fn the_catalogue_s_writer_gets_in() {
+    if !has(&TOOLS) {
+        return;
+    }
+    let publications = |lock: &str| -> u64 {
+        let said = example("catalogue", &[lock, "5", "600"]);
+        assert!(said.status.success(), "{}", text(&said));
+        let said = text(&said);
+        let line = said.lines().find_map(|line| line.strip_prefix("publications")).unwrap();
+        line.split(',').next().unwrap().trim().parse().unwrap()
+    };
+    let (std, ours) = (publications("std"), publications("holdup"));
+    assert!(ours >= 4 && ours >= 2 * std, "{ours} under holdup::shared_mutex, {std} under std::shared_mutex");
+    assert_eq!(example("catalogue", &["fair"]).status.code(), Some(2));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdup_control::{
-    COUNT_FILE, ENV, Fallback, Figures, LockRecord, MAGIC, Policy, Profile, RULE_OBJECT, Rule, SETTINGS_FILE,
+    COUNT_FILE, ENV, Fallback, Figures, LockRecord, MAGIC, Policy, Profile, RULE_OBJECT, Rule, RwPolicy, SETTINGS_FILE,
     STATE_OTHER, STATE_SERVES, Settings, ThreadSlot, VERSION,
 };
 
@@ -382,6 +382,40 @@ fn read_write_and_spin_locks_are_counted() {
             assert_eq!(seen.all(offset_of!(LockRecord, contended)), 1);
         }
     }
+}
+
+fn with_rw(rw: RwPolicy, profile: Profile) -> Control {
+    Control::new(Policy::Glibc, profile).with(offset_of!(Settings, rw), &rw.pack().to_ne_bytes())
+}
+
+#[test]
+fn only_locks_of_the_default_kind_come_to_prefer_writers() {
+    for profile in [Profile::Off, Profile::Full] {
+        let seen = &with_rw(RwPolicy::PreferWriter, profile).check(&["rw_kinds"])[0];
+        assert_eq!(seen.u64(offset_of!(Figures, rw_preferring)), 3, "one made by a constant, one made twice");
+        assert_eq!(seen.fallbacks(Fallback::ReadWrite), 5 * 8);
+    }
+}
+
+#[test]
+fn a_reader_waits_behind_a_waiting_writer_unless_it_reads_already() {
+    for profile in [Profile::Off, Profile::Sampled] {
+        with_rw(RwPolicy::PreferWriter, profile).check(&["rw_prefers"]);
+        for rw in [RwPolicy::Glibc, RwPolicy::SpinPark(20)] {
+            let seen = &with_rw(rw, profile).check(&["rw_default"])[0];
+            assert_eq!(seen.u64(offset_of!(Figures, rw_preferring)), 0);
+        }
+    }
+}
+
+#[test]
+fn the_watchdog_lets_readers_in_before_writers_again() {
+    let patience = (offset_of!(Settings, watchdog_ms), 50u32.to_ne_bytes());
+    let control = with_rw(RwPolicy::PreferWriter, Profile::Off).with(patience.0, &patience.1);
+    let seen = &control.check(&["rw_crosswise"])[0];
+    assert_eq!(seen.u64(offset_of!(Figures, rw_watchdog_trips)), 1);
+    let seen = &with_rw(RwPolicy::Glibc, Profile::Off).check(&["rw_crosswise"])[0];
+    assert_eq!(seen.u64(offset_of!(Figures, rw_watchdog_trips)), 0);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::selftest::{self, Configuration, Plan, SelftestError};
 /// First argument of a process that tries one behaviour of locks; not for users.
 pub const BEHAVIOUR: &str = "__behaviour";
 
-/// Checks 23 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy keeps
+/// Checks 25 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy keeps
 /// changing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -73,7 +73,8 @@ Examples:
   holdup selftest --flip 5ms -- ./my-tests      does my program work under it?
 
 Each try is a process of its own, so one that hangs or crashes costs one cell of
-the table. Exit status: 0 if all behaviours hold, 1 if one does not; with a
+the table. By its seed and policy it takes a profile and a policy for
+reader-writer locks (glibc, prefer-writer, spin-park:100), in turn. Exit status: 0 if all behaviours hold, 1 if one does not; with a
 program of your own, the program's.";
 
 const NO_BEHAVIOURS: &str = "selftest tries the locks of the GNU C library (glibc) of Linux, and this holdup is not linked with \

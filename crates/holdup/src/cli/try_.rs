@@ -31,6 +31,9 @@ pub struct Options {
     /// Gates: at most this many threads hold or contend for a lock (the policies throttle:N)
     #[arg(long, value_name = "LIST")]
     gates: Option<String>,
+    /// Policies of its reader-writer locks (pthread_rwlock_t, std::shared_mutex): glibc, prefer-writer, spin-park:N
+    #[arg(long, value_name = "LIST")]
+    rw: Option<String>,
     /// Numbers of CPUs to use, such as all,1,2
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
@@ -59,7 +62,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME=A,B")]
     vary: Vec<String>,
     /// Try first what the findings of this recording name; without PROGRAM, on the recorded command
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["locks", "gates", "cpus", "slices", "batch", "arenas", "malloc", "tunables", "futex_hash", "env", "vary", "server"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["locks", "gates", "rw", "cpus", "slices", "batch", "arenas", "malloc", "tunables", "futex_hash", "env", "vary", "server"])]
     from: Option<PathBuf>,
     /// Compare a number that it prints instead of its elapsed time, as a program that runs for a fixed time needs: a
     /// regular expression whose first group is the number
@@ -133,10 +136,10 @@ Examples:
   holdup try --server 'memcached -u root -t 4 -p {port}' --ready tcp:{port} \\
              -- ./load --port {port}             the server under remedies
 
-Without a list of remedies it tries the lock policies, gates, one CPU, the
-allocators that are installed and the switches of the program's runtime (Go,
-Java, OpenMP, libuv, Rayon, Tokio, Python without its lock), as far as the
-budget allows; with lists, only what they name. A remedy that crashes, hangs or
+Without a list of remedies it tries the lock policies, gates, those of
+reader-writer locks if the program takes any, one CPU, the allocators that are
+installed and the switches of the program's runtime (Go, Java, OpenMP, libuv,
+Rayon, Tokio, Python without its lock), as far as the budget allows; with lists, only what they name. A remedy that crashes, hangs or
 changes the exit status has failed, however fast it was. The program's output
 is not shown. Exit status: 0 for any verdict, 1 if the unchanged program fails;
 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP, after a report of what was
@@ -225,6 +228,7 @@ fn asked(options: &Options) -> Asked {
     Asked {
         locks: options.locks.clone(),
         gates: options.gates.clone(),
+        rw: options.rw.clone(),
         cpus: options.cpus.clone(),
         slices: options.slices.clone(),
         batch: options.batch,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use holdup_control::{Policy, Profile};
+use holdup_control::{Policy, Profile, RwPolicy};
 use holdup_run::Conditions;
 use holdup_run::Finished;
 
@@ -32,6 +32,10 @@ pub struct Options {
     /// repeated
     #[arg(long, value_name = "NAME=POLICY", value_parser = rules::parse)]
     lock_for: Vec<Wish>,
+    /// How threads wait for reader-writer locks (pthread_rwlock_t, std::shared_mutex): glibc, prefer-writer or
+    /// spin-park:N [default: glibc]
+    #[arg(long, value_name = "POLICY", value_parser = policy::parse_rw)]
+    rw: Option<RwPolicy>,
     /// A lock that has waiters but is not acquired for this long returns to glibc's policy; 0 for never
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     watchdog: u32,
@@ -78,12 +82,14 @@ Examples:
   holdup with --lock spin-park -- ./server   look 100 times before sleeping
   holdup with --lock throttle:2 -- ./server  two threads at a lock, others sleep
   holdup with --lock-for 'g_cache_lock=throttle:2' -- ./server  that lock alone
+  holdup with --rw prefer-writer -- ./server no writer starves behind readers
   holdup with --profile -- ./server          which locks cost what, and where
   holdup with --profile=full --json locks.json -- ./server
 
 The program keeps its input, output, signals and exit status; the report goes to
-stderr. Served are pthread mutexes, libgomp's locks and, by spin-park, semaphores;
-Rust's std, Go and static programs keep their own. The report counts them.";
+stderr. Served are pthread mutexes, libgomp's locks, by spin-park semaphores, and by
+--rw reader-writer locks of the default kind; Rust's std, Go and static programs
+keep their own. The report counts them.";
 
 /// Runs it and reports.
 ///
@@ -113,7 +119,7 @@ impl Options {
     /// Whether anything is asked for that needs the interposer.
     fn touches_locks(&self) -> bool {
         let other_way = self.lock.is_some() || self.gate.is_some() || !self.lock_for.is_empty();
-        other_way || self.futex_hash.is_some() || self.profile.is_some() || self.json.is_some()
+        other_way || self.rw.is_some() || self.futex_hash.is_some() || self.profile.is_some() || self.json.is_some()
     }
 }
 
@@ -198,7 +204,8 @@ fn settings(options: &Options, policy: Policy, program: &Program) -> Result<Sett
     let slots = options.futex_hash.as_deref().map(remedy::futex_slots).transpose();
     let slots = slots.map_err(|why| Error::Argument(format!("--futex-hash {why}")))?;
     let futex_hash = slots.map_or(0, |slots| slots.unwrap_or(holdup_control::FUTEX_HASH_SHARED));
-    Ok(Settings { policy, profile, watchdog_ms: options.watchdog, futex_hash, rules, program: only })
+    let rw = options.rw.unwrap_or_default();
+    Ok(Settings { policy, rw, profile, watchdog_ms: options.watchdog, futex_hash, rules, program: only })
 }
 
 /// Runs the program to its end.

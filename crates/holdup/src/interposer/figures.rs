@@ -32,6 +32,10 @@ pub struct Process {
     pub futex_waits: u64,
     /// Locks that the watchdog set back.
     pub watchdog_trips: u64,
+    /// Reader-writer locks that prefer writers because of the policy.
+    pub rw_preferring: u64,
+    /// Whether the watchdog let readers in before writers again.
+    pub rw_watchdog_trips: u64,
 }
 
 impl Process {
@@ -339,6 +343,8 @@ fn process(file: &File, head: &Head) -> Option<Process> {
         fallbacks: std::array::from_fn(|index| head.u64(fallbacks + 8 * index)),
         futex_waits: head.u64(offset_of!(control::Figures, futex_waits)),
         watchdog_trips: head.u64(offset_of!(control::Figures, watchdog_trips)),
+        rw_preferring: head.u64(offset_of!(control::Figures, rw_preferring)),
+        rw_watchdog_trips: head.u64(offset_of!(control::Figures, rw_watchdog_trips)),
     })
 }
 

@@ -1,18 +1,19 @@
-//! Policies as they stand on a command line: `glibc`, `spin-park:100`, `spin-learn`, `ttas`, `capped:2`, `throttle:1`.
+//! Policies as they stand on a command line: `glibc`, `spin-park:100`, `spin-learn`, `ttas`, `capped:2`, `throttle:1`;
+//! of reader-writer locks `glibc`, `prefer-writer`, `spin-park:100`.
 
 use holdup_bench::suggest::nearest;
-use holdup_control::Policy;
+use holdup_control::{Policy, RwPolicy};
 
 /// A policy that can be chosen.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice {
+pub struct Choice<P = Policy> {
     /// Its name.
     pub name: &'static str,
     /// What its number means and which it is without one; `None` if it takes none.
     pub number: Option<(&'static str, u32)>,
     /// What it does, in a line.
     pub about: &'static str,
-    make: fn(u32) -> Policy,
+    make: fn(u32) -> P,
 }
 
 /// All of them, the one that changes nothing first.
@@ -50,22 +51,60 @@ pub const CHOICES: &[Choice] = &[
     },
 ];
 
+/// All of reader-writer locks, the one that changes nothing first.
+pub const RW_CHOICES: &[Choice<RwPolicy>] = &[
+    Choice {
+        name: "glibc",
+        number: None,
+        about: "as without holdup: readers come in beside readers, whoever waits",
+        make: |_| RwPolicy::Glibc,
+    },
+    Choice {
+        name: "prefer-writer",
+        number: None,
+        about: "new readers wait behind a writer that waits; threads that read already do not",
+        make: |_| RwPolicy::PreferWriter,
+    },
+    Choice {
+        name: "spin-park",
+        number: Some(("tries", 100)),
+        about: "try so many times before sleeping",
+        make: RwPolicy::SpinPark,
+    },
+];
+
 /// Other names for the same: what other tables of holdup call the C library's mutex; and former names, which now are
 /// only those of a lock and a technique of holdup-locks that work in another way.
 const ALIASES: &[(&str, &str)] =
     &[("pthread", "glibc"), ("none", "glibc"), ("adaptive", "spin-learn"), ("gate", "throttle")];
+
+/// The same, of reader-writer locks.
+const RW_ALIASES: &[(&str, &str)] = &[("pthread", "glibc"), ("none", "glibc"), ("prefer-writers", "prefer-writer")];
 
 /// Reads a policy: a name and, for those that have one, a number behind a colon.
 ///
 /// # Errors
 /// There is none of this name, or it does not take this number; the text says what can be given.
 pub fn parse(text: &str) -> Result<Policy, String> {
+    read(text, CHOICES, ALIASES, "lock policy")
+}
+
+/// Reads a policy of reader-writer locks.
+///
+/// # Errors
+/// As those of [`parse`].
+pub fn parse_rw(text: &str) -> Result<RwPolicy, String> {
+    read(text, RW_CHOICES, RW_ALIASES, "policy for reader-writer locks")
+}
+
+fn read<P>(text: &str, choices: &[Choice<P>], aliases: &[(&str, &str)], what: &str) -> Result<P, String> {
     let (given, number) = match text.split_once(':') {
         Some((name, number)) => (name, Some(number)),
         None => (text, None),
     };
-    let name = meant(given);
-    let choice = CHOICES.iter().find(|choice| choice.name == name).ok_or_else(|| unknown(given))?;
+    let name = meant(given, aliases);
+    let choice =
+        choices.iter().find(|choice| choice.name == name).ok_or_else(|| unknown(given, choices, aliases, what))?;
     let number = match (choice.number, number) {
         (None, None) => 0,
         (Some((_, default)), None) => default,
@@ -80,26 +119,26 @@ pub fn parse(text: &str) -> Result<Policy, String> {
 }
 
 /// Every policy as it is written, for messages: `glibc, spin-park:N, spin-learn, ttas, capped:N, throttle:N`.
-pub fn list() -> String {
-    let form = |choice: &Choice| match choice.number {
+pub fn list<P>(choices: &[Choice<P>]) -> String {
+    let form = |choice: &Choice<P>| match choice.number {
         Some(_) => format!("{}:N", choice.name),
         None => choice.name.to_owned(),
     };
-    CHOICES.iter().map(form).collect::<Vec<_>>().join(", ")
+    choices.iter().map(form).collect::<Vec<_>>().join(", ")
 }
 
 /// The name that an alias stands for.
-fn meant(name: &str) -> &str {
-    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+fn meant<'a>(name: &'a str, aliases: &[(&str, &'a str)]) -> &'a str {
+    aliases.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
-fn unknown(name: &str) -> String {
-    let names = CHOICES.iter().map(|choice| choice.name).chain(ALIASES.iter().map(|(alias, _)| *alias));
+fn unknown<P>(name: &str, choices: &[Choice<P>], aliases: &[(&str, &str)], what: &str) -> String {
+    let names = choices.iter().map(|choice| choice.name).chain(aliases.iter().map(|(alias, _)| *alias));
     let hint = match nearest(name, names) {
-        Some(nearest) => format!("did you mean '{}'? ", meant(nearest)),
+        Some(nearest) => format!("did you mean '{}'? ", meant(nearest, aliases)),
         None => String::new(),
     };
-    format!("there is no lock policy '{name}'; {hint}there are {}", list())
+    format!("there is no {what} '{name}'; {hint}there are {}", list(choices))
 }
 
 #[cfg(test)]
@@ -115,6 +154,23 @@ mod tests {
         assert_eq!(parse("spin-park"), Ok(Policy::SpinPark(100)));
         assert_eq!(parse("throttle:3"), Ok(Policy::Throttle(3)));
         assert_eq!(parse("pthread"), Ok(Policy::Glibc));
+    }
+
+    #[test]
+    fn policies_of_reader_writer_locks_are_read_as_they_are_written() {
+        for choice in RW_CHOICES {
+            let policy = parse_rw(choice.name).unwrap();
+            assert_eq!(parse_rw(&policy.to_string()), Ok(policy));
+        }
+        assert_eq!(parse_rw("spin-park"), Ok(RwPolicy::SpinPark(100)));
+        for (text, says) in [
+            ("prefer-write", "did you mean 'prefer-writer'?"),
+            ("ttas", "there is no policy for reader-writer locks 'ttas'; there are glibc, prefer-writer, spin-park:N"),
+            ("prefer-writer:2", "takes no number"),
+        ] {
+            let why = parse_rw(text).unwrap_err();
+            assert!(why.contains(says), "{text}: {why}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use holdup_control::{self as control, Policy, Profile};
+use holdup_control::{self as control, Policy, Profile, RwPolicy};
 
 use super::sys;
 
@@ -13,6 +13,8 @@ use super::sys;
 pub struct Settings {
     /// How threads wait for all locks without a rule.
     pub policy: Policy,
+    /// How threads wait for reader-writer locks.
+    pub rw: RwPolicy,
     /// What is measured.
     pub profile: Profile,
     /// A lock with waiters that was not acquired for so many milliseconds goes back to glibc's policy; 0 for never.
@@ -29,6 +31,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             policy: Policy::Glibc,
+            rw: RwPolicy::Glibc,
             profile: Profile::Off,
             watchdog_ms: 0,
             futex_hash: 0,
@@ -69,6 +72,7 @@ pub fn bytes(settings: &Settings) -> Vec<u8> {
     word(offset_of!(control::Settings, watchdog_ms), settings.watchdog_ms);
     word(offset_of!(control::Settings, rules_len), settings.rules.len().min(control::RULES) as u32);
     word(offset_of!(control::Settings, futex_hash), settings.futex_hash);
+    word(offset_of!(control::Settings, rw), settings.rw.pack());
     let program = settings.program.as_deref().unwrap_or_default();
     put(&mut file, offset_of!(control::Settings, program), &control::path_bytes(program.as_bytes()));
     for (index, rule) in settings.rules.iter().take(control::RULES).enumerate() {
@@ -123,6 +127,7 @@ mod tests {
         };
         let settings = Settings {
             policy: Policy::SpinPark(7),
+            rw: RwPolicy::PreferWriter,
             profile: Profile::Full,
             watchdog_ms: 500,
             futex_hash: 64,
@@ -133,12 +138,12 @@ mod tests {
         assert_eq!(file.len(), size_of::<control::Settings>());
         assert_eq!(&file[..8], b"holdup\0c");
         let word = |at: usize| u32::from_ne_bytes(file[at..at + 4].try_into().unwrap());
-        let fixed = [control::VERSION, file.len() as u32, Policy::SpinPark(7).pack(), 3, 500, 2, 64];
+        let fixed = [control::VERSION, file.len() as u32, Policy::SpinPark(7).pack(), 3, 500, 2, 64, 1];
         for (index, value) in fixed.into_iter().enumerate() {
             assert_eq!(word(8 + 4 * index), value, "word {index}");
         }
-        assert_eq!(&file[36..46], b"memcached\0");
-        let rules = (36 + control::PATH).next_multiple_of(8);
+        assert_eq!(&file[40..50], b"memcached\0");
+        let rules = (40 + control::PATH).next_multiple_of(8);
         assert_eq!((word(rules), word(rules + 4)), (control::RULE_OBJECT, Policy::Throttle(2).pack()));
         assert_eq!(file[rules + 8..rules + 16], 0x1122_3344_5566_u64.to_ne_bytes());
         assert_eq!(&file[rules + 24..rules + 34], b"/lib/x.so\0");

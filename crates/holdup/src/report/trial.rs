@@ -339,6 +339,10 @@ pub fn coverage(coverage: &Coverage) -> String {
             format!(" {} of shared, robust or priority mutexes are left to glibc.", counted(n, "acquisition"))
         }
     };
+    let rw = match coverage.reader_writer {
+        0 => String::new(),
+        n => format!(" {} of reader-writer locks, for which --rw has policies.", counted(n, "acquisition")),
+    };
     let others = match (coverage.futex_waits_recorded, coverage.share()) {
         (Some(all), Some(share)) if share < 0.5 => format!(
             " A recording saw {}, most of them for what no lock policy reaches (condition variables, Rust std, \
@@ -347,6 +351,9 @@ pub fn coverage(coverage: &Coverage) -> String {
         ),
         _ => String::new(),
     };
+    if coverage.acquisitions == 0 && coverage.reader_writer > 0 {
+        return format!("Coverage: no pthread mutex is taken;{rw}");
+    }
     if coverage.acquisitions == 0 {
         let what = match coverage.futex_waits_recorded {
             Some(all) => format!("0 pthread locks, {} on a futex", counted(all, "wait")),
@@ -356,7 +363,7 @@ pub fn coverage(coverage: &Coverage) -> String {
     }
     format!(
         "Coverage: {} of pthread mutexes served, {} of them contended, {waits} asleep for them among {} voluntary \
-         switches.{left}{others}",
+         switches.{left}{rw}{others}",
         counted(coverage.acquisitions, "acquisition"),
         number::percent(coverage.contended as f64 / coverage.acquisitions as f64),
         number::count(coverage.voluntary_switches as f64)
@@ -386,7 +393,7 @@ fn advice(trial: &Trial) -> Option<String> {
 }
 
 fn cure(change: &Change) -> &'static str {
-    use holdup_control::Policy;
+    use holdup_control::{Policy, RwPolicy};
     match change {
         Change::Lock(Policy::Throttle(_)) => {
             "more threads want the same short section than help it: let fewer in at a time (a gate), or make the \
@@ -394,6 +401,14 @@ fn cure(change: &Change) -> &'static str {
         }
         Change::Lock(_) => {
             "its sections are shorter than a sleep: threads that look again before they sleep save the switches."
+        }
+        Change::Rw(RwPolicy::PreferWriter) => {
+            "readers that overlap keep its writers waiting: let new readers wait behind a writer. If a thread that reads \
+             waits for another that has yet to read the same lock, both can hang; 'holdup with' ends that after --watchdog."
+        }
+        Change::Rw(_) => {
+            "its reader-writer locks are held for less than a sleep takes: threads that try again before they sleep save \
+             the switches."
         }
         Change::Cpus(_) => "its threads hinder each other more than they help: give it fewer CPUs, or fewer threads.",
         Change::SliceNs(_) => "how long its threads run at a time matters: keep the slice.",

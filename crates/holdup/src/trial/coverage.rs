@@ -1,6 +1,6 @@
 //! What of a program's locking the interposer can serve.
 
-use holdup_control::{STATE_LAYOUT, STATE_MEMORY, STATE_RIVAL, STATE_SERVES, STATE_UNCOUNTED};
+use holdup_control::{Fallback, STATE_LAYOUT, STATE_MEMORY, STATE_RIVAL, STATE_SERVES, STATE_UNCOUNTED};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -30,6 +30,8 @@ pub struct Coverage {
     pub futex_waits: u64,
     /// Acquisitions of mutexes that are left to glibc: shared, robust, with priorities.
     pub left_to_glibc: u64,
+    /// Acquisitions of reader-writer locks, which glibc serves under every policy.
+    pub reader_writer: u64,
     /// All switches of the run because a thread waited.
     pub voluntary_switches: u64,
     /// Waits of all kinds on futexes that a recording saw in another run; `None` if none was made.
@@ -51,6 +53,7 @@ impl Coverage {
             coverage.contended += process.contended;
             coverage.futex_waits += process.futex_waits;
             // The last two places are locks that are only profiled.
+            coverage.reader_writer += process.fallbacks[Fallback::ReadWrite as usize];
             coverage.left_to_glibc += process.fallbacks[..6].iter().sum::<u64>();
         }
         coverage
@@ -58,6 +61,21 @@ impl Coverage {
 
     /// Why no lock policy can be tried, if so.
     pub fn refusal(&self) -> Option<String> {
+        self.unreached().or_else(|| match self.acquisitions {
+            0 => Some("it takes no pthread mutex, semaphore or OpenMP lock that can be served".to_owned()),
+            n if self.contended == 0 => Some(format!("none of its {n} acquisitions of mutexes had to wait")),
+            _ => None,
+        })
+    }
+
+    /// Why no policy of reader-writer locks can be tried, if so.
+    pub fn rw_refusal(&self) -> Option<String> {
+        let none = || "it takes no reader-writer lock of pthreads (std::shared_mutex has one)".to_owned();
+        self.unreached().or_else(|| (self.reader_writer == 0).then(none))
+    }
+
+    /// Why the interposer serves nothing, if so.
+    fn unreached(&self) -> Option<String> {
         match self {
             _ if self.processes == 0 || self.elsewhere => Some(
                 "the program did not load the interposer: it is static, runs with privileges of its own, or cannot read \
@@ -75,10 +93,6 @@ impl Coverage {
                  (ulimit -v)"
                     .to_owned(),
             ),
-            _ if self.acquisitions == 0 => Some("it takes no pthread mutex, semaphore or OpenMP lock that can be served".to_owned()),
-            _ if self.contended == 0 => {
-                Some(format!("none of its {} acquisitions of mutexes had to wait", self.acquisitions))
-            }
             _ => None,
         }
     }

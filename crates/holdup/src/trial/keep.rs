@@ -1,5 +1,7 @@
 //! How a remedy is kept: the line that starts the program under it, and what makes it permanent.
 
+use holdup_control::RwPolicy;
+
 use super::allocator::Allocator;
 use super::program::Program;
 use super::remedy::{Change, Remedy};
@@ -24,6 +26,18 @@ pub fn keep(remedy: &Remedy, program: &Program) -> Keep {
             "Put this line into the script or service file (systemd: ExecStart=) that starts the program; \
              --lock-for does it for single locks."
                 .to_owned(),
+        ),
+        Change::Rw(policy) => (
+            format!("holdup with --rw {policy} -- {line}"),
+            match policy {
+                RwPolicy::PreferWriter => {
+                    "In its sources, for the lock that starves its writer: pthread_rwlockattr_setkind_np with \
+                     PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP if no thread that reads it takes it again; or a lock that \
+                     serves both sides, as RwAdaptive of holdup-locks (in C++ holdup::shared_mutex)."
+                }
+                _ => "Put this line into the script or service file (systemd: ExecStart=) that starts the program.",
+            }
+            .to_owned(),
         ),
         Change::Cpus(cpus) => {
             let list = ranges(cpus);
@@ -104,6 +118,7 @@ mod tests {
         let program = Program::new(words, vec![("N".to_owned(), "4".to_owned())]).unwrap();
         let of = |change| keep(&Remedy { name: String::new(), change }, &program).line;
         assert_eq!(of(Change::Lock(Policy::Throttle(1))), "holdup with --lock throttle:1 -- './a b' -t 4");
+        assert_eq!(of(Change::Rw(RwPolicy::PreferWriter)), "holdup with --rw prefer-writer -- './a b' -t 4");
         assert_eq!(of(Change::Cpus(vec![0, 1, 2, 5])), "taskset -c 0-2,5 './a b' -t 4");
         assert_eq!(of(Change::SliceNs(20_000_000)), "holdup with --slice 20ms -- './a b' -t 4");
         assert_eq!(of(Change::Batch), "chrt --batch 0 './a b' -t 4");

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use holdup_control::Policy;
+use holdup_control::{Policy, RwPolicy};
 use holdup_run::Conditions;
 
 use super::allocator::Allocator;
@@ -13,7 +13,7 @@ use crate::interposer::{Settings, policy};
 /// One remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
-    /// As tables show it: `throttle:1`, `1 CPU`, `slice 20ms`, `N=4`.
+    /// As tables show it: `throttle:1`, `rw prefer-writer`, `1 CPU`, `slice 20ms`, `N=4`.
     pub name: String,
     /// What it changes.
     pub change: Change,
@@ -24,6 +24,8 @@ pub struct Remedy {
 pub enum Change {
     /// How threads wait for pthread mutexes.
     Lock(Policy),
+    /// How threads wait for reader-writer locks.
+    Rw(RwPolicy),
     /// The CPUs that it may use.
     Cpus(Vec<u32>),
     /// The time slice of its threads.
@@ -49,6 +51,8 @@ pub struct Asked {
     pub locks: Option<String>,
     /// `--gates`.
     pub gates: Option<String>,
+    /// `--rw`.
+    pub rw: Option<String>,
     /// `--cpus`.
     pub cpus: Option<String>,
     /// `--slices`.
@@ -78,6 +82,7 @@ impl Asked {
         let Asked {
             locks,
             gates,
+            rw,
             cpus,
             slices,
             batch,
@@ -89,7 +94,7 @@ impl Asked {
             vary,
             switches: _,
         } = self;
-        let lists = [locks, gates, cpus, slices, arenas, malloc, tunables, futex_hash];
+        let lists = [locks, gates, rw, cpus, slices, arenas, malloc, tunables, futex_hash];
         lists.iter().all(|list| list.is_none()) && !batch && environment.is_empty() && vary.is_empty()
     }
 
@@ -101,6 +106,7 @@ impl Asked {
             match pair[0].as_str() {
                 "--locks" => asked.locks = list,
                 "--gates" => asked.gates = list,
+                "--rw" => asked.rw = list,
                 "--cpus" => asked.cpus = list,
                 "--slices" => asked.slices = list,
                 "--arenas" => asked.arenas = list,
@@ -120,6 +126,7 @@ impl Asked {
         Asked {
             locks: Some("spin-park:100,spin-learn,ttas,capped:1".to_owned()),
             gates: Some(gates),
+            rw: Some("prefer-writer,spin-park:100".to_owned()),
             cpus: (cpus > 1).then(|| "1".to_owned()),
             malloc: Some(Allocator::here().join(",")),
             ..Asked::default()
@@ -136,6 +143,7 @@ struct Kind {
 const KINDS: &[Kind] = &[
     Kind { read: locks },
     Kind { read: gates },
+    Kind { read: rw },
     Kind { read: cpus },
     Kind { read: slices },
     Kind { read: batch },
@@ -208,10 +216,16 @@ impl Remedy {
         }
     }
 
+    /// Whether it is about reader-writer locks.
+    pub fn is_rw(&self) -> bool {
+        matches!(self.change, Change::Rw(_))
+    }
+
     /// What the interposer is told, if it is needed.
     pub fn settings(&self) -> Option<Settings> {
         match self.change {
             Change::Lock(policy) => Some(Settings { policy, ..Settings::default() }),
+            Change::Rw(rw) => Some(Settings { rw, ..Settings::default() }),
             Change::FutexHash(slots) => {
                 let futex_hash = slots.unwrap_or(holdup_control::FUTEX_HASH_SHARED);
                 Some(Settings { futex_hash, ..Settings::default() })
@@ -269,6 +283,16 @@ fn locks(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
 fn gates(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
     let words = list(asked.gates.as_deref()).filter(|word| *word != "none");
     words.map(|word| lock("--gates", &format!("throttle:{word}"))).collect()
+}
+
+fn rw(asked: &Asked, _: &[u32]) -> Result<Vec<Remedy>, String> {
+    let words = list(asked.rw.as_deref());
+    words
+        .map(|word| {
+            let policy = policy::parse_rw(word).map_err(|why| format!("--rw: {why}"))?;
+            Ok(Remedy::new(format!("rw {policy}"), Change::Rw(policy)))
+        })
+        .collect()
 }
 
 fn lock(option: &str, word: &str) -> Result<Remedy, String> {
@@ -434,6 +458,7 @@ mod tests {
         Asked {
             locks: some("adaptive,ttas"),
             gates: some("none,1,2"),
+            rw: some("prefer-writer,spin-park"),
             cpus: some("all,1,2"),
             slices: some("default,20ms"),
             batch: true,
@@ -455,6 +480,8 @@ mod tests {
             "ttas",
             "throttle:1",
             "throttle:2",
+            "rw prefer-writer",
+            "rw spin-park:100",
             "1 CPU",
             "2 CPUs",
             "slice 20ms",
@@ -496,6 +523,8 @@ mod tests {
             "throttle:1",
             "throttle:2",
             "throttle:3",
+            "rw prefer-writer",
+            "rw spin-park:100",
             "1 CPU",
             "malloc keep",
         ];
@@ -526,6 +555,7 @@ mod tests {
         for (asked, says) in [
             (Asked { locks: some("adaptiv"), ..Asked::default() }, "did you mean 'spin-learn'"),
             (Asked { gates: some("0"), ..Asked::default() }, "--gates"),
+            (Asked { rw: some("prefer-write"), ..Asked::default() }, "--rw: there is no policy"),
             (Asked { cpus: some("3"), ..Asked::default() }, "from 1 to 2"),
             (Asked { slices: some("1s"), ..Asked::default() }, "100us to 100ms"),
             (Asked { slices: some("soon"), ..Asked::default() }, "--slices"),

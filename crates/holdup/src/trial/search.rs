@@ -267,6 +267,7 @@ impl<'a> Session<'a> {
     fn finish(mut self) -> Result<Trial, Problem> {
         self.rule_out_what_cannot_be_had();
         self.learn_coverage();
+        self.leave_out_what_it_has_not();
         self.check_budget()?;
         self.compare_in_process();
         self.find_figure()?;
@@ -303,6 +304,9 @@ impl<'a> Session<'a> {
                 if let Some(why) = coverage.refusal() {
                     self.fail(is_lock, &Failure::Unavailable(why));
                 }
+                if let Some(why) = coverage.rw_refusal() {
+                    self.fail(Remedy::is_rw, &Failure::Unavailable(why));
+                }
                 self.coverage = Some(coverage);
             }
             // Each policy may still work, but what breaks the program without a change is no remedy.
@@ -316,6 +320,20 @@ impl<'a> Session<'a> {
                 coverage.futex_waits_recorded = calls;
             }
         }
+    }
+
+    /// Most programs take no reader-writer lock, and nobody needs to read so in every table.
+    fn leave_out_what_it_has_not(&mut self) {
+        let takes_some = self.coverage.as_ref().is_some_and(|coverage| coverage.rw_refusal().is_none());
+        if !self.rules.may_leave_out || takes_some || self.remedies.iter().all(Remedy::is_rw) {
+            return;
+        }
+        let stays: Vec<bool> = self.remedies.iter().map(|remedy| !remedy.is_rw()).collect();
+        let mut at = stays.iter();
+        self.remedies.retain(|_| at.next() != Some(&false));
+        at = stays.iter();
+        self.failures.retain(|_| at.next() != Some(&false));
+        self.flipped = vec![None; self.remedies.len()];
     }
 
     fn fail(&mut self, which: fn(&Remedy) -> bool, failure: &Failure) {
@@ -472,7 +490,8 @@ impl<'a> Session<'a> {
         let flipped = |at: &usize| self.flipped[*at].map_or(0.0, |ratio| ratio.ratio);
         let locks = self.live_locks();
         let lock = locks.iter().copied().max_by(|a, b| flipped(a).total_cmp(&flipped(b)));
-        let mut both: Vec<usize> = lock.into_iter().chain(one_cpu).collect();
+        let rw = live().find(|at| self.remedies[*at].is_rw());
+        let mut both: Vec<usize> = lock.or(rw).into_iter().chain(one_cpu).collect();
         both.extend(live().rev().filter(|at| !both.contains(at)).take(2 - both.len()).collect::<Vec<_>>());
         both
     }

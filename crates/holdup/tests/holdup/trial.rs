@@ -74,6 +74,23 @@ fn remedies_that_break_the_program_are_reported_as_failed() {
     of("hang", "").shows(&["failed: hung: no end within"]);
 }
 
+/// By itself, for it takes a reader-writer lock; where there is none, nobody reads of it.
+#[test]
+fn a_starved_writer_is_cured_and_readers_that_hang_are_noticed() {
+    let place = Place::new();
+    let Some(program) = fixture(&place, "try_rwlock.c") else { return };
+    let program = program.to_str().unwrap();
+    let ended = try_(&place, "--rw prefer-writer --budget 20s --seed 2", &[program, "starve"]).with(0);
+    ended.shows(&["rw prefer-writer", "holdup with --rw prefer-writer -- ", "Advice: readers that overlap"]);
+    let ended = try_(&place, "--rw prefer-writer --budget 30s", &[program, "crosswise"]).with(0);
+    ended.shows(&["No remedy works", "rw prefer-writer", "failed: hung: no end within"]);
+    let ended = try_(&place, "--rw prefer-writer,spin-park", &["sleep", "0.01"]).with(0);
+    ended.shows(&["not tried", "it takes no reader-writer lock of pthreads"]);
+    try_(&place, "--rw ttas", &["true"]).with(2).says(&["--rw", "prefer-writer, spin-park:N"]);
+    let ended = try_(&place, "--budget 30s --json", &["sleep", "0.01"]).with(0);
+    assert!(!ended.out.contains("rw prefer-writer"), "{}", ended.out);
+}
+
 #[test]
 fn an_argument_that_saves_work_wins_and_its_line_is_given() {
     let place = Place::new();

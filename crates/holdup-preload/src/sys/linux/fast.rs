@@ -13,7 +13,7 @@ use holdup_control::ThreadSlot;
 
 use super::mutex::{HELD, Mutex, NOT_NORMAL};
 use super::thread::Thread;
-use super::{c11, hooks, openmp, passed, semaphore, wait};
+use super::{c11, hooks, openmp, passed, rwlock, semaphore, wait};
 
 /// `pthread_mutex_lock`.
 ///
@@ -158,21 +158,23 @@ with_site! {
     /// `mtx_timedlock`.
     "C" fn mtx_timedlock => c11::timedlock, "rdx";
     /// `pthread_rwlock_rdlock`.
-    "C" fn pthread_rwlock_rdlock => passed::rdlock, "rsi";
+    "C" fn pthread_rwlock_rdlock => rwlock::rdlock, "rsi";
     /// `pthread_rwlock_tryrdlock`.
-    "C" fn pthread_rwlock_tryrdlock => passed::tryrdlock, "rsi";
+    "C" fn pthread_rwlock_tryrdlock => rwlock::tryrdlock, "rsi";
     /// `pthread_rwlock_timedrdlock`.
-    "C" fn pthread_rwlock_timedrdlock => passed::timedrdlock, "rdx";
+    "C" fn pthread_rwlock_timedrdlock => rwlock::timedrdlock, "rdx";
     /// `pthread_rwlock_clockrdlock`.
-    "C" fn pthread_rwlock_clockrdlock => passed::clockrdlock, "rcx";
+    "C" fn pthread_rwlock_clockrdlock => rwlock::clockrdlock, "rcx";
     /// `pthread_rwlock_wrlock`.
-    "C" fn pthread_rwlock_wrlock => passed::wrlock, "rsi";
+    "C" fn pthread_rwlock_wrlock => rwlock::wrlock, "rsi";
     /// `pthread_rwlock_trywrlock`.
-    "C" fn pthread_rwlock_trywrlock => passed::trywrlock, "rsi";
+    "C" fn pthread_rwlock_trywrlock => rwlock::trywrlock, "rsi";
     /// `pthread_rwlock_timedwrlock`.
-    "C" fn pthread_rwlock_timedwrlock => passed::timedwrlock, "rdx";
+    "C" fn pthread_rwlock_timedwrlock => rwlock::timedwrlock, "rdx";
     /// `pthread_rwlock_clockwrlock`.
-    "C" fn pthread_rwlock_clockwrlock => passed::clockwrlock, "rcx";
+    "C" fn pthread_rwlock_clockwrlock => rwlock::clockwrlock, "rcx";
+    /// `pthread_rwlock_unlock`.
+    "C" fn pthread_rwlock_unlock => rwlock::unlock, "rsi";
     /// `sem_wait`.
     "C-unwind" fn sem_wait => semaphore::sem_wait, "rsi";
     /// `sem_timedwait`.

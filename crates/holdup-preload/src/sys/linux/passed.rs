@@ -1,10 +1,8 @@
-//! Read-write locks and spin locks: the real functions serve them; here they are counted, and with a profile each has a
-//! record. They have no spare bytes, so their records are found by address.
+//! Locks that the real functions serve, spin locks among them: they are counted, and with a profile each has a record.
+//! They have no spare bytes, so their records are found by address.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use libc::{clockid_t, timespec};
 
 use super::counted::{Kind, count};
 use super::process::Served;
@@ -25,7 +23,7 @@ struct Entry {
 }
 
 /// One acquisition by the real function: `attempt` does not wait, `acquire` does.
-fn pass(
+pub fn pass(
     kind: Kind,
     lock: *mut c_void,
     site: usize,
@@ -77,62 +75,6 @@ pub fn record_of(served: Served, kind: u32, lock: *mut c_void, site: usize) -> O
     None
 }
 
-/// A function that acquires a read-write lock: the lock is tried first, which tells a contended acquisition from a free
-/// one.
-macro_rules! read_write {
-    ($($(#[$about:meta])+ $name:ident($($arg:ident: $type:ty),*) => $attempt:ident, $acquire:ident;)*) => {$(
-        $(#[$about])+
-        ///
-        /// # Safety
-        /// `lock` points to an initialised read-write lock and `until`, if there is one, to a time; both outlive the
-        /// call.
-        pub unsafe extern "C" fn $name(lock: *mut c_void, $($arg: $type,)* site: usize) -> c_int {
-            let attempt = || {
-                // SAFETY: the caller's promise.
-                unsafe { real::$attempt(lock) }
-            };
-            let acquire = || {
-                // SAFETY: the caller's promise.
-                unsafe { real::$acquire(lock, $($arg),*) }
-            };
-            pass(Kind::ReadWrite, lock, site, attempt, acquire)
-        }
-    )*};
-}
-
-read_write! {
-    /// `pthread_rwlock_rdlock`.
-    rdlock() => rwlock_tryrdlock, rwlock_rdlock;
-    /// `pthread_rwlock_timedrdlock`.
-    timedrdlock(until: *const timespec) => rwlock_tryrdlock, rwlock_timedrdlock;
-    /// `pthread_rwlock_clockrdlock`.
-    clockrdlock(clock: clockid_t, until: *const timespec) => rwlock_tryrdlock, rwlock_clockrdlock;
-    /// `pthread_rwlock_wrlock`.
-    wrlock() => rwlock_trywrlock, rwlock_wrlock;
-    /// `pthread_rwlock_timedwrlock`.
-    timedwrlock(until: *const timespec) => rwlock_trywrlock, rwlock_timedwrlock;
-    /// `pthread_rwlock_clockwrlock`.
-    clockwrlock(clock: clockid_t, until: *const timespec) => rwlock_trywrlock, rwlock_clockwrlock;
-}
-
-/// `pthread_rwlock_tryrdlock`.
-///
-/// # Safety
-/// `lock` points to an initialised read-write lock, which outlives the call.
-pub unsafe extern "C" fn tryrdlock(lock: *mut c_void, site: usize) -> c_int {
-    // SAFETY: the caller's promise.
-    tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_tryrdlock(lock) })
-}
-
-/// `pthread_rwlock_trywrlock`.
-///
-/// # Safety
-/// `lock` points to an initialised read-write lock, which outlives the call.
-pub unsafe extern "C" fn trywrlock(lock: *mut c_void, site: usize) -> c_int {
-    // SAFETY: the caller's promise.
-    tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_trywrlock(lock) })
-}
-
 /// `pthread_spin_lock`.
 ///
 /// # Safety
@@ -152,6 +94,6 @@ pub unsafe extern "C" fn spin_trylock(lock: *mut c_void, site: usize) -> c_int {
 }
 
 /// An attempt was made.
-fn tried(kind: Kind, lock: *mut c_void, site: usize, result: c_int) -> c_int {
+pub fn tried(kind: Kind, lock: *mut c_void, site: usize, result: c_int) -> c_int {
     pass(kind, lock, site, || result, || result)
 }

@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use holdup_control::{self as control, Figures, Policy, Profile, Settings};
+use holdup_control::{self as control, Figures, Policy, Profile, RwPolicy, Settings};
 
 use super::files::Folder;
 use super::modules;
@@ -42,6 +42,8 @@ pub struct Process {
     pub holds: &'static [AtomicU64],
     /// What is measured.
     pub profile: u32,
+    /// How threads wait for reader-writer locks.
+    pub rw: RwPolicy,
     /// How many rules there are.
     pub rules_len: usize,
     /// See the method of this name.

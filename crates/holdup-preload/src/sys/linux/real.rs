@@ -130,6 +130,8 @@ real! {
     "C" rwlock_timedwrlock(lock: *mut c_void, until: *const timespec) -> c_int = Found::new(c"pthread_rwlock_timedwrlock");
     /// `pthread_rwlock_clockwrlock`.
     "C" rwlock_clockwrlock(lock: *mut c_void, clock: clockid_t, until: *const timespec) -> c_int = Found::new(c"pthread_rwlock_clockwrlock");
+    /// `pthread_rwlock_unlock`.
+    "C" rwlock_unlock(lock: *mut c_void) -> c_int = Found::new(c"pthread_rwlock_unlock");
     /// `sem_wait`.
     "C-unwind" sem_wait(semaphore: *mut c_void) -> c_int = Found::new(c"sem_wait");
     /// `sem_timedwait`.

@@ -5,14 +5,14 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use holdup_control::{
-    self as control, Figures, LOCKS, PATH, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES, Settings, THREADS,
-    ThreadSlot,
+    self as control, Figures, LOCKS, PATH, RwPolicy, STATE_LAYOUT, STATE_OTHER, STATE_RIVAL, STATE_SERVES, Settings,
+    THREADS, ThreadSlot,
 };
 
 use super::kernel;
 use super::process::{BETWEEN_SAMPLES, GENERATION, PROCESS, Process, Served, process};
 use super::thread::{self, FIGURES, Thread};
-use super::{clock, counted, files, modules, probe, real, record, strict};
+use super::{clock, counted, files, modules, probe, read_write, real, record, strict};
 
 /// Nothing has happened yet.
 const NEW: u32 = 0;
@@ -189,8 +189,10 @@ fn begin() -> bool {
     // SAFETY: the memory is as large, zero, and is never unmapped.
     let holds = unsafe { std::slice::from_raw_parts(holds.cast::<AtomicU64>(), LOCKS) };
     let rules_len = (settings.rules_len as usize).min(control::RULES);
+    let rw = if read_write::is_known() { RwPolicy::unpack(settings.rw) } else { None };
+    let rw = rw.unwrap_or_default();
     let mut process =
-        Process { settings, figures, holds, profile: settings.profile, rules_len, between_ticks: 0, folder };
+        Process { settings, figures, holds, profile: settings.profile, rw, rules_len, between_ticks: 0, folder };
     process.between_ticks = match process.profile {
         _ if process.times_holds() => BETWEEN_SAMPLES,
         _ if process.profiles() => BETWEEN_COUNTS,

@@ -32,6 +32,8 @@ pub struct Thread {
     pub skipped_wakes: Cell<u32>,
     /// Acquisitions of read-write and spin locks that are not yet in the figures.
     pub passed: [Cell<u32>; 2],
+    /// Reader-writer locks that the thread has for reading, where writers are preferred.
+    pub reads: Cell<u32>,
 }
 
 global_asm!(

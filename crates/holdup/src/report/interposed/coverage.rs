@@ -1,6 +1,8 @@
 //! How much of a program's locking holdup served: no figure of a run under other locks means anything without.
 
-use holdup_control::{Fallback, STATE_LAYOUT, STATE_MEMORY, STATE_OTHER, STATE_RIVAL, STATE_SERVES, STATE_UNCOUNTED};
+use holdup_control::{
+    Fallback, RwPolicy, STATE_LAYOUT, STATE_MEMORY, STATE_OTHER, STATE_RIVAL, STATE_SERVES, STATE_UNCOUNTED,
+};
 use holdup_run::Finished;
 
 use super::super::document::{Document, Ink, ink};
@@ -57,6 +59,10 @@ pub struct Coverage {
     pub sleeps: Option<u64>,
     /// Locks that the watchdog set back.
     pub watchdog_trips: u64,
+    /// Reader-writer locks that prefer writers because of the policy.
+    pub rw_preferring: u64,
+    /// Processes in which the watchdog let readers in before writers again.
+    pub rw_watchdog_trips: u64,
 }
 
 impl Coverage {
@@ -81,6 +87,8 @@ impl Coverage {
             sum.slept += process.slept;
             sum.futex_waits += process.futex_waits;
             sum.watchdog_trips += process.watchdog_trips;
+            sum.rw_preferring += process.rw_preferring;
+            sum.rw_watchdog_trips += process.rw_watchdog_trips;
             sum.fallbacks.iter_mut().zip(process.fallbacks).for_each(|(sum, count)| *sum += count);
         }
         sum
@@ -182,6 +190,14 @@ impl Coverage {
                  --profile' names them, and '--lock-for NAME=glibc' leaves one alone from the start"
             ));
         }
+        if self.rw_watchdog_trips > 0 {
+            let processes = processes(self.rw_watchdog_trips as usize);
+            warnings.push(format!(
+                "the watchdog let readers in before waiting writers again ({processes}): a writer waited for readers, and a reader \
+                 for that writer, for longer than --watchdog. Where threads that read wait for others that have yet to read the \
+                 same lock, prefer-writer is no cure; where they only read for so long, give a longer --watchdog"
+            ));
+        }
         warnings
     }
 
@@ -206,6 +222,9 @@ pub fn coverage(run: &Run<'_>) -> Document {
         let more = number::count(f64::from(run.uncounted));
         said.hanging(8, format!("holdup: {more} more processes took part; the first {counted} are counted"));
     }
+    if let Some(text) = readers_and_writers(run.settings.rw, &coverage) {
+        said.hanging(8, format!("holdup: {text}"));
+    }
     if coverage.acquisitions == 0 {
         let is_elsewhere = coverage.rooted == coverage.served && coverage.rooted > 0;
         let is_left = coverage.served == 0 && coverage.layout + coverage.rival > 0;
@@ -215,12 +234,36 @@ pub fn coverage(run: &Run<'_>) -> Document {
         if is_left || is_elsewhere || coverage.uncounted + coverage.memory > 0 {
             return said;
         }
-        said.hanging(8, nothing(&coverage));
+        if run.settings.rw == RwPolicy::Glibc {
+            said.hanging(8, nothing(&coverage));
+        }
     } else {
         said.hanging(8, headline(run, &coverage));
         said.hanging(8, format!("holdup: {}", coverage.sentence()));
     }
     said
+}
+
+/// What the policy of reader-writer locks did, if there was one.
+fn readers_and_writers(policy: RwPolicy, coverage: &Coverage) -> Option<String> {
+    let all = number::count(coverage.fallbacks[Fallback::ReadWrite as usize] as f64);
+    let what = match (policy, coverage.rw_preferring) {
+        (RwPolicy::Glibc, _) => return None,
+        _ if coverage.fallbacks[Fallback::ReadWrite as usize] == 0 => {
+            "this program takes no reader-writer lock of pthreads (std::shared_mutex has one; Rust's std and Go have their own)"
+                .to_owned()
+        }
+        (RwPolicy::PreferWriter, 0) => format!(
+            "{all} acquisitions, of no lock that can be changed: they were made with a kind of their own, or for several \
+             processes, or the C library has them in a way that holdup does not know"
+        ),
+        (RwPolicy::PreferWriter, 1) => format!("{all} acquisitions, 1 lock prefers writers"),
+        (RwPolicy::PreferWriter, locks) => {
+            format!("{all} acquisitions, {} locks prefer writers", number::count(locks as f64))
+        }
+        _ => format!("{all} acquisitions"),
+    };
+    Some(format!("rw {policy}: {what}"))
 }
 
 fn headline(run: &Run<'_>, coverage: &Coverage) -> String {
@@ -259,10 +302,11 @@ fn nothing(coverage: &Coverage) -> String {
         }
         _ => format!("this program takes no pthread mutex that can be exchanged ({})", coverage.sentence()),
     };
-    format!(
-        "holdup: 0 managed locks: {left}.{slept} 'holdup record' shows what they wait for; 'holdup try --cpus' and \
-         '--vary' try other cures."
-    )
+    let cures = match coverage.fallbacks[Fallback::ReadWrite as usize] {
+        0 => "'holdup try --cpus' and '--vary' try other cures",
+        _ => "'holdup try --rw prefer-writer,spin-park' tries policies for its reader-writer locks",
+    };
+    format!("holdup: 0 managed locks: {left}.{slept} 'holdup record' shows what they wait for; {cures}.")
 }
 
 #[cfg(test)]
@@ -285,6 +329,22 @@ mod tests {
             "served 75% of 400 mutex acquisitions; left to glibc: 100 robust and 5.00k spin locks"
         );
         assert_eq!(Coverage::default().share(), None);
+    }
+
+    #[test]
+    fn what_a_policy_of_reader_writer_locks_did_is_said() {
+        let mut taken = process(0);
+        let said = |process: &Process, policy| readers_and_writers(policy, &Coverage::of([process], None));
+        assert_eq!(said(&taken, RwPolicy::Glibc), None);
+        assert!(said(&taken, RwPolicy::PreferWriter).unwrap().contains("takes no reader-writer lock"));
+        taken.fallbacks[Fallback::ReadWrite as usize] = 1200;
+        assert!(said(&taken, RwPolicy::PreferWriter).unwrap().contains("no lock that can be changed"));
+        taken.rw_preferring = 2;
+        let expected = "rw prefer-writer: 1.20k acquisitions, 2 locks prefer writers";
+        assert_eq!(said(&taken, RwPolicy::PreferWriter).as_deref(), Some(expected));
+        assert_eq!(said(&taken, RwPolicy::SpinPark(9)).as_deref(), Some("rw spin-park:9: 1.20k acquisitions"));
+        taken.rw_watchdog_trips = 1;
+        assert!(Coverage::of([&taken], None).warnings().join("").contains("--watchdog"));
     }
 
     #[test]

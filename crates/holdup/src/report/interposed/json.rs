@@ -20,6 +20,8 @@ pub struct Run<'a> {
     schema: &'static str,
     /// How threads waited for locks without a rule of their own, as `--lock` takes it.
     policy: String,
+    /// How threads waited for reader-writer locks, as `--rw` takes it.
+    rw_policy: String,
     /// What was measured: `off`, `count`, `sampled` or `full`.
     profile: &'static str,
     /// After how long without an acquisition a lock with waiters goes back to glibc; 0 for never.
@@ -74,6 +76,10 @@ struct Process<'a> {
     futex_waits: u64,
     /// Locks that the watchdog gave back.
     watchdog_trips: u64,
+    /// Reader-writer locks that preferred writers because of the policy.
+    rw_preferring: u64,
+    /// Whether the watchdog let readers in before waiting writers again (1) or not (0).
+    rw_watchdog_trips: u64,
     /// Most threads at the same time.
     threads_at_once: u32,
     /// Acquisitions of locks that were left to glibc, by the reason.
@@ -191,6 +197,7 @@ impl<'a> Run<'a> {
         Run {
             schema: "holdup-profile-1",
             policy: run.policy.to_string(),
+            rw_policy: run.settings.rw.to_string(),
             profile: profile_name(run.settings.profile as u32),
             watchdog_ms: run.settings.watchdog_ms,
             exit_status: run.finished.code,
@@ -235,6 +242,8 @@ impl<'a> Process<'a> {
             slept: process.slept,
             futex_waits: process.futex_waits,
             watchdog_trips: process.watchdog_trips,
+            rw_preferring: process.rw_preferring,
+            rw_watchdog_trips: process.rw_watchdog_trips,
             threads_at_once: figures.threads,
             acquisitions_left: Left {
                 process_shared,

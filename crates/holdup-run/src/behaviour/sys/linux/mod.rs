@@ -7,6 +7,7 @@ mod fork;
 mod kinds;
 mod memory;
 mod objects;
+mod readers;
 mod siblings;
 mod surroundings;
 mod threads;
@@ -114,6 +115,18 @@ pub const BEHAVIOURS: &[Behaviour] = &[
         holds: "readers are inside together, writers alone; spin locks exclude",
         wrong: "an exclusive lock serves readers: one who waits for another reader hangs",
         body: siblings::rwlock,
+    },
+    Behaviour {
+        name: "rwlock-nested",
+        holds: "who reads may read again while a writer waits, by any call, and another lock",
+        wrong: "readers wait behind a writer who waits for one of them",
+        body: readers::nested,
+    },
+    Behaviour {
+        name: "rwlock-others",
+        holds: "reader-writer locks of every kind work, between processes and across fork",
+        wrong: "the kind or the sharing that a lock was made with is forgotten",
+        body: readers::others,
     },
     Behaviour {
         name: "c11",

@@ -10,27 +10,27 @@ use super::trial::{Section, WHILE, compete, elsewhere, ensure, expect, linger, w
 use fastrand::Rng;
 
 unsafe extern "C" {
-    fn pthread_rwlock_timedrdlock(lock: *mut libc::pthread_rwlock_t, deadline: *const timespec) -> c_int;
-    fn pthread_rwlock_timedwrlock(lock: *mut libc::pthread_rwlock_t, deadline: *const timespec) -> c_int;
+    pub fn pthread_rwlock_timedrdlock(lock: *mut libc::pthread_rwlock_t, deadline: *const timespec) -> c_int;
+    pub fn pthread_rwlock_timedwrlock(lock: *mut libc::pthread_rwlock_t, deadline: *const timespec) -> c_int;
 }
 
 /// `pthread_rwlock_t`
-struct ReadWrite(UnsafeCell<libc::pthread_rwlock_t>);
+pub struct ReadWrite(pub UnsafeCell<libc::pthread_rwlock_t>);
 
 // SAFETY: the object exists to be used from many threads; everything about it goes through the C library's functions.
 unsafe impl Sync for ReadWrite {}
 
 impl ReadWrite {
-    const fn new() -> ReadWrite {
+    pub const fn new() -> ReadWrite {
         ReadWrite(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER))
     }
 
-    fn call(&self, function: unsafe extern "C" fn(*mut libc::pthread_rwlock_t) -> c_int) -> c_int {
+    pub fn call(&self, function: unsafe extern "C" fn(*mut libc::pthread_rwlock_t) -> c_int) -> c_int {
         // SAFETY: all of these functions take a lock that lives as long as the borrow; only holders unlock.
         unsafe { function(self.0.get()) }
     }
 
-    fn timed(
+    pub fn timed(
         &self,
         function: unsafe extern "C" fn(*mut libc::pthread_rwlock_t, *const timespec) -> c_int,
         deadline: &timespec,
@@ -55,7 +55,7 @@ pub fn rwlock(seed: u64) {
 }
 
 /// Both must be inside before either leaves.
-fn readers_meet(lock: &ReadWrite) {
+pub fn readers_meet(lock: &ReadWrite) {
     let inside = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -89,7 +89,7 @@ fn refusals(lock: &ReadWrite) {
     expect("pthread_rwlock_unlock", lock.call(libc::pthread_rwlock_unlock), 0);
 }
 
-fn writers_exclude(lock: &ReadWrite, seed: u64) {
+pub fn writers_exclude(lock: &ReadWrite, seed: u64) {
     let (section, readers) = (Section::new(), AtomicU64::new(0));
     let visits = compete(4, WHILE / 2, seed, |random| {
         if random.u64(..3) == 0 {
