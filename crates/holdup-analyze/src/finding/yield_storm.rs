@@ -8,7 +8,8 @@
 //!   sampled, otherwise by the calls themselves at [`YIELD_NS`] each, which is what one takes that finds nobody else to
 //!   run; or, together with loops that spin, they cost as much, and others had the CPU that was given away for
 //!   [`LEAST_GIVEN`] of the threads' working time: to give a CPU to those who have work costs nothing by itself;
-//! - fewer than four in five are by workers of rayon or .NET that find no task: they yield a few times before they sleep.
+//! - fewer than four in five are by workers of rayon or .NET that find no task: they yield a few times before they
+//!   sleep.
 //!
 //! The place is the caller of most of them. The severity is the share of the threads' working time, at most what the
 //! program has of the CPUs: yields on idle CPUs keep nobody from anything. Where threads give the CPU away and then
