@@ -786,3 +786,31 @@ fn who_is_seen_to_ask_now_and_then_always_asks() {
     assert_eq!(asked(3), [0, 21], "28% are seen");
     assert_eq!(asked(4), [20, 6], "23% are seen");
 }
+
+#[test]
+fn locks_that_nobody_released_before_the_process_ended_are_kept() {
+    let kept = |last: &str| {
+        let text = format!(
+            "tick 1ms
+             A: ##nnnnnnnnnn#
+             B: ##mmmmmmmmmm#
+             C: {last}"
+        );
+        let mut schedule = Schedule::parse(&text).unwrap_or_else(|why| panic!("{why}"));
+        let [a, b, c] = ["A", "B", "C"].map(|name| schedule.tid(name));
+        let look = |lock, owner: Tid, tick| {
+            let what = What::LockWord { addr: schedule.addr(lock), word: 2, owner: owner.0 };
+            Event { time_ns: schedule.time_ns(tick), tid: c, cpu: NO_CPU, what }
+        };
+        let looks = [look('m', a, 8), look('n', b, 8)];
+        schedule.events.extend(looks);
+        schedule.events.sort_by_key(|event| event.time_ns);
+        let report = schedule.analyze();
+        let of = |name| lock(&report, name).kept.clone().map(|kept| (kept.holder, kept.has_ended, kept.waiters.len()));
+        ([of("m"), of("n")], a, b)
+    };
+    let (found, a, b) = kept("###############");
+    assert_eq!(found, [Some((a, false, 1)), Some((b, false, 1))]);
+    let (found, a, _) = kept("##########N####");
+    assert_eq!(found, [Some((a, false, 1)), None], "somebody called to release it since");
+}
