@@ -376,7 +376,8 @@ impl Engine {
     }
 
     /// A thread ends as soon as its wait for a lock is over, though nobody has released the lock: its process ends, and
-    /// until then it waited for who was found to have the lock. Where threads are only looked at, releases are not seen.
+    /// until then it waited for who was found to have the lock. Where threads are only looked at, releases are not
+    /// seen.
     pub(super) fn keep_of_ended(&mut self, ti: ThreadId, now: u64) {
         if self.is_sampled {
             return;
