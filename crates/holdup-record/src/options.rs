@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ThreadNames;
 
@@ -78,7 +78,7 @@ const STACK_BYTES_OF_DOT_NET: u32 = 4096;
 impl Target {
     /// Bytes of user stack that it takes to see who waits: more for .NET than for others. That is known by the command
     /// (`dotnet`, or a program with its `.runtimeconfig.json` beside it), or by what a process has loaded.
-    pub fn stack_bytes(&self) -> u32 {
+    fn stack_bytes(&self) -> u32 {
         let is_dot_net = match self {
             Target::Command(command) => command.first().is_some_and(|program| starts_dot_net(program)),
             Target::Processes(pids) => pids.iter().any(|pid| {
@@ -99,7 +99,7 @@ fn starts_dot_net(program: &OsStr) -> bool {
 
 /// Which of the processes that a process has started before its recording belong to it. Those that it starts from then
 /// on always do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Children {
     /// None.
     None,

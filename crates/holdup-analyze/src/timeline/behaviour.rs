@@ -202,17 +202,26 @@ pub(super) fn is_among_waiters(engine: &Engine, waits: &[Waited]) -> bool {
 
 /// How long some of these threads waited, and how long all did at once.
 fn waiting(waits: &[Waited], of: &FxHashMap<ThreadId, u64>) -> (u64, u64) {
-    let own = waits.iter().filter(|wait| of.contains_key(&wait.thread));
-    let mut edges: Vec<(u64, bool)> = own.flat_map(|wait| [(wait.from, true), (wait.to, false)]).collect();
+    let times = times_by_waiters(waits.iter().filter(|wait| of.contains_key(&wait.thread)));
+    let at_least = |count: usize| times.iter().skip(count).sum();
+    (at_least(1), at_least(of.len()))
+}
+
+/// For how long as many waited at once as the place in this list says; how long nobody did is left out.
+fn times_by_waiters<'a>(waits: impl Iterator<Item = &'a Waited>) -> Vec<u64> {
+    let mut edges: Vec<(u64, bool)> = waits.flat_map(|wait| [(wait.from, true), (wait.to, false)]).collect();
     edges.sort_unstable();
-    let (mut now, mut since, mut some_ns, mut whole_ns) = (0_usize, 0, 0, 0);
+    let mut times = vec![0];
+    let (mut now, mut since) = (0_usize, 0);
     for (at, begins) in edges {
-        some_ns += if now > 0 { at - since } else { 0 };
-        whole_ns += if now >= of.len() { at - since } else { 0 };
+        if now > 0 {
+            times.resize(times.len().max(now + 1), 0);
+            times[now] += at - since;
+        }
         now = if begins { now + 1 } else { now.saturating_sub(1) };
         since = at;
     }
-    (some_ns, whole_ns)
+    times
 }
 
 /// The role that these waits show. `waits` are in order of their ends. Who returns from a wait for a condition has to
@@ -386,24 +395,12 @@ pub(super) fn is_passed_on(engine: &Engine, waits: &[Waited]) -> bool {
 /// nearly always as many wait, most of them. Of threads that hand each other work, now more wait and now fewer.
 pub(super) fn are_places(waits: &[Waited]) -> bool {
     let waiters: FxHashSet<ThreadId> = waits.iter().map(|wait| wait.thread).collect();
-    let known = waits.iter().filter(|wait| wait.waking_thread().is_some());
-    let (mut all, mut mutual) = (0, 0);
-    for wait in known {
-        all += 1;
-        mutual += usize::from(wait.is_ended_by(&waiters));
-    }
+    let all = waits.iter().filter(|wait| wait.waking_thread().is_some()).count();
+    let mutual = waits.iter().filter(|wait| wait.is_ended_by(&waiters)).count();
     if waiters.len() < LEAST_WAITS || all < 3 * LEAST_WAITS || mutual * 10 < all * 9 {
         return false;
     }
-    let mut edges: Vec<(u64, bool)> = waits.iter().flat_map(|wait| [(wait.from, true), (wait.to, false)]).collect();
-    edges.sort_unstable();
-    let mut times = vec![0_u64; waiters.len() + 1];
-    let (mut now, mut since) = (0_usize, 0);
-    for (at, begins) in edges {
-        times[now.min(waiters.len())] += if now > 0 { at - since } else { 0 };
-        now = if begins { now + 1 } else { now.saturating_sub(1) };
-        since = at;
-    }
+    let times = times_by_waiters(waits.iter());
     let most = (0..times.len()).max_by_key(|count| times[*count]).unwrap_or(0);
     let near: u64 = times[most.saturating_sub(1)..].iter().take(3).sum();
     let whole: u64 = times.iter().sum();

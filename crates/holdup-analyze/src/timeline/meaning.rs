@@ -237,7 +237,8 @@ impl Judge<'_, '_> {
             let wait_site = &engine.wait_sites[index];
             if matches!(self.primitives[index].0, Condvar | Semaphore) && wait_site.place_group.is_some() {
                 let call_path = self.lookup.call_path(wait_site.place);
-                *key = waits_for_condition(&call_path).map(|path| behaviour::callers(wait_site.place, path));
+                let caller = waits_for_condition(&call_path).map(std::slice::from_ref);
+                *key = caller.map(|caller| behaviour::callers(wait_site.place, caller));
             }
         }
         let waits = behaviour::gather(engine, |wait_site| keys[wait_site]);
@@ -487,20 +488,19 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> P
 
 /// The function of the program that waits for a condition of Python's `threading` or a monitor of .NET: queues and
 /// semaphores are made of them.
-fn waits_for_condition(call_path: &[Frame]) -> Option<&[Frame]> {
+fn waits_for_condition(call_path: &[Frame]) -> Option<&Frame> {
     let waits = |frame: &Frame| match frame.function.as_deref() {
         // Names without their class are those of 3.10 and before.
         Some("Condition.wait" | "wait") => frame.file.as_deref().is_some_and(|file| file.ends_with("/threading.py")),
         Some(name) => name.starts_with("SyncBlock::Wait") && is_of_coreclr(frame),
         None => false,
     };
-    let outer = &call_path[call_path.iter().position(waits)?..];
     let is_own = |frame: &Frame| {
         let of_system = frame.function.as_deref().is_none_or(|name| name.starts_with("System."));
         frame.role == Role::Program && !of_system
     };
-    let at = outer.iter().position(is_own)?;
-    Some(&outer[at..=at])
+    let at = call_path.iter().position(waits)?;
+    call_path[at..].iter().find(|frame| is_own(frame))
 }
 
 fn is_of_coreclr(frame: &Frame) -> bool {
@@ -668,9 +668,8 @@ mod tests {
             let get = frame("Queue.get", Role::Lock, "python", Some("/lib/queue.py"));
             [waits, get, frame("Pool.take", Role::Program, "python", Some("/srv/shop.py"))]
         };
-        let asks = |path: &[Frame]| {
-            waits_for_condition(path).and_then(|found| found[0].function.as_deref().map(str::to_owned))
-        };
+        let asks =
+            |path: &[Frame]| waits_for_condition(path).and_then(|found| found.function.as_deref().map(str::to_owned));
         assert_eq!(asks(&python("Condition.wait", "/lib/threading.py")).as_deref(), Some("Pool.take"));
         assert_eq!(asks(&python("wait", "/lib/threading.py")).as_deref(), Some("Pool.take"), "before 3.11");
         assert_eq!(asks(&python("wait", "/srv/shop.py")), None);

@@ -182,8 +182,7 @@ fn show(options: &Options, path: &Path, held: &[HeldFile]) {
 }
 
 fn settings(options: &Options, target: Target) -> Result<holdup_record::Options, Error> {
-    let stack_bytes = options.stack_bytes.unwrap_or_else(|| target.stack_bytes());
-    if stack_bytes > 4096 || !stack_bytes.is_multiple_of(8) {
+    if let Some(stack_bytes) = options.stack_bytes.filter(|bytes| *bytes > 4096 || !bytes.is_multiple_of(8)) {
         return Err(Error::Argument(format!("--stack-bytes {stack_bytes}: give a multiple of 8 up to 4096")));
     }
     if let Some(kib) = options.buffer.filter(|kib| !kib.is_power_of_two() || !(4..=1 << 20).contains(kib)) {
@@ -205,16 +204,17 @@ fn settings(options: &Options, target: Target) -> Result<holdup_record::Options,
         Some(path) => path.clone(),
         None => capture::free_name(&name_of(&target)),
     };
+    let usual = holdup_record::Options::new(target, output);
     Ok(holdup_record::Options {
         limit,
         sample_hz: options.rate,
-        stack_bytes,
+        stack_bytes: options.stack_bytes.unwrap_or(usual.stack_bytes),
         buffer_kib: options.buffer,
         detail,
         capture,
         threads: options.whom.threads(),
         left_behind: Some(left_behind),
-        ..holdup_record::Options::new(target, output)
+        ..usual
     })
 }
 

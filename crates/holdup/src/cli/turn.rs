@@ -39,8 +39,7 @@ const LEFT_BEHIND: Duration = Duration::from_secs(3600);
 pub struct Job {
     name: String,
     whom: Whom,
-    /// `None` for those of the same program.
-    all_children: Option<bool>,
+    children: Children,
     threads: Vec<String>,
     length: Duration,
     rate: u32,
@@ -57,10 +56,7 @@ impl Job {
         Job {
             name: target.name.clone(),
             whom: target.whom.clone(),
-            all_children: match target.children {
-                Children::SameProgram => None,
-                children => Some(children == Children::All),
-            },
+            children: target.children,
             threads: target.threads.clone(),
             length: settings.length,
             rate: settings.rate,
@@ -69,14 +65,6 @@ impl Job {
             build: target.build.clone(),
             parquet: settings.parquet.clone(),
             keep: settings.keep.clone(),
-        }
-    }
-
-    fn children(&self) -> Children {
-        match self.all_children {
-            None => Children::SameProgram,
-            Some(true) => Children::All,
-            Some(false) => Children::None,
         }
     }
 
@@ -89,7 +77,7 @@ impl Job {
 
     fn record(&self, stop: &'static AtomicBool) -> Result<(Seen, Vec<u8>), (Reason, String)> {
         let pids = self.whom.find().map_err(|why| (Reason::NotRunning, why))?;
-        let target = Target::Processes(holdup_record::with_children(&pids, self.children()));
+        let target = Target::Processes(holdup_record::with_children(&pids, self.children));
         let options = holdup_record::Options {
             limit: Some(self.length),
             sample_hz: self.rate,

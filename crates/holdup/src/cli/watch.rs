@@ -23,7 +23,7 @@ use crate::watch::figures::Figures;
 use crate::watch::seen::{Reason, Turn};
 use crate::watch::server::{self, Answer, Request};
 use crate::watch::settings::{self, Settings, Target};
-use crate::watch::whom::{Life, Whom};
+use crate::watch::whom::{self, Life, Whom};
 
 /// Watches programs always: records each for some seconds every some minutes, and serves figures for Prometheus and
 /// profiles for pprof. It uses no more CPU time than its budget.
@@ -476,10 +476,8 @@ fn listen(child: &mut Child, answered: Sender<Vec<u8>>) -> std::io::Result<()> {
 
 /// CPU time of this process and those that it has waited for.
 fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name, the second field, may hold anything.
-    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
-    let ticks: u64 = fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let status = whom::status("self").unwrap_or_default();
+    let ticks: u64 = status.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 1000 / TICKS_PER_S)
 }
 

@@ -46,10 +46,15 @@ impl Life {
     }
 }
 
-/// The 22nd field of a process's status. Its name, the second, may hold anything.
+/// When a process began, in ticks.
 fn began(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    status(&pid.to_string())?.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// A process's status as proc(5) has it, from its third field on: its name, the second, may hold anything.
+pub fn status(process: &str) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')').map(|(_, rest)| rest.to_owned())
 }
 
 impl Whom {
@@ -103,8 +108,7 @@ impl Whom {
 
 /// The process that started this one: a recording's is the service.
 fn parent() -> Option<u32> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    status("self")?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Processes that bear a name or run a program of it, ascending.

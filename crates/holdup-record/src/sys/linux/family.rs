@@ -140,28 +140,21 @@ fn named(folder: &Path, name: &str) -> Option<PathBuf> {
     if own.join(MEMBERS).exists() {
         return Some(own);
     }
-    let mut folders: Vec<PathBuf> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect();
+    folders(folder).iter().find_map(|folder| named(folder, name))
+}
+
+/// The folders in a folder, in order; none where it cannot be read.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
     folders.sort();
-    folders.iter().find_map(|folder| named(folder, name))
+    folders
 }
 
 /// Folders whose name is a container's with such an id; not those inside of them.
 fn look_for(folder: &Path, id: &str, found: &mut Vec<(String, PathBuf)>) {
-    let mut folders: Vec<PathBuf> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect();
-    folders.sort();
-    for folder in folders {
+    for folder in folders(folder) {
         let own = folder.file_name().and_then(|name| name.to_str()).and_then(container_of);
         match own.filter(|own| own.starts_with(&id.to_ascii_lowercase())) {
             Some(own) if folder.join(MEMBERS).exists() => found.push((own.to_owned(), folder)),
@@ -184,11 +177,9 @@ fn members(folder: &Path) -> Result<Vec<u32>, String> {
     // A process outside of the caller's namespace is 0.
     let own = text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid != 0);
     let mut pids: Vec<u32> = own.collect();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            // A group that is removed meanwhile has no process.
-            pids.extend(members(&entry.path()).unwrap_or_default());
-        }
+    for folder in folders(folder) {
+        // A group that is removed meanwhile has no process.
+        pids.extend(members(&folder).unwrap_or_default());
     }
     Ok(pids)
 }
