@@ -278,6 +278,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::DivideSerialPart,
         Cure::WidenStage,
         Cure::MoreWorkers,
+        Cure::LetLoopGoOn,
         Cure::WaitInsteadOfPolling,
         Cure::LeaveInterpreter,
         Cure::LessGarbage,
