@@ -48,8 +48,8 @@ pub(super) fn hot_locks(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// deadlock, of mutexes whose holder nothing tells and that the same number of goroutines waits for at nearly all looks:
-/// two of them at least.
+/// deadlock, of two mutexes or more whose holders nothing tells, and that the same number of goroutines waits for at
+/// nearly all looks.
 pub(super) fn deadlock(facts: &Facts) -> Option<Finding> {
     let is_steady = |lock: &GoroutineLock| {
         lock.contended >= LEAST_STEADY && lock.waiters >= LEAST_STEADY * lock.most as f64 && lock.holder.is_none()

@@ -229,7 +229,7 @@ impl<'a> Looks<'a> {
     }
 
     fn last_of(self, own: &Kinds, waiting: &[bool]) -> Option<LastGoroutine> {
-        let looks: Vec<(u64, bool, &[(u32, u64)])> = self
+        let looks: Vec<_> = self
             .process
             .all()
             .map(|(_, found)| (own.count(found), sum(found, |kind| waiting[kind as usize]) > 0, found))
