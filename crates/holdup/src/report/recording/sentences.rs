@@ -360,7 +360,7 @@ fn deadlock(facts: &Facts, finding: &Finding) -> String {
             under(finding)
         );
     }
-    if value(finding, "threads").is_none() {
+    if value(finding, "stuck_threads").is_some() && value(finding, "threads").is_none() {
         let named = |is: fn(&Subject) -> bool| -> Vec<String> {
             let all = finding.subjects.iter().filter(|subject| is(subject));
             all.map(|subject| name::subject(facts, subject)).collect()
