@@ -7,8 +7,8 @@
 //! - each of the threads on the way has waited for at least [`LEAST_NS`].
 //!
 //! Most locks do not say who has them (reader-writer locks, those of Rust, Java, Python). Of these, at least two that
-//! are waited for by at least two threads (or by the same number of goroutines at nearly all looks) until the end, for [`LEAST_STUCK`] of the recording, are told as well: most
-//! likely each of these threads has what another waits for.
+//! are waited for by at least two threads (or by the same number of goroutines at nearly all looks) until the end, for
+//! [`LEAST_STUCK`] of the recording, are told as well: most likely each of these threads has what another waits for.
 //!
 //! The severity is the longest of these waits, as a share of the elapsed time.
 //!

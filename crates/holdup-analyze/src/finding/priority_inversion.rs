@@ -2,7 +2,8 @@
 //! the lock.
 //!
 //! Signs and thresholds, per lock without priority inheritance:
-//! - at least [`LEAST_INVERSIONS`] waits during which the holder had the lower priority and wanted a CPU, whoever had it;
+//! - at least [`LEAST_INVERSIONS`] waits during which the holder had the lower priority and wanted a CPU, whoever had
+//!   it;
 //! - for at least [`LEAST_NS`] in all.
 //!
 //! The place is where the holder releases the lock: that tells which section it is. The severity is the time that

@@ -18,9 +18,9 @@
 //! Or all workers of tokio sleep or wait for devices and other ends in the calls of their tasks, for [`LEAST_BLOCKED`]
 //! of their lives, and are hardly idle: tasks that could run wait for them.
 //!
-//! Or the thread of an event loop (asyncio's; Node's, where it waits for a process of its own) sleeps or waits for other
-//! ends in its callbacks, in [`LEAST_CALLS`] calls and for [`LEAST_BLOCKED`] of its life; or so do all threads of Java's
-//! common pool, and the one that shares its work with them.
+//! Or the thread of an event loop (asyncio's; Node's, where it waits for a process of its own) sleeps or waits for
+//! other ends in its callbacks, in [`LEAST_CALLS`] calls and for [`LEAST_BLOCKED`] of its life; or so do all threads of
+//! Java's common pool, and the one that shares its work with them.
 //!
 //! Or all threads of an executor (Java's, by their names or their call paths) mostly wait for other ends, devices or
 //! sleep, hardly ever for a task, and somebody waits for what they finish, for [`LEAST_WAITED`] of the time and at
