@@ -12,7 +12,7 @@ use holdup_trace::{Pid, Tid};
 use crate::facts::{
     AccountState, Blame, Facts, GoroutineGroup, GoroutineState, Leaf, LockFacts, Primitive, Reason, ThreadFacts,
 };
-use crate::names::leads_through;
+use crate::names::{is_scheduler_of_asio, leads_through};
 
 /// Something that could have hidden a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -227,15 +227,10 @@ fn is_of_beam(name: &str) -> bool {
 /// Whose thread it is that waits here until a task is ready.
 fn waits_for_tasks(lock: &LockFacts) -> Option<&'static str> {
     let call_path = &lock.wait_sites.first()?.call_path;
-    let all = [
-        ("runtime.schedule", "Go"),
-        ("tokio::runtime::", "tokio"),
-        ("boost::asio::detail::scheduler::", "asio"),
-        ("asio::detail::scheduler::", "asio"),
-    ];
-    all.into_iter()
-        .find(|(start, _)| leads_through(call_path, |name| name.starts_with(start)))
-        .map(|(_, scheduler)| scheduler)
+    let starts = |start: &str| leads_through(call_path, |name| name.starts_with(start));
+    let of_asio = || leads_through(call_path, is_scheduler_of_asio).then_some("asio");
+    let of_tokio = || starts("tokio::runtime::").then_some("tokio");
+    starts("runtime.schedule").then_some("Go").or_else(of_tokio).or_else(of_asio)
 }
 
 /// The kernel's own account for a command that was started.

@@ -29,7 +29,7 @@ pub use facts::{
     Site, SocketFacts, ThreadFacts, Totals, Wakings,
 };
 pub use finding::{
-    Command, Cure, Evidence, Finding, Kind, Subject, Unit, blocked_holder, goroutine_lock, lock_ahead,
+    Command, Cure, Evidence, Finding, Kind, Subject, Unit, blocked_holder, goroutine_lock, lock_ahead, lock_of,
     lock_of_goroutines, vocabulary,
 };
 pub use histogram::Histogram;

@@ -16,7 +16,7 @@
 //! not seen; its locks are seen as those of a holder that sleeps. Two locks of unknown holders may be those of threads
 //! that sleep for long. A lock that its holder hands to another thread on purpose looks as if its holder had kept it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_trace::Tid;
 
@@ -69,22 +69,20 @@ fn of_unknown_holders(facts: &Facts) -> Option<Finding> {
     let may = |lock: &LockFacts| lock.kept.is_none() && (is_own_lock(lock) || is_lock_of_python(lock));
     let stuck: Vec<(LockNumber, Tid, u64)> =
         facts.numbered_locks().filter(|(_, lock)| may(lock)).flat_map(of_lock).collect();
-    let pid = facts.thread(stuck.first()?.1)?.pid;
-    let stuck: Vec<_> =
-        stuck.into_iter().filter(|(_, tid, _)| facts.thread(*tid).is_some_and(|thread| thread.pid == pid)).collect();
-    let mut locks: Vec<LockNumber> = stuck.iter().map(|(number, ..)| *number).collect();
-    locks.dedup();
+    let pid_of = |tid| facts.thread(tid).map(|thread| thread.pid);
+    let pid = pid_of(stuck.first()?.1);
+    let stuck: Vec<_> = stuck.into_iter().filter(|(_, tid, _)| pid_of(*tid) == pid).collect();
+    let numbers: BTreeSet<LockNumber> = stuck.iter().map(|(number, ..)| *number).collect();
+    let locks: Vec<_> = numbers.into_iter().filter_map(|number| Some((number, facts.lock(number)?))).collect();
+    let tids: BTreeSet<Tid> = stuck.iter().map(|(_, tid, _)| *tid).collect();
     // Where threads wait on words of their own, a place stands for all its locks.
-    let by_place = locks.iter().filter_map(|number| facts.lock(*number)).any(|lock| lock.addr.is_none());
-    let mut tids: Vec<Tid> = stuck.iter().map(|(_, tid, _)| *tid).collect();
-    tids.sort_unstable();
-    tids.dedup();
+    let by_place = locks.iter().any(|(_, lock)| lock.addr.is_none());
     if tids.len() < 2 || (locks.len() < 2 && !by_place) {
         return None;
     }
     let longest_ns = stuck.iter().map(|(.., from_ns)| facts.end_ns.saturating_sub(*from_ns)).max().unwrap_or(0);
-    let own = locks.iter().filter_map(|number| Some(weigh::lock_subject(*number, facts.lock(*number)?)));
-    let place = locks.first().and_then(|number| facts.lock(*number)?.wait_sites.first().cloned());
+    let own = locks.iter().map(|(number, lock)| weigh::lock_subject(*number, lock));
+    let place = locks[0].1.wait_sites.first().cloned();
     Some(Finding {
         severity: weigh::share(longest_ns, facts.span_ns()).min(1.0),
         subjects: own.chain(tids.iter().map(|tid| weigh::thread_subject(facts, *tid))).collect(),

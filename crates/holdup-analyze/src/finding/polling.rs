@@ -130,13 +130,11 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn polls(poller: &Poller) -> bool {
     let Poller { thread, times, slept_ns, unsignalled, .. } = *poller;
-    if weigh::share(thread.lock_wait_ns, thread.life_ns()) > MOST_LOCK_WAITS {
-        return false;
-    }
     let least = if unsignalled { LEAST_UNSIGNALLED } else { LEAST_SHARE };
     times >= LEAST_SLEEPS
         && slept_ns / times <= LONGEST_ALIKE_NS
         && weigh::share(slept_ns, thread.life_ns()) >= least
+        && weigh::share(thread.lock_wait_ns, thread.life_ns()) <= MOST_LOCK_WAITS
         && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4

@@ -95,9 +95,6 @@ pub(super) fn is_in_event_loop(site: &Site) -> bool {
     site.call_path.iter().any(of_asyncio) || leads_through(&site.call_path, waits_for_process)
 }
 
-/// How the threads of Java's common pool are called.
-pub(super) const COMMON_POOL: &str = "ForkJoinPool.commonPool-worker";
-
 /// Whether a call path is that of a task in Java's common pool, whose callers run its tasks as well.
 pub(super) fn is_in_common_pool(site: &Site) -> bool {
     leads_through(&site.call_path, |name| name.ends_with("ForkJoinTask.doExec"))

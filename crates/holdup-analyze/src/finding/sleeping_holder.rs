@@ -92,26 +92,26 @@ fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
     let (wait_share, behind_share) = (weigh::wait_share(facts, lock), weigh::behind_share(facts, number));
     let holding = weigh::holding(lock);
     let (cure, proof) = cure(lock, holding);
-    let behind = (behind_share >= LEAST_BEHIND).then(|| part("behind_share", behind_share));
+    let mut evidence = vec![
+        part("wait_share", wait_share),
+        part("holders_off_share", holding.asleep),
+        part("holders_preempted_share", holding.preempted),
+        part("holders_running_share", holding.running),
+        rate("waits_per_s", weigh::per_s(lock.waits, facts.span_ns())),
+        ns("wait_ns_median", lock.wait_ns.median_ns()),
+        ns("wait_ns_p99", lock.wait_ns.quantile_ns(0.99)),
+        count("max_waiters", u64::from(lock.max_waiters)),
+    ];
+    if behind_share >= LEAST_BEHIND {
+        evidence.push(part("behind_share", behind_share));
+    }
     Finding {
         kind: Kind::SleepingHolder,
         bound: None,
         severity: (weigh::unpreempted_share(facts, lock) + behind_share).min(1.0),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: yields_inside(facts, lock).or(lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned()),
-        evidence: [
-            part("wait_share", wait_share),
-            part("holders_off_share", holding.asleep),
-            part("holders_preempted_share", holding.preempted),
-            part("holders_running_share", holding.running),
-            rate("waits_per_s", weigh::per_s(lock.waits, facts.span_ns())),
-            ns("wait_ns_median", lock.wait_ns.median_ns()),
-            ns("wait_ns_p99", lock.wait_ns.quantile_ns(0.99)),
-            count("max_waiters", u64::from(lock.max_waiters)),
-        ]
-        .into_iter()
-        .chain(behind)
-        .collect(),
+        evidence,
         moments: weigh::longest(lock),
         cure,
         proof,

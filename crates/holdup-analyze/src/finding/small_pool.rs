@@ -233,50 +233,36 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
     let is_full =
         |one: &&ThreadFacts| weigh::share(blocked_ns(one), one.life_ns()) >= LEAST_BLOCKED && is_hardly_idle(one);
     let waited_ns: u64 = workers.iter().map(|one| blocked_ns(one)).sum();
-    let share = weigh::share(waited_ns, workers.iter().map(|one| one.life_ns()).sum()).min(1.0);
     // The threads that it has for calls that block bear the same name: where they alone are busy, some worker is not.
-    (waited_ns >= LEAST_NS && workers.iter().all(is_full)).then(|| Finding {
-        severity: share,
-        place: weigh::blocked_at(workers.iter().copied()),
-        evidence: vec![
-            part("waited_share", share),
-            count("workers", workers.len() as u64),
-            part("blocked_share", share),
-            ns("waited_ns", waited_ns),
-        ],
-        ..full_pool(facts, &workers)
-    })
+    (waited_ns >= LEAST_NS && workers.iter().all(is_full))
+        .then(|| blocked_pool(facts, &workers, waited_ns, weigh::blocked_at(workers.iter().copied())))
 }
 
 /// The thread of an event loop that mostly waits in calls of its callbacks, while all others wait for their turns.
 fn blocked_loop(facts: &Facts) -> Option<Finding> {
-    let blocked = facts.threads.iter().filter_map(|thread| {
-        let (count, waited_ns) = blocked_in(thread, runtime::is_in_event_loop);
-        let is_blocked = count >= LEAST_CALLS && weigh::share(waited_ns, thread.life_ns()) >= LEAST_BLOCKED;
-        (is_blocked && thread.life_ns() * 2 >= facts.span_ns()).then_some((thread, waited_ns))
-    });
-    let (thread, waited_ns) = blocked.max_by_key(|(_, waited_ns)| *waited_ns)?;
-    Some(Finding {
-        cure: Cure::LetLoopGoOn,
-        ..blocked_in_tasks(facts, &[thread], waited_ns, runtime::is_in_event_loop)
-    })
+    let is_task = runtime::is_in_event_loop;
+    let lives = facts.threads.iter().filter(|thread| thread.life_ns() * 2 >= facts.span_ns());
+    let blocked = lives.filter(|thread| is_blocked_in(thread, is_task));
+    let thread = blocked.max_by_key(|thread| blocked_in(thread, is_task).1)?;
+    Some(Finding { cure: Cure::LetLoopGoOn, ..blocked_in_tasks(facts, &[thread], is_task) })
 }
 
 /// All threads of Java's common pool, and the thread whose work they share, mostly wait in the calls of its tasks.
 fn blocked_common_pool(facts: &Facts) -> Option<Finding> {
-    let blocked_ns = |one: &ThreadFacts| blocked_in(one, runtime::is_in_common_pool).1;
-    let is_blocked = |one: &ThreadFacts| {
-        blocked_in(one, runtime::is_in_common_pool).0 >= LEAST_CALLS
-            && weigh::share(blocked_ns(one), one.life_ns()) >= LEAST_BLOCKED
-    };
-    let workers: Vec<&ThreadFacts> =
-        facts.threads.iter().filter(|one| one.name.starts_with(runtime::COMMON_POOL)).collect();
-    let callers: Vec<&ThreadFacts> =
-        facts.threads.iter().filter(|one| is_blocked(one) && !one.name.starts_with(runtime::COMMON_POOL)).collect();
-    let all: Vec<&ThreadFacts> = workers.iter().chain(&callers).copied().collect();
-    let small = !callers.is_empty() && workers.iter().all(|one| is_blocked(one));
-    let waited_ns = all.iter().map(|one| blocked_ns(one)).sum();
-    small.then(|| blocked_in_tasks(facts, &all, waited_ns, runtime::is_in_common_pool))
+    const WORKERS: &str = "ForkJoinPool.commonPool-worker";
+    let is_blocked = |one: &ThreadFacts| is_blocked_in(one, runtime::is_in_common_pool);
+    let (mut all, others): (Vec<&ThreadFacts>, Vec<&ThreadFacts>) =
+        facts.threads.iter().partition(|one| one.name.starts_with(WORKERS));
+    let workers = all.len();
+    let all_blocked = all.iter().all(|one| is_blocked(one));
+    all.extend(others.into_iter().filter(|one| is_blocked(one)));
+    (all_blocked && all.len() > workers).then(|| blocked_in_tasks(facts, &all, runtime::is_in_common_pool))
+}
+
+/// Whether a thread mostly waits in the calls of tasks, and often.
+fn is_blocked_in(thread: &ThreadFacts, is_task: fn(&Site) -> bool) -> bool {
+    let (count, waited_ns) = blocked_in(thread, is_task);
+    count >= LEAST_CALLS && weigh::share(waited_ns, thread.life_ns()) >= LEAST_BLOCKED
 }
 
 /// How often and how long a thread left the CPU in such call paths, by itself.
@@ -285,13 +271,19 @@ fn blocked_in(thread: &ThreadFacts, is_task: fn(&Site) -> bool) -> (u64, u64) {
     sites.fold((0, 0), |(count, ns), site| (count + site.count, ns + site.ns))
 }
 
-/// Workers that should run tasks wait in calls of the tasks.
-fn blocked_in_tasks(facts: &Facts, workers: &[&ThreadFacts], waited_ns: u64, is_task: fn(&Site) -> bool) -> Finding {
-    let share = weigh::share(waited_ns, workers.iter().map(|one| one.life_ns()).sum()).min(1.0);
+/// Workers that wait in the call paths of tasks.
+fn blocked_in_tasks(facts: &Facts, workers: &[&ThreadFacts], is_task: fn(&Site) -> bool) -> Finding {
+    let waited_ns = workers.iter().map(|one| blocked_in(one, is_task).1).sum();
     let sites = workers.iter().flat_map(|one| &one.off_sites).filter(|site| is_task(site));
+    blocked_pool(facts, workers, waited_ns, sites.max_by_key(|site| site.ns).cloned())
+}
+
+/// Workers that should run tasks wait in calls of the tasks.
+fn blocked_pool(facts: &Facts, workers: &[&ThreadFacts], waited_ns: u64, place: Option<Site>) -> Finding {
+    let share = weigh::share(waited_ns, workers.iter().map(|one| one.life_ns()).sum()).min(1.0);
     Finding {
         severity: share,
-        place: sites.max_by_key(|site| site.ns).cloned(),
+        place,
         evidence: vec![
             part("waited_share", share),
             count("workers", workers.len() as u64),

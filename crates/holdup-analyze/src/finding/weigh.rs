@@ -591,7 +591,7 @@ pub(super) fn longest(lock: &LockFacts) -> Vec<Moment> {
 }
 
 /// The number of the lock that a finding is about.
-pub(super) fn lock_of(finding: &Finding) -> Option<LockNumber> {
+pub fn lock_of(finding: &Finding) -> Option<LockNumber> {
     finding.subjects.iter().find_map(number_of)
 }
 

@@ -310,6 +310,11 @@ pub(crate) fn is_sleep(function: &str) -> bool {
     words(function).any(|word| word == "sleep")
 }
 
+/// Whether it is a function in which asio hands its threads what to run, Boost's or that without it.
+pub(crate) fn is_scheduler_of_asio(function: &str) -> bool {
+    function.trim_start_matches("boost::").starts_with("asio::detail::scheduler::")
+}
+
 /// The words of a function's name in lower case, without its arguments: `MyLock::lockSlow` gives my, lock, lock, slow.
 pub(crate) fn words(name: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];

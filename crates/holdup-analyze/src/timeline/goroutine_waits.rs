@@ -10,6 +10,7 @@
 //! alike where somebody else hands it to them; where nobody does, or a library began the goroutines with a request
 //! each, they are callers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdup_trace::{Pid, StackId, TaskGroup, TaskState};
@@ -133,7 +134,7 @@ fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> Goroutine
         });
         locks.truncate(MOST_TOLD);
     }
-    let last = looks.last();
+    let last = looks.last_of_several();
     GoroutineFacts { pid, looks: process.looks.len() as u64, mean, doing, mutexes, sends, entries, last }
 }
 
@@ -210,30 +211,30 @@ impl<'a> Looks<'a> {
 
     /// Goroutines that began with one function, all together each time, and end one by one until a last one is alone,
     /// while somebody waits for a wait group: the one that is alone at most looks.
-    fn last(self) -> Option<LastGoroutine> {
+    fn last_of_several(self) -> Option<LastGoroutine> {
+        let began = |number: &usize| outermost(&self.kinds[*number].path).and_then(|frame| frame.function.clone());
         let waits = |kind: &Kind| leads_through(&kind.path, |name| name == "sync.(*WaitGroup).Wait");
-        let began = |kind: &Kind| outermost(&kind.path).and_then(|frame| frame.function.clone());
-        let waiting: Vec<bool> = self.kinds.iter().map(waits).collect();
-        let waiters: Vec<_> = self.kinds.iter().filter(|kind| waits(kind)).map(began).collect();
-        let mut functions: Vec<Arc<str>> =
-            self.kinds.iter().filter(|kind| kind.is_own && !accepts(&kind.path)).filter_map(began).collect();
-        functions.sort_unstable();
-        functions.dedup();
-        functions.retain(|function| !waiters.contains(&Some(function.clone())));
-        let all = functions.into_iter().filter_map(|function| {
-            let of_it = |kind: &Kind| began(kind).as_ref() == Some(&function);
-            let own = (0..).zip(self.kinds).filter(|(_, kind)| of_it(kind)).map(|(number, _)| number).collect();
-            self.last_of(&Kinds::of(own, self.kinds.len()), &waiting)
-        });
+        let numbers = (0..).zip(self.kinds).filter(|(_, kind)| waits(kind)).map(|(number, _)| number).collect();
+        let waiting = Kinds::of(numbers, self.kinds.len());
+        let is_waited_for: Vec<bool> = self.process.all().map(|(_, found)| waiting.count(found) > 0).collect();
+        let mut by_function: BTreeMap<Arc<str>, (Vec<usize>, bool)> = BTreeMap::new();
+        for number in 0..self.kinds.len() {
+            let Some(function) = began(&number) else { continue };
+            let (numbers, may_be) = by_function.entry(function).or_default();
+            numbers.push(number);
+            *may_be |= self.kinds[number].is_own && !accepts(&self.kinds[number].path);
+        }
+        for function in waiting.numbers.iter().filter_map(began) {
+            by_function.remove(&function);
+        }
+        let may_be = by_function.into_values().filter(|(_, may_be)| *may_be);
+        let all = may_be.filter_map(|(own, _)| self.last_of(&Kinds::of(own, self.kinds.len()), &is_waited_for));
         all.max_by(|a, b| a.alone.total_cmp(&b.alone))
     }
 
-    fn last_of(self, own: &Kinds, waiting: &[bool]) -> Option<LastGoroutine> {
-        let looks: Vec<_> = self
-            .process
-            .all()
-            .map(|(_, found)| (own.count(found), sum(found, |kind| waiting[kind as usize]) > 0, found))
-            .collect();
+    fn last_of(self, own: &Kinds, is_waited_for: &[bool]) -> Option<LastGoroutine> {
+        let each = self.process.all().zip(is_waited_for);
+        let looks: Vec<_> = each.map(|((_, found), waited_for)| (own.count(found), *waited_for, found)).collect();
         let most = looks.iter().map(|(count, ..)| *count).max()?;
         let alone: Vec<_> = looks.iter().filter(|(count, is_waited_for, _)| *count == 1 && *is_waited_for).collect();
         // Who comes one by one was not begun with the others.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use holdup_analyze::{
     Cure, Evidence, Facts, Finding, Frame, GoroutineHolder, HolderDoing, Kind, LockFacts, Reason, Role, Site, Subject,
-    ThreadFacts, Unit, blocked_holder, lock_ahead, lock_of_goroutines,
+    ThreadFacts, Unit, blocked_holder, lock_ahead, lock_of, lock_of_goroutines,
 };
 
 use super::super::document::Document;
@@ -108,10 +108,7 @@ pub fn subject(facts: &Facts, finding: &Finding) -> String {
 /// Which other lock most wait for, if its holder waits for the one of the finding.
 fn behind(facts: &Facts, finding: &Finding) -> String {
     let Some(share) = value(finding, "behind_share") else { return String::new() };
-    let number = finding.subjects.iter().find_map(|subject| match subject {
-        Subject::Lock { number, .. } => Some(*number),
-        _ => None,
-    });
+    let number = lock_of(finding);
     let behind = facts.numbered_locks().filter(|(other, _)| number.is_some() && lock_ahead(facts, *other) == number);
     let most = behind.map(|(_, lock)| lock).max_by_key(|lock| lock.wait_ns.sum_ns());
     let name = most.map(name::lock).unwrap_or_else(|| "other locks".to_owned());
