@@ -1,5 +1,5 @@
 // A server that hashes passwords, and its load: `node hash_server.js 60` answers as many requests, 16 at a time, over a
-// socket of this machine, and ends. Node hashes in the threads of libuv's pool, of which UV_THREADPOOL_SIZE says how many.
+// socket of this machine, and ends. Node hashes in the threads of libuv's pool, whose number is UV_THREADPOOL_SIZE.
 const crypto = require('crypto');
 const http = require('http');
 

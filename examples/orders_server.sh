@@ -1,5 +1,5 @@
 #!/bin/sh
-# A shop's database: `orders_server.sh PORT` makes it in ./shop where it is not there yet, and serves it until it is ended.
+# A shop's database: `orders_server.sh PORT` makes it in ./shop if it is not there, and serves it until its end.
 # As root or as you; it listens on this machine alone.
 set -e
 PATH="$PATH:/usr/sbin"

@@ -2,8 +2,8 @@
 //! they print is the page's output.
 //!
 //! A block of `sh` is run by a shell, whose exit status must be 0; the block of `text` behind it shows what it printed.
-//! The words behind `text` are what that output must contain for the page to be true: "text says=KIND", one of several as
-//! "A|B", with "+" for a space. So a page whose program is diagnosed otherwise fails here, before anybody copies its
+//! The words behind `text` are what that output must contain for the page to be true: "text says=KIND", one of several
+//! as "A|B", with "+" for a space. So a page whose program is diagnosed otherwise fails here, before anybody copies its
 //! figures.
 
 use std::path::{Path, PathBuf};
