@@ -28,7 +28,11 @@ pub fn table(facts: &Facts, limit: usize) -> Document {
     }));
     let all = u64::from(facts.header.machine.cpus).max(facts.cpus.len() as u64).max(1);
     let busy_ns: u64 = facts.cpus.iter().map(|cpu| cpu.busy_ns).sum();
-    rows.push(Core { name: "all".to_owned(), busy: Some(share(busy_ns, span_ns.saturating_mul(all))), efficiency: facts.efficiency });
+    rows.push(Core {
+        name: "all".to_owned(),
+        busy: Some(share(busy_ns, span_ns.saturating_mul(all))),
+        efficiency: facts.efficiency,
+    });
     let mut view = cores::view(&rows, facts.header.no_counters.as_deref());
     more(&mut view, facts.cpus.len(), limit, "core");
     view
