@@ -5,6 +5,7 @@
 mod api;
 mod bench_page;
 mod bpf;
+mod case;
 mod demo_runs;
 mod deny;
 mod dist;
@@ -117,6 +118,12 @@ const COMMANDS: &[Command] = &[
         help: "build the static program, its tarball, a Debian package and the SBOM (15 minutes; --twice: the same bytes \
             from another folder; --try: installed and used in fresh systems, as root)",
         run: dist::run,
+    },
+    Command {
+        name: "case",
+        help: "repeat a case study of docs/cases, and fail where holdup says something else than its page (NAME; --write: its \
+            output into the page)",
+        run: case::run,
     },
     Command {
         name: "site",

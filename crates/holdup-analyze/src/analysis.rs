@@ -10,6 +10,12 @@ use crate::options::Options;
 use crate::problem::Problem;
 use crate::timeline::{Engine, Naming, Timeline, sum_up};
 
+/// As many CPUs as Linux knows on any machine: a number beyond is damaged. Their time, for as long as a recording may
+/// be, then still fits.
+const MOST_CPUS: u32 = 8192;
+/// The longest time between two samples or looks, a minute: many times as many samples then still fit.
+const LONGEST_PERIOD_NS: u64 = 60_000_000_000;
+
 /// What came out.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -36,10 +42,11 @@ pub struct Analysis {
 impl Analysis {
     /// Begins.
     pub fn new(header: &Header, options: Options) -> Self {
+        let header = plausible(header);
         Analysis {
-            facts: Facts { header: header.clone(), ..Facts::default() },
             names: Names::new(),
-            engine: Engine::new(header, options),
+            engine: Engine::new(&header, options),
+            facts: Facts { header, ..Facts::default() },
         }
     }
 
@@ -80,5 +87,44 @@ impl Analysis {
         let findings = finding::all(&self.facts);
         let doubts = doubt::all(&self.facts);
         Report { facts: self.facts, findings, doubts, problems: rest.problems, timeline: rest.timeline }
+    }
+}
+
+/// The header without numbers that no machine and no recorder have.
+fn plausible(header: &Header) -> Header {
+    let mut header = header.clone();
+    if header.machine.cpus > MOST_CPUS {
+        header.machine.cpus = 0;
+    }
+    header.sample_period_ns = header.sample_period_ns.min(LONGEST_PERIOD_NS);
+    header.look_period_ns = header.look_period_ns.min(LONGEST_PERIOD_NS);
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_trace::{Tid, What};
+
+    use super::*;
+    use crate::names::NoModules;
+
+    /// A damaged recording once multiplied four billion CPUs by eleven days.
+    #[test]
+    fn a_number_that_no_machine_has_is_not_known() {
+        let of = |cpus: u32| {
+            let mut header = Header { sample_period_ns: u64::MAX, look_period_ns: u64::MAX, ..Header::default() };
+            header.machine.cpus = cpus;
+            let mut analysis = Analysis::new(&header, Options::default());
+            for time_ns in [0, 1_000_000_000_000_000] {
+                let what = if time_ns == 0 { What::SwitchIn } else { What::Exited };
+                analysis.feed(&Event { time_ns, tid: Tid(1), cpu: 0, what });
+            }
+            analysis.finish(None, &Stacks::default(), &NoModules)
+        };
+        let (known, damaged) = (of(8192), of(u32::MAX));
+        assert_eq!(known.facts.header.machine.cpus, 8192);
+        assert_eq!(damaged.facts.header.machine.cpus, 0);
+        assert_eq!(damaged.facts.header.sample_period_ns, LONGEST_PERIOD_NS);
+        assert_eq!(damaged.facts.span_ns(), 1_000_000_000_000_000);
     }
 }

@@ -107,7 +107,11 @@ impl Build {
             return Err(format!("{} asks for a loader: it is not static", program.display()));
         }
         if bytes.len() as u64 > MOST_BYTES {
-            eprintln!("{} has {} bytes, and is to have {MOST_BYTES} at most", program.display(), bytes.len());
+            return Err(format!(
+                "{} has {} bytes, and is to have {MOST_BYTES} at most",
+                program.display(),
+                bytes.len()
+            ));
         }
         Ok(())
     }

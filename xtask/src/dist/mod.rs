@@ -23,7 +23,7 @@ usage: cargo xtask dist [--twice] [--try]
   --twice   build a copy of the sources in another folder, too, and compare every byte
   --try     install and use what was built: in a fresh Debian, beside musl, and alone (root)
 
-Files are written to target/dist.";
+Files are written to target/dist-files.";
 
 /// Builds all files; compares and tries them if that was asked for.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -46,9 +46,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// All files of a release, in `dist` of the build's target folder.
+/// All files of a release, in `dist-files` of the build's target folder: `dist` is where cargo builds.
 fn write(build: &Build) -> Result<PathBuf, String> {
-    let folder = fresh(&build.target.join("dist"))?;
+    let folder = fresh(&build.target.join("dist-files"))?;
     let alone = build.holdup(build::MUSL)?;
     let linked = build.holdup(build::GLIBC)?;
     tree::tarball(build, &alone, &folder)?;

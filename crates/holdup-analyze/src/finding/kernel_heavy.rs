@@ -119,7 +119,8 @@ fn from_ending(facts: &Facts) -> Option<Split> {
 fn mostly_copies(facts: &Facts, kernel_ns: u64) -> bool {
     let Some(kernel) = facts.totals.kernel_samples else {
         let (calls, bytes) = transfers(facts);
-        return bytes >= LEAST_BYTES * calls && bytes / COPIED_PER_US * 2 * US > kernel_ns;
+        return bytes >= LEAST_BYTES.saturating_mul(calls)
+            && (bytes / COPIED_PER_US).saturating_mul(2 * US) > kernel_ns;
     };
     const PARTS: [&str; 4] = ["copy_to_iter", "copy_from_iter", "copy_user", "rep_movs"];
     let copies = |code: &&Code| {
@@ -137,7 +138,7 @@ pub(super) fn moves_little(facts: &Facts) -> bool {
 
 fn is_for_little(facts: &Facts, split: Split) -> bool {
     let (calls, bytes) = transfers(facts);
-    bytes <= MOST_LITTLE_BYTES * calls && calls * CALL_NS * 2 >= split.kernel_ns
+    bytes <= MOST_LITTLE_BYTES.saturating_mul(calls) && calls.saturating_mul(CALL_NS * 2) >= split.kernel_ns
 }
 
 /// Whether a thread of a process hardly waits: its calls are what it is slow by.

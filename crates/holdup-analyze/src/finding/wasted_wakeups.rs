@@ -39,7 +39,7 @@ struct Calls {
 
 impl Calls {
     fn wasted(self) -> u64 {
-        self.wakes + self.waits
+        self.wakes.saturating_add(self.waits)
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn refused_lock(facts: &Facts) -> Option<Finding> {
         place: lock.wait_sites.first().or(lock.wake_sites.first()).cloned().or_else(|| place(facts, None)),
         evidence: vec![
             rate("wasted_calls_per_s", weigh::per_s(calls.wasted(), facts.span_ns())),
-            part("wasted_share", weigh::share(calls.wasted(), calls.wasted() + calls.useful)),
+            part("wasted_share", weigh::share(calls.wasted(), calls.wasted().saturating_add(calls.useful))),
             part("wait_share", weigh::wait_share(facts, lock)),
             count("max_waiters", u64::from(lock.max_waiters)),
         ],
@@ -103,12 +103,12 @@ fn of_program(facts: &Facts) -> Calls {
 fn is_waste(facts: &Facts, calls: Calls) -> bool {
     calls.wasted() >= LEAST_WASTED
         && weigh::per_s(calls.wasted(), facts.span_ns()) >= LEAST_WASTED as f64
-        && calls.wasted() >= LEAST_RATIO * calls.useful
+        && calls.wasted() >= LEAST_RATIO.saturating_mul(calls.useful)
         && cpu_share(facts, calls) >= LEAST_SHARE
 }
 
 fn cpu_share(facts: &Facts, calls: Calls) -> f64 {
-    weigh::share(calls.wasted() * CALL_NS, weigh::cpu_ns(facts)).min(1.0)
+    weigh::share(calls.wasted().saturating_mul(CALL_NS), weigh::cpu_ns(facts)).min(1.0)
 }
 
 fn finding(
@@ -120,7 +120,7 @@ fn finding(
 ) -> Finding {
     let evidence: Vec<Evidence> = vec![
         rate("wasted_calls_per_s", weigh::per_s(calls.wasted(), facts.span_ns())),
-        part("wasted_share", weigh::share(calls.wasted(), calls.wasted() + calls.useful)),
+        part("wasted_share", weigh::share(calls.wasted(), calls.wasted().saturating_add(calls.useful))),
         count("wasted_wakes", calls.wakes),
         count("refused_waits", calls.waits),
         count("useful_calls", calls.useful),

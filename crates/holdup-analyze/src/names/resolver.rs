@@ -477,7 +477,7 @@ impl<'s, 'a> Resolver<'s, 'a> {
         }
         let offset = match self.placed(region) {
             Some((_, bias)) => address.wrapping_sub(bias),
-            None => address - region.start + region.offset,
+            None => (address - region.start).wrapping_add(region.offset),
         };
         let named = self.named(region.file, offset);
         self.files[region.file.0 as usize].has_lines |= named.iter().any(|frame| frame.line.is_some());

@@ -276,7 +276,8 @@ fn insert(regions: &mut Vec<Region>, new: Region) {
     let left = overlapped.first().filter(|old| old.start < new.start);
     let left = left.map(|old| Region { end: new.start, ..*old });
     let right = overlapped.last().filter(|old| old.end > new.end);
-    let right = right.map(|old| Region { start: new.end, offset: old.offset + (new.end - old.start), ..*old });
+    let right =
+        right.map(|old| Region { start: new.end, offset: old.offset.wrapping_add(new.end - old.start), ..*old });
     let fresh = left.into_iter().chain([new]).chain(right).collect::<Vec<_>>();
     regions.splice(from..to.max(from), fresh);
 }
@@ -310,7 +311,7 @@ mod tests {
 
     fn at(names: &Names, tid: u32, address: u64) -> Option<(String, u64)> {
         let region = names.region(names.space(Tid(tid)), address)?;
-        Some((names.file(region.file).path.to_string(), address - region.start + region.offset))
+        Some((names.file(region.file).path.to_string(), (address - region.start).wrapping_add(region.offset)))
     }
 
     #[test]

@@ -6,6 +6,9 @@ use holdup_trace::{Counter, NO_CPU};
 
 use crate::facts::CpuFacts;
 
+/// More than a CPU counts in thirteen days, whatever it is: what reads more is damaged.
+const MOST_COUNTED: u64 = 1 << 56;
+
 #[derive(Debug, Default)]
 pub(super) struct Cpus {
     pub list: Vec<Cpu>,
@@ -68,8 +71,8 @@ impl Cpus {
     }
 
     pub(super) fn count(&mut self, cpu: u16, counter: Counter, value: u64) {
-        let reading = self.counters.entry((cpu, counter)).or_insert((0, value));
-        reading.1 = reading.1.max(value);
+        let reading = self.counters.entry((cpu, counter)).or_insert((0, 0));
+        reading.1 = reading.1.max(value.min(MOST_COUNTED));
         let _ = self.at(cpu);
     }
 

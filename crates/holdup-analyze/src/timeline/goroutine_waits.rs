@@ -480,7 +480,7 @@ impl GoroutineState {
 }
 
 fn sum(found: &[(u32, u64)], is: impl Fn(u32) -> bool) -> u64 {
-    found.iter().filter(|(kind, _)| is(*kind)).map(|(_, count)| count).sum()
+    found.iter().filter(|(kind, _)| is(*kind)).fold(0, |sum, (_, count)| sum.saturating_add(*count))
 }
 
 /// Adds to the site with the same call path, in thousandths of a goroutine.

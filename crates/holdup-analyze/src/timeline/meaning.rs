@@ -465,7 +465,10 @@ fn is_counted(primitive: Primitive, call_path: &[Frame]) -> bool {
 fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> Primitive {
     use Primitive::*;
     match (primitive, role) {
-        (Condvar, _) if leads_through(call_path, |name| name == "take_gil") => InterpreterLock,
+        // Debian's Python names only what calls the function that waits.
+        (Condvar, _) if leads_through(call_path, |name| ["take_gil", "PyEval_RestoreThread"].contains(&name)) => {
+            InterpreterLock
+        }
         (Condvar, Behaviour::Lock) if is_wait_of_machine(call_path) => Condvar,
         // Threads that run handlers of asio wake each other on.
         (Condvar, Behaviour::Lock) if leads_through(call_path, is_scheduler_of_asio) => Condvar,
@@ -478,14 +481,22 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> P
         }
         (Condvar | OtherLock | Unknown, Behaviour::Lock) if is_of_interpreter(call_path) => InterpreterLock,
         (Unknown | OtherLock | GoRuntime | Condvar | Park, Behaviour::Lock) => OtherLock,
-        // An executor of Python's whose threads are told to end, each by the one before it.
-        (Semaphore, _) if leads_through(call_path, |name| name.starts_with("_queue_SimpleQueue_get")) => Semaphore,
+        // An executor of Python's: its threads wait for work, or are told to end, each by the one before it.
+        (Semaphore, _) if is_queue_of_python(call_path) => Semaphore,
         (Semaphore, Behaviour::Lock) => SemaphoreLock,
         (OtherLock, Behaviour::Queue | Behaviour::Turn | Behaviour::Timer) => Unknown,
         (OtherLock | Unknown | Condvar | Semaphore, Behaviour::Barrier) => Barrier,
         (OtherLock | Unknown, Behaviour::Join) => Join,
         (primitive, _) => primitive,
     }
+}
+
+/// Whether `queue.SimpleQueue` is empty here: who waits for something in it has taken the semaphore and waits for it
+/// again. The module of Debian's Python has no names of functions, and waits for nothing else.
+fn is_queue_of_python(call_path: &[Frame]) -> bool {
+    let is_module =
+        |frame: &Frame| frame.module.rsplit('/').next().is_some_and(|file| file.starts_with("_queue.cpython-"));
+    leads_through(call_path, |name| name.starts_with("_queue_SimpleQueue_get")) || call_path.iter().any(is_module)
 }
 
 /// The function of the program that waits for a condition of Python's `threading` or a monitor of .NET: queues and
@@ -640,6 +651,18 @@ mod tests {
             assert_eq!(of(primitive, "runtime.notetsleep_internal"), Primitive::GoRuntime);
             assert_eq!(of(primitive, "runtime.lock2"), Primitive::OtherLock);
         }
+    }
+
+    #[test]
+    fn an_executor_of_python_waits_for_work_though_its_module_has_no_names() {
+        let take = |module: &str| {
+            let lock = Frame::named("PyThread_acquire_lock_timed", Role::Lock);
+            let get = Frame { module: module.into(), function: None, ..Frame::named("", Role::Program) };
+            by_behaviour(Primitive::Semaphore, Behaviour::Lock, &[lock, get])
+        };
+        let library = "/usr/lib/python3.11/lib-dynload/_queue.cpython-311-x86_64-linux-gnu.so";
+        assert_eq!(take(library), Primitive::Semaphore);
+        assert_eq!(take("/srv/_queues.cpython-311-x86_64-linux-gnu.so"), Primitive::SemaphoreLock);
     }
 
     #[test]

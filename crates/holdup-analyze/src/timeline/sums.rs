@@ -340,7 +340,8 @@ fn efficiency(facts: &mut Facts) {
         let (busy_ns, counters) = sockets.entry(*socket).or_default();
         *busy_ns += cpu.busy_ns;
         for (counter, value) in &cpu.counters {
-            *counters.entry(*counter).or_default() += value;
+            let sum = counters.entry(*counter).or_default();
+            *sum = sum.saturating_add(*value);
         }
     }
     facts.cpus.iter_mut().for_each(|cpu| cpu.efficiency = Efficiency::of(&cpu.counters));

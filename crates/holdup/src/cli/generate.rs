@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Command;
 use clap::builder::Resettable;
+use clap::{Arg, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
@@ -69,14 +69,39 @@ pub fn run(options: &Options, mut holdup: Command) -> Result<Status, Error> {
             return Err(Error::Argument(text.to_owned()));
         }
         (Some(shell), None) => {
-            // Into memory: the generator ends the program where it cannot write.
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut holdup, "holdup", &mut text);
-            output::print(&String::from_utf8_lossy(&text))?;
+            output::print(&completions(shell, &mut holdup))?;
         }
         (None, folder) => manual(holdup, folder.as_deref().unwrap_or(Path::new(".")))?,
     }
     Ok(Status::Success)
+}
+
+/// Completions for a shell.
+fn completions(shell: Shell, holdup: &mut Command) -> String {
+    // Into memory: the generator ends the program where it cannot write.
+    let mut text = Vec::new();
+    clap_complete::generate(shell, holdup, "holdup", &mut text);
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if shell == Shell::Fish {
+        text.push_str(&words_for_fish(holdup));
+    }
+    text
+}
+
+/// The words that commands take without an option, such as `holdup list locks`: the generator for fish leaves them out,
+/// and fish offers files in their place.
+fn words_for_fish(holdup: &Command) -> String {
+    let mut lines = String::new();
+    for command in holdup.get_subcommands() {
+        for value in command.get_positionals().flat_map(Arg::get_possible_values).filter(|value| !value.is_hide_set()) {
+            let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+            let help = help.replace('\\', "\\\\").replace('\'', "\\'");
+            let (name, value) = (command.get_name(), value.get_name());
+            let condition = format!("__fish_holdup_using_subcommand {name}");
+            lines.push_str(&format!("complete -c holdup -n \"{condition}\" -f -a \"{value}\" -d '{help}'\n"));
+        }
+    }
+    lines
 }
 
 /// A page for the program and one for each of its commands.
@@ -167,9 +192,23 @@ mod tests {
         assert!(of("holdup.1").contains("holdup\\-record(1)") && of("holdup.1").contains(".SH EXAMPLES"));
         assert!(of("holdup-try.1").contains("holdup try \\-\\- ./server\\-bench \\-\\-threads 16"));
         for what in [What::Bash, What::Elvish, What::Fish, What::Powershell, What::Zsh] {
-            let mut text = Vec::new();
-            clap_complete::generate(what.shell().unwrap(), &mut crate::cli::command(), "holdup", &mut text);
-            assert!(String::from_utf8(text).unwrap().contains("keep-slow"), "{what:?}");
+            let text = completions(what.shell().unwrap(), &mut crate::cli::command());
+            assert!(text.contains("keep-slow"), "{what:?}");
         }
+    }
+
+    #[test]
+    fn words_without_an_option_are_completed_in_every_shell() {
+        for what in [What::Bash, What::Elvish, What::Fish, What::Powershell, What::Zsh] {
+            let text = completions(what.shell().unwrap(), &mut crate::cli::command());
+            // These two shells complete no words, after any program of this generator.
+            let completes = !matches!(what, What::Elvish | What::Powershell);
+            assert_eq!(text.contains("powershell"), completes, "{what:?}");
+        }
+        let text = completions(Shell::Fish, &mut crate::cli::command());
+        assert!(text.contains("__fish_holdup_using_subcommand list\" -f -a \"workloads\""), "{text}");
+        let lines =
+            words_for_fish(&Command::new("a").subcommand(Command::new("b").arg(Arg::new("c").value_parser(["d"]))));
+        assert_eq!(lines, "complete -c holdup -n \"__fish_holdup_using_subcommand b\" -f -a \"d\" -d ''\n");
     }
 }

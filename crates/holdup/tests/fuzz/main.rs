@@ -3,8 +3,9 @@
 //!
 //! `cargo test` gives each reader some inputs; `cargo xtask fuzz --minutes 10` or `--inputs 1000000` goes on. An input
 //! is made of its reader, the seed and its number alone, so `--reader NAME --seed SEED --first NUMBER --inputs 1`
-//! repeats it. Inputs are read in child processes (see `linux/chunk.rs`) with 1 GiB of memory each, watched from
-//! outside: one that panics, ends its process, or takes more than five seconds of CPU time is kept and told.
+//! repeats it. What once showed a fault is kept in `fixtures/fuzz/found` and read first. Inputs are read in child
+//! processes (see `linux/chunk.rs`) with 1 GiB of memory each, watched from outside: one that panics, ends its process,
+//! or takes more than five seconds of CPU time is kept and told.
 #![allow(clippy::unwrap_used, reason = "a test panics where something is not as expected")]
 
 #[cfg(target_os = "linux")]

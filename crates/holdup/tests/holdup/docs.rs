@@ -17,6 +17,11 @@ const PAGES: &[&str] = &[
     "docs/which-lock.md",
     "docs/fleet.md",
     "docs/cases/1998.md",
+    "docs/cases/kccachetest.md",
+    "docs/cases/node-pool.md",
+    "docs/cases/openmp-histogram.md",
+    "docs/cases/orders.md",
+    "docs/cases/python-server.md",
 ];
 
 pub fn root() -> PathBuf {
