@@ -6,10 +6,12 @@
 //! that hand each other work, now more are busy and now fewer.
 //!
 //! Who takes a place again at once, before the one that it woke has run, may never wait: it is one of the callers if it
-//! was found elsewhere in the code that those who wait began with. So it is under an interpreter's lock.
+//! was found in the function that waits for a place, or in the one that calls it. So it is under an interpreter's lock.
 //!
 //! What threads of Java and Ruby execute in a wait is known of those that were looked at: others are for what those of the
 //! same thread are that came from the same functions of the runtime.
+
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -40,7 +42,7 @@ pub(super) struct Pools {
     pub of: Table<WaitSiteId, Option<usize>>,
 }
 
-/// So many distinct places of a thread are looked at for where it began.
+/// So many distinct places of a thread are looked at for what it executed.
 const MOST_STACKS: usize = 64;
 
 /// The pools that threads wait for. `may` tells which wait sites are for a condition, as far as their functions tell.
@@ -57,14 +59,9 @@ pub(super) fn find(lookup: &mut Lookup, may: impl Fn(WaitSiteId) -> bool) -> Poo
     for (key, waited) in gathered {
         let told = waits.told.iter().flatten().find(|told| told.key == Some(key));
         let Some((caller, primitive)) = told.and_then(|told| told.condition.clone()) else { continue };
-        let began: FxHashSet<&Frame> = waits
-            .told
-            .iter()
-            .flatten()
-            .filter(|told| told.key == Some(key))
-            .filter_map(|told| told.began.as_ref())
-            .collect();
-        let Some(places) = behaviour::places(&waited, |thread| began_there(lookup, thread, &began)) else {
+        let of_key = waits.told.iter().flatten().filter(|told| told.key == Some(key));
+        let inside: FxHashSet<&Function> = of_key.flat_map(|told| &told.inside).collect();
+        let Some(places) = behaviour::places(&waited, |thread| was_inside(lookup, thread, &inside)) else {
             continue;
         };
         found.insert(key, all.len());
@@ -79,9 +76,14 @@ struct Told {
     /// The function of the program that waits for a condition, and what that is of.
     condition: Option<(Frame, Primitive)>,
     key: Option<Callers>,
-    /// The outermost function of the program, if the thread was looked at here.
-    began: Option<Frame>,
+    /// Whether what the program executed is known.
+    is_known: bool,
+    /// The function that waits and the one that calls it, which may have a place meanwhile.
+    inside: Vec<Function>,
 }
+
+/// A function and its file.
+type Function = (Arc<str>, Arc<str>);
 
 /// A thread and the functions of its runtime by which it waits.
 type Way = (ThreadId, Callers);
@@ -103,16 +105,15 @@ impl Waits {
             }
             let call_path = lookup.own_path(place);
             let condition = waits_for_condition(&call_path).map(|(frame, what)| (frame.clone(), what));
-            let began = outermost(&call_path).cloned();
-            let condition = condition.filter(|_| began.is_some());
+            let is_known = call_path.iter().any(is_known);
+            let condition = condition.filter(|_| is_known);
+            let inside = condition.as_ref().map_or_else(Vec::new, |(frame, _)| functions_inside(&call_path, frame));
             let key = condition.as_ref().map(|(frame, _)| behaviour::callers(place, std::slice::from_ref(frame)));
-            if began.is_some()
-                && let Some(way) = way(lookup, index)
-            {
+            if is_known && let Some(way) = way(lookup, index) {
                 let count: u64 = wait_site.waiters.iter().map(|(_, time)| time.count).sum();
                 *self.by_way.entry(way).or_default().at(key) += count;
             }
-            *told = Some(Told { condition, key, began });
+            *told = Some(Told { condition, key, is_known, inside });
         }
     }
 
@@ -120,7 +121,7 @@ impl Waits {
     fn keys(&self, lookup: &mut Lookup) -> Table<WaitSiteId, Option<Callers>> {
         let mut keys = self.told.map(|told| told.as_ref().and_then(|told| told.key));
         for (index, key) in keys.each_mut() {
-            if self.told[index].as_ref().is_some_and(|told| told.began.is_none()) {
+            if self.told[index].as_ref().is_some_and(|told| !told.is_known) {
                 *key = way(lookup, index).and_then(|way| self.by_way.get(&way)).and_then(mostly);
             }
         }
@@ -142,21 +143,39 @@ fn way(lookup: &mut Lookup, wait_site: WaitSiteId) -> Option<Way> {
     Some((thread, behaviour::callers(place, &lookup.lock_path(place))))
 }
 
-/// The program's function that a call path begins with. What Java's machine compiled does not tell what was inlined.
-fn outermost(call_path: &[Frame]) -> Option<&Frame> {
-    let own = |frame: &&Frame| frame.role == Role::Program && frame.function.is_some() && *frame.module != *JAVA;
-    call_path.iter().rev().find(own)
+/// Whether this is a function of the program. What Java's machine compiled does not tell what was inlined.
+fn is_known(frame: &Frame) -> bool {
+    frame.role == Role::Program && frame.function.is_some() && *frame.module != *JAVA
 }
 
-/// Whether a thread was found in code that began in one of these functions.
-fn began_there(lookup: &mut Lookup, thread: ThreadId, began: &FxHashSet<&Frame>) -> bool {
+/// The function that waits, and who calls it; not the one that the thread began with, as others may have begun with it.
+fn functions_inside(call_path: &[Frame], waits: &Frame) -> Vec<Function> {
+    let own = call_path.iter().filter(|frame| is_known(frame)).skip_while(|frame| *frame != waits);
+    let mut functions: Vec<Function> = own.filter_map(function).collect();
+    if functions.len() > 1 {
+        functions.pop();
+    }
+    functions.dedup();
+    functions.truncate(2);
+    functions
+}
+
+/// The function of a frame; of a block of Ruby, the method that it is in.
+fn function(frame: &Frame) -> Option<Function> {
+    let name = frame.function.clone()?;
+    let method = name.strip_prefix("block ").and_then(|rest| rest.split_once("in ")).map(|(_, method)| method.into());
+    Some((method.unwrap_or(name), frame.module.clone()))
+}
+
+/// Whether a thread was found in one of these functions.
+fn was_inside(lookup: &mut Lookup, thread: ThreadId, inside: &FxHashSet<&Function>) -> bool {
     let engine = lookup.engine;
     let thread = &engine.threads[thread];
     let mut stacks: FxHashSet<_> = FxHashSet::default();
     for stack in thread.log.stays().iter().filter_map(|stay| stay.stack) {
         if stacks.len() < MOST_STACKS && stacks.insert(stack) {
             let call_path = lookup.own_path(Place { space: thread.space, stack: Some(stack) });
-            if outermost(&call_path).is_some_and(|frame| began.contains(frame)) {
+            if call_path.iter().filter_map(function).any(|function| inside.contains(&function)) {
                 return true;
             }
         }
@@ -257,6 +276,20 @@ mod tests {
         };
         assert_eq!(asks(&ruby("pop")).as_deref(), Some("checkout"));
         assert_eq!(asks(&ruby("synchronize")), None);
+    }
+
+    #[test]
+    fn who_has_a_place_is_in_the_function_that_waits_or_in_its_caller() {
+        let of = |names: &[&str]| {
+            let path: Vec<Frame> = names.iter().map(|name| Frame::named(name, Role::Program)).collect();
+            let inside = functions_inside(&path, &path[0]).into_iter();
+            inside.map(|(name, _)| name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&["Pool.take", "serve", "run"]), ["Pool.take", "serve"]);
+        assert_eq!(of(&["consume", "run"]), ["consume"], "those who produce were started by it, too");
+        assert_eq!(of(&["run"]), ["run"]);
+        let blocks = ["block (2 levels) in pop", "block in pop", "pop", "with_redis", "get", "block in <main>"];
+        assert_eq!(of(&blocks), ["pop", "with_redis"]);
     }
 
     #[test]
