@@ -889,6 +889,9 @@ pub struct LockFacts {
     /// Who has it as the recording ends while others wait for it, where looks at its word tell.
     #[serde(skip)]
     pub kept: Option<Kept>,
+    /// How many places there are and who wants one, where threads wait for one of a few.
+    #[serde(skip)]
+    pub places: Option<Places>,
     /// Wake-ups of several threads at once.
     #[serde(flatten)]
     pub herds: Herds,
@@ -898,6 +901,15 @@ pub struct LockFacts {
     #[serde(serialize_with = "rows::<_, Moment, _>")]
     #[schemars(with = "Vec<Moment>")]
     pub longest: Vec<(Tid, u64, u64)>,
+}
+
+/// The places of a pool, as of connections.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Places {
+    /// How many there are.
+    pub places: u64,
+    /// Threads that wait for one or have one.
+    pub callers: Vec<Tid>,
 }
 
 /// A lock that somebody has as the recording ends, while others wait for it.

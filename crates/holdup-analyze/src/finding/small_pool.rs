@@ -8,8 +8,9 @@
 //!   callers wait for is mostly not their running;
 //! - it is not the program's first thread alone that lets callers go together: then it hands out work.
 //!
-//! Or several threads wait for a semaphore that they release themselves, for [`LEAST_WAITED`] of their lives, and those
-//! who have it mostly sleep or wait: few places, as of a pool of connections.
+//! Or several threads wait for a semaphore that they release themselves, or for a place of a pool behind a condition of
+//! their runtime, for [`LEAST_WAITED`] of their lives, and those who have it mostly sleep or wait: few places, as of a
+//! pool of connections.
 //!
 //! Or all threads of the pool that Node's library hands blocking work to (libuv's) are busy for three quarters of their
 //! lives, while the event loop waits for [`LEAST_WAITED`] of the time: what is asked of them queues, unless they run
@@ -137,32 +138,37 @@ fn waited_for_ns(one: &Limiter) -> u64 {
     one.work_ns + one.together_ns + one.blocked_ns
 }
 
-/// A semaphore that lets a few threads in at a time, which mostly wait for something else there: connections, say.
+/// Few places for many callers, who mostly wait for something else while they have one: connections, say. That is a
+/// semaphore that those who wait for it release, or what was found to be a pool.
 fn few_places(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Finding> {
     let waits_here = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
     let woken: u64 = lock.holders.iter().map(|holder| holder.count).sum();
     let mutual: u64 = lock.holders.iter().filter(|one| waits_here(one.tid)).map(|one| one.count).sum();
-    let callers: BTreeSet<Tid> = lock.waiters.iter().map(|(tid, _)| *tid).collect();
+    let waiters = || lock.waiters.iter().map(|(tid, _)| *tid).collect();
+    let callers: BTreeSet<Tid> =
+        lock.places.as_ref().map_or_else(waiters, |pool| pool.callers.iter().copied().collect());
     let waited_ns = weigh::waited_ns(lock);
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);
-    let holding = weigh::holding(lock);
+    // Who has a place of a pool may wait for other threads, too.
+    let asleep = if lock.places.is_some() { weigh::off_share(lock) } else { weigh::holding(lock).asleep };
     let may = matches!(lock.primitive, Primitive::Semaphore | Primitive::Unknown | Primitive::Condvar);
-    let few = may
+    let is_shared = lock.places.is_some() || may && mutual * 5 >= woken * 4;
+    let few = is_shared
         && callers.len() >= 3
         && lock.waits >= 10
-        && mutual * 5 >= woken * 4
         && waited_share >= LEAST_WAITED
         && waited_ns >= LEAST_NS
-        && holding.asleep >= 0.5;
+        && asleep >= 0.5;
+    let guessed = || places_of(lock, callers.len() as u64);
     few.then(|| Finding {
         severity: waited_share,
         subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned(),
         evidence: vec![
             part("waited_share", waited_share),
-            count("workers", places_of(lock, callers.len() as u64)),
+            count("workers", lock.places.as_ref().map_or_else(guessed, |pool| pool.places)),
             count("callers", callers.len() as u64),
-            part("blocked_share", holding.asleep),
+            part("blocked_share", asleep),
             ns("waited_ns", waited_ns),
         ],
         moments: weigh::longest(lock),

@@ -491,6 +491,15 @@ pub(super) fn holding(lock: &LockFacts) -> Holding {
     }
 }
 
+/// How much of the time its holders slept or waited, for anything but a lock.
+pub(super) fn off_share(lock: &LockFacts) -> f64 {
+    let doing = &lock.holder_doing;
+    let sum = |is: &dyn Fn(&Reason) -> bool| -> u64 {
+        doing.off.iter().filter(|(reason, _)| is(reason)).map(|(_, ns)| *ns).sum()
+    };
+    share(sum(&is_asleep), doing.running_ns + doing.unknown_ns + sum(&|_| true))
+}
+
 /// Whether threads take the lock as they return from a wait for a condition.
 fn is_of_condition(lock: &LockFacts) -> bool {
     let returns = |frame: &Frame| {

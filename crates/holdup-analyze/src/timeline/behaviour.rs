@@ -391,20 +391,65 @@ pub(super) fn is_passed_on(engine: &Engine, waits: &[Waited]) -> bool {
     Holds::of(engine, waits, false).are_passed_on(0.5)
 }
 
-/// Whether threads wait for one of a few places that they give back themselves: those who wait wake each other, and
-/// nearly always as many wait, most of them. Of threads that hand each other work, now more wait and now fewer.
-pub(super) fn are_places(waits: &[Waited]) -> bool {
+/// Places of which there are a few, and who wants one.
+#[derive(Debug)]
+pub(super) struct FewPlaces {
+    pub places: u64,
+    pub callers: Vec<ThreadId>,
+}
+
+/// Whether threads wait for one of a few places that they give back themselves: they wake each other, most of them
+/// wait, and while any do, nearly always as many of them do not. `is_caller` tells of a thread that wakes others here,
+/// and never waits, whether it takes places nevertheless.
+pub(super) fn places(waits: &[Waited], mut is_caller: impl FnMut(ThreadId) -> bool) -> Option<FewPlaces> {
     let waiters: FxHashSet<ThreadId> = waits.iter().map(|wait| wait.thread).collect();
-    let all = waits.iter().filter(|wait| wait.waking_thread().is_some()).count();
-    let mutual = waits.iter().filter(|wait| wait.is_ended_by(&waiters)).count();
-    if waiters.len() < LEAST_WAITS || all < 3 * LEAST_WAITS || mutual * 10 < all * 9 {
-        return false;
+    let ended: Vec<ThreadId> = waits.iter().filter_map(Waited::waking_thread).collect();
+    let others: FxHashSet<ThreadId> = ended.iter().copied().filter(|waker| !waiters.contains(waker)).collect();
+    let mut callers = waiters;
+    callers.extend(others.into_iter().filter(|other| is_caller(*other)));
+    let mutual = ended.iter().filter(|waker| callers.contains(waker)).count();
+    if callers.len() < LEAST_WAITS || ended.len() < 3 * LEAST_WAITS || mutual * 10 < ended.len() * 8 {
+        return None;
     }
-    let times = times_by_waiters(waits.iter());
-    let most = (0..times.len()).max_by_key(|count| times[*count]).unwrap_or(0);
-    let near: u64 = times[most.saturating_sub(1)..].iter().take(3).sum();
+    let mut callers: Vec<ThreadId> = callers.into_iter().collect();
+    callers.sort_unstable();
+    let mut lives: FxHashMap<ThreadId, (u64, u64)> = FxHashMap::default();
+    let mut seen = |thread: ThreadId, from: u64, to: u64| {
+        let life = lives.entry(thread).or_insert((from, to));
+        *life = (life.0.min(from), life.1.max(to));
+    };
+    for wait in waits {
+        seen(wait.thread, wait.from, wait.to);
+        wait.waking_thread().into_iter().for_each(|waker| seen(waker, wait.at, wait.at));
+    }
+    let lives: Vec<(u64, u64)> = callers.iter().filter_map(|thread| lives.get(thread).copied()).collect();
+    Some(FewPlaces { places: steady_places(waits, &lives)?, callers })
+}
+
+/// How many do nearly always not wait while others do, if these are more; from when each was seen there first and last.
+fn steady_places(waits: &[Waited], lives: &[(u64, u64)]) -> Option<u64> {
+    let of_waits = waits.iter().flat_map(|wait| [(wait.from, [0, 1]), (wait.to, [0, -1])]);
+    let of_lives = lives.iter().flat_map(|(born, last)| [(*born, [1, 0]), (*last, [-1, 0])]);
+    let mut edges: Vec<(u64, [i64; 2])> = of_waits.chain(of_lives).collect();
+    edges.sort_unstable();
+    let mut times: Vec<u64> = Vec::new();
+    let (mut alive, mut waiting, mut since) = (0_i64, 0_i64, 0);
+    let (mut waited, mut had) = (0, 0);
+    for (at, [lives, waits]) in edges {
+        if waiting > 0 {
+            let (ns, have) = (at - since, (alive - waiting).max(0) as usize);
+            times.resize(times.len().max(have + 1), 0);
+            times[have] += ns;
+            waited += ns * waiting as u64;
+            had += ns * have as u64;
+        }
+        (alive, waiting, since) = (alive + lives, waiting + waits, at);
+    }
+    let most = (1..times.len()).max_by_key(|have| times[*have])?;
+    let near: u64 = times[most - 1..].iter().take(3).sum();
     let whole: u64 = times.iter().sum();
-    most < waiters.len() && most * 2 >= waiters.len() && near as f64 >= LEAST_STEADY * whole as f64
+    let is_steady = near as f64 >= LEAST_STEADY * whole as f64 && times[most] * 2 >= whole;
+    (is_steady && waited >= had).then_some(most as u64)
 }
 
 /// Where those who have the thing wait for events meanwhile, if they do so for most of the time.
@@ -586,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_few_where_nearly_always_as_many_wait_for_those_who_have_one() {
+    fn places_are_few_where_nearly_always_as_many_do_not_wait() {
         // Six threads in turn: each waits for so many turns of ten, and is woken by the one that had a place before it.
         let turns = |waits_for: &dyn Fn(usize) -> u64, waker: &dyn Fn(usize) -> usize| -> Vec<Waited> {
             let wait = |turn: usize| {
@@ -598,11 +643,23 @@ mod tests {
             (0..60).map(wait).collect()
         };
         let others = |turn: usize| (turn + 4) % 6;
-        assert!(are_places(&turns(&|_| 4, &others)), "two places");
-        assert!(!are_places(&turns(&|_| 4, &|_| 9)), "who wakes them waits for none: it hands out work");
-        assert!(!are_places(&turns(&|_| 1, &others)), "most have one");
-        assert!(!are_places(&turns(&|turn| if turn / 12 % 2 == 0 { 1 } else { 5 }, &others)), "now many wait, now few");
-        assert!(!are_places(&turns(&|_| 4, &others)[..11]), "too few waits");
+        let of = |waits: &[Waited], is_caller: bool| {
+            places(waits, |_| is_caller).map(|found| (found.places, found.callers.len()))
+        };
+        assert_eq!(of(&turns(&|_| 4, &others), false), Some((2, 6)));
+        assert_eq!(of(&turns(&|_| 4, &|_| 9), false), None, "who wakes them waits for none: it hands out work");
+        assert_eq!(of(&turns(&|_| 4, &|_| 9), true), Some((3, 7)), "it always finds a place");
+        assert_eq!(of(&turns(&|_| 1, &others), false), None, "most have one");
+        assert_eq!(of(&turns(&|turn| if turn / 12 % 2 == 0 { 1 } else { 5 }, &others), false), None, "now many wait");
+        assert_eq!(of(&turns(&|_| 4, &others)[..11], false), None, "too few waits");
+        // Two of the callers have done all that they wanted: there still are two places.
+        let later = |turn: usize| {
+            let to = 1_600 + 10 * turn as u64;
+            let waker = Some(Waker::Thread(ThreadId::of((turn + 2) % 4)));
+            Waited { thread: ThreadId::of(turn % 4), wait_site: WaitSiteId::of(0), from: to - 20, to, waker, at: to }
+        };
+        let both: Vec<Waited> = turns(&|_| 4, &others).into_iter().chain((0..60).map(later)).collect();
+        assert_eq!(of(&both, false), Some((2, 6)));
     }
 
     #[test]

@@ -33,6 +33,11 @@ impl Lookup<'_> {
 
     pub(super) fn call_path(&mut self, place: Place) -> Arc<[Frame]> {
         let place = self.interpreted(place);
+        self.own_path(place)
+    }
+
+    /// The call path without what other threads were found to execute at such a place.
+    pub(super) fn own_path(&mut self, place: Place) -> Arc<[Frame]> {
         let native = match self.engine.interpreted.native(place.stack) {
             Some(stack) => self.naming.call_path(place.space, stack.into()),
             None => Arc::from([]),

@@ -11,6 +11,7 @@ use super::ids::{BlockId, ListedId, LockId, Table, ThreadId, WaitSiteId};
 use super::lock::Place;
 use super::log::Stay;
 use super::lookup::Lookup;
+use super::places::{self, Pools, acquires_shared, is_of_coreclr};
 use super::tally::Tally;
 use super::waiting::{FILE_LOCK, SEMAPHORE};
 use super::{blocked, golang, yielding};
@@ -33,6 +34,8 @@ pub(super) struct Meanings {
     pub reasons: Table<BlockId, Reason>,
     /// Per wait site: the lock, if it is listed.
     pub locks: Table<WaitSiteId, Option<ListedId>>,
+    /// Pools of a few places that threads wait for.
+    pub pools: Pools,
     /// By where threads yield: the wait site of what they then sleep for.
     pub yields: FxHashMap<Place, WaitSiteId>,
     /// Per wait site: how long threads yielded before they slept there, or had what they wanted.
@@ -44,14 +47,14 @@ impl Meanings {
         let engine = lookup.engine;
         let reasons = engine.blocks.iter().map(|block| blocked::reason(lookup, *block)).collect();
         let sleeps = engine.wait_sites.map(|_| false);
-        let (primitives, known, go_sites) = (Table::default(), Table::default(), Vec::new());
-        let mut judge = Judge { lookup, primitives, sleeps, known, go_sites };
+        let (primitives, known, pools) = (Table::default(), Table::default(), Pools::default());
+        let mut judge = Judge { lookup, primitives, sleeps, known, pools, go_sites: Vec::new() };
         judge.judge_wait_sites();
-        let Judge { primitives, sleeps, go_sites, .. } = judge;
+        let Judge { primitives, sleeps, pools, go_sites, .. } = judge;
         let yields = yielding::by_place(lookup);
         let yielded_ns = yielding::times(engine, &yields);
         let locks = engine.wait_sites.map(|_| None);
-        Meanings { primitives, sleeps, go_sites, reasons, locks, yields, yielded_ns }
+        Meanings { primitives, sleeps, go_sites, reasons, locks, pools, yields, yielded_ns }
     }
 
     pub(super) fn futex_reason(&self, wait_site: WaitSiteId) -> Reason {
@@ -89,6 +92,7 @@ struct Judge<'a, 'b> {
     sleeps: Table<WaitSiteId, bool>,
     /// What waits of Ruby are for, where looks tell.
     known: Table<WaitSiteId, Option<RubyWait>>,
+    pools: Pools,
     go_sites: Vec<Site>,
 }
 
@@ -226,27 +230,18 @@ impl Judge<'_, '_> {
         self.judge_go();
     }
 
-    /// Conditions of Python and .NET give each who waits a word of its own, so that all waits there are told by where
-    /// they are. Where threads wait for one of a few places, as for connections of a pool, they are told as one;
-    /// elsewhere, they may as well hand each other work.
+    /// Where threads wait for one of a few places, as for connections of a pool, their waits are told as one;
+    /// elsewhere, who waits for a condition may as well wait for work.
     fn judge_places(&mut self) {
-        use Primitive::{Condvar, Semaphore};
-        let engine = self.lookup.engine;
-        let mut keys = engine.wait_sites.map(|_| None);
-        for (index, key) in keys.each_mut() {
-            let wait_site = &engine.wait_sites[index];
-            if matches!(self.primitives[index].0, Condvar | Semaphore) && wait_site.place_group.is_some() {
-                let call_path = self.lookup.call_path(wait_site.place);
-                let caller = waits_for_condition(&call_path).map(std::slice::from_ref);
-                *key = caller.map(|caller| behaviour::callers(wait_site.place, caller));
-            }
-        }
-        let waits = behaviour::gather(engine, |wait_site| keys[wait_site]);
-        let places = waits.into_iter().filter(|(_, waits)| behaviour::are_places(waits)).map(|(key, _)| key);
-        let places: FxHashSet<behaviour::Callers> = places.collect();
-        for (known, key) in self.primitives.iter_mut().zip(&keys) {
-            if key.is_some_and(|key| places.contains(&key)) {
-                *known = (Condvar, true);
+        use Primitive::{Condvar, Park, Semaphore, Unknown};
+        let (primitives, sleeps) = (&self.primitives, &self.sleeps);
+        let may = |wait_site: WaitSiteId| {
+            matches!(primitives[wait_site].0, Condvar | Semaphore | Park | Unknown) && !sleeps[wait_site]
+        };
+        self.pools = places::find(self.lookup, may);
+        for (known, pool) in self.primitives.iter_mut().zip(self.pools.of.iter()) {
+            if let Some(pool) = pool {
+                *known = (self.pools.all[*pool].primitive, true);
             }
         }
     }
@@ -499,27 +494,6 @@ fn is_queue_of_python(call_path: &[Frame]) -> bool {
     leads_through(call_path, |name| name.starts_with("_queue_SimpleQueue_get")) || call_path.iter().any(is_module)
 }
 
-/// The function of the program that waits for a condition of Python's `threading` or a monitor of .NET: queues and
-/// semaphores are made of them.
-fn waits_for_condition(call_path: &[Frame]) -> Option<&Frame> {
-    let waits = |frame: &Frame| match frame.function.as_deref() {
-        // Names without their class are those of 3.10 and before.
-        Some("Condition.wait" | "wait") => frame.file.as_deref().is_some_and(|file| file.ends_with("/threading.py")),
-        Some(name) => name.starts_with("SyncBlock::Wait") && is_of_coreclr(frame),
-        None => false,
-    };
-    let is_own = |frame: &Frame| {
-        let of_system = frame.function.as_deref().is_none_or(|name| name.starts_with("System."));
-        frame.role == Role::Program && !of_system
-    };
-    let at = call_path.iter().position(waits)?;
-    call_path[at..].iter().find(|frame| is_own(frame))
-}
-
-fn is_of_coreclr(frame: &Frame) -> bool {
-    frame.module.ends_with("/libcoreclr.so")
-}
-
 /// Whether a thread of .NET waits here for something else than a monitor's lock, by names that are certain: all waits
 /// go through the same few functions.
 fn is_wait_of_dot_net(call_path: &[Frame]) -> bool {
@@ -541,13 +515,6 @@ fn acquires_alone(call_path: &[Frame]) -> bool {
     // Since 17 all ways lead through one function, also those of several at a time.
     let is_other = |name: &str| name.contains("ConditionObject.await") || name.contains("cquireShared");
     call_path.iter().any(|frame| acquires(&name(frame))) && !call_path.iter().any(|frame| is_other(&name(frame)))
-}
-
-/// Whether a permit of Java's semaphore is waited for.
-fn acquires_shared(call_path: &[Frame]) -> bool {
-    const SEMAPHORE: [&str; 2] =
-        ["java.util.concurrent.Semaphore.acquire", "java.util.concurrent.Semaphore.tryAcquire"];
-    leads_through(call_path, |name| SEMAPHORE.iter().any(|start| name.starts_with(start)))
 }
 
 /// Whether threads wait here for tasks: those of an executor park one after the other and wake each other on, without
@@ -682,29 +649,6 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_condition_is_the_programs_function() {
-        let frame = |name: &str, role, module: &str, file: Option<&str>| Frame {
-            module: module.into(),
-            file: file.map(Into::into),
-            ..Frame::named(name, role)
-        };
-        let python = |condition: &str, file: &str| {
-            let waits = frame(condition, Role::Lock, "python", Some(file));
-            let get = frame("Queue.get", Role::Lock, "python", Some("/lib/queue.py"));
-            [waits, get, frame("Pool.take", Role::Program, "python", Some("/srv/shop.py"))]
-        };
-        let asks =
-            |path: &[Frame]| waits_for_condition(path).and_then(|found| found.function.as_deref().map(str::to_owned));
-        assert_eq!(asks(&python("Condition.wait", "/lib/threading.py")).as_deref(), Some("Pool.take"));
-        assert_eq!(asks(&python("wait", "/lib/threading.py")).as_deref(), Some("Pool.take"), "before 3.11");
-        assert_eq!(asks(&python("wait", "/srv/shop.py")), None);
-        let waits = frame("SyncBlock::Wait(int, int)", Role::Runtime, "/x/libcoreclr.so", None);
-        let system = frame("System.Threading.SemaphoreSlim.Wait", Role::Program, "[generated code]", None);
-        let own = frame("Shop.Pool.Take", Role::Program, "[generated code]", None);
-        assert_eq!(asks(&[waits, system, own]).as_deref(), Some("Shop.Pool.Take"));
-    }
-
-    #[test]
     fn a_condition_variable_of_musl_is_no_lock() {
         let path = |names: [&str; 3]| names.map(|name| Frame::named(name, Role::Lock));
         assert!(waits_by_design(&path(["__syscall_cp_c", "__timedwait_cp", "pthread_cond_timedwait"])));
@@ -739,14 +683,5 @@ mod tests {
         for shared in [".acquireSharedInterruptibly", ".tryAcquireSharedNanos", ".acquireShared"] {
             assert!(!alone(".acquire", shared), "several may have it, as since 17");
         }
-    }
-
-    #[test]
-    fn a_semaphore_of_java_is_known_by_name() {
-        let path =
-            |outer: &str| [Frame::named("jdk.internal.misc.Unsafe.park", Role::Lock), Frame::named(outer, Role::Lock)];
-        assert!(acquires_shared(&path("java.util.concurrent.Semaphore.acquireUninterruptibly")));
-        assert!(acquires_shared(&path("java.util.concurrent.Semaphore.tryAcquire")));
-        assert!(!acquires_shared(&path("java.util.concurrent.CountDownLatch.await")));
     }
 }

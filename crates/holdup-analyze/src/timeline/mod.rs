@@ -27,6 +27,7 @@ mod meaning;
 mod naming;
 mod objects;
 mod pairs;
+mod places;
 mod problems;
 mod row;
 mod sums;

@@ -16,7 +16,7 @@ use super::lookup::{Lookup, SITES, function_name, part};
 use super::meaning::{Meanings, is_interpreter};
 use super::tally::Tally;
 use super::waiting::{FILE_LOCK, SEMAPHORE};
-use crate::facts::{Holder, Kept, LockFacts, LockName, OffTime, Primitive, Reason, Site};
+use crate::facts::{Holder, Kept, LockFacts, LockName, OffTime, Places, Primitive, Reason, Site};
 use crate::names::{Frame, Role, SpaceId, caller, interpreted};
 
 /// Addresses without any wait that are listed because of wasted wakes.
@@ -38,7 +38,12 @@ struct Unit {
     caller: Option<Frame>,
     /// Where it is waited for, if its waits do not tell.
     sites: Vec<Site>,
+    /// The pool of few places that it is.
+    pool: Option<usize>,
 }
+
+/// What tells apart things that are known by where they are waited for: kind, function, pool.
+type PlaceKey = (SpaceId, Primitive, Arc<str>, String, Option<usize>);
 
 /// All of them, those first that were waited for longest; and that of each wait site.
 pub(super) fn all(lookup: &mut Lookup, meanings: &Meanings) -> (Vec<LockFacts>, Table<WaitSiteId, Option<ListedId>>) {
@@ -110,6 +115,7 @@ impl Objects<'_, '_> {
                         locks: Vec::new(),
                         caller: None,
                         sites: Vec::new(),
+                        pool: None,
                     });
                     let last = self.units.len() - 1;
                     &mut self.units[last]
@@ -129,18 +135,20 @@ impl Objects<'_, '_> {
     /// Waits on words of the threads' own belong together by where the lock is taken.
     fn gather_places(&mut self, wait_sites: &[WaitSiteId]) {
         let mut units: Vec<Unit> = Vec::new();
-        let mut known: FxHashMap<(SpaceId, Primitive, Arc<str>, String), usize> = FxHashMap::default();
+        let mut known: FxHashMap<PlaceKey, usize> = FxHashMap::default();
         for index in wait_sites {
             let wait_site = &self.lookup.engine.wait_sites[*index];
             let primitive = self.meanings.primitives[*index].0;
             let call_path = self.lookup.lock_path(wait_site.place);
             let of_go = golang::is_out_of_work(&call_path);
             let at = self.meanings.go_sites.first().filter(|_| of_go).map_or(&*call_path, |site| &site.call_path);
-            let Some(caller) = caller(at) else { continue };
+            let pool = self.meanings.pools.of[*index];
+            let of_pool = pool.map(|pool| &self.meanings.pools.all[pool].caller);
+            let Some(caller) = of_pool.or_else(|| caller(at)) else { continue };
             let interpreter =
                 call_path.iter().find(|frame| primitive == Primitive::InterpreterLock && is_interpreter(frame));
             let caller = interpreter.map_or_else(|| caller.clone(), file_of);
-            let key = (wait_site.place.space, primitive, caller.module.clone(), function_name(&caller));
+            let key = (wait_site.place.space, primitive, caller.module.clone(), function_name(&caller), pool);
             let at = *known.entry(key).or_insert_with(|| {
                 units.push(Unit {
                     primitive,
@@ -151,6 +159,7 @@ impl Objects<'_, '_> {
                     locks: Vec::new(),
                     caller: Some(caller),
                     sites: if of_go { self.meanings.go_sites.clone() } else { Vec::new() },
+                    pool,
                 });
                 units.len() - 1
             });
@@ -184,6 +193,7 @@ impl Objects<'_, '_> {
                 locks: vec![index],
                 caller: None,
                 sites: Vec::new(),
+                pool: None,
             });
         }
     }
@@ -266,6 +276,7 @@ impl Objects<'_, '_> {
         lock.wake_sites = self.lookup.sites(&parts.wake_sites, |count| (*count, 0));
         lock.holder_doing.off_sites = self.lookup.sites(&parts.off_sites, |time| (time.count, time.ns));
         lock.longest = parts.longest.iter().map(|(ti, from, to)| (self.lookup.tid(*ti), *from, *to)).collect();
+        lock.places = unit.pool.map(|pool| self.places(pool));
         lock.name = self.lock_name(unit, &lock);
         lock
     }
@@ -294,6 +305,11 @@ impl Objects<'_, '_> {
         group.off_sites.iter().for_each(|(place, time)| *parts.off_sites.at(*place) += *time);
         group.wake_sites.iter().for_each(|(place, count)| *parts.wake_sites.at(*place) += count);
         group.longest.iter().for_each(|wait| keep_longest(&mut parts.longest, *wait));
+    }
+
+    fn places(&self, pool: usize) -> Places {
+        let pool = &self.meanings.pools.all[pool];
+        Places { places: pool.places, callers: pool.callers.iter().map(|thread| self.lookup.tid(*thread)).collect() }
     }
 
     fn kept(&self, kept: &lock::Kept) -> Kept {
