@@ -52,7 +52,7 @@ pub enum Doubt {
     },
     /// Tasks of a scheduler in the program wait, and that shows on no thread.
     Tasks {
-        /// Whose tasks: `Go`, `tokio`, or `BEAM`, which runs Erlang's and Elixir's processes.
+        /// Whose tasks: `Go`, `tokio`, `asio` or `BEAM`, which runs Erlang's and Elixir's processes.
         scheduler: &'static str,
         /// Whether they were looked at, and wait for each other.
         looked: bool,
@@ -136,7 +136,7 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     if share > MOST_UNKNOWN {
         doubts.push(Doubt::Unknown { share });
     }
-    doubts.extend(["Go", "tokio", "BEAM"].into_iter().filter_map(|scheduler| of_tasks(facts, scheduler)));
+    doubts.extend(["Go", "tokio", "asio", "BEAM"].into_iter().filter_map(|scheduler| of_tasks(facts, scheduler)));
     doubts.extend(of_wakers(facts));
     doubts.extend(of_samples(facts));
     doubts
@@ -227,7 +227,12 @@ fn is_of_beam(name: &str) -> bool {
 /// Whose thread it is that waits here until a task is ready.
 fn waits_for_tasks(lock: &LockFacts) -> Option<&'static str> {
     let call_path = &lock.wait_sites.first()?.call_path;
-    let all = [("runtime.schedule", "Go"), ("tokio::runtime::", "tokio")];
+    let all = [
+        ("runtime.schedule", "Go"),
+        ("tokio::runtime::", "tokio"),
+        ("boost::asio::detail::scheduler::", "asio"),
+        ("asio::detail::scheduler::", "asio"),
+    ];
     all.into_iter()
         .find(|(start, _)| leads_through(call_path, |name| name.starts_with(start)))
         .map(|(_, scheduler)| scheduler)

@@ -212,6 +212,19 @@ pub struct GoroutineFacts {
     /// What they were found waiting for where only so many may go on at a time, most first: a channel with a value for
     /// each who may, or a place in a queue whose head is let in by who leaves.
     pub entries: Vec<GoroutineLock>,
+    /// Of several that began together, the last, which somebody waits for.
+    pub last: Option<LastGoroutine>,
+}
+
+/// The last of several goroutines that began together with one function.
+#[derive(Clone, Debug, Default)]
+pub struct LastGoroutine {
+    /// How many there were at most.
+    pub most: u64,
+    /// The share of all looks that find one of them alone, and somebody who waits for a wait group.
+    pub alone: f64,
+    /// Where it mostly is then.
+    pub site: Site,
 }
 
 /// Goroutines that do the same in the same function.

@@ -29,8 +29,8 @@ pub use facts::{
     Site, SocketFacts, ThreadFacts, Totals, Wakings,
 };
 pub use finding::{
-    Command, Cure, Evidence, Finding, Kind, Subject, Unit, blocked_holder, goroutine_lock, lock_of_goroutines,
-    vocabulary,
+    Command, Cure, Evidence, Finding, Kind, Subject, Unit, blocked_holder, goroutine_lock, lock_ahead,
+    lock_of_goroutines, vocabulary,
 };
 pub use histogram::Histogram;
 pub use names::{

@@ -257,6 +257,8 @@ pub enum Cure {
     WidenStage,
     /// More workers, or calls that do not block them.
     MoreWorkers,
+    /// Await calls that block the event loop, or hand them to other threads.
+    LetLoopGoOn,
     /// Wait to be woken.
     WaitInsteadOfPolling,
     /// Processes, or work that runs outside the interpreter.

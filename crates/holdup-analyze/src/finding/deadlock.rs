@@ -6,24 +6,32 @@
 //! - following from who waits to who has the lock leads back to where it began, or to a thread that has ended;
 //! - each of the threads on the way has waited for at least [`LEAST_NS`].
 //!
+//! Most locks do not say who has them (reader-writer locks, those of Rust, Java, Python). Of these, at least two that
+//! are waited for by at least two threads (or by the same number of goroutines at nearly all looks) until the end, for [`LEAST_STUCK`] of the recording, are told as well: most
+//! likely each of these threads has what another waits for.
+//!
 //! The severity is the longest of these waits, as a share of the elapsed time.
 //!
-//! How it can be wrong: only mutexes of glibc say who has them. A circle in which a thread waits for something else (a
-//! condition variable, another process, a reader-writer lock) is not seen; its locks are seen as those of a holder that
-//! sleeps. A lock that its holder hands to another thread on purpose looks as if its holder had kept it.
+//! How it can be wrong: a circle in which a thread waits for something else (a condition variable, another process) is
+//! not seen; its locks are seen as those of a holder that sleeps. Two locks of unknown holders may be those of threads
+//! that sleep for long. A lock that its holder hands to another thread on purpose looks as if its holder had kept it.
 
 use std::collections::BTreeMap;
 
 use holdup_trace::Tid;
 
 use super::weigh::{self, MS, count, ns};
-use super::{Cure, Finding, Kind, Moment, Rule, Subject};
-use crate::facts::{Facts, Kept, LockFacts, LockNumber, Primitive};
+use super::{Cure, Finding, Kind, Moment, Rule, Subject, goroutines};
+use crate::facts::{Facts, Kept, LockFacts, LockNumber, Primitive, Site};
+use crate::names::{Role, leads_through};
 
 pub(super) const RULE: Rule =
-    Rule { kind: Kind::Deadlock, judge, evidence: &["waited_ns", "threads", "stuck_threads"] };
+    Rule { kind: Kind::Deadlock, judge, evidence: &["waited_ns", "threads", "stuck_threads", "waiting_goroutines"] };
 
 pub(super) const LEAST_NS: u64 = 500 * MS;
+pub(super) const LEAST_STUCK: f64 = 0.3;
+/// A wait that ends as its thread does ends within this time of it.
+const AT_ONCE_NS: u64 = 5 * MS;
 
 /// What a thread waits for as the recording ends.
 #[derive(Clone, Copy)]
@@ -45,7 +53,93 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             found.push(finding(facts, &edges, &way));
         }
     }
+    if found.is_empty() {
+        found.extend(of_unknown_holders(facts).or_else(|| goroutines::deadlock(facts)));
+    }
     found
+}
+
+/// Threads that wait until the end for locks whose holders are not known.
+fn of_unknown_holders(facts: &Facts) -> Option<Finding> {
+    let of_lock = |(number, lock): (LockNumber, &LockFacts)| -> Vec<(LockNumber, Tid, u64)> {
+        let stuck =
+            lock.waiters.iter().filter_map(|(tid, time)| Some((*tid, stuck_since(facts, lock, *tid, time.ns)?)));
+        stuck.map(|(tid, from_ns)| (number, tid, from_ns)).collect()
+    };
+    let may = |lock: &LockFacts| lock.kept.is_none() && (is_own_lock(lock) || is_lock_of_python(lock));
+    let stuck: Vec<(LockNumber, Tid, u64)> =
+        facts.numbered_locks().filter(|(_, lock)| may(lock)).flat_map(of_lock).collect();
+    let pid = facts.thread(stuck.first()?.1)?.pid;
+    let stuck: Vec<_> =
+        stuck.into_iter().filter(|(_, tid, _)| facts.thread(*tid).is_some_and(|thread| thread.pid == pid)).collect();
+    let mut locks: Vec<LockNumber> = stuck.iter().map(|(number, ..)| *number).collect();
+    locks.dedup();
+    // Where threads wait on words of their own, a place stands for all its locks.
+    let by_place = locks.iter().filter_map(|number| facts.lock(*number)).any(|lock| lock.addr.is_none());
+    let mut tids: Vec<Tid> = stuck.iter().map(|(_, tid, _)| *tid).collect();
+    tids.sort_unstable();
+    tids.dedup();
+    if tids.len() < 2 || (locks.len() < 2 && !by_place) {
+        return None;
+    }
+    let longest_ns = stuck.iter().map(|(.., from_ns)| facts.end_ns.saturating_sub(*from_ns)).max().unwrap_or(0);
+    let own = locks.iter().filter_map(|number| Some(weigh::lock_subject(*number, facts.lock(*number)?)));
+    let place = locks.first().and_then(|number| facts.lock(*number)?.wait_sites.first().cloned());
+    Some(Finding {
+        severity: weigh::share(longest_ns, facts.span_ns()).min(1.0),
+        subjects: own.chain(tids.iter().map(|tid| weigh::thread_subject(facts, *tid))).collect(),
+        place,
+        evidence: vec![ns("waited_ns", longest_ns), count("stuck_threads", tids.len() as u64)],
+        moments: stuck
+            .iter()
+            .map(|(_, tid, from_ns)| Moment { tid: *tid, from_ns: *from_ns, to_ns: facts.end_ns })
+            .collect(),
+        ..Finding::new(Kind::Deadlock, Cure::LockInOrder, weigh::record_again())
+    })
+}
+
+/// Since when a thread has waited for a lock until its end, or that of the recording, if it has for long.
+fn stuck_since(facts: &Facts, lock: &LockFacts, tid: Tid, waited_ns: u64) -> Option<u64> {
+    let thread = facts.thread(tid)?;
+    let end_ns = thread.ended_ns.min(facts.end_ns);
+    let least_ns = ((facts.span_ns() as f64 * LEAST_STUCK) as u64).max(LEAST_NS);
+    let last = lock.longest.iter().find(|(waiter, _, to_ns)| *waiter == tid && to_ns + AT_ONCE_NS >= end_ns);
+    let from_ns = match last {
+        // Who looks now and then whether the lock is free waits on.
+        _ if lock.wakes == 0 && lock.timeouts > 0 => Some(end_ns.saturating_sub(waited_ns)),
+        found => found.map(|(_, from_ns, _)| *from_ns),
+    };
+    from_ns.filter(|from_ns| end_ns.saturating_sub(*from_ns) >= least_ns)
+}
+
+/// Whether it is a lock by its name, not only by what threads do with it.
+fn is_own_lock(lock: &LockFacts) -> bool {
+    const NAMES: [&str; 6] = [
+        "ObjectMonitor::enter",
+        "java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire",
+        "rb_mutex_",
+        "AwareLock::Enter",
+        "GOMP_critical_",
+        "omp_set_",
+    ];
+    let named = |site: &Site| leads_through(&site.call_path, |name| NAMES.iter().any(|start| name.starts_with(start)));
+    match lock.primitive {
+        Primitive::RustMutex | Primitive::ParkingLotMutex | Primitive::RwLock => true,
+        Primitive::OtherLock => lock.wait_sites.first().is_some_and(named),
+        _ => false,
+    }
+}
+
+/// Whether a lock of Python's is waited for: by the functions of its kinds, and from no wait for a condition, an event
+/// or a thread's end.
+fn is_lock_of_python(lock: &LockFacts) -> bool {
+    const ACQUIRE: [&str; 3] = ["lock_PyThread_acquire_lock", "rlock_acquire", "_PyMutex_Lock"];
+    let acquires = |site: &Site| leads_through(&site.call_path, |name| ACQUIRE.iter().any(|one| name.starts_with(one)));
+    let in_threading = |site: &Site| {
+        let mut inner = site.call_path.iter().take_while(|frame| frame.role != Role::Program);
+        inner.any(|frame| frame.file.as_deref().is_some_and(|file| file.ends_with("/threading.py")))
+    };
+    lock.wait_sites.first().is_some_and(|site| acquires(site) && !in_threading(site))
 }
 
 fn edges(facts: &Facts) -> BTreeMap<Tid, Edge<'_>> {

@@ -29,6 +29,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SleepingHolder, Kind::HotLock, same_lock),
     (Kind::SleepingHolder, Kind::LockConvoy, holder_left_by_itself),
     (Kind::LockConvoy, Kind::SleepingHolder, holder_was_preempted),
+    (Kind::SleepingHolder, Kind::HotLock, holders_wait_behind),
+    (Kind::SleepingHolder, Kind::LockConvoy, holders_wait_behind),
     (Kind::PriorityInversion, Kind::HotLock, inverts_most),
     (Kind::PriorityInversion, Kind::LockConvoy, inverts_most),
     (Kind::PriorityInversion, Kind::SleepingHolder, inverts_most),
@@ -289,6 +291,12 @@ fn holder_left_by_itself(facts: &Facts, sleeper: &Finding, convoy: &Finding) -> 
 
 fn holder_was_preempted(facts: &Facts, convoy: &Finding, sleeper: &Finding) -> bool {
     same_lock(facts, convoy, sleeper) && value(sleeper, "holders_off_share") < value(sleeper, "holders_preempted_share")
+}
+
+/// Whoever has the lock of the consequence mostly waits for the other one meanwhile.
+fn holders_wait_behind(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    let ahead = lock_of(effect).and_then(|other| weigh::lock_ahead(facts, other));
+    ahead.is_some() && ahead == lock_of(cause)
 }
 
 fn only_preempted(_: &Facts, _: &Finding, sleeper: &Finding) -> bool {

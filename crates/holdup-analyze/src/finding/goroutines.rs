@@ -18,6 +18,8 @@ const LEAST_CONTENDED: f64 = 0.3;
 const LEAST_WAITING: f64 = 0.2;
 /// So many wait at a time, on average.
 const LEAST_WAITERS: f64 = 0.5;
+/// Who waits for ever is there at nearly all looks.
+const LEAST_STEADY: f64 = 0.97;
 /// Callers of a pool: at most looks there are several.
 const LEAST_CALLERS: f64 = 2.0;
 const LEAST_QUEUED: f64 = 0.5;
@@ -44,6 +46,35 @@ pub(super) fn hot_locks(facts: &Facts) -> Vec<Finding> {
         ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
     });
     found.collect()
+}
+
+/// deadlock, of two mutexes or more whose holders nothing tells, and that the same number of goroutines waits for at
+/// nearly all looks.
+pub(super) fn deadlock(facts: &Facts) -> Option<Finding> {
+    let is_steady = |lock: &GoroutineLock| {
+        lock.contended >= LEAST_STEADY && lock.waiters >= LEAST_STEADY * lock.most as f64 && lock.holder.is_none()
+    };
+    let stuck: Vec<_> = mutexes(facts).filter(|(_, of, lock)| of.looks >= FEW_LOOKS && is_steady(lock)).collect();
+    let goroutines: u64 = stuck.iter().map(|(.., lock)| lock.most).sum();
+    (stuck.len() >= 2).then(|| Finding {
+        severity: stuck.iter().map(|(.., lock)| lock.contended).fold(1.0, f64::min),
+        subjects: stuck.iter().map(|(number, _, lock)| subject(*number, lock)).collect(),
+        place: stuck[0].2.wait_sites.first().cloned(),
+        evidence: vec![count("waiting_goroutines", goroutines)],
+        ..Finding::new(Kind::Deadlock, Cure::LockInOrder, weigh::record_again())
+    })
+}
+
+/// imbalance, of goroutines that began together: the last of them is alone for long.
+pub(super) fn imbalance(facts: &Facts) -> Option<Finding> {
+    let of = facts.goroutines.iter().find(|of| of.looks >= FEW_LOOKS && of.last.is_some())?;
+    let last = of.last.as_ref()?;
+    Some(Finding {
+        severity: last.alone * (1.0 - 1.0 / last.most.max(1) as f64),
+        place: Some(last.site.clone()),
+        evidence: vec![part("alone_share", last.alone), count("goroutines", last.most)],
+        ..Finding::new(Kind::Imbalance, Cure::Rebalance, weigh::record_again())
+    })
 }
 
 /// sleeping-holder, of mutexes that goroutines wait for.
@@ -236,7 +267,7 @@ fn rounded(mean: f64) -> u64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::facts::{Code, LockName, Site, Totals};
+    use crate::facts::{Code, LastGoroutine, LockName, Site, Totals};
     use crate::names::{Frame, Role};
 
     fn facts(contended: f64, running: f64) -> Facts {
@@ -286,6 +317,43 @@ pub(super) mod tests {
         let mut unknown = facts(1.0, 0.0);
         unknown.goroutines[0].mutexes[0].holder = None;
         assert_eq!((sleeping_holders(&unknown).len(), hot_locks(&unknown).len()), (0, 1));
+    }
+
+    /// Goroutines wait for two mutexes at every look.
+    pub(in super::super) fn stuck() -> Facts {
+        let mut facts = facts(1.0, 0.0);
+        let of = &mut facts.goroutines[0];
+        of.looks = FEW_LOOKS;
+        of.mutexes[0].holder = None;
+        of.mutexes.push(of.mutexes[0].clone());
+        facts
+    }
+
+    /// Of four goroutines the last is alone for half of the time.
+    pub(in super::super) fn uneven() -> Facts {
+        let last = LastGoroutine { most: 4, alone: 0.5, site: Site::default() };
+        let of = GoroutineFacts { looks: FEW_LOOKS, last: Some(last), ..GoroutineFacts::default() };
+        Facts { goroutines: vec![of], ..Facts::default() }
+    }
+
+    #[test]
+    fn even_work_of_goroutines_would_take_what_all_have_to_do_for_the_last() {
+        let found = imbalance(&uneven()).expect("an imbalance");
+        assert_eq!((found.kind, found.severity), (Kind::Imbalance, 0.375));
+    }
+
+    #[test]
+    fn goroutines_that_wait_for_two_mutexes_for_ever_are_a_deadlock() {
+        let goroutines = |change: fn(&mut GoroutineFacts)| {
+            let mut facts = stuck();
+            change(&mut facts.goroutines[0]);
+            deadlock(&facts).map(|found| weigh::value(&found, "waiting_goroutines"))
+        };
+        assert_eq!(goroutines(|_| ()), Some(8.0));
+        assert_eq!(goroutines(|of| of.looks = FEW_LOOKS - 1), None);
+        assert_eq!(goroutines(|of| _ = of.mutexes.pop()), None, "it may have a holder that does something else");
+        assert_eq!(goroutines(|of| of.mutexes[0].waiters = 3.8), None, "some come and go");
+        assert_eq!(goroutines(|of| of.mutexes[0].contended = 0.9), None, "it is free at times");
     }
 
     #[test]

@@ -29,7 +29,9 @@
 //! them wait for each other, less what one does between parallel regions and what they lost without a CPU, is at least
 //! [`regions::LEAST_LOST`] of their time.
 //!
-//! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim.
+//! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim. But of at least three
+//! goroutines that began together with one function, the last may be alone at a fifth of the looks or more, while
+//! somebody waits for a wait group.
 //!
 //! How it can be wrong: threads of one name may have different tasks. A pool whose threads wait for work is not blamed:
 //! there it is not the busiest thread that wakes the others.
@@ -41,13 +43,21 @@ use holdup_trace::Tid;
 use super::alone::{self, Alone};
 use super::weigh::{self, MS, count, ns, part, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
-use super::{regions, runtime};
+use super::{goroutines, regions, runtime};
 use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Imbalance,
     judge,
-    evidence: &["times_the_median", "busiest_cpu_ns", "median_cpu_ns", "waiting_share", "threads"],
+    evidence: &[
+        "times_the_median",
+        "busiest_cpu_ns",
+        "median_cpu_ns",
+        "waiting_share",
+        "threads",
+        "alone_share",
+        "goroutines",
+    ],
 };
 
 pub(super) const LEAST_THREADS: usize = 3;
@@ -101,7 +111,7 @@ impl<'a> Group<'a> {
 }
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    if let Some(finding) = regions::imbalance(facts) {
+    if let Some(finding) = regions::imbalance(facts).or_else(|| goroutines::imbalance(facts)) {
         return vec![finding];
     }
     let uneven = |groups: Vec<Group>| -> Vec<Finding> {

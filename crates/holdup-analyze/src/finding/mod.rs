@@ -44,6 +44,8 @@ mod yield_storm;
 
 pub use data::{Command, Cure, Evidence, Finding, Kind, Subject, Unit};
 
+pub use weigh::lock_ahead;
+
 pub use goroutines::{blocked_holder, goroutine_lock, lock_of_goroutines};
 
 use data::Rule;

@@ -13,7 +13,8 @@
 //!   one that has waited for another end and ends waits of others with what it writes as often. But one that waits for
 //!   a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks.
 //!
-//! A sleep in a task of an executor of Java is the task's.
+//! A sleep in a task of an executor of Java is the task's. One that waits for locks as long as for
+//! [`MOST_LOCK_WAITS`] of its life does work between its sleeps, and they set its pace.
 //!
 //! Or it waits for a condition that nobody signals, up to [`LONGEST_IN_THE_WAY_NS`] at a time and at least
 //! [`LEAST_IN_THE_WAY`] times, while others that have work to do wait for it, for [`LEAST_WAITED`] of the recording.
@@ -52,6 +53,8 @@ pub(super) const MOST_SEVERITY: f64 = 0.3;
 pub(super) const LONGEST_IN_THE_WAY_NS: u64 = 50 * MS;
 pub(super) const LEAST_IN_THE_WAY: u64 = 50;
 pub(super) const LEAST_WAITED: f64 = 0.3;
+/// Who only looks hardly waits for a lock.
+const MOST_LOCK_WAITS: f64 = 0.03;
 /// A condition that is signalled once for so many timeouts is signalled at the end.
 const SIGNALLED_ONE_IN: u64 = 50;
 /// Who waits has work to do if it runs for so much of its life.
@@ -127,6 +130,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn polls(poller: &Poller) -> bool {
     let Poller { thread, times, slept_ns, unsignalled, .. } = *poller;
+    if weigh::share(thread.lock_wait_ns, thread.life_ns()) > MOST_LOCK_WAITS {
+        return false;
+    }
     let least = if unsignalled { LEAST_UNSIGNALLED } else { LEAST_SHARE };
     times >= LEAST_SLEEPS
         && slept_ns / times <= LONGEST_ALIKE_NS

@@ -1,12 +1,12 @@
-//! priority-inversion: a thread of low priority holds a lock and is preempted, while one of higher priority waits for
+//! priority-inversion: a thread of low priority holds a lock and has no CPU, while one of higher priority waits for
 //! the lock.
 //!
 //! Signs and thresholds, per lock without priority inheritance:
-//! - at least [`LEAST_INVERSIONS`] waits during which the holder had the lower priority and was preempted;
+//! - at least [`LEAST_INVERSIONS`] waits during which the holder had the lower priority and wanted a CPU, whoever had it;
 //! - for at least [`LEAST_NS`] in all.
 //!
 //! The place is where the holder releases the lock: that tells which section it is. The severity is the time that
-//! holders were preempted while one of higher priority waited.
+//! holders had none while one of higher priority waited.
 //!
 //! How it can be wrong: priorities are those that the kernel told when it was asked; a thread that changed its priority
 //! for a moment in between is misjudged.

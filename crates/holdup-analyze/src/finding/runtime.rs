@@ -83,6 +83,26 @@ pub(super) fn is_in_executor_of_python(site: &Site) -> bool {
     site.call_path.iter().any(|frame| is_loop(frame) && frame.module.ends_with("/concurrent/futures/thread.py"))
 }
 
+/// Whether a call path is that of a callback or a task that an event loop runs: Python's asyncio, or a call of Node's
+/// first thread that waits for a process of its own.
+pub(super) fn is_in_event_loop(site: &Site) -> bool {
+    let of_asyncio = |frame: &Frame| {
+        // Names without their class are those of 3.10 and before.
+        let runs = matches!(frame.function.as_deref(), Some("Handle._run" | "_run"));
+        runs && frame.file.as_deref().unwrap_or(&frame.module).ends_with("/asyncio/events.py")
+    };
+    let waits_for_process = |name: &str| name.starts_with("node::SyncProcessRunner::");
+    site.call_path.iter().any(of_asyncio) || leads_through(&site.call_path, waits_for_process)
+}
+
+/// How the threads of Java's common pool are called.
+pub(super) const COMMON_POOL: &str = "ForkJoinPool.commonPool-worker";
+
+/// Whether a call path is that of a task in Java's common pool, whose callers run its tasks as well.
+pub(super) fn is_in_common_pool(site: &Site) -> bool {
+    leads_through(&site.call_path, |name| name.ends_with("ForkJoinTask.doExec"))
+}
+
 /// Whether a call path is that of a task which a worker of tokio runs.
 pub(super) fn is_in_task(site: &Site) -> bool {
     leads_through(&site.call_path, |name| name.contains("tokio::runtime::task::"))

@@ -9,7 +9,8 @@
 //!   other threads of the program had the holder's CPU: what other programs take is not its fault.
 //!
 //! The place is where the holder left the CPU with the lock held, not where the others wait. The severity is the share
-//! of the waits, without those whose holder was preempted: its CPU did other work of the program.
+//! of the waits, without those whose holder was preempted: its CPU did other work of the program. Waits for other locks
+//! whose holders wait for this one are added: it is the one to look at.
 //!
 //! How it can be wrong: the holder is the thread that ended the wait, known to have held the lock since its own last
 //! wait for it. A thread that takes the lock late, after sleeping without it, cannot be told from one that slept with
@@ -34,6 +35,7 @@ pub(super) const RULE: Rule = Rule {
         "wait_ns_p99",
         "max_waiters",
         "contended_share",
+        "behind_share",
         "waiting_goroutines",
         "goroutines",
     ],
@@ -45,6 +47,8 @@ pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_OFF_SHARE: f64 = 0.5;
 pub(super) const LEAST_ASLEEP: f64 = 0.4;
 pub(super) const LEAST_IO_SHARE: f64 = 0.3;
+/// Waits behind it that take less are not told.
+const LEAST_BEHIND: f64 = 0.05;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let held = weigh::contended(facts).filter(|(_, lock)| {
@@ -85,16 +89,17 @@ fn yields_inside(facts: &Facts, lock: &LockFacts) -> Option<Site> {
 }
 
 fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
-    let wait_share = weigh::wait_share(facts, lock);
+    let (wait_share, behind_share) = (weigh::wait_share(facts, lock), weigh::behind_share(facts, number));
     let holding = weigh::holding(lock);
     let (cure, proof) = cure(lock, holding);
+    let behind = (behind_share >= LEAST_BEHIND).then(|| part("behind_share", behind_share));
     Finding {
         kind: Kind::SleepingHolder,
         bound: None,
-        severity: weigh::unpreempted_share(facts, lock),
+        severity: (weigh::unpreempted_share(facts, lock) + behind_share).min(1.0),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: yields_inside(facts, lock).or(lock.holder_doing.off_sites.first().or(lock.wait_sites.first()).cloned()),
-        evidence: vec![
+        evidence: [
             part("wait_share", wait_share),
             part("holders_off_share", holding.asleep),
             part("holders_preempted_share", holding.preempted),
@@ -103,7 +108,10 @@ fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
             ns("wait_ns_median", lock.wait_ns.median_ns()),
             ns("wait_ns_p99", lock.wait_ns.quantile_ns(0.99)),
             count("max_waiters", u64::from(lock.max_waiters)),
-        ],
+        ]
+        .into_iter()
+        .chain(behind)
+        .collect(),
         moments: weigh::longest(lock),
         cure,
         proof,

@@ -18,6 +18,10 @@
 //! Or all workers of tokio sleep or wait for devices and other ends in the calls of their tasks, for [`LEAST_BLOCKED`]
 //! of their lives, and are hardly idle: tasks that could run wait for them.
 //!
+//! Or the thread of an event loop (asyncio's; Node's, where it waits for a process of its own) sleeps or waits for other
+//! ends in its callbacks, in [`LEAST_CALLS`] calls and for [`LEAST_BLOCKED`] of its life; or so do all threads of Java's
+//! common pool, and the one that shares its work with them.
+//!
 //! Or all threads of an executor (Java's, by their names or their call paths) mostly wait for other ends, devices or
 //! sleep, hardly ever for a task, and somebody waits for what they finish, for [`LEAST_WAITED`] of the time and at
 //! least [`LEAST_ANSWERS`] times for each of them: then there are more tasks than threads. That may be an event loop
@@ -63,6 +67,8 @@ const MOST_FOR_TASKS: f64 = 0.02;
 /// Each worker is waited for at least so much of what the one is that is waited for most.
 pub(super) const LEAST_PART: f64 = 0.1;
 const LEAST_NS: u64 = 20 * MS;
+/// So many calls of tasks that block are no accident.
+const LEAST_CALLS: u64 = 10;
 /// How many tasks wait for their turn shows on no thread.
 const TASKS_NOT_SEEN: Option<f64> = Some(f64::INFINITY);
 
@@ -76,7 +82,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if !places.is_empty() {
         return places;
     }
-    if let Some(pool) = pool_of_uv(facts).or_else(|| blocked_executor(facts)).or_else(|| queued_executor(facts)) {
+    let of_library = [pool_of_uv, blocked_executor, queued_executor, blocked_loop, blocked_common_pool];
+    if let Some(pool) = of_library.into_iter().find_map(|pool| pool(facts)) {
         return vec![pool];
     }
     let limiters = stages::limiters(facts);
@@ -239,6 +246,60 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
         ],
         ..full_pool(facts, &workers)
     })
+}
+
+/// The thread of an event loop that mostly waits in calls of its callbacks, while all others wait for their turns.
+fn blocked_loop(facts: &Facts) -> Option<Finding> {
+    let blocked = facts.threads.iter().filter_map(|thread| {
+        let (count, waited_ns) = blocked_in(thread, runtime::is_in_event_loop);
+        let is_blocked = count >= LEAST_CALLS && weigh::share(waited_ns, thread.life_ns()) >= LEAST_BLOCKED;
+        (is_blocked && thread.life_ns() * 2 >= facts.span_ns()).then_some((thread, waited_ns))
+    });
+    let (thread, waited_ns) = blocked.max_by_key(|(_, waited_ns)| *waited_ns)?;
+    Some(Finding {
+        cure: Cure::LetLoopGoOn,
+        ..blocked_in_tasks(facts, &[thread], waited_ns, runtime::is_in_event_loop)
+    })
+}
+
+/// All threads of Java's common pool, and the thread whose work they share, mostly wait in the calls of its tasks.
+fn blocked_common_pool(facts: &Facts) -> Option<Finding> {
+    let blocked_ns = |one: &ThreadFacts| blocked_in(one, runtime::is_in_common_pool).1;
+    let is_blocked = |one: &ThreadFacts| {
+        blocked_in(one, runtime::is_in_common_pool).0 >= LEAST_CALLS
+            && weigh::share(blocked_ns(one), one.life_ns()) >= LEAST_BLOCKED
+    };
+    let workers: Vec<&ThreadFacts> =
+        facts.threads.iter().filter(|one| one.name.starts_with(runtime::COMMON_POOL)).collect();
+    let callers: Vec<&ThreadFacts> =
+        facts.threads.iter().filter(|one| is_blocked(one) && !one.name.starts_with(runtime::COMMON_POOL)).collect();
+    let all: Vec<&ThreadFacts> = workers.iter().chain(&callers).copied().collect();
+    let small = !callers.is_empty() && workers.iter().all(|one| is_blocked(one));
+    let waited_ns = all.iter().map(|one| blocked_ns(one)).sum();
+    small.then(|| blocked_in_tasks(facts, &all, waited_ns, runtime::is_in_common_pool))
+}
+
+/// How often and how long a thread left the CPU in such call paths, by itself.
+fn blocked_in(thread: &ThreadFacts, is_task: fn(&Site) -> bool) -> (u64, u64) {
+    let sites = thread.off_sites.iter().filter(|site| is_task(site));
+    sites.fold((0, 0), |(count, ns), site| (count + site.count, ns + site.ns))
+}
+
+/// Workers that should run tasks wait in calls of the tasks.
+fn blocked_in_tasks(facts: &Facts, workers: &[&ThreadFacts], waited_ns: u64, is_task: fn(&Site) -> bool) -> Finding {
+    let share = weigh::share(waited_ns, workers.iter().map(|one| one.life_ns()).sum()).min(1.0);
+    let sites = workers.iter().flat_map(|one| &one.off_sites).filter(|site| is_task(site));
+    Finding {
+        severity: share,
+        place: sites.max_by_key(|site| site.ns).cloned(),
+        evidence: vec![
+            part("waited_share", share),
+            count("workers", workers.len() as u64),
+            part("blocked_share", share),
+            ns("waited_ns", waited_ns),
+        ],
+        ..full_pool(facts, workers)
+    }
 }
 
 /// Executors of which all threads are so, the one that is waited for longest.

@@ -313,6 +313,29 @@ fn sleeping_holder_at_its_thresholds() {
     assert_eq!(judge(Kind::SleepingHolder, &syncs)[0].cure, Cure::MoveIoOutOfSection);
 }
 
+/// Whoever has the second lock waits for the first, whose holder sleeps.
+fn behind() -> Facts {
+    let mut facts = sleeper();
+    mutex(&mut facts, 50, 10 * MS);
+    facts.locks[0].addr = Some(0x6000);
+    facts.locks[1].holder_doing.off = BTreeMap::from([(Reason::Futex(Primitive::Mutex), 500 * MS)]);
+    facts.blame = vec![Blame { via: Some(LockNumber(0)), ..blamed(1, Some(1), Leaf::Sleep, 5, 500 * MS) }];
+    facts
+}
+
+#[test]
+fn the_lock_that_others_wait_behind_is_the_one_to_look_at() {
+    let mut facts = behind();
+    assert_eq!(lock_ahead(&facts, LockNumber(1)), Some(LockNumber(0)));
+    let found = all(&facts);
+    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [Kind::SleepingHolder]);
+    assert_eq!(weigh::number_of(&found[0].subjects[0]), Some(LockNumber(0)));
+    let own = judge(Kind::SleepingHolder, &sleeper())[0].severity;
+    assert!(found[0].severity > 2.0 * own, "{} of {own}", found[0].severity);
+    facts.locks[1].holder_doing.running_ns = 501 * MS;
+    assert_eq!(lock_ahead(&facts, LockNumber(1)), None, "it mostly runs");
+}
+
 #[test]
 fn a_preempted_holder_needs_a_cpu() {
     let mut facts = sleeper();
@@ -1282,6 +1305,7 @@ const BASES: &[Base] = &[
     (Kind::LockConvoy, convoy),
     (Kind::HotLock, hot),
     (Kind::SleepingHolder, sleeper),
+    (Kind::SleepingHolder, behind),
     (Kind::ExcessiveSwitching, switching),
     (Kind::ExcessiveSwitching, handing_over),
     (Kind::PingPong, pair),
@@ -1310,6 +1334,7 @@ const BASES: &[Base] = &[
     (Kind::GarbageCollection, stopped),
     (Kind::GarbageCollection, collecting),
     (Kind::Deadlock, deadlocked),
+    (Kind::Deadlock, stuck),
     (Kind::HotLock, refused),
     (Kind::KernelLock, kernel_locked),
     (Kind::ThreadChurn, churning),
@@ -2091,6 +2116,59 @@ fn workers_that_block_in_tasks_at_their_thresholds() {
     );
 }
 
+/// Thread 1 runs an event loop, and reads from a socket in a callback for most of its life.
+fn blocked_loop() -> Facts {
+    let mut facts = quiet(2);
+    let events = Some("/usr/lib/python3.13/asyncio/events.py".into());
+    let runs = Frame { file: events, ..Frame::named("Handle._run", Role::Program) };
+    let call_path = vec![Frame::named("Geocoder.ask", Role::Program), runs];
+    facts.threads[1].off_sites = vec![Site { call_path, count: 10, ns: 500 * MS }];
+    facts
+}
+
+#[test]
+fn an_event_loop_that_blocks_in_callbacks_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SmallPool,
+        blocked_loop,
+        &[
+            ("calls are too few", |facts| facts.threads[1].off_sites[0].count = 9),
+            ("calls are too short", |facts| facts.threads[1].off_sites[0].ns -= 1),
+            ("it is no callback", |facts| _ = facts.threads[1].off_sites[0].call_path.pop()),
+        ],
+    );
+    let found = &judge(Kind::SmallPool, &blocked_loop())[0];
+    assert_eq!(found.cure, Cure::LetLoopGoOn);
+    assert_eq!(found.place.as_ref().unwrap().call_path[0].function.as_deref(), Some("Geocoder.ask"));
+    let mut of_node = blocked_loop();
+    of_node.threads[1].off_sites[0].call_path[1] = Frame::named("node::SyncProcessRunner::Spawn", Role::Runtime);
+    assert_eq!(judge(Kind::SmallPool, &of_node).len(), 1);
+}
+
+/// The first thread and Java's common pool share work that reads from sockets.
+fn blocked_common_pool() -> Facts {
+    let mut facts = quiet(2);
+    facts.threads[1].name = "ForkJoinPool.commonPool-worker-1".to_owned();
+    let runs = Frame::named("java.util.concurrent.ForkJoinTask.doExec", Role::Runtime);
+    for thread in &mut facts.threads {
+        let call_path = vec![Frame::named("Tiles.fetch", Role::Program), runs.clone()];
+        thread.off_sites = vec![Site { call_path, count: 10, ns: 500 * MS }];
+    }
+    facts
+}
+
+#[test]
+fn a_common_pool_that_blocks_in_its_tasks_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SmallPool,
+        blocked_common_pool,
+        &[
+            ("the worker has time", |facts| facts.threads[1].off_sites[0].ns -= 1),
+            ("nobody shares its work", |facts| _ = facts.threads[0].off_sites.pop()),
+        ],
+    );
+}
+
 /// Both threads of Java's executor wait for sockets, and the first thread for each task's result.
 fn queued_tasks() -> Facts {
     let mut facts = quiet(3);
@@ -2337,6 +2415,7 @@ fn polling_at_its_thresholds() {
             ("it hardly sleeps", |facts| off(facts, 1, Reason::Sleep, 250, 499 * MS)),
             ("it works in between", |facts| facts.threads[1].run_ns = histogram(250, 240 * US)),
             ("it waits for other things", |facts| facts.threads[1].voluntary = 313),
+            ("it waits for locks in between", |facts| facts.threads[1].lock_wait_ns = 31 * MS),
         ],
     );
 }
@@ -2500,6 +2579,73 @@ fn deadlock_at_its_thresholds() {
             ("it is no mutex", |facts| facts.locks[1].primitive = Primitive::Condvar),
         ],
     );
+}
+
+/// Threads 1 and 2 wait until the end for locks of Rust, which do not say who has them.
+fn stuck() -> Facts {
+    let mut facts = quiet(3);
+    for waiter in 1..3 {
+        facts.locks.push(LockFacts {
+            pid: Pid(PID),
+            addr: Some(0x5000 + 0x40 * u64::from(waiter)),
+            primitive: Primitive::RustMutex,
+            waits: 1,
+            waiters: vec![(Tid(PID + waiter), OffTime::once(500 * MS))],
+            wait_sites: vec![site("transfer")],
+            longest: vec![(Tid(PID + waiter), S + 500 * MS, 2 * S)],
+            ..LockFacts::default()
+        });
+    }
+    facts
+}
+
+#[test]
+fn a_deadlock_of_locks_that_do_not_say_who_has_them_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Deadlock,
+        stuck,
+        &[
+            ("one has waited for less", |facts| facts.locks[1].longest[0].1 += 1),
+            ("one went on", |facts| facts.locks[1].longest[0].2 = 1_990 * MS),
+            ("both wait for one lock", |facts| {
+                facts.locks.pop();
+                facts.locks[0].waiters.push((Tid(PID + 2), OffTime::once(500 * MS)));
+                facts.locks[0].longest.push((Tid(PID + 2), S + 500 * MS, 2 * S));
+            }),
+            ("one waits for work", |facts| facts.locks[1].primitive = Primitive::Condvar),
+            ("the recording is long", |facts| facts.end_ns = 3 * S),
+        ],
+    );
+    let found = judge(Kind::Deadlock, &stuck()).swap_remove(0);
+    assert_eq!((found.subjects.len(), weigh::value(&found, "stuck_threads")), (4, 2.0));
+    // Java's monitors are waited for on words of the threads' own, which look now and then.
+    let mut monitors = stuck();
+    let second = monitors.locks.pop().unwrap();
+    let lock = &mut monitors.locks[0];
+    (lock.addr, lock.primitive, lock.timeouts) = (None, Primitive::OtherLock, 2);
+    lock.waiters.extend(second.waiters);
+    lock.longest.clear();
+    lock.wait_sites = vec![site("ObjectMonitor::enter")];
+    assert_eq!(judge(Kind::Deadlock, &monitors).len(), 1);
+    monitors.locks[0].wait_sites = vec![site("wait_for_task")];
+    assert_eq!(judge(Kind::Deadlock, &monitors).len(), 0, "what only looks like a lock may be a pool's");
+}
+
+#[test]
+fn a_lock_of_python_is_one_where_no_event_or_condition_waits_for_it() {
+    let python = |inner: &[Frame]| {
+        let mut facts = stuck();
+        for lock in &mut facts.locks {
+            lock.primitive = Primitive::Semaphore;
+            let acquires = Frame::named("lock_PyThread_acquire_lock", Role::Runtime);
+            let call_path = [&[acquires], inner, &[Frame::named("Depot.move", Role::Program)]].concat();
+            lock.wait_sites = vec![Site { call_path, count: 1, ns: 1 }];
+        }
+        judge(Kind::Deadlock, &facts).len()
+    };
+    let file = Some("/usr/lib/python3.13/threading.py".into());
+    assert_eq!(python(&[]), 1);
+    assert_eq!(python(&[Frame { file, ..Frame::named("Event.wait", Role::Lock) }]), 0);
 }
 
 #[test]
@@ -2686,6 +2832,8 @@ fn of_goroutines(kind: Kind) -> Vec<Finding> {
     let facts = match kind {
         Kind::SmallPool => vec![pool, entry],
         Kind::ThunderingHerd => vec![goroutines::tests::herd()],
+        Kind::Deadlock => vec![goroutines::tests::stuck()],
+        Kind::Imbalance => vec![goroutines::tests::uneven()],
         _ => vec![held],
     };
     facts.iter().flat_map(|facts| judge(kind, facts)).collect()

@@ -1,5 +1,7 @@
 //! What all rules weigh with: the working time of threads, shares and rates, and the making of evidence.
 
+use std::collections::BTreeMap;
+
 use holdup_trace::Tid;
 
 use super::{Command, Evidence, Finding, Kind, Moment, Subject, Unit};
@@ -421,6 +423,26 @@ pub(super) fn lock_severity(facts: &Facts, number: LockNumber, lock: &LockFacts)
         && share(facts.path.of_lock(number), facts.span_ns()) < LEAST_ON_PATH
         && contended < MOSTLY_CONTENDED;
     unpreempted_share(facts, lock) * if beside { contended } else { 1.0 }
+}
+
+/// The waits for other locks whose holders mostly wait for this one, as a share of the working time.
+pub(super) fn behind_share(facts: &Facts, number: LockNumber) -> f64 {
+    let behind = contended(facts).filter(|(other, _)| lock_ahead(facts, *other) == Some(number));
+    behind.map(|(_, lock)| wait_share(facts, lock) * holding(lock).waiting).sum::<f64>().min(1.0)
+}
+
+/// The lock that holders of this one mostly wait for while others wait for this one.
+pub fn lock_ahead(facts: &Facts, number: LockNumber) -> Option<LockNumber> {
+    facts.lock(number).filter(|lock| holding(lock).waiting >= 0.5)?;
+    let mut ahead: BTreeMap<LockNumber, u64> = BTreeMap::new();
+    for row in facts.blame.iter().filter(|row| row.lock == Some(number)) {
+        let is_other =
+            |via: &LockNumber| *via != number && facts.lock(*via).is_some_and(|lock| lock.primitive.is_contention());
+        if let Some(via) = row.via.filter(is_other) {
+            *ahead.entry(via).or_default() += row.ns;
+        }
+    }
+    ahead.into_iter().max_by_key(|(_, ns)| *ns).map(|(via, _)| via)
 }
 
 /// The waits for a lock without those whose holder's CPU other threads of the program had. Where threads are only

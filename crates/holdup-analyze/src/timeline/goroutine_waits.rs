@@ -18,7 +18,9 @@ use rustc_hash::FxHashMap;
 use super::goroutines::Process;
 use super::lookup::{Lookup, function_name};
 use super::naming::Naming;
-use crate::facts::{GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockName, Site};
+use crate::facts::{
+    GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LastGoroutine, LockName, Site,
+};
 use crate::names::{Frame, Role, SpaceId, caller, leads_through};
 
 /// Groups, locks and sites that are told.
@@ -41,6 +43,10 @@ const MOST_OUT: usize = 6;
 const MOST_HANDING_OUT: f64 = 0.2;
 /// The looks that find a worker waiting for work are so few, if it is always busy.
 const MOST_IDLE: f64 = 0.1;
+
+/// So many begin together, and one of them is alone at so many of the looks.
+const LEAST_TOGETHER: u64 = 3;
+const LEAST_ALONE: f64 = 0.2;
 
 /// A kind of group with names.
 struct Kind {
@@ -127,7 +133,8 @@ fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> Goroutine
         });
         locks.truncate(MOST_TOLD);
     }
-    GoroutineFacts { pid, looks: process.looks.len() as u64, mean, doing, mutexes, sends, entries }
+    let last = looks.last();
+    GoroutineFacts { pid, looks: process.looks.len() as u64, mean, doing, mutexes, sends, entries, last }
 }
 
 /// How many goroutines there were of each kind, on average.
@@ -199,6 +206,54 @@ impl<'a> Looks<'a> {
         let named = lock.wait_sites.first().and_then(Site::caller);
         lock.name = named.map_or(LockName::Address, |frame| LockName::Site(function_name(frame)));
         lock
+    }
+
+    /// Goroutines that began with one function, all together each time, and end one by one until a last one is alone,
+    /// while somebody waits for a wait group: the one that is alone at most looks.
+    fn last(self) -> Option<LastGoroutine> {
+        let waits = |kind: &Kind| leads_through(&kind.path, |name| name == "sync.(*WaitGroup).Wait");
+        let began = |kind: &Kind| outermost(&kind.path).and_then(|frame| frame.function.clone());
+        let waiting: Vec<bool> = self.kinds.iter().map(waits).collect();
+        let waiters: Vec<_> = self.kinds.iter().filter(|kind| waits(kind)).map(began).collect();
+        let mut functions: Vec<Arc<str>> =
+            self.kinds.iter().filter(|kind| kind.is_own && !accepts(&kind.path)).filter_map(began).collect();
+        functions.sort_unstable();
+        functions.dedup();
+        functions.retain(|function| !waiters.contains(&Some(function.clone())));
+        let all = functions.into_iter().filter_map(|function| {
+            let of_it = |kind: &Kind| began(kind).as_ref() == Some(&function);
+            let own = (0..).zip(self.kinds).filter(|(_, kind)| of_it(kind)).map(|(number, _)| number).collect();
+            self.last_of(&Kinds::of(own, self.kinds.len()), &waiting)
+        });
+        all.max_by(|a, b| a.alone.total_cmp(&b.alone))
+    }
+
+    fn last_of(self, own: &Kinds, waiting: &[bool]) -> Option<LastGoroutine> {
+        let looks: Vec<_> = self
+            .process
+            .all()
+            .map(|(_, found)| (own.count(found), sum(found, |kind| waiting[kind as usize]) > 0, found))
+            .collect();
+        let most = looks.iter().map(|(count, ..)| *count).max()?;
+        let alone: Vec<_> = looks.iter().filter(|(count, is_waited_for, _)| *count == 1 && *is_waited_for).collect();
+        // Who comes one by one was not begun with the others.
+        let (mut rises, mut together) = (0_u64, 0_u64);
+        for pair in looks.windows(2).filter(|pair| pair[1].0 > pair[0].0) {
+            rises += 1;
+            together += u64::from(pair[1].0 * 4 >= most * 3);
+        }
+        let share = alone.len() as f64 / self.count();
+        if most < LEAST_TOGETHER || share < LEAST_ALONE || together * 5 < rises * 4 {
+            return None;
+        }
+        let mut places: FxHashMap<u32, u64> = FxHashMap::default();
+        for (.., found) in &alone {
+            let (kind, _) = found.iter().find(|(kind, _)| own.are[*kind as usize])?;
+            *places.entry(*kind).or_default() += 1;
+        }
+        let (kind, _) = places.into_iter().max_by_key(|(kind, looks)| (*looks, *kind))?;
+        let call_path = told(&self.kinds[kind as usize].path).to_vec();
+        Some(LastGoroutine { most, alone: share, site: Site { call_path, ..Site::default() } })
     }
 
     /// Those that are further on in a function that others wait in to enter: so many, at nearly all looks.
@@ -559,6 +614,7 @@ mod tests {
     const HANDS_OUT: u32 = 8;
     const TAKES: u32 = 9;
     const LISTENS: u32 = 10;
+    const JOINS: u32 = 11;
 
     struct Paths;
 
@@ -574,6 +630,7 @@ mod tests {
                 ENTERED => &[("time.Sleep", 1), ("main.eat", 55), ("main.visit", 61), ("main.guest", 70)],
                 TAKES => &[("runtime.gopark", 1), ("runtime.chanrecv2", 2), ("main.worker", 29), ("main.start", 40)],
                 LISTENS => &[("internal/poll.wait", 1), ("net.(*TCPListener).Accept", 2), ("main.listen", 90)],
+                JOINS => &[("runtime.gopark", 1), ("sync.(*WaitGroup).Wait", 2), ("main.run", 90)],
                 HANDS_OUT => &[("time.Sleep", 1), ("main.timer", 80)],
                 _ => &[("runtime.gopark", 1), ("runtime.bgsweep", 2)],
             };
@@ -613,6 +670,24 @@ mod tests {
             found.found(Pid(7), SpaceId(0), &Tasks { all: looked, looked, groups });
         }
         of_process(&mut Paths, Pid(7), &found.processes[&Pid(7)]).entries
+    }
+
+    #[test]
+    fn the_last_of_those_that_began_together_is_told_if_it_is_alone_for_long() {
+        let last = |counts: &[u64], waits: u64| {
+            let looks: Vec<Vec<TaskGroup>> = counts
+                .iter()
+                .map(|count| vec![group(*count, "sleep", SERVES), group(waits, "sync.WaitGroup.Wait", JOINS)])
+                .map(|groups| groups.into_iter().filter(|group| group.count > 0).collect())
+                .collect();
+            facts(&looks).last.map(|last| (last.most, last.alone))
+        };
+        assert_eq!(last(&[8, 8, 1, 1, 1, 1, 1, 1, 8, 1], 1), Some((8, 0.7)));
+        assert_eq!(last(&[4, 4, 4, 4, 4, 4, 4, 4, 1, 1], 1), Some((4, 0.2)));
+        assert_eq!(last(&[4, 4, 4, 4, 4, 4, 4, 4, 4, 1], 1), None, "not for long");
+        assert_eq!(last(&[8, 8, 1, 1, 1, 1, 1, 1, 8, 1], 0), None, "nobody waits for it");
+        assert_eq!(last(&[1, 2, 1, 2, 3, 2, 1, 1, 2, 1], 1), None, "they come one by one, as connections do");
+        assert_eq!(last(&[2, 2, 1, 1, 1, 1, 1, 1, 2, 1], 1), None, "two are no crowd");
     }
 
     #[test]

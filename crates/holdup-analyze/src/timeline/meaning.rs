@@ -466,7 +466,7 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> P
     use Primitive::*;
     match (primitive, role) {
         (Condvar, _) if leads_through(call_path, |name| name == "take_gil") => InterpreterLock,
-        (Condvar, Behaviour::Lock) if is_wait_of_machine(call_path) => Condvar,
+        (Condvar, Behaviour::Lock) if is_wait_of_machine(call_path) || is_wait_of_asio(call_path) => Condvar,
         (Condvar | Park | OtherLock | Unknown, _) if is_barrier_of_java(call_path) => Barrier,
         // Go's scheduler waits here until something has happened, such as a collection's stop of all goroutines.
         (GoRuntime | Unknown | Park, Behaviour::Lock)
@@ -535,6 +535,11 @@ fn acquires_shared(call_path: &[Frame]) -> bool {
     const SEMAPHORE: [&str; 2] =
         ["java.util.concurrent.Semaphore.acquire", "java.util.concurrent.Semaphore.tryAcquire"];
     leads_through(call_path, |name| SEMAPHORE.iter().any(|start| name.starts_with(start)))
+}
+
+/// Whether a thread that runs handlers of asio waits here for the next: they wake each other on.
+fn is_wait_of_asio(call_path: &[Frame]) -> bool {
+    leads_through(call_path, |name| name.trim_start_matches("boost::").starts_with("asio::detail::scheduler::"))
 }
 
 /// Whether threads wait here for tasks: those of an executor park one after the other and wake each other on, without

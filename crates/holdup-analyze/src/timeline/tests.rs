@@ -203,6 +203,21 @@ fn a_preempted_holder_of_lower_priority() {
 }
 
 #[test]
+fn whoever_has_the_cpu_of_a_holder_of_lower_priority_inverts_priorities() {
+    let (_, report) = report(
+        "cpus 2
+         priority A 30
+         priority B 10
+         A: ##~~~~~~~~~~~~#M##
+         B: #mmmmmmmmmmmmmm###
+         C: zz##zzzzzzzzzzzzzz",
+    );
+    let lock = lock(&report, "m");
+    assert_eq!(lock.holder_doing.off.get(&Reason::Displaced), Some(&(12 * MS)));
+    assert_eq!((lock.inversions.count, lock.inversions.ns), (1, 12 * MS));
+}
+
+#[test]
 fn a_herd() {
     let (_, report) = report(
         "tick 10us

@@ -297,10 +297,10 @@ impl Engine {
     /// Divides what a holder did for a part of another's wait.
     fn divide(&mut self, group: GroupId, lock: LockId, (holder, waiter): (ThreadId, ThreadId), (from, to): (u64, u64)) {
         let (group, thread) = (&mut self.groups[group], &self.threads[holder]);
-        let preempted = split(group, thread, &self.wait_sites, lock, from, to);
+        let without_cpu = split(group, thread, &self.wait_sites, lock, from, to);
         let priorities = thread.priority.zip(self.threads[waiter].priority);
-        if preempted > 0 && priorities.is_some_and(|(holder, waiter)| holder > waiter) {
-            group.inversions += OffTime::once(preempted);
+        if without_cpu > 0 && priorities.is_some_and(|(holder, waiter)| holder > waiter) {
+            group.inversions += OffTime::once(without_cpu);
         }
     }
 
@@ -413,7 +413,7 @@ impl Engine {
 }
 
 /// Divides the time of a holder among what it did. Its own wait for the same lock ends the look back. Returns how long
-/// it was preempted.
+/// it wanted a CPU and had none.
 fn split(
     group: &mut Group,
     thread: &Thread,
@@ -429,7 +429,7 @@ fn split(
     };
     let current = state.map(|doing| Past { from: thread.since, to: u64::MAX, doing, stack: thread.stack });
     let mut rest = to;
-    let mut preempted = 0;
+    let mut without_cpu = 0;
     for past in current.into_iter().chain(thread.past.iter().rev().copied()) {
         let begin = past.from.max(from);
         let length = past.to.min(rest).saturating_sub(begin);
@@ -438,9 +438,10 @@ fn split(
         }
         match past.doing {
             Doing::Running(_) => group.running_ns += length,
-            Doing::Futex(wait_site) if wait_sites[wait_site].lock == lock => return preempted,
+            Doing::Futex(wait_site) if wait_sites[wait_site].lock == lock => return without_cpu,
             doing => {
-                preempted += if doing == Doing::Plain(Plain::Preempted) { length } else { 0 };
+                let is_taken = matches!(doing, Doing::Plain(Plain::Preempted | Plain::Displaced));
+                without_cpu += if is_taken { length } else { 0 };
                 *group.off.at(doing) += length;
                 if past.stack.is_some() && length > 0 {
                     *group.off_sites.at(Place { space: thread.space, stack: past.stack }) += OffTime::once(length);
@@ -449,9 +450,9 @@ fn split(
         }
         rest = begin;
         if rest <= from {
-            return preempted;
+            return without_cpu;
         }
     }
     group.unknown_ns += rest.saturating_sub(from);
-    preempted
+    without_cpu
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use holdup_analyze::{
     Cure, Evidence, Facts, Finding, Frame, GoroutineHolder, HolderDoing, Kind, LockFacts, Reason, Role, Site, Subject,
-    ThreadFacts, Unit, blocked_holder, lock_of_goroutines,
+    ThreadFacts, Unit, blocked_holder, lock_ahead, lock_of_goroutines,
 };
 
 use super::super::document::Document;
@@ -105,6 +105,19 @@ pub fn subject(facts: &Facts, finding: &Finding) -> String {
     }
 }
 
+/// Which other lock most wait for, if its holder waits for the one of the finding.
+fn behind(facts: &Facts, finding: &Finding) -> String {
+    let Some(share) = value(finding, "behind_share") else { return String::new() };
+    let number = finding.subjects.iter().find_map(|subject| match subject {
+        Subject::Lock { number, .. } => Some(*number),
+        _ => None,
+    });
+    let behind = facts.numbered_locks().filter(|(other, _)| number.is_some() && lock_ahead(facts, *other) == number);
+    let most = behind.map(|(_, lock)| lock).max_by_key(|lock| lock.wait_ns.sum_ns());
+    let name = most.map(name::lock).unwrap_or_else(|| "other locks".to_owned());
+    format!(", {} of it behind {name}, whose holder waits for this one", number::percent(share))
+}
+
 fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
     let much = number::percent(finding.severity);
     match finding.kind {
@@ -141,8 +154,9 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             goroutines_holder(facts, finding).map(goroutines::holder_does).unwrap_or("off CPU")
         ),
         Kind::SleepingHolder => format!(
-            "Threads wait for {subject} while its holder is off CPU{}, for {much} of their working time.",
-            holder_excuse(facts, finding)
+            "Threads wait for {subject} while its holder is off CPU{}, for {much} of their working time{}.",
+            holder_excuse(facts, finding),
+            behind(facts, finding)
         ),
         Kind::ExcessiveSwitching if value(finding, "hand_over_share").is_some() => format!(
             "Goroutines hand over so little at a time that Go's channels and scheduler take {} of the CPU time, in \
@@ -193,6 +207,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         Kind::WastedWakeups => {
             format!("Many futex calls for {subject} are for nothing{}.", wasted(facts, finding))
         }
+        Kind::Imbalance if value(finding, "goroutines").is_some() => format!(
+            "The work is uneven: of {} that begin together, the last is alone for {} of the time{}.",
+            others(finding, "goroutines", "goroutine"),
+            value(finding, "alone_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
         Kind::Imbalance if finding.subjects.is_empty() => format!(
             "The work is uneven: threads wait for each other for {} of their time{}.",
             value(finding, "waiting_share").map(number::percent).unwrap_or_default(),
@@ -234,9 +254,13 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             under(finding)
         ),
         Kind::SmallPool if value(finding, "callers").is_none() => format!(
-            "{} that should run tasks wait in calls of the tasks{}: all other tasks wait for them.",
-            others(finding, "workers", "worker"),
-            under(finding)
+            "{} in calls of the tasks{}: all other tasks wait for {}.",
+            match value(finding, "workers") {
+                Some(1.0) => format!("{subject}, which should run tasks, waits"),
+                _ => format!("{} that should run tasks wait", others(finding, "workers", "worker")),
+            },
+            under(finding),
+            if value(finding, "workers") == Some(1.0) { "it" } else { "them" }
         ),
         Kind::SmallPool if value(finding, "entries").is_some() => format!(
             "{} in {subject} for one of {}: those who have one mostly wait themselves{}.",
@@ -326,6 +350,30 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
 
 /// `Deadlock: a (7) has m and waits for n in f, b (8) has n and waits for m in g. None of them goes on.`
 fn deadlock(facts: &Facts, finding: &Finding) -> String {
+    if let Some(goroutines) = value(finding, "waiting_goroutines") {
+        let names: Vec<String> = finding.subjects.iter().map(|lock| name::subject(facts, lock)).collect();
+        return format!(
+            "Deadlock: {} wait for {}{} at every look, and nobody releases them. Most likely each has what another \
+             waits for.",
+            number::counted(goroutines as usize, "goroutine"),
+            text::list(&names),
+            under(finding)
+        );
+    }
+    if value(finding, "stuck_threads").is_some() && value(finding, "threads").is_none() {
+        let named = |is: fn(&Subject) -> bool| -> Vec<String> {
+            let all = finding.subjects.iter().filter(|subject| is(subject));
+            all.map(|subject| name::subject(facts, subject)).collect()
+        };
+        return format!(
+            "Deadlock: {} have waited for {}{} for the last {}, and nobody releases them. Most likely each has what \
+             another waits for.",
+            text::list(&named(|subject| matches!(subject, Subject::Thread { .. }))),
+            text::list(&named(|subject| matches!(subject, Subject::Lock { .. }))),
+            under(finding),
+            number::time_ns(value(finding, "waited_ns").unwrap_or_default())
+        );
+    }
     // Each lock, the thread that waits for it, and its holder if that has ended.
     let waits: Vec<&[Subject]> = finding.subjects.chunk_by(|_, next| !matches!(next, Subject::Lock { .. })).collect();
     let name = |subject: &Subject| name::subject(facts, subject);
@@ -732,6 +780,9 @@ fn cure(cure: Cure) -> &'static str {
         Cure::FairLock => "Use a lock that serves in turn; of reader-writer locks, one that lets writers in.",
         Cure::DivideSerialPart => "Divide what the one thread does alone, or let it overlap with the others' work.",
         Cure::WidenStage => "Give the stage more threads, take work from it, or hand over in larger pieces.",
+        Cure::LetLoopGoOn => {
+            "Await an asynchronous form of the call, or hand it to another thread (asyncio.to_thread, a worker)."
+        }
         Cure::MoreWorkers => "Give the pool more workers, or make their calls ones that do not block them.",
         Cure::WaitInsteadOfPolling => {
             "Wait to be woken: a condition variable, an eventfd, or a blocking call in place of the sleep."

@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 32] = [
+    const CURES: [Cure; 33] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -278,6 +278,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::DivideSerialPart,
         Cure::WidenStage,
         Cure::MoreWorkers,
+        Cure::LetLoopGoOn,
         Cure::WaitInsteadOfPolling,
         Cure::LeaveInterpreter,
         Cure::LessGarbage,
@@ -575,6 +576,7 @@ pub fn held_up() -> Recording {
             }],
             sends: Vec::new(),
             entries: Vec::new(),
+            last: None,
         }],
         alone_sites: Vec::new(),
         parallel_sites: Vec::new(),

@@ -115,6 +115,7 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
         Doubt::Tasks { scheduler, share, looked: false } => {
             let (tasks, tool) = match *scheduler {
                 "Go" => ("goroutines", "the block and mutex profiles of 'go tool pprof'"),
+                "asio" => ("handlers", "BOOST_ASIO_ENABLE_HANDLER_TRACKING"),
                 "BEAM" => ("processes of Erlang", "observer, or msacc and lcnt"),
                 _ => ("tasks", "tokio-console"),
             };
