@@ -30,6 +30,7 @@ mod selftest_stress;
 mod setup;
 mod site;
 mod soak;
+mod sweep_test;
 mod top_shots;
 mod truth;
 mod try_programs;
@@ -38,6 +39,7 @@ mod viewer;
 mod viewer_cost;
 mod viewer_shots;
 mod watch;
+mod watch_faults;
 mod wine;
 
 use run::cargo;
@@ -197,13 +199,24 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "fleet-test",
         help: "export recordings of the fixtures, and ask the questions of docs/fleet.md with DuckDB, and Spark where it is; \
-            Prometheus' checks of watch and deploy/ (1 minute)",
+            Prometheus' checks of watch and deploy/ (1 minute; with Spark 4)",
         run: fleet::test,
+    },
+    Command {
+        name: "sweep-test",
+        help: "a sweep of 200 cells in eight parts, one of them killed 12 times, or TIMES; by processes, then by Slurm where it \
+            is (2 minutes)",
+        run: sweep_test::run,
     },
     Command {
         name: "watch-soak",
         help: "watch fifty small services for an hour or the MINUTES given, and print what that costs",
         run: watch::soak,
+    },
+    Command {
+        name: "watch-faults",
+        help: "kill watch and its recordings 40 times, or TIMES, at random moments; fill its disk; set its clock (root; 5 minutes)",
+        run: watch_faults::run,
     },
     Command {
         name: "fleet-cost",

@@ -90,7 +90,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
         [option, rest @ ..] if option == "--fleet" => {
             fleet::setup(rest)?;
-            install_packages(&["prometheus"])
+            // Spark runs on Java, from whomever.
+            let java = rest.iter().any(|word| word == "--spark") && found(&["java"]).is_none();
+            install_packages(if java { &["prometheus", "default-jre-headless"] } else { &["prometheus"] })
         }
         _ => Err("usage: cargo xtask setup [--list | --fleet [--spark]]".to_owned()),
     }

@@ -1,18 +1,22 @@
-//! `holdup watch` beside what reads it: Prometheus' own check of its figures, a Prometheus that scrapes it, the files of
-//! `deploy/`; and what it costs with fifty services.
+//! `holdup watch` beside what reads it: Prometheus' own check of its figures, a Prometheus that scrapes it, the files
+//! of `deploy/`; and what it costs with fifty services.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::recording::{Bench, median, output};
 use crate::run::root;
 
+/// Whatever is waited for comes much sooner.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A process that ends with this.
-struct Running(Child);
+pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -22,15 +26,22 @@ impl Drop for Running {
 }
 
 /// The service that watches, and where it serves.
-struct Watch {
-    process: Running,
+pub struct Watch {
+    pub process: Running,
     at: String,
+    said: Arc<Mutex<String>>,
 }
 
 impl Watch {
-    fn start(bench: &Bench, words: &[&str]) -> Result<Watch, String> {
+    pub fn start(bench: &Bench, words: &[&str]) -> Result<Watch, String> {
+        Watch::start_with(bench, words, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub fn start_with(bench: &Bench, words: &[&str], environment: &[(&str, &str)]) -> Result<Watch, String> {
         let mut command = Command::new(&bench.holdup);
-        command.arg("watch").args(words).current_dir(&bench.folder).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.arg("watch").args(words).current_dir(&bench.folder).envs(environment.iter().copied());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|why| format!("{}: {why}", bench.holdup.display()))?;
         let mut said = BufReader::new(child.stderr.take().ok_or("no stderr")?);
         let process = Running(child);
@@ -38,13 +49,38 @@ impl Watch {
         said.read_line(&mut line).map_err(|why| why.to_string())?;
         let at = line.trim().split("http://").nth(1).ok_or_else(|| format!("holdup watch says: {line}"))?;
         let at = at.trim_end_matches("/metrics").to_owned();
-        // What it says further is thrown away, and does not stop it.
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        Ok(Watch { process, at })
+        // What it says further is kept, and does not stop it.
+        let all = Arc::new(Mutex::new(String::new()));
+        let told = all.clone();
+        std::thread::spawn(move || {
+            for line in said.lines().map_while(Result::ok) {
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                told.push_str(&line);
+                told.push('\n');
+            }
+        });
+        Ok(Watch { process, at, said: all })
+    }
+
+    /// All that it has said since it serves.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until it has said this.
+    pub fn hears(&self, words: &str) -> Result<(), String> {
+        let until = Instant::now() + PATIENCE;
+        while !self.said().contains(words) {
+            if Instant::now() > until {
+                return Err(format!("'{words}' is not said:\n{}", self.said()));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
     }
 
     /// The figures in Prometheus' text format.
-    fn figures(&self) -> Result<String, String> {
+    pub fn figures(&self) -> Result<String, String> {
         let told = |why: std::io::Error| format!("{}: {why}", self.at);
         let mut stream = TcpStream::connect(&self.at).map_err(told)?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").map_err(told)?;
@@ -57,15 +93,15 @@ impl Watch {
     }
 
     /// The sum of a family's samples.
-    fn sum(&self, family: &str) -> Result<f64, String> {
+    pub fn sum(&self, family: &str) -> Result<f64, String> {
         let text = self.figures()?;
         let of_family =
             text.lines().filter(|line| line.strip_prefix(family).is_some_and(|rest| rest.starts_with(['{', ' '])));
         Ok(of_family.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 
-    fn until(&self, family: &str, least: f64) -> Result<(), String> {
-        let until = Instant::now() + Duration::from_secs(120);
+    pub fn until(&self, family: &str, least: f64) -> Result<(), String> {
+        let until = Instant::now() + PATIENCE;
         while self.sum(family)? < least {
             if Instant::now() > until {
                 return Err(format!("{family} does not become {least}:\n{}", self.figures()?));
@@ -81,7 +117,8 @@ pub fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-fn service(program: &Path) -> Result<Running, String> {
+/// A service of the soak: a program that runs for an hour.
+pub fn service(program: &Path) -> Result<Running, String> {
     let child = Command::new(program).arg("3600000").stdout(Stdio::null()).spawn();
     child.map(Running).map_err(|why| format!("{}: {why}", program.display()))
 }
@@ -175,7 +212,7 @@ fn resident_kib(pid: u32) -> u32 {
 }
 
 /// What a process has started and not waited for.
-fn children(pid: u32) -> Vec<u32> {
+pub fn children(pid: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()

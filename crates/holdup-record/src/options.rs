@@ -111,7 +111,7 @@ pub enum Children {
 }
 
 /// By what to capture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// Programs inside the kernel where the rights, the kernel and the detail allow them, else performance events, and

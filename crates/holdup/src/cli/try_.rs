@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -168,13 +168,14 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let rules = rules(options, &asked, &subject)?;
     let stop = stop::asked()?;
     let mut bar = Bar::new();
+    let began_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut real = Real::with_goal(&subject, stop, options.goal);
     let tried = search::run(&mut real, remedies, subject.metric.as_ref(), &rules, stop, &mut bar);
     bar.finish();
     let trial = tried.map_err(|problem| refused(&problem, &subject, stop.load(Ordering::Relaxed)))?;
     // What was measured is safe before anything is said about it.
-    let json =
-        trial_json::text(&subject, &rules, &trial, measure::environment()).map_err(|why| Error::Output(why.into()))?;
+    let json = trial_json::text(&subject, &rules, &trial, began_unix_s, measure::environment())
+        .map_err(|why| Error::Output(why.into()))?;
     let (kept, mut failed) = keep(options, &subject, &json);
     if let Some(path) = &options.html {
         let environment = measure::environment();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use holdup_record::{Children, Target, ThreadNames};
+use holdup_record::{Backend, Children, Target, ThreadNames};
 use holdup_trace::{Excerpt, Room};
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use super::{Error, capture, export, stop};
 use crate::export::parquet::{self, Folder, Partition};
 use crate::export::pprof;
 use crate::live::condition::{Condition, Wanted};
-use crate::live::{Feed, write_new};
+use crate::live::{Feed, numbered, write_new};
 use crate::recording::{self, EXTENSION, Window};
 use crate::report::recording::tables::{Origin, Tables};
 use crate::watch::seen::{Reason, Seen, Turn};
@@ -43,6 +43,7 @@ pub struct Job {
     threads: Vec<String>,
     length: Duration,
     rate: u32,
+    capture: Backend,
     service: String,
     host: Option<String>,
     build: Option<String>,
@@ -60,6 +61,7 @@ impl Job {
             threads: target.threads.clone(),
             length: settings.length,
             rate: settings.rate,
+            capture: settings.capture,
             service: target.service.clone().unwrap_or_else(|| target.name.clone()),
             host: settings.host.clone(),
             build: target.build.clone(),
@@ -81,6 +83,7 @@ impl Job {
         let options = holdup_record::Options {
             limit: Some(self.length),
             sample_hz: self.rate,
+            capture: self.capture,
             silent: true,
             threads: ThreadNames::new(self.threads.iter().cloned()),
             ..holdup_record::Options::new(target, "live")
@@ -144,24 +147,31 @@ fn is_met(text: &str, tables: &Tables) -> bool {
     tables.finding.iter().any(|row| row.severity_share >= share && is_kind(&row.kind))
 }
 
-/// Keeps a recording, whole, and lets the oldest of ours go where they become too many or too large.
+/// Keeps a recording, whole, and lets the oldest of ours go where they become too many or too large: once it is
+/// written, so that a full disk costs none of them.
 fn kept(keep: &Keep, file: &Path, excerpt: &Excerpt) -> Result<PathBuf, String> {
-    let told = |path: &Path, why: &io::Error| format!("{}: {why}", path.display());
+    // It names the folder: the file has the time in its name, and a reason is said once.
+    let told = |why: io::Error| format!("{}: {why}", keep.folder.display());
     let size = excerpt.bytes() as u64;
     if size > keep.bytes {
-        return Err(format!("it has {size} bytes, and {} may be kept in all", keep.bytes));
+        return Err(format!("it is larger than the {} bytes that may be kept in all", keep.bytes));
     }
-    fs::create_dir_all(&keep.folder).map_err(|why| told(&keep.folder, &why))?;
-    make_room(keep, size).map_err(|why| told(&keep.folder, &why))?;
-    let path = keep.folder.join(file);
+    fs::create_dir_all(&keep.folder).map_err(told)?;
+    let path = unused(keep.folder.join(file));
     let unfinished = path.with_extension("tmp");
-    let written = write_new(&unfinished, excerpt).and_then(|()| fs::rename(&unfinished, &path));
-    written.map_err(|why| {
+    let written = write_new(&unfinished, excerpt);
+    let finished = written.and_then(|()| make_room(keep, size)).and_then(|()| fs::rename(&unfinished, &path));
+    if finished.is_err() {
         // It is ours, and nobody's any more.
         let _ = fs::remove_file(&unfinished);
-        told(&path, &why)
-    })?;
-    Ok(path)
+    }
+    finished.map(|()| path).map_err(told)
+}
+
+/// The name, or with a number behind it the first that no file has: names have the time of day, and a clock that was
+/// set back tells the same time twice.
+fn unused(path: PathBuf) -> PathBuf {
+    if path.exists() { numbered(&path, 2) } else { path }
 }
 
 fn make_room(keep: &Keep, size: u64) -> io::Result<()> {
@@ -255,6 +265,18 @@ mod tests {
         ] {
             assert_eq!(is_met(text, &tables), met, "{text}");
         }
+    }
+
+    #[test]
+    fn no_name_is_given_twice_where_the_clock_tells_a_time_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("watch-shop-20261121-120000.holdup");
+        assert_eq!(unused(path.clone()), path);
+        fs::write(&path, "first").unwrap();
+        let second = unused(path.clone());
+        assert_eq!(second, folder.path().join("watch-shop-20261121-120000-2.holdup"));
+        fs::write(second, "second").unwrap();
+        assert_eq!(unused(path), folder.path().join("watch-shop-20261121-120000-3.holdup"));
     }
 
     #[test]

@@ -87,6 +87,9 @@ struct One {
     /// CPU samples per second and CPU; 0 for none [default: 100]
     #[arg(long, value_name = "HZ", conflicts_with = "config", value_parser = clap::value_parser!(u32).range(0..=20_000))]
     rate: Option<u32>,
+    /// By what to capture: auto, bpf, perf or sampler, as 'holdup record --capture' has it [default: auto]
+    #[arg(long, value_name = "BY", conflicts_with = "config", value_parser = settings::capture)]
+    capture: Option<holdup_record::Backend>,
     /// Locks that have a name among the figures; the others are one [default: 10]
     #[arg(long, value_name = "N", conflicts_with = "config", value_parser = clap::value_parser!(u32).range(0..=1000))]
     locks: Option<u32>,
@@ -198,6 +201,7 @@ fn one(options: &Options) -> Result<Settings, String> {
     settings.length = one.length.unwrap_or(settings.length);
     settings.budget = one.budget.unwrap_or(settings.budget);
     settings.rate = one.rate.unwrap_or(settings.rate);
+    settings.capture = one.capture.unwrap_or(settings.capture);
     settings.locks = one.locks.map_or(settings.locks, |locks| locks as usize);
     settings.parquet.clone_from(&one.parquet);
     settings.keep = one.keep.clone().map(|folder| settings::kept(folder, one.when.clone()));
@@ -357,7 +361,9 @@ impl Service {
                     output::note(format_args!("holdup: {shown}: {condition}; kept {path}"));
                 }
                 let export = seen.not_exported.as_ref().map(|why| format!("facts are not written: {why}"));
-                export.or_else(|| seen.not_kept.as_ref().map(|why| format!("the recording is not kept: {why}")))
+                let keep = seen.not_kept.as_ref().map(|why| format!("the recording is not kept: {why}"));
+                let all: Vec<String> = export.into_iter().chain(keep).collect();
+                (!all.is_empty()).then(|| all.join("; "))
             }
             Err((Reason::NotRunning, why)) => Some(format!("{why}; it is looked for again")),
             Err((_, why)) => Some(format!("not recorded: {why}")),

@@ -10,6 +10,7 @@ use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::UNIX_EPOCH;
 
 use holdup_analyze::Modules;
@@ -48,7 +49,6 @@ pub struct Binaries {
     ended_unix_s: Option<u64>,
     caches: Vec<PathBuf>,
     files: Loaded,
-    kernel: OnceCell<Vec<(u64, Box<str>)>>,
     /// Why a map of generated code is not believed.
     refused_map: OnceCell<String>,
 }
@@ -78,7 +78,6 @@ impl Binaries {
                 .map(|ending| header.began_unix_s + ending.ended_ns.saturating_sub(header.began_ns) / 1_000_000_000),
             caches,
             files: Loaded::default(),
-            kernel: OnceCell::new(),
             refused_map: OnceCell::new(),
         }
     }
@@ -169,7 +168,9 @@ impl Modules for Binaries {
     }
 
     fn kernel_symbols(&self) -> &[(u64, Box<str>)] {
-        self.kernel.get_or_init(|| if self.machine.runs_now() { kernel_symbols() } else { Vec::new() })
+        // The same for every recording of this kernel: who exports a thousand reads them once.
+        static OF_THIS_KERNEL: OnceLock<Vec<(u64, Box<str>)>> = OnceLock::new();
+        if self.machine.runs_now() { OF_THIS_KERNEL.get_or_init(kernel_symbols) } else { &[] }
     }
 }
 

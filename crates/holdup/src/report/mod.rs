@@ -23,11 +23,13 @@ pub mod number;
 pub mod otava;
 pub mod page;
 pub mod recording;
+pub mod run_tables;
 pub mod selftest;
 pub mod series;
 pub mod table;
 pub mod trial;
 pub mod trial_json;
+pub mod trial_tables;
 
 #[cfg(test)]
 mod schema_tests;

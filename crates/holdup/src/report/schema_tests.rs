@@ -12,8 +12,12 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::recording::tables::Origin;
+use super::run_tables::RunTables;
 use super::tests::matches_file;
+use super::trial_tables::{Read, TrialTables};
 use super::{csv, json, specimen};
+use crate::export::parquet::Sheet;
 
 fn document(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
@@ -145,6 +149,53 @@ fn assert_covered(schema: &Value, values: &[Value]) {
 fn every_exported_key_is_in_the_schema_and_every_key_of_the_schema_is_exported() {
     let runs = [specimen::full(), specimen::deep(), specimen::single(), specimen::hostile()];
     assert_defines("holdup-run-1", &runs.each_ref().map(json::Run::new));
+}
+
+/// The tables of a run, and of no run at all.
+#[test]
+fn every_column_of_the_tables_of_runs_is_in_the_schema_and_every_column_of_the_schema_is_written() {
+    let runs = [specimen::full(), specimen::deep(), specimen::single(), specimen::hostile()];
+    let tables = runs.each_ref().map(|run| RunTables::new(run, "a title", &Origin::default()));
+    assert_defines("holdup-fleet-runs-1", &tables);
+    every_key_is_a_column(&tables[0], &tables[0].sheets());
+}
+
+/// A trial as 'holdup try' writes it.
+#[test]
+fn every_column_of_the_tables_of_trials_is_in_the_schema_and_every_column_of_the_schema_is_written() {
+    let text = document("../fixtures/fleet/trial.json");
+    let tables = TrialTables::new(&Read::parse(text.as_bytes()).unwrap(), &Origin::default());
+    assert_defines("holdup-fleet-trials-1", std::slice::from_ref(&tables));
+    every_key_is_a_column(&tables, &tables.sheets());
+    let rows = [tables.trial.len(), tables.remedy.len(), tables.trial_run.len()];
+    assert_eq!(rows, [1, 2, 4], "{tables:#?}");
+    assert_eq!(tables.trial_run[2].remedy.as_deref(), Some("lock spin-park"));
+}
+
+/// A field whose type no column has would be left out.
+fn every_key_is_a_column(tables: &impl Serialize, sheets: &[Sheet]) {
+    let json = serde_json::to_value(tables).unwrap();
+    for sheet in sheets {
+        let mut header = sheet.header();
+        header.sort_unstable();
+        let keys: Vec<&String> = json[sheet.name][0].as_object().unwrap().keys().collect();
+        assert_eq!(header, keys, "{}", sheet.name);
+    }
+}
+
+/// What is no trial is told as what it is, and what makes one.
+#[test]
+fn what_is_no_trial_is_told() {
+    let trial = document("../fixtures/fleet/trial.json");
+    for (text, words) in [
+        ("{", "no trial; 'holdup try --json"),
+        ("{\"schema\": \"holdup-run-1\"}", "JSON of form 'holdup-run-1', which is no trial"),
+        (&trial.replace("\"verdict\"", "\"verdikt\""), "a damaged trial (missing field `verdict`"),
+        (&trial[..trial.len() / 2], "no trial; 'holdup try --json"),
+    ] {
+        let why = Read::parse(text.as_bytes()).unwrap_err();
+        assert!(why.contains(words), "{why}");
+    }
 }
 
 /// What 'holdup try' writes is checked against it where trials are made.

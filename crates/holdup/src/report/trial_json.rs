@@ -22,6 +22,8 @@ pub(super) struct Document<'a> {
     /// Name and version of this form.
     #[schemars(extend("const" = "holdup-trial-1"))]
     schema: &'static str,
+    /// When it began, in seconds since 1970.
+    began_unix_s: u64,
     /// What remedies were put under, as a shell reads it; of a server with `PORT` for its port.
     program: String,
     /// The load of a server; null without one.
@@ -110,6 +112,7 @@ pub fn text(
     subject: &Subject,
     rules: &Rules,
     trial: &Trial,
+    began_unix_s: u64,
     environment: Vec<(String, String)>,
 ) -> Result<String, serde_json::Error> {
     let (verdict, winner) = match trial.verdict {
@@ -122,6 +125,7 @@ pub fn text(
     };
     let document = Document {
         schema: "holdup-trial-1",
+        began_unix_s,
         program: subject.tried().line(),
         load: subject.server.as_ref().map(|_| subject.program.line()),
         metric: trial.figure.metric().map(|metric| Printed {

@@ -42,6 +42,14 @@ impl Store {
         self.insert_runs(&runs).map_err(|why| StoreError::sqlite(&path, &why))
     }
 
+    /// The runs with what never changes of each, oldest first: the same text in whichever store a run is.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn marks(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        self.read(marks)
+    }
+
     fn insert_runs(&mut self, runs: &[(String, Copied)]) -> rusqlite::Result<Merged> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let known: HashMap<String, i64> = marks(&transaction)?.into_iter().collect();

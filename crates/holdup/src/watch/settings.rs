@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdup_bench::work::parse_ns;
-use holdup_record::Children;
+use holdup_record::{Backend, Children};
 use toml::de::DeTable;
 
 use super::whom::{Life, Whom};
@@ -47,6 +47,8 @@ pub struct Settings {
     pub budget: f64,
     /// CPU samples per second and CPU.
     pub rate: u32,
+    /// By what to capture.
+    pub capture: Backend,
     /// Locks of a target that have a name among the figures.
     pub locks: usize,
     /// The folder of tables that facts are added to.
@@ -101,6 +103,7 @@ impl Settings {
             length: length(LENGTH)?,
             budget: budget(BUDGET)?,
             rate: RATE,
+            capture: Backend::Auto,
             locks: LOCKS as usize,
             parquet: None,
             host: None,
@@ -169,6 +172,22 @@ pub fn budget(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{text}' is not a share of one CPU between 0.01% and 100%; write for example 0.5%"))
 }
 
+/// By what to capture.
+///
+/// # Errors
+/// It is nothing of the kind: what is expected.
+pub fn capture(text: &str) -> Result<Backend, String> {
+    match text {
+        "auto" => Ok(Backend::Auto),
+        "bpf" => Ok(Backend::Bpf),
+        "perf" => Ok(Backend::Perf),
+        "sampler" => Ok(Backend::Sampler),
+        _ => Err(format!(
+            "'{text}' is not 'auto', 'bpf', 'perf' or 'sampler'; 'holdup doctor' says what can be had here"
+        )),
+    }
+}
+
 /// A condition on findings.
 ///
 /// # Errors
@@ -202,13 +221,14 @@ pub fn parse(path: &str, text: &str) -> Result<Settings, FileError> {
     let source = Source { path, text };
     let tree = DeTable::parse(text).map_err(|error| source.error(error.span(), error.message()))?;
     let root = Table { source, what: "this file".to_owned(), span: 0..0, table: tree.get_ref() };
-    root.only(&["listen", "every", "for", "budget", "rate", "locks", "parquet", "host", "keep", "target"])?;
+    root.only(&["listen", "every", "for", "budget", "rate", "capture", "locks", "parquet", "host", "keep", "target"])?;
     let mut settings = Settings::new().map_err(|why| root.error(why))?;
     set(&root, "listen", address, &mut settings.listen)?;
     set(&root, "every", every, &mut settings.every)?;
     set(&root, "for", length, &mut settings.length)?;
     set(&root, "budget", budget, &mut settings.budget)?;
     settings.rate = root.whole("rate", 0, 20_000)?.unwrap_or(settings.rate);
+    set(&root, "capture", capture, &mut settings.capture)?;
     settings.locks = root.whole("locks", 0, 1000)?.map_or(settings.locks, |locks| locks as usize);
     settings.parquet = root.text("parquet")?.map(|(folder, _)| folder.into());
     settings.host = optional(&root, "host")?;
@@ -341,7 +361,7 @@ fn whom(table: &Table<'_>) -> Result<Whom, FileError> {
 mod tests {
     use super::*;
 
-    const ALL: &str = "listen = '[::1]:99'\nevery = '60s'\nfor = '2s'\nbudget = '1%'\nrate = 0\nlocks = 5\n\
+    const ALL: &str = "listen = '[::1]:99'\nevery = '60s'\nfor = '2s'\nbudget = '1%'\nrate = 0\ncapture = 'perf'\nlocks = 5\n\
                        parquet = 'fleet'\nhost = 'web-1'\n[keep]\nfolder = 'kept'\nwhen = ['finding hot-lock >= 20%']\n\
                        files = 3\nmib = 1\n[[target]]\nunit = 'nginx.service'\nthreads = ['io-*']\nchildren = 'all'\n\
                        service = 'shop'\nbuild = '1.2'\n[[target]]\nname = 'b'\ncommand = 'mailer'\n";
@@ -352,6 +372,7 @@ mod tests {
         assert_eq!(settings.listen.port(), 99);
         assert_eq!((settings.every.as_secs(), settings.length.as_secs(), settings.budget), (60, 2, 0.01));
         assert_eq!((settings.rate, settings.locks, settings.host.as_deref()), (0, 5, Some("web-1")));
+        assert_eq!(settings.capture, Backend::Perf);
         let keep = settings.keep.unwrap();
         assert_eq!((keep.files, keep.bytes, keep.when.len()), (3, 1 << 20, 1));
         let [a, b] = settings.targets.as_slice() else { panic!("{:?}", settings.targets) };
@@ -372,6 +393,7 @@ mod tests {
             ("budget = '0'\n", 1, ["'budget'", "0.5%"]),
             ("listen = 'here'\n", 1, ["'listen'", "127.0.0.1:9765"]),
             ("rate = -1\n", 1, ["'rate'", "between 0 and 20000"]),
+            ("capture = 'ebpf'\n", 1, ["'capture': 'ebpf'", "'auto', 'bpf', 'perf' or 'sampler'"]),
             ("[keep]\nfolder = 'x'\n", 1, ["[keep]", "'when"]),
             ("[keep]\nfolder = 'x'\nwhen = 'exit'\n", 3, ["'when'", "finding hot-lock >= 20%"]),
             ("[keep]\nfolder = 'x'\nwhen = 'finding cold-lock >= 20%'\n", 3, ["cold-lock", "hot-lock"]),

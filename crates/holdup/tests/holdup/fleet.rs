@@ -112,6 +112,47 @@ fn who_is_killed_while_exporting_leaves_no_half_file_and_nothing_twice() {
     assert_eq!(relative("fleet"), relative("whole"));
 }
 
+/// Two locks, measured once.
+const SWEEP: &str = "[experiment]\nname = \"parts\"\ntitle = \"A sweep\"\n[[sweep]]\nname = \"alone\"\nlock = [\"none\", \"pthread\"]\n\
+                     baseline = \"none\"\nthreads = 1\nduration = \"10ms\"\nrepeats = 1\n";
+
+#[test]
+fn runs_and_trials_are_tables_too_each_once_in_whichever_store_it_is() {
+    let place = Place::new();
+    fs::write(place.path("parts.toml"), SWEEP).unwrap();
+    place.run("run parts.toml --no-reject --store a.db").with(0);
+    place.run("history merge a.db --store b.db").with(0);
+    fs::write(place.path("trial.json"), read("fixtures/fleet/trial.json")).unwrap();
+    fs::write(place.path("a.holdup"), recording(true)).unwrap();
+    place
+        .run("export --parquet fleet a.db trial.json a.holdup --host web-1")
+        .with(0)
+        .shows(&["1 recording, 1 run, 1 trial added to fleet"]);
+    let first = files(&place.path("fleet"));
+    assert_eq!(first.len(), TABLES + 5 + 3, "{:#?}", first.keys());
+    let ended = place.run("export --parquet fleet b.db a.db trial.json").with(0);
+    ended.shows(&["0 runs, 0 trials added to fleet; 3 that were there already added nothing"]);
+    assert_eq!(files(&place.path("fleet")), first);
+    let folders = |table: &str| {
+        let of = place.path(&format!("fleet/v1/{table}"));
+        let paths = first.keys().filter_map(|path| path.strip_prefix(&of).ok()?.parent()).map(Path::to_owned);
+        paths.collect::<Vec<_>>()
+    };
+    assert_eq!(folders("remedy"), [Path::new("day=2026-01-01/service=my%20server/host=web-1")]);
+    assert!(folders("sample")[0].ends_with("service=parts/host=web-1"));
+    let ended = place.run("export --parquet fleet --check").with(0);
+    ended.shows(&["1 recording, 1 run, 1 trial in fleet", "remedy       2 rows", "cell         2 rows"]);
+    // One that is cut off costs itself.
+    fs::write(place.path("cut.json"), &read("fixtures/fleet/trial.json")[..400]).unwrap();
+    fs::write(place.path("foreign.db"), "SQLite format 3\0 but no more").unwrap();
+    fs::write(place.path("c.holdup"), recording_named("worker")).unwrap();
+    let ended = place.run("export --parquet fleet cut.json foreign.db c.holdup").with(2);
+    let ended = ended.shows(&["1 recording, 0 runs, 0 trials added"]).says(&["2 of 3 files could not be exported"]);
+    for name in ["cut.json", "foreign.db"] {
+        assert_eq!(ended.err.matches(name).count(), 1, "{name}: {}", ended.err);
+    }
+}
+
 #[test]
 fn a_run_is_one_and_recordings_need_a_folder() {
     let place = Place::new();

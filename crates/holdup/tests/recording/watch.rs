@@ -383,3 +383,42 @@ fn what_fails_beside_it_costs_one_turn() {
     let checked = place.holdup(&["export", "--parquet", "fleet", "--check"]).output().unwrap();
     assert_eq!(checked.status.code(), Some(0), "{}", text(&checked));
 }
+
+/// A name that would end a label, a path, a pattern or a statement.
+const HOSTILE: &str = "a'; DROP TABLE x; --/../../*[x]\"\\%25=é";
+
+#[test]
+fn a_name_that_is_hostile_stays_text_in_labels_paths_and_folders() {
+    let place = Place::new();
+    if program(&place).is_none() {
+        return;
+    }
+    let holder = build::program("sleeping_holder.c", Frames::None).unwrap();
+    let _alone = alone();
+    let inside = place.path("inside");
+    fs::create_dir(&inside).unwrap();
+    let kept = "parquet = 'inside/fleet'\n[keep]\nfolder = 'inside/kept'\nwhen = 'finding >= 0%'\n";
+    let target = format!("[[target]]\ncommand = 'shop'\nname = {HOSTILE:?}\nbuild = {HOSTILE:?}\n");
+    fs::write(place.path("watch.toml"), settings(&[], kept) + &target).unwrap();
+    let _shop = service(&place, &holder, "shop");
+    let before = fs::read_dir(place.path(".")).unwrap().count();
+    let watch = Watch::start(&place, &["--config", "watch.toml"]);
+    let page = watch.until("it is recorded", |page| page.of("holdup_kept_recordings_total", HOSTILE) >= 1.0);
+    assert_eq!(page.targets(), [HOSTILE].into());
+    let spelt: String = HOSTILE.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let (head, profile) = watch.get(&format!("/pprof/{spelt}"));
+    assert!(head.starts_with("HTTP/1.1 200 OK") && profile.starts_with(&[0x1f, 0x8b]), "{head}");
+    assert_eq!(watch.end().code(), Some(0));
+    // Nothing was written but in the two folders, and there in one folder for the name.
+    assert_eq!(fs::read_dir(place.path(".")).unwrap().count(), before);
+    let day = fs::read_dir(inside.join("fleet/v1/recording")).unwrap().next().unwrap().unwrap().path();
+    let services: Vec<_> = fs::read_dir(day).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(services.len(), 1, "{services:?}");
+    let checked = place.holdup(&["export", "--parquet", "inside/fleet", "--check"]).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked));
+    for entry in fs::read_dir(inside.join("kept")).unwrap() {
+        let path = entry.unwrap().path();
+        let report = place.holdup(&["report", "--json"]).arg(&path).output().unwrap();
+        assert_eq!(report.status.code(), Some(0), "{}: {}", path.display(), text(&report));
+    }
+}

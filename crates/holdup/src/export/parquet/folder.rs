@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{Failure, MAIN, Sheet, VERSION};
+use super::{Failure, Sheet, VERSION};
 
 /// What is being written. Engines skip folders with such a name.
 const UNFINISHED: &str = "_unfinished";
@@ -17,12 +17,12 @@ const LEFT_BEHIND: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes that the name of a folder has at most.
 const LONGEST_NAME: usize = 200;
 
-/// Where the files of a recording belong.
+/// Where the files of a recording, a run or a trial belong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// The day that it began on, UTC: `2026-11-21`.
     pub day: String,
-    /// What the program is called.
+    /// What the program is called, or what a run belongs to.
     pub service: String,
     /// The host that it ran on.
     pub host: String,
@@ -32,8 +32,8 @@ pub struct Partition {
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
-    /// The recordings that are there, by day, of days that were asked for.
-    known: HashMap<String, HashSet<String>>,
+    /// What is there, by table and day, of those that were asked for.
+    known: HashMap<(String, String), HashSet<String>>,
 }
 
 impl Folder {
@@ -49,19 +49,21 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Whether a recording is there, in whichever partition of its day.
+    /// Whether something is there by its main table, in whichever partition of its day.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn has(&mut self, day: &str, id: &str) -> Result<bool, Failure> {
-        if !self.known.contains_key(day) {
-            let ids = self.recordings(day)?;
-            self.known.insert(day.to_owned(), ids);
+    pub fn has(&mut self, main: &str, day: &str, id: &str) -> Result<bool, Failure> {
+        let at = (main.to_owned(), day.to_owned());
+        if !self.known.contains_key(&at) {
+            let ids = self.ids(main, day)?;
+            self.known.insert(at.clone(), ids);
         }
-        Ok(self.known.get(day).is_some_and(|ids| ids.contains(id)))
+        Ok(self.known.get(&at).is_some_and(|ids| ids.contains(id)))
     }
 
-    /// Adds the tables of a recording: all of them, or none that anybody takes for whole.
+    /// Adds the tables of a recording, a run or a trial, of which the first is the main one: all of them, or none that
+    /// anybody takes for whole.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -69,7 +71,9 @@ impl Folder {
         let mut written = Vec::new();
         let added = self.write(partition, id, sheets, &mut written).and_then(|()| {
             // The main table comes last: it says that the others are there.
-            written.sort_by_key(|file| file.is_main);
+            written.reverse();
+            // Folders first: where a disk is full, no file has its name yet.
+            written.iter().try_for_each(Unfinished::make_folder)?;
             written.iter().try_for_each(Unfinished::finish)
         });
         if added.is_err() {
@@ -77,7 +81,12 @@ impl Folder {
             written.iter().for_each(|file| drop(fs::remove_file(&file.path)));
         }
         added?;
-        self.known.entry(partition.day.clone()).or_default().insert(id.to_owned());
+        if let Some(main) = sheets.first() {
+            let at = (main.name.to_owned(), partition.day.clone());
+            if let Some(known) = self.known.get_mut(&at) {
+                known.insert(id.to_owned());
+            }
+        }
         Ok(())
     }
 
@@ -89,16 +98,18 @@ impl Folder {
         written: &mut Vec<Unfinished>,
     ) -> Result<(), Failure> {
         let mark = format!("{}-{:016x}", std::process::id(), fastrand::u64(..));
+        // What fails names the folder, not a file of this once: who exports again and again says a reason once.
+        let unfinished = self.unfinished();
         for sheet in sheets {
-            let path = self.unfinished().join(format!("{}-{mark}.tmp", sheet.name));
-            let bytes = sheet.to_parquet().map_err(Failure::at(&path))?;
+            let path = unfinished.join(format!("{}-{mark}.tmp", sheet.name));
+            let bytes = sheet.to_parquet().map_err(Failure::at(&unfinished))?;
             let to = self.table(sheet.name).join(partition.folders()).join(file_name(id));
-            let mut file = File::create_new(&path).map_err(Failure::at(&path))?;
-            let wrote = file.write_all(&bytes).map_err(Failure::at(&path));
-            written.push(Unfinished { path, file: Some(file), to, is_main: sheet.name == MAIN });
+            let mut file = File::create_new(&path).map_err(Failure::at(&unfinished))?;
+            let wrote = file.write_all(&bytes).map_err(Failure::at(&unfinished));
+            written.push(Unfinished { path, file: Some(file), to });
             wrote?;
         }
-        flushed(written)
+        flushed(written).map_err(Failure::at(&unfinished))
     }
 
     fn unfinished(&self) -> PathBuf {
@@ -109,10 +120,10 @@ impl Folder {
         self.root.join(format!("v{VERSION}")).join(name)
     }
 
-    /// The recordings of a day.
-    fn recordings(&self, day: &str) -> Result<HashSet<String>, Failure> {
+    /// What a table has of a day.
+    fn ids(&self, table: &str, day: &str) -> Result<HashSet<String>, Failure> {
         let mut ids = HashSet::new();
-        for service in entries(&self.table(MAIN).join(format!("day={day}")))? {
+        for service in entries(&self.table(table).join(format!("day={day}")))? {
             for host in entries(&service)? {
                 ids.extend(entries(&host)?.iter().filter_map(|file| id_of(file)));
             }
@@ -123,16 +134,12 @@ impl Folder {
 
 /// Has all files reach the disk, and closes them. They are waited for at the same time: a file system commits them
 /// together then, and one after the other each of them on its own.
-fn flushed(files: &mut [Unfinished]) -> Result<(), Failure> {
+fn flushed(files: &mut [Unfinished]) -> io::Result<()> {
     std::thread::scope(|scope| {
-        let started = files.iter_mut().filter_map(|one| {
-            let file = one.file.take()?;
-            Some((&one.path, scope.spawn(move || file.sync_data())))
-        });
-        let started: Vec<_> = started.collect();
-        started.into_iter().try_for_each(|(path, flush)| {
-            let ended = flush.join().unwrap_or_else(|_| Err(io::Error::other("the thread that flushed it panicked")));
-            ended.map_err(Failure::at(path))
+        let open = files.iter_mut().filter_map(|one| one.file.take());
+        let started: Vec<_> = open.map(|file| scope.spawn(move || file.sync_data())).collect();
+        started.into_iter().try_for_each(|flush| {
+            flush.join().unwrap_or_else(|_| Err(io::Error::other("the thread that flushed a file panicked")))
         })
     })
 }
@@ -143,14 +150,14 @@ struct Unfinished {
     /// Open until it is flushed.
     file: Option<File>,
     to: PathBuf,
-    is_main: bool,
 }
 
 impl Unfinished {
+    fn make_folder(&self) -> Result<(), Failure> {
+        self.to.parent().map_or(Ok(()), |folder| fs::create_dir_all(folder).map_err(Failure::at(folder)))
+    }
+
     fn finish(&self) -> Result<(), Failure> {
-        if let Some(folder) = self.to.parent() {
-            fs::create_dir_all(folder).map_err(Failure::at(folder))?;
-        }
         fs::rename(&self.path, &self.to).map_err(Failure::at(&self.to))
     }
 }

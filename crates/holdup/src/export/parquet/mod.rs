@@ -1,4 +1,5 @@
-//! Tables of many recordings as Parquet files in a folder, for engines that query folders: DuckDB, Spark and others.
+//! Tables of many recordings, runs and trials as Parquet files in a folder, for engines that query folders: DuckDB,
+//! Spark and others.
 //!
 //! ```text
 //! DIR/v1/recording/day=2026-11-21/service=shop/host=web-17/holdup-ID.parquet
@@ -9,9 +10,9 @@
 //! Invariants:
 //! 1. A file appears under its name as a whole: it is written elsewhere in DIR, flushed to the disk, then renamed. No
 //!    file is ever changed.
-//! 2. The file of the table `recording` comes last. A recording without it was not exported whole, and the next export
-//!    of it writes all of its files again, the same as before.
-//! 3. ID is made of the recording's bytes: what is exported twice, from wherever, is there once.
+//! 2. The file of the main table (`recording`, `run`, `trial`) comes last. What lacks it was not exported whole, and
+//!    the next export of it writes all of its files again, the same as before.
+//! 3. ID is made of the bytes of what is exported: what is exported twice, from wherever, is there once.
 
 mod check;
 mod folder;
@@ -19,7 +20,7 @@ mod sheet;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Checked, check};
+pub use check::{Checked, Group, check};
 pub use folder::{Folder, Partition};
 pub use sheet::Sheet;
 
@@ -30,14 +31,11 @@ use std::path::{Path, PathBuf};
 /// Version of the tables: the folder's name, and a mark in each file. It rises when a column changes its meaning.
 pub const VERSION: u32 = 1;
 
-/// The table whose file comes last.
-pub const MAIN: &str = "recording";
-
 /// Marks in the files: which table, and which version of it.
 const TABLE_KEY: &str = "holdup.table";
 const VERSION_KEY: &str = "holdup.version";
 
-/// What the files of one recording are called: by a hash of its bytes.
+/// What the files of one recording, run or trial are called: by a hash of its bytes.
 pub fn id(bytes: &[u8]) -> String {
     format!("{:032x}", twox_hash::XxHash3_128::oneshot(bytes))
 }

@@ -2,13 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use parquet::basic::Type as Physical;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::record::Field;
+use parquet::schema::types::Type;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Folder, Partition, Sheet, check, id};
+use super::{Folder, Group, Partition, Sheet, check, id};
 
 #[derive(Default, Serialize, JsonSchema)]
 struct Row {
@@ -87,12 +93,12 @@ fn what_is_added_is_there_under_its_partition_and_known_from_then_on() {
     let place = tempfile::tempdir().unwrap();
     let mut folder = Folder::open(place.path()).unwrap();
     let id = id(b"one");
-    assert!(!folder.has("2026-11-21", &id).unwrap());
+    assert!(!folder.has("recording", "2026-11-21", &id).unwrap());
     folder.add(&partition("a b/=é"), &id, &[sheet()]).unwrap();
-    assert!(folder.has("2026-11-21", &id).unwrap());
+    assert!(folder.has("recording", "2026-11-21", &id).unwrap());
     let mut again = Folder::open(place.path()).unwrap();
-    assert!(again.has("2026-11-21", &id).unwrap(), "also by who opens the folder later");
-    assert!(!again.has("2026-11-22", &id).unwrap());
+    assert!(again.has("recording", "2026-11-21", &id).unwrap(), "also by who opens the folder later");
+    assert!(!again.has("recording", "2026-11-22", &id).unwrap());
     let path = format!("v1/recording/day=2026-11-21/service=a%20b%2F%3D%C3%A9/host=web-1/holdup-{id}.parquet");
     assert_eq!(files(place.path()), [place.path().join(path)]);
 }
@@ -111,18 +117,28 @@ fn names_that_are_long_or_odd_are_folders_of_their_own() {
     assert!(all.iter().all(|path| path.components().all(|part| part.as_os_str().len() <= 255)));
 }
 
+/// A file of Parquet with one column and these marks.
+fn parquet_of(marks: &[(&str, &str)]) -> Vec<u8> {
+    let column = Type::primitive_type_builder("x", Physical::INT64).build().unwrap();
+    let schema = Type::group_type_builder("x").with_fields(vec![Arc::new(column)]).build().unwrap();
+    let marks = marks.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect();
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(marks)).build();
+    SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties)).unwrap().into_inner().unwrap()
+}
+
 #[test]
 fn what_does_not_belong_into_a_folder_is_told_and_the_rest_counts() {
     let place = tempfile::tempdir().unwrap();
     let mut folder = Folder::open(place.path()).unwrap();
     let other = sheet_named("account");
     for one in [b"a", b"b", b"c", b"d"] {
-        folder.add(&partition("s"), &id(one), &[other.clone(), sheet()]).unwrap();
+        folder.add(&partition("s"), &id(one), &[sheet(), other.clone()]).unwrap();
     }
     let at = |table: &str, id: &str| {
         place.path().join(format!("v1/{table}/day=2026-11-21/service=s/host=web-1/holdup-{id}.parquet"))
     };
-    // Cut off; without its main table; a file of another table; a foreign file; another version; another folder.
+    // Cut off; without its main table; a file of another table; a foreign file; another version; another folder;
+    // Parquet that somebody else wrote, and a file by a holdup of tomorrow, both under a name of ours.
     let whole = fs::read(at("account", &id(b"a"))).unwrap();
     fs::write(at("account", &id(b"a")), &whole[..whole.len() / 2]).unwrap();
     fs::remove_file(at("recording", &id(b"b"))).unwrap();
@@ -131,14 +147,20 @@ fn what_does_not_belong_into_a_folder_is_told_and_the_rest_counts() {
     for other in ["v2/recording", "v1/stranger"] {
         fs::create_dir_all(place.path().join(other)).unwrap();
     }
-    let checked = check(place.path(), &["recording", "account"]).unwrap();
+    fs::write(at("account", &"e".repeat(32)), parquet_of(&[])).unwrap();
+    fs::write(at("account", &"f".repeat(32)), parquet_of(&[("holdup.table", "account"), ("holdup.version", "2")]))
+        .unwrap();
+    let groups = [Group { of: "recording", tables: vec!["recording", "account"] }];
+    let checked = check(place.path(), &groups).unwrap();
     let why = |part: &str| checked.wrong.iter().filter(|(_, why)| why.contains(part)).count();
-    assert_eq!(checked.recordings, 1, "{checked:#?}");
+    assert_eq!(checked.whole, [("recording", 1)].into(), "{checked:#?}");
     for (part, times) in [
         ("no whole Parquet file", 1),
         (&format!("recording {} lacks recording", id(b"b")), 1),
         ("a file of the table recording, not of account", 1),
-        ("not written by holdup", 1),
+        ("Parquet, but not written by holdup", 1),
+        ("version 2 of the table, not 1", 1),
+        ("not written by holdup", 2),
         ("tables of another version", 1),
         ("no table of holdup", 1),
     ] {

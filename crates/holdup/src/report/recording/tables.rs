@@ -394,11 +394,6 @@ impl Tables {
             Sheet::of("function", &self.function),
         ]
     }
-
-    /// The names of the tables.
-    pub fn names() -> [&'static str; 9] {
-        Tables::default().sheets().map(|sheet| sheet.name)
-    }
 }
 
 /// What rows are made of.
