@@ -484,6 +484,10 @@ pub struct ThreadUsage {
     /// Scheduling priority as /proc/TID/stat has it (20 is normal, lower is better, negative is real time);
     /// [`ThreadUsage::IDLE_PRIORITY`] for one that runs only when nobody else wants to.
     pub priority: i32,
+    /// On how many CPUs it may run; 0 where that is not known.
+    pub allowed_cpus: u32,
+    /// The first of them.
+    pub first_cpu: u32,
 }
 
 impl ThreadUsage {

@@ -57,6 +57,8 @@ pub struct Machine {
     pub cpu: String,
     /// CPUs that were online.
     pub cpus: u32,
+    /// On how many of them the recorder might run; 0 where that is not known.
+    pub allowed_cpus: u32,
     /// Architecture as Rust names it: `x86_64`, `aarch64`. System call numbers and registers are of this one.
     pub arch: String,
     /// Kernel release.

@@ -118,6 +118,8 @@ kinds! {
         KernelLock = "kernel-lock",
         /// Threads are made for little work each.
         ThreadChurn = "thread-churn",
+        /// Threads may run on a few of the CPUs only, and wait for each other there.
+        CpuAffinity = "cpu-affinity",
     }
 }
 
@@ -269,6 +271,8 @@ pub enum Cure {
     OwnObjects,
     /// Threads that are kept and used again.
     KeepThreads,
+    /// Let threads run on more CPUs.
+    WidenAffinity,
     /// Take locks in one order everywhere.
     LockInOrder,
     /// Release on every way out.

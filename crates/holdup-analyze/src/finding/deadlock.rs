@@ -30,6 +30,8 @@ pub(super) const RULE: Rule =
 
 pub(super) const LEAST_NS: u64 = 500 * MS;
 pub(super) const LEAST_STUCK: f64 = 0.3;
+/// Where threads look now and then whether their lock is free, at least this share of these looks finds it taken.
+const LEAST_RETRIES: f64 = 0.75;
 /// A wait that ends as its thread does ends within this time of it.
 const AT_ONCE_NS: u64 = 5 * MS;
 
@@ -103,8 +105,10 @@ fn stuck_since(facts: &Facts, lock: &LockFacts, tid: Tid, waited_ns: u64) -> Opt
     let least_ns = ((facts.span_ns() as f64 * LEAST_STUCK) as u64).max(LEAST_NS);
     let last = lock.longest.iter().find(|(waiter, _, to_ns)| *waiter == tid && to_ns + AT_ONCE_NS >= end_ns);
     let from_ns = match last {
-        // Who looks now and then whether the lock is free waits on.
-        _ if lock.wakes == 0 && lock.timeouts > 0 => Some(end_ns.saturating_sub(waited_ns)),
+        // Who looks now and then whether the lock is free waits on, unless others let it in.
+        _ if lock.wakes == 0 && lock.timeouts > 0 && lock.timeouts as f64 >= lock.waits as f64 * LEAST_RETRIES => {
+            Some(end_ns.saturating_sub(waited_ns))
+        }
         found => found.map(|(_, from_ns, _)| *from_ns),
     };
     from_ns.filter(|from_ns| end_ns.saturating_sub(*from_ns) >= least_ns)

@@ -99,6 +99,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::KernelLock, Kind::ExcessiveSwitching, always),
     (Kind::KernelLock, Kind::IoBound, costs_more),
     // Stacks are mapped and unmapped for each thread that comes and goes.
+    (Kind::CpuAffinity, Kind::Oversubscription, always),
+    (Kind::CpuAffinity, Kind::ExcessiveSwitching, always),
     (Kind::ThreadChurn, Kind::MemoryLock, always),
     (Kind::ThreadChurn, Kind::PageFaults, always),
     (Kind::ThreadChurn, Kind::KernelLock, always),

@@ -6,7 +6,9 @@
 //!   whose holder's CPU other threads of the program had;
 //! - somebody waits for it for [`LEAST_CONTENDED`] of the recording;
 //! - while somebody waits for it, the program runs for at least [`LEAST_RUNNING`] of the time: who has it runs, but for
-//!   what other programs take of the CPUs.
+//!   what other programs take of the CPUs;
+//! - who has it waits for other locks for less than [`MOST_WAITING`] of that time: then those hold the threads up, or
+//!   waits for them were taken for waits for this one, as far as a runtime waits for both in the same functions.
 //!
 //! The lock is known by the functions that take it; where these have no names, by how threads of an interpreter behave:
 //! those who wake also wait, and have it one at a time. Waits of 5 ms that time out and are made again (so the
@@ -29,6 +31,7 @@ pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 pub(super) const LEAST_CONTENDED: f64 = 0.4;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_RUNNING: f64 = 0.3;
+pub(super) const MOST_WAITING: f64 = 0.25;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let locks = facts.numbered_locks();
@@ -45,6 +48,7 @@ fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {
     lock.wait_ns.sum_ns() >= LEAST_WAIT_NS
         && weigh::unpreempted_share(facts, lock) >= LEAST_WAIT_SHARE
         && weigh::share(lock.contended_ns, facts.span_ns()) >= LEAST_CONTENDED
+        && weigh::holding(lock).waiting < MOST_WAITING
         && weigh::cpu_ns(facts) as f64 * weigh::displacement(facts) >= LEAST_RUNNING * lock.contended_ns as f64
 }
 

@@ -6,6 +6,7 @@
 
 mod allocator;
 mod alone;
+mod cpu_affinity;
 mod data;
 mod deadlock;
 mod excessive_switching;
@@ -83,6 +84,7 @@ const RULES: &[Rule] = &[
     garbage_collection::RULE,
     kernel_lock::RULE,
     thread_churn::RULE,
+    cpu_affinity::RULE,
 ];
 
 /// What costs less is not worth a line.

@@ -144,11 +144,12 @@ fn few_places(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Fin
     let waits_here = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);
     let woken: u64 = lock.holders.iter().map(|holder| holder.count).sum();
     let mutual: u64 = lock.holders.iter().filter(|one| waits_here(one.tid)).map(|one| one.count).sum();
-    let waiters = || lock.waiters.iter().map(|(tid, _)| *tid).collect();
+    let waiters = || lock.waiters.iter().map(|(tid, _)| *tid).collect::<BTreeSet<Tid>>();
     let callers: BTreeSet<Tid> =
         lock.places.as_ref().map_or_else(waiters, |pool| pool.callers.iter().copied().collect());
     let waited_ns = weigh::waited_ns(lock);
-    let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);
+    // Of callers that were never seen to wait, as where looks at a runtime tell of some waits only, nothing is known.
+    let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &waiters())).min(1.0);
     // Who has a place of a pool may wait for other threads, too.
     let asleep = if lock.places.is_some() { weigh::off_share(lock) } else { weigh::holding(lock).asleep };
     let may = matches!(lock.primitive, Primitive::Semaphore | Primitive::Unknown | Primitive::Condvar);

@@ -10,7 +10,7 @@ use crate::Histogram;
 use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
     Holder, HolderDoing, Hotspot, HotspotClass, Kept, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime,
-    PairFacts, PathPart, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
+    PairFacts, PathPart, Places, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -1338,6 +1338,7 @@ const BASES: &[Base] = &[
     (Kind::HotLock, refused),
     (Kind::KernelLock, kernel_locked),
     (Kind::ThreadChurn, churning),
+    (Kind::CpuAffinity, confined),
 ];
 
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.
@@ -2033,6 +2034,19 @@ fn who_once_ended_a_wait_is_none_of_the_pools_workers() {
 }
 
 #[test]
+fn callers_of_a_pool_that_were_never_seen_to_wait_tell_nothing_of_how_long_it_is_waited_for() {
+    let mut facts = quiet(10);
+    mutex(&mut facts, 30, 40 * MS);
+    let lock = &mut facts.locks[0];
+    lock.primitive = Primitive::Condvar;
+    lock.waiters = (0..3).map(|tid| (Tid(PID + tid), OffTime::once(400 * MS))).collect();
+    lock.holder_doing.off = BTreeMap::from([(Reason::Io, 900 * MS)]);
+    lock.places = Some(Places { places: 3, callers: (0..10).map(|tid| Tid(PID + tid)).collect() });
+    let found = &judge(Kind::SmallPool, &facts)[0];
+    assert_eq!(["waited_share", "workers", "callers"].map(|name| weigh::value(found, name)), [0.4, 3.0, 10.0]);
+}
+
+#[test]
 fn one_that_lets_all_go_together_is_no_pool() {
     let mut facts = pool();
     assert!(kinds(&facts).contains(&Kind::SmallPool));
@@ -2535,6 +2549,11 @@ fn interpreter_lock_at_its_thresholds() {
             ("it is another lock", |facts| facts.locks[0].primitive = Primitive::Mutex),
             ("nobody runs meanwhile", |facts| facts.threads[0].on_cpu_ns = 0),
             ("somebody waits now and then", |facts| facts.locks[0].contended_ns = 399 * MS),
+            ("who has it waits for a lock of the program", |facts| {
+                let doing = &mut facts.locks[0].holder_doing;
+                (doing.running_ns, doing.unknown_ns) = (75 * MS, 0);
+                doing.off = BTreeMap::from([(Reason::Futex(Primitive::OtherLock), 25 * MS)]);
+            }),
         ],
     );
     assert!(judge(Kind::HotLock, &interpreted()).is_empty(), "it has a kind of its own");
@@ -2626,7 +2645,11 @@ fn a_deadlock_of_locks_that_do_not_say_who_has_them_at_its_thresholds() {
     lock.waiters.extend(second.waiters);
     lock.longest.clear();
     lock.wait_sites = vec![site("ObjectMonitor::enter")];
+    lock.waits = 2;
     assert_eq!(judge(Kind::Deadlock, &monitors).len(), 1);
+    monitors.locks[0].waits = 3;
+    assert_eq!(judge(Kind::Deadlock, &monitors).len(), 0, "others let them in");
+    monitors.locks[0].waits = 2;
     monitors.locks[0].wait_sites = vec![site("wait_for_task")];
     assert_eq!(judge(Kind::Deadlock, &monitors).len(), 0, "what only looks like a lock may be a pool's");
 }
@@ -2756,6 +2779,45 @@ fn thread_churn_at_its_thresholds() {
     );
     let place = judge(Kind::ThreadChurn, &churning())[0].place.clone();
     assert_eq!(place.and_then(|site| site.caller()?.function.clone()).as_deref(), Some("serve"));
+}
+
+/// Two threads take turns on CPU 2; the other three are free, but for what the first thread takes.
+fn confined() -> Facts {
+    let mut facts = quiet(3);
+    for index in 1..3 {
+        let last = ThreadUsage { allowed_cpus: 1, first_cpu: 2, ..ThreadUsage::default() };
+        facts.threads[index].usage = Some((ThreadUsage::default(), last));
+        facts.threads[index].on_cpu_ns = 540 * MS;
+        off(&mut facts, index, Reason::Preempted, 50, 60 * MS);
+    }
+    facts
+}
+
+#[test]
+fn cpu_affinity_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::CpuAffinity,
+        confined,
+        &[
+            ("they hardly wait", |facts| facts.threads[1].on_cpu_ns = 541 * MS),
+            ("they have CPUs of their own", |facts| {
+                let (_, last) = facts.threads[1].usage.as_mut().unwrap();
+                last.first_cpu = 1;
+            }),
+            ("they may use all", |facts| {
+                for thread in &mut facts.threads {
+                    thread.usage = thread.usage.map(|(first, last)| (first, ThreadUsage { allowed_cpus: 4, ..last }));
+                }
+            }),
+            ("so the user started the recorder", |facts| facts.header.machine.allowed_cpus = 1),
+            ("nothing is known of the CPUs", |facts| facts.threads.iter_mut().for_each(|thread| thread.usage = None)),
+            ("others of the program have the rest", |facts| facts.threads[0].on_cpu_ns = 3 * S),
+        ],
+    );
+    let mut facts = confined();
+    facts.header.machine.allowed_cpus = 1;
+    facts.header.target.attached = true;
+    assert_eq!(judge(Kind::CpuAffinity, &facts).len(), 1, "where it runs already, the recorder's own set says nothing");
 }
 
 /// Java's machine stops three threads.

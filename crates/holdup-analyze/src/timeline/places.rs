@@ -8,8 +8,8 @@
 //! Who takes a place again at once, before the one that it woke has run, may never wait: it is one of the callers if it
 //! was found in the function that waits for a place, or in the one that calls it. So it is under an interpreter's lock.
 //!
-//! What threads of Java and Ruby execute in a wait is known of those that were looked at: others are for what those of the
-//! same thread are that came from the same functions of the runtime.
+//! What threads of Java and Ruby execute in a wait is known of those that were looked at: others are for what those of
+//! the same thread are that came from the same functions of the runtime.
 
 use std::sync::Arc;
 

@@ -694,6 +694,7 @@ fn header(file: &File<'_>, meanings: &Meanings, survey: &Survey, threads: Option
             host: text(Feature::Host),
             cpu: text(Feature::CpuDesc),
             cpus: cpus.unwrap_or(0),
+            allowed_cpus: 0,
             arch: text(Feature::Arch),
             kernel: text(Feature::OsRelease),
             sockets: Vec::new(),

@@ -304,6 +304,9 @@ fn long_event(kind: u8, mut body: Cursor<'_>) -> Result<Option<What>, Corrupt> {
             user_ns: body.varint()?,
             kernel_ns: body.varint()?,
             priority: body.i32()?,
+            // Older files end here.
+            allowed_cpus: if body.is_empty() { 0 } else { body.u32()? },
+            first_cpu: if body.is_empty() { 0 } else { body.u32()? },
         })),
         kind::LOCK_FIGURES => What::LockFigures(Box::new(LockFigures {
             addr: body.varint()?,

@@ -373,6 +373,8 @@ fn put_usage(body: &mut Vec<u8>, usage: &ThreadUsage) -> u8 {
         put_varint(body, number);
     }
     put_zigzag(body, i64::from(usage.priority));
+    put_varint(body, u64::from(usage.allowed_cpus));
+    put_varint(body, u64::from(usage.first_cpu));
     kind::USAGE
 }
 

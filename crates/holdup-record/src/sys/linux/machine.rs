@@ -201,10 +201,20 @@ pub fn facts(cpus: usize) -> Machine {
         host: fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into(),
         cpu: name.map_or(String::new(), |(_, name)| name.trim().into()),
         cpus: cpus as u32,
+        allowed_cpus: own_cpus(),
         arch: std::env::consts::ARCH.into(),
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
         sockets: sockets(),
     }
+}
+
+/// On how many CPUs the calling thread may run; 0 where that is not known.
+fn own_cpus() -> u32 {
+    // SAFETY: all zeroes are an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: writes a set of this size into the one given.
+    let known = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) } == 0;
+    if known { libc::CPU_COUNT(&set) as u32 } else { 0 }
 }
 
 #[cfg(test)]

@@ -268,13 +268,28 @@ fn usage(stat_text: &str, status_text: &str, schedstat: Option<&str>, tick: Dura
     let tick_ns = tick.as_nanos() as u64;
     let coarse = [stat.user_ticks.checked_mul(tick_ns)?, stat.kernel_ticks.checked_mul(tick_ns)?];
     let [user_ns, kernel_ns] = refined(coarse, schedstat.and_then(cpu_ns));
+    let (allowed_cpus, first_cpu) = status(status_text, "Cpus_allowed_list").and_then(cpu_list).unwrap_or_default();
     Some(ThreadUsage {
         voluntary: count("voluntary_ctxt_switches")?,
         involuntary: count("nonvoluntary_ctxt_switches")?,
         user_ns,
         kernel_ns,
         priority: stat.priority,
+        allowed_cpus,
+        first_cpu,
     })
+}
+
+/// How many CPUs a list such as `0-2,5` has, and the first.
+fn cpu_list(list: &str) -> Option<(u32, u32)> {
+    let ranges = list.split(',').map(|range| {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        let (from, to) = (from.parse::<u32>().ok()?, to.parse::<u32>().ok()?);
+        Some((from, to.checked_sub(from)?.checked_add(1)?))
+    });
+    let ranges: Vec<(u32, u32)> = ranges.collect::<Option<_>>()?;
+    let count = ranges.iter().try_fold(0_u32, |sum, (_, cpus)| sum.checked_add(*cpus))?;
+    Some((count, ranges.iter().map(|(from, _)| *from).min()?))
 }
 
 /// The CPU time in /proc/TID/schedstat, which is exact but does not tell user from kernel.
@@ -296,6 +311,7 @@ mod tests {
 
     const STAT: &str = "4711 (a) b (c\n) S 1 4711 4711 0 -1 4194560 120 0 1 0 250 50 7 8 20 0 3 0 99 0 0";
     const STATUS: &str = "Name:\ta) b (c\\n\nState:\tS (sleeping)\nTgid:\t4711\nNSpid:\t4711\t17\t3\n\
+        Cpus_allowed_list:\t1,4-6\n\
         voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t7\n";
     const TICK: Duration = Duration::from_millis(10);
 
@@ -317,6 +333,8 @@ mod tests {
             user_ns: 2_500_000_000,
             kernel_ns: 500_000_000,
             priority: 20,
+            allowed_cpus: 4,
+            first_cpu: 1,
         };
         assert_eq!(usage_of(None), coarse);
         assert_eq!(
@@ -325,6 +343,15 @@ mod tests {
         );
         assert_eq!(refined([0, 0], Some(77)), [77, 0]);
         assert_eq!(refined([u64::MAX, u64::MAX], Some(u64::MAX)), [u64::MAX - u64::MAX / 2, u64::MAX / 2]);
+    }
+
+    #[test]
+    fn a_list_of_cpus_is_counted() {
+        assert_eq!(cpu_list("0-15"), Some((16, 0)));
+        assert_eq!(cpu_list("3"), Some((1, 3)));
+        for wrong in ["", "a", "1-", "3-1", "0-4294967295", "0-4294967294,1-4"] {
+            assert_eq!(cpu_list(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -152,7 +152,14 @@ fn events_of_the_first_version(writer: &mut Writer<Vec<u8>>, from_ns: u64) -> Ve
         What::Lost { count: 17 },
         What::LockWord { addr, word: 2, owner: 101 },
         What::Count { counter: Counter::FutexAgain, value: 89_128 },
-        What::Usage(Box::new(ThreadUsage { voluntary: 5, involuntary: 6, user_ns: 7, kernel_ns: 8, priority: -2 })),
+        What::Usage(Box::new(ThreadUsage {
+            voluntary: 5,
+            involuntary: 6,
+            user_ns: 7,
+            kernel_ns: 8,
+            priority: -2,
+            ..ThreadUsage::default()
+        })),
         What::Started { pid: Pid(100), parent: Some(Tid(100)) },
         off(OffCpu::Gone),
         What::Exited,

@@ -79,10 +79,18 @@ fn any_rare() -> impl Strategy<Value = What> {
         Just(Counter::L3References),
         Just(Counter::RecorderCpuNs)
     ];
-    let usage =
-        any::<(u64, u64, u64, u64, i32)>().prop_map(|(voluntary, involuntary, user_ns, kernel_ns, priority)| {
-            What::Usage(Box::new(ThreadUsage { voluntary, involuntary, user_ns, kernel_ns, priority }))
-        });
+    let usage = any::<(u64, u64, u64, u64, i32, u32, u32)>().prop_map(|counts| {
+        let (voluntary, involuntary, user_ns, kernel_ns, priority, allowed_cpus, first_cpu) = counts;
+        What::Usage(Box::new(ThreadUsage {
+            voluntary,
+            involuntary,
+            user_ns,
+            kernel_ns,
+            priority,
+            allowed_cpus,
+            first_cpu,
+        }))
+    });
     let spread = || {
         any::<(u64, u64, u64, u64, u64, u64)>().prop_map(|(count, scale, sum_ns, p50_ns, p99_ns, max_ns)| Spread {
             count,

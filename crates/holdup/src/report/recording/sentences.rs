@@ -328,6 +328,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "threads_per_s").map(|rate| number::count(rate.round())).unwrap_or_default(),
             value(finding, "run_ns_mean").map(number::time_ns).unwrap_or_default()
         ),
+        Kind::CpuAffinity => format!(
+            "Threads of {subject} may run on {} only, and wait for each other there {} of the time that they want to \
+             run: {much} of it would go with the others.",
+            allowed_cpus(finding),
+            value(finding, "delay_share").map(number::percent).unwrap_or_default()
+        ),
         Kind::InterpreterLock => format!(
             "Threads take turns at the interpreter's lock, for {much} of their working time: more threads make it no \
              faster."
@@ -407,6 +413,15 @@ fn deadlock(facts: &Facts, finding: &Finding) -> String {
 /// ` in parse_row table.c:12`, where the place is known.
 fn under(finding: &Finding) -> String {
     finding.place.as_ref().and_then(name::caller).map(|place| format!(", in {place}")).unwrap_or_default()
+}
+
+/// `CPU 0` or `2 of its 16 CPUs`.
+fn allowed_cpus(finding: &Finding) -> String {
+    let figure = |key| value(finding, key).unwrap_or(0.0);
+    match figure("allowed_cpus") {
+        1.0 => format!("CPU {}", figure("first_cpu")),
+        allowed => format!("{allowed} of its {} CPUs", figure("cpus")),
+    }
 }
 
 /// `3 threads`, by the evidence of this name.
@@ -787,6 +802,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::OwnObjects => {
             "Give each thread a file, pipe or socket of its own, move more with each call, or let one thread do it for \
              all."
+        }
+        Cure::WidenAffinity => {
+            "Let these threads run on all CPUs: threads inherit the set of the thread that makes them, so give one its \
+             own CPU after it has made the others (sched_setaffinity, pthread_setaffinity_np, taskset, a cpuset)."
         }
         Cure::KeepThreads => "Keep threads and give them one task after the other: a pool, or one thread per CPU.",
         Cure::LockInOrder => {

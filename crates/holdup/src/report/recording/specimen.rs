@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 33] = [
+    const CURES: [Cure; 34] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -284,6 +284,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::LessGarbage,
         Cure::OwnObjects,
         Cure::KeepThreads,
+        Cure::WidenAffinity,
         Cure::LockInOrder,
         Cure::ReleaseAlways,
     ];
@@ -338,6 +339,7 @@ fn header() -> Header {
             host: "web-17".to_owned(),
             cpu: "Example CPU 3000".to_owned(),
             cpus: 2,
+            allowed_cpus: 2,
             arch: "x86_64".to_owned(),
             kernel: "6.18.0".to_owned(),
             sockets: vec![0, 0],

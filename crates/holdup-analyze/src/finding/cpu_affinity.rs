@@ -1,0 +1,72 @@
+//! cpu-affinity: threads may run on a few of the program's CPUs only, and wait there for each other, while others are
+//! free.
+//!
+//! Signs and thresholds, per process and set of CPUs:
+//! - the kernel lets these threads run on fewer CPUs than the program has: as many as its recorder was allowed when it
+//!   started the program, so that a set that the user chose is none; those of the machine where it was attached to;
+//! - they wait for each other's CPU for at least [`LEAST_DELAY`] of the time that they want one;
+//! - on average more of them want to run than they may at once, and CPUs that they may not use are not taken by the
+//!   program's other threads.
+//!
+//! The severity is what would go if they had the CPUs that are left, as far as they want them. The place is where these
+//! threads run most.
+//!
+//! How it can be wrong: sets that differ but have as many CPUs and the same first one are taken for the same; the other
+//! CPUs may be busy with other programs; what was read of a thread last is taken for all of its life.
+
+use std::collections::BTreeMap;
+
+use holdup_trace::Pid;
+
+use super::weigh::{self, count, part};
+use super::{Cure, Finding, Kind, Rule};
+use crate::facts::{Facts, ThreadFacts};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::CpuAffinity,
+    judge,
+    evidence: &["delay_share", "hungry_threads", "allowed_cpus", "first_cpu", "cpus"],
+};
+
+pub(super) const LEAST_DELAY: f64 = 0.1;
+
+/// A process and a set of CPUs: how many and the first.
+type Set = (Pid, u32, u32);
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    let machine = &facts.header.machine;
+    let of_recorder = machine.allowed_cpus;
+    let cpus = if of_recorder == 0 || facts.header.target.attached { machine.cpus } else { of_recorder };
+    let mut sets: BTreeMap<Set, Vec<&ThreadFacts>> = BTreeMap::new();
+    for thread in &facts.threads {
+        let Some((_, last)) = thread.usage else { continue };
+        if (1..cpus).contains(&last.allowed_cpus) {
+            sets.entry((thread.pid, last.allowed_cpus, last.first_cpu)).or_default().push(thread);
+        }
+    }
+    sets.iter().filter_map(|(set, threads)| of_set(facts, *set, threads, cpus)).collect()
+}
+
+fn of_set(facts: &Facts, (pid, allowed, first): Set, threads: &[&ThreadFacts], cpus: u32) -> Option<Finding> {
+    let ran_ns = |threads: &mut dyn Iterator<Item = &ThreadFacts>| threads.map(|one| one.on_cpu_ns).sum::<u64>();
+    let own_ns = ran_ns(&mut threads.iter().copied());
+    let delay_ns: u64 = threads.iter().map(|thread| weigh::preempted(thread).ns).sum();
+    let delay = weigh::share(delay_ns, own_ns + delay_ns);
+    let others_ns = ran_ns(&mut facts.threads.iter()).saturating_sub(own_ns);
+    let wanted = weigh::share(own_ns + delay_ns, facts.span_ns());
+    let room = wanted.min(f64::from(cpus) - weigh::share(others_ns, facts.span_ns()));
+    let process = facts.processes.iter().find(|process| process.pid == pid)?;
+    (delay >= LEAST_DELAY && room > f64::from(allowed)).then(|| Finding {
+        severity: 1.0 - f64::from(allowed) / room,
+        subjects: vec![weigh::process_subject(process)],
+        place: weigh::hottest(threads.iter().copied()),
+        evidence: vec![
+            part("delay_share", delay),
+            count("hungry_threads", threads.iter().filter(|one| weigh::preempted(one).ns > 0).count() as u64),
+            count("allowed_cpus", u64::from(allowed)),
+            count("first_cpu", u64::from(first)),
+            count("cpus", u64::from(cpus)),
+        ],
+        ..Finding::new(Kind::CpuAffinity, Cure::WidenAffinity, weigh::record_again())
+    })
+}
