@@ -15,8 +15,8 @@
 //! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us:
 //!   switching then takes more than 2% of the time, by an estimate of 5 us each.
 //!
-//! Or goroutines are, which no switch shows: Go's channels and scheduler have [`LEAST_HAND_OVER`] of the CPU samples,
-//! and as much as one CPU is in use for [`LEAST_WANTED_SHARE`] of the recording. The place is the function that most of
+//! Or goroutines are, which no switch shows: Go's channels and scheduler, with what it takes to begin and end
+//! goroutines, have [`LEAST_HAND_OVER`] of the CPU samples, and as much as one CPU is in use for [`LEAST_WANTED_SHARE`] of the recording. The place is the function that most of
 //! these samples come from, the severity their share.
 //!
 //! The place is where threads most often left the CPU by waits on a futex and yields. The severity is that estimate, as
@@ -86,10 +86,17 @@ pub(super) fn of_threads(facts: &Facts) -> Option<Finding> {
     enough.then(|| finding(facts, switches, busy_ns))
 }
 
-/// What a goroutine calls to hand something over or to wait for it, and what Go's scheduler begins with on its own
-/// stack to find the next one. None of them calls another.
-const HAND_OVERS: [&str; 5] =
-    ["runtime.chansend", "runtime.chanrecv", "runtime.selectgo", "runtime.park_m", "runtime.goschedImpl"];
+/// What a goroutine calls to hand something over, to wait for it or to begin another, and what Go's scheduler begins
+/// with on its own stack to find the next one, or as one has ended. None of them calls another.
+const HAND_OVERS: [&str; 7] = [
+    "runtime.chansend",
+    "runtime.chanrecv",
+    "runtime.selectgo",
+    "runtime.newproc",
+    "runtime.park_m",
+    "runtime.goschedImpl",
+    "runtime.goexit0",
+];
 
 /// The same of goroutines.
 fn of_goroutines(facts: &Facts) -> Option<Finding> {

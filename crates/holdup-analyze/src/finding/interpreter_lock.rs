@@ -35,13 +35,9 @@ pub(super) const MOST_WAITING: f64 = 0.25;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let locks = facts.numbered_locks();
-    let of_interpreters = locks.filter(|(_, lock)| lock.primitive == Primitive::InterpreterLock);
-    let worst = of_interpreters.max_by_key(|(_, lock)| lock.wait_ns.sum_ns());
-    worst
-        .filter(|(_, lock)| is_hot(facts, lock))
-        .map(|(number, lock)| finding(facts, number, lock))
-        .into_iter()
-        .collect()
+    let hot = locks.filter(|(_, lock)| lock.primitive == Primitive::InterpreterLock && is_hot(facts, lock));
+    let worst = hot.max_by_key(|(_, lock)| lock.wait_ns.sum_ns());
+    worst.map(|(number, lock)| finding(facts, number, lock)).into_iter().collect()
 }
 
 fn is_hot(facts: &Facts, lock: &LockFacts) -> bool {

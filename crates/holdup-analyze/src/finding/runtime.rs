@@ -148,11 +148,15 @@ pub(super) fn is_idle_in_node(site: &Site) -> bool {
     leads_through(&site.call_path, idles)
 }
 
-/// Whether a worker of rayon or .NET looks for a task here, a few times before it sleeps; so does whoever waits in
-/// .NET.
+/// Whether a worker of rayon, .NET or Erlang's machine looks for a task here, a few times before it sleeps; so does
+/// whoever waits in .NET.
 pub(super) fn is_idle(site: &Site) -> bool {
-    const PLACES: [&str; 3] =
-        ["rayon_core::sleep::Sleep::no_work_found", "CLRLifoSemaphore::Wait", "System.Threading.SpinWait.SpinOnceCore"];
+    const PLACES: [&str; 4] = [
+        "rayon_core::sleep::Sleep::no_work_found",
+        "CLRLifoSemaphore::Wait",
+        "System.Threading.SpinWait.SpinOnceCore",
+        "erts_schedule",
+    ];
     leads_through(&site.call_path, |name| PLACES.iter().any(|place| name.starts_with(place)))
 }
 

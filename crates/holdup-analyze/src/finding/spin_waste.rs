@@ -16,6 +16,7 @@
 //! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others,
 //! 1991); try before changing. Loops on a plain read without `pause` are found where they are short and call nothing.
 
+use super::runtime;
 use super::weigh::{self, count, part};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, Hotspot, LockName, Site};
@@ -49,6 +50,9 @@ fn samples(facts: &Facts) -> Option<Finding> {
     let evidence =
         vec![part("spin_share", spin_share), count("spin_samples", hits), super::weigh::ratio("spin_cpus", spin_cpus)];
     let place = place(facts, frame);
+    if runtime::is_idle(&place) {
+        return None;
+    }
     let function = || match frame.is_of_openmp() && frame.function.is_none() {
         true => frame.module.rsplit('/').next().unwrap_or_default().to_owned(),
         false => worst(facts, frame).map_or_else(|| key(frame), weigh::function_of),

@@ -107,7 +107,8 @@ impl Judge<'_, '_> {
                 SEMAPHORE => Primitive::Semaphore,
                 _ => self.lookup.naming.primitive(wait_site.op, &call_path),
             };
-            let primitive = if is_lock_of_pypy(primitive, &call_path) { Primitive::InterpreterLock } else { primitive };
+            let of_interpreter = is_lock_of_pypy(primitive, &call_path) || guards_gil(primitive, &call_path);
+            let primitive = if of_interpreter { Primitive::InterpreterLock } else { primitive };
             let own_word = wait_site.place_group.is_some()
                 && (primitive == Primitive::ParkingLotMutex
                     || (primitive.is_contention() && call_path.iter().any(waits_on_own_word)));
@@ -460,6 +461,8 @@ fn is_counted(primitive: Primitive, call_path: &[Frame]) -> bool {
 fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> Primitive {
     use Primitive::*;
     match (primitive, role) {
+        // Threads of Erlang's machine, each on a word of its own, until they have something to do.
+        _ if is_event_of_beam(call_path) => Condvar,
         // Debian's Python names only what calls the function that waits.
         (Condvar, _) if leads_through(call_path, |name| ["take_gil", "PyEval_RestoreThread"].contains(&name)) => {
             InterpreterLock
@@ -477,7 +480,7 @@ fn by_behaviour(primitive: Primitive, role: Behaviour, call_path: &[Frame]) -> P
         (Condvar | OtherLock | Unknown, Behaviour::Lock) if is_of_interpreter(call_path) => InterpreterLock,
         (Unknown | OtherLock | GoRuntime | Condvar | Park, Behaviour::Lock) => OtherLock,
         // An executor of Python's: its threads wait for work, or are told to end, each by the one before it.
-        (Semaphore, _) if is_queue_of_python(call_path) => Semaphore,
+        (Semaphore, _) if is_queue_of_python(call_path) || is_queue_of_processes(call_path) => Semaphore,
         (Semaphore, Behaviour::Lock) => SemaphoreLock,
         (OtherLock, Behaviour::Queue | Behaviour::Turn | Behaviour::Timer) => Unknown,
         (OtherLock | Unknown | Condvar | Semaphore, Behaviour::Barrier) => Barrier,
@@ -492,6 +495,16 @@ fn is_queue_of_python(call_path: &[Frame]) -> bool {
     let is_module =
         |frame: &Frame| frame.module.rsplit('/').next().is_some_and(|file| file.starts_with("_queue.cpython-"));
     leads_through(call_path, |name| name.starts_with("_queue_SimpleQueue_get")) || call_path.iter().any(is_module)
+}
+
+/// Whether a process of Python's `multiprocessing` waits here for its turn to wait for work: one waits for what comes
+/// through the pipe, the others behind its lock.
+fn is_queue_of_processes(call_path: &[Frame]) -> bool {
+    let gets = |frame: &Frame| {
+        let of_queue = frame.file.as_deref().is_some_and(|file| file.ends_with("/multiprocessing/queues.py"));
+        of_queue && frame.function.as_deref().is_some_and(|name| name == "get" || name.ends_with("Queue.get"))
+    };
+    call_path.iter().any(gets)
 }
 
 /// Whether a thread of .NET waits here for something else than a monitor's lock, by names that are certain: all waits
@@ -550,6 +563,12 @@ fn is_condvar_of_musl(call_path: &[Frame]) -> bool {
     call_path.windows(2).any(calls)
 }
 
+/// Whether a thread of Erlang's machine waits here for an event, and not for one of its locks, which are made of such.
+fn is_event_of_beam(call_path: &[Frame]) -> bool {
+    let is_lock = |name: &str| name.starts_with("ethr_mutex_") || name.starts_with("ethr_rwmutex_");
+    leads_through(call_path, |name| name.starts_with("ethr_event_")) && !leads_through(call_path, is_lock)
+}
+
 /// Whether a thread waits here until Java's machine wants something done: by a name that is certain, and for which no
 /// lock is taken.
 fn is_wait_of_machine(call_path: &[Frame]) -> bool {
@@ -577,6 +596,11 @@ fn is_of_interpreter(call_path: &[Frame]) -> bool {
 /// Whether a call path leads through `Atomics.wait`.
 fn is_of_atomics(call_path: &[Frame]) -> bool {
     leads_through(call_path, |name| name.starts_with("v8::internal::FutexEmulation::Wait"))
+}
+
+/// Whether it is the mutex that guards the word of Python's interpreter lock.
+fn guards_gil(primitive: Primitive, call_path: &[Frame]) -> bool {
+    primitive == Primitive::Mutex && leads_through(call_path, |name| ["take_gil", "drop_gil"].contains(&name))
 }
 
 /// Whether PyPy's own code, whose functions have no names, waits for a mutex or a condition variable. It has both for
@@ -646,6 +670,34 @@ mod tests {
         };
         assert!(waits_by_design(&path("CLRLifoSemaphore::WaitForSignal")), "it waits for a task");
         assert!(!waits_by_design(&path("AwareLock::EnterEpilogHelper")));
+    }
+
+    #[test]
+    fn processes_of_python_wait_for_work_behind_the_lock_of_their_pipe() {
+        let take = |function: &str| {
+            let file = Some("/usr/lib/python3.10/multiprocessing/queues.py".into());
+            let queue = Frame { file, ..Frame::named(function, Role::Program) };
+            by_behaviour(Primitive::Semaphore, Behaviour::Lock, &[Frame::named("sem_wait", Role::Lock), queue])
+        };
+        assert_eq!(["get", "SimpleQueue.get"].map(take), [Primitive::Semaphore; 2]);
+        assert_eq!(take("put"), Primitive::SemaphoreLock, "who writes waits for who writes");
+    }
+
+    #[test]
+    fn what_guards_the_interpreters_lock_is_part_of_it() {
+        let path = ["pthread_mutex_lock", "drop_gil"].map(|name| Frame::named(name, Role::Lock));
+        assert!(guards_gil(Primitive::Mutex, &path));
+        assert!(!guards_gil(Primitive::Mutex, &path[..1]));
+    }
+
+    #[test]
+    fn a_scheduler_of_erlang_that_has_nothing_to_do_waits_for_no_lock() {
+        let path =
+            |names: &[&str]| -> Vec<Frame> { names.iter().map(|name| Frame::named(name, Role::Runtime)).collect() };
+        let idle = path(&["syscall", "ethr_event_twait", "erts_schedule"]);
+        assert_eq!(by_behaviour(Primitive::RwLock, Behaviour::Lock, &idle), Primitive::Condvar);
+        let lock = path(&["syscall", "ethr_event_wait", "ethr_mutex_lock_wait__", "erts_schedule"]);
+        assert_eq!(by_behaviour(Primitive::Unknown, Behaviour::Lock, &lock), Primitive::OtherLock);
     }
 
     #[test]

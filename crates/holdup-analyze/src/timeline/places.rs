@@ -85,6 +85,9 @@ struct Told {
 /// A function and its file.
 type Function = (Arc<str>, Arc<str>);
 
+/// How Ruby calls what a file executes outside of its methods.
+const OUTERMOST: [&str; 2] = ["<main>", "<top (required)>"];
+
 /// A thread and the functions of its runtime by which it waits.
 type Way = (ThreadId, Callers);
 
@@ -148,7 +151,8 @@ fn is_known(frame: &Frame) -> bool {
     frame.role == Role::Program && frame.function.is_some() && *frame.module != *JAVA
 }
 
-/// The function that waits, and who calls it; not the one that the thread began with, as others may have begun with it.
+/// The function that waits, and who calls it; not the one that the thread began with, as others may have begun with it,
+/// nor a script's outermost, from which all of its threads come.
 fn functions_inside(call_path: &[Frame], waits: &Frame) -> Vec<Function> {
     let own = call_path.iter().filter(|frame| is_known(frame)).skip_while(|frame| *frame != waits);
     let mut functions: Vec<Function> = own.filter_map(function).collect();
@@ -164,7 +168,7 @@ fn functions_inside(call_path: &[Frame], waits: &Frame) -> Vec<Function> {
 fn function(frame: &Frame) -> Option<Function> {
     let name = frame.function.clone()?;
     let method = name.strip_prefix("block ").and_then(|rest| rest.split_once("in ")).map(|(_, method)| method.into());
-    Some((method.unwrap_or(name), frame.module.clone()))
+    Some((method.unwrap_or(name), frame.module.clone())).filter(|(method, _)| !OUTERMOST.contains(&&**method))
 }
 
 /// Whether a thread was found in one of these functions.
@@ -290,6 +294,8 @@ mod tests {
         assert_eq!(of(&["run"]), ["run"]);
         let blocks = ["block (2 levels) in pop", "block in pop", "pop", "with_redis", "get", "block in <main>"];
         assert_eq!(of(&blocks), ["pop", "with_redis"]);
+        let script = ["block (2 levels) in <main>", "block in <main>"];
+        assert!(of(&script).is_empty(), "each of its threads is in a block of the script");
     }
 
     #[test]

@@ -214,7 +214,8 @@ fn own_cpus() -> u32 {
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: writes a set of this size into the one given.
     let known = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) } == 0;
-    if known { libc::CPU_COUNT(&set) as u32 } else { 0 }
+    // SAFETY: counts the bits of the set.
+    if known { unsafe { libc::CPU_COUNT(&set) as u32 } } else { 0 }
 }
 
 #[cfg(test)]
