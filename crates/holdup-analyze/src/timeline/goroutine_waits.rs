@@ -3,7 +3,8 @@
 //!
 //! A mutex does not say who holds it. Whoever waits for it is in the function that takes it, and so is its holder, but
 //! further on: it is believed to be the holder if it is alone there at nearly all looks that find others waiting, and
-//! nobody runs who could be it as well.
+//! nobody runs who could be it as well. So is who is blocked in another method of the same type, if others hardly wait
+//! while nobody is in there.
 //!
 //! A channel of tokens, a semaphore made of channels, a pool's condition let so many go on at a time: as many as the
 //! channel has places, or always the same number, but not always the same goroutines. Workers that wait for work look
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdup_trace::{Pid, StackId, TaskGroup, TaskState};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::goroutines::Process;
 use super::lookup::{Lookup, function_name};
@@ -29,6 +30,9 @@ const MOST_TOLD: usize = 16;
 /// Of the looks that find somebody waiting, so many find the holder, and so few find two that could be it.
 const LEAST_FOUND: f64 = 0.6;
 const MOST_DOUBTFUL: f64 = 0.1;
+/// While nobody is in another method, at so many looks at least, others wait that much rarer.
+const MOST_BESIDE: f64 = 0.7;
+const LEAST_FREE: f64 = 3.0;
 /// So many run at those looks, on average, at most: any of them could be the holder.
 const MOST_RUNNING: f64 = 0.5;
 /// The looks that find somebody waiting for one of a few entries, and all those who may be further on there; and those
@@ -109,7 +113,7 @@ fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> Goroutine
             if let Some(name) = variable {
                 lock.name = of_mutex(name);
             }
-            lock.holder = looks.holder(&waiting, 1..=1);
+            lock.holder = looks.holder(&waiting, 1..=1).or_else(|| looks.in_other_method(&waiting));
             lock
         })
         .collect();
@@ -263,6 +267,32 @@ impl<'a> Looks<'a> {
         let mut holding = self.beyond(waiting, places);
         holding.retain(|kind| !self.kinds[kind].state.is_ready());
         self.judged(waiting, &holding, many)
+    }
+
+    /// The one that is blocked in another method of what those who wait are in a method of, nearly always when somebody
+    /// waits; while nobody is in another, others wait much rarer.
+    fn in_other_method(self, waiting: &Kinds) -> Option<GoroutineHolder> {
+        let takers = waiting.numbers.iter().flat_map(|number| takers(&self.kinds[*number].path));
+        let receivers: FxHashSet<&str> = takers.filter_map(|(function, ..)| receiver(function)).collect();
+        let is_method = |frame: &Frame| {
+            frame.function.as_deref().and_then(receiver).is_some_and(|receiver| receivers.contains(receiver))
+        };
+        let inside = |is: &dyn Fn(&Kind) -> bool| {
+            let all = (0..).zip(self.kinds).filter(|(number, kind)| !waiting.are[*number] && kind.is_own && is(kind));
+            let all = all.filter(|(_, kind)| kind.path.iter().any(is_method));
+            Kinds::of(all.map(|(number, _)| number).collect(), self.kinds.len())
+        };
+        let (holding, around) = (inside(&|kind| kind.state.is_blocked()), inside(&|_| true));
+        // Of the looks that find somebody in there, or nobody: how many, and how many find others waiting.
+        let waited = |there: bool| -> (f64, f64) {
+            let looks = self.process.all().filter(|(_, found)| (around.count(found) > 0) == there);
+            looks.fold((0.0, 0.0), |(all, waited), (_, found)| {
+                (all + 1.0, waited + f64::from(u8::from(waiting.count(found) > 0)))
+            })
+        };
+        let ((held, waited_then), (free, waited_else)) = (waited(true), waited(false));
+        let comes_and_goes = free >= LEAST_FREE && waited_else / free <= MOST_BESIDE * waited_then / held;
+        self.judged(waiting, &holding, 1..=1).filter(|_| comes_and_goes)
     }
 
     /// Those that are further on than these places, in the same functions.
@@ -582,6 +612,12 @@ fn takers(path: &[Frame]) -> Vec<Position<'_>> {
     own.into_iter().chain(position(path, first + 1).filter(|_| only_locks)).collect()
 }
 
+/// What a function is a method of: `main.(*Board)` of `main.(*Board).Price`.
+fn receiver(function: &str) -> Option<&str> {
+    let (receiver, method) = function.split_once(").")?;
+    (receiver.contains("(*") && !method.is_empty()).then_some(receiver)
+}
+
 /// A function, what it was inlined into, and where in it.
 type Position<'a> = (&'a str, &'a str, u64);
 
@@ -617,6 +653,9 @@ mod tests {
     const LISTENS: u32 = 10;
     const JOINS: u32 = 11;
 
+    const READS: u32 = 12;
+    const SAVES: u32 = 13;
+
     struct Paths;
 
     impl Naming for Paths {
@@ -633,6 +672,8 @@ mod tests {
                 LISTENS => &[("internal/poll.wait", 1), ("net.(*TCPListener).Accept", 2), ("main.listen", 90)],
                 JOINS => &[("runtime.gopark", 1), ("sync.(*WaitGroup).Wait", 2), ("main.run", 90)],
                 HANDS_OUT => &[("time.Sleep", 1), ("main.timer", 80)],
+                READS => &[("runtime.gopark", 1), ("sync.(*RWMutex).RLock", 2), ("main.(*Board).Price", 49)],
+                SAVES => &[("time.Sleep", 1), ("main.(*Board).save", 71), ("main.(*Board).Reprice", 101)],
                 _ => &[("runtime.gopark", 1), ("runtime.bgsweep", 2)],
             };
             let frame = |(name, line): &(&str, u32)| {
@@ -712,6 +753,20 @@ mod tests {
             found.found(Pid(7), SpaceId(0), &Tasks { all: looked * 2, looked, groups: groups.clone() });
         }
         of_process(&mut Paths, Pid(7), &found.processes[&Pid(7)])
+    }
+
+    #[test]
+    fn a_holder_in_another_method_is_told_if_others_wait_only_while_it_is_there() {
+        let reads = || group(5, "sync.RWMutex.RLock", READS);
+        let saves = |count| group(count, "sleep", SAVES);
+        let holder = |looks: &[Vec<TaskGroup>]| facts(looks).mutexes.remove(0).holder;
+        let held = || vec![vec![reads(), saves(1)]; 20];
+        let free = |found: Vec<TaskGroup>| [held(), vec![found; 3]].concat();
+        let found = holder(&free(vec![group(1, "sleep", HOLDS)])).expect("the one that saves");
+        assert_eq!(found.sites[0].caller().and_then(|frame| frame.line), Some(71));
+        assert!(holder(&held()).is_none(), "it may always be there");
+        assert!(holder(&free(vec![reads()])).is_none(), "they wait without it, too");
+        assert!(holder(&vec![vec![reads(), saves(2)]; 20]).is_none(), "two");
     }
 
     #[test]
