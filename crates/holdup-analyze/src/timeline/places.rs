@@ -159,6 +159,7 @@ fn functions_inside(call_path: &[Frame], waits: &Frame) -> Vec<Function> {
     if functions.len() > 1 {
         functions.pop();
     }
+    functions.retain(|(method, _)| !OUTERMOST.contains(&&**method));
     functions.dedup();
     functions.truncate(2);
     functions
@@ -168,7 +169,7 @@ fn functions_inside(call_path: &[Frame], waits: &Frame) -> Vec<Function> {
 fn function(frame: &Frame) -> Option<Function> {
     let name = frame.function.clone()?;
     let method = name.strip_prefix("block ").and_then(|rest| rest.split_once("in ")).map(|(_, method)| method.into());
-    Some((method.unwrap_or(name), frame.module.clone())).filter(|(method, _)| !OUTERMOST.contains(&&**method))
+    Some((method.unwrap_or(name), frame.module.clone()))
 }
 
 /// Whether a thread was found in one of these functions.
@@ -294,6 +295,7 @@ mod tests {
         assert_eq!(of(&["run"]), ["run"]);
         let blocks = ["block (2 levels) in pop", "block in pop", "pop", "with_redis", "get", "block in <main>"];
         assert_eq!(of(&blocks), ["pop", "with_redis"]);
+        assert_eq!(of(&["pop", "get", "block in <main>"]), ["pop", "get"]);
         let script = ["block (2 levels) in <main>", "block in <main>"];
         assert!(of(&script).is_empty(), "each of its threads is in a block of the script");
     }
