@@ -75,6 +75,8 @@ pub enum Doubt {
 pub(crate) const SHORTEST_SPAN_NS: u64 = 50_000_000;
 const MOST_UNKNOWN: f64 = 0.1;
 const MOST_WITHOUT_TASKS: f64 = 0.5;
+/// Threads that run tasks are so much of all at least, or their waits count as a share of all threads' time.
+const LEAST_OF_SCHEDULER: f64 = 0.25;
 /// Fewer looks at goroutines tell nothing of them.
 const LEAST_LOOKS: u64 = 6;
 const MOST_WITHOUT_WAKERS: f64 = 0.25;
@@ -205,8 +207,10 @@ fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
     let is_of = |thread: &&ThreadFacts| if is_go { pids.contains(&thread.pid) } else { tids.contains(&thread.tid) };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(is_of).collect();
     let waited_ns: u64 = threads.iter().map(|thread| thread.account.of(AccountState::Work)).sum();
-    let all_ns =
-        if is_go || is_beam { threads.iter().map(|thread| thread.life_ns()).sum() } else { facts.totals.thread_ns };
+    let own_ns: u64 = threads.iter().map(|thread| thread.life_ns()).sum();
+    // A few of asio's or tokio's beside many other threads leave little unseen.
+    let few = !is_go && !is_beam && (own_ns as f64) < LEAST_OF_SCHEDULER * facts.totals.thread_ns as f64;
+    let all_ns = if few { facts.totals.thread_ns } else { own_ns };
     let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
     let looked = facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS && pids.contains(&of.pid)).count();
     let looked = is_go && looked > 0 && looked == pids.len();
@@ -383,6 +387,26 @@ mod tests {
         assert_eq!(all(&facts), [Doubt::Tasks { scheduler: "BEAM", looked: false, share: 0.5 }]);
         facts.threads[0].name = "my_scheduler".to_owned();
         assert_eq!(all(&facts), [], "no number");
+    }
+
+    #[test]
+    fn threads_of_asio_that_are_many_wait_for_what_no_thread_shows() {
+        let life = 10 * SHORTEST_SPAN_NS;
+        let mut facts = Facts { end_ns: life, ..Facts::default() };
+        facts.header.machine.cpus = 2;
+        (facts.totals.on_cpu_ns, facts.totals.thread_ns) = (life, 4 * life);
+        let mut thread = ThreadFacts { tid: Tid(1), ended_ns: life, ..ThreadFacts::default() };
+        thread.account.ns[AccountState::Work as usize] = life;
+        facts.threads = vec![thread];
+        let call_path = vec![crate::Frame::named("boost::asio::detail::scheduler::run", crate::Role::Program)];
+        facts.locks = vec![LockFacts {
+            waiters: vec![(Tid(1), OffTime::default())],
+            wait_sites: vec![crate::Site { call_path, count: 1, ns: 1 }],
+            ..LockFacts::default()
+        }];
+        assert_eq!(all(&facts), [Doubt::Tasks { scheduler: "asio", looked: false, share: 1.0 }]);
+        facts.totals.thread_ns += 1;
+        assert_eq!(all(&facts), [], "they are a few of the threads");
     }
 
     #[test]

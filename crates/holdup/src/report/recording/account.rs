@@ -267,8 +267,13 @@ fn one_alone(facts: &Facts) -> Option<String> {
 const LOOK_NO_MORE: &str = "If the sleeps look whether something is done, wait for that instead.";
 
 /// What the elapsed time mostly goes by with, if that is sleeps. Whether they are meant to let time pass, or to wait
-/// for something, no recording shows.
+/// for something, no recording shows. Where one sleeps while others work, nothing goes by with it.
 fn sleeps(facts: &Facts) -> Option<String> {
+    use AccountState::{CpuOther, CpuOwn, Running};
+    let wanted: f64 = [Running, CpuOwn, CpuOther].iter().map(|state| facts.account.of(*state) as f64).sum();
+    if wanted * 2.0 >= facts.span_ns() as f64 {
+        return None;
+    }
     let (much, site) = facts.path.sleeps(facts.span_ns())?;
     let frame = site.caller()?;
     (much >= 0.5 && frame.role == Role::Program).then(|| {
@@ -296,6 +301,9 @@ mod tests {
         assert_eq!(mostly(&half).as_deref(), Some(LOOK_NO_MORE));
         assert_eq!(decides(&facts(49, Role::Program)), None);
         assert_eq!(decides(&facts(50, Role::Runtime)), None, "a runtime's own");
+        let mut busy = facts(50, Role::Program);
+        busy.account.ns[AccountState::Running as usize] = 50;
+        assert_eq!(decides(&busy), None, "others work meanwhile");
     }
 
     #[test]
