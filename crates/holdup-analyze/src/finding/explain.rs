@@ -15,6 +15,9 @@ use crate::facts::{AccountState, Blame, Facts, LockFacts, Reason, Site, ThreadFa
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
 
+/// Somebody waits for a lock for so much of the time, if it is held nearly always.
+const MOSTLY_CONTENDED: f64 = 0.5;
+
 /// (cause, consequence, when).
 const TABLE: &[(Kind, Kind, Related)] = &[
     // Who waits for ever waits long.
@@ -43,6 +46,10 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SleepingHolder, Kind::LockConvoy, shows_on_threads),
     (Kind::SleepingHolder, Kind::HotLock, shows_on_threads),
     (Kind::SleepingHolder, Kind::SleepingHolder, shows_on_threads),
+    // What several have at once is no lock.
+    (Kind::SmallPool, Kind::SleepingHolder, same_lock),
+    (Kind::SmallPool, Kind::HotLock, same_lock),
+    (Kind::SmallPool, Kind::LockConvoy, same_lock),
     // Whoever asks the threads that wait for it waits as well.
     (Kind::LockConvoy, Kind::SmallPool, workers_wait_for_lock),
     (Kind::HotLock, Kind::SmallPool, workers_wait_for_lock),
@@ -53,6 +60,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::LockConvoy, Kind::WastedWakeups, always),
     (Kind::LockConvoy, Kind::HotAtomic, is_in_a_lock),
     (Kind::LockConvoy, Kind::HotAtomic, is_on_the_lock),
+    (Kind::LockConvoy, Kind::HotAtomic, is_within_sections),
     (Kind::LockConvoy, Kind::SpinWaste, is_on_the_lock),
     (Kind::LockConvoy, Kind::KernelLock, always),
     (Kind::LockConvoy, Kind::SpinWaste, is_in_a_lock),
@@ -62,6 +70,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::HotLock, Kind::WastedWakeups, always),
     (Kind::HotLock, Kind::HotAtomic, is_in_a_lock),
     (Kind::HotLock, Kind::HotAtomic, is_on_the_lock),
+    (Kind::HotLock, Kind::HotAtomic, is_within_sections),
     (Kind::HotLock, Kind::SpinWaste, is_on_the_lock),
     (Kind::HotLock, Kind::KernelLock, always),
     (Kind::HotLock, Kind::SpinWaste, is_in_a_lock),
@@ -377,6 +386,19 @@ fn is_on_the_lock(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
         cause.subjects.contains(&Subject::Variable(name.clone()))
             || lock(facts, cause).is_some_and(|lock| hot_atomic::is_word_of(name, lock))
     })
+}
+
+/// Plain instructions that write to a line in a function that takes the lock, or that is called from there, while
+/// somebody waits for the lock most of the time: one thread after the other does so.
+fn is_within_sections(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
+    let Some(lock) = lock(facts, cause) else { return false };
+    let taker = |site: &Site| site.caller().and_then(|frame| Some((frame.module.clone(), frame.function.clone()?)));
+    let takers: BTreeSet<_> = lock.wait_sites.iter().filter_map(taker).collect();
+    let frames = effect.place.iter().flat_map(|place| &place.call_path);
+    let mut functions = frames.filter_map(|frame| Some((frame.module.clone(), frame.function.clone()?)));
+    value(effect, "line_words") > 0.0
+        && weigh::share(lock.contended_ns, facts.span_ns()) >= MOSTLY_CONTENDED
+        && functions.any(|function| takers.contains(&function))
 }
 
 fn spin_for_each_other(facts: &Facts, _: &Finding, _: &Finding) -> bool {

@@ -5,8 +5,8 @@
 //! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
 //! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
 //! - the critical path is with that thread for at least [`LEAST_PATH`] of the elapsed time, where the path tells;
-//! - those that wait do a part of the work, [`LEAST_PART`] of what it does, if it computes: helpers that have nothing
-//!   to help with wait for nobody;
+//! - those that wait do a part of the work, [`LEAST_PART`] of what it does, if it computes, or wait to hand something
+//!   over, by the names of what they call: helpers that have nothing to help with wait for nobody;
 //! - where it computes, no other thread does the same, or code without names as well, [`LEAST_OF_PEER`] as long or
 //!   longer: one of several that share the work, of which some are done sooner, is no stage;
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
@@ -123,7 +123,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         && waited_ns > limiter.together_ns
         && weigh::path_share(facts, on_path).is_none_or(|share| share >= LEAST_PATH)
         && !by_clock
-        && (is_blocked || (!has_peer(facts, thread) && have_a_part(facts, limiter, thread)));
+        && (is_blocked || (!has_peer(facts, thread) && asks_much(facts, limiter, thread)));
     if !is_slow {
         return None;
     }
@@ -147,10 +147,11 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     })
 }
 
-/// Whether those that wait do some of the work.
-fn have_a_part(facts: &Facts, limiter: &Limiter, thread: &ThreadFacts) -> bool {
+/// Whether those that wait do some of the work, or wait to hand something over.
+fn asks_much(facts: &Facts, limiter: &Limiter, thread: &ThreadFacts) -> bool {
     let waiters = limiter.waiters.iter().filter_map(|tid| facts.thread(*tid));
-    weigh::share(waiters.map(|waiter| waiter.on_cpu_ns).sum(), thread.on_cpu_ns) >= LEAST_PART
+    let part = weigh::share(waiters.map(|waiter| waiter.on_cpu_ns).sum(), thread.on_cpu_ns);
+    part >= LEAST_PART || stages::has_queue(facts, limiter.tid)
 }
 
 /// Whether another thread runs mostly by the same call path, and about as long. Two that mostly run code without names

@@ -43,10 +43,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_trace::{Pid, Tid};
 
-use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
-use super::{Cure, Finding, Kind, Rule, goroutines};
+use super::{Cure, Finding, Kind, Rule, alone, goroutines, runtime};
 use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, LockNumber, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
@@ -65,6 +64,8 @@ pub(super) const LEAST_CALLERS: usize = 4;
 pub(super) const LEAST_ANSWERS: u64 = 4;
 /// Where waits for tasks are no rarer than those of the tasks, they take so little of the threads' lives.
 const MOST_FOR_TASKS: f64 = 0.02;
+/// A semaphore that so many have at once, on average, is no lock, though those who have it take turns by its wakes.
+const LEAST_AT_ONCE: f64 = 1.5;
 /// Each worker is waited for at least so much of what the one is that is waited for most.
 pub(super) const LEAST_PART: f64 = 0.1;
 const LEAST_NS: u64 = 20 * MS;
@@ -152,7 +153,8 @@ fn few_places(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Fin
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &waiters())).min(1.0);
     // Who has a place of a pool may wait for other threads, too.
     let asleep = if lock.places.is_some() { weigh::off_share(lock) } else { weigh::holding(lock).asleep };
-    let may = matches!(lock.primitive, Primitive::Semaphore | Primitive::Unknown | Primitive::Condvar);
+    let may = matches!(lock.primitive, Primitive::Semaphore | Primitive::Unknown | Primitive::Condvar)
+        || lock.primitive == Primitive::SemaphoreLock && held_at_once(facts, lock) >= LEAST_AT_ONCE;
     let is_shared = lock.places.is_some() || may && mutual * 5 >= woken * 4;
     let few = is_shared
         && callers.len() >= 3
@@ -175,6 +177,13 @@ fn few_places(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Fin
         moments: weigh::longest(lock),
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
     })
+}
+
+/// How many have a permit at once, by how long threads are off CPU where its holders mostly are while others wait.
+fn held_at_once(facts: &Facts, lock: &LockFacts) -> f64 {
+    let Some(place) = lock.holder_doing.off_sites.first() else { return 0.0 };
+    let there = facts.threads.iter().flat_map(|thread| &thread.off_sites).filter(|site| alone::is_same(site, place));
+    there.map(|site| site.ns).sum::<u64>() as f64 / lock.contended_ns.max(1) as f64
 }
 
 /// How many have a permit: those who do not wait, when most wait; where that never is anybody, on average.

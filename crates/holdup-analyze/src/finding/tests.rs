@@ -1913,6 +1913,16 @@ fn a_stage_that_sleeps_is_fed_by_who_waits_to_hand_over() {
 }
 
 #[test]
+fn who_waits_to_hand_over_need_not_do_much_else() {
+    let mut facts = stage();
+    facts.threads[1].on_cpu_ns = 0;
+    assert!(judge(Kind::SlowStage, &facts).is_empty(), "helpers without work wait for nobody");
+    facts.locks = vec![LockFacts { wait_sites: vec![site("put")], pid: Pid(PID), ..LockFacts::default() }];
+    facts.blame[0].lock = Some(LockNumber(0));
+    assert_eq!(judge(Kind::SlowStage, &facts).len(), 1);
+}
+
+#[test]
 fn a_stage_that_waits_for_answers_at_its_thresholds() {
     let found = judge(Kind::SlowStage, &asking_stage());
     assert_eq!(found[0].subjects, [weigh::thread_subject(&asking_stage(), Tid(PID))]);
@@ -2031,6 +2041,25 @@ fn who_once_ended_a_wait_is_none_of_the_pools_workers() {
     facts.blame.push(blamed(1, None, Leaf::Sleep, 3, 29 * MS));
     let workers = |facts: &Facts| judge(Kind::SmallPool, facts).first().map(|found| weigh::value(found, "workers"));
     assert_eq!(workers(&facts), Some(1.0));
+}
+
+#[test]
+fn a_semaphore_that_several_have_at_once_is_a_pool() {
+    let found = |asleep_ms: u64| {
+        let mut facts = quiet(4);
+        mutex(&mut facts, 30, 40 * MS);
+        let lock = &mut facts.locks[0];
+        (lock.primitive, lock.contended_ns) = (Primitive::SemaphoreLock, S);
+        lock.waiters = (0..4).map(|tid| (Tid(PID + tid), OffTime::once(300 * MS))).collect();
+        lock.holders = vec![Holder { tid: Tid(PID), count: 30, ns: S }];
+        let asleep = Site { ns: asleep_ms * MS, ..site("call_backend") };
+        lock.holder_doing.off = BTreeMap::from([(Reason::Sleep, 900 * MS)]);
+        lock.holder_doing.off_sites = vec![asleep.clone()];
+        facts.threads[0].off_sites = vec![asleep];
+        kinds(&facts)
+    };
+    assert_eq!(found(1_500), [Kind::SmallPool]);
+    assert_eq!(found(1_499), [Kind::SleepingHolder]);
 }
 
 #[test]
@@ -3231,6 +3260,26 @@ mod explained {
         assert_eq!(left(&facts, &all), [Kind::HotLock, Kind::InterpreterLock]);
         facts.locks[1].holder_doing.off = doing(Reason::Futex(Primitive::Mutex));
         assert_eq!(left(&facts, &all), [Kind::InterpreterLock]);
+    }
+
+    #[test]
+    fn what_threads_write_in_turn_under_a_lock_is_no_fight_for_a_line() {
+        let mut facts = facts();
+        facts.locks.push(LockFacts {
+            wait_sites: vec![site("book")],
+            contended_ns: facts.span_ns() / 2,
+            ..LockFacts::default()
+        });
+        let hot = Finding { severity: 0.2, ..about_lock(finding(Kind::HotLock, &[]), 1) };
+        let line = Finding { place: Some(site("book")), ..finding(Kind::HotAtomic, &[("line_words", 1.0)]) };
+        let all = [line.clone(), hot.clone()];
+        assert_eq!(left(&facts, &all), [Kind::HotLock]);
+        let atomic = Finding { evidence: Vec::new(), ..line.clone() };
+        assert_eq!(left(&facts, &[atomic, hot.clone()]).len(), 2, "atomic instructions are for many at once");
+        let elsewhere = Finding { place: Some(site("count")), ..line };
+        assert_eq!(left(&facts, &[elsewhere, hot]).len(), 2);
+        facts.locks[1].contended_ns -= 1;
+        assert_eq!(left(&facts, &all).len(), 2, "it is mostly free");
     }
 
     #[test]
