@@ -60,7 +60,12 @@ impl Build {
         // What is built for here is built like what is built for elsewhere: with the flags for programs alone.
         let mut names = self.names.clone();
         names.push((self.root.display().to_string(), "holdup".to_owned()));
-        let flags: Vec<String> = names.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
+        let mut flags: Vec<String> =
+            names.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
+        if target == MUSL {
+            // 280 KB less: the C library that is linked in reads them; an older one of a system would not.
+            flags.push("-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned());
+        }
         let c_flags: Vec<String> = names.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
         cargo(&[
             "build",

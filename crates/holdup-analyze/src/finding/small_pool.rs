@@ -496,10 +496,12 @@ fn is_busy(facts: &Facts, one: &Limiter) -> bool {
     stages::idle_share_of(facts, one) <= MOST_IDLE && stages::has_backlog(facts, one)
 }
 
-/// Whether it is waited for in a future of C++: for the result of a task.
+/// Whether it is waited for in a future of C++, for the result of a task, or in a call of an entry of Ada's.
 fn is_result(lock: &LockFacts) -> bool {
+    const WAITS: [&str; 3] =
+        ["std::__future_base::", "std::__basic_future<", "system__tasking__entry_calls__wait_for_completion"];
     let mut functions = lock.wait_sites.iter().flat_map(|site| &site.call_path).filter_map(|f| f.function.as_deref());
-    functions.any(|name| name.contains("std::__future_base::") || name.contains("std::__basic_future<"))
+    functions.any(|name| WAITS.iter().any(|part| name.contains(part)))
 }
 
 /// Whether threads that never wait for work themselves get it from those who wait for them: these are several times as

@@ -2044,6 +2044,20 @@ fn who_once_ended_a_wait_is_none_of_the_pools_workers() {
 }
 
 #[test]
+fn one_worker_is_asked_where_callers_say_that_they_wait_for_a_result() {
+    let found = |function: &str| {
+        let mut facts = asked();
+        for (lock, row) in facts.locks.iter_mut().zip(&mut facts.blame) {
+            (lock.wait_sites, row.thread) = (vec![site(function)], Tid(PID));
+        }
+        judge(Kind::SmallPool, &facts).len()
+    };
+    assert_eq!(found("system__tasking__entry_calls__wait_for_completion"), 1, "a call of an entry of Ada's");
+    assert_eq!(found("std::__basic_future<int>::_M_get_result"), 1);
+    assert_eq!(found("take_tick"), 0, "it may set the pace");
+}
+
+#[test]
 fn a_semaphore_that_several_have_at_once_is_a_pool() {
     let found = |asleep_ms: u64| {
         let mut facts = quiet(4);

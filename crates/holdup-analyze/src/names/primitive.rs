@@ -305,9 +305,9 @@ fn by_word(word: &str) -> Option<Primitive> {
     })
 }
 
-/// Whether a function's name says that it sleeps.
+/// Whether a function's name says that it sleeps; tasks of Ada call it a delay.
 pub(crate) fn is_sleep(function: &str) -> bool {
-    words(function).any(|word| word == "sleep")
+    words(function).any(|word| word == "sleep" || word == "delay")
 }
 
 /// Whether it is a function in which asio hands its threads what to run, Boost's or that without it.
@@ -372,6 +372,13 @@ mod tests {
             }
         });
         frames.collect()
+    }
+
+    #[test]
+    fn what_sleeps_says_so() {
+        assert!(is_sleep("std::this_thread::sleep_for") && is_sleep("clock_nanosleep_sleep"));
+        assert!(is_sleep("system__task_primitives__operations__monotonic__timed_delayXnn"), "Ada's word");
+        assert!(!is_sleep("oversleepy") && !is_sleep("undelayed"));
     }
 
     fn waits(path: &str) -> Primitive {

@@ -278,6 +278,14 @@ const LOCK_AS_WRITTEN: &[&str] = &["__lock", "__unlock", "__wait", "__wake", "__
 
 /// The rest of libraries and languages: start-up, memory, containers.
 const RUNTIME: &[&str] = &[
+    // Of Ada (GNAT) and D, which programs have in themselves.
+    "system__*",
+    "ada__*",
+    "gnat__*",
+    "D4core*",
+    "D2rt*",
+    "D2gc*",
+    "D3std*",
     "start_thread",
     "thread_start",
     "start",
@@ -556,6 +564,15 @@ mod tests {
     }
 
     const MINE: &str = "/home/me/server";
+
+    #[test]
+    fn what_ada_and_d_link_into_a_program_is_their_runtime() {
+        let role = |name| of(Some(name), MINE, None);
+        assert_eq!(role("system__task_primitives__operations__monotonic__timed_delayXnn"), Role::Runtime);
+        assert_eq!(role("_D4core8internal8spinlock8SpinLock4lockMOFNbNiNeZv"), Role::Runtime);
+        assert_eq!(role("signal_box__write_relays.5"), Role::Program);
+        assert_eq!(role("_D9herbarium6normalFAyaZQe"), Role::Program);
+    }
 
     #[test]
     fn ways_to_wait_are_locks() {

@@ -127,6 +127,18 @@ pub(super) fn among_those_who_pass_on(waits: &[Waited]) -> Vec<Waited> {
     waits.iter().filter(passes_on).copied().collect()
 }
 
+/// The wait sites where nearly all waits end by their timeouts.
+pub(super) fn timed_sites(waits: &[Waited]) -> Vec<WaitSiteId> {
+    let mut counts: FxHashMap<WaitSiteId, (usize, usize)> = FxHashMap::default();
+    for wait in waits {
+        let (all, timeouts) = counts.entry(wait.wait_site).or_default();
+        *all += 1;
+        *timeouts += usize::from(wait.waker == Some(Waker::Timeout));
+    }
+    let timed = |(all, timeouts): (usize, usize)| timeouts >= LEAST_WAITS && (all - timeouts) * 10 <= timeouts;
+    counts.into_iter().filter(|(_, counts)| timed(*counts)).map(|(wait_site, _)| wait_site).collect()
+}
+
 /// The waits of every wait site, gathered by what `key` says is one object.
 pub(super) fn gather<K: std::hash::Hash + Eq>(
     engine: &Engine,
@@ -628,6 +640,21 @@ mod tests {
         assert!(!is_for_one(&given(4, 3)), "the others wait for it as well");
         assert!(!is_for_one(&given(1, 3)[..40]), "too few");
         assert!(!is_for_one(&given(1, 1)), "one other is no group");
+    }
+
+    #[test]
+    fn where_waits_end_by_their_timeouts_somebody_sleeps() {
+        let waits = |timeouts: usize, others: usize| {
+            let wait = |index: usize| {
+                let waker = if index < timeouts { Waker::Timeout } else { Waker::Thread(ThreadId::of(1)) };
+                let (thread, wait_site) = (ThreadId::of(0), WaitSiteId::of(7));
+                Waited { thread, wait_site, from: 0, to: 1, waker: Some(waker), at: 1 }
+            };
+            timed_sites(&(0..timeouts + others).map(wait).collect::<Vec<_>>())
+        };
+        assert_eq!(waits(10, 1), [WaitSiteId::of(7)]);
+        assert!(waits(9, 1).is_empty(), "somebody ends them");
+        assert!(waits(LEAST_WAITS - 1, 0).is_empty(), "too few");
     }
 
     #[test]

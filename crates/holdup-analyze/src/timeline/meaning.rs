@@ -202,6 +202,9 @@ impl Judge<'_, '_> {
             .collect();
         let alone: FxHashMap<_, _> =
             objects.iter().map(|(key, waits)| (*key, behaviour::is_among_waiters(engine, waits))).collect();
+        // A condition may be slept on in one place, and waited for in another.
+        let timed_sites: FxHashSet<WaitSiteId> =
+            objects.values().flat_map(|waits| behaviour::timed_sites(waits)).collect();
         let among = |wait_site: WaitSiteId| object(wait_site).is_some_and(|key| alone.get(&key) == Some(&true));
         let mut judged = primitives.clone();
         let mut of_interpreters = engine.wait_sites.map(|_| None);
@@ -218,7 +221,7 @@ impl Judge<'_, '_> {
                 of_interpreters[wait_site] = Some(behaviour::callers(place, &self.lookup.lock_path(place)));
             }
             // Where nobody was seen to wake anybody, nor time to end a wait, the name has to do.
-            let is_timed = *role == Behaviour::Timer || engine.is_sampled;
+            let is_timed = *role == Behaviour::Timer || engine.is_sampled || timed_sites.contains(&wait_site);
             self.sleeps[wait_site] = is_timed && call_path.iter().any(is_sleep);
         }
         self.primitives = judged;
