@@ -60,7 +60,7 @@ pub(super) fn is_in_pool(site: &Site) -> bool {
     leads_through(&site.call_path, |name| PARTS.iter().any(|part| name.contains(part)))
 }
 
-/// Whether a call path is that of a task in the thread pool of .NET: its own part is native up to 5, and managed from 6 on.
+/// Whether a call path is that of a task in the thread pool of .NET, whose own part is native up to 5, then managed.
 pub(super) fn is_in_pool_of_dotnet(site: &Site) -> bool {
     const STARTS: [&str; 3] = [
         "ThreadpoolMgr::WorkerThreadStart",
