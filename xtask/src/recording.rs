@@ -50,8 +50,12 @@ impl Bench {
 
     /// The report of a recording.
     pub fn report(&self, file: &Path) -> Result<Value, String> {
-        let mut command = Command::new(&self.holdup);
-        let output = output(command.arg("report").arg(file).arg("--json"))?;
+        Bench::report_with(Command::new(&self.holdup), file)
+    }
+
+    /// The report of a recording by this `holdup`.
+    pub fn report_with(mut holdup: Command, file: &Path) -> Result<Value, String> {
+        let output = output(holdup.arg("report").arg(file).arg("--json"))?;
         serde_json::from_slice(&output.stdout).map_err(|why| format!("report {}: {why}", file.display()))
     }
 }

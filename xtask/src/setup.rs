@@ -3,12 +3,15 @@
 //! One table says which program serves which tests and which Debian package has it. `cargo xtask ci` looks through it
 //! first, and installs what is missing where it may: as root, where there is apt-get. Elsewhere it says what to
 //! install. A test that misses a program skips itself and says so, unless `CI` is set.
+//!
+//! Debian has no runtime of .NET: that is a Python package, unpacked below `target/`, which only `cargo xtask setup`
+//! fetches, and only programs of `cargo xtask truth` need.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::fleet;
-use crate::run::Step;
+use crate::run::{Step, target_folder};
 
 /// A program that tests need.
 struct Need {
@@ -58,6 +61,7 @@ const MORE: &[Need] = &[
     Need { programs: &["javac"], package: "default-jdk-headless", why: "truth: programs in Java" },
     Need { programs: &["node"], package: "nodejs", why: "truth: programs in JavaScript" },
     Need { programs: &["ruby"], package: "ruby", why: "truth: programs in Ruby" },
+    Need { programs: &["mcs"], package: "mono-mcs", why: "truth: programs in C#" },
     Need { programs: &["/usr/include/tbb/parallel_for.h"], package: "libtbb-dev", why: "truth: programs on TBB" },
     Need {
         programs: &["/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"],
@@ -76,16 +80,24 @@ const MORE: &[Need] = &[
     },
 ];
 
+/// .NET Core 3.1 as a Python package, the last that there is.
+const DOTNET: &str = "dotnetcore2==3.1.23";
+
 /// `cargo xtask setup`: installs all of it; with `--list` only says what is there.
 pub fn run(args: &[String]) -> Result<(), String> {
     let all: Vec<&Need> = NEEDS.iter().chain(MORE).collect();
     match args {
-        [] => install(&all.into_iter().filter(|need| need.found().is_none()).collect::<Vec<_>>()),
+        [] => {
+            install(&all.into_iter().filter(|need| need.found().is_none()).collect::<Vec<_>>())?;
+            install_dotnet()
+        }
         [option] if option == "--list" => {
             for need in all {
                 let state = if need.found().is_some() { "here" } else { "missing" };
                 println!("{:<22} {state:<8} {}", need.package, need.why);
             }
+            let state = if dotnet().is_ok() { "here" } else { "missing" };
+            println!("{:<22} {state:<8} truth: programs in C#", "dotnetcore2 (pip)");
             Ok(())
         }
         [option, rest @ ..] if option == "--fleet" => {
@@ -108,6 +120,26 @@ pub fn ensure() -> Result<(), String> {
         }
         done => done,
     }
+}
+
+/// The folder of .NET's runtime, with `dotnet` and what it brings; or what to do to have it.
+pub fn dotnet() -> Result<PathBuf, String> {
+    let folder = dotnet_folder().join("dotnetcore2/bin");
+    let is_here = folder.join("dotnet").exists();
+    is_here.then_some(folder).ok_or_else(|| ".NET's runtime is not here: 'cargo xtask setup' fetches it".to_owned())
+}
+
+fn dotnet_folder() -> PathBuf {
+    target_folder().join("dotnet")
+}
+
+fn install_dotnet() -> Result<(), String> {
+    if dotnet().is_ok() {
+        return Ok(());
+    }
+    let folder = dotnet_folder();
+    let step = Step::new("python3", &["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
+    step.args(&["--target", &folder.display().to_string(), DOTNET]).run()
 }
 
 fn install(missing: &[&Need]) -> Result<(), String> {

@@ -174,10 +174,11 @@ fn record(
         command.arg(bench.compile("recorder/no_events.c")?);
     }
     command.arg(&bench.holdup).args(["record", "--capture", capture.option(), "-o"]).arg(&file).arg("--");
-    command.args(&built.words).current_dir(&bench.folder).env_remove("CURE");
+    command.args(&built.words).current_dir(&bench.folder).env_remove("CURE").envs(built.environment.iter().copied());
     output(&mut command)?;
-    // Root reads what anybody recorded.
-    bench.report(&file)
+    // Root reads what anybody recorded, but for the names that another user's process wrote.
+    let reader = if built.environment.is_empty() { User::Root } else { user };
+    Bench::report_with(reader.command(&bench.holdup), &file)
 }
 
 /// How much faster the program is with its cure: the ratio of the medians of what it prints. `None` if it has no cure.

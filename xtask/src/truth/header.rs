@@ -49,6 +49,7 @@ pub enum Language {
     Go,
     Python,
     Java,
+    CSharp,
     Node,
     Ruby,
 }
@@ -62,6 +63,7 @@ impl Language {
             "go" => Language::Go,
             "py" => Language::Python,
             "java" => Language::Java,
+            "cs" => Language::CSharp,
             "js" => Language::Node,
             "rb" => Language::Ruby,
             _ => return None,
@@ -74,7 +76,7 @@ impl Language {
             Language::C => &[Variant::Plain, Variant::Stripped, Variant::Neutral, Variant::Musl],
             Language::Cpp => &[Variant::Plain, Variant::Stripped, Variant::Neutral],
             Language::Rust | Language::Go => &[Variant::Plain, Variant::Stripped],
-            Language::Python | Language::Java | Language::Node | Language::Ruby => &[Variant::Plain],
+            Language::Python | Language::Java | Language::CSharp | Language::Node | Language::Ruby => &[Variant::Plain],
         }
     }
 }

@@ -45,7 +45,7 @@ struct Collector {
     switch: Option<&'static str>,
 }
 
-const COLLECTORS: [Collector; 5] = [
+const COLLECTORS: [Collector; 6] = [
     Collector {
         functions: &["runtime.gcDrain", "runtime.gcDrainN"],
         idle: &["runtime.gcDrainMarkWorkerIdle"],
@@ -75,11 +75,19 @@ const COLLECTORS: [Collector; 5] = [
         switch: None,
     },
     Collector {
-        functions: &["WKS::gc_heap::gc1", "SVR::gc_heap::gc1"],
+        functions: &["WKS::gc_heap::gc1"],
         idle: &[],
         module: "coreclr",
         allocates: &["JIT_New"],
-        switch: None,
+        switch: Some("--env COMPlus_gcServer=1 --env COMPlus_gcConcurrent=0"),
+    },
+    // .NET's collector for servers, which has a heap for each CPU.
+    Collector {
+        functions: &["SVR::gc_heap::gc1"],
+        idle: &[],
+        module: "coreclr",
+        allocates: &["JIT_New"],
+        switch: Some("--env COMPlus_gcConcurrent=0"),
     },
 ];
 

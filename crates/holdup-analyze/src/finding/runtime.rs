@@ -60,6 +60,16 @@ pub(super) fn is_in_pool(site: &Site) -> bool {
     leads_through(&site.call_path, |name| PARTS.iter().any(|part| name.contains(part)))
 }
 
+/// Whether a call path is that of a task in the thread pool of .NET, whose own part is native up to 5, then managed.
+pub(super) fn is_in_pool_of_dotnet(site: &Site) -> bool {
+    const STARTS: [&str; 3] = [
+        "ThreadpoolMgr::WorkerThreadStart",
+        "System.Threading.ThreadPoolWorkQueue.Dispatch",
+        "System.Threading.PortableThreadPool",
+    ];
+    leads_through(&site.call_path, |name| STARTS.iter().any(|start| name.starts_with(start)))
+}
+
 /// Whether a call path is that of a task in an executor of Java, and not of one of its threads that waits for a task.
 pub(super) fn is_in_task_of_java(site: &Site) -> bool {
     // Who waits for tasks of a common pool runs some of them itself.

@@ -30,6 +30,8 @@
 //! A thread of Java waits on one word of its own for its tasks and in them: call paths tell which. Tasks that wait for
 //! results of others of the same pool are callers, too.
 //!
+//! Of .NET's thread pool, which gets a thread or two more a second, the proof is more of them from the beginning.
+//!
 //! Workers that are never idle never wait for work, so that nothing may tell who gives it to them: then they are known
 //! by the functions of their library, or by callers that are at least [`LEAST_CALLERS`] for each of them and wait for
 //! answers, each on a word of its own, or all on one and most in vain.
@@ -71,6 +73,8 @@ pub(super) const LEAST_PART: f64 = 0.1;
 const LEAST_NS: u64 = 20 * MS;
 /// So many calls of tasks that block are no accident.
 const LEAST_CALLS: u64 = 10;
+/// More threads for .NET's pool from the beginning, which gets one or two a second by itself: 16 and 64, hexadecimal.
+const MORE_FOR_DOTNET: &str = "--env COMPlus_ThreadPool_ForceMinWorkerThreads=10,40";
 /// How many tasks wait for their turn shows on no thread.
 const TASKS_NOT_SEEN: Option<f64> = Some(f64::INFINITY);
 
@@ -119,10 +123,16 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     } else {
         weigh::share(workers.len() as u64, callers.len() as u64)
     };
+    let place = worst.map(|(_, site)| site).filter(|_| !asks).or_else(blocked_at);
+    let proof = if place.as_ref().is_some_and(runtime::is_in_pool_of_dotnet) {
+        weigh::try_with(MORE_FOR_DOTNET)
+    } else {
+        weigh::record_again()
+    };
     vec![Finding {
         severity: waited_share * (1.0 - left),
         subjects: workers.iter().take(3).map(|one| weigh::thread_subject(facts, one.tid)).collect(),
-        place: worst.map(|(_, site)| site).filter(|_| !asks).or_else(blocked_at),
+        place,
         evidence: vec![
             part("waited_share", waited_share),
             count("workers", workers.len() as u64),
@@ -130,7 +140,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             part("blocked_share", weigh::share(blocked_ns, waited_ns)),
             ns("waited_ns", waited_ns),
         ],
-        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, proof)
     }]
 }
 

@@ -2033,6 +2033,22 @@ fn small_pool_at_its_thresholds() {
 }
 
 #[test]
+fn a_pool_of_dotnet_is_tried_with_more_threads() {
+    let proof = |outermost: &str| {
+        let mut facts = pool();
+        let mut asks = site("Shop.Ask");
+        asks.call_path.push(Frame::named(outermost, Role::Runtime));
+        facts.threads[0].off_sites = vec![asks.clone()];
+        facts.blame.iter_mut().for_each(|row| row.site = Some(asks.clone()));
+        judge(Kind::SmallPool, &facts)[0].proof.words.join(" ")
+    };
+    let tried = "try --env COMPlus_ThreadPool_ForceMinWorkerThreads=10,40";
+    assert_eq!(proof("ThreadpoolMgr::WorkerThreadStart(void*)"), tried);
+    assert_eq!(proof("System.Threading.ThreadPoolWorkQueue.Dispatch"), tried);
+    assert_eq!(proof("Shop.Start"), "record", "a pool of its own");
+}
+
+#[test]
 fn who_once_ended_a_wait_is_none_of_the_pools_workers() {
     let mut facts = pool();
     let mut other = facts.threads[0].clone();
@@ -2922,6 +2938,15 @@ fn a_collector_that_takes_cpu_time_at_its_thresholds() {
     );
     let found = &judge(Kind::GarbageCollection, &collecting())[0];
     assert_eq!(found.proof.words, ["try", "--env", "GOGC=200,400"]);
+    let of_dotnet = |function: &str| {
+        let mut facts = collecting();
+        let frame = Frame { module: "/x/libcoreclr.so".into(), ..Frame::named(function, Role::Runtime) };
+        facts.symbols[0] = Code { frame, hits: 0, inclusive: 100 };
+        judge(Kind::GarbageCollection, &facts)[0].proof.words.join(" ")
+    };
+    let both = "try --env COMPlus_gcServer=1 --env COMPlus_gcConcurrent=0";
+    assert_eq!(of_dotnet("WKS::gc_heap::gc1()"), both);
+    assert_eq!(of_dotnet("SVR::gc_heap::gc1()"), "try --env COMPlus_gcConcurrent=0", "it is the servers' already");
 }
 
 #[test]

@@ -413,7 +413,11 @@ pub(super) struct FewPlaces {
 /// Whether threads wait for one of a few places that they give back themselves: they wake each other, most of them
 /// wait, and while any do, nearly always as many of them do not. `is_caller` tells of a thread that wakes others here,
 /// and never waits, whether it takes places nevertheless.
-pub(super) fn places(waits: &[Waited], mut is_caller: impl FnMut(ThreadId) -> bool) -> Option<FewPlaces> {
+pub(super) fn places(
+    waits: &[Waited],
+    yields: &[Waited],
+    mut is_caller: impl FnMut(ThreadId) -> bool,
+) -> Option<FewPlaces> {
     let waiters: FxHashSet<ThreadId> = waits.iter().map(|wait| wait.thread).collect();
     let ended: Vec<ThreadId> = waits.iter().filter_map(Waited::waking_thread).collect();
     let others: FxHashSet<ThreadId> = ended.iter().copied().filter(|waker| !waiters.contains(waker)).collect();
@@ -435,7 +439,27 @@ pub(super) fn places(waits: &[Waited], mut is_caller: impl FnMut(ThreadId) -> bo
         wait.waking_thread().into_iter().for_each(|waker| seen(waker, wait.at, wait.at));
     }
     let lives: Vec<(u64, u64)> = callers.iter().filter_map(|thread| lives.get(thread).copied()).collect();
-    Some(FewPlaces { places: steady_places(waits, &lives)?, callers })
+    let all: Vec<Waited> = waits.iter().chain(yields).copied().collect();
+    Some(FewPlaces { places: steady_places(&all, &lives)?, callers })
+}
+
+/// The times for which those who wait here, or end waits here, yield where `is` says that it is for the same.
+pub(super) fn yields(engine: &Engine, waits: &[Waited], mut is: impl FnMut(Place) -> bool) -> Vec<Waited> {
+    let Some(first) = waits.first() else { return Vec::new() };
+    let threads: FxHashSet<ThreadId> =
+        waits.iter().flat_map(|wait| [Some(wait.thread), wait.waking_thread()]).flatten().collect();
+    let mut known: FxHashMap<Place, bool> = FxHashMap::default();
+    let mut yields = Vec::new();
+    for thread in threads {
+        let life = &engine.threads[thread];
+        for stay in life.log.stays().iter().filter(|stay| stay.doing() == Doing::Plain(Plain::Yielded)) {
+            let place = Place { space: life.space, stack: stay.stack };
+            if stay.stack.is_some() && *known.entry(place).or_insert_with(|| is(place)) {
+                yields.push(Waited { thread, from: stay.from, to: stay.to, waker: None, at: stay.to, ..*first });
+            }
+        }
+    }
+    yields
 }
 
 /// How many do nearly always not wait while others do, if these are more; from when each was seen there first and last.
@@ -671,7 +695,7 @@ mod tests {
         };
         let others = |turn: usize| (turn + 4) % 6;
         let of = |waits: &[Waited], is_caller: bool| {
-            places(waits, |_| is_caller).map(|found| (found.places, found.callers.len()))
+            places(waits, &[], |_| is_caller).map(|found| (found.places, found.callers.len()))
         };
         assert_eq!(of(&turns(&|_| 4, &others), false), Some((2, 6)));
         assert_eq!(of(&turns(&|_| 4, &|_| 9), false), None, "who wakes them waits for none: it hands out work");
@@ -679,6 +703,12 @@ mod tests {
         assert_eq!(of(&turns(&|_| 1, &others), false), None, "most have one");
         assert_eq!(of(&turns(&|turn| if turn / 12 % 2 == 0 { 1 } else { 5 }, &others), false), None, "now many wait");
         assert_eq!(of(&turns(&|_| 4, &others)[..11], false), None, "too few waits");
+        // Who has yielded before it waits has none either.
+        let waits = turns(&|_| 3, &others);
+        let before = |wait: &Waited| Waited { from: wait.from - 10, to: wait.from, waker: None, ..*wait };
+        let yields: Vec<Waited> = waits.iter().map(before).collect();
+        let with = |yields: &[Waited]| places(&waits, yields, |_| false).map(|found| found.places);
+        assert_eq!((with(&[]), with(&yields)), (Some(3), Some(2)));
         // Two of the callers have done all that they wanted: there still are two places.
         let later = |turn: usize| {
             let to = 1_600 + 10 * turn as u64;

@@ -10,6 +10,11 @@
 //!
 //! What threads of Java and Ruby execute in a wait is known of those that were looked at: others are for what those of
 //! the same thread are that came from the same functions of the runtime.
+//!
+//! Who looks for a place and yields, before it waits for one, has none: on a busy machine that takes milliseconds.
+//!
+//! .NET compiles a method again when it was called often, and then within its caller: waits of what was called before,
+//! and of its caller without it, are for the same.
 
 use std::sync::Arc;
 
@@ -50,6 +55,8 @@ pub(super) fn find(lookup: &mut Lookup, may: impl Fn(WaitSiteId) -> bool) -> Poo
     let engine = lookup.engine;
     let mut waits = Waits { told: engine.wait_sites.map(|_| None), by_way: FxHashMap::default() };
     waits.look(lookup, may);
+    waits.join_inlined();
+    waits.count_ways(lookup);
     let keys = waits.keys(lookup);
     let mut found: FxHashMap<Callers, usize> = FxHashMap::default();
     let mut all = Vec::new();
@@ -61,7 +68,10 @@ pub(super) fn find(lookup: &mut Lookup, may: impl Fn(WaitSiteId) -> bool) -> Poo
         let Some((caller, primitive)) = told.and_then(|told| told.condition.clone()) else { continue };
         let of_key = waits.told.iter().flatten().filter(|told| told.key == Some(key));
         let inside: FxHashSet<&Function> = of_key.flat_map(|told| &told.inside).collect();
-        let Some(places) = behaviour::places(&waited, |thread| was_inside(lookup, thread, &inside)) else {
+        let at: FxHashSet<Callers> =
+            waits.told.iter().flatten().filter(|told| told.key == Some(key)).filter_map(|told| told.own_key).collect();
+        let yields = behaviour::yields(engine, &waited, |place| yields_at(lookup, place, &at));
+        let Some(places) = behaviour::places(&waited, &yields, |thread| was_inside(lookup, thread, &inside)) else {
             continue;
         };
         found.insert(key, all.len());
@@ -76,10 +86,14 @@ struct Told {
     /// The function of the program that waits for a condition, and what that is of.
     condition: Option<(Frame, Primitive)>,
     key: Option<Callers>,
+    /// Its own, before it joined another's.
+    own_key: Option<Callers>,
     /// Whether what the program executed is known.
     is_known: bool,
     /// The function that waits and the one that calls it, which may have a place meanwhile.
     inside: Vec<Function>,
+    /// The key of the function that the one that waits may be compiled into.
+    outer: Option<Callers>,
 }
 
 /// A function and its file.
@@ -111,12 +125,52 @@ impl Waits {
             let is_known = call_path.iter().any(is_known);
             let condition = condition.filter(|_| is_known);
             let inside = condition.as_ref().map_or_else(Vec::new, |(frame, _)| functions_inside(&call_path, frame));
-            let key = condition.as_ref().map(|(frame, _)| behaviour::callers(place, std::slice::from_ref(frame)));
-            if is_known && let Some(way) = way(lookup, index) {
-                let count: u64 = wait_site.waiters.iter().map(|(_, time)| time.count).sum();
-                *self.by_way.entry(way).or_default().at(key) += count;
+            let key_of = |frame| behaviour::callers(place, std::slice::from_ref(frame));
+            let key = condition.as_ref().map(|(frame, _)| key_of(frame));
+            let outer = condition.as_ref().and_then(|(frame, _)| may_be_compiled_into(&call_path, frame)).map(key_of);
+            let outer = outer.filter(|outer| Some(*outer) != key);
+            *told = Some(Told { condition, key, own_key: key, is_known, inside, outer });
+        }
+    }
+
+    /// Whose function may be compiled into one that waits, too, waits for the same, unless there are several of them.
+    fn join_inlined(&mut self) {
+        let mut inner: FxHashMap<Callers, Option<Callers>> = FxHashMap::default();
+        for told in self.told.iter().flatten() {
+            if let (Some(outer), Some(_)) = (told.outer, told.key) {
+                let known = inner.entry(outer).or_insert(told.key);
+                *known = known.filter(|known| Some(*known) == told.key);
             }
-            *told = Some(Told { condition, key, is_known, inside });
+        }
+        let innermost = |key: Callers| {
+            // One that calls itself by way of others has none.
+            let steps = std::iter::successors(Some(key), |key| inner.get(key).copied().flatten());
+            steps.take(inner.len() + 1).last().filter(|found| *found != key && !inner.contains_key(found))
+        };
+        let waits: FxHashMap<Callers, _> = self
+            .told
+            .iter()
+            .flatten()
+            .filter_map(|told| Some((told.key?, (told.condition.clone(), told.inside.clone()))))
+            .collect();
+        for told in self.told.iter_mut().flatten() {
+            if let Some(key) = told.key.and_then(innermost)
+                && let Some((condition, inside)) = waits.get(&key)
+            {
+                (told.key, told.condition) = (Some(key), condition.clone());
+                told.inside.extend(inside.iter().cloned());
+            }
+        }
+    }
+
+    fn count_ways(&mut self, lookup: &mut Lookup) {
+        let engine = lookup.engine;
+        for (index, told) in self.told.each() {
+            let Some(told) = told.as_ref().filter(|told| told.is_known) else { continue };
+            if let Some(way) = way(lookup, index) {
+                let count: u64 = engine.wait_sites[index].waiters.iter().map(|(_, time)| time.count).sum();
+                *self.by_way.entry(way).or_default().at(told.key) += count;
+            }
         }
     }
 
@@ -172,6 +226,13 @@ fn function(frame: &Frame) -> Option<Function> {
     Some((method.unwrap_or(name), frame.module.clone()))
 }
 
+/// Whether a thread yields here before it waits for a place, in one of the functions with these keys.
+fn yields_at(lookup: &mut Lookup, place: Place, waits: &FxHashSet<Callers>) -> bool {
+    let call_path = lookup.own_path(place);
+    let own = call_path.iter().find(|frame| is_own(frame));
+    own.is_some_and(|frame| waits.contains(&behaviour::callers(place, std::slice::from_ref(frame))))
+}
+
 /// Whether a thread was found in one of these functions.
 fn was_inside(lookup: &mut Lookup, thread: ThreadId, inside: &FxHashSet<&Function>) -> bool {
     let engine = lookup.engine;
@@ -198,10 +259,6 @@ fn waits_for_condition(call_path: &[Frame]) -> Option<(&Frame, Primitive)> {
         Some(name) => name.starts_with("SyncBlock::Wait") && is_of_coreclr(frame) || is_condition_of_java(name),
         None => false,
     };
-    let is_own = |frame: &Frame| {
-        let of_system = frame.function.as_deref().is_none_or(|name| name.starts_with("System."));
-        frame.role == Role::Program && !of_system
-    };
     let of_ruby = || interpreted::ruby_wait(call_path).filter(|wait| *wait == RubyWait::Event).map(|_| 0);
     let at = call_path.iter().position(waits).or_else(of_ruby)?;
     let (inner, outer) = call_path[at..].split_at(call_path[at..].iter().position(is_own)?);
@@ -209,6 +266,20 @@ fn waits_for_condition(call_path: &[Frame]) -> Option<(&Frame, Primitive)> {
     let is_join = leads_through(inner, |name| name == "java.lang.Thread.join");
     let primitive = if acquires_shared(inner) { Primitive::Semaphore } else { Primitive::Condvar };
     outer.first().filter(|_| !is_join).map(|frame| (frame, primitive))
+}
+
+/// Whether this is a function of the program, and not of .NET's library.
+fn is_own(frame: &Frame) -> bool {
+    let of_system = frame.function.as_deref().is_none_or(|name| name.starts_with("System."));
+    frame.role == Role::Program && !of_system
+}
+
+/// The function of the program that calls the one that waits, where the runtime may compile that into it and tell
+/// nobody.
+fn may_be_compiled_into<'p>(call_path: &'p [Frame], waits: &Frame) -> Option<&'p Frame> {
+    let of_dot_net = call_path.iter().any(is_of_coreclr);
+    let outer = || call_path.iter().filter(|frame| is_own(frame)).skip_while(|frame| *frame != waits).nth(1);
+    of_dot_net.then(outer).flatten()
 }
 
 /// Whether a frame is in the runtime of .NET.
@@ -281,6 +352,43 @@ mod tests {
         };
         assert_eq!(asks(&ruby("pop")).as_deref(), Some("checkout"));
         assert_eq!(asks(&ruby("synchronize")), None);
+    }
+
+    #[test]
+    fn what_dotnet_compiles_into_its_caller_waits_for_the_same() {
+        let coreclr = Frame { module: "/x/libcoreclr.so".into(), ..Frame::named("SyncBlock::Wait", Role::Runtime) };
+        let path = |names: &[&str]| {
+            let own = names.iter().map(|name| Frame::named(name, Role::Program));
+            std::iter::once(coreclr.clone()).chain(own).collect::<Vec<_>>()
+        };
+        let outer = |path: &[Frame]| may_be_compiled_into(path, &path[1]).and_then(|frame| frame.function.clone());
+        let whole = path(&["Pool.Borrow", "System.Action.Invoke", "Shop.Serve"]);
+        assert_eq!(outer(&whole).as_deref(), Some("Shop.Serve"));
+        assert_eq!(outer(&path(&["Shop.Serve"])), None);
+        assert_eq!(may_be_compiled_into(&whole[1..], &whole[1]), None, "no runtime that does so");
+        let (borrow, lend, serve) = ((Default::default(), 1), (Default::default(), 2), (Default::default(), 3));
+        let told = |name: &str, key, outer| {
+            let condition = Some((Frame::named(name, Role::Program), Primitive::Condvar));
+            let key = Some(key);
+            Some(Told { condition, key, own_key: key, is_known: true, inside: Vec::new(), outer })
+        };
+        let joined = |all: Vec<Option<Told>>| {
+            let mut waits = Waits { told: Table::default(), by_way: FxHashMap::default() };
+            all.into_iter().for_each(|told| {
+                waits.told.push(told);
+            });
+            waits.join_inlined();
+            let told = waits.told.iter().flatten();
+            told.map(|told| told.condition.as_ref().unwrap().0.function.clone().unwrap().to_string())
+                .collect::<Vec<_>>()
+        };
+        let both = vec![told("Serve", serve, None), told("Borrow", borrow, Some(serve))];
+        assert_eq!(joined(both), ["Borrow", "Borrow"]);
+        let calls = |name: &str, key| told(name, key, Some(serve));
+        let two = vec![told("Serve", serve, None), calls("Borrow", borrow), calls("Lend", lend)];
+        assert_eq!(joined(two), ["Serve", "Borrow", "Lend"], "nobody knows which");
+        let circle = vec![calls("Borrow", borrow), told("Serve", serve, Some(borrow))];
+        assert_eq!(joined(circle), ["Borrow", "Serve"]);
     }
 
     #[test]

@@ -25,6 +25,9 @@ const JAVA: &[&[u8]] = &[b"libjli.so"];
 const FREE_THREADED: &[&[u8]] =
     &[b"libpython3.13t.so", b"libpython3.14t.so", b"libpython3.15t.so", b".cpython-313t-", b".cpython-314t-"];
 
+/// What starts .NET: `dotnet`, and the starters of programs.
+const DOTNET: &[&[u8]] = &[b"libhostfxr.so"];
+
 /// All that are known. Adding one: its row.
 const SWITCHES: &[Switch] = &[
     Switch { signs: GO, variable: "GOMAXPROCS", values: fewer },
@@ -39,9 +42,14 @@ const SWITCHES: &[Switch] = &[
     Switch { signs: FREE_THREADED, variable: "PYTHON_GIL", values: |_| texts(&["0"]) },
     Switch { signs: JAVA, variable: OPTIONS_OF_JAVA, values: |_| texts(&["-XX:+UseParallelGC"]) },
     Switch { signs: JAVA, variable: OPTIONS_OF_JAVA, values: fewer_for_java },
+    Switch { signs: DOTNET, variable: "COMPlus_gcServer", values: |_| texts(&["1"]) },
+    Switch { signs: DOTNET, variable: "COMPlus_gcConcurrent", values: |_| texts(&["0"]) },
+    Switch { signs: DOTNET, variable: "COMPlus_ThreadPool_ForceMinWorkerThreads", values: more_for_dotnet },
 ];
 
 const GO: &[&[u8]] = &[b"\xff Go buildinf:"];
+/// How .NET's variables begin: all versions read the first, those from 6 on read the second before it.
+const PREFIXES_OF_DOTNET: [&str; 2] = ["COMPlus_", "DOTNET_"];
 /// A list of options, which others may be on.
 const OPTIONS_OF_JAVA: &str = "JAVA_TOOL_OPTIONS";
 
@@ -86,7 +94,12 @@ pub fn on_path(name: &OsStr) -> Option<PathBuf> {
 }
 
 fn of(bytes: &[u8], words: &[OsString], cpus: usize, set: impl Fn(&str) -> Option<String>) -> Vec<Remedy> {
-    let heeded = SWITCHES.iter().filter(|switch| switch.signs.iter().any(|sign| contains(bytes, sign)));
+    let [read_last, read_first] = PREFIXES_OF_DOTNET;
+    let is_decided = |variable: &str| {
+        variable.strip_prefix(read_last).is_some_and(|name| set(&format!("{read_first}{name}")).is_some())
+    };
+    let heeds = |switch: &&Switch| switch.signs.iter().any(|sign| contains(bytes, sign));
+    let heeded = SWITCHES.iter().filter(heeds).filter(|switch| !is_decided(switch.variable));
     let mut remedies = Vec::new();
     for switch in heeded {
         let variable = switch.variable;
@@ -133,6 +146,11 @@ fn more_than_four(cpus: usize) -> Vec<String> {
     let mut counts = vec![cpus.max(8), 4 * cpus.max(8)];
     counts.dedup();
     counts.iter().map(usize::to_string).collect()
+}
+
+/// .NET's pool begins with a thread for each CPU, and gets one or two more a second. Its variables are hexadecimal.
+fn more_for_dotnet(cpus: usize) -> Vec<String> {
+    vec![format!("{:X}", 4 * cpus.max(8))]
 }
 
 fn contains(bytes: &[u8], sign: &[u8]) -> bool {
@@ -189,6 +207,20 @@ mod tests {
             ["-XX:ActiveProcessorCount=4 -XX:+UseParallelGC"]
         );
         assert_eq!(of(&["java", "-XX:+UseStringDeduplication"], None), both);
+    }
+
+    #[test]
+    fn switches_of_dotnet_have_the_name_that_all_versions_read() {
+        let of = |cpus, set: &[&str]| {
+            let remedies =
+                of(b"\x7fELF..libhostfxr.so\0", &[], cpus, |name| set.contains(&name).then(|| "0".to_owned()));
+            remedies.into_iter().map(|remedy| remedy.name).collect::<Vec<_>>()
+        };
+        let all = ["COMPlus_gcServer=1", "COMPlus_gcConcurrent=0", "COMPlus_ThreadPool_ForceMinWorkerThreads=20"];
+        assert_eq!(of(2, &[]), all);
+        assert_eq!(of(16, &[])[2], "COMPlus_ThreadPool_ForceMinWorkerThreads=40", "four for each CPU, hexadecimal");
+        assert_eq!(of(2, &["DOTNET_gcServer"]), all[1..], "it is read first");
+        assert_eq!(of(2, &["COMPlus_gcServer"]), all, "a remedy sets it");
     }
 
     #[test]
