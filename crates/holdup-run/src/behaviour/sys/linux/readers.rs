@@ -233,18 +233,22 @@ impl<R: Fn(&ReadWrite, &timespec) -> c_int + Sync, W: Fn(&ReadWrite, &timespec) 
         expect(self.names[1], (self.write)(lock, time), expected);
     }
 
-    /// Both give up a lock that another thread has, at the time and not before.
-    fn gives_up(&self, lock: &ReadWrite, which: [bool; 2]) {
+    /// Reading or writing.
+    fn take(&self, writes: bool, lock: &ReadWrite, time: &timespec, expected: c_int) {
+        if writes { self.write(lock, time, expected) } else { self.read(lock, time, expected) }
+    }
+
+    /// Reads or writes (true) give up a lock that another thread has, at the time and not before.
+    fn give_up(&self, lock: &ReadWrite, sides: &[bool]) {
         let nonsense = timespec { tv_nsec: 1_000_000_000, ..self.in_ms(1000) };
-        let calls: [&(dyn Fn(&timespec, c_int) + Sync); 2] =
-            [&|time, expected| self.read(lock, time, expected), &|time, expected| self.write(lock, time, expected)];
-        for (at, call) in calls.iter().enumerate().filter(|(at, _)| which[*at]) {
+        for &writes in sides {
             elsewhere(|| {
                 let deadline = self.in_ms(15);
-                call(&deadline, ETIMEDOUT);
-                ensure!(has_come(self.clock, &deadline), "{} gave up before its deadline", self.names[at]);
-                call(&self.in_ms(-1000), ETIMEDOUT);
-                call(&nonsense, EINVAL);
+                self.take(writes, lock, &deadline, ETIMEDOUT);
+                let call = self.names[usize::from(writes)];
+                ensure!(has_come(self.clock, &deadline), "{call} gave up before its deadline");
+                self.take(writes, lock, &self.in_ms(-1000), ETIMEDOUT);
+                self.take(writes, lock, &nonsense, EINVAL);
             });
         }
     }
@@ -259,7 +263,7 @@ where
     // A free lock is had however late it is.
     let late = || timed.in_ms(-1000);
     timed.read(lock, &late(), 0);
-    timed.gives_up(lock, [false, true]);
+    timed.give_up(lock, &[true]);
     // The writer that gave up keeps no reader out.
     elsewhere(|| {
         timed.read(lock, &late(), 0);
@@ -267,7 +271,7 @@ where
     });
     lock.must_unlock();
     timed.write(lock, &late(), 0);
-    timed.gives_up(lock, [true, true]);
+    timed.give_up(lock, &[false, true]);
     std::thread::scope(|scope| {
         for writes in [false, true] {
             scope.spawn(move || {
