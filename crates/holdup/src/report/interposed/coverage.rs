@@ -288,12 +288,12 @@ fn readers_and_writers(asked: &ReadWrite, coverage: &Coverage) -> Option<String>
             "this program takes no reader-writer lock of pthreads (std::shared_mutex has one; Rust's std and Go have their own)"
                 .to_owned()
         }
-        0 if asked.prefers => format!(
+        _ if !asked.prefers => format!("{} acquisitions", number::count(all as f64)),
+        0 => format!(
             "{} acquisitions, of no lock that can be changed: they were made with a kind of their own, or for several \
              processes, or the C library has them in a way that holdup does not know",
             number::count(all as f64)
         ),
-        0 => format!("{} acquisitions", number::count(all as f64)),
         1 => format!("{} acquisitions, 1 lock prefers writers", number::count(all as f64)),
         locks => {
             format!("{} acquisitions, {} locks prefer writers", number::count(all as f64), number::count(locks as f64))
