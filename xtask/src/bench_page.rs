@@ -1,5 +1,5 @@
-//! The benchmark pages of this machine: ours beside the peers (mutexes, reader-writer locks), the published claims, and the
-//! techniques.
+//! The benchmark pages of this machine: ours beside the peers (mutexes, reader-writer locks), the published claims, and
+//! the techniques.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ const PAGES: &[Page] = &[
     Page {
         name: "rw",
         title: "Reader-writer locks beside the peers",
-        command: &["holdup", "run", "experiments/rw.toml", "--quick"],
+        command: &["holdup", "run", "experiments/rw.toml"],
         about: "Ratios are paired: each is taken to the C library's default reader-writer lock measured next to it, median with\n\
                 95% interval. `adaptive` is our mutex, for what sharing is worth.",
     },

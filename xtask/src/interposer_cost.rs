@@ -1,5 +1,5 @@
-//! What the interposer costs a lock that nobody else wants, beside glibc's own functions in the same process: a page per
-//! machine.
+//! What the interposer costs a lock that nobody else wants, beside glibc's own functions in the same process: a page
+//! per machine.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -113,8 +113,8 @@ impl fmt::Display for Policy {
     }
 }
 
-/// How threads wait for pthread's reader-writer locks. Each lock has one as long as it lives: what prefers writers is its
-/// kind, and threads that wait by different kinds miss each other's wake-ups.
+/// How threads wait for pthread's reader-writer locks. Each lock has one as long as it lives: what prefers writers is
+/// its kind, and threads that wait by different kinds miss each other's wake-ups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RwPolicy {
     /// As the C library does: readers come in as long as readers are in, whoever waits.
