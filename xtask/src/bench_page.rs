@@ -1,4 +1,5 @@
-//! The benchmark pages of this machine: ours beside the peers, the published claims, and the techniques.
+//! The benchmark pages of this machine: ours beside the peers (mutexes, reader-writer locks), the published claims, and
+//! the techniques.
 
 use std::fs;
 use std::path::Path;
@@ -24,6 +25,13 @@ const PAGES: &[Page] = &[
                 95% interval.",
     },
     Page {
+        name: "rw",
+        title: "Reader-writer locks beside the peers",
+        command: &["holdup", "run", "experiments/rw.toml"],
+        about: "Ratios are paired: each is taken to the C library's default reader-writer lock measured next to it, median with\n\
+                95% interval. `adaptive` is our mutex, for what sharing is worth.",
+    },
+    Page {
         name: "claims",
         title: "Published claims on this machine",
         command: &["holdup", "reproduce", "all", "--quick"],
@@ -46,7 +54,7 @@ pub fn write(args: &[String]) -> Result<(), String> {
     let machine = machine(args, "bench-page")?;
     let wanted: Vec<&Page> = PAGES.iter().filter(|page| args.get(1).is_none_or(|name| name == page.name)).collect();
     if wanted.is_empty() {
-        return Err("the pages are peers, claims and techniques".to_owned());
+        return Err("the pages are peers, rw, claims and techniques".to_owned());
     }
     cargo(&["build", "--release", "--package", "holdup"]).run()?;
     let folder = root().join("docs/benchmarks");

@@ -1,4 +1,4 @@
-//! What the interposer costs a mutex that nobody else wants, beside glibc's own functions in the same process: a page
+//! What the interposer costs a lock that nobody else wants, beside glibc's own functions in the same process: a page
 //! per machine.
 
 use std::fmt::Write as _;
@@ -28,14 +28,47 @@ const WAYS: &[Way] = &[
     Way { name: "throttle:1", words: &["--lock", "throttle:1"], goal_ns: Some(1.0) },
 ];
 
-/// Mutexes, rounds, threads, and what that is.
-const CASES: &[(&str, &str, &str, &str)] = &[
-    ("1", "60", "many", "one mutex, a program with two threads"),
-    ("1024", "60", "many", "1,024 mutexes, a program with two threads"),
-    ("1000000", "60", "many", "1,048,576 mutexes, a program with two threads"),
-    ("1", "60", "one", "one mutex, a program with one thread"),
-    ("1024", "60", "one", "1,024 mutexes, a program with one thread"),
-    ("1000000", "60", "one", "1,048,576 mutexes, a program with one thread"),
+/// Those under which reader-writer locks are measured. Whoever calls the functions does so from `main`, by which a rule
+/// knows the locks.
+const RW_WAYS: &[Way] = &[
+    Way { name: "pass-through", words: &[], goal_ns: None },
+    Way { name: "counting", words: &["--profile=count"], goal_ns: None },
+    Way { name: "sampled profile", words: &["--profile=sampled"], goal_ns: None },
+    Way { name: "full profile", words: &["--profile=full"], goal_ns: None },
+    Way { name: "rw prefer-writer", words: &["--rw", "prefer-writer"], goal_ns: None },
+    Way { name: "rw spin-park:100", words: &["--rw", "spin-park:100"], goal_ns: None },
+    Way { name: "a rule for prefer-writer", words: &["--lock-for", "main=prefer-writer"], goal_ns: None },
+];
+
+/// What is run: the program's words (locks, rounds, threads, kind), and what that is.
+struct Case {
+    words: [&'static str; 4],
+    about: &'static str,
+    ways: &'static [Way],
+}
+
+const CASES: &[Case] = &[
+    Case { words: ["1", "60", "many", "mutex"], about: "one mutex, a program with two threads", ways: WAYS },
+    Case { words: ["1024", "60", "many", "mutex"], about: "1,024 mutexes, a program with two threads", ways: WAYS },
+    Case {
+        words: ["1000000", "60", "many", "mutex"],
+        about: "1,048,576 mutexes, a program with two threads",
+        ways: WAYS,
+    },
+    Case { words: ["1", "60", "one", "mutex"], about: "one mutex, a program with one thread", ways: WAYS },
+    Case { words: ["1024", "60", "one", "mutex"], about: "1,024 mutexes, a program with one thread", ways: WAYS },
+    Case {
+        words: ["1000000", "60", "one", "mutex"],
+        about: "1,048,576 mutexes, a program with one thread",
+        ways: WAYS,
+    },
+    Case { words: ["1", "60", "many", "read"], about: "one reader-writer lock, taken for reading", ways: RW_WAYS },
+    Case { words: ["1", "60", "many", "write"], about: "one reader-writer lock, taken for writing", ways: RW_WAYS },
+    Case {
+        words: ["1", "60", "many", "release"],
+        about: "pthread_rwlock_unlock alone, of a lock that glibc took for reading",
+        ways: RW_WAYS,
+    },
 ];
 
 /// Measures and writes `docs/benchmarks/interposer-NAME.md`: the first argument is the machine's name, the second how
@@ -49,15 +82,15 @@ pub fn write(args: &[String]) -> Result<(), String> {
     let bench = Bench::new("interposer-cost")?;
     let program = bench.compile("interposer/bench_pair.c")?;
     let mut page = head(machine, runs);
-    for (locks, rounds, threads, about) in CASES {
-        eprintln!("{about}");
-        let mut costs: Vec<Vec<(f64, f64)>> = WAYS.iter().map(|_| vec![]).collect();
+    for case in CASES {
+        eprintln!("{}", case.about);
+        let mut costs: Vec<Vec<(f64, f64)>> = case.ways.iter().map(|_| vec![]).collect();
         for _ in 0..runs {
-            for (way, cost) in WAYS.iter().zip(&mut costs) {
-                cost.push(one_run(&bench, way, &program, &[locks, rounds, threads])?);
+            for (way, cost) in case.ways.iter().zip(&mut costs) {
+                cost.push(one_run(&bench, way, &program, &case.words)?);
             }
         }
-        table(&mut page, about, &costs);
+        table(&mut page, case, &costs);
     }
     let path = root().join(format!("docs/benchmarks/interposer-{machine}.md"));
     std::fs::write(&path, page).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -69,8 +102,8 @@ fn head(machine: &str, runs: usize) -> String {
     format!(
         "# What the interposer costs: {machine}\n\n\
          Written by `cargo xtask interposer-cost {machine} {runs}`. A program (`fixtures/interposer/bench_pair.c`) runs under\n\
-         `holdup with` and locks and unlocks mutexes that nobody else wants: through the interposer, and through glibc's own\n\
-         functions on the same mutexes, in blocks of 16,384 pairs that alternate. A difference is the median of the rounds of one\n\
+         `holdup with` and locks and unlocks locks that nobody else wants: through the interposer, and through glibc's own\n\
+         functions on the same locks, in blocks of 16,384 pairs that alternate. A difference is the median of the rounds of one\n\
          run (60 rounds of four blocks each); of {runs} runs the table has the median with its 95% interval by bootstrap. The\n\
          ways take turns, run by run. Load during the session: {}.\n\n",
         std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim()
@@ -97,11 +130,11 @@ fn one_run(bench: &Bench, way: &Way, program: &Path, words: &[&str]) -> Result<(
     Ok((median(&own), median(&more)))
 }
 
-fn table(page: &mut String, about: &str, costs: &[Vec<(f64, f64)>]) {
+fn table(page: &mut String, case: &Case, costs: &[Vec<(f64, f64)>]) {
     let own: Vec<f64> = costs.iter().flatten().map(|(own, _)| *own).collect();
-    let _ = writeln!(page, "## {about}\n\nA pair of glibc's: {:.1} ns.\n", median(&own));
+    let _ = writeln!(page, "## {}\n\nA pair of glibc's: {:.1} ns.\n", case.about, median(&own));
     page.push_str("| | more than glibc, ns | 95% interval | goal | met |\n|---|---|---|---|---|\n");
-    for (way, cost) in WAYS.iter().zip(costs) {
+    for (way, cost) in case.ways.iter().zip(costs) {
         let more: Vec<f64> = cost.iter().map(|(_, more)| *more).collect();
         let (low, high) = interval(&more, 1);
         let (goal, met) = match way.goal_ns {

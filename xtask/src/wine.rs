@@ -219,7 +219,9 @@ impl Place<'_> {
                 Some(_) => {}
             }
         }
-        for own in ["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore"] {
+        for own in
+            ["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore", "win-rwlock"]
+        {
             if !locks.iter().any(|lock| lock == own) {
                 return Err(format!("'holdup list locks' lacks {own}: {locks:?}"));
             }
@@ -285,6 +287,13 @@ impl Place<'_> {
             "bench --lock adaptive,critical-section --spin 100 --threads 2 --duration 10ms --repeat 1 {STORE}"
         ))?
         .ends_with(0)?;
+        // Readers share it, and its writers lose nothing: the workload checks both.
+        self.holdup(&format!(
+            "bench --workload rw --lock win-rwlock,rw-adaptive,std-rwlock --threads 3 --read-share 50..95 --duration 10ms --repeat 1 \
+             {STORE}"
+        ))?
+        .ends_with(0)?
+        .says(&["reads/s"])?;
         self.holdup(&format!("compare 1 1 {STORE}"))?.ends_with(0)?;
         self.holdup(&format!("history {STORE}"))?.ends_with(0)?.says(&["bench --lock srwlock"])?;
         for what in ["workloads", "factors", "experiments", "claims"] {

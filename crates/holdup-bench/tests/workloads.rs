@@ -235,11 +235,15 @@ fn the_same_cell_draws_the_same_work() {
     assert!((one.hold_ns_mean / one.unit_ns - 25.0).abs() < 1.0);
 }
 
-const READER_WRITER: &[&str] = &["rw-adaptive", "rw-sharded", "std-rwlock", "parking-lot-rwlock", "adaptive"];
+/// All that this system has, and a lock without readers.
+fn reader_writer() -> impl Iterator<Item = &'static str> {
+    let shared = holdup_bench::locks::all().iter().filter(|lock| lock.is_reader_writer());
+    shared.map(|lock| lock.name).chain(["adaptive"])
+}
 
 #[test]
 fn readers_and_writers_do_what_was_asked() {
-    for lock in READER_WRITER {
+    for lock in reader_writer() {
         let words = format!("lock={lock} workload=rw threads=3 iterations=2000 read-share=75 hold=20units latency=on");
         let sample = sample(&words);
         assert_eq!((sample.thread_ops.as_slice(), sample.acquisitions), ([2000; 3].as_slice(), 6000), "{words}");
@@ -255,7 +259,7 @@ fn readers_and_writers_do_what_was_asked() {
 
 #[test]
 fn writers_write_and_the_others_read() {
-    for lock in READER_WRITER {
+    for lock in reader_writer() {
         let share = |writers: u32| {
             let words = format!("lock={lock} workload=rw threads=4 iterations=300 writers={writers}");
             let sample = sample(&words);

@@ -26,7 +26,7 @@ pub const COUNT_FILE: &str = "processes";
 /// First bytes of both files.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"holdup\0c");
 /// Raised with every change of this file's types.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Processes with a file of figures; those beyond are served and leave none, for a program may start any number of
 /// them, and all their files would lie in memory.
@@ -113,8 +113,8 @@ impl fmt::Display for Policy {
     }
 }
 
-/// How threads wait for pthread's reader-writer locks. It holds for the whole of a process: what prefers writers is a
-/// mark in the lock, and threads that wait by different marks miss each other's wake-ups.
+/// How threads wait for pthread's reader-writer locks. Each lock has one as long as it lives: what prefers writers is
+/// its kind, and threads that wait by different kinds miss each other's wake-ups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RwPolicy {
     /// As the C library does: readers come in as long as readers are in, whoever waits.
@@ -195,7 +195,7 @@ pub struct Settings {
     /// Slots of the table in which the kernel looks up the process's futexes (PR_FUTEX_HASH), a power of two from 2 on;
     /// [`FUTEX_HASH_SHARED`] for the table that all processes share; 0 to leave it as it is.
     pub futex_hash: u32,
-    /// [`RwPolicy`] of all reader-writer locks; read when a process starts.
+    /// [`RwPolicy`] of all reader-writer locks without a rule; read when a process starts.
     pub rw: u32,
     /// The last part of the path of the program to serve, ended by 0; empty for every one. Others run as if not
     /// interposed.
@@ -210,8 +210,12 @@ pub struct Settings {
 pub struct Rule {
     /// [`RULE_OBJECT`], [`RULE_SITE`] or [`RULE_INIT`].
     pub kind: u32,
-    /// [`Policy`].
+    /// [`Policy`] of mutexes, or [`SAYS_NOTHING`].
     pub policy: AtomicU32,
+    /// [`RwPolicy`] of reader-writer locks, or [`SAYS_NOTHING`]; read when a process starts.
+    pub rw: u32,
+    /// Room.
+    pub reserved: u32,
     /// First address, as an offset from where the module's first byte is loaded.
     pub start: u64,
     /// Length in bytes.
@@ -220,6 +224,8 @@ pub struct Rule {
     pub module: [u8; PATH],
 }
 
+/// In a [`Rule`]: it is not about such locks.
+pub const SAYS_NOTHING: u32 = u32::MAX;
 /// The lock lies within the range: a global variable.
 pub const RULE_OBJECT: u32 = 1;
 /// The first acquisition of the lock that was seen came from code in the range.
@@ -348,7 +354,8 @@ pub struct LockRecord {
     pub addr: AtomicU64,
     /// `__kind` of the mutex, or one of [`KIND_RWLOCK`] and those after it.
     pub kind: u32,
-    /// [`Policy`] from a rule or from the watchdog; `u32::MAX` to follow [`Settings::policy`].
+    /// [`Policy`] from a rule or from the watchdog, of a reader-writer lock [`RwPolicy`] from a rule; `u32::MAX` to
+    /// follow the settings.
     pub policy: AtomicU32,
     /// Return address of the call that initialised it; 0 if it was not seen.
     pub init_site: u64,

@@ -24,12 +24,22 @@ const COLLAPSE: f64 = 3.0;
 const UNFAIR: f64 = 0.8;
 /// A lock that spends this share of its CPU time in the kernel switches threads in place of working.
 const KERNEL_SHARE: f64 = 0.5;
+/// A side of a reader-writer lock whose threads get less than this share of what those of the other get starves.
+const STARVES: f64 = 0.05;
 /// More suggestions than this nobody reads.
 const MOST: usize = 3;
 
 /// What to try next on a machine with so many CPUs, most telling first.
 pub fn next(run: &RunRecord, cpus: u32) -> Vec<Advice> {
-    let all = [failed(run), collapsed(run, cpus), tight_loop(run), unfair(run, cpus), kernel(run), undecided(run)];
+    let all = [
+        failed(run),
+        starved(run),
+        collapsed(run, cpus),
+        tight_loop(run),
+        unfair(run, cpus),
+        kernel(run),
+        undecided(run),
+    ];
     let mut advice: Vec<Advice> = all.into_iter().flatten().collect();
     advice.truncate(MOST);
     advice
@@ -43,6 +53,43 @@ fn failed(run: &RunRecord) -> Option<Advice> {
             + " --baseline off",
     })
 }
+
+/// The reader-writer lock that treats its sides most unevenly, where some threads only write and the others only read.
+fn starved(run: &RunRecord) -> Option<Advice> {
+    let (reads, writes) = (Metric::named("reads_per_s")?, Metric::named("writes_per_s")?);
+    let rate = |cell: &CellRecord, metric| Some(stats::of_cell(cell, metric)?.median);
+    let (share, side, cell) = run
+        .cells
+        .iter()
+        .filter(|cell| cell.spec.lock != "none")
+        .filter_map(|cell| {
+            let writers = cell.spec.writers.filter(|writers| (1..cell.spec.threads).contains(writers))?;
+            let of_reader = rate(cell, reads)? / f64::from(cell.spec.threads - writers);
+            let of_writer = rate(cell, writes)? / f64::from(writers);
+            match of_writer < of_reader {
+                true => Some((of_writer / of_reader, ["writer", "reader"], cell)),
+                false => Some((of_reader / of_writer, ["reader", "writer"], cell)),
+            }
+        })
+        .min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let lock = &cell.spec.lock;
+    let is_answered = cell.spec.latency && run.cells.iter().any(|cell| cell.spec.lock == FAIR_TO_BOTH);
+    (share < STARVES && !is_answered).then(|| Advice {
+        why: format!(
+            "{lock} starves its {}s: one gets {} of what a {} gets; how long do they wait, and with a lock that serves both?",
+            side[0],
+            if share < 0.001 { "less than 0.1%".to_owned() } else { format!("{:.1}%", share * 100.0) },
+            side[1],
+        ),
+        command: command(
+            &cell.spec,
+            &[("lock", &format!("{lock},{FAIR_TO_BOTH}")), ("threads", &cell.spec.threads.to_string()), ("latency", "on")],
+        ),
+    })
+}
+
+/// The reader-writer lock under which neither side starves.
+const FAIR_TO_BOTH: &str = "rw-adaptive";
 
 /// The lock that suffers most from more threads than CPUs.
 fn collapsed(run: &RunRecord, cpus: u32) -> Option<Advice> {
@@ -106,7 +153,7 @@ fn unfair(run: &RunRecord, cpus: u32) -> Option<Advice> {
         .cells
         .iter()
         .filter(|cell| (2..=cpus).contains(&cell.spec.threads) && cell.spec.lock != "none")
-        .filter(|cell| !cell.spec.latency && with_latency(&cell.spec))
+        .filter(|cell| !cell.spec.latency && cell.spec.writers.is_none() && with_latency(&cell.spec))
         .filter_map(|cell| Some((stats::of_cell(cell, jain)?.median, cell)))
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
     (index < UNFAIR).then(|| Advice {

@@ -24,7 +24,10 @@ pub struct LockEntry {
 /// Every lock that this system has, in the order of lists.
 pub fn all() -> &'static [LockEntry] {
     static HERE: LazyLock<Vec<LockEntry>> = LazyLock::new(|| {
-        let here = |entry: &&LockEntry| sys::HAS_PTHREAD || !entry.name.starts_with("pthread");
+        let here = |entry: &&LockEntry| match entry.name {
+            "win-rwlock" => sys::HAS_SRWLOCK,
+            name => sys::HAS_PTHREAD || !name.starts_with("pthread"),
+        };
         ENTRIES.iter().filter(here).cloned().collect()
     });
     &HERE
@@ -71,7 +74,10 @@ const OF_ONE_SYSTEM: [(&str, &[&str]); 2] = [
             "pthread-rwlock-nonrec",
         ],
     ),
-    ("Windows", &["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore"]),
+    (
+        "Windows",
+        &["critical-section", "srwlock", "wait-on-address", "win-mutex", "win-event", "win-semaphore", "win-rwlock"],
+    ),
 ];
 
 /// The system that has a lock of this name, where this one has not.
@@ -112,7 +118,9 @@ impl LockEntry {
     /// Whether it has this factor of its own: `spin`, `backoff`, `spin-on` or `rmw`.
     pub fn takes(&self, factor: &str) -> bool {
         match factor {
-            "spin" => matches!(self.name, "adaptive" | "futex" | "critical-section"),
+            "spin" => {
+                matches!(self.name, "adaptive" | "futex" | "critical-section" | "rw-adaptive" | "rw-sharded")
+            }
             "backoff" | "spin-on" | "rmw" => matches!(self.name, "tas" | "ttas"),
             _ => false,
         }

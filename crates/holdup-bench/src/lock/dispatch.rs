@@ -8,7 +8,7 @@ use super::interface::{BenchLock, Nothing, Ours, Reentrant, Shared, Visitor};
 use super::straddle::Straddle;
 use super::table::for_each;
 use crate::spec::{Backoff, Rmw, Spec, SpinOn};
-use crate::sys::pthread;
+use crate::sys::{pthread, srwlock};
 
 /// The factors and kernel objects of our own locks, by the registry's identifier.
 macro_rules! ours {

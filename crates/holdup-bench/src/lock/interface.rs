@@ -168,13 +168,31 @@ impl<L: Ours> BenchLock for Raw<L> {
     }
 }
 
+/// One of our own reader-writer locks, with the cell's options.
+pub trait OursShared: lock_api::RawRwLock + Sync + Send + Sized {
+    /// A free lock with the cell's options.
+    fn configured(spec: &Spec) -> Self;
+}
+
+impl OursShared for holdup_locks::RwAdaptive {
+    fn configured(spec: &Spec) -> Self {
+        spec.spin.map_or(Self::new(), Self::with_spin)
+    }
+}
+
+impl OursShared for holdup_locks::RwSharded {
+    fn configured(spec: &Spec) -> Self {
+        spec.spin.map_or(Self::new(), Self::with_spin)
+    }
+}
+
 /// A reader-writer lock of ours under test.
 #[derive(Debug)]
 pub struct Shared<L>(L);
 
-impl<L: lock_api::RawRwLock + Sync + Send> BenchLock for Shared<L> {
-    fn create(_: &Spec) -> Result<Self, String> {
-        Ok(Shared(L::INIT))
+impl<L: OursShared> BenchLock for Shared<L> {
+    fn create(spec: &Spec) -> Result<Self, String> {
+        Ok(Shared(L::configured(spec)))
     }
 
     #[inline(always)]
@@ -311,6 +329,8 @@ guarded! {
     spin::mutex::SpinMutex<()>: spin::mutex::SpinMutex::new(()), lock;
     spin::mutex::TicketMutex<()>: spin::mutex::TicketMutex::new(()), lock;
     usync::Mutex<()>: usync::Mutex::new(()), lock;
+    spin::rwlock::RwLock<()>: spin::rwlock::RwLock::new(()), write, read;
+    usync::RwLock<()>: usync::RwLock::new(()), write, read;
 }
 
 impl BenchLock for mcslock::raw::spins::Mutex<()> {

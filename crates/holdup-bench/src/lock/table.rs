@@ -29,6 +29,9 @@ macro_rules! for_each {
                 "pthread-rwlock-writer": pthread::PreferWriter, "peer", false, "C library", "reader-writer lock that asks for writers first; glibc lets readers pass all the same";
                 "pthread-rwlock-nonrec": pthread::PreferWriterNonRecursive, "peer", false, "C library", "reader-writer lock: writers that wait keep new readers out";
                 "parking-lot-rwlock": parking_lot::RwLock<()>, "peer", false, "crate parking_lot", "reader-writer lock";
+                "spin-rwlock": spin::rwlock::RwLock<()>, "peer", false, "crate spin", "reader-writer lock: spins, never sleeps; a writer may starve";
+                "usync-rwlock": usync::RwLock<()>, "peer", false, "crate usync", "reader-writer lock, waiters in a queue of their own";
+                "win-rwlock": srwlock::Shared, "peer", false, "Win32, since Windows Vista", "SRWLOCK, which readers share";
                 "spin-ttas": spin::mutex::SpinMutex<()>, "peer", false, "crate spin", "spins on a read, never sleeps";
                 "spin-ticket": spin::mutex::TicketMutex<()>, "peer", false, "crate spin", "first come, first served, never sleeps";
                 "mcslock": mcslock::raw::spins::Mutex<()>, "peer", false, "crate mcslock", "queue lock, each spins on its own node";

@@ -322,11 +322,14 @@ pub struct Factor {
     pub values: &'static str,
     /// The value may be left out on the command line and then is `on`.
     pub switch: bool,
-    /// Integer ranges such as `1..8`, `1..64*2`, `0..60+4` may stand for lists.
-    pub ranges: bool,
+    /// The values that a range such as `1..8`, `1..64*2`, `0..60+4` stands for, where there are ranges.
+    ranges: Option<Expand>,
     set: fn(&mut Spec, &str) -> Result<(), String>,
     get: fn(&Spec) -> String,
 }
+
+/// From a range to its values.
+type Expand = fn(&str) -> Result<Vec<String>, String>;
 
 /// A value that a factor does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -378,10 +381,9 @@ impl Factor {
         let mut values = Vec::new();
         for part in text.split(',') {
             let part = part.trim();
-            if self.ranges && part.contains("..") {
-                values.extend(expand_range(part).map_err(fail)?.into_iter().map(|n| n.to_string()));
-            } else {
-                values.push(part.to_owned());
+            match self.ranges {
+                Some(expand) if part.contains("..") => values.extend(expand(part).map_err(fail)?),
+                _ => values.push(part.to_owned()),
             }
         }
         for value in &values {
@@ -437,7 +439,7 @@ pub static FACTORS: &[Factor] = &[
         help: "the lock under test; none = no synchronisation, the baseline of the loop itself",
         values: "a name of 'holdup list locks'",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| catalog::check_name(text).map(|name| spec.lock = name.to_owned()),
         get: |spec| spec.lock.clone(),
     },
@@ -446,7 +448,7 @@ pub static FACTORS: &[Factor] = &[
         help: "what the threads do with the lock",
         values: WORKLOAD_NAMES,
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, WORKLOADS).map(|w| spec.workload = w),
         get: |spec| name_of(spec.workload, WORKLOADS),
     },
@@ -455,7 +457,7 @@ pub static FACTORS: &[Factor] = &[
         help: "measuring threads (ping-pong: 1 does both sides' work, 2 are a pair)",
         values: "1..1024",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| whole(text, 1, 1024).map(|n| spec.threads = n),
         get: |spec| spec.threads.to_string(),
     },
@@ -464,7 +466,7 @@ pub static FACTORS: &[Factor] = &[
         help: "times the same lock is taken per operation; 0 = none; above 1 a lock that is not recursive is wrapped",
         values: "0..64",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| whole(text, 0, 64).map(|n| spec.depth = n),
         get: |spec| spec.depth.to_string(),
     },
@@ -473,7 +475,7 @@ pub static FACTORS: &[Factor] = &[
         help: "different locks taken in order",
         values: "1..16",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| whole(text, 1, 16).map(|n| spec.nest = n),
         get: |spec| spec.nest.to_string(),
     },
@@ -482,7 +484,7 @@ pub static FACTORS: &[Factor] = &[
         help: "work inside the section, in counted steps of a calibrated loop",
         values: "0, 100ns, 20units, uniform:0..1us, exp:500ns",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| Work::parse(text).map(|w| spec.hold = w),
         get: |spec| spec.hold.to_string(),
     },
@@ -491,7 +493,7 @@ pub static FACTORS: &[Factor] = &[
         help: "work outside the section",
         values: "as hold",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| Work::parse(text).map(|w| spec.gap = w),
         get: |spec| spec.gap.to_string(),
     },
@@ -500,7 +502,7 @@ pub static FACTORS: &[Factor] = &[
         help: "where a thread gives up the CPU; with :sleep:TIME it sleeps there instead",
         values: "never, holding, released, both, holding:sleep:50us",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| Pause::parse(text).map(|p| spec.pause = p),
         get: |spec| spec.pause.to_text(),
     },
@@ -509,7 +511,7 @@ pub static FACTORS: &[Factor] = &[
         help: "admission gate: at most so many threads active",
         values: "all, 1..1024",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| optional(text, "all", |t| whole(t, 1, 1024)).map(|n| spec.active = n),
         get: |spec| or_word(&spec.active, "all"),
     },
@@ -518,7 +520,7 @@ pub static FACTORS: &[Factor] = &[
         help: "what the gate admits: a thread once (as in 1998), or each acquisition in fair rotation",
         values: "thread, acquire",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, GATES).map(|g| spec.gate = g),
         get: |spec| name_of(spec.gate, GATES),
     },
@@ -527,7 +529,7 @@ pub static FACTORS: &[Factor] = &[
         help: "how many CPUs the threads may use, or which, joined by +",
         values: "all, 1, 2, cpu:0+2",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| Cpus::parse(text).map(|c| spec.cpus = c),
         get: |spec| spec.cpus.to_text(),
     },
@@ -536,7 +538,7 @@ pub static FACTORS: &[Factor] = &[
         help: "bind each thread to one CPU, in turn",
         values: "off, on",
         switch: true,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, SWITCH).map(|b| spec.pin = b),
         get: |spec| name_of(spec.pin, SWITCH),
     },
@@ -545,7 +547,7 @@ pub static FACTORS: &[Factor] = &[
         help: "a busy process per CPU competes, and ours runs at lower priority",
         values: "off, on",
         switch: true,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, SWITCH).map(|b| spec.background = b),
         get: |spec| name_of(spec.background, SWITCH),
     },
@@ -554,7 +556,7 @@ pub static FACTORS: &[Factor] = &[
         help: "the scheduler's time slice for the threads, where the kernel has it",
         values: "default, 100us..100ms",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| optional(text, "default", span_ns).map(|n| spec.slice_ns = n),
         get: |spec| spec.slice_ns.map_or("default".to_owned(), |ns| format_ns(ns as f64)),
     },
@@ -563,7 +565,7 @@ pub static FACTORS: &[Factor] = &[
         help: "raise the thread's priority inside the section: a system call each way",
         values: "off, on, realtime",
         switch: true,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, BOOSTS).map(|boost| spec.boost = boost),
         get: |spec| name_of(spec.boost, BOOSTS),
     },
@@ -572,7 +574,7 @@ pub static FACTORS: &[Factor] = &[
         help: "the lock's offset in its cache line; 61..63 straddle two lines (lock straddle)",
         values: "natural, 0..63",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| optional(text, "natural", |t| whole(t, 0, 63)).map(|n| spec.offset = n),
         get: |spec| or_word(&spec.offset, "natural"),
     },
@@ -581,7 +583,7 @@ pub static FACTORS: &[Factor] = &[
         help: "what lives in the lock's cache line besides it",
         values: "none, data, neighbour",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, SHARES).map(|s| spec.share = s),
         get: |spec| name_of(spec.share, SHARES),
     },
@@ -590,7 +592,7 @@ pub static FACTORS: &[Factor] = &[
         help: "what a thread does that finds the lock taken: wait, or work outside (gap) and try again",
         values: "wait, try",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, TAKES).map(|take| spec.take = take),
         get: |spec| name_of(spec.take, TAKES),
     },
@@ -599,7 +601,7 @@ pub static FACTORS: &[Factor] = &[
         help: "threads of one process, or each of a process of its own, of which the first is measured",
         values: "threads, processes",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, BETWEENS).map(|between| spec.between = between),
         get: |spec| name_of(spec.between, BETWEENS),
     },
@@ -608,7 +610,7 @@ pub static FACTORS: &[Factor] = &[
         help: "spin count of the locks that spin before they sleep",
         values: "default, 0..1000000",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| optional(text, "default", |t| whole(t, 0, 1_000_000)).map(|n| spec.spin = n),
         get: |spec| or_word(&spec.spin, "default"),
     },
@@ -617,7 +619,7 @@ pub static FACTORS: &[Factor] = &[
         help: "back-off of the spin locks",
         values: "default, none, count, exp",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| optional(text, "default", |t| word(t, BACKOFFS)).map(|b| spec.backoff = b),
         get: |spec| spec.backoff.map_or("default".to_owned(), |b| name_of(b, BACKOFFS)),
     },
@@ -626,7 +628,7 @@ pub static FACTORS: &[Factor] = &[
         help: "what the spin locks spin on: a plain read, or the atomic instruction itself",
         values: "default, read, rmw",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| optional(text, "default", |t| word(t, SPIN_ONS)).map(|s| spec.spin_on = s),
         get: |spec| spec.spin_on.map_or("default".to_owned(), |s| name_of(s, SPIN_ONS)),
     },
@@ -635,7 +637,7 @@ pub static FACTORS: &[Factor] = &[
         help: "the instruction by which the spin locks take the lock",
         values: "default, xchg, cmpxchg",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| optional(text, "default", |t| word(t, RMWS)).map(|r| spec.rmw = r),
         get: |spec| spec.rmw.map_or("default".to_owned(), |r| name_of(r, RMWS)),
     },
@@ -644,7 +646,7 @@ pub static FACTORS: &[Factor] = &[
         help: "db: number of entries",
         values: "1..10000000",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| whole(text, 1, 10_000_000).map(|n| spec.entries = n),
         get: |spec| spec.entries.to_string(),
     },
@@ -653,16 +655,16 @@ pub static FACTORS: &[Factor] = &[
         help: "db and map: reads and updates, in percent",
         values: "90:10",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| parse_mix(text).map(|n| spec.read_percent = n),
         get: |spec| format!("{}:{}", spec.read_percent, 100 - spec.read_percent),
     },
     Factor {
         name: "read-share",
-        help: "rw: share of reads, in percent; the rest writes",
+        help: "rw: share of reads, in percent; the rest writes; a range stands for the usual shares in it",
         values: "0..100, also 99.9",
         switch: false,
-        ranges: false,
+        ranges: Some(share_range),
         set: |spec, text| parse_read_share(text).map(|n| spec.read_permille = n),
         get: |spec| format!("{}", f64::from(spec.read_permille) / 10.0),
     },
@@ -671,7 +673,7 @@ pub static FACTORS: &[Factor] = &[
         help: "rw: so many threads only write and the others only read, whatever the read-share; each = both",
         values: "each, 0..1024",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| optional(text, "each", |t| whole(t, 0, 1024)).map(|n| spec.writers = n),
         get: |spec| or_word(&spec.writers, "each"),
     },
@@ -680,7 +682,7 @@ pub static FACTORS: &[Factor] = &[
         help: "db: one lock, a lock table of so many, one lock per entry, or a reader-writer lock (lock none: no lock)",
         values: "one, 1..65536, entry, rw",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| Table::parse(text).map(|t| spec.table = t),
         get: |spec| spec.table.to_text(),
     },
@@ -689,7 +691,7 @@ pub static FACTORS: &[Factor] = &[
         help: "db: work of a read, under the lock",
         values: "as hold",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| Work::parse(text).map(|w| spec.read = w),
         get: |spec| spec.read.to_string(),
     },
@@ -698,7 +700,7 @@ pub static FACTORS: &[Factor] = &[
         help: "db: work of an update, under the lock",
         values: "as hold",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| Work::parse(text).map(|w| spec.update = w),
         get: |spec| spec.update.to_string(),
     },
@@ -707,7 +709,7 @@ pub static FACTORS: &[Factor] = &[
         help: "parallel-for: indices claimed at a time",
         values: "1..1000000000",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| whole(text, 1, 1_000_000_000).map(|n| spec.chunk = n),
         get: |spec| spec.chunk.to_string(),
     },
@@ -716,7 +718,7 @@ pub static FACTORS: &[Factor] = &[
         help: "parallel-for: how the shared index is advanced",
         values: "xadd, cas-loop, cmpxchg8b, mutex, sharded",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, COUNTERS).map(|c| spec.counter = c),
         get: |spec| name_of(spec.counter, COUNTERS),
     },
@@ -725,7 +727,7 @@ pub static FACTORS: &[Factor] = &[
         help: "ping-pong: packets handed over at a time",
         values: "1..65536",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| whole(text, 1, 65_536).map(|n| spec.batch = n),
         get: |spec| spec.batch.to_string(),
     },
@@ -734,7 +736,7 @@ pub static FACTORS: &[Factor] = &[
         help: "operations per thread (db and parallel-for: in all); replaces the duration",
         values: "auto, 1..1000000000000",
         switch: false,
-        ranges: true,
+        ranges: Some(whole_range),
         set: |spec, text| {
             optional(text, "auto", |t| whole(t, 1, 1_000_000_000_000)).map(|n| {
                 if let Some(n) = n {
@@ -752,7 +754,7 @@ pub static FACTORS: &[Factor] = &[
         help: "time that each run measures; replaces the iterations",
         values: "auto, 1ms..1h",
         switch: false,
-        ranges: false,
+        ranges: None,
         set: |spec, text| {
             optional(text, "auto", span_ns).map(|ns| {
                 if let Some(ns) = ns {
@@ -770,7 +772,7 @@ pub static FACTORS: &[Factor] = &[
         help: "time a sample of the acquisitions and keep the percentiles; its cost is measured and shown",
         values: "off, on",
         switch: true,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, SWITCH).map(|b| spec.latency = b),
         get: |spec| name_of(spec.latency, SWITCH),
     },
@@ -779,7 +781,7 @@ pub static FACTORS: &[Factor] = &[
         help: "record each run and say where its CPU time goes: to the lock, the kernel for it, or elsewhere; costs time",
         values: "off, on",
         switch: true,
-        ranges: false,
+        ranges: None,
         set: |spec, text| word(text, SWITCH).map(|b| spec.profile = b),
         get: |spec| name_of(spec.profile, SWITCH),
     },
@@ -940,6 +942,33 @@ fn parse_read_share(text: &str) -> Result<u32, String> {
     })
 }
 
+/// Tenths of a percent, between those that a user gives.
+const USUAL_SHARES: [u32; 10] = [0, 100, 250, 500, 750, 900, 950, 990, 999, 1_000];
+
+/// `50..99.9`: these two, and the usual shares between them.
+fn share_range(text: &str) -> Result<Vec<String>, String> {
+    let wrong = || {
+        format!(
+            "'{text}' is not a range of shares; write for example 50..99.9, which is 50,75,90,95,99,99.9, or a list of \
+             your own"
+        )
+    };
+    let (low, high) = text.split_once("..").ok_or_else(wrong)?;
+    let share = |text: &str| parse_read_share(text.trim()).map_err(|_| wrong());
+    let (low, high) = (share(low)?, share(high)?);
+    if low > high {
+        return Err(wrong());
+    }
+    let mut shares = vec![low];
+    shares.extend(USUAL_SHARES.into_iter().filter(|usual| (low + 1..high).contains(usual)));
+    shares.extend((high > low).then_some(high));
+    Ok(shares.into_iter().map(|permille| (f64::from(permille) / 10.0).to_string()).collect())
+}
+
+fn whole_range(text: &str) -> Result<Vec<String>, String> {
+    Ok(expand_range(text)?.into_iter().map(|n| n.to_string()).collect())
+}
+
 /// `1..8` (all), `0..60+4` (every fourth), `1..64*2` (doubling).
 fn expand_range(text: &str) -> Result<Vec<u64>, String> {
     const MOST: usize = 4096;
@@ -1017,6 +1046,9 @@ mod tests {
         assert_eq!(expand("threads", "1..64*2"), "1 2 4 8 16 32 64");
         assert_eq!(expand("offset", "natural,0..12+4"), "natural 0 4 8 12");
         assert_eq!(expand("hold", "0,uniform:0..1us"), "0 uniform:0..1us");
+        assert_eq!(expand("read-share", "50%..99.9%"), "50 75 90 95 99 99.9");
+        assert_eq!(expand("read-share", "0,60..92"), "0 60 75 90 92");
+        assert_eq!(expand("read-share", "95..95"), "95");
     }
 
     #[test]
@@ -1031,6 +1063,8 @@ mod tests {
         assert!(error("mix", "90:20").contains("90:10"));
         assert!(error("read-share", "99.95").contains("50 or 99.9"));
         assert!(error("read-share", "101").contains("50 or 99.9"));
+        assert!(error("read-share", "99..50").contains("50..99.9, which is"));
+        assert!(error("read-share", "50..90+10").contains("50..99.9, which is"));
         assert!(error("cpus", "two").contains("cpu:0+2"));
         assert!(Spec::default().set("thread", "1").unwrap_err().to_string().contains("'thread'"));
     }

@@ -1,6 +1,8 @@
-//! What only Linux has so far: hardware counters, and the C library's locks. Elsewhere asking for them says so.
+//! What only one system has: on Linux hardware counters and the C library's locks, on Windows slim reader-writer locks.
+//! Elsewhere asking for them says so.
 
 /// No hardware counters.
+#[cfg(not(target_os = "linux"))]
 pub mod counters {
     use crate::sample::Counters;
 
@@ -25,6 +27,7 @@ pub mod counters {
 }
 
 /// The C library's locks, which this system has not.
+#[cfg(not(target_os = "linux"))]
 pub mod pthread {
     use crate::lock::BenchLock;
     use crate::spec::Spec;
@@ -62,6 +65,27 @@ pub mod pthread {
     impl<const KIND: u8> BenchLock for Missing<KIND> {
         fn create(_: &Spec) -> Result<Self, String> {
             Err("the C library's locks are not measured on this system".to_owned())
+        }
+
+        fn with<R>(&self, section: impl FnOnce() -> R) -> R {
+            section()
+        }
+    }
+}
+
+/// Slim reader-writer locks, which this system has not.
+#[cfg(not(windows))]
+pub mod srwlock {
+    use crate::lock::BenchLock;
+    use crate::spec::Spec;
+
+    /// A lock that cannot be had.
+    #[derive(Debug)]
+    pub struct Shared;
+
+    impl BenchLock for Shared {
+        fn create(_: &Spec) -> Result<Self, String> {
+            Err("only Windows has SRWLOCK".to_owned())
         }
 
         fn with<R>(&self, section: impl FnOnce() -> R) -> R {

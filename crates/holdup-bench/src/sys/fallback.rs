@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{CpuTimes, Usage};
 
-pub use super::absent::{counters, pthread};
+pub use super::absent::{counters, pthread, srwlock};
 
 fn unsupported<T>() -> io::Result<T> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
@@ -17,6 +17,9 @@ pub const USUAL_LOCK: &str = "std";
 
 /// Whether the C library's locks can be measured.
 pub const HAS_PTHREAD: bool = false;
+
+/// Whether the system has slim reader-writer locks.
+pub const HAS_SRWLOCK: bool = false;
 
 /// Nothing is known.
 pub fn thread_usage() -> Usage {

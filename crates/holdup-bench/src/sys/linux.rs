@@ -11,11 +11,16 @@ pub mod counters;
 pub mod facts;
 pub mod pthread;
 
+pub use super::absent::srwlock;
+
 /// The C library's mutex.
 pub const USUAL_LOCK: &str = "pthread";
 
 /// Whether the C library's locks can be measured.
 pub const HAS_PTHREAD: bool = true;
+
+/// Whether the system has slim reader-writer locks.
+pub const HAS_SRWLOCK: bool = false;
 
 /// What the calling thread used so far.
 ///

@@ -15,7 +15,6 @@ mod fallback;
 #[cfg(not(any(target_os = "linux", windows)))]
 pub use fallback::*;
 
-#[cfg(not(target_os = "linux"))]
 mod absent;
 
 /// The environment variable in which the parent tells a worker its process number.

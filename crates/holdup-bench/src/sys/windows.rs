@@ -21,6 +21,7 @@ use windows_sys::Win32::System::Threading::{
 use super::{PARENT, Usage};
 
 pub mod facts;
+pub mod srwlock;
 
 pub use super::absent::{counters, pthread};
 pub use facts::cpu_times;
@@ -30,6 +31,9 @@ pub const USUAL_LOCK: &str = "critical-section";
 
 /// Whether the C library's locks can be measured.
 pub const HAS_PTHREAD: bool = false;
+
+/// Whether the system has slim reader-writer locks.
+pub const HAS_SRWLOCK: bool = true;
 
 /// What the calling thread used so far, as coarse as the system's tick (15.6 ms).
 pub fn thread_usage() -> Usage {

@@ -154,7 +154,8 @@ impl RwAdaptive {
 
     #[inline]
     pub(super) fn try_acquire_shared(&self) -> bool {
-        let mut state = self.state.load(Ordering::Relaxed);
+        // A guess in place of a load, which would fetch the line once more, to share it: it is free, or will be seen.
+        let mut state = 0;
         while state & (WRITER | NEXT) == 0 && has_room(state) {
             match self.replace(state, state + IN) {
                 Ok(_) => return true,

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdup_control::{
-    COUNT_FILE, ENV, Fallback, Figures, LockRecord, MAGIC, Policy, Profile, RULE_OBJECT, Rule, RwPolicy, SETTINGS_FILE,
-    STATE_OTHER, STATE_SERVES, Settings, ThreadSlot, VERSION,
+    COUNT_FILE, ENV, Fallback, Figures, KIND_RWLOCK, LockRecord, MAGIC, Policy, Profile, RULE_INIT, RULE_OBJECT,
+    RULE_SITE, Rule, RwPolicy, SAYS_NOTHING, SETTINGS_FILE, STATE_OTHER, STATE_SERVES, Settings, ThreadSlot, VERSION,
 };
 
 const POLICIES: [Policy; 8] = [
@@ -442,6 +442,53 @@ fn locks_beyond_the_records_share_the_last() {
         seen.all(offset_of!(LockRecord, acquisitions)) + seen.lock(last, offset_of!(LockRecord, acquisitions));
     assert!(counted > 8000 && counted <= 20_100, "{counted}");
     assert_eq!(seen.u64(offset_of!(Figures, locks_beyond)), 20_001 - last as u64);
+}
+
+#[test]
+fn rules_are_for_their_reader_writer_locks_alone() {
+    let lines = |control: &Control| {
+        let said = String::from_utf8(control.run(&["rw_rules"]).stdout).unwrap();
+        said.lines().map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect()).collect::<Vec<Vec<u64>>>()
+    };
+    let without = lines(&Control::new(Policy::Glibc, Profile::Off));
+    let [places, kinds, anew] = &without[..] else { panic!("{without:?}") };
+    assert_eq!((&kinds[..], &anew[..]), (&[0, 0, 0, 0][..], &[0][..]));
+    let rules = [(RULE_OBJECT, places[0], 56), (RULE_INIT, places[1], places[2]), (RULE_SITE, places[3], places[4])];
+    // Two of the locks come to prefer writers, and so does the third, though the policy is another for all else.
+    for (rw, profile) in [(RwPolicy::Glibc, Profile::Off), (RwPolicy::SpinPark(30), Profile::Full)] {
+        let control = with_rw(rw, profile).with(offset_of!(Settings, rules_len), &3u32.to_ne_bytes());
+        for (at, (kind, start, len)) in rules.iter().enumerate() {
+            let rule = offset_of!(Settings, rules) + at * size_of::<Rule>();
+            control.write(rule + offset_of!(Rule, kind), &kind.to_ne_bytes());
+            control.write(rule + offset_of!(Rule, policy), &SAYS_NOTHING.to_ne_bytes());
+            control.write(rule + offset_of!(Rule, rw), &RwPolicy::PreferWriter.pack().to_ne_bytes());
+            control.write(rule + offset_of!(Rule, start), &start.to_ne_bytes());
+            control.write(rule + offset_of!(Rule, len), &len.to_ne_bytes());
+        }
+        let ruled = lines(&control);
+        assert_eq!(ruled[1..], [vec![2, 2, 2, 0], vec![0]], "{rw} {profile:?}");
+        let seen = &control.seen()[0];
+        assert_eq!(seen.u64(offset_of!(Figures, rw_preferring)), 3);
+        let policies = (0..seen.locks()).map(|at| seen.lock(at, offset_of!(LockRecord, policy)) as u32);
+        let own = policies.filter(|word| *word == RwPolicy::PreferWriter.pack()).count();
+        assert_eq!(own, 3, "each has a record");
+    }
+}
+
+#[test]
+fn a_rule_for_mutexes_is_not_for_reader_writer_locks() {
+    let rule = offset_of!(Settings, rules);
+    let control = with_rw(RwPolicy::Glibc, Profile::Count)
+        .with(offset_of!(Settings, rules_len), &1u32.to_ne_bytes())
+        .with(rule + offset_of!(Rule, kind), &RULE_OBJECT.to_ne_bytes())
+        .with(rule + offset_of!(Rule, policy), &Policy::Throttle(2).pack().to_ne_bytes())
+        .with(rule + offset_of!(Rule, rw), &SAYS_NOTHING.to_ne_bytes())
+        .with(rule + offset_of!(Rule, len), &(1u64 << 30).to_ne_bytes());
+    let seen = &control.check(&["passed"])[0];
+    let is_rw = |at: &usize| seen.lock(*at, offset_of!(LockRecord, kind)) as u32 == KIND_RWLOCK;
+    let policies: Vec<u32> =
+        (0..seen.locks()).filter(is_rw).map(|at| seen.lock(at, offset_of!(LockRecord, policy)) as u32).collect();
+    assert_eq!(policies, [u32::MAX]);
 }
 
 #[test]

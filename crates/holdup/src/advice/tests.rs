@@ -76,6 +76,36 @@ fn an_unfair_lock_gets_its_latency_measured() {
     );
 }
 
+/// A run of one reader-writer lock with one writer beside two readers: reads and writes per second.
+fn sides(latency: &str, locks: &[(&str, f64, f64)]) -> Specimen {
+    let mut run = Specimen::new(None, 3);
+    let factors = [("workload", "rw"), ("writers", "1"), ("hold", "20us"), ("latency", latency)];
+    for (lock, reads, writes) in locks {
+        for sample in &mut run.cell(lock, 3, 100.0, &factors).samples {
+            let extra = &mut sample.outcome.as_mut().unwrap().extra;
+            extra.extend([("reads_per_s".to_owned(), *reads), ("writes_per_s".to_owned(), *writes)]);
+        }
+    }
+    run
+}
+
+#[test]
+fn a_side_that_starves_is_named() {
+    let even = ("std-rwlock", 40_000.0, 10_000.0);
+    assert!(whys(&mut sides("off", &[even])).is_empty());
+    let mut run = sides("off", &[even, ("pthread-rwlock", 90_000.0, 3.0)]);
+    let advice = next(run.run(), 2);
+    assert!(advice[0].why.starts_with("pthread-rwlock starves its writers: one gets less than 0.1%"), "{advice:?}");
+    let command =
+        "holdup bench --lock pthread-rwlock,rw-adaptive --workload rw --threads 3 --hold 20us --writers 1 --latency";
+    assert_eq!(advice[0].command, command);
+    let mut run = sides("off", &[("pthread-rwlock-nonrec", 100.0, 30_000.0)]);
+    assert!(whys(&mut run)[0].contains("starves its readers: one gets 0.2% of what a writer gets"));
+    // Who has measured that already needs no advice.
+    let mut run = sides("on", &[("pthread-rwlock", 90_000.0, 3.0), ("rw-adaptive", 30_000.0, 9_000.0)]);
+    assert!(!whys(&mut run).iter().any(|why| why.contains("starves")));
+}
+
 #[test]
 fn every_suggested_command_is_one_that_works() {
     let mut run = Specimen::new(Some("pthread"), 2);

@@ -7,7 +7,7 @@ use super::run::{Amount, Results, announce, json, measure};
 use super::{Error, Status, output, show};
 use crate::claim::{ClaimResult, Verdict};
 use crate::experiment::evaluate::evaluate;
-use crate::experiment::{Experiment, embedded, file};
+use crate::experiment::{Experiment, embedded, file, is_published};
 use crate::plot::Plot;
 use crate::report;
 use crate::results::RunRecord;
@@ -97,7 +97,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     let mut chosen = Vec::new();
     for (path, text) in embedded() {
         let experiment = file::parse(path, text)?;
-        if experiment.name == options.which.name() || (options.which == Which::All && experiment.name != "peers") {
+        if experiment.name == options.which.name() || options.which == Which::All && is_published(&experiment.name) {
             chosen.push((experiment, text));
         }
     }

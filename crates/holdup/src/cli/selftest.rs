@@ -21,7 +21,7 @@ use crate::selftest::{self, Configuration, Plan, SelftestError};
 /// First argument of a process that tries one behaviour of locks; not for users.
 pub const BEHAVIOUR: &str = "__behaviour";
 
-/// Checks 25 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy keeps
+/// Checks 26 behaviours of locks natively, then under holdup's interposer with every policy, and while the policy keeps
 /// changing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -28,8 +28,8 @@ pub struct Options {
     /// At most this many threads hold or contend for a lock at once: short for --lock throttle:N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Policy::MOST)))]
     gate: Option<u32>,
-    /// Another policy for the locks of this name: a variable, a function that makes or takes them, or FILE:LINE; may be
-    /// repeated
+    /// Another policy for the locks of this name: a variable, a function that makes or takes them, or FILE:LINE; for
+    /// reader-writer locks one of --rw; may be repeated
     #[arg(long, value_name = "NAME=POLICY", value_parser = rules::parse)]
     lock_for: Vec<Wish>,
     /// How threads wait for reader-writer locks (pthread_rwlock_t, std::shared_mutex): glibc, prefer-writer or
@@ -83,6 +83,7 @@ Examples:
   holdup with --lock throttle:2 -- ./server  two threads at a lock, others sleep
   holdup with --lock-for 'g_cache_lock=throttle:2' -- ./server  that lock alone
   holdup with --rw prefer-writer -- ./server no writer starves behind readers
+  holdup with --lock-for 'g_routes=prefer-writer' -- ./server   nor at that lock
   holdup with --profile -- ./server          which locks cost what, and where
   holdup with --profile=full --json locks.json -- ./server
 
@@ -144,7 +145,7 @@ fn conditions(options: &Options) -> Result<Conditions, Error> {
 /// What the run was, on stderr, and as a file where one is wanted.
 fn report(options: &Options, run: &Run<'_>) -> Result<(), Error> {
     let wanted = options.profile.is_some() || options.json.is_some();
-    let has_locks = |figures: &Figures| wanted && figures.process.acquisitions > 0;
+    let has_locks = |figures: &Figures| wanted && !figures.locks.is_empty();
     let named: Vec<Option<Named>> =
         run.figures.iter().map(|figures| has_locks(figures).then(|| naming::named(figures))).collect();
     let written = match &options.json {

@@ -25,6 +25,7 @@ pub fn experiments() -> Result<String, FileError> {
     }
     out.push_str("Measure one and hold its claims against today: holdup reproduce hart --quick\n");
     out.push_str("The goals of our own locks:                    holdup run peers --quick\n");
+    out.push_str("                                               holdup run rw --quick\n");
     Ok(out)
 }
 

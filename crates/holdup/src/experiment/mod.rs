@@ -31,8 +31,8 @@ pub fn carried(name: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The published experiments, in the order of their years, and last the peers: our goals. Those that need another
-/// system are left out.
+/// The published experiments, in the order of their years, and last our own goals. Those that need another system are
+/// left out.
 pub fn all() -> Result<Vec<Experiment>, FileError> {
     embedded().map(|(path, text)| file::parse(path, text)).collect()
 }
@@ -44,7 +44,12 @@ pub fn embedded() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The experiments that `holdup reproduce all` runs: those that were published.
 pub fn published() -> Result<Vec<Experiment>, FileError> {
-    Ok(all()?.into_iter().filter(|experiment| experiment.name != "peers").collect())
+    Ok(all()?.into_iter().filter(|experiment| is_published(&experiment.name)).collect())
+}
+
+/// Whether the experiment of this name was published by others, and does not hold goals of ours.
+pub fn is_published(name: &str) -> bool {
+    !["peers", "rw"].contains(&name)
 }
 
 /// The files that the program carries, so that one installed binary can reproduce them.
@@ -55,6 +60,7 @@ pub static EMBEDDED: &[(&str, &str)] = &[
     ("experiments/intel-2009.toml", include_str!("../../experiments/intel-2009.toml")),
     ("experiments/kraus-2014.toml", include_str!("../../experiments/kraus-2014.toml")),
     ("experiments/peers.toml", include_str!("../../experiments/peers.toml")),
+    ("experiments/rw.toml", include_str!("../../experiments/rw.toml")),
 ];
 
 #[cfg(test)]

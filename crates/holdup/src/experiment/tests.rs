@@ -62,7 +62,7 @@ fn every_published_claim_says_on_what_and_what_of_that_is_the_same_here() {
 
 #[test]
 fn every_published_claim_has_a_comment_on_what_it_keeps() {
-    for (path, text) in EMBEDDED.iter().filter(|(path, _)| !path.contains("peers")) {
+    for (path, text) in EMBEDDED.iter().filter(|(_, text)| !text.contains("holdup's own goals")) {
         let lines: Vec<&str> = text.lines().collect();
         for (at, _) in lines.iter().enumerate().filter(|(_, line)| **line == "[[claim]]") {
             assert!(lines[at - 1].starts_with("# Kept: "), "{path}:{}: {}", at + 1, lines[at - 1]);

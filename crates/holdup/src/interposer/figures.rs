@@ -1,12 +1,13 @@
 //! The file of one process, read byte by byte. The process may run on, have been killed in the middle of a word, or be
 //! of another holdup: nothing in the file is believed without a look.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 
-use holdup_control::{self as control, BUCKETS, Policy};
+use holdup_control::{self as control, BUCKETS, Policy, RwPolicy};
 use holdup_trace::{LockFigures, Spread};
 
 use super::sys;
@@ -87,7 +88,7 @@ pub struct Lock {
     /// `__kind` of the mutex, or one of [`control::KIND_RWLOCK`] and those after it.
     pub kind: u32,
     /// The policy of its own, by a rule or by the watchdog.
-    pub policy: Option<Policy>,
+    pub policy: Option<OwnPolicy>,
     /// Return address of the call that initialised it; 0 if it was not seen.
     pub init_site: u64,
     /// Return address of the first call that was seen to acquire it.
@@ -108,6 +109,36 @@ pub struct Lock {
     pub hold: Durations,
     /// Where it is acquired.
     pub sites: Vec<Site>,
+}
+
+/// A policy of a single lock, whose kind says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnPolicy {
+    /// How threads wait for a mutex.
+    Mutex(Policy),
+    /// How they wait for a reader-writer lock.
+    ReadWrite(RwPolicy),
+}
+
+impl OwnPolicy {
+    /// What stands in the record of a lock of this kind, if it has one.
+    fn of(kind: u32, word: u32) -> Option<OwnPolicy> {
+        match (kind, word) {
+            (_, u32::MAX) => None,
+            (control::KIND_RWLOCK, word) => RwPolicy::unpack(word).map(OwnPolicy::ReadWrite),
+            (_, word) => Policy::unpack(word).map(OwnPolicy::Mutex),
+        }
+    }
+}
+
+/// As it stands on a command line.
+impl fmt::Display for OwnPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OwnPolicy::Mutex(policy) => policy.fmt(f),
+            OwnPolicy::ReadWrite(policy) => policy.fmt(f),
+        }
+    }
 }
 
 impl Lock {
@@ -371,13 +402,13 @@ fn beyond(file: &File) -> Option<Lock> {
 }
 
 fn record(bytes: Bytes<'_>) -> Lock {
-    let policy = bytes.u32(offset_of!(control::LockRecord, policy));
+    let kind = bytes.u32(offset_of!(control::LockRecord, kind));
     let acquisitions = bytes.u64(offset_of!(control::LockRecord, acquisitions));
     let contended = bytes.u64(offset_of!(control::LockRecord, contended));
     Lock {
         addr: bytes.u64(offset_of!(control::LockRecord, addr)),
-        kind: bytes.u32(offset_of!(control::LockRecord, kind)),
-        policy: Some(policy).filter(|word| *word != u32::MAX).and_then(Policy::unpack),
+        kind,
+        policy: OwnPolicy::of(kind, bytes.u32(offset_of!(control::LockRecord, policy))),
         init_site: bytes.u64(offset_of!(control::LockRecord, init_site)),
         first_site: bytes.u64(offset_of!(control::LockRecord, first_site)),
         acquisitions,
@@ -496,6 +527,14 @@ pub(crate) mod tests {
         assert_eq!((lock.addr, lock.acquisitions, lock.threads, lock.policy), (0x1800, 100, 3, None));
         assert_eq!(lock.sites, [Site { addr: 0x1234, contended: 0, wait_ns: 77 }]);
         assert!(!lock.wait.is_estimate());
+    }
+
+    #[test]
+    fn a_policy_is_one_of_the_locks_kind() {
+        let (mutex, read_write) = (Policy::Throttle(2).pack(), RwPolicy::PreferWriter.pack());
+        assert_eq!(OwnPolicy::of(0, mutex).unwrap().to_string(), "throttle:2");
+        assert_eq!(OwnPolicy::of(control::KIND_RWLOCK, read_write).unwrap().to_string(), "prefer-writer");
+        assert_eq!(OwnPolicy::of(control::KIND_RWLOCK, u32::MAX), None);
     }
 
     #[test]

@@ -97,7 +97,35 @@ pub fn parse_rw(text: &str) -> Result<RwPolicy, String> {
     read(text, RW_CHOICES, RW_ALIASES, "policy for reader-writer locks")
 }
 
-fn read<P>(text: &str, choices: &[Choice<P>], aliases: &[(&str, &str)], what: &str) -> Result<P, String> {
+/// Reads a policy for locks of whatever kind: that of mutexes, that of reader-writer locks, or both where they have it
+/// under one name.
+///
+/// # Errors
+/// As those of [`parse`].
+pub fn parse_any(text: &str) -> Result<(Option<Policy>, Option<RwPolicy>), String> {
+    match (parse(text), parse_rw(text)) {
+        (Err(of_mutexes), Err(of_rw)) => {
+            let name = text.split_once(':').map_or(text, |(name, _)| name);
+            Err(match () {
+                () if CHOICES.iter().any(|choice| choice.name == meant(name, ALIASES)) => of_mutexes,
+                () if RW_CHOICES.iter().any(|choice| choice.name == meant(name, RW_ALIASES)) => of_rw,
+                () => {
+                    let hint = did_you_mean(name, [names(CHOICES, ALIASES), names(RW_CHOICES, RW_ALIASES)].concat());
+                    let (mutexes, rw) = (list(CHOICES), list(RW_CHOICES));
+                    format!("there is no lock policy '{name}'; {hint}there are {mutexes}; for reader-writer locks {rw}")
+                }
+            })
+        }
+        (policy, rw) => Ok((policy.ok(), rw.ok())),
+    }
+}
+
+fn read<P>(
+    text: &str,
+    choices: &[Choice<P>],
+    aliases: &[(&'static str, &'static str)],
+    what: &str,
+) -> Result<P, String> {
     let (given, number) = match text.split_once(':') {
         Some((name, number)) => (name, Some(number)),
         None => (text, None),
@@ -132,13 +160,21 @@ fn meant<'a>(name: &'a str, aliases: &[(&str, &'a str)]) -> &'a str {
     aliases.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
-fn unknown<P>(name: &str, choices: &[Choice<P>], aliases: &[(&str, &str)], what: &str) -> String {
-    let names = choices.iter().map(|choice| choice.name).chain(aliases.iter().map(|(alias, _)| *alias));
-    let hint = match nearest(name, names) {
-        Some(nearest) => format!("did you mean '{}'? ", meant(nearest, aliases)),
-        None => String::new(),
-    };
+fn unknown<P>(name: &str, choices: &[Choice<P>], aliases: &[(&'static str, &'static str)], what: &str) -> String {
+    let hint = did_you_mean(name, names(choices, aliases));
     format!("there is no {what} '{name}'; {hint}there are {}", list(choices))
+}
+
+/// Every name that is understood, and the one that it stands for.
+fn names<P>(choices: &[Choice<P>], aliases: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+    choices.iter().map(|choice| (choice.name, choice.name)).chain(aliases.iter().copied()).collect()
+}
+
+/// The nearest of these names, as a question.
+fn did_you_mean(name: &str, names: Vec<(&'static str, &'static str)>) -> String {
+    let near = nearest(name, names.iter().map(|(known, _)| *known));
+    let stands_for = near.and_then(|near| names.iter().find(|(known, _)| *known == near));
+    stands_for.map_or_else(String::new, |(_, meant)| format!("did you mean '{meant}'? "))
 }
 
 #[cfg(test)]
@@ -169,6 +205,24 @@ mod tests {
             ("prefer-writer:2", "takes no number"),
         ] {
             let why = parse_rw(text).unwrap_err();
+            assert!(why.contains(says), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_policy_of_whatever_locks_is_read() {
+        assert_eq!(parse_any("ttas"), Ok((Some(Policy::Ttas), None)));
+        assert_eq!(parse_any("prefer-writer"), Ok((None, Some(RwPolicy::PreferWriter))));
+        assert_eq!(parse_any("none"), Ok((Some(Policy::Glibc), Some(RwPolicy::Glibc))));
+        assert_eq!(parse_any("spin-park:9"), Ok((Some(Policy::SpinPark(9)), Some(RwPolicy::SpinPark(9)))));
+        for (text, says) in [
+            ("throttle:0", "'throttle:0': give a number of threads"),
+            ("prefer-writer:2", "takes no number"),
+            ("prefer-wrters", "did you mean 'prefer-writer'? there are glibc"),
+            ("tas", "did you mean 'ttas'?"),
+            ("xyzzyxyzzy", "throttle:N; for reader-writer locks glibc, prefer-writer, spin-park:N"),
+        ] {
+            let why = parse_any(text).unwrap_err();
             assert!(why.contains(says), "{text}: {why}");
         }
     }

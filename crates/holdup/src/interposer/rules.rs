@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use holdup_analyze::{Catalog, Meaning, Stretch};
-use holdup_control::{Policy, RULE_INIT, RULE_OBJECT, RULE_SITE, RULES};
+use holdup_control::{Policy, RULE_INIT, RULE_OBJECT, RULE_SITE, RULES, RwPolicy};
 use holdup_trace::Header;
 
 use super::program::Program;
@@ -19,8 +19,10 @@ use crate::recording::binaries::Binaries;
 pub struct Wish {
     /// A variable, a function or a line of source.
     pub name: String,
-    /// Its policy.
-    pub policy: Policy,
+    /// Its policy, if it is a mutex.
+    pub policy: Option<Policy>,
+    /// Its policy, if it is a reader-writer lock.
+    pub rw: Option<RwPolicy>,
 }
 
 /// Reads `NAME=POLICY`.
@@ -28,12 +30,14 @@ pub struct Wish {
 /// # Errors
 /// There is no `=`, no name, or no such policy.
 pub fn parse(text: &str) -> Result<Wish, String> {
-    let expected = "give NAME=POLICY, as in 'g_cache_lock=throttle:2' or 'cache.c:42=spin-park'";
+    let expected =
+        "give NAME=POLICY, as in 'g_cache_lock=throttle:2', 'cache.c:42=spin-park' or 'g_routes=prefer-writer'";
     let (name, policy) = text.rsplit_once('=').ok_or_else(|| format!("'{text}' names no policy; {expected}"))?;
     if name.trim().is_empty() {
         return Err(format!("'{text}' names no lock; {expected}"));
     }
-    Ok(Wish { name: name.trim().to_owned(), policy: policy::parse(policy.trim())? })
+    let (policy, rw) = policy::parse_any(policy.trim())?;
+    Ok(Wish { name: name.trim().to_owned(), policy, rw })
 }
 
 /// The rules for all wishes.
@@ -110,16 +114,16 @@ fn rules_of(wish: &Wish, modules: &[Module<'_>]) -> Option<Vec<Rule>> {
     modules.iter().find_map(|module| {
         let found = module.catalog.find(&wish.name);
         let rules: Vec<Rule> =
-            found.iter().flat_map(|stretch| rules_at(stretch, wish.policy, module.path.as_deref())).collect();
+            found.iter().flat_map(|stretch| rules_at(stretch, wish, module.path.as_deref())).collect();
         (!rules.is_empty()).then_some(rules)
     })
 }
 
 /// A variable is where the lock lies. Code is where it is initialised, or first taken: known by return addresses, which
 /// lie behind their calls.
-fn rules_at(stretch: &Stretch, policy: Policy, module: Option<&Path>) -> Vec<Rule> {
-    let rule =
-        |kind: u32, start: u64| Rule { kind, policy, module: module.map(Path::to_owned), start, len: stretch.len };
+fn rules_at(stretch: &Stretch, wish: &Wish, module: Option<&Path>) -> Vec<Rule> {
+    let (policy, rw, len) = (wish.policy, wish.rw, stretch.len);
+    let rule = |kind: u32, start: u64| Rule { kind, policy, rw, module: module.map(Path::to_owned), start, len };
     match stretch.meaning {
         Meaning::Variable => vec![rule(RULE_OBJECT, stretch.offset)],
         Meaning::Code => {
@@ -167,10 +171,11 @@ mod tests {
 
     #[test]
     fn a_wish_is_a_name_and_a_policy() {
-        let wish = |name: &str, policy| Ok(Wish { name: name.to_owned(), policy });
-        assert_eq!(parse("g_lock=throttle:2"), wish("g_lock", Policy::Throttle(2)));
-        assert_eq!(parse("Pool::operator== = ttas"), wish("Pool::operator==", Policy::Ttas));
-        assert_eq!(parse("cache.c:42=glibc"), wish("cache.c:42", Policy::Glibc));
+        let wish = |name: &str, policy, rw| Ok(Wish { name: name.to_owned(), policy, rw });
+        assert_eq!(parse("g_lock=throttle:2"), wish("g_lock", Some(Policy::Throttle(2)), None));
+        assert_eq!(parse("Pool::operator== = ttas"), wish("Pool::operator==", Some(Policy::Ttas), None));
+        assert_eq!(parse("cache.c:42=glibc"), wish("cache.c:42", Some(Policy::Glibc), Some(RwPolicy::Glibc)));
+        assert_eq!(parse("g_routes=prefer-writer"), wish("g_routes", None, Some(RwPolicy::PreferWriter)));
         for (text, says) in [("g_lock", "NAME=POLICY"), ("=ttas", "names no lock"), ("a=tas", "'ttas'")] {
             let why = parse(text).unwrap_err();
             assert!(why.contains(says), "{text}: {why}");
@@ -188,7 +193,8 @@ mod tests {
     #[test]
     fn code_is_met_behind_its_calls() {
         let stretch = Stretch { meaning: Meaning::Code, offset: 0x100, len: 0x20 };
-        let rules = rules_at(&stretch, Policy::Ttas, None);
+        let wish = Wish { name: "log_line".to_owned(), policy: Some(Policy::Ttas), rw: None };
+        let rules = rules_at(&stretch, &wish, None);
         let kinds: Vec<(u32, u64, u64)> = rules.iter().map(|rule| (rule.kind, rule.start, rule.len)).collect();
         assert_eq!(kinds, [(RULE_INIT, 0x101, 0x20), (RULE_SITE, 0x101, 0x20)]);
     }

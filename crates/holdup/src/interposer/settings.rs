@@ -13,7 +13,7 @@ use super::sys;
 pub struct Settings {
     /// How threads wait for all locks without a rule.
     pub policy: Policy,
-    /// How threads wait for reader-writer locks.
+    /// How threads wait for reader-writer locks without a rule.
     pub rw: RwPolicy,
     /// What is measured.
     pub profile: Profile,
@@ -46,8 +46,10 @@ impl Default for Settings {
 pub struct Rule {
     /// One of the constants of [`holdup_control`].
     pub kind: u32,
-    /// The policy.
-    pub policy: Policy,
+    /// The policy of its mutexes; `None` if it is not about mutexes.
+    pub policy: Option<Policy>,
+    /// That of its reader-writer locks, likewise.
+    pub rw: Option<RwPolicy>,
     /// The module; `None` for the program itself.
     pub module: Option<PathBuf>,
     /// First offset in the module.
@@ -99,7 +101,13 @@ pub fn policy_bytes(policy: Policy) -> [u8; 4] {
 fn rule_bytes(rule: &Rule) -> Vec<u8> {
     let mut bytes = vec![0; size_of::<control::Rule>()];
     put(&mut bytes, offset_of!(control::Rule, kind), &rule.kind.to_ne_bytes());
-    put(&mut bytes, offset_of!(control::Rule, policy), &rule.policy.pack().to_ne_bytes());
+    let words = [
+        (offset_of!(control::Rule, policy), rule.policy.map(Policy::pack)),
+        (offset_of!(control::Rule, rw), rule.rw.map(RwPolicy::pack)),
+    ];
+    for (offset, word) in words {
+        put(&mut bytes, offset, &word.unwrap_or(control::SAYS_NOTHING).to_ne_bytes());
+    }
     put(&mut bytes, offset_of!(control::Rule, start), &rule.start.to_ne_bytes());
     put(&mut bytes, offset_of!(control::Rule, len), &rule.len.to_ne_bytes());
     let module = rule.module.as_deref().map(sys::path_bytes).unwrap_or_default();
@@ -120,7 +128,8 @@ mod tests {
     fn fields_stand_where_the_interposer_reads_them() {
         let rule = Rule {
             kind: control::RULE_OBJECT,
-            policy: Policy::Throttle(2),
+            policy: Some(Policy::Throttle(2)),
+            rw: None,
             module: Some("/lib/x.so".into()),
             start: 0x1122_3344_5566,
             len: 40,
@@ -131,7 +140,7 @@ mod tests {
             profile: Profile::Full,
             watchdog_ms: 500,
             futex_hash: 64,
-            rules: vec![rule.clone(), Rule { module: None, ..rule }],
+            rules: vec![rule.clone(), Rule { module: None, policy: None, rw: Some(RwPolicy::PreferWriter), ..rule }],
             program: Some("memcached".to_owned()),
         };
         let file = bytes(&settings);
@@ -145,14 +154,18 @@ mod tests {
         assert_eq!(&file[40..50], b"memcached\0");
         let rules = (40 + control::PATH).next_multiple_of(8);
         assert_eq!((word(rules), word(rules + 4)), (control::RULE_OBJECT, Policy::Throttle(2).pack()));
-        assert_eq!(file[rules + 8..rules + 16], 0x1122_3344_5566_u64.to_ne_bytes());
-        assert_eq!(&file[rules + 24..rules + 34], b"/lib/x.so\0");
-        assert_eq!(file[rules + size_of::<control::Rule>() + 24], 0, "the program itself has no path");
+        assert_eq!(word(rules + 8), control::SAYS_NOTHING);
+        assert_eq!(file[rules + 16..rules + 24], 0x1122_3344_5566_u64.to_ne_bytes());
+        assert_eq!(&file[rules + 32..rules + 42], b"/lib/x.so\0");
+        let second = rules + size_of::<control::Rule>();
+        assert_eq!((word(second + 4), word(second + 8)), (control::SAYS_NOTHING, RwPolicy::PreferWriter.pack()));
+        assert_eq!(file[second + 32], 0, "the program itself has no path");
     }
 
     #[test]
     fn more_rules_than_there_is_room_for_are_cut() {
-        let rule = Rule { kind: control::RULE_SITE, policy: Policy::Ttas, module: None, start: 1, len: 2 };
+        let rule =
+            Rule { kind: control::RULE_SITE, policy: Some(Policy::Ttas), rw: None, module: None, start: 1, len: 2 };
         let settings = Settings { rules: vec![rule; control::RULES + 5], ..Settings::default() };
         assert_eq!(bytes(&settings).len(), size_of::<control::Settings>());
     }

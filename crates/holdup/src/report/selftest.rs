@@ -252,13 +252,13 @@ mod tests {
         let screen = screen(&results).terminal(&Style::default());
         assert!(
             screen.starts_with(
-                "25 behaviours of locks hold natively and under 8 configurations.\n225 runs in 9 s, seed 3\n"
+                "26 behaviours of locks hold natively and under 8 configurations.\n234 runs in 9 s, seed 3\n"
             ),
             "{screen}"
         );
         assert!(screen.lines().all(|line| line.len() <= 80), "{screen}");
-        assert_eq!(screen.lines().count(), 2 + 1 + 2 + 25, "{screen}");
-        assert_eq!(screen.matches(" ok").count(), 225);
+        assert_eq!(screen.lines().count(), 2 + 1 + 2 + 26, "{screen}");
+        assert_eq!(screen.matches(" ok").count(), 234);
         assert_eq!(json(&results)["holds"], true);
     }
 
@@ -270,7 +270,7 @@ mod tests {
             _ => held(),
         });
         let screen = screen(&results).terminal(&Style::default());
-        assert!(screen.starts_with("2 of 25 behaviours"), "{screen}");
+        assert!(screen.starts_with("2 of 26 behaviours"), "{screen}");
         assert!(screen.lines().all(|line| line.len() <= 80 || line.contains("--policies ")), "{screen}");
         let ways = [
             "trylock under spin-park:100: two threads\n",
@@ -290,7 +290,7 @@ mod tests {
             _ => held(),
         });
         let screen = screen(&results).terminal(&Style::default());
-        assert!(screen.starts_with("1 of 25 behaviours does not hold on this machine even natively"), "{screen}");
+        assert!(screen.starts_with("1 of 26 behaviours does not hold on this machine even natively"), "{screen}");
         assert_eq!(screen.matches(" n/a").count(), 8);
     }
 }

@@ -141,10 +141,10 @@ fn lists_name_every_experiment_and_claim() {
     let claims = place.run("list claims").with(0);
     fits(&experiments);
     fits(&claims);
-    for name in ["hart", "emmons", "switching", "intel", "kraus", "peers"] {
+    for name in ["hart", "emmons", "switching", "intel", "kraus", "peers", "rw"] {
         assert!(experiments.out.contains(name) && claims.out.contains(name), "{name}");
     }
-    claims.shows(&["H15", "I8", "E4", "K4", "S3", "G-adaptive-tight"]);
+    claims.shows(&["H15", "I8", "E4", "K4", "S3", "G-adaptive-tight", "G-rw-write"]);
 }
 
 #[test]

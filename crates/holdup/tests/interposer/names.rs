@@ -81,6 +81,27 @@ fn names_of_cpp_are_written_as_in_its_sources() {
 }
 
 #[test]
+fn a_reader_writer_lock_has_a_policy_by_its_name() {
+    let Some(program) = build::program("try_rwlock.c", &[]) else { return };
+    let run = |wish: &str| With::new().json(&["--profile=count", "--lock-for", wish], &[text(&program), "starve"]);
+    for wish in ["lock=prefer-writer", "write_once=prefer-writer", "read_on=prefer-writer"] {
+        let (ended, json) = run(wish);
+        let (policy, changed) = match wish {
+            // The writer comes late, and finds that the lock is another's.
+            "write_once=prefer-writer" => (vec![], "no lock fitted"),
+            _ => (vec![("lock".to_owned(), "prefer-writer".to_owned())], "1 lock prefers writers"),
+        };
+        assert_eq!(ruled(&json), policy, "{wish}: {}", ended.err);
+        let said = ended.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(changed), "{wish}: {said}");
+    }
+    // The name stands for locks of both kinds; what is not there for this one changes nothing.
+    assert_eq!(ruled(&run("lock=spin-park:40").1), [("lock".to_owned(), "spin-park:40".to_owned())]);
+    let (ended, json) = run("lock=throttle:2");
+    assert!(ruled(&json).is_empty() && !ended.err.contains("prefers writers"), "{}", ended.err);
+}
+
+#[test]
 fn a_line_that_was_inlined_is_found() {
     let Some(program) = build::program("named.cc", &[]) else { return };
     let source = include_str!("../../../../fixtures/interposer/named.cc");

@@ -20,6 +20,7 @@ fn wrong_options_are_explained() {
     refused(&["--lock", "spin-learn", "--gate", "2"], &["true"], 2, &["one policy at a time", "--gate 2"]);
     refused(&["--lock-for", "g_lock"], &["true"], 2, &["NAME=POLICY"]);
     refused(&["--lock-for", "g_lock=gat"], &["true"], 2, &["'throttle'"]);
+    refused(&["--lock-for", "g_lock=prefer-write"], &["true"], 2, &["did you mean 'prefer-writer'?"]);
     refused(&["--profile=all"], &["true"], 2, &["full"]);
     refused(&[], &[], 2, &["PROGRAM"]);
 }

@@ -157,6 +157,8 @@ with_site! {
     "C" fn mtx_trylock => c11::trylock, "rsi";
     /// `mtx_timedlock`.
     "C" fn mtx_timedlock => c11::timedlock, "rdx";
+    /// `pthread_rwlock_init`.
+    "C" fn pthread_rwlock_init => rwlock::init, "rdx";
     /// `pthread_rwlock_rdlock`.
     "C" fn pthread_rwlock_rdlock => rwlock::rdlock, "rsi";
     /// `pthread_rwlock_tryrdlock`.

@@ -35,7 +35,7 @@ pub fn pass(
         let result = acquire();
         return count(served, kind, result);
     }
-    let record = record_of(served, kind.record(), lock, site);
+    let record = record_of(served, kind.record(), lock, 0, site);
     if attempt() == 0 {
         if let Some(record) = record {
             record.passed(served.thread);
@@ -53,14 +53,14 @@ pub fn pass(
 }
 
 /// The record of a lock that many threads have at the same time, made if it has none; none if there is no room.
-pub fn record_of(served: Served, kind: u32, lock: *mut c_void, site: usize) -> Option<Record> {
+pub fn record_of(served: Served, kind: u32, lock: *mut c_void, init_site: u64, site: usize) -> Option<Record> {
     let address = lock as u64;
     let first = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;
     for step in 0..PROBES {
         let entry = &TABLE[(first + step) % ENTRIES];
         match entry.address.compare_exchange(0, address, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {
-                let at = record::make(served.process, address, kind, 0, site);
+                let at = record::make(served.process, address, kind, init_site, site);
                 // ORDERING: Release, with the Acquire below: it carries the record's fields that are no atomics.
                 entry.record.store(at as u32 + 1, Ordering::Release);
                 return Some(record::at_place(served.process, at).of_many());

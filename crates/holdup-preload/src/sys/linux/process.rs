@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use holdup_control::{self as control, Figures, Policy, Profile, RwPolicy, Settings};
+use holdup_control::{self as control, Figures, KIND_RWLOCK, Policy, Profile, RwPolicy, Settings};
 
 use super::files::Folder;
 use super::modules;
@@ -42,8 +42,12 @@ pub struct Process {
     pub holds: &'static [AtomicU64],
     /// What is measured.
     pub profile: u32,
-    /// How threads wait for reader-writer locks.
+    /// How threads wait for reader-writer locks without a rule.
     pub rw: RwPolicy,
+    /// Whether a rule is about reader-writer locks.
+    pub has_rw_rules: bool,
+    /// Whether any of them may prefer writers.
+    pub prefers_writers: bool,
     /// How many rules there are.
     pub rules_len: usize,
     /// See the method of this name.
@@ -128,9 +132,10 @@ impl Process {
         u64::from(self.settings.watchdog_ms) * 1_000_000
     }
 
-    /// The policy that the first fitting rule gives to a lock.
-    pub fn rule_for(&self, lock: u64, first_site: u64, init_site: u64) -> Option<u32> {
+    /// The policy that the first fitting rule gives to a lock of this kind, as a record has it.
+    pub fn rule_for(&self, kind: u32, lock: u64, first_site: u64, init_site: u64) -> Option<u32> {
         self.settings.rules[..self.rules_len].iter().find_map(|rule| {
+            let policy = if kind == KIND_RWLOCK { rule.rw } else { rule.policy.load(Ordering::Relaxed) };
             let place = match rule.kind {
                 control::RULE_OBJECT => lock,
                 control::RULE_SITE => first_site,
@@ -138,7 +143,7 @@ impl Process {
                 _ => 0,
             };
             let fits = place != 0 && modules::lies_in(place, &rule.module, rule.start, rule.len);
-            fits.then(|| rule.policy.load(Ordering::Relaxed))
+            (fits && policy != control::SAYS_NOTHING).then_some(policy)
         })
     }
 }

@@ -9,6 +9,8 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use holdup_control::RwPolicy;
+
 use super::{probe, real};
 
 /// `pthread_rwlock_t` of x86-64.
@@ -23,7 +25,7 @@ pub struct ReadWrite {
     writer: AtomicU32,
     shared: AtomicU32,
     elided: AtomicU64,
-    /// glibc leaves it alone: `MARK` in a lock that the policy has changed.
+    /// glibc leaves it alone: the policy of a lock that has one of its own, below `MARK`.
     mark: AtomicU64,
     /// The kind.
     kind: AtomicU32,
@@ -36,7 +38,12 @@ const READER: u32 = 8;
 const TOO_MANY: u32 = 1 << 31;
 /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
 const PREFERS_WRITERS: u32 = 2;
-const MARK: u64 = u64::from_le_bytes(*b"holduprw");
+/// The upper half of a mark; the lower is the policy, packed.
+const MARK: u64 = (u32::from_le_bytes(*b"hold") as u64) << 32;
+
+fn mark_of(policy: RwPolicy) -> u64 {
+    MARK | u64::from(policy.pack())
+}
 
 impl ReadWrite {
     /// # Safety
@@ -53,9 +60,33 @@ impl ReadWrite {
             && [&self.spare, &self.elided].iter().all(|word| word.load(Ordering::Relaxed) == 0)
     }
 
-    /// Whether the policy has changed it.
+    /// Whether the policy has changed it, or is about to.
     pub fn is_marked(&self) -> bool {
-        self.mark.load(Ordering::Relaxed) == MARK
+        self.mark.load(Ordering::Relaxed) == mark_of(RwPolicy::PreferWriter)
+    }
+
+    /// The policy of this lock alone, once somebody has settled it.
+    pub fn settled(&self) -> Option<RwPolicy> {
+        let mark = self.mark.load(Ordering::Relaxed);
+        (mark >> 32 == MARK >> 32).then(|| RwPolicy::unpack(mark as u32)).flatten()
+    }
+
+    /// The lock has this policy from now on, unless another thread has settled it meanwhile; a lock that cannot be
+    /// changed any more does not prefer writers. The policy that it has, and whether this call has settled it. Locks of
+    /// several processes are left alone: each process has its own settings.
+    pub fn settle(&self, wanted: RwPolicy) -> (RwPolicy, bool) {
+        let is_default = || self.kind.load(Ordering::Relaxed) == 0 && self.is_untouched();
+        let can_change = wanted != RwPolicy::PreferWriter || is_default();
+        let policy = if can_change { wanted } else { RwPolicy::Glibc };
+        if self.shared.load(Ordering::Relaxed) != 0 {
+            return (policy, false);
+        }
+        // ORDERING: Relaxed. Threads agree on one word; what must come before a thread's call is the kind, which each
+        // sets or has seen (see `change`).
+        match self.mark.compare_exchange(0, mark_of(policy), Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => (policy, true),
+            Err(_) => (self.settled().unwrap_or(RwPolicy::Glibc), false),
+        }
     }
 
     /// From now on writers are preferred, if this is a lock that can be changed. Whether this call has changed it.
@@ -69,12 +100,11 @@ impl ReadWrite {
         if !self.is_marked() && !self.is_untouched() {
             return false;
         }
-        let is_first = self.mark.compare_exchange(0, MARK, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        self.mark.store(mark_of(RwPolicy::PreferWriter), Ordering::Relaxed);
         // ORDERING: Release, with the Acquire above: who finds the kind finds the mark. That nobody takes the lock by
-        // another kind needs no more than that each thread's own store, or the one it has seen, comes before its call.
+        // another kind needs no more than that each thread's own change, or the one it has seen, comes before its call.
         // The processor orders both by itself, so no test can fail.
-        self.kind.store(PREFERS_WRITERS, Ordering::Release);
-        is_first
+        self.kind.compare_exchange(0, PREFERS_WRITERS, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Whether somebody writes.
@@ -120,7 +150,7 @@ pub fn is_known() -> bool {
             return false;
         }
         lock.kind.store(PREFERS_WRITERS, Ordering::Relaxed);
-        lock.mark.store(MARK, Ordering::Relaxed);
+        lock.mark.store(mark_of(RwPolicy::PreferWriter), Ordering::Relaxed);
         if real::rwlock_tryrdlock(pointer) != libc::EBUSY || lock.join_readers() != Some(0) {
             return false;
         }
@@ -144,6 +174,38 @@ mod tests {
     #[test]
     fn the_reader_writer_lock_of_this_glibc_is_known() {
         assert!(is_known());
+    }
+
+    #[test]
+    fn one_policy_is_settled_and_holds() {
+        let mut bytes = [0u64; 7];
+        // SAFETY: a lock of zeros, which outlives the reference.
+        let lock = unsafe { ReadWrite::at(bytes.as_mut_ptr().cast()) };
+        assert_eq!(lock.settled(), None);
+        assert_eq!(lock.settle(RwPolicy::SpinPark(9)), (RwPolicy::SpinPark(9), true));
+        assert_eq!(lock.settle(RwPolicy::PreferWriter), (RwPolicy::SpinPark(9), false));
+        assert_eq!(lock.settled(), Some(RwPolicy::SpinPark(9)));
+        // Initialised anew.
+        lock.mark.store(0, Ordering::Relaxed);
+        lock.readers.store(READER, Ordering::Relaxed);
+        assert_eq!(lock.settle(RwPolicy::PreferWriter), (RwPolicy::Glibc, true), "somebody is in");
+        assert!(!lock.prefer_writers() && !lock.is_marked());
+        lock.readers.store(0, Ordering::Relaxed);
+        lock.mark.store(0, Ordering::Relaxed);
+        assert_eq!(lock.settle(RwPolicy::PreferWriter), (RwPolicy::PreferWriter, true));
+        assert_eq!([lock.prefer_writers(), lock.prefer_writers()], [true, false], "it is changed once");
+        assert!(lock.is_marked());
+    }
+
+    #[test]
+    fn a_lock_of_several_processes_gets_no_mark() {
+        let mut bytes = [0u64; 7];
+        // SAFETY: a lock of zeros, which outlives the reference.
+        let lock = unsafe { ReadWrite::at(bytes.as_mut_ptr().cast()) };
+        lock.shared.store(1, Ordering::Relaxed);
+        assert_eq!(lock.settle(RwPolicy::SpinPark(9)), (RwPolicy::SpinPark(9), false));
+        assert_eq!(lock.settle(RwPolicy::PreferWriter), (RwPolicy::Glibc, false));
+        assert_eq!(lock.settled(), None);
     }
 
     #[test]

@@ -114,6 +114,8 @@ real! {
     "C-unwind" cnd_wait(cond: *mut c_void, mutex: *mut Mutex) -> c_int = Found::new(c"cnd_wait");
     /// `cnd_timedwait`.
     "C-unwind" cnd_timedwait(cond: *mut c_void, mutex: *mut Mutex, until: *const timespec) -> c_int = Found::new(c"cnd_timedwait");
+    /// `pthread_rwlock_init`.
+    "C" rwlock_init(lock: *mut c_void, attributes: *const c_void) -> c_int = Found::new(c"pthread_rwlock_init");
     /// `pthread_rwlock_rdlock`.
     "C" rwlock_rdlock(lock: *mut c_void) -> c_int = Found::new(c"pthread_rwlock_rdlock");
     /// `pthread_rwlock_tryrdlock`.

@@ -172,7 +172,7 @@ pub fn make(process: &'static Process, address: u64, kind: u32, init_site: u64, 
         modules::know(figures, place);
     }
     let lock = &figures.locks[at as usize];
-    let own = process.rule_for(address, site as u64, init_site);
+    let own = process.rule_for(kind, address, site as u64, init_site);
     lock.policy.store(own.unwrap_or(FOLLOWS), Ordering::Relaxed);
     lock.wait.scale.store(1, Ordering::Relaxed);
     lock.hold.scale.store(process.hold_scale(), Ordering::Relaxed);

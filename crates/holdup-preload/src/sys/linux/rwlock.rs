@@ -9,7 +9,9 @@
 //! 1. **A lock changes before anybody is in.** Writers that wait by different kinds miss each other's wake-ups, so only
 //!    a lock that is zero in every byte is changed, by whoever comes first, and everybody else sees the change before
 //!    the real function is called. One that was made with another kind or for several processes is not zero. Nothing
-//!    changes it back while the process runs: the policy is read once.
+//!    changes it back while the process runs: the policy is read once. Where rules give locks policies of their own,
+//!    whoever comes first settles it, by a mark in the lock: where a lock is first taken from, threads could see
+//!    differently. The mark goes when the lock is initialised anew.
 //! 2. **Who reads may read again.** A thread that has any lock for reading does not wait for a writer that waits
 //!    (which may wait for it, by this lock or by others): it comes in as readers of the default kind do, by an addition
 //!    to the word. So read locks may be nested as POSIX has it.
@@ -19,13 +21,14 @@
 
 use std::ffi::{c_int, c_void};
 use std::hint::spin_loop;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdup_control::RwPolicy;
+use holdup_control::{KIND_RWLOCK, RwPolicy};
 use libc::{CLOCK_MONOTONIC, clockid_t, timespec};
 
 use super::counted::Kind;
-use super::passed::{pass, tried};
+use super::passed::{pass, record_of, tried};
 use super::process::Served;
 use super::read_write::ReadWrite;
 use super::thread::{self, Thread};
@@ -40,6 +43,46 @@ fn nested(lock: &ReadWrite, thread: &Thread) -> Option<c_int> {
     if must && lock.is_marked() { lock.join_readers() } else { None }
 }
 
+/// The policy of a lock: that of the process, unless there are rules.
+#[inline]
+fn policy_of(served: Served, lock: &ReadWrite, site: usize) -> RwPolicy {
+    match served.process.has_rw_rules {
+        false => served.process.rw,
+        true => lock.settled().unwrap_or_else(|| settle(served, lock, 0, site)),
+    }
+}
+
+/// Nobody has settled yet what the policy of a lock is; known is where it was initialised, or where it is first taken.
+#[cold]
+fn settle(served: Served, lock: &ReadWrite, init_site: u64, site: usize) -> RwPolicy {
+    let address = ptr::from_ref(lock) as u64;
+    let word = served.process.rule_for(KIND_RWLOCK, address, site as u64, init_site);
+    let (policy, is_first) = lock.settle(word.and_then(RwPolicy::unpack).unwrap_or(served.process.rw));
+    if is_first && word.is_some() {
+        // So that the report knows of it.
+        record_of(served, KIND_RWLOCK, address as *mut c_void, init_site, site);
+    }
+    policy
+}
+
+/// `pthread_rwlock_init`.
+///
+/// # Safety
+/// `lock` points to memory for a reader-writer lock, which no thread uses yet; `attributes` is null or points to
+/// initialised attributes.
+pub unsafe extern "C" fn init(lock: *mut c_void, attributes: *const c_void, site: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    let result = unsafe { real::rwlock_init(lock, attributes) };
+    if let Some(served) = start::enter().filter(|served| result == 0 && served.process.has_rw_rules) {
+        let fits = served.process.rule_for(KIND_RWLOCK, lock as u64, 0, site as u64).is_some();
+        if fits {
+            // SAFETY: the caller's promise.
+            settle(served, unsafe { ReadWrite::at(lock) }, site as u64, 0);
+        }
+    }
+    result
+}
+
 fn prefer_writers(served: Served, lock: &ReadWrite) {
     if lock.prefer_writers() {
         served.process.figures().rw_preferring.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +92,7 @@ fn prefer_writers(served: Served, lock: &ReadWrite) {
 /// The thread has one lock more for reading, where that matters; and where it cannot be told whether it does, as long
 /// as others are counted.
 fn count_read(served: Option<Served>, thread: &Thread, result: c_int) -> c_int {
-    let counts = served.is_some_and(|served| served.process.rw == RwPolicy::PreferWriter) || thread.reads.get() > 0;
+    let counts = served.is_some_and(|served| served.process.prefers_writers) || thread.reads.get() > 0;
     if result == 0 && counts {
         thread.reads.set(thread.reads.get() + 1);
     }
@@ -74,7 +117,7 @@ unsafe fn read(pointer: *mut c_void, site: usize, way: &Way<impl Fn() -> c_int, 
     let lock = unsafe { ReadWrite::at(pointer) };
     let nested_or = |other: &dyn Fn() -> c_int| nested(lock, thread).unwrap_or_else(other);
     let served = start::enter();
-    let result = match served.map(|served| (served, served.process.rw)) {
+    let result = match served.map(|served| (served, policy_of(served, lock, site))) {
         None => nested_or(&way.acquire),
         Some((_, RwPolicy::Glibc)) => pass(Kind::ReadWrite, pointer, site, &way.attempt, &way.acquire),
         Some((_, RwPolicy::SpinPark(tries))) => {
@@ -124,12 +167,13 @@ fn moment(ns: u64) -> timespec {
 /// # Safety
 /// `pointer` points to an initialised reader-writer lock, which outlives the call.
 unsafe fn write(pointer: *mut c_void, site: usize, way: &Way<impl Fn() -> c_int, impl Fn() -> c_int>) -> c_int {
-    match start::enter().map(|served| (served, served.process.rw)) {
+    // SAFETY: the caller's promise.
+    let lock = unsafe { ReadWrite::at(pointer) };
+    match start::enter().map(|served| (served, policy_of(served, lock, site))) {
         Some((_, RwPolicy::SpinPark(tries))) => {
             return pass(Kind::ReadWrite, pointer, site, &way.attempt, || spin_then(tries, way));
         }
-        // SAFETY: the caller's promise.
-        Some((served, RwPolicy::PreferWriter)) => prefer_writers(served, unsafe { ReadWrite::at(pointer) }),
+        Some((served, RwPolicy::PreferWriter)) => prefer_writers(served, lock),
         _ => {}
     }
     pass(Kind::ReadWrite, pointer, site, &way.attempt, &way.acquire)
@@ -212,7 +256,7 @@ pub unsafe extern "C" fn tryrdlock(lock: *mut c_void, site: usize) -> c_int {
     // SAFETY: the caller's promise.
     let read_write = unsafe { ReadWrite::at(lock) };
     let (thread, served) = (thread::this(), start::enter());
-    if let Some(served) = served.filter(|served| served.process.rw == RwPolicy::PreferWriter) {
+    if let Some(served) = served.filter(|served| policy_of(*served, read_write, site) == RwPolicy::PreferWriter) {
         prefer_writers(served, read_write);
     }
     let result = nested(read_write, thread).unwrap_or_else(|| {
@@ -227,9 +271,11 @@ pub unsafe extern "C" fn tryrdlock(lock: *mut c_void, site: usize) -> c_int {
 /// # Safety
 /// `lock` points to an initialised reader-writer lock, which outlives the call.
 pub unsafe extern "C" fn trywrlock(lock: *mut c_void, site: usize) -> c_int {
-    if let Some(served) = start::enter().filter(|served| served.process.rw == RwPolicy::PreferWriter) {
-        // SAFETY: the caller's promise.
-        prefer_writers(served, unsafe { ReadWrite::at(lock) });
+    // SAFETY: the caller's promise.
+    let read_write = unsafe { ReadWrite::at(lock) };
+    if let Some(served) = start::enter().filter(|served| policy_of(*served, read_write, site) == RwPolicy::PreferWriter)
+    {
+        prefer_writers(served, read_write);
     }
     // SAFETY: the caller's promise.
     tried(Kind::ReadWrite, lock, site, unsafe { real::rwlock_trywrlock(lock) })

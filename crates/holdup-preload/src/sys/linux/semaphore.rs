@@ -58,7 +58,7 @@ fn acquired(served: Served, semaphore: *mut c_void, site: usize, waited: Option<
     if !served.process.profiles() {
         return;
     }
-    let Some(record) = record_of(served, KIND_SEMAPHORE, semaphore, site) else { return };
+    let Some(record) = record_of(served, KIND_SEMAPHORE, semaphore, 0, site) else { return };
     record.passed(thread);
     if let Some((slept, began)) = waited {
         record.waited(thread, site, slept, began.map(clock::since_ns));

@@ -189,10 +189,21 @@ fn begin() -> bool {
     // SAFETY: the memory is as large, zero, and is never unmapped.
     let holds = unsafe { std::slice::from_raw_parts(holds.cast::<AtomicU64>(), LOCKS) };
     let rules_len = (settings.rules_len as usize).min(control::RULES);
-    let rw = if read_write::is_known() { RwPolicy::unpack(settings.rw) } else { None };
-    let rw = rw.unwrap_or_default();
-    let mut process =
-        Process { settings, figures, holds, profile: settings.profile, rw, rules_len, between_ticks: 0, folder };
+    let knows_rw = read_write::is_known();
+    let rw = RwPolicy::unpack(settings.rw).filter(|_| knows_rw).unwrap_or_default();
+    let of_rules = || settings.rules[..rules_len].iter().filter_map(|rule| RwPolicy::unpack(rule.rw));
+    let mut process = Process {
+        settings,
+        figures,
+        holds,
+        profile: settings.profile,
+        rw,
+        has_rw_rules: knows_rw && of_rules().next().is_some(),
+        prefers_writers: knows_rw && of_rules().chain([rw]).any(|policy| policy == RwPolicy::PreferWriter),
+        rules_len,
+        between_ticks: 0,
+        folder,
+    };
     process.between_ticks = match process.profile {
         _ if process.times_holds() => BETWEEN_SAMPLES,
         _ if process.profiles() => BETWEEN_COUNTS,

@@ -9,6 +9,7 @@ use super::super::document::{Document, Ink, ink};
 use super::super::number;
 use super::Run;
 use crate::interposer::Process;
+use crate::interposer::figures::OwnPolicy;
 use crate::text;
 
 /// Why locks are left to glibc, in the order of [`Fallback`].
@@ -222,7 +223,9 @@ pub fn coverage(run: &Run<'_>) -> Document {
         let more = number::count(f64::from(run.uncounted));
         said.hanging(8, format!("holdup: {more} more processes took part; the first {counted} are counted"));
     }
-    if let Some(text) = readers_and_writers(run.settings.rw, &coverage) {
+    let read_write = readers_and_writers(&ReadWrite::of(run), &coverage);
+    let says_nothing_of_them = read_write.is_none();
+    if let Some(text) = read_write {
         said.hanging(8, format!("holdup: {text}"));
     }
     if coverage.acquisitions == 0 {
@@ -234,7 +237,7 @@ pub fn coverage(run: &Run<'_>) -> Document {
         if is_left || is_elsewhere || coverage.uncounted + coverage.memory > 0 {
             return said;
         }
-        if run.settings.rw == RwPolicy::Glibc {
+        if says_nothing_of_them {
             said.hanging(8, nothing(&coverage));
         }
     } else {
@@ -244,26 +247,65 @@ pub fn coverage(run: &Run<'_>) -> Document {
     said
 }
 
-/// What the policy of reader-writer locks did, if there was one.
-fn readers_and_writers(policy: RwPolicy, coverage: &Coverage) -> Option<String> {
-    let all = number::count(coverage.fallbacks[Fallback::ReadWrite as usize] as f64);
-    let what = match (policy, coverage.rw_preferring) {
-        (RwPolicy::Glibc, _) => return None,
-        _ if coverage.fallbacks[Fallback::ReadWrite as usize] == 0 => {
+/// What was asked of reader-writer locks.
+struct ReadWrite {
+    /// Of those without a rule.
+    policy: RwPolicy,
+    /// A rule is about them alone.
+    is_named: bool,
+    /// Locks that a rule fitted.
+    ruled: usize,
+    /// Some were to prefer writers: all, or those that a rule fitted.
+    prefers: bool,
+}
+
+impl ReadWrite {
+    fn of(run: &Run<'_>) -> ReadWrite {
+        let policy = run.settings.rw;
+        let prefers_by_rule = own(run, |policy| policy == OwnPolicy::ReadWrite(RwPolicy::PreferWriter)) > 0;
+        ReadWrite {
+            policy,
+            is_named: run.settings.rules.iter().any(|rule| rule.policy.is_none()),
+            ruled: own(run, |policy| matches!(policy, OwnPolicy::ReadWrite(_))),
+            prefers: policy == RwPolicy::PreferWriter || prefers_by_rule,
+        }
+    }
+}
+
+/// What the policies of reader-writer locks did, if there were any.
+fn readers_and_writers(asked: &ReadWrite, coverage: &Coverage) -> Option<String> {
+    let all = coverage.fallbacks[Fallback::ReadWrite as usize];
+    if asked.policy == RwPolicy::Glibc && asked.ruled == 0 && !asked.is_named {
+        return None;
+    }
+    let by_rules = match asked.ruled {
+        0 if asked.is_named => " (no lock fitted a rule of --lock-for)".to_owned(),
+        0 => String::new(),
+        ruled => format!(" ({} by a rule of --lock-for)", number::counted(ruled, "lock")),
+    };
+    let what = match coverage.rw_preferring {
+        _ if all == 0 => {
             "this program takes no reader-writer lock of pthreads (std::shared_mutex has one; Rust's std and Go have their own)"
                 .to_owned()
         }
-        (RwPolicy::PreferWriter, 0) => format!(
-            "{all} acquisitions, of no lock that can be changed: they were made with a kind of their own, or for several \
-             processes, or the C library has them in a way that holdup does not know"
+        _ if !asked.prefers => format!("{} acquisitions", number::count(all as f64)),
+        0 => format!(
+            "{} acquisitions, of no lock that can be changed: they were made with a kind of their own, or for several \
+             processes, or the C library has them in a way that holdup does not know",
+            number::count(all as f64)
         ),
-        (RwPolicy::PreferWriter, 1) => format!("{all} acquisitions, 1 lock prefers writers"),
-        (RwPolicy::PreferWriter, locks) => {
-            format!("{all} acquisitions, {} locks prefer writers", number::count(locks as f64))
+        1 => format!("{} acquisitions, 1 lock prefers writers", number::count(all as f64)),
+        locks => {
+            format!("{} acquisitions, {} locks prefer writers", number::count(all as f64), number::count(locks as f64))
         }
-        _ => format!("{all} acquisitions"),
     };
-    Some(format!("rw {policy}: {what}"))
+    Some(format!("rw {}{by_rules}: {what}", asked.policy))
+}
+
+/// How many locks have such a policy of their own.
+fn own(run: &Run<'_>, is_such: impl Fn(OwnPolicy) -> bool) -> usize {
+    let policies = run.figures.iter().flat_map(|figures| &figures.locks).filter_map(|lock| lock.policy);
+    policies.filter(|policy| is_such(*policy)).count()
 }
 
 fn headline(run: &Run<'_>, coverage: &Coverage) -> String {
@@ -283,11 +325,12 @@ fn headline(run: &Run<'_>, coverage: &Coverage) -> String {
 
 /// The policy, and how many locks had one of their own.
 fn policies(run: &Run<'_>) -> String {
-    let own = run.figures.iter().flat_map(|figures| &figures.locks).filter(|lock| lock.policy.is_some()).count();
-    match (run.settings.rules.is_empty(), own) {
-        (true, _) => run.policy.to_string(),
-        (false, 0) => format!("{} (no lock fitted a rule of --lock-for)", run.policy),
-        (false, own) => format!("{} ({} by a rule of their own)", run.policy, number::counted(own, "lock")),
+    let is_about_them = run.settings.rules.iter().any(|rule| rule.policy.is_some());
+    match (is_about_them, own(run, |policy| matches!(policy, OwnPolicy::Mutex(_)))) {
+        (false, _) => run.policy.to_string(),
+        (true, 0) if own(run, |_| true) > 0 => run.policy.to_string(),
+        (true, 0) => format!("{} (no lock fitted a rule of --lock-for)", run.policy),
+        (true, own) => format!("{} ({} by a rule of their own)", run.policy, number::counted(own, "lock")),
     }
 }
 
@@ -334,7 +377,8 @@ mod tests {
     #[test]
     fn what_a_policy_of_reader_writer_locks_did_is_said() {
         let mut taken = process(0);
-        let said = |process: &Process, policy| readers_and_writers(policy, &Coverage::of([process], None));
+        let asked = |policy| ReadWrite { policy, is_named: false, ruled: 0, prefers: policy == RwPolicy::PreferWriter };
+        let said = |process: &Process, policy| readers_and_writers(&asked(policy), &Coverage::of([process], None));
         assert_eq!(said(&taken, RwPolicy::Glibc), None);
         assert!(said(&taken, RwPolicy::PreferWriter).unwrap().contains("takes no reader-writer lock"));
         taken.fallbacks[Fallback::ReadWrite as usize] = 1200;
@@ -343,6 +387,13 @@ mod tests {
         let expected = "rw prefer-writer: 1.20k acquisitions, 2 locks prefer writers";
         assert_eq!(said(&taken, RwPolicy::PreferWriter).as_deref(), Some(expected));
         assert_eq!(said(&taken, RwPolicy::SpinPark(9)).as_deref(), Some("rw spin-park:9: 1.20k acquisitions"));
+        let by_rule = |ruled, prefers| {
+            let asked = ReadWrite { is_named: true, ruled, prefers, ..asked(RwPolicy::Glibc) };
+            readers_and_writers(&asked, &Coverage::of([&taken], None)).unwrap()
+        };
+        let expected = "rw glibc (1 lock by a rule of --lock-for): 1.20k acquisitions, 2 locks prefer writers";
+        assert_eq!(by_rule(1, true), expected);
+        assert!(by_rule(0, false).starts_with("rw glibc (no lock fitted a rule of --lock-for): "));
         taken.rw_watchdog_trips = 1;
         assert!(Coverage::of([&taken], None).warnings().join("").contains("--watchdog"));
     }

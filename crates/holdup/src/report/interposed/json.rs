@@ -329,7 +329,7 @@ fn profile_name(profile: u32) -> &'static str {
 mod tests {
     use super::super::Run;
     use super::Named;
-    use crate::interposer::figures::{Figures, Lock, Site};
+    use crate::interposer::figures::{Figures, Lock, OwnPolicy, Site};
     use crate::interposer::{Settings, naming};
     use crate::report::schema_tests::assert_defines;
     use holdup_control::Policy;
@@ -342,7 +342,7 @@ mod tests {
             addr: 1,
             init_site: 1,
             sites: vec![Site { addr: 1, contended: 1, wait_ns: 1 }],
-            policy: Some(Policy::Glibc),
+            policy: Some(OwnPolicy::Mutex(Policy::Glibc)),
             ..Lock::default()
         };
         let figures = [Figures { locks: vec![lock], ..Figures::default() }];

@@ -194,6 +194,7 @@ fn ranked(named: &Named) -> Vec<Row<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interposer::figures::OwnPolicy;
     use crate::interposer::figures::{Lock, Site};
     use crate::report::Style;
     use holdup_analyze::LockName;
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn the_lock_that_costs_most_comes_first_and_no_line_is_too_wide() {
         let mut ruled = lock_named("g_second", 4000);
-        ruled.figures.policy = Some(Policy::Throttle(2));
+        ruled.figures.policy = Some(OwnPolicy::Mutex(Policy::Throttle(2)));
         let of = named(Profile::Full, vec![lock_named("g_third", 3000), ruled, lock_named("g_first", 5_000_000)]);
         let text = profile(&of, 2).terminal(&Style::default());
         let at = |name: &str| text.find(name).unwrap_or(usize::MAX);

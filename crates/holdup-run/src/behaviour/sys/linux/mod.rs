@@ -129,6 +129,12 @@ pub const BEHAVIOURS: &[Behaviour] = &[
         body: readers::others,
     },
     Behaviour {
+        name: "rwlock-timed",
+        holds: "timed reads and writes have the lock or give up in time, by either clock",
+        wrong: "one clock is taken for the other, or a writer that gave up still bars readers",
+        body: readers::timed,
+    },
+    Behaviour {
         name: "c11",
         holds: "mtx_ and cnd_ functions keep their promises, and their own error codes",
         wrong: "they reach the C library past the interposer with another idea of the lock",
