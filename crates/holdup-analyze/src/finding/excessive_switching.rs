@@ -16,8 +16,9 @@
 //!   switching then takes more than 2% of the time, by an estimate of 5 us each.
 //!
 //! Or goroutines are, which no switch shows: Go's channels and scheduler, with what it takes to begin and end
-//! goroutines, have [`LEAST_HAND_OVER`] of the CPU samples, and as much as one CPU is in use for [`LEAST_WANTED_SHARE`] of the recording. The place is the function that most of
-//! these samples come from, the severity their share.
+//! goroutines, have [`LEAST_HAND_OVER`] of the CPU samples, and as much as one CPU is in use for
+//! [`LEAST_WANTED_SHARE`] of the recording. The place is the function that most of these samples come from, the
+//! severity their share.
 //!
 //! The place is where threads most often left the CPU by waits on a futex and yields. The severity is that estimate, as
 //! a share of CPU time. Any kind that names a cause (a lock, a pair, a herd, more threads than CPUs) replaces this one.
