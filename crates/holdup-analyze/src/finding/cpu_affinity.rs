@@ -4,7 +4,8 @@
 //! Signs and thresholds, per process and set of CPUs:
 //! - the kernel lets these threads run on fewer CPUs than the program has: as many as its recorder was allowed when it
 //!   started the program, so that a set that the user chose is none; those of the machine where it was attached to;
-//! - they wait for each other's CPU for at least [`LEAST_DELAY`] of the time that they want one;
+//! - they wait for each other's CPU for at least [`LEAST_DELAY`] of the time that they want one, each time for at least
+//!   [`LEAST_WAIT_NS`] on average: who is woken by who then goes to sleep waits for less, and would not run sooner;
 //! - on average more of them want to run than they may at once, and CPUs that they may not use are not taken by the
 //!   program's other threads.
 //!
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 
 use holdup_trace::Pid;
 
-use super::weigh::{self, count, part};
+use super::weigh::{self, US, count, part};
 use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, ThreadFacts};
 
@@ -29,6 +30,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 pub(super) const LEAST_DELAY: f64 = 0.1;
+pub(super) const LEAST_WAIT_NS: u64 = 200 * US;
 
 /// A process and a set of CPUs: how many and the first.
 type Set = (Pid, u32, u32);
@@ -50,13 +52,17 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn of_set(facts: &Facts, (pid, allowed, first): Set, threads: &[&ThreadFacts], cpus: u32) -> Option<Finding> {
     let ran_ns = |threads: &mut dyn Iterator<Item = &ThreadFacts>| threads.map(|one| one.on_cpu_ns).sum::<u64>();
     let own_ns = ran_ns(&mut threads.iter().copied());
-    let delay_ns: u64 = threads.iter().map(|thread| weigh::preempted(thread).ns).sum();
+    let (waits, delay_ns) = threads
+        .iter()
+        .map(|thread| weigh::preempted(thread))
+        .fold((0, 0), |(count, ns), time| (count + time.count, ns + time.ns));
     let delay = weigh::share(delay_ns, own_ns + delay_ns);
     let others_ns = ran_ns(&mut facts.threads.iter()).saturating_sub(own_ns);
     let wanted = weigh::share(own_ns + delay_ns, facts.span_ns());
     let room = wanted.min(f64::from(cpus) - weigh::share(others_ns, facts.span_ns()));
     let process = facts.processes.iter().find(|process| process.pid == pid)?;
-    (delay >= LEAST_DELAY && room > f64::from(allowed)).then(|| Finding {
+    let are_confined = delay >= LEAST_DELAY && delay_ns >= waits * LEAST_WAIT_NS && room > f64::from(allowed);
+    are_confined.then(|| Finding {
         severity: 1.0 - f64::from(allowed) / room,
         subjects: vec![weigh::process_subject(process)],
         place: weigh::hottest(threads.iter().copied()),

@@ -109,7 +109,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::KernelLock, Kind::IoBound, costs_more),
     // Stacks are mapped and unmapped for each thread that comes and goes.
     (Kind::CpuAffinity, Kind::Oversubscription, always),
-    (Kind::CpuAffinity, Kind::ExcessiveSwitching, always),
+    (Kind::CpuAffinity, Kind::ExcessiveSwitching, switches_for_want_of_cpus),
+    (Kind::PriorityInversion, Kind::CpuAffinity, always),
     (Kind::ThreadChurn, Kind::MemoryLock, always),
     (Kind::ThreadChurn, Kind::PageFaults, always),
     (Kind::ThreadChurn, Kind::KernelLock, always),

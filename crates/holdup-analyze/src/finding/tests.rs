@@ -2859,6 +2859,7 @@ fn cpu_affinity_at_its_thresholds() {
         confined,
         &[
             ("they hardly wait", |facts| facts.threads[1].on_cpu_ns = 541 * MS),
+            ("they hand over", |facts| off(facts, 1, Reason::Preempted, 551, 60 * MS)),
             ("they have CPUs of their own", |facts| {
                 let (_, last) = facts.threads[1].usage.as_mut().unwrap();
                 last.first_cpu = 1;
