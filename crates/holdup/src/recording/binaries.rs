@@ -493,7 +493,15 @@ mod tests {
         let mut runs = (0..500).find_map(start).unwrap();
         let (pid, name) = (runs.id(), path.to_str().unwrap());
         let paths = |path: &str, id| binary_paths(path, id, &[pid]).collect::<Vec<_>>();
-        let whole = paths(name, false);
+        // The kernel closes what its parent waits for before it maps the program.
+        let mapped = |_| {
+            let found = paths(name, false);
+            if found.len() < 4 {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Some(found).filter(|found| found.len() >= 4)
+        };
+        let whole = (0..500).find_map(mapped).unwrap();
         let exe = PathBuf::from(format!("/proc/{pid}/exe"));
         assert_eq!((&whole[0], &whole[2]), (&path, &exe), "{whole:?}");
         let range = whole[3].clone();
