@@ -6,6 +6,7 @@ mod api;
 mod bench_page;
 mod bpf;
 mod case;
+mod chance;
 mod demo_runs;
 mod deny;
 mod dist;

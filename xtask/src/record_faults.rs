@@ -1,24 +1,19 @@
 //! Kills the recorder at random times, again and again: every file that it leaves must open and be reported.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use crate::chance::Chance;
 use crate::recording::Bench;
 
 /// Kills so many recorders; a count and a seed may be given.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let number = |index: usize| args.get(index).map(|word| word.parse::<u64>().map_err(|_| word.clone()));
-    let times = number(0).unwrap_or(Ok(50)).map_err(|word| format!("'{word}' is not a number of times"))?;
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| u64::from(time.subsec_nanos()));
-    let seed = number(1).unwrap_or_else(|| Ok(clock())).map_err(|word| format!("'{word}' is not a seed"))?;
-    println!("again: cargo xtask record-faults {times} {seed}");
+    let (times, mut chance) = Chance::of_command("record-faults", args, 50)?;
     let bench = Bench::new("record-faults")?;
     let program = bench.compile("programs/faults.c")?;
-    let mut state = seed | 1;
     let (mut empty, mut events) = (0, Vec::new());
     for turn in 0..times {
-        state = state.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
-        let after = Duration::from_millis((state >> 33) % 2_500);
+        let after = Duration::from_millis(chance.below(2_500));
         let file = bench.fresh("killed.holdup");
         let mut recorder = Command::new(&bench.holdup)
             .args(["record", "--no-report", "-o"])

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::chance::Chance;
 use crate::run::{Step, cargo, root, target_folder};
 
 /// Built programs and a fresh folder for recordings.
@@ -127,12 +128,8 @@ pub fn median(values: &[f64]) -> f64 {
 
 /// The 95% interval of the median by bootstrap (percentiles of 2,000 resamples).
 pub fn interval(values: &[f64], seed: u64) -> (f64, f64) {
-    let mut state = seed | 1;
-    let mut next = |below: usize| {
-        // Multiplicative generator of L'Ecuyer (1999): good enough to pick elements.
-        state = state.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
-        ((state >> 33) as usize) % below.max(1)
-    };
+    let mut chance = Chance::new(seed);
+    let mut next = |below: usize| chance.below(below as u64) as usize;
     let mut medians: Vec<f64> = (0..2_000)
         .map(|_| {
             let resample: Vec<f64> = values.iter().map(|_| values[next(values.len())]).collect();

@@ -6,10 +6,11 @@ use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::chance::Chance;
 use crate::recording::{Bench, output};
 use crate::run::root;
 use crate::setup;
@@ -36,14 +37,10 @@ const SHARDS: usize = 8;
 
 /// `cargo xtask sweep-test [TIMES [SEED]]`
 pub fn run(args: &[String]) -> Result<(), String> {
-    let number = |index: usize| args.get(index).map(|word| word.parse::<u64>().map_err(|_| word.clone()));
-    let times = number(0).unwrap_or(Ok(12)).map_err(|word| format!("'{word}' is not a number of times"))?;
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| u64::from(time.subsec_nanos()));
-    let seed = number(1).unwrap_or_else(|| Ok(clock())).map_err(|word| format!("'{word}' is not a seed"))?;
-    println!("again: cargo xtask sweep-test {times} {seed}");
+    let (times, mut chance) = Chance::of_command("sweep-test", args, 12)?;
     let sweep = Sweep { bench: Bench::new("sweep-test")? };
     std::fs::write(sweep.bench.folder.join("parts.toml"), SWEEP).map_err(|why| why.to_string())?;
-    by_processes(&sweep, times, seed)?;
+    by_processes(&sweep, times, &mut chance)?;
     match ["munged", "slurmctld", "slurmd", "sbatch"].iter().find(|name| setup::found(&[name]).is_none()) {
         None => by_slurm(&sweep),
         Some(missing) => {
@@ -114,13 +111,8 @@ impl Sweep {
 }
 
 /// Eight processes, one after the other; one of them is killed at random moments.
-fn by_processes(sweep: &Sweep, times: u64, seed: u64) -> Result<(), String> {
-    let mut state = seed | 1;
-    let mut next = || {
-        state = state.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
-        state >> 33
-    };
-    let victim = usize::try_from(next()).unwrap_or(0) % SHARDS + 1;
+fn by_processes(sweep: &Sweep, times: u64, chance: &mut Chance) -> Result<(), String> {
+    let victim = usize::try_from(chance.below(SHARDS as u64)).unwrap_or(0) + 1;
     let (mut shards, mut killed) = (Vec::new(), 0);
     for number in 1..=SHARDS {
         let store = format!("shard-{number}.db");
@@ -132,7 +124,7 @@ fn by_processes(sweep: &Sweep, times: u64, seed: u64) -> Result<(), String> {
                 .stderr(Stdio::null())
                 .spawn()
                 .map_err(|why| why.to_string())?;
-            std::thread::sleep(Duration::from_millis(next() % 900));
+            std::thread::sleep(Duration::from_millis(chance.below(900)));
             // One that has ended is none the worse for it.
             killed += usize::from(child.try_wait().is_ok_and(|ended| ended.is_none()));
             let _ = child.kill();

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::chance::Chance;
 use crate::recording::Bench;
 use crate::run::{Step, root};
 use crate::watch::{PATIENCE, Watch, children, service};
@@ -19,16 +20,12 @@ const EVERY_S: f64 = 0.2;
 
 /// `cargo xtask watch-faults [TIMES [SEED]]`
 pub fn run(args: &[String]) -> Result<(), String> {
-    let number = |index: usize| args.get(index).map(|word| word.parse::<u64>().map_err(|_| word.clone()));
-    let times = number(0).unwrap_or(Ok(40)).map_err(|word| format!("'{word}' is not a number of times"))?;
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| u64::from(time.subsec_nanos()));
-    let seed = number(1).unwrap_or_else(|| Ok(clock())).map_err(|word| format!("'{word}' is not a seed"))?;
-    println!("again: cargo xtask watch-faults {times} {seed}");
+    let (times, mut chance) = Chance::of_command("watch-faults", args, 40)?;
     let bench = Bench::new("watch-faults")?;
     let shop = bench.folder.join("shopd");
     std::fs::copy(bench.compile("programs/sleeping_holder.c")?, &shop).map_err(|why| why.to_string())?;
     let _shop = service(&shop)?;
-    killed(&bench, times, seed)?;
+    killed(&bench, times, &mut chance)?;
     full_disk(&bench)?;
     clock_steps(&bench)
 }
@@ -104,20 +101,19 @@ impl Reader {
 }
 
 /// Kills the service, or the process that records for it, in turns.
-fn killed(bench: &Bench, times: u64, seed: u64) -> Result<(), String> {
+fn killed(bench: &Bench, times: u64, chance: &mut Chance) -> Result<(), String> {
     settings(bench, "killed.toml", "killed", 5)?;
     let folder = bench.folder.join("killed");
     std::fs::create_dir_all(&folder).map_err(|why| why.to_string())?;
     let reader = Reader::begin(&folder);
-    let mut state = seed | 1;
     let (mut services, mut turns) = (0, 0);
     for _ in 0..times {
-        state = state.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
+        let bits = chance.bits();
         let watch = Watch::start(bench, &["--config", "killed.toml"])?;
-        std::thread::sleep(Duration::from_millis((state >> 33) % 2_500));
+        std::thread::sleep(Duration::from_millis((bits >> 33) % 2_500));
         let pid = watch.process.0.id();
         let recording = children(pid);
-        if state >> 63 == 1 {
+        if bits >> 63 == 1 {
             services += 1;
             drop(watch);
             // What it had begun ends by itself.

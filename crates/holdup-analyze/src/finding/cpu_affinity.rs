@@ -50,15 +50,13 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn of_set(facts: &Facts, (pid, allowed, first): Set, threads: &[&ThreadFacts], cpus: u32) -> Option<Finding> {
-    let ran_ns = |threads: &mut dyn Iterator<Item = &ThreadFacts>| threads.map(|one| one.on_cpu_ns).sum::<u64>();
-    let own_ns = ran_ns(&mut threads.iter().copied());
-    let (waits, delay_ns) = threads
-        .iter()
-        .map(|thread| weigh::preempted(thread))
-        .fold((0, 0), |(count, ns), time| (count + time.count, ns + time.ns));
-    let delay = weigh::share(delay_ns, own_ns + delay_ns);
-    let others_ns = ran_ns(&mut facts.threads.iter()).saturating_sub(own_ns);
-    let wanted = weigh::share(own_ns + delay_ns, facts.span_ns());
+    let own_ns: u64 = threads.iter().map(|thread| thread.on_cpu_ns).sum();
+    let wanted_ns: u64 = threads.iter().map(|thread| weigh::wanted_ns(thread)).sum();
+    let waits: u64 = threads.iter().map(|thread| weigh::preempted(thread).count).sum();
+    let delay_ns = wanted_ns - own_ns;
+    let delay = weigh::share(delay_ns, wanted_ns);
+    let others_ns = weigh::cpu_ns(facts) - own_ns;
+    let wanted = weigh::share(wanted_ns, facts.span_ns());
     let room = wanted.min(f64::from(cpus) - weigh::share(others_ns, facts.span_ns()));
     let process = facts.processes.iter().find(|process| process.pid == pid)?;
     let are_confined = delay >= LEAST_DELAY && delay_ns >= waits * LEAST_WAIT_NS && room > f64::from(allowed);

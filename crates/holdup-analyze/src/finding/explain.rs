@@ -107,10 +107,11 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::KernelLock, Kind::KernelHeavy, always),
     (Kind::KernelLock, Kind::ExcessiveSwitching, always),
     (Kind::KernelLock, Kind::IoBound, costs_more),
-    // Stacks are mapped and unmapped for each thread that comes and goes.
+    // Too many threads for the CPUs that they may use.
     (Kind::CpuAffinity, Kind::Oversubscription, always),
     (Kind::CpuAffinity, Kind::ExcessiveSwitching, switches_for_want_of_cpus),
     (Kind::PriorityInversion, Kind::CpuAffinity, always),
+    // Stacks are mapped and unmapped for each thread that comes and goes.
     (Kind::ThreadChurn, Kind::MemoryLock, always),
     (Kind::ThreadChurn, Kind::PageFaults, always),
     (Kind::ThreadChurn, Kind::KernelLock, always),

@@ -277,12 +277,13 @@ impl<'a> Looks<'a> {
         let is_method = |frame: &Frame| {
             frame.function.as_deref().and_then(receiver).is_some_and(|receiver| receivers.contains(receiver))
         };
-        let inside = |is: &dyn Fn(&Kind) -> bool| {
-            let all = (0..).zip(self.kinds).filter(|(number, kind)| !waiting.are[*number] && kind.is_own && is(kind));
-            let all = all.filter(|(_, kind)| kind.path.iter().any(is_method));
-            Kinds::of(all.map(|(number, _)| number).collect(), self.kinds.len())
+        let is_inside = |number: &usize| {
+            let kind = &self.kinds[*number];
+            !waiting.are[*number] && kind.is_own && kind.path.iter().any(is_method)
         };
-        let (holding, around) = (inside(&|kind| kind.state.is_blocked()), inside(&|_| true));
+        let around = Kinds::of((0..self.kinds.len()).filter(is_inside).collect(), self.kinds.len());
+        let blocked = around.numbers.iter().copied().filter(|number| self.kinds[*number].state.is_blocked());
+        let holding = Kinds::of(blocked.collect(), self.kinds.len());
         // Of the looks that find somebody in there, or nobody: how many, and how many find others waiting.
         let waited = |there: bool| -> (f64, f64) {
             let looks = self.process.all().filter(|(_, found)| (around.count(found) > 0) == there);

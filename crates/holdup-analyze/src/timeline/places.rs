@@ -64,12 +64,10 @@ pub(super) fn find(lookup: &mut Lookup, may: impl Fn(WaitSiteId) -> bool) -> Poo
         behaviour::gather(engine, |wait_site| keys[wait_site]).into_iter().collect();
     gathered.sort_unstable_by_key(|(key, _)| *key);
     for (key, waited) in gathered {
-        let told = waits.told.iter().flatten().find(|told| told.key == Some(key));
-        let Some((caller, primitive)) = told.and_then(|told| told.condition.clone()) else { continue };
-        let of_key = waits.told.iter().flatten().filter(|told| told.key == Some(key));
-        let inside: FxHashSet<&Function> = of_key.flat_map(|told| &told.inside).collect();
-        let at: FxHashSet<Callers> =
-            waits.told.iter().flatten().filter(|told| told.key == Some(key)).filter_map(|told| told.own_key).collect();
+        let told = || waits.told.iter().flatten().filter(|told| told.key == Some(key));
+        let Some((caller, primitive)) = told().next().and_then(|told| told.condition.clone()) else { continue };
+        let inside: FxHashSet<&Function> = told().flat_map(|told| &told.inside).collect();
+        let at: FxHashSet<Callers> = told().filter_map(|told| told.own_key).collect();
         let yields = behaviour::yields(engine, &waited, |place| yields_at(lookup, place, &at));
         let Some(places) = behaviour::places(&waited, &yields, |thread| was_inside(lookup, thread, &inside)) else {
             continue;

@@ -295,9 +295,8 @@ fn add_recording(to: &mut Folder, path: &Path, fleet: &Fleet) -> Result<bool, Fa
     let read = recording::read(path, &bytes, Window::default(), false)?;
     tell_of_damage(&read);
     let service = fleet.service.clone().unwrap_or_else(|| summary::program(&read.report.facts));
-    let partition = Partition { day, service: service.clone(), host: host.clone() };
-    let origin = Origin { id: id.clone(), service, host, build: fleet.build.clone() };
-    to.add(&partition, &id, &Tables::new(&read, &origin).sheets())?;
+    let origin = Origin { id, service, host, build: fleet.build.clone() };
+    to.add(&partition(day, &origin), &origin.id, &Tables::new(&read, &origin).sheets())?;
     Ok(true)
 }
 
@@ -324,9 +323,8 @@ fn add_runs(to: &mut Folder, path: &Path, fleet: &Fleet) -> Result<Added, Failed
         let record = store.load(run.id).map_err(told)?;
         let service = fleet.service.clone().unwrap_or_else(|| text::clean(&run.title));
         let host = fleet.host.clone().unwrap_or_default();
-        let partition = Partition { day, service: service.clone(), host: host.clone() };
-        let origin = Origin { id: id.clone(), service, host, build: fleet.build.clone() };
-        to.add(&partition, &id, &RunTables::new(&record, &run.title, &origin).sheets())?;
+        let origin = Origin { id, service, host, build: fleet.build.clone() };
+        to.add(&partition(day, &origin), &origin.id, &RunTables::new(&record, &run.title, &origin).sheets())?;
         added.new += 1;
     }
     Ok(added)
@@ -343,10 +341,14 @@ fn add_trial(to: &mut Folder, path: &Path, fleet: &Fleet) -> Result<bool, Failed
     }
     let service = fleet.service.clone().unwrap_or_else(|| read.program());
     let host = fleet.host.clone().unwrap_or_default();
-    let partition = Partition { day, service: service.clone(), host: host.clone() };
-    let origin = Origin { id: id.clone(), service, host, build: fleet.build.clone() };
-    to.add(&partition, &id, &TrialTables::new(&read, &origin).sheets())?;
+    let origin = Origin { id, service, host, build: fleet.build.clone() };
+    to.add(&partition(day, &origin), &origin.id, &TrialTables::new(&read, &origin).sheets())?;
     Ok(true)
+}
+
+/// Where the files of what began on a day belong.
+pub(super) fn partition(day: String, origin: &Origin) -> Partition {
+    Partition { day, service: origin.service.clone(), host: origin.host.clone() }
 }
 
 /// The day, UTC. A time that no calendar of four digits has is as good as none.

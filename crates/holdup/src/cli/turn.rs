@@ -13,7 +13,7 @@ use holdup_trace::{Excerpt, Room};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, capture, export, stop};
-use crate::export::parquet::{self, Folder, Partition};
+use crate::export::parquet::{self, Folder};
 use crate::export::pprof;
 use crate::live::condition::{Condition, Wanted};
 use crate::live::{Feed, numbered, write_new};
@@ -117,8 +117,7 @@ impl Job {
     }
 
     fn export(&self, folder: &Path, origin: &Origin, tables: &Tables, began_unix_s: u64) -> Result<(), String> {
-        let day = export::day(began_unix_s);
-        let partition = Partition { day, service: origin.service.clone(), host: origin.host.clone() };
+        let partition = export::partition(export::day(began_unix_s), origin);
         let mut folder = Folder::open(folder).map_err(|why| Error::from(why).to_string())?;
         folder.add(&partition, &origin.id, &tables.sheets()).map_err(|why| Error::from(why).to_string())
     }

@@ -173,7 +173,7 @@ fn every_column_of_the_tables_of_trials_is_in_the_schema_and_every_column_of_the
 }
 
 /// A field whose type no column has would be left out.
-fn every_key_is_a_column(tables: &impl Serialize, sheets: &[Sheet]) {
+pub(super) fn every_key_is_a_column(tables: &impl Serialize, sheets: &[Sheet]) {
     let json = serde_json::to_value(tables).unwrap();
     for sheet in sheets {
         let mut header = sheet.header();

@@ -274,7 +274,8 @@ impl ReadWrite {
 
 /// What the policies of reader-writer locks did, if there were any.
 fn readers_and_writers(asked: &ReadWrite, coverage: &Coverage) -> Option<String> {
-    let all = coverage.fallbacks[Fallback::ReadWrite as usize];
+    let taken = coverage.fallbacks[Fallback::ReadWrite as usize];
+    let all = number::count(taken as f64);
     if asked.policy == RwPolicy::Glibc && asked.ruled == 0 && !asked.is_named {
         return None;
     }
@@ -284,20 +285,17 @@ fn readers_and_writers(asked: &ReadWrite, coverage: &Coverage) -> Option<String>
         ruled => format!(" ({} by a rule of --lock-for)", number::counted(ruled, "lock")),
     };
     let what = match coverage.rw_preferring {
-        _ if all == 0 => {
+        _ if taken == 0 => {
             "this program takes no reader-writer lock of pthreads (std::shared_mutex has one; Rust's std and Go have their own)"
                 .to_owned()
         }
-        _ if !asked.prefers => format!("{} acquisitions", number::count(all as f64)),
+        _ if !asked.prefers => format!("{all} acquisitions"),
         0 => format!(
-            "{} acquisitions, of no lock that can be changed: they were made with a kind of their own, or for several \
-             processes, or the C library has them in a way that holdup does not know",
-            number::count(all as f64)
+            "{all} acquisitions, of no lock that can be changed: they were made with a kind of their own, or for several \
+             processes, or the C library has them in a way that holdup does not know"
         ),
-        1 => format!("{} acquisitions, 1 lock prefers writers", number::count(all as f64)),
-        locks => {
-            format!("{} acquisitions, {} locks prefer writers", number::count(all as f64), number::count(locks as f64))
-        }
+        1 => format!("{all} acquisitions, 1 lock prefers writers"),
+        locks => format!("{all} acquisitions, {} locks prefer writers", number::count(locks as f64)),
     };
     Some(format!("rw {}{by_rules}: {what}", asked.policy))
 }
