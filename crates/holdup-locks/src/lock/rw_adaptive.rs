@@ -28,10 +28,10 @@
 //!    it comes in or gives up; a writer that leaves and wakes it clears `WRITER_ASLEEP` too.
 //! 3. With `RESERVED` set only the holder of `writers` sets `WRITER`. So what an upgradable reader has seen is still so
 //!    when its upgrade is in.
-//! 4. `QUEUED` counts the readers that came in this phase, and were neither let in nor gave up. A writer that leaves
-//!    lets all of them in by one step that flips `PHASE`; if there are none, nobody looks at it, and it becomes 0. The
-//!    next flip needs a writer that was in, and so all of them gone (1): a queued reader that sees another phase than
-//!    it came in is in, and one bit tells.
+//! 4. `QUEUED` counts the readers that came in this phase, and were neither let in nor left the queue. A writer that
+//!    leaves lets all of them in by one step that flips `PHASE`; if there are none, nobody looks at it, and it becomes
+//!    0. The next flip needs a writer that was in, and so all of them gone (1): a queued reader that sees another phase
+//!    than it came in is in, and one bit tells.
 //! 5. `READERS_ASLEEP` is set by a step that found `WRITER` or `NEXT`; a step that clears either of them for good (a
 //!    writer leaves or gives up) clears it too and wakes all. A reader sleeps on exactly the value that it left with
 //!    the bit set.
@@ -49,7 +49,9 @@
 //! `rw_adaptive_readers_and_a_writer`, `rw_adaptive_writers_and_a_reader`).
 //!
 //! # Fairness
-//! Phases of readers and writers alternate while both wait. A newcomer among the writers may pass the one before the
+//! Phases of readers and writers alternate while both wait. A reader that goes to sleep leaves the queue, once: whoever
+//! is let in is in the way of the next writer until it has had a CPU. Woken, it comes again, and if a writer was faster
+//! it sleeps in the queue, so that it waits for two sections of writers at most. A newcomer among the writers may pass the one before the
 //! door, which keeps the lock busy while that one wakes, until it has waited for a millisecond.
 //!
 //! Sources: phases that alternate: Brandenburg & Anderson, "Spin-based reader-writer synchronization for multiprocessor
@@ -181,10 +183,17 @@ impl RwAdaptive {
 
     #[cold]
     fn acquire_shared_contended(&self, deadline: Option<DeadlineNs>) -> bool {
-        match self.arrive(deadline) {
-            Arrival::In => true,
-            Arrival::Queued(phase) => self.await_turn(phase, deadline),
-            Arrival::GaveUp => false,
+        let mut has_slept = false;
+        loop {
+            let phase = match self.arrive(deadline) {
+                Arrival::In => return true,
+                Arrival::Queued(phase) => phase,
+                Arrival::GaveUp => return false,
+            };
+            if let Some(taken) = self.await_turn(phase, has_slept, deadline) {
+                return taken;
+            }
+            has_slept = true;
         }
     }
 
@@ -211,8 +220,9 @@ impl RwAdaptive {
         }
     }
 
-    /// As a queued reader: spins, then sleeps, until it is in (true) or the deadline has passed.
-    fn await_turn(&self, phase: u32, deadline: Option<DeadlineNs>) -> bool {
+    /// As a queued reader: spins, then sleeps, until it is in (true) or the deadline has passed. `None` once it has
+    /// slept outside the queue, which it leaves unless it `stays`.
+    fn await_turn(&self, phase: u32, stays: bool, deadline: Option<DeadlineNs>) -> Option<bool> {
         let budget = self.spin.budget();
         let mut pauses = Pauses::new();
         loop {
@@ -223,12 +233,12 @@ impl RwAdaptive {
                 if pauses.spent < budget {
                     self.spin.learn(pauses.spent);
                 }
-                return true;
+                return Some(true);
             }
             if state & (WRITER | NEXT) == 0 {
                 // The writer before the door gave up, so this one comes in by itself.
                 if has_room(state) && self.replace(state, state - QUEUED + IN).is_ok() {
-                    return true;
+                    return Some(true);
                 }
                 yield_now();
             } else if pauses.spent < budget {
@@ -236,20 +246,18 @@ impl RwAdaptive {
                 if pauses.spent >= budget {
                     self.spin.unlearn();
                 }
-            } else if let Some(arrived) = self.sleep_as_reader(state, phase, deadline) {
-                return arrived;
+            } else {
+                let announced = if stays { state } else { state - QUEUED } | READERS_ASLEEP;
+                if announced != state && self.replace(state, announced).is_err() {
+                    continue;
+                }
+                match wait(&self.state, announced, READERS, deadline) {
+                    Wait::TimedOut => return Some(stays && self.leave_queue(phase)),
+                    _ if !stays => return None,
+                    _ => {}
+                }
             }
         }
-    }
-
-    /// Sleeps, if the word is still `state`; `Some` if the wait is over, with or without the lock.
-    fn sleep_as_reader(&self, state: u32, phase: u32, deadline: Option<DeadlineNs>) -> Option<bool> {
-        let announced = state | READERS_ASLEEP;
-        if announced != state && self.replace(state, announced).is_err() {
-            return None;
-        }
-        let timed_out = wait(&self.state, announced, READERS, deadline) == Wait::TimedOut;
-        timed_out.then(|| self.leave_queue(phase))
     }
 
     /// The deadline has passed: leaves the queue, or finds that it is in (true).
@@ -529,10 +537,11 @@ mod tests {
         }
     }
 
-    /// A reader waits for one writer at most: the one that leaves lets it in before the one before the door.
+    /// A reader in the queue waits for one writer: the one that leaves lets it in before the one before the door.
     #[test]
     fn a_queued_reader_comes_in_before_the_next_writer() {
-        let lock = lock_api::RwLock::<RwAdaptive, u32>::new(0);
+        // It stays there as long as it spins.
+        let lock = lock_api::RwLock::<RwAdaptive, u32>::from_raw(RwAdaptive::with_spin(i32::MAX as u32), 0);
         // SAFETY: the raw lock is only looked at.
         let raw = unsafe { lock.raw() };
         std::thread::scope(|scope| {
