@@ -120,6 +120,8 @@ kinds! {
         ThreadChurn = "thread-churn",
         /// Threads may run on a few of the CPUs only, and wait for each other there.
         CpuAffinity = "cpu-affinity",
+        /// Nobody goes on until timed waits for a condition run out.
+        LostWakeups = "lost-wakeups",
     }
 }
 
@@ -273,6 +275,8 @@ pub enum Cure {
     KeepThreads,
     /// Let threads run on more CPUs.
     WidenAffinity,
+    /// Conditions of their own for different waiters, or wakes for all.
+    WakeWhoCanGoOn,
     /// Take locks in one order everywhere.
     LockInOrder,
     /// Release on every way out.

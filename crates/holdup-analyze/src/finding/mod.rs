@@ -22,6 +22,7 @@ mod io_bound;
 mod kernel_heavy;
 mod kernel_lock;
 mod lock_convoy;
+mod lost_wakeups;
 mod memory_lock;
 mod oversubscription;
 mod page_faults;
@@ -85,6 +86,7 @@ const RULES: &[Rule] = &[
     kernel_lock::RULE,
     thread_churn::RULE,
     cpu_affinity::RULE,
+    lost_wakeups::RULE,
 ];
 
 /// What costs less is not worth a line.

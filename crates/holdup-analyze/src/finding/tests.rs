@@ -1339,6 +1339,7 @@ const BASES: &[Base] = &[
     (Kind::KernelLock, kernel_locked),
     (Kind::ThreadChurn, churning),
     (Kind::CpuAffinity, confined),
+    (Kind::LostWakeups, missed),
 ];
 
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.
@@ -2838,6 +2839,51 @@ fn thread_churn_at_its_thresholds() {
     );
     let place = judge(Kind::ThreadChurn, &churning())[0].place.clone();
     assert_eq!(place.and_then(|site| site.caller()?.function.clone()).as_deref(), Some("serve"));
+}
+
+/// For 400 ms all wait until one of two threads no longer waits for a signal that the other one got.
+fn missed() -> Facts {
+    let mut facts = quiet(3);
+    let mut wait_ns = histogram(50, 100 * US);
+    wait_ns.merge(&histogram(50, 20 * MS));
+    let time = OffTime { count: 50, ns: 502_500 * US };
+    facts.locks.push(LockFacts {
+        primitive: Primitive::Condvar,
+        waits: 100,
+        timeouts: 50,
+        wakes: 50,
+        waiters: vec![(Tid(PID + 1), time), (Tid(PID + 2), time)],
+        wait_sites: vec![site("take")],
+        wait_ns,
+        ..LockFacts::default()
+    });
+    let part = |leaf, ns| PathPart { leaf, thread: Tid(PID + 1), site: Some(site("take")), file: None, ns };
+    facts.path.parts = vec![part(Leaf::Sleep, 300 * MS), part(Leaf::Unknown, 100 * MS)];
+    facts
+}
+
+#[test]
+fn lost_wakeups_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::LostWakeups,
+        missed,
+        &[
+            ("waits hardly run out", |facts| facts.locks[0].timeouts = 49),
+            ("nobody signals it", |facts| facts.locks[0].wakes = 49),
+            ("one thread waits at its own pace", |facts| _ = facts.locks[0].waiters.pop()),
+            ("it is no condition", |facts| facts.locks[0].primitive = Primitive::OtherLock),
+            ("waits run out by a schedule", |facts| {
+                let lock = &mut facts.locks[0];
+                lock.wait_ns = Histogram::default();
+                (1..=100).for_each(|ms| lock.wait_ns.add(ms * MS / 5));
+            }),
+            ("the elapsed time goes elsewhere", |facts| facts.path.parts[1].ns = 99 * MS),
+            ("it waits elsewhere", |facts| facts.path.parts[1].site = Some(site("poll"))),
+            ("others work meanwhile", |facts| facts.threads[0].on_cpu_ns = 500 * MS),
+        ],
+    );
+    let found = &judge(Kind::LostWakeups, &missed())[0];
+    assert!((19.0..=21.0).contains(&(weigh::value(found, "patience_ns") / MS as f64)));
 }
 
 /// Two threads take turns on CPU 2; the other three are free, but for what the first thread takes.

@@ -203,6 +203,8 @@ const RULES: &[(&str, Hint)] = &[
     ("QWaitCondition*", Firm(Condvar)),
     ("QSemaphore*", Firm(Semaphore)),
     ("QReadWriteLock*", Firm(RwLock)),
+    ("g_mutex_*", Firm(OtherLock)),
+    ("g_cond_*", Firm(Condvar)),
 ];
 
 /// How many of the program's own functions are asked for a telling name.

@@ -237,6 +237,11 @@ const LOCK: &[&str] = &[
     "QSemaphore*",
     "QReadWriteLock*",
     "QtLinuxFutex*",
+    // GLib.
+    "g_mutex_*",
+    "g_rec_mutex_*",
+    "g_rw_lock_*",
+    "g_cond_*",
     // Node: what is behind Atomics.wait.
     "v8::internal::FutexEmulation::*",
     "v8::internal::Builtin_Atomics*",

@@ -328,6 +328,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "threads_per_s").map(|rate| number::count(rate.round())).unwrap_or_default(),
             value(finding, "run_ns_mean").map(number::time_ns).unwrap_or_default()
         ),
+        Kind::LostWakeups => format!(
+            "Nobody goes on until waits for {subject} run out, after {} each, for {much} of the elapsed time: its \
+             signals miss who could go on{}.",
+            value(finding, "patience_ns").map(number::time_ns).unwrap_or_default(),
+            under(finding)
+        ),
         Kind::CpuAffinity => format!(
             "Threads of {subject} may run on {} only, and wait for each other there {} of the time that they want to \
              run: {much} of it would go with the others.",
@@ -806,6 +812,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::WidenAffinity => {
             "Let these threads run on all CPUs: threads inherit the set of the thread that makes them, so give one its \
              own CPU after it has made the others (sched_setaffinity, pthread_setaffinity_np, taskset, a cpuset)."
+        }
+        Cure::WakeWhoCanGoOn => {
+            "Give what different threads wait for a condition of its own each, or wake all of them; let no task wait for \
+             tasks that only its own pool can run."
         }
         Cure::KeepThreads => "Keep threads and give them one task after the other: a pool, or one thread per CPU.",
         Cure::LockInOrder => {

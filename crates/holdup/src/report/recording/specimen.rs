@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 34] = [
+    const CURES: [Cure; 35] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -285,6 +285,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::OwnObjects,
         Cure::KeepThreads,
         Cure::WidenAffinity,
+        Cure::WakeWhoCanGoOn,
         Cure::LockInOrder,
         Cure::ReleaseAlways,
     ];

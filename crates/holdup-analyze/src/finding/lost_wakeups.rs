@@ -1,0 +1,73 @@
+//! lost-wakeups: the program stands still until timed waits for a condition run out, although the condition is
+//! signalled: its signals miss who could go on.
+//!
+//! Signs and thresholds, per condition:
+//! - at least [`LEAST_TIMEOUTS`] of its waits end by their timeout, and as many end by a signal or more;
+//! - at least [`LEAST_WAITERS`] threads wait for it;
+//! - those that run out take as long as each other: the lower part of them ([`LOWER_PART`]) lasts for [`LEAST_ALIKE`]
+//!   of the longest, so what runs out is one patience, and no schedule;
+//! - for [`LEAST_STILL`] of the elapsed time the program waits for that and nothing else, by the path; less than half of
+//!   a CPU is busy.
+//!
+//! The severity is that share of the elapsed time. The place is where most of the waits are.
+//!
+//! How it can be wrong: several threads that do something in turn after always the same pause, and make the pause by a
+//! condition that is signalled for other things as well.
+
+use super::weigh::{self, count, ns, part, rate};
+use super::{Cure, Finding, Kind, Rule, alone};
+use crate::facts::{Facts, Leaf, LockFacts, LockNumber, Primitive, Site};
+
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::LostWakeups,
+    judge,
+    evidence: &["still_share", "patience_ns", "timeouts_per_s", "timeouts", "wakes", "waiters"],
+};
+
+pub(super) const LEAST_TIMEOUTS: u64 = 50;
+pub(super) const LEAST_WAITERS: usize = 2;
+pub(super) const LOWER_PART: f64 = 0.2;
+pub(super) const LEAST_ALIKE: f64 = 0.75;
+pub(super) const LEAST_STILL: f64 = 0.4;
+
+fn judge(facts: &Facts) -> Vec<Finding> {
+    if weigh::cpu_ns(facts) * 2 >= facts.span_ns() {
+        return Vec::new();
+    }
+    facts.numbered_locks().filter_map(|(number, lock)| of_condition(facts, number, lock)).collect()
+}
+
+fn of_condition(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Finding> {
+    let is_signalled = lock.timeouts >= LEAST_TIMEOUTS && lock.wakes >= lock.timeouts;
+    if lock.primitive != Primitive::Condvar || !is_signalled || lock.waiters.len() < LEAST_WAITERS {
+        return None;
+    }
+    let patience_ns = patience(lock)?;
+    let waits_there = |site: &Site| lock.wait_sites.iter().any(|of_lock| alone::is_same(site, of_lock));
+    let stands = facts.path.parts.iter().filter(|part| matches!(part.leaf, Leaf::Sleep | Leaf::Unknown));
+    let still_ns = stands.filter(|part| part.site.as_ref().is_some_and(waits_there)).map(|part| part.ns).sum();
+    let still = weigh::share(still_ns, facts.span_ns()).min(1.0);
+    (still >= LEAST_STILL).then(|| Finding {
+        severity: still,
+        bound: Some(1.0 / (1.0 - still)),
+        subjects: vec![weigh::lock_subject(number, lock)],
+        place: lock.wait_sites.first().cloned(),
+        evidence: vec![
+            part("still_share", still),
+            ns("patience_ns", patience_ns),
+            rate("timeouts_per_s", weigh::per_s(lock.timeouts, facts.span_ns())),
+            count("timeouts", lock.timeouts),
+            count("wakes", lock.wakes),
+            count("waiters", lock.waiters.len() as u64),
+        ],
+        ..Finding::new(Kind::LostWakeups, Cure::WakeWhoCanGoOn, weigh::record_again())
+    })
+}
+
+/// For how long those of its waits last that run out, the longest of all, if they are alike.
+fn patience(lock: &LockFacts) -> Option<u64> {
+    let ran_out = weigh::share(lock.timeouts, lock.waits).min(1.0);
+    let of_those = |part: f64| lock.wait_ns.quantile_ns(1.0 - ran_out * (1.0 - part));
+    let (lower, middle, longest) = (of_those(LOWER_PART), of_those(0.5), of_those(0.9));
+    (lower as f64 >= LEAST_ALIKE * longest as f64).then_some(middle)
+}
