@@ -10,7 +10,11 @@
 //! are waited for by at least two threads (or by the same number of goroutines at nearly all looks) until the end, for
 //! [`LEAST_STUCK`] of the recording, are told as well: most likely each of these threads has what another waits for.
 //!
-//! The severity is the longest of these waits, as a share of the elapsed time.
+//! Or all threads of an executor (Java's, Python's) wait in its tasks for results of tasks until the end, as long: most
+//! likely of tasks that only they could run. Or all threads of a process wait for conditions, semaphores and each
+//! other's end, without timeouts and as long: only a signal or another process could still wake one.
+//!
+//! The severity is the longest of these waits, as a share of the elapsed time; where all stand still, the shortest.
 //!
 //! How it can be wrong: a circle in which a thread waits for something else (a condition variable, another process) is
 //! not seen; its locks are seen as those of a holder that sleeps. Two locks of unknown holders may be those of threads
@@ -21,12 +25,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_trace::Tid;
 
 use super::weigh::{self, MS, count, ns};
-use super::{Cure, Finding, Kind, Moment, Rule, Subject, goroutines};
-use crate::facts::{Facts, Kept, LockFacts, LockNumber, Primitive, Site};
+use super::{Cure, Finding, Kind, Moment, Rule, Subject, goroutines, runtime};
+use crate::facts::{Facts, Kept, LockFacts, LockNumber, Primitive, Site, ThreadFacts};
 use crate::names::{Role, leads_through};
 
-pub(super) const RULE: Rule =
-    Rule { kind: Kind::Deadlock, judge, evidence: &["waited_ns", "threads", "stuck_threads", "waiting_goroutines"] };
+pub(super) const RULE: Rule = Rule {
+    kind: Kind::Deadlock,
+    judge,
+    evidence: &["waited_ns", "threads", "stuck_threads", "waiting_goroutines", "starved_workers", "standing_threads"],
+};
 
 pub(super) const LEAST_NS: u64 = 500 * MS;
 pub(super) const LEAST_STUCK: f64 = 0.3;
@@ -56,7 +63,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         }
     }
     if found.is_empty() {
-        found.extend(of_unknown_holders(facts).or_else(|| goroutines::deadlock(facts)));
+        found.extend(of_unknown_holders(facts).or_else(|| goroutines::deadlock(facts)).or_else(|| standstill(facts)));
     }
     found
 }
@@ -96,6 +103,80 @@ fn of_unknown_holders(facts: &Facts) -> Option<Finding> {
             .collect(),
         ..Finding::new(Kind::Deadlock, Cure::LockInOrder, weigh::record_again())
     })
+}
+
+/// A thread that waits without a timeout until the end.
+#[derive(Clone, Copy)]
+struct Stuck<'a> {
+    thread: &'a ThreadFacts,
+    number: LockNumber,
+    lock: &'a LockFacts,
+    from_ns: u64,
+}
+
+impl Stuck<'_> {
+    fn is_in_task(self) -> bool {
+        self.lock.wait_sites.first().is_some_and(runtime::waits_in_task_for_result)
+    }
+
+    /// For how long.
+    fn ns(self, facts: &Facts) -> u64 {
+        facts.end_ns.min(self.thread.ended_ns).saturating_sub(self.from_ns)
+    }
+}
+
+/// Threads of an executor that all wait for results of tasks, or a process whose threads all wait for each other.
+fn standstill(facts: &Facts) -> Option<Finding> {
+    let each = facts.numbered_locks().filter(|(_, lock)| lock.timeouts == 0);
+    let stuck: BTreeMap<Tid, Stuck<'_>> = each
+        .flat_map(|(number, lock)| lock.waiters.iter().map(move |(tid, time)| (number, lock, *tid, time.ns)))
+        .filter_map(|(number, lock, tid, ns)| {
+            let from_ns = stuck_since(facts, lock, tid, ns)?;
+            Some((tid, Stuck { thread: facts.thread(tid)?, number, lock, from_ns }))
+        })
+        .collect();
+    // All of some threads that live until the end, if they are stuck.
+    let ended_ns = stuck.values().map(|one| one.thread.ended_ns).max()?;
+    let all = |is: &dyn Fn(&ThreadFacts) -> bool| -> Option<Vec<Stuck<'_>>> {
+        let lives = |thread: &&ThreadFacts| thread.ended_ns + AT_ONCE_NS >= ended_ns && is(thread);
+        facts.threads.iter().filter(lives).map(|thread| stuck.get(&thread.tid).copied()).collect()
+    };
+    let pool =
+        |thread: &ThreadFacts| (thread.pid, thread.name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
+    let pools: BTreeSet<_> = stuck.values().filter(|one| one.is_in_task()).map(|one| pool(one.thread)).collect();
+    let workers = pools.into_iter().filter_map(|name| all(&|thread| pool(thread) == name));
+    let starved = workers.filter(|workers| workers.iter().all(|one| one.is_in_task())).max_by_key(Vec::len);
+    if let Some(workers) = starved {
+        return Some(standing(facts, &workers, "starved_workers"));
+    }
+    let processes = facts.processes.iter().filter_map(|process| all(&|thread| thread.pid == process.pid));
+    // Other processes may share a semaphore.
+    let is_shared = |one: &Stuck<'_>| facts.processes.len() > 1 && one.lock.primitive == Primitive::Semaphore;
+    let waits = |all: &Vec<Stuck<'_>>| {
+        let others = all.iter().any(|one| one.lock.primitive != Primitive::Join);
+        all.len() >= 2 && others && !all.iter().any(is_shared)
+    };
+    let whole = processes.filter(waits).max_by_key(Vec::len)?;
+    Some(standing(facts, &whole, "standing_threads"))
+}
+
+fn standing(facts: &Facts, all: &[Stuck<'_>], key: &'static str) -> Finding {
+    let least_ns = all.iter().map(|one| one.ns(facts)).min().unwrap_or(0);
+    // Who waits for others' ends waits for them to go on.
+    let waits = || all.iter().filter(|one| one.lock.primitive != Primitive::Join);
+    let numbers: BTreeSet<LockNumber> = waits().map(|one| one.number).collect();
+    let locks = numbers.into_iter().filter_map(|number| Some(weigh::lock_subject(number, facts.lock(number)?)));
+    Finding {
+        severity: weigh::share(least_ns, facts.span_ns()).min(1.0),
+        subjects: locks.collect(),
+        place: waits().max_by_key(|one| one.ns(facts)).and_then(|one| one.lock.wait_sites.first().cloned()),
+        evidence: vec![ns("waited_ns", least_ns), count(key, all.len() as u64)],
+        moments: all
+            .iter()
+            .map(|one| Moment { tid: one.thread.tid, from_ns: one.from_ns, to_ns: facts.end_ns })
+            .collect(),
+        ..Finding::new(Kind::Deadlock, Cure::WakeWhoCanGoOn, weigh::record_again())
+    }
 }
 
 /// Since when a thread has waited for a lock until its end, or that of the recording, if it has for long.

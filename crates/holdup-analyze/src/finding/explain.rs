@@ -87,6 +87,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::PingPong, Kind::ExcessiveSwitching, is_of_threads),
     (Kind::PingPong, Kind::KernelHeavy, always),
     (Kind::PingPong, Kind::WastedWakeups, always),
+    (Kind::ThunderingHerd, Kind::LockConvoy, same_lock),
+    (Kind::ThunderingHerd, Kind::HotLock, same_lock),
     (Kind::ThunderingHerd, Kind::LockConvoy, herd_waits_for_lock),
     (Kind::ThunderingHerd, Kind::HotLock, herd_waits_for_lock),
     (Kind::ThunderingHerd, Kind::SleepingHolder, herd_waits_for_lock),
@@ -460,7 +462,7 @@ fn pair_is_of_herd(facts: &Facts, herd: &Finding, pair: &Finding) -> bool {
 /// They spin until the others come, who have no CPU: then it is the other way round.
 fn spins_much(facts: &Facts, spin: &Finding, over: &Finding) -> bool {
     let much = spin.severity >= 0.3 || value(spin, "spin_share") >= 0.5;
-    (much || fits_without_spinners(facts, over)) && !regions::spin(facts)
+    (much || fits_without_spinners(facts, over) || same_place(facts, spin, over)) && !regions::spin(facts)
 }
 
 /// Without the threads that do nothing but spin, there are enough CPUs for the others.

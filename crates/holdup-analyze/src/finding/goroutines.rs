@@ -4,8 +4,9 @@
 //! could run, are in calls, wait for a mutex or for places in a channel, and those who keep them waiting.
 
 use super::weigh::{self, count, part};
-use super::{Cure, Finding, Kind, Subject};
+use super::{Cure, Finding, Kind, Subject, alone};
 use crate::facts::{Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber};
+use crate::names::leads_through;
 
 /// Fewer looks tell nothing of how it mostly is.
 const LEAST_LOOKS: u64 = 6;
@@ -27,6 +28,11 @@ const LEAST_QUEUED: f64 = 0.5;
 const LEAST_HANDING_OUT: f64 = 0.8;
 /// Of those that should work, so many are callers that wait.
 const LEAST_WAITED: f64 = 0.3;
+/// Nearly all samples of one function, and at nearly all looks.
+const NEARLY_ALL: f64 = 0.9;
+/// One is alone for so much of the time, and two are together for so much.
+const MOSTLY_ALONE: f64 = 0.4;
+const LEAST_TOGETHER: f64 = 0.03;
 /// Of a herd, so many are awake at a time for each CPU, and so many have gone back to wait.
 const LEAST_AWAKE_PER_CPU: f64 = 4.0;
 const LEAST_BACK: f64 = 1.0;
@@ -67,6 +73,36 @@ pub(super) fn deadlock(facts: &Facts) -> Option<Finding> {
 
 /// imbalance, of goroutines that began together: the last of them is alone for long.
 pub(super) fn imbalance(facts: &Facts) -> Option<Finding> {
+    of_last(facts).or_else(|| of_running(facts))
+}
+
+/// Where a goroutine is that runs, looks do not tell. But nearly all samples may be of goroutines that began with one
+/// function; two of them ran at a few looks, and mostly one does, while somebody waits for a wait group.
+fn of_running(facts: &Facts) -> Option<Finding> {
+    let (idle, alone_share, parallel) = alone::runnable_shares(facts);
+    let task = facts.tasks.first()?;
+    let all: u64 = facts.tasks.iter().map(|task| task.samples).sum();
+    let of = facts.goroutines.iter().find(|of| of.looks >= FEW_LOOKS)?;
+    let mean = |is: &dyn Fn(&GoroutineGroup) -> bool| -> f64 {
+        of.doing.iter().filter(|group| is(group)).map(|group| group.mean).sum()
+    };
+    let waits = |group: &GoroutineGroup| leads_through(&group.site.call_path, |name| name == "sync.(*WaitGroup).Wait");
+    let is_last = weigh::share(task.samples, all) >= NEARLY_ALL
+        && alone_share >= MOSTLY_ALONE
+        && parallel >= LEAST_TOGETHER
+        && idle <= 1.0 - NEARLY_ALL
+        && mean(&|group| group.state == GoroutineState::Running) >= 1.0 + LEAST_TOGETHER
+        && mean(&waits) >= NEARLY_ALL;
+    is_last.then(|| Finding {
+        severity: alone_share / 2.0,
+        subjects: vec![Subject::Function(task.function.clone())],
+        place: Some(task.site.clone()),
+        evidence: vec![part("alone_share", alone_share)],
+        ..Finding::new(Kind::Imbalance, Cure::Rebalance, weigh::record_again())
+    })
+}
+
+fn of_last(facts: &Facts) -> Option<Finding> {
     let of = facts.goroutines.iter().find(|of| of.looks >= FEW_LOOKS && of.last.is_some())?;
     let last = of.last.as_ref()?;
     Some(Finding {
@@ -267,7 +303,7 @@ fn rounded(mean: f64) -> u64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::facts::{Code, LastGoroutine, LockName, Site, Totals};
+    use crate::facts::{Code, LastGoroutine, LockName, Site, Task, Totals};
     use crate::names::{Frame, Role};
 
     fn facts(contended: f64, running: f64) -> Facts {
@@ -334,6 +370,38 @@ pub(super) mod tests {
         let last = LastGoroutine { most: 4, alone: 0.5, site: Site::default() };
         let of = GoroutineFacts { looks: FEW_LOOKS, last: Some(last), ..GoroutineFacts::default() };
         Facts { goroutines: vec![of], ..Facts::default() }
+    }
+
+    /// One of two goroutines computes for ten times as long as the other.
+    pub(in super::super) fn half_done() -> Facts {
+        let mut facts = Facts { start_ns: 0, end_ns: 1_000, ..Facts::default() };
+        facts.totals.runnable_ns = vec![0, 900, 100, 0];
+        facts.tasks = vec![Task { function: "main.value.func1".to_owned(), samples: 100, ..Task::default() }];
+        let group = |state, mean, path: &[&str]| {
+            let call_path = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
+            GoroutineGroup { state, mean, site: Site { call_path, ..Site::default() } }
+        };
+        let waits = group(GoroutineState::Others, 1.0, &["sync.(*WaitGroup).Wait", "main.value"]);
+        let doing = vec![group(GoroutineState::Running, 1.1, &[]), waits];
+        facts.goroutines = vec![GoroutineFacts { looks: FEW_LOOKS, doing, ..GoroutineFacts::default() }];
+        facts
+    }
+
+    #[test]
+    fn one_of_two_goroutines_that_has_nearly_all_work_is_an_imbalance() {
+        let found = imbalance(&half_done()).expect("an imbalance");
+        assert_eq!((found.severity, found.subjects), (0.45, vec![Subject::Function("main.value.func1".to_owned())]));
+        let not = |change: fn(&mut Facts)| {
+            let mut facts = half_done();
+            change(&mut facts);
+            assert!(imbalance(&facts).is_none());
+        };
+        // Others run as well, so it may be the only one of its kind.
+        not(|facts| facts.tasks.push(Task { samples: 12, ..Task::default() }));
+        not(|facts| facts.goroutines[0].doing[0].mean = 1.02);
+        not(|facts| facts.goroutines[0].doing.truncate(1));
+        not(|facts| facts.totals.runnable_ns = vec![200, 700, 100, 0]);
+        not(|facts| facts.totals.runnable_ns = vec![0, 300, 700, 0]);
     }
 
     #[test]

@@ -49,6 +49,7 @@ use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, alone, goroutines, runtime};
 use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, LockNumber, Primitive, Reason, Site, ThreadFacts};
+use crate::names::{is_sleep, leads_through};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
@@ -455,7 +456,9 @@ impl OwnWaits<'_> {
         let waits = own.flat_map(|lock| lock.wait_sites.iter().map(move |site| (lock, site)));
         let mut found = OwnWaits::default();
         let mut places = Vec::new();
-        for (lock, site) in waits.filter(|(_, site)| runtime::is_in_task_of_java(site)) {
+        // How it sleeps is a wait by itself.
+        let in_task = |site: &Site| runtime::is_in_task_of_java(site) && !leads_through(&site.call_path, is_sleep);
+        for (lock, site) in waits.filter(|(_, site)| in_task(site)) {
             (found.count, found.ns) = (found.count + site.count, found.ns + site.ns);
             let for_result = runtime::waits_for_result_of_java(site);
             if for_result && is_ended_by_pool(lock) {

@@ -286,6 +286,18 @@ fn sleeper() -> Facts {
 }
 
 #[test]
+fn who_always_wins_a_mutex_of_a_runtime_is_its_holder() {
+    let mut facts = sleeper();
+    let lock = &mut facts.locks[0];
+    lock.primitive = Primitive::OtherLock;
+    lock.holders = vec![Holder { tid: Tid(PID), count: 5, ns: 50 * MS }];
+    assert!(judge(Kind::SleepingHolder, &facts).is_empty(), "it may be an event that one raises for the others");
+    let path = ["rb_mutex_lock", "rate"].map(|name| Frame::named(name, Role::Program));
+    facts.locks[0].wait_sites = vec![Site { call_path: path.to_vec(), ..site("rate") }];
+    assert_eq!(judge(Kind::SleepingHolder, &facts).len(), 1);
+}
+
+#[test]
 fn sleeping_holder_at_its_thresholds() {
     holds_at_its_thresholds(
         Kind::SleepingHolder,
@@ -1335,11 +1347,14 @@ const BASES: &[Base] = &[
     (Kind::GarbageCollection, collecting),
     (Kind::Deadlock, deadlocked),
     (Kind::Deadlock, stuck),
+    (Kind::Deadlock, standing),
+    (Kind::Deadlock, starved),
     (Kind::HotLock, refused),
     (Kind::KernelLock, kernel_locked),
     (Kind::ThreadChurn, churning),
     (Kind::CpuAffinity, confined),
     (Kind::LostWakeups, missed),
+    (Kind::ThunderingHerd, monitor_herd),
 ];
 
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.
@@ -2351,6 +2366,7 @@ fn waits_of_tasks_of_java_on_the_worker_s_own_word_block_it() {
     assert_eq!(place.caller().and_then(|frame| frame.function.as_deref()), Some("Future.get"));
     let idle = "java.util.concurrent.ThreadPoolExecutor.getTask";
     assert_eq!(judge(Kind::SmallPool, &facts(idle)).len(), 0, "they wait for tasks");
+    assert_eq!(judge(Kind::SmallPool, &facts("java.lang.Thread.sleep")).len(), 0, "a sleep is told as such already");
     // Nobody else waits, but one of them for what the other has not begun.
     let mut nested = facts("java.util.concurrent.FutureTask.get");
     nested.locks.remove(0);
@@ -2678,6 +2694,77 @@ fn stuck() -> Facts {
     facts
 }
 
+/// The first thread waits for the second one's end, which waits for a signal that came too soon.
+fn standing() -> Facts {
+    let mut facts = quiet(2);
+    for (waiter, primitive) in [(0, Primitive::Join), (1, Primitive::Condvar)] {
+        facts.locks.push(LockFacts {
+            primitive,
+            waits: 1,
+            waiters: vec![(Tid(PID + waiter), OffTime::once(500 * MS))],
+            wait_sites: vec![site("serve")],
+            longest: vec![(Tid(PID + waiter), S + 500 * MS, 2 * S)],
+            ..LockFacts::default()
+        });
+    }
+    facts
+}
+
+#[test]
+fn a_program_stands_still_where_all_its_threads_wait_for_each_other() {
+    holds_at_its_thresholds(
+        Kind::Deadlock,
+        standing,
+        &[
+            ("one has waited for less", |facts| facts.locks[0].longest[0].1 += 1),
+            ("one waits for the outside", |facts| _ = facts.locks.remove(0)),
+            ("one looks now and then", |facts| facts.locks[1].timeouts = 1),
+            ("it is alone", |facts| {
+                facts.locks.remove(0);
+                facts.threads.remove(0);
+            }),
+            ("another process may end it", |facts| {
+                facts.locks[1].primitive = Primitive::Semaphore;
+                facts.processes.push(ProcessFacts { pid: Pid(PID + 9), ..facts.processes[0].clone() });
+            }),
+        ],
+    );
+    let found = judge(Kind::Deadlock, &standing()).swap_remove(0);
+    assert_eq!((found.subjects.len(), weigh::value(&found, "standing_threads")), (1, 2.0), "the join is no cause");
+    let mut others = standing();
+    others.threads.push(ThreadFacts { tid: Tid(PID + 2), ended_ns: 1_500 * MS, ..others.threads[1].clone() });
+    assert_eq!(judge(Kind::Deadlock, &others).len(), 1, "who has ended wakes nobody");
+}
+
+/// All workers of a pool wait for results of tasks, while the program has others that look after something.
+fn starved() -> Facts {
+    let path = ["FutureTask.get", "Report.total", "java.util.concurrent.ThreadPoolExecutor.runWorker"];
+    let in_task =
+        Site { call_path: path.iter().map(|name| Frame::named(name, Role::Program)).collect(), ..Site::default() };
+    let mut facts = quiet(4);
+    for index in 1..3 {
+        facts.threads[index as usize].name = format!("report-{index}");
+        facts.locks.push(LockFacts {
+            primitive: Primitive::Condvar,
+            waits: 1,
+            waiters: vec![(Tid(PID + index), OffTime::once(500 * MS))],
+            wait_sites: vec![in_task.clone()],
+            longest: vec![(Tid(PID + index), S + 500 * MS, 2 * S)],
+            ..LockFacts::default()
+        });
+    }
+    facts
+}
+
+#[test]
+fn a_pool_starves_where_all_its_workers_wait_for_results() {
+    let mut facts = starved();
+    let found = judge(Kind::Deadlock, &facts).swap_remove(0);
+    assert_eq!(weigh::value(&found, "starved_workers"), 2.0);
+    facts.threads[3].name = "report-3".to_owned();
+    assert!(judge(Kind::Deadlock, &facts).is_empty(), "one is free for the others' tasks");
+}
+
 #[test]
 fn a_deadlock_of_locks_that_do_not_say_who_has_them_at_its_thresholds() {
     holds_at_its_thresholds(
@@ -2884,6 +2971,31 @@ fn lost_wakeups_at_their_thresholds() {
     );
     let found = &judge(Kind::LostWakeups, &missed())[0];
     assert!((19.0..=21.0).contains(&(weigh::value(found, "patience_ns") / MS as f64)));
+}
+
+/// `notifyAll` of a monitor lets one thread after the other look and wait again.
+fn monitor_herd() -> Facts {
+    let mut facts = quiet(9);
+    mutex(&mut facts, 5_000, 800 * MS);
+    let lock = &mut facts.locks[0];
+    let path = ["ObjectMonitor::wait", "java.lang.Object.wait", "Board.next"];
+    let call_path = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
+    lock.wait_sites = vec![Site { call_path, count: 4_000, ns: 640 * MS }, Site { ns: 160 * MS, ..site("Board.post") }];
+    lock.max_waiters = 8;
+    facts
+}
+
+#[test]
+fn herds_of_a_monitor_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ThunderingHerd,
+        monitor_herd,
+        &[
+            ("few wait", |facts| facts.locks[0].max_waiters = 7),
+            ("it is hardly passed on", |facts| facts.locks[0].waits = 4_999),
+            ("they mostly want to enter", |facts| facts.locks[0].wait_sites[0].ns = 639 * MS),
+        ],
+    );
 }
 
 /// Two threads take turns on CPU 2; the other three are free, but for what the first thread takes.
@@ -3451,6 +3563,8 @@ mod explained {
         spin.severity = 0.3;
         assert_eq!(left(&facts(), &all(&spin)), [Kind::SpinWaste]);
         spin.severity = 0.29;
+        assert_eq!(left(&facts(), &all(&spin)), [Kind::SpinWaste], "most of those who want a CPU spin there");
+        spin.place = Some(site("wait_for_turn"));
         assert_eq!(left(&facts(), &all(&spin)).len(), 2);
     }
 

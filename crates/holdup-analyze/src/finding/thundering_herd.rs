@@ -15,6 +15,10 @@
 //! are awake where they wait for a condition, some of them for its mutex, others wait there again, and that takes 30%
 //! of the CPU samples.
 //!
+//! `notifyAll` of a Java monitor wakes its herd one by one, each as the monitor falls to it: such a herd waits in
+//! `Object.wait` of one place for [`LEAST_OF_MONITOR`] of what is waited there, at least [`LEAST_CROWD`] threads at a
+//! time and [`LEAST_PASSED_PER_S`] times a second, and mostly those who wait so themselves let the next one in.
+//!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out. A lock whose
 //! release wakes all who want it is told as a lock.
 //!
@@ -28,7 +32,8 @@ use holdup_trace::Tid;
 use super::stages;
 use super::weigh::{self, SWITCH_NS, count, part, rate, ratio};
 use super::{Cure, Finding, Kind, Rule, goroutines};
-use crate::facts::{Facts, LockFacts, LockNumber, Primitive};
+use crate::facts::{Facts, LockFacts, LockNumber, Primitive, Site};
+use crate::names::leads_through;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ThunderingHerd,
@@ -42,6 +47,7 @@ pub(super) const RULE: Rule = Rule {
         "samples_share",
         "awake_goroutines",
         "goroutines",
+        "passed_per_s",
     ],
 };
 
@@ -49,10 +55,39 @@ pub(super) const LEAST_CALLS: u64 = 20;
 pub(super) const LEAST_WOKEN: f64 = 2.5;
 pub(super) const LEAST_BACK_SHARE: f64 = 0.5;
 pub(super) const LEAST_BACK_PER_S: f64 = 500.0;
+pub(super) const LEAST_OF_MONITOR: f64 = 0.8;
+pub(super) const LEAST_CROWD: u32 = 8;
+pub(super) const LEAST_PASSED_PER_S: f64 = 5_000.0;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let herds = facts.numbered_locks().filter(|(_, lock)| is_herd(facts, lock));
-    herds.map(|(number, lock)| finding(facts, number, lock)).chain(goroutines::herds(facts)).collect()
+    let monitors = weigh::contended(facts).filter(|(_, lock)| is_herd_of_monitor(facts, lock));
+    let monitors = monitors.map(|(number, lock)| of_monitor(facts, number, lock));
+    let herds = herds.map(|(number, lock)| finding(facts, number, lock));
+    herds.chain(monitors).chain(goroutines::herds(facts)).collect()
+}
+
+fn is_herd_of_monitor(facts: &Facts, lock: &LockFacts) -> bool {
+    let waits = |site: &&Site| leads_through(&site.call_path, |name| name == "ObjectMonitor::wait");
+    let sum = |sites: &mut dyn Iterator<Item = &Site>| sites.map(|site| site.ns).sum::<u64>();
+    let in_wait = sum(&mut lock.wait_sites.iter().filter(waits));
+    lock.max_waiters >= LEAST_CROWD
+        && weigh::share(in_wait, sum(&mut lock.wait_sites.iter())) >= LEAST_OF_MONITOR
+        && weigh::per_s(lock.waits, facts.span_ns()) >= LEAST_PASSED_PER_S
+}
+
+fn of_monitor(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
+    Finding {
+        severity: weigh::lock_severity(facts, number, lock),
+        subjects: vec![weigh::lock_subject(number, lock)],
+        place: lock.wait_sites.first().cloned(),
+        evidence: vec![
+            rate("passed_per_s", weigh::per_s(lock.waits, facts.span_ns())),
+            count("max_waiters", u64::from(lock.max_waiters)),
+        ],
+        moments: weigh::longest(lock),
+        ..Finding::new(Kind::ThunderingHerd, Cure::WakeOne, weigh::record_again())
+    }
 }
 
 fn is_herd(facts: &Facts, lock: &LockFacts) -> bool {

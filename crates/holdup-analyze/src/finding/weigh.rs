@@ -9,7 +9,7 @@ use crate::facts::{
     Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, LockNumber, OffTime, Primitive, ProcessFacts,
     Reason, Site, ThreadFacts,
 };
-use crate::names::{Frame, Role};
+use crate::names::{Frame, Role, leads_through};
 
 /// A microsecond in nanoseconds.
 pub(super) const US: u64 = 1_000;
@@ -385,9 +385,15 @@ fn is_held(lock: &LockFacts) -> bool {
 }
 
 /// A lock of the program's own make might as well be an event that one thread raises for others. It is a lock if those
-/// who end waits also wait. Where nobody was seen to end waits, the lock is known by a name.
+/// who end waits also wait, but for the monitors and mutexes of runtimes, which one thread may always win. Where nobody
+/// was seen to end waits, the lock is known by a name.
 fn is_mutual(facts: &Facts, lock: &LockFacts) -> bool {
+    const MUTEXES: [&str; 4] = ["rb_mutex_", "ObjectMonitor::enter", "AwareLock::Enter", "g_mutex_lock"];
     if lock.primitive != Primitive::OtherLock || facts.header.is_sampled() && lock.holders.is_empty() {
+        return true;
+    }
+    let is_mutex = |name: &str| MUTEXES.iter().any(|start| name.starts_with(start));
+    if lock.wait_sites.first().is_some_and(|site| leads_through(&site.call_path, is_mutex)) {
         return true;
     }
     let waits = |tid: Tid| lock.waiters.iter().any(|(waiter, _)| *waiter == tid);

@@ -188,6 +188,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "awake_goroutines").map(number::count).unwrap_or_default(),
             value(finding, "goroutines").map(number::count).unwrap_or_default()
         ),
+        Kind::ThunderingHerd if value(finding, "passed_per_s").is_some() => format!(
+            "Up to {} wait at {subject}, which is passed on {} times a second from one that looks and waits again to the \
+             next: all are woken for one.",
+            others(finding, "max_waiters", "thread"),
+            value(finding, "passed_per_s").map(|rate| number::count(rate.round())).unwrap_or_default()
+        ),
         Kind::ThunderingHerd => {
             format!("Wake-ups of {subject} release many threads at once{}.", herd(facts, finding))
         }
@@ -207,6 +213,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         Kind::Imbalance if value(finding, "goroutines").is_some() => format!(
             "The work is uneven: of {} that begin together, the last is alone for {} of the time{}.",
             others(finding, "goroutines", "goroutine"),
+            value(finding, "alone_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
+        Kind::Imbalance if value(finding, "alone_share").is_some() => format!(
+            "The work is uneven: of the goroutines that begin with {subject}, one is alone for {} of the time{}.",
             value(finding, "alone_share").map(number::percent).unwrap_or_default(),
             under(finding)
         ),
@@ -366,6 +377,24 @@ fn deadlock(facts: &Facts, finding: &Finding) -> String {
              waits for.",
             number::counted(goroutines as usize, "goroutine"),
             text::list(&names),
+            under(finding)
+        );
+    }
+    let standing = |key: &str| value(finding, key).map(|threads| number::counted(threads as usize, "thread"));
+    let waited = || number::time_ns(value(finding, "waited_ns").unwrap_or_default());
+    if let Some(workers) = standing("starved_workers") {
+        return format!(
+            "Deadlock: all {workers} of a pool have waited in their tasks for results of others for the last {}{}. Most \
+             likely those are for the same pool, and nobody is left to run them.",
+            waited(),
+            under(finding)
+        );
+    }
+    if let Some(threads) = standing("standing_threads") {
+        return format!(
+            "Deadlock: all {threads} of the program have waited for each other for the last {}{}, and nobody is left \
+             to wake them.",
+            waited(),
             under(finding)
         );
     }
@@ -773,7 +802,9 @@ fn cure(cure: Cure) -> &'static str {
             "Wake one thread at a time: signal in place of broadcast, a semaphore, or one condition per kind of waiter."
         }
         Cure::ParkInsteadOfSpin => "Sleep after a short spin, with a lock that parks its waiters.",
-        Cure::ShardCounter => "Count per thread or per CPU and add up on reading; claim many indices at a time.",
+        Cure::ShardCounter => {
+            "Count per thread or per CPU, 64 bytes or more apart, and add up on reading; claim many indices at a time."
+        }
         Cure::OwnLines => {
             "Give what each thread writes a cache line of its own: align it to 128 bytes, or work on a local copy."
         }
@@ -814,8 +845,8 @@ fn cure(cure: Cure) -> &'static str {
              own CPU after it has made the others (sched_setaffinity, pthread_setaffinity_np, taskset, a cpuset)."
         }
         Cure::WakeWhoCanGoOn => {
-            "Give what different threads wait for a condition of its own each, or wake all of them; let no task wait for \
-             tasks that only its own pool can run."
+            "Look whether there is something to wait for with the lock held; give what different threads wait for a \
+             condition of its own each, or wake all; let no task wait for tasks that only its own pool can run."
         }
         Cure::KeepThreads => "Keep threads and give them one task after the other: a pool, or one thread per CPU.",
         Cure::LockInOrder => {
