@@ -3,16 +3,17 @@
 //! "No findings" means something only if what threads did is known: of their time at most a tenth may be unknown, no
 //! more than a hundredth of the events lost, about as many switches and as much CPU time recorded as the kernel
 //! counted, and the program must have run for a moment. Where a runtime runs tasks of its own on threads that mostly
-//! wait for any of them to be ready, what tasks wait for is not known.
+//! wait for any of them to be ready, what tasks wait for is not known. And where threads wait in code that a runtime made
+//! as it ran and nothing names, its locks and pools are not told from each other.
 
 use std::collections::BTreeSet;
 
 use holdup_trace::{Pid, Tid};
 
 use crate::facts::{
-    AccountState, Blame, Facts, GoroutineGroup, GoroutineState, Leaf, LockFacts, Primitive, Reason, ThreadFacts,
+    AccountState, Blame, Facts, GoroutineGroup, GoroutineState, Leaf, LockFacts, Primitive, Reason, Site, ThreadFacts,
 };
-use crate::names::{is_scheduler_of_asio, leads_through};
+use crate::names::{Frame, is_scheduler_of_asio, leads_through};
 
 /// Something that could have hidden a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,6 +65,11 @@ pub enum Doubt {
         /// CPU time of all threads in CPUs.
         cpus: f64,
     },
+    /// Threads wait in code that a runtime made as it ran, and nothing names it.
+    Nameless {
+        /// The share of the lives of those threads.
+        share: f64,
+    },
     /// Threads wait for each other in calls of which this recording does not show who ends them.
     Wakers {
         /// The share of the threads' time for which they waited so; waits for threads to come or end do not count.
@@ -80,6 +86,7 @@ const LEAST_OF_SCHEDULER: f64 = 0.25;
 /// Fewer looks at goroutines tell nothing of them.
 const LEAST_LOOKS: u64 = 6;
 const MOST_WITHOUT_WAKERS: f64 = 0.25;
+const MOST_NAMELESS: f64 = 0.25;
 /// Threads that run for less of one CPU's time hide nothing in their code.
 const MOST_UNSAMPLED: f64 = 0.5;
 /// So many threads wait for others in such calls, each for so much of its life: one alone reads what comes from
@@ -139,6 +146,7 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
         doubts.push(Doubt::Unknown { share });
     }
     doubts.extend(["Go", "tokio", "asio", "BEAM"].into_iter().filter_map(|scheduler| of_tasks(facts, scheduler)));
+    doubts.extend(of_nameless(facts));
     doubts.extend(of_wakers(facts));
     doubts.extend(of_samples(facts));
     doubts
@@ -149,6 +157,19 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
 fn of_samples(facts: &Facts) -> Option<Doubt> {
     let cpus = facts.totals.on_cpu_ns as f64 / facts.span_ns().max(1) as f64;
     (facts.header.is_sampled() && cpus >= MOST_UNSAMPLED).then_some(Doubt::Unsampled { cpus })
+}
+
+fn of_nameless(facts: &Facts) -> Option<Doubt> {
+    let is_nameless = |site: &Site| site.call_path.iter().any(Frame::is_nameless_code);
+    let nameless_ns =
+        |lock: &LockFacts| -> u64 { lock.wait_sites.iter().filter(|site| is_nameless(site)).map(|site| site.ns).sum() };
+    let locks = || facts.locks.iter().map(|lock| (lock, nameless_ns(lock))).filter(|(_, ns)| *ns > 0);
+    let waiters: BTreeSet<Tid> = locks().flat_map(|(lock, _)| lock.waiters.iter().map(|(tid, _)| *tid)).collect();
+    let lives_ns: u64 = waiters.iter().filter_map(|tid| facts.thread(*tid)).map(ThreadFacts::life_ns).sum();
+    let share = locks().map(|(_, ns)| ns).sum::<u64>() as f64 / lives_ns.max(1) as f64;
+    let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
+    let is_idle = facts.totals.on_cpu_ns * 2 <= cpus_ns;
+    (is_idle && share >= MOST_NAMELESS).then_some(Doubt::Nameless { share: share.min(1.0) })
 }
 
 fn of_wakers(facts: &Facts) -> Option<Doubt> {
@@ -387,6 +408,28 @@ mod tests {
         assert_eq!(all(&facts), [Doubt::Tasks { scheduler: "BEAM", looked: false, share: 0.5 }]);
         facts.threads[0].name = "my_scheduler".to_owned();
         assert_eq!(all(&facts), [], "no number");
+    }
+
+    #[test]
+    fn waits_in_code_without_names_are_told_apart_by_nothing() {
+        let life = 10 * SHORTEST_SPAN_NS;
+        let mut facts = Facts { end_ns: life, ..Facts::default() };
+        facts.header.machine.cpus = 2;
+        (facts.totals.on_cpu_ns, facts.totals.thread_ns) = (life, 4 * life);
+        facts.threads = vec![ThreadFacts { tid: Tid(1), ended_ns: life, ..ThreadFacts::default() }];
+        let mut nameless = Frame::named("", crate::Role::Program);
+        (nameless.function, nameless.module) = (None, crate::names::GENERATED.into());
+        let site = |frame: &Frame| Site { call_path: vec![frame.clone()], count: 1, ns: life / 4 };
+        facts.locks = vec![LockFacts {
+            waiters: vec![(Tid(1), OffTime::default())],
+            wait_sites: vec![site(&nameless)],
+            ..LockFacts::default()
+        }];
+        assert_eq!(all(&facts), [Doubt::Nameless { share: 0.25 }]);
+        facts.locks[0].wait_sites[0].ns -= 1;
+        assert_eq!(all(&facts), [], "hardly");
+        facts.locks[0].wait_sites = vec![site(&Frame::named("take", crate::Role::Program))];
+        assert_eq!(all(&facts), [], "it has a name");
     }
 
     #[test]

@@ -102,6 +102,11 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
             "its threads run on {cpus:.1} CPUs, and whether they work, spin or fight over memory meanwhile is not seen \
              by looks ('holdup doctor')"
         ),
+        Doubt::Nameless { share } => format!(
+            "its threads wait {} of their time in code that nothing names, so that its locks and pools are not told \
+             from each other (how a runtime names it: docs/runtimes.md)",
+            number::percent(*share)
+        ),
         Doubt::Wakers { share } => format!(
             "its threads wait in pipes, semaphores of the kernel or locks of files {} of their time, and who ends such \
              a wait is seen as root alone ('holdup doctor')",
