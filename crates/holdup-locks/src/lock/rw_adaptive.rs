@@ -103,8 +103,8 @@ const NEXT_WRITER: u32 = 2;
 /// * Sections as short as a lock should have: [`Adaptive`] costs as much and excludes.
 /// * A thread that holds it for reading and takes it again: a writer may have come in between, and both wait for ever.
 ///   So it is with every such lock that starves no writer.
-/// * Many more threads than CPUs, short sections and frequent writes: the next writer waits until each reader that was
-///   let in has had a CPU.
+/// * Writers that come again and again to a lock that many readers sleep for: a reader that has slept once is let in
+///   while it sleeps, and the next writer waits until each of these has had a CPU.
 /// * More than 8,190 readers at once: the next one waits until another has left.
 /// * Between processes, and in a child that was forked while others waited: as [`Adaptive`].
 ///

@@ -28,7 +28,7 @@ pub struct Options {
     #[arg(long, value_name = "LOCK", help_heading = "Measuring")]
     baseline: Option<String>,
     /// Runs per combination
-    #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Measuring",
+    #[arg(long, alias = "repeats", value_name = "N", default_value_t = 5, help_heading = "Measuring",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: u32,
     #[command(flatten)]

@@ -44,7 +44,7 @@ pub struct Amount {
     #[arg(long)]
     pub quick: bool,
     /// Runs per combination, instead of what the file says
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, alias = "repeats", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,
 }
 

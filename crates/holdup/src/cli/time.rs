@@ -15,7 +15,7 @@ use crate::slow::Keeper;
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// Run it so often: the median, and how much the runs differ
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, alias = "repeats", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
     /// Record every run, keep the recordings of those that take so many times the median, such as 2x, and say what
     /// differed [with 10 runs, if --repeat does not say]
