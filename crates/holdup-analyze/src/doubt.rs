@@ -3,8 +3,8 @@
 //! "No findings" means something only if what threads did is known: of their time at most a tenth may be unknown, no
 //! more than a hundredth of the events lost, about as many switches and as much CPU time recorded as the kernel
 //! counted, and the program must have run for a moment. Where a runtime runs tasks of its own on threads that mostly
-//! wait for any of them to be ready, what tasks wait for is not known. And where threads wait in code that a runtime made
-//! as it ran and nothing names, its locks and pools are not told from each other.
+//! wait for any of them to be ready, what tasks wait for is not known. And where threads wait in code that a runtime
+//! made as it ran and nothing names, its locks and pools are not told from each other.
 
 use std::collections::BTreeSet;
 

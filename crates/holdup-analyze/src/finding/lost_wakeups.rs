@@ -6,8 +6,8 @@
 //! - at least [`LEAST_WAITERS`] threads wait for it;
 //! - those that run out take as long as each other: the lower part of them ([`LOWER_PART`]) lasts for [`LEAST_ALIKE`]
 //!   of the longest, so what runs out is one patience, and no schedule;
-//! - for [`LEAST_STILL`] of the elapsed time the program waits for that and nothing else, by the path; less than half of
-//!   a CPU is busy.
+//! - for [`LEAST_STILL`] of the elapsed time the program waits for that and nothing else, by the path; less than half
+//!   of a CPU is busy.
 //!
 //! The severity is that share of the elapsed time. The place is where most of the waits are.
 //!

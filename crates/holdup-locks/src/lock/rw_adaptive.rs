@@ -51,8 +51,8 @@
 //! # Fairness
 //! Phases of readers and writers alternate while both wait. A reader that goes to sleep leaves the queue, once: whoever
 //! is let in is in the way of the next writer until it has had a CPU. Woken, it comes again, and if a writer was faster
-//! it sleeps in the queue, so that it waits for two sections of writers at most. A newcomer among the writers may pass the one before the
-//! door, which keeps the lock busy while that one wakes, until it has waited for a millisecond.
+//! it sleeps in the queue, so that it waits for two sections of writers at most. A newcomer among the writers may pass
+//! the one before the door, which keeps the lock busy while that one wakes, until it has waited for a millisecond.
 //!
 //! Sources: phases that alternate: Brandenburg & Anderson, "Spin-based reader-writer synchronization for multiprocessor
 //! real-time systems", Real-Time Systems 2010, section 3; a mutex among the writers, readers let in together: Go's
