@@ -83,10 +83,15 @@ enum {
     PAGES = 1024,
     PAGE_BITS = 12,
     USER_CODE = 0x33,
+    CALL_POLL = 7,
     CALL_MMAP = 9,
     CALL_MPROTECT = 10,
+    CALL_SELECT = 23,
     CALL_YIELD = 24,
     CALL_FUTEX = 202,
+    CALL_CLOCK_NANOSLEEP = 230,
+    CALL_PSELECT6 = 270,
+    CALL_PPOLL = 271,
     CALL_PKEY_MPROTECT = 329,
     PROT_EXEC = 4,
     EAGAIN = 11,
@@ -520,6 +525,14 @@ INLINE u8 reported(bool preempt, u32 state)
     return state & 0x7f;
 }
 
+// A poll or select of no descriptors only lets time pass.
+INLINE s64 recorded(struct pt_regs *regs, s64 call)
+{
+    bool polls = (call == CALL_POLL || call == CALL_PPOLL) && !regs->si;
+    bool selects = (call == CALL_SELECT || call == CALL_PSELECT6) && !regs->di;
+    return polls || selects ? CALL_CLOCK_NANOSLEEP : call;
+}
+
 INLINE bool is_blocking(s64 call)
 {
     return call >= 0 && call < 1024 && blocking_calls[(call / 64) & 15] >> (call % 64) & 1;
@@ -590,7 +603,7 @@ int on_switch(u64 *ctx)
             map_update(&told, &tid, &one, 0);
         }
     } else {
-        out.call = call;
+        out.call = call = recorded(regs, call);
         out.addr = regs->di;
         out.op = regs->si;
         out.value = regs->dx;
@@ -683,7 +696,7 @@ INLINE int blocking_call(struct pt_regs *regs, s64 nr)
     u64 now = ktime_get_ns();
     struct call call = {};
     fill_head(&call.head, R_CALL, sizeof(call), who >> 32, tid, now);
-    call.call = nr;
+    call.call = recorded(regs, nr);
     call.cpu = get_cpu();
     call.user = user_stack(regs, who >> 32, tid, now, 1);
     EMIT(call);

@@ -87,6 +87,19 @@ impl Numbering {
         BLOCKING_CALLS.iter().find(|call| call.number(self) == Some(nr))
     }
 
+    /// What a call with these arguments, its first two, is recorded as: a poll or select of no descriptors only lets
+    /// time pass, and so is the sleep that it stands for, `clock_nanosleep`.
+    pub fn recorded(self, nr: CallNumber, first: u64, second: u64) -> CallNumber {
+        let (polls, selects, sleep): (&[u16], &[u16], u16) = match self {
+            // poll, ppoll; select, pselect6
+            Numbering::X86_64 => (&[7, 271], &[23, 270], 230),
+            Numbering::Generic => (&[73], &[72], 115),
+            Numbering::Unknown => return nr,
+        };
+        let of_nothing = polls.contains(&nr.0) && second == 0 || selects.contains(&nr.0) && first == 0;
+        if of_nothing { CallNumber(sleep) } else { nr }
+    }
+
     /// What a call is for that does not block by its nature.
     pub fn purpose(self, nr: CallNumber) -> Option<Purpose> {
         let table = match self {
@@ -197,6 +210,27 @@ mod tests {
         assert_eq!(kinds("x86_64"), [Some(Yield), None, Some(Sleep), None]);
         assert_eq!(kinds("aarch64"), [None, Some(Yield), None, Some(Sleep)]);
         assert_eq!(kinds("m68k"), [None; 4]);
+    }
+
+    #[test]
+    fn polls_of_nothing_are_sleeps() {
+        let recorded = |nr, first, second| {
+            let numbers = [Numbering::X86_64, Numbering::Generic].into_iter().zip(nr);
+            numbers.map(|(numbering, nr)| numbering.recorded(CallNumber(nr), first, second).0).collect::<Vec<_>>()
+        };
+        assert_eq!(recorded([271, 73], 0x1000, 0), [230, 115]);
+        assert_eq!(recorded([271, 73], 0x1000, 1), [271, 73], "a descriptor");
+        assert_eq!(recorded([270, 72], 0, 0x1000), [230, 115]);
+        assert_eq!(recorded([270, 72], 4, 0), [270, 72], "descriptors below 4");
+        assert_eq!(recorded([232, 22], 0, 0), [232, 22], "epoll's first argument is a descriptor");
+        for numbering in [Numbering::X86_64, Numbering::Generic] {
+            let kind = |tracepoint: &str| BLOCKING_CALLS.iter().find(|call| call.tracepoint == tracepoint).unwrap();
+            let of = |tracepoint| kind(tracepoint).number(numbering);
+            let nothing = |nr: Option<CallNumber>| nr.map(|nr| numbering.recorded(nr, 0, 0));
+            for call in ["sys_enter_poll", "sys_enter_ppoll", "sys_enter_select", "sys_enter_pselect6"] {
+                assert_eq!(nothing(of(call)), of(call).and(of("sys_enter_clock_nanosleep")), "{call}");
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{self, Frame, Record, Sample, Shape, register};
 use super::inside::{self, Translator};
+use super::plan;
 use super::pointers::{GENERAL_MASK, Pointing};
 use super::reduce::{Spaces, reduce};
 use super::snapshot;
@@ -416,6 +417,8 @@ impl Assembler {
                 if waits {
                     self.calling.insert(frame.tid);
                 }
+                let arguments = decode::u64_at(sample.raw, 16).zip(decode::u64_at(sample.raw, 24));
+                let nr = arguments.map_or(nr, |(first, second)| plan::NUMBERING.recorded(nr, first, second));
                 waits.then_some(What::Call { nr, stack })
             }
             Kind::DeepPlace | Kind::SleepPlace => {
@@ -628,6 +631,17 @@ mod tests {
         let mut body = Bytes::default().u32(20).u64(0).u64(7).u32(0);
         body = body.u64(0).u64(0);
         assert_eq!(facts(&[sample(CALL, 5, 10, body)]), [What::Call { nr: CallNumber(7), stack: None }]);
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_poll_of_no_descriptors_is_a_sleep() {
+        let called = |descriptors: u64| {
+            let body = Bytes::default().u32(32).u64(0).u64(7).u64(0x1000).u64(descriptors);
+            facts(&[sample(CALL, 5, 10, body.u64(0).u64(0))])
+        };
+        let call = |nr| [What::Call { nr: CallNumber(nr), stack: None }];
+        assert_eq!((called(0), called(1)), (call(230).to_vec(), call(7).to_vec()));
     }
 
     #[test]

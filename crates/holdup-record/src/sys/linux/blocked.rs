@@ -8,6 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::assemble::{Assembler, Sink};
 use super::merge::Merge;
+use super::plan;
 use super::still::Still;
 
 /// A thread that was seen to be blocked.
@@ -52,7 +53,9 @@ pub fn call(text: &str) -> Option<Call> {
     }
     let arguments = rest.first_chunk().copied();
     let number = u16::try_from(number).ok().map(CallNumber);
-    Some(number.zip(arguments).map_or(Call::Outside, |(number, arguments)| Call::In(number, arguments)))
+    Some(number.zip(arguments).map_or(Call::Outside, |(number, arguments): (CallNumber, [u64; 6])| {
+        Call::In(plan::NUMBERING.recorded(number, arguments[0], arguments[1]), arguments)
+    }))
 }
 
 /// The stack pointer and the place in the program, from the same text.
