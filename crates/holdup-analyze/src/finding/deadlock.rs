@@ -135,10 +135,10 @@ fn standstill(facts: &Facts) -> Option<Finding> {
             Some((tid, Stuck { thread: facts.thread(tid)?, number, lock, from_ns }))
         })
         .collect();
-    // All of some threads that live until the end, if they are stuck.
-    let ended_ns = stuck.values().map(|one| one.thread.ended_ns).max()?;
+    // All of some threads, if they are stuck, but for those that had ended when the last one came to wait.
     let all = |is: &dyn Fn(&ThreadFacts) -> bool| -> Option<Vec<Stuck<'_>>> {
-        let lives = |thread: &&ThreadFacts| thread.ended_ns + AT_ONCE_NS >= ended_ns && is(thread);
+        let since_ns = stuck.values().filter(|one| is(one.thread)).map(|one| one.from_ns).max()?;
+        let lives = |thread: &&ThreadFacts| thread.ended_ns > since_ns + AT_ONCE_NS && is(thread);
         facts.threads.iter().filter(lives).map(|thread| stuck.get(&thread.tid).copied()).collect()
     };
     let pool =

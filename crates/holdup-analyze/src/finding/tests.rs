@@ -2734,6 +2734,8 @@ fn a_program_stands_still_where_all_its_threads_wait_for_each_other() {
     let mut others = standing();
     others.threads.push(ThreadFacts { tid: Tid(PID + 2), ended_ns: 1_500 * MS, ..others.threads[1].clone() });
     assert_eq!(judge(Kind::Deadlock, &others).len(), 1, "who has ended wakes nobody");
+    others.threads[2].ended_ns = 1_900 * MS;
+    assert!(judge(Kind::Deadlock, &others).is_empty(), "it went on meanwhile");
 }
 
 /// All workers of a pool wait for results of tasks, while the program has others that look after something.
