@@ -258,7 +258,9 @@ pub fn mostly(facts: &Facts) -> Option<String> {
 fn one_alone(facts: &Facts) -> Option<String> {
     const NEARLY_ALL: f64 = 0.85;
     let busiest = facts.threads.iter().max_by_key(|thread| thread.on_cpu_ns)?;
-    let works = busiest.on_cpu_ns * 2 >= facts.span_ns() && facts.threads.len() >= 3;
+    // A first thread beside one other may have no use for more; one that hands all its work to the other has.
+    let hands_on = facts.threads.len() == 2 && busiest.tid.0 != busiest.pid.0;
+    let works = busiest.on_cpu_ns * 2 >= facts.span_ns() && (facts.threads.len() >= 3 || hands_on);
     let much = share(busiest.on_cpu_ns, facts.totals.on_cpu_ns);
     (works && much >= NEARLY_ALL)
         .then(|| format!("{} alone has {} of the CPU time", name::thread(facts, busiest.tid), number::percent(much)))
@@ -284,7 +286,7 @@ fn sleeps(facts: &Facts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use holdup_analyze::{Path, PathPart, Site, ThreadFacts};
-    use holdup_trace::Tid;
+    use holdup_trace::{Pid, Tid};
 
     use super::super::specimen::frame;
     use super::*;
@@ -324,6 +326,8 @@ mod tests {
         assert_eq!(one_alone(&facts), None, "it is mostly idle");
         facts.end_ns = 100;
         facts.threads.pop();
+        assert!(one_alone(&facts).is_some(), "the first thread has given all of it to the other");
+        facts.threads[1].pid = Pid(2);
         assert_eq!(one_alone(&facts), None, "nobody else is there to share");
     }
 
