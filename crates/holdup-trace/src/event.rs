@@ -82,8 +82,8 @@ pub enum What {
     /// The thread enters another system call that blocks by its nature (sleep, poll, fsync, yield ...). Its return is
     /// not recorded.
     Call {
-        /// The number of the system call, of the machine named in the header; of a poll or select of no descriptors, that
-        /// of a sleep ([`Numbering::recorded`](crate::Numbering::recorded)).
+        /// The number of the system call, of the machine named in the header; of a poll or select of no descriptors,
+        /// that of a sleep ([`Numbering::recorded`](crate::Numbering::recorded)).
         nr: CallNumber,
         /// Where it was.
         stack: Option<StackId>,

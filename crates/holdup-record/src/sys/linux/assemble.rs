@@ -7,7 +7,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{self, Frame, Record, Sample, Shape, register};
 use super::inside::{self, Translator};
-use super::plan;
 use super::pointers::{GENERAL_MASK, Pointing};
 use super::reduce::{Spaces, reduce};
 use super::snapshot;
@@ -418,7 +417,7 @@ impl Assembler {
                     self.calling.insert(frame.tid);
                 }
                 let arguments = decode::u64_at(sample.raw, 16).zip(decode::u64_at(sample.raw, 24));
-                let nr = arguments.map_or(nr, |(first, second)| plan::NUMBERING.recorded(nr, first, second));
+                let nr = arguments.map_or(nr, |(first, second)| decode::NUMBERING.recorded(nr, first, second));
                 waits.then_some(What::Call { nr, stack })
             }
             Kind::DeepPlace | Kind::SleepPlace => {

@@ -7,8 +7,8 @@ use holdup_trace::{CallNumber, Event, FutexOp, NO_CPU, OffCpu, Tid, What};
 use rustc_hash::FxHashSet;
 
 use super::assemble::{Assembler, Sink};
+use super::decode;
 use super::merge::Merge;
-use super::plan;
 use super::still::Still;
 
 /// A thread that was seen to be blocked.
@@ -54,7 +54,7 @@ pub fn call(text: &str) -> Option<Call> {
     let arguments = rest.first_chunk().copied();
     let number = u16::try_from(number).ok().map(CallNumber);
     Some(number.zip(arguments).map_or(Call::Outside, |(number, arguments): (CallNumber, [u64; 6])| {
-        Call::In(plan::NUMBERING.recorded(number, arguments[0], arguments[1]), arguments)
+        Call::In(decode::NUMBERING.recorded(number, arguments[0], arguments[1]), arguments)
     }))
 }
 

@@ -5,8 +5,13 @@
 //! (`sample_id_all`). What a sample has behind that depends on its event; its [`Shape`] says so. Nothing here touches
 //! the system.
 
+use holdup_trace::Numbering;
+
 use crate::bytes::Order;
 use crate::kernel::kind;
+
+/// How this machine numbers system calls. Only x86-64 is recorded so far.
+pub const NUMBERING: Numbering = if cfg!(target_arch = "x86_64") { Numbering::X86_64 } else { Numbering::Unknown };
 pub use crate::record::Record;
 
 const HEADER: usize = 8;

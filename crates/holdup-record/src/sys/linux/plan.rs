@@ -5,6 +5,7 @@ use perf_event_open_sys::bindings as perf;
 
 use super::assemble::{Kind, WAITING_FCNTL};
 use super::chosen;
+use super::decode::NUMBERING;
 use super::perf::Attr;
 use crate::{Detail, Options, ThreadNames};
 
@@ -68,9 +69,6 @@ pub struct Manner {
     /// Build ids come with mappings (Linux 5.12).
     pub build_ids: bool,
 }
-
-/// How this machine numbers system calls. Only x86-64 is recorded so far.
-pub const NUMBERING: Numbering = if cfg!(target_arch = "x86_64") { Numbering::X86_64 } else { Numbering::Unknown };
 
 /// The calls that have an event each where the shared one is not allowed (it counts as one of the kernel): the usual
 /// ones.

@@ -62,7 +62,7 @@ impl Capture {
         let count = cpus.clamp(1, RINGS).next_power_of_two();
         let size = options.buffer_kib.map_or(ROOM / count as u32, |kib| kib * 1024).max(LEAST_ROOM);
         let mut calls = [0u64; 16];
-        for nr in BLOCKING_CALLS.iter().filter_map(|call| call.number(super::plan::NUMBERING)) {
+        for nr in BLOCKING_CALLS.iter().filter_map(|call| call.number(super::decode::NUMBERING)) {
             calls[usize::from(nr.0) / 64 % 16] |= 1 << (nr.0 % 64);
         }
         let settings = load::Settings {

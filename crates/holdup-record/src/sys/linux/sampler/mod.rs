@@ -32,7 +32,7 @@ use super::snapshot::Transfers;
 use super::still::Still;
 use super::target::is_alive;
 use super::words::{self, Place, Processes, REFUSED, Words};
-use super::{builds, machine, plan, snapshot};
+use super::{builds, decode, machine, snapshot};
 use crate::ThreadNames;
 
 /// Looks at processes and all their threads.
@@ -516,7 +516,7 @@ impl Sampler {
         let file = nr.filter(|nr| is_about_descriptor(*nr)).and_then(|_| thread.sight.descriptor(addr));
         let event = match blocked::what(call) {
             Some(What::FutexWait { op, addr, value, .. }) => Some(What::FutexWait { op, addr, value, stack }),
-            Some(What::Call { nr, .. }) if plan::NUMBERING.blocking(nr).is_some() => Some(What::Call { nr, stack }),
+            Some(What::Call { nr, .. }) if decode::NUMBERING.blocking(nr).is_some() => Some(What::Call { nr, stack }),
             _ => None,
         };
         if event.is_some() && file.is_none() {
