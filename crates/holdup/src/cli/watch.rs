@@ -465,7 +465,11 @@ fn program() -> std::io::Result<PathBuf> {
 fn tell_job(child: &mut Child, job: &Job) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(job)?;
     line.push(b'\n');
-    child.stdin.as_mut().map_or(Ok(()), |input| input.write_all(&line))
+    match child.stdin.as_mut().map_or(Ok(()), |input| input.write_all(&line)) {
+        // It has ended already: that shows when its answer is missing.
+        Err(why) if why.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        told => told,
+    }
 }
 
 fn listen(child: &mut Child, answered: Sender<Vec<u8>>) -> std::io::Result<()> {
