@@ -160,16 +160,21 @@ fn of_samples(facts: &Facts) -> Option<Doubt> {
 }
 
 fn of_nameless(facts: &Facts) -> Option<Doubt> {
-    let is_nameless = |site: &Site| site.call_path.iter().any(Frame::is_nameless_code);
-    let nameless_ns =
-        |lock: &LockFacts| -> u64 { lock.wait_sites.iter().filter(|site| is_nameless(site)).map(|site| site.ns).sum() };
-    let locks = || facts.locks.iter().map(|lock| (lock, nameless_ns(lock))).filter(|(_, ns)| *ns > 0);
-    let waiters: BTreeSet<Tid> = locks().flat_map(|(lock, _)| lock.waiters.iter().map(|(tid, _)| *tid)).collect();
+    let (mut nameless_ns, mut waiters) = (0, BTreeSet::new());
+    for lock in &facts.locks {
+        let is_nameless = |site: &&Site| site.call_path.iter().any(Frame::is_nameless_code);
+        let ns: u64 = lock.wait_sites.iter().filter(is_nameless).map(|site| site.ns).sum();
+        nameless_ns += ns;
+        waiters.extend(lock.waiters.iter().map(|(tid, _)| *tid).filter(|_| ns > 0));
+    }
     let lives_ns: u64 = waiters.iter().filter_map(|tid| facts.thread(*tid)).map(ThreadFacts::life_ns).sum();
-    let share = locks().map(|(_, ns)| ns).sum::<u64>() as f64 / lives_ns.max(1) as f64;
-    let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
-    let is_idle = facts.totals.on_cpu_ns * 2 <= cpus_ns;
-    (is_idle && share >= MOST_NAMELESS).then_some(Doubt::Nameless { share: share.min(1.0) })
+    let share = (nameless_ns as f64 / lives_ns.max(1) as f64).min(1.0);
+    (leaves_cpus(facts) && share >= MOST_NAMELESS).then_some(Doubt::Nameless { share })
+}
+
+/// Whether half of what the CPUs have goes elsewhere, or nowhere.
+fn leaves_cpus(facts: &Facts) -> bool {
+    facts.totals.on_cpu_ns * 2 <= facts.span_ns() * u64::from(facts.header.machine.cpus)
 }
 
 fn of_wakers(facts: &Facts) -> Option<Doubt> {
@@ -232,13 +237,12 @@ fn of_tasks(facts: &Facts, scheduler: &'static str) -> Option<Doubt> {
     // A few of asio's or tokio's beside many other threads leave little unseen.
     let few = !is_go && !is_beam && (own_ns as f64) < LEAST_OF_SCHEDULER * facts.totals.thread_ns as f64;
     let all_ns = if few { facts.totals.thread_ns } else { own_ns };
-    let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
     let looked = facts.goroutines.iter().filter(|of| of.looks >= LEAST_LOOKS && pids.contains(&of.pid)).count();
     let looked = is_go && looked > 0 && looked == pids.len();
     if looked && !wait_for_each_other(facts) {
         return None;
     }
-    let idle = facts.totals.on_cpu_ns * 2 <= cpus_ns && facts.totals.thread_ns > 0;
+    let idle = leaves_cpus(facts) && facts.totals.thread_ns > 0;
     let share = waited_ns as f64 / all_ns.max(1) as f64;
     (idle && share >= MOST_WITHOUT_TASKS).then_some(Doubt::Tasks { scheduler, looked, share })
 }

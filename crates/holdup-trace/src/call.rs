@@ -90,14 +90,13 @@ impl Numbering {
     /// What a call with these arguments, its first two, is recorded as: a poll or select of no descriptors only lets
     /// time pass, and so is the sleep that it stands for, `clock_nanosleep`.
     pub fn recorded(self, nr: CallNumber, first: u64, second: u64) -> CallNumber {
-        let (polls, selects, sleep): (&[u16], &[u16], u16) = match self {
-            // poll, ppoll; select, pselect6
-            Numbering::X86_64 => (&[7, 271], &[23, 270], 230),
-            Numbering::Generic => (&[73], &[72], 115),
-            Numbering::Unknown => return nr,
+        let of_nothing = match self.blocking(nr).map(|call| call.tracepoint) {
+            Some("sys_enter_poll" | "sys_enter_ppoll") => second == 0,
+            Some("sys_enter_select" | "sys_enter_pselect6") => first == 0,
+            _ => false,
         };
-        let of_nothing = polls.contains(&nr.0) && second == 0 || selects.contains(&nr.0) && first == 0;
-        if of_nothing { CallNumber(sleep) } else { nr }
+        let sleep = || BLOCKING_CALLS.iter().find(|call| call.tracepoint == "sys_enter_clock_nanosleep")?.number(self);
+        if of_nothing { sleep().unwrap_or(nr) } else { nr }
     }
 
     /// What a call is for that does not block by its nature.

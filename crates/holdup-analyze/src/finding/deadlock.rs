@@ -70,26 +70,19 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 /// Threads that wait until the end for locks whose holders are not known.
 fn of_unknown_holders(facts: &Facts) -> Option<Finding> {
-    let of_lock = |(number, lock): (LockNumber, &LockFacts)| -> Vec<(LockNumber, Tid, u64)> {
-        let stuck =
-            lock.waiters.iter().filter_map(|(tid, time)| Some((*tid, stuck_since(facts, lock, *tid, time.ns)?)));
-        stuck.map(|(tid, from_ns)| (number, tid, from_ns)).collect()
-    };
     let may = |lock: &LockFacts| lock.kept.is_none() && (is_own_lock(lock) || is_lock_of_python(lock));
-    let stuck: Vec<(LockNumber, Tid, u64)> =
-        facts.numbered_locks().filter(|(_, lock)| may(lock)).flat_map(of_lock).collect();
-    let pid_of = |tid| facts.thread(tid).map(|thread| thread.pid);
-    let pid = pid_of(stuck.first()?.1);
-    let stuck: Vec<_> = stuck.into_iter().filter(|(_, tid, _)| pid_of(*tid) == pid).collect();
-    let numbers: BTreeSet<LockNumber> = stuck.iter().map(|(number, ..)| *number).collect();
+    let mut stuck: Vec<Stuck<'_>> = stuck(facts, may).collect();
+    let pid = stuck.first()?.thread.pid;
+    stuck.retain(|one| one.thread.pid == pid);
+    let numbers: BTreeSet<LockNumber> = stuck.iter().map(|one| one.number).collect();
     let locks: Vec<_> = numbers.into_iter().filter_map(|number| Some((number, facts.lock(number)?))).collect();
-    let tids: BTreeSet<Tid> = stuck.iter().map(|(_, tid, _)| *tid).collect();
+    let tids: BTreeSet<Tid> = stuck.iter().map(|one| one.thread.tid).collect();
     // Where threads wait on words of their own, a place stands for all its locks.
     let by_place = locks.iter().any(|(_, lock)| lock.addr.is_none());
     if tids.len() < 2 || (locks.len() < 2 && !by_place) {
         return None;
     }
-    let longest_ns = stuck.iter().map(|(.., from_ns)| facts.end_ns.saturating_sub(*from_ns)).max().unwrap_or(0);
+    let longest_ns = stuck.iter().map(|one| facts.end_ns.saturating_sub(one.from_ns)).max().unwrap_or(0);
     let own = locks.iter().map(|(number, lock)| weigh::lock_subject(*number, lock));
     let place = locks[0].1.wait_sites.first().cloned();
     Some(Finding {
@@ -97,15 +90,12 @@ fn of_unknown_holders(facts: &Facts) -> Option<Finding> {
         subjects: own.chain(tids.iter().map(|tid| weigh::thread_subject(facts, *tid))).collect(),
         place,
         evidence: vec![ns("waited_ns", longest_ns), count("stuck_threads", tids.len() as u64)],
-        moments: stuck
-            .iter()
-            .map(|(_, tid, from_ns)| Moment { tid: *tid, from_ns: *from_ns, to_ns: facts.end_ns })
-            .collect(),
+        moments: stuck.iter().map(|one| one.moment(facts)).collect(),
         ..Finding::new(Kind::Deadlock, Cure::LockInOrder, weigh::record_again())
     })
 }
 
-/// A thread that waits without a timeout until the end.
+/// A thread that waits for one thing until its end, or that of the recording.
 #[derive(Clone, Copy)]
 struct Stuck<'a> {
     thread: &'a ThreadFacts,
@@ -123,28 +113,35 @@ impl Stuck<'_> {
     fn ns(self, facts: &Facts) -> u64 {
         facts.end_ns.min(self.thread.ended_ns).saturating_sub(self.from_ns)
     }
+
+    fn moment(self, facts: &Facts) -> Moment {
+        Moment { tid: self.thread.tid, from_ns: self.from_ns, to_ns: facts.end_ns }
+    }
+}
+
+/// All who wait so for some of the locks.
+fn stuck<'a>(facts: &'a Facts, may: impl Fn(&LockFacts) -> bool) -> impl Iterator<Item = Stuck<'a>> {
+    let locks = facts.numbered_locks().filter(move |(_, lock)| may(lock));
+    let waits = locks.flat_map(|(number, lock)| lock.waiters.iter().map(move |wait| (number, lock, wait)));
+    waits.filter_map(|(number, lock, (tid, time))| {
+        let from_ns = stuck_since(facts, lock, *tid, time.ns)?;
+        Some(Stuck { thread: facts.thread(*tid)?, number, lock, from_ns })
+    })
 }
 
 /// Threads of an executor that all wait for results of tasks, or a process whose threads all wait for each other.
 fn standstill(facts: &Facts) -> Option<Finding> {
-    let each = facts.numbered_locks().filter(|(_, lock)| lock.timeouts == 0);
-    let stuck: BTreeMap<Tid, Stuck<'_>> = each
-        .flat_map(|(number, lock)| lock.waiters.iter().map(move |(tid, time)| (number, lock, *tid, time.ns)))
-        .filter_map(|(number, lock, tid, ns)| {
-            let from_ns = stuck_since(facts, lock, tid, ns)?;
-            Some((tid, Stuck { thread: facts.thread(tid)?, number, lock, from_ns }))
-        })
-        .collect();
+    let stuck: BTreeMap<Tid, Stuck<'_>> =
+        stuck(facts, |lock| lock.timeouts == 0).map(|one| (one.thread.tid, one)).collect();
     // All of some threads, if they are stuck, but for those that had ended when the last one came to wait.
     let all = |is: &dyn Fn(&ThreadFacts) -> bool| -> Option<Vec<Stuck<'_>>> {
         let since_ns = stuck.values().filter(|one| is(one.thread)).map(|one| one.from_ns).max()?;
         let lives = |thread: &&ThreadFacts| thread.ended_ns > since_ns + AT_ONCE_NS && is(thread);
         facts.threads.iter().filter(lives).map(|thread| stuck.get(&thread.tid).copied()).collect()
     };
-    let pool =
-        |thread: &ThreadFacts| (thread.pid, thread.name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
-    let pools: BTreeSet<_> = stuck.values().filter(|one| one.is_in_task()).map(|one| pool(one.thread)).collect();
-    let workers = pools.into_iter().filter_map(|name| all(&|thread| pool(thread) == name));
+    let pools: BTreeSet<_> =
+        stuck.values().filter(|one| one.is_in_task()).map(|one| runtime::pool_of(one.thread)).collect();
+    let workers = pools.into_iter().filter_map(|name| all(&|thread| runtime::pool_of(thread) == name));
     let starved = workers.filter(|workers| workers.iter().all(|one| one.is_in_task())).max_by_key(Vec::len);
     if let Some(workers) = starved {
         return Some(standing(facts, &workers, "starved_workers"));
@@ -171,10 +168,7 @@ fn standing(facts: &Facts, all: &[Stuck<'_>], key: &'static str) -> Finding {
         subjects: locks.collect(),
         place: waits().max_by_key(|one| one.ns(facts)).and_then(|one| one.lock.wait_sites.first().cloned()),
         evidence: vec![ns("waited_ns", least_ns), count(key, all.len() as u64)],
-        moments: all
-            .iter()
-            .map(|one| Moment { tid: one.thread.tid, from_ns: one.from_ns, to_ns: facts.end_ns })
-            .collect(),
+        moments: all.iter().map(|one| one.moment(facts)).collect(),
         ..Finding::new(Kind::Deadlock, Cure::WakeWhoCanGoOn, weigh::record_again())
     }
 }
@@ -197,15 +191,10 @@ fn stuck_since(facts: &Facts, lock: &LockFacts, tid: Tid, waited_ns: u64) -> Opt
 
 /// Whether it is a lock by its name, not only by what threads do with it.
 fn is_own_lock(lock: &LockFacts) -> bool {
-    const NAMES: [&str; 6] = [
-        "ObjectMonitor::enter",
-        "java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire",
-        "rb_mutex_",
-        "AwareLock::Enter",
-        "GOMP_critical_",
-        "omp_set_",
-    ];
-    let named = |site: &Site| leads_through(&site.call_path, |name| NAMES.iter().any(|start| name.starts_with(start)));
+    const OTHERS: [&str; 3] =
+        ["java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire", "GOMP_critical_", "omp_set_"];
+    let is_named = |name: &str| runtime::takes_mutex(name) || OTHERS.iter().any(|start| name.starts_with(start));
+    let named = |site: &Site| leads_through(&site.call_path, is_named);
     match lock.primitive {
         Primitive::RustMutex | Primitive::ParkingLotMutex | Primitive::RwLock => true,
         Primitive::OtherLock => lock.wait_sites.first().is_some_and(named),

@@ -6,7 +6,7 @@
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Subject, alone};
 use crate::facts::{Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber};
-use crate::names::leads_through;
+use crate::names::{is_wait_for_group, leads_through};
 
 /// Fewer looks tell nothing of how it mostly is.
 const LEAST_LOOKS: u64 = 6;
@@ -86,7 +86,7 @@ fn of_running(facts: &Facts) -> Option<Finding> {
     let mean = |is: &dyn Fn(&GoroutineGroup) -> bool| -> f64 {
         of.doing.iter().filter(|group| is(group)).map(|group| group.mean).sum()
     };
-    let waits = |group: &GoroutineGroup| leads_through(&group.site.call_path, |name| name == "sync.(*WaitGroup).Wait");
+    let waits = |group: &GoroutineGroup| leads_through(&group.site.call_path, is_wait_for_group);
     let is_last = weigh::share(task.samples, all) >= NEARLY_ALL
         && alone_share >= MOSTLY_ALONE
         && parallel >= LEAST_TOGETHER

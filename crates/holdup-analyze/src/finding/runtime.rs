@@ -1,6 +1,6 @@
 //! What is known of the threads that languages' runtimes start and schedule themselves.
 
-use holdup_trace::Tid;
+use holdup_trace::{Pid, Tid};
 
 use super::weigh;
 use crate::facts::{AccountState, Facts, Leaf, Reason, Site, ThreadFacts};
@@ -153,6 +153,16 @@ pub(super) fn blocks_for_tokio(thread: &ThreadFacts) -> bool {
 pub(super) fn is_of_pool(name: &str) -> bool {
     let rest = name.strip_prefix("pool-").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     rest.is_some_and(|rest| rest.starts_with("-thread-")) || name.starts_with("ForkJoinPool")
+}
+
+/// The threads of a pool bear one name and their numbers: which process's, and the name.
+pub(super) fn pool_of(thread: &ThreadFacts) -> (Pid, &str) {
+    (thread.pid, thread.name.trim_end_matches(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether a function takes a mutex or a monitor of a runtime: Java's, Ruby's, .NET's.
+pub(super) fn takes_mutex(name: &str) -> bool {
+    ["ObjectMonitor::enter", "rb_mutex_", "AwareLock::Enter"].iter().any(|start| name.starts_with(start))
 }
 
 /// Whether a thread is a worker of rayon: by where it works.

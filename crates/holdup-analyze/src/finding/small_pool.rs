@@ -335,10 +335,9 @@ fn queued_executor(facts: &Facts) -> Option<Finding> {
     };
     let is_worker =
         |one: &&ThreadFacts| one.life_ns() * 2 >= facts.span_ns() && (runtime::is_of_pool(&one.name) || in_pool(one));
-    let mut pools: BTreeMap<(Pid, String), Vec<&ThreadFacts>> = BTreeMap::new();
+    let mut pools: BTreeMap<(Pid, &str), Vec<&ThreadFacts>> = BTreeMap::new();
     for worker in facts.threads.iter().filter(is_worker) {
-        let name = worker.name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
-        pools.entry((worker.pid, name)).or_default().push(worker);
+        pools.entry(runtime::pool_of(worker)).or_default().push(worker);
     }
     let found = pools.values().filter_map(|workers| queued(facts, workers));
     found.max_by(|a, b| a.severity.total_cmp(&b.severity))

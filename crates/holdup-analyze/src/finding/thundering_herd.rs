@@ -69,10 +69,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 fn is_herd_of_monitor(facts: &Facts, lock: &LockFacts) -> bool {
     let waits = |site: &&Site| leads_through(&site.call_path, |name| name == "ObjectMonitor::wait");
-    let sum = |sites: &mut dyn Iterator<Item = &Site>| sites.map(|site| site.ns).sum::<u64>();
-    let in_wait = sum(&mut lock.wait_sites.iter().filter(waits));
+    let in_wait: u64 = lock.wait_sites.iter().filter(waits).map(|site| site.ns).sum();
+    let all: u64 = lock.wait_sites.iter().map(|site| site.ns).sum();
     lock.max_waiters >= LEAST_CROWD
-        && weigh::share(in_wait, sum(&mut lock.wait_sites.iter())) >= LEAST_OF_MONITOR
+        && weigh::share(in_wait, all) >= LEAST_OF_MONITOR
         && weigh::per_s(lock.waits, facts.span_ns()) >= LEAST_PASSED_PER_S
 }
 

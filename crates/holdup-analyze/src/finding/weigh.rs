@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdup_trace::Tid;
 
-use super::{Command, Evidence, Finding, Kind, Moment, Subject, Unit};
+use super::{Command, Evidence, Finding, Kind, Moment, Subject, Unit, runtime};
 use crate::facts::{
     Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, LockNumber, OffTime, Primitive, ProcessFacts,
     Reason, Site, ThreadFacts,
@@ -388,11 +388,10 @@ fn is_held(lock: &LockFacts) -> bool {
 /// who end waits also wait, but for the monitors and mutexes of runtimes, which one thread may always win. Where nobody
 /// was seen to end waits, the lock is known by a name.
 fn is_mutual(facts: &Facts, lock: &LockFacts) -> bool {
-    const MUTEXES: [&str; 4] = ["rb_mutex_", "ObjectMonitor::enter", "AwareLock::Enter", "g_mutex_lock"];
     if lock.primitive != Primitive::OtherLock || facts.header.is_sampled() && lock.holders.is_empty() {
         return true;
     }
-    let is_mutex = |name: &str| MUTEXES.iter().any(|start| name.starts_with(start));
+    let is_mutex = |name: &str| runtime::takes_mutex(name) || name.starts_with("g_mutex_lock");
     if lock.wait_sites.first().is_some_and(|site| leads_through(&site.call_path, is_mutex)) {
         return true;
     }

@@ -312,6 +312,11 @@ pub(crate) fn is_sleep(function: &str) -> bool {
     words(function).any(|word| word == "sleep" || word == "delay")
 }
 
+/// Whether a function of Go waits for a wait group.
+pub(crate) fn is_wait_for_group(function: &str) -> bool {
+    function == "sync.(*WaitGroup).Wait"
+}
+
 /// Whether it is a function in which asio hands its threads what to run, Boost's or that without it.
 pub(crate) fn is_scheduler_of_asio(function: &str) -> bool {
     function.trim_start_matches("boost::").starts_with("asio::detail::scheduler::")

@@ -23,7 +23,7 @@ use super::naming::Naming;
 use crate::facts::{
     GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LastGoroutine, LockName, Site,
 };
-use crate::names::{Frame, Role, SpaceId, caller, leads_through};
+use crate::names::{Frame, Role, SpaceId, caller, is_wait_for_group, leads_through};
 
 /// Groups, locks and sites that are told.
 const MOST_TOLD: usize = 16;
@@ -217,7 +217,7 @@ impl<'a> Looks<'a> {
     /// while somebody waits for a wait group: the one that is alone at most looks.
     fn last_of_several(self) -> Option<LastGoroutine> {
         let began = |number: &usize| outermost(&self.kinds[*number].path).and_then(|frame| frame.function.clone());
-        let waits = |kind: &Kind| leads_through(&kind.path, |name| name == "sync.(*WaitGroup).Wait");
+        let waits = |kind: &Kind| leads_through(&kind.path, is_wait_for_group);
         let numbers = (0..).zip(self.kinds).filter(|(_, kind)| waits(kind)).map(|(number, _)| number).collect();
         let waiting = Kinds::of(numbers, self.kinds.len());
         let is_waited_for: Vec<bool> = self.process.all().map(|(_, found)| waiting.count(found) > 0).collect();

@@ -409,7 +409,7 @@ fn deadlock(facts: &Facts, finding: &Finding) -> String {
             text::list(&named(|subject| matches!(subject, Subject::Thread { .. }))),
             text::list(&named(|subject| matches!(subject, Subject::Lock { .. }))),
             under(finding),
-            number::time_ns(value(finding, "waited_ns").unwrap_or_default())
+            waited()
         );
     }
     // Each lock, the thread that waits for it, and its holder if that has ended.
