@@ -27,7 +27,7 @@ use holdup_trace::Tid;
 use super::weigh::{self, MS, count, ns};
 use super::{Cure, Finding, Kind, Moment, Rule, Subject, goroutines, runtime};
 use crate::facts::{Facts, Kept, LockFacts, LockNumber, Primitive, Site, ThreadFacts};
-use crate::names::{Role, leads_through};
+use crate::names::{Role, leads_through, takes_mutex_of_runtime};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Deadlock,
@@ -193,7 +193,7 @@ fn stuck_since(facts: &Facts, lock: &LockFacts, tid: Tid, waited_ns: u64) -> Opt
 fn is_own_lock(lock: &LockFacts) -> bool {
     const OTHERS: [&str; 3] =
         ["java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire", "GOMP_critical_", "omp_set_"];
-    let is_named = |name: &str| runtime::takes_mutex(name) || OTHERS.iter().any(|start| name.starts_with(start));
+    let is_named = |name: &str| takes_mutex_of_runtime(name) || OTHERS.iter().any(|start| name.starts_with(start));
     let named = |site: &Site| leads_through(&site.call_path, is_named);
     match lock.primitive {
         Primitive::RustMutex | Primitive::ParkingLotMutex | Primitive::RwLock => true,

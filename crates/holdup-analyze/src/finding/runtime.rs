@@ -160,11 +160,6 @@ pub(super) fn pool_of(thread: &ThreadFacts) -> (Pid, &str) {
     (thread.pid, thread.name.trim_end_matches(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether a function takes a mutex or a monitor of a runtime: Java's, Ruby's, .NET's.
-pub(super) fn takes_mutex(name: &str) -> bool {
-    ["ObjectMonitor::enter", "rb_mutex_", "AwareLock::Enter"].iter().any(|start| name.starts_with(start))
-}
-
 /// Whether a thread is a worker of rayon: by where it works.
 pub(super) fn is_of_rayon(thread: &ThreadFacts) -> bool {
     thread.hot_sites.iter().any(|site| leads_through(&site.call_path, |name| name.starts_with("rayon_core::")))

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use holdup_trace::Tid;
 
-use super::{Command, Evidence, Finding, Kind, Moment, Subject, Unit, runtime};
+use super::{Command, Evidence, Finding, Kind, Moment, Subject, Unit};
 use crate::facts::{
     Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, LockNumber, OffTime, Primitive, ProcessFacts,
     Reason, Site, ThreadFacts,
 };
-use crate::names::{Frame, Role, leads_through};
+use crate::names::{Frame, Role, leads_through, takes_mutex_of_runtime};
 
 /// A microsecond in nanoseconds.
 pub(super) const US: u64 = 1_000;
@@ -391,7 +391,7 @@ fn is_mutual(facts: &Facts, lock: &LockFacts) -> bool {
     if lock.primitive != Primitive::OtherLock || facts.header.is_sampled() && lock.holders.is_empty() {
         return true;
     }
-    let is_mutex = |name: &str| runtime::takes_mutex(name) || name.starts_with("g_mutex_lock");
+    let is_mutex = |name: &str| takes_mutex_of_runtime(name) || name.starts_with("g_mutex_lock");
     if lock.wait_sites.first().is_some_and(|site| leads_through(&site.call_path, is_mutex)) {
         return true;
     }

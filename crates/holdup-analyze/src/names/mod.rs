@@ -40,7 +40,7 @@ pub use catalog::{Catalog, Meaning, Stretch};
 pub use generated::map_switch;
 pub(crate) use instruction::Suspect;
 pub use places::{Placed, Places};
-pub(crate) use primitive::{is_scheduler_of_asio, is_sleep, is_wait_for_group, words};
+pub(crate) use primitive::{is_scheduler_of_asio, is_sleep, is_wait_for_group, takes_mutex_of_runtime, words};
 pub use resolver::Parsed;
 pub(crate) use resolver::{Access, Resolver};
 pub(crate) use spaces::Names;

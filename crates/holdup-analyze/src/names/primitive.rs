@@ -312,6 +312,11 @@ pub(crate) fn is_sleep(function: &str) -> bool {
     words(function).any(|word| word == "sleep" || word == "delay")
 }
 
+/// Whether a function takes a mutex or a monitor of a runtime: Java's, Ruby's, .NET's.
+pub(crate) fn takes_mutex_of_runtime(function: &str) -> bool {
+    ["ObjectMonitor::enter", "rb_mutex_", "AwareLock::Enter"].iter().any(|start| function.starts_with(start))
+}
+
 /// Whether a function of Go waits for a wait group.
 pub(crate) fn is_wait_for_group(function: &str) -> bool {
     function == "sync.(*WaitGroup).Wait"
