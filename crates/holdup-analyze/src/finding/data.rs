@@ -265,6 +265,8 @@ pub enum Cure {
     LetLoopGoOn,
     /// Wait to be woken.
     WaitInsteadOfPolling,
+    /// Let goroutines sleep until there is something.
+    BlockInsteadOfLooking,
     /// Processes, or work that runs outside the interpreter.
     LeaveInterpreter,
     /// Make less garbage, give the collector room, or take another.

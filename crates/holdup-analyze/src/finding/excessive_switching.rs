@@ -16,7 +16,7 @@
 //!   switching then takes more than 2% of the time, by an estimate of 5 us each.
 //!
 //! Or goroutines are, which no switch shows: Go's channels and scheduler, with what it takes to begin and end
-//! goroutines, have [`LEAST_HAND_OVER`] of the CPU samples, and as much as one CPU is in use for
+//! goroutines, have [`go_scheduler::LEAST_HAND_OVER`] of the CPU samples, and as much as one CPU is in use for
 //! [`LEAST_WANTED_SHARE`] of the recording. The place is the function that most of these samples come from, the
 //! severity their share.
 //!
@@ -29,10 +29,9 @@
 use std::cmp::Ordering;
 
 use super::weigh::{self, MS, count, ns, part, rate, ratio};
-use super::yield_storm;
 use super::{Cure, Finding, Kind, Rule, Subject};
+use super::{go_scheduler, yield_storm};
 use crate::facts::{Facts, GoroutineState, Reason, Site, ThreadFacts};
-use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ExcessiveSwitching,
@@ -55,8 +54,6 @@ pub(super) const LEAST_PER_BUSY_S: f64 = 5_000.0;
 pub(super) const LEAST_BUSY_NS: u64 = 20 * MS;
 pub(super) const LEAST_WANTED_SHARE: f64 = 0.4;
 pub(super) const LEAST_BUSY_SHARE: f64 = 0.2;
-pub(super) const LEAST_HAND_OVER: f64 = 0.5;
-pub(super) const LEAST_SAMPLES: u64 = 100;
 
 /// Switches per second of a thread that always runs to the end of a quantum of 100 ms.
 const IDEAL_PER_S: f64 = 10.0;
@@ -87,43 +84,18 @@ pub(super) fn of_threads(facts: &Facts) -> Option<Finding> {
     enough.then(|| finding(facts, switches, busy_ns))
 }
 
-/// What a goroutine calls to hand something over, to wait for it or to begin another, and what Go's scheduler begins
-/// with on its own stack to find the next one, or as one has ended. None of them calls another.
-const HAND_OVERS: [&str; 7] = [
-    "runtime.chansend",
-    "runtime.chanrecv",
-    "runtime.selectgo",
-    "runtime.newproc",
-    "runtime.park_m",
-    "runtime.goschedImpl",
-    "runtime.goexit0",
-];
-
 /// The same of goroutines.
 fn of_goroutines(facts: &Facts) -> Option<Finding> {
-    let hand_overs = facts.symbols.iter().filter(|code| is_hand_over(code.frame.function.as_deref()));
-    let hits: u64 = hand_overs.map(|code| code.inclusive).sum();
-    let hand_over_share = weigh::share(hits, weigh::samples(facts)).min(1.0);
-    let is_excessive = hand_over_share >= LEAST_HAND_OVER
-        && hits >= LEAST_SAMPLES
-        && weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_WANTED_SHARE;
-    let sites = || facts.threads.iter().flat_map(|thread| &thread.hot_sites);
-    let through = |site: &&Site| site.call_path.iter().any(|frame| is_hand_over(frame.function.as_deref()));
-    // What the scheduler does on its own stack is done for a function of the program.
-    let is_own = |site: &&Site| site.caller().is_some_and(|frame| frame.role == Role::Program);
-    let own = sites().filter(is_own).max_by_key(|site| (through(site), site.count));
-    let place = own.or_else(|| sites().filter(through).max_by_key(|site| site.count))?;
-    is_excessive.then(|| Finding {
-        severity: hand_over_share,
-        subjects: weigh::function_subject(place),
-        place: Some(place.clone()),
-        evidence: vec![part("hand_over_share", hand_over_share), count("samples", hits)],
+    let is_busy = weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_WANTED_SHARE;
+    let spent = go_scheduler::on_hand_overs(facts).filter(|_| is_busy)?;
+    let place = spent.place?;
+    Some(Finding {
+        severity: spent.share,
+        subjects: weigh::function_subject(&place),
+        place: Some(place),
+        evidence: vec![part("hand_over_share", spent.share), count("samples", spent.hits)],
         ..Finding::new(Kind::ExcessiveSwitching, Cure::CoarserWork, weigh::record_again())
     })
-}
-
-fn is_hand_over(function: Option<&str>) -> bool {
-    function.is_some_and(|function| HAND_OVERS.contains(&function))
 }
 
 fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {

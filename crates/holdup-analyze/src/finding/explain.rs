@@ -9,8 +9,8 @@ use holdup_trace::Tid;
 
 use super::thundering_herd::is_wanted_by_herd;
 use super::weigh::{self, allocates, lock_of, threads_of, value};
-use super::{Finding, Kind, Subject, lock_of_goroutines};
-use super::{alone, hot_atomic, kernel_heavy, regions, runtime};
+use super::{Cure, Finding, Kind, Subject, lock_of_goroutines};
+use super::{alone, go_scheduler, hot_atomic, kernel_heavy, regions, runtime};
 use crate::facts::{AccountState, Blame, Facts, LockFacts, Reason, Site, ThreadFacts};
 
 type Related = fn(&Facts, &Finding, &Finding) -> bool;
@@ -63,7 +63,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::LockConvoy, Kind::HotAtomic, is_within_sections),
     (Kind::LockConvoy, Kind::SpinWaste, is_on_the_lock),
     (Kind::LockConvoy, Kind::KernelLock, always),
-    (Kind::LockConvoy, Kind::SpinWaste, is_in_a_lock),
+    (Kind::LockConvoy, Kind::SpinWaste, spins_in_a_lock),
     (Kind::LockConvoy, Kind::PingPong, waits_of_pair_are_for_lock),
     (Kind::HotLock, Kind::ExcessiveSwitching, waits_are_switches),
     (Kind::HotLock, Kind::KernelHeavy, always),
@@ -73,11 +73,11 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::HotLock, Kind::HotAtomic, is_within_sections),
     (Kind::HotLock, Kind::SpinWaste, is_on_the_lock),
     (Kind::HotLock, Kind::KernelLock, always),
-    (Kind::HotLock, Kind::SpinWaste, is_in_a_lock),
+    (Kind::HotLock, Kind::SpinWaste, spins_in_a_lock),
     (Kind::HotLock, Kind::PingPong, waits_of_pair_are_for_lock),
     (Kind::SleepingHolder, Kind::ExcessiveSwitching, waits_are_switches),
     (Kind::SleepingHolder, Kind::PingPong, waits_of_pair_are_for_lock),
-    (Kind::SleepingHolder, Kind::SpinWaste, is_in_a_lock),
+    (Kind::SleepingHolder, Kind::SpinWaste, spins_in_a_lock),
     (Kind::SleepingHolder, Kind::HotAtomic, is_on_the_lock),
     (Kind::SleepingHolder, Kind::SpinWaste, is_on_the_lock),
     // Pairs and herds make the waits for the lock beside their condition variable.
@@ -183,6 +183,12 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     // What goroutines hand over to each other shows on threads now and then.
     (Kind::ExcessiveSwitching, Kind::PingPong, hands_over),
     (Kind::ExcessiveSwitching, Kind::SlowStage, hands_over),
+    // What Go's channels do with their locks is done for what goroutines do with the channels.
+    (Kind::ExcessiveSwitching, Kind::HotLock, hands_over_in_channel),
+    (Kind::ExcessiveSwitching, Kind::HotAtomic, hands_over_in_channel),
+    (Kind::SpinWaste, Kind::ExcessiveSwitching, looks_into_channels),
+    (Kind::SpinWaste, Kind::HotLock, is_in_channel),
+    (Kind::SpinWaste, Kind::HotAtomic, is_in_channel),
     (Kind::SlowStage, Kind::PingPong, always),
     // How the others wait for it.
     (Kind::SlowStage, Kind::YieldStorm, always),
@@ -386,6 +392,23 @@ fn is_in_a_lock(_: &Facts, _: &Finding, effect: &Finding) -> bool {
     effect.place.as_ref().and_then(|site| site.call_path.first()).is_some_and(hot_atomic::takes_lock)
 }
 
+fn spins_in_a_lock(facts: &Facts, cause: &Finding, spin: &Finding) -> bool {
+    is_in_a_lock(facts, cause, spin) && !is_in_channel(facts, cause, spin)
+}
+
+/// In the lock of one of Go's channels.
+fn is_in_channel(_: &Facts, _: &Finding, effect: &Finding) -> bool {
+    lock_of(effect).is_none() && effect.place.as_ref().is_some_and(go_scheduler::is_in_channel)
+}
+
+fn looks_into_channels(_: &Facts, spin: &Finding, _: &Finding) -> bool {
+    spin.cure == Cure::BlockInsteadOfLooking
+}
+
+fn hands_over_in_channel(facts: &Facts, switching: &Finding, effect: &Finding) -> bool {
+    value(switching, "hand_over_share") > 0.0 && is_in_channel(facts, switching, effect)
+}
+
 /// The atomic instruction, or the loop, is on the word of the lock itself: in a function that takes it inline.
 fn is_on_the_lock(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
     let variable = effect.subjects.iter().find_map(|subject| match subject {
@@ -422,7 +445,7 @@ fn is_in_the_allocator(_: &Facts, _: &Finding, effect: &Finding) -> bool {
 
 fn waits_are_switches(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
     let waits = lock(facts, cause).map_or(0, |lock| lock.waits);
-    waits as f64 * 2.0 >= value(effect, "switches")
+    waits as f64 * 2.0 >= value(effect, "switches") && !hands_over_in_channel(facts, effect, cause)
 }
 
 /// Threads are switched out, or meet at a barrier: of the finding about that, the cost is that of the switches.

@@ -12,6 +12,7 @@ mod deadlock;
 mod excessive_switching;
 mod explain;
 mod garbage_collection;
+mod go_scheduler;
 mod goroutines;
 mod hot_atomic;
 mod hot_line;

@@ -1,5 +1,6 @@
 //! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks, in short loops that do
-//! the same in every round until another thread changes what they read. (`sched_yield` is yield-storm.)
+//! the same in every round until another thread changes what they read. (`sched_yield` is yield-storm.) Or goroutines
+//! look into channels again and again.
 //!
 //! Signs and thresholds:
 //! - at least [`LEAST_SAMPLES`] CPU samples in spinning code, standing for at least [`LEAST_SPAN_SHARE`] of the
@@ -7,6 +8,10 @@
 //! - at least [`LEAST_SHARE`] of all CPU samples. Spinning code is a function of [`SPINNERS`], or one in which at least
 //!   `LEAST_PAUSE_SHARE` of the samples are right behind a `pause`: then all its samples count, for the loop around
 //!   the `pause` spins too. Elsewhere only those behind the `pause`.
+//!
+//! Of goroutines: calls that send, receive or select have [`go_scheduler::LEAST_LOOKED`] of the CPU samples, while
+//! hardly any sample shows that something moves ([`go_scheduler::HARDLY_ANY_MOVED`]) or that Go's scheduler has
+//! something to do ([`go_scheduler::HARDLY`]).
 //!
 //! What is sampled while another thread of the program waits for a CPU that other programs have does not count.
 //!
@@ -16,9 +21,9 @@
 //! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others,
 //! 1991); try before changing. Loops on a plain read without `pause` are found where they are short and call nothing.
 
-use super::runtime;
-use super::weigh::{self, count, part};
+use super::weigh::{self, count, part, ratio};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};
+use super::{go_scheduler, runtime};
 use crate::facts::{Facts, Hotspot, LockName, Site};
 use crate::names::Frame;
 use crate::spinning::{key, spinning};
@@ -31,7 +36,21 @@ pub(super) const LEAST_SHARE: f64 = 0.1;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.05;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    samples(facts).into_iter().collect()
+    samples(facts).into_iter().chain(of_goroutines(facts)).collect()
+}
+
+/// Goroutines that look into channels in a loop, without ever waiting.
+fn of_goroutines(facts: &Facts) -> Option<Finding> {
+    let spent = go_scheduler::on_looks(facts)?;
+    let place = spent.place?;
+    let cpus = weigh::share(spent.hits * facts.header.sample_period_ns, facts.span_ns());
+    Some(Finding {
+        severity: weigh::of_work(facts, spent.share),
+        subjects: weigh::function_subject(&place),
+        place: Some(place),
+        evidence: vec![part("spin_share", spent.share), count("spin_samples", spent.hits), ratio("spin_cpus", cpus)],
+        ..Finding::new(Kind::SpinWaste, Cure::BlockInsteadOfLooking, weigh::record_again())
+    })
 }
 
 /// Samples in spinning code, by function.
@@ -47,8 +66,7 @@ fn samples(facts: &Facts) -> Option<Finding> {
     if hits < LEAST_SAMPLES || spin_share < LEAST_SHARE || spin_cpus < LEAST_SPAN_SHARE {
         return None;
     }
-    let evidence =
-        vec![part("spin_share", spin_share), count("spin_samples", hits), super::weigh::ratio("spin_cpus", spin_cpus)];
+    let evidence = vec![part("spin_share", spin_share), count("spin_samples", hits), ratio("spin_cpus", spin_cpus)];
     let place = place(facts, frame);
     if runtime::is_idle(&place) {
         return None;

@@ -536,6 +536,72 @@ fn goroutines_that_hand_over_little_at_their_thresholds() {
     assert_eq!((found.severity, &found.subjects[..]), (0.5, &[Subject::Function("main.deliver".into())][..]));
 }
 
+/// A goroutine looks into an empty channel.
+fn looking() -> Facts {
+    let mut facts = handing_over();
+    let code = |function, inclusive| Code { frame: Frame::named(function, Role::Runtime), hits: 1, inclusive };
+    facts.totals.user_samples = 1_000;
+    facts.symbols = vec![code("runtime.selectgo", 350), code("runtime.park_m", 17), code("runtime.typedmemmove", 1)];
+    facts
+}
+
+#[test]
+fn goroutines_that_look_in_vain_at_their_thresholds() {
+    let cases: &[Change] = &[
+        ("they look now and then", |facts| facts.symbols[0].inclusive = 349),
+        ("the scheduler has something to do", |facts| facts.symbols[1].inclusive = 18),
+        ("something moves", |facts| facts.symbols[2].inclusive = 2),
+        ("samples are few", |facts| {
+            facts.totals.user_samples = 99;
+            facts.symbols[0].inclusive = 99;
+            facts.symbols[1].inclusive = 0;
+            facts.symbols[2].inclusive = 0;
+        }),
+        ("it is a twentieth of a CPU", |facts| facts.end_ns = 9 * S),
+    ];
+    holds_at_its_thresholds(Kind::SpinWaste, looking, cases);
+    let found = &judge(Kind::SpinWaste, &looking())[0];
+    assert_eq!(found.subjects, [Subject::Function("main.deliver".into())]);
+    let mut mostly = looking();
+    mostly.symbols[0].inclusive = 900;
+    let kinds = |facts: &Facts| judge(Kind::ExcessiveSwitching, facts).len() + judge(Kind::SpinWaste, facts).len() * 10;
+    assert_eq!(kinds(&mostly), 10, "nothing is handed over");
+    assert_eq!(kinds(&handing_over()), 1);
+}
+
+/// A goroutine calls `runtime.Gosched` in a loop; half of the time it is not its turn.
+fn yielding_goroutine() -> Facts {
+    let mut facts = handing_over();
+    let code = |function, inclusive| Code { frame: Frame::named(function, Role::Runtime), hits: 1, inclusive };
+    facts.totals.user_samples = 1_000;
+    facts.symbols = vec![code("runtime.gosched_m", 100), code("runtime.goschedImpl", 100)];
+    let group = |state, function, mean| GoroutineGroup { state, site: site(function), mean };
+    let doing = vec![
+        group(GoroutineState::Sleep, "main.main", 2.0),
+        group(GoroutineState::Runnable, "main.take", 0.5),
+        group(GoroutineState::Runnable, "main.work", 0.1),
+    ];
+    facts.goroutines = vec![GoroutineFacts { doing, ..GoroutineFacts::default() }];
+    facts
+}
+
+#[test]
+fn goroutines_that_yield_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::YieldStorm,
+        yielding_goroutine,
+        &[
+            ("they mostly work", |facts| facts.symbols[0].inclusive = 99),
+            ("it is the end of time slices", |facts| facts.symbols.truncate(0)),
+        ],
+    );
+    let place = |facts: &Facts| judge(Kind::YieldStorm, facts).remove(0).subjects;
+    assert_eq!(place(&yielding_goroutine()), [Subject::Function("main.take".into())]);
+    let mut unseen = yielding_goroutine();
+    unseen.goroutines.clear();
+    assert_eq!(place(&unseen), [Subject::Function("main.deliver".into())]);
+}
+
 #[test]
 fn more_threads_than_cpus_at_barriers_are_too_many() {
     let found_in = |mut facts: Facts, waits: u64, cpus, primitive| {
@@ -3125,6 +3191,7 @@ fn of_goroutines(kind: Kind) -> Vec<Finding> {
         Kind::ThunderingHerd => vec![goroutines::tests::herd()],
         Kind::Deadlock => vec![goroutines::tests::stuck()],
         Kind::Imbalance => vec![goroutines::tests::uneven()],
+        Kind::YieldStorm => vec![yielding_goroutine()],
         _ => vec![held],
     };
     facts.iter().flat_map(|facts| judge(kind, facts)).collect()
@@ -3501,6 +3568,25 @@ mod explained {
             assert_eq!(left(&facts(), &both(0.6, 0.06)), [Kind::ExcessiveSwitching]);
             assert_eq!(left(&facts(), &both(0.4, 0.6)), [kind]);
         }
+    }
+
+    #[test]
+    fn the_locks_of_channels_are_no_cause() {
+        let mut within = site("main.produce");
+        within.call_path.insert(0, Frame::named("runtime.selectgo", Role::Runtime));
+        within.call_path.insert(0, Frame::named("runtime.lock2", Role::Lock));
+        let at = |kind, place: &Site| Finding { place: Some(place.clone()), subjects: vec![], ..finding(kind, &[]) };
+        let spin = Finding { cure: Cure::BlockInsteadOfLooking, ..at(Kind::SpinWaste, &within) };
+        let switching = finding(Kind::ExcessiveSwitching, &[("hand_over_share", 0.9)]);
+        for kind in [Kind::HotLock, Kind::HotAtomic] {
+            assert_eq!(left(&facts(), &[at(kind, &within), spin.clone()]), [Kind::SpinWaste]);
+            assert_eq!(left(&facts(), &[at(kind, &within), switching.clone()]), [Kind::ExcessiveSwitching]);
+            let other = at(kind, &site("main.produce"));
+            assert_eq!(left(&facts(), &[other, spin.clone()]).len(), 2);
+        }
+        let of_threads = finding(Kind::ExcessiveSwitching, &[("switches", 1e4)]);
+        assert_eq!(left(&facts(), &[of_threads.clone(), spin]), [Kind::SpinWaste]);
+        assert_eq!(left(&facts(), &[of_threads, at(Kind::SpinWaste, &within)]).len(), 2);
     }
 
     #[test]

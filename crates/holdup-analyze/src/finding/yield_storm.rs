@@ -20,17 +20,19 @@
 //! neither the end of a time slice nor a wake-up of another explains it, it gave the CPU away. Whoever finds nobody
 //! else to run is not counted.
 //!
+//! Goroutines that call `runtime.Gosched` do so without a system call: from [`go_scheduler::LEAST_YIELDED`] of the CPU
+//! samples on below it, they are told. The place is where most goroutines are that could run and do not.
+//!
 //! How it can be wrong: the cost of a call is an estimate for an ordinary user. A loop that yields while it polls
 //! something that takes long would better sleep; one that waits for a few hundred nanoseconds may be right on idle
 //! CPUs.
 
-use super::runtime;
 use super::weigh::{self, count, part, rate};
-use super::{Cure, Finding, Kind, Rule, Subject};
+use super::{Cure, Finding, Kind, Rule, Subject, go_scheduler, runtime};
 use crate::facts::{AccountState, Facts, Site, ThreadFacts};
 
 pub(super) const RULE: Rule =
-    Rule { kind: Kind::YieldStorm, judge, evidence: &["yield_share", "yields_per_s", "yields", "sites"] };
+    Rule { kind: Kind::YieldStorm, judge, evidence: &["yield_share", "yields_per_s", "yields", "sites", "samples"] };
 
 pub(super) const LEAST_YIELDS: u64 = 2_000;
 pub(super) const LEAST_PER_S: f64 = 2_000.0;
@@ -44,8 +46,12 @@ pub(super) const MOST_WAITS_ONE_IN: u64 = 5;
 pub(super) const MOST_RUN_NS: u64 = 100 * weigh::US;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
+    of_threads(facts).or_else(|| of_goroutines(facts)).into_iter().collect()
+}
+
+fn of_threads(facts: &Facts) -> Option<Finding> {
     if facts.header.is_sampled() {
-        return by_counts(facts).into_iter().collect();
+        return by_counts(facts);
     }
     let yields: u64 = facts.yield_sites.iter().map(|site| site.count).sum();
     let per_s = weigh::per_s(yields, facts.span_ns());
@@ -53,13 +59,13 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let spun = weigh::share(crate::spinning::hits(facts), weigh::samples(facts));
     let costs = cpu_share >= LEAST_SHARE || (given(facts) >= LEAST_GIVEN && cpu_share + spun >= LEAST_SHARE);
     if are_idle(facts) || yields < LEAST_YIELDS || per_s < LEAST_PER_S || !costs {
-        return Vec::new();
+        return None;
     }
     let place = facts.yield_sites.first().cloned();
     let function = place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_ref());
     let subject = function.map(|function| Subject::Function(function.to_string()));
     let threads = facts.threads.iter().filter(|thread| thread.on_cpu_ns > 0).count().clamp(1, 64);
-    vec![Finding {
+    Some(Finding {
         severity: severity(facts, cpu_share),
         subjects: subject.into_iter().collect(),
         place,
@@ -74,7 +80,20 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             Cure::ParkInsteadOfSpin,
             weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}")),
         )
-    }]
+    })
+}
+
+/// Goroutines that call `runtime.Gosched` in a loop.
+fn of_goroutines(facts: &Facts) -> Option<Finding> {
+    let spent = go_scheduler::on_yields(facts)?;
+    let place = spent.place?;
+    Some(Finding {
+        severity: weigh::of_work(facts, spent.share),
+        subjects: weigh::function_subject(&place),
+        place: Some(place),
+        evidence: vec![part("yield_share", spent.share), count("samples", spent.hits)],
+        ..Finding::new(Kind::YieldStorm, Cure::BlockInsteadOfLooking, weigh::record_again())
+    })
 }
 
 /// By the kernel's counts of switches.

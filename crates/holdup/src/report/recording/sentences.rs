@@ -197,6 +197,10 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         Kind::ThunderingHerd => {
             format!("Wake-ups of {subject} release many threads at once{}.", herd(facts, finding))
         }
+        Kind::SpinWaste if finding.cure == Cure::BlockInsteadOfLooking => {
+            let spun = value(finding, "spin_share").map(number::percent).unwrap_or(much);
+            format!("Goroutines look into channels again and again and find nothing, in {subject}: {spun} of CPU time.")
+        }
         Kind::SpinWaste => {
             let on = finding.subjects.iter().any(|subject| matches!(subject, Subject::Variable(_)));
             let spun = value(finding, "spin_share").map(number::percent).unwrap_or(much);
@@ -323,6 +327,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "{subject} polls every {}: it sleeps and looks again{}.",
             value(finding, "period_ns").map(number::time_ns).unwrap_or_default(),
             under(finding)
+        ),
+        Kind::YieldStorm if finding.cure == Cure::BlockInsteadOfLooking => format!(
+            "Goroutines give the CPU away again and again while they wait (runtime.Gosched), in {subject}: {} of CPU \
+             time.",
+            value(finding, "yield_share").map(number::percent).unwrap_or(much)
         ),
         Kind::YieldStorm => format!(
             "Threads give the CPU away {} times a second while they wait, in {subject}: {much} of the working time.",
@@ -855,6 +864,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::ReleaseAlways => {
             "Release the lock on every way out of the section, errors and ended threads included: a guard does; do not \
              call from inside what takes it again."
+        }
+        Cure::BlockInsteadOfLooking => {
+            "Let the goroutine sleep until there is something: a select without default, a channel or a sync.Cond in \
+             place of the loop that looks."
         }
         Cure::LeaveInterpreter => {
             "Use processes, do the heavy part in code that releases the lock, or run an interpreter without it."
