@@ -420,7 +420,7 @@ mod tests {
     fn units_are_counted() {
         let one = unit(0, &[entry(), vec![0]].concat());
         assert!(cost(&one.repeat(1_000), ABBREVIATIONS, &lines(0)).is_ok());
-        assert!(cost(&one.repeat(300_000), ABBREVIATIONS, &lines(0)).is_err());
+        assert!(cost(&one.repeat(1_300_000), ABBREVIATIONS, &lines(0)).is_err());
         // Thousands of units may claim one address by mistake (code that the linker dropped is at 0), but not more.
         let claimed =
             |units: u64| cost(&one.repeat(units as usize), ABBREVIATIONS, &lines(0)).map(|cost| cost.allows(CODE));
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn functions_and_rows_are_counted() {
         allows(&[2, 0].repeat(100_000), &lines(1 << 20), true);
-        allows(&[2, 0].repeat(2_000_000), &lines(0), false);
-        allows(&[0], &lines(4 << 20), false);
+        allows(&[2, 0].repeat(6_000_000), &lines(0), false);
+        allows(&[0], &lines(16 << 20), false);
     }
 }

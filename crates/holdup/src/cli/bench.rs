@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use holdup_bench::spec::{FACTORS, Spec};
+use holdup_bench::spec::{FACTORS, Spec, Workload};
 
 use super::factors::{FactorFlags, axis, check_lock};
 use super::measure::{self, Measuring};
 use super::{Error, Status, output, show};
 use crate::advice;
+use crate::experiment;
 use crate::plan::{Plan, Sweep};
 use crate::plot::Plot;
 use crate::report;
@@ -265,6 +266,18 @@ fn main_locks(cells: &[Spec]) -> Vec<String> {
         false => holdup_bench::locks::all().iter().map(|lock| lock.name).filter(|lock| can(lock)).collect(),
     };
     locks.into_iter().map(str::to_owned).collect()
+}
+
+/// The command that a bare word was probably meant for.
+pub fn meant(word: &str) -> Option<String> {
+    let is_workload = Workload::ALL.iter().any(|(name, _)| *name == word);
+    let is_lock = holdup_bench::locks::all().iter().any(|lock| lock.name == word);
+    match (is_workload, is_lock, experiment::carried(word)) {
+        (true, ..) => Some(format!("holdup bench --workload {word}")),
+        (_, true, _) => Some(format!("holdup bench --lock {word}")),
+        (.., Some(_)) => Some(format!("holdup run {word} --quick")),
+        _ => None,
+    }
 }
 
 /// CPUs that the workers could use: as the run tells, else as this machine does.

@@ -15,7 +15,7 @@ use crate::metric::METRICS;
 pub struct Options {
     /// What to list
     #[arg(value_enum)]
-    what: What,
+    what: Option<What>,
 }
 
 const EXAMPLES: &str = "\
@@ -43,9 +43,13 @@ enum What {
 /// Prints one list.
 ///
 /// # Errors
-/// Stdout cannot be written.
+/// Nothing is named, or stdout cannot be written.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    output::print(&match options.what {
+    let Some(what) = options.what else {
+        let names = ["locks", "workloads", "factors", "metrics", "experiments", "claims"].join(", ");
+        return Err(Error::Argument(format!("list what? One of {names}: holdup list locks")));
+    };
+    output::print(&match what {
         What::Locks => locks(),
         What::Workloads => workloads(),
         What::Factors => factors(),

@@ -41,6 +41,7 @@ mod with;
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser};
 
 use crate::runner;
@@ -224,8 +225,18 @@ fn command() -> clap::Command {
 /// clap's message in the form of our own.
 fn usage(why: &clap::Error) -> String {
     let text = why.render().to_string();
-    match text.strip_prefix("error: ") {
+    let text = match text.strip_prefix("error: ") {
         Some(text) => format!("holdup: {text}"),
+        None => text,
+    };
+    let meant = match why.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if why.kind() == ErrorKind::UnknownArgument => bench::meant(word),
+        _ => None,
+    };
+    match text.split_once("\n\nUsage: holdup bench ").zip(meant) {
+        Some(((before, after), meant)) => {
+            format!("{before}\n\n  tip: give what is measured as an option: {meant}\n\nUsage: holdup bench {after}")
+        }
         None => text,
     }
 }

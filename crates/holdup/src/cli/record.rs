@@ -108,7 +108,7 @@ it: processes of the same program. 'holdup doctor' says what this machine lets y
 /// # Errors
 /// Nothing can be recorded; the message says why and what can.
 pub fn run(options: &Options) -> Result<Status, Error> {
-    let target = options.whom.target()?;
+    let target = options.whom.target("record")?;
     let mut settings = settings(options, target)?;
     let stop = stop::asked()?;
     announce(options, &settings.target);

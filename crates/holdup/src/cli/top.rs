@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<Status, Error> {
     if !(Duration::from_millis(100)..=LAST / 2).contains(&interval) {
         return Err(Error::Argument(format!("--interval {}: give a time between 100ms and 30s", options.interval)));
     }
-    let target = options.whom.target()?;
+    let target = options.whom.target("top")?;
     let program = capture::name_of(&target);
     let stop = stop::asked()?;
     let room = Room { span_ns: LAST.as_nanos() as u64, bytes: MEMORY };

@@ -12,13 +12,7 @@ use crate::interposer::program;
 #[derive(Debug, clap::Args)]
 pub struct Whom {
     /// Attach to this running process instead of starting a program; may be given several times
-    #[arg(
-        short,
-        long = "pid",
-        value_name = "PID",
-        value_delimiter = ',',
-        required_unless_present_any = ["command", "cgroup", "container"]
-    )]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<u32>,
     /// Attach to the processes of this control group: its folder, or its path as in /proc/PID/cgroup
     #[arg(long, value_name = "PATH")]
@@ -48,11 +42,17 @@ impl Whom {
         !self.pids.is_empty() || self.cgroup.is_some() || self.container.is_some()
     }
 
-    /// What the recorder is told.
+    /// What the recorder is told, by the subcommand `verb`.
     ///
     /// # Errors
     /// It is not clear who is meant, or nobody is there.
-    pub fn target(&self) -> Result<Target, Error> {
+    pub fn target(&self, verb: &str) -> Result<Target, Error> {
+        if !self.is_attached() && self.command.is_empty() {
+            return Err(Error::Argument(format!(
+                "whom? Give the program to start (holdup {verb} -- ./server --port 7000), or processes that run \
+                 (holdup {verb} --pid 1234, --cgroup PATH, --container ID)"
+            )));
+        }
         if !self.is_attached() {
             return Ok(Target::Command(self.command.clone()));
         }
@@ -135,15 +135,16 @@ mod tests {
 
     #[test]
     fn several_processes_or_one_program_are_meant() {
-        assert_eq!(whom(&[7, 9, 7], &[]).target().unwrap(), Target::Processes(vec![7, 9]));
-        assert_eq!(whom(&[], &["./a", "b"]).target().unwrap(), Target::Command(vec!["./a".into(), "b".into()]));
-        let refused = |pids: &[u32], command: &[&str]| whom(pids, command).target().unwrap_err().to_string();
+        assert_eq!(whom(&[7, 9, 7], &[]).target("record").unwrap(), Target::Processes(vec![7, 9]));
+        assert_eq!(whom(&[], &["./a", "b"]).target("record").unwrap(), Target::Command(vec!["./a".into(), "b".into()]));
+        let refused = |pids: &[u32], command: &[&str]| whom(pids, command).target("record").unwrap_err().to_string();
+        assert!(refused(&[], &[]).contains("holdup record -- ./server"), "{}", refused(&[], &[]));
         assert!(refused(&[0], &[]).contains("no process 0"));
         assert!(refused(&[7], &["9"]).contains("-p 12,34"));
         assert!(refused(&[7], &["./a"]).contains("--pid 7 and the program './a'"));
         let group = Whom { cgroup: Some("no/such/group".into()), ..whom(&[], &[]) };
-        assert!(group.target().unwrap_err().to_string().contains("--cgroup: there is no control group"));
+        assert!(group.target("record").unwrap_err().to_string().contains("--cgroup: there is no control group"));
         let container = Whom { container: Some("web".into()), ..whom(&[], &[]) };
-        assert!(container.target().unwrap_err().to_string().contains("--container: "));
+        assert!(container.target("record").unwrap_err().to_string().contains("--container: "));
     }
 }

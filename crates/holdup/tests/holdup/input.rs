@@ -54,6 +54,12 @@ fn an_unknown_command_or_flag_is_explained() {
     refused("benc", &["benc", "bench"]);
     refused("bench --thread 1", &["--thread", "--threads"]);
     refused("list everything", &["everything", "locks"]);
+    refused("list", &["locks, workloads", "holdup list locks"]);
+    refused("bench rw", &["'rw'", "holdup bench --workload rw"]);
+    refused("bench pthread", &["holdup bench --lock pthread"]);
+    refused("bench hart", &["holdup run hart --quick"]);
+    refused("record", &["holdup record -- ./server"]);
+    refused("top", &["holdup top --pid 1234"]);
     refused("export last", &["--csv"]);
     Place::new().run("").with(2).says(&["holdup record ./prog", "holdup try", "holdup demo", "holdup --help"]);
 }

@@ -359,7 +359,8 @@ fn problems(recording: &Recording) -> Vec<String> {
 }
 
 fn is_about_names(problem: &Problem) -> bool {
-    matches!(problem, Problem::Unreadable { .. } | Problem::Replaced { .. } | Problem::NoLines { .. })
+    use Problem::{CostlyLines, NoLines, Replaced, Unreadable};
+    matches!(problem, Unreadable { .. } | Replaced { .. } | NoLines { .. } | CostlyLines { .. })
 }
 
 /// A problem as a sentence.
@@ -438,15 +439,17 @@ fn ways_to_a_map(switch: Option<&str>) -> String {
     }
 }
 
-/// Missing names in at most two sentences, with what helps.
+/// Missing names, in one sentence for each reason, with what helps.
 fn names_missing(problems: &[Problem]) -> Vec<String> {
     let mut nameless: Vec<(&str, u64)> = Vec::new();
     let mut lineless: Vec<(&str, u64)> = Vec::new();
+    let mut costly: Vec<(&str, u64)> = Vec::new();
     let mut replaced: Vec<&str> = Vec::new();
     for problem in problems {
         match problem {
             Problem::Unreadable { path, hits } => nameless.push((path, *hits)),
             Problem::NoLines { path, hits } => lineless.push((path, *hits)),
+            Problem::CostlyLines { path, hits } => costly.push((path, *hits)),
             Problem::Replaced { path } => replaced.push(path),
             _ => {}
         }
@@ -472,6 +475,13 @@ fn names_missing(problems: &[Problem]) -> Vec<String> {
             "No line numbers for {}: build with -g, or install the debug symbols (Debian: libc6-dbg or NAME-dbgsym; \
              Fedora: debuginfo-install NAME).",
             listed(lineless)
+        ));
+    }
+    if !costly.is_empty() {
+        said.push(format!(
+            "Not all line numbers of {} were read: their debug information is damaged, or needs too much memory or time. \
+             'objcopy --decompress-debug-sections' makes it need less, where it is compressed.",
+            listed(costly)
         ));
     }
     said

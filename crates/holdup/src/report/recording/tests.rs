@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_analyze::{Facts, Kind, ProcessFacts, Subject, ThreadFacts};
+use holdup_analyze::{Facts, Kind, Problem, ProcessFacts, Subject, ThreadFacts};
 use holdup_trace::{Pid, Tid};
 
 use super::super::Style;
@@ -117,6 +117,17 @@ fn a_deadlock_says_who_has_what() {
     let circle = said(&[&lock, &one, &lock, &other]);
     assert_eq!(circle.matches(" has ").count(), 2, "{circle}");
     assert!(circle.contains(" and logger (705) has ") && circle.contains(" and waits for "), "{circle}");
+}
+
+#[test]
+fn files_whose_lines_cost_too_much_are_told_together() {
+    let mut recording = specimen::held_up();
+    let costly = |(path, hits): (&str, u64)| Problem::CostlyLines { path: path.to_owned(), hits };
+    let files = [("/x/_json.so", 1), ("/x/math.so", 5), ("/x/select.so", 19), ("/x/_ssl.so", 4)];
+    recording.report.problems = files.into_iter().map(costly).collect();
+    let said = summary::about(&recording);
+    let about: Vec<&String> = said.iter().filter(|sentence| sentence.contains("line numbers")).collect();
+    assert!(matches!(about[..], [one] if one.contains("select.so, math.so, _ssl.so and 1 more were read")), "{said:?}");
 }
 
 #[test]
